@@ -1,0 +1,89 @@
+// Dimensions as algebra: a Dim is a number, or a sum of products of symbols, kept in one canonical form so
+// that equal expressions are equal ids. Divisions that cancel are carried out; floor division, modulo, min and
+// max that do not simplify become symbols of their own with a definition.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace ascend_fuse {
+
+// A number, an expression of a DimTable, or unknown. Small and copied freely.
+class Dim {
+ public:
+  constexpr Dim() = default;  // unknown
+  static constexpr Dim Of(int64_t number) { return Dim(Kind::kNumber, number); }
+
+  bool known() const { return kind_ != Kind::kUnknown; }
+  bool is_number() const { return kind_ == Kind::kNumber; }
+  bool is(int64_t number) const { return kind_ == Kind::kNumber && bits_ == number; }
+  int64_t number() const { return bits_; }  // only when is_number()
+
+  // The same representation. For "provably equal" ask DimTable::Equal, which also uses what was unified.
+  bool operator==(const Dim&) const = default;
+
+ private:
+  friend class DimTable;
+  enum class Kind : uint8_t { kUnknown, kNumber, kExpression };
+  constexpr Dim(Kind kind, int64_t bits) : bits_(bits), kind_(kind) {}
+  int64_t bits_ = 0;
+  Kind kind_ = Kind::kUnknown;
+};
+
+// Owns the expressions of one model. Every operation on an unknown operand, and every one that would
+// overflow int64 or exceed the size limit (256 terms), gives unknown. Symbols stand for dims of an error-free
+// run: they are >= 0.
+class DimTable {
+ public:
+  DimTable();
+  ~DimTable();
+  DimTable(DimTable&&) noexcept;
+  DimTable& operator=(DimTable&&) noexcept;
+
+  Dim Symbol(std::string_view name);       // the same name gives the same symbol
+  Dim FreshSymbol(std::string_view hint);  // a symbol nobody has yet, named hint, hint'1, hint'2 ...
+  // Parses a dim_param: a name, or an expression such as "s15 + s70", "2*s3 - 1", "floor(s1/2)",
+  // "Max(1, s2)". Text that is no expression becomes one symbol of that name.
+  Dim Parse(std::string_view text);
+
+  Dim Add(Dim a, Dim b);
+  Dim Sub(Dim a, Dim b);
+  Dim Mul(Dim a, Dim b);
+  Dim ExactDiv(Dim a, Dim b);  // a / b where the division is known to have no rest; unknown if it cannot be cancelled
+  Dim FloorDiv(Dim a, Dim b);  // toward minus infinity
+  Dim Mod(Dim a, Dim b);       // sign of the divisor
+  Dim Min(Dim a, Dim b);
+  Dim Max(Dim a, Dim b);
+
+  // Records that a and b are equal in every error-free run. False if they are provably different.
+  bool Unify(Dim a, Dim b);
+  // The canonical form under everything unified so far.
+  Dim Resolve(Dim dim) const;
+
+  bool Equal(Dim a, Dim b) const;      // provably equal
+  bool NotEqual(Dim a, Dim b) const;   // provably different
+  bool AtLeast(Dim a, Dim b) const;    // provably a >= b
+  // Known bounds of a dim, from SetRange and from >= 0.
+  std::optional<int64_t> LowerBound(Dim dim) const;
+  std::optional<int64_t> UpperBound(Dim dim) const;
+  // Binds a symbol to a range (inclusive); equal ends make it a number.
+  void SetRange(std::string_view symbol, int64_t low, int64_t high);
+
+  // "batch", "2*past + seq", "7", "?" for unknown.
+  std::string ToString(Dim dim) const;
+  // The number under a binding of symbols; nullopt for unknown or unbound symbols.
+  std::optional<int64_t> Evaluate(Dim dim,
+                                  const std::function<std::optional<int64_t>(std::string_view)>& symbol) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ascend_fuse

@@ -1,0 +1,24 @@
+#include "ir/graph.h"
+
+#include "ir/model.h"
+
+namespace ascend_fuse {
+
+std::string_view OpType(const Node& node) { return node.graph->model().Text(node.op_type); }
+std::string_view Domain(const Node& node) { return node.graph->model().Text(node.domain); }
+std::string_view NodeName(const Node& node) { return node.graph->model().Text(node.name); }
+std::string_view ValueName(const Value& value) { return value.graph->model().Text(value.name); }
+
+bool IsOp(const Node& node, std::string_view op_type) {
+  return node.domain == NameId::kEmpty && OpType(node) == op_type;
+}
+
+int64_t Tensor::ElementCount() const {
+  int64_t count = 1;
+  for (int64_t dim : dims) {
+    if (dim < 0 || __builtin_mul_overflow(count, dim, &count)) return -1;
+  }
+  return count;
+}
+
+}  // namespace ascend_fuse

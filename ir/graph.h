@@ -1,0 +1,152 @@
+// The graph everyone reads: nodes and values at stable addresses, linked both ways. Reading is free for
+// all; changing goes through Rewriter only (ir/rewriter.h).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "ir/attribute.h"
+#include "ir/string_pool.h"
+#include "ir/tensor.h"
+
+namespace ascend_fuse {
+
+class Graph;
+class Model;
+struct Node;
+struct Value;
+
+// One input slot of a node. A link in the list of its value's uses.
+struct Use {
+  Value* value = nullptr;  // nullptr: an absent optional input
+  Node* user = nullptr;
+  Use* next = nullptr;     // next use of the same value
+  Use** previous = nullptr;
+  uint32_t index = 0;      // which input of `user`
+};
+
+// Bytes of an encoded message. For a message of the loaded file `file.offset` >= 0 and `data` points at
+// its in-memory copy, in which payloads of 4 KB and more are left out (ir/onnx/skeleton.h); for a new
+// message file.offset is -1 and data[0, file.size) is all of it.
+struct EncodedSpan {
+  const uint8_t* data = nullptr;
+  FileRange file;
+};
+
+// A tensor-valued edge: name, producer, uses. Its address and name survive every rewrite.
+struct Value {
+  NameId name = NameId::kEmpty;
+  uint32_t id = 0;  // dense over the whole model, nested graphs included: the index of side tables
+  Graph* graph = nullptr;
+  Node* producer = nullptr;  // nullptr: graph input or initializer
+  uint32_t output_index = 0;
+  bool is_graph_input = false;
+  bool is_graph_output = false;
+  const Tensor* initializer = nullptr;  // set together with is_graph_input for overridable initializers
+  Use* uses = nullptr;                  // every use, also by dead nodes; see LiveUses
+  EncodedSpan declared_type;            // TypeProto from graph input/output/value_info; data null if none
+  EncodedSpan value_info;               // the whole ValueInfoProto field of value_info; data null if none
+
+  bool IsConstant() const { return initializer != nullptr && !is_graph_input; }
+};
+
+// One operator application.
+struct Node {
+  NameId op_type = NameId::kEmpty;
+  NameId domain = NameId::kEmpty;  // "" for the default domain, also when the file writes "ai.onnx"
+  NameId name = NameId::kEmpty;
+  uint32_t id = 0;  // dense over the whole model
+  Graph* graph = nullptr;
+  Use* inputs_begin = nullptr;
+  uint32_t input_count = 0;
+  uint32_t output_count = 0;
+  Value** outputs_begin = nullptr;     // an entry is nullptr for an output named ""
+  Graph** subgraphs_begin = nullptr;   // bodies of If, Loop, Scan in attribute order
+  uint32_t subgraph_count = 0;
+  uint64_t order = 0;                  // sort key of the node list; a topological order
+  EncodedSpan encoded;                 // NodeProto body; for a new node only its attribute fields
+  bool is_new = false;                 // made by a Rewriter
+  bool rewired = false;                // an original node whose inputs or outputs were changed
+  bool dead = false;                   // replaced: nothing alive reads it; kept so that it can be restored
+
+  absl::Span<const Use> inputs() const { return {inputs_begin, input_count}; }
+  absl::Span<Value* const> outputs() const { return {outputs_begin, output_count}; }
+  absl::Span<Graph* const> subgraphs() const { return {subgraphs_begin, subgraph_count}; }
+  // Input i, or nullptr when absent or beyond the last.
+  Value* input(size_t i) const { return i < input_count ? inputs_begin[i].value : nullptr; }
+  Value* output(size_t i = 0) const { return i < output_count ? outputs_begin[i] : nullptr; }
+};
+
+// A graph or subgraph: nodes in topological order, inputs, outputs, initializers.
+class Graph {
+ public:
+  Graph(Model* model, Node* owner) : model_(model), owner_(owner) {}
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  Model& model() const { return *model_; }
+  Node* owner() const { return owner_; }  // the If/Loop/Scan node of a body; nullptr for the main graph
+  NameId name() const { return name_; }
+  const std::vector<Value*>& inputs() const { return inputs_; }    // overridable initializers included
+  const std::vector<Value*>& outputs() const { return outputs_; }
+  const std::vector<Value*>& initializers() const { return initializers_; }
+  // All nodes, dead ones included: skip those with node->dead.
+  const std::vector<Node*>& nodes() const { return nodes_; }
+
+ private:
+  friend class GraphBuilder;
+  friend class Rewriter;
+  friend class ModelWriter;
+
+  Model* model_;
+  Node* owner_;
+  NameId name_ = NameId::kEmpty;
+  EncodedSpan encoded_;  // GraphProto body in the file; offset -1 for a graph built in memory
+  std::vector<Value*> inputs_;
+  std::vector<Value*> outputs_;
+  std::vector<Value*> initializers_;
+  std::vector<Node*> nodes_;
+  bool changed_ = false;  // some node or initializer differs from the file (or in a nested graph)
+};
+
+// Iterates the uses of `value` by nodes that are alive:  for (const Use& use : LiveUses(*value)) ...
+class LiveUses {
+ public:
+  explicit LiveUses(const Value& value) : first_(value.uses) {}
+  class Iterator {
+   public:
+    explicit Iterator(const Use* use) : use_(use) { SkipDead(); }
+    const Use& operator*() const { return *use_; }
+    Iterator& operator++() {
+      use_ = use_->next;
+      SkipDead();
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return use_ != other.use_; }
+
+   private:
+    void SkipDead() {
+      while (use_ != nullptr && use_->user->dead) use_ = use_->next;
+    }
+    const Use* use_;
+  };
+  Iterator begin() const { return Iterator(first_); }
+  Iterator end() const { return Iterator(nullptr); }
+  bool empty() const { return !(begin() != end()); }
+
+ private:
+  const Use* first_;
+};
+
+// Names as text.
+std::string_view OpType(const Node& node);
+std::string_view Domain(const Node& node);
+std::string_view NodeName(const Node& node);
+std::string_view ValueName(const Value& value);
+
+// True when `node` is `op_type` of the default domain.
+bool IsOp(const Node& node, std::string_view op_type);
+
+}  // namespace ascend_fuse

@@ -1,0 +1,87 @@
+// What is known about each value without running the model: type, symbolic shape, and the elements of small
+// integer, bool and float tensors. Facts live beside the graph; the graph is not changed to be understood.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "ir/dim.h"
+#include "ir/model.h"
+
+namespace ascend_fuse {
+
+// Elements of a small tensor (at most Facts::kMaxElements) in row-major order. Exactly one of the lists is
+// used: `integers` for integer and bool tensors (an unknown Dim for an element that is not known),
+// `floats` for floating-point ones (NaN is a value; all elements known).
+struct Elements {
+  absl::Span<const Dim> integers;
+  absl::Span<const double> floats;
+};
+
+struct Fact {
+  DataType type = DataType::kUndefined;
+  bool has_rank = false;
+  absl::Span<const Dim> shape;         // valid when has_rank
+  const Elements* elements = nullptr;  // nullptr: not known, or too many
+  // All elements are the one in `splat` (also for large tensors, for example ConstantOfShape of a symbolic
+  // shape): floating-point value or integer as double.
+  bool is_splat = false;
+  double splat = 0;
+
+  int rank() const { return has_rank ? static_cast<int>(shape.size()) : -1; }
+};
+
+// Two facts about one value that cannot both hold.
+struct Contradiction {
+  std::string value;   // name
+  std::string declared;
+  std::string computed;
+  std::string where;   // the node whose semantics gave `computed`
+};
+
+struct InferOptions {
+  // --dim: symbol, low, high (inclusive).
+  std::vector<std::pair<std::string, std::pair<int64_t, int64_t>>> dims;
+};
+
+class Facts {
+ public:
+  static constexpr int64_t kMaxElements = 1024;
+
+  Facts();
+  ~Facts();
+  Facts(Facts&&) noexcept;
+  Facts& operator=(Facts&&) noexcept;
+
+  // Never fails: a value nothing is known about has an empty Fact.
+  const Fact& Of(const Value* value) const;
+  void Set(const Value* value, const Fact& fact);  // spans must come from Copy or live in the model
+
+  DimTable& dims() { return dims_; }
+  const DimTable& dims() const { return dims_; }
+  Arena& arena() { return arena_; }
+  const std::vector<Contradiction>& contradictions() const { return contradictions_; }
+  void AddContradiction(Contradiction contradiction) { contradictions_.push_back(std::move(contradiction)); }
+
+  // "float[batch, 4, seq, 64]"
+  std::string Describe(const Value* value) const;
+
+ private:
+  std::vector<Fact> facts_;  // by Value::id
+  DimTable dims_;
+  Arena arena_;
+  std::vector<Contradiction> contradictions_;
+};
+
+// Facts of every value of the model, nested bodies included. Linear in nodes; never an error: an unknown
+// operator gives unknown facts, a wrong declaration gives a Contradiction.
+Facts Infer(const Model& model, const InferOptions& options = {});
+
+// Facts of the outputs of one node made by a Rewriter, from the facts of its inputs.
+void InferNode(const Node& node, Facts* facts);
+
+}  // namespace ascend_fuse

@@ -1,0 +1,114 @@
+#include "ir/model.h"
+
+#include "ir/onnx/skeleton.h"
+
+namespace ascend_fuse {
+
+Model::Model() = default;
+Model::~Model() = default;
+
+int64_t Model::OpsetVersion(NameId domain) const {
+  for (const OpsetImport& import : opset_imports_) {
+    if (import.domain == domain) return import.version;
+  }
+  return 0;
+}
+
+Graph* GraphBuilder::NewGraph(Node* owner, NameId name, const EncodedSpan& encoded) {
+  model_->graphs_.push_back(std::make_unique<Graph>(model_, owner));
+  Graph* graph = model_->graphs_.back().get();
+  graph->name_ = name;
+  graph->encoded_ = encoded;
+  if (owner == nullptr) model_->graph_ = graph;
+  return graph;
+}
+
+Value* GraphBuilder::NewValue(Graph* graph, NameId name) {
+  Value* value = model_->arena_.New<Value>();
+  value->name = name;
+  value->graph = graph;
+  value->id = model_->value_count_++;
+  return value;
+}
+
+Node* GraphBuilder::NewNode(Graph* graph, size_t inputs, size_t outputs, size_t subgraphs) {
+  Node* node = model_->arena_.New<Node>();
+  node->graph = graph;
+  node->id = model_->node_count_++;
+  node->inputs_begin = model_->arena_.NewArray<Use>(inputs);
+  node->input_count = static_cast<uint32_t>(inputs);
+  for (size_t i = 0; i < inputs; ++i) {
+    node->inputs_begin[i].user = node;
+    node->inputs_begin[i].index = static_cast<uint32_t>(i);
+  }
+  node->outputs_begin = model_->arena_.NewArray<Value*>(outputs);
+  node->output_count = static_cast<uint32_t>(outputs);
+  node->subgraphs_begin = model_->arena_.NewArray<Graph*>(subgraphs);
+  node->subgraph_count = static_cast<uint32_t>(subgraphs);
+  // Room between two original nodes for those that a Rewriter inserts (see Rewriter::Insert).
+  node->order = static_cast<uint64_t>(graph->nodes_.size() + 1) << 20;
+  graph->nodes_.push_back(node);
+  return node;
+}
+
+void GraphBuilder::SetInput(Node* node, size_t index, Value* value) {
+  Use* use = &node->inputs_begin[index];
+  if (use->value != nullptr) {  // unlink
+    *use->previous = use->next;
+    if (use->next != nullptr) use->next->previous = use->previous;
+  }
+  use->value = value;
+  use->next = nullptr;
+  use->previous = nullptr;
+  if (value == nullptr) return;
+  use->next = value->uses;
+  if (use->next != nullptr) use->next->previous = &use->next;
+  use->previous = &value->uses;
+  value->uses = use;
+}
+
+void GraphBuilder::SetOutput(Node* node, size_t index, Value* value) {
+  node->outputs_begin[index] = value;
+  if (value == nullptr) return;
+  value->producer = node;
+  value->output_index = static_cast<uint32_t>(index);
+}
+
+void GraphBuilder::SetSubgraph(Node* node, size_t index, Graph* body) {
+  node->subgraphs_begin[index] = body;
+}
+
+void GraphBuilder::AddInput(Graph* graph, Value* value) {
+  value->is_graph_input = true;
+  graph->inputs_.push_back(value);
+}
+
+void GraphBuilder::AddOutput(Graph* graph, Value* value) {
+  value->is_graph_output = true;
+  graph->outputs_.push_back(value);
+}
+
+void GraphBuilder::AddInitializer(Graph* graph, Value* value, const Tensor* tensor) {
+  value->initializer = tensor;
+  graph->initializers_.push_back(value);
+}
+
+void GraphBuilder::SetHeader(int64_t ir_version, std::string_view producer_name,
+                             std::string_view producer_version) {
+  model_->ir_version_ = ir_version;
+  model_->producer_name_ = producer_name;
+  model_->producer_version_ = producer_version;
+}
+
+void GraphBuilder::AddOpsetImport(OpsetImport import) { model_->opset_imports_.push_back(import); }
+
+void GraphBuilder::AddFunction(const LocalFunction& function) {
+  model_->functions_.push_back(function);
+}
+
+void GraphBuilder::SetSource(std::string path, std::unique_ptr<Skeleton> skeleton) {
+  model_->path_ = std::move(path);
+  model_->skeleton_ = std::move(skeleton);
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,124 @@
+// A loaded model: one graph with its nested graphs, opset imports, names, and the file its weights stay in.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ir/arena.h"
+#include "ir/graph.h"
+#include "ir/string_pool.h"
+
+namespace ascend_fuse {
+
+class Skeleton;  // ir/onnx/skeleton.h: the open file and its structural bytes
+
+struct OpsetImport {
+  NameId domain = NameId::kEmpty;  // "" also when the file writes "ai.onnx"
+  int64_t version = 0;
+  bool operator==(const OpsetImport&) const = default;
+};
+
+// A local function: kept as its bytes; a node that calls one is an operator of its domain.
+struct LocalFunction {
+  NameId name = NameId::kEmpty;
+  NameId domain = NameId::kEmpty;
+  EncodedSpan encoded;
+};
+
+class Model {
+ public:
+  Model();
+  ~Model();
+  Model(const Model&) = delete;  // nodes point into it: passed around as unique_ptr
+  Model& operator=(const Model&) = delete;
+
+  Graph& graph() { return *graph_; }
+  const Graph& graph() const { return *graph_; }
+  // The main graph first, then nested graphs, outer before inner.
+  const std::vector<std::unique_ptr<Graph>>& graphs() const { return graphs_; }
+
+  int64_t ir_version() const { return ir_version_; }
+  std::string_view producer_name() const { return producer_name_; }
+  std::string_view producer_version() const { return producer_version_; }
+  const std::vector<OpsetImport>& opset_imports() const { return opset_imports_; }
+  const std::vector<LocalFunction>& functions() const { return functions_; }
+  // The imported version of a domain, 0 if it is not imported.
+  int64_t OpsetVersion(NameId domain) const;
+  int64_t OpsetVersion() const { return OpsetVersion(NameId::kEmpty); }
+
+  StringPool& names() { return names_; }
+  const StringPool& names() const { return names_; }
+  std::string_view Text(NameId id) const { return names_.Text(id); }
+  Arena& arena() { return arena_; }
+
+  // Upper bounds of Value::id and Node::id: the sizes of side tables.
+  uint32_t value_count() const { return value_count_; }
+  uint32_t node_count() const { return node_count_; }
+
+  // The model file's path; empty for a model built in memory. External data lies in its directory.
+  const std::string& path() const { return path_; }
+  const Skeleton* skeleton() const { return skeleton_.get(); }
+
+ private:
+  friend class GraphBuilder;
+  friend class Rewriter;
+  friend class ModelWriter;
+
+  std::vector<std::unique_ptr<Graph>> graphs_;
+  Graph* graph_ = nullptr;
+  int64_t ir_version_ = 0;
+  std::string_view producer_name_;
+  std::string_view producer_version_;
+  std::vector<OpsetImport> opset_imports_;
+  bool opset_imports_changed_ = false;
+  bool write_default_domain_ = false;  // emission style X: "ai.onnx" on every standard node when saving
+  std::vector<LocalFunction> functions_;
+  StringPool names_;
+  Arena arena_;
+  uint32_t value_count_ = 0;
+  uint32_t node_count_ = 0;
+  std::string path_;
+  std::unique_ptr<Skeleton> skeleton_;
+};
+
+// Builds graphs while loading or parsing; after that graphs change through Rewriter only.
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(Model* model) : model_(model) {}
+
+  Graph* NewGraph(Node* owner, NameId name, const EncodedSpan& encoded);
+  Value* NewValue(Graph* graph, NameId name);
+  // A node with room for the given numbers of inputs, outputs and bodies, appended to `graph`.
+  Node* NewNode(Graph* graph, size_t inputs, size_t outputs, size_t subgraphs);
+  void SetInput(Node* node, size_t index, Value* value);    // links the use
+  void SetOutput(Node* node, size_t index, Value* value);   // sets the producer
+  void SetSubgraph(Node* node, size_t index, Graph* body);
+  void AddInput(Graph* graph, Value* value);
+  void AddOutput(Graph* graph, Value* value);
+  void AddInitializer(Graph* graph, Value* value, const Tensor* tensor);
+
+  Model& model() { return *model_; }
+  void SetHeader(int64_t ir_version, std::string_view producer_name, std::string_view producer_version);
+  void AddOpsetImport(OpsetImport import);
+  void AddFunction(const LocalFunction& function);
+  void SetSource(std::string path, std::unique_ptr<Skeleton> skeleton);
+
+ private:
+  Model* model_;
+};
+
+// Small constants as numbers. `limit` caps the number of elements read (a larger tensor: RESOURCE_EXHAUSTED).
+// Implemented in ir/onnx/tensor_data.cc; weights in files are read with pread, external data after the checks
+// of ir/onnx/external_data.h. Integers and bool widen to int64, float types to double. INVALID_ARGUMENT when
+// the type does not fit the function, DATA_LOSS when bytes are missing.
+absl::StatusOr<std::vector<int64_t>> ReadIntegers(const Model& model, const Tensor& tensor, int64_t limit);
+absl::StatusOr<std::vector<double>> ReadFloats(const Model& model, const Tensor& tensor, int64_t limit);
+// All element bytes, little-endian packed, at most `limit` bytes.
+absl::StatusOr<std::string> ReadBytes(const Model& model, const Tensor& tensor, int64_t limit);
+
+}  // namespace ascend_fuse

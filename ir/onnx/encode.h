@@ -1,0 +1,18 @@
+// New attributes and constants in the file's encoding.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/model.h"
+
+namespace ascend_fuse {
+
+// The attributes as consecutive `attribute` fields of NodeProto (tag, length, body each), in the given order.
+// An attribute with `encoded` set and `type` kept from ReadAttributes is copied from there.
+std::string EncodeAttributes(const Model& model, const std::vector<Attribute>& attributes);
+
+// One little-endian element of a floating-point type, rounded to nearest even. Empty for other types.
+std::string EncodeFloat(DataType type, double value);
+
+}  // namespace ascend_fuse

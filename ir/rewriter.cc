@@ -1,0 +1,269 @@
+#include "ir/rewriter.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "fmt/format.h"
+#include "ir/onnx/encode.h"
+
+namespace ascend_fuse {
+
+Rewriter::Rewriter(Model* model) : model_(model) {}
+
+void Rewriter::MarkChanged(Graph* graph) {
+  ++change_count_;
+  for (; graph != nullptr; graph = graph->owner_ != nullptr ? graph->owner_->graph : nullptr) {
+    if (graph->changed_) return;
+    graph->changed_ = true;
+  }
+}
+
+NameId Rewriter::UniqueName(std::string_view base) {
+  if (taken_.empty()) {
+    for (const auto& graph : model_->graphs()) {
+      for (const Value* value : graph->inputs()) taken_.insert(value->name);
+      for (const Value* value : graph->initializers()) taken_.insert(value->name);
+      for (const Node* node : graph->nodes()) {
+        taken_.insert(node->name);
+        for (const Value* value : node->outputs()) {
+          if (value != nullptr) taken_.insert(value->name);
+        }
+      }
+    }
+  }
+  NameId id = model_->names().InternCopy(base);
+  if (id != NameId::kEmpty && taken_.insert(id).second) return id;
+  uint32_t& suffix = next_suffix_[std::string(base)];
+  do {
+    id = model_->names().InternCopy(
+        fmt::format("{}_{}", base, ++suffix));
+  } while (!taken_.insert(id).second);
+  return id;
+}
+
+Value* Rewriter::CreateValue(Graph* graph, std::string_view name) {
+  return GraphBuilder(model_).NewValue(graph, UniqueName(name));
+}
+
+Node* Rewriter::Create(const NewNode& spec, Graph* graph, size_t output_count, uint64_t order) {
+  GraphBuilder builder(model_);
+  Node* node = builder.NewNode(graph, spec.inputs.size(), output_count, 0);
+  node->op_type = model_->names().InternCopy(spec.op_type);
+  node->domain = model_->names().InternCopy(spec.domain);
+  if (!spec.name.empty()) node->name = UniqueName(spec.name);
+  node->order = order;
+  node->is_new = true;
+  std::string attributes = EncodeAttributes(*model_, spec.attributes);
+  std::string_view kept = model_->arena().Copy(std::string_view(attributes));
+  node->encoded.data = reinterpret_cast<const uint8_t*>(kept.data());
+  node->encoded.file = {-1, static_cast<int64_t>(kept.size())};
+  for (size_t i = 0; i < spec.inputs.size(); ++i) builder.SetInput(node, i, spec.inputs[i]);
+  MarkChanged(graph);
+  return node;
+}
+
+Node* Rewriter::Insert(const NewNode& spec, size_t output_count, Node* before,
+                       std::string_view value_name) {
+  // Nodes inserted before one node keep the order of their making, because ties are broken by id.
+  Node* node = Create(spec, before->graph, output_count, before->order - 1);
+  GraphBuilder builder(model_);
+  for (size_t i = 0; i < output_count; ++i) {
+    builder.SetOutput(node, i,
+                      CreateValue(before->graph, value_name.empty() ? spec.op_type : value_name));
+  }
+  return node;
+}
+
+void Rewriter::KillIfUnused(Node* first) {
+  // An explicit stack: chains of dead nodes can be as long as the model.
+  std::vector<Node*> stack = {first};
+  while (!stack.empty()) {
+    Node* node = stack.back();
+    stack.pop_back();
+    if (node == nullptr || node->dead) continue;
+    bool used = false;
+    for (const Value* value : node->outputs()) {
+      if (value == nullptr || value->producer != node) continue;
+      if (value->is_graph_output || !LiveUses(*value).empty()) used = true;
+    }
+    if (used) continue;
+    node->dead = true;
+    for (const Use& use : node->inputs()) {
+      if (use.value != nullptr) stack.push_back(use.value->producer);
+    }
+    // Values that a body captures are uses of the outer value by nodes of the body.
+    for (Graph* body : node->subgraphs()) {
+      for (Node* inner : body->nodes_) stack.push_back(inner);
+    }
+  }
+}
+
+void Rewriter::Revive(Node* first) {
+  std::vector<Node*> stack = {first};
+  while (!stack.empty()) {
+    Node* node = stack.back();
+    stack.pop_back();
+    if (node == nullptr || !node->dead) continue;
+    node->dead = false;
+    for (const Use& use : node->inputs()) {
+      if (use.value != nullptr) stack.push_back(use.value->producer);
+    }
+    for (Graph* body : node->subgraphs()) {
+      for (Node* inner : body->nodes_) stack.push_back(inner);
+    }
+  }
+}
+
+Node* Rewriter::Replace(absl::Span<Value* const> outputs, const NewNode& spec) {
+  Graph* graph = nullptr;
+  uint64_t order = 0;
+  std::string_view base;
+  for (const Value* value : outputs) {
+    if (value == nullptr) continue;
+    if (value->producer != nullptr && value->producer->order >= order) {
+      order = value->producer->order;
+      graph = value->graph;
+    }
+    if (base.empty()) base = ValueName(*value);
+  }
+  const std::string base_name(base);
+  Node* node = Create(spec, graph, outputs.size(), order);
+  if (undo_.size() <= node->id) undo_.resize(node->id + 1);
+  GraphBuilder builder(model_);
+  std::vector<Node*> old;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Value* value = outputs[i];
+    if (value == nullptr) {
+      builder.SetOutput(node, i, CreateValue(graph, fmt::format("{}_{}", base_name, spec.op_type)));
+      continue;
+    }
+    undo_[node->id].push_back({value, value->producer, value->output_index});
+    old.push_back(value->producer);
+    builder.SetOutput(node, i, value);
+  }
+  for (Node* producer : old) KillIfUnused(producer);
+  return node;
+}
+
+void Rewriter::Restore(Node* replacement) {
+  if (replacement->id >= undo_.size()) return;
+  std::vector<Undo> undo = std::move(undo_[replacement->id]);
+  undo_[replacement->id].clear();
+  for (const Undo& entry : undo) {
+    entry.value->producer = entry.producer;
+    entry.value->output_index = entry.output_index;
+    Revive(entry.producer);
+  }
+  KillIfUnused(replacement);
+  MarkChanged(replacement->graph);
+}
+
+void Rewriter::SetInput(Node* node, size_t index, Value* value) {
+  Value* old = node->input(index);
+  if (old == value) return;
+  GraphBuilder(model_).SetInput(node, index, value);
+  if (!node->is_new) node->rewired = true;
+  if (value != nullptr) Revive(value->producer);
+  if (old != nullptr) KillIfUnused(old->producer);
+  MarkChanged(node->graph);
+}
+
+Value* Rewriter::Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims,
+                          std::string_view bytes, std::string_view name) {
+  std::string key = fmt::format("{}:{}:{}:", static_cast<const void*>(graph), static_cast<int>(type),
+                                fmt::join(dims, ","));
+  key.append(bytes.data(), bytes.size());
+  auto [entry, inserted] = constants_.try_emplace(std::move(key), nullptr);
+  if (!inserted) return entry->second;
+  Tensor* tensor = model_->arena().New<Tensor>();
+  tensor->type = type;
+  tensor->storage = Storage::kMemory;
+  tensor->dims = model_->arena().Copy(dims);
+  tensor->memory = model_->arena().Copy(bytes);
+  Value* value = CreateValue(graph, name);
+  tensor->name = value->name;
+  GraphBuilder(model_).AddInitializer(graph, value, tensor);
+  entry->second = value;
+  MarkChanged(graph);
+  return value;
+}
+
+Value* Rewriter::FloatConstant(Graph* graph, DataType type, double value, std::string_view name) {
+  return Constant(graph, type, {}, EncodeFloat(type, value), name);
+}
+
+Value* Rewriter::Int64Constant(Graph* graph, absl::Span<const int64_t> values,
+                               std::string_view name) {
+  const int64_t count = static_cast<int64_t>(values.size());
+  return Constant(graph, DataType::kInt64, {count},
+                  {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t)}, name);
+}
+
+void Rewriter::SetOpsetImport(std::string_view domain, int64_t version) {
+  const NameId id = model_->names().InternCopy(domain);
+  auto& imports = model_->opset_imports_;
+  auto found = std::find_if(imports.begin(), imports.end(),
+                            [&](const OpsetImport& import) { return import.domain == id; });
+  if (found != imports.end() && found->version == version) return;
+  model_->opset_imports_changed_ = true;
+  ++change_count_;
+  if (version == 0) {
+    if (found != imports.end()) imports.erase(found);
+  } else if (found != imports.end()) {
+    found->version = version;
+  } else {
+    imports.push_back({id, version});
+  }
+}
+
+void Rewriter::WriteDefaultDomain(bool write) {
+  if (model_->write_default_domain_ == write) return;
+  model_->write_default_domain_ = write;
+  model_->opset_imports_changed_ = true;
+  for (const auto& graph : model_->graphs()) MarkChanged(graph.get());
+}
+
+void Rewriter::Rename(Node* node, std::string_view domain, std::string_view op_type) {
+  node->domain = model_->names().InternCopy(domain);
+  node->op_type = model_->names().InternCopy(op_type);
+  if (!node->is_new) node->rewired = true;
+  MarkChanged(node->graph);
+}
+
+void Rewriter::Sweep() {
+  GraphBuilder builder(model_);
+  for (const auto& graph : model_->graphs_) {
+    if (!graph->changed_) continue;
+    auto& nodes = graph->nodes_;
+    std::vector<Value*> loose;  // values that lost a use here
+    for (Node* node : nodes) {
+      if (!node->dead) continue;
+      for (size_t i = 0; i < node->input_count; ++i) {
+        if (Value* value = node->inputs_begin[i].value) {
+          if (value->initializer != nullptr) loose.push_back(value);
+          builder.SetInput(node, i, nullptr);
+        }
+      }
+    }
+    nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [](const Node* node) { return node->dead; }),
+                nodes.end());
+    std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) {
+      return a->order != b->order ? a->order < b->order : a->id < b->id;
+    });
+    absl::flat_hash_set<Value*> unused;
+    for (Value* value : loose) {
+      if (value->uses == nullptr && !value->is_graph_output && !value->is_graph_input) unused.insert(value);
+    }
+    if (unused.empty()) continue;
+    for (const auto& owner : model_->graphs_) {  // a body may have used an outer initializer
+      auto& initializers = owner->initializers_;
+      const size_t before = initializers.size();
+      initializers.erase(std::remove_if(initializers.begin(), initializers.end(),
+                                        [&](Value* value) { return unused.contains(value); }),
+                         initializers.end());
+      if (initializers.size() != before) MarkChanged(owner.get());
+    }
+  }
+}
+
+}  // namespace ascend_fuse

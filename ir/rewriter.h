@@ -1,0 +1,92 @@
+// The only way to change a graph. Replacing keeps value names, and the nodes replaced stay in memory as dead
+// nodes, so that a replacement can be taken back to the byte until Sweep.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/types/span.h"
+#include "ir/model.h"
+
+namespace ascend_fuse {
+
+// What a new node shall be.
+struct NewNode {
+  std::string_view op_type;
+  std::string_view domain;                // "" for the default domain
+  std::string_view name;                  // a free name near it is taken; "" for none
+  std::vector<Value*> inputs;             // nullptr: absent
+  std::vector<Attribute> attributes;
+};
+
+class Rewriter {
+ public:
+  explicit Rewriter(Model* model);
+
+  Model& model() { return *model_; }
+
+  // A new node computing `outputs.size()` new values, placed right before `before` in topological order.
+  // Its values are named `value_name`, made unique, when not empty.
+  Node* Insert(const NewNode& node, size_t output_count, Node* before, std::string_view value_name);
+
+  // A new node that becomes the producer of the existing `outputs` (nullptr: a new value for that position,
+  // named after the first output). The nodes that produced them lose those outputs; every node that nothing
+  // alive reads any more is dead. The new node stands where the last of the old producers stood.
+  // Users of the values are not touched: not one byte of them changes.
+  Node* Replace(absl::Span<Value* const> outputs, const NewNode& node);
+
+  // Takes back a Replace: the old producers compute the values again and the new node is dead.
+  // Nodes revived and killed follow liveness. Only the latest replacement of each value can be taken back.
+  void Restore(Node* replacement);
+
+  // Makes input `index` of `node` read `value`.
+  void SetInput(Node* node, size_t index, Value* value);
+
+  // A constant in memory, placed among the initializers of `graph`; equal constants are made once.
+  Value* Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view bytes,
+                  std::string_view name);
+  Value* FloatConstant(Graph* graph, DataType type, double value, std::string_view name);  // scalar
+  Value* Int64Constant(Graph* graph, absl::Span<const int64_t> values, std::string_view name);  // [n]
+
+  // Adds or changes an opset import (version 0 removes it).
+  void SetOpsetImport(std::string_view domain, int64_t version);
+  // Emission style X: when saving, every standard node carries domain "ai.onnx" and so does the import.
+  void WriteDefaultDomain(bool write);
+  // Renames operator or domain of a node that a Rewriter made.
+  void Rename(Node* node, std::string_view domain, std::string_view op_type);
+
+  // Removes dead nodes for good, and the initializers and value_info that only they used. What was unused
+  // in the input stays. Sorts nodes by order.
+  void Sweep();
+
+  // A name no value or node has: `base`, else base_1, base_2 ...
+  NameId UniqueName(std::string_view base);
+
+  uint64_t change_count() const { return change_count_; }
+
+ private:
+  // What a value's producer was before a Replace.
+  struct Undo {
+    Value* value;
+    Node* producer;
+    uint32_t output_index;
+  };
+  Node* Create(const NewNode& node, Graph* graph, size_t output_count, uint64_t order);
+  Value* CreateValue(Graph* graph, std::string_view name);
+  void KillIfUnused(Node* node);
+  void Revive(Node* node);
+  void MarkChanged(Graph* graph);
+
+  Model* model_;
+  std::vector<std::vector<Undo>> undo_;  // by Node::id
+  absl::flat_hash_map<std::string, Value*> constants_;
+  absl::flat_hash_map<std::string, uint32_t> next_suffix_;
+  absl::flat_hash_set<NameId> taken_;  // every value and node name; filled on first use
+  uint64_t change_count_ = 0;
+};
+
+}  // namespace ascend_fuse

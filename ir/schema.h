@@ -1,0 +1,57 @@
+// The operator table: what the parameters of an operator are at an opset, wherever that opset keeps them.
+// Data in ir/ops.txtpb, generated from the official operator definitions by tools/schema/generate.py.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/attribute.h"
+#include "ir/model.h"
+
+namespace ascend_fuse {
+
+struct SchemaInput {
+  std::string_view name;
+  bool optional = false;
+  bool variadic = false;  // only the last
+};
+
+struct SchemaAttribute {
+  std::string_view name;
+  AttributeType type = AttributeType::kUndefined;
+  bool required = false;
+  bool has_default = false;
+  Attribute default_value;  // valid when has_default
+};
+
+// One operator at one since_version.
+struct Schema {
+  std::string_view domain;
+  std::string_view op_type;
+  int since_version = 1;
+  bool deprecated = false;
+  bool commutative = false;  // the first two inputs may be swapped (Add, Mul, And, Or, Xor, Equal, Max, Min, Sum ...)
+  bool costly = false;       // computing it twice is not free: MatMul, Conv, Softmax, reductions ...; not Cast, Reshape ...
+  bool deterministic = true; // false for Random*, Bernoulli, Multinomial, Dropout in training
+  bool elementwise = false;  // output element depends on the input elements at the (broadcast) same place only
+  std::vector<SchemaInput> inputs;
+  std::vector<std::string_view> outputs;
+  std::vector<SchemaAttribute> attributes;
+
+  const SchemaAttribute* FindAttribute(std::string_view name) const;
+  int FindInput(std::string_view name) const;  // index, or -1
+};
+
+// The schema in force at `opset` (the highest since_version <= opset), or nullptr if the operator is unknown
+// or not there yet. Domains "" (to opset 24) and "com.microsoft". Lookup is one hash probe.
+const Schema* FindSchema(std::string_view domain, std::string_view op_type, int64_t opset);
+
+// The schema of a node in its model.
+const Schema* SchemaOf(const Node& node);
+
+// All schemas of the table, for listing and for checking rules: a rule may name an operator of any version.
+const std::vector<Schema>& AllSchemas();
+
+}  // namespace ascend_fuse

@@ -1,0 +1,46 @@
+// A constant tensor: type, dims, and where its elements are. Elements are never copied: they are bytes of
+// the loaded file in memory (small ones), a range of that file (weights), a range of an external data file,
+// or bytes that a pass made.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/types/span.h"
+#include "ir/data_type.h"
+#include "ir/string_pool.h"
+
+namespace ascend_fuse {
+
+// Bytes [offset, offset + size) of a file.
+struct FileRange {
+  int64_t offset = -1;
+  int64_t size = 0;
+};
+
+// Where a Tensor's elements are.
+enum class Storage : uint8_t {
+  kNone,      // no elements given (a tensor of zero elements, or a broken file)
+  kMemory,    // `memory`: little-endian packed elements (TensorProto.raw_data layout)
+  kFile,      // `file`: the same layout, in the model file
+  kTyped,     // typed fields of TensorProto (float_data, int32_data ...); decode with ReadTensor
+  kExternal,  // `location` beside the model, `file` inside it
+};
+
+// Trivially destructible; lives in the model's arena.
+struct Tensor {
+  DataType type = DataType::kUndefined;
+  Storage storage = Storage::kNone;
+  NameId name = NameId::kEmpty;
+  absl::Span<const int64_t> dims;
+  std::string_view memory;           // kMemory
+  FileRange file;                    // kFile, kExternal (offset and length of the elements)
+  std::string_view location;         // kExternal: as written in the model
+  FileRange proto;                   // the TensorProto's body in the model file; offset -1 for new tensors
+  const uint8_t* proto_bytes = nullptr;  // the same in memory (payloads of 4 KB and more left out)
+
+  // Product of dims; 1 for a scalar, -1 on a negative dim or int64 overflow.
+  int64_t ElementCount() const;
+};
+
+}  // namespace ascend_fuse

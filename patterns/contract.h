@@ -1,0 +1,93 @@
+// Asks a target whether a node is legal there. Chips and CANN versions are data (patterns/targets/*.txtpb);
+// nothing about a chip is written in code.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ir/attribute.h"
+#include "ir/dim.h"
+
+namespace ascend_fuse {
+
+struct TargetOptions {
+  std::string chip = "ascend910b";            // a file of patterns/targets, or a path to a .txtpb
+  std::string cann = "8.1";
+  bool plugin = false;                        // our ATC plugin is installed
+  std::string precision_mode = "force_fp16";  // ATC's own words
+  std::string style;                          // "", "D", "N", "X"
+};
+
+// One operand of a planned node.
+struct CallInput {
+  bool present = false;
+  DataType type = DataType::kUndefined;
+  bool has_rank = false;
+  std::vector<Dim> shape;
+};
+
+// A planned node: "npu.NPURmsNorm" with its inputs and attributes.
+struct Call {
+  std::string_view op;
+  std::vector<CallInput> inputs;
+  std::vector<Attribute> attributes;
+};
+
+struct Answer {
+  bool legal = false;
+  std::vector<std::string> assumptions;  // bounds on symbolic dims that could not be decided, as sentences
+  std::string because;                   // why not: one sentence
+  std::string source;                    // where that statement is written
+};
+
+// What the compiler does by itself with a standard operator or a recognised construct.
+struct ByGe {
+  std::string because;  // a sentence naming the pass or parser
+  std::string source;
+};
+
+class Target {
+ public:
+  // NOT_FOUND names the chips and CANN versions there are; INVALID_ARGUMENT names line and column in a
+  // target file that does not parse.
+  static absl::StatusOr<Target> Load(const TargetOptions& options);
+  ~Target();
+  Target(Target&&) noexcept;
+  Target& operator=(Target&&) noexcept;
+
+  const std::string& chip() const;
+  const std::string& cann() const;
+  const TargetOptions& options() const;
+
+  // Whether the node may be emitted. Under force_fp16 (and the other modes that lower precision) a float
+  // operand is judged by the kernel's float16 row. A bound on a symbolic dim that `dims` cannot decide is an
+  // assumption; an exactness that cannot be decided (multiple of, equal to) is a refusal.
+  Answer Check(const Call& call, const DimTable& dims) const;
+
+  // Whether GE builds `construct` ("linear_bias", "layer_norm", "add_rms_norm", "conv_batch_norm" ...) itself.
+  std::optional<ByGe> FusedByGe(std::string_view construct) const;
+
+  // True when ATC's parser of this CANN version reads nodes of domain "npu" beside nodes of the empty domain
+  // (style N).
+  bool ParsesNpuDomain() const;
+  // True when `op` ("npu.NPURmsNorm") has a default-domain alias at this opset (style D).
+  bool HasAlias(std::string_view op, int64_t opset) const;
+  // The highest default-domain opset <= `opset` at which all of `ops` have an alias, or 0.
+  int64_t AliasOpset(const std::vector<std::string>& ops, int64_t opset) const;
+
+  // Names of all chips (files of patterns/targets), CANN versions.
+  static std::vector<std::string> Chips();
+  static std::vector<std::string> CannVersions();
+
+ private:
+  struct Impl;
+  explicit Target(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ascend_fuse
