@@ -1,0 +1,41 @@
+// Every C++ function that a rule may call, in one table. A function is pure: it reads facts and returns a term,
+// or a sentence that says why it cannot.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ir/infer/facts.h"
+#include "patterns/canonical.h"
+#include "patterns/term.h"
+
+namespace ascend_fuse {
+
+struct FunctionContext {
+  const Model* model = nullptr;
+  Facts* facts = nullptr;  // the DimTable may get new expressions; facts are not changed
+  const Canonical* canonical = nullptr;
+};
+
+struct FunctionRow {
+  std::string_view name;
+  int minimum_arguments = 0;
+  int maximum_arguments = 0;
+  absl::StatusOr<Term> (*call)(const FunctionContext& context, absl::Span<const Term> arguments);
+  std::string_view doc;  // one sentence, printed by `ascend-fuse rules --functions`
+};
+
+absl::Span<const FunctionRow> Functions();
+int FindFunction(std::string_view name);  // -1 if there is none
+
+// Shared by functions, matcher and explainer.
+// The number that all elements of a constant are, if `value` is known to be one.
+bool ConstantNumber(const Facts& facts, const Value* value, double* number);
+std::string DescribeTerm(const FunctionContext& context, const Term& term);
+// a = b as rules mean it: same value, equal number, provably equal dim, equal list.
+bool EqualTerms(const FunctionContext& context, const Term& a, const Term& b);
+
+}  // namespace ascend_fuse

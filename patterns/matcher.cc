@@ -1,0 +1,764 @@
+#include "patterns/matcher.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "fmt/format.h"
+#include "ir/schema.h"
+
+namespace ascend_fuse {
+namespace {
+
+// A search that takes more steps than this is given up: the largest built-in rule needs a few thousand.
+constexpr int64_t kMaximumSteps = 200000;
+// Recursion of continuations: each matched operator adds a few levels.
+constexpr int kMaximumDepth = 2000;
+
+// Kinds of stop, better ones first told: a wrong attribute of the right operator says more than a wrong operator.
+constexpr int kWrongOperator = 0;
+constexpr int kWrongValue = 1;
+constexpr int kWrongAttribute = 2;
+constexpr int kConditionFails = 3;
+
+std::string FullName(std::string_view domain, std::string_view op_type) {
+  return domain.empty() ? std::string(op_type) : fmt::format("{}.{}", domain, op_type);
+}
+
+// Half of the last digits that a constant of this type keeps (export-patterns.md 4.2: 1e-4 in fp32, 1e-3 in
+// fp16, coarser in bf16).
+double Tolerance(DataType type) {
+  switch (type) {
+    case DataType::kFloat16:
+      return 1e-3;
+    case DataType::kBfloat16:
+      return 8e-3;
+    default:
+      return 1e-4;
+  }
+}
+
+// A number that every binary format keeps exactly (integers, halves, quarters ...) must be met exactly.
+bool IsExact(double number) { return std::floor(number * 64) == number * 64; }
+
+bool NearlyEqual(double expected, double found, DataType type) {
+  if (expected == found) return true;
+  if (!std::isfinite(found) || IsExact(expected)) return false;
+  return std::fabs(expected - found) <= Tolerance(type) * std::fabs(expected);
+}
+
+Term TermOfAttribute(const Attribute& attribute) {
+  switch (attribute.type) {
+    case AttributeType::kInt:
+      return Term::Integer(attribute.i);
+    case AttributeType::kFloat:
+      return Term::Number(attribute.f);
+    case AttributeType::kString:
+      return Term::Text(std::string(attribute.s));
+    case AttributeType::kInts: {
+      std::vector<Term> items;
+      for (int64_t item : attribute.ints) items.push_back(Term::Integer(item));
+      return Term::List(std::move(items));
+    }
+    case AttributeType::kFloats: {
+      std::vector<Term> items;
+      for (float item : attribute.floats) items.push_back(Term::Number(item));
+      return Term::List(std::move(items));
+    }
+    default:
+      return Term::Text(fmt::format("(attribute {})", attribute.name));
+  }
+}
+
+// An integer input that newer opsets use in place of an attribute (axes, split ...), as the attribute was.
+Term TermOfParameterInput(const Facts& facts, const Value* value) {
+  const Fact& fact = facts.Of(value);
+  if (fact.elements == nullptr || !fact.has_rank) return Term::Of(const_cast<Value*>(value));
+  std::vector<Term> items;
+  for (Dim element : fact.elements->integers) {
+    items.push_back(element.is_number() ? Term::Integer(element.number()) : Term::Of(element));
+  }
+  for (double element : fact.elements->floats) items.push_back(Term::Number(element));
+  if (fact.shape.empty() && items.size() == 1) return items[0];
+  return Term::List(std::move(items));
+}
+
+// Negative axes count from the end: [-1] and [2] name the same axis of a value of rank 3.
+Term NormalizeAxes(const Term& term, int rank) {
+  auto one = [rank](const Term& item) {
+    if (item.kind == Term::Kind::kNumber && item.number < 0) {
+      return Term::Integer(static_cast<int64_t>(item.number) + rank);
+    }
+    return item;
+  };
+  if (term.kind == Term::Kind::kNumber) return one(term);
+  if (term.kind != Term::Kind::kList) return term;
+  std::vector<Term> items;
+  for (const Term& item : *term.list) items.push_back(one(item));
+  return Term::List(std::move(items));
+}
+
+bool IsAxisAttribute(std::string_view name) { return name == "axes" || name == "axis"; }
+
+}  // namespace
+
+Matcher::Frame* Matcher::NewFrame(const Scope& scope) {
+  if (frame_count_ == frames_.size()) frames_.emplace_back();
+  Frame* frame = &frames_[frame_count_++];
+  frame->scope = &scope;
+  frame->terms.assign(scope.names.size(), Term());
+  frame->closures.clear();
+  return frame;
+}
+
+bool Matcher::Covers(const Node* node) const {
+  return std::find(covered_.begin(), covered_.end(), node) != covered_.end();
+}
+
+void Matcher::Fail(const SourcePosition& position, const Node* node, int kind,
+                   absl::FunctionRef<std::string()> expected, absl::FunctionRef<std::string()> found) {
+  if (failure_ == nullptr) return;
+  std::vector<const Node*> covered = covered_;
+  std::sort(covered.begin(), covered.end());
+  covered.erase(std::unique(covered.begin(), covered.end()), covered.end());
+  const int rank = static_cast<int>(covered.size()) * 4 + kind;
+  if (rank <= failure_->rank) return;
+  failure_->rank = rank;
+  failure_->rule = rule_;
+  failure_->position = position;
+  failure_->node = node;
+  failure_->expected = expected();
+  failure_->found = found();
+  failure_->covered = std::move(covered);
+}
+
+std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failure) {
+  rule_ = &rule;
+  failure_ = failure;
+  frame_count_ = 0;
+  covered_.clear();
+  steps_ = 0;
+  depth_ = 0;
+  Frame* frame = NewFrame(rule.scope);
+  std::optional<Match> match;
+  Pattern output;
+  output.kind = Pattern::Kind::kVariable;
+  output.name = rule.outputs[0];
+  output.slot = rule.scope.Find(rule.outputs[0]);
+  output.position = rule.position;
+  MatchTerm(output, frame, Term::Of(root), [&] {
+    // An input marked ? that no alternative bound is absent.
+    std::vector<int> absent;
+    for (size_t i = 0; i < rule.inputs.size(); ++i) {
+      if (!frame->terms[i].bound()) {
+        if (!rule.inputs[i].optional) return false;
+        frame->terms[i] = Term::Absent();
+        absent.push_back(static_cast<int>(i));
+      }
+    }
+    const bool done = Conditions(rule.where, 0, frame, [&] {
+      if (CostlyIsShared(frame)) return false;
+      match.emplace();
+      match->rule = &rule;
+      match->terms = frame->terms;
+      for (const Node* node : covered_) {
+        if (std::find(match->covered.begin(), match->covered.end(), node) == match->covered.end()) {
+          match->covered.push_back(node);
+        }
+      }
+      return true;
+    });
+    if (!done) {
+      for (int slot : absent) frame->terms[slot] = Term();
+    }
+    return done;
+  });
+  return match;
+}
+
+// Interior values with other users stay computed. That is free for a Reshape, not for a MatMul.
+bool Matcher::CostlyIsShared(Frame* frame) {
+  std::vector<const Value*> outputs;
+  for (const std::string& name : rule_->outputs) {
+    const Term& term = frame->terms[rule_->scope.Find(name)];
+    if (term.kind == Term::Kind::kValue) outputs.push_back(term.value);
+  }
+  if (rule_->emit.empty()) return false;
+  for (const Node* node : covered_) {
+    const Schema* schema = SchemaOf(*node);
+    if (schema == nullptr || !schema->costly) continue;
+    for (const Value* value : node->outputs()) {
+      if (value == nullptr || std::find(outputs.begin(), outputs.end(), value) != outputs.end()) continue;
+      const Node* other = nullptr;
+      for (const Use& use : LiveUses(*value)) {
+        if (!Covers(use.user)) other = use.user;
+      }
+      if (other == nullptr && !value->is_graph_output) continue;
+      Fail(rule_->position, node, kConditionFails,
+           [&] { return fmt::format("nothing else reads the result of {}", OpType(*node)); },
+           [&] {
+             return value->is_graph_output
+                        ? fmt::format("{} is an output of the graph", ValueName(*value))
+                        : fmt::format("{} is also read by {} {}", ValueName(*value), OpType(*other),
+                                      NodeName(*other));
+           });
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, Next next) {
+  if (++steps_ > kMaximumSteps || depth_ > kMaximumDepth) {
+    Fail(pattern.position, nullptr, kConditionFails, [] { return std::string("a search of bounded length"); },
+         [] { return std::string("too many combinations; the search was given up"); });
+    return false;
+  }
+  struct DepthGuard {
+    int* depth;
+    explicit DepthGuard(int* d) : depth(d) { ++*depth; }
+    ~DepthGuard() { --*depth; }
+  } guard(&depth_);
+  Value* value = term.kind == Term::Kind::kValue ? term.value : nullptr;
+  switch (pattern.kind) {
+    case Pattern::Kind::kWildcard:
+      return next();
+    case Pattern::Kind::kAbsent:
+      if (term.kind == Term::Kind::kAbsent) return next();
+      Fail(pattern.position, value != nullptr ? value->producer : nullptr, kWrongValue,
+           [] { return std::string("no input here"); }, [&] { return DescribeTerm(context_, term); });
+      return false;
+    case Pattern::Kind::kVariable:
+      return MatchVariable(pattern, frame, term, next);
+    case Pattern::Kind::kLiteral: {
+      double number = 0;
+      if (term.kind == Term::Kind::kNumber && NearlyEqual(pattern.number, term.number, DataType::kFloat)) {
+        return next();
+      }
+      if (value != nullptr && ConstantNumber(*context_.facts, value, &number) &&
+          NearlyEqual(pattern.number, number, context_.facts->Of(value).type)) {
+        return next();
+      }
+      Fail(pattern.position, value != nullptr ? value->producer : nullptr, kWrongValue,
+           [&] { return fmt::format("the constant {}", pattern.number); },
+           [&] { return DescribeTerm(context_, term); });
+      return false;
+    }
+    case Pattern::Kind::kAlternatives:
+      for (const PatternPointer& alternative : pattern.arguments) {
+        if (MatchTerm(*alternative, frame, term, next)) return true;
+      }
+      return false;
+    case Pattern::Kind::kDefinition:
+      return MatchDefinition(pattern, frame, term, next);
+    case Pattern::Kind::kOperator:
+      if (value == nullptr) return false;
+      return MatchOperator(pattern, frame, value, next, nullptr);
+  }
+  return false;
+}
+
+bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& term, Next next) {
+  Term& slot = frame->terms[pattern.slot];
+  if (slot.bound()) {
+    if (EqualTerms(context_, slot, term)) return next();
+    Fail(pattern.position, term.kind == Term::Kind::kValue ? term.value->producer : nullptr, kWrongValue,
+         [&] { return fmt::format("the same as {} = {}", pattern.name, DescribeTerm(context_, slot)); },
+         [&] { return DescribeTerm(context_, term); });
+    return false;
+  }
+  if (static_cast<size_t>(pattern.slot) < frame->closures.size()) {
+    const Closure closure = frame->closures[pattern.slot];
+    slot = term;
+    if (MatchTerm(*closure.pattern, closure.frame, term, next)) return true;
+    frame->terms[pattern.slot] = Term();
+    return false;
+  }
+  const int statement = frame->scope->statement[pattern.slot];
+  if (statement >= 0) {
+    const MatchStatement& line = rule_->match[statement];
+    if (line.names.size() > 1) {
+      if (term.kind != Term::Kind::kValue) return false;
+      return MatchOperator(*line.pattern, frame, term.value, next, &line);
+    }
+    slot = term;
+    if (MatchTerm(*line.pattern, frame, term, next)) return true;
+    frame->terms[pattern.slot] = Term();
+    return false;
+  }
+  if (term.kind == Term::Kind::kAbsent && frame->scope == &rule_->scope) {
+    const bool optional = static_cast<size_t>(pattern.slot) < rule_->inputs.size() &&
+                          rule_->inputs[pattern.slot].optional;
+    if (!optional) {
+      Fail(pattern.position, nullptr, kWrongValue, [&] { return fmt::format("an input {}", pattern.name); },
+           [] { return std::string("no input"); });
+      return false;
+    }
+  }
+  slot = term;
+  if (next()) return true;
+  frame->terms[pattern.slot] = Term();
+  return false;
+}
+
+bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next,
+                            const MatchStatement* outputs) {
+  const size_t covered = covered_.size();
+  for (Value* current = value; current != nullptr; current = context_.canonical->Source(current)) {
+    const Node* node = current->producer;
+    if (node == nullptr || node->dead) break;
+    if (OpType(*node) == pattern.name && Domain(*node) == pattern.domain) {
+      const Schema* schema = SchemaOf(*node);
+      // A pattern stands for the first output; operators with interchangeable outputs (Split) for any.
+      const bool any_output = schema != nullptr && schema->outputs.size() == 1;
+      if (outputs == nullptr && (current->output_index == 0 || any_output)) {
+        covered_.push_back(node);
+        if (MatchNode(pattern, frame, *node, next)) return true;
+        covered_.resize(covered);
+        // Noise above stays covered for what lies below.
+        for (Value* noise = value; noise != current; noise = context_.canonical->Source(noise)) {
+          covered_.push_back(noise->producer);
+        }
+      } else if (outputs != nullptr) {
+        std::vector<int> bound;
+        bool fits = node->output_count <= outputs->names.size();
+        for (size_t i = 0; fits && i < outputs->names.size(); ++i) {
+          if (outputs->names[i] == "_") continue;
+          const int slot = frame->scope->Find(outputs->names[i]);
+          if (frame->terms[slot].bound()) continue;
+          frame->terms[slot] = Term::Of(node->output(i));
+          bound.push_back(slot);
+        }
+        if (fits) {
+          covered_.push_back(node);
+          if (MatchNode(pattern, frame, *node, next)) return true;
+          covered_.resize(covered);
+        }
+        for (int slot : bound) frame->terms[slot] = Term();
+      }
+    } else {
+      Fail(pattern.position, node, kWrongOperator, [&] { return FullName(pattern.domain, pattern.name); },
+           [&] { return fmt::format("{} computed by {}", ValueName(*current), FullName(Domain(*node), OpType(*node))); });
+    }
+    if (context_.canonical->Source(current) != nullptr) covered_.push_back(node);
+  }
+  covered_.resize(covered);
+  if (value->producer == nullptr) {
+    Fail(pattern.position, nullptr, kWrongOperator, [&] { return FullName(pattern.domain, pattern.name); },
+         [&] { return DescribeTerm(context_, Term::Of(value)); });
+  }
+  return false;
+}
+
+bool Matcher::MatchNode(const Pattern& pattern, Frame* frame, const Node& node, Next next) {
+  return MatchAttributes(pattern, frame, node, 0, [&] {
+    const Schema* schema = SchemaOf(node);
+    // Attributes that the pattern does not mention must have their defaults.
+    for (const Attribute& attribute : ReadAttributes(node)) {
+      const bool mentioned =
+          std::any_of(pattern.attributes.begin(), pattern.attributes.end(),
+                      [&](const AttributePattern& mention) { return mention.name == attribute.name; });
+      if (mentioned) continue;
+      const SchemaAttribute* row = schema != nullptr ? schema->FindAttribute(attribute.name) : nullptr;
+      if (row != nullptr && row->has_default &&
+          EqualTerms(context_, TermOfAttribute(attribute), TermOfAttribute(row->default_value))) {
+        continue;
+      }
+      Fail(pattern.position, &node, kWrongAttribute,
+           [&] { return fmt::format("{} with the default of `{}`", pattern.name, attribute.name); },
+           [&] {
+             return fmt::format("{} = {}", attribute.name, DescribeTerm(context_, TermOfAttribute(attribute)));
+           });
+      return false;
+    }
+    // Inputs beyond the pattern's arguments must be absent or be mentioned as attributes.
+    for (size_t i = pattern.arguments.size(); i < node.input_count; ++i) {
+      if (node.input(i) == nullptr) continue;
+      const bool mentioned =
+          schema != nullptr && i < schema->inputs.size() &&
+          std::any_of(pattern.attributes.begin(), pattern.attributes.end(),
+                      [&](const AttributePattern& mention) { return mention.name == schema->inputs[i].name; });
+      if (mentioned) continue;
+      Fail(pattern.position, &node, kWrongAttribute,
+           [&] { return fmt::format("{} with {} inputs", pattern.name, pattern.arguments.size()); },
+           [&] { return fmt::format("{} inputs", node.input_count); });
+      return false;
+    }
+    if (pattern.arguments.size() == 2 && node.input_count == 2 && schema != nullptr && schema->commutative) {
+      return MatchInputs(pattern, frame, node, 0, false, next) ||
+             MatchInputs(pattern, frame, node, 0, true, next);
+    }
+    return MatchInputs(pattern, frame, node, 0, false, next);
+  });
+}
+
+bool Matcher::MatchInputs(const Pattern& pattern, Frame* frame, const Node& node, size_t index, bool swapped,
+                          Next next) {
+  if (index == pattern.arguments.size()) {
+    // A literal must not change the rank of what it is combined with.
+    if (pattern.arguments.size() == 2 && node.output(0) != nullptr) {
+      for (size_t i = 0; i < 2; ++i) {
+        if (pattern.arguments[i]->kind != Pattern::Kind::kLiteral) continue;
+        const Value* constant = node.input(swapped ? 1 - i : i);
+        const Value* other = node.input(swapped ? i : 1 - i);
+        if (constant == nullptr || other == nullptr) continue;
+        const Fact& c = context_.facts->Of(constant);
+        const Fact& o = context_.facts->Of(other);
+        if (c.rank() == 0 || (c.has_rank && o.has_rank && c.rank() <= o.rank())) {
+          bool ones = true;  // or the other operand already has the size
+          for (int d = 0; d < c.rank(); ++d) {
+            const Dim dim = c.shape[d];
+            if (!dim.is(1) && !context_.facts->dims().Equal(dim, o.shape[o.rank() - c.rank() + d])) ones = false;
+          }
+          if (ones) continue;
+        }
+        Fail(pattern.position, &node, kWrongValue, [] { return std::string("a constant that does not broadcast"); },
+             [&] { return DescribeTerm(context_, Term::Of(const_cast<Value*>(constant))); });
+        return false;
+      }
+    }
+    return next();
+  }
+  const size_t input = swapped ? 1 - index : index;
+  return MatchTerm(*pattern.arguments[index], frame, Term::Of(node.input(input)), [&] {
+    return MatchInputs(pattern, frame, node, index + 1, swapped, next);
+  });
+}
+
+bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& node, size_t index, Next next) {
+  if (index == pattern.attributes.size()) return next();
+  const AttributePattern& mention = pattern.attributes[index];
+  auto rest = [&] { return MatchAttributes(pattern, frame, node, index + 1, next); };
+  if (mention.value.kind == Expression::Kind::kWildcard) return rest();
+  const Schema* schema = SchemaOf(node);
+  Term term = Term::Absent();
+  if (const auto attribute = FindAttribute(node, mention.name); attribute.has_value()) {
+    term = TermOfAttribute(*attribute);
+  } else if (schema != nullptr) {
+    const int input = schema->FindInput(mention.name);
+    if (input >= 0 && node.input(input) != nullptr) {
+      term = TermOfParameterInput(*context_.facts, node.input(input));
+    } else if (const SchemaAttribute* row = schema->FindAttribute(mention.name);
+               row != nullptr && row->has_default) {
+      term = TermOfAttribute(row->default_value);
+    }
+  }
+  if (IsAxisAttribute(mention.name) && node.input(0) != nullptr) {
+    const int rank = context_.facts->Of(node.input(0)).rank();
+    // Unsqueeze counts its axes in the output.
+    const int axes_rank = OpType(node) == "Unsqueeze" && node.output(0) != nullptr
+                              ? context_.facts->Of(node.output(0)).rank()
+                              : rank;
+    if (axes_rank >= 0 && mention.value.kind != Expression::Kind::kName) {
+      const absl::StatusOr<Term> expected = Evaluate(mention.value, frame);
+      if (expected.ok() &&
+          EqualTerms(context_, NormalizeAxes(*expected, axes_rank), NormalizeAxes(term, axes_rank))) {
+        return rest();
+      }
+      Fail(mention.position, &node, kWrongAttribute,
+           [&] {
+             return fmt::format("{} with {} = {}", pattern.name, mention.name,
+                                expected.ok() ? DescribeTerm(context_, *expected) : "?");
+           },
+           [&] { return fmt::format("{} = {}", mention.name, DescribeTerm(context_, term)); });
+      return false;
+    }
+  }
+  if (Unify(mention.value, frame, term, rest)) return true;
+  Fail(mention.position, &node, kWrongAttribute,
+       [&] {
+         const absl::StatusOr<Term> expected = Evaluate(mention.value, frame);
+         return fmt::format("{} with {} = {}", pattern.name, mention.name,
+                            expected.ok() ? DescribeTerm(context_, *expected) : "?");
+       },
+       [&] { return fmt::format("{} = {}", mention.name, DescribeTerm(context_, term)); });
+  return false;
+}
+
+bool Matcher::MatchDefinition(const Pattern& pattern, Frame* frame, const Term& term, Next next) {
+  const Definition& definition = rules_.definitions()[pattern.definition];
+  const size_t frame_mark = frame_count_;
+  if (term.kind == Term::Kind::kValue) {
+    for (const Definition::Alternative& alternative : definition.alternatives) {
+      Frame* inner = NewFrame(definition.scope);
+      for (const PatternPointer& argument : pattern.arguments) inner->closures.push_back({argument.get(), frame});
+      inner->terms[definition.result_slot] = term;
+      const bool matched = MatchTerm(*alternative.pattern, inner, term, [&] {
+        return Conditions(alternative.conditions, 0, inner, [&] {
+          return FinishDefinition(pattern, frame, inner, 0, false, next);
+        });
+      });
+      if (matched) return true;
+      frame_count_ = frame_mark;
+    }
+  }
+  if (!pattern.optional) return false;
+  Frame* inner = NewFrame(definition.scope);
+  for (const PatternPointer& argument : pattern.arguments) inner->closures.push_back({argument.get(), frame});
+  const bool matched = MatchTerm(*pattern.arguments[0], frame, term, [&] {
+    inner->terms[0] = term;
+    if (FinishDefinition(pattern, frame, inner, 1, true, next)) return true;
+    inner->terms[0] = Term();
+    return false;
+  });
+  if (!matched) frame_count_ = frame_mark;
+  return matched;
+}
+
+// Parameters that the alternative left open take their defaults.
+bool Matcher::FinishDefinition(const Pattern& pattern, Frame* frame, Frame* inner, size_t parameter,
+                               bool defaults_only, Next next) {
+  const Definition& definition = rules_.definitions()[pattern.definition];
+  if (parameter >= definition.parameters.size()) return next();
+  auto rest = [&] { return FinishDefinition(pattern, frame, inner, parameter + 1, defaults_only, next); };
+  if (inner->terms[parameter].bound() || !definition.parameters[parameter].has_default) return rest();
+  const absl::StatusOr<Term> value = Evaluate(definition.parameters[parameter].default_value, inner);
+  if (!value.ok()) return false;
+  return Deliver(inner, parameter, *value, rest);
+}
+
+// Gives a parameter of a definition its term, which must then fit what the caller wrote there.
+bool Matcher::Deliver(Frame* frame, size_t slot, const Term& term, Next next) {
+  if (frame->terms[slot].bound()) return EqualTerms(context_, frame->terms[slot], term) && next();
+  frame->terms[slot] = term;
+  const bool done = slot < frame->closures.size()
+                        ? MatchTerm(*frame->closures[slot].pattern, frame->closures[slot].frame, term, next)
+                        : next();
+  if (!done) frame->terms[slot] = Term();
+  return done;
+}
+
+bool Matcher::Conditions(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next) {
+  if (index == conditions.size()) return next();
+  if (++steps_ > kMaximumSteps) return false;
+  const Condition& condition = conditions[index];
+  auto rest = [&] { return Conditions(conditions, index + 1, frame, next); };
+  auto fail = [&](const std::string& found) {
+    Fail(condition.position, covered_.empty() ? nullptr : covered_.front(), kConditionFails,
+         [&] { return condition.source; }, [&] { return found; });
+    return false;
+  };
+  if (condition.relation == Condition::Relation::kLet) {
+    absl::StatusOr<Term> value = Evaluate(condition.right, frame);
+    if (!value.ok()) return fail(std::string(value.status().message()));
+    return Deliver(frame, condition.left.slot, *value, rest);
+  }
+  if (condition.relation == Condition::Relation::kHolds) {
+    const absl::StatusOr<Term> value = Evaluate(condition.left, frame);
+    if (!value.ok()) return fail(std::string(value.status().message()));
+    if (value->kind == Term::Kind::kNumber && value->number == 0) return fail("it does not hold");
+    return rest();
+  }
+  if (condition.relation == Condition::Relation::kEqual) {
+    // One side may bind names: the side that can be evaluated goes first.
+    absl::StatusOr<Term> left = Evaluate(condition.left, frame);
+    if (left.ok()) {
+      bool reached = false;
+      if (Unify(condition.right, frame, *left, [&] {
+            reached = true;
+            return rest();
+          })) {
+        return true;
+      }
+      return reached ? false : fail(DescribeTerm(context_, *left));
+    }
+    absl::StatusOr<Term> right = Evaluate(condition.right, frame);
+    if (!right.ok()) return fail(std::string(left.status().message()));
+    bool reached = false;
+    if (Unify(condition.left, frame, *right, [&] {
+          reached = true;
+          return rest();
+        })) {
+      return true;
+    }
+    return reached ? false : fail(DescribeTerm(context_, *right));
+  }
+  const absl::StatusOr<Term> left = Evaluate(condition.left, frame);
+  if (!left.ok()) return fail(std::string(left.status().message()));
+  const absl::StatusOr<Term> right = Evaluate(condition.right, frame);
+  if (!right.ok()) return fail(std::string(right.status().message()));
+  bool holds = false;
+  auto dim_of = [](const Term& term) {
+    if (term.kind == Term::Kind::kDim) return term.dim;
+    if (term.kind == Term::Kind::kNumber && term.number == std::floor(term.number)) {
+      return Dim::Of(static_cast<int64_t>(term.number));
+    }
+    return Dim();
+  };
+  const bool numbers = left->kind == Term::Kind::kNumber && right->kind == Term::Kind::kNumber;
+  const DimTable& dims = context_.facts->dims();
+  switch (condition.relation) {
+    case Condition::Relation::kNotEqual:
+      if (numbers) {
+        holds = left->number != right->number;
+      } else if (left->kind == Term::Kind::kDim || right->kind == Term::Kind::kDim) {
+        holds = dims.NotEqual(dim_of(*left), dim_of(*right));
+      } else {
+        holds = !EqualTerms(context_, *left, *right);
+      }
+      break;
+    case Condition::Relation::kLess:
+      holds = numbers && left->number < right->number;
+      break;
+    case Condition::Relation::kLessEqual:
+      holds = numbers ? left->number <= right->number : dims.AtLeast(dim_of(*right), dim_of(*left));
+      break;
+    case Condition::Relation::kGreater:
+      holds = numbers && left->number > right->number;
+      break;
+    case Condition::Relation::kGreaterEqual:
+      holds = numbers ? left->number >= right->number : dims.AtLeast(dim_of(*left), dim_of(*right));
+      break;
+    default:
+      break;
+  }
+  if (holds) return rest();
+  return fail(fmt::format("{} and {}", DescribeTerm(context_, *left), DescribeTerm(context_, *right)));
+}
+
+bool Matcher::Unify(const Expression& expression, Frame* frame, const Term& term, Next next) {
+  switch (expression.kind) {
+    case Expression::Kind::kWildcard:
+      return next();
+    case Expression::Kind::kName:
+      if (expression.slot >= 0 && !frame->terms[expression.slot].bound()) {
+        return Deliver(frame, expression.slot, term, next);
+      }
+      break;
+    case Expression::Kind::kList:
+      if (term.kind != Term::Kind::kList) return false;
+      return UnifyList(expression, 0, frame, *term.list, 0, next);
+    default:
+      break;
+  }
+  const absl::StatusOr<Term> value = Evaluate(expression, frame);
+  return value.ok() && EqualTerms(context_, *value, term) && next();
+}
+
+bool Matcher::UnifyList(const Expression& list, size_t index, Frame* frame, const std::vector<Term>& items,
+                        size_t item, Next next) {
+  if (index == list.arguments.size()) return item == items.size() && next();
+  const Expression& expression = list.arguments[index];
+  if (expression.kind == Expression::Kind::kEllipsis) {
+    const size_t after = list.arguments.size() - index - 1;
+    if (items.size() - item < after) return false;
+    return UnifyList(list, index + 1, frame, items, items.size() - after, next);
+  }
+  if (item >= items.size()) return false;
+  return Unify(expression, frame, items[item],
+               [&] { return UnifyList(list, index + 1, frame, items, item + 1, next); });
+}
+
+absl::StatusOr<Term> Matcher::Evaluate(const Expression& expression, Frame* frame) {
+  switch (expression.kind) {
+    case Expression::Kind::kNumber:
+      return expression.is_integer ? Term::Integer(static_cast<int64_t>(expression.number))
+                                   : Term::Number(expression.number);
+    case Expression::Kind::kString:
+      return Term::Text(expression.text);
+    case Expression::Kind::kName: {
+      if (expression.slot < 0) {
+        if (expression.text == "true") return Term::Integer(1);
+        if (expression.text == "false") return Term::Integer(0);
+        return Term::Of(DataTypeFromName(expression.text));
+      }
+      const Term& term = frame->terms[expression.slot];
+      if (!term.bound()) {
+        return absl::FailedPreconditionError(fmt::format("'{}' has no value here", expression.text));
+      }
+      return term;
+    }
+    case Expression::Kind::kWildcard:
+    case Expression::Kind::kEllipsis:
+      return absl::FailedPreconditionError("_ and ... have no value");
+    case Expression::Kind::kList: {
+      std::vector<Term> items;
+      for (const Expression& argument : expression.arguments) {
+        absl::StatusOr<Term> item = Evaluate(argument, frame);
+        if (!item.ok()) return item;
+        items.push_back(*std::move(item));
+      }
+      return Term::List(std::move(items));
+    }
+    case Expression::Kind::kCall: {
+      std::vector<Term> arguments;
+      for (const Expression& argument : expression.arguments) {
+        absl::StatusOr<Term> item = Evaluate(argument, frame);
+        if (!item.ok()) return item;
+        arguments.push_back(*std::move(item));
+      }
+      return Functions()[expression.function].call(context_, arguments);
+    }
+    case Expression::Kind::kUnary: {
+      absl::StatusOr<Term> operand = Evaluate(expression.arguments[0], frame);
+      if (!operand.ok()) return operand;
+      if (operand->kind == Term::Kind::kNumber) {
+        Term term = *operand;
+        term.number = -term.number;
+        return term;
+      }
+      return absl::InvalidArgumentError("only a number can be negated");
+    }
+    case Expression::Kind::kBinary: {
+      absl::StatusOr<Term> left = Evaluate(expression.arguments[0], frame);
+      if (!left.ok()) return left;
+      absl::StatusOr<Term> right = Evaluate(expression.arguments[1], frame);
+      if (!right.ok()) return right;
+      const char op = expression.text[0];
+      if (left->kind == Term::Kind::kNumber && right->kind == Term::Kind::kNumber) {
+        const double a = left->number;
+        const double b = right->number;
+        Term term = Term::Number(op == '+' ? a + b : op == '-' ? a - b : op == '*' ? a * b : a / b);
+        term.is_integer = left->is_integer && right->is_integer && term.number == std::floor(term.number);
+        return term;
+      }
+      auto dim_of = [](const Term& term) {
+        if (term.kind == Term::Kind::kDim) return term.dim;
+        if (term.kind == Term::Kind::kNumber && term.number == std::floor(term.number)) {
+          return Dim::Of(static_cast<int64_t>(term.number));
+        }
+        return Dim();
+      };
+      const Dim a = dim_of(*left);
+      const Dim b = dim_of(*right);
+      DimTable& dims = context_.facts->dims();
+      const Dim result = op == '+'   ? dims.Add(a, b)
+                         : op == '-' ? dims.Sub(a, b)
+                         : op == '*' ? dims.Mul(a, b)
+                                     : dims.ExactDiv(a, b);
+      if (!result.known()) {
+        return absl::InvalidArgumentError(fmt::format("{} {} {} is not known", DescribeTerm(context_, *left),
+                                                      expression.text, DescribeTerm(context_, *right)));
+      }
+      return result.is_number() ? Term::Integer(result.number()) : Term::Of(result);
+    }
+    case Expression::Kind::kOperator: {
+      DeferredNode node;
+      node.domain = expression.domain;
+      node.op_type = expression.text;
+      for (const auto& attribute : expression.attributes) {
+        absl::StatusOr<Term> value = Evaluate(attribute.value, frame);
+        if (!value.ok()) return value;
+        node.attributes.emplace_back(attribute.name, *std::move(value));
+      }
+      for (const Expression& argument : expression.arguments) {
+        absl::StatusOr<Term> value = Evaluate(argument, frame);
+        if (!value.ok()) return value;
+        node.inputs.push_back(*std::move(value));
+      }
+      return Term::Node(std::move(node));
+    }
+  }
+  return absl::InternalError("unknown expression");
+}
+
+absl::StatusOr<Term> EvaluateInMatch(const Expression& expression, const Match& match,
+                                     const FunctionContext& context) {
+  static const RuleSet* const kNoRules = new RuleSet();
+  Matcher matcher(*kNoRules, context);
+  Matcher::Frame frame;
+  frame.scope = &match.rule->scope;
+  frame.terms = match.terms;
+  return matcher.Evaluate(expression, &frame);
+}
+
+}  // namespace ascend_fuse

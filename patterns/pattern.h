@@ -1,0 +1,169 @@
+// Rules as data: an immutable tree that the matcher, the checker, the explainer and the emitter all read.
+// docs/rules.md describes the text form.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ascend_fuse {
+
+// Where something is written: "attention.rule:16:7".
+struct SourcePosition {
+  std::string file;
+  int line = 0;
+  int column = 0;
+  std::string ToString() const;
+};
+
+// A value computed from what was matched: shape (x), a * b, [..., D], "tanh", 1e-6.
+struct Expression {
+  enum class Kind {
+    kNumber,    // number
+    kString,    // text
+    kName,      // text: a variable, a dimension letter, a data type or a keyword value
+    kWildcard,  // _
+    kEllipsis,  // ... (first element of a shape list)
+    kList,      // arguments
+    kCall,      // text (arguments): a C++ function of patterns/functions.cc
+    kUnary,     // - argument
+    kBinary,    // text is one of + - * / ; two arguments
+    kOperator,  // text (arguments) <attributes>: builds a node; in emit and let only
+  };
+  struct NamedExpression;
+  Kind kind = Kind::kNumber;
+  SourcePosition position;
+  double number = 0;
+  bool is_integer = false;
+  std::string text;
+  std::string domain;  // kOperator
+  int slot = -1;       // kName: its place in the scope, filled by the checker; -1 for keywords
+  int function = -1;   // kCall: index into the function table, filled by the checker
+  std::vector<Expression> arguments;
+  std::vector<NamedExpression> attributes;  // kOperator
+};
+struct Expression::NamedExpression {
+  std::string name;
+  Expression value;
+};
+
+// One line of `where`, or a `let`.
+struct Condition {
+  enum class Relation { kHolds, kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kLet };
+  Relation relation = Relation::kHolds;
+  SourcePosition position;
+  Expression left;
+  Expression right;  // not for kHolds
+  std::string source;  // the text as written, for messages
+};
+
+struct Pattern;
+using PatternPointer = std::unique_ptr<Pattern>;
+
+// <axes = [-1]>, <scale> (binds), <to = _> (anything, also absent).
+struct AttributePattern {
+  std::string name;
+  Expression value;  // a name that is unbound is bound to the attribute's value
+  SourcePosition position;
+};
+
+struct Pattern {
+  enum class Kind {
+    kVariable,      // name
+    kWildcard,      // _
+    kAbsent,        // an input that must not be given: written ""
+    kLiteral,       // a constant all of whose elements are `number`
+    kOperator,      // domain.name <attributes> (arguments)
+    kDefinition,    // name (arguments), name? (arguments)
+    kAlternatives,  // arguments, tried in order
+  };
+  Kind kind = Kind::kWildcard;
+  SourcePosition position;
+  std::string name;
+  std::string domain;
+  double number = 0;
+  bool optional = false;  // f? (x, ...): f (x, ...) or just x
+  int definition = -1;    // kDefinition: index into RuleSet::definitions, filled by the checker
+  int slot = -1;          // kVariable: its place in the scope, filled by the checker
+  std::vector<AttributePattern> attributes;
+  std::vector<PatternPointer> arguments;
+};
+
+// The names of a rule or definition, numbered: what a Frame of the matcher holds one term each for.
+// A definition's parameters come first, in order.
+struct Scope {
+  std::vector<std::string> names;
+  // For a rule: the match statement that says what the name is, and which output of it; -1 if none.
+  std::vector<int> statement;
+  std::vector<int> output;
+  int Find(const std::string& name) const {
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == name) return static_cast<int>(i);
+    }
+    return -1;
+  }
+  int Add(const std::string& name) {
+    const int known = Find(name);
+    if (known >= 0) return known;
+    names.push_back(name);
+    statement.push_back(-1);
+    output.push_back(0);
+    return static_cast<int>(names.size()) - 1;
+  }
+};
+
+struct Parameter {
+  std::string name;
+  bool optional = false;     // name?: a rule's input that the match may leave unbound
+  bool has_default = false;  // name = expression
+  Expression default_value;
+};
+
+// def name (parameters) | pattern let ... where ... | ...
+struct Definition {
+  struct Alternative {
+    PatternPointer pattern;
+    std::vector<Condition> conditions;  // let and where lines in the order written
+  };
+  std::string name;
+  std::string doc;
+  SourcePosition position;
+  std::vector<Parameter> parameters;
+  std::vector<Alternative> alternatives;
+  Scope scope;           // the parameters first
+  int result_slot = -1;  // the name `result`: the value that the definition matched
+};
+
+// a, b = pattern
+struct MatchStatement {
+  std::vector<std::string> names;  // "_" for an output that does not matter
+  PatternPointer pattern;
+  SourcePosition position;
+};
+
+// y, _ = npu.NPURmsNorm <epsilon = epsilon> (x, gain)
+struct EmitStatement {
+  std::vector<std::string> names;
+  Expression value;  // kOperator or a name
+  SourcePosition position;
+};
+
+struct Rule {
+  std::string name;
+  std::string doc;   // the comment above the rule; its first line is the catalogue entry
+  SourcePosition position;
+  std::string kind;       // site kind; default the rule's name
+  std::string precision;  // exact | reassociated | approximate
+  std::string by_ge;      // a construct: where GE builds it itself, the rule is not used
+  std::string before;     // the rule that must be tried after this one
+  std::vector<Parameter> inputs;
+  std::vector<std::string> outputs;
+  std::vector<MatchStatement> match;
+  std::vector<Condition> where;
+  std::vector<EmitStatement> emit;  // empty: the rule observes and changes nothing
+  Scope scope;
+  int size = 0;  // mandatory operators of the largest alternative; larger rules are tried first
+};
+
+}  // namespace ascend_fuse

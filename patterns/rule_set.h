@@ -1,0 +1,51 @@
+// The rules in force: built-in ones, embedded at build time, and the user's, checked and in the order in which
+// they are tried.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "patterns/pattern.h"
+
+namespace ascend_fuse {
+
+enum class RuleFolder { kLibrary, kNpu, kReference };
+
+class RuleSet {
+ public:
+  // The built-in rules of a folder, with `user` files (path, text) added: a user's rule or definition of the
+  // same name replaces the built-in one. Errors: INVALID_ARGUMENT with file, line and column, for text that does
+  // not parse and for names, arguments, attributes and operators that do not exist.
+  static absl::StatusOr<std::unique_ptr<RuleSet>> Load(
+      RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user = {});
+
+  const std::vector<Definition>& definitions() const { return definitions_; }
+  // Largest pattern first, `before` respected.
+  const std::vector<Rule>& rules() const { return rules_; }
+
+  // Operator types ("domain.op_type", without "." for the default domain) that the first output's pattern of a
+  // rule can end in.
+  const std::vector<std::string>& RootOperators(size_t rule) const { return roots_[rule]; }
+
+ private:
+  absl::Status Check();
+  absl::Status CheckPattern(Pattern* pattern, Scope* scope, bool in_rule);
+  absl::Status CheckExpression(Expression* expression, Scope* scope, bool may_bind, bool may_build);
+  absl::Status CheckCondition(Condition* condition, Scope* scope);
+  absl::Status CheckOperator(const SourcePosition& position, const std::string& domain,
+                             const std::string& op_type, const std::vector<std::string>& attributes,
+                             int arguments) const;
+  void CollectRoots(const Pattern& pattern, const Rule& rule, int depth, std::vector<std::string>* roots) const;
+  int Size(const Pattern& pattern, const Rule& rule, int depth) const;
+
+  std::vector<Definition> definitions_;
+  absl::flat_hash_map<std::string, int> definition_index_;
+  std::vector<Rule> rules_;
+  std::vector<std::vector<std::string>> roots_;
+};
+
+}  // namespace ascend_fuse

@@ -1,0 +1,93 @@
+// What a name in a rule stands for while matching and emitting: a value of the graph, a number, a dimension, a
+// list, a type, a text, or a node that is only built if the emission uses it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/dim.h"
+#include "ir/graph.h"
+
+namespace ascend_fuse {
+
+struct DeferredNode;
+
+struct Term {
+  enum class Kind { kUnbound, kAbsent, kValue, kNumber, kDim, kList, kType, kText, kNode };
+  Kind kind = Kind::kUnbound;
+  Value* value = nullptr;
+  double number = 0;
+  bool is_integer = false;
+  Dim dim;
+  DataType type = DataType::kUndefined;
+  std::string text;
+  std::shared_ptr<const std::vector<Term>> list;
+  std::shared_ptr<const DeferredNode> node;
+  int output = 0;  // kNode: which output
+
+  bool bound() const { return kind != Kind::kUnbound; }
+
+  static Term Absent() { return OfKind(Kind::kAbsent); }
+  static Term Of(Value* value) {
+    Term term = OfKind(value == nullptr ? Kind::kAbsent : Kind::kValue);
+    term.value = value;
+    return term;
+  }
+  static Term Number(double number) {
+    Term term = OfKind(Kind::kNumber);
+    term.number = number;
+    return term;
+  }
+  static Term Integer(int64_t number) {
+    Term term = Number(static_cast<double>(number));
+    term.is_integer = true;
+    return term;
+  }
+  static Term Of(Dim dim) {
+    Term term = OfKind(Kind::kDim);
+    term.dim = dim;
+    return term;
+  }
+  static Term Of(DataType type) {
+    Term term = OfKind(Kind::kType);
+    term.type = type;
+    return term;
+  }
+  static Term Text(std::string text) {
+    Term term = OfKind(Kind::kText);
+    term.text = std::move(text);
+    return term;
+  }
+  static Term List(std::vector<Term> items) {
+    Term term = OfKind(Kind::kList);
+    term.list = std::make_shared<const std::vector<Term>>(std::move(items));
+    return term;
+  }
+  static Term Node(DeferredNode node);
+
+ private:
+  static Term OfKind(Kind kind) {
+    Term term;
+    term.kind = kind;
+    return term;
+  }
+};
+
+// A node to be built: named by `let`, returned by a C++ function, or written in `emit`.
+struct DeferredNode {
+  std::string domain;
+  std::string op_type;
+  std::vector<std::pair<std::string, Term>> attributes;  // an absent term: the attribute is left out
+  std::vector<Term> inputs;                              // numbers and lists become constants
+  int output_count = 1;
+};
+
+inline Term Term::Node(DeferredNode node) {
+  Term term = OfKind(Kind::kNode);
+  term.node = std::make_shared<const DeferredNode>(std::move(node));
+  return term;
+}
+
+}  // namespace ascend_fuse
