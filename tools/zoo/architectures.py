@@ -23,6 +23,7 @@ KINDS = ("rms_norm", "layer_norm", "group_norm", "gelu", "silu", "glu", "rotary"
 LAYERS = 2
 HEAD_DIM = 64
 VOCAB = 128
+CLIP_EOS = 3
 
 Counts = dict[str, int]
 Shape = tuple[Any, ...]
@@ -36,11 +37,7 @@ class Input:
     shape: Shape
     meaning: str
     vocab: int | None = None
-
-    @property
-    def argument(self) -> str:
-        """The name of the argument of `forward`."""
-        return self.name.replace(".", "_")
+    eos: int | None = None
 
 
 @dataclass(frozen=True)
@@ -53,8 +50,6 @@ class Architecture:
     outputs: Callable[[str], list[tuple[str, Shape]]]
     # Symbol values of the static export and of the example that is traced.
     sizes: dict[str, int] = field(default_factory=lambda: {"batch": 2, "seq": 5, "past": 7})
-    # The longest sequence that the bindings may use.
-    longest: int = 16
 
 
 # ---- Modules with flat inputs and outputs --------------------------------------------------------
@@ -157,10 +152,10 @@ def decoder_outputs(key_value_heads: int) -> Callable[[str], list[tuple[str, Sha
     return outputs
 
 
-def text_inputs(segments: bool = False) -> Callable[[str], list[Input]]:
+def text_inputs(segments: bool = False, eos: int | None = None) -> Callable[[str], list[Input]]:
     def inputs(mode: str) -> list[Input]:
         shape = ("batch", "seq")
-        result = [Input("input_ids", shape, "ids", VOCAB), Input("attention_mask", shape, "attention_mask")]
+        result = [Input("input_ids", shape, "ids", VOCAB, eos), Input("attention_mask", shape, "attention_mask")]
         return result + ([Input("token_type_ids", shape, "segment_ids", 2)] if segments else [])
 
     return inputs
@@ -204,7 +199,7 @@ def bert_counts(config: Any) -> Counts:
 
 
 def pre_norm_encoder_counts(config: Any) -> Counts:
-    """ViT: two norms per layer and a final one."""
+    """ViT and CLIP: two norms per layer and a final one; quick_gelu counts as gelu."""
     layers = config.num_hidden_layers
     assert config.hidden_act in ("gelu", "quick_gelu")
     return counts(layer_norm=2 * layers + 1, gelu=layers, attention=layers)
@@ -335,7 +330,7 @@ def _clip_config(attention: str) -> Any:
         num_attention_heads=2,
         max_position_embeddings=32,
         bos_token_id=1,
-        eos_token_id=3,
+        eos_token_id=CLIP_EOS,
         attn_implementation=attention,
     )
 
@@ -423,7 +418,10 @@ ARCHITECTURES: dict[str, Architecture] = {
         fixed_output("logits", ("batch", 10)),
     ),
     "clip-text": _architecture(
-        "clip-text", pre_norm_encoder_counts, text_inputs(), fixed_output("text_embeds", ("batch", 64))
+        "clip-text",
+        pre_norm_encoder_counts,
+        text_inputs(eos=CLIP_EOS),
+        fixed_output("text_embeds", ("batch", 64)),
     ),
     "whisper-encoder": _architecture(
         "whisper-encoder",

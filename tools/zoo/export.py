@@ -20,7 +20,7 @@ import re
 import sys
 import traceback
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,12 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 import weights  # noqa: E402
 from architectures import ARCHITECTURES, Architecture, Input, module_class  # noqa: E402
 from ascend_fuse.inputs import make_inputs  # noqa: E402
+from check import blind_rows, session_of  # noqa: E402
 from fill import ZOO, packed_path  # noqa: E402
 
 NEW, OLD = "5.23.0", "4.44.2"
 EXPORTERS = {"ts14": ("torchscript", 14), "ts17": ("torchscript", 17), "dy18": ("dynamo", 18)}
+TOLERANCES = {"float32": 1e-4, "float16": 2e-2}
 TORCH_DTYPES = {"float32": torch.float32, "float16": torch.float16}
 
 
@@ -47,9 +49,9 @@ class Variant:
 
     architecture: str
     attention: str
-    mode: str | None  # nocache, past or decode for a decoder; None for an encoder.
+    mode: str | None  # nocache, past or decode of a decoder; None for an encoder.
     exporter: str
-    dims: str
+    dims: str  # dynamic, static, or named: dynamic with names given by the user (dynamo only).
     dtype: str = "float32"
     transformers: str = NEW
 
@@ -70,9 +72,11 @@ def variants() -> list[Variant]:
         result.extend(Variant(architecture, *choice, **more) for choice in itertools.product(*axes))
 
     add("llama", "sdpa eager", "nocache past decode")
+    result.extend(Variant("llama", "sdpa", mode, "dy18", "named") for mode in ("nocache", "past", "decode"))
     add("qwen3", "sdpa", "nocache past")
     add("gemma", "sdpa", "nocache")
     add("gpt2", "sdpa eager", "nocache")
+    add("gpt2", "sdpa", "past", "ts17 dy18")
     add("bert", "sdpa eager", "")
     add("t5-gated", "sdpa", "")
     add("t5-relu", "sdpa", "")
@@ -174,7 +178,7 @@ def export(variant: Variant) -> dict[str, Any]:
     if variant.dims == "static":
         sizes = sizes_of(variant, architecture)
         known = {**sizes, "total": sizes["seq"] + sizes["past"]}
-        inputs = [Input(i.name, tuple(known.get(d, d) for d in i.shape), i.meaning, i.vocab) for i in inputs]
+        inputs = [replace(i, shape=tuple(known.get(d, d) for d in i.shape)) for i in inputs]
     torch.manual_seed(0)
     config = architecture.make(variant.attention)
     module = module_class(variant.architecture, variant.mode or "")(config).eval()
@@ -182,6 +186,10 @@ def export(variant: Variant) -> dict[str, Any]:
     parameters = fill_parameters(module)
     module = module.to(TORCH_DTYPES[variant.dtype])
     model = run_exporter(variant, architecture, module, inputs)
+    runs = bindings(variant, architecture, architecture.inputs(variant.mode or ""))
+    described = [describe_input(variant, i, model) for i in inputs]
+    difference = difference_to_torch(module, model, {"inputs": described}, runs)
+    assert difference < TOLERANCES[variant.dtype], f"the graph differs from the module by {difference:.2g}"
     store(variant, model, parameters)
     return {
         "id": variant.id,
@@ -189,13 +197,14 @@ def export(variant: Variant) -> dict[str, Any]:
         "transformers": variant.transformers,
         "exporter": EXPORTERS[variant.exporter][0],
         "opset": EXPORTERS[variant.exporter][1],
-        "dims": variant.dims,
+        "dims": "static" if variant.dims == "static" else "dynamic",
         "dtype": variant.dtype,
         "attention": variant.attention,
         "mode": variant.mode,
         "expected": architecture.expected(config),
-        "inputs": [describe_input(variant, i, model) for i in inputs],
-        "bindings": bindings(variant, architecture, architecture.inputs(variant.mode or "")),
+        "inputs": described,
+        "bindings": runs,
+        "difference_to_torch": float(f"{difference:.1e}"),
     }
 
 
@@ -212,14 +221,14 @@ def run_exporter(
     names = {"input_names": [i.name for i in inputs], "output_names": [o[0] for o in outputs]}
     with torch.no_grad():
         if exporter == "dynamo":
-            axes = [{d: torch.export.Dim.DYNAMIC for d in symbolic(i.shape)} for i in inputs]
+            axes = dynamic_shapes(variant, inputs)
             program = torch.onnx.export(
                 module,
                 arguments,
                 dynamo=True,
                 verbose=False,
                 opset_version=opset,
-                dynamic_shapes=tuple(axes) if variant.dims == "dynamic" else None,
+                dynamic_shapes=axes,
                 **names,
             )
             return program.model_proto
@@ -237,6 +246,49 @@ def run_exporter(
         return onnx.load_from_string(buffer.getvalue())
 
 
+def dynamic_shapes(variant: Variant, inputs: list[Input]) -> tuple[dict[int, Any], ...] | None:
+    """Returns the dynamic axes for the dynamo exporter, which names them itself or takes our names."""
+    if variant.dims == "static":
+        return None
+    if variant.dims == "dynamic":
+        return tuple({axis: torch.export.Dim.DYNAMIC for axis in symbolic(i.shape)} for i in inputs)
+    named = {d: torch.export.Dim(d) for i in inputs for d in symbolic(i.shape).values()}
+    return tuple({axis: named[d] for axis, d in symbolic(i.shape).items()} for i in inputs)
+
+
+def difference_to_torch(
+    module: torch.nn.Module, model: onnx.ModelProto, entry: dict[str, Any], runs: list[dict[str, Any]]
+) -> float:
+    """Returns the largest difference between graph and module over all bindings and outputs.
+
+    It is relative to the largest value of an output, and catches what a trace made constant. Rows
+    whose queries have no key to attend to are left out: they hold no meaning, and kernels differ.
+    """
+    session = session_of(model.SerializeToString())
+    worst = 0.0
+    for binding in runs:
+        feeds = make_inputs(entry, binding)
+        with torch.no_grad():
+            expected = module(*(torch.from_numpy(a) for a in feeds.values()))
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        for ours, theirs in zip(session.run(None, feeds), expected, strict=True):
+            ours, theirs = ours.astype(np.float64), theirs.double().numpy()
+            assert ours.shape == theirs.shape, f"{binding['name']}: {ours.shape} is not {theirs.shape}"
+            sighted = sighted_rows(feeds, ours)
+            gap = np.abs(ours - theirs)[sighted].max() / np.abs(theirs[sighted]).max()
+            worst = max(worst, float(gap) if np.isfinite(gap) else float("inf"))
+    return worst
+
+
+def sighted_rows(feeds: dict[str, np.ndarray], output: np.ndarray) -> tuple[Any, ...]:
+    """Returns the index of the part of an output whose queries can attend to some key."""
+    if "attention_mask" not in feeds or output.ndim < 3:
+        return (Ellipsis,)
+    tokens = output.shape[-2]
+    sighted = ~blind_rows(feeds["attention_mask"], tokens)
+    return (sighted,) if output.ndim == 3 else (np.broadcast_to(sighted[:, None, :], output.shape[:-1]),)
+
+
 def symbolic(shape: tuple[Any, ...]) -> dict[int, str]:
     return {axis: d for axis, d in enumerate(shape) if isinstance(d, str)}
 
@@ -252,8 +304,8 @@ def describe_input(variant: Variant, spec: Input, model: onnx.ModelProto) -> dic
     dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
     assert dtype == dtype_of(variant, spec), f"{spec.name} is {dtype}"
     shape = [d.dim_param if d.HasField("dim_param") else d.dim_value for d in tensor.shape.dim]
-    vocab = {"vocab": spec.vocab} if spec.vocab is not None else {}
-    return {"name": spec.name, "dtype": dtype, "shape": shape, "meaning": spec.meaning, **vocab}
+    more = {k: v for k, v in (("vocab", spec.vocab), ("eos", spec.eos)) if v is not None}
+    return {"name": spec.name, "dtype": dtype, "shape": shape, "meaning": spec.meaning, **more}
 
 
 def store(variant: Variant, model: onnx.ModelProto, parameters: list[weights.Parameter]) -> None:

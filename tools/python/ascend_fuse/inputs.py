@@ -23,9 +23,10 @@ Binding = dict[str, Any]
 def make_inputs(entry: Entry, binding: Binding) -> dict[str, np.ndarray]:
     """Returns one array per input of `entry`, in the order of the graph, for the given binding.
 
-    The meanings understood are `ids` (below `vocab`), `segment_ids` (below `vocab`),
-    `attention_mask`, `position_ids`, `past`, `pixels` and `features`. Any other meaning raises a
-    ValueError, since an input that nobody understands cannot be generated honestly.
+    The meanings understood are `ids` (below `vocab`; with `eos`, that id ends each row and occurs
+    nowhere else), `segment_ids` (below `vocab`), `attention_mask`, `position_ids`, `past`, `pixels`
+    and `features`. Any other meaning raises a ValueError, since an input that nobody understands
+    cannot be generated honestly.
     """
     shapes = binding["shapes"]
     seed = int(binding.get("seed", 0))
@@ -37,7 +38,9 @@ def make_inputs(entry: Entry, binding: Binding) -> dict[str, np.ndarray]:
         dtype = np.dtype(spec["dtype"])
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
         if meaning in ("ids", "segment_ids"):
-            result[name] = rng.integers(0, int(spec["vocab"]), shape).astype(dtype)
+            ids = rng.integers(0, int(spec["vocab"]), shape)
+            eos = spec.get("eos")
+            result[name] = (ids if eos is None else _ended(ids, mask, int(eos))).astype(dtype)
         elif meaning == "attention_mask":
             result[name] = mask.astype(dtype).reshape(shape)
         elif meaning == "position_ids":
@@ -80,6 +83,15 @@ def positions_of(mask: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
         return np.broadcast_to(np.arange(shape[-1], dtype=np.int64), shape).copy()
     positions = np.clip(np.cumsum(mask, axis=-1) - 1, 0, None)
     return positions[..., -shape[-1] :].reshape(shape)
+
+
+def _ended(ids: np.ndarray, mask: np.ndarray | None, eos: int) -> np.ndarray:
+    """Returns ids in which only the last unmasked token of each row is the end-of-sequence id."""
+    ids = np.where(ids == eos, eos - 1 if eos > 0 else 1, ids)
+    kept = np.ones_like(ids) if mask is None else mask[:, -ids.shape[1] :]
+    last = ids.shape[1] - 1 - np.argmax(kept[:, ::-1], axis=1)
+    ids[np.arange(ids.shape[0]), last] = eos
+    return ids
 
 
 def _amount(row: int, available: int) -> int:
