@@ -67,12 +67,19 @@ def variants() -> list[Variant]:
     """Returns every variant of the zoo, in the order of the manifest."""
     result: list[Variant] = []
 
-    def add(architecture: str, attentions: str, modes: str, exporters: str = "ts14 ts17 dy18", **more: str) -> None:
-        axes = (attentions.split(), modes.split() or [None], exporters.split(), ("dynamic", "static"))
+    def add(
+        architecture: str,
+        attentions: str,
+        modes: str,
+        exporters: str = "ts14 ts17 dy18",
+        dims: str = "dynamic static",
+        **more: str,
+    ) -> None:
+        axes = (attentions.split(), modes.split() or [None], exporters.split(), dims.split())
         result.extend(Variant(architecture, *choice, **more) for choice in itertools.product(*axes))
 
     add("llama", "sdpa eager", "nocache past decode")
-    result.extend(Variant("llama", "sdpa", mode, "dy18", "named") for mode in ("nocache", "past", "decode"))
+    add("llama", "sdpa", "nocache past decode", "dy18", "named")
     add("qwen3", "sdpa", "nocache past")
     add("gemma", "sdpa", "nocache")
     add("gpt2", "sdpa eager", "nocache")
@@ -83,7 +90,10 @@ def variants() -> list[Variant]:
     add("vit", "sdpa", "")
     add("clip-text", "sdpa", "")
     add("whisper-encoder", "sdpa", "")
+    for architecture in ("t5-gated", "vit", "clip-text", "whisper-encoder"):
+        add(architecture, "eager", "", "ts17 dy18", "dynamic")
     add("llama", "sdpa", "nocache", "ts17 dy18", dtype="float16")
+    add("llama", "sdpa", "past", "ts17 dy18", "dynamic", dtype="float16")
     add("vit", "sdpa", "", "ts17 dy18", dtype="float16")
     add("llama", "sdpa eager", "nocache past", "ts17", transformers=OLD)
     add("gpt2", "sdpa eager", "nocache", "ts17", transformers=OLD)

@@ -16,6 +16,7 @@ import hashlib
 import itertools
 import json
 import math
+import zlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +71,7 @@ def strip(model: onnx.ModelProto, parameters: list[Parameter]) -> onnx.ModelProt
             "std": parameter.std,
             "transpose": list(order),
             "rounded": rounded,
+            "crc32": zlib.crc32(tensor.raw_data),
         }
         tensor.ClearField("raw_data")
     entry = small.metadata_props.add()
@@ -90,6 +92,8 @@ def restore(model: onnx.ModelProto) -> onnx.ModelProto:
         parameter = Parameter(fill["parameter"], tuple(fill["shape"]), fill["mean"], fill["std"])
         values = parameter_values(parameter, np.dtype(fill["rounded"])).astype(_DTYPES[tensor.data_type])
         tensor.raw_data = values.transpose(fill["transpose"]).tobytes()
+        if zlib.crc32(tensor.raw_data) != fill["crc32"]:
+            raise ValueError(f"the weight '{tensor.name}' is not what was exported")
     for position in reversed(range(len(model.metadata_props))):
         if model.metadata_props[position].key == FILL_KEY:
             del model.metadata_props[position]
