@@ -1,7 +1,8 @@
 #include "ir/rewriter.h"
 
 #include <algorithm>
-#include <cstring>
+#include <functional>
+#include <queue>
 
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
@@ -50,29 +51,40 @@ Node* Rewriter::Create(const NewNode& spec, Graph* graph, size_t output_count, u
   Node* node = builder.NewNode(graph, spec.inputs.size(), output_count, 0);
   node->op_type = model_->names().InternCopy(spec.op_type);
   node->domain = model_->names().InternCopy(spec.domain);
-  if (!spec.name.empty()) node->name = UniqueName(spec.name);
+  if (!spec.name.empty()) {
+    node->name = spec.keep_name ? model_->names().InternCopy(spec.name) : UniqueName(spec.name);
+  }
   node->order = order;
   node->is_new = true;
   std::string attributes = EncodeAttributes(*model_, spec.attributes);
   std::string_view kept = model_->arena().Copy(std::string_view(attributes));
   node->encoded.data = reinterpret_cast<const uint8_t*>(kept.data());
   node->encoded.file = {-1, static_cast<int64_t>(kept.size())};
-  for (size_t i = 0; i < spec.inputs.size(); ++i) builder.SetInput(node, i, spec.inputs[i]);
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    builder.SetInput(node, i, spec.inputs[i]);
+    if (spec.inputs[i] != nullptr) Revive(spec.inputs[i]->producer);
+  }
   MarkChanged(graph);
   return node;
 }
 
-Node* Rewriter::Insert(const NewNode& spec, size_t output_count, Node* before,
-                       std::string_view value_name) {
-  // Nodes inserted before one node keep the order of their making, because ties are broken by id.
-  Node* node = Create(spec, before->graph, output_count, before->order - 1);
+Node* Rewriter::Insert(const NewNode& spec, size_t output_count, Graph* graph, std::string_view value_name) {
+  // Ties are broken by id, so the node sorts behind producers of the same order.
+  uint64_t order = 0;
+  for (const Value* value : spec.inputs) {
+    if (value != nullptr && value->producer != nullptr && value->graph == graph) {
+      order = std::max(order, value->producer->order);
+    }
+  }
+  Node* node = Create(spec, graph, output_count, order);
   GraphBuilder builder(model_);
   for (size_t i = 0; i < output_count; ++i) {
-    builder.SetOutput(node, i,
-                      CreateValue(before->graph, value_name.empty() ? spec.op_type : value_name));
+    builder.SetOutput(node, i, CreateValue(graph, value_name.empty() ? spec.op_type : value_name));
   }
   return node;
 }
+
+void Rewriter::Discard(Node* node) { KillIfUnused(node); }
 
 void Rewriter::KillIfUnused(Node* first) {
   // An explicit stack: chains of dead nodes can be as long as the model.
@@ -230,6 +242,58 @@ void Rewriter::Rename(Node* node, std::string_view domain, std::string_view op_t
   MarkChanged(node->graph);
 }
 
+namespace {
+
+// Sorts by order; where a rewrite has moved a producer behind a reader, a stable topological sort mends it.
+void SortNodes(std::vector<Node*>* nodes) {
+  std::sort(nodes->begin(), nodes->end(), [](const Node* a, const Node* b) {
+    return a->order != b->order ? a->order < b->order : a->id < b->id;
+  });
+  absl::flat_hash_map<const Node*, uint32_t> place;
+  place.reserve(nodes->size());
+  for (size_t i = 0; i < nodes->size(); ++i) place[(*nodes)[i]] = static_cast<uint32_t>(i);
+  // What a node waits for: producers of its inputs, and of what its bodies capture, in the same graph.
+  std::vector<std::vector<uint32_t>> readers(nodes->size());
+  std::vector<uint32_t> waiting(nodes->size(), 0);
+  bool sorted = true;
+  for (size_t i = 0; i < nodes->size(); ++i) {
+    std::vector<const Node*> stack = {(*nodes)[i]};
+    while (!stack.empty()) {
+      const Node* node = stack.back();
+      stack.pop_back();
+      for (const Use& use : node->inputs()) {
+        if (use.value == nullptr || use.value->producer == nullptr) continue;
+        auto found = place.find(use.value->producer);
+        if (found == place.end() || found->second == i) continue;
+        readers[found->second].push_back(static_cast<uint32_t>(i));
+        ++waiting[i];
+        sorted = sorted && found->second < i;
+      }
+      for (const Graph* body : node->subgraphs()) {
+        for (const Node* inner : body->nodes()) stack.push_back(inner);
+      }
+    }
+  }
+  if (sorted) return;
+  std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<uint32_t>> ready;
+  for (size_t i = 0; i < nodes->size(); ++i) {
+    if (waiting[i] == 0) ready.push(static_cast<uint32_t>(i));
+  }
+  std::vector<Node*> result;
+  result.reserve(nodes->size());
+  while (!ready.empty()) {
+    const uint32_t next = ready.top();
+    ready.pop();
+    result.push_back((*nodes)[next]);
+    for (uint32_t reader : readers[next]) {
+      if (--waiting[reader] == 0) ready.push(reader);
+    }
+  }
+  if (result.size() == nodes->size()) *nodes = std::move(result);
+}
+
+}  // namespace
+
 void Rewriter::Sweep() {
   GraphBuilder builder(model_);
   for (const auto& graph : model_->graphs_) {
@@ -247,9 +311,7 @@ void Rewriter::Sweep() {
     }
     nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [](const Node* node) { return node->dead; }),
                 nodes.end());
-    std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) {
-      return a->order != b->order ? a->order < b->order : a->id < b->id;
-    });
+    SortNodes(&nodes);
     absl::flat_hash_set<Value*> unused;
     for (Value* value : loose) {
       if (value->uses == nullptr && !value->is_graph_output && !value->is_graph_input) unused.insert(value);

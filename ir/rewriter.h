@@ -16,9 +16,10 @@ namespace ascend_fuse {
 
 // What a new node shall be.
 struct NewNode {
-  std::string_view op_type;
-  std::string_view domain;                // "" for the default domain
-  std::string_view name;                  // a free name near it is taken; "" for none
+  std::string op_type;
+  std::string domain;                     // "" for the default domain
+  std::string name;                       // a free name near it is taken; "" for none
+  bool keep_name = false;                 // take the name although a node that this one replaces has it
   std::vector<Value*> inputs;             // nullptr: absent
   std::vector<Attribute> attributes;
 };
@@ -29,9 +30,10 @@ class Rewriter {
 
   Model& model() { return *model_; }
 
-  // A new node computing `outputs.size()` new values, placed right before `before` in topological order.
-  // Its values are named `value_name`, made unique, when not empty.
-  Node* Insert(const NewNode& node, size_t output_count, Node* before, std::string_view value_name);
+  // A new node of `graph` computing `output_count` new values, placed right behind the producers of its inputs,
+  // so that everything computed later may read it. Its values are named `value_name`, made unique, when not
+  // empty.
+  Node* Insert(const NewNode& node, size_t output_count, Graph* graph, std::string_view value_name);
 
   // A new node that becomes the producer of the existing `outputs` (nullptr: a new value for that position,
   // named after the first output). The nodes that produced them lose those outputs; every node that nothing
@@ -59,8 +61,11 @@ class Rewriter {
   // Renames operator or domain of a node that a Rewriter made.
   void Rename(Node* node, std::string_view domain, std::string_view op_type);
 
+  // Kills a node made by Insert that nothing reads.
+  void Discard(Node* node);
+
   // Removes dead nodes for good, and the initializers and value_info that only they used. What was unused
-  // in the input stays. Sorts nodes by order.
+  // in the input stays. Sorts nodes into a topological order that keeps the original one.
   void Sweep();
 
   // A name no value or node has: `base`, else base_1, base_2 ...

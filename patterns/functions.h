@@ -18,6 +18,8 @@ struct FunctionContext {
   const Model* model = nullptr;
   Facts* facts = nullptr;  // the DimTable may get new expressions; facts are not changed
   const Canonical* canonical = nullptr;
+  // Where a function writes what it takes for granted; nullptr while matching.
+  std::vector<std::string>* assumptions = nullptr;
 };
 
 struct FunctionRow {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "fmt/format.h"
 #include "ir/schema.h"
@@ -659,6 +660,7 @@ absl::StatusOr<Term> Matcher::Evaluate(const Expression& expression, Frame* fram
       if (expression.slot < 0) {
         if (expression.text == "true") return Term::Integer(1);
         if (expression.text == "false") return Term::Integer(0);
+        if (expression.text == "infinity") return Term::Number(std::numeric_limits<double>::infinity());
         return Term::Of(DataTypeFromName(expression.text));
       }
       const Term& term = frame->terms[expression.slot];

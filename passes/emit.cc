@@ -1,0 +1,274 @@
+#include "passes/emit.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "fmt/format.h"
+#include "ir/onnx/encode.h"
+#include "ir/schema.h"
+
+namespace ascend_fuse {
+namespace {
+
+std::vector<int64_t> IntegersOf(const std::vector<Term>& items) {
+  std::vector<int64_t> numbers;
+  for (const Term& item : items) {
+    numbers.push_back(item.kind == Term::Kind::kDim ? item.dim.number() : static_cast<int64_t>(item.number));
+  }
+  return numbers;
+}
+
+bool AllIntegers(const std::vector<Term>& items) {
+  return std::all_of(items.begin(), items.end(), [](const Term& item) {
+    return (item.kind == Term::Kind::kNumber && item.is_integer) ||
+           (item.kind == Term::Kind::kDim && item.dim.is_number());
+  });
+}
+
+// The attribute a term stands for; the schema says whether a number is an int or a float.
+absl::StatusOr<Attribute> AttributeOf(const std::string& name, const Term& term, AttributeType wanted) {
+  switch (term.kind) {
+    case Term::Kind::kNumber:
+      if (wanted == AttributeType::kFloat || (wanted == AttributeType::kUndefined && !term.is_integer)) {
+        return Attribute::Float(name, static_cast<float>(term.number));
+      }
+      if (wanted == AttributeType::kInts) {
+        return Attribute::Ints(name, {static_cast<int64_t>(term.number)});
+      }
+      return Attribute::Int(name, static_cast<int64_t>(term.number));
+    case Term::Kind::kDim:
+      if (term.dim.is_number()) return Attribute::Int(name, term.dim.number());
+      break;
+    case Term::Kind::kType:
+      return Attribute::Int(name, static_cast<int64_t>(term.type));
+    case Term::Kind::kText:
+      return Attribute::String(name, term.text);
+    case Term::Kind::kList: {
+      if (AllIntegers(*term.list)) return Attribute::Ints(name, IntegersOf(*term.list));
+      std::vector<float> floats;
+      for (const Term& item : *term.list) floats.push_back(static_cast<float>(item.number));
+      return Attribute::Floats(name, floats);
+    }
+    default:
+      break;
+  }
+  return absl::InvalidArgumentError(fmt::format("the attribute {} has no plain value", name));
+}
+
+}  // namespace
+
+absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, Graph* graph, const std::string& name,
+                                      Emission* emission) {
+  NewNode plan;
+  plan.op_type = deferred.op_type;
+  plan.domain = deferred.domain;
+  plan.name = name;
+  // Numbers among the inputs take the type of the first value beside them.
+  DataType like = DataType::kUndefined;
+  plan.inputs.resize(deferred.inputs.size(), nullptr);
+  for (size_t i = 0; i < deferred.inputs.size(); ++i) {
+    const Term& input = deferred.inputs[i];
+    if (input.kind == Term::Kind::kNumber || input.kind == Term::Kind::kList || input.kind == Term::Kind::kAbsent) {
+      continue;
+    }
+    absl::StatusOr<Value*> value = Build(input, graph, DataType::kUndefined, name, emission);
+    if (!value.ok()) return value.status();
+    plan.inputs[i] = *value;
+    // The condition of Where is not of the type of its branches.
+    const bool condition = i == 0 && deferred.op_type == "Where";
+    if (like == DataType::kUndefined && !condition) like = facts_->Of(*value).type;
+  }
+  for (size_t i = 0; i < deferred.inputs.size(); ++i) {
+    const Term& input = deferred.inputs[i];
+    if (input.kind != Term::Kind::kNumber && input.kind != Term::Kind::kList) continue;
+    absl::StatusOr<Value*> value = Build(input, graph, like, name, emission);
+    if (!value.ok()) return value.status();
+    plan.inputs[i] = *value;
+  }
+  Model& model = rewriter_->model();
+  const NameId domain = model.names().InternCopy(deferred.domain);
+  const Schema* schema = FindSchema(deferred.domain, deferred.op_type, model.OpsetVersion(domain));
+  for (const auto& [key, term] : deferred.attributes) {
+    if (term.kind == Term::Kind::kAbsent) continue;
+    const SchemaAttribute* row = schema != nullptr ? schema->FindAttribute(key) : nullptr;
+    if (schema != nullptr && row == nullptr) {
+      // This opset keeps the parameter in an input.
+      const int input = schema->FindInput(key);
+      if (input < 0) {
+        return absl::InvalidArgumentError(
+            fmt::format("{} has no parameter {} at opset {}", deferred.op_type, key, model.OpsetVersion(domain)));
+      }
+      if (plan.inputs.size() <= static_cast<size_t>(input)) plan.inputs.resize(input + 1, nullptr);
+      Term list = term.kind == Term::Kind::kList ? term : Term::List({term});
+      absl::StatusOr<Value*> value = Build(list, graph, DataType::kInt64, name, emission);
+      if (!value.ok()) return value.status();
+      plan.inputs[input] = *value;
+      continue;
+    }
+    absl::StatusOr<Attribute> attribute =
+        AttributeOf(key, term, row != nullptr ? row->type : AttributeType::kUndefined);
+    if (!attribute.ok()) return attribute.status();
+    plan.attributes.push_back(*std::move(attribute));
+  }
+  while (!plan.inputs.empty() && plan.inputs.back() == nullptr) plan.inputs.pop_back();
+  return plan;
+}
+
+absl::StatusOr<Value*> Emitter::Build(const Term& term, Graph* graph, DataType like, const std::string& name,
+                                      Emission* emission) {
+  switch (term.kind) {
+    case Term::Kind::kValue:
+      return term.value;
+    case Term::Kind::kAbsent:
+      return nullptr;
+    case Term::Kind::kDim:
+      if (term.dim.is_number()) {
+        return Build(Term::Integer(term.dim.number()), graph, like, name, emission);
+      }
+      return absl::InvalidArgumentError("a symbolic dim cannot be a constant");
+    case Term::Kind::kNumber: {
+      Value* value = nullptr;
+      if (IsInteger(like) || (like == DataType::kUndefined && term.is_integer)) {
+        const int64_t number = static_cast<int64_t>(term.number);
+        if (like == DataType::kInt64 || like == DataType::kUndefined) {
+          value = rewriter_->Constant(graph, DataType::kInt64, {},
+                                      {reinterpret_cast<const char*>(&number), sizeof number}, name + "_constant");
+        } else if (like == DataType::kInt32) {
+          const int32_t small = static_cast<int32_t>(number);
+          value = rewriter_->Constant(graph, like, {}, {reinterpret_cast<const char*>(&small), sizeof small},
+                                      name + "_constant");
+        }
+      } else {
+        value = rewriter_->FloatConstant(graph, like == DataType::kUndefined ? DataType::kFloat : like, term.number,
+                                         name + "_constant");
+      }
+      if (value == nullptr) return absl::InvalidArgumentError("a constant of this type cannot be made");
+      InferConstant(value, facts_);
+      return value;
+    }
+    case Term::Kind::kList: {
+      if (!AllIntegers(*term.list)) {
+        return absl::InvalidArgumentError("only lists of integers can be inputs");
+      }
+      Value* value = rewriter_->Int64Constant(graph, IntegersOf(*term.list), name + "_constant");
+      InferConstant(value, facts_);
+      return value;
+    }
+    case Term::Kind::kNode:
+      break;
+    default:
+      return absl::InvalidArgumentError("this cannot be an input of a node");
+  }
+  const DeferredNode& deferred = *term.node;
+  if (deferred.op_type == "@Constant") {
+    DataType type = DataType::kUndefined;
+    std::vector<int64_t> dims;
+    double fill = 0;
+    for (const auto& [key, value] : deferred.attributes) {
+      if (key == "type") type = value.type;
+      if (key == "dims") dims = IntegersOf(*value.list);
+      if (key == "fill") fill = value.number;
+    }
+    int64_t count = 1;
+    for (int64_t dim : dims) count *= dim;
+    const std::string element = EncodeFloat(type, fill);
+    if (element.empty()) return absl::InvalidArgumentError("a constant of this type cannot be made");
+    std::string bytes;
+    bytes.reserve(element.size() * static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) bytes += element;
+    Value* value = rewriter_->Constant(graph, type, dims, bytes, name + "_constant");
+    InferConstant(value, facts_);
+    return value;
+  }
+  absl::StatusOr<NewNode> plan = Plan(deferred, graph, name + "_" + deferred.op_type, emission);
+  if (!plan.ok()) return plan.status();
+  // The same helper once: all layers share one mask.
+  std::string key = fmt::format("{}:{}.{}:", static_cast<const void*>(graph), plan->domain, plan->op_type);
+  for (const Value* input : plan->inputs) key += fmt::format("{},", static_cast<const void*>(input));
+  key += EncodeAttributes(rewriter_->model(), plan->attributes);
+  auto [entry, fresh] = built_.try_emplace(std::move(key), nullptr);
+  if (fresh) {
+    entry->second = rewriter_->Insert(*plan, deferred.output_count, graph, name + "_" + deferred.op_type);
+    InferNode(*entry->second, facts_);
+    emission->inserted.push_back(entry->second);
+  } else if (entry->second->dead) {
+    emission->inserted.push_back(entry->second);
+  }
+  return entry->second->output(term.output);
+}
+
+absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionContext& context) {
+  Match match = matched;
+  const Rule& rule = *match.rule;
+  match.terms.resize(rule.scope.names.size());
+  Emission emission;
+  auto undo = [&](const absl::Status& status) {
+    Undo(emission);
+    return status;
+  };
+  const Term& first = match.terms[rule.scope.Find(rule.outputs[0])];
+  Graph* graph = first.value->graph;
+  const Node* root = first.value->producer;
+  std::string base(root != nullptr ? NodeName(*root) : std::string_view());
+  if (base.empty()) base = std::string(ValueName(*first.value));
+  const std::string root_name(root != nullptr ? NodeName(*root) : std::string_view());
+
+  for (const EmitStatement& statement : rule.emit) {
+    absl::StatusOr<Term> term = EvaluateInMatch(statement.value, match, context);
+    if (!term.ok()) return undo(term.status());
+    bool replaces = false;
+    for (const std::string& name : statement.names) {
+      replaces = replaces || std::find(rule.outputs.begin(), rule.outputs.end(), name) != rule.outputs.end();
+    }
+    if (!replaces) {
+      if (term->kind == Term::Kind::kNode && statement.names.size() > 1) {
+        DeferredNode node = *term->node;
+        node.output_count = static_cast<int>(statement.names.size());
+        term = Term::Node(std::move(node));
+      }
+      for (size_t i = 0; i < statement.names.size(); ++i) {
+        Term named = *term;
+        named.output = static_cast<int>(i);
+        if (statement.names[i] != "_") match.terms[rule.scope.Find(statement.names[i])] = named;
+      }
+      continue;
+    }
+    if (term->kind != Term::Kind::kNode) {
+      // The output is a value that is there already.
+      term = Term::Node({"", "Identity", {}, {*term}, 1});
+    }
+    std::vector<Value*> outputs;
+    for (const std::string& name : statement.names) {
+      const bool output = std::find(rule.outputs.begin(), rule.outputs.end(), name) != rule.outputs.end();
+      const Term& old = output ? matched.terms[rule.scope.Find(name)] : Term::Absent();
+      outputs.push_back(old.kind == Term::Kind::kValue ? old.value : nullptr);
+    }
+    absl::StatusOr<NewNode> plan = Plan(*term->node, graph, base, &emission);
+    if (!plan.ok()) return undo(plan.status());
+    plan->name = root_name;
+    plan->keep_name = true;
+    Node* node = rewriter_->Replace(outputs, *plan);
+    emission.replacements.push_back(node);
+    // The values that stay keep the facts they have: the same numbers in the same type. New ones are inferred.
+    std::vector<std::pair<Value*, Fact>> kept;
+    for (Value* value : outputs) {
+      if (value != nullptr) kept.emplace_back(value, facts_->Of(value));
+    }
+    InferNode(*node, facts_);
+    for (const auto& [value, fact] : kept) {
+      if (fact.has_rank) facts_->Set(value, fact);
+    }
+  }
+  return emission;
+}
+
+void Emitter::Undo(const Emission& emission) {
+  for (auto node = emission.replacements.rbegin(); node != emission.replacements.rend(); ++node) {
+    rewriter_->Restore(*node);
+  }
+  for (auto node = emission.inserted.rbegin(); node != emission.inserted.rend(); ++node) {
+    rewriter_->Discard(*node);
+  }
+}
+
+}  // namespace ascend_fuse

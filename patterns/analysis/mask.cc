@@ -1,0 +1,381 @@
+#include "patterns/analysis/mask.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
+#include "fmt/format.h"
+
+namespace ascend_fuse {
+namespace {
+
+constexpr size_t kMaximumValues = 16;
+// Constants with more elements than this are not read to find out what they hold.
+constexpr int64_t kMaximumConstant = int64_t{1} << 24;
+constexpr int kMaximumDepth = 400;
+
+// Rounds to the element type, so that min + min is -inf where the run says so.
+double RoundTo(DataType type, double number) {
+  switch (type) {
+    case DataType::kFloat:
+      return static_cast<double>(static_cast<float>(number));
+    case DataType::kFloat16:
+      if (std::fabs(number) >= 65520.0) return std::copysign(std::numeric_limits<double>::infinity(), number);
+      return number;
+    case DataType::kBfloat16:
+      return static_cast<double>(static_cast<float>(number));
+    default:
+      return number;
+  }
+}
+
+class ValueSets {
+ public:
+  explicit ValueSets(const FunctionContext& context) : context_(context) {}
+
+  const PossibleValues& Of(const Value* value, int depth = 0) {
+    auto [entry, inserted] = known_.try_emplace(value);
+    if (!inserted) return *entry->second;
+    entry->second = std::make_unique<PossibleValues>();
+    PossibleValues* result = entry->second.get();
+    if (depth < kMaximumDepth) Compute(value, depth, result);
+    if (result->values.size() > kMaximumValues) *result = PossibleValues();
+    return *result;
+  }
+
+ private:
+  void Set(std::set<double> values, PossibleValues* result) {
+    result->known = true;
+    result->values.assign(values.begin(), values.end());
+  }
+
+  bool FromFacts(const Value* value, PossibleValues* result) {
+    const Fact& fact = context_.facts->Of(value);
+    std::set<double> values;
+    if (fact.is_splat) {
+      values.insert(fact.splat);
+    } else if (fact.elements != nullptr) {
+      for (double element : fact.elements->floats) values.insert(element);
+      for (Dim element : fact.elements->integers) {
+        if (!element.is_number()) return false;
+        values.insert(static_cast<double>(element.number()));
+      }
+    } else {
+      return false;
+    }
+    if (values.empty() || std::any_of(values.begin(), values.end(), [](double v) { return std::isnan(v); })) {
+      return false;
+    }
+    Set(std::move(values), result);
+    return true;
+  }
+
+  bool FromConstant(const Tensor& tensor, PossibleValues* result) {
+    std::set<double> values;
+    if (IsFloat(tensor.type)) {
+      const auto numbers = ReadFloats(*context_.model, tensor, kMaximumConstant);
+      if (!numbers.ok()) return false;
+      for (double number : *numbers) {
+        if (std::isnan(number)) return false;
+        values.insert(number);
+        if (values.size() > kMaximumValues) return false;
+      }
+    } else {
+      const auto numbers = ReadIntegers(*context_.model, tensor, kMaximumConstant);
+      if (!numbers.ok()) return false;
+      for (int64_t number : *numbers) {
+        values.insert(static_cast<double>(number));
+        if (values.size() > kMaximumValues) return false;
+      }
+    }
+    Set(std::move(values), result);
+    return true;
+  }
+
+  void Union(std::initializer_list<const Value*> parts, int depth, PossibleValues* result) {
+    std::set<double> values;
+    for (const Value* part : parts) {
+      if (part == nullptr) return;
+      const PossibleValues& set = Of(part, depth + 1);
+      if (!set.known) return;
+      values.insert(set.values.begin(), set.values.end());
+      Assume(set, result);
+    }
+    Set(std::move(values), result);
+  }
+
+  static void Assume(const PossibleValues& from, PossibleValues* to) {
+    for (const std::string& sentence : from.assumptions) {
+      if (std::find(to->assumptions.begin(), to->assumptions.end(), sentence) == to->assumptions.end()) {
+        to->assumptions.push_back(sentence);
+      }
+    }
+  }
+
+  void Compute(const Value* value, int depth, PossibleValues* result) {
+    if (FromFacts(value, result)) return;
+    const DataType type = context_.facts->Of(value).type;
+    if (value->IsConstant()) {
+      FromConstant(*value->initializer, result);
+      return;
+    }
+    const Node* node = value->producer;
+    if (node == nullptr) {
+      if (type == DataType::kBool) {
+        Set({0, 1}, result);
+      } else if (value->is_graph_input && IsInteger(type)) {
+        Set({0, 1}, result);
+        result->assumptions.push_back(
+            fmt::format("the integer input {} holds only 0 and 1, as a mask does", ValueName(*value)));
+      }
+      return;
+    }
+    const std::string_view op = OpType(*node);
+    if (node->domain == NameId::kEmpty) {
+      static constexpr std::string_view kCopies[] = {"Identity", "Reshape",  "Transpose", "Slice",   "Expand",
+                                                     "Unsqueeze", "Squeeze", "Gather",    "GatherND", "Tile",
+                                                     "Split",    "Flatten",  "GatherElements"};
+      if (std::find(std::begin(kCopies), std::end(kCopies), op) != std::end(kCopies)) {
+        Union({node->input(0)}, depth, result);
+        if (result->known || type != DataType::kBool) return;
+      }
+      if (op == "Concat" || op == "Max" || op == "Min") {  // each element is one of the inputs'
+        std::set<double> values;
+        for (const Use& use : node->inputs()) {
+          if (use.value == nullptr) return;
+          const PossibleValues& set = Of(use.value, depth + 1);
+          if (!set.known) return;
+          values.insert(set.values.begin(), set.values.end());
+          Assume(set, result);
+        }
+        Set(std::move(values), result);
+        return;
+      }
+      if (op == "Where") {
+        Union({node->input(1), node->input(2)}, depth, result);
+        if (result->known || type != DataType::kBool) return;
+      }
+      if (op == "ScatterND" || op == "ScatterElements") {
+        const auto reduction = StringAttribute(*node, "reduction");
+        if (!reduction.has_value() || *reduction == "none") {
+          Union({node->input(0), node->input(2)}, depth, result);
+        }
+        return;
+      }
+      if (op == "Trilu") {
+        Union({node->input(0)}, depth, result);
+        if (result->known) {
+          std::set<double> values(result->values.begin(), result->values.end());
+          values.insert(0);
+          Set(std::move(values), result);
+        }
+        return;
+      }
+      if (op == "Cast") {
+        Union({node->input(0)}, depth, result);
+        if (result->known) {
+          std::set<double> values;
+          for (double number : result->values) {
+            if (type == DataType::kBool) {
+              values.insert(number != 0 ? 1 : 0);
+            } else if (IsInteger(type)) {
+              if (std::fabs(number) > 2e9) {
+                *result = PossibleValues();
+                return;
+              }
+              values.insert(std::trunc(number));
+            } else {
+              values.insert(RoundTo(type, number));
+            }
+          }
+          Set(std::move(values), result);
+        }
+        if (result->known || type != DataType::kBool) return;
+      }
+      if (op == "Neg" || op == "Abs") {
+        const PossibleValues& set = Of(node->input(0), depth + 1);
+        if (!set.known) return;
+        std::set<double> values;
+        for (double number : set.values) values.insert(op == "Neg" ? -number : std::fabs(number));
+        Assume(set, result);
+        Set(std::move(values), result);
+        return;
+      }
+      if ((op == "Add" || op == "Sub" || op == "Mul" || op == "Div") && node->input(0) != nullptr &&
+          node->input(1) != nullptr) {
+        Arithmetic(op, Of(node->input(0), depth + 1), Of(node->input(1), depth + 1), type, result);
+        return;
+      }
+    }
+    if (type == DataType::kBool) Set({0, 1}, result);
+  }
+
+  void Arithmetic(std::string_view op, const PossibleValues& a, const PossibleValues& b, DataType type,
+                  PossibleValues* result) {
+    if (!a.known || !b.known) return;
+    std::set<double> values;
+    for (double x : a.values) {
+      for (double y : b.values) {
+        const double number =
+            RoundTo(type, op == "Add" ? x + y : op == "Sub" ? x - y : op == "Mul" ? x * y : x / y);
+        if (std::isnan(number) || (op == "Div" && (y == 0 || IsInteger(type)))) return;
+        values.insert(number);
+      }
+    }
+    Assume(a, result);
+    Assume(b, result);
+    Set(std::move(values), result);
+  }
+
+  const FunctionContext& context_;
+  absl::flat_hash_map<const Value*, std::unique_ptr<PossibleValues>> known_;
+};
+
+bool IsZero(const FunctionContext& context, const Value* value) {
+  double number = 1;
+  return value != nullptr && ConstantNumber(*context.facts, value, &number) && number == 0;
+}
+
+bool IsMaskFill(const FunctionContext& context, const Value* value) {
+  double number = 0;
+  return value != nullptr && ConstantNumber(*context.facts, value, &number) && number <= kMaskThreshold;
+}
+
+Term DimAsShapeElement(const FunctionContext& context, Value* value, int axis) {
+  const Fact& fact = context.facts->Of(value);
+  if (fact.shape[axis].is_number()) return Term::Integer(fact.shape[axis].number());
+  // Shape whole, then one element of it: ATC ignores the start and end attributes of Shape
+  // (atc-op-audit.md W2).
+  DeferredNode shape{"", "Shape", {}, {Term::Of(value)}, 1};
+  DeferredNode element{"",
+                       "Gather",
+                       {{"axis", Term::Integer(0)}},
+                       {Term::Node(std::move(shape)), Term::List({Term::Integer(axis)})},
+                       1};
+  return Term::Node(std::move(element));
+}
+
+}  // namespace
+
+PossibleValues ValuesOf(const FunctionContext& context, const Value* value) {
+  return ValueSets(context).Of(value);
+}
+
+bool MasksWithInfinity(const FunctionContext& context, const Value* mask) {
+  const PossibleValues set = ValuesOf(context, mask);
+  if (!set.known) return false;
+  return std::all_of(set.values.begin(), set.values.end(), [](double v) { return v == 0 || std::isinf(v); });
+}
+
+absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, Value* query, Value* key) {
+  const Fact& q = context.facts->Of(query);
+  const Fact& k = context.facts->Of(key);
+  if (q.rank() != 4 || k.rank() != 4) {
+    return absl::FailedPreconditionError("the ranks of query and key are not known to be 4");
+  }
+  // The boolean that the exporter started with, seen through copies.
+  Value* source = mask;
+  Value* boolean = nullptr;
+  bool true_means_masked = false;
+  while (Value* copied = context.canonical->Source(source)) source = copied;
+  const Fact& mask_fact = context.facts->Of(mask);
+  if (mask_fact.type == DataType::kBool) {
+    boolean = mask;
+  } else {
+    const PossibleValues set = ValuesOf(context, mask);
+    if (!set.known) {
+      return absl::FailedPreconditionError(
+          fmt::format("{} is an additive bias, not a mask: it is not proved to hold only 0 and minus infinity",
+                      ValueName(*mask)));
+    }
+    for (double number : set.values) {
+      if (number != 0 && number > kMaskThreshold) {
+        return absl::FailedPreconditionError(
+            fmt::format("{} can hold {}, which is a bias and not a mask", ValueName(*mask), number));
+      }
+    }
+    if (context.assumptions != nullptr) {
+      for (const std::string& sentence : set.assumptions) context.assumptions->push_back(sentence);
+    }
+    const Node* node = source->producer;
+    if (node != nullptr && IsOp(*node, "Where") && node->input(0) != nullptr) {
+      if (IsZero(context, node->input(1)) && IsMaskFill(context, node->input(2))) {
+        boolean = node->input(0);
+      } else if (IsMaskFill(context, node->input(1)) && IsZero(context, node->input(2))) {
+        boolean = node->input(0);
+        true_means_masked = true;
+      }
+    }
+  }
+  Value* shaped = boolean != nullptr ? boolean : mask;
+  Term term;
+  if (boolean == nullptr) {
+    // Elements are 0 or at most -9960: any number between tells them apart.
+    term = Term::Node({"", "Less", {}, {Term::Of(mask), Term::Number(-1)}, 1});
+  } else if (true_means_masked) {
+    term = Term::Of(boolean);
+    while (boolean->producer != nullptr && context.canonical->Source(boolean) != nullptr) {
+      boolean = context.canonical->Source(boolean);
+      term = Term::Of(boolean);
+    }
+    shaped = boolean;
+  } else {
+    // Not (Not (m)) is m.
+    const Node* node = boolean->producer;
+    if (node != nullptr && IsOp(*node, "Not") && node->input(0) != nullptr) {
+      term = Term::Of(node->input(0));
+    } else {
+      term = Term::Node({"", "Not", {}, {Term::Of(boolean)}, 1});
+    }
+  }
+
+  const Fact& fact = context.facts->Of(shaped);
+  if (!fact.has_rank) {
+    return absl::FailedPreconditionError(
+        fmt::format("the shape of the mask {} is not known", ValueName(*shaped)));
+  }
+  if (fact.rank() > 4) {
+    return absl::FailedPreconditionError(
+        fmt::format("the mask {} has {} dimensions, at most 4", ValueName(*shaped), fact.rank()));
+  }
+  const DimTable& dims = context.facts->dims();
+  if (fact.rank() >= 3 && !fact.shape[fact.rank() - 3].is(1)) {
+    return absl::FailedPreconditionError(
+        fmt::format("the mask {} differs from head to head ({} heads), and the kernel takes one mask for all",
+                    ValueName(*shaped), dims.ToString(fact.shape[fact.rank() - 3])));
+  }
+  if (fact.rank() == 4 && !fact.shape[0].is(1) && !dims.Equal(fact.shape[0], q.shape[0])) {
+    if (dims.NotEqual(fact.shape[0], q.shape[0])) {
+      return absl::FailedPreconditionError(
+          fmt::format("the mask's batch {} is not the query's {}", dims.ToString(fact.shape[0]),
+                      dims.ToString(q.shape[0])));
+    }
+    if (context.assumptions != nullptr) {
+      context.assumptions->push_back(fmt::format("the mask's batch {} is 1 or the query's batch {}",
+                                                 dims.ToString(fact.shape[0]), dims.ToString(q.shape[0])));
+    }
+  }
+  const bool exact = fact.rank() == 4 && dims.Equal(fact.shape[2], q.shape[2]) &&
+                     dims.Equal(fact.shape[3], k.shape[2]);
+  if (exact) return term;
+  // Expand broadcasts both ways: [1, 1, S, T] brings any mask to [B or 1, 1, S, T].
+  const Term queries = DimAsShapeElement(context, query, 2);
+  const Term keys = DimAsShapeElement(context, key, 2);
+  Term shape;
+  if (queries.kind == Term::Kind::kNumber && keys.kind == Term::Kind::kNumber) {
+    shape = Term::List({Term::Integer(1), Term::Integer(1), queries, keys});
+  } else {
+    auto part = [](const Term& term) { return term.kind == Term::Kind::kNumber ? Term::List({term}) : term; };
+    shape = Term::Node({"",
+                        "Concat",
+                        {{"axis", Term::Integer(0)}},
+                        {Term::List({Term::Integer(1), Term::Integer(1)}), part(queries), part(keys)},
+                        1});
+  }
+  return Term::Node({"", "Expand", {}, {term, shape}, 1});
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,422 @@
+#include "patterns/functions.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "fmt/format.h"
+#include "patterns/analysis/mask.h"
+
+namespace ascend_fuse {
+namespace {
+
+absl::StatusOr<Value*> ValueArgument(const FunctionContext& context, const Term& term) {
+  if (term.kind == Term::Kind::kValue) return term.value;
+  return absl::InvalidArgumentError(fmt::format("{} is not a value of the graph", DescribeTerm(context, term)));
+}
+
+std::optional<int64_t> IntegerArgument(const Term& term) {
+  if (term.kind == Term::Kind::kNumber && term.number == std::floor(term.number)) {
+    return static_cast<int64_t>(term.number);
+  }
+  if (term.kind == Term::Kind::kDim && term.dim.is_number()) return term.dim.number();
+  return std::nullopt;
+}
+
+Term TermOfDim(Dim dim) { return dim.is_number() ? Term::Integer(dim.number()) : Term::Of(dim); }
+
+Dim DimOfTerm(const Term& term) {
+  if (term.kind == Term::Kind::kDim) return term.dim;
+  if (const auto number = IntegerArgument(term); number.has_value()) return Dim::Of(*number);
+  return Dim();
+}
+
+// shape (x): the dims of a value, or of a Transpose of one that is not built yet.
+absl::StatusOr<Term> Shape(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const Term& term = arguments[0];
+  if (term.kind == Term::Kind::kNode && term.node->op_type == "Transpose" && term.node->domain.empty() &&
+      term.node->attributes.size() == 1 && term.node->attributes[0].second.kind == Term::Kind::kList) {
+    absl::StatusOr<Term> inner = Shape(context, {term.node->inputs[0]});
+    if (!inner.ok()) return inner;
+    std::vector<Term> dims;
+    for (const Term& axis : *term.node->attributes[0].second.list) {
+      const size_t index = static_cast<size_t>(axis.number);
+      if (index >= inner->list->size()) return absl::InvalidArgumentError("perm does not fit the rank");
+      dims.push_back((*inner->list)[index]);
+    }
+    return Term::List(std::move(dims));
+  }
+  absl::StatusOr<Value*> value = ValueArgument(context, term);
+  if (!value.ok()) return value.status();
+  const Fact& fact = context.facts->Of(*value);
+  if (!fact.has_rank) {
+    return absl::FailedPreconditionError(fmt::format("the shape of {} is not known", ValueName(**value)));
+  }
+  std::vector<Term> dims;
+  for (Dim dim : fact.shape) dims.push_back(TermOfDim(dim));
+  return Term::List(std::move(dims));
+}
+
+absl::StatusOr<Term> DimOf(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Term> shape = Shape(context, arguments.subspan(0, 1));
+  if (!shape.ok()) return shape;
+  auto axis = IntegerArgument(arguments[1]);
+  if (!axis.has_value()) return absl::InvalidArgumentError("the axis is not a number");
+  const int64_t rank = static_cast<int64_t>(shape->list->size());
+  if (*axis < 0) *axis += rank;
+  if (*axis < 0 || *axis >= rank) return absl::InvalidArgumentError("the axis is beyond the rank");
+  return (*shape->list)[*axis];
+}
+
+absl::StatusOr<Term> Rank(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Term> shape = Shape(context, arguments);
+  if (!shape.ok()) return shape;
+  return Term::Integer(static_cast<int64_t>(shape->list->size()));
+}
+
+absl::StatusOr<Term> TypeOf(const FunctionContext& context, absl::Span<const Term> arguments) {
+  if (arguments[0].kind == Term::Kind::kNode && !arguments[0].node->inputs.empty()) {
+    return TypeOf(context, {arguments[0].node->inputs[0]});
+  }
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  const DataType type = context.facts->Of(*value).type;
+  if (type == DataType::kUndefined) {
+    return absl::FailedPreconditionError(fmt::format("the type of {} is not known", ValueName(**value)));
+  }
+  return Term::Of(type);
+}
+
+// value (x): the number of a constant with one element (or equal elements) that broadcasts as a scalar.
+absl::StatusOr<Term> NumberOf(const FunctionContext& context, absl::Span<const Term> arguments) {
+  if (arguments[0].kind == Term::Kind::kNumber) return arguments[0];
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  double number = 0;
+  const Fact& fact = context.facts->Of(*value);
+  const bool scalar = fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(),
+                                                   [](Dim dim) { return dim.is(1); });
+  if (!scalar || fact.rank() > 1 || !ConstantNumber(*context.facts, *value, &number)) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} ({}) is not a constant number", ValueName(**value), context.facts->Describe(*value)));
+  }
+  return Term::Number(number);
+}
+
+absl::StatusOr<Term> SquareRoot(const FunctionContext&, absl::Span<const Term> arguments) {
+  if (arguments[0].kind != Term::Kind::kNumber || arguments[0].number < 0) {
+    return absl::InvalidArgumentError("the square root of no number");
+  }
+  return Term::Number(std::sqrt(arguments[0].number));
+}
+
+// half (x): 0 if x is the first half of the last axis of the value it is cut from, 1 if it is the second.
+absl::StatusOr<Term> Half(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> part = ValueArgument(context, arguments[0]);
+  if (!part.ok()) return part.status();
+  Value* value = *part;
+  while (value->producer != nullptr && !IsOp(*value->producer, "Slice") && !IsOp(*value->producer, "Split") &&
+         context.canonical->Source(value) != nullptr) {
+    value = context.canonical->Source(value);
+  }
+  const Node* node = value->producer;
+  auto no = [&](std::string_view why) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} is not a half of the last axis: {}", ValueName(*value), why));
+  };
+  if (node == nullptr || node->input(0) == nullptr) return no("nothing computes it");
+  DimTable& dims = context.facts->dims();
+  const Fact& whole = context.facts->Of(node->input(0));
+  const Fact& cut = context.facts->Of(value);
+  if (whole.rank() < 1 || cut.rank() != whole.rank()) return no("the shapes are not known");
+  const int last = whole.rank() - 1;
+  const Dim width = whole.shape[last];
+  if (!dims.Equal(dims.Mul(cut.shape[last], Dim::Of(2)), width)) {
+    return no(fmt::format("it is {} wide, cut from {}", dims.ToString(cut.shape[last]), dims.ToString(width)));
+  }
+  if (IsOp(*node, "Split")) {
+    const int64_t axis = IntAttribute(*node, "axis").value_or(0);
+    if (axis != -1 && axis != last) return no("Split has another axis");
+    if (node->output_count != 2) return no("Split has not two outputs");
+    return Term::Integer(value->output_index);
+  }
+  if (!IsOp(*node, "Slice")) return no(fmt::format("{} computes it", OpType(*node)));
+  // Bounds are inputs from opset 10 on and attributes before.
+  auto bounds = [&](std::string_view name, size_t input) -> std::optional<std::vector<Dim>> {
+    std::vector<Dim> numbers;
+    if (const auto attribute = IntsAttribute(*node, name); attribute.has_value()) {
+      for (int64_t number : *attribute) numbers.push_back(Dim::Of(number));
+      return numbers;
+    }
+    const Value* bound = node->input(input);
+    if (bound == nullptr || context.facts->Of(bound).elements == nullptr) return std::nullopt;
+    const auto& elements = context.facts->Of(bound).elements->integers;
+    return std::vector<Dim>(elements.begin(), elements.end());
+  };
+  const auto starts = bounds("starts", 1);
+  const auto ends = bounds("ends", 2);
+  const auto axes = bounds("axes", 3);
+  const auto steps = bounds("steps", 4);
+  if (!starts.has_value() || starts->size() != 1 || !ends.has_value() || ends->size() != 1) {
+    return no("it is not cut along one axis with known bounds");
+  }
+  if (!axes.has_value() || axes->size() != 1 || !((*axes)[0].is(-1) || (*axes)[0].is(last))) {
+    return no("Slice has another axis");
+  }
+  if (node->input(4) != nullptr && (!steps.has_value() || steps->size() != 1 || !(*steps)[0].is(1))) {
+    return no("Slice has a step other than 1");
+  }
+  const Dim start = (*starts)[0];
+  if (start.is(0)) return Term::Integer(0);
+  if (start.is_number() && start.number() < 0) {
+    // -D/2 counts from the end.
+    return dims.Equal(dims.Mul(Dim::Of(-2 * start.number()), Dim::Of(1)), width)
+               ? absl::StatusOr<Term>(Term::Integer(1))
+               : absl::StatusOr<Term>(no("it starts elsewhere"));
+  }
+  if (dims.Equal(dims.Mul(start, Dim::Of(2)), width)) return Term::Integer(1);
+  return no("it starts elsewhere");
+}
+
+// mask_fill (x): holds for a constant so negative that the softmax makes it zero.
+absl::StatusOr<Term> MaskFill(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  double number = 0;
+  if (!ConstantNumber(*context.facts, *value, &number) || number > kMaskThreshold) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} is not minus infinity or a number at most {}", ValueName(**value), kMaskThreshold));
+  }
+  return Term::Integer(1);
+}
+
+absl::StatusOr<Term> MaskArgument(const FunctionContext& context, absl::Span<const Term> arguments) {
+  Value* values[3];
+  for (int i = 0; i < 3; ++i) {
+    absl::StatusOr<Value*> value = ValueArgument(context, arguments[i]);
+    if (!value.ok()) return value.status();
+    values[i] = *value;
+  }
+  return ExplicitMask(context, values[0], values[1], values[2]);
+}
+
+// empty_rows (mask, guard): notes what happens to a row of the softmax in which every key is masked.
+absl::StatusOr<Term> EmptyRows(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> mask = ValueArgument(context, arguments[0]);
+  if (!mask.ok()) return mask.status();
+  const bool guarded = IntegerArgument(arguments[1]).value_or(0) != 0;
+  // -inf rows are NaN behind the softmax and 0 behind the guard: what the kernel's row correction gives too.
+  const bool zero = guarded && (context.facts->Of(*mask).type == DataType::kBool || MasksWithInfinity(context, *mask));
+  if (!zero && context.assumptions != nullptr) {
+    context.assumptions->push_back(
+        "rows with no allowed key (queries that are padding themselves) are don't-care: the kernel gives 0 there");
+  }
+  return Term::Integer(1);
+}
+
+// empty (type): a constant without elements, ATC's way to say that an input in the middle is absent
+// (ascend-contract.md 0.3).
+absl::StatusOr<Term> Empty(const FunctionContext&, absl::Span<const Term> arguments) {
+  return Term::Node(
+      {"", "@Constant", {{"type", arguments[0]}, {"dims", Term::List({Term::Integer(0)})}}, {}, 1});
+}
+
+// ones (n, type): a constant [n] of ones.
+absl::StatusOr<Term> Ones(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto count = IntegerArgument(arguments[0]);
+  if (!count.has_value() || *count < 1 || *count > (int64_t{1} << 24)) {
+    return absl::FailedPreconditionError(
+        fmt::format("a constant of {} ones cannot be made", DescribeTerm(context, arguments[0])));
+  }
+  return Term::Node({"",
+                     "@Constant",
+                     {{"type", arguments[1]}, {"dims", Term::List({Term::Integer(*count)})}, {"fill", Term::Number(1)}},
+                     {},
+                     1});
+}
+
+// number (d): a dim that must be a plain number, for attributes of nodes.
+absl::StatusOr<Term> PlainNumber(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto number = IntegerArgument(arguments[0]);
+  if (!number.has_value()) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} must be a number in the graph; bind the dim with --dim", DescribeTerm(context, arguments[0])));
+  }
+  return Term::Integer(*number);
+}
+
+// kv_heads (heads, key_heads): the attribute num_key_value_heads; 0 says "as many as num_heads".
+absl::StatusOr<Term> KeyValueHeads(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto heads = IntegerArgument(arguments[0]);
+  const auto key_heads = IntegerArgument(arguments[1]);
+  if (!heads.has_value() || !key_heads.has_value()) {
+    return absl::FailedPreconditionError(fmt::format("the numbers of heads {} and {} must be known",
+                                                     DescribeTerm(context, arguments[0]),
+                                                     DescribeTerm(context, arguments[1])));
+  }
+  return Term::Integer(*heads == *key_heads ? 0 : *key_heads);
+}
+
+// same_shape (a, b): holds when two values provably have one shape.
+absl::StatusOr<Term> SameShapes(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Term> a = Shape(context, arguments.subspan(0, 1));
+  if (!a.ok()) return a;
+  absl::StatusOr<Term> b = Shape(context, arguments.subspan(1, 1));
+  if (!b.ok()) return b;
+  if (EqualTerms(context, *a, *b)) return Term::Integer(1);
+  return absl::FailedPreconditionError(
+      fmt::format("the shapes {} and {} are not the same", DescribeTerm(context, *a), DescribeTerm(context, *b)));
+}
+
+// broadcasts_to (a, b): a has no more dims than b, and each is 1 or b's: a op b has b's shape.
+absl::StatusOr<Term> BroadcastsTo(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Term> a = Shape(context, arguments.subspan(0, 1));
+  if (!a.ok()) return a;
+  absl::StatusOr<Term> b = Shape(context, arguments.subspan(1, 1));
+  if (!b.ok()) return b;
+  bool fits = a->list->size() <= b->list->size();
+  for (size_t i = 0; fits && i < a->list->size(); ++i) {
+    const Dim dim = DimOfTerm((*a->list)[a->list->size() - 1 - i]);
+    fits = dim.is(1) || context.facts->dims().Equal(dim, DimOfTerm((*b->list)[b->list->size() - 1 - i]));
+  }
+  if (fits) return Term::Integer(1);
+  return absl::FailedPreconditionError(fmt::format("the shape {} does not broadcast to {}", DescribeTerm(context, *a),
+                                                   DescribeTerm(context, *b)));
+}
+
+// product (list) of dims.
+absl::StatusOr<Term> Product(const FunctionContext& context, absl::Span<const Term> arguments) {
+  if (arguments[0].kind != Term::Kind::kList) return absl::InvalidArgumentError("product takes a list");
+  Dim product = Dim::Of(1);
+  for (const Term& item : *arguments[0].list) product = context.facts->dims().Mul(product, DimOfTerm(item));
+  if (!product.known()) return absl::FailedPreconditionError("the product of the dims is not known");
+  return TermOfDim(product);
+}
+
+constexpr FunctionRow kFunctions[] = {
+    {"shape", 1, 1, Shape, "The list of dims of a value."},
+    {"dim", 2, 2, DimOf, "One dim of a value; negative axes count from the end."},
+    {"rank", 1, 1, Rank, "The number of dims of a value."},
+    {"dtype", 1, 1, TypeOf, "The element type of a value."},
+    {"value", 1, 1, NumberOf, "The number of a constant that broadcasts as a scalar."},
+    {"sqrt", 1, 1, SquareRoot, "The square root of a number."},
+    {"half", 1, 1, Half, "0 or 1: which half of the last axis a Slice or Split gives."},
+    {"mask_fill", 1, 1, MaskFill, "Holds for a constant that takes a key out of a softmax."},
+    {"explicit_mask", 3, 3, MaskArgument,
+     "A mask as bool [B or 1, 1, S, T], true = masked, for a query and a key."},
+    {"empty_rows", 2, 2, EmptyRows, "Notes what happens to rows in which every key is masked."},
+    {"empty", 1, 1, Empty, "A constant of shape [0]: an absent input in the middle, for ATC."},
+    {"ones", 2, 2, Ones, "A constant [n] of ones of a type."},
+    {"number", 1, 1, PlainNumber, "A dim that must be a plain number."},
+    {"kv_heads", 2, 2, KeyValueHeads, "num_key_value_heads: 0 when there are as many as heads."},
+    {"same_shape", 2, 2, SameShapes, "Holds when two values provably have one shape."},
+    {"broadcasts_to", 2, 2, BroadcastsTo, "Holds when combining a with b gives b's shape."},
+    {"product", 1, 1, Product, "The product of a list of dims."},
+};
+
+}  // namespace
+
+absl::Span<const FunctionRow> Functions() { return kFunctions; }
+
+int FindFunction(std::string_view name) {
+  for (size_t i = 0; i < std::size(kFunctions); ++i) {
+    if (kFunctions[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+bool ConstantNumber(const Facts& facts, const Value* value, double* number) {
+  const Fact& fact = facts.Of(value);
+  if (fact.is_splat) {
+    *number = fact.splat;
+    return true;
+  }
+  if (fact.elements == nullptr) return false;
+  const auto& floats = fact.elements->floats;
+  const auto& integers = fact.elements->integers;
+  if (!floats.empty()) {
+    if (!std::all_of(floats.begin(), floats.end(), [&](double f) { return f == floats[0]; })) return false;
+    *number = floats[0];
+    return true;
+  }
+  if (integers.empty() || !integers[0].is_number()) return false;
+  if (!std::all_of(integers.begin(), integers.end(), [&](Dim i) { return i == integers[0]; })) return false;
+  *number = static_cast<double>(integers[0].number());
+  return true;
+}
+
+std::string DescribeTerm(const FunctionContext& context, const Term& term) {
+  switch (term.kind) {
+    case Term::Kind::kUnbound:
+      return "nothing";
+    case Term::Kind::kAbsent:
+      return "no value";
+    case Term::Kind::kValue: {
+      double number = 0;
+      if (ConstantNumber(*context.facts, term.value, &number)) {
+        return fmt::format("{} = {}", ValueName(*term.value), static_cast<float>(number));
+      }
+      return fmt::format("{} ({})", ValueName(*term.value), context.facts->Describe(term.value));
+    }
+    case Term::Kind::kNumber:
+      return term.is_integer ? fmt::format("{}", static_cast<int64_t>(term.number)) : fmt::format("{}", term.number);
+    case Term::Kind::kDim:
+      return context.facts->dims().ToString(term.dim);
+    case Term::Kind::kList: {
+      std::string text = "[";
+      for (const Term& item : *term.list) {
+        if (text.size() > 1) text += ", ";
+        text += DescribeTerm(context, item);
+      }
+      return text + "]";
+    }
+    case Term::Kind::kType:
+      return std::string(DataTypeName(term.type));
+    case Term::Kind::kText:
+      return fmt::format("\"{}\"", term.text);
+    case Term::Kind::kNode:
+      return fmt::format("a {} to be built", term.node->op_type);
+  }
+  return "?";
+}
+
+bool EqualTerms(const FunctionContext& context, const Term& a, const Term& b) {
+  if (a.kind == Term::Kind::kList || b.kind == Term::Kind::kList) {
+    // [x] and x are the same list of axes.
+    if (a.kind != b.kind) {
+      const Term& list = a.kind == Term::Kind::kList ? a : b;
+      const Term& item = a.kind == Term::Kind::kList ? b : a;
+      return list.list->size() == 1 && item.kind != Term::Kind::kList && EqualTerms(context, (*list.list)[0], item);
+    }
+    if (a.list->size() != b.list->size()) return false;
+    for (size_t i = 0; i < a.list->size(); ++i) {
+      if (!EqualTerms(context, (*a.list)[i], (*b.list)[i])) return false;
+    }
+    return true;
+  }
+  const bool a_dim = a.kind == Term::Kind::kDim;
+  const bool b_dim = b.kind == Term::Kind::kDim;
+  if (a_dim || b_dim) return context.facts->dims().Equal(DimOfTerm(a), DimOfTerm(b));
+  // A type is written as its number in attributes (Cast's `to`).
+  if (a.kind == Term::Kind::kType && b.kind == Term::Kind::kNumber) return static_cast<double>(a.type) == b.number;
+  if (b.kind == Term::Kind::kType && a.kind == Term::Kind::kNumber) return static_cast<double>(b.type) == a.number;
+  if (a.kind != b.kind) return false;
+  switch (a.kind) {
+    case Term::Kind::kValue:
+      return context.canonical->Same(a.value, b.value);
+    case Term::Kind::kNumber:
+      // Attributes are float: 1e-06 read back is 9.99999997e-07.
+      return a.number == b.number || std::fabs(a.number - b.number) <= 1e-6 * std::fabs(a.number);
+    case Term::Kind::kType:
+      return a.type == b.type;
+    case Term::Kind::kText:
+      return a.text == b.text;
+    case Term::Kind::kNode:
+      return a.node == b.node && a.output == b.output;
+    case Term::Kind::kAbsent:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace ascend_fuse
