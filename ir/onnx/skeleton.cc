@@ -118,13 +118,13 @@ class SkeletonReader {
         continue;
       }
       const int64_t start = position_;
-      uint64_t tag;
+      uint64_t tag = 0;
       if (absl::Status status = Varint(frame.end, &tag); !status.ok()) return status;
       const uint64_t number = tag >> 3;
       if (number == 0 || tag > 0xFFFFFFFFu) return Broken("a field number out of range", start);
       switch (tag & 7) {
         case wire::kVarint: {
-          uint64_t value;
+          uint64_t value = 0;
           if (absl::Status status = Varint(frame.end, &value); !status.ok()) return status;
           break;
         }

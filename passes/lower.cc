@@ -1,0 +1,290 @@
+// Lower: rules of patterns/npu replace recognised operators by NPU nodes that the target's contract allows.
+// Adapt: the emission style. Expand: rules of patterns/reference, the other way.
+#include <algorithm>
+#include <chrono>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "fmt/format.h"
+#include "passes/pipeline.h"
+
+namespace ascend_fuse {
+namespace {
+
+double Now() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string OperatorKey(const Node& node) {
+  const std::string_view domain = Domain(node);
+  return domain.empty() ? std::string(OpType(node)) : fmt::format("{}.{}", domain, OpType(node));
+}
+
+Call CallOf(const Node& node, const Facts& facts, const std::string& op) {
+  Call call;
+  call.op = op;
+  for (const Use& use : node.inputs()) {
+    CallInput input;
+    if (use.value != nullptr) {
+      const Fact& fact = facts.Of(use.value);
+      input.present = true;
+      input.type = fact.type;
+      input.has_rank = fact.has_rank;
+      input.shape.assign(fact.shape.begin(), fact.shape.end());
+    }
+    call.inputs.push_back(std::move(input));
+  }
+  call.attributes = ReadAttributes(node);
+  return call;
+}
+
+void AddOnce(std::vector<std::string>* sentences, const std::vector<std::string>& more) {
+  for (const std::string& sentence : more) {
+    if (std::find(sentences->begin(), sentences->end(), sentence) == sentences->end()) {
+      sentences->push_back(sentence);
+    }
+  }
+}
+
+// What the mask of a fused attention is, for the report.
+std::string MaskOf(const Rule& rule) {
+  if (rule.kind != "attention") return "";
+  const bool masked = std::any_of(rule.inputs.begin(), rule.inputs.end(), [](const Parameter& input) {
+    return input.name == "mask" || input.name == "keep";
+  });
+  return masked ? "explicit" : "none";
+}
+
+}  // namespace
+
+void Pipeline::LowerNode(Node* node, const Target& target) {
+  const std::string key = OperatorKey(*node);
+  Value* value = node->output(0);
+  std::vector<PipelineSite*> sites;
+  for (size_t index : sites_of_[value]) {
+    if (sites_[index].state == SiteState::kPending) sites.push_back(&sites_[index]);
+  }
+  PipelineSite* main = nullptr;
+  for (PipelineSite* site : sites) {
+    if (site->node == node) main = site;
+  }
+  if (main == nullptr) return;
+
+  Failure best;
+  for (size_t r = 0; r < npu_->rules().size(); ++r) {
+    const Rule& rule = npu_->rules()[r];
+    const auto& roots = npu_->RootOperators(r);
+    if (std::find(roots.begin(), roots.end(), key) == roots.end() || Skipped(rule)) continue;
+    if (!rule.by_ge.empty() && target.FusedByGe(rule.by_ge).has_value()) continue;
+    std::vector<std::string> assumptions;
+    const FunctionContext context = Context(&assumptions);
+    Matcher matcher(*npu_, context);
+    Failure failure;
+    const std::optional<Match> match = matcher.Run(rule, value, &failure);
+    auto refuse = [&](const std::string& because, const std::string& source, int rank) {
+      if (rank <= main->lowering_rank) return;
+      main->lowering_rank = rank;
+      main->because = because;
+      main->source = source;
+    };
+    if (!match.has_value()) {
+      // A condition that failed says more than an operand that is absent or another attribute.
+      refuse(failure.rank < 0 ? "" : fmt::format("{}: expected {}, found {}", rule.name, failure.expected, failure.found),
+             failure.position.ToString(), failure.rank);
+      continue;
+    }
+    const absl::StatusOr<Emission> emission = emitter_->Emit(*match, context);
+    if (!emission.ok()) {
+      refuse(std::string(emission.status().message()), rule.position.ToString(), 1000);
+      continue;
+    }
+    std::string lowered_to;
+    Answer answer;
+    answer.legal = true;
+    std::vector<Node*> made = emission->replacements;
+    made.insert(made.end(), emission->inserted.begin(), emission->inserted.end());
+    for (Node* candidate : made) {
+      if (Domain(*candidate) != "npu") continue;
+      const std::string op = fmt::format("npu.{}", OpType(*candidate));
+      const Answer one = target.Check(CallOf(*candidate, facts_, op), facts_.dims());
+      if (!one.legal) {
+        answer = one;
+        break;
+      }
+      lowered_to = op;
+      AddOnce(&assumptions, one.assumptions);
+    }
+    if (answer.legal && options_.strict && !assumptions.empty()) {
+      answer.legal = false;
+      answer.because = fmt::format("--strict: fusing would assume that {}", assumptions[0]);
+      answer.source = rule.position.ToString();
+    }
+    if (!answer.legal) {
+      emitter_->Undo(*emission);
+      refuse(answer.because, answer.source, 2000);
+      continue;
+    }
+    for (PipelineSite* site : sites) {
+      const bool same = site == main;
+      const bool joined = rule.kind == site->kind;
+      if (!same && !joined) continue;
+      site->state = SiteState::kFused;
+      site->lowered_by = rule.name;
+      site->lowered_to = lowered_to;
+      site->mask = MaskOf(rule);
+      site->because.clear();
+      site->source.clear();
+      AddOnce(&site->assumptions, assumptions);
+    }
+    return;
+  }
+}
+
+absl::Status Pipeline::Lower(const Target& target) {
+  const double started = Now();
+  const uint64_t before = rewriter_->change_count();
+  for (size_t i = 0; i < sites_.size(); ++i) sites_of_[sites_[i].value].push_back(i);
+  // Outermost last: helpers made for one site are there for the next.
+  std::vector<Node*> nodes;
+  for (const PipelineSite& site : sites_) {
+    if (site.node != nullptr && site.state == SiteState::kPending) nodes.push_back(site.node);
+  }
+  std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) {
+    return a->order != b->order ? a->order < b->order : a->id < b->id;
+  });
+  for (Node* node : nodes) {
+    if (!node->dead) LowerNode(node, target);
+  }
+  for (PipelineSite& site : sites_) {
+    if (site.state != SiteState::kPending) continue;
+    const std::string construct = site.kind == "add_norm"
+                                      ? (site.rule == "residual_rms_norm" ? "add_rms_norm" : "add_layer_norm")
+                                      : site.kind;
+    if (const std::optional<ByGe> by_ge = target.FusedByGe(construct); by_ge.has_value()) {
+      // GE joins a sum with an RmsNorm node; where the norm stayed unfused there is none.
+      bool norm_fused = true;
+      if (construct == "add_rms_norm") {
+        const std::vector<size_t>& same = sites_of_[site.value];
+        norm_fused = std::any_of(same.begin(), same.end(), [&](size_t other) {
+          return sites_[other].kind == "rms_norm" && sites_[other].state == SiteState::kFused;
+        });
+      }
+      if (norm_fused) {
+        site.state = SiteState::kByGe;
+        site.because = by_ge->because;
+        site.source = by_ge->source;
+        continue;
+      }
+      site.because = "the norm behind the sum was not fused";
+    }
+    site.state = SiteState::kLeft;
+    if (site.because.empty()) {
+      site.because = fmt::format("no node of {} with CANN {} computes this", target.chip(), target.cann());
+      site.source = fmt::format("patterns/npu, patterns/targets/{}.txtpb", target.chip());
+    }
+  }
+  FinishRun("lower", started, before);
+  return Check("lower");
+}
+
+absl::StatusOr<std::string> Pipeline::Adapt(const Target& target) {
+  const double started = Now();
+  const uint64_t before = rewriter_->change_count();
+  std::vector<Node*> nodes;
+  std::vector<std::string> operators;
+  for (const auto& graph : model_->graphs()) {
+    for (Node* node : graph->nodes()) {
+      if (node->dead || !node->is_new || Domain(*node) != "npu") continue;
+      nodes.push_back(node);
+      operators.push_back(fmt::format("npu.{}", OpType(*node)));
+    }
+  }
+  if (nodes.empty()) return std::string();
+  const int64_t opset = model_->OpsetVersion();
+  const bool aliases = std::all_of(operators.begin(), operators.end(),
+                                   [&](const std::string& op) { return target.HasAlias(op, opset); });
+  const bool only_default = model_->opset_imports().size() <= 1;
+  std::string style = target.options().style;
+  if (style.empty()) style = target.ParsesNpuDomain() ? "N" : aliases && only_default ? "D" : "X";
+  if (style == "D" && !aliases) {
+    for (const std::string& op : operators) {
+      if (target.HasAlias(op, opset)) continue;
+      return absl::InvalidArgumentError(
+          fmt::format("--style D: {} has no name in the default domain at opset {}; use style X or N", op, opset));
+    }
+  }
+  if (style == "N" && !target.ParsesNpuDomain()) {
+    return absl::InvalidArgumentError(
+        fmt::format("--style N: the parser of CANN {} refuses nodes with an empty domain beside the npu domain "
+                    "(E16005); use style D or X",
+                    target.cann()));
+  }
+  if (style == "D") {
+    for (Node* node : nodes) rewriter_->Rename(node, "", OpType(*node));
+  } else if (style == "N" || style == "X") {
+    rewriter_->SetOpsetImport("npu", 1);
+    rewriter_->WriteDefaultDomain(style == "X");
+  } else {
+    return absl::InvalidArgumentError(fmt::format("unknown --style {}: D, N and X are known", style));
+  }
+  FinishRun("adapt", started, before);
+  return style;
+}
+
+absl::Status Pipeline::Expand() {
+  const double started = Now();
+  const uint64_t before = rewriter_->change_count();
+  auto reference = RuleSet::Load(RuleFolder::kReference);
+  if (!reference.ok()) return reference.status();
+  // Nodes of emission style D carry no domain: they are npu nodes all the same.
+  absl::flat_hash_set<std::string> known;
+  for (size_t r = 0; r < (*reference)->rules().size(); ++r) {
+    for (const std::string& root : (*reference)->RootOperators(r)) known.insert(root);
+  }
+  for (const auto& graph : model_->graphs()) {
+    for (Node* node : graph->nodes()) {
+      if (node->domain == NameId::kEmpty && known.contains(fmt::format("npu.{}", OpType(*node)))) {
+        rewriter_->Rename(node, "npu", std::string(OpType(*node)));
+        InferNode(*node, &facts_);
+      }
+    }
+  }
+  facts_ = Infer(*model_, options_.infer);
+  canonical_ = std::make_unique<Canonical>(*model_, facts_);
+  const FunctionContext context = Context();
+  std::vector<std::string> unknown;
+  for (const auto& graph : model_->graphs()) {
+    const std::vector<Node*> nodes = graph->nodes();  // grows while expanding
+    for (Node* node : nodes) {
+      if (node->dead || Domain(*node) != "npu") continue;
+      const std::string key = OperatorKey(*node);
+      Failure failure;
+      bool done = false;
+      for (size_t r = 0; r < (*reference)->rules().size() && !done; ++r) {
+        const auto& roots = (*reference)->RootOperators(r);
+        if (std::find(roots.begin(), roots.end(), key) == roots.end()) continue;
+        Matcher matcher(**reference, context);
+        const std::optional<Match> match = matcher.Run((*reference)->rules()[r], node->output(0), &failure);
+        if (!match.has_value()) continue;
+        const absl::StatusOr<Emission> emission = emitter_->Emit(*match, context);
+        if (!emission.ok()) return emission.status();
+        done = true;
+      }
+      if (done) continue;
+      unknown.push_back(failure.rank < 0
+                            ? fmt::format("{} {} (no rule of patterns/reference knows it)", key, NodeName(*node))
+                            : fmt::format("{} {} (expected {}, found {})", key, NodeName(*node), failure.expected,
+                                          failure.found));
+    }
+  }
+  if (!unknown.empty()) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} node(s) cannot be expanded to standard operators: {}", unknown.size(), unknown[0]));
+  }
+  rewriter_->SetOpsetImport("npu", 0);
+  FinishRun("expand", started, before);
+  Sweep();
+  return Check("expand");
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,120 @@
+#include "passes/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "fmt/format.h"
+#include "ir/onnx/metadata.h"
+#include "ir/verify.h"
+
+namespace ascend_fuse {
+namespace {
+
+double Now() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Pipeline::Pipeline(Model* model, const PipelineOptions& options)
+    : model_(model), options_(options), rewriter_(std::make_unique<Rewriter>(model)) {}
+
+absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(Model* model, const PipelineOptions& options) {
+  std::unique_ptr<Pipeline> pipeline(new Pipeline(model, options));
+  auto library = RuleSet::Load(RuleFolder::kLibrary, options.rule_files);
+  if (!library.ok()) return library.status();
+  pipeline->library_ = *std::move(library);
+  auto npu = RuleSet::Load(RuleFolder::kNpu);
+  if (!npu.ok()) return npu.status();
+  pipeline->npu_ = *std::move(npu);
+  double started = Now();
+  pipeline->facts_ = Infer(*model, options.infer);
+  pipeline->FinishRun("infer", started, 0);
+  started = Now();
+  pipeline->canonical_ = std::make_unique<Canonical>(*model, pipeline->facts_);
+  pipeline->FinishRun("number", started, 0);
+  pipeline->emitter_ = std::make_unique<Emitter>(pipeline->rewriter_.get(), &pipeline->facts_);
+  pipeline->nodes_before_ = pipeline->CountNodes();
+  return pipeline;
+}
+
+FunctionContext Pipeline::Context(std::vector<std::string>* assumptions) {
+  FunctionContext context;
+  context.model = model_;
+  context.facts = &facts_;
+  context.canonical = canonical_.get();
+  context.assumptions = assumptions;
+  return context;
+}
+
+bool Pipeline::Skipped(const Rule& rule) const {
+  return std::find(options_.skip.begin(), options_.skip.end(), rule.name) != options_.skip.end() ||
+         std::find(options_.skip.begin(), options_.skip.end(), rule.kind) != options_.skip.end();
+}
+
+int64_t Pipeline::CountNodes() const {
+  int64_t count = 0;
+  for (const auto& graph : model_->graphs()) {
+    for (const Node* node : graph->nodes()) count += node->dead ? 0 : 1;
+  }
+  return count;
+}
+
+void Pipeline::FinishRun(const char* name, double started, uint64_t changes_before) {
+  runs_.push_back({name, Now() - started, rewriter_->change_count() - changes_before});
+}
+
+absl::Status Pipeline::Check(const std::string& pass) {
+  absl::Status status = Verify(*model_);
+  if (status.ok()) return status;
+  return absl::InternalError(fmt::format("after the pass {}: {}", pass, std::string(status.message())));
+}
+
+void Pipeline::Restore() {
+  const double started = Now();
+  const uint64_t before = rewriter_->change_count();
+  // The latest replacement first: one may stand on another.
+  for (auto site = sites_.rbegin(); site != sites_.rend(); ++site) {
+    if (site->node == nullptr || !site->node->is_new || site->node->dead) continue;
+    if (site->state == SiteState::kFused) continue;
+    rewriter_->Restore(site->node);
+  }
+  FinishRun("restore", started, before);
+}
+
+void Pipeline::Sweep() {
+  const double started = Now();
+  const uint64_t before = rewriter_->change_count();
+  rewriter_->Sweep();
+  FinishRun("sweep", started, before);
+}
+
+std::string ModulePath(const Node& node) {
+  // pkg.torch.onnx.name_scopes: "['', 'model', 'model.layers.0', 'pow_1']": the last entry is the operation.
+  std::string_view scopes = NodeMetadata(node, "pkg.torch.onnx.name_scopes");
+  if (!scopes.empty()) {
+    std::vector<std::string_view> names;
+    size_t at = 0;
+    while ((at = scopes.find('\'', at)) != std::string_view::npos) {
+      const size_t end = scopes.find('\'', at + 1);
+      if (end == std::string_view::npos) break;
+      names.push_back(scopes.substr(at + 1, end - at - 1));
+      at = end + 1;
+    }
+    if (names.size() >= 2) return std::string(names[names.size() - 2]);
+  }
+  const std::string_view name = NodeName(node);
+  if (name.empty() || name[0] != '/') return "";
+  std::string path;
+  size_t at = 1;
+  while (true) {
+    const size_t slash = name.find('/', at);
+    if (slash == std::string_view::npos) break;  // the last part is the operator
+    if (!path.empty()) path += '.';
+    path += name.substr(at, slash - at);
+    at = slash + 1;
+  }
+  return path;
+}
+
+}  // namespace ascend_fuse

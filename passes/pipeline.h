@@ -1,0 +1,114 @@
+// The journey of a model between load and save: recognise, lower, adapt, restore, sweep. Each pass is one
+// function over one Pipeline, which holds what is known and what was decided.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "passes/emit.h"
+#include "patterns/canonical.h"
+#include "patterns/contract.h"
+#include "patterns/rule_set.h"
+
+namespace ascend_fuse {
+
+enum class SiteState { kPending, kFused, kByGe, kLeft };
+
+// One place where a construct was recognised.
+struct PipelineSite {
+  std::string kind;
+  std::string rule;           // the recogniser, or "native" for an operator that was there
+  std::string precision = "exact";
+  Value* value = nullptr;     // what the construct computes
+  Node* node = nullptr;       // the recognised operator; nullptr for an observation
+  std::string root;           // name of the original node that computed `value`
+  std::string module;         // model.layers.0.self_attn
+  std::vector<std::string> covers;
+  SiteState state = SiteState::kPending;
+  std::string lowered_by;     // rule
+  std::string lowered_to;     // npu.NPURmsNorm
+  std::string mask;
+  std::vector<std::string> assumptions;
+  std::string because;
+  std::string source;
+  int lowering_rank = -1;     // how far the best refused lowering got
+};
+
+struct PipelineNearMiss {
+  Failure failure;
+  std::string anchor;
+  std::string module;
+};
+
+struct PassRun {
+  std::string name;
+  double milliseconds = 0;
+  uint64_t changes = 0;
+};
+
+struct PipelineOptions {
+  std::vector<std::pair<std::string, std::string>> rule_files;
+  std::vector<std::string> skip;  // rules not to use
+  int64_t limit = -1;             // only the first N replacements
+  bool strict = false;            // refuse what rests on an assumption
+  InferOptions infer;
+};
+
+class Pipeline {
+ public:
+  // The model must outlive the pipeline.
+  static absl::StatusOr<std::unique_ptr<Pipeline>> Create(Model* model, const PipelineOptions& options);
+
+  // Finds constructs and replaces them by one operator each; fills sites() and, for what was left, near misses.
+  absl::Status Recognise();
+  // Replaces recognised operators by NPU nodes where the target allows it.
+  absl::Status Lower(const Target& target);
+  // Chooses the emission style and writes the domains it needs. Returns "D", "N", "X", or "" without NPU nodes.
+  absl::StatusOr<std::string> Adapt(const Target& target);
+  // Brings back the original nodes of everything that no NPU node took.
+  void Restore();
+  void Sweep();
+  // NPU nodes back to standard operators. FAILED_PRECONDITION names the nodes no rule knows.
+  absl::Status Expand();
+
+  std::vector<PipelineSite>& sites() { return sites_; }
+  const std::vector<PipelineNearMiss>& near_misses() const { return near_misses_; }
+  const std::vector<PassRun>& runs() const { return runs_; }
+  const Facts& facts() const { return facts_; }
+  int64_t nodes_before() const { return nodes_before_; }
+  int64_t CountNodes() const;
+
+ private:
+  Pipeline(Model* model, const PipelineOptions& options);
+  FunctionContext Context(std::vector<std::string>* assumptions = nullptr);
+  bool Skipped(const Rule& rule) const;
+  void FindNearMisses();
+  void LowerNode(Node* node, const Target& target);
+  absl::Status Check(const std::string& pass);  // Verify, naming the pass
+  void FinishRun(const char* name, double started, uint64_t changes_before);
+
+  Model* model_;
+  PipelineOptions options_;
+  std::unique_ptr<Rewriter> rewriter_;
+  Facts facts_;
+  std::unique_ptr<Canonical> canonical_;
+  std::unique_ptr<Emitter> emitter_;
+  std::unique_ptr<RuleSet> library_;
+  std::unique_ptr<RuleSet> npu_;
+  std::vector<PipelineSite> sites_;
+  absl::flat_hash_map<const Value*, std::vector<size_t>> sites_of_;  // indices into sites_, filled by Lower
+  std::vector<PipelineNearMiss> near_misses_;
+  std::vector<PassRun> runs_;
+  int64_t nodes_before_ = 0;
+  int64_t replacements_ = 0;
+};
+
+// The module a node belongs to: from the dynamo exporter's name scopes, else from the node's name
+// ("/model/layers.0/mlp/Mul" is model.layers.0.mlp). "" if neither says anything.
+std::string ModulePath(const Node& node);
+
+}  // namespace ascend_fuse

@@ -1,0 +1,229 @@
+// Recognise: rules of patterns/library replace subgraphs by standard operators, or note what they see.
+#include <algorithm>
+#include <chrono>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "fmt/format.h"
+#include "passes/pipeline.h"
+
+namespace ascend_fuse {
+namespace {
+
+double Now() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string OperatorKey(const Node& node) {
+  const std::string_view domain = Domain(node);
+  return domain.empty() ? std::string(OpType(node)) : fmt::format("{}.{}", domain, OpType(node));
+}
+
+// The deepest module that all covered nodes with a module share; that of the root if they share none.
+std::string ModuleOf(const std::vector<const Node*>& covered) {
+  std::string common;
+  bool first = true;
+  for (const Node* node : covered) {
+    const std::string path = ModulePath(*node);
+    if (path.empty()) continue;
+    if (first) {
+      common = path;
+      first = false;
+      continue;
+    }
+    size_t same = 0;
+    size_t boundary = 0;
+    while (same < common.size() && same < path.size() && common[same] == path[same]) {
+      ++same;
+      if ((same == common.size() || common[same] == '.') && (same == path.size() || path[same] == '.')) {
+        boundary = same;
+      }
+    }
+    common.resize(boundary);
+    if (common.empty()) break;
+  }
+  if (common.empty() && !covered.empty()) return ModulePath(*covered.front());
+  return common;
+}
+
+// Operators that only stand where a construct begins, rarest first: one that no rule covered deserves an answer.
+constexpr std::string_view kAnchors[] = {"Softmax", "Erf",     "Tanh",      "InstanceNormalization",
+                                         "Sigmoid", "ReduceMean"};
+
+bool UsesOperator(const RuleSet& rules, const Pattern& pattern, std::string_view op_type, int depth) {
+  if (depth > 20) return false;
+  if (pattern.kind == Pattern::Kind::kOperator && pattern.name == op_type) return true;
+  for (const PatternPointer& argument : pattern.arguments) {
+    if (UsesOperator(rules, *argument, op_type, depth + 1)) return true;
+  }
+  if (pattern.kind == Pattern::Kind::kDefinition) {
+    for (const auto& alternative : rules.definitions()[pattern.definition].alternatives) {
+      if (UsesOperator(rules, *alternative.pattern, op_type, depth + 1)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::Status Pipeline::Recognise() {
+  const double started = Now();
+  const uint64_t changes_before = rewriter_->change_count();
+  Matcher matcher(*library_, Context());
+
+  absl::flat_hash_map<std::string, std::vector<Node*>> by_operator;
+  auto add = [&](Node* node) { by_operator[OperatorKey(*node)].push_back(node); };
+  for (const auto& graph : model_->graphs()) {
+    for (Node* node : graph->nodes()) {
+      if (!node->dead) add(node);
+    }
+  }
+
+  // What a recognised operator is, so that operators that are there already become sites too.
+  absl::flat_hash_map<std::string, std::string> kind_of;
+  for (const Rule& rule : library_->rules()) {
+    for (const EmitStatement& statement : rule.emit) {
+      if (statement.value.kind != Expression::Kind::kOperator) continue;
+      if (std::find(rule.outputs.begin(), rule.outputs.end(), statement.names[0]) == rule.outputs.end()) continue;
+      const Expression& op = statement.value;
+      kind_of[op.domain.empty() ? op.text : op.domain + "." + op.text] = rule.kind;
+    }
+  }
+
+  absl::flat_hash_set<std::pair<std::string, const Value*>> observed;
+  auto note = [&](const Rule& rule, const Match& match, Value* value, const std::string& root) {
+    PipelineSite site;
+    site.kind = rule.kind;
+    site.rule = rule.name;
+    site.precision = rule.precision;
+    site.value = value;
+    site.root = root;
+    site.module = ModuleOf(match.covered);
+    for (const Node* node : match.covered) {
+      if (!node->is_new && NodeName(*node).size() > 0) site.covers.emplace_back(NodeName(*node));
+    }
+    sites_.push_back(std::move(site));
+  };
+
+  auto sweep_rules = [&](bool observations) -> absl::Status {
+    for (size_t r = 0; r < library_->rules().size(); ++r) {
+      const Rule& rule = library_->rules()[r];
+      if (rule.emit.empty() != observations || Skipped(rule)) continue;
+      std::vector<Node*> candidates;
+      for (const std::string& root : library_->RootOperators(r)) {
+        auto found = by_operator.find(root);
+        if (found == by_operator.end()) continue;
+        candidates.insert(candidates.end(), found->second.begin(), found->second.end());
+      }
+      // Last nodes first: a construct with an optional last step is met with that step.
+      std::sort(candidates.begin(), candidates.end(), [](const Node* a, const Node* b) {
+        return a->graph != b->graph ? a->graph < b->graph : a->order != b->order ? a->order > b->order : a->id > b->id;
+      });
+      for (Node* node : candidates) {
+        if (node->dead || node->output(0) == nullptr) continue;
+        if (options_.limit >= 0 && replacements_ >= options_.limit && !observations) break;
+        Value* value = node->output(0);
+        const std::optional<Match> match = matcher.Run(rule, value);
+        if (!match.has_value()) continue;
+        const std::string root(NodeName(*node));
+        if (observations) {
+          if (observed.insert({rule.kind, value}).second) note(rule, *match, value, root);
+          continue;
+        }
+        note(rule, *match, value, root);
+        const absl::StatusOr<Emission> emission = emitter_->Emit(*match, Context());
+        if (!emission.ok()) {
+          sites_.back().state = SiteState::kLeft;
+          sites_.back().because = std::string(emission.status().message());
+          sites_.back().source = rule.position.ToString();
+          continue;
+        }
+        ++replacements_;
+        sites_.back().node = emission->replacements.back();
+        for (Node* made : emission->replacements) add(made);
+        for (Node* made : emission->inserted) add(made);
+      }
+    }
+    return absl::OkStatus();
+  };
+  if (absl::Status status = sweep_rules(false); !status.ok()) return status;
+
+  // Operators of the model that are constructs by themselves.
+  for (const auto& graph : model_->graphs()) {
+    for (Node* node : graph->nodes()) {
+      if (node->dead || node->is_new || node->output(0) == nullptr) continue;
+      auto kind = kind_of.find(OperatorKey(*node));
+      if (kind == kind_of.end() || kind->first == "Identity") continue;
+      PipelineSite site;
+      site.kind = kind->second;
+      site.rule = "native";
+      site.value = node->output(0);
+      site.node = node;
+      site.root = std::string(NodeName(*node));
+      site.module = ModulePath(*node);
+      site.covers.emplace_back(NodeName(*node));
+      sites_.push_back(std::move(site));
+    }
+  }
+  if (absl::Status status = sweep_rules(true); !status.ok()) return status;
+  FindNearMisses();
+  FinishRun("recognise", started, changes_before);
+  return Check("recognise");
+}
+
+// For every anchor that no rule covered, the rule that got farthest and where it stopped.
+void Pipeline::FindNearMisses() {
+  Matcher matcher(*library_, Context());
+  absl::flat_hash_map<std::string_view, std::vector<size_t>> rules_of;
+  for (std::string_view anchor : kAnchors) {
+    for (size_t r = 0; r < library_->rules().size(); ++r) {
+      const Rule& rule = library_->rules()[r];
+      if (rule.emit.empty() || Skipped(rule)) continue;
+      for (const MatchStatement& statement : rule.match) {
+        if (UsesOperator(*library_, *statement.pattern, anchor, 0)) {
+          rules_of[anchor].push_back(r);
+          break;
+        }
+      }
+    }
+  }
+  for (const auto& graph : model_->graphs()) {
+    for (Node* anchor : graph->nodes()) {
+      if (anchor->dead || anchor->is_new || anchor->domain != NameId::kEmpty) continue;
+      auto rules = rules_of.find(OpType(*anchor));
+      if (rules == rules_of.end()) continue;
+      // Roots lie a few steps downstream.
+      std::vector<Node*> reached = {anchor};
+      absl::flat_hash_set<const Node*> seen = {anchor};
+      for (size_t i = 0; i < reached.size() && reached.size() < 48; ++i) {
+        for (const Value* value : reached[i]->outputs()) {
+          if (value == nullptr) continue;
+          int fan_out = 0;
+          for (const Use& use : LiveUses(*value)) {
+            if (++fan_out > 8) break;
+            if (seen.insert(use.user).second) reached.push_back(use.user);
+          }
+        }
+      }
+      Failure best;
+      for (size_t r : rules->second) {
+        const auto& roots = library_->RootOperators(r);
+        for (Node* root : reached) {
+          if (root->output(0) == nullptr ||
+              std::find(roots.begin(), roots.end(), OperatorKey(*root)) == roots.end()) {
+            continue;
+          }
+          Failure failure;
+          if (matcher.Run(library_->rules()[r], root->output(0), &failure).has_value()) continue;
+          const bool covers = std::find(failure.covered.begin(), failure.covered.end(), anchor) !=
+                              failure.covered.end();
+          if (covers && failure.rank > best.rank) best = std::move(failure);
+        }
+      }
+      if (best.rule == nullptr) continue;
+      near_misses_.push_back({std::move(best), std::string(NodeName(*anchor)), ModulePath(*anchor)});
+    }
+  }
+}
+
+}  // namespace ascend_fuse
