@@ -460,7 +460,9 @@ class Printer {
     const std::string_view name = attribute.name;
     if (!attribute.ref_attr_name.empty()) return Reference(name, attribute.type, attribute.ref_attr_name);
     const auto body = [&](const Graph* graph) {
-      return one_line ? fmt::format("{{{} nodes}}", graph->nodes().size()) : GraphText(*graph, indent);
+      return one_line ? fmt::format("{{{} {}}}", graph->nodes().size(),
+                                    graph->nodes().size() == 1 ? "node" : "nodes")
+                      : GraphText(*graph, indent);
     };
     switch (attribute.type) {
       case AttributeType::kInt:
