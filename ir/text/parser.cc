@@ -12,6 +12,7 @@
 #include "fmt/format.h"
 #include "ir/data_type.h"
 #include "ir/onnx/encode.h"
+#include "ir/onnx/load.h"
 #include "ir/text/lexer.h"
 #include "proto/onnx.pb.h"
 
@@ -715,6 +716,11 @@ absl::StatusOr<std::string> EncodeModelText(std::string_view text) {
     return absl::InvalidArgumentError("the model's constants exceed 2 GB");
   }
   return model.SerializeAsString();
+}
+
+absl::StatusOr<std::unique_ptr<Model>> ParseModelText(std::string_view text) {
+  AF_ASSIGN(const std::string bytes, EncodeModelText(text));
+  return LoadModelFromBytes(bytes);
 }
 
 }  // namespace ascend_fuse

@@ -242,8 +242,15 @@ std::string TypeText(const onnx::TypeProto& type) {
                          TypeText(type.map_type().value_type()));
     case onnx::TypeProto::kOpaqueType: {
       const onnx::TypeProto::Opaque& opaque = type.opaque_type();
-      const std::string domain = opaque.domain().empty() ? "" : Name(opaque.domain()) + ",";
-      return fmt::format("opaque({}{})", domain, opaque.name().empty() ? "" : Name(opaque.name()));
+      const auto dotted = [](std::string_view name) {
+        const size_t dot = name.rfind('.');
+        if (dot == std::string_view::npos) return Qualified("", name);
+        return Qualified(name.substr(0, dot), name.substr(dot + 1));
+      };
+      if (opaque.domain().empty()) {
+        return fmt::format("opaque({})", opaque.name().empty() ? "" : dotted(opaque.name()));
+      }
+      return fmt::format("opaque({}, {})", dotted(opaque.domain()), dotted(opaque.name()));
     }
     default:
       return "";
@@ -270,6 +277,12 @@ std::string_view KindName(AttributeType type) {
       "strings",   "tensors", "graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos"};
   const auto index = static_cast<size_t>(type);
   return index < kNames.size() ? kNames[index] : kNames[0];
+}
+
+// A tensor as the value of an attribute. External data need the = lest their [ be taken for dims.
+std::string TensorValue(const std::string& type, std::string_view name, const std::string& elements) {
+  return fmt::format("{} {}{}{}", type, name.empty() ? "" : Name(name), name.empty() ? "" : " ",
+                     fmt::format("{}{}", elements[0] == '[' ? "= " : "", elements));
 }
 
 std::string AttributeName(std::string_view name) {
@@ -339,16 +352,25 @@ class Printer {
   Printer(const Model& model, const PrintOptions& options) : model_(model), options_(options) {}
 
   std::string ModelText() const {
-    std::string text =
-        fmt::format("<\n  ir_version: {},\n  opset_import: [{}]", model_.ir_version(),
-                    Joined(model_.opset_imports(), [this](const OpsetImport& import) {
-                      return fmt::format("{} : {}", Quote(model_.Text(import.domain)), import.version);
-                    }));
-    if (!model_.producer_name().empty())
-      text += fmt::format(",\n  producer_name: {}", Quote(model_.producer_name()));
-    if (!model_.producer_version().empty())
-      text += fmt::format(",\n  producer_version: {}", Quote(model_.producer_version()));
-    text += fmt::format("\n>\n{}\n", GraphText(model_.graph(), 0));
+    std::vector<std::string> header;
+    if (model_.ir_version() != 0) header.push_back(fmt::format("ir_version: {}", model_.ir_version()));
+    if (!model_.opset_imports().empty()) {
+      const std::string imports = Joined(model_.opset_imports(), [this](const OpsetImport& import) {
+        return fmt::format("{} : {}", Quote(model_.Text(import.domain)), import.version);
+      });
+      header.push_back(fmt::format("opset_import: [{}]", imports));
+    }
+    if (!model_.producer_name().empty()) {
+      header.push_back(fmt::format("producer_name: {}", Quote(model_.producer_name())));
+    }
+    if (!model_.producer_version().empty()) {
+      header.push_back(fmt::format("producer_version: {}", Quote(model_.producer_version())));
+    }
+    std::string text;
+    for (const std::string& line : header)
+      text += fmt::format("{}{}", text.empty() ? "<\n  " : ",\n  ", line);
+    if (!text.empty()) text += "\n>\n";
+    text += GraphText(model_.graph(), 0) + "\n";
     for (const LocalFunction& function : model_.functions())
       text += fmt::format("\n{}", FunctionText(function));
     return text;
@@ -438,7 +460,9 @@ class Printer {
     const std::string_view name = attribute.name;
     if (!attribute.ref_attr_name.empty()) return Reference(name, attribute.type, attribute.ref_attr_name);
     const auto body = [&](const Graph* graph) {
-      return one_line ? fmt::format("{{{} nodes}}", graph->nodes().size()) : GraphText(*graph, indent);
+      return one_line ? fmt::format("{{{} {}}}", graph->nodes().size(),
+                                    graph->nodes().size() == 1 ? "node" : "nodes")
+                      : GraphText(*graph, indent);
     };
     switch (attribute.type) {
       case AttributeType::kInt:
@@ -455,10 +479,9 @@ class Printer {
       case AttributeType::kStrings:
         return ListAttribute(name, attribute.type, attribute.strings, Quote);
       case AttributeType::kTensor: {
-        const std::string_view tensor_name = model_.Text(attribute.tensor.name);
-        return fmt::format(
-            "{} = {} {}{}", AttributeName(name), TensorType(attribute.tensor.type, attribute.tensor.dims),
-            tensor_name.empty() ? "" : Name(tensor_name) + " ", TensorElements(attribute.tensor));
+        return fmt::format("{} = {}", AttributeName(name),
+                           TensorValue(TensorType(attribute.tensor.type, attribute.tensor.dims),
+                                       model_.Text(attribute.tensor.name), TensorElements(attribute.tensor)));
       }
       case AttributeType::kGraph:
         if (bodies.size() == 1) return fmt::format("{} = {}", AttributeName(name), body(bodies[0]));
@@ -544,8 +567,8 @@ class Printer {
   }
 
   std::string TensorText(const onnx::TensorProto& tensor) const {
-    return fmt::format("{} {}{}", TensorType(static_cast<DataType>(tensor.data_type()), tensor.dims()),
-                       tensor.name().empty() ? "" : Name(tensor.name()) + " ", TensorElements(tensor));
+    return TensorValue(TensorType(static_cast<DataType>(tensor.data_type()), tensor.dims()), tensor.name(),
+                       TensorElements(tensor));
   }
 
   std::string AttributeText(const onnx::AttributeProto& attribute, int indent) const {
