@@ -16,8 +16,9 @@
 namespace ascend_fuse {
 
 struct TargetOptions {
-  std::string chip = "ascend910b";            // a file of patterns/targets, or a path to a .txtpb
-  std::string cann = "8.1";
+  // A file of patterns/targets, ATC's --soc_version (Ascend910B4), or a path to a .txtpb.
+  std::string chip = "ascend910b";
+  std::string cann = "8.1";                   // likewise: a version, or a path
   bool plugin = false;                        // our ATC plugin is installed
   std::string precision_mode = "force_fp16";  // ATC's own words
   std::string style;                          // "", "D", "N", "X"
@@ -79,6 +80,15 @@ class Target {
   bool HasAlias(std::string_view op, int64_t opset) const;
   // The highest default-domain opset <= `opset` at which all of `ops` have an alias, or 0.
   int64_t AliasOpset(const std::vector<std::string>& ops, int64_t opset) const;
+
+  // The highest opset of the default domain at which standard operators have a parser.
+  int64_t MaxOpset() const;
+
+  // Sentences a user should see with this target: a CANN version that does not know the chip ...
+  const std::vector<std::string>& warnings() const;
+
+  // The npu nodes this target has a row for, in the order of its file; refused ones left out.
+  std::vector<std::string> Nodes() const;
 
   // Names of all chips (files of patterns/targets), CANN versions.
   static std::vector<std::string> Chips();

@@ -1,0 +1,65 @@
+// The row notation of contracts, "(T[..., D] x, T[D] gamma?) => (T y)", and the small expressions of their
+// limits, "B*N", "H/num_heads": parsed once when a target is loaded. Used by contract.cc only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ir/data_type.h"
+
+namespace ascend_fuse {
+
+// One axis of a shape in a row.
+struct AxisPattern {
+  enum class Kind { kAny, kEllipsis, kOneOf };
+  struct Atom {
+    int64_t number = -1;  // or, when negative:
+    std::string name;     // a letter or an integer attribute
+  };
+  Kind kind = Kind::kAny;
+  std::string ellipsis;     // "...L" -> "L"
+  std::vector<Atom> atoms;  // kOneOf: alternatives
+  bool or_more = false;     // "S+"
+  std::string text;
+};
+
+struct ShapePattern {
+  std::vector<AxisPattern> axes;
+  std::string text;
+};
+
+struct OperandPattern {
+  std::string name;
+  std::vector<DataType> types;  // empty: any
+  std::string type_variable;    // "T" until expanded
+  bool has_shape = false;
+  ShapePattern shape;
+  bool optional = false;
+};
+
+struct SignaturePattern {
+  std::vector<OperandPattern> inputs;
+  std::vector<OperandPattern> outputs;
+};
+
+// A product of factors over another: letters, attributes, numbers, bytes(operand).
+struct LimitExpression {
+  struct Factor {
+    int64_t number = -1;
+    std::string name;
+    bool bytes = false;
+    bool divide = false;
+  };
+  std::vector<Factor> factors;
+  std::string text;
+};
+
+// Errors name the column.
+absl::StatusOr<SignaturePattern> ParseSignature(std::string_view text);
+absl::StatusOr<ShapePattern> ParseShapePattern(std::string_view text);
+absl::StatusOr<LimitExpression> ParseLimitExpression(std::string_view text);
+
+}  // namespace ascend_fuse
