@@ -65,6 +65,9 @@ struct Attribute {
 // attribute fields (tens of nanoseconds).
 std::optional<Attribute> FindAttribute(const Node& node, std::string_view name);
 
+// The value of a metadata_props entry of the node, "" if there is none.
+std::string_view NodeMetadata(const Node& node, std::string_view key);
+
 // All attributes in the order written.
 std::vector<Attribute> ReadAttributes(const Node& node);
 

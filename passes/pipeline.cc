@@ -4,7 +4,6 @@
 #include <chrono>
 
 #include "fmt/format.h"
-#include "ir/onnx/metadata.h"
 #include "ir/verify.h"
 
 namespace ascend_fuse {

@@ -448,6 +448,11 @@ void InferNode(const Node& node, Facts* facts) {
   facts->dims().SetScope(outer_scope);
 }
 
+void InferConstant(const Value* value, Facts* facts) {
+  if (value->initializer == nullptr || facts->Of(value).has_rank) return;
+  facts->Set(value, infer::ConstantFact(value->graph->model(), *value->initializer, facts));
+}
+
 Facts Infer(const Model& model, const InferOptions& options) {
   Facts facts;
   if (model.graphs().empty()) return facts;

@@ -85,4 +85,7 @@ Facts Infer(const Model& model, const InferOptions& options = {});
 // Facts of the outputs of one node made by a Rewriter, from the facts of its inputs.
 void InferNode(const Node& node, Facts* facts);
 
+// Facts of a constant that a Rewriter made.
+void InferConstant(const Value* value, Facts* facts);
+
 }  // namespace ascend_fuse

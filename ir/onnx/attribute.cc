@@ -160,6 +160,25 @@ std::optional<Attribute> FindAttribute(const Node& node, std::string_view name) 
   return std::nullopt;
 }
 
+std::string_view NodeMetadata(const Node& node, std::string_view key) {
+  wire::Cursor cursor = Open(node);
+  wire::Field field;
+  while (cursor.Next(&field)) {
+    if (field.number != onnx::NodeProto::kMetadataPropsFieldNumber || field.type != wire::kBytes) continue;
+    wire::Cursor entry(field);
+    wire::Field part;
+    std::string_view name;
+    std::string_view value;
+    while (entry.Next(&part)) {
+      if (part.type != wire::kBytes) continue;
+      if (part.number == onnx::StringStringEntryProto::kKeyFieldNumber) name = part.text();
+      if (part.number == onnx::StringStringEntryProto::kValueFieldNumber) value = part.text();
+    }
+    if (name == key) return value;
+  }
+  return {};
+}
+
 std::vector<Attribute> ReadAttributes(const Node& node) {
   std::vector<Attribute> attributes;
   wire::Cursor cursor = Open(node);
