@@ -283,6 +283,12 @@ absl::StatusOr<Term> BroadcastsTo(const FunctionContext& context, absl::Span<con
                                                    DescribeTerm(context, *b)));
 }
 
+// converted (node, from, to): the node, with a Cast behind it where the types differ.
+absl::StatusOr<Term> Converted(const FunctionContext&, absl::Span<const Term> arguments) {
+  if (arguments[1].type == arguments[2].type) return arguments[0];
+  return Term::Node({"", "Cast", {{"to", arguments[2]}}, {arguments[0]}, 1});
+}
+
 // product (list) of dims.
 absl::StatusOr<Term> Product(const FunctionContext& context, absl::Span<const Term> arguments) {
   if (arguments[0].kind != Term::Kind::kList) return absl::InvalidArgumentError("product takes a list");
@@ -310,6 +316,7 @@ constexpr FunctionRow kFunctions[] = {
     {"kv_heads", 2, 2, KeyValueHeads, "num_key_value_heads: 0 when there are as many as heads."},
     {"same_shape", 2, 2, SameShapes, "Holds when two values provably have one shape."},
     {"broadcasts_to", 2, 2, BroadcastsTo, "Holds when combining a with b gives b's shape."},
+    {"converted", 3, 3, Converted, "A node, with a Cast behind it where its type is not the one wanted."},
     {"product", 1, 1, Product, "The product of a list of dims."},
 };
 

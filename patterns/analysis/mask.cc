@@ -155,6 +155,22 @@ class ValueSets {
         return;
       }
       if (op == "Where") {
+        // Where (x as bool, fill, x): what is left of x is its zeros (transformers' inverted masks, D2).
+        const Node* condition = node->input(0) != nullptr ? node->input(0)->producer : nullptr;
+        if (condition != nullptr && IsOp(*condition, "Cast") && node->input(2) != nullptr &&
+            context_.canonical->Same(condition->input(0), node->input(2)) &&
+            context_.facts->Of(node->input(0)).type == DataType::kBool) {
+          const PossibleValues& rest = Of(node->input(2), depth + 1);
+          Union({node->input(1)}, depth, result);
+          if (rest.known && result->known) {
+            std::set<double> values(result->values.begin(), result->values.end());
+            if (std::find(rest.values.begin(), rest.values.end(), 0) != rest.values.end()) values.insert(0);
+            Assume(rest, result);
+            Set(std::move(values), result);
+            return;
+          }
+          *result = PossibleValues();
+        }
         Union({node->input(1), node->input(2)}, depth, result);
         if (result->known || type != DataType::kBool) return;
       }
