@@ -134,7 +134,7 @@ class SkeletonReader {
           if (position_ > frame.end) return Broken("a truncated field", start);
           break;
         case wire::kBytes: {
-          uint64_t length;
+          uint64_t length = 0;
           if (absl::Status status = Varint(frame.end, &length); !status.ok()) return status;
           if (length > static_cast<uint64_t>(frame.end - position_)) {
             return Broken(stack.size() == 1 ? "a field that is longer than the rest of the file (cut off?)"
