@@ -297,6 +297,8 @@ std::string ListAttribute(std::string_view name, AttributeType type, const Value
 }
 
 std::string Reference(std::string_view name, AttributeType type, std::string_view to) {
+  if (type == AttributeType::kUndefined)
+    return fmt::format("{} = @{}", AttributeName(name), AttributeName(to));
   return fmt::format("{} : {} = @{}", AttributeName(name), KindName(type), AttributeName(to));
 }
 

@@ -166,7 +166,8 @@ const std::vector<std::string>& Models() {
           "<domain: \"loc\", overload: \"over\", opset_import: [\"\" : 17], doc_string: \"d\"> F <alpha, "
           "beta : "
           "float = 0.5, gamma : ints = []> (x, w) => (y) <float x> {\n"
-          "c = If (x) <then_branch = t () => (q) <float[2] k = {1, 2}> { q = Op <f : float = @alpha> () }>\n"
+          "c = If (x) <then_branch = t () => (q) <float[2] k = {1, 2}> { q = Op <f : float = @alpha, u = "
+          "@beta> () }>\n"
           "y = Mul <v = double {0.25}> (c, w) }"),
       WithHeader("\"main graph\" (float[\"batch size\"] \"x:0\") => (\"y.1\") { [\"n/1\"] \"y.1\" = "
                  "\"my-dom\".\"a::b\" "
