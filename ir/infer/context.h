@@ -113,6 +113,8 @@ inline int64_t NormalizeAxis(int64_t axis, int64_t rank) {
 // `value` rounded to nearest even in a floating-point type; for an integer type it is returned as it is.
 double RoundTo(DataType type, double value);
 
+// A new symbol for dim `axis` of `value`.
+Dim FreshDim(const Value& value, size_t axis, Facts* facts);
 // The type and shape a file declares for a value, as facts of `facts` (dim_param text is parsed). An empty
 // fact when nothing is declared.
 Fact DeclaredFact(const Value& value, Facts* facts);
