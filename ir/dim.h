@@ -60,6 +60,13 @@ class DimTable {
   Dim Mod(Dim a, Dim b);       // sign of the divisor
   Dim Min(Dim a, Dim b);
   Dim Max(Dim a, Dim b);
+  // The dim of two that are broadcast together: b where a is 1, else a. Decided by a number above 1, by equal
+  // operands, or by what is unified later.
+  Dim Broadcast(Dim a, Dim b);
+
+  // The same for two dims that an operator of the model broadcasts: the run shows that slices of the buffers of
+  // a fixed size (position tables, causal masks) stay inside them where the full length is what fits.
+  Dim Meet(Dim a, Dim b);
 
   // Records that a and b are equal in every error-free run. False if they are provably different.
   bool Unify(Dim a, Dim b);
@@ -72,6 +79,13 @@ class DimTable {
   // Known bounds of a dim, from SetRange and from >= 0.
   std::optional<int64_t> LowerBound(Dim dim) const;
   std::optional<int64_t> UpperBound(Dim dim) const;
+  // True if a symbol that FreshSymbol made occurs in it.
+  bool MentionsFresh(Dim dim) const;
+  // What holds only where a body of If, Loop or Scan runs must not be believed outside: in a scope other than
+  // 0, Unify replaces only symbols that were made in that scope. Returns the scope left.
+  uint64_t SetScope(uint64_t scope);
+  // Grows with every fact that Unify or SetRange adds.
+  uint64_t version() const;
   // Binds a symbol to a range (inclusive); equal ends make it a number.
   void SetRange(std::string_view symbol, int64_t low, int64_t high);
 

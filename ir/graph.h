@@ -94,6 +94,7 @@ class Graph {
   const std::vector<Value*>& initializers() const { return initializers_; }
   // All nodes, dead ones included: skip those with node->dead.
   const std::vector<Node*>& nodes() const { return nodes_; }
+  const EncodedSpan& encoded() const { return encoded_; }  // see encoded_ below
 
  private:
   friend class GraphBuilder;
@@ -108,6 +109,8 @@ class Graph {
   std::vector<Value*> outputs_;
   std::vector<Value*> initializers_;
   std::vector<Node*> nodes_;
+  std::vector<Value*> declared_;  // values with an entry in value_info, in the file's order
+  bool reordered_ = false;        // the file's nodes were not in topological order: nodes_ is sorted
   bool changed_ = false;  // some node or initializer differs from the file (or in a nested graph)
 };
 

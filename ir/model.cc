@@ -1,5 +1,7 @@
 #include "ir/model.h"
 
+#include <algorithm>
+
 #include "ir/onnx/skeleton.h"
 
 namespace ascend_fuse {
@@ -12,6 +14,33 @@ int64_t Model::OpsetVersion(NameId domain) const {
     if (import.domain == domain) return import.version;
   }
   return 0;
+}
+
+absl::Span<const int64_t> Model::InternDims(absl::Span<const int64_t> dims) {
+  if (dims.empty()) return {};
+  if (dims_count_ * 2 >= dims_slots_.size()) {
+    std::vector<absl::Span<const int64_t>> old = std::move(dims_slots_);
+    dims_slots_.assign(std::max<size_t>(64, old.size() * 2), {});
+    dims_count_ = 0;
+    for (const auto& entry : old) {
+      if (!entry.empty()) *DimsSlot(entry) = entry, ++dims_count_;
+    }
+  }
+  absl::Span<const int64_t>* slot = DimsSlot(dims);
+  if (slot->empty()) {
+    *slot = arena_.Copy(dims);
+    ++dims_count_;
+  }
+  return *slot;
+}
+
+absl::Span<const int64_t>* Model::DimsSlot(absl::Span<const int64_t> dims) {
+  uint64_t hash = dims.size();
+  for (int64_t dim : dims) hash = (hash ^ static_cast<uint64_t>(dim)) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 29;
+  const size_t mask = dims_slots_.size() - 1;
+  for (size_t at = hash & mask;; at = (at + 1) & mask) {
+    if (dims_slots_[at].empty() || dims_slots_[at] == dims) return &dims_slots_[at];
+  }
 }
 
 Graph* GraphBuilder::NewGraph(Node* owner, NameId name, const EncodedSpan& encoded) {
@@ -92,6 +121,16 @@ void GraphBuilder::AddInitializer(Graph* graph, Value* value, const Tensor* tens
   value->initializer = tensor;
   graph->initializers_.push_back(value);
 }
+
+void GraphBuilder::AddValueInfo(Graph* graph, Value* value) { graph->declared_.push_back(value); }
+
+void GraphBuilder::SetNodes(Graph* graph, std::vector<Node*> nodes, bool sorted) {
+  graph->nodes_ = std::move(nodes);
+  for (size_t i = 0; i < graph->nodes_.size(); ++i) graph->nodes_[i]->order = static_cast<uint64_t>(i + 1) << 20;
+  if (sorted) graph->reordered_ = true;
+}
+
+void GraphBuilder::SetGraphName(Graph* graph, NameId name) { graph->name_ = name; }
 
 void GraphBuilder::SetHeader(int64_t ir_version, std::string_view producer_name,
                              std::string_view producer_version) {

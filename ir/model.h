@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "ir/arena.h"
 #include "ir/graph.h"
 #include "ir/string_pool.h"
@@ -56,6 +57,10 @@ class Model {
   std::string_view Text(NameId id) const { return names_.Text(id); }
   Arena& arena() { return arena_; }
 
+  // `dims` at an address that lives as long as the model; equal dims share one. A model has few shapes and many
+  // tensors, and an attribute may be decoded any number of times.
+  absl::Span<const int64_t> InternDims(absl::Span<const int64_t> dims);
+
   // Upper bounds of Value::id and Node::id: the sizes of side tables.
   uint32_t value_count() const { return value_count_; }
   uint32_t node_count() const { return node_count_; }
@@ -69,6 +74,8 @@ class Model {
   friend class Rewriter;
   friend class ModelWriter;
 
+  absl::Span<const int64_t>* DimsSlot(absl::Span<const int64_t> dims);
+
   std::vector<std::unique_ptr<Graph>> graphs_;
   Graph* graph_ = nullptr;
   int64_t ir_version_ = 0;
@@ -80,6 +87,8 @@ class Model {
   std::vector<LocalFunction> functions_;
   StringPool names_;
   Arena arena_;
+  std::vector<absl::Span<const int64_t>> dims_slots_;  // open addressing; an empty span is a free slot
+  size_t dims_count_ = 0;
   uint32_t value_count_ = 0;
   uint32_t node_count_ = 0;
   std::string path_;
@@ -101,8 +110,13 @@ class GraphBuilder {
   void AddInput(Graph* graph, Value* value);
   void AddOutput(Graph* graph, Value* value);
   void AddInitializer(Graph* graph, Value* value, const Tensor* tensor);
+  // `value` has an entry in the graph's value_info: value->value_info, or for a graph in memory declared_type.
+  void AddValueInfo(Graph* graph, Value* value);
+  // The same nodes in another order: sets Node::order. `sorted` tells that the file's order was not this one.
+  void SetNodes(Graph* graph, std::vector<Node*> nodes, bool sorted);
 
   Model& model() { return *model_; }
+  void SetGraphName(Graph* graph, NameId name);
   void SetHeader(int64_t ir_version, std::string_view producer_name, std::string_view producer_version);
   void AddOpsetImport(OpsetImport import);
   void AddFunction(const LocalFunction& function);

@@ -66,6 +66,7 @@ class Facts {
   Arena& arena() { return arena_; }
   const std::vector<Contradiction>& contradictions() const { return contradictions_; }
   void AddContradiction(Contradiction contradiction) { contradictions_.push_back(std::move(contradiction)); }
+  void ClearContradictions() { contradictions_.clear(); }
 
   // "float[batch, 4, seq, 64]"
   std::string Describe(const Value* value) const;

@@ -5,10 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ir/graph.h"
+#include "ir/onnx/wire.h"
 #include "ir/tensor.h"
 
 namespace ascend_fuse {
@@ -17,6 +21,9 @@ namespace ascend_fuse {
 // and without gaps; a message without a hole inside is contiguous there.
 class Skeleton {
  public:
+  // Tensor data of at least this many bytes is left in the file.
+  static constexpr int64_t kPayloadBytes = 4096;
+
   ~Skeleton();
   Skeleton(const Skeleton&) = delete;
   Skeleton& operator=(const Skeleton&) = delete;
@@ -25,21 +32,57 @@ class Skeleton {
   // open), INVALID_ARGUMENT (not a protobuf message of ModelProto's shape; the sentence names the offset).
   static absl::StatusOr<std::unique_ptr<Skeleton>> Read(const std::string& path);
 
+  // The same over bytes, which are put into an anonymous file (memfd). `name` stands for them in messages.
+  static absl::StatusOr<std::unique_ptr<Skeleton>> FromBytes(std::string_view bytes, const std::string& name);
+
   int fd() const { return fd_; }
   int64_t file_size() const { return file_size_; }
   const uint8_t* data() const { return data_; }
+  // Bytes of the file that are in memory.
+  int64_t structural_size() const { return structural_size_; }
   // Payloads left out, by rising offset.
-  absl::Span<const FileRange> holes() const { return holes_; }
+  absl::Span<const FileRange> holes() const { return {holes_.data(), holes_.size() - 1}; }
+
+  // The first hole at or after the file offset, for wire::Cursor.
+  const FileRange* HoleAt(int64_t offset) const;
+
+  // A reader of a message of this file, or of one in memory (span.file.offset < 0).
+  wire::Cursor Open(const EncodedSpan& span) const {
+    return span.file.offset < 0 ? wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles)
+                                : wire::Cursor(span.data, span.file.offset, span.file.size,
+                                               HoleAt(span.file.offset));
+  }
+
+  // The range of the file that `view`, a whole message in memory, stands for: holes inside it are added. False when
+  // `view` does not lie in the skeleton.
+  bool FindRange(std::string_view view, FileRange* range) const;
+
+  // Copies bytes [offset, offset + size) of the file to `to`, from memory where they are there.
+  // DATA_LOSS when the file has become shorter.
+  absl::Status Copy(int64_t offset, int64_t size, char* to) const;
+
+  // Reads from the file itself. DATA_LOSS when it has become shorter.
+  absl::Status ReadFile(int64_t offset, int64_t size, char* to) const;
+
+  // FAILED_PRECONDITION when the file was written to since it was read.
+  absl::Status CheckUnchanged() const;
 
  private:
   Skeleton() = default;
   friend class SkeletonReader;
 
+  static absl::StatusOr<std::unique_ptr<Skeleton>> FromDescriptor(int fd, const std::string& name);
+
   int fd_ = -1;
+  std::string name_;
   int64_t file_size_ = 0;
+  int64_t structural_size_ = 0;
+  int64_t modified_seconds_ = 0;  // of the file when it was opened
+  int64_t modified_nanoseconds_ = 0;
   uint8_t* data_ = nullptr;    // an anonymous mapping of `reserved_` bytes, touched only where used
   size_t reserved_ = 0;
-  std::vector<FileRange> holes_;
+  std::vector<FileRange> holes_;             // ends with wire::kNoHoles
+  std::vector<int64_t> removed_;             // bytes left out before hole i
 };
 
 }  // namespace ascend_fuse

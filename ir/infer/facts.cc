@@ -1,0 +1,480 @@
+// The inference pass: constants and declarations first, then every node once in order, with the functions of
+// the operator families; again only if something learned on the way can help what stayed unknown.
+#include "ir/infer/facts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/container/flat_hash_map.h"
+#include "fmt/format.h"
+#include "ir/infer/context.h"
+
+namespace ascend_fuse {
+
+Facts::Facts() = default;
+Facts::~Facts() = default;
+Facts::Facts(Facts&&) noexcept = default;
+Facts& Facts::operator=(Facts&&) noexcept = default;
+
+const Fact& Facts::Of(const Value* value) const {
+  static const Fact kNothing;
+  return value != nullptr && value->id < facts_.size() ? facts_[value->id] : kNothing;
+}
+
+void Facts::Set(const Value* value, const Fact& fact) {
+  if (value->id >= facts_.size()) {
+    facts_.resize(std::max<size_t>({value->id + size_t{1}, value->graph->model().value_count(),
+                                    facts_.size() + facts_.size() / 8}));
+  }
+  facts_[value->id] = fact;
+}
+
+namespace {
+
+std::string DescribeFact(const Fact& fact, const DimTable& dims) {
+  std::string text(fact.type == DataType::kUndefined ? std::string_view("?") : DataTypeName(fact.type));
+  if (!fact.has_rank) return text + "[...]";
+  text += "[";
+  for (size_t i = 0; i < fact.shape.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += dims.ToString(fact.shape[i]);
+  }
+  return text + "]";
+}
+
+}  // namespace
+
+std::string Facts::Describe(const Value* value) const { return DescribeFact(Of(value), dims_); }
+
+namespace infer {
+
+double RoundTo(DataType type, double value) {
+  int precision = 53;  // bits of the significand
+  int min_exponent = -1021;
+  double max = std::numeric_limits<double>::max();
+  switch (type) {
+    case DataType::kFloat:
+      return static_cast<double>(static_cast<float>(value));
+    case DataType::kFloat16:
+      precision = 11;
+      min_exponent = -13;  // of frexp: the smallest normal number is 0.5 * 2^-13
+      max = 65504;
+      break;
+    case DataType::kBfloat16:
+      precision = 8;
+      min_exponent = -125;
+      max = 3.3895313892515355e38;
+      break;
+    default:
+      return value;
+  }
+  if (!std::isfinite(value) || value == 0) return value;
+  int exponent = 0;
+  std::frexp(value, &exponent);
+  const int shift = precision - std::max(exponent, min_exponent);
+  const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, shift)), -shift);
+  if (std::abs(rounded) > max) return std::copysign(std::numeric_limits<double>::infinity(), value);
+  return rounded;
+}
+
+namespace {
+
+// Sets is_splat where all elements are one number.
+void FindSplat(Fact* fact) {
+  if (fact->elements == nullptr || fact->is_splat) return;
+  const Elements& elements = *fact->elements;
+  if (!elements.integers.empty()) {
+    const Dim first = elements.integers[0];
+    if (!first.is_number()) return;
+    for (const Dim& dim : elements.integers) {
+      if (dim != first) return;
+    }
+    fact->is_splat = true;
+    fact->splat = static_cast<double>(first.number());
+  } else if (!elements.floats.empty()) {
+    const double first = elements.floats[0];
+    for (double element : elements.floats) {
+      if (!(element == first) && !(std::isnan(element) && std::isnan(first))) return;
+    }
+    fact->is_splat = true;
+    fact->splat = first;
+  }
+}
+
+Fact TypeAndShapeOf(const Tensor& tensor, Facts* facts) {
+  Fact fact;
+  fact.type = tensor.type;
+  fact.has_rank = true;
+  Shape shape;
+  for (int64_t dim : tensor.dims) shape.push_back(dim >= 0 ? Dim::Of(dim) : Dim());
+  fact.shape = facts->arena().Copy(absl::Span<const Dim>(shape));
+  return fact;
+}
+
+}  // namespace
+
+Fact ConstantFact(const Model& model, const Tensor& tensor, Facts* facts) {
+  Fact fact = TypeAndShapeOf(tensor, facts);
+  const int64_t count = tensor.ElementCount();
+  if (count < 0 || count > Facts::kMaxElements) return fact;
+  if (IsFloat(tensor.type)) {
+    absl::StatusOr<std::vector<double>> floats = ReadFloats(model, tensor, Facts::kMaxElements);
+    if (!floats.ok() || static_cast<int64_t>(floats->size()) != count) return fact;
+    Elements* elements = facts->arena().New<Elements>();
+    elements->floats = facts->arena().Copy(absl::Span<const double>(*floats));
+    fact.elements = elements;
+  } else if (IsInteger(tensor.type) || tensor.type == DataType::kBool) {
+    absl::StatusOr<std::vector<int64_t>> integers = ReadIntegers(model, tensor, Facts::kMaxElements);
+    if (!integers.ok() || static_cast<int64_t>(integers->size()) != count) return fact;
+    absl::InlinedVector<Dim, 64> dims;
+    dims.reserve(integers->size());
+    for (int64_t integer : *integers) dims.push_back(Dim::Of(integer));
+    Elements* elements = facts->arena().New<Elements>();
+    elements->integers = facts->arena().Copy(absl::Span<const Dim>(dims));
+    fact.elements = elements;
+  }
+  FindSplat(&fact);
+  return fact;
+}
+
+void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
+  DimTable& dims = facts->dims();
+  const Fact declared = DeclaredFact(value, facts);
+  const Fact& earlier = facts->Of(&value);
+  const auto contradiction = [&] {
+    if (by == nullptr) return;
+    facts->AddContradiction({std::string(ValueName(value)), DescribeFact(declared, dims),
+                             DescribeFact(computed, dims), std::string(NodeName(*by))});
+  };
+  bool contradicts = false;
+  if (computed.type == DataType::kUndefined) {
+    computed.type = declared.type != DataType::kUndefined ? declared.type : earlier.type;
+  } else if (declared.type != DataType::kUndefined && declared.type != computed.type) {
+    contradicts = true;
+  }
+  if (computed.has_rank && declared.has_rank && computed.shape.size() != declared.shape.size()) {
+    contradicts = true;
+  } else if (!computed.has_rank && declared.has_rank) {
+    computed.has_rank = true;
+    computed.shape = declared.shape;
+  } else if (!computed.has_rank && earlier.has_rank) {
+    computed.has_rank = true;
+    computed.shape = earlier.shape;
+  }
+  if (computed.has_rank) {
+    Shape shape(computed.shape.begin(), computed.shape.end());
+    bool changed = false;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      Dim of_declaration;
+      if (declared.has_rank && declared.shape.size() == shape.size()) of_declaration = declared.shape[i];
+      if (!shape[i].known()) {
+        changed = true;
+        if (of_declaration.known()) {
+          shape[i] = of_declaration;
+        } else if (earlier.has_rank && earlier.shape.size() == shape.size() && earlier.shape[i].known()) {
+          shape[i] = earlier.shape[i];
+        } else {
+          shape[i] = dims.FreshSymbol(fmt::format("{}_d{}", ValueName(value), i));
+        }
+        continue;
+      }
+      if (!of_declaration.known() || dims.Equal(shape[i], of_declaration)) continue;
+      // A number declared where a graph input's symbol was computed is a trace with one example: not believed.
+      const Dim resolved = dims.Resolve(shape[i]);
+      if (dims.Resolve(of_declaration).is_number() && !resolved.is_number() && !dims.MentionsFresh(resolved)) {
+        contradicts = contradicts || dims.NotEqual(resolved, of_declaration);
+        continue;
+      }
+      contradicts = !dims.Unify(shape[i], of_declaration) || contradicts;
+    }
+    if (changed) computed.shape = facts->arena().Copy(absl::Span<const Dim>(shape));
+  }
+  if (contradicts) contradiction();
+  FindSplat(&computed);
+  facts->Set(&value, computed);
+}
+
+NodeContext::NodeContext(const Node& node, Facts* facts)
+    : node_(node), facts_(facts), outputs_(std::max<size_t>(node.output_count, 1)) {}
+
+const Fact& NodeContext::in(size_t i) const { return facts_->Of(node_.input(i)); }
+
+bool NodeContext::Integers(size_t i, absl::Span<const Dim>* elements) const {
+  const Fact& fact = in(i);
+  if (fact.elements == nullptr || IsFloat(fact.type) || !has(i)) return false;
+  *elements = fact.elements->integers;
+  return true;
+}
+
+std::optional<std::vector<int64_t>> NodeContext::Numbers(size_t i) const {
+  absl::Span<const Dim> elements;
+  if (!Integers(i, &elements)) return std::nullopt;
+  std::vector<int64_t> numbers;
+  numbers.reserve(elements.size());
+  for (Dim element : elements) {
+    const Dim resolved = facts_->dims().Resolve(element);
+    if (!resolved.is_number()) return std::nullopt;
+    numbers.push_back(resolved.number());
+  }
+  return numbers;
+}
+
+Dim NodeContext::Scalar(size_t i) const {
+  absl::Span<const Dim> elements;
+  return Integers(i, &elements) && elements.size() == 1 ? facts_->dims().Resolve(elements[0]) : Dim();
+}
+
+std::optional<double> NodeContext::FloatScalar(size_t i) const {
+  const Fact& fact = in(i);
+  if (!IsFloat(fact.type) || fact.elements == nullptr || fact.elements->floats.size() != 1) return std::nullopt;
+  return fact.elements->floats[0];
+}
+
+int64_t NodeContext::Int(std::string_view name, int64_t otherwise) const {
+  return IntAttribute(node_, name).value_or(otherwise);
+}
+double NodeContext::Float(std::string_view name, double otherwise) const {
+  const std::optional<float> value = FloatAttribute(node_, name);
+  return value.has_value() ? static_cast<double>(*value) : otherwise;
+}
+std::string_view NodeContext::String(std::string_view name, std::string_view otherwise) const {
+  return StringAttribute(node_, name).value_or(otherwise);
+}
+std::optional<std::vector<int64_t>> NodeContext::Ints(std::string_view name) const {
+  return IntsAttribute(node_, name);
+}
+
+std::optional<std::vector<int64_t>> NodeContext::IntsOrInput(std::string_view name, size_t i, bool* given) const {
+  std::optional<std::vector<int64_t>> result = Ints(name);
+  *given = result.has_value() || has(i);
+  if (!result.has_value() && has(i)) result = Numbers(i);
+  return result;
+}
+
+void NodeContext::Set(size_t i, DataType type, absl::Span<const Dim> shape) {
+  SetType(i, type);
+  SetShape(i, shape);
+}
+
+void NodeContext::SetShape(size_t i, absl::Span<const Dim> shape) {
+  if (i >= outputs_.size()) return;
+  Fact& fact = out(i);
+  fact.has_rank = true;
+  if (fact.shape.data() != shape.data() || fact.shape.size() != shape.size()) {
+    fact.shape = facts_->arena().Copy(shape);
+  }
+}
+
+void NodeContext::SetRank(size_t i, size_t rank) {
+  if (rank > 1024) return;
+  SetShape(i, Shape(rank));
+}
+
+std::optional<int64_t> NodeContext::SmallCountOf(const Fact& fact) {
+  if (!fact.has_rank) return std::nullopt;
+  int64_t count = 1;
+  for (Dim dim : fact.shape) {
+    if (!dim.is_number() || dim.number() < 0) return std::nullopt;
+    if (__builtin_mul_overflow(count, dim.number(), &count)) return std::nullopt;
+  }
+  return count <= Facts::kMaxElements ? std::optional<int64_t>(count) : std::nullopt;
+}
+
+void NodeContext::SetIntegers(size_t i, absl::Span<const Dim> elements) {
+  if (i >= outputs_.size() || elements.size() > static_cast<size_t>(Facts::kMaxElements)) return;
+  if (SmallCount(i) != static_cast<int64_t>(elements.size()) || IsFloat(out(i).type)) return;
+  if (!elements.empty() && std::all_of(elements.begin(), elements.end(), [](Dim d) { return !d.known(); })) return;
+  Elements* copy = facts_->arena().New<Elements>();
+  copy->integers = facts_->arena().Copy(elements);
+  out(i).elements = copy;
+}
+
+void NodeContext::SetFloats(size_t i, absl::Span<const double> elements) {
+  if (i >= outputs_.size() || elements.size() > static_cast<size_t>(Facts::kMaxElements)) return;
+  if (SmallCount(i) != static_cast<int64_t>(elements.size()) || !IsFloat(out(i).type)) return;
+  Elements* copy = facts_->arena().New<Elements>();
+  copy->floats = facts_->arena().Copy(elements);
+  out(i).elements = copy;
+}
+
+void NodeContext::SetSplat(size_t i, double value) {
+  if (i >= outputs_.size()) return;
+  out(i).is_splat = true;
+  out(i).splat = value;
+  const std::optional<int64_t> count = SmallCount(i);
+  if (!count.has_value() || out(i).elements != nullptr) return;
+  if (IsFloat(out(i).type)) {
+    SetFloats(i, absl::InlinedVector<double, 16>(static_cast<size_t>(*count), value));
+  } else if (std::abs(value) < 9e15) {
+    SetIntegers(i, Dims(static_cast<size_t>(*count), Dim::Of(static_cast<int64_t>(value))));
+  }
+}
+
+void NodeContext::CopyElements(size_t i, const Fact& from) {
+  if (i >= outputs_.size()) return;
+  if (from.elements != nullptr) {
+    SetIntegers(i, from.elements->integers);
+    SetFloats(i, from.elements->floats);
+  }
+  if (from.is_splat) SetSplat(i, from.splat);
+}
+
+Dim NodeContext::Fresh(size_t i, size_t axis) {
+  const Value* value = node_.output(i);
+  if (value == nullptr) return Dim();
+  const Fact& earlier = facts_->Of(value);
+  if (earlier.has_rank && axis < earlier.shape.size() && earlier.shape[axis].known()) return earlier.shape[axis];
+  return dims().FreshSymbol(fmt::format("{}_d{}", ValueName(*value), axis));
+}
+
+void NodeContext::Require(Dim a, Dim b) {
+  if (!a.known() || !b.known() || a == b) return;
+  if (dims().Unify(a, b)) return;
+  const Value* value = node_.output(0);
+  facts_->AddContradiction({value != nullptr ? std::string(ValueName(*value)) : std::string(), dims().ToString(a),
+                            dims().ToString(b), std::string(NodeName(node_))});
+}
+
+Shape NodeContext::Broadcast(absl::Span<const Dim> a, absl::Span<const Dim> b) {
+  if (a.size() < b.size()) std::swap(a, b);
+  Shape result(a.begin(), a.end());
+  const size_t skip = a.size() - b.size();
+  for (size_t i = 0; i < b.size(); ++i) result[skip + i] = dims().Meet(a[skip + i], b[i]);
+  return result;
+}
+
+Dim NodeContext::Product(absl::Span<const Dim> shape) {
+  Dim product = Dim::Of(1);
+  for (Dim dim : shape) product = dims().Mul(product, dim);
+  return product;
+}
+
+void NodeContext::Commit() {
+  for (size_t i = 0; i < node_.output_count; ++i) {
+    const Value* value = node_.output(i);
+    if (value != nullptr) Store(*value, outputs_[i], &node_, facts_);
+  }
+}
+
+namespace {
+
+struct OpKey {
+  std::string_view domain;
+  std::string_view op_type;
+  bool operator==(const OpKey&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H state, const OpKey& key) {
+    return H::combine(std::move(state), absl::string_view(key.domain.data(), key.domain.size()),
+                      absl::string_view(key.op_type.data(), key.op_type.size()));
+  }
+};
+
+const absl::flat_hash_map<OpKey, Handler>& Handlers() {
+  static const auto* const handlers = [] {
+    auto* map = new absl::flat_hash_map<OpKey, Handler>();
+    for (const auto& entries : {ElementwiseOps(), ReductionOps(), ShapeOps(), MatMulOps(), NnOps(), ControlFlowOps(),
+                                NpuOps()}) {
+      for (const Entry& entry : entries) map->emplace(OpKey{entry.domain, entry.op_type}, entry.handler);
+    }
+    return map;
+  }();
+  return *handlers;
+}
+
+// Symbols of a body may be unified by what the body does; symbols from outside may not: the body may not run.
+uint64_t ScopeOf(const Graph& graph) {
+  if (graph.owner() == nullptr) return 0;
+  uint64_t index = 0;
+  for (const Graph* body : graph.owner()->subgraphs()) {
+    if (body == &graph) break;
+    ++index;
+  }
+  return ((static_cast<uint64_t>(graph.owner()->id) + 1) << 16) + std::min<uint64_t>(index, 0xffff);
+}
+
+bool IsLocalFunction(const Node& node) {
+  for (const LocalFunction& function : node.graph->model().functions()) {
+    if (function.domain == node.domain && function.name == node.op_type) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void InferGraph(const Graph& graph, Facts* facts) {
+  int depth = 0;
+  for (const Node* owner = graph.owner(); owner != nullptr && depth <= 64; owner = owner->graph->owner()) ++depth;
+  if (depth > 64) return;
+  const uint64_t outer_scope = facts->dims().SetScope(ScopeOf(graph));
+  for (const Value* value : graph.initializers()) {
+    if (value->initializer == nullptr || facts->Of(value).has_rank) continue;
+    Fact fact = value->is_graph_input ? TypeAndShapeOf(*value->initializer, facts)
+                                      : ConstantFact(graph.model(), *value->initializer, facts);
+    facts->Set(value, fact);
+  }
+  for (const Value* value : graph.inputs()) {
+    if (value->initializer == nullptr) Store(*value, facts->Of(value), nullptr, facts);
+  }
+  for (const Value* value : graph.outputs()) DeclaredFact(*value, facts);  // their symbols are older than ours
+  std::vector<const Node*> sorted;
+  absl::Span<Node* const> nodes = graph.nodes();
+  if (!std::is_sorted(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return a->order < b->order; })) {
+    sorted.assign(nodes.begin(), nodes.end());
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const Node* a, const Node* b) { return a->order < b->order; });
+    for (const Node* node : sorted) {
+      if (!node->dead) InferNode(*node, facts);
+    }
+  } else {
+    for (const Node* node : nodes) {
+      if (!node->dead) InferNode(*node, facts);
+    }
+  }
+  facts->dims().SetScope(outer_scope);
+}
+
+}  // namespace infer
+
+void InferNode(const Node& node, Facts* facts) {
+  infer::NodeContext context(node, facts);
+  const uint64_t outer_scope = facts->dims().SetScope(infer::ScopeOf(*node.graph));
+  const auto& handlers = infer::Handlers();
+  auto found = handlers.find(infer::OpKey{Domain(node), OpType(node)});
+  if (found != handlers.end() && (node.graph->model().functions().empty() || !infer::IsLocalFunction(node))) {
+    found->second(context);
+  }
+  context.Commit();
+  facts->dims().SetScope(outer_scope);
+}
+
+Facts Infer(const Model& model, const InferOptions& options) {
+  Facts facts;
+  if (model.graphs().empty()) return facts;
+  for (const auto& [symbol, range] : options.dims) facts.dims().SetRange(symbol, range.first, range.second);
+  constexpr int kMaxPasses = 3;
+  for (int pass = 0; pass < kMaxPasses; ++pass) {
+    const uint64_t version = facts.dims().version();
+    facts.ClearContradictions();
+    infer::InferGraph(model.graph(), &facts);
+    if (facts.dims().version() == version) break;  // nothing was learned that an earlier node could use
+    // Worth another pass only if something is unknown that unification might have made known.
+    bool vague = false;
+    for (const Node* node : model.graph().nodes()) {
+      if (node->dead) continue;
+      for (const Value* value : node->outputs()) {
+        if (value == nullptr) continue;
+        const Fact& fact = facts.Of(value);
+        vague = vague || !fact.has_rank;
+        if (fact.has_rank) {
+          for (Dim dim : fact.shape) vague = vague || facts.dims().MentionsFresh(dim);
+        }
+      }
+      if (vague) break;
+    }
+    if (!vague) break;
+  }
+  return facts;
+}
+
+}  // namespace ascend_fuse

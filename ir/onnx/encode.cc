@@ -1,0 +1,170 @@
+// New attributes and constants, written in the wire format by hand in the field order of libprotobuf.
+#include "ir/onnx/encode.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "ir/onnx/skeleton.h"
+#include "ir/onnx/wire.h"
+#include "proto/onnx.pb.h"
+
+namespace ascend_fuse {
+namespace {
+
+using onnx::AttributeProto;
+using onnx::TensorProto;
+
+void AppendFloat(std::string* out, float value) {
+  char bytes[sizeof(value)];
+  std::memcpy(bytes, &value, sizeof(value));
+  out->append(bytes, sizeof(bytes));
+}
+
+// The body of one attribute; `encoded` when it has one, payloads put back.
+std::string EncodeAttribute(const Model& model, const Attribute& attribute) {
+  if (!attribute.encoded.empty()) {
+    FileRange range;
+    const Skeleton* skeleton = model.skeleton();
+    if (skeleton != nullptr && skeleton->FindRange(attribute.encoded, &range)) {
+      std::string bytes(static_cast<size_t>(range.size), '\0');
+      if (skeleton->Copy(range.offset, range.size, bytes.data()).ok()) return bytes;
+    }
+    return std::string(attribute.encoded);
+  }
+  std::string body;
+  wire::AppendBytes(&body, AttributeProto::kNameFieldNumber, attribute.name);
+  switch (attribute.type) {
+    case AttributeType::kFloat:
+      wire::AppendTag(&body, AttributeProto::kFFieldNumber, wire::kFixed32);
+      AppendFloat(&body, attribute.f);
+      break;
+    case AttributeType::kInt:
+      wire::AppendInt(&body, AttributeProto::kIFieldNumber, attribute.i);
+      break;
+    case AttributeType::kString:
+      wire::AppendBytes(&body, AttributeProto::kSFieldNumber, attribute.s);
+      break;
+    case AttributeType::kTensor:
+      wire::AppendBytes(&body, AttributeProto::kTFieldNumber, EncodeTensor(model, attribute.tensor));
+      break;
+    case AttributeType::kFloats:
+      for (float value : attribute.floats) {
+        wire::AppendTag(&body, AttributeProto::kFloatsFieldNumber, wire::kFixed32);
+        AppendFloat(&body, value);
+      }
+      break;
+    case AttributeType::kInts:
+      for (int64_t value : attribute.ints) wire::AppendInt(&body, AttributeProto::kIntsFieldNumber, value);
+      break;
+    case AttributeType::kStrings:
+      for (std::string_view value : attribute.strings) {
+        wire::AppendBytes(&body, AttributeProto::kStringsFieldNumber, value);
+      }
+      break;
+    default:
+      break;
+  }
+  wire::AppendInt(&body, AttributeProto::kTypeFieldNumber, static_cast<int64_t>(attribute.type));
+  if (!attribute.ref_attr_name.empty()) {
+    wire::AppendBytes(&body, AttributeProto::kRefAttrNameFieldNumber, attribute.ref_attr_name);
+  }
+  return body;
+}
+
+// A double as a float of 1 + exponent_bits + mantissa_bits bits with infinities, rounded to nearest even.
+uint32_t RoundTo(double value, int exponent_bits, int mantissa_bits) {
+  const auto bits = std::bit_cast<uint64_t>(value);
+  const auto sign = static_cast<uint32_t>(bits >> 63) << (exponent_bits + mantissa_bits);
+  const uint32_t infinity = ((1u << exponent_bits) - 1) << mantissa_bits;
+  if (std::isnan(value)) return sign | infinity | (1u << (mantissa_bits - 1));
+  const double magnitude = std::fabs(value);
+  if (magnitude == 0) return sign;
+  if (std::isinf(value)) return sign | infinity;
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  int exponent;
+  std::frexp(magnitude, &exponent);  // magnitude = f * 2^exponent, 0.5 <= f < 1
+  // Steps of the last mantissa bit at this magnitude; subnormals share the smallest exponent.
+  const int scale = std::max(exponent - 1, 1 - bias) - mantissa_bits;
+  const double steps = std::nearbyint(std::ldexp(magnitude, -scale));  // exact but for the rounding to even
+  const auto count = static_cast<uint32_t>(steps);
+  uint32_t result;
+  if (exponent - 1 < 1 - bias) {
+    result = count;  // a carry into the exponent makes the smallest normal number
+  } else {
+    const auto biased = static_cast<uint32_t>(exponent - 1 + bias);
+    if (biased >= (1u << exponent_bits) - 1) return sign | infinity;
+    result = (biased << mantissa_bits) + (count - (1u << mantissa_bits));
+  }
+  return sign | std::min(result, infinity);
+}
+
+}  // namespace
+
+std::string EncodeAttributes(const Model& model, const std::vector<Attribute>& attributes) {
+  std::string out;
+  for (const Attribute& attribute : attributes) {
+    wire::AppendBytes(&out, onnx::NodeProto::kAttributeFieldNumber, EncodeAttribute(model, attribute));
+  }
+  return out;
+}
+
+std::string EncodeTensor(const Model& model, const Tensor& tensor) {
+  const Skeleton* skeleton = model.skeleton();
+  if (tensor.proto_bytes != nullptr) {  // as it was read, typed fields and external references included
+    std::string bytes(static_cast<size_t>(tensor.proto.size), '\0');
+    if (tensor.proto.offset < 0) {
+      std::memcpy(bytes.data(), tensor.proto_bytes, bytes.size());
+    } else if (skeleton == nullptr || !skeleton->Copy(tensor.proto.offset, tensor.proto.size, bytes.data()).ok()) {
+      return {};
+    }
+    return bytes;
+  }
+  std::string body;
+  for (int64_t dim : tensor.dims) wire::AppendInt(&body, TensorProto::kDimsFieldNumber, dim);
+  wire::AppendInt(&body, TensorProto::kDataTypeFieldNumber, static_cast<int64_t>(tensor.type));
+  if (tensor.name != NameId::kEmpty) {
+    wire::AppendBytes(&body, TensorProto::kNameFieldNumber, model.Text(tensor.name));
+  }
+  if (tensor.storage == Storage::kFile) {
+    std::string bytes(static_cast<size_t>(tensor.file.size), '\0');
+    if (skeleton == nullptr || !skeleton->Copy(tensor.file.offset, tensor.file.size, bytes.data()).ok()) return {};
+    wire::AppendBytes(&body, TensorProto::kRawDataFieldNumber, bytes);
+  } else if (tensor.storage == Storage::kExternal) {
+    auto entry = [&body](std::string_view key, std::string_view value) {
+      std::string pair;
+      wire::AppendBytes(&pair, onnx::StringStringEntryProto::kKeyFieldNumber, key);
+      wire::AppendBytes(&pair, onnx::StringStringEntryProto::kValueFieldNumber, value);
+      wire::AppendBytes(&body, TensorProto::kExternalDataFieldNumber, pair);
+    };
+    entry("location", tensor.location);
+    entry("offset", std::to_string(tensor.file.offset));
+    entry("length", std::to_string(tensor.file.size));
+    wire::AppendInt(&body, TensorProto::kDataLocationFieldNumber, TensorProto::EXTERNAL);
+  } else {
+    wire::AppendBytes(&body, TensorProto::kRawDataFieldNumber, tensor.memory);
+  }
+  return body;
+}
+
+std::string EncodeFloat(DataType type, double value) {
+  auto bytes = [](auto number) {
+    std::string text(sizeof(number), '\0');
+    std::memcpy(text.data(), &number, sizeof(number));
+    return text;
+  };
+  switch (type) {
+    case DataType::kFloat:
+      return bytes(static_cast<float>(value));
+    case DataType::kDouble:
+      return bytes(value);
+    case DataType::kFloat16:
+      return bytes(static_cast<uint16_t>(RoundTo(value, 5, 10)));
+    case DataType::kBfloat16:
+      return bytes(static_cast<uint16_t>(RoundTo(value, 8, 7)));
+    default:
+      return {};
+  }
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,692 @@
+// Builds the graphs of a Model from the structural bytes of its file, in one pass over the fields of each graph.
+#include "ir/onnx/load.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
+#include "fmt/format.h"
+#include "ir/onnx/external_data.h"
+#include "ir/onnx/skeleton.h"
+#include "ir/onnx/tensor_proto.h"
+#include "proto/onnx.pb.h"
+
+namespace ascend_fuse {
+namespace {
+
+using onnx::AttributeProto;
+using onnx::GraphProto;
+using onnx::ModelProto;
+using onnx::NodeProto;
+using onnx::ValueInfoProto;
+
+constexpr int kMaxGraphDepth = 64;
+
+// Fields of GraphProto and NodeProto that are known are all length-delimited.
+constexpr uint32_t Bits(std::initializer_list<int> numbers) {
+  uint32_t bits = 0;
+  for (int number : numbers) bits |= 1u << number;
+  return bits;
+}
+constexpr uint32_t kGraphFields =
+    Bits({GraphProto::kNodeFieldNumber, GraphProto::kNameFieldNumber, GraphProto::kInitializerFieldNumber,
+          GraphProto::kSparseInitializerFieldNumber, GraphProto::kDocStringFieldNumber, GraphProto::kInputFieldNumber,
+          GraphProto::kOutputFieldNumber, GraphProto::kValueInfoFieldNumber,
+          GraphProto::kQuantizationAnnotationFieldNumber, GraphProto::kMetadataPropsFieldNumber});
+constexpr uint32_t kNodeFields =
+    Bits({NodeProto::kInputFieldNumber, NodeProto::kOutputFieldNumber, NodeProto::kNameFieldNumber,
+          NodeProto::kOpTypeFieldNumber, NodeProto::kDomainFieldNumber, NodeProto::kOverloadFieldNumber,
+          NodeProto::kAttributeFieldNumber, NodeProto::kDocStringFieldNumber, NodeProto::kMetadataPropsFieldNumber,
+          NodeProto::kDeviceConfigurationsFieldNumber});
+
+bool IsBadType(const wire::Field& field, uint32_t known_bytes_fields) {
+  return field.type != wire::kBytes && field.number < 32 && (known_bytes_fields >> field.number & 1) != 0;
+}
+
+class Loader {
+ public:
+  Loader(Model* model, const Skeleton& skeleton, std::string path)
+      : model_(*model), builder_(model), skeleton_(skeleton), names_(model->names()), path_(std::move(path)) {
+    default_domain_ = names_.Intern("ai.onnx");
+    if (!path_.empty()) external_.emplace(path_);
+  }
+
+  absl::Status Run() {
+    wire::Cursor cursor = skeleton_.Open({skeleton_.data(), {0, skeleton_.file_size()}});
+    wire::Field field;
+    std::optional<wire::Field> graph;
+    int64_t ir_version = 0;
+    std::string_view producer_name;
+    std::string_view producer_version;
+    while (cursor.Next(&field)) {
+      switch (field.number) {
+        case ModelProto::kIrVersionFieldNumber:
+          if (field.type != wire::kVarint) return WireTypeError(field, "ModelProto");
+          ir_version = static_cast<int64_t>(field.value);
+          break;
+        case ModelProto::kModelVersionFieldNumber:
+          if (field.type != wire::kVarint) return WireTypeError(field, "ModelProto");
+          break;
+        case ModelProto::kProducerNameFieldNumber:
+          if (field.type != wire::kBytes) return WireTypeError(field, "ModelProto");
+          producer_name = field.text();
+          break;
+        case ModelProto::kProducerVersionFieldNumber:
+          if (field.type != wire::kBytes) return WireTypeError(field, "ModelProto");
+          producer_version = field.text();
+          break;
+        case ModelProto::kOpsetImportFieldNumber:
+          if (absl::Status status = ParseOpsetImport(field); !status.ok()) return status;
+          break;
+        case ModelProto::kFunctionsFieldNumber:
+          if (absl::Status status = ParseFunction(field); !status.ok()) return status;
+          break;
+        case ModelProto::kGraphFieldNumber:
+          if (field.type != wire::kBytes) return WireTypeError(field, "ModelProto");
+          if (graph.has_value()) {
+            return absl::InvalidArgumentError(
+                fmt::format("the file has two graphs, at bytes {} and {} (two models written one after the other?). Give "
+                            "a file with one model",
+                            graph->start, field.start));
+          }
+          graph = field;
+          break;
+        case ModelProto::kDomainFieldNumber:
+        case ModelProto::kDocStringFieldNumber:
+        case ModelProto::kMetadataPropsFieldNumber:
+        case ModelProto::kTrainingInfoFieldNumber:
+        case ModelProto::kConfigurationFieldNumber:
+          if (field.type != wire::kBytes) return WireTypeError(field, "ModelProto");
+          break;
+        default:
+          break;
+      }
+    }
+    if (cursor.error() != nullptr) return WireError(cursor);
+    builder_.SetHeader(ir_version, producer_name, producer_version);
+    if (!graph.has_value()) {
+      return absl::InvalidArgumentError(
+          "not an ONNX model: there is no graph in it. Give the .onnx file that the exporter wrote");
+    }
+    return ParseGraph(*graph, nullptr, 0, nullptr);
+  }
+
+ private:
+  struct Body {
+    Node* node;
+    uint32_t index;
+    wire::Field field;
+  };
+  struct Mention {  // a name that is read before it is defined
+    Value* value;
+    Value* outer;  // the value of that name in an enclosing graph, if any
+  };
+  struct Shadowed {
+    NameId name;
+    Value* value;
+  };
+
+  NameId CanonicalDomain(NameId domain) const { return domain == default_domain_ ? NameId::kEmpty : domain; }
+  std::string_view Text(NameId id) const { return names_.Text(id); }
+  static std::string Describe(const Node& node) {
+    return fmt::format("node '{}' ({}) at byte {}", NodeName(node), OpType(node), node.encoded.file.offset);
+  }
+
+  absl::Status ParseOpsetImport(const wire::Field& message) {
+    if (message.type != wire::kBytes) return WireTypeError(message, "ModelProto");
+    wire::Cursor cursor(message);
+    wire::Field field;
+    OpsetImport import;
+    while (cursor.Next(&field)) {
+      if (field.number == onnx::OperatorSetIdProto::kDomainFieldNumber) {
+        if (field.type != wire::kBytes) return WireTypeError(field, "OperatorSetIdProto");
+        import.domain = CanonicalDomain(names_.Intern(field.text()));
+      } else if (field.number == onnx::OperatorSetIdProto::kVersionFieldNumber) {
+        if (field.type != wire::kVarint) return WireTypeError(field, "OperatorSetIdProto");
+        import.version = static_cast<int64_t>(field.value);
+      }
+    }
+    if (cursor.error() != nullptr) return WireError(cursor);
+    for (const OpsetImport& known : model_.opset_imports()) {
+      if (known.domain != import.domain) continue;
+      if (known.version == import.version) return absl::OkStatus();
+      return absl::InvalidArgumentError(
+          fmt::format("opset_import at byte {}: domain '{}' is imported in versions {} and {}. Export the model again "
+                      "with one version",
+                      message.position, Text(import.domain), known.version, import.version));
+    }
+    builder_.AddOpsetImport(import);
+    return absl::OkStatus();
+  }
+
+  absl::Status ParseFunction(const wire::Field& message) {
+    if (message.type != wire::kBytes) return WireTypeError(message, "ModelProto");
+    wire::Cursor cursor(message);
+    wire::Field field;
+    LocalFunction function;
+    function.encoded = message.span();
+    while (cursor.Next(&field)) {
+      if (field.number == onnx::FunctionProto::kNameFieldNumber) {
+        if (field.type != wire::kBytes) return WireTypeError(field, "FunctionProto");
+        function.name = names_.Intern(field.text());
+      } else if (field.number == onnx::FunctionProto::kDomainFieldNumber) {
+        if (field.type != wire::kBytes) return WireTypeError(field, "FunctionProto");
+        function.domain = CanonicalDomain(names_.Intern(field.text()));
+      }
+    }
+    if (cursor.error() != nullptr) return WireError(cursor);
+    builder_.AddFunction(function);
+    return absl::OkStatus();
+  }
+
+  Value*& Slot(NameId name) {
+    const size_t index = static_cast<size_t>(name);
+    if (index >= scope_.size()) scope_.resize(std::max(index + 1, scope_.size() * 2));
+    return scope_[index];
+  }
+
+  // The value of that name in the graph that is being read; made when the name is new there.
+  Value* Named(NameId name, bool* known, Value** outer = nullptr) {
+    Value*& slot = Slot(name);
+    if (slot != nullptr && slot->graph == graph_) {
+      *known = true;
+      return slot;
+    }
+    *known = false;
+    if (outer != nullptr) *outer = slot;
+    if (graph_->owner() != nullptr) shadowed_.push_back({name, slot});
+    slot = builder_.NewValue(graph_, name);
+    return slot;
+  }
+
+  static bool IsDefined(const Value& value) {
+    return value.producer != nullptr || value.is_graph_input || value.initializer != nullptr;
+  }
+
+  absl::Status Twice(const Value& value, const std::string& second) const {
+    const std::string first = value.producer != nullptr ? "computed by " + Describe(*value.producer)
+                              : value.is_graph_input    ? std::string("a graph input")
+                                                        : std::string("an initializer");
+    return absl::InvalidArgumentError(
+        fmt::format("the name '{}' is given to two values: it is {} and also {}. Names must be unique; export the model "
+                    "again",
+                    ValueName(value), first, second));
+  }
+
+  absl::Status ParseGraph(const wire::Field& message, Node* owner, int depth, Graph** result) {
+    if (depth > kMaxGraphDepth) {
+      return absl::InvalidArgumentError(fmt::format("graphs are nested more than {} deep at byte {}", kMaxGraphDepth,
+                                                    message.position));
+    }
+    Graph* const outer = graph_;
+    Graph* const graph = builder_.NewGraph(owner, NameId::kEmpty, message.span());
+    if (result != nullptr) *result = graph;
+    graph_ = graph;
+    const size_t shadowed_before = shadowed_.size();
+    std::vector<Body> bodies;
+    std::vector<Mention> mentioned;
+    std::vector<wire::Field> outputs;
+    wire::Cursor value_info;  // at the first value_info
+    int64_t last_value_info = -1;
+    bool sorted = true;
+
+    wire::Cursor cursor(message);
+    wire::Field field;
+    while (cursor.Next(&field)) {
+      if (IsBadType(field, kGraphFields)) return WireTypeError(field, "GraphProto");
+      switch (field.number) {
+        case GraphProto::kNodeFieldNumber:
+          if (absl::Status status = ParseNode(field, &mentioned, &bodies, &sorted); !status.ok()) return status;
+          break;
+        case GraphProto::kInitializerFieldNumber:
+          if (absl::Status status = ParseInitializer(field); !status.ok()) return status;
+          break;
+        case GraphProto::kInputFieldNumber:
+          if (absl::Status status = ParseInput(field); !status.ok()) return status;
+          break;
+        case GraphProto::kOutputFieldNumber:
+          outputs.push_back(field);
+          break;
+        case GraphProto::kValueInfoFieldNumber:
+          if (last_value_info < 0) {
+            value_info = wire::Cursor(field.data - (field.position - field.start), field.start,
+                                      message.end() - field.start, field.hole);
+          }
+          last_value_info = field.start;
+          break;
+        case GraphProto::kSparseInitializerFieldNumber:
+          if (absl::Status status = ParseSparseInitializer(field); !status.ok()) return status;
+          break;
+        case GraphProto::kNameFieldNumber:
+          builder_.SetGraphName(graph, names_.Intern(field.text()));
+          break;
+        default:
+          break;
+      }
+    }
+    if (cursor.error() != nullptr) return WireError(cursor);
+
+    // Names that stayed without a definition: captured from an outer graph, or nowhere.
+    for (const auto& [value, captured] : mentioned) {
+      if (IsDefined(*value)) continue;
+      if (captured == nullptr) return Undefined(*value);
+      while (value->uses != nullptr) builder_.SetInput(value->uses->user, value->uses->index, captured);
+      Slot(value->name) = captured;
+      NoteCapture(*captured, graph);
+    }
+    for (const wire::Field& output : outputs) {
+      if (absl::Status status = ParseOutput(output); !status.ok()) return status;
+    }
+    while (last_value_info >= 0 && value_info.position() <= last_value_info && value_info.Next(&field)) {
+      if (field.number != GraphProto::kValueInfoFieldNumber) continue;
+      if (absl::Status status = ParseValueInfo(field); !status.ok()) return status;
+    }
+    for (const Body& body : bodies) {
+      Graph* inner = nullptr;
+      if (absl::Status status = ParseGraph(body.field, body.node, depth + 1, &inner); !status.ok()) return status;
+      builder_.SetSubgraph(body.node, body.index, inner);
+    }
+    if (!sorted || unsorted_.contains(graph)) {
+      if (absl::Status status = Sort(graph); !status.ok()) return status;
+    }
+    while (shadowed_.size() > shadowed_before) {
+      Slot(shadowed_.back().name) = shadowed_.back().value;
+      shadowed_.pop_back();
+    }
+    graph_ = outer;
+    return absl::OkStatus();
+  }
+
+  // A body of `graph` or deeper reads `value` of an outer graph: its producer must stand before the body's owner.
+  void NoteCapture(const Value& value, const Graph* graph) {
+    if (value.producer == nullptr) return;
+    const Node* owner = graph->owner();
+    while (owner != nullptr && owner->graph != value.graph) owner = owner->graph->owner();
+    if (owner != nullptr && value.producer->order >= owner->order) unsorted_.insert(value.graph);
+  }
+
+  absl::Status Undefined(const Value& value) const {
+    const Use* first = value.uses;
+    while (first != nullptr && first->next != nullptr) first = first->next;
+    const std::string where = first != nullptr ? Describe(*first->user) : std::string("a node");
+    return absl::InvalidArgumentError(fmt::format(
+        "{} reads '{}', but no node computes it, and it is neither a graph input nor an initializer. Export the model "
+        "again; if it was cut out of a larger model, make '{}' a graph input",
+        where, ValueName(value), ValueName(value)));
+  }
+
+  absl::Status ParseNode(const wire::Field& message, std::vector<Mention>* mentioned, std::vector<Body>* bodies,
+                         bool* sorted) {
+    inputs_.clear();
+    outputs_.clear();
+    NameId op_type = NameId::kEmpty;
+    NameId domain = NameId::kEmpty;
+    NameId name = NameId::kEmpty;
+    const size_t first_body = bodies->size();
+    wire::Cursor cursor(message);
+    wire::Field field;
+    while (cursor.Next(&field)) {
+      if (IsBadType(field, kNodeFields)) return WireTypeError(field, "NodeProto");
+      switch (field.number) {
+        case NodeProto::kInputFieldNumber:
+          inputs_.push_back(names_.Intern(field.text()));
+          break;
+        case NodeProto::kOutputFieldNumber:
+          outputs_.push_back(names_.Intern(field.text()));
+          break;
+        case NodeProto::kNameFieldNumber:
+          name = names_.Intern(field.text());
+          break;
+        case NodeProto::kOpTypeFieldNumber:
+          op_type = names_.Intern(field.text());
+          break;
+        case NodeProto::kDomainFieldNumber:
+          domain = CanonicalDomain(names_.Intern(field.text()));
+          break;
+        case NodeProto::kAttributeFieldNumber:
+          if (absl::Status status = ScanAttribute(field, bodies); !status.ok()) return status;
+          break;
+        default:
+          break;
+      }
+    }
+    if (cursor.error() != nullptr) return WireError(cursor);
+    Node* node = builder_.NewNode(graph_, inputs_.size(), outputs_.size(), bodies->size() - first_body);
+    node->op_type = op_type;
+    node->domain = domain;
+    node->name = name;
+    node->encoded = message.span();
+    for (size_t i = first_body; i < bodies->size(); ++i) {
+      (*bodies)[i].node = node;
+      (*bodies)[i].index = static_cast<uint32_t>(i - first_body);
+    }
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (inputs_[i] == NameId::kEmpty) continue;
+      bool known;
+      Value* outer = nullptr;
+      Value* value = Named(inputs_[i], &known, &outer);
+      if (!known) mentioned->push_back({value, outer});
+      builder_.SetInput(node, i, value);
+    }
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (outputs_[i] == NameId::kEmpty) continue;
+      bool known;
+      Value* value = Named(outputs_[i], &known);
+      if (known) {
+        if (IsDefined(*value)) return Twice(*value, "computed by " + Describe(*node));
+        *sorted = false;
+      }
+      builder_.SetOutput(node, i, value);
+    }
+    return absl::OkStatus();
+  }
+
+  // Looks into an attribute for graphs and external data; everything else is left to FindAttribute.
+  absl::Status ScanAttribute(const wire::Field& message, std::vector<Body>* bodies) {
+    const uint32_t* types = AttributeWireTypes();
+    wire::Cursor cursor(message);
+    wire::Field field;
+    bool has_graph = false;
+    bool has_tensor = false;
+    while (cursor.Next(&field)) {
+      if (field.number >= 32 || types[field.number] == 0) continue;
+      if ((types[field.number] >> field.type & 1) == 0) return WireTypeError(field, "AttributeProto");
+      switch (field.number) {
+        case AttributeProto::kGFieldNumber:
+          if (has_graph) {
+            return absl::InvalidArgumentError(
+                fmt::format("the attribute at byte {} has two graphs in field g. Export the model again",
+                            message.position));
+          }
+          has_graph = true;
+          bodies->push_back({nullptr, 0, field});
+          break;
+        case AttributeProto::kGraphsFieldNumber:
+          bodies->push_back({nullptr, 0, field});
+          break;
+        case AttributeProto::kTFieldNumber:
+          if (has_tensor) {
+            return absl::InvalidArgumentError(
+                fmt::format("the attribute at byte {} has two tensors in field t. Export the model again",
+                            message.position));
+          }
+          has_tensor = true;
+          if (absl::Status status = CheckTensor(field); !status.ok()) return status;
+          break;
+        case AttributeProto::kTensorsFieldNumber:
+          if (absl::Status status = CheckTensor(field); !status.ok()) return status;
+          break;
+        case AttributeProto::kSparseTensorFieldNumber:
+        case AttributeProto::kSparseTensorsFieldNumber:
+          if (absl::Status status = CheckSparse(field, nullptr); !status.ok()) return status;
+          break;
+        default:
+          break;
+      }
+    }
+    if (cursor.error() != nullptr) return WireError(cursor);
+    return absl::OkStatus();
+  }
+
+  // A tensor inside an attribute: well-formed, its external data allowed.
+  absl::Status CheckTensor(const wire::Field& message) {
+    Tensor tensor;
+    if (absl::Status status = ParseTensor(message, &model_, &tensor); !status.ok()) return status;
+    return CheckExternal(tensor);
+  }
+
+  absl::Status CheckSparse(const wire::Field& message, NameId* name) {
+    wire::Cursor cursor(message);
+    wire::Field field;
+    while (cursor.Next(&field)) {
+      if (field.number != onnx::SparseTensorProto::kValuesFieldNumber &&
+          field.number != onnx::SparseTensorProto::kIndicesFieldNumber) {
+        continue;
+      }
+      if (field.type != wire::kBytes) return WireTypeError(field, "SparseTensorProto");
+      Tensor tensor;
+      if (absl::Status status = ParseTensor(field, &model_, &tensor); !status.ok()) return status;
+      if (absl::Status status = CheckExternal(tensor); !status.ok()) return status;
+      if (name != nullptr && field.number == onnx::SparseTensorProto::kValuesFieldNumber) *name = tensor.name;
+    }
+    if (cursor.error() != nullptr) return WireError(cursor);
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckExternal(const Tensor& tensor) {
+    if (tensor.storage != Storage::kExternal) return absl::OkStatus();
+    absl::Status status = external_.has_value() ? external_->Check(tensor) : CheckExternalLocation(tensor.location);
+    if (status.ok()) return status;
+    return absl::Status(status.code(), fmt::format("tensor '{}' at byte {}: {}", Text(tensor.name),
+                                                   tensor.proto.offset, std::string(status.message())));
+  }
+
+  absl::Status ParseInitializer(const wire::Field& message) {
+    Tensor* tensor = model_.arena().New<Tensor>();
+    if (absl::Status status = ParseTensor(message, &model_, tensor); !status.ok()) return status;
+    if (absl::Status status = CheckExternal(*tensor); !status.ok()) return status;
+    return DefineInitializer(tensor, message);
+  }
+
+  // Kept as bytes; the IR sees a constant of unknown type and elements.
+  absl::Status ParseSparseInitializer(const wire::Field& message) {
+    Tensor* tensor = model_.arena().New<Tensor>();
+    if (absl::Status status = CheckSparse(message, &tensor->name); !status.ok()) return status;
+    tensor->proto = {message.position, message.size};
+    return DefineInitializer(tensor, message);
+  }
+
+  absl::Status DefineInitializer(const Tensor* tensor, const wire::Field& message) {
+    if (tensor->name == NameId::kEmpty) {
+      return absl::InvalidArgumentError(
+          fmt::format("the initializer at byte {} has no name. Export the model again", message.position));
+    }
+    bool known;
+    Value* value = Named(tensor->name, &known);
+    if (value->producer != nullptr || value->initializer != nullptr) {
+      return Twice(*value, fmt::format("an initializer at byte {}", message.position));
+    }
+    builder_.AddInitializer(graph_, value, tensor);
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadValueInfo(const wire::Field& message, std::string_view* name, EncodedSpan* type) {
+    wire::Cursor cursor(message);
+    wire::Field field;
+    while (cursor.Next(&field)) {
+      switch (field.number) {
+        case ValueInfoProto::kNameFieldNumber:
+          if (field.type != wire::kBytes) return WireTypeError(field, "ValueInfoProto");
+          *name = field.text();
+          break;
+        case ValueInfoProto::kTypeFieldNumber:
+          if (field.type != wire::kBytes) return WireTypeError(field, "ValueInfoProto");
+          if (type->data != nullptr) {
+            return absl::InvalidArgumentError(
+                fmt::format("the ValueInfoProto at byte {} has two types. Export the model again", message.position));
+          }
+          *type = field.span();
+          break;
+        case ValueInfoProto::kDocStringFieldNumber:
+        case ValueInfoProto::kMetadataPropsFieldNumber:
+          if (field.type != wire::kBytes) return WireTypeError(field, "ValueInfoProto");
+          break;
+        default:
+          break;
+      }
+    }
+    if (cursor.error() != nullptr) return WireError(cursor);
+    return absl::OkStatus();
+  }
+
+  absl::Status ParseInput(const wire::Field& message) {
+    std::string_view name;
+    EncodedSpan type;
+    if (absl::Status status = ReadValueInfo(message, &name, &type); !status.ok()) return status;
+    if (name.empty()) {
+      return absl::InvalidArgumentError(
+          fmt::format("the graph input at byte {} has no name. Export the model again", message.position));
+    }
+    bool known;
+    Value* value = Named(names_.Intern(name), &known);
+    if (value->producer != nullptr || value->is_graph_input) return Twice(*value, "a graph input");
+    value->declared_type = type;
+    builder_.AddInput(graph_, value);
+    return absl::OkStatus();
+  }
+
+  absl::Status ParseOutput(const wire::Field& message) {
+    std::string_view name;
+    EncodedSpan type;
+    if (absl::Status status = ReadValueInfo(message, &name, &type); !status.ok()) return status;
+    NameId id;
+    Value* value = nullptr;
+    if (!name.empty() && names_.Find(name, &id)) value = Slot(id);
+    if (value == nullptr || !IsDefined(*value)) {
+      return absl::InvalidArgumentError(
+          fmt::format("the graph output '{}' at byte {} is computed by no node, and it is neither a graph input nor an "
+                      "initializer. Export the model again",
+                      name, message.position));
+    }
+    if (value->graph != graph_) {
+      return absl::InvalidArgumentError(
+          fmt::format("the output '{}' at byte {} of a body is a value of the enclosing graph, which no runtime takes. Put "
+                      "an Identity node into the body",
+                      name, message.position));
+    }
+    if (value->declared_type.data == nullptr) value->declared_type = type;
+    builder_.AddOutput(graph_, value);
+    return absl::OkStatus();
+  }
+
+  absl::Status ParseValueInfo(const wire::Field& message) {
+    std::string_view name;
+    EncodedSpan type;
+    if (absl::Status status = ReadValueInfo(message, &name, &type); !status.ok()) return status;
+    NameId id;
+    if (name.empty() || !names_.Find(name, &id)) return absl::OkStatus();
+    Value* value = Slot(id);
+    if (value == nullptr || value->graph != graph_ || value->value_info.data != nullptr) return absl::OkStatus();
+    value->value_info = message.span();
+    if (value->declared_type.data == nullptr) value->declared_type = type;
+    builder_.AddValueInfo(graph_, value);
+    return absl::OkStatus();
+  }
+
+  // Orders the nodes of a graph so that each stands behind what it and its bodies read; nodes that are free to stand
+  // keep the order of the file.
+  absl::Status Sort(Graph* graph) {
+    std::vector<Node*> nodes = graph->nodes();
+    const size_t count = nodes.size();
+    auto index_of = [](const Node* node) { return static_cast<size_t>(node->order >> 20) - 1; };
+    // The node of `graph` that a use belongs to; -1 for uses elsewhere.
+    auto user_of = [&](const Use& use) -> int64_t {
+      const Node* user = use.user;
+      while (user != nullptr && user->graph != graph) user = user->graph->owner();
+      return user == nullptr ? -1 : static_cast<int64_t>(index_of(user));
+    };
+    std::vector<uint32_t> waiting(count, 0);
+    for (const Node* node : nodes) {
+      for (const Value* value : node->outputs()) {
+        for (const Use* use = value == nullptr ? nullptr : value->uses; use != nullptr; use = use->next) {
+          if (int64_t user = user_of(*use); user >= 0) ++waiting[static_cast<size_t>(user)];
+        }
+      }
+    }
+    std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
+    for (size_t i = 0; i < count; ++i) {
+      if (waiting[i] == 0) ready.push(i);
+    }
+    std::vector<Node*> order;
+    order.reserve(count);
+    while (!ready.empty()) {
+      Node* node = nodes[ready.top()];
+      ready.pop();
+      order.push_back(node);
+      for (const Value* value : node->outputs()) {
+        for (const Use* use = value == nullptr ? nullptr : value->uses; use != nullptr; use = use->next) {
+          const int64_t user = user_of(*use);
+          if (user >= 0 && --waiting[static_cast<size_t>(user)] == 0) ready.push(static_cast<size_t>(user));
+        }
+      }
+    }
+    if (order.size() == count) {
+      builder_.SetNodes(graph, std::move(order), true);
+      return absl::OkStatus();
+    }
+    // Every node still waiting has a predecessor still waiting: going back finds a cycle.
+    std::vector<int64_t> previous(count, -1);
+    size_t at = count;
+    for (size_t i = 0; i < count; ++i) {
+      if (waiting[i] == 0) continue;
+      at = i;
+      for (const Value* value : nodes[i]->outputs()) {
+        for (const Use* use = value == nullptr ? nullptr : value->uses; use != nullptr; use = use->next) {
+          if (int64_t user = user_of(*use); user >= 0) previous[static_cast<size_t>(user)] = static_cast<int64_t>(i);
+        }
+      }
+    }
+    std::vector<bool> seen(count, false);
+    while (!seen[at]) {
+      seen[at] = true;
+      at = static_cast<size_t>(previous[at]);
+    }
+    std::vector<std::string> cycle;
+    const size_t first = at;
+    do {
+      cycle.push_back(Describe(*nodes[at]));
+      at = static_cast<size_t>(previous[at]);
+    } while (at != first);
+    std::reverse(cycle.begin(), cycle.end());
+    const size_t shown = std::min<size_t>(cycle.size(), 8);
+    return absl::InvalidArgumentError(fmt::format(
+        "the graph has a cycle of {} nodes, so it cannot be run: {}{}. Export the model again", cycle.size(),
+        fmt::join(cycle.begin(), cycle.begin() + static_cast<ptrdiff_t>(shown), " -> "),
+        shown < cycle.size() ? " -> ..." : ""));
+  }
+
+  Model& model_;
+  GraphBuilder builder_;
+  const Skeleton& skeleton_;
+  StringPool& names_;
+  std::string path_;
+  std::optional<ExternalData> external_;
+  NameId default_domain_;
+  Graph* graph_ = nullptr;
+  std::vector<Value*> scope_;       // by NameId: the innermost value of that name
+  std::vector<Shadowed> shadowed_;  // what scope_ held before the bodies being read
+  absl::flat_hash_set<const Graph*> unsorted_;
+  absl::InlinedVector<NameId, 8> inputs_;
+  absl::InlinedVector<NameId, 8> outputs_;
+};
+
+absl::StatusOr<std::unique_ptr<Model>> Load(absl::StatusOr<std::unique_ptr<Skeleton>> source, const std::string& path,
+                                            const std::string& shown) {
+  if (!source.ok()) return source.status();
+  auto model = std::make_unique<Model>();
+  const Skeleton& skeleton = **source;
+  GraphBuilder(model.get()).SetSource(path, *std::move(source));
+  absl::Status status = Loader(model.get(), skeleton, path).Run();
+  if (!status.ok()) {
+    return absl::Status(status.code(), fmt::format("{}: {}.", shown, std::string(status.message())));
+  }
+  return model;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path) {
+  return Load(Skeleton::Read(path), path, path);
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadModelFromBytes(std::string_view bytes, const std::string& path) {
+  const std::string shown = path.empty() ? std::string("the model in memory") : path;
+  return Load(Skeleton::FromBytes(bytes, shown), path, shown);
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,338 @@
+// Elements of constants: from memory, from the model file, from typed fields or from external data, as bytes or numbers.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "fmt/format.h"
+#include "ir/model.h"
+#include "ir/onnx/external_data.h"
+#include "ir/onnx/skeleton.h"
+#include "ir/onnx/tensor_proto.h"
+#include "proto/onnx.pb.h"
+
+namespace ascend_fuse {
+namespace {
+
+using onnx::TensorProto;
+
+std::string Describe(const Model& model, const Tensor& tensor) {
+  return fmt::format("tensor '{}' ({})", model.Text(tensor.name), DataTypeName(tensor.type));
+}
+
+absl::Status WrongSize(const Model& model, const Tensor& tensor, int64_t found, int64_t expected) {
+  return absl::DataLossError(fmt::format(
+      "{} has dims [{}], so {} bytes of data, but {} bytes are given. Export the model again",
+      Describe(model, tensor), fmt::join(tensor.dims, ", "), expected, found));
+}
+
+// Bits of one entry of the typed field: elements narrower than a byte come packed, a byte in each int32.
+int EntryBits(DataType type) { return BitWidth(type) < 8 ? 8 : BitWidth(type); }
+
+int TypedField(DataType type) {
+  switch (type) {
+    case DataType::kFloat:
+    case DataType::kComplex64:
+      return TensorProto::kFloatDataFieldNumber;
+    case DataType::kDouble:
+    case DataType::kComplex128:
+      return TensorProto::kDoubleDataFieldNumber;
+    case DataType::kInt64:
+      return TensorProto::kInt64DataFieldNumber;
+    case DataType::kUint32:
+    case DataType::kUint64:
+      return TensorProto::kUint64DataFieldNumber;
+    default:
+      return TensorProto::kInt32DataFieldNumber;
+  }
+}
+
+void AppendEntry(uint64_t value, int bits, std::string* out) {
+  char bytes[8];
+  std::memcpy(bytes, &value, sizeof(value));
+  out->append(bytes, static_cast<size_t>(bits / 8));
+}
+
+absl::StatusOr<std::string> ReadTyped(const Model& model, const Tensor& tensor, int64_t expected) {
+  const EncodedSpan span = {tensor.proto_bytes, tensor.proto};
+  const Skeleton* skeleton = model.skeleton();
+  wire::Cursor cursor = span.file.offset >= 0 && skeleton != nullptr
+                            ? skeleton->Open(span)
+                            : wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles);
+  const auto number = static_cast<uint32_t>(TypedField(tensor.type));
+  const bool varints = number != TensorProto::kFloatDataFieldNumber && number != TensorProto::kDoubleDataFieldNumber;
+  const int bits = EntryBits(tensor.type);
+  std::string out;
+  std::string payload;
+  wire::Field field;
+  while (cursor.Next(&field)) {
+    if (field.number != number) continue;
+    if (field.type != wire::kBytes) {
+      const int given = field.type == wire::kFixed32 ? 32 : field.type == wire::kFixed64 ? 64 : bits;
+      AppendEntry(field.value, varints ? bits : given, &out);
+    } else {
+      std::string_view packed = field.text();
+      if (field.is_hole()) {
+        // A varint has at most ten bytes: more is more than the dims allow.
+        if (field.size > (expected + 1) * 10) return WrongSize(model, tensor, field.size, expected);
+        payload.resize(static_cast<size_t>(field.size));
+        if (absl::Status status = skeleton->ReadFile(field.position, field.size, payload.data()); !status.ok()) {
+          return status;
+        }
+        packed = payload;
+      }
+      if (varints) {
+        wire::Cursor list(packed);
+        uint64_t value;
+        while (!list.AtEnd()) {
+          if (!list.Varint(&value)) return WireError(list);
+          AppendEntry(value, bits, &out);
+        }
+      } else {
+        out.append(packed.data(), packed.size());
+      }
+    }
+    if (static_cast<int64_t>(out.size()) > expected) break;
+  }
+  if (cursor.error() != nullptr) return WireError(cursor);
+  return out;
+}
+
+double ToDouble(uint16_t bits) {  // float16
+  const int exponent = bits >> 10 & 31;
+  const int mantissa = bits & 1023;
+  double value;
+  if (exponent == 31) {
+    value = mantissa != 0 ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
+  } else {
+    value = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
+  }
+  return (bits & 0x8000) != 0 ? -value : value;
+}
+
+// A float without infinities in at most 8 bits; NaN handled by the caller.
+double SmallFloat(uint32_t bits, int exponent_bits, int mantissa_bits, int bias) {
+  const auto exponent = static_cast<int>(bits >> mantissa_bits & ((1u << exponent_bits) - 1));
+  const auto mantissa = static_cast<int>(bits & ((1u << mantissa_bits) - 1));
+  const double value = exponent == 0 ? std::ldexp(mantissa, 1 - bias - mantissa_bits)
+                                     : std::ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits);
+  return (bits >> (exponent_bits + mantissa_bits) & 1) != 0 ? -value : value;
+}
+
+template <typename T>
+T ElementAt(const std::string& bytes, size_t index) {
+  T value;
+  std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+// Element `index` of a tensor of elements narrower than a byte; the first one is in the lowest bits.
+uint32_t NarrowAt(const std::string& bytes, size_t index, int bits) {
+  const size_t per_byte = static_cast<size_t>(8 / bits);
+  const auto byte = static_cast<uint8_t>(bytes[index / per_byte]);
+  return byte >> (index % per_byte * static_cast<size_t>(bits)) & ((1u << bits) - 1);
+}
+
+absl::StatusOr<int64_t> CountWithin(const Model& model, const Tensor& tensor, int64_t limit) {
+  const int64_t count = tensor.ElementCount();
+  if (count < 0) {
+    return absl::InvalidArgumentError(fmt::format("{} has impossible dims [{}]. Export the model again",
+                                                  Describe(model, tensor), fmt::join(tensor.dims, ", ")));
+  }
+  if (count > limit) {
+    return absl::ResourceExhaustedError(
+        fmt::format("{} has {} elements, more than the {} asked for", Describe(model, tensor), count, limit));
+  }
+  return count;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadBytes(const Model& model, const Tensor& tensor, int64_t limit) {
+  const int bits = BitWidth(tensor.type);
+  if (bits == 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: elements of this type are not packed bytes", Describe(model, tensor)));
+  }
+  absl::StatusOr<int64_t> count = CountWithin(model, tensor, std::numeric_limits<int64_t>::max() / 128);
+  if (!count.ok()) return count.status();
+  const int64_t expected = (*count * bits + 7) / 8;
+  if (expected > limit) {
+    return absl::ResourceExhaustedError(
+        fmt::format("{} has {} bytes, more than the {} asked for", Describe(model, tensor), expected, limit));
+  }
+  std::string bytes;
+  switch (tensor.storage) {
+    case Storage::kNone:
+      break;
+    case Storage::kMemory:
+      bytes = std::string(tensor.memory.substr(0, static_cast<size_t>(expected) + 1));
+      if (static_cast<int64_t>(tensor.memory.size()) != expected) {
+        return WrongSize(model, tensor, static_cast<int64_t>(tensor.memory.size()), expected);
+      }
+      break;
+    case Storage::kFile:
+      if (tensor.file.size != expected) return WrongSize(model, tensor, tensor.file.size, expected);
+      if (model.skeleton() == nullptr) return WrongSize(model, tensor, 0, expected);
+      bytes.resize(static_cast<size_t>(expected));
+      if (absl::Status status = model.skeleton()->ReadFile(tensor.file.offset, expected, bytes.data()); !status.ok()) {
+        return status;
+      }
+      break;
+    case Storage::kTyped: {
+      absl::StatusOr<std::string> typed = ReadTyped(model, tensor, expected);
+      if (!typed.ok()) return typed.status();
+      bytes = *std::move(typed);
+      break;
+    }
+    case Storage::kExternal: {
+      if (tensor.file.size >= 0 && tensor.file.size < expected) {
+        return WrongSize(model, tensor, tensor.file.size, expected);
+      }
+      if (model.path().empty()) {
+        return absl::FailedPreconditionError(
+            fmt::format("{} is external data in '{}', which cannot be found for a model in memory. Give the path of the "
+                        "model's directory",
+                        Describe(model, tensor), tensor.location));
+      }
+      bytes.resize(static_cast<size_t>(expected));
+      ExternalData external(model.path());
+      if (absl::Status status = external.Read(tensor, expected, bytes.data()); !status.ok()) return status;
+      break;
+    }
+  }
+  if (static_cast<int64_t>(bytes.size()) != expected) {
+    return WrongSize(model, tensor, static_cast<int64_t>(bytes.size()), expected);
+  }
+  return bytes;
+}
+
+absl::StatusOr<std::vector<int64_t>> ReadIntegers(const Model& model, const Tensor& tensor, int64_t limit) {
+  if (!IsInteger(tensor.type) && tensor.type != DataType::kBool) {
+    return absl::InvalidArgumentError(fmt::format("{} does not hold integers", Describe(model, tensor)));
+  }
+  absl::StatusOr<int64_t> count = CountWithin(model, tensor, limit);
+  if (!count.ok()) return count.status();
+  absl::StatusOr<std::string> bytes = ReadBytes(model, tensor, std::numeric_limits<int64_t>::max());
+  if (!bytes.ok()) return bytes.status();
+  std::vector<int64_t> values(static_cast<size_t>(*count));
+  for (size_t i = 0; i < values.size(); ++i) {
+    switch (tensor.type) {
+      case DataType::kInt64:
+        values[i] = ElementAt<int64_t>(*bytes, i);
+        break;
+      case DataType::kUint64: {
+        const auto value = ElementAt<uint64_t>(*bytes, i);
+        if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+          return absl::OutOfRangeError(
+              fmt::format("{}: element {} is {}, beyond 64-bit signed integers", Describe(model, tensor), i, value));
+        }
+        values[i] = static_cast<int64_t>(value);
+        break;
+      }
+      case DataType::kInt32:
+        values[i] = ElementAt<int32_t>(*bytes, i);
+        break;
+      case DataType::kUint32:
+        values[i] = ElementAt<uint32_t>(*bytes, i);
+        break;
+      case DataType::kInt16:
+        values[i] = ElementAt<int16_t>(*bytes, i);
+        break;
+      case DataType::kUint16:
+        values[i] = ElementAt<uint16_t>(*bytes, i);
+        break;
+      case DataType::kInt8:
+        values[i] = ElementAt<int8_t>(*bytes, i);
+        break;
+      case DataType::kUint8:
+        values[i] = ElementAt<uint8_t>(*bytes, i);
+        break;
+      case DataType::kBool:
+        values[i] = ElementAt<uint8_t>(*bytes, i) != 0 ? 1 : 0;
+        break;
+      case DataType::kUint4:
+      case DataType::kUint2:
+        values[i] = NarrowAt(*bytes, i, BitWidth(tensor.type));
+        break;
+      default: {  // int4, int2
+        const int bits = BitWidth(tensor.type);
+        const auto value = static_cast<int64_t>(NarrowAt(*bytes, i, bits));
+        values[i] = value >= (1 << (bits - 1)) ? value - (1 << bits) : value;
+        break;
+      }
+    }
+  }
+  return values;
+}
+
+absl::StatusOr<std::vector<double>> ReadFloats(const Model& model, const Tensor& tensor, int64_t limit) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const bool small = tensor.type >= DataType::kFloat8E4M3FN && tensor.type <= DataType::kFloat8E5M2FNUZ;
+  if (!IsFloat(tensor.type) && !small && tensor.type != DataType::kFloat4E2M1 &&
+      tensor.type != DataType::kFloat8E8M0) {
+    return absl::InvalidArgumentError(fmt::format("{} does not hold floating-point numbers", Describe(model, tensor)));
+  }
+  absl::StatusOr<int64_t> count = CountWithin(model, tensor, limit);
+  if (!count.ok()) return count.status();
+  absl::StatusOr<std::string> bytes = ReadBytes(model, tensor, std::numeric_limits<int64_t>::max());
+  if (!bytes.ok()) return bytes.status();
+  std::vector<double> values(static_cast<size_t>(*count));
+  for (size_t i = 0; i < values.size(); ++i) {
+    switch (tensor.type) {
+      case DataType::kFloat:
+        values[i] = ElementAt<float>(*bytes, i);
+        break;
+      case DataType::kDouble:
+        values[i] = ElementAt<double>(*bytes, i);
+        break;
+      case DataType::kFloat16:
+        values[i] = ToDouble(ElementAt<uint16_t>(*bytes, i));
+        break;
+      case DataType::kBfloat16: {
+        const uint32_t wide = static_cast<uint32_t>(ElementAt<uint16_t>(*bytes, i)) << 16;
+        float value;
+        std::memcpy(&value, &wide, sizeof(value));
+        values[i] = value;
+        break;
+      }
+      case DataType::kFloat8E4M3FN: {
+        const uint8_t byte = ElementAt<uint8_t>(*bytes, i);
+        values[i] = (byte & 0x7F) == 0x7F ? kNan : SmallFloat(byte, 4, 3, 7);
+        break;
+      }
+      case DataType::kFloat8E4M3FNUZ: {
+        const uint8_t byte = ElementAt<uint8_t>(*bytes, i);
+        values[i] = byte == 0x80 ? kNan : SmallFloat(byte, 4, 3, 8);
+        break;
+      }
+      case DataType::kFloat8E5M2: {
+        const uint8_t byte = ElementAt<uint8_t>(*bytes, i);
+        if ((byte & 0x7F) > 0x7C) {
+          values[i] = kNan;
+        } else if ((byte & 0x7F) == 0x7C) {
+          values[i] = (byte & 0x80) != 0 ? -kInfinity : kInfinity;
+        } else {
+          values[i] = SmallFloat(byte, 5, 2, 15);
+        }
+        break;
+      }
+      case DataType::kFloat8E5M2FNUZ: {
+        const uint8_t byte = ElementAt<uint8_t>(*bytes, i);
+        values[i] = byte == 0x80 ? kNan : SmallFloat(byte, 5, 2, 16);
+        break;
+      }
+      case DataType::kFloat4E2M1:
+        values[i] = SmallFloat(NarrowAt(*bytes, i, 4), 2, 1, 1);
+        break;
+      default: {  // float8e8m0: a power of two
+        const uint8_t byte = ElementAt<uint8_t>(*bytes, i);
+        values[i] = byte == 0xFF ? kNan : std::ldexp(1.0, byte - 127);
+        break;
+      }
+    }
+  }
+  return values;
+}
+
+}  // namespace ascend_fuse

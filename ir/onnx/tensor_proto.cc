@@ -1,0 +1,197 @@
+// TensorProto headers, and the wire types that the fields of tensors and attributes may have.
+#include "ir/onnx/tensor_proto.h"
+
+#include <charconv>
+
+#include "absl/container/inlined_vector.h"
+#include "fmt/format.h"
+#include "proto/onnx.pb.h"
+
+namespace ascend_fuse {
+namespace {
+
+struct Types {
+  uint32_t of[32] = {};
+};
+
+constexpr Types MakeAttributeTypes() {
+  using A = onnx::AttributeProto;
+  Types types;
+  for (int number : {A::kNameFieldNumber, A::kRefAttrNameFieldNumber, A::kDocStringFieldNumber, A::kSFieldNumber,
+                     A::kTFieldNumber, A::kGFieldNumber, A::kSparseTensorFieldNumber, A::kTpFieldNumber,
+                     A::kStringsFieldNumber, A::kTensorsFieldNumber, A::kGraphsFieldNumber,
+                     A::kSparseTensorsFieldNumber, A::kTypeProtosFieldNumber}) {
+    types.of[number] = kOnlyBytes;
+  }
+  types.of[A::kTypeFieldNumber] = kOnlyInt;
+  types.of[A::kIFieldNumber] = kOnlyInt;
+  types.of[A::kFFieldNumber] = 1u << wire::kFixed32;
+  types.of[A::kFloatsFieldNumber] = kAnyFixed32;
+  types.of[A::kIntsFieldNumber] = kAnyInt;
+  return types;
+}
+
+constexpr Types MakeTensorTypes() {
+  using T = onnx::TensorProto;
+  Types types;
+  for (int number : {T::kSegmentFieldNumber, T::kStringDataFieldNumber, T::kNameFieldNumber, T::kDocStringFieldNumber,
+                     T::kRawDataFieldNumber, T::kExternalDataFieldNumber, T::kMetadataPropsFieldNumber}) {
+    types.of[number] = kOnlyBytes;
+  }
+  types.of[T::kDimsFieldNumber] = kAnyInt;
+  types.of[T::kDataTypeFieldNumber] = kOnlyInt;
+  types.of[T::kDataLocationFieldNumber] = kOnlyInt;
+  types.of[T::kFloatDataFieldNumber] = kAnyFixed32;
+  types.of[T::kInt32DataFieldNumber] = kAnyInt;
+  types.of[T::kInt64DataFieldNumber] = kAnyInt;
+  types.of[T::kUint64DataFieldNumber] = kAnyInt;
+  types.of[T::kDoubleDataFieldNumber] = kAnyFixed64;
+  return types;
+}
+
+constexpr Types kAttributeTypes = MakeAttributeTypes();
+constexpr Types kTensorTypes = MakeTensorTypes();
+
+absl::Status Refuse(const wire::Field& field, std::string_view tensor, const std::string& what) {
+  return absl::InvalidArgumentError(fmt::format("tensor '{}' at byte {}: {}", tensor, field.position, what));
+}
+
+bool ParseNumber(std::string_view text, int64_t* value) {
+  const char* end = text.data() + text.size();
+  auto [at, error] = std::from_chars(text.data(), end, *value);
+  return error == std::errc() && at == end && *value >= 0;
+}
+
+}  // namespace
+
+const uint32_t* AttributeWireTypes() { return kAttributeTypes.of; }
+const uint32_t* TensorWireTypes() { return kTensorTypes.of; }
+
+absl::Status WireError(const wire::Cursor& cursor) {
+  return absl::InvalidArgumentError(
+      fmt::format("damaged: {} at byte {}. Export the model again, or check the download",
+                  cursor.error() != nullptr ? cursor.error() : "no error", cursor.position()));
+}
+
+absl::Status WireTypeError(const wire::Field& field, const char* message) {
+  return absl::InvalidArgumentError(
+      fmt::format("damaged: field {} of {} at byte {} has wire type {}, which it cannot have. Export the model again, "
+                  "or check the download",
+                  field.number, message, field.start, static_cast<uint32_t>(field.type)));
+}
+
+absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tensor) {
+  using T = onnx::TensorProto;
+  wire::Cursor cursor(message);
+  wire::Field field;
+  absl::InlinedVector<int64_t, 8> dims;
+  wire::Field raw;
+  bool has_raw = false;
+  bool has_typed = false;
+  bool external = false;
+  std::string_view name;
+  *tensor = Tensor{};
+  std::string_view offset_text;
+  std::string_view length_text;
+  while (cursor.Next(&field)) {
+    if (field.number >= 32 || kTensorTypes.of[field.number] == 0) continue;
+    if ((kTensorTypes.of[field.number] >> field.type & 1) == 0) return WireTypeError(field, "TensorProto");
+    switch (field.number) {
+      case T::kDimsFieldNumber:
+        if (field.type == wire::kVarint) {
+          dims.push_back(static_cast<int64_t>(field.value));
+        } else {
+          if (field.has_hole()) return WireTypeError(field, "TensorProto");
+          wire::Cursor packed(field);
+          uint64_t value;
+          while (!packed.AtEnd()) {
+            if (!packed.Varint(&value)) return WireError(packed);
+            dims.push_back(static_cast<int64_t>(value));
+          }
+        }
+        break;
+      case T::kDataTypeFieldNumber:
+        tensor->type = static_cast<DataType>(static_cast<int32_t>(field.value));
+        break;
+      case T::kNameFieldNumber:
+        name = field.text();
+        break;
+      case T::kRawDataFieldNumber:
+        if (has_raw) return Refuse(field, name, "raw_data is given twice. Export the model again");
+        has_raw = true;
+        raw = field;
+        break;
+      case T::kDataLocationFieldNumber:
+        external = field.value == T::EXTERNAL;
+        break;
+      case T::kExternalDataFieldNumber: {
+        wire::Cursor entry(field);
+        wire::Field part;
+        std::string_view key;
+        std::string_view value;
+        while (entry.Next(&part)) {
+          if (part.type != wire::kBytes) continue;
+          if (part.number == onnx::StringStringEntryProto::kKeyFieldNumber) key = part.text();
+          if (part.number == onnx::StringStringEntryProto::kValueFieldNumber) value = part.text();
+        }
+        if (entry.error() != nullptr) return WireError(entry);
+        if (key == "location") tensor->location = value;
+        if (key == "offset") offset_text = value;
+        if (key == "length") length_text = value;
+        break;
+      }
+      case T::kFloatDataFieldNumber:
+      case T::kInt32DataFieldNumber:
+      case T::kInt64DataFieldNumber:
+      case T::kUint64DataFieldNumber:
+      case T::kDoubleDataFieldNumber:
+      case T::kStringDataFieldNumber:
+        // An empty packed list is no data.
+        if (field.type != wire::kBytes || field.size > 0 || field.number == T::kStringDataFieldNumber) has_typed = true;
+        break;
+      default:
+        break;
+    }
+  }
+  if (cursor.error() != nullptr) return WireError(cursor);
+  tensor->name = model->names().Intern(name);
+  tensor->dims = model->InternDims(dims);
+  tensor->proto = {message.position, message.size};
+  tensor->proto_bytes = message.data;
+  if (external) {
+    if (has_typed || (has_raw && raw.size > 0)) {
+      return Refuse(message, name, "it has external data and data of its own. Export the model again");
+    }
+    tensor->storage = Storage::kExternal;
+    tensor->file = {0, -1};
+    if (!offset_text.empty() && !ParseNumber(offset_text, &tensor->file.offset)) {
+      return Refuse(message, name, fmt::format("external data offset '{}' is not a number of bytes", offset_text));
+    }
+    if (!length_text.empty() && !ParseNumber(length_text, &tensor->file.size)) {
+      return Refuse(message, name, fmt::format("external data length '{}' is not a number of bytes", length_text));
+    }
+    if (tensor->file.size < 0) {  // no length given: as many bytes as the elements need
+      const int64_t count = tensor->ElementCount();
+      const int bits = BitWidth(tensor->type);
+      if (count >= 0 && bits > 0 && count < std::numeric_limits<int64_t>::max() / 128) {
+        tensor->file.size = (count * bits + 7) / 8;
+      }
+    }
+    return absl::OkStatus();
+  }
+  if (has_raw && raw.size > 0) {
+    if (has_typed) return Refuse(message, name, "it has raw_data and typed data as well. Export the model again");
+    if (raw.is_hole()) {
+      tensor->storage = Storage::kFile;
+      tensor->file = {raw.position, raw.size};
+    } else {
+      tensor->storage = Storage::kMemory;
+      tensor->memory = raw.text();
+    }
+  } else if (has_typed) {
+    tensor->storage = Storage::kTyped;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ascend_fuse

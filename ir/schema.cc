@@ -1,0 +1,148 @@
+// The operator table at run time: ir/ops.txtpb, embedded, parsed once on first use, then found by one hash
+// probe and a short walk over the versions of one operator.
+#include "ir/schema.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "embedded/ir_data.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/text_format.h"
+#include "proto/schema.pb.h"
+
+namespace ascend_fuse {
+namespace {
+
+using OperatorName = std::pair<std::string_view, std::string_view>;  // domain, op_type
+
+struct Table {
+  proto::OperatorTable text;    // owns every name that the schemas view
+  std::vector<Schema> schemas;  // by domain, op_type, since_version
+  absl::flat_hash_map<OperatorName, absl::Span<const Schema>> versions;
+};
+
+Attribute DefaultOf(const proto::Attribute& from, bool* has_default) {
+  Attribute value;
+  value.name = from.name();
+  value.type = static_cast<AttributeType>(from.type());
+  value.i = from.i();
+  value.f = from.f();
+  value.s = from.s();
+  value.ints.assign(from.ints().begin(), from.ints().end());
+  value.floats.assign(from.floats().begin(), from.floats().end());
+  value.strings.assign(from.strings().begin(), from.strings().end());
+  *has_default = from.has_i() || from.has_f() || from.has_s() || from.ints_size() > 0 ||
+                 from.floats_size() > 0 || from.strings_size() > 0;
+  return value;
+}
+
+Schema SchemaFrom(const proto::Operator& from) {
+  Schema schema;
+  schema.domain = from.domain();
+  schema.op_type = from.op_type();
+  schema.since_version = from.since_version();
+  schema.deprecated = from.deprecated();
+  schema.commutative = from.commutative();
+  schema.costly = from.costly();
+  schema.deterministic = !from.nondeterministic();
+  schema.elementwise = from.elementwise();
+  schema.inputs.reserve(from.inputs_size());
+  for (const proto::Parameter& input : from.inputs()) {
+    schema.inputs.push_back({input.name(), input.optional(), input.variadic()});
+  }
+  schema.outputs.assign(from.outputs().begin(), from.outputs().end());
+  schema.attributes.resize(from.attributes_size());
+  for (int i = 0; i < from.attributes_size(); ++i) {
+    SchemaAttribute& attribute = schema.attributes[i];
+    attribute.name = from.attributes(i).name();
+    attribute.type = static_cast<AttributeType>(from.attributes(i).type());
+    attribute.required = from.attributes(i).required();
+    attribute.default_value = DefaultOf(from.attributes(i), &attribute.has_default);
+  }
+  return schema;
+}
+
+// Never destroyed: schemas are looked up until the process ends. A table that does not parse is a broken
+// build, which no caller could do anything about.
+const Table* ReadTable() {
+  auto* table = new Table;
+  for (size_t i = 0; i < embedded::ir_data_count; ++i) {
+    const embedded::File& file = embedded::ir_data[i];
+    if (file.path != "ir/ops.txtpb") continue;
+    google::protobuf::io::ArrayInputStream stream(file.text.data(), static_cast<int>(file.text.size()));
+    if (!google::protobuf::TextFormat::Parse(&stream, &table->text)) {
+      std::fprintf(stderr, "the operator table built into this program (ir/ops.txtpb) does not parse\n");
+      std::abort();
+    }
+  }
+  table->schemas.reserve(table->text.ops_size());
+  for (const proto::Operator& row : table->text.ops()) table->schemas.push_back(SchemaFrom(row));
+  std::stable_sort(table->schemas.begin(), table->schemas.end(), [](const Schema& a, const Schema& b) {
+    if (a.domain != b.domain) return a.domain < b.domain;
+    if (a.op_type != b.op_type) return a.op_type < b.op_type;
+    return a.since_version < b.since_version;
+  });
+  const absl::Span<const Schema> all(table->schemas);
+  for (size_t first = 0; first < all.size();) {
+    size_t end = first + 1;
+    while (end < all.size() && all[end].domain == all[first].domain &&
+           all[end].op_type == all[first].op_type) {
+      ++end;
+    }
+    table->versions[{all[first].domain, all[first].op_type}] = all.subspan(first, end - first);
+    first = end;
+  }
+  return table;
+}
+
+const Table& OperatorTable() {
+  static const Table* const table = ReadTable();
+  return *table;
+}
+
+}  // namespace
+
+const SchemaAttribute* Schema::FindAttribute(std::string_view name) const {
+  for (const SchemaAttribute& attribute : attributes) {
+    if (attribute.name == name) return &attribute;
+  }
+  return nullptr;
+}
+
+int Schema::FindInput(std::string_view name) const {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+const Schema* FindSchema(std::string_view domain, std::string_view op_type, int64_t opset) {
+  if (domain == "ai.onnx") domain = "";
+  const Table& table = OperatorTable();
+  const auto found = table.versions.find(OperatorName(domain, op_type));
+  if (found == table.versions.end()) return nullptr;
+  const Schema* in_force = nullptr;
+  for (const Schema& schema : found->second) {
+    if (schema.since_version <= opset) in_force = &schema;
+  }
+  return in_force;
+}
+
+const Schema* SchemaOf(const Node& node) {
+  const Model& model = node.graph->model();
+  const std::string_view domain = model.Text(node.domain);
+  int64_t version = model.OpsetVersion(node.domain);
+  // ONNX Runtime runs its own operators also in models that forgot the import
+  // (microsoft/onnxruntime:onnxruntime/core/graph/model.cc adds every registered domain), and so do we.
+  if (version == 0 && domain == "com.microsoft") version = 1;
+  return FindSchema(domain, OpType(node), version);
+}
+
+const std::vector<Schema>& AllSchemas() { return OperatorTable().schemas; }
+
+}  // namespace ascend_fuse
