@@ -1,0 +1,409 @@
+#!/usr/bin/env python3
+"""Exports the zoo: small configurations of real architectures, by several exporters.
+
+    python3 tools/zoo/export.py [--only PATTERN ...]
+
+writes tests/zoo/models/<id>.onnx.xz and updates tests/zoo/manifest.json. It exports the variants
+that belong to the installed version of transformers; `export.sh` runs it once for each version.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import io
+import itertools
+import json
+import logging
+import lzma
+import re
+import sys
+import traceback
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+import transformers
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
+import weights  # noqa: E402
+from architectures import ARCHITECTURES, Architecture, Input, module_class  # noqa: E402
+from ascend_fuse.inputs import make_inputs  # noqa: E402
+from check import blind_rows, session_of  # noqa: E402
+from fill import ZOO, packed_path  # noqa: E402
+
+NEW, OLD = "5.23.0", "4.44.2"
+EXPORTERS = {"ts14": ("torchscript", 14), "ts17": ("torchscript", 17), "dy18": ("dynamo", 18)}
+TOLERANCES = {"float32": 1e-4, "float16": 2e-2}
+TORCH_DTYPES = {"float32": torch.float32, "float16": torch.float16}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One model of the zoo: an architecture and everything that decides what its graph looks like."""
+
+    architecture: str
+    attention: str
+    mode: str | None  # nocache, past or decode of a decoder; None for an encoder.
+    exporter: str
+    dims: str  # dynamic, static, or named: dynamic with names given by the user (dynamo only).
+    dtype: str = "float32"
+    transformers: str = NEW
+
+    @property
+    def id(self) -> str:
+        parts = [self.architecture, self.attention, self.mode, self.exporter, self.dims]
+        parts.append("fp16" if self.dtype == "float16" else None)
+        parts.append("tf4442" if self.transformers == OLD else None)
+        return "-".join(p for p in parts if p)
+
+
+def variants() -> list[Variant]:
+    """Returns every variant of the zoo, in the order of the manifest."""
+    result: list[Variant] = []
+
+    def add(
+        architecture: str,
+        attentions: str,
+        modes: str,
+        exporters: str = "ts14 ts17 dy18",
+        dims: str = "dynamic static",
+        **more: str,
+    ) -> None:
+        axes = (attentions.split(), modes.split() or [None], exporters.split(), dims.split())
+        result.extend(Variant(architecture, *choice, **more) for choice in itertools.product(*axes))
+
+    add("llama", "sdpa eager", "nocache past decode")
+    add("llama", "sdpa", "nocache past decode", "dy18", "named")
+    add("qwen3", "sdpa", "nocache past")
+    add("gemma", "sdpa", "nocache")
+    add("gpt2", "sdpa eager", "nocache")
+    add("gpt2", "sdpa", "past", "ts17 dy18")
+    add("bert", "sdpa eager", "")
+    add("t5-gated", "sdpa", "")
+    add("t5-relu", "sdpa", "")
+    add("vit", "sdpa", "")
+    add("clip-text", "sdpa", "")
+    add("whisper-encoder", "sdpa", "")
+    for architecture in ("t5-gated", "vit", "clip-text", "whisper-encoder"):
+        add(architecture, "eager", "", "ts17 dy18", "dynamic")
+    add("llama", "sdpa", "nocache", "ts17 dy18", dtype="float16")
+    add("llama", "sdpa", "past", "ts17 dy18", "dynamic", dtype="float16")
+    add("vit", "sdpa", "", "ts17 dy18", dtype="float16")
+    add("llama", "sdpa eager", "nocache past", "ts17", transformers=OLD)
+    add("gpt2", "sdpa eager", "nocache", "ts17", transformers=OLD)
+    add("bert", "sdpa eager", "", "ts17", transformers=OLD)
+    return result
+
+
+# ---- Weights -------------------------------------------------------------------------------------
+
+
+def fill_parameters(module: torch.nn.Module) -> list[weights.Parameter]:
+    """Gives every trainable parameter its seeded values and returns their descriptions.
+
+    Parameters that are not trained (Whisper's sinusoids) keep the values of the module.
+    """
+    owners = {id(p): m for m in module.modules() for p in m._parameters.values() if p is not None}
+    described = []
+    for name, tensor in module.named_parameters():
+        if not tensor.requires_grad:
+            continue
+        mean, std = distribution(name, tuple(tensor.shape), type(owners[id(tensor)]).__name__)
+        parameter = weights.Parameter(name, tuple(tensor.shape), mean, std)
+        values = weights.parameter_values(parameter, np.dtype("<f4"))
+        tensor.data.copy_(torch.from_numpy(values))
+        described.append(parameter)
+    return described
+
+
+def distribution(name: str, shape: tuple[int, ...], owner: str) -> tuple[float, float]:
+    """Returns mean and deviation of a parameter: as after training, so that nothing is neutral.
+
+    A norm's weight is about 1 and its bias is not zero, so that a fusion that loses one is seen.
+    """
+    if "Norm" in owner:
+        offset_from_one = owner == "GemmaRMSNorm"
+        return (1.0, 0.1) if name.endswith("weight") and not offset_from_one else (0.0, 0.1)
+    if name.endswith("bias"):
+        return 0.0, 0.05
+    if owner in ("Linear", "Conv1d", "Conv2d", "Conv1D"):
+        fan_in = shape[0] if owner == "Conv1D" else int(np.prod(shape[1:]))
+        # T5 does not scale its scores: its initialisation puts the factor into the query weight.
+        unscaled = 1 / 64 if name.endswith("SelfAttention.q.weight") else 1.0
+        return 0.0, float(np.sqrt(unscaled / fan_in))
+    return 0.0, 0.5
+
+
+# ---- Bindings ------------------------------------------------------------------------------------
+
+
+def concrete(inputs: list[Input], sizes: dict[str, int]) -> dict[str, list[int]]:
+    """Returns the shape of every input for the given values of batch, seq and past."""
+    known = {**sizes, "total": sizes["seq"] + sizes["past"]}
+    return {i.name: [known.get(d, d) for d in i.shape] for i in inputs}
+
+
+def bindings(variant: Variant, architecture: Architecture, inputs: list[Input]) -> list[dict[str, Any]]:
+    """Returns the bindings under which the model is run: shapes, padding and seed of each."""
+    symbols = {d for i in inputs for d in i.shape if isinstance(d, str)}
+    masked = any(i.meaning == "attention_mask" for i in inputs)
+    paddings = ("none", "left", "right") if masked else ("none",) * 3
+    if variant.dims == "static":
+        choices = [(sizes_of(variant, architecture), p) for p in paddings]
+    else:
+        sizes = [(2, 5, 7), (2, 4, 9), (1, 3, 8), (3, 6, 4)]
+        padded = paddings[1:2] + paddings[:1] + paddings[2:] + paddings[1:2]
+        choices = [
+            ({"batch": b, "seq": 1 if variant.mode == "decode" else s, "past": p}, padding)
+            for (b, s, p), padding in zip(sizes, padded)
+        ]
+    result = []
+    for seed, (values, padding) in enumerate(choices, 1):
+        name = f"b{values['batch']}"
+        name += f"_s{values['seq']}" if symbols & {"seq", "total"} else ""
+        name += f"_p{values['past']}" if "past" in symbols else ""
+        name += f"_{'no' if padding == 'none' else padding}_padding" if masked else f"_seed{seed}"
+        result.append({"name": name, "shapes": concrete(inputs, values), "padding": padding, "seed": seed})
+    return result
+
+
+def sizes_of(variant: Variant, architecture: Architecture) -> dict[str, int]:
+    """Returns the sizes of the traced example, which are those of a static export."""
+    return {**architecture.sizes, "seq": 1} if variant.mode == "decode" else dict(architecture.sizes)
+
+
+# ---- Export --------------------------------------------------------------------------------------
+
+
+def export(variant: Variant) -> dict[str, Any]:
+    """Exports one variant, writes its small form and returns its entry of the manifest."""
+    architecture = ARCHITECTURES[variant.architecture]
+    inputs = architecture.inputs(variant.mode or "")
+    if variant.dims == "static":
+        sizes = sizes_of(variant, architecture)
+        known = {**sizes, "total": sizes["seq"] + sizes["past"]}
+        inputs = [replace(i, shape=tuple(known.get(d, d) for d in i.shape)) for i in inputs]
+    torch.manual_seed(0)
+    config = architecture.make(variant.attention)
+    module = module_class(variant.architecture, variant.mode or "")(config).eval()
+    assert module.config._attn_implementation == variant.attention
+    parameters = fill_parameters(module)
+    module = module.to(TORCH_DTYPES[variant.dtype])
+    model = run_exporter(variant, architecture, module, inputs)
+    runs = bindings(variant, architecture, architecture.inputs(variant.mode or ""))
+    described = [describe_input(variant, i, model) for i in inputs]
+    difference = difference_to_torch(module, model, {"inputs": described}, runs)
+    assert difference < TOLERANCES[variant.dtype], f"the graph differs from the module by {difference:.2g}"
+    store(variant, model, parameters)
+    return {
+        "id": variant.id,
+        "architecture": variant.architecture,
+        "transformers": variant.transformers,
+        "exporter": EXPORTERS[variant.exporter][0],
+        "opset": EXPORTERS[variant.exporter][1],
+        "dims": "static" if variant.dims == "static" else "dynamic",
+        "dtype": variant.dtype,
+        "attention": variant.attention,
+        "mode": variant.mode,
+        "expected": architecture.expected(config),
+        "inputs": described,
+        "bindings": runs,
+        "difference_to_torch": float(f"{difference:.1e}"),
+    }
+
+
+def run_exporter(
+    variant: Variant, architecture: Architecture, module: torch.nn.Module, inputs: list[Input]
+) -> onnx.ModelProto:
+    """Returns the exported model."""
+    shapes = concrete(inputs, sizes_of(variant, architecture))
+    entry = {"inputs": [{**vars(i), "dtype": dtype_of(variant, i)} for i in inputs]}
+    example = make_inputs(entry, {"shapes": shapes, "padding": "left", "seed": 0})
+    arguments = tuple(torch.from_numpy(a) for a in example.values())
+    outputs = architecture.outputs(variant.mode or "")
+    exporter, opset = EXPORTERS[variant.exporter]
+    names = {"input_names": [i.name for i in inputs], "output_names": [o[0] for o in outputs]}
+    with torch.no_grad():
+        if exporter == "dynamo":
+            axes = dynamic_shapes(variant, inputs)
+            program = torch.onnx.export(
+                module,
+                arguments,
+                dynamo=True,
+                verbose=False,
+                opset_version=opset,
+                dynamic_shapes=axes,
+                **names,
+            )
+            return program.model_proto
+        shaped = [(i.name, i.shape) for i in inputs] + outputs
+        buffer = io.BytesIO()
+        torch.onnx.export(
+            module,
+            arguments,
+            buffer,
+            dynamo=False,
+            opset_version=opset,
+            dynamic_axes={n: symbolic(s) for n, s in shaped} if variant.dims == "dynamic" else None,
+            **names,
+        )
+        return onnx.load_from_string(buffer.getvalue())
+
+
+def dynamic_shapes(variant: Variant, inputs: list[Input]) -> tuple[dict[int, Any], ...] | None:
+    """Returns the dynamic axes for the dynamo exporter, which names them itself or takes our names."""
+    if variant.dims == "static":
+        return None
+    if variant.dims == "dynamic":
+        return tuple({axis: torch.export.Dim.DYNAMIC for axis in symbolic(i.shape)} for i in inputs)
+    named = {d: torch.export.Dim(d) for i in inputs for d in symbolic(i.shape).values()}
+    return tuple({axis: named[d] for axis, d in symbolic(i.shape).items()} for i in inputs)
+
+
+def difference_to_torch(
+    module: torch.nn.Module, model: onnx.ModelProto, entry: dict[str, Any], runs: list[dict[str, Any]]
+) -> float:
+    """Returns the largest difference between graph and module over all bindings and outputs.
+
+    It is relative to the largest value of an output, and catches what a trace made constant. Rows
+    whose queries have no key to attend to are left out: they hold no meaning, and kernels differ.
+    """
+    session = session_of(model.SerializeToString())
+    worst = 0.0
+    for binding in runs:
+        feeds = make_inputs(entry, binding)
+        with torch.no_grad():
+            expected = module(*(torch.from_numpy(a) for a in feeds.values()))
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        for ours, theirs in zip(session.run(None, feeds), expected, strict=True):
+            ours, theirs = ours.astype(np.float64), theirs.double().numpy()
+            assert ours.shape == theirs.shape, f"{binding['name']}: {ours.shape} is not {theirs.shape}"
+            sighted = sighted_rows(feeds, ours)
+            gap = np.abs(ours - theirs)[sighted].max() / np.abs(theirs[sighted]).max()
+            worst = max(worst, float(gap) if np.isfinite(gap) else float("inf"))
+    return worst
+
+
+def sighted_rows(feeds: dict[str, np.ndarray], output: np.ndarray) -> tuple[Any, ...]:
+    """Returns the index of the part of an output whose queries can attend to some key."""
+    if "attention_mask" not in feeds or output.ndim < 3:
+        return (Ellipsis,)
+    tokens = output.shape[-2]
+    sighted = ~blind_rows(feeds["attention_mask"], tokens)
+    return (sighted,) if output.ndim == 3 else (np.broadcast_to(sighted[:, None, :], output.shape[:-1]),)
+
+
+def symbolic(shape: tuple[Any, ...]) -> dict[int, str]:
+    return {axis: d for axis, d in enumerate(shape) if isinstance(d, str)}
+
+
+def dtype_of(variant: Variant, spec: Input) -> str:
+    return variant.dtype if spec.meaning in ("past", "pixels", "features") else "int64"
+
+
+def describe_input(variant: Variant, spec: Input, model: onnx.ModelProto) -> dict[str, Any]:
+    """Returns name, type, symbolic shape as in the graph, and meaning of one input."""
+    [value] = [v for v in model.graph.input if v.name == spec.name]
+    tensor = value.type.tensor_type
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
+    assert dtype == dtype_of(variant, spec), f"{spec.name} is {dtype}"
+    shape = [d.dim_param if d.HasField("dim_param") else d.dim_value for d in tensor.shape.dim]
+    more = {k: v for k, v in (("vocab", spec.vocab), ("eos", spec.eos)) if v is not None}
+    return {"name": spec.name, "dtype": dtype, "shape": shape, "meaning": spec.meaning, **more}
+
+
+def store(variant: Variant, model: onnx.ModelProto, parameters: list[weights.Parameter]) -> None:
+    """Writes the small form of a model, after proving that the full one comes back from it."""
+    drop_stack_traces(model)
+    small = weights.strip(model, parameters)
+    again = weights.restore(onnx.load_from_string(small.SerializeToString()))
+    assert again.SerializeToString(deterministic=True) == model.SerializeToString(deterministic=True)
+    path = packed_path(variant.id)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(lzma.compress(small.SerializeToString(deterministic=True), preset=9 | lzma.PRESET_EXTREME))
+
+
+def drop_stack_traces(model: onnx.ModelProto) -> None:
+    """Removes stack traces and doc strings, which are large and name files of the exporting machine.
+
+    The scopes and classes of the modules stay: the tool reads module paths from them.
+    """
+    model.ClearField("doc_string")
+    model.graph.ClearField("doc_string")
+    for node in model.graph.node:
+        node.ClearField("doc_string")
+        for position in reversed(range(len(node.metadata_props))):
+            if node.metadata_props[position].key == "pkg.torch.onnx.stack_trace":
+                del node.metadata_props[position]
+
+
+# ---- Manifest ------------------------------------------------------------------------------------
+
+
+def reason_of(error: BaseException) -> str:
+    """Returns the first telling line of the innermost error, without paths of this machine."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
+    line = text.splitlines()[0].strip() if text else ""
+    return re.sub(r"/\S*/(site-packages/)?", "", f"{type(error).__name__}: {line}")[:300]
+
+
+def update_manifest(entries: dict[str, dict[str, Any]], failures: dict[str, str]) -> None:
+    """Merges new entries and failures into the manifest, in the order of `variants`."""
+    path = ZOO / "manifest.json"
+    old = json.loads(path.read_text()) if path.exists() else {"models": [], "not_exported": []}
+    done = set(entries) | set(failures)
+    models = {e["id"]: e for e in old["models"] if e["id"] not in done} | entries
+    failed = {f["id"]: f["reason"] for f in old["not_exported"] if f["id"] not in done} | failures
+    order = [v.id for v in variants()]
+    new = {
+        "models": [models[i] for i in order if i in models],
+        "not_exported": [{"id": i, "reason": failed[i]} for i in order if i in failed],
+    }
+    path.write_text(render(new))
+    kept = {f"{i}.onnx.xz" for i in models}
+    for file in packed_path("x").parent.glob("*.onnx.xz"):
+        if file.name not in kept:
+            file.unlink()
+
+
+def render(manifest: dict[str, Any]) -> str:
+    """Returns the manifest as JSON with one line per input, binding and short object."""
+    text = json.dumps(manifest, indent=1)
+    flat = re.compile(r"[\[{][^\[\]{}]*[\]}]")
+    return flat.sub(lambda m: re.sub(r"\s+", " ", m.group()), text) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Export the zoo with the installed transformers.")
+    parser.add_argument("--only", nargs="*", default=["*"], help="shell patterns of ids")
+    arguments = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    torch.set_num_threads(1)
+    entries: dict[str, dict[str, Any]] = {}
+    failures: dict[str, str] = {}
+    for variant in variants():
+        wanted = any(fnmatch.fnmatchcase(variant.id, p) for p in arguments.only)
+        if variant.transformers != transformers.__version__ or not wanted:
+            continue
+        try:
+            entries[variant.id] = export(variant)
+            print(f"exported {variant.id}: {packed_path(variant.id).stat().st_size} bytes", flush=True)
+        except Exception as error:  # An exporter may fail in any way; the table says how.
+            failures[variant.id] = reason_of(error)
+            print(f"FAILED   {variant.id}: {failures[variant.id]}", flush=True)
+            traceback.print_exc(file=sys.stderr)
+    update_manifest(entries, failures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
