@@ -1,0 +1,43 @@
+// The front door: optimize a model for a target, list what could be fused, expand NPU nodes again. The command
+// line, the C functions and the Python package call these and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ir/infer/facts.h"
+#include "ir/model.h"
+#include "passes/report.h"
+#include "patterns/contract.h"
+
+namespace ascend_fuse {
+
+struct OptimizeOptions {
+  TargetOptions target;
+  InferOptions infer;
+  // --rules: path and text of each file; a rule of a built-in name takes its place.
+  std::vector<std::pair<std::string, std::string>> rule_files;
+  // Refuse a fusion that rests on an assumption, instead of listing the assumption in the report.
+  bool strict = false;
+  std::vector<std::string> skip;  // passes or rules that are not run, by name
+  int64_t limit = -1;             // at most so many rewrites; negative: no limit
+  std::string dump_directory;     // the model after each pass is written there; empty: nowhere
+};
+
+// Changes the model. On an error the model may be changed in part and should be dropped.
+absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options = {});
+
+// What Optimize would do. The model is as before when this returns.
+absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& options = {});
+
+// NPU nodes back to standard operators, from the kernels' documented formulas.
+absl::Status Expand(Model* model);
+
+// The rules in force, one line each with what it makes and where it is written: for the command `rules`.
+absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options = {});
+
+}  // namespace ascend_fuse

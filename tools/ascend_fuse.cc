@@ -1,0 +1,437 @@
+// The command line: flags become options, results become text, JSON and an exit code. Reports go to stdout,
+// everything else to stderr. Exit codes: 0 done, 1 an error in the input or of the file system, 2 wrong
+// usage, 3 a requirement (--require, verify) is not met.
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "ir/onnx/load.h"
+#include "ir/onnx/save.h"
+#include "ir/text/printer.h"
+#include "passes/optimize.h"
+#include "passes/report.h"
+#include "patterns/contract.h"
+
+namespace ascend_fuse {
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+constexpr int kNotMet = 3;
+
+struct Flags {
+  std::string input;
+  std::string second;  // verify: the optimized model
+  std::string output;
+  OptimizeOptions options;
+  std::vector<std::string> dims;
+  std::vector<std::string> rule_paths;
+  std::vector<std::string> require;
+  std::string json;
+  std::string report;
+  bool verbose = false;
+  bool quiet = false;
+  int64_t max_elements = 16;
+  std::vector<std::string> verify_arguments;
+};
+
+int Fail(std::string_view message, int code = kFailed) {
+  fmt::print(stderr, "ascend-fuse: {}\n", message);
+  return code;
+}
+
+int Fail(const absl::Status& status, int code = kFailed) { return Fail(std::string(status.message()), code); }
+
+bool EndsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+// "models/m.onnx" with "expanded" -> "models/m.expanded.onnx".
+std::string Beside(std::string_view path, std::string_view word) {
+  if (EndsWith(path, ".onnx")) path.remove_suffix(5);
+  return fmt::format("{}.{}.onnx", path, word);
+}
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  if (file) text << file.rdbuf();
+  if (!file || file.bad())
+    return absl::NotFoundError(fmt::format("{} cannot be read: {}", path, strerror(errno)));
+  return text.str();
+}
+
+absl::Status WriteText(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    const bool written = fwrite(text.data(), 1, text.size(), stdout) == text.size() && fflush(stdout) == 0;
+    return written ? absl::OkStatus() : absl::UnavailableError("stdout cannot be written");
+  }
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) return absl::UnavailableError(fmt::format("{} cannot be written: {}", path, strerror(errno)));
+  return absl::OkStatus();
+}
+
+bool ParseNumber(std::string_view text, int64_t* number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc() && end == text.data() + text.size() && *number >= 0;
+}
+
+// "seq=128", "seq=1..2048".
+bool ParseDim(std::string_view text, InferOptions* infer) {
+  const size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string_view::npos) return false;
+  const std::string_view range = text.substr(equals + 1);
+  const size_t dots = range.find("..");
+  int64_t low = 0, high = 0;
+  if (!ParseNumber(range.substr(0, dots), &low)) return false;
+  high = low;
+  if (dots != std::string_view::npos && !ParseNumber(range.substr(dots + 2), &high)) return false;
+  if (high < low) return false;
+  infer->dims.push_back({std::string(text.substr(0, equals)), {low, high}});
+  return true;
+}
+
+// Everything about the flags that CLI11 cannot check.
+int Prepare(Flags* flags, std::string* chip, std::vector<std::string>* warnings) {
+  OptimizeOptions& options = flags->options;
+  if (options.target.plugin) {
+    return Fail("--plugin is not available yet: this version emits only nodes that stock ATC parses", kUsage);
+  }
+  if (EndsWith(flags->report, ".html")) {
+    return Fail("--report writes text, or JSON for a name that ends in .json; HTML is not available yet",
+                kUsage);
+  }
+  for (const std::string& dim : flags->dims) {
+    if (!ParseDim(dim, &options.infer)) {
+      return Fail(
+          fmt::format("--dim {}: expected name=N or name=low..high, for example --dim seq=1..2048", dim),
+          kUsage);
+    }
+  }
+  for (const std::string& kind : flags->require) {
+    const auto& kinds = ReportKinds();
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+      return Fail(fmt::format("--require {}: the kinds are {}", kind, fmt::join(kinds, ", ")), kUsage);
+    }
+  }
+  const auto target = Target::Load(options.target);
+  if (!target.ok()) return Fail(target.status(), kUsage);
+  *chip = target->chip();
+  *warnings = target->warnings();
+  for (const std::string& path : flags->rule_paths) {
+    auto text = ReadText(path);
+    if (!text.ok()) return Fail(text.status());
+    options.rule_files.emplace_back(path, *std::move(text));
+  }
+  return kDone;
+}
+
+// Sentences about what --require asked for and did not get.
+std::vector<std::string> Unmet(const Report& report, const std::vector<std::string>& require) {
+  std::vector<std::string> sentences;
+  for (const std::string& kind : require) {
+    const ReportKindCount* count = report.FindKind(kind);
+    if (count == nullptr || count->found == 0) {
+      sentences.push_back(fmt::format("--require {}: no {} was found", kind, kind));
+    } else if (count->left > 0) {
+      sentences.push_back(fmt::format("--require {}: {} of {} left{}{}", kind, count->left, count->found,
+                                      count->commonest_reason.empty() ? "" : ": ", count->commonest_reason));
+    }
+  }
+  return sentences;
+}
+
+// Writes the reports that were asked for; the text goes to stdout unless JSON does.
+int WriteReports(const Report& report, const Flags& flags, bool changed) {
+  ReportTextOptions text;
+  text.verbose = flags.verbose;
+  text.changed = changed;
+  if (!flags.json.empty()) {
+    if (const auto status = WriteText(flags.json, ReportToJson(report)); !status.ok()) return Fail(status);
+  }
+  if (!flags.report.empty()) {
+    const bool json = EndsWith(flags.report, ".json");
+    const auto status = WriteText(flags.report, json ? ReportToJson(report) : ReportToText(report, text));
+    if (!status.ok()) return Fail(status);
+  }
+  if (!flags.quiet && flags.json != "-" && flags.report != "-") {
+    if (const auto status = WriteText("-", ReportToText(report, text)); !status.ok()) return Fail(status);
+  }
+  return kDone;
+}
+
+// Says how far writing has come, on a terminal only and only when it takes longer than a second.
+class Progress {
+ public:
+  explicit Progress(bool wanted) : wanted_(wanted && isatty(STDERR_FILENO) == 1) {}
+  ~Progress() {
+    if (last_ >= 0) fmt::print(stderr, "\r\x1b[K");
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void operator()(int64_t written, int64_t total) {
+    if (!wanted_ || total <= 0 || std::chrono::steady_clock::now() - start_ < std::chrono::seconds(1)) return;
+    const int percent = static_cast<int>(static_cast<double>(written) / static_cast<double>(total) * 100);
+    if (percent == last_) return;
+    last_ = percent;
+    fmt::print(stderr, "\rwriting {} %", percent);
+    fflush(stderr);
+  }
+
+ private:
+  const bool wanted_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  int last_ = -1;
+};
+
+absl::Status Save(const Model& model, const std::string& path, bool quiet) {
+  Progress progress(!quiet);
+  SaveOptions options;
+  options.progress = [&progress](int64_t written, int64_t total) { progress(written, total); };
+  return SaveModel(model, path, options);
+}
+
+// The path an output was written to: to stdout when a person reads it, to stderr when a program does.
+void SayWritten(const Flags& flags, const std::string& path) {
+  if (flags.quiet) return;
+  fmt::print(flags.json == "-" || flags.report == "-" ? stderr : stdout, "wrote {}\n", path);
+}
+
+int RunOptimize(Flags flags, bool change) {
+  std::string chip;
+  std::vector<std::string> warnings;
+  if (const int code = Prepare(&flags, &chip, &warnings); code != kDone) return code;
+  const auto model = LoadModel(flags.input);
+  if (!model.ok()) return Fail(model.status());
+  auto report =
+      change ? Optimize(model->get(), flags.options) : ListOpportunities(model->get(), flags.options);
+  if (!report.ok()) return Fail(report.status());
+  if (report->model.empty()) report->model = flags.input;
+  for (const std::string& warning : warnings) {
+    auto& all = report->warnings;
+    if (std::find(all.begin(), all.end(), warning) == all.end()) all.push_back(warning);
+  }
+  if (const int code = WriteReports(*report, flags, change); code != kDone) return code;
+  const std::vector<std::string> unmet = Unmet(*report, flags.require);
+  for (const std::string& sentence : unmet) Fail(sentence);
+  if (!unmet.empty()) {
+    if (change) Fail("no model was written");
+    return kNotMet;
+  }
+  if (!change) return kDone;
+  const std::string output = flags.output.empty() ? Beside(flags.input, chip) : flags.output;
+  if (const auto status = Save(**model, output, flags.quiet); !status.ok()) return Fail(status);
+  SayWritten(flags, output);
+  return kDone;
+}
+
+int RunExpand(const Flags& flags) {
+  const auto model = LoadModel(flags.input);
+  if (!model.ok()) return Fail(model.status());
+  if (const auto status = Expand(model->get()); !status.ok()) return Fail(status);
+  const std::string output = flags.output.empty() ? Beside(flags.input, "expanded") : flags.output;
+  if (const auto status = Save(**model, output, flags.quiet); !status.ok()) return Fail(status);
+  SayWritten(flags, output);
+  return kDone;
+}
+
+int RunPrint(const Flags& flags) {
+  const auto model = LoadModel(flags.input);
+  if (!model.ok()) return Fail(model.status());
+  PrintOptions options;
+  options.max_elements = flags.max_elements;
+  const auto status = WriteText(flags.output.empty() ? "-" : flags.output, PrintModelText(**model, options));
+  return status.ok() ? kDone : Fail(status);
+}
+
+int RunRules(Flags flags) {
+  std::string chip;
+  std::vector<std::string> warnings;
+  if (const int code = Prepare(&flags, &chip, &warnings); code != kDone) return code;
+  const auto text = DescribeRules(flags.options);
+  if (!text.ok()) return Fail(text.status());
+  const auto status = WriteText("-", *text);
+  return status.ok() ? kDone : Fail(status);
+}
+
+std::string OwnPath() {
+  char path[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+  return length > 0 && length < static_cast<ssize_t>(sizeof(path)) ? std::string(path, length)
+                                                                   : "ascend-fuse";
+}
+
+// The folder that holds the Python package: that of the source tree around a build folder, or of an
+// installation.
+std::string PythonFolder(const std::string& own_path) {
+  const std::string folder = own_path.substr(0, own_path.rfind('/') + 1);
+  for (const char* place : {"../tools/python", "../../tools/python", "../share/ascend-fuse/python",
+                            "../lib/ascend-fuse/python"}) {
+    const std::string candidate = folder + place;
+    struct stat info;
+    if (stat((candidate + "/ascend_fuse/verify.py").c_str(), &info) == 0) return candidate;
+  }
+  return "";
+}
+
+int RunVerify(const Flags& flags) {
+  const std::string own_path = OwnPath();
+  const std::string folder = PythonFolder(own_path);
+  if (!folder.empty()) {
+    const char* old = getenv("PYTHONPATH");
+    const std::string path = old == nullptr || *old == '\0' ? folder : fmt::format("{}:{}", folder, old);
+    setenv("PYTHONPATH", path.c_str(), 1);
+  }
+  std::vector<std::string> words = {"python3", "-m",    "ascend_fuse.verify", flags.input, flags.second,
+                                    "--tool",  own_path};
+  words.insert(words.end(), flags.verify_arguments.begin(), flags.verify_arguments.end());
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  fflush(nullptr);
+  const pid_t child = fork();
+  if (child < 0) return Fail(fmt::format("cannot start python3: {}", strerror(errno)));
+  if (child == 0) {
+    execvp("python3", arguments.data());
+    fprintf(stderr, "ascend-fuse: verify runs ONNX Runtime through Python, and python3 was not found: %s\n",
+            strerror(errno));
+    _exit(kFailed);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return Fail(fmt::format("python3 was lost: {}", strerror(errno)));
+  }
+  if (WIFSIGNALED(status)) return Fail(fmt::format("python3 was ended by signal {}", WTERMSIG(status)));
+  return WEXITSTATUS(status);
+}
+
+void AddTargetFlags(CLI::App* command, Flags* flags) {
+  TargetOptions& target = flags->options.target;
+  command
+      ->add_option("--target", target.chip,
+                   fmt::format("chip ({}), an ATC --soc_version, or a path to a .txtpb",
+                               fmt::join(Target::Chips(), ", ")))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--cann", target.cann,
+          fmt::format("CANN version ({}), or a path to a .txtpb", fmt::join(Target::CannVersions(), ", ")))
+      ->capture_default_str();
+  command->add_flag("--plugin", target.plugin, "our ATC plugin is installed (not available yet)");
+  command->add_option("--precision-mode", target.precision_mode, "what atc will be given as --precision_mode")
+      ->capture_default_str();
+  command->add_option("--style", target.style, "emission style: D, N or X; default: chosen for the target");
+  command->add_option("--rules", flags->rule_paths, "rule file that adds or overrides rules; may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+}
+
+void AddRunFlags(CLI::App* command, Flags* flags) {
+  command->add_option("model", flags->input, "the exported ONNX model")->required();
+  AddTargetFlags(command, flags);
+  command
+      ->add_option("--dim", flags->dims,
+                   "name=N or name=low..high: what a symbolic dim can be; may be repeated")
+      ->type_name("NAME=RANGE")
+      ->allow_extra_args(false);
+  command->add_flag("--strict", flags->options.strict, "refuse what rests on an assumption");
+  command
+      ->add_option("--require", flags->require,
+                   "exit with 3 if a site of these kinds is left, or none is found")
+      ->type_name("KIND,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--json", flags->json, "write the report as JSON; - is stdout")->type_name("FILE");
+  command
+      ->add_option("--report", flags->report,
+                   "write the report as text, or as JSON if the name ends in .json")
+      ->type_name("FILE");
+  command->add_option("--skip", flags->options.skip, "passes or rules not to run")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--limit", flags->options.limit, "at most so many rewrites")->type_name("N");
+  command->add_option("--dump", flags->options.dump_directory, "write the model after each pass there")
+      ->type_name("FOLDER");
+  command->add_flag("--verbose", flags->verbose, "one line for every site, and the time of every pass");
+  command->add_flag("--quiet", flags->quiet, "print errors only");
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Exported ONNX in, the same model with Ascend NPU nodes out, and a report.", "ascend-fuse");
+  app.set_version_flag("--version", "ascend-fuse 0.1.0");
+  app.require_subcommand(1);
+  Flags flags;
+
+  CLI::App* optimize = app.add_subcommand("optimize", "fuse what the target can run fused");
+  AddRunFlags(optimize, &flags);
+  optimize->add_option("-o,--output", flags.output, "default: <model>.<chip>.onnx beside the model")
+      ->type_name("FILE");
+
+  CLI::App* list = app.add_subcommand("list", "fusion opportunities and near misses; changes nothing");
+  AddRunFlags(list, &flags);
+
+  CLI::App* expand = app.add_subcommand("expand", "NPU nodes back to standard ONNX");
+  expand->add_option("model", flags.input, "an optimized model")->required();
+  expand->add_option("-o,--output", flags.output, "default: <model>.expanded.onnx beside it")
+      ->type_name("FILE");
+  expand->add_flag("--quiet", flags.quiet, "print errors only");
+
+  CLI::App* verify = app.add_subcommand("verify", "run both models in ONNX Runtime and compare all outputs");
+  verify->add_option("original", flags.input, "the exported model")->required();
+  verify->add_option("optimized", flags.second, "the optimized model")->required();
+  verify->footer(
+      "Further flags go to the comparison: --bindings JSON, --seed N, --tolerance 1e-4, --report fused.json, "
+      "--json FILE.");
+  verify->allow_extras();
+
+  CLI::App* print = app.add_subcommand("print", "the model as ONNX text");
+  print->add_option("model", flags.input, "an ONNX model")->required();
+  print->add_option("-o,--output", flags.output, "default: stdout")->type_name("FILE");
+  print->add_option("--max-elements", flags.max_elements, "longer constants are elided; -1: never")
+      ->capture_default_str();
+
+  CLI::App* rules = app.add_subcommand("rules", "the rules in force and where they are written");
+  AddTargetFlags(rules, &flags);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kUsage;
+  }
+  if (optimize->parsed()) return RunOptimize(std::move(flags), true);
+  if (list->parsed()) return RunOptimize(std::move(flags), false);
+  if (expand->parsed()) return RunExpand(flags);
+  if (print->parsed()) return RunPrint(flags);
+  if (rules->parsed()) return RunRules(std::move(flags));
+  flags.verify_arguments = verify->remaining();
+  return RunVerify(flags);
+}
+
+}  // namespace
+}  // namespace ascend_fuse
+
+int main(int argc, char** argv) { return ascend_fuse::Main(argc, argv); }
