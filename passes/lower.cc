@@ -124,6 +124,7 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
       refuse(answer.because, answer.source, 2000);
       continue;
     }
+    emissions_.push_back(*emission);
     for (PipelineSite* site : sites) {
       const bool same = site == main;
       const bool joined = rule.kind == site->kind;
@@ -184,7 +185,7 @@ absl::Status Pipeline::Lower(const Target& target) {
     }
   }
   FinishRun("lower", started, before);
-  return Check("lower");
+  return Verify("lower");
 }
 
 absl::StatusOr<std::string> Pipeline::Adapt(const Target& target) {
@@ -284,7 +285,7 @@ absl::Status Pipeline::Expand() {
   rewriter_->SetOpsetImport("npu", 0);
   FinishRun("expand", started, before);
   Sweep();
-  return Check("expand");
+  return Verify("expand");
 }
 
 }  // namespace ascend_fuse

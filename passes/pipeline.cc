@@ -63,8 +63,8 @@ void Pipeline::FinishRun(const char* name, double started, uint64_t changes_befo
   runs_.push_back({name, Now() - started, rewriter_->change_count() - changes_before});
 }
 
-absl::Status Pipeline::Check(const std::string& pass) {
-  absl::Status status = Verify(*model_);
+absl::Status Pipeline::Verify(const std::string& pass) const {
+  absl::Status status = ascend_fuse::Verify(*model_);
   if (status.ok()) return status;
   return absl::InternalError(fmt::format("after the pass {}: {}", pass, std::string(status.message())));
 }
@@ -79,6 +79,12 @@ void Pipeline::Restore() {
     rewriter_->Restore(site->node);
   }
   FinishRun("restore", started, before);
+}
+
+void Pipeline::UndoAll() {
+  for (auto emission = emissions_.rbegin(); emission != emissions_.rend(); ++emission) emitter_->Undo(*emission);
+  emissions_.clear();
+  Sweep();
 }
 
 void Pipeline::Sweep() {

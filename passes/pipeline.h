@@ -25,6 +25,7 @@ struct PipelineSite {
   std::string precision = "exact";
   Value* value = nullptr;     // what the construct computes
   Node* node = nullptr;       // the recognised operator; nullptr for an observation
+  uint64_t order = 0;         // place of `value` in the original order
   std::string root;           // name of the original node that computed `value`
   std::string module;         // model.layers.0.self_attn
   std::vector<std::string> covers;
@@ -71,9 +72,14 @@ class Pipeline {
   absl::StatusOr<std::string> Adapt(const Target& target);
   // Brings back the original nodes of everything that no NPU node took.
   void Restore();
+  // Takes back everything, fused sites too: the model computes what it did with the nodes it had.
+  void UndoAll();
   void Sweep();
   // NPU nodes back to standard operators. FAILED_PRECONDITION names the nodes no rule knows.
   absl::Status Expand();
+
+  // ir/verify.h, naming the pass in the sentence.
+  absl::Status Verify(const std::string& pass) const;
 
   std::vector<PipelineSite>& sites() { return sites_; }
   const std::vector<PipelineNearMiss>& near_misses() const { return near_misses_; }
@@ -88,7 +94,6 @@ class Pipeline {
   bool Skipped(const Rule& rule) const;
   void FindNearMisses();
   void LowerNode(Node* node, const Target& target);
-  absl::Status Check(const std::string& pass);  // Verify, naming the pass
   void FinishRun(const char* name, double started, uint64_t changes_before);
 
   Model* model_;
@@ -103,6 +108,7 @@ class Pipeline {
   absl::flat_hash_map<const Value*, std::vector<size_t>> sites_of_;  // indices into sites_, filled by Lower
   std::vector<PipelineNearMiss> near_misses_;
   std::vector<PassRun> runs_;
+  std::vector<Emission> emissions_;  // in the order made
   int64_t nodes_before_ = 0;
   int64_t replacements_ = 0;
 };

@@ -98,6 +98,7 @@ absl::Status Pipeline::Recognise() {
     site.precision = rule.precision;
     site.value = value;
     site.root = root;
+    site.order = value->producer != nullptr ? value->producer->order : 0;
     site.module = ModuleOf(match.covered);
     for (const Node* node : match.covered) {
       if (!node->is_new && NodeName(*node).size() > 0) site.covers.emplace_back(NodeName(*node));
@@ -139,6 +140,7 @@ absl::Status Pipeline::Recognise() {
           continue;
         }
         ++replacements_;
+        emissions_.push_back(*emission);
         sites_.back().node = emission->replacements.back();
         for (Node* made : emission->replacements) add(made);
         for (Node* made : emission->inserted) add(made);
@@ -160,6 +162,7 @@ absl::Status Pipeline::Recognise() {
       site.value = node->output(0);
       site.node = node;
       site.root = std::string(NodeName(*node));
+      site.order = node->order;
       site.module = ModulePath(*node);
       site.covers.emplace_back(NodeName(*node));
       sites_.push_back(std::move(site));
@@ -168,7 +171,7 @@ absl::Status Pipeline::Recognise() {
   if (absl::Status status = sweep_rules(true); !status.ok()) return status;
   FindNearMisses();
   FinishRun("recognise", started, changes_before);
-  return Check("recognise");
+  return Verify("recognise");
 }
 
 // For every anchor that no rule covered, the rule that got farthest and where it stopped.

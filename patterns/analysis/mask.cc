@@ -156,7 +156,11 @@ class ValueSets {
       }
       if (op == "Where") {
         // Where (x as bool, fill, x): what is left of x is its zeros (transformers' inverted masks, D2).
-        const Node* condition = node->input(0) != nullptr ? node->input(0)->producer : nullptr;
+        Value* tested = node->input(0);
+        while (tested != nullptr && context_.canonical->Source(tested) != nullptr) {
+          tested = context_.canonical->Source(tested);
+        }
+        const Node* condition = tested != nullptr ? tested->producer : nullptr;
         if (condition != nullptr && IsOp(*condition, "Cast") && node->input(2) != nullptr &&
             context_.canonical->Same(condition->input(0), node->input(2)) &&
             context_.facts->Of(node->input(0)).type == DataType::kBool) {

@@ -1,0 +1,214 @@
+#include "passes/optimize.h"
+
+#include <algorithm>
+#include <map>
+
+#include "fmt/format.h"
+#include "passes/pipeline.h"
+#include "patterns/rule_set.h"
+
+namespace ascend_fuse {
+namespace {
+
+PipelineOptions PipelineOptionsOf(const OptimizeOptions& options) {
+  PipelineOptions pipeline;
+  pipeline.rule_files = options.rule_files;
+  pipeline.skip = options.skip;
+  pipeline.limit = options.limit;
+  pipeline.strict = options.strict;
+  pipeline.infer = options.infer;
+  return pipeline;
+}
+
+std::string StateName(SiteState state) {
+  switch (state) {
+    case SiteState::kFused:
+      return "fused";
+    case SiteState::kByGe:
+      return "by_ge";
+    default:
+      return "left";
+  }
+}
+
+// Sites in the order in which the model computes them.
+std::vector<ReportSite> SitesOf(const std::vector<PipelineSite>& sites) {
+  std::vector<const PipelineSite*> sorted;
+  for (const PipelineSite& site : sites) sorted.push_back(&site);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const PipelineSite* a, const PipelineSite* b) {
+    return a->order != b->order ? a->order < b->order : a->kind < b->kind;
+  });
+  std::vector<ReportSite> result;
+  for (const PipelineSite* site : sorted) {
+    ReportSite row;
+    row.kind = site->kind;
+    row.state = StateName(site->state);
+    row.module = site->module;
+    row.rule = site->rule;
+    row.node = site->lowered_to;
+    row.covers = site->covers;
+    row.precision = site->precision;
+    row.mask = site->mask;
+    row.assumptions = site->assumptions;
+    row.because = site->because;
+    row.source = site->source;
+    row.name = site->root;
+    row.outputs.emplace_back(ValueName(*site->value));
+    result.push_back(std::move(row));
+  }
+  return result;
+}
+
+// What ATC is known to read wrongly in what was left as it was (atc-op-audit.md W1, W2, R1). Said here until
+// these forms are rewritten.
+void WarnOfAtc(const Model& model, std::vector<std::string>* warnings) {
+  int64_t reduce = 0;
+  int64_t shape = 0;
+  int64_t split = 0;
+  std::map<std::string, int64_t> unparsed;
+  static constexpr std::string_view kNoParser[] = {
+      "Gelu",    "RMSNormalization", "RotaryEmbedding",  "Attention",  "GroupNormalization", "Swish", "Loop",
+      "Scan",    "QuantizeLinear",   "DequantizeLinear", "ConvInteger", "MatMulInteger",     "DFT",   "STFT",
+      "CenterCropPad", "DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv", "RNN", "TensorScatter"};
+  for (const auto& graph : model.graphs()) {
+    for (const Node* node : graph->nodes()) {
+      if (node->dead) continue;
+      if (node->domain == NameId::kEmpty) {
+        const std::string_view op = OpType(*node);
+        if (op == "ReduceMean" && node->input(1) != nullptr) ++reduce;
+        if (op == "Shape" && (IntAttribute(*node, "end").has_value() || IntAttribute(*node, "start").value_or(0) != 0)) {
+          ++shape;
+        }
+        if (op == "Split" && IntAttribute(*node, "num_outputs").has_value()) ++split;
+        if (std::find(std::begin(kNoParser), std::end(kNoParser), op) != std::end(kNoParser)) {
+          ++unparsed[std::string(op)];
+        }
+      } else if (Domain(*node) != "npu") {
+        ++unparsed[fmt::format("{}.{}", Domain(*node), OpType(*node))];
+      }
+    }
+  }
+  if (reduce > 0) {
+    warnings->push_back(
+        fmt::format("{} ReduceMean with axes as an input: ATC before 9.2 averages over all axes there without a word "
+                    "(hicann/ops-math:math/reduce_mean/framework); export at opset 17 or lower",
+                    reduce));
+  }
+  if (shape > 0) {
+    warnings->push_back(
+        fmt::format("{} Shape with start or end: every known ATC ignores both and gives the full shape "
+                    "(hicann/ops-math:math/shape/framework)",
+                    shape));
+  }
+  if (split > 0) {
+    warnings->push_back(fmt::format(
+        "{} Split with num_outputs: ATC refuses it or fails on it; explicit split sizes are read", split));
+  }
+  for (const auto& [op, count] : unparsed) {
+    warnings->push_back(fmt::format("{} {}: stock ATC has no parser for it and will refuse the model", count, op));
+  }
+}
+
+void FillReport(Pipeline* pipeline, const Target& target, const std::string& style, const Model& model,
+                Report* report) {
+  report->target.chip = target.chip();
+  report->target.cann = target.cann();
+  report->target.precision_mode = target.options().precision_mode;
+  report->target.style = style;
+  report->target.opset = model.OpsetVersion();
+  report->sites = SitesOf(pipeline->sites());
+  for (const PipelineNearMiss& miss : pipeline->near_misses()) {
+    ReportNearMiss row;
+    row.rule = miss.failure.rule->name;
+    row.at = miss.anchor;
+    row.module = miss.module;
+    row.matched_nodes = static_cast<int64_t>(miss.failure.covered.size());
+    row.stopped_by = miss.failure.node != nullptr ? std::string(NodeName(*miss.failure.node)) : "";
+    row.expected = miss.failure.expected;
+    row.found = miss.failure.found;
+    row.source_position = miss.failure.position.ToString();
+    report->near_misses.push_back(std::move(row));
+  }
+  for (const PassRun& run : pipeline->runs()) {
+    report->passes.push_back({run.name, run.milliseconds, static_cast<int64_t>(run.changes)});
+  }
+  for (const Contradiction& contradiction : pipeline->facts().contradictions()) {
+    report->contradictions.push_back(
+        {contradiction.value, contradiction.declared, contradiction.computed, contradiction.where});
+  }
+  for (const std::string& warning : target.warnings()) report->warnings.push_back(warning);
+  if (model.OpsetVersion() > target.MaxOpset()) {
+    report->warnings.push_back(
+        fmt::format("the model imports opset {}; ATC of CANN {} reads standard operators up to opset {}",
+                    model.OpsetVersion(), target.cann(), target.MaxOpset()));
+  }
+  report->model = model.path();
+  report->nodes_before = pipeline->nodes_before();
+  report->nodes_after = pipeline->CountNodes();
+  report->Summarize();
+}
+
+}  // namespace
+
+absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options) {
+  auto target = Target::Load(options.target);
+  if (!target.ok()) return target.status();
+  auto pipeline = Pipeline::Create(model, PipelineOptionsOf(options));
+  if (!pipeline.ok()) return pipeline.status();
+  if (absl::Status status = (*pipeline)->Recognise(); !status.ok()) return status;
+  if (absl::Status status = (*pipeline)->Lower(*target); !status.ok()) return status;
+  auto style = (*pipeline)->Adapt(*target);
+  if (!style.ok()) return style.status();
+  (*pipeline)->Restore();
+  (*pipeline)->Sweep();
+  if (absl::Status status = (*pipeline)->Verify("sweep"); !status.ok()) return status;
+  Report report;
+  FillReport(pipeline->get(), *target, *style, *model, &report);
+  WarnOfAtc(*model, &report.warnings);
+  return report;
+}
+
+absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& options) {
+  auto target = Target::Load(options.target);
+  if (!target.ok()) return target.status();
+  auto pipeline = Pipeline::Create(model, PipelineOptionsOf(options));
+  if (!pipeline.ok()) return pipeline.status();
+  if (absl::Status status = (*pipeline)->Recognise(); !status.ok()) return status;
+  if (absl::Status status = (*pipeline)->Lower(*target); !status.ok()) return status;
+  // What would be left: recognised operators that no node took do not count.
+  (*pipeline)->Restore();
+  Report report;
+  FillReport(pipeline->get(), *target, "", *model, &report);
+  (*pipeline)->UndoAll();
+  return report;
+}
+
+absl::Status Expand(Model* model) {
+  auto pipeline = Pipeline::Create(model, {});
+  if (!pipeline.ok()) return pipeline.status();
+  return (*pipeline)->Expand();
+}
+
+absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {
+  std::string text;
+  static constexpr std::pair<RuleFolder, std::string_view> kFolders[] = {
+      {RuleFolder::kLibrary, "Recognise: subgraphs to standard operators"},
+      {RuleFolder::kNpu, "Lower: standard operators to NPU nodes"},
+      {RuleFolder::kReference, "Expand: NPU nodes to standard operators"}};
+  for (const auto& [folder, title] : kFolders) {
+    auto rules = RuleSet::Load(folder, folder == RuleFolder::kLibrary
+                                           ? options.rule_files
+                                           : std::vector<std::pair<std::string, std::string>>());
+    if (!rules.ok()) return rules.status();
+    text += fmt::format("{}\n", title);
+    for (const Rule& rule : (*rules)->rules()) {
+      const std::string first = rule.doc.substr(0, rule.doc.find('\n'));
+      text += fmt::format("  {:34} {:12} {}:{}\n", rule.name, rule.kind, rule.position.file, rule.position.line);
+      if (!first.empty()) text += fmt::format("      {}\n", first);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace ascend_fuse
