@@ -31,6 +31,13 @@ struct LocalFunction {
   EncodedSpan encoded;
 };
 
+// How the default domain is spelled when saving.
+enum class DefaultDomain : uint8_t {
+  kAsWritten,  // as the file has it, node by node
+  kEmpty,      // "" everywhere
+  kExplicit,   // "ai.onnx" on every standard node and in the import (emission style X)
+};
+
 class Model {
  public:
   Model();
@@ -86,7 +93,7 @@ class Model {
   std::string_view producer_version_;
   std::vector<OpsetImport> opset_imports_;
   bool opset_imports_changed_ = false;
-  bool write_default_domain_ = false;  // emission style X: "ai.onnx" on every standard node when saving
+  DefaultDomain default_domain_ = DefaultDomain::kAsWritten;
   std::vector<LocalFunction> functions_;
   StringPool names_;
   Arena arena_;

@@ -240,9 +240,9 @@ void Rewriter::SetOpsetImport(std::string_view domain, int64_t version) {
   }
 }
 
-void Rewriter::WriteDefaultDomain(bool write) {
-  if (model_->write_default_domain_ == write) return;
-  model_->write_default_domain_ = write;
+void Rewriter::SpellDefaultDomain(DefaultDomain spelling) {
+  if (model_->default_domain_ == spelling) return;
+  model_->default_domain_ = spelling;
   model_->opset_imports_changed_ = true;
   for (const auto& graph : model_->graphs()) MarkChanged(graph.get());
 }

@@ -56,8 +56,8 @@ class Rewriter {
 
   // Adds or changes an opset import (version 0 removes it).
   void SetOpsetImport(std::string_view domain, int64_t version);
-  // Emission style X: when saving, every standard node carries domain "ai.onnx" and so does the import.
-  void WriteDefaultDomain(bool write);
+  // How the default domain is spelled when saving.
+  void SpellDefaultDomain(DefaultDomain spelling);
   // Renames operator or domain of a node that a Rewriter made.
   void Rename(Node* node, std::string_view domain, std::string_view op_type);
 

@@ -224,7 +224,7 @@ absl::StatusOr<std::string> Pipeline::Adapt(const Target& target) {
     for (Node* node : nodes) rewriter_->Rename(node, "", OpType(*node));
   } else if (style == "N" || style == "X") {
     rewriter_->SetOpsetImport("npu", 1);
-    rewriter_->WriteDefaultDomain(style == "X");
+    rewriter_->SpellDefaultDomain(style == "X" ? DefaultDomain::kExplicit : DefaultDomain::kEmpty);
   } else {
     return absl::InvalidArgumentError(fmt::format("unknown --style {}: D, N and X are known", style));
   }
@@ -283,6 +283,7 @@ absl::Status Pipeline::Expand() {
         fmt::format("{} node(s) cannot be expanded to standard operators: {}", unknown.size(), unknown[0]));
   }
   rewriter_->SetOpsetImport("npu", 0);
+  rewriter_->SpellDefaultDomain(DefaultDomain::kEmpty);
   FinishRun("expand", started, before);
   Sweep();
   return Verify("expand");

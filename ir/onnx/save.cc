@@ -218,8 +218,8 @@ class ModelWriter {
   // The text of a domain in opset_import: as the file spells it, if it does.
   std::string_view ImportText(NameId domain) const {
     if (domain != NameId::kEmpty) return Text(domain);
-    if (model_.write_default_domain_) return kDefaultDomain;
-    if (skeleton_ == nullptr) return {};
+    if (model_.default_domain_ == DefaultDomain::kExplicit) return kDefaultDomain;
+    if (skeleton_ == nullptr || model_.default_domain_ == DefaultDomain::kEmpty) return {};
     wire::Cursor cursor = Open({skeleton_->data(), {0, skeleton_->file_size()}});
     wire::Field field;
     while (cursor.Next(&field)) {
@@ -394,7 +394,14 @@ class ModelWriter {
   }
   std::string_view DomainText(const Node& node, std::string_view written) const {
     if (node.domain != NameId::kEmpty) return Text(node.domain);
-    if (model_.write_default_domain_) return kDefaultDomain;
+    switch (model_.default_domain_) {
+      case DefaultDomain::kExplicit:
+        return kDefaultDomain;
+      case DefaultDomain::kEmpty:
+        return {};
+      case DefaultDomain::kAsWritten:
+        break;
+    }
     return written == kDefaultDomain ? kDefaultDomain : std::string_view();
   }
 
@@ -412,7 +419,7 @@ class ModelWriter {
     if (!IsFromFile(node.encoded)) return WriteNewNode(node);
     bool body_changed = false;
     for (const Graph* body : node.subgraphs()) body_changed = body_changed || body->changed_;
-    bool suspect = node.rewired || model_.write_default_domain_;
+    bool suspect = node.rewired || model_.default_domain_ != DefaultDomain::kAsWritten;
     for (size_t i = 0; i < node.output_count && !suspect; ++i) {
       const Value* value = node.outputs_begin[i];
       suspect = value != nullptr && value->producer != &node;

@@ -232,7 +232,7 @@ TEST(Save, OpsetImportsAndDefaultDomain) {
   import->set_domain("npu");
   import->set_version(1);
   EXPECT_EQ(Parse(MustSave(*model)).SerializeAsString(), expected.SerializeAsString());
-  rewriter.WriteDefaultDomain(true);
+  rewriter.SpellDefaultDomain(DefaultDomain::kExplicit);
   const onnx::ModelProto saved = Parse(MustSave(*model));
   EXPECT_EQ(saved.opset_import(0).domain(), "ai.onnx");
   EXPECT_EQ(saved.opset_import(0).version(), 17);
@@ -371,7 +371,7 @@ void Survive(const std::string& bytes) {
   }
   EXPECT_EQ(MustSave(**model), bytes);
   Rewriter rewriter(model->get());
-  rewriter.WriteDefaultDomain(true);
+  rewriter.SpellDefaultDomain(DefaultDomain::kExplicit);
   rewriter.Sweep();
   auto saved = SaveModelToBytes(**model);
   ASSERT_TRUE(saved.ok()) << saved.status();
