@@ -176,31 +176,66 @@ std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failur
   return match;
 }
 
-// Interior values with other users stay computed. That is free for a Reshape, not for a MatMul.
+// Interior values with other users stay computed. That is free for a Reshape, not for a ReduceMean that something
+// else reads, and least of all for a MatMul or Softmax behind which even a copy is read.
 bool Matcher::CostlyIsShared(Frame* frame) {
+  if (rule_->emit.empty()) return false;
   std::vector<const Value*> outputs;
   for (const std::string& name : rule_->outputs) {
     const Term& term = frame->terms[rule_->scope.Find(name)];
     if (term.kind == Term::Kind::kValue) outputs.push_back(term.value);
   }
-  if (rule_->emit.empty()) return false;
+  // The nodes that nothing needs once the outputs are computed by something else. Repeated computations that the
+  // match looked past are among them.
+  std::vector<const Node*> dying;
+  auto dies = [&](const Node* node) { return std::find(dying.begin(), dying.end(), node) != dying.end(); };
+  // What keeps a value computed: a reader that stays, or the value itself as an output of the graph.
+  auto kept_by = [&](const Value* value, const Node** reader) {
+    *reader = nullptr;
+    if (std::find(outputs.begin(), outputs.end(), value) != outputs.end()) return false;
+    for (const Use& use : LiveUses(*value)) {
+      if (dies(use.user)) continue;
+      if (*reader == nullptr || !Covers(use.user)) *reader = use.user;
+    }
+    return *reader != nullptr || value->is_graph_output;
+  };
+  std::vector<const Node*> work;
+  for (const Value* output : outputs) {
+    if (output->producer != nullptr) work.push_back(output->producer);
+  }
+  while (!work.empty()) {
+    const Node* node = work.back();
+    work.pop_back();
+    if (dies(node)) continue;
+    const Node* reader = nullptr;
+    bool needed = false;
+    for (const Value* value : node->outputs()) needed = needed || (value != nullptr && kept_by(value, &reader));
+    if (needed) continue;
+    dying.push_back(node);
+    for (const Use& use : node->inputs()) {
+      if (use.value != nullptr && use.value->producer != nullptr) work.push_back(use.value->producer);
+    }
+  }
   for (const Node* node : covered_) {
     const Schema* schema = SchemaOf(*node);
-    if (schema == nullptr || !schema->costly) continue;
+    if (schema == nullptr || !schema->costly || dies(node)) continue;
+    const bool heavy = IsOp(*node, "MatMul") || IsOp(*node, "Softmax");
     for (const Value* value : node->outputs()) {
-      if (value == nullptr || std::find(outputs.begin(), outputs.end(), value) != outputs.end()) continue;
-      const Node* other = nullptr;
-      for (const Use& use : LiveUses(*value)) {
-        if (!Covers(use.user)) other = use.user;
-      }
-      if (other == nullptr && !value->is_graph_output) continue;
+      const Node* reader = nullptr;
+      if (value == nullptr || !kept_by(value, &reader)) continue;
+      if (!heavy && !value->is_graph_output && Covers(reader)) continue;
       Fail(rule_->position, node, kConditionFails,
            [&] { return fmt::format("nothing else reads the result of {}", OpType(*node)); },
            [&] {
-             return value->is_graph_output
+             // Follow the copies to what is really read.
+             while (!value->is_graph_output && reader != nullptr && Covers(reader) && reader->output(0) != nullptr) {
+               value = reader->output(0);
+               if (!kept_by(value, &reader)) break;
+             }
+             return value->is_graph_output || reader == nullptr
                         ? fmt::format("{} is an output of the graph", ValueName(*value))
-                        : fmt::format("{} is also read by {} {}", ValueName(*value), OpType(*other),
-                                      NodeName(*other));
+                        : fmt::format("{} is also read by {} {}", ValueName(*value), OpType(*reader),
+                                      NodeName(*reader));
            });
       return true;
     }
@@ -219,6 +254,8 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
     explicit DepthGuard(int* d) : depth(d) { ++*depth; }
     ~DepthGuard() { --*depth; }
   } guard(&depth_);
+  const bool quiet = quiet_ == &pattern;
+  quiet_ = nullptr;
   Value* value = term.kind == Term::Kind::kValue ? term.value : nullptr;
   switch (pattern.kind) {
     case Pattern::Kind::kWildcard:
@@ -253,7 +290,7 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
       return MatchDefinition(pattern, frame, term, next);
     case Pattern::Kind::kOperator:
       if (value == nullptr) return false;
-      return MatchOperator(pattern, frame, value, next, nullptr);
+      return MatchOperator(pattern, frame, value, next, nullptr, quiet);
   }
   return false;
 }
@@ -279,7 +316,7 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
     const MatchStatement& line = rule_->match[statement];
     if (line.names.size() > 1) {
       if (term.kind != Term::Kind::kValue) return false;
-      return MatchOperator(*line.pattern, frame, term.value, next, &line);
+      return MatchOperator(*line.pattern, frame, term.value, next, &line, false);
     }
     slot = term;
     if (MatchTerm(*line.pattern, frame, term, next)) return true;
@@ -302,7 +339,7 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
 }
 
 bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next,
-                            const MatchStatement* outputs) {
+                            const MatchStatement* outputs, bool quiet) {
   const size_t covered = covered_.size();
   for (Value* current = value; current != nullptr; current = context_.canonical->Source(current)) {
     const Node* node = current->producer;
@@ -336,14 +373,14 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
         }
         for (int slot : bound) frame->terms[slot] = Term();
       }
-    } else {
+    } else if (!quiet) {
       Fail(pattern.position, node, kWrongOperator, [&] { return FullName(pattern.domain, pattern.name); },
            [&] { return fmt::format("{} computed by {}", ValueName(*current), FullName(Domain(*node), OpType(*node))); });
     }
     if (context_.canonical->Source(current) != nullptr) covered_.push_back(node);
   }
   covered_.resize(covered);
-  if (value->producer == nullptr) {
+  if (value->producer == nullptr && !quiet) {
     Fail(pattern.position, nullptr, kWrongOperator, [&] { return FullName(pattern.domain, pattern.name); },
          [&] { return DescribeTerm(context_, Term::Of(value)); });
   }
@@ -464,7 +501,14 @@ bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& 
       return false;
     }
   }
-  if (Unify(mention.value, frame, term, rest)) return true;
+  bool reached = false;  // what failed then lies behind this attribute
+  if (Unify(mention.value, frame, term, [&] {
+        reached = true;
+        return rest();
+      })) {
+    return true;
+  }
+  if (reached) return false;
   Fail(mention.position, &node, kWrongAttribute,
        [&] {
          const absl::StatusOr<Term> expected = Evaluate(mention.value, frame);
@@ -483,6 +527,7 @@ bool Matcher::MatchDefinition(const Pattern& pattern, Frame* frame, const Term& 
       Frame* inner = NewFrame(definition.scope);
       for (const PatternPointer& argument : pattern.arguments) inner->closures.push_back({argument.get(), frame});
       inner->terms[definition.result_slot] = term;
+      if (pattern.optional) quiet_ = alternative.pattern.get();  // where it is missing, nothing is wrong
       const bool matched = MatchTerm(*alternative.pattern, inner, term, [&] {
         return Conditions(alternative.conditions, 0, inner, [&] {
           return FinishDefinition(pattern, frame, inner, 0, false, next);
