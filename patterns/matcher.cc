@@ -20,6 +20,7 @@ constexpr int kWrongOperator = 0;
 constexpr int kWrongValue = 1;
 constexpr int kWrongAttribute = 2;
 constexpr int kConditionFails = 3;
+constexpr int kWrongConstant = 6;  // the shape is there and a number is not: worth more than one node farther
 
 std::string FullName(std::string_view domain, std::string_view op_type) {
   return domain.empty() ? std::string(op_type) : fmt::format("{}.{}", domain, op_type);
@@ -276,7 +277,8 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
           NearlyEqual(pattern.number, number, context_.facts->Of(value).type)) {
         return next();
       }
-      Fail(pattern.position, value != nullptr ? value->producer : nullptr, kWrongValue,
+      const bool constant = value != nullptr && ConstantNumber(*context_.facts, value, &number);
+      Fail(pattern.position, value != nullptr ? value->producer : nullptr, constant ? kWrongConstant : kWrongValue,
            [&] { return fmt::format("the constant {}", pattern.number); },
            [&] { return DescribeTerm(context_, term); });
       return false;
