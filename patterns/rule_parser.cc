@@ -523,7 +523,10 @@ class Parser {
     unary.position = Current().position;
     Step();
     unary.kind = Expression::Kind::kUnary;
+    if (++depth_ > 100) Fail("a less deeply nested expression (at most 100)");
+    if (!ok()) return unary;
     unary.arguments.push_back(ParseUnary());
+    --depth_;
     if (unary.arguments[0].kind == Expression::Kind::kNumber) {
       Expression number = unary.arguments[0];
       number.number = -number.number;

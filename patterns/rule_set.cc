@@ -278,7 +278,15 @@ absl::Status RuleSet::Check() {
       std::function<bool(const Pattern&)> head = [&](const Pattern& pattern) -> bool {
         if (pattern.kind == Pattern::Kind::kDefinition) {
           if (reaches(pattern.definition)) return true;
-          return pattern.optional && head(*pattern.arguments[0]);
+          // An argument stands at the head too where the definition can be the bare parameter.
+          const Definition& used = definitions_[pattern.definition];
+          for (size_t i = 0; i < pattern.arguments.size(); ++i) {
+            const bool bare = std::any_of(used.alternatives.begin(), used.alternatives.end(), [&](const auto& one) {
+              return one.pattern->kind == Pattern::Kind::kVariable && one.pattern->name == used.parameters[i].name;
+            });
+            if ((bare || (pattern.optional && i == 0)) && head(*pattern.arguments[i])) return true;
+          }
+          return false;
         }
         if (pattern.kind == Pattern::Kind::kAlternatives) {
           return std::any_of(pattern.arguments.begin(), pattern.arguments.end(),

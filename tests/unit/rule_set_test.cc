@@ -1,0 +1,165 @@
+// The rules in force: the built-in ones load, a user's rules add and override, and every misspelt name is
+// refused with its place.
+#include "patterns/rule_set.h"
+
+#include <algorithm>
+#include <string>
+
+#include "tests/unit/rule_testing.h"
+
+namespace ascend_fuse {
+namespace {
+
+using testing::FindRule;
+using testing::Refusal;
+using testing::Rules;
+
+TEST(RuleSetTest, BuiltInRulesLoad) {
+  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference}) {
+    const auto rules = RuleSet::Load(folder);
+    ASSERT_TRUE(rules.ok()) << rules.status().message();
+    EXPECT_FALSE((*rules)->rules().empty());
+    for (size_t i = 0; i < (*rules)->rules().size(); ++i) EXPECT_FALSE((*rules)->RootOperators(i).empty());
+  }
+}
+
+TEST(RuleSetTest, LargerPatternsAreTriedFirstAndBeforeMovesARule) {
+  const auto plain =
+      Rules("rule r (x) => (y) match { y = Relu (Relu (x)) } rule tiny (x) => (y) match { y = Relu (x) }");
+  auto place = [](const RuleSet& rules, const std::string& name) {
+    return FindRule(rules, name) - rules.rules().data();
+  };
+  EXPECT_LT(place(*plain, "attention"), place(*plain, "r"));
+  EXPECT_LT(place(*plain, "r"), place(*plain, "tiny"));
+  const auto moved = Rules(
+      "rule r (x) => (y) match { y = Relu (Relu (x)) } rule tiny <before = r> (x) => (y) match { y = Relu "
+      "(x) }");
+  EXPECT_LT(place(*moved, "tiny"), place(*moved, "r"));
+  EXPECT_EQ(Refusal("rule r <before = nobody> (x) => (y) match { y = Relu (x) }"),
+            "user.rule:1:6: before: there is no rule 'nobody'");
+}
+
+TEST(RuleSetTest, RootsAreSeenThroughDefinitionsAndOptionalParts) {
+  const auto rules = Rules("rule r (x) => (y) match { y = narrow? (silu_of (x)) }");
+  const size_t index = FindRule(*rules, "r") - rules->rules().data();
+  EXPECT_EQ(rules->RootOperators(index), (std::vector<std::string>{"Cast", "Div", "Mul"}));
+}
+
+TEST(RuleSetTest, AUsersRuleIsAdded) {
+  const auto built_in = RuleSet::Load(RuleFolder::kLibrary);
+  ASSERT_TRUE(built_in.ok());
+  const auto rules =
+      Rules("# Mine.\nrule r <kind = silu> (x) => (y) match { y = silu_of (x) } emit { y = Swish (x) }");
+  EXPECT_EQ(rules->rules().size(), (*built_in)->rules().size() + 1);
+  ASSERT_NE(FindRule(*rules, "r"), nullptr);
+  EXPECT_EQ(FindRule(*rules, "r")->position.ToString(), "user.rule:2:6");
+}
+
+TEST(RuleSetTest, AUsersRuleOfABuiltInNameReplacesIt) {
+  const auto built_in = RuleSet::Load(RuleFolder::kLibrary);
+  ASSERT_TRUE(built_in.ok());
+  ASSERT_NE(FindRule(**built_in, "silu"), nullptr);
+  const auto rules = Rules("rule silu (x) => (y) match { y = Relu (x) } emit { y = Swish <alpha = 1> (x) }");
+  EXPECT_EQ(rules->rules().size(), (*built_in)->rules().size());
+  EXPECT_EQ(FindRule(*rules, "silu")->position.file, "user.rule");
+  EXPECT_EQ(FindRule(*rules, "silu")->match[0].pattern->name, "Relu");
+}
+
+TEST(RuleSetTest, AUsersDefinitionReplacesTheBuiltInOneInBuiltInRules) {
+  const auto rules = Rules("def silu_of (x)\n  | Elu (x)\n");
+  const size_t index = FindRule(*rules, "silu") - rules->rules().data();
+  EXPECT_EQ(rules->RootOperators(index), (std::vector<std::string>{"Elu"}));
+}
+
+TEST(RuleSetTest, TheLaterOfTwoUserFilesCounts) {
+  const auto rules =
+      RuleSet::Load(RuleFolder::kLibrary, {{"a.rule", "rule r (x) => (y) match { y = Relu (x) }"},
+                                           {"b.rule", "rule r (x) => (y) match { y = Elu (x) }"}});
+  ASSERT_TRUE(rules.ok()) << rules.status().message();
+  EXPECT_EQ(FindRule(**rules, "r")->position.file, "b.rule");
+}
+
+TEST(RuleSetTest, UnknownNamesAreRefusedWithTheirPlace) {
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Rellu (x) }"),
+            "user.rule:2:13: unknown operator or definition 'Rellu'");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = nowhere.Relu (x) }"),
+            "user.rule:2:13: unknown operator or definition 'nowhere.Relu'");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Softmax <axes = 1> (x) }"),
+            "user.rule:2:13: Softmax has no attribute or input 'axes' at any opset");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nwhere { shap (x) = [D] }"),
+            "user.rule:3:9: unknown function 'shap'");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = nothing? (x) }"),
+            "user.rule:2:13: 'nothing?': only a definition can be optional, and there is none of that name");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nemit { y = Swish <alpha = beta> (x) }"),
+            "user.rule:3:27: unknown name 'beta'");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nemit { y = Swish (z) }"),
+            "user.rule:3:19: unknown name 'z'");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nemit { y = Swishh (x) }"),
+            "user.rule:3:12: unknown operator or definition 'Swishh'");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nwhere { D >= 4 }"),
+            "user.rule:3:9: unknown name 'D'");
+}
+
+TEST(RuleSetTest, ArgumentsAreCounted) {
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x, x) }"),
+            "user.rule:2:13: Relu takes at most 1 inputs, 2 given");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = square (x, x) }"),
+            "user.rule:2:13: square takes 1 arguments, 2 given");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nwhere { shape (x, x) = [D] }"),
+            "user.rule:3:9: shape takes 1 to 1 arguments, 2 given");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = square <axis = 1> (x) }"),
+            "user.rule:2:13: 'square' is a definition and has no attributes");
+  // Sum takes any number.
+  Rules("rule r (a, b, c, d) => (y) match { y = Sum (a, b, c, d) }");
+}
+
+TEST(RuleSetTest, InputsAndOutputsMustBeUsedAndComputed) {
+  EXPECT_EQ(Refusal("rule r (x, z) => (y) match { y = Relu (x) }"),
+            "user.rule:1:6: the input 'z' occurs nowhere in match");
+  EXPECT_EQ(Refusal("rule r (x) => (z) match { y = Relu (x) }"),
+            "user.rule:1:6: no line of match computes the output 'z'");
+  EXPECT_EQ(Refusal("rule r (x) => (y) match { y = Relu (x) }\nemit { z = Relu (x) }"),
+            "user.rule:1:6: emit does not compute the output 'y'");
+  EXPECT_EQ(Refusal("rule r (x) => (y) match { }"), "user.rule:1:6: rule r matches nothing");
+  EXPECT_EQ(Refusal("rule r (x) => () match { y = Relu (x) }"), "user.rule:1:6: a rule needs an output");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x)\n y = Elu (x) }"),
+            "user.rule:3:2: 'y' is named twice");
+  EXPECT_EQ(Refusal("rule r (x) => (y) match { y = x }"),
+            "user.rule:1:6: the output of rule r can be anything");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y, z = square (x) }"),
+            "user.rule:2:9: only one operator, not a definition, can have several outputs");
+}
+
+TEST(RuleSetTest, NodesAreBuiltInLetAndEmitOnly) {
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nwhere { Neg (x) = x }"),
+            "user.rule:3:9: 'Neg' builds a node; nodes can be built in let and emit only");
+}
+
+TEST(RuleSetTest, TwiceInOneFileIsAnError) {
+  EXPECT_EQ(Refusal("rule r (x) => (y) match { y = Relu (x) }\nrule r (x) => (y) match { y = Elu (x) }"),
+            "user.rule:2:6: 'r' is defined twice in this file");
+  EXPECT_EQ(Refusal("def d (x) | Relu (x)\ndef d (x) | Elu (x)"),
+            "user.rule:2:5: 'd' is defined twice in this file");
+}
+
+TEST(RuleSetTest, ADefinitionMayNotReachItselfWithoutAnOperatorBetween) {
+  EXPECT_EQ(Refusal("def d (x)\n  | d (x)\n"), "user.rule:1:5: 'd' is defined by itself");
+  EXPECT_EQ(Refusal("def d (x)\n  | e (x)\ndef e (x)\n  | Relu (x)\n  | d (x)\n"),
+            "user.rule:1:5: 'd' is defined by itself");
+  EXPECT_EQ(Refusal("def d (x)\n  | narrow? (d (x))\n"), "user.rule:1:5: 'd' is defined by itself");
+  EXPECT_EQ(Refusal("def wrap (x)\n  | x\ndef d (x)\n  | wrap (d (x))\n"),
+            "user.rule:3:5: 'd' is defined by itself");
+  // With an operator between it is a chain of any length.
+  Rules("def chain (x)\n  | Relu (chain? (x))\nrule r (x) => (y) match { y = chain (x) }");
+}
+
+TEST(RuleSetTest, AWrongUserFileKeepsItsOwnName) {
+  const auto rules = RuleSet::Load(RuleFolder::kNpu, {{"mine/one.rule", "rule"}});
+  ASSERT_FALSE(rules.ok());
+  EXPECT_EQ(rules.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(rules.status().message()),
+            "mine/one.rule:1:5: expected the rule's name, found the end of the file");
+}
+
+}  // namespace
+}  // namespace ascend_fuse

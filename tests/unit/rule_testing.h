@@ -1,0 +1,141 @@
+// A model as text with its facts, and rules of a user on it: what the tests of rules, matcher, masks and
+// emission start from.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+#include "gtest/gtest.h"
+#include "ir/infer/facts.h"
+#include "ir/text/parser.h"
+#include "patterns/canonical.h"
+#include "patterns/matcher.h"
+#include "patterns/rule_set.h"
+
+namespace ascend_fuse::testing {
+
+// "<header> g (inputs) => (outputs) <constants> { nodes }" of the given opset.
+struct Subject {
+  explicit Subject(std::string_view text, int opset = 17) {
+    auto parsed =
+        ParseModelText(fmt::format("<ir_version: 8, opset_import: [\"\" : {}]>\ng {}", opset, text));
+    if (!parsed.ok()) {
+      ADD_FAILURE() << parsed.status().message() << "\nin\n" << text;
+      std::abort();
+    }
+    model = *std::move(parsed);
+    facts = Infer(*model);
+    canonical = std::make_unique<Canonical>(*model, facts);
+  }
+
+  Value* Named(std::string_view name) const {
+    for (const auto& graph : model->graphs()) {
+      for (Value* value : graph->inputs()) {
+        if (ValueName(*value) == name) return value;
+      }
+      for (Value* value : graph->initializers()) {
+        if (ValueName(*value) == name) return value;
+      }
+      for (const Node* node : graph->nodes()) {
+        for (Value* value : node->outputs()) {
+          if (value != nullptr && ValueName(*value) == name) return value;
+        }
+      }
+    }
+    ADD_FAILURE() << "no value " << name;
+    std::abort();
+  }
+
+  bool Same(std::string_view a, std::string_view b) const { return canonical->Same(Named(a), Named(b)); }
+
+  FunctionContext Context(std::vector<std::string>* assumptions = nullptr) {
+    FunctionContext context;
+    context.model = model.get();
+    context.facts = &facts;
+    context.canonical = canonical.get();
+    context.assumptions = assumptions;
+    return context;
+  }
+
+  std::unique_ptr<Model> model;
+  Facts facts;
+  std::unique_ptr<Canonical> canonical;
+};
+
+inline std::unique_ptr<RuleSet> Rules(const std::string& text, RuleFolder folder = RuleFolder::kLibrary) {
+  auto rules = RuleSet::Load(folder, {{"user.rule", text}});
+  if (!rules.ok()) {
+    ADD_FAILURE() << rules.status().message();
+    std::abort();
+  }
+  return *std::move(rules);
+}
+
+// The sentence with which a user's rules are refused.
+inline std::string Refusal(const std::string& text) {
+  const auto rules = RuleSet::Load(RuleFolder::kLibrary, {{"user.rule", text}});
+  EXPECT_FALSE(rules.ok()) << text;
+  return rules.ok() ? "" : std::string(rules.status().message());
+}
+
+inline const Rule* FindRule(const RuleSet& rules, std::string_view name) {
+  for (const Rule& rule : rules.rules()) {
+    if (rule.name == name) return &rule;
+  }
+  return nullptr;
+}
+
+// The user's rule "r" with its output at value `root`. Fills `names` with "x=..." of every bound value or
+// number.
+struct Attempt {
+  std::optional<Match> match;
+  Failure failure;
+  explicit operator bool() const { return match.has_value(); }
+  // The value or number that a name of the rule is bound to, as text.
+  std::string operator[](const std::string& name) const {
+    if (!match.has_value()) return "no match";
+    const int slot = match->rule->scope.Find(name);
+    if (slot < 0) return "no name";
+    const Term& term = match->terms[slot];
+    switch (term.kind) {
+      case Term::Kind::kUnbound:
+        return "unbound";
+      case Term::Kind::kAbsent:
+        return "absent";
+      case Term::Kind::kValue:
+        return std::string(ValueName(*term.value));
+      case Term::Kind::kNumber:
+        return fmt::format("{}", term.number);
+      default:
+        return "other";
+    }
+  }
+};
+
+inline Attempt Try(Subject* subject, const RuleSet& rules, std::string_view root = "y") {
+  Attempt attempt;
+  Matcher matcher(rules, subject->Context());
+  const Rule* rule = FindRule(rules, "r");
+  if (rule == nullptr) {
+    ADD_FAILURE() << "no rule r";
+    return attempt;
+  }
+  attempt.match = matcher.Run(*rule, subject->Named(root), &attempt.failure);
+  return attempt;
+}
+
+// The rule set may not die before the attempt that points into it: tests keep both through this.
+inline Attempt Try(std::string_view model, const std::string& rule, int opset = 17) {
+  static std::vector<std::unique_ptr<RuleSet>>* const kept = new std::vector<std::unique_ptr<RuleSet>>();
+  static std::vector<std::unique_ptr<Subject>>* const subjects = new std::vector<std::unique_ptr<Subject>>();
+  kept->push_back(Rules(rule));
+  subjects->push_back(std::make_unique<Subject>(model, opset));
+  return Try(subjects->back().get(), *kept->back());
+}
+
+}  // namespace ascend_fuse::testing
