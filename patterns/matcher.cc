@@ -294,7 +294,7 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
       return MatchDefinition(pattern, frame, term, next);
     case Pattern::Kind::kOperator:
       if (value == nullptr) return false;
-      return MatchOperator(pattern, frame, value, next, nullptr, quiet);
+      return MatchOperator(pattern, frame, value, next, nullptr, 0, quiet);
   }
   return false;
 }
@@ -320,7 +320,7 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
     const MatchStatement& line = rule_->match[statement];
     if (line.names.size() > 1) {
       if (term.kind != Term::Kind::kValue) return false;
-      return MatchOperator(*line.pattern, frame, term.value, next, &line, false);
+      return MatchOperator(*line.pattern, frame, term.value, next, &line, frame->scope->output[pattern.slot], false);
     }
     slot = term;
     if (MatchTerm(*line.pattern, frame, term, next)) return true;
@@ -343,7 +343,7 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
 }
 
 bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next,
-                            const MatchStatement* outputs, bool quiet) {
+                            const MatchStatement* outputs, int place, bool quiet) {
   const size_t covered = covered_.size();
   for (Value* current = value; current != nullptr; current = context_.canonical->Source(current)) {
     const Node* node = current->producer;
@@ -362,12 +362,17 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
         }
       } else if (outputs != nullptr) {
         std::vector<int> bound;
-        bool fits = node->output_count <= outputs->names.size();
+        // The second output of a Split is not the first.
+        bool fits = node->output_count <= outputs->names.size() && static_cast<int>(current->output_index) == place;
         for (size_t i = 0; fits && i < outputs->names.size(); ++i) {
           if (outputs->names[i] == "_") continue;
           const int slot = frame->scope->Find(outputs->names[i]);
-          if (frame->terms[slot].bound()) continue;
-          frame->terms[slot] = Term::Of(node->output(i));
+          const Term output = Term::Of(i < node->output_count ? node->output(i) : nullptr);
+          if (frame->terms[slot].bound()) {
+            fits = EqualTerms(context_, frame->terms[slot], output);
+            continue;
+          }
+          frame->terms[slot] = output;
           bound.push_back(slot);
         }
         if (fits) {

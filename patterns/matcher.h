@@ -57,8 +57,9 @@ class Matcher {
 
   bool MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, Next next);
   bool MatchVariable(const Pattern& pattern, Frame* frame, const Term& term, Next next);
+  // outputs: the line that names several outputs, of which `value` is the one at `place`. quiet: no failure is noted.
   bool MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next, const MatchStatement* outputs,
-                     bool quiet);
+                     int place, bool quiet);
   bool MatchNode(const Pattern& pattern, Frame* frame, const Node& node, Next next);
   bool MatchInputs(const Pattern& pattern, Frame* frame, const Node& node, size_t index, bool swapped,
                    Next next);
