@@ -56,9 +56,13 @@ class ValueSets {
     const Fact& fact = context_.facts->Of(value);
     std::set<double> values;
     if (fact.is_splat) {
+      if (std::isnan(fact.splat)) return false;
       values.insert(fact.splat);
     } else if (fact.elements != nullptr) {
-      for (double element : fact.elements->floats) values.insert(element);
+      for (double element : fact.elements->floats) {
+        if (std::isnan(element)) return false;  // a set would lose it: NaN is less than nothing
+        values.insert(element);
+      }
       for (Dim element : fact.elements->integers) {
         if (!element.is_number()) return false;
         values.insert(static_cast<double>(element.number()));
@@ -66,9 +70,7 @@ class ValueSets {
     } else {
       return false;
     }
-    if (values.empty() || std::any_of(values.begin(), values.end(), [](double v) { return std::isnan(v); })) {
-      return false;
-    }
+    if (values.empty()) return false;
     Set(std::move(values), result);
     return true;
   }
