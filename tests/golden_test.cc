@@ -1,7 +1,7 @@
-// Runs every tests/golden/<rule>/<case>.onnxtxt: an ONNX text model whose comments say what it shows, with which
-// flags it is optimized (# RUN:), and what must come out: the nodes of the graph (# GRAPH:) and the sites, their
-// assumptions and the near misses (# REPORT:). BLESS=1 in the environment writes GRAPH and REPORT anew; the diff
-// of the files is then what there is to review.
+// Runs every tests/golden/<rule>/<case>.onnxtxt: an ONNX text model whose comments say what it shows, with
+// which flags it is optimized (# RUN:), and what must come out: the nodes of the graph (# GRAPH:) and the
+// sites, their assumptions and the near misses (# REPORT:). BLESS=1 in the environment writes GRAPH and
+// REPORT anew; the diff of the files is then what there is to review.
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -42,7 +42,9 @@ std::vector<std::string> Cases() {
   return cases;
 }
 
-bool StartsWith(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+bool StartsWith(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
 
 std::vector<std::string> Lines(const std::string& text) {
   std::vector<std::string> lines;
@@ -102,9 +104,8 @@ std::string Canonical(const std::string& bytes) {
   onnx::ModelProto model;
   if (!model.ParseFromString(bytes)) return "not a model";
   auto* infos = model.mutable_graph()->mutable_value_info();
-  std::sort(infos->begin(), infos->end(), [](const onnx::ValueInfoProto& a, const onnx::ValueInfoProto& b) {
-    return a.name() < b.name();
-  });
+  std::sort(infos->begin(), infos->end(),
+            [](const onnx::ValueInfoProto& a, const onnx::ValueInfoProto& b) { return a.name() < b.name(); });
   return model.SerializeAsString();
 }
 
@@ -151,15 +152,16 @@ std::string ReportSection(const Report& report) {
     add(line);
   }
   for (const ReportSite& site : report.sites) {
-    for (const std::string& sentence : site.assumptions) add(fmt::format("assumes  {}  {}", site.outputs[0], sentence));
+    for (const std::string& sentence : site.assumptions)
+      add(fmt::format("assumes  {}  {}", site.outputs[0], sentence));
   }
   for (const ReportNearMiss& miss : report.near_misses) {
     add(fmt::format("near {}  {}  [{} nodes]  expected {}, found {}", miss.rule, miss.at, miss.matched_nodes,
                     miss.expected, miss.found));
   }
   for (const ReportContradiction& contradiction : report.contradictions) {
-    add(fmt::format("contradiction  {}  declared {}, computed {}", contradiction.value, contradiction.declared,
-                    contradiction.computed));
+    add(fmt::format("contradiction  {}  declared {}, computed {}", contradiction.value,
+                    contradiction.declared, contradiction.computed));
   }
   if (text.size() == kReport.size() + 1) add("nothing");
   return text;
@@ -254,7 +256,8 @@ TEST_P(GoldenTest, Matches) {
 
 std::string CaseName(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
 }
 

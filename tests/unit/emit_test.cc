@@ -1,0 +1,189 @@
+// Emission: what a rule's emit block becomes, in the form the model's opset has, and that it can be taken
+// back to the byte.
+#include "passes/emit.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ir/onnx/save.h"
+#include "ir/text/printer.h"
+#include "ir/verify.h"
+#include "tests/unit/rule_testing.h"
+
+namespace ascend_fuse {
+namespace {
+
+using testing::FindRule;
+using testing::Rules;
+using testing::Subject;
+
+struct Emitted {
+  std::unique_ptr<Subject> subject;
+  std::unique_ptr<RuleSet> rules;
+  std::unique_ptr<Rewriter> rewriter;
+  std::unique_ptr<Emitter> emitter;
+  absl::Status status;
+  Emission emission;
+
+  // The live nodes in the order of computation, one a line.
+  std::string Nodes() const {
+    std::vector<const Node*> live;
+    for (const Node* node : subject->model->graph().nodes()) {
+      if (!node->dead) live.push_back(node);
+    }
+    std::stable_sort(live.begin(), live.end(),
+                     [](const Node* a, const Node* b) { return a->order < b->order; });
+    std::string text;
+    for (const Node* node : live) text += PrintNode(*node) + "\n";
+    return text;
+  }
+};
+
+Emitted Emit(const std::string& model, const std::string& rule, int opset = 17, std::string_view root = "y") {
+  Emitted emitted;
+  emitted.subject = std::make_unique<Subject>(model, opset);
+  emitted.rules = Rules(rule);
+  emitted.rewriter = std::make_unique<Rewriter>(emitted.subject->model.get());
+  emitted.emitter = std::make_unique<Emitter>(emitted.rewriter.get(), &emitted.subject->facts);
+  const FunctionContext context = emitted.subject->Context();
+  Matcher matcher(*emitted.rules, context);
+  const std::optional<Match> match =
+      matcher.Run(*FindRule(*emitted.rules, "r"), emitted.subject->Named(root));
+  if (!match.has_value()) {
+    ADD_FAILURE() << "the rule does not match";
+    return emitted;
+  }
+  const absl::StatusOr<Emission> emission = emitted.emitter->Emit(*match, context);
+  emitted.status = emission.status();
+  if (emission.ok()) emitted.emission = *emission;
+  const absl::Status valid = Verify(*emitted.subject->model);
+  EXPECT_TRUE(valid.ok()) << valid.message();
+  return emitted;
+}
+
+TEST(EmitTest, TheOutputKeepsItsNameAndUsers) {
+  const Emitted emitted =
+      Emit("(float[4] a) => (float[4] z) { s = Sigmoid (a)\n y = Mul (a, s)\n z = Neg (y) }",
+           "rule r (x) => (y) match { y = Mul (x, Sigmoid (x)) } emit { y = npu.NPUSwish (x) }");
+  ASSERT_TRUE(emitted.status.ok()) << emitted.status.message();
+  EXPECT_EQ(emitted.Nodes(), "y = npu.NPUSwish (a)\nz = Neg (y)\n");
+}
+
+TEST(EmitTest, NestedNodesNumbersAndTypes) {
+  const Emitted emitted =
+      Emit("(float16[4] a) => (float16[4] y) { y = Relu (a) }",
+           "rule r (x) => (y) match { y = Relu (x) } "
+           "emit { h = Cast <to = float> (x)\n y = Cast <to = dtype (x)> (Max (h, 0.0)) }");
+  ASSERT_TRUE(emitted.status.ok()) << emitted.status.message();
+  const std::string nodes = emitted.Nodes();
+  EXPECT_NE(nodes.find("Cast <to = 1> (a)"), std::string::npos) << nodes;
+  EXPECT_NE(nodes.find("y = Cast <to = 10> ("), std::string::npos) << nodes;
+  // The number has the type of what stands beside it.
+  for (const Value* value : emitted.subject->model->graph().initializers()) {
+    EXPECT_EQ(value->initializer->type, DataType::kFloat);
+  }
+}
+
+TEST(EmitTest, ParametersGoWhereTheOpsetKeepsThem) {
+  const std::string rule =
+      "rule r (x) => (y) match { y = Relu (x) } emit { y = ReduceMean <axes = [-1], keepdims = 1> (x) }";
+  const std::string model = "(float[2, 4] a) => (float[2, 4] y) { y = Relu (a) }";
+  const Emitted before = Emit(model, rule, 17);
+  ASSERT_TRUE(before.status.ok());
+  EXPECT_EQ(before.Nodes(), "y = ReduceMean <axes = [-1], keepdims = 1> (a)\n");
+  const Emitted after = Emit(model, rule, 18);
+  ASSERT_TRUE(after.status.ok());
+  EXPECT_EQ(after.Nodes(), "y = ReduceMean <keepdims = 1> (a, y_constant)\n");
+}
+
+TEST(EmitTest, AttributesHaveTheTypeOfTheSchema) {
+  const Emitted emitted = Emit("(float[2, 4] a, float[4] g) => (float[2, 4] y) { y = Mul (a, g) }",
+                               "rule r (x, g) => (y) match { y = Mul (x, g) } where { shape (x) = [..., D], "
+                               "shape (g) = [D], rank (x) = 2 } "
+                               "emit { y = LayerNormalization <axis = -1, epsilon = 1> (x, g) }");
+  ASSERT_TRUE(emitted.status.ok()) << emitted.status.message();
+  EXPECT_EQ(emitted.Nodes(), "y = LayerNormalization <axis = -1, epsilon = 1.0> (a, g)\n");
+}
+
+TEST(EmitTest, SeveralOutputsAndAnUnusedOne) {
+  const Emitted emitted = Emit(
+      "(float[4] a, float[4] b) => (float[4] y, float[4] s) { s = Add (a, b)\n y = Relu (s) }",
+      "rule r (a, b) => (y, s) match { y = Relu (s)\n s = Add (a, b) } emit { y, _, s = npu.Three (a, b) }");
+  ASSERT_TRUE(emitted.status.ok()) << emitted.status.message();
+  const std::string nodes = emitted.Nodes();
+  EXPECT_EQ(nodes.substr(0, 3), "y, ");
+  EXPECT_NE(nodes.find(", s = npu.Three (a, b)\n"), std::string::npos) << nodes;
+  EXPECT_EQ(std::count(nodes.begin(), nodes.end(), '\n'), 1);
+}
+
+TEST(EmitTest, AbsentInputsStayAbsent) {
+  const std::string rule =
+      "rule r (x, l?, h) => (y) match { y = Clip (x, l, h) } emit { y = npu.Clipped <a = 1> (x, l, h) }";
+  const Emitted without = Emit("(float[4] a, float h) => (float[4] y) { y = Clip (a, , h) }", rule);
+  ASSERT_TRUE(without.status.ok()) << without.status.message();
+  EXPECT_EQ(without.Nodes(), "y = npu.Clipped <a = 1> (a, \"\", h)\n");
+  const Emitted with = Emit("(float[4] a, float l, float h) => (float[4] y) { y = Clip (a, l, h) }", rule);
+  ASSERT_TRUE(with.status.ok());
+  EXPECT_EQ(with.Nodes(), "y = npu.Clipped <a = 1> (a, l, h)\n");
+}
+
+TEST(EmitTest, AnOutputThatIsThereAlreadyIsAnIdentity) {
+  const Emitted emitted = Emit("(float[4] a) => (float[4] y) { n = Neg (a)\n y = Neg (n) }",
+                               "rule r (x) => (y) match { y = Neg (Neg (x)) } emit { y = x }");
+  ASSERT_TRUE(emitted.status.ok()) << emitted.status.message();
+  EXPECT_EQ(emitted.Nodes(), "y = Identity (a)\n");
+}
+
+TEST(EmitTest, HelpersAreMadeOnce) {
+  const Emitted emitted =
+      Emit("(float[4] a) => (float[4] y) { y = Relu (a) }",
+           "rule r (x) => (y) match { y = Relu (x) } emit { y = Mul (Neg (x), Neg (x)) }");
+  ASSERT_TRUE(emitted.status.ok()) << emitted.status.message();
+  const std::string nodes = emitted.Nodes();
+  EXPECT_EQ(std::count(nodes.begin(), nodes.end(), '\n'), 2) << nodes;
+}
+
+TEST(EmitTest, UndoBringsBackTheBytes) {
+  const std::string model = "(float[4] a) => (float[4] z) { s = Sigmoid (a)\n y = Mul (a, s)\n z = Neg (y) }";
+  Emitted emitted = Emit(model,
+                         "rule r (x) => (y) match { y = Mul (x, Sigmoid (x)) } "
+                         "emit { y = Mul (Neg (Neg (x)), npu.Gate <a = 1> (x, 3.0)) }");
+  ASSERT_TRUE(emitted.status.ok()) << emitted.status.message();
+  emitted.emitter->Undo(emitted.emission);
+  emitted.rewriter->Sweep();
+  const absl::StatusOr<std::string> undone = SaveModelToBytes(*emitted.subject->model);
+  const absl::StatusOr<std::string> fresh = SaveModelToBytes(*Subject(model).model);
+  ASSERT_TRUE(undone.ok() && fresh.ok());
+  EXPECT_EQ(*undone, *fresh);
+}
+
+TEST(EmitTest, AHelperThatWasUndoneCanBeMadeAgain) {
+  const std::string rule = "rule r (x) => (y) match { y = Relu (x) } emit { y = Mul (Neg (x), x) }";
+  Emitted emitted = Emit("(float[4] a) => (float[4] y) { y = Relu (a) }", rule);
+  ASSERT_TRUE(emitted.status.ok());
+  emitted.emitter->Undo(emitted.emission);
+  const FunctionContext context = emitted.subject->Context();
+  Matcher matcher(*emitted.rules, context);
+  const std::optional<Match> match = matcher.Run(*FindRule(*emitted.rules, "r"), emitted.subject->Named("y"));
+  ASSERT_TRUE(match.has_value());
+  const absl::StatusOr<Emission> again = emitted.emitter->Emit(*match, context);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  const absl::Status valid = Verify(*emitted.subject->model);
+  EXPECT_TRUE(valid.ok()) << valid.message();
+  EXPECT_NE(emitted.Nodes().find("Neg (a)"), std::string::npos) << emitted.Nodes();
+}
+
+TEST(EmitTest, AnExpressionWithoutAValueChangesNothing) {
+  const std::string model = "(float[N] a) => (float[N] y) { y = Relu (a) }";
+  const Emitted emitted = Emit(model,
+                               "rule r (x) => (y) match { y = Relu (x) } where { shape (x) = [D] } "
+                               "emit { h = Neg (x)\n y = npu.Op <heads = number (D)> (h) }");
+  ASSERT_FALSE(emitted.status.ok());
+  EXPECT_EQ(std::string(emitted.status.message()),
+            "N must be a number in the graph; bind the dim with --dim");
+  EXPECT_EQ(emitted.Nodes(), "y = Relu (a)\n");
+}
+
+}  // namespace
+}  // namespace ascend_fuse
