@@ -181,6 +181,8 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
       if (declared.has_rank && declared.shape.size() == shape.size()) of_declaration = declared.shape[i];
       if (!shape[i].known()) {
         changed = true;
+        // Exporters write 0 for "not known" into value_info.
+        if (of_declaration.is(0) && !value.is_graph_input && !value.is_graph_output) of_declaration = Dim();
         if (of_declaration.known()) {
           shape[i] = of_declaration;
         } else if (earlier.has_rank && earlier.shape.size() == shape.size() && earlier.shape[i].known()) {
