@@ -282,13 +282,14 @@ struct DimTable::Impl {
   int64_t SingleAtom(Dim dim) const {
     if (dim.kind_ != Dim::Kind::kExpression) return -1;
     const Polynomial& polynomial = expressions[static_cast<size_t>(dim.bits_)]->polynomial;
-    if (polynomial.size() != 1 || polynomial[0].coefficient != 1 || polynomial[0].factors.size() != 1) return -1;
+    if (polynomial.size() != 1 || polynomial[0].coefficient != 1 || polynomial[0].factors.size() != 1)
+      return -1;
     return polynomial[0].factors[0];
   }
 
   // Atoms whose substitution is being followed stay as they are: two opaque atoms that were unified with
-  // each other's parts cannot make this loop. So do atoms at the end of very long chains: what is not resolved
-  // is still true.
+  // each other's parts cannot make this loop. So do atoms at the end of very long chains: what is not
+  // resolved is still true.
   Dim ResolveAtom(uint32_t id) {
     if (atoms[id].resolving || depth > 100) return OfAtom(id);
     Dim result;
@@ -557,7 +558,8 @@ struct DimTable::Impl {
   }
 
   static void Order(Dim* a, Dim* b) {
-    if (std::make_pair(static_cast<int>(a->kind_), a->bits_) > std::make_pair(static_cast<int>(b->kind_), b->bits_)) {
+    if (std::make_pair(static_cast<int>(a->kind_), a->bits_) >
+        std::make_pair(static_cast<int>(b->kind_), b->bits_)) {
       std::swap(*a, *b);
     }
   }
@@ -626,7 +628,8 @@ struct DimTable::Impl {
     for (size_t i = 0; i < polynomial.size(); ++i) {
       const Term& term = polynomial[i];
       Interval product{term.coefficient, term.coefficient};
-      for (uint32_t factor : term.factors) product = ascend_fuse::Multiply(product, BoundsOfAtom(factor, effort));
+      for (uint32_t factor : term.factors)
+        product = ascend_fuse::Multiply(product, BoundsOfAtom(factor, effort));
       low = BoundAdd(low, product.low);
       if (opaque < 0 && term.factors.size() == 1 && atoms[term.factors[0]].kind != AtomKind::kSymbol) {
         opaque = static_cast<int>(i);
@@ -1070,7 +1073,9 @@ Dim DimTable::Meet(Dim a, Dim b) {
 bool DimTable::Unify(Dim a, Dim b) { return impl_->Unify(a, b); }
 Dim DimTable::Resolve(Dim dim) const { return impl_->Resolve(dim); }
 
-bool DimTable::Equal(Dim a, Dim b) const { return a.known() && b.known() && (a == b || Resolve(a) == Resolve(b)); }
+bool DimTable::Equal(Dim a, Dim b) const {
+  return a.known() && b.known() && (a == b || Resolve(a) == Resolve(b));
+}
 
 bool DimTable::NotEqual(Dim a, Dim b) const {
   if (!a.known() || !b.known()) return false;
@@ -1268,7 +1273,8 @@ class DimParser {
     const std::string_view name = text_.substr(start, position_ - start);
     if (position_ >= text_.size() || text_[position_] != '(') {
       // A hyphen or another sign right behind makes it part of a name that is no identifier.
-      if (position_ < text_.size() && std::string_view(" +*/%),").find(text_[position_]) == std::string_view::npos) {
+      if (position_ < text_.size() &&
+          std::string_view(" +*/%),").find(text_[position_]) == std::string_view::npos) {
         return {};
       }
       return {table_->Symbol(name)};
@@ -1289,8 +1295,8 @@ class DimParser {
       return {Whole(arguments[0])};
     }
     if ((name == "ceiling" || name == "ceil" || name == "CeilToInt") && count == 1) {
-      return {table_->Sub(Dim::Of(0), table_->FloorDiv(table_->Sub(Dim::Of(0), arguments[0].above),
-                                                       arguments[0].below))};
+      return {table_->Sub(Dim::Of(0),
+                          table_->FloorDiv(table_->Sub(Dim::Of(0), arguments[0].above), arguments[0].below))};
     }
     const bool min = name == "Min" || name == "min";
     if (min || name == "Max" || name == "max" || name == "broadcast") {

@@ -1,5 +1,5 @@
-// What an inference function sees of its node: facts of the inputs, attributes, and places for the facts of the
-// outputs. Private to ir/infer.
+// What an inference function sees of its node: facts of the inputs, attributes, and places for the facts of
+// the outputs. Private to ir/infer.
 #pragma once
 
 #include <optional>

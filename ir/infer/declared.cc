@@ -12,7 +12,8 @@ Dim ReadDim(const wire::Field& encoded, DimTable* dims) {
   wire::Cursor cursor(encoded);
   wire::Field field;
   while (cursor.Next(&field)) {
-    if (field.number == onnx::TensorShapeProto_Dimension::kDimValueFieldNumber && field.type == wire::kVarint) {
+    if (field.number == onnx::TensorShapeProto_Dimension::kDimValueFieldNumber &&
+        field.type == wire::kVarint) {
       const int64_t number = static_cast<int64_t>(field.value);
       dim = number >= 0 ? Dim::Of(number) : Dim();  // some exporters write -1 for unknown
     } else if (field.number == onnx::TensorShapeProto_Dimension::kDimParamFieldNumber &&

@@ -37,10 +37,10 @@ struct Fact {
 
 // Two facts about one value that cannot both hold.
 struct Contradiction {
-  std::string value;   // name
+  std::string value;  // name
   std::string declared;
   std::string computed;
-  std::string where;   // the node whose semantics gave `computed`
+  std::string where;  // the node whose semantics gave `computed`
 };
 
 struct InferOptions {

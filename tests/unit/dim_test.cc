@@ -57,7 +57,8 @@ TEST_F(DimTest, SizeLimits) {
   for (int i = 0; i < 30; ++i) sum = table_.Mul(sum, table_.Add(table_.Symbol(fmt::format("x{}", i)), N(1)));
   EXPECT_FALSE(sum.known());  // 2^30 terms
   Dim nested = table_.Symbol("n");
-  for (int i = 0; i < 1000; ++i) nested = table_.Max(table_.FloorDiv(nested, table_.Symbol("d")), table_.Symbol("m"));
+  for (int i = 0; i < 1000; ++i)
+    nested = table_.Max(table_.FloorDiv(nested, table_.Symbol("d")), table_.Symbol("m"));
   EXPECT_FALSE(nested.known());
 }
 
@@ -65,7 +66,8 @@ TEST_F(DimTest, ExactDivisionCancels) {
   EXPECT_EQ(table_.ExactDiv(P("batch*seq*64"), P("batch*seq*16")), N(4));
   EXPECT_TRUE(table_.Equal(table_.ExactDiv(P("2*a*b + 2*a"), P("2*a")), P("b + 1")));
   EXPECT_TRUE(table_.Equal(table_.ExactDiv(P("batch*past + batch*seq"), P("batch")), P("past + seq")));
-  EXPECT_TRUE(table_.Equal(table_.ExactDiv(table_.Mul(P("a + b"), P("a - b + 3")), P("a + b")), P("a - b + 3")));
+  EXPECT_TRUE(
+      table_.Equal(table_.ExactDiv(table_.Mul(P("a + b"), P("a - b + 3")), P("a + b")), P("a - b + 3")));
   EXPECT_FALSE(table_.ExactDiv(P("a + 1"), P("b")).known());
   EXPECT_FALSE(table_.ExactDiv(P("a"), N(2)).known());
   EXPECT_EQ(table_.ExactDiv(N(0), P("a")), N(0));
@@ -250,8 +252,8 @@ TEST_F(DimTest, ParsesWhatExportersWrite) {
 }
 
 TEST_F(DimTest, OtherTextIsOneSymbol) {
-  for (const char* text : {"batch-size", "a b", "2d", "s0 +", "f(x)", "((a)", "?", "N/A", "unk__12", "a,b", "x y + 1",
-                           "99999999999999999999", "Ωmega", "-", "a - ", "1.5*x", "None"}) {
+  for (const char* text : {"batch-size", "a b", "2d", "s0 +", "f(x)", "((a)", "?", "N/A", "unk__12", "a,b",
+                           "x y + 1", "99999999999999999999", "Ωmega", "-", "a - ", "1.5*x", "None"}) {
     const Dim dim = table_.Parse(text);
     EXPECT_TRUE(dim.known()) << text;
     EXPECT_EQ(Text(dim), text);
@@ -275,7 +277,8 @@ TEST_F(DimTest, Evaluate) {
   EXPECT_EQ(table_.Evaluate(P("sum"), bind), 10);
 }
 
-// --- properties ------------------------------------------------------------------------------------------------
+// --- properties
+// ------------------------------------------------------------------------------------------------
 
 struct Sample {
   Dim dim;
@@ -313,21 +316,39 @@ TEST_P(DimProperty, SimplifyingKeepsTheValue) {
   for (int64_t number : {0, 1, 2, 3, 4, 16}) {
     pool.push_back({Dim::Of(number), std::vector<std::optional<int64_t>>(bindings.size(), number)});
   }
-  const auto floor_div = [](int64_t a, int64_t b) { return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0); };
+  const auto floor_div = [](int64_t a, int64_t b) {
+    return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
+  };
   for (int step = 0; step < 400; ++step) {
     const Sample x = pool[static_cast<size_t>(pick(0, static_cast<int64_t>(pool.size()) - 1))];
     const Sample y = pool[static_cast<size_t>(pick(0, static_cast<int64_t>(pool.size()) - 1))];
     const int64_t op = pick(0, 7);
     Sample z;
     switch (op) {
-      case 0: z.dim = table.Add(x.dim, y.dim); break;
-      case 1: z.dim = table.Sub(x.dim, y.dim); break;
-      case 2: z.dim = table.Mul(x.dim, y.dim); break;
-      case 3: z.dim = table.FloorDiv(x.dim, y.dim); break;
-      case 4: z.dim = table.Mod(x.dim, y.dim); break;
-      case 5: z.dim = table.Min(x.dim, y.dim); break;
-      case 6: z.dim = table.Max(x.dim, y.dim); break;
-      default: z.dim = table.ExactDiv(x.dim, y.dim); break;
+      case 0:
+        z.dim = table.Add(x.dim, y.dim);
+        break;
+      case 1:
+        z.dim = table.Sub(x.dim, y.dim);
+        break;
+      case 2:
+        z.dim = table.Mul(x.dim, y.dim);
+        break;
+      case 3:
+        z.dim = table.FloorDiv(x.dim, y.dim);
+        break;
+      case 4:
+        z.dim = table.Mod(x.dim, y.dim);
+        break;
+      case 5:
+        z.dim = table.Min(x.dim, y.dim);
+        break;
+      case 6:
+        z.dim = table.Max(x.dim, y.dim);
+        break;
+      default:
+        z.dim = table.ExactDiv(x.dim, y.dim);
+        break;
     }
     bool small = true;
     for (size_t i = 0; i < bindings.size(); ++i) {
@@ -337,16 +358,30 @@ TEST_P(DimProperty, SimplifyingKeepsTheValue) {
         const int64_t b = *y.values[i];
         int64_t result = 0;
         switch (op) {
-          case 0: value = a + b; break;
-          case 1: value = a - b; break;
+          case 0:
+            value = a + b;
+            break;
+          case 1:
+            value = a - b;
+            break;
           case 2:
             if (!__builtin_mul_overflow(a, b, &result)) value = result;
             break;
-          case 3: if (b != 0) value = floor_div(a, b); break;
-          case 4: if (b != 0) value = a - b * floor_div(a, b); break;
-          case 5: value = std::min(a, b); break;
-          case 6: value = std::max(a, b); break;
-          default: if (b != 0 && a % b == 0) value = a / b; break;
+          case 3:
+            if (b != 0) value = floor_div(a, b);
+            break;
+          case 4:
+            if (b != 0) value = a - b * floor_div(a, b);
+            break;
+          case 5:
+            value = std::min(a, b);
+            break;
+          case 6:
+            value = std::max(a, b);
+            break;
+          default:
+            if (b != 0 && a % b == 0) value = a / b;
+            break;
         }
       }
       if (value.has_value() && std::abs(*value) > 1000000) small = false;
@@ -378,7 +413,8 @@ TEST_P(DimProperty, SimplifyingKeepsTheValue) {
     const Dim read = table.Parse(text);
     for (size_t i = 0; i < bindings.size(); ++i) {
       if (!z.values[i].has_value()) continue;
-      ASSERT_EQ(table.Evaluate(read, [&](std::string_view name) { return Bound(bindings[i], name); }), z.values[i])
+      ASSERT_EQ(table.Evaluate(read, [&](std::string_view name) { return Bound(bindings[i], name); }),
+                z.values[i])
           << text;
     }
     if (small) pool.push_back(std::move(z));

@@ -17,8 +17,9 @@ class Inferred {
  public:
   explicit Inferred(std::string_view graph, InferOptions options = {}, int opset = 18) {
     const std::string text = fmt::format(
-        "<ir_version: 8, opset_import: [\"\" : {}, \"npu\" : 1, \"ascend_fuse\" : 1, \"com.microsoft\" : 1]>\n{}", opset,
-        graph);
+        "<ir_version: 8, opset_import: [\"\" : {}, \"npu\" : 1, \"ascend_fuse\" : 1, \"com.microsoft\" : "
+        "1]>\n{}",
+        opset, graph);
     absl::StatusOr<std::unique_ptr<Model>> model = ParseModelText(text);
     EXPECT_TRUE(model.ok()) << model.status().message() << "\n" << text;
     if (!model.ok()) return;
@@ -156,7 +157,8 @@ TEST(InferTest, PastKeysAndValuesAreUnified) {
 }
 
 TEST(InferTest, DeclaredOutputRelatesNames) {
-  const Inferred m(R"(g (int64[batch, total] mask, float[batch, 2, past, 16] past_k, float[batch, 2, seq, 16] k)
+  const Inferred m(
+      R"(g (int64[batch, total] mask, float[batch, 2, past, 16] past_k, float[batch, 2, seq, 16] k)
                       => (float[batch, 2, total, 16] present) {
     present = Concat <axis = 2> (past_k, k)
   })");
@@ -417,7 +419,8 @@ TEST(InferTest, Opset23) {
                          float[b, 2, p, 32] pv) => (y) {
     y, kk, vv = Attention <q_num_heads = 4, kv_num_heads = 2> (q, k, v, , pk, pv)
     r = RMSNormalization (q, k)
-  })", {}, 23);
+  })",
+                   {}, 23);
   EXPECT_EQ(m["y"], "float[b, s, 128]");
   EXPECT_EQ(m["kk"], "float[b, 2, s + p, 32]");
   EXPECT_EQ(m["r"], "float[b, s, 128]");
