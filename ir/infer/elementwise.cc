@@ -570,7 +570,7 @@ void Dropout(NodeContext& c) {
   if (c.in(0).has_rank) c.SetShape(1, c.in(0).shape);
 }
 
-void Float32Quantized(NodeContext& c) {
+void Quantize(NodeContext& c) {
   // QuantizeLinear, DequantizeLinear and the like: the shape of the input.
   if (c.in(0).has_rank) c.SetShape(0, c.in(0).shape);
   const std::string_view op = c.op_type();
@@ -638,8 +638,8 @@ constexpr Entry kOps[] = {
     {"", "PRelu", PRelu},
     {"", "Identity", Identity},
     {"", "Dropout", Dropout},
-    {"", "QuantizeLinear", Float32Quantized},
-    {"", "DequantizeLinear", Float32Quantized},
+    {"", "QuantizeLinear", Quantize},
+    {"", "DequantizeLinear", Quantize},
     {"", "DynamicQuantizeLinear", DynamicQuantize},
     {"", "Acos", SameAsInput},
     {"", "Acosh", SameAsInput},

@@ -128,7 +128,7 @@ Fact TypeAndShapeOf(const Tensor& tensor, Facts* facts) {
 Fact ConstantFact(const Model& model, const Tensor& tensor, Facts* facts) {
   Fact fact = TypeAndShapeOf(tensor, facts);
   const int64_t count = tensor.ElementCount();
-  if (count < 0 || count > Facts::kMaxElements) return fact;
+  if (count < 0 || count > Facts::kMaxElements || !facts->ReserveElements(static_cast<size_t>(count))) return fact;
   if (IsFloat(tensor.type)) {
     absl::StatusOr<std::vector<double>> floats = ReadFloats(model, tensor, Facts::kMaxElements);
     if (!floats.ok() || static_cast<int64_t>(floats->size()) != count) return fact;
@@ -303,6 +303,7 @@ void NodeContext::SetIntegers(size_t i, absl::Span<const Dim> elements) {
   if (SmallCount(i) != static_cast<int64_t>(elements.size()) || IsFloat(out(i).type)) return;
   if (!elements.empty() && std::all_of(elements.begin(), elements.end(), [](Dim d) { return !d.known(); }))
     return;
+  if (!facts_->ReserveElements(elements.size())) return;
   Elements* copy = facts_->arena().New<Elements>();
   copy->integers = facts_->arena().Copy(elements);
   out(i).elements = copy;
@@ -311,6 +312,7 @@ void NodeContext::SetIntegers(size_t i, absl::Span<const Dim> elements) {
 void NodeContext::SetFloats(size_t i, absl::Span<const double> elements) {
   if (i >= outputs_.size() || elements.size() > static_cast<size_t>(Facts::kMaxElements)) return;
   if (SmallCount(i) != static_cast<int64_t>(elements.size()) || !IsFloat(out(i).type)) return;
+  if (!facts_->ReserveElements(elements.size())) return;
   Elements* copy = facts_->arena().New<Elements>();
   copy->floats = facts_->arena().Copy(elements);
   out(i).elements = copy;
