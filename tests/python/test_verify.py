@@ -1,4 +1,4 @@
-"""The proof itself is tested: equal models pass, every kind of wrong model is found out, nothing is silent."""
+"""The proof itself is tested: equal models pass, every kind of wrong model is found out."""
 
 import json
 import os
@@ -24,7 +24,13 @@ except ImportError as error:
 from ascend_fuse import guess_inputs, verify  # noqa: E402
 
 
-def language_model(scale=1.0, mask_scale=0.0, output_type=TensorProto.FLOAT, names=("input_ids", "attention_mask"), extra_output=False):
+def language_model(
+    scale=1.0,
+    mask_scale=0.0,
+    output_type=TensorProto.FLOAT,
+    names=("input_ids", "attention_mask"),
+    extra_output=False,
+):
     """Embedding, a sum with the mask, a matmul: enough for ids, padding and several outputs."""
     rng = np.random.default_rng(7)
     table = numpy_helper.from_array(rng.standard_normal((11, 8)).astype(np.float32), "table")
@@ -47,8 +53,13 @@ def language_model(scale=1.0, mask_scale=0.0, output_type=TensorProto.FLOAT, nam
     outputs = [helper.make_tensor_value_info("logits", output_type, [*shape, 8])]
     if extra_output:
         outputs.append(helper.make_tensor_value_info("hidden", TensorProto.FLOAT, [*shape, 8]))
-    graph = helper.make_graph(nodes, "lm", [helper.make_tensor_value_info(n, TensorProto.INT64, shape) for n in names],
-                              outputs, [table, weight, factor, axes, one])
+    graph = helper.make_graph(
+        nodes,
+        "lm",
+        [helper.make_tensor_value_info(n, TensorProto.INT64, shape) for n in names],
+        outputs,
+        [table, weight, factor, axes, one],
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
@@ -125,7 +136,9 @@ class VerifyTest(unittest.TestCase):
         b = language_model()
         b.graph.node[-1].op_type = "NPURmsNorm"
         with self.assertRaisesRegex(verify.VerifyError, "1 NPU nodes; --tool"):
-            self.verify(language_model(), b, tool=None if verify.shutil.which("ascend-fuse") is None else "/nowhere")
+            self.verify(
+                language_model(), b, tool=None if verify.shutil.which("ascend-fuse") is None else "/nowhere"
+            )
 
     def fake_tool(self, body):
         path = pathlib.Path(self.folder.name) / "tool.sh"
@@ -137,7 +150,9 @@ class VerifyTest(unittest.TestCase):
         b = language_model()
         b.graph.node[-1].op_type = "NPURmsNorm"
         good = self.save(language_model(), "good.onnx")
-        result = self.verify(language_model(), b, tool=self.fake_tool(f'test "$1" = expand && cp {good} "$4"\n'))
+        result = self.verify(
+            language_model(), b, tool=self.fake_tool(f'test "$1" = expand && cp {good} "$4"\n')
+        )
         self.assertTrue(result.ok, result.to_text())
         self.assertIn("1 NPU nodes were expanded", result.to_text())
         with self.assertRaisesRegex(verify.VerifyError, "exit code 1: no rule"):
@@ -165,7 +180,19 @@ class VerifyTest(unittest.TestCase):
         self.assertEqual(verify.main([str(a), str(b), "--json", str(out)]), 3)
         self.assertFalse(json.loads(out.read_text())["ok"])
         self.assertEqual(verify.main([str(a), "/nowhere/b.onnx"]), 1)
-        self.assertEqual(verify.main([str(a), str(a), "--bindings", '[{"batch": 4, "seq": 2, "padding": "left"}]', "--json", str(out)]), 0)
+        self.assertEqual(
+            verify.main(
+                [
+                    str(a),
+                    str(a),
+                    "--bindings",
+                    '[{"batch": 4, "seq": 2, "padding": "left"}]',
+                    "--json",
+                    str(out),
+                ]
+            ),
+            0,
+        )
         self.assertEqual([c["shape"] for c in json.loads(out.read_text())["comparisons"]], [[4, 2, 8]])
 
 
@@ -219,37 +246,59 @@ class GuessTest(unittest.TestCase):
         return {s["name"]: s["meaning"] for s in entry["inputs"]}
 
     def test_decoder_with_past(self):
-        entry = self.entry(("input_ids", 7, ["s1", "s2"]), ("attention_mask", 7, ["s3", "s4"]), ("position_ids", 7, ["s1", "s2"]),
-                           ("past_key_values.0.key", 1, ["s1", 2, "s5", 64]), ("past_key_values.0.value", 10, ["s1", 2, "s6", 64]))
-        self.assertEqual(list(self.meanings(entry).values()), ["ids", "attention_mask", "position_ids", "past", "past"])
+        entry = self.entry(
+            ("input_ids", 7, ["s1", "s2"]),
+            ("attention_mask", 7, ["s3", "s4"]),
+            ("position_ids", 7, ["s1", "s2"]),
+            ("past_key_values.0.key", 1, ["s1", 2, "s5", 64]),
+            ("past_key_values.0.value", 10, ["s1", 2, "s6", 64]),
+        )
+        self.assertEqual(
+            list(self.meanings(entry).values()), ["ids", "attention_mask", "position_ids", "past", "past"]
+        )
         bindings = guess_inputs.guess_bindings(entry)
         self.assertIn(2, [b["shapes"]["input_ids"][0] for b in bindings])
         self.assertIn(1, [b["shapes"]["input_ids"][1] for b in bindings])  # a decode step
         self.assertEqual({b["padding"] for b in bindings}, {"left", "right", "none"})
         for binding in bindings:
             shapes = binding["shapes"]
-            self.assertEqual(shapes["attention_mask"][1], shapes["input_ids"][1] + shapes["past_key_values.0.key"][2])
+            self.assertEqual(
+                shapes["attention_mask"][1], shapes["input_ids"][1] + shapes["past_key_values.0.key"][2]
+            )
             arrays = guess_inputs.make_inputs(entry, binding)
             self.assertEqual(arrays["past_key_values.0.value"].dtype, np.float16)
             self.assertTrue(set(np.unique(arrays["attention_mask"])) <= {0, 1})
             self.assertTrue((arrays["attention_mask"].sum(axis=1) > 0).all())
 
     def test_expressions(self):
-        entry = self.entry(("input_ids", 7, ["batch", "seq"]), ("attention_mask", 7, ["batch", "past + seq"]),
-                           ("past.0.k", 1, ["batch", 2, "past", 64]))
+        entry = self.entry(
+            ("input_ids", 7, ["batch", "seq"]),
+            ("attention_mask", 7, ["batch", "past + seq"]),
+            ("past.0.k", 1, ["batch", 2, "past", 64]),
+        )
         for binding in guess_inputs.guess_bindings(entry):
-            self.assertEqual(binding["shapes"]["attention_mask"][1],
-                             binding["shapes"]["input_ids"][1] + binding["shapes"]["past.0.k"][2])
+            self.assertEqual(
+                binding["shapes"]["attention_mask"][1],
+                binding["shapes"]["input_ids"][1] + binding["shapes"]["past.0.k"][2],
+            )
 
     def test_encoder_decoder_lengths_differ(self):
-        entry = self.entry(("decoder_input_ids", 7, ["b", "t"]), ("encoder_hidden_states", 1, ["b", "s", 32]),
-                           ("encoder_attention_mask", 7, ["b", "s"]))
+        entry = self.entry(
+            ("decoder_input_ids", 7, ["b", "t"]),
+            ("encoder_hidden_states", 1, ["b", "s", 32]),
+            ("encoder_attention_mask", 7, ["b", "s"]),
+        )
         for binding in guess_inputs.guess_bindings(entry):
-            self.assertNotEqual(binding["shapes"]["decoder_input_ids"][1], binding["shapes"]["encoder_hidden_states"][1])
+            self.assertNotEqual(
+                binding["shapes"]["decoder_input_ids"][1], binding["shapes"]["encoder_hidden_states"][1]
+            )
 
     def test_vocabulary_is_read_from_the_table(self):
         table = numpy_helper.from_array(np.zeros((5, 3), dtype=np.float32), "table")
-        nodes = [helper.make_node("Cast", ["words"], ["w"], to=7), helper.make_node("Gather", ["table", "w"], ["y"])]
+        nodes = [
+            helper.make_node("Cast", ["words"], ["w"], to=7),
+            helper.make_node("Gather", ["table", "w"], ["y"]),
+        ]
         entry = self.entry(("words", 6, ["b", "t"]), nodes=nodes, initializers=[table])
         self.assertEqual(entry["inputs"][0]["meaning"], "ids")
         self.assertEqual(entry["inputs"][0]["vocab"], 5)
@@ -258,11 +307,29 @@ class GuessTest(unittest.TestCase):
         self.assertEqual(arrays["words"].dtype, np.int32)
 
     def test_other_meanings(self):
-        entry = self.entry(("pixel_values", 1, ["b", 3, "h", "w"]), ("attention_mask", 9, ["b", 1, "q", "k"]),
-                           ("mask", 1, ["b", 1, "q", "k"]), ("cache_position", 7, ["q"]), ("use_cache_branch", 9, [1]),
-                           ("token_type_ids", 7, ["b", "q"]), ("inputs_embeds", 1, ["b", "q", 8]), ("seqlens_k", 6, ["b"]))
-        self.assertEqual(list(self.meanings(entry).values()),
-                         ["pixels", "keep_mask", "additive_mask", "cache_position", "flag", "segment_ids", "features", "count"])
+        entry = self.entry(
+            ("pixel_values", 1, ["b", 3, "h", "w"]),
+            ("attention_mask", 9, ["b", 1, "q", "k"]),
+            ("mask", 1, ["b", 1, "q", "k"]),
+            ("cache_position", 7, ["q"]),
+            ("use_cache_branch", 9, [1]),
+            ("token_type_ids", 7, ["b", "q"]),
+            ("inputs_embeds", 1, ["b", "q", 8]),
+            ("seqlens_k", 6, ["b"]),
+        )
+        self.assertEqual(
+            list(self.meanings(entry).values()),
+            [
+                "pixels",
+                "keep_mask",
+                "additive_mask",
+                "cache_position",
+                "flag",
+                "segment_ids",
+                "features",
+                "count",
+            ],
+        )
         for binding in guess_inputs.guess_bindings(entry):
             arrays = guess_inputs.make_inputs(entry, binding)
             self.assertEqual(len(arrays), 8)
@@ -278,10 +345,18 @@ class GuessTest(unittest.TestCase):
     def test_a_refused_batch_is_tried_with_one(self):
         table = numpy_helper.from_array(np.zeros((5, 3), dtype=np.float32), "table")
         wide = numpy_helper.from_array(np.array([1, -1], dtype=np.int64), "wide")
-        nodes = [helper.make_node("Gather", ["table", "ids"], ["e"]), helper.make_node("Squeeze", ["e", "axis"], ["y"])]
+        nodes = [
+            helper.make_node("Gather", ["table", "ids"], ["e"]),
+            helper.make_node("Squeeze", ["e", "axis"], ["y"]),
+        ]
         axis = numpy_helper.from_array(np.array([0], dtype=np.int64), "axis")
-        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("ids", 7, ["b", "t"])],
-                                  [helper.make_tensor_value_info("y", 1, None)], [table, wide, axis])
+        graph = helper.make_graph(
+            nodes,
+            "g",
+            [helper.make_tensor_value_info("ids", 7, ["b", "t"])],
+            [helper.make_tensor_value_info("y", 1, None)],
+            [table, wide, axis],
+        )
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "m.onnx")

@@ -1,8 +1,9 @@
 """Inputs for a model nobody described: what each graph input means, and shapes to try.
 
-The guess reads names, element types, ranks and, for token ids, the embedding table that the ids index. It gives
-an entry of the form `ascend_fuse.inputs.make_inputs` takes, with a few meanings more, and a list of bindings: B = 2
-and others, query and key lengths that differ, rows padded on the left, on the right and not at all.
+The guess reads names, element types, ranks and, for token ids, the embedding table that the ids
+index. It gives an entry of the form `ascend_fuse.inputs.make_inputs` takes, with a few meanings
+more, and a list of bindings: B = 2 and others, query and key lengths that differ, rows padded on
+the left, on the right and not at all.
 """
 
 from __future__ import annotations
@@ -22,10 +23,32 @@ Binding = dict[str, Any]
 EXTRA_MEANINGS = ("cache_position", "keep_mask", "additive_mask", "flag", "count", "integers")
 
 # Numpy names of the element types a model's inputs can have here.
-_DTYPES = {1: "float32", 2: "uint8", 3: "int8", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64"}
+_DTYPES = {
+    1: "float32",
+    2: "uint8",
+    3: "int8",
+    5: "int16",
+    6: "int32",
+    7: "int64",
+    9: "bool",
+    10: "float16",
+    11: "float64",
+}
 
 # Operators that pass ids on without changing what they index.
-_TRANSPARENT = {"Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Slice", "Clip", "Expand", "Transpose", "Where"}
+_TRANSPARENT = {
+    "Cast",
+    "Identity",
+    "Reshape",
+    "Unsqueeze",
+    "Squeeze",
+    "Flatten",
+    "Slice",
+    "Clip",
+    "Expand",
+    "Transpose",
+    "Where",
+}
 
 
 class CannotGuess(ValueError):
@@ -68,21 +91,40 @@ def guess_bindings(entry: Entry) -> list[Binding]:
         if has_past:
             sizes.append((2, 1, 7, 5))  # a decode step
         for number, (batch, seq, past, other) in enumerate(sizes):
-            plans.append({"batch": batch, "seq": seq, "past": past, "total": past + seq if has_past else seq,
-                          "encoder": other, "padding": paddings[number % len(paddings)]})
+            plans.append(
+                {
+                    "batch": batch,
+                    "seq": seq,
+                    "past": past,
+                    "total": past + seq if has_past else seq,
+                    "encoder": other,
+                    "padding": paddings[number % len(paddings)],
+                }
+            )
     else:
         plans = [{"padding": padding} for padding in paddings]
     bindings = []
     for number, plan in enumerate(plans):
         shapes = bind(entry, {name: _size(role, plan) for name, role in symbols.items()})
-        text = "_".join(f"{key[0]}{plan[key]}" for key in ("batch", "seq", "past") if key in plan and (key != "past" or has_past))
-        name = "_".join(part for part in (text or "static", f"{plan['padding']}_padding" if has_mask else "") if part)
+        text = "_".join(
+            f"{key[0]}{plan[key]}"
+            for key in ("batch", "seq", "past")
+            if key in plan and (key != "past" or has_past)
+        )
+        name = "_".join(
+            part
+            for part in (
+                text or "static",
+                f"{plan['padding'].replace('none', 'no')}_padding" if has_mask else "",
+            )
+            if part
+        )
         bindings.append({"name": name, "shapes": shapes, "padding": plan["padding"], "seed": number + 1})
     return bindings
 
 
 def alternatives(entry: Entry, binding: Binding):
-    """Yields bindings to try when a model refuses `binding`: batch 1, then rounder sizes for dims of unknown role."""
+    """Yields bindings to try when a model refuses `binding`: batch 1, then rounder sizes."""
     symbols = _symbol_roles(entry)
     if not symbols:
         return
@@ -140,7 +182,10 @@ def make_inputs(entry: Entry, binding: Binding) -> dict[str, np.ndarray]:
 
 def bind(entry: Entry, values: dict[str, int]) -> dict[str, list[int]]:
     """Returns the shape of every input when each symbol has its value; expressions are computed."""
-    return {s["name"]: [d if isinstance(d, int) else _evaluate(d, values) for d in s["shape"]] for s in entry["inputs"]}
+    return {
+        s["name"]: [d if isinstance(d, int) else _evaluate(d, values) for d in s["shape"]]
+        for s in entry["inputs"]
+    }
 
 
 def _meaning(spec, graph, initializers, constants) -> dict[str, Any]:
@@ -154,7 +199,12 @@ def _meaning(spec, graph, initializers, constants) -> dict[str, Any]:
         return {"meaning": "cache_position"}
     if integer and any(word in name for word in ("position", "pos_ids")):
         return {"meaning": "position_ids"}
-    if not integer and dtype != "bool" and rank >= 3 and any(word in name for word in ("past", "cache", "key_values", "present")):
+    if (
+        not integer
+        and dtype != "bool"
+        and rank >= 3
+        and any(word in name for word in ("past", "cache", "key_values", "present"))
+    ):
         return {"meaning": "past"}
     if dtype == "bool":
         return {"meaning": "flag"}
@@ -173,7 +223,7 @@ def _meaning(spec, graph, initializers, constants) -> dict[str, Any]:
 
 
 def _vocabulary(name: str, graph, initializers) -> int | None:
-    """Returns the least size of the tables that are indexed by this input, looking through shape operators."""
+    """Returns the least size of the tables that are indexed by this input."""
     users: dict[str, list] = {}
     for node in graph.node:
         for value in node.input:
@@ -196,7 +246,7 @@ def _vocabulary(name: str, graph, initializers) -> int | None:
 
 
 def _symbol_roles(entry: Entry) -> dict[str, str]:
-    """Returns the role of every symbol; a symbol inside an expression counts only when it is nowhere by itself."""
+    """Returns the role of every symbol; in expressions only when it is nowhere by itself."""
     roles: dict[str, str] = {}
     expressions = []
     other = 0

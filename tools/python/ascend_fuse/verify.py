@@ -2,17 +2,18 @@
 
     python3 -m ascend_fuse.verify original.onnx optimized.onnx --tool build/ascend-fuse
 
-NPU nodes are turned back into standard operators by `ascend-fuse expand`, from the kernels' documented formulas and
-not from the nodes that were matched. Both models run with every graph optimization of ONNX Runtime off, on the same
-seeded inputs, under several bindings of the symbolic dims. Outputs are compared by
+NPU nodes are turned back into standard operators by `ascend-fuse expand`, from the kernels'
+documented formulas and not from the nodes that were matched. Both models run with every graph
+optimization of ONNX Runtime off, on the same seeded inputs, under several bindings of the symbolic
+dims. Outputs are compared by
 
     cosine    of the flattened tensors,
     max abs   max |a - b|,
-    max rel   max |a - b| / max(max |a| over the tensor, 1e-30): relative to the largest value of the tensor, since
-              single elements near 0 have no meaningful relative error,
+    max rel   max |a - b| / max(max |a| over the tensor, 1e-30): relative to the largest value of
+              the tensor, since single elements near 0 have no meaningful relative error,
 
-where a is the original. Shapes, element types and the places of NaN and infinity have to be equal; integers and
-booleans have to be equal in every element.
+where a is the original. Shapes, element types and the places of NaN and infinity have to be equal;
+integers and booleans have to be equal in every element.
 
 Exit codes: 0 every comparison is within tolerance, 1 an error, 3 a comparison is not.
 """
@@ -38,8 +39,11 @@ try:
 except ImportError as error:  # pragma: no cover
     if __name__ != "__main__":
         raise
-    print(f"verify needs the Python packages numpy, onnx and onnxruntime: {error}. "
-          "Install them with: python3 -m pip install onnx onnxruntime", file=sys.stderr)
+    print(
+        f"verify needs the Python packages numpy, onnx and onnxruntime: {error}. "
+        "Install them with: python3 -m pip install onnx onnxruntime",
+        file=sys.stderr,
+    )
     sys.exit(1)
 
 from ascend_fuse import guess_inputs
@@ -98,7 +102,17 @@ class Result:
             verdict = "ok" if c.ok else f"NOT EQUAL: {c.because}"
             if c.excluded:
                 verdict += f" (excluded {c.excluded} padded positions)"
-            rows.append((c.binding, c.output, shape, f"{c.cosine:.9f}", f"{c.max_abs:.3g}", f"{c.max_rel:.3g}", verdict))
+            rows.append(
+                (
+                    c.binding,
+                    c.output,
+                    shape,
+                    f"{c.cosine:.9f}",
+                    f"{c.max_abs:.3g}",
+                    f"{c.max_rel:.3g}",
+                    verdict,
+                )
+            )
         widths = [max(len(row[i]) for row in rows) for i in range(6)]
         lines = []
         for row in rows:
@@ -111,13 +125,28 @@ class Result:
         if not self.comparisons:
             lines.append("NOTHING WAS COMPARED")
         elif bad:
-            lines.append(f"NOT EQUAL: {bad} of {len(self.comparisons)} comparisons are outside the tolerance of {self.tolerance:g}")
+            lines.append(
+                f"NOT EQUAL: {bad} of {len(self.comparisons)} comparisons are outside the tolerance of"
+                f" {self.tolerance:g}"
+            )
         else:
-            lines.append(f"equal: {len(self.comparisons)} comparisons within the tolerance of {self.tolerance:g}")
+            lines.append(
+                f"equal: {len(self.comparisons)} comparisons within the tolerance of {self.tolerance:g}"
+            )
         return "\n".join(lines) + "\n"
 
 
-def verify_models(original_path, optimized_path, *, tool=None, entry=None, bindings=None, seed=0, tolerance=None, report=None) -> Result:
+def verify_models(
+    original_path,
+    optimized_path,
+    *,
+    tool=None,
+    entry=None,
+    bindings=None,
+    seed=0,
+    tolerance=None,
+    report=None,
+) -> Result:
     """Compares two models; see the module's text.
 
     tool       the ascend-fuse program; needed when the optimized model has NPU nodes.
@@ -199,7 +228,9 @@ def _interface_differences(original, optimized, result: Result) -> list[str]:
         before = [s for s in _signature(getattr(original.graph, word)) if s[0] not in initializers]
         after = [s for s in _signature(getattr(optimized.graph, word)) if s[0] not in initializers]
         if before != after:
-            result.comparisons.append(Comparison("(graph)", f"{word}s", because=f"{word}s were {before}, now {after}"))
+            result.comparisons.append(
+                Comparison("(graph)", f"{word}s", because=f"{word}s were {before}, now {after}")
+            )
     return notes
 
 
@@ -236,21 +267,31 @@ class _expanded:
             return self.path
         tool = self.tool or shutil.which("ascend-fuse")
         if tool is None:
-            raise VerifyError(f"{self.path} has {count} NPU nodes; --tool must name the ascend-fuse program that expands them")
+            raise VerifyError(
+                f"{self.path} has {count} NPU nodes; --tool must name the ascend-fuse program that expands"
+                " them"
+            )
         if _has_external_data(self.model):  # found beside the model only
             self.file = self.path.with_name(f"{self.path.stem}.expanded-{os.getpid()}.onnx")
         else:
             self.folder = tempfile.mkdtemp(prefix="ascend-fuse-")
             self.file = pathlib.Path(self.folder) / "expanded.onnx"
         try:
-            run = subprocess.run([str(tool), "expand", str(self.path), "-o", str(self.file), "--quiet"],
-                                 capture_output=True, text=True, check=False)
+            run = subprocess.run(
+                [str(tool), "expand", str(self.path), "-o", str(self.file), "--quiet"],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
         except OSError as error:
             self.__exit__()
             raise VerifyError(f"{tool} cannot be started: {error}") from None
         if run.returncode != 0 or not self.file.exists():
             self.__exit__()
-            raise VerifyError(f"{tool} expand failed with exit code {run.returncode}: {run.stderr.strip() or run.stdout.strip()}")
+            raise VerifyError(
+                f"{tool} expand failed with exit code {run.returncode}:"
+                f" {run.stderr.strip() or run.stdout.strip()}"
+            )
         left = _npu_nodes(_read_graph(self.file).graph)
         if left:
             self.__exit__()
@@ -276,7 +317,7 @@ def _session(path, what: str):
 
 
 def _run_original(session, entry, binding, may_adjust: bool, result: Result):
-    """Returns (binding, feeds, outputs); outputs is None when a guessed binding was refused in every variant."""
+    """Returns (binding, feeds, outputs); outputs is None when every variant was refused."""
     first_error = None
     candidates = [binding]
     if may_adjust:
@@ -289,7 +330,9 @@ def _run_original(session, entry, binding, may_adjust: bool, result: Result):
             first_error = first_error or error
             continue
         if candidate is not binding:
-            result.notes.append(f"the original refused binding {binding['name']}; {candidate['name']} was used")
+            result.notes.append(
+                f"the original refused binding {binding['name']}; {candidate['name']} was used"
+            )
         return candidate, feeds, outputs
     sentence = f"the original model refuses binding {binding.get('name', '')}: {_first_line(first_error)}"
     if not may_adjust:
@@ -298,27 +341,41 @@ def _run_original(session, entry, binding, may_adjust: bool, result: Result):
     return binding, None, None
 
 
-def _compare_binding(expanded_session, entry, binding, feeds, expected, session, dont_care: bool, result: Result) -> None:
+def _compare_binding(
+    expanded_session, entry, binding, feeds, expected, session, dont_care: bool, result: Result
+) -> None:
     name = binding.get("name", "binding")
     names = [o.name for o in session.get_outputs()]
     accepted = {i.name for i in expanded_session.get_inputs()}
     try:
-        actual = dict(zip([o.name for o in expanded_session.get_outputs()],
-                          expanded_session.run(None, {k: v for k, v in feeds.items() if k in accepted})))
+        actual = dict(
+            zip(
+                [o.name for o in expanded_session.get_outputs()],
+                expanded_session.run(None, {k: v for k, v in feeds.items() if k in accepted}),
+            )
+        )
     except Exception as error:
-        result.comparisons.append(Comparison(name, "(run)", because=f"the expanded model refuses what the original accepts: {_first_line(error)}"))
+        result.comparisons.append(
+            Comparison(
+                name,
+                "(run)",
+                because=f"the expanded model refuses what the original accepts: {_first_line(error)}",
+            )
+        )
         return
     mask, queries = _mask(entry, feeds)
     for output, a in zip(names, expected):
         if output not in actual:
-            result.comparisons.append(Comparison(name, output, because="the optimized model has no such output"))
+            result.comparisons.append(
+                Comparison(name, output, because="the optimized model has no such output")
+            )
             continue
         care = care_mask(output, np.shape(a), mask, queries) if dont_care else None
         result.comparisons.append(compare(name, output, a, actual[output], result.tolerance, care))
 
 
 def compare(binding: str, output: str, a, b, tolerance: float, care=None) -> Comparison:
-    """Compares two arrays; `care` is a boolean array that broadcasts to them, False where any value will do."""
+    """Compares two arrays; `care` is False where any value will do, and broadcasts to them."""
     a, b = np.asarray(a), np.asarray(b)
     result = Comparison(binding, output, list(a.shape), str(a.dtype))
     if a.shape != b.shape:
@@ -347,9 +404,14 @@ def compare(binding: str, output: str, a, b, tolerance: float, care=None) -> Com
         return result
     a, b = a.astype(np.float64).ravel(), b.astype(np.float64).ravel()
     finite = np.isfinite(a)
-    if not np.array_equal(finite, np.isfinite(b)) or not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+    if not np.array_equal(finite, np.isfinite(b)) or not np.array_equal(
+        a[~finite], b[~finite], equal_nan=True
+    ):
         result.max_abs = result.max_rel = float("inf")
-        result.because = f"NaN or infinity in other places: {int(np.count_nonzero(~finite))} before, {int(np.count_nonzero(~np.isfinite(b)))} after"
+        result.because = (
+            f"NaN or infinity in other places: {int(np.count_nonzero(~finite))} before,"
+            f" {int(np.count_nonzero(~np.isfinite(b)))} after"
+        )
         return result
     a, b = a[finite], b[finite]
     norms = float(np.linalg.norm(a)) * float(np.linalg.norm(b))
@@ -365,14 +427,15 @@ def compare(binding: str, output: str, a, b, tolerance: float, care=None) -> Com
 def care_mask(output: str, shape: tuple[int, ...], mask, queries: int):
     """Returns which positions of an output matter when padded queries do not: None for all of them.
 
-    An output over the new tokens ([B, S_q, ...], or scores [B, heads, S_q, S_kv]) loses the padded ones of the last
-    S_q columns of the mask; keys and values ([B, heads, S_kv, head_dim]) lose all padded columns.
+    An output over the new tokens ([B, S_q, ...], or scores [B, heads, S_q, S_kv]) loses the padded
+    ones of the last S_q columns of the mask; keys and values ([B, heads, S_kv, head_dim]) lose all
+    padded columns.
     """
     if mask is None or not shape or shape[0] != mask.shape[0]:
         return None
     rows, total = mask.shape
     lowered = output.lower()
-    new = mask[:, total - queries:] if queries <= total else mask
+    new = mask[:, total - queries :] if queries <= total else mask
     if len(shape) == 4 and shape[3] == total and shape[2] == queries and not _is_cache(lowered):
         keep = new.reshape(rows, 1, queries, 1)
     elif len(shape) == 4 and shape[2] == total and (_is_cache(lowered) or total != shape[1]):
@@ -393,7 +456,11 @@ def _mask(entry, feeds):
     masks = [feeds[s["name"]] for s in entry["inputs"] if s["meaning"] == "attention_mask"]
     if len(masks) != 1 or masks[0].ndim != 2:
         return None, 0
-    ids = [feeds[s["name"]] for s in entry["inputs"] if s["meaning"] in ("ids", "position_ids") and feeds[s["name"]].ndim == 2]
+    ids = [
+        feeds[s["name"]]
+        for s in entry["inputs"]
+        if s["meaning"] in ("ids", "position_ids") and feeds[s["name"]].ndim == 2
+    ]
     return masks[0] != 0, int(ids[0].shape[1]) if ids else int(masks[0].shape[1])
 
 
@@ -413,7 +480,7 @@ def _first_line(error) -> str:
 
 
 def _read_bindings(argument: str | None) -> tuple[Any, Any]:
-    """Returns (entry, bindings) of --bindings: nothing for auto, a list of bindings, or a whole manifest entry."""
+    """Returns (entry, bindings) of --bindings: from a list, or from a manifest entry."""
     if argument in (None, "auto"):
         return None, None
     text = argument
@@ -439,30 +506,65 @@ def _symbol_bindings(bindings, entry):
             result.append(binding)
             continue
         symbols = {k: v for k, v in binding.items() if k not in ("name", "padding", "seed")}
-        name = binding.get("name") or ",".join(f"{k}={v}" for k, v in symbols.items()) or f"binding {number + 1}"
-        result.append({"name": name, "shapes": guess_inputs.bind(entry, symbols), "padding": binding.get("padding", "none"), "seed": binding.get("seed", number + 1)})
+        name = (
+            binding.get("name") or ",".join(f"{k}={v}" for k, v in symbols.items()) or f"binding {number + 1}"
+        )
+        result.append(
+            {
+                "name": name,
+                "shapes": guess_inputs.bind(entry, symbols),
+                "padding": binding.get("padding", "none"),
+                "seed": binding.get("seed", number + 1),
+            }
+        )
     return result
 
 
 def main(arguments=None) -> int:
-    parser = argparse.ArgumentParser(prog="ascend-fuse verify", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="ascend-fuse verify", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("original")
     parser.add_argument("optimized")
     parser.add_argument("--tool", help="the ascend-fuse program (default: the one on PATH)")
-    parser.add_argument("--bindings", default="auto", metavar="JSON",
-                        help='auto, or a list like [{"batch": 2, "seq": 5, "padding": "left"}], or a manifest entry; text or file')
+    parser.add_argument(
+        "--bindings",
+        default="auto",
+        metavar="JSON",
+        help=(
+            'auto, or a list like [{"batch": 2, "seq": 5, "padding": "left"}], or a manifest entry; text or'
+            " file"
+        ),
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--tolerance", type=float, default=None, help=f"bound of max rel; default by type: {DEFAULT_TOLERANCES}")
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=None,
+        help=f"bound of max rel; default by type: {DEFAULT_TOLERANCES}",
+    )
     parser.add_argument("--json", metavar="FILE", help="write the result as JSON; - is stdout")
-    parser.add_argument("--report", metavar="FILE", help="the JSON report of the fusion: excludes don't-care rows it lists")
+    parser.add_argument(
+        "--report", metavar="FILE", help="the JSON report of the fusion: excludes don't-care rows it lists"
+    )
     options = parser.parse_args(arguments)
     try:
         entry, bindings = _read_bindings(options.bindings)
         if entry is None and bindings is not None:
             # The shapes are the user's, the meanings are guessed.
-            bindings = _symbol_bindings(bindings, guess_inputs.guess_entry(_read_graph(pathlib.Path(options.original))))
-        result = verify_models(options.original, options.optimized, tool=options.tool, entry=entry, bindings=bindings,
-                               seed=options.seed, tolerance=options.tolerance, report=options.report)
+            bindings = _symbol_bindings(
+                bindings, guess_inputs.guess_entry(_read_graph(pathlib.Path(options.original)))
+            )
+        result = verify_models(
+            options.original,
+            options.optimized,
+            tool=options.tool,
+            entry=entry,
+            bindings=bindings,
+            seed=options.seed,
+            tolerance=options.tolerance,
+            report=options.report,
+        )
     except (VerifyError, guess_inputs.CannotGuess) as error:
         print(f"verify: {error}", file=sys.stderr)
         return 1
