@@ -478,6 +478,22 @@ struct DimTable::Impl {
         return AddTo(&quotient, rest, 1) ? Intern(std::move(quotient)) : Dim();
       }
       denominator = OfNumber(divisor);
+      // One form for rounding up and down: floor(-x / n) = -floor((x + n - 1) / n), and
+      // floor((x + 1) / 2) = x - floor(x / 2).
+      if (rest[0].factors.empty()) return Intern(std::move(quotient));  // a constant in [0, divisor)
+      const bool up = divisor == 2 && rest.back().factors.empty();
+      if (rest[0].coefficient < 0 || up) {
+        Polynomial mirrored;
+        if (up) {
+          rest.pop_back();
+          if (!AddTo(&quotient, rest, 1)) return Dim();
+          mirrored = rest;
+        } else if (!AddTo(&mirrored, rest, -1) || !AddTo(&mirrored, OfNumber(divisor - 1), 1)) {
+          return Dim();
+        }
+        const Dim inner = FloorDiv(Intern(std::move(mirrored)), Dim::Of(divisor));
+        return Sum(Intern(std::move(quotient)), inner, -1);
+      }
       // floor(floor(x / m) / n) = floor(x / (m * n)).
       if (rest.size() == 1 && rest[0].coefficient == 1 && rest[0].factors.size() == 1) {
         const Atom& inner = atoms[rest[0].factors[0]];
@@ -1120,6 +1136,8 @@ class DimParser {
     const Fraction value = Sum(0);
     Skip();
     if (!value.above.known() || position_ != text_.size()) return Dim();
+    // A dim is whole, so the division is; by a symbol only if it can be carried out ("N/A" is a name).
+    if (!value.below.is_number()) return table_->ExactDiv(value.above, value.below);
     return table_->FloorDiv(value.above, value.below);
   }
 

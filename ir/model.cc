@@ -145,6 +145,13 @@ void GraphBuilder::AddFunction(const LocalFunction& function) {
   model_->functions_.push_back(function);
 }
 
+void GraphBuilder::AddExternalLocation(std::string_view location) {
+  auto& known = model_->external_locations_;
+  // Almost always the one that was named last.
+  if (!known.empty() && known.back() == location) return;
+  if (std::find(known.begin(), known.end(), location) == known.end()) known.emplace_back(location);
+}
+
 void GraphBuilder::SetSource(std::string path, std::unique_ptr<Skeleton> skeleton) {
   model_->path_ = std::move(path);
   model_->skeleton_ = std::move(skeleton);

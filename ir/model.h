@@ -65,6 +65,9 @@ class Model {
   uint32_t value_count() const { return value_count_; }
   uint32_t node_count() const { return node_count_; }
 
+  // Files beside the model that its tensors lie in, as written in the model; each once.
+  const std::vector<std::string>& external_locations() const { return external_locations_; }
+
   // The model file's path; empty for a model built in memory. External data lies in its directory.
   const std::string& path() const { return path_; }
   const Skeleton* skeleton() const { return skeleton_.get(); }
@@ -92,6 +95,7 @@ class Model {
   uint32_t value_count_ = 0;
   uint32_t node_count_ = 0;
   std::string path_;
+  std::vector<std::string> external_locations_;
   std::unique_ptr<Skeleton> skeleton_;
 };
 
@@ -120,6 +124,7 @@ class GraphBuilder {
   void SetHeader(int64_t ir_version, std::string_view producer_name, std::string_view producer_version);
   void AddOpsetImport(OpsetImport import);
   void AddFunction(const LocalFunction& function);
+  void AddExternalLocation(std::string_view location);
   void SetSource(std::string path, std::unique_ptr<Skeleton> skeleton);
 
  private:

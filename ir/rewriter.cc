@@ -75,10 +75,11 @@ Node* Rewriter::Insert(const NewNode& spec, size_t output_count, Node* before,
 }
 
 void Rewriter::KillIfUnused(Node* first) {
-  // An explicit stack: chains of dead nodes can be as long as the model.
-  std::vector<Node*> stack = {first};
+  // An explicit stack: chains of dead nodes can be as long as the model. The nodes of the bodies of a dead node die
+  // whatever reads them.
+  std::vector<std::pair<Node*, bool>> stack = {{first, false}};
   while (!stack.empty()) {
-    Node* node = stack.back();
+    const auto [node, forced] = stack.back();
     stack.pop_back();
     if (node == nullptr || node->dead) continue;
     bool used = false;
@@ -86,14 +87,16 @@ void Rewriter::KillIfUnused(Node* first) {
       if (value == nullptr || value->producer != node) continue;
       if (value->is_graph_output || !LiveUses(*value).empty()) used = true;
     }
-    if (used) continue;
+    if (used && !forced) continue;
     node->dead = true;
     for (const Use& use : node->inputs()) {
-      if (use.value != nullptr) stack.push_back(use.value->producer);
+      if (use.value != nullptr) stack.push_back({use.value->producer, false});
     }
     // Values that a body captures are uses of the outer value by nodes of the body.
     for (Graph* body : node->subgraphs()) {
-      for (Node* inner : body->nodes_) stack.push_back(inner);
+      if (body == nullptr) continue;
+      body->changed_ = true;
+      for (Node* inner : body->nodes_) stack.push_back({inner, true});
     }
   }
 }
@@ -109,7 +112,16 @@ void Rewriter::Revive(Node* first) {
       if (use.value != nullptr) stack.push_back(use.value->producer);
     }
     for (Graph* body : node->subgraphs()) {
-      for (Node* inner : body->nodes_) stack.push_back(inner);
+      if (body == nullptr) continue;
+      for (Node* inner : body->nodes_) {
+        // Not those that were replaced inside the body before.
+        for (const Value* value : inner->outputs()) {
+          if (value != nullptr && value->producer == inner) {
+            stack.push_back(inner);
+            break;
+          }
+        }
+      }
     }
   }
 }
@@ -255,6 +267,11 @@ void Rewriter::Sweep() {
       if (value->uses == nullptr && !value->is_graph_output && !value->is_graph_input) unused.insert(value);
     }
     if (unused.empty()) continue;
+    for (auto entry = constants_.begin(); entry != constants_.end();) {  // a removed one must not be found again
+      auto next = std::next(entry);
+      if (unused.contains(entry->second)) constants_.erase(entry);
+      entry = next;
+    }
     for (const auto& owner : model_->graphs_) {  // a body may have used an outer initializer
       auto& initializers = owner->initializers_;
       const size_t before = initializers.size();

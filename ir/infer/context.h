@@ -52,7 +52,8 @@ class NodeContext {
 
   // --- outputs ---
   size_t output_count() const { return node_.output_count; }
-  Fact& out(size_t i) { return outputs_[i < outputs_.size() ? i : outputs_.size() - 1]; }
+  // What is written to an output that the node does not have is lost.
+  Fact& out(size_t i) { return i < outputs_.size() ? outputs_[i] : beyond_; }
   void Set(size_t i, DataType type, absl::Span<const Dim> shape);
   void SetType(size_t i, DataType type) { out(i).type = type; }
   void SetShape(size_t i, absl::Span<const Dim> shape);
@@ -83,6 +84,7 @@ class NodeContext {
   const Node& node_;
   Facts* facts_;
   absl::InlinedVector<Fact, 2> outputs_;
+  Fact beyond_;
 };
 
 using Handler = void (*)(NodeContext&);
@@ -113,6 +115,8 @@ inline int64_t NormalizeAxis(int64_t axis, int64_t rank) {
 // `value` rounded to nearest even in a floating-point type; for an integer type it is returned as it is.
 double RoundTo(DataType type, double value);
 
+// A new symbol for dim `axis` of `value`.
+Dim FreshDim(const Value& value, size_t axis, Facts* facts);
 // The type and shape a file declares for a value, as facts of `facts` (dim_param text is parsed). An empty
 // fact when nothing is declared.
 Fact DeclaredFact(const Value& value, Facts* facts);

@@ -49,6 +49,17 @@ std::string Facts::Describe(const Value* value) const { return DescribeFact(Of(v
 
 namespace infer {
 
+Dim FreshDim(const Value& value, size_t axis, Facts* facts) {
+  // A name that reads as one name inside an expression.
+  std::string name;
+  for (char c : ValueName(value)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (plain || !name.empty()) name.push_back(plain ? c : '.');
+  }
+  const bool letter_first = !name.empty() && (name[0] < '0' || name[0] > '9');
+  return facts->dims().FreshSymbol(fmt::format("{}{}_d{}", letter_first ? "" : "v", name, axis));
+}
+
 double RoundTo(DataType type, double value) {
   int precision = 53;  // bits of the significand
   int min_exponent = -1021;
@@ -170,12 +181,14 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
       if (declared.has_rank && declared.shape.size() == shape.size()) of_declaration = declared.shape[i];
       if (!shape[i].known()) {
         changed = true;
+        // Exporters write 0 for "not known" into value_info.
+        if (of_declaration.is(0) && !value.is_graph_input && !value.is_graph_output) of_declaration = Dim();
         if (of_declaration.known()) {
           shape[i] = of_declaration;
         } else if (earlier.has_rank && earlier.shape.size() == shape.size() && earlier.shape[i].known()) {
           shape[i] = earlier.shape[i];
         } else {
-          shape[i] = dims.FreshSymbol(fmt::format("{}_d{}", ValueName(value), i));
+          shape[i] = FreshDim(value, i, facts);
         }
         continue;
       }
@@ -325,7 +338,7 @@ Dim NodeContext::Fresh(size_t i, size_t axis) {
   if (value == nullptr) return Dim();
   const Fact& earlier = facts_->Of(value);
   if (earlier.has_rank && axis < earlier.shape.size() && earlier.shape[axis].known()) return earlier.shape[axis];
-  return dims().FreshSymbol(fmt::format("{}_d{}", ValueName(*value), axis));
+  return FreshDim(*value, axis, facts_);
 }
 
 void NodeContext::Require(Dim a, Dim b) {

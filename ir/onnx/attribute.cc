@@ -42,7 +42,7 @@ void AppendInts(const wire::Field& field, List* list) {
     list->push_back(static_cast<int64_t>(field.value));
   } else if (field.type == wire::kBytes && !field.has_hole()) {
     wire::Cursor packed(field);
-    uint64_t value;
+    uint64_t value = 0;
     while (!packed.AtEnd() && packed.Varint(&value)) list->push_back(static_cast<int64_t>(value));
   }
 }

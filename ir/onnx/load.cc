@@ -461,7 +461,10 @@ class Loader {
   absl::Status CheckExternal(const Tensor& tensor) {
     if (tensor.storage != Storage::kExternal) return absl::OkStatus();
     absl::Status status = external_.has_value() ? external_->Check(tensor) : CheckExternalLocation(tensor.location);
-    if (status.ok()) return status;
+    if (status.ok()) {
+      builder_.AddExternalLocation(tensor.location);
+      return status;
+    }
     return absl::Status(status.code(), fmt::format("tensor '{}' at byte {}: {}", Text(tensor.name),
                                                    tensor.proto.offset, std::string(status.message())));
   }

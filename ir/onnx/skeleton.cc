@@ -118,13 +118,13 @@ class SkeletonReader {
         continue;
       }
       const int64_t start = position_;
-      uint64_t tag;
+      uint64_t tag = 0;
       if (absl::Status status = Varint(frame.end, &tag); !status.ok()) return status;
       const uint64_t number = tag >> 3;
       if (number == 0 || tag > 0xFFFFFFFFu) return Broken("a field number out of range", start);
       switch (tag & 7) {
         case wire::kVarint: {
-          uint64_t value;
+          uint64_t value = 0;
           if (absl::Status status = Varint(frame.end, &value); !status.ok()) return status;
           break;
         }
@@ -134,7 +134,7 @@ class SkeletonReader {
           if (position_ > frame.end) return Broken("a truncated field", start);
           break;
         case wire::kBytes: {
-          uint64_t length;
+          uint64_t length = 0;
           if (absl::Status status = Varint(frame.end, &length); !status.ok()) return status;
           if (length > static_cast<uint64_t>(frame.end - position_)) {
             return Broken(stack.size() == 1 ? "a field that is longer than the rest of the file (cut off?)"

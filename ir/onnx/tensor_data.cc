@@ -82,7 +82,7 @@ absl::StatusOr<std::string> ReadTyped(const Model& model, const Tensor& tensor, 
       }
       if (varints) {
         wire::Cursor list(packed);
-        uint64_t value;
+        uint64_t value = 0;
         while (!list.AtEnd()) {
           if (!list.Varint(&value)) return WireError(list);
           AppendEntry(value, bits, &out);

@@ -103,7 +103,7 @@ absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tenso
         } else {
           if (field.has_hole()) return WireTypeError(field, "TensorProto");
           wire::Cursor packed(field);
-          uint64_t value;
+          uint64_t value = 0;
           while (!packed.AtEnd()) {
             if (!packed.Varint(&value)) return WireError(packed);
             dims.push_back(static_cast<int64_t>(value));

@@ -81,14 +81,14 @@ class Cursor {
   bool Next(Field* field) {
     if (position_ >= end_) return false;
     field->start = position_;
-    uint64_t tag;
+    uint64_t tag = 0;
     if (!Varint(&tag)) return false;
     field->type = static_cast<Type>(tag & 7);
     if (tag > 0xFFFFFFFFu || (tag >> 3) == 0) return Fail("a field number out of range", field->start);
     field->number = static_cast<uint32_t>(tag >> 3);
     switch (field->type) {
       case kBytes: {
-        uint64_t size;
+        uint64_t size = 0;
         if (!Varint(&size)) return false;
         if (size > static_cast<uint64_t>(end_ - position_)) {
           return Fail("a length beyond the end of the enclosing message", field->start);
@@ -201,13 +201,13 @@ class Cursor {
     open[depth++] = field->number;
     while (depth > 0) {
       const int64_t start = position_;
-      uint64_t tag;
+      uint64_t tag = 0;
       if (position_ >= end_) return Fail("a group without an end", field->start);
       if (!Varint(&tag)) return false;
       const uint32_t number = static_cast<uint32_t>(tag >> 3);
       switch (tag & 7) {
         case kVarint: {
-          uint64_t value;
+          uint64_t value = 0;
           if (!Varint(&value)) return false;
           break;
         }
@@ -217,7 +217,7 @@ class Cursor {
           if (position_ > limit_) return Fail("a truncated field in a group", start);
           break;
         case kBytes: {
-          uint64_t size;
+          uint64_t size = 0;
           if (!Varint(&size)) return false;
           if (size > static_cast<uint64_t>(limit_ - position_)) return Fail("a length beyond its group", start);
           position_ += static_cast<int64_t>(size);

@@ -1,0 +1,123 @@
+// What inference knows of a model, one JSON object a line, for tests/python/check_inference.py:
+//   infer_tool MODEL.onnx [--dim name=low..high]... [--text]
+// With --text: "name: type[shape] elements" for people.
+#include <charconv>
+#include <cmath>
+#include <iostream>
+#include <string>
+
+#include "fmt/format.h"
+#include "ir/infer/facts.h"
+#include "ir/onnx/load.h"
+
+namespace ascend_fuse {
+namespace {
+
+std::string Quoted(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<int>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string Number(double value) {
+  if (std::isnan(value)) return "\"nan\"";
+  if (std::isinf(value)) return value < 0 ? "\"-inf\"" : "\"inf\"";
+  return fmt::format("{:.17g}", value);
+}
+
+std::string DimText(const Facts& facts, Dim dim) {
+  if (!dim.known()) return "null";
+  const std::string text = facts.dims().ToString(dim);
+  return dim.is_number() ? text : Quoted(text);
+}
+
+std::string Elements(const Facts& facts, const Fact& fact) {
+  std::string out;
+  for (Dim dim : fact.elements->integers) out += (out.empty() ? "" : ", ") + DimText(facts, facts.dims().Resolve(dim));
+  for (double value : fact.elements->floats) out += (out.empty() ? "" : ", ") + Number(value);
+  return out;
+}
+
+void Print(const Value& value, const Facts& facts, bool text) {
+  const Fact& fact = facts.Of(&value);
+  if (text) {
+    fmt::print("{}: {}", ValueName(value), facts.Describe(&value));
+    if (fact.elements != nullptr) fmt::print(" {{{}}}", Elements(facts, fact));
+    if (fact.is_splat) fmt::print(" splat {}", fact.splat);
+    fmt::print("\n");
+    return;
+  }
+  std::string shape = "null";
+  bool fresh = !fact.has_rank;
+  if (fact.has_rank) {
+    shape = "[";
+    for (Dim dim : fact.shape) {
+      if (shape.size() > 1) shape += ", ";
+      const Dim resolved = facts.dims().Resolve(dim);
+      shape += DimText(facts, resolved);
+      fresh = fresh || !dim.known() || facts.dims().MentionsFresh(resolved);
+    }
+    shape += "]";
+  }
+  fmt::print("{{\"name\": {}, \"type\": {}, \"shape\": {}, \"fresh\": {}, \"op\": {}", Quoted(ValueName(value)),
+             static_cast<int>(fact.type), shape, fresh,
+             Quoted(value.producer != nullptr ? OpType(*value.producer) : std::string_view()));
+  if (fact.elements != nullptr) fmt::print(", \"elements\": [{}]", Elements(facts, fact));
+  if (fact.is_splat) fmt::print(", \"splat\": {}", Number(fact.splat));
+  fmt::print("}}\n");
+}
+
+int Main(int argc, char** argv) {
+  std::string path;
+  bool text = false;
+  InferOptions options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--text") {
+      text = true;
+    } else if (argument == "--dim" && i + 1 < argc) {
+      const std::string binding = argv[++i];
+      const size_t equals = binding.find('=');
+      const size_t dots = binding.find("..");
+      if (equals == std::string::npos) return 2;
+      const int64_t low = std::atoll(binding.c_str() + equals + 1);
+      const int64_t high = dots == std::string::npos ? low : std::atoll(binding.c_str() + dots + 2);
+      options.dims.push_back({binding.substr(0, equals), {low, high}});
+    } else {
+      path = argument;
+    }
+  }
+  const absl::StatusOr<std::unique_ptr<Model>> model = LoadModel(path);
+  if (!model.ok()) {
+    std::cerr << model.status().message() << "\n";
+    return 1;
+  }
+  const Facts facts = Infer(**model, options);
+  const Graph& graph = (*model)->graph();
+  for (const Value* value : graph.inputs()) Print(*value, facts, text);
+  if (text) {
+    for (const Value* value : graph.initializers()) Print(*value, facts, text);
+  }
+  for (const Node* node : graph.nodes()) {
+    for (const Value* value : node->outputs()) {
+      if (value != nullptr) Print(*value, facts, text);
+    }
+  }
+  for (const Contradiction& contradiction : facts.contradictions()) {
+    std::cerr << "contradiction: " << contradiction.value << ": declared " << contradiction.declared << ", computed "
+              << contradiction.computed << " by " << contradiction.where << "\n";
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace ascend_fuse
+
+int main(int argc, char** argv) { return ascend_fuse::Main(argc, argv); }
