@@ -719,8 +719,8 @@ absl::StatusOr<std::string> EncodeModelText(std::string_view text) {
 }
 
 absl::StatusOr<std::unique_ptr<Model>> ParseModelText(std::string_view text) {
-  AF_ASSIGN(std::string bytes, EncodeModelText(text));
-  return LoadModelFromBytes(std::move(bytes));
+  AF_ASSIGN(const std::string bytes, EncodeModelText(text));
+  return LoadModelFromBytes(bytes);
 }
 
 }  // namespace ascend_fuse

@@ -297,6 +297,8 @@ std::string ListAttribute(std::string_view name, AttributeType type, const Value
 }
 
 std::string Reference(std::string_view name, AttributeType type, std::string_view to) {
+  if (type == AttributeType::kUndefined)
+    return fmt::format("{} = @{}", AttributeName(name), AttributeName(to));
   return fmt::format("{} : {} = @{}", AttributeName(name), KindName(type), AttributeName(to));
 }
 
@@ -460,7 +462,9 @@ class Printer {
     const std::string_view name = attribute.name;
     if (!attribute.ref_attr_name.empty()) return Reference(name, attribute.type, attribute.ref_attr_name);
     const auto body = [&](const Graph* graph) {
-      return one_line ? fmt::format("{{{} nodes}}", graph->nodes().size()) : GraphText(*graph, indent);
+      return one_line ? fmt::format("{{{} {}}}", graph->nodes().size(),
+                                    graph->nodes().size() == 1 ? "node" : "nodes")
+                      : GraphText(*graph, indent);
     };
     switch (attribute.type) {
       case AttributeType::kInt:

@@ -156,7 +156,7 @@ const std::vector<std::string>& Models() {
       WithHeader(
           "g (seq(float[2]) a, optional(float) b, sparse_tensor(int64[3]) c, opaque(d.e, f) d, opaque(h) i,"
           "float[\"a + b\", -1, ?] e, \"float\") => () {}"),
-      WithHeader("g (float[2] w) => (w) <float[2] w = {1, 2}> {}"),
+      WithHeader("g (float[2] w) => (float[2] w) <float[2] w = {1, 2}> {}"),
       WithHeader(
           "g () => () <int4[3] a = {33, 4}, uint2[4] b = {27}, complex64[1] c = {1.0, -2.0}, bool[2] d = "
           "{1, 0}, float8e5m2[2] e = {0, 255}, double[2] f = {1e300, 0.1}, uint64[1] u = "
@@ -166,7 +166,8 @@ const std::vector<std::string>& Models() {
           "<domain: \"loc\", overload: \"over\", opset_import: [\"\" : 17], doc_string: \"d\"> F <alpha, "
           "beta : "
           "float = 0.5, gamma : ints = []> (x, w) => (y) <float x> {\n"
-          "c = If (x) <then_branch = t () => (q) <float[2] k = {1, 2}> { q = Op <f : float = @alpha> () }>\n"
+          "c = If (x) <then_branch = t () => (q) <float[2] k = {1, 2}> { q = Op <f : float = @alpha, u = "
+          "@beta> () }>\n"
           "y = Mul <v = double {0.25}> (c, w) }"),
       WithHeader("\"main graph\" (float[\"batch size\"] \"x:0\") => (\"y.1\") { [\"n/1\"] \"y.1\" = "
                  "\"my-dom\".\"a::b\" "
@@ -287,17 +288,18 @@ TEST(PrinterTest, ElidesLargeConstants) {
 }
 
 TEST(PrinterTest, OneNodeOnOneLine) {
-  const std::unique_ptr<Model> model = Parsed(WithHeader(
-      "g (x, gamma) => (y) {\n"
-      "[n] y, y_rstd = npu.NPURmsNorm <epsilon = 0.000001> (x, gamma)\n"
-      "z = Constant <value = float16[2] {1.0, 0.1}> ()\n"
-      "w = If (x) <then_branch = t () => (a) { a = Op () b = Op () }, else_branch = e () => (c) {}>\n"
-      "v = Clip (x, , z) }"));
+  const std::unique_ptr<Model> model =
+      Parsed(WithHeader("g (x, gamma) => (y) {\n"
+                        "[n] y, y_rstd = npu.NPURmsNorm <epsilon = 0.000001> (x, gamma)\n"
+                        "z = Constant <value = float16[2] {1.0, 0.1}> ()\n"
+                        "w = If (x) <then_branch = t () => (a) { a = Op () b = Op () }, else_branch = e () "
+                        "=> (c) { c = Op () }>\n"
+                        "v = Clip (x, , z) }"));
   ASSERT_NE(model, nullptr);
   const std::vector<Node*>& nodes = model->graph().nodes();
   EXPECT_EQ(PrintNode(*nodes[0]), "y, y_rstd = npu.NPURmsNorm <epsilon = 0.000001> (x, gamma)");
   EXPECT_EQ(PrintNode(*nodes[1]), "z = Constant <value = float16[2] {1.0, 0.1}> ()");
-  EXPECT_EQ(PrintNode(*nodes[2]), "w = If (x) <then_branch = {2 nodes}, else_branch = {0 nodes}>");
+  EXPECT_EQ(PrintNode(*nodes[2]), "w = If (x) <then_branch = {2 nodes}, else_branch = {1 node}>");
   EXPECT_EQ(PrintNode(*nodes[3]), "v = Clip (x, \"\", z)");
 }
 
