@@ -15,6 +15,27 @@
 
 namespace ascend_fuse {
 
+// Memory of `size` bytes, in pages of 2 MB where the system has them: a large table then costs one page fault instead
+// of hundreds. Freed with FreePages; throws std::bad_alloc like new.
+void* AllocatePages(size_t size);
+void FreePages(void* memory);
+
+struct PagesDeleter {
+  void operator()(uint8_t* memory) const { FreePages(memory); }
+};
+
+// For vectors that grow to many megabytes.
+template <typename T>
+struct PageAllocator {
+  using value_type = T;
+  PageAllocator() = default;
+  template <typename U>
+  PageAllocator(const PageAllocator<U>&) {}  // NOLINT: allocators convert
+  T* allocate(size_t count) { return static_cast<T*>(AllocatePages(count * sizeof(T))); }
+  void deallocate(T* memory, size_t) { FreePages(memory); }
+  bool operator==(const PageAllocator&) const { return true; }
+};
+
 class Arena {
  public:
   Arena() = default;
@@ -67,7 +88,7 @@ class Arena {
  private:
   void* AllocateSlow(size_t size, size_t alignment);
 
-  std::vector<std::unique_ptr<uint8_t[]>> chunks_;
+  std::vector<std::unique_ptr<uint8_t, PagesDeleter>> chunks_;
   uintptr_t next_ = 0;
   uintptr_t end_ = 0;
   size_t reserved_ = 0;

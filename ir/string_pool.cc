@@ -51,7 +51,7 @@ uint32_t StringPool::Hash(std::string_view text) const {
 }
 
 void StringPool::Grow(size_t slots) {
-  std::vector<Slot> old = std::move(slots_);
+  auto old = std::move(slots_);
   slots_.assign(slots, Slot{});
   const size_t mask = slots - 1;
   for (const Slot& slot : old) {
@@ -69,10 +69,12 @@ void StringPool::Reserve(size_t count) {
   texts_.reserve(count + 1);
 }
 
-NameId StringPool::Intern(std::string_view text) {
+NameId StringPool::Intern(std::string_view text) { return Intern(Prepared{text, Hash(text)}); }
+
+NameId StringPool::Intern(const Prepared& name) {
+  const auto [text, hash] = name;
   if (text.empty()) return NameId::kEmpty;
   if (texts_.size() * 2 > slots_.size()) Grow(slots_.size() * 2);
-  const uint32_t hash = Hash(text);
   const size_t mask = slots_.size() - 1;
   for (size_t at = hash & mask;; at = (at + 1) & mask) {
     Slot& slot = slots_[at];

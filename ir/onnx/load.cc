@@ -52,6 +52,8 @@ class Loader {
  public:
   Loader(Model* model, const Skeleton& skeleton, std::string path)
       : model_(*model), builder_(model), skeleton_(skeleton), names_(model->names()), path_(std::move(path)) {
+    // About one new name in 96 bytes of structure (60,000 nodes of 164 bytes have 120,000); a guess saves growing.
+    names_.Reserve(static_cast<size_t>(skeleton.structural_size()) / 96);
     default_domain_ = names_.Intern("ai.onnx");
     if (!path_.empty()) external_.emplace(path_);
   }
@@ -324,9 +326,9 @@ class Loader {
                          bool* sorted) {
     inputs_.clear();
     outputs_.clear();
-    NameId op_type = NameId::kEmpty;
-    NameId domain = NameId::kEmpty;
-    NameId name = NameId::kEmpty;
+    StringPool::Prepared op_type;
+    StringPool::Prepared domain;
+    StringPool::Prepared name;
     const size_t first_body = bodies->size();
     wire::Cursor cursor(message);
     wire::Field field;
@@ -334,19 +336,19 @@ class Loader {
       if (IsBadType(field, kNodeFields)) return WireTypeError(field, "NodeProto");
       switch (field.number) {
         case NodeProto::kInputFieldNumber:
-          inputs_.push_back(names_.Intern(field.text()));
+          inputs_.push_back(names_.Prepare(field.text()));
           break;
         case NodeProto::kOutputFieldNumber:
-          outputs_.push_back(names_.Intern(field.text()));
+          outputs_.push_back(names_.Prepare(field.text()));
           break;
         case NodeProto::kNameFieldNumber:
-          name = names_.Intern(field.text());
+          name = names_.Prepare(field.text());
           break;
         case NodeProto::kOpTypeFieldNumber:
-          op_type = names_.Intern(field.text());
+          op_type = names_.Prepare(field.text());
           break;
         case NodeProto::kDomainFieldNumber:
-          domain = CanonicalDomain(names_.Intern(field.text()));
+          domain = names_.Prepare(field.text());
           break;
         case NodeProto::kAttributeFieldNumber:
           if (absl::Status status = ScanAttribute(field, bodies); !status.ok()) return status;
@@ -357,26 +359,26 @@ class Loader {
     }
     if (cursor.error() != nullptr) return WireError(cursor);
     Node* node = builder_.NewNode(graph_, inputs_.size(), outputs_.size(), bodies->size() - first_body);
-    node->op_type = op_type;
-    node->domain = domain;
-    node->name = name;
+    node->op_type = names_.Intern(op_type);
+    node->domain = CanonicalDomain(names_.Intern(domain));
+    node->name = names_.Intern(name);
     node->encoded = message.span();
     for (size_t i = first_body; i < bodies->size(); ++i) {
       (*bodies)[i].node = node;
       (*bodies)[i].index = static_cast<uint32_t>(i - first_body);
     }
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (inputs_[i] == NameId::kEmpty) continue;
+      if (inputs_[i].text.empty()) continue;
       bool known;
       Value* outer = nullptr;
-      Value* value = Named(inputs_[i], &known, &outer);
+      Value* value = Named(names_.Intern(inputs_[i]), &known, &outer);
       if (!known) mentioned->push_back({value, outer});
       builder_.SetInput(node, i, value);
     }
     for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (outputs_[i] == NameId::kEmpty) continue;
+      if (outputs_[i].text.empty()) continue;
       bool known;
-      Value* value = Named(outputs_[i], &known);
+      Value* value = Named(names_.Intern(outputs_[i]), &known);
       if (known) {
         if (IsDefined(*value)) return Twice(*value, "computed by " + Describe(*node));
         *sorted = false;
@@ -661,11 +663,11 @@ class Loader {
   std::optional<ExternalData> external_;
   NameId default_domain_;
   Graph* graph_ = nullptr;
-  std::vector<Value*> scope_;       // by NameId: the innermost value of that name
+  std::vector<Value*, PageAllocator<Value*>> scope_;       // by NameId: the innermost value of that name
   std::vector<Shadowed> shadowed_;  // what scope_ held before the bodies being read
   absl::flat_hash_set<const Graph*> unsorted_;
-  absl::InlinedVector<NameId, 8> inputs_;
-  absl::InlinedVector<NameId, 8> outputs_;
+  absl::InlinedVector<StringPool::Prepared, 8> inputs_;
+  absl::InlinedVector<StringPool::Prepared, 8> outputs_;
 };
 
 absl::StatusOr<std::unique_ptr<Model>> Load(absl::StatusOr<std::unique_ptr<Skeleton>> source, const std::string& path,

@@ -1,0 +1,117 @@
+// Synthetic models for the I/O benchmarks: transformer layers with the names and operators that exporters write.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "fmt/format.h"
+#include "ir/onnx/wire.h"
+#include "proto/onnx.pb.h"
+
+namespace ascend_fuse::bench {
+
+struct ModelSize {
+  int nodes = 0;
+  int initializers = 0;
+  int64_t initializer_bytes = 0;
+  bool value_info = false;
+};
+
+inline std::string Initializer(int index, int64_t bytes) {
+  std::string tensor;
+  wire::AppendInt(&tensor, onnx::TensorProto::kDimsFieldNumber, bytes / 4);
+  wire::AppendInt(&tensor, onnx::TensorProto::kDataTypeFieldNumber, onnx::TensorProto::FLOAT);
+  wire::AppendBytes(&tensor, onnx::TensorProto::kNameFieldNumber, fmt::format("model.layers.{}.weight", index));
+  wire::AppendTag(&tensor, onnx::TensorProto::kRawDataFieldNumber, wire::kBytes);
+  wire::AppendVarint(&tensor, static_cast<uint64_t>(bytes));
+  return tensor;  // the payload follows
+}
+
+// Writes the model to `path`; false when that fails. Weights are cheap non-zero bytes.
+inline bool Generate(const ModelSize& size, const std::string& path) {
+  static constexpr const char* kOps[] = {"MatMul", "Add", "ReduceMean", "Sub",  "Pow",     "Sqrt",
+                                         "Div",    "Mul", "Transpose",  "Erf",  "Softmax", "Reshape"};
+  onnx::GraphProto graph;
+  graph.set_name("main_graph");
+  auto* input = graph.add_input();
+  input->set_name("hidden_states");
+  input->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+  std::string last = "hidden_states";
+  std::string before = last;
+  for (int i = 0; i < size.nodes; ++i) {
+    onnx::NodeProto* node = graph.add_node();
+    const char* op = kOps[i % 12];
+    const std::string name = fmt::format("/model/layers.{}/self_attn/{}_{}", i / 60, op, i);
+    node->add_input(last);
+    if (i % 3 == 0 && size.initializers > 0) {
+      node->add_input(fmt::format("model.layers.{}.weight", i / 3 % size.initializers));
+    } else if (i % 2 == 0) {
+      node->add_input(before);
+    }
+    before = last;
+    last = name + "_output_0";
+    node->add_output(last);
+    node->set_name(name);
+    node->set_op_type(op);
+    if (i % 12 == 2 || i % 12 == 8) {
+      auto* attribute = node->add_attribute();
+      attribute->set_name(i % 12 == 2 ? "axes" : "perm");
+      attribute->set_type(onnx::AttributeProto::INTS);
+      for (int j = 0; j < (i % 12 == 2 ? 1 : 4); ++j) attribute->add_ints(i % 12 == 2 ? -1 : (j * 3) % 4);
+    }
+    if (size.value_info) {
+      auto* value = graph.add_value_info();
+      value->set_name(last);
+      auto* type = value->mutable_type()->mutable_tensor_type();
+      type->set_elem_type(onnx::TensorProto::FLOAT);
+      type->mutable_shape()->add_dim()->set_dim_param("batch");
+      type->mutable_shape()->add_dim()->set_dim_param("seq");
+      type->mutable_shape()->add_dim()->set_dim_value(4096);
+    }
+  }
+  graph.add_output()->set_name(last);
+  std::string body = graph.SerializeAsString();
+  int64_t initializers = 0;
+  for (int i = 0; i < size.initializers; ++i) {
+    const auto message = static_cast<int64_t>(Initializer(i, size.initializer_bytes).size()) + size.initializer_bytes;
+    std::string header;
+    wire::AppendTag(&header, onnx::GraphProto::kInitializerFieldNumber, wire::kBytes);
+    wire::AppendVarint(&header, static_cast<uint64_t>(message));
+    initializers += static_cast<int64_t>(header.size()) + message;
+  }
+  std::string head;
+  wire::AppendInt(&head, onnx::ModelProto::kIrVersionFieldNumber, 8);
+  std::string import;
+  wire::AppendInt(&import, onnx::OperatorSetIdProto::kVersionFieldNumber, 17);
+  wire::AppendBytes(&head, onnx::ModelProto::kOpsetImportFieldNumber, import);
+  wire::AppendTag(&head, onnx::ModelProto::kGraphFieldNumber, wire::kBytes);
+  wire::AppendVarint(&head, body.size() + static_cast<uint64_t>(initializers));
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return false;
+  auto put = [file](const std::string& bytes) {
+    return std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  };
+  bool ok = put(head) && put(body);
+  std::string payload(static_cast<size_t>(size.initializer_bytes), '\0');
+  for (size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<char>(i * 31 + i / 4096);
+  for (int i = 0; i < size.initializers && ok; ++i) {
+    const std::string tensor = Initializer(i, size.initializer_bytes);
+    std::string header;
+    wire::AppendTag(&header, onnx::GraphProto::kInitializerFieldNumber, wire::kBytes);
+    wire::AppendVarint(&header, tensor.size() + payload.size());
+    ok = put(header) && put(tensor) && put(payload);
+  }
+  return std::fclose(file) == 0 && ok;
+}
+
+// The models of bench/README.md by letter.
+inline ModelSize SizeOf(const std::string& letter) {
+  if (letter == "A") return {5015, 300, int64_t{5} << 20, false};
+  if (letter == "B") return {60003, 400, int64_t{512} << 10, true};
+  if (letter == "C") return {60003, 200000, 64, false};
+  if (letter == "D1") return {60003, 0, 0, true};
+  return {60003, 0, 0, false};  // D0
+}
+
+}  // namespace ascend_fuse::bench
