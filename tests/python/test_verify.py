@@ -1,12 +1,15 @@
 """The proof itself is tested: equal models pass, every kind of wrong model is found out."""
 
+import io
 import json
+import lzma
 import os
 import pathlib
 import stat
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "python"))
@@ -172,7 +175,9 @@ class VerifyTest(unittest.TestCase):
         with self.assertRaisesRegex(verify.VerifyError, "refuses binding bad"):
             self.verify(language_model(), language_model(), entry=entry, bindings=[binding])
 
-    def test_command_line(self):
+    @unittest.mock.patch("sys.stdout", new_callable=io.StringIO)
+    @unittest.mock.patch("sys.stderr", new_callable=io.StringIO)
+    def test_command_line(self, *_):
         a, b = self.save(language_model(), "a.onnx"), self.save(language_model(scale=2), "b.onnx")
         out = pathlib.Path(self.folder.name) / "result.json"
         self.assertEqual(verify.main([str(a), str(a), "--json", str(out)]), 0)
@@ -270,6 +275,18 @@ class GuessTest(unittest.TestCase):
             self.assertTrue(set(np.unique(arrays["attention_mask"])) <= {0, 1})
             self.assertTrue((arrays["attention_mask"].sum(axis=1) > 0).all())
 
+    def test_a_decode_step_has_one_token(self):
+        entry = self.entry(
+            ("input_ids", 7, ["b", 1]),
+            ("attention_mask", 7, ["b", "total"]),
+            ("past.0.k", 1, ["b", 2, "past", 64]),
+        )
+        bindings = guess_inputs.guess_bindings(entry)
+        self.assertGreater(len(bindings), 2)
+        for binding in bindings:
+            self.assertEqual(binding["shapes"]["attention_mask"][1], 1 + binding["shapes"]["past.0.k"][2])
+            self.assertIn("_s1_", binding["name"])
+
     def test_expressions(self):
         entry = self.entry(
             ("input_ids", 7, ["batch", "seq"]),
@@ -364,6 +381,17 @@ class GuessTest(unittest.TestCase):
             result = verify.verify_models(path, path)
         self.assertTrue(result.ok)
         self.assertIn("(batch 1) was used", result.to_text())
+
+    def test_the_zoo_is_guessed_as_its_exporters_described_it(self):
+        for described in json.loads((ROOT / "tests" / "zoo" / "manifest.json").read_text())["models"][::6]:
+            packed = (ROOT / "tests" / "zoo" / "models" / f"{described['id']}.onnx.xz").read_bytes()
+            guessed = guess_inputs.guess_entry(onnx.load_from_string(lzma.decompress(packed)))
+            for key in ("name", "meaning", "shape", "dtype", "vocab"):
+                self.assertEqual(
+                    [s.get(key) for s in guessed["inputs"]],
+                    [s.get(key) for s in described["inputs"]],
+                    described["id"],
+                )
 
     def test_strings_cannot_be_guessed(self):
         with self.assertRaisesRegex(guess_inputs.CannotGuess, "'text'"):

@@ -90,17 +90,14 @@ def guess_bindings(entry: Entry) -> list[Binding]:
         sizes = [(2, 5, 3, 7), (2, 4, 6, 9), (1, 3, 5, 6), (3, 6, 2, 8)]
         if has_past:
             sizes.append((2, 1, 7, 5))  # a decode step
+        fixed = _fixed_sizes(entry)
         for number, (batch, seq, past, other) in enumerate(sizes):
-            plans.append(
-                {
-                    "batch": batch,
-                    "seq": seq,
-                    "past": past,
-                    "total": past + seq if has_past else seq,
-                    "encoder": other,
-                    "padding": paddings[number % len(paddings)],
-                }
-            )
+            plan = {"batch": batch, "seq": seq, "past": past, "encoder": other}
+            plan.update({role: size for role, size in fixed.items() if role in plan})
+            plan["total"] = fixed.get("total", plan["past"] + plan["seq"] if has_past else plan["seq"])
+            plan["padding"] = paddings[number % len(paddings)]
+            if plan not in plans:
+                plans.append(plan)
     else:
         plans = [{"padding": padding} for padding in paddings]
     bindings = []
@@ -271,6 +268,17 @@ def _symbol_roles(entry: Entry) -> dict[str, str]:
                 low = node.id.lower()
                 roles[node.id] = "past" if "past" in low or "cache" in low else "seq"
     return roles
+
+
+def _fixed_sizes(entry: Entry) -> dict[str, int]:
+    """Returns the sizes of the roles whose dims are numbers: a decode step has seq 1."""
+    sizes: dict[str, int] = {}
+    for spec in entry["inputs"]:
+        rank = len(spec["shape"])
+        for axis, dim in enumerate(spec["shape"]):
+            if isinstance(dim, int):
+                sizes.setdefault(_role(spec["meaning"], spec["name"].lower(), axis, rank), dim)
+    return sizes
 
 
 def _role(meaning: str, name: str, axis: int, rank: int) -> str:

@@ -176,7 +176,7 @@ def verify_models(
     if guessed:
         meanings = ", ".join(f"{s['name']}: {s['meaning']}" for s in entry["inputs"])
         result.notes.append(f"the meaning of the inputs was guessed ({meanings})")
-    result.notes += _interface_differences(original, optimized, result)
+    _compare_interfaces(original, optimized, result)
     dont_care = _dont_care_rows(report)
 
     session = _session(original_path, "the original")
@@ -220,18 +220,15 @@ def _signature(values) -> list[tuple[str, int, list[str]]]:
     return result
 
 
-def _interface_differences(original, optimized, result: Result) -> list[str]:
-    """Inputs and outputs never change: a difference is an unequal comparison."""
-    notes = []
+def _compare_interfaces(original, optimized, result: Result) -> None:
+    """Graph inputs and outputs never change: a difference is an unequal comparison."""
     initializers = {t.name for t in original.graph.initializer}
     for word in ("input", "output"):
         before = [s for s in _signature(getattr(original.graph, word)) if s[0] not in initializers]
         after = [s for s in _signature(getattr(optimized.graph, word)) if s[0] not in initializers]
         if before != after:
-            result.comparisons.append(
-                Comparison("(graph)", f"{word}s", because=f"{word}s were {before}, now {after}")
-            )
-    return notes
+            because = f"{word}s were {before}, now {after}"
+            result.comparisons.append(Comparison("(graph)", f"{word}s", because=because))
 
 
 def _is_npu(node) -> bool:
