@@ -468,7 +468,7 @@ TEST(InferTest, NewNodes) {
   NewNode shape;
   shape.op_type = "Shape";
   shape.inputs = {relu->input(0)};
-  Node* node = rewriter.Insert(shape, 1, relu, "shape_of_x");
+  Node* node = rewriter.Insert(shape, 1, relu->graph, "shape_of_x");
   InferNode(*node, &m.facts());
   EXPECT_EQ(m.facts().Describe(node->output()), "int64[3]");
   EXPECT_EQ(m.Elements("shape_of_x"), "b, s, 64");

@@ -90,7 +90,7 @@ TEST(Rewriter, SetInputRewritesOnlyInputs) {
   Rewriter rewriter(model.get());
   Node* relu = FindNode(model->graph(), "layer/relu");
   Value* sum = relu->input(0);
-  Node* cast = rewriter.Insert(Spec("Cast", {sum}), 1, relu, "sum_half");
+  Node* cast = rewriter.Insert(Spec("Cast", {sum}), 1, relu->graph, "sum_half");
   rewriter.SetInput(relu, 0, cast->output());
   rewriter.Sweep();
   onnx::ModelProto saved = Parse(MustSave(*model));
