@@ -30,6 +30,7 @@ class StringPool {
     uint32_t hash = 0;
   };
   Prepared Prepare(std::string_view text) const {
+    if (text.empty()) return {};
     const uint32_t hash = Hash(text);
     __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]);
     return {text, hash};
