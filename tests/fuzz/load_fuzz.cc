@@ -1,5 +1,5 @@
-// libFuzzer: any bytes either give a sentence or a model that is written back to the bit, and that after a change can be
-// written, read again and written to the same bytes.
+// libFuzzer: any bytes either give a sentence or a model that is written back to the bit, and that after a
+// change can be written, read again and written to the same bytes.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -1,4 +1,5 @@
-// Attributes and constants: every kind decoded from what libprotobuf wrote, every element type read from every storage.
+// Attributes and constants: every kind decoded from what libprotobuf wrote, every element type read from
+// every storage.
 #include "ir/attribute.h"
 
 #include <cmath>
@@ -32,7 +33,8 @@ TEST(Attribute, DecodesEveryKind) {
   floats->add_floats(1.5f);
   floats->add_floats(-2);
   auto* ints = AddAttribute(node, "ints", onnx::AttributeProto::INTS);
-  for (int64_t i : {int64_t{-1}, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()}) ints->add_ints(i);
+  for (int64_t i : {int64_t{-1}, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()})
+    ints->add_ints(i);
   AddAttribute(node, "strings", onnx::AttributeProto::STRINGS)->add_strings("a");
   node->mutable_attribute(5)->add_strings("");
   auto* tensor = AddAttribute(node, "t", onnx::AttributeProto::TENSOR)->mutable_t();
@@ -127,22 +129,32 @@ TEST(TensorData, DecodesNarrowTypes) {
   const std::vector<int64_t> three = {3};
   const std::vector<int64_t> two = {2};
   const std::vector<int64_t> four = {4};
-  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kInt4, three, "\x8f\x07"), 9), (std::vector<int64_t>{-1, -8, 7}));
-  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kUint4, three, "\x8f\x07"), 9), (std::vector<int64_t>{15, 8, 7}));
-  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kInt2, four, "\x1b"), 9), (std::vector<int64_t>{-1, -2, 1, 0}));
+  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kInt4, three, "\x8f\x07"), 9),
+            (std::vector<int64_t>{-1, -8, 7}));
+  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kUint4, three, "\x8f\x07"), 9),
+            (std::vector<int64_t>{15, 8, 7}));
+  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kInt2, four, "\x1b"), 9),
+            (std::vector<int64_t>{-1, -2, 1, 0}));
   EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kBool, two, std::string_view("\0\1", 2)), 9),
             (std::vector<int64_t>{0, 1}));
-  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kInt8, two, "\xff\x7f"), 9), (std::vector<int64_t>{-1, 127}));
-  EXPECT_EQ(*ReadFloats(model, InMemory(DataType::kFloat16, three, std::string_view("\x00\x3c\x01\x00\xff\xfb", 6)), 9),
-            (std::vector<double>{1, std::ldexp(1, -24), -65504}));
-  EXPECT_EQ(*ReadFloats(model, InMemory(DataType::kBfloat16, two, std::string_view("\x80\x3f\x80\xff", 4)), 9),
-            (std::vector<double>{1, -std::numeric_limits<double>::infinity()}));
-  EXPECT_EQ(*ReadFloats(model, InMemory(DataType::kFloat8E4M3FN, two, "\x7e\x38"), 9), (std::vector<double>{448, 1}));
+  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kInt8, two, "\xff\x7f"), 9),
+            (std::vector<int64_t>{-1, 127}));
+  EXPECT_EQ(
+      *ReadFloats(model, InMemory(DataType::kFloat16, three, std::string_view("\x00\x3c\x01\x00\xff\xfb", 6)),
+                  9),
+      (std::vector<double>{1, std::ldexp(1, -24), -65504}));
+  EXPECT_EQ(
+      *ReadFloats(model, InMemory(DataType::kBfloat16, two, std::string_view("\x80\x3f\x80\xff", 4)), 9),
+      (std::vector<double>{1, -std::numeric_limits<double>::infinity()}));
+  EXPECT_EQ(*ReadFloats(model, InMemory(DataType::kFloat8E4M3FN, two, "\x7e\x38"), 9),
+            (std::vector<double>{448, 1}));
   EXPECT_EQ(*ReadFloats(model, InMemory(DataType::kFloat8E5M2, two, "\x7b\x7c"), 9),
             (std::vector<double>{57344, std::numeric_limits<double>::infinity()}));
   EXPECT_TRUE(std::isnan((*ReadFloats(model, InMemory(DataType::kFloat8E4M3FNUZ, {}, "\x80"), 9))[0]));
-  EXPECT_EQ(*ReadFloats(model, InMemory(DataType::kFloat4E2M1, two, "\xf7"), 9), (std::vector<double>{6, -6}));
-  EXPECT_EQ(ReadFloats(model, InMemory(DataType::kFloat, two, "abcd"), 9).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(*ReadFloats(model, InMemory(DataType::kFloat4E2M1, two, "\xf7"), 9),
+            (std::vector<double>{6, -6}));
+  EXPECT_EQ(ReadFloats(model, InMemory(DataType::kFloat, two, "abcd"), 9).status().code(),
+            absl::StatusCode::kDataLoss);
   EXPECT_EQ(ReadFloats(model, InMemory(DataType::kInt8, two, "ab"), 9).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ReadIntegers(model, InMemory(DataType::kInt8, two, "ab"), 1).status().code(),
@@ -207,7 +219,8 @@ TEST(Encode, RoundsToNearestEven) {
   EXPECT_EQ(bits(DataType::kFloat16, std::ldexp(3, -26)), 1);
   EXPECT_EQ(bits(DataType::kFloat16, 2049), 0x6800);  // between 2048 and 2050: the even one
   EXPECT_EQ(bits(DataType::kFloat16, 2051), 0x6802);
-  EXPECT_EQ(bits(DataType::kFloat16, std::ldexp(2047.5, -25)), 0x0400);  // a subnormal that rounds to a normal
+  EXPECT_EQ(bits(DataType::kFloat16, std::ldexp(2047.5, -25)),
+            0x0400);  // a subnormal that rounds to a normal
   EXPECT_EQ(bits(DataType::kBfloat16, 3.140625), 0x4049);
   EXPECT_EQ(bits(DataType::kBfloat16, -std::numeric_limits<double>::infinity()), 0xff80);
   EXPECT_EQ(bits(DataType::kFloat16, std::nan("")) & 0x7e00, 0x7e00);

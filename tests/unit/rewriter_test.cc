@@ -1,4 +1,5 @@
-// The Rewriter: value names survive, a replacement can be taken back, sweeping removes what only dead nodes used.
+// The Rewriter: value names survive, a replacement can be taken back, sweeping removes what only dead nodes
+// used.
 #include "ir/rewriter.h"
 
 #include "tests/unit/models.h"

@@ -57,11 +57,17 @@ TEST(Cursor, TakesNonMinimalVarints) {
 TEST(Cursor, NamesWhatIsBroken) {
   EXPECT_EQ(Error(std::string("\x08")), "a truncated varint");
   EXPECT_EQ(Error("\x08" + std::string(11, '\xff')), "a varint longer than 10 bytes");
-  EXPECT_EQ(Error("\x0a\x05" "abc"), "a length beyond the end of the enclosing message");
+  EXPECT_EQ(Error("\x0a\x05"
+                  "abc"),
+            "a length beyond the end of the enclosing message");
   EXPECT_EQ(Error(std::string("\x0a") + std::string(9, '\xff') + "\x01"),
             "a length beyond the end of the enclosing message");
-  EXPECT_EQ(Error("\x0d" "abc"), "a truncated 32-bit field");
-  EXPECT_EQ(Error("\x09" "abc"), "a truncated 64-bit field");
+  EXPECT_EQ(Error("\x0d"
+                  "abc"),
+            "a truncated 32-bit field");
+  EXPECT_EQ(Error("\x09"
+                  "abc"),
+            "a truncated 64-bit field");
   EXPECT_EQ(Error("\x0e"), "an unknown wire type");
   EXPECT_EQ(Error("\x0c"), "the end of a group that was not begun");
   EXPECT_EQ(Error("\x0b\x14"), "the end of another group");
@@ -71,7 +77,8 @@ TEST(Cursor, NamesWhatIsBroken) {
 }
 
 TEST(Cursor, StepsOverHoles) {
-  // File: field 1 "ab", field 2 of 1000 bytes (left out), field 3 { field 4 of 500 bytes (left out), field 5 = 7 }.
+  // File: field 1 "ab", field 2 of 1000 bytes (left out), field 3 { field 4 of 500 bytes (left out), field 5
+  // = 7 }.
   std::string head;
   AppendBytes(&head, 1, "ab");
   AppendTag(&head, 2, kBytes);
@@ -88,13 +95,14 @@ TEST(Cursor, StepsOverHoles) {
   std::string memory = head + tail + inner;
   AppendInt(&memory, 6, 8);
   const auto first = static_cast<int64_t>(head.size());
-  const std::vector<FileRange> holes = {{first, 1000}, {first + 1000 + tail_head + inner_head, 500}, kNoHoles};
+  const std::vector<FileRange> holes = {
+      {first, 1000}, {first + 1000 + tail_head + inner_head, 500}, kNoHoles};
   const int64_t base = 100;  // the message does not begin at 0
   std::vector<FileRange> shifted = holes;
   shifted[0].offset += base;
   shifted[1].offset += base;
-  Cursor cursor(reinterpret_cast<const uint8_t*>(memory.data()), base, static_cast<int64_t>(memory.size()) + 1500,
-                shifted.data());
+  Cursor cursor(reinterpret_cast<const uint8_t*>(memory.data()), base,
+                static_cast<int64_t>(memory.size()) + 1500, shifted.data());
   Field field;
   ASSERT_TRUE(cursor.Next(&field));
   EXPECT_EQ(field.text(), "ab");
