@@ -23,7 +23,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(Model* model, const P
   auto library = RuleSet::Load(RuleFolder::kLibrary, options.rule_files);
   if (!library.ok()) return library.status();
   pipeline->library_ = *std::move(library);
-  auto npu = RuleSet::Load(RuleFolder::kNpu);
+  auto npu = RuleSet::Load(RuleFolder::kNpu, options.rule_files);
   if (!npu.ok()) return npu.status();
   pipeline->npu_ = *std::move(npu);
   double started = Now();
