@@ -161,22 +161,21 @@ absl::Status Pipeline::Lower(const Target& target) {
     const std::string construct = site.kind == "add_norm"
                                       ? (site.rule == "residual_rms_norm" ? "add_rms_norm" : "add_layer_norm")
                                       : site.kind;
-    if (const std::optional<ByGe> by_ge = target.FusedByGe(construct); by_ge.has_value()) {
-      // GE joins a sum with an RmsNorm node; where the norm stayed unfused there is none.
-      bool norm_fused = true;
-      if (construct == "add_rms_norm") {
-        const std::vector<size_t>& same = sites_of_[site.value];
-        norm_fused = std::any_of(same.begin(), same.end(), [&](size_t other) {
-          return sites_[other].kind == "rms_norm" && sites_[other].state == SiteState::kFused;
-        });
-      }
-      if (norm_fused) {
-        site.state = SiteState::kByGe;
-        site.because = by_ge->because;
-        site.source = by_ge->source;
-        continue;
-      }
-      site.because = "the norm behind the sum was not fused";
+    // A sum is joined with an RmsNorm node, by us or by GE; where the norm stayed unfused there is none.
+    bool norm_fused = true;
+    if (construct == "add_rms_norm") {
+      const std::vector<size_t>& same = sites_of_[site.value];
+      norm_fused = std::any_of(same.begin(), same.end(), [&](size_t other) {
+        return sites_[other].kind == "rms_norm" && sites_[other].state == SiteState::kFused;
+      });
+      if (!norm_fused) site.because = "the norm behind the sum was not fused";
+    }
+    const std::optional<ByGe> by_ge = target.FusedByGe(construct);
+    if (by_ge.has_value() && norm_fused) {
+      site.state = SiteState::kByGe;
+      site.because = by_ge->because;
+      site.source = by_ge->source;
+      continue;
     }
     site.state = SiteState::kLeft;
     if (site.because.empty()) {
