@@ -7,13 +7,14 @@
 #include "ir/verify.h"
 
 namespace ascend_fuse {
-namespace {
-
-double Now() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+std::string OperatorKey(const Node& node) {
+  const std::string_view domain = Domain(node);
+  return domain.empty() ? std::string(OpType(node)) : fmt::format("{}.{}", domain, OpType(node));
 }
 
-}  // namespace
+double Pipeline::Now() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 Pipeline::Pipeline(Model* model, const PipelineOptions& options)
     : model_(model), options_(options), rewriter_(std::make_unique<Rewriter>(model)) {}
