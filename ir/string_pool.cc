@@ -69,7 +69,9 @@ void StringPool::Reserve(size_t count) {
   texts_.reserve(count + 1);
 }
 
-NameId StringPool::Intern(std::string_view text) { return Intern(Prepared{text, Hash(text)}); }
+NameId StringPool::Intern(std::string_view text) {
+  return text.empty() ? NameId::kEmpty : Intern(Prepared{text, Hash(text)});
+}
 
 NameId StringPool::Intern(const Prepared& name) {
   const auto [text, hash] = name;

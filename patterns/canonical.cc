@@ -69,7 +69,9 @@ Value* CopiedInput(const Node& node, const Facts& facts, std::string_view op) {
   if (x == nullptr || y == nullptr) return nullptr;
   if (op == "Identity") return x;
   if (op == "Dropout") {
-    // Opset 12+: training_mode is the third input, absent or false at inference.
+    // Before opset 7 Dropout trains unless is_test is set. From 12 on training_mode is the third input, absent or
+    // false at inference.
+    if (node.graph->model().OpsetVersion() < 7) return nullptr;
     const Value* training = node.input(2);
     if (training != nullptr && !IsSplatOf(facts, training, 0)) return nullptr;
     const Value* mask = node.output(1);

@@ -47,6 +47,11 @@ bool NearlyEqual(double expected, double found, DataType type) {
   return std::fabs(expected - found) <= Tolerance(type) * std::fabs(expected);
 }
 
+// One element and at most one dim: combining it with another operand leaves that operand's shape.
+bool BroadcastsAsScalar(const Fact& fact) {
+  return fact.rank() == 0 || (fact.rank() == 1 && fact.shape[0].is(1));
+}
+
 Term TermOfAttribute(const Attribute& attribute) {
   switch (attribute.type) {
     case AttributeType::kInt:
@@ -176,17 +181,28 @@ std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failur
   return match;
 }
 
-// Interior values with other users stay computed. That is free for a Reshape, not for a MatMul.
+// Interior values with other users stay computed. That is free for a Reshape of an input, not for a MatMul, a
+// softmax and what is made of them.
 bool Matcher::CostlyIsShared(Frame* frame) {
+  if (rule_->emit.empty()) return false;
   std::vector<const Value*> outputs;
   for (const std::string& name : rule_->outputs) {
     const Term& term = frame->terms[rule_->scope.Find(name)];
     if (term.kind == Term::Kind::kValue) outputs.push_back(term.value);
   }
-  if (rule_->emit.empty()) return false;
-  for (const Node* node : covered_) {
+  std::vector<const Node*> sorted = covered_;
+  std::sort(sorted.begin(), sorted.end(), [](const Node* a, const Node* b) { return a->order < b->order; });
+  std::vector<const Node*> costly;  // and covered nodes that read one
+  for (const Node* node : sorted) {
     const Schema* schema = SchemaOf(*node);
-    if (schema == nullptr || !schema->costly) continue;
+    bool expensive = schema != nullptr && schema->costly;
+    for (const Use& use : node->inputs()) {
+      if (use.value != nullptr && std::find(costly.begin(), costly.end(), use.value->producer) != costly.end()) {
+        expensive = true;
+      }
+    }
+    if (!expensive) continue;
+    costly.push_back(node);
     for (const Value* value : node->outputs()) {
       if (value == nullptr || std::find(outputs.begin(), outputs.end(), value) != outputs.end()) continue;
       const Node* other = nullptr;
@@ -235,7 +251,8 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
       if (term.kind == Term::Kind::kNumber && NearlyEqual(pattern.number, term.number, DataType::kFloat)) {
         return next();
       }
-      if (value != nullptr && ConstantNumber(*context_.facts, value, &number) &&
+      if (value != nullptr && BroadcastsAsScalar(context_.facts->Of(value)) &&
+          ConstantNumber(*context_.facts, value, &number) &&
           NearlyEqual(pattern.number, number, context_.facts->Of(value).type)) {
         return next();
       }
@@ -394,31 +411,7 @@ bool Matcher::MatchNode(const Pattern& pattern, Frame* frame, const Node& node, 
 
 bool Matcher::MatchInputs(const Pattern& pattern, Frame* frame, const Node& node, size_t index, bool swapped,
                           Next next) {
-  if (index == pattern.arguments.size()) {
-    // A literal must not change the rank of what it is combined with.
-    if (pattern.arguments.size() == 2 && node.output(0) != nullptr) {
-      for (size_t i = 0; i < 2; ++i) {
-        if (pattern.arguments[i]->kind != Pattern::Kind::kLiteral) continue;
-        const Value* constant = node.input(swapped ? 1 - i : i);
-        const Value* other = node.input(swapped ? i : 1 - i);
-        if (constant == nullptr || other == nullptr) continue;
-        const Fact& c = context_.facts->Of(constant);
-        const Fact& o = context_.facts->Of(other);
-        if (c.rank() == 0 || (c.has_rank && o.has_rank && c.rank() <= o.rank())) {
-          bool ones = true;  // or the other operand already has the size
-          for (int d = 0; d < c.rank(); ++d) {
-            const Dim dim = c.shape[d];
-            if (!dim.is(1) && !context_.facts->dims().Equal(dim, o.shape[o.rank() - c.rank() + d])) ones = false;
-          }
-          if (ones) continue;
-        }
-        Fail(pattern.position, &node, kWrongValue, [] { return std::string("a constant that does not broadcast"); },
-             [&] { return DescribeTerm(context_, Term::Of(const_cast<Value*>(constant))); });
-        return false;
-      }
-    }
-    return next();
-  }
+  if (index == pattern.arguments.size()) return next();
   const size_t input = swapped ? 1 - index : index;
   return MatchTerm(*pattern.arguments[index], frame, Term::Of(node.input(input)), [&] {
     return MatchInputs(pattern, frame, node, index + 1, swapped, next);

@@ -417,6 +417,12 @@ int Main(int argc, char** argv) {
   CLI::App* rules = app.add_subcommand("rules", "the rules in force and where they are written");
   AddTargetFlags(rules, &flags);
 
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
+  if (argc > 1 && argv[1][0] != '-' &&
+      std::find(commands.begin(), commands.end(), argv[1]) == commands.end()) {
+    return Fail(fmt::format("{} is no command; there are {}", argv[1], fmt::join(commands, ", ")), kUsage);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

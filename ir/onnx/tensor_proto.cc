@@ -17,9 +17,9 @@ struct Types {
 constexpr Types MakeAttributeTypes() {
   using A = onnx::AttributeProto;
   Types types;
-  for (int number : {A::kNameFieldNumber, A::kRefAttrNameFieldNumber, A::kDocStringFieldNumber, A::kSFieldNumber,
-                     A::kTFieldNumber, A::kGFieldNumber, A::kSparseTensorFieldNumber, A::kTpFieldNumber,
-                     A::kStringsFieldNumber, A::kTensorsFieldNumber, A::kGraphsFieldNumber,
+  for (int number : {A::kNameFieldNumber, A::kRefAttrNameFieldNumber, A::kDocStringFieldNumber,
+                     A::kSFieldNumber, A::kTFieldNumber, A::kGFieldNumber, A::kSparseTensorFieldNumber,
+                     A::kTpFieldNumber, A::kStringsFieldNumber, A::kTensorsFieldNumber, A::kGraphsFieldNumber,
                      A::kSparseTensorsFieldNumber, A::kTypeProtosFieldNumber}) {
     types.of[number] = kOnlyBytes;
   }
@@ -34,8 +34,9 @@ constexpr Types MakeAttributeTypes() {
 constexpr Types MakeTensorTypes() {
   using T = onnx::TensorProto;
   Types types;
-  for (int number : {T::kSegmentFieldNumber, T::kStringDataFieldNumber, T::kNameFieldNumber, T::kDocStringFieldNumber,
-                     T::kRawDataFieldNumber, T::kExternalDataFieldNumber, T::kMetadataPropsFieldNumber}) {
+  for (int number :
+       {T::kSegmentFieldNumber, T::kStringDataFieldNumber, T::kNameFieldNumber, T::kDocStringFieldNumber,
+        T::kRawDataFieldNumber, T::kExternalDataFieldNumber, T::kMetadataPropsFieldNumber}) {
     types.of[number] = kOnlyBytes;
   }
   types.of[T::kDimsFieldNumber] = kAnyInt;
@@ -74,10 +75,10 @@ absl::Status WireError(const wire::Cursor& cursor) {
 }
 
 absl::Status WireTypeError(const wire::Field& field, const char* message) {
-  return absl::InvalidArgumentError(
-      fmt::format("damaged: field {} of {} at byte {} has wire type {}, which it cannot have. Export the model again, "
-                  "or check the download",
-                  field.number, message, field.start, static_cast<uint32_t>(field.type)));
+  return absl::InvalidArgumentError(fmt::format(
+      "damaged: field {} of {} at byte {} has wire type {}, which it cannot have. Export the model again, "
+      "or check the download",
+      field.number, message, field.start, static_cast<uint32_t>(field.type)));
 }
 
 absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tensor) {
@@ -147,7 +148,8 @@ absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tenso
       case T::kDoubleDataFieldNumber:
       case T::kStringDataFieldNumber:
         // An empty packed list is no data.
-        if (field.type != wire::kBytes || field.size > 0 || field.number == T::kStringDataFieldNumber) has_typed = true;
+        if (field.type != wire::kBytes || field.size > 0 || field.number == T::kStringDataFieldNumber)
+          has_typed = true;
         break;
       default:
         break;
@@ -165,10 +167,12 @@ absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tenso
     tensor->storage = Storage::kExternal;
     tensor->file = {0, -1};
     if (!offset_text.empty() && !ParseNumber(offset_text, &tensor->file.offset)) {
-      return Refuse(message, name, fmt::format("external data offset '{}' is not a number of bytes", offset_text));
+      return Refuse(message, name,
+                    fmt::format("external data offset '{}' is not a number of bytes", offset_text));
     }
     if (!length_text.empty() && !ParseNumber(length_text, &tensor->file.size)) {
-      return Refuse(message, name, fmt::format("external data length '{}' is not a number of bytes", length_text));
+      return Refuse(message, name,
+                    fmt::format("external data length '{}' is not a number of bytes", length_text));
     }
     if (tensor->file.size < 0) {  // no length given: as many bytes as the elements need
       const int64_t count = tensor->ElementCount();
@@ -180,7 +184,8 @@ absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tenso
     return absl::OkStatus();
   }
   if (has_raw && raw.size > 0) {
-    if (has_typed) return Refuse(message, name, "it has raw_data and typed data as well. Export the model again");
+    if (has_typed)
+      return Refuse(message, name, "it has raw_data and typed data as well. Export the model again");
     if (raw.is_hole()) {
       tensor->storage = Storage::kFile;
       tensor->file = {raw.position, raw.size};
