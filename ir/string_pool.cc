@@ -16,7 +16,7 @@ uint64_t ProcessSeed() {
 
 uint64_t Load(const char* data, size_t size) {
   uint64_t word = 0;
-  std::memcpy(&word, data, size);
+  if (size > 0) std::memcpy(&word, data, size);  // data of an empty name may be null
   return word;
 }
 

@@ -161,7 +161,7 @@ class VerifyTest(unittest.TestCase):
         with self.assertRaisesRegex(verify.VerifyError, "exit code 1: no rule"):
             self.verify(language_model(), b, tool=self.fake_tool("echo no rule >&2; exit 1\n"))
         with self.assertRaisesRegex(verify.VerifyError, "left 1 NPU nodes"):
-            self.verify(language_model(), b, tool=self.fake_tool('cp "$2" "$4"\n'))
+            self.verify(language_model(), b, tool=self.fake_tool('test "$1" = list || cp "$2" "$4"\n'))
         with self.assertRaisesRegex(verify.VerifyError, "cannot be started"):
             self.verify(language_model(), b, tool="/nowhere/ascend-fuse")
 

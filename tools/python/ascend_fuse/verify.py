@@ -154,7 +154,8 @@ def verify_models(
     bindings   a list of bindings of that entry; its own, or guessed ones, when None.
     seed       added to the seed of every binding.
     tolerance  bound of max rel; by element type (DEFAULT_TOLERANCES) when None.
-    report     the report of the fusion, a dict or the path of its JSON: names the don't-care rows.
+    report     the report of the fusion, a dict or the path of its JSON: names the don't-care rows. When None, the
+               tool is asked what it assumes of the original model.
     """
     original_path, optimized_path = pathlib.Path(original_path), pathlib.Path(optimized_path)
     original = _read_graph(original_path)
@@ -177,7 +178,11 @@ def verify_models(
         meanings = ", ".join(f"{s['name']}: {s['meaning']}" for s in entry["inputs"])
         result.notes.append(f"the meaning of the inputs was guessed ({meanings})")
     _compare_interfaces(original, optimized, result)
+    if report is None and _npu_nodes(optimized.graph) > 0:
+        report = _listed(original_path, tool)
     dont_care = _dont_care_rows(report)
+    if dont_care:
+        result.notes.append("rows with no allowed key are don't-care, as the report of the fusion assumes")
 
     session = _session(original_path, "the original")
     with _expanded(optimized_path, optimized, tool, result) as expanded_path:
@@ -459,6 +464,20 @@ def _mask(entry, feeds):
         if s["meaning"] in ("ids", "position_ids") and feeds[s["name"]].ndim == 2
     ]
     return masks[0] != 0, int(ids[0].shape[1]) if ids else int(masks[0].shape[1])
+
+
+def _listed(original_path: pathlib.Path, tool):
+    """Returns the report of `list` on the original, or None without the tool."""
+    tool = tool or shutil.which("ascend-fuse")
+    if tool is None:
+        return None
+    try:
+        run = subprocess.run(
+            [str(tool), "list", str(original_path), "--json", "-"], capture_output=True, text=True, check=False
+        )
+    except OSError as error:
+        raise VerifyError(f"{tool} cannot be started: {error}") from None
+    return json.loads(run.stdout) if run.returncode == 0 and run.stdout.startswith("{") else None
 
 
 def _dont_care_rows(report) -> bool:
