@@ -196,9 +196,7 @@ absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {
       {RuleFolder::kNpu, "Lower: standard operators to NPU nodes"},
       {RuleFolder::kReference, "Expand: NPU nodes to standard operators"}};
   for (const auto& [folder, title] : kFolders) {
-    auto rules = RuleSet::Load(folder, folder == RuleFolder::kLibrary
-                                           ? options.rule_files
-                                           : std::vector<std::pair<std::string, std::string>>());
+    auto rules = RuleSet::Load(folder, options.rule_files);
     if (!rules.ok()) return rules.status();
     text += fmt::format("{}\n", title);
     for (const Rule& rule : (*rules)->rules()) {

@@ -7,13 +7,14 @@
 #include "ir/verify.h"
 
 namespace ascend_fuse {
-namespace {
-
-double Now() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+std::string OperatorKey(const Node& node) {
+  const std::string_view domain = Domain(node);
+  return domain.empty() ? std::string(OpType(node)) : fmt::format("{}.{}", domain, OpType(node));
 }
 
-}  // namespace
+double Pipeline::Now() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 Pipeline::Pipeline(Model* model, const PipelineOptions& options)
     : model_(model), options_(options), rewriter_(std::make_unique<Rewriter>(model)) {}
@@ -23,7 +24,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(Model* model, const P
   auto library = RuleSet::Load(RuleFolder::kLibrary, options.rule_files);
   if (!library.ok()) return library.status();
   pipeline->library_ = *std::move(library);
-  auto npu = RuleSet::Load(RuleFolder::kNpu);
+  auto npu = RuleSet::Load(RuleFolder::kNpu, options.rule_files);
   if (!npu.ok()) return npu.status();
   pipeline->npu_ = *std::move(npu);
   double started = Now();

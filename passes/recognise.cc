@@ -1,6 +1,5 @@
 // Recognise: rules of patterns/library replace subgraphs by standard operators, or note what they see.
 #include <algorithm>
-#include <chrono>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -9,15 +8,6 @@
 
 namespace ascend_fuse {
 namespace {
-
-double Now() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-std::string OperatorKey(const Node& node) {
-  const std::string_view domain = Domain(node);
-  return domain.empty() ? std::string(OpType(node)) : fmt::format("{}.{}", domain, OpType(node));
-}
 
 // The deepest module that all covered nodes with a module share; that of the root if they share none.
 std::string ModuleOf(const std::vector<const Node*>& covered) {
@@ -44,6 +34,13 @@ std::string ModuleOf(const std::vector<const Node*>& covered) {
   }
   if (common.empty() && !covered.empty()) return ModulePath(*covered.front());
   return common;
+}
+
+// A node's name, or that of what it computes: exporters need not name nodes.
+std::string_view Label(const Node& node) {
+  const std::string_view name = NodeName(node);
+  if (!name.empty() || node.output_count == 0 || node.output(0) == nullptr) return name;
+  return ValueName(*node.output(0));
 }
 
 // Operators that only stand where a construct begins, rarest first: one that no rule covered deserves an answer.
@@ -101,7 +98,7 @@ absl::Status Pipeline::Recognise() {
     site.order = value->producer != nullptr ? value->producer->order : 0;
     site.module = ModuleOf(match.covered);
     for (const Node* node : match.covered) {
-      if (!node->is_new && NodeName(*node).size() > 0) site.covers.emplace_back(NodeName(*node));
+      if (!node->is_new && !Label(*node).empty()) site.covers.emplace_back(Label(*node));
     }
     sites_.push_back(std::move(site));
   };
@@ -126,7 +123,7 @@ absl::Status Pipeline::Recognise() {
         Value* value = node->output(0);
         const std::optional<Match> match = matcher.Run(rule, value);
         if (!match.has_value()) continue;
-        const std::string root(NodeName(*node));
+        const std::string root(Label(*node));
         if (observations) {
           if (observed.insert({rule.kind, value}).second) note(rule, *match, value, root);
           continue;
@@ -161,10 +158,10 @@ absl::Status Pipeline::Recognise() {
       site.rule = "native";
       site.value = node->output(0);
       site.node = node;
-      site.root = std::string(NodeName(*node));
+      site.root = std::string(Label(*node));
       site.order = node->order;
       site.module = ModulePath(*node);
-      site.covers.emplace_back(NodeName(*node));
+      site.covers.emplace_back(Label(*node));
       sites_.push_back(std::move(site));
     }
   }
@@ -209,6 +206,7 @@ void Pipeline::FindNearMisses() {
         }
       }
       Failure best;
+      bool best_covers = false;
       for (size_t r : rules->second) {
         const auto& roots = library_->RootOperators(r);
         for (Node* root : reached) {
@@ -218,13 +216,18 @@ void Pipeline::FindNearMisses() {
           }
           Failure failure;
           if (matcher.Run(library_->rules()[r], root->output(0), &failure).has_value()) continue;
+          // An attempt tells of this anchor if it reached it, or if it stopped on the way there.
           const bool covers = std::find(failure.covered.begin(), failure.covered.end(), anchor) !=
                               failure.covered.end();
-          if (covers && failure.rank > best.rank) best = std::move(failure);
+          const bool stopped = failure.covered.size() >= 2 && seen.contains(failure.node);
+          if ((covers && !best_covers) || ((covers || (stopped && !best_covers)) && failure.rank > best.rank)) {
+            best = std::move(failure);
+            best_covers = covers;
+          }
         }
       }
       if (best.rule == nullptr) continue;
-      near_misses_.push_back({std::move(best), std::string(NodeName(*anchor)), ModulePath(*anchor)});
+      near_misses_.push_back({std::move(best), std::string(Label(*anchor)), ModulePath(*anchor)});
     }
   }
 }

@@ -114,10 +114,7 @@ absl::StatusOr<Term> Half(const FunctionContext& context, absl::Span<const Term>
   absl::StatusOr<Value*> part = ValueArgument(context, arguments[0]);
   if (!part.ok()) return part.status();
   Value* value = *part;
-  while (value->producer != nullptr && !IsOp(*value->producer, "Slice") && !IsOp(*value->producer, "Split") &&
-         context.canonical->Source(value) != nullptr) {
-    value = context.canonical->Source(value);
-  }
+  while (context.canonical->Source(value) != nullptr) value = context.canonical->Source(value);
   const Node* node = value->producer;
   auto no = [&](std::string_view why) {
     return absl::FailedPreconditionError(

@@ -20,6 +20,7 @@ constexpr int kWrongOperator = 0;
 constexpr int kWrongValue = 1;
 constexpr int kWrongAttribute = 2;
 constexpr int kConditionFails = 3;
+constexpr int kWrongConstant = 6;  // the shape is there and a number is not: worth more than one node farther
 
 std::string FullName(std::string_view domain, std::string_view op_type) {
   return domain.empty() ? std::string(op_type) : fmt::format("{}.{}", domain, op_type);
@@ -181,8 +182,8 @@ std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failur
   return match;
 }
 
-// Interior values with other users stay computed. That is free for a Reshape of an input, not for a MatMul, a
-// softmax and what is made of them.
+// Interior values with other users stay computed. That is free for a Reshape, not for a ReduceMean that something
+// else reads, and least of all for a MatMul or Softmax behind which even a copy is read.
 bool Matcher::CostlyIsShared(Frame* frame) {
   if (rule_->emit.empty()) return false;
   std::vector<const Value*> outputs;
@@ -190,33 +191,65 @@ bool Matcher::CostlyIsShared(Frame* frame) {
     const Term& term = frame->terms[rule_->scope.Find(name)];
     if (term.kind == Term::Kind::kValue) outputs.push_back(term.value);
   }
-  std::vector<const Node*> sorted = covered_;
-  std::sort(sorted.begin(), sorted.end(), [](const Node* a, const Node* b) { return a->order < b->order; });
-  std::vector<const Node*> costly;  // and covered nodes that read one
-  for (const Node* node : sorted) {
-    const Schema* schema = SchemaOf(*node);
-    bool expensive = schema != nullptr && schema->costly;
-    for (const Use& use : node->inputs()) {
-      if (use.value != nullptr && std::find(costly.begin(), costly.end(), use.value->producer) != costly.end()) {
-        expensive = true;
-      }
+  // The nodes that nothing needs once the outputs are computed by something else. Repeated computations that the
+  // match looked past are among them.
+  std::vector<const Node*> dying;
+  auto dies = [&](const Node* node) { return std::find(dying.begin(), dying.end(), node) != dying.end(); };
+  // What keeps a value computed: a reader that stays, or the value itself as an output of the graph.
+  auto kept_by = [&](const Value* value, const Node** reader) {
+    *reader = nullptr;
+    if (std::find(outputs.begin(), outputs.end(), value) != outputs.end()) return false;
+    for (const Use& use : LiveUses(*value)) {
+      if (dies(use.user)) continue;
+      if (*reader == nullptr || !Covers(use.user)) *reader = use.user;
     }
-    if (!expensive) continue;
-    costly.push_back(node);
+    return *reader != nullptr || value->is_graph_output;
+  };
+  // What the rule takes as its inputs stays; the search never leaves the matched part of the graph.
+  std::vector<const Value*> inputs;
+  for (size_t i = 0; i < rule_->inputs.size(); ++i) {
+    if (frame->terms[i].kind == Term::Kind::kValue) inputs.push_back(frame->terms[i].value);
+  }
+  const size_t most = 2 * covered_.size() + 16;
+  std::vector<const Node*> work;
+  for (const Value* output : outputs) {
+    if (output->producer != nullptr) work.push_back(output->producer);
+  }
+  while (!work.empty() && dying.size() < most) {
+    const Node* node = work.back();
+    work.pop_back();
+    if (dies(node)) continue;
+    const Node* reader = nullptr;
+    bool needed = false;
+    for (const Value* value : node->outputs()) needed = needed || (value != nullptr && kept_by(value, &reader));
+    if (needed) continue;
+    dying.push_back(node);
+    for (const Use& use : node->inputs()) {
+      if (use.value == nullptr || use.value->producer == nullptr) continue;
+      if (std::find(inputs.begin(), inputs.end(), use.value) != inputs.end()) continue;
+      work.push_back(use.value->producer);
+    }
+  }
+  for (const Node* node : covered_) {
+    const Schema* schema = SchemaOf(*node);
+    if (schema == nullptr || !schema->costly || dies(node)) continue;
+    const bool heavy = IsOp(*node, "MatMul") || IsOp(*node, "Softmax");
     for (const Value* value : node->outputs()) {
-      if (value == nullptr || std::find(outputs.begin(), outputs.end(), value) != outputs.end()) continue;
-      const Node* other = nullptr;
-      for (const Use& use : LiveUses(*value)) {
-        if (!Covers(use.user)) other = use.user;
-      }
-      if (other == nullptr && !value->is_graph_output) continue;
+      const Node* reader = nullptr;
+      if (value == nullptr || !kept_by(value, &reader)) continue;
+      if (!heavy && !value->is_graph_output && Covers(reader)) continue;
       Fail(rule_->position, node, kConditionFails,
            [&] { return fmt::format("nothing else reads the result of {}", OpType(*node)); },
            [&] {
-             return value->is_graph_output
+             // Follow the copies to what is really read.
+             while (!value->is_graph_output && reader != nullptr && Covers(reader) && reader->output(0) != nullptr) {
+               value = reader->output(0);
+               if (!kept_by(value, &reader)) break;
+             }
+             return value->is_graph_output || reader == nullptr
                         ? fmt::format("{} is an output of the graph", ValueName(*value))
-                        : fmt::format("{} is also read by {} {}", ValueName(*value), OpType(*other),
-                                      NodeName(*other));
+                        : fmt::format("{} is also read by {} {}", ValueName(*value), OpType(*reader),
+                                      NodeName(*reader));
            });
       return true;
     }
@@ -235,6 +268,8 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
     explicit DepthGuard(int* d) : depth(d) { ++*depth; }
     ~DepthGuard() { --*depth; }
   } guard(&depth_);
+  const bool quiet = quiet_ == &pattern;
+  quiet_ = nullptr;
   Value* value = term.kind == Term::Kind::kValue ? term.value : nullptr;
   switch (pattern.kind) {
     case Pattern::Kind::kWildcard:
@@ -256,7 +291,8 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
           NearlyEqual(pattern.number, number, context_.facts->Of(value).type)) {
         return next();
       }
-      Fail(pattern.position, value != nullptr ? value->producer : nullptr, kWrongValue,
+      const bool constant = value != nullptr && ConstantNumber(*context_.facts, value, &number);
+      Fail(pattern.position, value != nullptr ? value->producer : nullptr, constant ? kWrongConstant : kWrongValue,
            [&] { return fmt::format("the constant {}", pattern.number); },
            [&] { return DescribeTerm(context_, term); });
       return false;
@@ -270,7 +306,7 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
       return MatchDefinition(pattern, frame, term, next);
     case Pattern::Kind::kOperator:
       if (value == nullptr) return false;
-      return MatchOperator(pattern, frame, value, next, nullptr);
+      return MatchOperator(pattern, frame, value, next, nullptr, quiet);
   }
   return false;
 }
@@ -296,7 +332,7 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
     const MatchStatement& line = rule_->match[statement];
     if (line.names.size() > 1) {
       if (term.kind != Term::Kind::kValue) return false;
-      return MatchOperator(*line.pattern, frame, term.value, next, &line);
+      return MatchOperator(*line.pattern, frame, term.value, next, &line, false);
     }
     slot = term;
     if (MatchTerm(*line.pattern, frame, term, next)) return true;
@@ -319,7 +355,7 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
 }
 
 bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next,
-                            const MatchStatement* outputs) {
+                            const MatchStatement* outputs, bool quiet) {
   const size_t covered = covered_.size();
   for (Value* current = value; current != nullptr; current = context_.canonical->Source(current)) {
     const Node* node = current->producer;
@@ -353,14 +389,14 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
         }
         for (int slot : bound) frame->terms[slot] = Term();
       }
-    } else {
+    } else if (!quiet) {
       Fail(pattern.position, node, kWrongOperator, [&] { return FullName(pattern.domain, pattern.name); },
            [&] { return fmt::format("{} computed by {}", ValueName(*current), FullName(Domain(*node), OpType(*node))); });
     }
     if (context_.canonical->Source(current) != nullptr) covered_.push_back(node);
   }
   covered_.resize(covered);
-  if (value->producer == nullptr) {
+  if (value->producer == nullptr && !quiet) {
     Fail(pattern.position, nullptr, kWrongOperator, [&] { return FullName(pattern.domain, pattern.name); },
          [&] { return DescribeTerm(context_, Term::Of(value)); });
   }
@@ -457,7 +493,14 @@ bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& 
       return false;
     }
   }
-  if (Unify(mention.value, frame, term, rest)) return true;
+  bool reached = false;  // what failed then lies behind this attribute
+  if (Unify(mention.value, frame, term, [&] {
+        reached = true;
+        return rest();
+      })) {
+    return true;
+  }
+  if (reached) return false;
   Fail(mention.position, &node, kWrongAttribute,
        [&] {
          const absl::StatusOr<Term> expected = Evaluate(mention.value, frame);
@@ -476,6 +519,7 @@ bool Matcher::MatchDefinition(const Pattern& pattern, Frame* frame, const Term& 
       Frame* inner = NewFrame(definition.scope);
       for (const PatternPointer& argument : pattern.arguments) inner->closures.push_back({argument.get(), frame});
       inner->terms[definition.result_slot] = term;
+      if (pattern.optional) quiet_ = alternative.pattern.get();  // where it is missing, nothing is wrong
       const bool matched = MatchTerm(*alternative.pattern, inner, term, [&] {
         return Conditions(alternative.conditions, 0, inner, [&] {
           return FinishDefinition(pattern, frame, inner, 0, false, next);

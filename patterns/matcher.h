@@ -56,7 +56,8 @@ class Matcher {
 
   bool MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, Next next);
   bool MatchVariable(const Pattern& pattern, Frame* frame, const Term& term, Next next);
-  bool MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next, const MatchStatement* outputs);
+  bool MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next, const MatchStatement* outputs,
+                     bool quiet);
   bool MatchNode(const Pattern& pattern, Frame* frame, const Node& node, Next next);
   bool MatchInputs(const Pattern& pattern, Frame* frame, const Node& node, size_t index, bool swapped,
                    Next next);
@@ -89,6 +90,7 @@ class Matcher {
   std::vector<const Node*> covered_;
   int64_t steps_ = 0;
   int depth_ = 0;
+  const Pattern* quiet_ = nullptr;  // an optional operator: where another one stands is no failure
 };
 
 // Evaluates an expression of the rule's emit block with the names that the match bound.
