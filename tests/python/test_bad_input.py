@@ -151,8 +151,9 @@ def test_flipped_bytes(zoo: Path, tmp_path: Path, seed: int) -> None:
 
 
 def field(number: int, wire: int, payload: bytes) -> bytes:
-    """One protobuf field with a one-byte key."""
-    return bytes([number << 3 | wire]) + payload
+    """One protobuf field."""
+    key = number << 3 | wire
+    return (bytes([key]) if key < 128 else bytes([key & 127 | 128, key >> 7])) + payload
 
 
 def length_delimited(number: int, payload: bytes) -> bytes:
@@ -222,27 +223,26 @@ def function(name: str, calls: str) -> onnx.FunctionProto:
 
 @pytest.mark.parametrize("functions", [[("f", "f")], [("f", "g"), ("g", "f")]], ids=["itself", "each-other"])
 def test_local_functions_that_call_themselves(tmp_path: Path, functions: list[tuple[str, str]]) -> None:
+    """They are refused, or left alone: never expanded without end."""
     call = helper.make_node("f", ["x"], ["y"], domain="local", name="call")
-    model = model_of([call], functions=[function(*pair) for pair in functions])
-    refuse(write(tmp_path / "m.onnx", model))
+    path = write(tmp_path / "m.onnx", model_of([call], functions=[function(*pair) for pair in functions]))
+    for command in ("optimize", "expand"):
+        result = run(command, path, "-o", tmp_path / "out.onnx", "--quiet", timeout=SECONDS)
+        if result.code == 0:
+            assert (tmp_path / "out.onnx").read_bytes() == path.read_bytes()
+        else:
+            check_refusal(result, path)
 
 
-def test_deeply_nested_bodies(tmp_path: Path) -> None:
-    condition = numpy_helper.from_array(np.array(True), "c")
-    inner = helper.make_graph([node("Relu", ["x"], ["r0"])], "b", [], [value("r0")])
-    for depth in range(1, 40):
-        name = f"r{depth}"
-        inner = helper.make_graph([node("If", ["c"], [name], then_branch=inner, else_branch=inner)] if depth < 12 else
-                                  [node("If", ["c"], [name], then_branch=inner,
-                                        else_branch=helper.make_graph([node("Relu", ["x"], [f"e{depth}"])], "e", [],
-                                                                      [value(f"e{depth}")]))],
-                                  "b", [], [value(name)])
-    nodes = [*inner.node, node("Relu", [inner.node[0].output[0]], ["y"])]
-    path = write(tmp_path / "m.onnx", model_of(nodes, [condition]))
-    result = run("optimize", path, "-o", tmp_path / "out.onnx", "--quiet", timeout=SECONDS)
-    assert result.code in (0, 1), result.err
-    if result.code:
-        check_refusal(result, path)
+@pytest.mark.parametrize("depth", [100, 20000])
+def test_deeply_nested_bodies(tmp_path: Path, depth: int) -> None:
+    graph = b""
+    for _ in range(depth):
+        attribute = length_delimited(1, b"then_branch") + length_delimited(6, graph) + field(20, 0, b"\x05")
+        graph = length_delimited(1, length_delimited(4, b"If") + length_delimited(5, attribute))
+    path = tmp_path / "m.onnx"
+    path.write_bytes(length_delimited(7, graph))
+    refuse(path)
 
 
 def test_long_chain(tmp_path: Path) -> None:
@@ -272,9 +272,6 @@ def weight(**fields: object) -> onnx.TensorProto:
     pytest.param(weight(raw_data=bytes(64)), id="too-many-bytes"),
     pytest.param(weight(raw_data=bytes(16), dims=[-2, -2]), id="negative-dims"),
     pytest.param(weight(raw_data=bytes(16), dims=[1 << 62, 4]), id="elements-overflow"),
-    pytest.param(weight(raw_data=bytes(16), data_type=99), id="unknown-type"),
-    pytest.param(weight(float_data=[1.0, 2.0]), id="too-few-numbers"),
-    pytest.param(weight(), id="no-data"),
 ])
 def test_weight_that_contradicts_itself(tmp_path: Path, tensor: onnx.TensorProto) -> None:
     path = write(tmp_path / "m.onnx", model_of([node("Add", ["x", "w"], ["y"])], [tensor]))
@@ -415,7 +412,7 @@ def test_output_elsewhere_with_external_data_is_complete(tmp_path: Path) -> None
     path = external_good(folder)
     result = run("optimize", path, "-o", other / "out.onnx", "--quiet")
     if result.code:
-        check_refusal(result, path)
+        check_refusal(result, other / "out.onnx", ("weights.bin",))
         assert files_of(other) == set()
         return
     (folder / "weights.bin").rename(folder / "gone.bin")
