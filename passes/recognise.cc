@@ -44,8 +44,8 @@ std::string_view Label(const Node& node) {
 }
 
 // Operators that only stand where a construct begins, rarest first: one that no rule covered deserves an answer.
-constexpr std::string_view kAnchors[] = {"Softmax", "Erf",     "Tanh",      "InstanceNormalization",
-                                         "Sigmoid", "ReduceMean"};
+constexpr std::string_view kAnchors[] = {"Softmax", "Erf",     "Tanh",       "InstanceNormalization",
+                                         "Sigmoid", "Neg",     "ReduceMean"};
 
 bool UsesOperator(const RuleSet& rules, const Pattern& pattern, std::string_view op_type, int depth) {
   if (depth > 20) return false;
@@ -216,10 +216,17 @@ void Pipeline::FindNearMisses() {
           }
           Failure failure;
           if (matcher.Run(library_->rules()[r], root->output(0), &failure).has_value()) continue;
-          // An attempt tells of this anchor if it reached it, or if it stopped on the way there.
+          // An attempt tells of this anchor if it reached it, or if it stopped on the way there or right beside it.
           const bool covers = std::find(failure.covered.begin(), failure.covered.end(), anchor) !=
                               failure.covered.end();
-          const bool stopped = failure.covered.size() >= 2 && seen.contains(failure.node);
+          const bool beside = failure.covered.size() >= 3 &&
+                              std::any_of(failure.covered.begin(), failure.covered.end(), [&](const Node* node) {
+                                return std::any_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) {
+                                  return use.value != nullptr && use.value->producer == anchor;
+                                });
+                              });
+          const size_t enough = IsOp(*anchor, "Softmax") ? 1 : 2;
+          const bool stopped = beside || (failure.covered.size() >= enough && seen.contains(failure.node));
           if ((covers && !best_covers) || ((covers || (stopped && !best_covers)) && failure.rank > best.rank)) {
             best = std::move(failure);
             best_covers = covers;

@@ -121,21 +121,23 @@ bool Matcher::Covers(const Node* node) const {
   return std::find(covered_.begin(), covered_.end(), node) != covered_.end();
 }
 
-void Matcher::Fail(const SourcePosition& position, const Node* node, int kind,
+bool Matcher::Fail(const SourcePosition& position, const Node* node, int kind,
                    absl::FunctionRef<std::string()> expected, absl::FunctionRef<std::string()> found) {
-  if (failure_ == nullptr) return;
+  if (failure_ == nullptr) return false;
   std::vector<const Node*> covered = covered_;
   std::sort(covered.begin(), covered.end());
   covered.erase(std::unique(covered.begin(), covered.end()), covered.end());
   const int rank = static_cast<int>(covered.size()) * 4 + kind;
-  if (rank <= failure_->rank) return;
+  if (rank <= failure_->rank) return false;
   failure_->rank = rank;
   failure_->rule = rule_;
   failure_->position = position;
   failure_->node = node;
   failure_->expected = expected();
   failure_->found = found();
+  failure_->is_sentence = false;
   failure_->covered = std::move(covered);
+  return true;
 }
 
 std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failure) {
@@ -248,8 +250,8 @@ bool Matcher::CostlyIsShared(Frame* frame) {
              }
              return value->is_graph_output || reader == nullptr
                         ? fmt::format("{} is an output of the graph", ValueName(*value))
-                        : fmt::format("{} is also read by {} {}", ValueName(*value), OpType(*reader),
-                                      NodeName(*reader));
+                        : fmt::format("{} is also read by {}{}{}", ValueName(*value), OpType(*reader),
+                                      NodeName(*reader).empty() ? "" : " ", NodeName(*reader));
            });
       return true;
     }
@@ -575,14 +577,21 @@ bool Matcher::Conditions(const std::vector<Condition>& conditions, size_t index,
          [&] { return condition.source; }, [&] { return found; });
     return false;
   };
+  // What a function says of why it has no value needs no further words.
+  auto refuse = [&](const absl::Status& status) {
+    const bool kept = Fail(condition.position, covered_.empty() ? nullptr : covered_.front(), kConditionFails,
+                           [&] { return condition.source; }, [&] { return std::string(status.message()); });
+    if (kept) failure_->is_sentence = true;
+    return false;
+  };
   if (condition.relation == Condition::Relation::kLet) {
     absl::StatusOr<Term> value = Evaluate(condition.right, frame);
-    if (!value.ok()) return fail(std::string(value.status().message()));
+    if (!value.ok()) return refuse(value.status());
     return Deliver(frame, condition.left.slot, *value, rest);
   }
   if (condition.relation == Condition::Relation::kHolds) {
     const absl::StatusOr<Term> value = Evaluate(condition.left, frame);
-    if (!value.ok()) return fail(std::string(value.status().message()));
+    if (!value.ok()) return refuse(value.status());
     if (value->kind == Term::Kind::kNumber && value->number == 0) return fail("it does not hold");
     return rest();
   }
@@ -599,8 +608,9 @@ bool Matcher::Conditions(const std::vector<Condition>& conditions, size_t index,
       }
       return reached ? false : fail(DescribeTerm(context_, *left));
     }
+    if (condition.left.kind == Expression::Kind::kCall) return refuse(left.status());
     absl::StatusOr<Term> right = Evaluate(condition.right, frame);
-    if (!right.ok()) return fail(std::string(left.status().message()));
+    if (!right.ok()) return refuse(left.status());
     bool reached = false;
     if (Unify(condition.left, frame, *right, [&] {
           reached = true;
@@ -611,9 +621,9 @@ bool Matcher::Conditions(const std::vector<Condition>& conditions, size_t index,
     return reached ? false : fail(DescribeTerm(context_, *right));
   }
   const absl::StatusOr<Term> left = Evaluate(condition.left, frame);
-  if (!left.ok()) return fail(std::string(left.status().message()));
+  if (!left.ok()) return refuse(left.status());
   const absl::StatusOr<Term> right = Evaluate(condition.right, frame);
-  if (!right.ok()) return fail(std::string(right.status().message()));
+  if (!right.ok()) return refuse(right.status());
   bool holds = false;
   auto dim_of = [](const Term& term) {
     if (term.kind == Term::Kind::kDim) return term.dim;

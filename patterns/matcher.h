@@ -28,6 +28,7 @@ struct Failure {
   const Node* node = nullptr;  // where in the graph
   std::string expected;
   std::string found;
+  bool is_sentence = false;  // `found` says all there is to say: a condition's own words
   std::vector<const Node*> covered;
   int rank = -1;  // nodes covered, then the kind of stop; larger got farther
 };
@@ -76,7 +77,8 @@ class Matcher {
   bool Covers(const Node* node) const;
 
   Frame* NewFrame(const Scope& scope);
-  void Fail(const SourcePosition& position, const Node* node, int kind, absl::FunctionRef<std::string()> expected,
+  // True if this attempt got farther than those before.
+  bool Fail(const SourcePosition& position, const Node* node, int kind, absl::FunctionRef<std::string()> expected,
             absl::FunctionRef<std::string()> found);
 
   friend absl::StatusOr<Term> EvaluateInMatch(const Expression&, const Match&, const FunctionContext&);

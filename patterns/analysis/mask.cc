@@ -387,6 +387,20 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
                                                  dims.ToString(fact.shape[0]), dims.ToString(q.shape[0])));
     }
   }
+  // Broadcasting may enlarge the mask, never the scores. (Keys need no look: the product with v would fail.)
+  if (fact.rank() >= 2) {
+    const Dim queries = fact.shape[fact.rank() - 2];
+    if (!queries.is(1) && !dims.Equal(queries, q.shape[2])) {
+      if (dims.NotEqual(queries, q.shape[2]) && dims.NotEqual(queries, Dim::Of(1))) {
+        return absl::FailedPreconditionError(fmt::format("the mask has {} queries and the attention {}",
+                                                         dims.ToString(queries), dims.ToString(q.shape[2])));
+      }
+      if (context.assumptions != nullptr) {
+        context.assumptions->push_back(fmt::format("the mask's number of queries {} is 1 or the attention's {}",
+                                                   dims.ToString(queries), dims.ToString(q.shape[2])));
+      }
+    }
+  }
   const bool exact = fact.rank() == 4 && dims.Equal(fact.shape[2], q.shape[2]) &&
                      dims.Equal(fact.shape[3], k.shape[2]);
   if (exact) return term;

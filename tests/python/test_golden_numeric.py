@@ -1,0 +1,121 @@
+"""Every golden file in numbers: the model of its text against the optimized model, expanded to standard operators.
+
+Both run in ONNX Runtime without any graph optimization, on seeded inputs and several bindings of the named dims.
+Boolean and integer inputs are masks of 0 and 1. Rows of a softmax without any allowed key are left out only where the
+report says that they do not matter. ASCEND_FUSE_BUILD names the build folder.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy
+import onnx
+import onnxruntime
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("ASCEND_FUSE_BUILD", ROOT / "build"))
+TEXT_TOOL = BUILD / "tests" / "text_tool"
+TOOL = BUILD / "ascend-fuse"
+FOLDER = ROOT / "tests" / "golden"
+FILES = sorted(str(path.relative_to(FOLDER))[: -len(".onnxtxt")] for path in FOLDER.rglob("*.onnxtxt"))
+TOLERANCE = {numpy.dtype("float32"): 1e-5, numpy.dtype("float16"): 1e-2, numpy.dtype("float64"): 1e-5}
+# What the named dims are; those that name no dim of a model are left out.
+BINDINGS = [{}, {"B": 1}, {"S": 1, "seq": 1, "s1": 1}, {"T": 9, "S": 9}]
+SIZES = {"B": 2, "batch": 2, "s0": 2, "S": 5, "seq": 5, "s1": 5, "T": 7, "N": 4, "H": 3, "W": 6, "M": 1, "C": 2, "D": 2}
+
+
+def run(*command, data=None):
+    done = subprocess.run([str(word) for word in command], input=data, capture_output=True, check=False)
+    assert done.returncode == 0, f"{command}: {done.stderr.decode()}"
+    return done.stdout
+
+
+def session(model):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+
+
+def make_inputs(model, binding, seed, first_key):
+    """Seeded inputs. With first_key, masks let every row have one key: the first of the last axis is 1."""
+    random = numpy.random.default_rng(seed)
+    values = {}
+    for value in model.graph.input:
+        tensor = value.type.tensor_type
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        shape = [binding.get(dim.dim_param, SIZES.get(dim.dim_param, 3)) if dim.dim_param else dim.dim_value
+                 for dim in tensor.shape.dim]
+        if dtype.kind in "biu":
+            array = random.integers(0, 2, shape)
+            if first_key and array.ndim > 0:
+                array[..., 0] = 0 if value.name == "masked" else 1
+            values[value.name] = array.astype(dtype)
+        else:
+            values[value.name] = random.standard_normal(shape).astype(dtype)
+    return values
+
+
+def compare(name, expected, found, skip_zero_rows):
+    assert expected.shape == found.shape and expected.dtype == found.dtype, name
+    if expected.dtype.kind != "f":
+        assert numpy.array_equal(expected, found), name
+        return
+    a, b = expected.astype(numpy.float64), found.astype(numpy.float64)
+    if skip_zero_rows:
+        keep = numpy.any(b != 0, axis=-1)
+        a, b = a[keep], b[keep]
+    if a.size == 0:
+        return
+    assert numpy.array_equal(numpy.isnan(a), numpy.isnan(b)), f"{name}: NaN in other places"
+    a, b = numpy.nan_to_num(a), numpy.nan_to_num(b)
+    scale = max(1.0, float(numpy.abs(a).max()))
+    error = float(numpy.abs(a - b).max()) / scale
+    assert error <= TOLERANCE[expected.dtype], f"{name}: relative error {error:g}"
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_numbers(case, tmp_path):
+    path = FOLDER / (case + ".onnxtxt")
+    text = path.read_text()
+    flags = [word for line in text.splitlines() if line.startswith("# RUN:") for word in line[6:].split()]
+    original_path, optimized_path = tmp_path / "original.onnx", tmp_path / "optimized.onnx"
+    expanded_path, report_path = tmp_path / "expanded.onnx", tmp_path / "report.json"
+    original_path.write_bytes(run(TEXT_TOOL, "encode", data=text.encode()))
+    run(TOOL, "optimize", original_path, "-o", optimized_path, "--json", report_path, "--quiet", *flags)
+    run(TOOL, "expand", optimized_path, "-o", expanded_path, "--quiet")
+    original = onnx.load(original_path)
+    expanded = onnx.load(expanded_path)
+    report = json.loads(report_path.read_text())
+    assumptions = [sentence for site in report.get("sites", []) for sentence in site.get("assumptions", [])]
+    empty_rows = any(sentence.startswith("rows with no allowed key") for sentence in assumptions)
+    masked = any(value.type.tensor_type.elem_type == onnx.TensorProto.BOOL
+                 or value.type.tensor_type.elem_type == onnx.TensorProto.INT64 for value in original.graph.input)
+    onnx.checker.check_model(expanded)
+    if original == expanded:  # nothing was fused: the same computation, and what is left to show is that it runs
+        assert not any(site.get("state") == "fused" for site in report.get("sites", []))
+    first, second = session(original), session(expanded)
+    outputs = [output.name for output in original.graph.output]
+    assert outputs == [output.name for output in expanded.graph.output]
+    symbols = {dim.dim_param for value in original.graph.input for dim in value.type.tensor_type.shape.dim}
+    bindings = [binding for binding in BINDINGS if not binding or symbols & set(binding)]
+    done = 0
+    for seed, binding in enumerate(bindings):
+        for first_key in (True, False) if masked else (False,):
+            inputs = make_inputs(original, binding, seed, first_key)
+            a = first.run(outputs, inputs)
+            b = second.run(outputs, inputs)
+            for name, expected, found in zip(outputs, a, b):
+                # With the first key allowed to all, every row has a key and all rows count.
+                compare(f"{name} with {binding}", expected, found, empty_rows and not first_key)
+            done += 1
+    assert done > 0
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", __file__]))
