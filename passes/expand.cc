@@ -27,10 +27,12 @@ absl::Status Pipeline::Expand() {
   canonical_ = std::make_unique<Canonical>(*model_, facts_);
   const FunctionContext context = Context();
   std::vector<std::string> unknown;
+  bool any = false;
   for (const auto& graph : model_->graphs()) {
     const std::vector<Node*> nodes = graph->nodes();  // grows while expanding
     for (Node* node : nodes) {
       if (node->dead || Domain(*node) != "npu") continue;
+      any = true;
       const std::string key = OperatorKey(*node);
       Failure failure;
       bool done = false;
@@ -55,8 +57,10 @@ absl::Status Pipeline::Expand() {
     return absl::FailedPreconditionError(
         fmt::format("{} node(s) cannot be expanded to standard operators: {}", unknown.size(), unknown[0]));
   }
-  rewriter_->SetOpsetImport("npu", 0);
-  rewriter_->SpellDefaultDomain(DefaultDomain::kEmpty);
+  if (any) {
+    rewriter_->SetOpsetImport("npu", 0);
+    rewriter_->SpellDefaultDomain(DefaultDomain::kEmpty);
+  }
   FinishRun("expand", started, before);
   Sweep();
   return Verify("expand");

@@ -1,9 +1,15 @@
 #include "passes/optimize.h"
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
 #include <map>
+#include <set>
+#include <system_error>
 
 #include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "ir/onnx/save.h"
 #include "passes/pipeline.h"
 #include "patterns/rule_set.h"
 
@@ -154,6 +160,44 @@ void FillReport(Pipeline* pipeline, const Target& target, const std::string& sty
   report->Summarize();
 }
 
+// --dim for a dim that no input has is most likely misspelt.
+void WarnOfDims(const Model& model, const InferOptions& options, std::vector<std::string>* warnings) {
+  if (options.dims.empty()) return;
+  const Facts facts = Infer(model, {});  // without the bindings, which replace symbols by numbers
+  std::set<std::string> names;
+  for (const Value* value : model.graphs()[0]->inputs()) {
+    for (const Dim dim : facts.Of(value).shape) {
+      const std::string text = facts.dims().ToString(dim);
+      std::string word;
+      for (const char c : text + " ") {
+        if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
+          word += c;
+        } else if (!word.empty()) {
+          if (std::isdigit(static_cast<unsigned char>(word[0])) == 0) names.insert(word);
+          word.clear();
+        }
+      }
+      if (!dim.is_number()) names.insert(text);
+    }
+  }
+  for (const auto& [name, range] : options.dims) {
+    if (names.count(name) > 0) continue;
+    warnings->push_back(names.empty()
+                            ? fmt::format("--dim {}: no input of the model has a symbolic dim", name)
+                            : fmt::format("--dim {}: no input of the model has a dim of that name; there are {}", name,
+                                          fmt::join(names, ", ")));
+  }
+}
+
+// --dump: the model as it is now, numbered in the order of the passes.
+absl::Status Dump(const Model& model, const std::string& folder, int number, std::string_view pass) {
+  if (folder.empty()) return absl::OkStatus();
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return absl::UnavailableError(fmt::format("--dump {}: {}", folder, error.message()));
+  return SaveModel(model, fmt::format("{}/{}-{}.onnx", folder, number, pass));
+}
+
 }  // namespace
 
 absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options) {
@@ -162,14 +206,19 @@ absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options) {
   auto pipeline = Pipeline::Create(model, PipelineOptionsOf(options));
   if (!pipeline.ok()) return pipeline.status();
   if (absl::Status status = (*pipeline)->Recognise(); !status.ok()) return status;
+  if (absl::Status status = Dump(*model, options.dump_directory, 1, "recognise"); !status.ok()) return status;
   if (absl::Status status = (*pipeline)->Lower(*target); !status.ok()) return status;
+  if (absl::Status status = Dump(*model, options.dump_directory, 2, "lower"); !status.ok()) return status;
   auto style = (*pipeline)->Adapt(*target);
   if (!style.ok()) return style.status();
+  if (absl::Status status = Dump(*model, options.dump_directory, 3, "adapt"); !status.ok()) return status;
   (*pipeline)->Restore();
   (*pipeline)->Sweep();
+  if (absl::Status status = Dump(*model, options.dump_directory, 4, "restore"); !status.ok()) return status;
   if (absl::Status status = (*pipeline)->Verify("sweep"); !status.ok()) return status;
   Report report;
   FillReport(pipeline->get(), *target, *style, *model, &report);
+  WarnOfDims(*model, options.infer, &report.warnings);
   WarnOfAtc(*model, &report.warnings);
   return report;
 }
@@ -185,6 +234,7 @@ absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& op
   (*pipeline)->Restore();
   Report report;
   FillReport(pipeline->get(), *target, "", *model, &report);
+  WarnOfDims(*model, options.infer, &report.warnings);
   (*pipeline)->UndoAll();
   return report;
 }

@@ -92,6 +92,7 @@ class Pipeline {
   Pipeline(Model* model, const PipelineOptions& options);
   FunctionContext Context(std::vector<std::string>* assumptions = nullptr);
   bool Skipped(const Rule& rule) const;
+  absl::Status CheckSkip(const std::string& name) const;
   void FindNearMisses();
   void LowerNode(Node* node, const Target& target);
   static double Now();  // milliseconds

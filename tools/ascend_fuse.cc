@@ -55,8 +55,18 @@ struct Flags {
   std::vector<std::string> verify_arguments;
 };
 
+// One line on stderr. Names out of a file may hold line breaks and terminal control codes: they are written out.
 int Fail(std::string_view message, int code = kFailed) {
-  fmt::print(stderr, "ascend-fuse: {}\n", message);
+  std::string line;
+  for (const char c : message) {
+    const unsigned char byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      line += fmt::format("\\x{:02x}", byte);
+    } else {
+      line += c;
+    }
+  }
+  fmt::print(stderr, "ascend-fuse: {}\n", line);
   return code;
 }
 

@@ -2,6 +2,7 @@
 #include "ir/onnx/tensor_proto.h"
 
 #include <charconv>
+#include <limits>
 
 #include "absl/container/inlined_vector.h"
 #include "fmt/format.h"
@@ -160,6 +161,14 @@ absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tenso
   tensor->dims = model->InternDims(dims);
   tensor->proto = {message.position, message.size};
   tensor->proto_bytes = message.data;
+  const int64_t count = tensor->ElementCount();
+  if (count < 0) {
+    return Refuse(message, name, "its dims are negative, or too large to multiply. Export the model again");
+  }
+  // What the elements take; -1 where the type does not say it.
+  const int bits = BitWidth(tensor->type);
+  const int64_t needed =
+      bits > 0 && count < std::numeric_limits<int64_t>::max() / 128 ? (count * bits + 7) / 8 : -1;
   if (external) {
     if (has_typed || (has_raw && raw.size > 0)) {
       return Refuse(message, name, "it has external data and data of its own. Export the model again");
@@ -175,17 +184,22 @@ absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tenso
                     fmt::format("external data length '{}' is not a number of bytes", length_text));
     }
     if (tensor->file.size < 0) {  // no length given: as many bytes as the elements need
-      const int64_t count = tensor->ElementCount();
-      const int bits = BitWidth(tensor->type);
-      if (count >= 0 && bits > 0 && count < std::numeric_limits<int64_t>::max() / 128) {
-        tensor->file.size = (count * bits + 7) / 8;
-      }
+      if (needed >= 0) tensor->file.size = needed;
+    } else if (tensor->file.size < needed) {
+      return Refuse(message, name,
+                    fmt::format("external data length {} is less than the {} bytes its type and dims need",
+                                tensor->file.size, needed));
     }
     return absl::OkStatus();
   }
   if (has_raw && raw.size > 0) {
     if (has_typed)
       return Refuse(message, name, "it has raw_data and typed data as well. Export the model again");
+    if (needed >= 0 && raw.size != needed) {
+      return Refuse(message, name,
+                    fmt::format("it has {} bytes, and its type and dims need {}. Export the model again", raw.size,
+                                needed));
+    }
     if (raw.is_hole()) {
       tensor->storage = Storage::kFile;
       tensor->file = {raw.position, raw.size};
