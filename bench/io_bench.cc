@@ -1,11 +1,10 @@
-// Reading and writing against libprotobuf in one process; with --copy, --load, --parse or --generate one whole-process
-// step for bench/race.py.
+// Reading and writing against libprotobuf in one process; with --copy, --load, --parse or --generate one
+// whole-process step for bench/race.py.
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "bench/models.h"
 #include "benchmark/benchmark.h"
@@ -30,10 +29,9 @@ std::string FileOf(const std::string& letter) {
 }
 
 std::string ReadWhole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  std::string bytes(std::filesystem::file_size(path), '\0');
+  std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
 }
 
 void ParseOnArena(const std::string& bytes) {
@@ -84,7 +82,8 @@ void Attributes(benchmark::State& state) {
   if (!model.ok()) std::abort();
   for (auto _ : state) {
     int64_t sum = 0;
-    for (const Node* node : (*model)->graph().nodes()) sum += FindAttribute(*node, "perm").has_value() ? 1 : 0;
+    for (const Node* node : (*model)->graph().nodes())
+      sum += FindAttribute(*node, "perm").has_value() ? 1 : 0;
     benchmark::DoNotOptimize(sum);
   }
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>((*model)->graph().nodes().size()));

@@ -1,4 +1,5 @@
-// Synthetic models for the I/O benchmarks: transformer layers with the names and operators that exporters write.
+// Synthetic models for the I/O benchmarks: transformer layers with the names and operators that exporters
+// write.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ inline std::string Initializer(int index, int64_t bytes) {
   std::string tensor;
   wire::AppendInt(&tensor, onnx::TensorProto::kDimsFieldNumber, bytes / 4);
   wire::AppendInt(&tensor, onnx::TensorProto::kDataTypeFieldNumber, onnx::TensorProto::FLOAT);
-  wire::AppendBytes(&tensor, onnx::TensorProto::kNameFieldNumber, fmt::format("model.layers.{}.weight", index));
+  wire::AppendBytes(&tensor, onnx::TensorProto::kNameFieldNumber,
+                    fmt::format("model.layers.{}.weight", index));
   wire::AppendTag(&tensor, onnx::TensorProto::kRawDataFieldNumber, wire::kBytes);
   wire::AppendVarint(&tensor, static_cast<uint64_t>(bytes));
   return tensor;  // the payload follows
@@ -30,8 +32,8 @@ inline std::string Initializer(int index, int64_t bytes) {
 
 // Writes the model to `path`; false when that fails. Weights are cheap non-zero bytes.
 inline bool Generate(const ModelSize& size, const std::string& path) {
-  static constexpr const char* kOps[] = {"MatMul", "Add", "ReduceMean", "Sub",  "Pow",     "Sqrt",
-                                         "Div",    "Mul", "Transpose",  "Erf",  "Softmax", "Reshape"};
+  static constexpr const char* kOps[] = {"MatMul", "Add", "ReduceMean", "Sub", "Pow",     "Sqrt",
+                                         "Div",    "Mul", "Transpose",  "Erf", "Softmax", "Reshape"};
   onnx::GraphProto graph;
   graph.set_name("main_graph");
   auto* input = graph.add_input();
@@ -74,7 +76,8 @@ inline bool Generate(const ModelSize& size, const std::string& path) {
   std::string body = graph.SerializeAsString();
   int64_t initializers = 0;
   for (int i = 0; i < size.initializers; ++i) {
-    const auto message = static_cast<int64_t>(Initializer(i, size.initializer_bytes).size()) + size.initializer_bytes;
+    const auto message =
+        static_cast<int64_t>(Initializer(i, size.initializer_bytes).size()) + size.initializer_bytes;
     std::string header;
     wire::AppendTag(&header, onnx::GraphProto::kInitializerFieldNumber, wire::kBytes);
     wire::AppendVarint(&header, static_cast<uint64_t>(message));

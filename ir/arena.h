@@ -15,8 +15,8 @@
 
 namespace ascend_fuse {
 
-// Memory of `size` bytes, in pages of 2 MB where the system has them: a large table then costs one page fault instead
-// of hundreds. Freed with FreePages; throws std::bad_alloc like new.
+// Memory of `size` bytes, in pages of 2 MB where the system has them: a large table then costs one page fault
+// instead of hundreds. Freed with FreePages; throws std::bad_alloc like new.
 void* AllocatePages(size_t size);
 void FreePages(void* memory);
 

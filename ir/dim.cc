@@ -21,6 +21,11 @@ constexpr size_t kMaxTerms = 256;
 constexpr size_t kMaxDegree = 24;
 constexpr int kMaxNesting = 24;      // opaque atoms inside opaque atoms
 constexpr size_t kMaxWeight = 4096;  // factors of a polynomial, nested ones included
+// Terms that one table handles before it gives up on everything but numbers: about two seconds. A model of a
+// million nodes needs a tenth; a graph made to be slow is cut off.
+constexpr uint64_t kMaxWork = 100'000'000;
+constexpr size_t kMaxStoredTerms = 2'000'000;  // of all expressions together
+constexpr size_t kMaxOpaque = 500'000;
 constexpr int64_t kMinusInfinity = std::numeric_limits<int64_t>::min();
 constexpr int64_t kInfinity = std::numeric_limits<int64_t>::max();
 
@@ -128,7 +133,15 @@ struct DimTable::Impl {
   Arena names;
   uint64_t version = 1;
   uint64_t scope = 0;
+  uint64_t work = 0;
+  size_t stored_terms = 0;
   int depth = 0;  // of Resolve
+
+  // False when too much work was done already.
+  bool Spend(uint64_t terms) {
+    work += terms;
+    return work <= kMaxWork;
+  }
 
   // --- polynomials ---------------------------------------------------------------------------------------
 
@@ -230,8 +243,14 @@ struct DimTable::Impl {
       for (uint32_t factor : term.factors) weight += atoms[factor].weight;
     }
     if (weight > kMaxWeight) return Dim();
+    const bool atom = polynomial.size() == 1 && polynomial[0].coefficient == 1 && polynomial[0].factors.size() == 1;
+    if (stored_terms > kMaxStoredTerms && !atom) {  // an atom by itself always has its expression
+      const auto known = expression_ids.find(key);
+      return known != expression_ids.end() ? Dim(Dim::Kind::kExpression, known->second) : Dim();
+    }
     auto [found, inserted] = expression_ids.try_emplace(std::move(key), expressions.size());
     if (inserted) {
+      stored_terms += weight + 1;
       expressions.push_back(std::make_unique<Expression>());
       expressions.back()->polynomial = std::move(polynomial);
     }
@@ -267,7 +286,7 @@ struct DimTable::Impl {
         }
       }
     }
-    if (nesting >= kMaxNesting || atom.weight > kMaxWeight) return Dim();
+    if (opaque_ids.size() >= kMaxOpaque || nesting >= kMaxNesting || atom.weight > kMaxWeight) return Dim();
     atom.nesting = static_cast<uint8_t>(nesting + 1);
     atom.scope = scope;
     const uint32_t id = static_cast<uint32_t>(atoms.size());
@@ -282,13 +301,14 @@ struct DimTable::Impl {
   int64_t SingleAtom(Dim dim) const {
     if (dim.kind_ != Dim::Kind::kExpression) return -1;
     const Polynomial& polynomial = expressions[static_cast<size_t>(dim.bits_)]->polynomial;
-    if (polynomial.size() != 1 || polynomial[0].coefficient != 1 || polynomial[0].factors.size() != 1) return -1;
+    if (polynomial.size() != 1 || polynomial[0].coefficient != 1 || polynomial[0].factors.size() != 1)
+      return -1;
     return polynomial[0].factors[0];
   }
 
   // Atoms whose substitution is being followed stay as they are: two opaque atoms that were unified with
-  // each other's parts cannot make this loop. So do atoms at the end of very long chains: what is not resolved
-  // is still true.
+  // each other's parts cannot make this loop. So do atoms at the end of very long chains: what is not
+  // resolved is still true.
   Dim ResolveAtom(uint32_t id) {
     if (atoms[id].resolving || depth > 100) return OfAtom(id);
     Dim result;
@@ -323,7 +343,7 @@ struct DimTable::Impl {
     // What was resolved earlier is the better start: substitutions are only ever added.
     Dim start = expression->version == 0 ? dim : expression->resolved;
     Dim result = start;
-    if (start.kind_ == Dim::Kind::kExpression) {
+    if (start.kind_ == Dim::Kind::kExpression && Spend(1)) {
       const Polynomial polynomial = expressions[static_cast<size_t>(start.bits_)]->polynomial;
       bool changed = false;
       Polynomial sum;
@@ -336,7 +356,8 @@ struct DimTable::Impl {
           changed = changed || of_factor.size() != 1 || of_factor[0].coefficient != 1 ||
                     of_factor[0].factors.size() != 1 || of_factor[0].factors[0] != factor;
           Polynomial next;
-          ok = ok && Multiply(product, of_factor, &next);
+          ok = ok && Spend(product.size() * of_factor.size() * of_factor.size()) &&
+               Multiply(product, of_factor, &next);
           product = std::move(next);
         }
         ok = ok && AddTo(&sum, product, 1);
@@ -358,13 +379,18 @@ struct DimTable::Impl {
   Dim Sum(Dim a, Dim b, int64_t scale) {
     if (!a.known() || !b.known()) return Dim();
     Polynomial sum = Of(a);
-    return AddTo(&sum, Of(b), scale) ? Intern(std::move(sum)) : Dim();
+    const Polynomial other = Of(b);
+    if (!Spend(sum.size() + other.size())) return Dim();
+    return AddTo(&sum, other, scale) ? Intern(std::move(sum)) : Dim();
   }
 
   Dim Product(Dim a, Dim b) {
     if (!a.known() || !b.known()) return Dim();
+    const Polynomial left = Of(a);
+    const Polynomial right = Of(b);
+    if (!Spend(left.size() * right.size() * (right.size() + 1))) return Dim();
     Polynomial product;
-    return Multiply(Of(a), Of(b), &product) ? Intern(std::move(product)) : Dim();
+    return Multiply(left, right, &product) ? Intern(std::move(product)) : Dim();
   }
 
   Dim Build(AtomKind kind, Dim a, Dim b) {
@@ -418,6 +444,7 @@ struct DimTable::Impl {
     if (a.is(0)) return a;
     Polynomial numerator = Of(a);
     Polynomial denominator = Of(b);
+    if (!Spend(2 * numerator.size() * (numerator.size() + denominator.size()))) return Dim();
     CancelCommon(&numerator, &denominator);
     Polynomial quotient;
     Polynomial rest;
@@ -434,6 +461,7 @@ struct DimTable::Impl {
     if (a.is(0) || b.is(1)) return a;
     Polynomial numerator = Of(a);
     Polynomial denominator = Of(b);
+    if (!Spend(2 * numerator.size() * (numerator.size() + denominator.size()))) return Dim();
     CancelCommon(&numerator, &denominator);
     if (denominator[0].coefficient < 0) {  // one sign for one quotient
       Polynomial negated;
@@ -478,6 +506,22 @@ struct DimTable::Impl {
         return AddTo(&quotient, rest, 1) ? Intern(std::move(quotient)) : Dim();
       }
       denominator = OfNumber(divisor);
+      // One form for rounding up and down: floor(-x / n) = -floor((x + n - 1) / n), and
+      // floor((x + 1) / 2) = x - floor(x / 2).
+      if (rest[0].factors.empty()) return Intern(std::move(quotient));  // a constant in [0, divisor)
+      const bool up = divisor == 2 && rest.back().factors.empty();
+      if (rest[0].coefficient < 0 || up) {
+        Polynomial mirrored;
+        if (up) {
+          rest.pop_back();
+          if (!AddTo(&quotient, rest, 1)) return Dim();
+          mirrored = rest;
+        } else if (!AddTo(&mirrored, rest, -1) || !AddTo(&mirrored, OfNumber(divisor - 1), 1)) {
+          return Dim();
+        }
+        const Dim inner = FloorDiv(Intern(std::move(mirrored)), Dim::Of(divisor));
+        return Sum(Intern(std::move(quotient)), inner, -1);
+      }
       // floor(floor(x / m) / n) = floor(x / (m * n)).
       if (rest.size() == 1 && rest[0].coefficient == 1 && rest[0].factors.size() == 1) {
         const Atom& inner = atoms[rest[0].factors[0]];
@@ -541,7 +585,8 @@ struct DimTable::Impl {
   }
 
   static void Order(Dim* a, Dim* b) {
-    if (std::make_pair(static_cast<int>(a->kind_), a->bits_) > std::make_pair(static_cast<int>(b->kind_), b->bits_)) {
+    if (std::make_pair(static_cast<int>(a->kind_), a->bits_) >
+        std::make_pair(static_cast<int>(b->kind_), b->bits_)) {
       std::swap(*a, *b);
     }
   }
@@ -604,13 +649,14 @@ struct DimTable::Impl {
 
   // A number that `polynomial` is never below; kMinusInfinity if none is known.
   int64_t Lower(const Polynomial& polynomial, int effort) {
-    if (effort < 0) return kMinusInfinity;
+    if (effort < 0 || !Spend(polynomial.size())) return kMinusInfinity;
     int64_t low = 0;
     int opaque = -1;
     for (size_t i = 0; i < polynomial.size(); ++i) {
       const Term& term = polynomial[i];
       Interval product{term.coefficient, term.coefficient};
-      for (uint32_t factor : term.factors) product = ascend_fuse::Multiply(product, BoundsOfAtom(factor, effort));
+      for (uint32_t factor : term.factors)
+        product = ascend_fuse::Multiply(product, BoundsOfAtom(factor, effort));
       low = BoundAdd(low, product.low);
       if (opaque < 0 && term.factors.size() == 1 && atoms[term.factors[0]].kind != AtomKind::kSymbol) {
         opaque = static_cast<int>(i);
@@ -1054,7 +1100,9 @@ Dim DimTable::Meet(Dim a, Dim b) {
 bool DimTable::Unify(Dim a, Dim b) { return impl_->Unify(a, b); }
 Dim DimTable::Resolve(Dim dim) const { return impl_->Resolve(dim); }
 
-bool DimTable::Equal(Dim a, Dim b) const { return a.known() && b.known() && (a == b || Resolve(a) == Resolve(b)); }
+bool DimTable::Equal(Dim a, Dim b) const {
+  return a.known() && b.known() && (a == b || Resolve(a) == Resolve(b));
+}
 
 bool DimTable::NotEqual(Dim a, Dim b) const {
   if (!a.known() || !b.known()) return false;
@@ -1120,6 +1168,8 @@ class DimParser {
     const Fraction value = Sum(0);
     Skip();
     if (!value.above.known() || position_ != text_.size()) return Dim();
+    // A dim is whole, so the division is; by a symbol only if it can be carried out ("N/A" is a name).
+    if (!value.below.is_number()) return table_->ExactDiv(value.above, value.below);
     return table_->FloorDiv(value.above, value.below);
   }
 
@@ -1250,7 +1300,8 @@ class DimParser {
     const std::string_view name = text_.substr(start, position_ - start);
     if (position_ >= text_.size() || text_[position_] != '(') {
       // A hyphen or another sign right behind makes it part of a name that is no identifier.
-      if (position_ < text_.size() && std::string_view(" +*/%),").find(text_[position_]) == std::string_view::npos) {
+      if (position_ < text_.size() &&
+          std::string_view(" +*/%),").find(text_[position_]) == std::string_view::npos) {
         return {};
       }
       return {table_->Symbol(name)};
@@ -1271,8 +1322,8 @@ class DimParser {
       return {Whole(arguments[0])};
     }
     if ((name == "ceiling" || name == "ceil" || name == "CeilToInt") && count == 1) {
-      return {table_->Sub(Dim::Of(0), table_->FloorDiv(table_->Sub(Dim::Of(0), arguments[0].above),
-                                                       arguments[0].below))};
+      return {table_->Sub(Dim::Of(0),
+                          table_->FloorDiv(table_->Sub(Dim::Of(0), arguments[0].above), arguments[0].below))};
     }
     const bool min = name == "Min" || name == "min";
     if (min || name == "Max" || name == "max" || name == "broadcast") {

@@ -1,6 +1,6 @@
 // Dimensions as algebra: a Dim is a number, or a sum of products of symbols, kept in one canonical form so
-// that equal expressions are equal ids. Divisions that cancel are carried out; floor division, modulo, min and
-// max that do not simplify become symbols of their own with a definition.
+// that equal expressions are equal ids. Divisions that cancel are carried out; floor division, modulo, min
+// and max that do not simplify become symbols of their own with a definition.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,8 @@ class DimTable {
   Dim Add(Dim a, Dim b);
   Dim Sub(Dim a, Dim b);
   Dim Mul(Dim a, Dim b);
-  Dim ExactDiv(Dim a, Dim b);  // a / b where the division is known to have no rest; unknown if it cannot be cancelled
+  Dim ExactDiv(
+      Dim a, Dim b);  // a / b where the division is known to have no rest; unknown if it cannot be cancelled
   Dim FloorDiv(Dim a, Dim b);  // toward minus infinity
   Dim Mod(Dim a, Dim b);       // sign of the divisor
   Dim Min(Dim a, Dim b);
@@ -64,8 +65,8 @@ class DimTable {
   // operands, or by what is unified later.
   Dim Broadcast(Dim a, Dim b);
 
-  // The same for two dims that an operator of the model broadcasts: the run shows that slices of the buffers of
-  // a fixed size (position tables, causal masks) stay inside them where the full length is what fits.
+  // The same for two dims that an operator of the model broadcasts: the run shows that slices of the buffers
+  // of a fixed size (position tables, causal masks) stay inside them where the full length is what fits.
   Dim Meet(Dim a, Dim b);
 
   // Records that a and b are equal in every error-free run. False if they are provably different.
@@ -73,9 +74,9 @@ class DimTable {
   // The canonical form under everything unified so far.
   Dim Resolve(Dim dim) const;
 
-  bool Equal(Dim a, Dim b) const;      // provably equal
-  bool NotEqual(Dim a, Dim b) const;   // provably different
-  bool AtLeast(Dim a, Dim b) const;    // provably a >= b
+  bool Equal(Dim a, Dim b) const;     // provably equal
+  bool NotEqual(Dim a, Dim b) const;  // provably different
+  bool AtLeast(Dim a, Dim b) const;   // provably a >= b
   // Known bounds of a dim, from SetRange and from >= 0.
   std::optional<int64_t> LowerBound(Dim dim) const;
   std::optional<int64_t> UpperBound(Dim dim) const;
@@ -92,8 +93,8 @@ class DimTable {
   // "batch", "2*past + seq", "7", "?" for unknown.
   std::string ToString(Dim dim) const;
   // The number under a binding of symbols; nullopt for unknown or unbound symbols.
-  std::optional<int64_t> Evaluate(Dim dim,
-                                  const std::function<std::optional<int64_t>(std::string_view)>& symbol) const;
+  std::optional<int64_t> Evaluate(
+      Dim dim, const std::function<std::optional<int64_t>(std::string_view)>& symbol) const;
 
  private:
   struct Impl;

@@ -36,7 +36,8 @@ absl::Span<const int64_t> Model::InternDims(absl::Span<const int64_t> dims) {
 
 absl::Span<const int64_t>* Model::DimsSlot(absl::Span<const int64_t> dims) {
   uint64_t hash = dims.size();
-  for (int64_t dim : dims) hash = (hash ^ static_cast<uint64_t>(dim)) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 29;
+  for (int64_t dim : dims)
+    hash = (hash ^ static_cast<uint64_t>(dim)) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 29;
   const size_t mask = dims_slots_.size() - 1;
   for (size_t at = hash & mask;; at = (at + 1) & mask) {
     if (dims_slots_[at].empty() || dims_slots_[at] == dims) return &dims_slots_[at];
@@ -103,9 +104,7 @@ void GraphBuilder::SetOutput(Node* node, size_t index, Value* value) {
   value->output_index = static_cast<uint32_t>(index);
 }
 
-void GraphBuilder::SetSubgraph(Node* node, size_t index, Graph* body) {
-  node->subgraphs_begin[index] = body;
-}
+void GraphBuilder::SetSubgraph(Node* node, size_t index, Graph* body) { node->subgraphs_begin[index] = body; }
 
 void GraphBuilder::AddInput(Graph* graph, Value* value) {
   value->is_graph_input = true;
@@ -126,7 +125,8 @@ void GraphBuilder::AddValueInfo(Graph* graph, Value* value) { graph->declared_.p
 
 void GraphBuilder::SetNodes(Graph* graph, std::vector<Node*> nodes, bool sorted) {
   graph->nodes_ = std::move(nodes);
-  for (size_t i = 0; i < graph->nodes_.size(); ++i) graph->nodes_[i]->order = static_cast<uint64_t>(i + 1) << 20;
+  for (size_t i = 0; i < graph->nodes_.size(); ++i)
+    graph->nodes_[i]->order = static_cast<uint64_t>(i + 1) << 20;
   if (sorted) graph->reordered_ = true;
 }
 
@@ -141,9 +141,7 @@ void GraphBuilder::SetHeader(int64_t ir_version, std::string_view producer_name,
 
 void GraphBuilder::AddOpsetImport(OpsetImport import) { model_->opset_imports_.push_back(import); }
 
-void GraphBuilder::AddFunction(const LocalFunction& function) {
-  model_->functions_.push_back(function);
-}
+void GraphBuilder::AddFunction(const LocalFunction& function) { model_->functions_.push_back(function); }
 
 void GraphBuilder::AddExternalLocation(std::string_view location) {
   auto& known = model_->external_locations_;

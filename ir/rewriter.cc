@@ -256,8 +256,9 @@ void Rewriter::Rename(Node* node, std::string_view domain, std::string_view op_t
 
 namespace {
 
-// Sorts by order; where a rewrite has moved a producer behind a reader, a stable topological sort mends it.
-void SortNodes(std::vector<Node*>* nodes) {
+// Sorts by order; where a rewrite has moved a producer behind a reader, a stable topological sort mends it and the
+// nodes get new orders. True if it had to.
+bool SortNodes(std::vector<Node*>* nodes) {
   std::sort(nodes->begin(), nodes->end(), [](const Node* a, const Node* b) {
     return a->order != b->order ? a->order < b->order : a->id < b->id;
   });
@@ -286,7 +287,7 @@ void SortNodes(std::vector<Node*>* nodes) {
       }
     }
   }
-  if (sorted) return;
+  if (sorted) return false;
   std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<uint32_t>> ready;
   for (size_t i = 0; i < nodes->size(); ++i) {
     if (waiting[i] == 0) ready.push(static_cast<uint32_t>(i));
@@ -301,7 +302,10 @@ void SortNodes(std::vector<Node*>* nodes) {
       if (--waiting[reader] == 0) ready.push(reader);
     }
   }
-  if (result.size() == nodes->size()) *nodes = std::move(result);
+  if (result.size() != nodes->size()) return false;  // a cycle: Verify says so
+  *nodes = std::move(result);
+  for (size_t i = 0; i < nodes->size(); ++i) (*nodes)[i]->order = static_cast<uint64_t>(i + 1) << 20;
+  return true;
 }
 
 }  // namespace
@@ -323,7 +327,7 @@ void Rewriter::Sweep() {
     }
     nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [](const Node* node) { return node->dead; }),
                 nodes.end());
-    SortNodes(&nodes);
+    if (SortNodes(&nodes)) graph->reordered_ = true;
     absl::flat_hash_set<Value*> unused;
     for (Value* value : loose) {
       if (value->uses == nullptr && !value->is_graph_output && !value->is_graph_input) unused.insert(value);

@@ -16,7 +16,7 @@ uint64_t ProcessSeed() {
 
 uint64_t Load(const char* data, size_t size) {
   uint64_t word = 0;
-  std::memcpy(&word, data, size);
+  if (size > 0) std::memcpy(&word, data, size);  // data of an empty name may be null
   return word;
 }
 
@@ -69,7 +69,9 @@ void StringPool::Reserve(size_t count) {
   texts_.reserve(count + 1);
 }
 
-NameId StringPool::Intern(std::string_view text) { return Intern(Prepared{text, Hash(text)}); }
+NameId StringPool::Intern(std::string_view text) {
+  return text.empty() ? NameId::kEmpty : Intern(Prepared{text, Hash(text)});
+}
 
 NameId StringPool::Intern(const Prepared& name) {
   const auto [text, hash] = name;

@@ -23,13 +23,14 @@ class StringPool {
   NameId Intern(std::string_view text);
   NameId InternCopy(std::string_view text);
 
-  // The same in two steps, for many names at once: Prepare starts fetching the place of the name from memory, which
-  // is most of the time that Intern takes. Intern needs no Prepare to stand right before it.
+  // The same in two steps, for many names at once: Prepare starts fetching the place of the name from memory,
+  // which is most of the time that Intern takes. Intern needs no Prepare to stand right before it.
   struct Prepared {
     std::string_view text;
     uint32_t hash = 0;
   };
   Prepared Prepare(std::string_view text) const {
+    if (text.empty()) return {};
     const uint32_t hash = Hash(text);
     __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]);
     return {text, hash};

@@ -245,8 +245,10 @@ absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionConte
     }
     absl::StatusOr<NewNode> plan = Plan(*term->node, graph, base, &emission);
     if (!plan.ok()) return undo(plan.status());
-    plan->name = root_name;
-    plan->keep_name = true;
+    // The new node takes the name of the node it stands for; a second one of the same emission a name near it.
+    plan->name = base;
+    plan->keep_name = !root_name.empty() && emission.replacements.empty();
+    if (root_name.empty()) plan->name.clear();
     Node* node = rewriter_->Replace(outputs, *plan);
     emission.replacements.push_back(node);
     // The values that stay keep the facts they have: the same numbers in the same type. New ones are inferred.

@@ -1,7 +1,5 @@
 // Lower: rules of patterns/npu replace recognised operators by NPU nodes that the target's contract allows.
-// Adapt: the emission style. Expand: rules of patterns/reference, the other way.
 #include <algorithm>
-#include <chrono>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -10,15 +8,6 @@
 
 namespace ascend_fuse {
 namespace {
-
-double Now() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-std::string OperatorKey(const Node& node) {
-  const std::string_view domain = Domain(node);
-  return domain.empty() ? std::string(OpType(node)) : fmt::format("{}.{}", domain, OpType(node));
-}
 
 Call CallOf(const Node& node, const Facts& facts, const std::string& op) {
   Call call;
@@ -187,107 +176,6 @@ absl::Status Pipeline::Lower(const Target& target) {
   }
   FinishRun("lower", started, before);
   return Verify("lower");
-}
-
-absl::StatusOr<std::string> Pipeline::Adapt(const Target& target) {
-  const double started = Now();
-  const uint64_t before = rewriter_->change_count();
-  std::vector<Node*> nodes;
-  std::vector<std::string> operators;
-  for (const auto& graph : model_->graphs()) {
-    for (Node* node : graph->nodes()) {
-      if (node->dead || !node->is_new || Domain(*node) != "npu") continue;
-      nodes.push_back(node);
-      operators.push_back(fmt::format("npu.{}", OpType(*node)));
-    }
-  }
-  if (nodes.empty()) return std::string();
-  const int64_t opset = model_->OpsetVersion();
-  const bool aliases = std::all_of(operators.begin(), operators.end(),
-                                   [&](const std::string& op) { return target.HasAlias(op, opset); });
-  const bool only_default = model_->opset_imports().size() <= 1;
-  std::string style = target.options().style;
-  if (style.empty()) style = target.ParsesNpuDomain() ? "N" : aliases && only_default ? "D" : "X";
-  if (style == "D" && !aliases) {
-    for (const std::string& op : operators) {
-      if (target.HasAlias(op, opset)) continue;
-      return absl::InvalidArgumentError(
-          fmt::format("--style D: {} has no name in the default domain at opset {}; use style X or N", op, opset));
-    }
-  }
-  if (style == "N" && !target.ParsesNpuDomain()) {
-    return absl::InvalidArgumentError(
-        fmt::format("--style N: the parser of CANN {} refuses nodes with an empty domain beside the npu domain "
-                    "(E16005); use style D or X",
-                    target.cann()));
-  }
-  if (style == "D") {
-    for (Node* node : nodes) rewriter_->Rename(node, "", OpType(*node));
-  } else if (style == "N" || style == "X") {
-    rewriter_->SetOpsetImport("npu", 1);
-    rewriter_->SpellDefaultDomain(style == "X" ? DefaultDomain::kExplicit : DefaultDomain::kEmpty);
-  } else {
-    return absl::InvalidArgumentError(fmt::format("unknown --style {}: D, N and X are known", style));
-  }
-  FinishRun("adapt", started, before);
-  return style;
-}
-
-absl::Status Pipeline::Expand() {
-  const double started = Now();
-  const uint64_t before = rewriter_->change_count();
-  auto reference = RuleSet::Load(RuleFolder::kReference);
-  if (!reference.ok()) return reference.status();
-  // Nodes of emission style D carry no domain: they are npu nodes all the same.
-  absl::flat_hash_set<std::string> known;
-  for (size_t r = 0; r < (*reference)->rules().size(); ++r) {
-    for (const std::string& root : (*reference)->RootOperators(r)) known.insert(root);
-  }
-  for (const auto& graph : model_->graphs()) {
-    for (Node* node : graph->nodes()) {
-      if (node->domain == NameId::kEmpty && known.contains(fmt::format("npu.{}", OpType(*node)))) {
-        rewriter_->Rename(node, "npu", std::string(OpType(*node)));
-        InferNode(*node, &facts_);
-      }
-    }
-  }
-  facts_ = Infer(*model_, options_.infer);
-  canonical_ = std::make_unique<Canonical>(*model_, facts_);
-  const FunctionContext context = Context();
-  std::vector<std::string> unknown;
-  for (const auto& graph : model_->graphs()) {
-    const std::vector<Node*> nodes = graph->nodes();  // grows while expanding
-    for (Node* node : nodes) {
-      if (node->dead || Domain(*node) != "npu") continue;
-      const std::string key = OperatorKey(*node);
-      Failure failure;
-      bool done = false;
-      for (size_t r = 0; r < (*reference)->rules().size() && !done; ++r) {
-        const auto& roots = (*reference)->RootOperators(r);
-        if (std::find(roots.begin(), roots.end(), key) == roots.end()) continue;
-        Matcher matcher(**reference, context);
-        const std::optional<Match> match = matcher.Run((*reference)->rules()[r], node->output(0), &failure);
-        if (!match.has_value()) continue;
-        const absl::StatusOr<Emission> emission = emitter_->Emit(*match, context);
-        if (!emission.ok()) return emission.status();
-        done = true;
-      }
-      if (done) continue;
-      unknown.push_back(failure.rank < 0
-                            ? fmt::format("{} {} (no rule of patterns/reference knows it)", key, NodeName(*node))
-                            : fmt::format("{} {} (expected {}, found {})", key, NodeName(*node), failure.expected,
-                                          failure.found));
-    }
-  }
-  if (!unknown.empty()) {
-    return absl::FailedPreconditionError(
-        fmt::format("{} node(s) cannot be expanded to standard operators: {}", unknown.size(), unknown[0]));
-  }
-  rewriter_->SetOpsetImport("npu", 0);
-  rewriter_->SpellDefaultDomain(DefaultDomain::kEmpty);
-  FinishRun("expand", started, before);
-  Sweep();
-  return Verify("expand");
 }
 
 }  // namespace ascend_fuse

@@ -1,9 +1,15 @@
 #include "passes/optimize.h"
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
 #include <map>
+#include <set>
+#include <system_error>
 
 #include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "ir/onnx/save.h"
 #include "passes/pipeline.h"
 #include "patterns/rule_set.h"
 
@@ -137,6 +143,12 @@ void FillReport(Pipeline* pipeline, const Target& target, const std::string& sty
         {contradiction.value, contradiction.declared, contradiction.computed, contradiction.where});
   }
   for (const std::string& warning : target.warnings()) report->warnings.push_back(warning);
+  if (!model.functions().empty()) {
+    report->warnings.push_back(
+        fmt::format("{} local function(s) were not looked into, and ATC reads none: inline them first "
+                    "(onnx.inliner.inline_local_functions)",
+                    model.functions().size()));
+  }
   if (model.OpsetVersion() > target.MaxOpset()) {
     report->warnings.push_back(
         fmt::format("the model imports opset {}; ATC of CANN {} reads standard operators up to opset {}",
@@ -148,6 +160,44 @@ void FillReport(Pipeline* pipeline, const Target& target, const std::string& sty
   report->Summarize();
 }
 
+// --dim for a dim that no input has is most likely misspelt.
+void WarnOfDims(const Model& model, const InferOptions& options, std::vector<std::string>* warnings) {
+  if (options.dims.empty()) return;
+  const Facts facts = Infer(model, {});  // without the bindings, which replace symbols by numbers
+  std::set<std::string> names;
+  for (const Value* value : model.graphs()[0]->inputs()) {
+    for (const Dim dim : facts.Of(value).shape) {
+      const std::string text = facts.dims().ToString(dim);
+      std::string word;
+      for (const char c : text + " ") {
+        if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
+          word += c;
+        } else if (!word.empty()) {
+          if (std::isdigit(static_cast<unsigned char>(word[0])) == 0) names.insert(word);
+          word.clear();
+        }
+      }
+      if (!dim.is_number()) names.insert(text);
+    }
+  }
+  for (const auto& [name, range] : options.dims) {
+    if (names.count(name) > 0) continue;
+    warnings->push_back(names.empty()
+                            ? fmt::format("--dim {}: no input of the model has a symbolic dim", name)
+                            : fmt::format("--dim {}: no input of the model has a dim of that name; there are {}", name,
+                                          fmt::join(names, ", ")));
+  }
+}
+
+// --dump: the model as it is now, numbered in the order of the passes.
+absl::Status Dump(const Model& model, const std::string& folder, int number, std::string_view pass) {
+  if (folder.empty()) return absl::OkStatus();
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return absl::UnavailableError(fmt::format("--dump {}: {}", folder, error.message()));
+  return SaveModel(model, fmt::format("{}/{}-{}.onnx", folder, number, pass));
+}
+
 }  // namespace
 
 absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options) {
@@ -156,14 +206,19 @@ absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options) {
   auto pipeline = Pipeline::Create(model, PipelineOptionsOf(options));
   if (!pipeline.ok()) return pipeline.status();
   if (absl::Status status = (*pipeline)->Recognise(); !status.ok()) return status;
+  if (absl::Status status = Dump(*model, options.dump_directory, 1, "recognise"); !status.ok()) return status;
   if (absl::Status status = (*pipeline)->Lower(*target); !status.ok()) return status;
+  if (absl::Status status = Dump(*model, options.dump_directory, 2, "lower"); !status.ok()) return status;
   auto style = (*pipeline)->Adapt(*target);
   if (!style.ok()) return style.status();
+  if (absl::Status status = Dump(*model, options.dump_directory, 3, "adapt"); !status.ok()) return status;
   (*pipeline)->Restore();
   (*pipeline)->Sweep();
+  if (absl::Status status = Dump(*model, options.dump_directory, 4, "restore"); !status.ok()) return status;
   if (absl::Status status = (*pipeline)->Verify("sweep"); !status.ok()) return status;
   Report report;
   FillReport(pipeline->get(), *target, *style, *model, &report);
+  WarnOfDims(*model, options.infer, &report.warnings);
   WarnOfAtc(*model, &report.warnings);
   return report;
 }
@@ -179,6 +234,7 @@ absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& op
   (*pipeline)->Restore();
   Report report;
   FillReport(pipeline->get(), *target, "", *model, &report);
+  WarnOfDims(*model, options.infer, &report.warnings);
   (*pipeline)->UndoAll();
   return report;
 }
@@ -196,9 +252,7 @@ absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {
       {RuleFolder::kNpu, "Lower: standard operators to NPU nodes"},
       {RuleFolder::kReference, "Expand: NPU nodes to standard operators"}};
   for (const auto& [folder, title] : kFolders) {
-    auto rules = RuleSet::Load(folder, folder == RuleFolder::kLibrary
-                                           ? options.rule_files
-                                           : std::vector<std::pair<std::string, std::string>>());
+    auto rules = RuleSet::Load(folder, options.rule_files);
     if (!rules.ok()) return rules.status();
     text += fmt::format("{}\n", title);
     for (const Rule& rule : (*rules)->rules()) {

@@ -1,5 +1,5 @@
-// The front door: optimize a model for a target, list what could be fused, expand NPU nodes again. The command
-// line, the C functions and the Python package call these and nothing else.
+// The front door: optimize a model for a target, list what could be fused, expand NPU nodes again. The
+// command line, the C functions and the Python package call these and nothing else.
 #pragma once
 
 #include <cstdint>

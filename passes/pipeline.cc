@@ -4,16 +4,18 @@
 #include <chrono>
 
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "ir/verify.h"
 
 namespace ascend_fuse {
-namespace {
-
-double Now() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+std::string OperatorKey(const Node& node) {
+  const std::string_view domain = Domain(node);
+  return domain.empty() ? std::string(OpType(node)) : fmt::format("{}.{}", domain, OpType(node));
 }
 
-}  // namespace
+double Pipeline::Now() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 Pipeline::Pipeline(Model* model, const PipelineOptions& options)
     : model_(model), options_(options), rewriter_(std::make_unique<Rewriter>(model)) {}
@@ -23,9 +25,12 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(Model* model, const P
   auto library = RuleSet::Load(RuleFolder::kLibrary, options.rule_files);
   if (!library.ok()) return library.status();
   pipeline->library_ = *std::move(library);
-  auto npu = RuleSet::Load(RuleFolder::kNpu);
+  auto npu = RuleSet::Load(RuleFolder::kNpu, options.rule_files);
   if (!npu.ok()) return npu.status();
   pipeline->npu_ = *std::move(npu);
+  for (const std::string& name : options.skip) {
+    if (absl::Status status = pipeline->CheckSkip(name); !status.ok()) return status;
+  }
   double started = Now();
   pipeline->facts_ = Infer(*model, options.infer);
   pipeline->FinishRun("infer", started, 0);
@@ -35,6 +40,21 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(Model* model, const P
   pipeline->emitter_ = std::make_unique<Emitter>(pipeline->rewriter_.get(), &pipeline->facts_);
   pipeline->nodes_before_ = pipeline->CountNodes();
   return pipeline;
+}
+
+// A name that skips nothing is most likely misspelt.
+absl::Status Pipeline::CheckSkip(const std::string& name) const {
+  std::vector<std::string> kinds;
+  for (const RuleSet* rules : {library_.get(), npu_.get()}) {
+    for (const Rule& rule : rules->rules()) {
+      if (rule.name == name || rule.kind == name) return absl::OkStatus();
+      if (std::find(kinds.begin(), kinds.end(), rule.kind) == kinds.end()) kinds.push_back(rule.kind);
+    }
+  }
+  std::sort(kinds.begin(), kinds.end());
+  return absl::InvalidArgumentError(
+      fmt::format("--skip {}: no kind or rule is called that; the kinds are {}, and `ascend-fuse rules` lists the rules",
+                  name, fmt::join(kinds, ", ")));
 }
 
 FunctionContext Pipeline::Context(std::vector<std::string>* assumptions) {

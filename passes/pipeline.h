@@ -92,8 +92,10 @@ class Pipeline {
   Pipeline(Model* model, const PipelineOptions& options);
   FunctionContext Context(std::vector<std::string>* assumptions = nullptr);
   bool Skipped(const Rule& rule) const;
+  absl::Status CheckSkip(const std::string& name) const;
   void FindNearMisses();
   void LowerNode(Node* node, const Target& target);
+  static double Now();  // milliseconds
   void FinishRun(const char* name, double started, uint64_t changes_before);
 
   Model* model_;
@@ -112,6 +114,9 @@ class Pipeline {
   int64_t nodes_before_ = 0;
   int64_t replacements_ = 0;
 };
+
+// "domain.op_type", without "." for the default domain.
+std::string OperatorKey(const Node& node);
 
 // The module a node belongs to: from the dynamo exporter's name scopes, else from the node's name
 // ("/model/layers.0/mlp/Mul" is model.layers.0.mlp). "" if neither says anything.

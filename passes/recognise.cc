@@ -1,6 +1,5 @@
 // Recognise: rules of patterns/library replace subgraphs by standard operators, or note what they see.
 #include <algorithm>
-#include <chrono>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -9,15 +8,6 @@
 
 namespace ascend_fuse {
 namespace {
-
-double Now() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-std::string OperatorKey(const Node& node) {
-  const std::string_view domain = Domain(node);
-  return domain.empty() ? std::string(OpType(node)) : fmt::format("{}.{}", domain, OpType(node));
-}
 
 // The deepest module that all covered nodes with a module share; that of the root if they share none.
 std::string ModuleOf(const std::vector<const Node*>& covered) {

@@ -69,7 +69,9 @@ Value* CopiedInput(const Node& node, const Facts& facts, std::string_view op) {
   if (x == nullptr || y == nullptr) return nullptr;
   if (op == "Identity") return x;
   if (op == "Dropout") {
-    // Opset 12+: training_mode is the third input, absent or false at inference.
+    // Before opset 7 Dropout trains unless is_test is set. From 12 on training_mode is the third input, absent or
+    // false at inference.
+    if (node.graph->model().OpsetVersion() < 7) return nullptr;
     const Value* training = node.input(2);
     if (training != nullptr && !IsSplatOf(facts, training, 0)) return nullptr;
     const Value* mask = node.output(1);
@@ -203,9 +205,20 @@ Canonical::Canonical(const Model& model, const Facts& facts) {
       append_number(node->output_count);
       bool comparable = true;
       for (const Attribute& attribute : ReadAttributes(*node)) {
-        if (attribute.type == AttributeType::kTensor && attribute.tensor.storage != Storage::kMemory &&
-            attribute.tensor.storage != Storage::kTyped) {
-          comparable = false;
+        // Long payloads are not among the bytes in memory: two weights of one shape would look equal.
+        switch (attribute.type) {
+          case AttributeType::kFloat:
+          case AttributeType::kInt:
+          case AttributeType::kString:
+          case AttributeType::kFloats:
+          case AttributeType::kInts:
+          case AttributeType::kStrings:
+            break;
+          case AttributeType::kTensor:
+            comparable = comparable && attribute.tensor.storage == Storage::kMemory;
+            break;
+          default:
+            comparable = false;
         }
         append(attribute.encoded.data(), attribute.encoded.size());
         key += ';';

@@ -412,8 +412,10 @@ struct Refusal {
 // One call judged by one row under one view of the types.
 class Judge {
  public:
-  Judge(const Call& call, const CompiledNode& node, const DimTable& dims, const std::string& cann)
-      : call_(call), node_(node), dims_(dims), cann_(cann) {}
+  // `growing` is `dims` when it may be added to, or nullptr.
+  Judge(const Call& call, const CompiledNode& node, const DimTable& dims, DimTable* growing,
+        const std::string& cann)
+      : call_(call), node_(node), dims_(dims), growing_(growing), cann_(cann) {}
 
   // The rules that do not depend on a row. False: refused.
   bool CheckAttributesAndPresence(Refusal* refusal) {
@@ -849,7 +851,13 @@ class Judge {
     const int64_t unit = SaturatingMul(by, quantity.denominator);
     if (quantity.divisors.empty() && quantity.numerator % unit == 0) return Truth::kYes;
     if (quantity.is_number()) return Truth::kNo;
-    return Truth::kUnknown;  // a symbolic dim: head sizes and widths are numbers in every export we know
+    if (growing_ == nullptr || !quantity.divisors.empty() || quantity.denominator != 1)
+      return Truth::kUnknown;
+    Dim product = Dim::Of(quantity.numerator);
+    for (const Dim dim : quantity.dims) product = growing_->Mul(product, dim);
+    const Dim rest = growing_->Mod(product, Dim::Of(by));
+    if (rest.is(0)) return Truth::kYes;
+    return growing_->NotEqual(rest, Dim::Of(0)) ? Truth::kNo : Truth::kUnknown;
   }
 
   Truth AreEqual(const Quantity& a, const Quantity& b) const {
@@ -986,6 +994,7 @@ class Judge {
   const Call& call_;
   const CompiledNode& node_;
   const DimTable& dims_;
+  DimTable* growing_;
   const std::string& cann_;
   size_t input_count_ = 0;
   std::map<std::string, size_t> positions_;
@@ -1013,6 +1022,7 @@ struct Target::Impl {
   absl::Status LoadCann(const std::string& name);
   absl::Status Compile();
   std::string TypeRefusal(const Call& call, const CompiledNode& node) const;
+  Answer Check(const Call& call, const DimTable& dims, DimTable* growing) const;
 };
 
 namespace {
@@ -1206,12 +1216,12 @@ std::vector<std::string> Target::Nodes() const {
   return names;
 }
 
-Answer Target::Check(const Call& call, const DimTable& dims) const {
+Answer Target::Impl::Check(const Call& call, const DimTable& dims, DimTable* growing) const {
   Answer answer;
-  const auto it = impl_->nodes.find(call.op);
-  if (it == impl_->nodes.end()) {
-    answer.because = fmt::format("{} is not in the contract of {}", call.op, impl_->chip);
-    answer.source = fmt::format("patterns/targets/{}.txtpb", impl_->chip);
+  const auto it = nodes.find(call.op);
+  if (it == nodes.end()) {
+    answer.because = fmt::format("{} is not in the contract of {}", call.op, chip);
+    answer.source = fmt::format("patterns/targets/{}.txtpb", chip);
     return answer;
   }
   const CompiledNode& node = it->second;
@@ -1220,11 +1230,11 @@ Answer Target::Check(const Call& call, const DimTable& dims) const {
     answer.source = node.data->refused().source();
     return answer;
   }
-  Judge judge(call, node, dims, impl_->cann.version());
+  Judge judge(call, node, dims, growing, cann.version());
   Refusal refusal;
   if (judge.CheckAttributesAndPresence(&refusal)) {
     // Views in ATC's order of preference; of the rows that fit, the one that assumes least.
-    for (const auto& view : impl_->mode->view()) {
+    for (const auto& view : mode->view()) {
       for (const CompiledRow& row : node.rows) {
         std::vector<std::string> assumptions;
         if (!judge.CheckRow(row, view, &refusal, &assumptions)) continue;
@@ -1234,11 +1244,16 @@ Answer Target::Check(const Call& call, const DimTable& dims) const {
       if (answer.legal) return answer;
     }
   }
-  answer.because = refusal.because.empty() ? impl_->TypeRefusal(call, node) : refusal.because;
+  answer.because = refusal.because.empty() ? TypeRefusal(call, node) : refusal.because;
   answer.source = refusal.source;
   if (answer.source.empty() && !node.data->source().empty()) answer.source = node.data->source(0);
   return answer;
 }
+
+Answer Target::Check(const Call& call, const DimTable& dims) const {
+  return impl_->Check(call, dims, nullptr);
+}
+Answer Target::Check(const Call& call, DimTable* dims) const { return impl_->Check(call, *dims, dims); }
 
 std::optional<ByGe> Target::FusedByGe(std::string_view construct) const {
   const auto it = impl_->by_ge.find(construct);

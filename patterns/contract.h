@@ -69,8 +69,12 @@ class Target {
   // operand is judged by the kernel's float16 row. A bound on a symbolic dim that `dims` cannot decide is an
   // assumption; an exactness that cannot be decided (multiple of, equal to) is a refusal.
   Answer Check(const Call& call, const DimTable& dims) const;
+  // The same with a table that may grow: also decides whether a symbolic dim (2*s3) is a multiple of a
+  // number.
+  Answer Check(const Call& call, DimTable* dims) const;
 
-  // Whether GE builds `construct` ("linear_bias", "layer_norm", "add_rms_norm", "conv_batch_norm" ...) itself.
+  // Whether GE builds `construct` ("linear_bias", "layer_norm", "add_rms_norm", "conv_batch_norm" ...)
+  // itself.
   std::optional<ByGe> FusedByGe(std::string_view construct) const;
 
   // True when ATC's parser of this CANN version reads nodes of domain "npu" beside nodes of the empty domain

@@ -48,6 +48,11 @@ bool NearlyEqual(double expected, double found, DataType type) {
   return std::fabs(expected - found) <= Tolerance(type) * std::fabs(expected);
 }
 
+// One element and at most one dim: combining it with another operand leaves that operand's shape.
+bool BroadcastsAsScalar(const Fact& fact) {
+  return fact.rank() == 0 || (fact.rank() == 1 && fact.shape[0].is(1));
+}
+
 Term TermOfAttribute(const Attribute& attribute) {
   switch (attribute.type) {
     case AttributeType::kInt:
@@ -202,11 +207,17 @@ bool Matcher::CostlyIsShared(Frame* frame) {
     }
     return *reader != nullptr || value->is_graph_output;
   };
+  // What the rule takes as its inputs stays; the search never leaves the matched part of the graph.
+  std::vector<const Value*> inputs;
+  for (size_t i = 0; i < rule_->inputs.size(); ++i) {
+    if (frame->terms[i].kind == Term::Kind::kValue) inputs.push_back(frame->terms[i].value);
+  }
+  const size_t most = 2 * covered_.size() + 16;
   std::vector<const Node*> work;
   for (const Value* output : outputs) {
     if (output->producer != nullptr) work.push_back(output->producer);
   }
-  while (!work.empty()) {
+  while (!work.empty() && dying.size() < most) {
     const Node* node = work.back();
     work.pop_back();
     if (dies(node)) continue;
@@ -216,7 +227,9 @@ bool Matcher::CostlyIsShared(Frame* frame) {
     if (needed) continue;
     dying.push_back(node);
     for (const Use& use : node->inputs()) {
-      if (use.value != nullptr && use.value->producer != nullptr) work.push_back(use.value->producer);
+      if (use.value == nullptr || use.value->producer == nullptr) continue;
+      if (std::find(inputs.begin(), inputs.end(), use.value) != inputs.end()) continue;
+      work.push_back(use.value->producer);
     }
   }
   for (const Node* node : covered_) {
@@ -275,7 +288,8 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
       if (term.kind == Term::Kind::kNumber && NearlyEqual(pattern.number, term.number, DataType::kFloat)) {
         return next();
       }
-      if (value != nullptr && ConstantNumber(*context_.facts, value, &number) &&
+      if (value != nullptr && BroadcastsAsScalar(context_.facts->Of(value)) &&
+          ConstantNumber(*context_.facts, value, &number) &&
           NearlyEqual(pattern.number, number, context_.facts->Of(value).type)) {
         return next();
       }
@@ -440,31 +454,7 @@ bool Matcher::MatchNode(const Pattern& pattern, Frame* frame, const Node& node, 
 
 bool Matcher::MatchInputs(const Pattern& pattern, Frame* frame, const Node& node, size_t index, bool swapped,
                           Next next) {
-  if (index == pattern.arguments.size()) {
-    // A literal must not change the rank of what it is combined with.
-    if (pattern.arguments.size() == 2 && node.output(0) != nullptr) {
-      for (size_t i = 0; i < 2; ++i) {
-        if (pattern.arguments[i]->kind != Pattern::Kind::kLiteral) continue;
-        const Value* constant = node.input(swapped ? 1 - i : i);
-        const Value* other = node.input(swapped ? i : 1 - i);
-        if (constant == nullptr || other == nullptr) continue;
-        const Fact& c = context_.facts->Of(constant);
-        const Fact& o = context_.facts->Of(other);
-        if (c.rank() == 0 || (c.has_rank && o.has_rank && c.rank() <= o.rank())) {
-          bool ones = true;  // or the other operand already has the size
-          for (int d = 0; d < c.rank(); ++d) {
-            const Dim dim = c.shape[d];
-            if (!dim.is(1) && !context_.facts->dims().Equal(dim, o.shape[o.rank() - c.rank() + d])) ones = false;
-          }
-          if (ones) continue;
-        }
-        Fail(pattern.position, &node, kWrongValue, [] { return std::string("a constant that does not broadcast"); },
-             [&] { return DescribeTerm(context_, Term::Of(const_cast<Value*>(constant))); });
-        return false;
-      }
-    }
-    return next();
-  }
+  if (index == pattern.arguments.size()) return next();
   const size_t input = swapped ? 1 - index : index;
   return MatchTerm(*pattern.arguments[index], frame, Term::Of(node.input(input)), [&] {
     return MatchInputs(pattern, frame, node, index + 1, swapped, next);

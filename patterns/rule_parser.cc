@@ -1,11 +1,11 @@
 #include "patterns/rule_parser.h"
 
 #include <cctype>
-#include <charconv>
 #include <cstdlib>
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/text/lexer.h"
 
 namespace ascend_fuse {
 
@@ -13,163 +13,41 @@ std::string SourcePosition::ToString() const { return fmt::format("{}:{}:{}", fi
 
 namespace {
 
-struct Token {
-  enum class Kind { kEnd, kName, kNumber, kString, kSymbol };
-  Kind kind = Kind::kEnd;
-  std::string text;
-  double number = 0;
-  bool is_integer = false;
-  SourcePosition position;
-  std::string comment;      // the comment block that ends on the line above
-  bool line_start = false;  // first token of its line
-};
-
-// Splits rule text into tokens. Comments start with # and reach to the end of the line; the block of comment
-// lines right above a token is kept with it, because a rule's comment is its documentation.
-class Lexer {
- public:
-  Lexer(const std::string& file, std::string_view text) : file_(file), text_(text) {}
-
-  absl::Status Run(std::vector<Token>* tokens) {
-    std::string comment;
-    int comment_line = -2;
-    int last_line = 0;
-    while (true) {
-      SkipSpace();
-      if (at_ < text_.size() && text_[at_] == '#') {
-        size_t end = text_.find('\n', at_);
-        if (end == std::string_view::npos) end = text_.size();
-        std::string_view line = text_.substr(at_ + 1, end - at_ - 1);
-        if (!line.empty() && line[0] == ' ') line.remove_prefix(1);
-        if (line_ != last_line) {  // a comment behind code documents nothing
-          if (comment_line + 1 != line_) comment.clear();
-          if (!comment.empty()) comment += '\n';
-          comment += line;
-          comment_line = line_;
-        }
-        Advance(end - at_);
-        continue;
-      }
-      Token token;
-      token.position = {file_, line_, column_};
-      token.line_start = line_ != last_line;
-      if (comment_line + 1 == line_) token.comment = std::move(comment);
-      comment.clear();
-      if (at_ >= text_.size()) {
-        tokens->push_back(std::move(token));
-        return absl::OkStatus();
-      }
-      absl::Status status = Next(&token);
-      if (!status.ok()) return status;
-      last_line = token.position.line;
-      tokens->push_back(std::move(token));
-    }
+// The comment block right above `line` (from 1): a rule's comment is its documentation.
+std::string CommentAbove(const std::vector<std::string_view>& lines, uint32_t line) {
+  std::vector<std::string_view> block;
+  for (size_t at = line - 1; at > 0; --at) {
+    std::string_view text = lines[at - 1];
+    const size_t first = text.find_first_not_of(" \t");
+    if (first == std::string_view::npos || text[first] != '#') break;
+    text.remove_prefix(first + 1);
+    if (!text.empty() && text[0] == ' ') text.remove_prefix(1);
+    block.push_back(text);
   }
-
- private:
-  void Advance(size_t count) {
-    for (size_t i = 0; i < count; ++i, ++at_) {
-      if (text_[at_] == '\n') {
-        ++line_;
-        column_ = 1;
-      } else {
-        ++column_;
-      }
-    }
+  std::string comment;
+  for (auto text = block.rbegin(); text != block.rend(); ++text) {
+    if (!comment.empty()) comment += '\n';
+    comment += *text;
   }
-  void SkipSpace() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) Advance(1);
-  }
-  char Peek(size_t ahead) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
-
-  absl::Status Next(Token* token) {
-    const char c = text_[at_];
-    if (std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_') {
-      size_t length = 1;
-      while (std::isalnum(static_cast<unsigned char>(Peek(length))) != 0 || Peek(length) == '_') ++length;
-      token->kind = Token::Kind::kName;
-      token->text = text_.substr(at_, length);
-      Advance(length);
-      return absl::OkStatus();
-    }
-    if (std::isdigit(static_cast<unsigned char>(c)) != 0 ||
-        (c == '.' && std::isdigit(static_cast<unsigned char>(Peek(1))) != 0)) {
-      size_t length = 0;
-      bool integer = true;
-      while (true) {
-        const char d = Peek(length);
-        if (std::isdigit(static_cast<unsigned char>(d)) != 0) {
-          ++length;
-        } else if (d == '.' || d == 'e' || d == 'E') {
-          integer = false;
-          ++length;
-          if (d != '.' && (Peek(length) == '-' || Peek(length) == '+')) ++length;
-        } else {
-          break;
-        }
-      }
-      token->kind = Token::Kind::kNumber;
-      token->text = text_.substr(at_, length);
-      token->number = std::strtod(token->text.c_str(), nullptr);
-      token->is_integer = integer;
-      Advance(length);
-      return absl::OkStatus();
-    }
-    if (c == '"') {
-      size_t length = 1;
-      while (Peek(length) != '"') {
-        if (Peek(length) == '\0' || Peek(length) == '\n') {
-          return absl::InvalidArgumentError(
-              fmt::format("{}: this text has no closing quote", token->position.ToString()));
-        }
-        ++length;
-      }
-      token->kind = Token::Kind::kString;
-      token->text = text_.substr(at_ + 1, length - 1);
-      Advance(length + 1);
-      return absl::OkStatus();
-    }
-    static constexpr std::string_view kLong[] = {"...", "=>", "!=", "<=", ">="};
-    for (std::string_view symbol : kLong) {
-      if (text_.substr(at_, symbol.size()) == symbol) {
-        token->kind = Token::Kind::kSymbol;
-        token->text = symbol;
-        Advance(symbol.size());
-        return absl::OkStatus();
-      }
-    }
-    if (std::string_view("()[]{}<>=|?,.+-*/").find(c) != std::string_view::npos) {
-      token->kind = Token::Kind::kSymbol;
-      token->text = std::string(1, c);
-      Advance(1);
-      return absl::OkStatus();
-    }
-    return absl::InvalidArgumentError(
-        fmt::format("{}: unexpected character '{}'", token->position.ToString(), c));
-  }
-
-  std::string file_;
-  std::string_view text_;
-  size_t at_ = 0;
-  int line_ = 1;
-  int column_ = 1;
-};
+  return comment;
+}
 
 // Recursive descent; `Parser::error_` holds the first error and everything after it is skipped.
 class Parser {
  public:
-  Parser(std::vector<Token> tokens, std::string_view text) : tokens_(std::move(tokens)), text_(text) {
+  Parser(const std::string& file, std::string_view text, const std::vector<Token>& tokens)
+      : file_(file), text_(text), tokens_(tokens) {
     size_t start = 0;
-    while (start <= text_.size()) {
-      lines_.push_back(start);
+    while (true) {
       const size_t end = text_.find('\n', start);
+      lines_.push_back(text_.substr(start, end == std::string_view::npos ? end : end - start));
       if (end == std::string_view::npos) break;
       start = end + 1;
     }
   }
 
   absl::Status Run(std::vector<Definition>* definitions, std::vector<Rule>* rules) {
-    while (ok() && Current().kind != Token::Kind::kEnd) {
+    while (ok() && Current().kind != TokenKind::kEnd) {
       if (AcceptName("def")) {
         definitions->push_back(ParseDefinition());
       } else if (AcceptName("rule")) {
@@ -189,12 +67,13 @@ class Parser {
   void Step() {
     if (at_ + 1 < tokens_.size()) ++at_;
   }
-  static bool IsSymbol(const Token& token, std::string_view text) {
-    return token.kind == Token::Kind::kSymbol && token.text == text;
+  SourcePosition PositionOf(const Token& token) const {
+    return {file_, static_cast<int>(token.line), static_cast<int>(token.column)};
   }
-  bool AtSymbol(std::string_view text) const { return IsSymbol(Current(), text); }
-  bool AtName(std::string_view text) const {
-    return Current().kind == Token::Kind::kName && Current().text == text;
+  bool AtSymbol(std::string_view text) const { return Current().Is(text); }
+  bool AtName(std::string_view text) const { return Current().IsWord(text); }
+  bool AtNumber() const {
+    return Current().kind == TokenKind::kInteger || Current().kind == TokenKind::kFloat;
   }
   bool AcceptSymbol(std::string_view text) {
     if (!ok() || !AtSymbol(text)) return false;
@@ -209,32 +88,30 @@ class Parser {
   void Fail(std::string_view expected) {
     if (!ok()) return;
     const Token& token = Current();
-    const std::string found = token.kind == Token::Kind::kEnd ? "the end of the file"
-                              : token.kind == Token::Kind::kString
-                                  ? fmt::format("\"{}\"", token.text)
-                                  : fmt::format("'{}'", token.text);
+    const std::string found = token.kind == TokenKind::kEnd ? "the end of the file" : fmt::format("'{}'", token.text);
     error_ = absl::InvalidArgumentError(
-        fmt::format("{}: expected {}, found {}", token.position.ToString(), expected, found));
+        fmt::format("{}: expected {}, found {}", PositionOf(token).ToString(), expected, found));
   }
   void ExpectSymbol(std::string_view text) {
     if (!AcceptSymbol(text)) Fail(fmt::format("'{}'", text));
   }
   std::string ExpectName(std::string_view what) {
-    if (!ok() || Current().kind != Token::Kind::kName) {
+    if (!ok() || Current().kind != TokenKind::kIdentifier) {
       Fail(what);
       return {};
     }
-    std::string text = Current().text;
+    std::string text(Current().text);
     Step();
     return text;
   }
 
   // The source between two tokens, in one line, for messages.
   std::string SourceBetween(size_t first, size_t last) const {
-    auto offset = [&](const Token& token) { return lines_[token.position.line - 1] + token.position.column - 1; };
+    // Tokens are views of the text.
+    auto offset = [&](const Token& token) { return static_cast<size_t>(token.text.data() - text_.data()); };
     const size_t begin = offset(tokens_[first]);
-    size_t end = last < tokens_.size() && tokens_[last].kind != Token::Kind::kEnd ? offset(tokens_[last])
-                                                                                  : text_.size();
+    const size_t end =
+        last < tokens_.size() && tokens_[last].kind != TokenKind::kEnd ? offset(tokens_[last]) : text_.size();
     std::string_view raw = text_.substr(begin, end - begin);
     std::string line;
     bool comment = false;
@@ -272,8 +149,8 @@ class Parser {
 
   Definition ParseDefinition() {
     Definition definition;
-    definition.doc = Previous().comment;
-    definition.position = Current().position;
+    definition.doc = CommentAbove(lines_, Previous().line);
+    definition.position = PositionOf(Current());
     definition.name = ExpectName("the definition's name");
     definition.parameters = ParseParameters();
     while (AcceptSymbol("|")) {
@@ -294,8 +171,8 @@ class Parser {
 
   Rule ParseRule() {
     Rule rule;
-    rule.doc = Previous().comment;
-    rule.position = Current().position;
+    rule.doc = CommentAbove(lines_, Previous().line);
+    rule.position = PositionOf(Current());
     rule.name = ExpectName("the rule's name");
     rule.kind = rule.name;
     rule.precision = "exact";
@@ -316,7 +193,7 @@ class Parser {
         } else if (ok()) {
           error_ = absl::InvalidArgumentError(
               fmt::format("{}: unknown annotation '{}'; known are kind, precision, by_ge, before",
-                          key_token.position.ToString(), key));
+                          PositionOf(key_token).ToString(), key));
         }
         if (!AcceptSymbol(",")) break;
       }
@@ -362,7 +239,7 @@ class Parser {
 
   MatchStatement ParseMatchStatement() {
     MatchStatement statement;
-    statement.position = Current().position;
+    statement.position = PositionOf(Current());
     statement.names = ParseNames();
     statement.pattern = ParsePattern();
     return statement;
@@ -370,7 +247,7 @@ class Parser {
 
   EmitStatement ParseEmitStatement() {
     EmitStatement statement;
-    statement.position = Current().position;
+    statement.position = PositionOf(Current());
     statement.names = ParseNames();
     statement.value = ParseExpression();
     return statement;
@@ -390,12 +267,12 @@ class Parser {
 
   PatternPointer ParsePrimary() {
     auto pattern = std::make_unique<Pattern>();
-    pattern->position = Current().position;
+    pattern->position = PositionOf(Current());
     if (++depth_ > 100) Fail("fewer nested patterns (at most 100)");
-    if (ok() && Current().kind == Token::Kind::kName) {
+    if (ok() && Current().kind == TokenKind::kIdentifier) {
       pattern->name = Current().text;
       Step();
-      while (ok() && AtSymbol(".") && Ahead(1).kind == Token::Kind::kName) {
+      while (ok() && AtSymbol(".") && Ahead(1).kind == TokenKind::kIdentifier) {
         Step();
         if (!pattern->domain.empty()) pattern->domain += '.';
         pattern->domain += pattern->name;
@@ -420,14 +297,14 @@ class Parser {
       } else {
         pattern->kind = pattern->name == "_" ? Pattern::Kind::kWildcard : Pattern::Kind::kVariable;
       }
-    } else if (ok() && Current().kind == Token::Kind::kString && Current().text.empty()) {
+    } else if (ok() && Current().kind == TokenKind::kString && Unquote(Current()).empty()) {
       pattern->kind = Pattern::Kind::kAbsent;
       Step();
-    } else if (ok() && (Current().kind == Token::Kind::kNumber || AtSymbol("-"))) {
+    } else if (ok() && (AtNumber() || AtSymbol("-"))) {
       const bool negative = AcceptSymbol("-");
-      if (Current().kind != Token::Kind::kNumber) Fail("a number");
+      if (!AtNumber()) Fail("a number");
       pattern->kind = Pattern::Kind::kLiteral;
-      pattern->number = negative ? -Current().number : Current().number;
+      pattern->number = negative ? -NumberOf(Current()) : NumberOf(Current());
       Step();
     } else if (AcceptSymbol("(")) {
       pattern = ParsePattern();
@@ -442,7 +319,7 @@ class Parser {
   void ParseAttributePatterns(Pattern* pattern) {
     while (ok() && !AtSymbol(">")) {
       AttributePattern attribute;
-      attribute.position = Current().position;
+      attribute.position = PositionOf(Current());
       attribute.name = ExpectName("an attribute's name");
       if (AcceptSymbol("=")) {
         attribute.value = ParseExpression();
@@ -460,7 +337,7 @@ class Parser {
   Condition ParseCondition(bool let) {
     Condition condition;
     const size_t first = at_;
-    condition.position = Current().position;
+    condition.position = PositionOf(Current());
     condition.left = ParseExpression();
     static const std::pair<std::string_view, Condition::Relation> kRelations[] = {
         {"=", Condition::Relation::kEqual},      {"!=", Condition::Relation::kNotEqual},
@@ -500,7 +377,7 @@ class Parser {
   Expression ParseSum() {
     Expression left = ParseProduct();
     while (ok() && (AtSymbol("+") || AtSymbol("-"))) {
-      std::string op = Current().text;
+      std::string op(Current().text);
       Step();
       left = Binary(std::move(left), std::move(op), ParseProduct());
     }
@@ -510,7 +387,7 @@ class Parser {
   Expression ParseProduct() {
     Expression left = ParseUnary();
     while (ok() && (AtSymbol("*") || AtSymbol("/"))) {
-      std::string op = Current().text;
+      std::string op(Current().text);
       Step();
       left = Binary(std::move(left), std::move(op), ParseUnary());
     }
@@ -520,7 +397,7 @@ class Parser {
   Expression ParseUnary() {
     if (!AtSymbol("-")) return ParseAtom();
     Expression unary;
-    unary.position = Current().position;
+    unary.position = PositionOf(Current());
     Step();
     unary.kind = Expression::Kind::kUnary;
     if (++depth_ > 100) Fail("a less deeply nested expression (at most 100)");
@@ -538,19 +415,19 @@ class Parser {
 
   Expression ParseAtom() {
     Expression atom;
-    atom.position = Current().position;
+    atom.position = PositionOf(Current());
     if (++depth_ > 100) Fail("a less deeply nested expression (at most 100)");
     if (!ok()) return atom;
     const Token& token = Current();
-    if (token.kind == Token::Kind::kNumber) {
+    if (AtNumber()) {
       atom.kind = Expression::Kind::kNumber;
-      atom.number = token.number;
-      atom.is_integer = token.is_integer;
-      atom.text = token.text;
+      atom.number = NumberOf(token);
+      atom.is_integer = token.kind == TokenKind::kInteger;
+      atom.text = std::string(token.text);
       Step();
-    } else if (token.kind == Token::Kind::kString) {
+    } else if (token.kind == TokenKind::kString) {
       atom.kind = Expression::Kind::kString;
-      atom.text = token.text;
+      atom.text = Unquote(token);
       Step();
     } else if (AcceptSymbol("...")) {
       atom.kind = Expression::Kind::kEllipsis;
@@ -564,7 +441,7 @@ class Parser {
     } else if (AcceptSymbol("(")) {
       atom = ParseExpression();
       ExpectSymbol(")");
-    } else if (token.kind == Token::Kind::kName) {
+    } else if (token.kind == TokenKind::kIdentifier) {
       ParseNamedAtom(&atom);
     } else {
       Fail("an expression");
@@ -580,7 +457,7 @@ class Parser {
       atom->kind = Expression::Kind::kWildcard;
       return;
     }
-    while (ok() && AtSymbol(".") && Ahead(1).kind == Token::Kind::kName) {
+    while (ok() && AtSymbol(".") && Ahead(1).kind == TokenKind::kIdentifier) {
       Step();
       if (!atom->domain.empty()) atom->domain += '.';
       atom->domain += atom->text;
@@ -589,15 +466,15 @@ class Parser {
     // Operators start with a capital letter, C++ functions do not. "D < 5" is a comparison, "Op <a = 1>" is
     // an operator with attributes.
     const bool capital = std::isupper(static_cast<unsigned char>(atom->text[0])) != 0;
-    const bool attributes = capital && AtSymbol("<") && Ahead(1).kind == Token::Kind::kName &&
-                            (IsSymbol(Ahead(2), "=") || IsSymbol(Ahead(2), ",") || IsSymbol(Ahead(2), ">"));
+    const bool attributes = capital && AtSymbol("<") && Ahead(1).kind == TokenKind::kIdentifier &&
+                            (Ahead(2).Is("=") || Ahead(2).Is(",") || Ahead(2).Is(">"));
     if (attributes || (capital && AtSymbol("(")) || !atom->domain.empty()) {
       atom->kind = Expression::Kind::kOperator;
       if (attributes) {
         Step();
         while (ok() && !AtSymbol(">")) {
           Expression::NamedExpression attribute;
-          attribute.value.position = Current().position;
+          attribute.value.position = PositionOf(Current());
           attribute.name = ExpectName("an attribute's name");
           if (AcceptSymbol("=")) {
             attribute.value = ParseExpression();
@@ -628,9 +505,12 @@ class Parser {
     ExpectSymbol(")");
   }
 
-  std::vector<Token> tokens_;
+  static double NumberOf(const Token& token) { return std::strtod(std::string(token.text).c_str(), nullptr); }
+
+  const std::string& file_;
   std::string_view text_;
-  std::vector<size_t> lines_;  // offset of each line
+  const std::vector<Token>& tokens_;
+  std::vector<std::string_view> lines_;
   size_t at_ = 0;
   int depth_ = 0;
   absl::Status error_;
@@ -640,10 +520,11 @@ class Parser {
 
 absl::Status ParseRules(const std::string& file, std::string_view text, std::vector<Definition>* definitions,
                         std::vector<Rule>* rules) {
-  std::vector<Token> tokens;
-  absl::Status status = Lexer(file, text).Run(&tokens);
-  if (!status.ok()) return status;
-  return Parser(std::move(tokens), text).Run(definitions, rules);
+  const absl::StatusOr<std::vector<Token>> tokens = Lex(text);
+  if (!tokens.ok()) {
+    return absl::InvalidArgumentError(fmt::format("{}:{}", file, std::string(tokens.status().message())));
+  }
+  return Parser(file, text, *tokens).Run(definitions, rules);
 }
 
 }  // namespace ascend_fuse

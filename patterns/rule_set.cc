@@ -23,6 +23,29 @@ bool IsKeyword(const std::string& name) {
          name == "infinity";
 }
 
+bool Mentions(const Pattern& pattern, std::string_view domain) {
+  if (pattern.kind == Pattern::Kind::kOperator && pattern.domain == domain) return true;
+  return std::any_of(pattern.arguments.begin(), pattern.arguments.end(),
+                     [&](const PatternPointer& argument) { return Mentions(*argument, domain); });
+}
+
+bool Mentions(const Expression& expression, std::string_view domain) {
+  if (expression.kind == Expression::Kind::kOperator && expression.domain == domain) return true;
+  return std::any_of(expression.arguments.begin(), expression.arguments.end(),
+                     [&](const Expression& argument) { return Mentions(argument, domain); });
+}
+
+// A user's rule says by what it reads and makes where it belongs.
+RuleFolder FolderOf(const Rule& rule) {
+  for (const MatchStatement& statement : rule.match) {
+    if (Mentions(*statement.pattern, "npu")) return RuleFolder::kReference;
+  }
+  for (const EmitStatement& statement : rule.emit) {
+    if (Mentions(statement.value, "npu")) return RuleFolder::kNpu;
+  }
+  return RuleFolder::kLibrary;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
@@ -30,7 +53,7 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
   static constexpr std::string_view kPrefixes[] = {"patterns/library/", "patterns/npu/", "patterns/reference/"};
   const std::string_view prefix = kPrefixes[static_cast<int>(folder)];
   auto set = std::make_unique<RuleSet>();
-  auto add = [&](const std::string& path, std::string_view text) -> absl::Status {
+  auto add = [&](const std::string& path, std::string_view text, bool built_in) -> absl::Status {
     std::vector<Definition> definitions;
     std::vector<Rule> rules;
     absl::Status status = ParseRules(path, text, &definitions, &rules);
@@ -49,6 +72,7 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
       }
     }
     for (Rule& rule : rules) {
+      if (!built_in && FolderOf(rule) != folder) continue;
       if (!here.insert(rule.name).second) {
         return Error(rule.position, fmt::format("'{}' is defined twice in this file", rule.name));
       }
@@ -66,10 +90,10 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
     const embedded::File& file = embedded::pattern_data[i];
     // Spellings of one idea are shared by all three folders.
     if (file.path.substr(0, prefix.size()) != prefix && file.path != "patterns/library/defs.rule") continue;
-    if (absl::Status status = add(std::string(file.path), file.text); !status.ok()) return status;
+    if (absl::Status status = add(std::string(file.path), file.text, true); !status.ok()) return status;
   }
   for (const auto& [path, text] : user) {
-    if (absl::Status status = add(path, text); !status.ok()) return status;
+    if (absl::Status status = add(path, text, false); !status.ok()) return status;
   }
   if (absl::Status status = set->Check(); !status.ok()) return status;
   return set;

@@ -17,8 +17,9 @@ enum class RuleFolder { kLibrary, kNpu, kReference };
 
 class RuleSet {
  public:
-  // The built-in rules of a folder, with `user` files (path, text) added: a user's rule or definition of the
-  // same name replaces the built-in one. Errors: INVALID_ARGUMENT with file, line and column, for text that does
+  // The built-in rules of a folder, with those of the `user` files (path, text) that belong there: a rule that
+  // matches npu nodes is a reference rule, one that makes npu nodes an npu rule, any other a library rule. A user's
+  // rule or definition of the same name replaces the built-in one. Errors: INVALID_ARGUMENT with file, line and column, for text that does
   // not parse and for names, arguments, attributes and operators that do not exist.
   static absl::StatusOr<std::unique_ptr<RuleSet>> Load(
       RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user = {});

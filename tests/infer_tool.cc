@@ -40,7 +40,8 @@ std::string DimText(const Facts& facts, Dim dim) {
 
 std::string Elements(const Facts& facts, const Fact& fact) {
   std::string out;
-  for (Dim dim : fact.elements->integers) out += (out.empty() ? "" : ", ") + DimText(facts, facts.dims().Resolve(dim));
+  for (Dim dim : fact.elements->integers)
+    out += (out.empty() ? "" : ", ") + DimText(facts, facts.dims().Resolve(dim));
   for (double value : fact.elements->floats) out += (out.empty() ? "" : ", ") + Number(value);
   return out;
 }
@@ -66,8 +67,8 @@ void Print(const Value& value, const Facts& facts, bool text) {
     }
     shape += "]";
   }
-  fmt::print("{{\"name\": {}, \"type\": {}, \"shape\": {}, \"fresh\": {}, \"op\": {}", Quoted(ValueName(value)),
-             static_cast<int>(fact.type), shape, fresh,
+  fmt::print("{{\"name\": {}, \"type\": {}, \"shape\": {}, \"fresh\": {}, \"op\": {}",
+             Quoted(ValueName(value)), static_cast<int>(fact.type), shape, fresh,
              Quoted(value.producer != nullptr ? OpType(*value.producer) : std::string_view()));
   if (fact.elements != nullptr) fmt::print(", \"elements\": [{}]", Elements(facts, fact));
   if (fact.is_splat) fmt::print(", \"splat\": {}", Number(fact.splat));
@@ -111,8 +112,8 @@ int Main(int argc, char** argv) {
     }
   }
   for (const Contradiction& contradiction : facts.contradictions()) {
-    std::cerr << "contradiction: " << contradiction.value << ": declared " << contradiction.declared << ", computed "
-              << contradiction.computed << " by " << contradiction.where << "\n";
+    std::cerr << "contradiction: " << contradiction.value << ": declared " << contradiction.declared
+              << ", computed " << contradiction.computed << " by " << contradiction.where << "\n";
   }
   return 0;
 }

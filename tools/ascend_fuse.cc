@@ -55,8 +55,18 @@ struct Flags {
   std::vector<std::string> verify_arguments;
 };
 
+// One line on stderr. Names out of a file may hold line breaks and terminal control codes: they are written out.
 int Fail(std::string_view message, int code = kFailed) {
-  fmt::print(stderr, "ascend-fuse: {}\n", message);
+  std::string line;
+  for (const char c : message) {
+    const unsigned char byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      line += fmt::format("\\x{:02x}", byte);
+    } else {
+      line += c;
+    }
+  }
+  fmt::print(stderr, "ascend-fuse: {}\n", line);
   return code;
 }
 
@@ -417,6 +427,12 @@ int Main(int argc, char** argv) {
   CLI::App* rules = app.add_subcommand("rules", "the rules in force and where they are written");
   AddTargetFlags(rules, &flags);
 
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
+  if (argc > 1 && argv[1][0] != '-' &&
+      std::find(commands.begin(), commands.end(), argv[1]) == commands.end()) {
+    return Fail(fmt::format("{} is no command; there are {}", argv[1], fmt::join(commands, ", ")), kUsage);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,5 +1,5 @@
-// What an inference function sees of its node: facts of the inputs, attributes, and places for the facts of the
-// outputs. Private to ir/infer.
+// What an inference function sees of its node: facts of the inputs, attributes, and places for the facts of
+// the outputs. Private to ir/infer.
 #pragma once
 
 #include <optional>
@@ -52,7 +52,8 @@ class NodeContext {
 
   // --- outputs ---
   size_t output_count() const { return node_.output_count; }
-  Fact& out(size_t i) { return outputs_[i < outputs_.size() ? i : outputs_.size() - 1]; }
+  // What is written to an output that the node does not have is lost.
+  Fact& out(size_t i) { return i < outputs_.size() ? outputs_[i] : beyond_; }
   void Set(size_t i, DataType type, absl::Span<const Dim> shape);
   void SetType(size_t i, DataType type) { out(i).type = type; }
   void SetShape(size_t i, absl::Span<const Dim> shape);
@@ -83,6 +84,7 @@ class NodeContext {
   const Node& node_;
   Facts* facts_;
   absl::InlinedVector<Fact, 2> outputs_;
+  Fact beyond_;
 };
 
 using Handler = void (*)(NodeContext&);

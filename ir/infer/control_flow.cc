@@ -1,5 +1,5 @@
-// If, Loop and Scan: bodies are inferred in a scope of their own, and what comes out of them is only what holds
-// whichever branch runs and however often the loop turns.
+// If, Loop and Scan: bodies are inferred in a scope of their own, and what comes out of them is only what
+// holds whichever branch runs and however often the loop turns.
 #include <algorithm>
 
 #include "ir/infer/context.h"
@@ -42,7 +42,6 @@ void If(NodeContext& c) {
     if (joined.has_rank) c.SetShape(i, shape);
     if (joined.is_splat) c.SetSplat(i, joined.splat);
   }
-
 }
 
 // A body input of which only the type is known.

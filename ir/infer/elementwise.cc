@@ -1,5 +1,6 @@
-// Operators whose output element depends on the input elements at the same place: arithmetic, comparison, logic,
-// activations, casts. Small integer tensors are computed as Dims, small floating-point ones as numbers.
+// Operators whose output element depends on the input elements at the same place: arithmetic, comparison,
+// logic, activations, casts. Small integer tensors are computed as Dims, small floating-point ones as
+// numbers.
 #include <cmath>
 #include <limits>
 
@@ -8,7 +9,8 @@
 namespace ascend_fuse::infer {
 namespace {
 
-// --- element access under broadcasting -----------------------------------------------------------------------
+// --- element access under broadcasting
+// -----------------------------------------------------------------------
 
 // For every element of a tensor of shape `to` (numbers), the index of the element of `from` that is broadcast
 // there. Empty when that is not possible.
@@ -107,8 +109,9 @@ Dim Fit(DataType type, Dim dim) {
   const bool is_signed = type == DataType::kInt32 || type == DataType::kInt16 || type == DataType::kInt8 ||
                          type == DataType::kInt4 || type == DataType::kInt2;
   const int64_t low = is_signed ? -(int64_t{1} << (bits - 1)) : 0;
-  const int64_t high = type == DataType::kBool ? 1 : is_signed ? (int64_t{1} << (bits - 1)) - 1
-                                                                 : (int64_t{1} << bits) - 1;
+  const int64_t high = type == DataType::kBool ? 1
+                       : is_signed             ? (int64_t{1} << (bits - 1)) - 1
+                                               : (int64_t{1} << bits) - 1;
   return dim.number() >= low && dim.number() <= high ? dim : Dim();
 }
 
@@ -185,7 +188,8 @@ Dim MulDims(DimTable& d, Dim a, Dim b) {
 // ONNX integer division rounds toward zero.
 Dim DivDims(DimTable& d, Dim a, Dim b) {
   if (a.is_number() && b.is_number()) {
-    if (b.number() == 0 || (b.number() == -1 && a.number() == std::numeric_limits<int64_t>::min())) return Dim();
+    if (b.number() == 0 || (b.number() == -1 && a.number() == std::numeric_limits<int64_t>::min()))
+      return Dim();
     return Dim::Of(a.number() / b.number());
   }
   const Dim zero = Dim::Of(0);
@@ -223,8 +227,12 @@ double SubFloats(double a, double b) { return a - b; }
 double MulFloats(double a, double b) { return a * b; }
 double DivFloats(double a, double b) { return a / b; }
 double PowFloats(double a, double b) { return std::pow(a, b); }
-double MinFloats(double a, double b) { return std::isnan(a) || std::isnan(b) ? std::nan("") : std::min(a, b); }
-double MaxFloats(double a, double b) { return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b); }
+double MinFloats(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? std::nan("") : std::min(a, b);
+}
+double MaxFloats(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
+}
 
 template <IntegerFunction kIntegers, FloatFunction kFloats>
 void Arithmetic(NodeContext& c) {
@@ -562,7 +570,7 @@ void Dropout(NodeContext& c) {
   if (c.in(0).has_rank) c.SetShape(1, c.in(0).shape);
 }
 
-void Float32Quantized(NodeContext& c) {
+void Quantize(NodeContext& c) {
   // QuantizeLinear, DequantizeLinear and the like: the shape of the input.
   if (c.in(0).has_rank) c.SetShape(0, c.in(0).shape);
   const std::string_view op = c.op_type();
@@ -630,8 +638,8 @@ constexpr Entry kOps[] = {
     {"", "PRelu", PRelu},
     {"", "Identity", Identity},
     {"", "Dropout", Dropout},
-    {"", "QuantizeLinear", Float32Quantized},
-    {"", "DequantizeLinear", Float32Quantized},
+    {"", "QuantizeLinear", Quantize},
+    {"", "DequantizeLinear", Quantize},
     {"", "DynamicQuantizeLinear", DynamicQuantize},
     {"", "Acos", SameAsInput},
     {"", "Acosh", SameAsInput},

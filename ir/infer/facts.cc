@@ -24,8 +24,8 @@ const Fact& Facts::Of(const Value* value) const {
 
 void Facts::Set(const Value* value, const Fact& fact) {
   if (value->id >= facts_.size()) {
-    facts_.resize(std::max<size_t>({value->id + size_t{1}, value->graph->model().value_count(),
-                                    facts_.size() + facts_.size() / 8}));
+    facts_.resize(std::max<size_t>(
+        {value->id + size_t{1}, value->graph->model().value_count(), facts_.size() + facts_.size() / 8}));
   }
   facts_[value->id] = fact;
 }
@@ -128,7 +128,7 @@ Fact TypeAndShapeOf(const Tensor& tensor, Facts* facts) {
 Fact ConstantFact(const Model& model, const Tensor& tensor, Facts* facts) {
   Fact fact = TypeAndShapeOf(tensor, facts);
   const int64_t count = tensor.ElementCount();
-  if (count < 0 || count > Facts::kMaxElements) return fact;
+  if (count < 0 || count > Facts::kMaxElements || !facts->ReserveElements(static_cast<size_t>(count))) return fact;
   if (IsFloat(tensor.type)) {
     absl::StatusOr<std::vector<double>> floats = ReadFloats(model, tensor, Facts::kMaxElements);
     if (!floats.ok() || static_cast<int64_t>(floats->size()) != count) return fact;
@@ -181,6 +181,8 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
       if (declared.has_rank && declared.shape.size() == shape.size()) of_declaration = declared.shape[i];
       if (!shape[i].known()) {
         changed = true;
+        // Exporters write 0 for "not known" into value_info.
+        if (of_declaration.is(0) && !value.is_graph_input && !value.is_graph_output) of_declaration = Dim();
         if (of_declaration.known()) {
           shape[i] = of_declaration;
         } else if (earlier.has_rank && earlier.shape.size() == shape.size() && earlier.shape[i].known()) {
@@ -191,9 +193,11 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
         continue;
       }
       if (!of_declaration.known() || dims.Equal(shape[i], of_declaration)) continue;
-      // A number declared where a graph input's symbol was computed is a trace with one example: not believed.
+      // A number declared where a graph input's symbol was computed is a trace with one example: not
+      // believed.
       const Dim resolved = dims.Resolve(shape[i]);
-      if (dims.Resolve(of_declaration).is_number() && !resolved.is_number() && !dims.MentionsFresh(resolved)) {
+      if (dims.Resolve(of_declaration).is_number() && !resolved.is_number() &&
+          !dims.MentionsFresh(resolved)) {
         contradicts = contradicts || dims.NotEqual(resolved, of_declaration);
         continue;
       }
@@ -238,7 +242,8 @@ Dim NodeContext::Scalar(size_t i) const {
 
 std::optional<double> NodeContext::FloatScalar(size_t i) const {
   const Fact& fact = in(i);
-  if (!IsFloat(fact.type) || fact.elements == nullptr || fact.elements->floats.size() != 1) return std::nullopt;
+  if (!IsFloat(fact.type) || fact.elements == nullptr || fact.elements->floats.size() != 1)
+    return std::nullopt;
   return fact.elements->floats[0];
 }
 
@@ -256,7 +261,8 @@ std::optional<std::vector<int64_t>> NodeContext::Ints(std::string_view name) con
   return IntsAttribute(node_, name);
 }
 
-std::optional<std::vector<int64_t>> NodeContext::IntsOrInput(std::string_view name, size_t i, bool* given) const {
+std::optional<std::vector<int64_t>> NodeContext::IntsOrInput(std::string_view name, size_t i,
+                                                             bool* given) const {
   std::optional<std::vector<int64_t>> result = Ints(name);
   *given = result.has_value() || has(i);
   if (!result.has_value() && has(i)) result = Numbers(i);
@@ -295,7 +301,9 @@ std::optional<int64_t> NodeContext::SmallCountOf(const Fact& fact) {
 void NodeContext::SetIntegers(size_t i, absl::Span<const Dim> elements) {
   if (i >= outputs_.size() || elements.size() > static_cast<size_t>(Facts::kMaxElements)) return;
   if (SmallCount(i) != static_cast<int64_t>(elements.size()) || IsFloat(out(i).type)) return;
-  if (!elements.empty() && std::all_of(elements.begin(), elements.end(), [](Dim d) { return !d.known(); })) return;
+  if (!elements.empty() && std::all_of(elements.begin(), elements.end(), [](Dim d) { return !d.known(); }))
+    return;
+  if (!facts_->ReserveElements(elements.size())) return;
   Elements* copy = facts_->arena().New<Elements>();
   copy->integers = facts_->arena().Copy(elements);
   out(i).elements = copy;
@@ -304,6 +312,7 @@ void NodeContext::SetIntegers(size_t i, absl::Span<const Dim> elements) {
 void NodeContext::SetFloats(size_t i, absl::Span<const double> elements) {
   if (i >= outputs_.size() || elements.size() > static_cast<size_t>(Facts::kMaxElements)) return;
   if (SmallCount(i) != static_cast<int64_t>(elements.size()) || !IsFloat(out(i).type)) return;
+  if (!facts_->ReserveElements(elements.size())) return;
   Elements* copy = facts_->arena().New<Elements>();
   copy->floats = facts_->arena().Copy(elements);
   out(i).elements = copy;
@@ -335,7 +344,8 @@ Dim NodeContext::Fresh(size_t i, size_t axis) {
   const Value* value = node_.output(i);
   if (value == nullptr) return Dim();
   const Fact& earlier = facts_->Of(value);
-  if (earlier.has_rank && axis < earlier.shape.size() && earlier.shape[axis].known()) return earlier.shape[axis];
+  if (earlier.has_rank && axis < earlier.shape.size() && earlier.shape[axis].known())
+    return earlier.shape[axis];
   return FreshDim(*value, axis, facts_);
 }
 
@@ -343,8 +353,8 @@ void NodeContext::Require(Dim a, Dim b) {
   if (!a.known() || !b.known() || a == b) return;
   if (dims().Unify(a, b)) return;
   const Value* value = node_.output(0);
-  facts_->AddContradiction({value != nullptr ? std::string(ValueName(*value)) : std::string(), dims().ToString(a),
-                            dims().ToString(b), std::string(NodeName(node_))});
+  facts_->AddContradiction({value != nullptr ? std::string(ValueName(*value)) : std::string(),
+                            dims().ToString(a), dims().ToString(b), std::string(NodeName(node_))});
 }
 
 Shape NodeContext::Broadcast(absl::Span<const Dim> a, absl::Span<const Dim> b) {
@@ -384,8 +394,8 @@ struct OpKey {
 const absl::flat_hash_map<OpKey, Handler>& Handlers() {
   static const auto* const handlers = [] {
     auto* map = new absl::flat_hash_map<OpKey, Handler>();
-    for (const auto& entries : {ElementwiseOps(), ReductionOps(), ShapeOps(), MatMulOps(), NnOps(), ControlFlowOps(),
-                                NpuOps()}) {
+    for (const auto& entries :
+         {ElementwiseOps(), ReductionOps(), ShapeOps(), MatMulOps(), NnOps(), ControlFlowOps(), NpuOps()}) {
       for (const Entry& entry : entries) map->emplace(OpKey{entry.domain, entry.op_type}, entry.handler);
     }
     return map;
@@ -415,7 +425,8 @@ bool IsLocalFunction(const Node& node) {
 
 void InferGraph(const Graph& graph, Facts* facts) {
   int depth = 0;
-  for (const Node* owner = graph.owner(); owner != nullptr && depth <= 64; owner = owner->graph->owner()) ++depth;
+  for (const Node* owner = graph.owner(); owner != nullptr && depth <= 64; owner = owner->graph->owner())
+    ++depth;
   if (depth > 64) return;
   const uint64_t outer_scope = facts->dims().SetScope(ScopeOf(graph));
   for (const Value* value : graph.initializers()) {
@@ -427,10 +438,12 @@ void InferGraph(const Graph& graph, Facts* facts) {
   for (const Value* value : graph.inputs()) {
     if (value->initializer == nullptr) Store(*value, facts->Of(value), nullptr, facts);
   }
-  for (const Value* value : graph.outputs()) DeclaredFact(*value, facts);  // their symbols are older than ours
+  for (const Value* value : graph.outputs())
+    DeclaredFact(*value, facts);  // their symbols are older than ours
   std::vector<const Node*> sorted;
   absl::Span<Node* const> nodes = graph.nodes();
-  if (!std::is_sorted(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return a->order < b->order; })) {
+  if (!std::is_sorted(nodes.begin(), nodes.end(),
+                      [](const Node* a, const Node* b) { return a->order < b->order; })) {
     sorted.assign(nodes.begin(), nodes.end());
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const Node* a, const Node* b) { return a->order < b->order; });

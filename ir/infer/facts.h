@@ -37,10 +37,10 @@ struct Fact {
 
 // Two facts about one value that cannot both hold.
 struct Contradiction {
-  std::string value;   // name
+  std::string value;  // name
   std::string declared;
   std::string computed;
-  std::string where;   // the node whose semantics gave `computed`
+  std::string where;  // the node whose semantics gave `computed`
 };
 
 struct InferOptions {
@@ -51,6 +51,7 @@ struct InferOptions {
 class Facts {
  public:
   static constexpr int64_t kMaxElements = 1024;
+  static constexpr size_t kMaxStoredElements = size_t{16} << 20;
 
   Facts();
   ~Facts();
@@ -68,6 +69,12 @@ class Facts {
   void AddContradiction(Contradiction contradiction) { contradictions_.push_back(std::move(contradiction)); }
   void ClearContradictions() { contradictions_.clear(); }
 
+  // Accounts for elements to be stored; false when all facts together hold too many already.
+  bool ReserveElements(size_t count) {
+    stored_elements_ += count;
+    return stored_elements_ <= kMaxStoredElements;
+  }
+
   // "float[batch, 4, seq, 64]"
   std::string Describe(const Value* value) const;
 
@@ -76,6 +83,7 @@ class Facts {
   DimTable dims_;
   Arena arena_;
   std::vector<Contradiction> contradictions_;
+  size_t stored_elements_ = 0;
 };
 
 // Facts of every value of the model, nested bodies included. Linear in nodes; never an error: an unknown

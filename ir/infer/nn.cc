@@ -11,7 +11,8 @@ void SameAsInput(NodeContext& c) {
   if (c.in(0).has_rank) c.SetShape(0, c.in(0).shape);
 }
 
-// --- windows -------------------------------------------------------------------------------------------------
+// --- windows
+// -------------------------------------------------------------------------------------------------
 
 // Output length of one spatial dim under a window.
 Dim WindowDim(NodeContext& c, Dim in, Dim kernel, int64_t stride, int64_t dilation, int64_t pad_begin,
@@ -28,7 +29,8 @@ Dim WindowDim(NodeContext& c, Dim in, Dim kernel, int64_t stride, int64_t dilati
   const Dim steps = ceil ? d.Sub(Dim::Of(0), d.FloorDiv(d.Sub(Dim::Of(0), room), Dim::Of(stride)))
                          : d.FloorDiv(room, Dim::Of(stride));
   // The last window of ceil mode must start inside the input or its left padding.
-  if (ceil && steps.is_number() && in.is_number() && steps.number() * stride >= in.number() + pad_begin) return steps;
+  if (ceil && steps.is_number() && in.is_number() && steps.number() * stride >= in.number() + pad_begin)
+    return steps;
   if (ceil && !steps.is_number()) return Dim();
   return d.Add(steps, Dim::Of(1));
 }
@@ -49,7 +51,8 @@ Window ReadWindow(NodeContext& c, size_t spatial) {
   w.auto_pad = c.String("auto_pad", "NOTSET");
   w.valid = w.strides.size() == spatial && w.dilations.size() == spatial && w.pads.size() == 2 * spatial;
   for (const auto* list : {&w.strides, &w.dilations, &w.pads}) {
-    for (int64_t entry : *list) w.valid = w.valid && entry > -(int64_t{1} << 40) && entry < (int64_t{1} << 40);
+    for (int64_t entry : *list)
+      w.valid = w.valid && entry > -(int64_t{1} << 40) && entry < (int64_t{1} << 40);
   }
   return w;
 }
@@ -120,7 +123,8 @@ void ConvTranspose(NodeContext& c) {
     }
     const int64_t pads = window.auto_pad == "VALID" ? 0 : window.pads[i] + window.pads[spatial + i];
     const Dim reach = d.Add(d.Mul(Dim::Of(window.dilations[i]), d.Sub(size, Dim::Of(1))), Dim::Of(1));
-    shape[2 + i] = d.Add(d.Add(d.Mul(stride, d.Sub(in.shape[2 + i], Dim::Of(1))), reach), Dim::Of(extra[i] - pads));
+    shape[2 + i] =
+        d.Add(d.Add(d.Mul(stride, d.Sub(in.shape[2 + i], Dim::Of(1))), reach), Dim::Of(extra[i] - pads));
   }
   c.SetShape(0, shape);
 }
@@ -138,8 +142,9 @@ void Pool(NodeContext& c) {
   shape[1] = in.shape[1];
   if (window.valid && kernel.has_value() && kernel->size() == spatial) {
     for (size_t i = 0; i < spatial; ++i) {
-      shape[2 + i] = WindowDim(c, in.shape[2 + i], Dim::Of((*kernel)[i]), window.strides[i], window.dilations[i],
-                               window.pads[i], window.pads[spatial + i], window.auto_pad, c.Int("ceil_mode", 0) != 0);
+      shape[2 + i] =
+          WindowDim(c, in.shape[2 + i], Dim::Of((*kernel)[i]), window.strides[i], window.dilations[i],
+                    window.pads[i], window.pads[spatial + i], window.auto_pad, c.Int("ceil_mode", 0) != 0);
     }
   }
   c.SetShape(0, shape);
@@ -154,7 +159,8 @@ void GlobalPool(NodeContext& c) {
   c.SetShape(0, shape);
 }
 
-// --- normalisation ---------------------------------------------------------------------------------------------
+// --- normalisation
+// ---------------------------------------------------------------------------------------------
 
 void BatchNormalization(NodeContext& c) {
   SameAsInput(c);
@@ -199,7 +205,8 @@ void EmbedLayerNormalization(NodeContext& c) {
   if (c.output_count() > 2) c.Set(2, c.type(2), {c.in(0).shape[0], c.in(0).shape[1], c.in(2).shape[1]});
 }
 
-// --- attention -----------------------------------------------------------------------------------------------
+// --- attention
+// -----------------------------------------------------------------------------------------------
 
 void RotaryEmbedding(NodeContext& c) { SameAsInput(c); }
 
@@ -308,7 +315,8 @@ void PackedAttention(NodeContext& c) {
   c.SetShape(0, {x[0], x[1], hidden});
 }
 
-// --- recurrent -----------------------------------------------------------------------------------------------
+// --- recurrent
+// -----------------------------------------------------------------------------------------------
 
 void Recurrent(NodeContext& c) {
   for (size_t i = 0; i < c.output_count(); ++i) c.SetType(i, c.type(0));
@@ -322,10 +330,12 @@ void Recurrent(NodeContext& c) {
   const Dim length = c.in(0).shape[batch_first ? 1 : 0];
   if (batch_first) {
     c.SetShape(0, {batch, length, directions, hidden});
-    for (size_t i = 1; i < std::min<size_t>(c.output_count(), 3); ++i) c.SetShape(i, {batch, directions, hidden});
+    for (size_t i = 1; i < std::min<size_t>(c.output_count(), 3); ++i)
+      c.SetShape(i, {batch, directions, hidden});
   } else {
     c.SetShape(0, {length, directions, batch, hidden});
-    for (size_t i = 1; i < std::min<size_t>(c.output_count(), 3); ++i) c.SetShape(i, {directions, batch, hidden});
+    for (size_t i = 1; i < std::min<size_t>(c.output_count(), 3); ++i)
+      c.SetShape(i, {directions, batch, hidden});
   }
 }
 

@@ -1,5 +1,5 @@
-// The Ascend nodes that lowering emits (both spellings: domain "npu" and the default-domain alias) and our own
-// recognised operators of domain "ascend_fuse".
+// The Ascend nodes that lowering emits (both spellings: domain "npu" and the default-domain alias) and our
+// own recognised operators of domain "ascend_fuse".
 #include "ir/infer/context.h"
 
 namespace ascend_fuse::infer {
@@ -16,7 +16,8 @@ void SetRstd(NodeContext& c, size_t output, size_t gamma) {
   c.SetType(output, DataType::kFloat);
   if (!c.in(0).has_rank || !c.in(gamma).has_rank || c.rank(gamma) > c.rank(0)) return;
   Shape shape = c.shape(0);
-  for (size_t i = shape.size() - static_cast<size_t>(c.rank(gamma)); i < shape.size(); ++i) shape[i] = Dim::Of(1);
+  for (size_t i = shape.size() - static_cast<size_t>(c.rank(gamma)); i < shape.size(); ++i)
+    shape[i] = Dim::Of(1);
   c.SetShape(output, shape);
 }
 
@@ -108,7 +109,8 @@ void ApplyRotary(NodeContext& c) {
   if (c.in(1).has_rank) c.SetShape(1, c.in(1).shape);
 }
 
-#define ASCEND_FUSE_NPU(op, handler) {"npu", op, handler}, {"", op, handler}
+#define ASCEND_FUSE_NPU(op, handler) \
+  {"npu", op, handler}, { "", op, handler }
 
 constexpr Entry kOps[] = {
     ASCEND_FUSE_NPU("NPURmsNorm", RmsNorm),

@@ -110,12 +110,14 @@ void SameAsInput(NodeContext& c) {
 }
 
 constexpr Entry kOps[] = {
-    {"", "ReduceL1", Reduce},      {"", "ReduceL2", Reduce},        {"", "ReduceLogSum", Reduce},
-    {"", "ReduceMax", Reduce},     {"", "ReduceLogSumExp", Reduce}, {"", "ReduceMean", Reduce},
-    {"", "ReduceMin", Reduce},     {"", "ReduceProd", Reduce},      {"", "ReduceSum", Reduce},
-    {"", "ReduceSumSquare", Reduce}, {"", "ArgMax", ArgReduce},     {"", "ArgMin", ArgReduce},
-    {"", "Softmax", SameAsInput},  {"", "LogSoftmax", SameAsInput}, {"", "Hardmax", SameAsInput},
-    {"", "LpNormalization", SameAsInput},
+    {"", "ReduceL1", Reduce},        {"", "ReduceL2", Reduce},
+    {"", "ReduceLogSum", Reduce},    {"", "ReduceMax", Reduce},
+    {"", "ReduceLogSumExp", Reduce}, {"", "ReduceMean", Reduce},
+    {"", "ReduceMin", Reduce},       {"", "ReduceProd", Reduce},
+    {"", "ReduceSum", Reduce},       {"", "ReduceSumSquare", Reduce},
+    {"", "ArgMax", ArgReduce},       {"", "ArgMin", ArgReduce},
+    {"", "Softmax", SameAsInput},    {"", "LogSoftmax", SameAsInput},
+    {"", "Hardmax", SameAsInput},    {"", "LpNormalization", SameAsInput},
 };
 
 }  // namespace

@@ -39,7 +39,8 @@ void ShapeOf(NodeContext& c) {
   if (end < 0) end += rank;
   start = std::clamp<int64_t>(start, 0, rank);
   end = std::clamp<int64_t>(end, start, rank);
-  const absl::Span<const Dim> part = in.shape.subspan(static_cast<size_t>(start), static_cast<size_t>(end - start));
+  const absl::Span<const Dim> part =
+      in.shape.subspan(static_cast<size_t>(start), static_cast<size_t>(end - start));
   c.SetShape(0, {Dim::Of(end - start)});
   c.SetIntegers(0, part);
 }
@@ -155,7 +156,8 @@ void Range(NodeContext& c) {
   c.SetIntegers(0, values);
 }
 
-// --- the same elements in another shape -----------------------------------------------------------------------
+// --- the same elements in another shape
+// -----------------------------------------------------------------------
 
 void Reshape(NodeContext& c) {
   c.SetType(0, c.type(0));
@@ -190,7 +192,8 @@ void Reshape(NodeContext& c) {
   }
   if (in.has_rank) {
     const Dim total = c.Product(in.shape);
-    const int solve = inferred >= 0 ? (unknown_count == 0 ? inferred : -1) : (unknown_count == 1 ? unknown : -1);
+    const int solve =
+        inferred >= 0 ? (unknown_count == 0 ? inferred : -1) : (unknown_count == 1 ? unknown : -1);
     if (solve >= 0) {
       Dim others = Dim::Of(1);
       for (size_t i = 0; i < shape.size(); ++i) {
@@ -218,7 +221,8 @@ void Flatten(NodeContext& c) {
   if (axis < 0) axis += rank;
   if (axis < 0 || axis > rank) return;
   const absl::Span<const Dim> in = c.in(0).shape;
-  c.SetShape(0, {c.Product(in.subspan(0, static_cast<size_t>(axis))), c.Product(in.subspan(static_cast<size_t>(axis)))});
+  c.SetShape(0, {c.Product(in.subspan(0, static_cast<size_t>(axis))),
+                 c.Product(in.subspan(static_cast<size_t>(axis)))});
   CopyData(c);
 }
 
@@ -282,7 +286,8 @@ void Unsqueeze(NodeContext& c) {
   CopyData(c);
 }
 
-// --- elements picked by position ----------------------------------------------------------------------------
+// --- elements picked by position
+// ----------------------------------------------------------------------------
 
 // Element k of the output is element `index(k)` of input 0; output shape is set and small.
 template <typename Index>
@@ -334,7 +339,8 @@ class Strided {
 
 std::vector<int64_t> StridesOf(absl::Span<const Dim> shape) {
   std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(shape[i].number(), 1);
+  for (size_t i = shape.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * std::max<int64_t>(shape[i].number(), 1);
   return strides;
 }
 
@@ -567,7 +573,8 @@ void Scatter(NodeContext& c) {
   }
 }
 
-// --- joining and splitting -----------------------------------------------------------------------------------
+// --- joining and splitting
+// -----------------------------------------------------------------------------------
 
 void Concat(NodeContext& c) {
   const size_t count = c.input_count();
@@ -761,7 +768,8 @@ void Pad(NodeContext& c) {
   if (nothing) CopyData(c);
 }
 
-// --- the rest ------------------------------------------------------------------------------------------------
+// --- the rest
+// ------------------------------------------------------------------------------------------------
 
 void Trilu(NodeContext& c) {
   CopyTypeAndShape(c);
@@ -833,7 +841,8 @@ void TopK(NodeContext& c) {
   if (axis < 0) return;
   Shape shape = c.shape(0);
   shape[static_cast<size_t>(axis)] = c.opset() < 10 ? Dim::Of(c.Int("k", 0)) : c.Scalar(1);
-  if (!shape[static_cast<size_t>(axis)].known()) shape[static_cast<size_t>(axis)] = c.Fresh(0, static_cast<size_t>(axis));
+  if (!shape[static_cast<size_t>(axis)].known())
+    shape[static_cast<size_t>(axis)] = c.Fresh(0, static_cast<size_t>(axis));
   c.SetShape(0, shape);
   c.SetShape(1, shape);
 }
@@ -858,9 +867,7 @@ void EyeLike(NodeContext& c) {
   if (c.in(0).has_rank) c.SetShape(0, c.in(0).shape);
 }
 
-void RandomLike(NodeContext& c) {
-  EyeLike(c);
-}
+void RandomLike(NodeContext& c) { EyeLike(c); }
 
 void Random(NodeContext& c) {
   c.SetType(0, static_cast<DataType>(c.Int("dtype", 1)));

@@ -29,7 +29,8 @@ std::string_view NameOf(const wire::Field& attribute) {
   while (cursor.Next(&field)) {
     if (field.number == AttributeProto::kNameFieldNumber && field.type == wire::kBytes) {
       name = field.text();
-      // The last one would count; the name is there once, as the first field, in every file that protobuf wrote.
+      // The last one would count; the name is there once, as the first field, in every file that protobuf
+      // wrote.
       if (!name.empty()) return name;
     }
   }
@@ -75,7 +76,8 @@ Attribute Decode(const Node& node, const wire::Field& message) {
   const uint32_t* types = AttributeWireTypes();
   Attribute attribute;
   attribute.encoded = InMemory(message);
-  AttributeType found = AttributeType::kUndefined;  // from the field that is there; IR version 1 has no `type`
+  AttributeType found =
+      AttributeType::kUndefined;  // from the field that is there; IR version 1 has no `type`
   wire::Cursor cursor(message);
   wire::Field field;
   while (cursor.Next(&field)) {

@@ -115,7 +115,8 @@ std::string EncodeTensor(const Model& model, const Tensor& tensor) {
     std::string bytes(static_cast<size_t>(tensor.proto.size), '\0');
     if (tensor.proto.offset < 0) {
       std::memcpy(bytes.data(), tensor.proto_bytes, bytes.size());
-    } else if (skeleton == nullptr || !skeleton->Copy(tensor.proto.offset, tensor.proto.size, bytes.data()).ok()) {
+    } else if (skeleton == nullptr ||
+               !skeleton->Copy(tensor.proto.offset, tensor.proto.size, bytes.data()).ok()) {
       return {};
     }
     return bytes;
@@ -128,7 +129,8 @@ std::string EncodeTensor(const Model& model, const Tensor& tensor) {
   }
   if (tensor.storage == Storage::kFile) {
     std::string bytes(static_cast<size_t>(tensor.file.size), '\0');
-    if (skeleton == nullptr || !skeleton->Copy(tensor.file.offset, tensor.file.size, bytes.data()).ok()) return {};
+    if (skeleton == nullptr || !skeleton->Copy(tensor.file.offset, tensor.file.size, bytes.data()).ok())
+      return {};
     wire::AppendBytes(&body, TensorProto::kRawDataFieldNumber, bytes);
   } else if (tensor.storage == Storage::kExternal) {
     auto entry = [&body](std::string_view key, std::string_view value) {

@@ -12,8 +12,8 @@ namespace ascend_fuse {
 // An attribute with `encoded` set and `type` kept from ReadAttributes is copied from there.
 std::string EncodeAttributes(const Model& model, const std::vector<Attribute>& attributes);
 
-// A TensorProto body. Elements in memory or in the model file are written as raw_data; external ones stay references.
-// Empty when the elements cannot be read.
+// A TensorProto body. Elements in memory or in the model file are written as raw_data; external ones stay
+// references. Empty when the elements cannot be read.
 std::string EncodeTensor(const Model& model, const Tensor& tensor);
 
 // One little-endian element of a floating-point type, rounded to nearest even. Empty for other types.

@@ -60,7 +60,8 @@ absl::Status CheckExternalLocation(std::string_view location) {
   const char* why = nullptr;
   if (location.empty()) {
     why = "is empty";
-  } else if (location.front() == '/' || location.front() == '\\' || (location.size() > 1 && location[1] == ':')) {
+  } else if (location.front() == '/' || location.front() == '\\' ||
+             (location.size() > 1 && location[1] == ':')) {
     why = "is an absolute path";
   } else if (location.find('\0') != std::string_view::npos) {
     why = "has a zero byte";
@@ -73,7 +74,8 @@ absl::Status CheckExternalLocation(std::string_view location) {
     }
   }
   if (why == nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(fmt::format("external data location '{}' {}. {}", location, why, kAdvice));
+  return absl::InvalidArgumentError(
+      fmt::format("external data location '{}' {}. {}", location, why, kAdvice));
 }
 
 ExternalData::ExternalData(const std::string& model_path) : directory_(DirectoryOf(model_path)) {}
@@ -93,8 +95,8 @@ absl::StatusOr<int> ExternalData::Open(std::string_view location, int64_t* size)
     if (error == ELOOP) what = "it is a symbolic link, or lies behind one";
     if (error == EXDEV) what = "it lies outside the model's directory";
     return absl::FailedPreconditionError(
-        fmt::format("external data file '{}' in directory '{}' cannot be opened: {}. {}", location, directory_, what,
-                    kAdvice));
+        fmt::format("external data file '{}' in directory '{}' cannot be opened: {}. {}", location,
+                    directory_, what, kAdvice));
   }
   struct stat info;
   const char* why = nullptr;
@@ -130,10 +132,11 @@ absl::Status ExternalData::Check(const Tensor& tensor) {
   if (!size.ok()) return size.status();
   const int64_t length = tensor.file.size < 0 ? 0 : tensor.file.size;
   if (tensor.file.offset > *size || length > *size - tensor.file.offset) {
-    return absl::FailedPreconditionError(fmt::format(
-        "external data file '{}' in directory '{}' has {} bytes, but the model needs {} bytes from byte {} on. Copy the "
-        "whole data file that was exported together with this model.",
-        tensor.location, directory_, *size, length, tensor.file.offset));
+    return absl::FailedPreconditionError(
+        fmt::format("external data file '{}' in directory '{}' has {} bytes, but the model needs {} bytes "
+                    "from byte {} on. Copy the "
+                    "whole data file that was exported together with this model.",
+                    tensor.location, directory_, *size, length, tensor.file.offset));
   }
   return absl::OkStatus();
 }
@@ -159,10 +162,11 @@ absl::Status ExternalData::Read(const Tensor& tensor, int64_t size, char* to) {
   }
   close(*fd);
   if (ok) return absl::OkStatus();
-  return absl::DataLossError(fmt::format(
-      "external data file '{}' in directory '{}' cannot be read at byte {}: {}. Copy the whole data file that was "
-      "exported together with this model.",
-      tensor.location, directory_, offset, error != 0 ? std::strerror(error) : "it ends there"));
+  return absl::DataLossError(
+      fmt::format("external data file '{}' in directory '{}' cannot be read at byte {}: {}. Copy the whole "
+                  "data file that was "
+                  "exported together with this model.",
+                  tensor.location, directory_, offset, error != 0 ? std::strerror(error) : "it ends there"));
 }
 
 }  // namespace ascend_fuse

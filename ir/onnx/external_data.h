@@ -1,8 +1,9 @@
 // Tensor data in files beside the model: which locations are allowed, and reading them.
 //
-// A location is a relative path without "..". No part of it may be a symbolic link, and the file must be a regular
-// file with one name (no hard link), as onnx.checker demands since CVE-2026-34446 and -34447. The rules hold before
-// anything is opened, so that a model cannot make this program read a file that does not belong to it.
+// A location is a relative path without "..". No part of it may be a symbolic link, and the file must be a
+// regular file with one name (no hard link), as onnx.checker demands since CVE-2026-34446 and -34447. The
+// rules hold before anything is opened, so that a model cannot make this program read a file that does not
+// belong to it.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,8 @@ class ExternalData {
   ExternalData(const ExternalData&) = delete;
   ExternalData& operator=(const ExternalData&) = delete;
 
-  // Size in bytes of the file at `location`. INVALID_ARGUMENT (location not allowed), FAILED_PRECONDITION (missing,
-  // not a regular file, a link).
+  // Size in bytes of the file at `location`. INVALID_ARGUMENT (location not allowed), FAILED_PRECONDITION
+  // (missing, not a regular file, a link).
   absl::StatusOr<int64_t> Size(std::string_view location);
 
   // OK when `tensor` (Storage::kExternal) lies inside its file. Opens nothing but the file.

@@ -1,4 +1,5 @@
-// Builds the graphs of a Model from the structural bytes of its file, in one pass over the fields of each graph.
+// Builds the graphs of a Model from the structural bytes of its file, in one pass over the fields of each
+// graph.
 #include "ir/onnx/load.h"
 
 #include <algorithm>
@@ -35,14 +36,14 @@ constexpr uint32_t Bits(std::initializer_list<int> numbers) {
 }
 constexpr uint32_t kGraphFields =
     Bits({GraphProto::kNodeFieldNumber, GraphProto::kNameFieldNumber, GraphProto::kInitializerFieldNumber,
-          GraphProto::kSparseInitializerFieldNumber, GraphProto::kDocStringFieldNumber, GraphProto::kInputFieldNumber,
-          GraphProto::kOutputFieldNumber, GraphProto::kValueInfoFieldNumber,
+          GraphProto::kSparseInitializerFieldNumber, GraphProto::kDocStringFieldNumber,
+          GraphProto::kInputFieldNumber, GraphProto::kOutputFieldNumber, GraphProto::kValueInfoFieldNumber,
           GraphProto::kQuantizationAnnotationFieldNumber, GraphProto::kMetadataPropsFieldNumber});
 constexpr uint32_t kNodeFields =
     Bits({NodeProto::kInputFieldNumber, NodeProto::kOutputFieldNumber, NodeProto::kNameFieldNumber,
           NodeProto::kOpTypeFieldNumber, NodeProto::kDomainFieldNumber, NodeProto::kOverloadFieldNumber,
-          NodeProto::kAttributeFieldNumber, NodeProto::kDocStringFieldNumber, NodeProto::kMetadataPropsFieldNumber,
-          NodeProto::kDeviceConfigurationsFieldNumber});
+          NodeProto::kAttributeFieldNumber, NodeProto::kDocStringFieldNumber,
+          NodeProto::kMetadataPropsFieldNumber, NodeProto::kDeviceConfigurationsFieldNumber});
 
 bool IsBadType(const wire::Field& field, uint32_t known_bytes_fields) {
   return field.type != wire::kBytes && field.number < 32 && (known_bytes_fields >> field.number & 1) != 0;
@@ -52,7 +53,8 @@ class Loader {
  public:
   Loader(Model* model, const Skeleton& skeleton, std::string path)
       : model_(*model), builder_(model), skeleton_(skeleton), names_(model->names()), path_(std::move(path)) {
-    // About one new name in 96 bytes of structure (60,000 nodes of 164 bytes have 120,000); a guess saves growing.
+    // About one new name in 96 bytes of structure (60,000 nodes of 164 bytes have 120,000); a guess saves
+    // growing.
     names_.Reserve(static_cast<size_t>(skeleton.structural_size()) / 96);
     default_domain_ = names_.Intern("ai.onnx");
     if (!path_.empty()) external_.emplace(path_);
@@ -91,10 +93,10 @@ class Loader {
         case ModelProto::kGraphFieldNumber:
           if (field.type != wire::kBytes) return WireTypeError(field, "ModelProto");
           if (graph.has_value()) {
-            return absl::InvalidArgumentError(
-                fmt::format("the file has two graphs, at bytes {} and {} (two models written one after the other?). Give "
-                            "a file with one model",
-                            graph->start, field.start));
+            return absl::InvalidArgumentError(fmt::format(
+                "the file has two graphs, at bytes {} and {} (two models written one after the other?). Give "
+                "a file with one model",
+                graph->start, field.start));
           }
           graph = field;
           break;
@@ -157,10 +159,10 @@ class Loader {
     for (const OpsetImport& known : model_.opset_imports()) {
       if (known.domain != import.domain) continue;
       if (known.version == import.version) return absl::OkStatus();
-      return absl::InvalidArgumentError(
-          fmt::format("opset_import at byte {}: domain '{}' is imported in versions {} and {}. Export the model again "
-                      "with one version",
-                      message.position, Text(import.domain), known.version, import.version));
+      return absl::InvalidArgumentError(fmt::format(
+          "opset_import at byte {}: domain '{}' is imported in versions {} and {}. Export the model again "
+          "with one version",
+          message.position, Text(import.domain), known.version, import.version));
     }
     builder_.AddOpsetImport(import);
     return absl::OkStatus();
@@ -214,16 +216,16 @@ class Loader {
     const std::string first = value.producer != nullptr ? "computed by " + Describe(*value.producer)
                               : value.is_graph_input    ? std::string("a graph input")
                                                         : std::string("an initializer");
-    return absl::InvalidArgumentError(
-        fmt::format("the name '{}' is given to two values: it is {} and also {}. Names must be unique; export the model "
-                    "again",
-                    ValueName(value), first, second));
+    return absl::InvalidArgumentError(fmt::format(
+        "the name '{}' is given to two values: it is {} and also {}. Names must be unique; export the model "
+        "again",
+        ValueName(value), first, second));
   }
 
   absl::Status ParseGraph(const wire::Field& message, Node* owner, int depth, Graph** result) {
     if (depth > kMaxGraphDepth) {
-      return absl::InvalidArgumentError(fmt::format("graphs are nested more than {} deep at byte {}", kMaxGraphDepth,
-                                                    message.position));
+      return absl::InvalidArgumentError(
+          fmt::format("graphs are nested more than {} deep at byte {}", kMaxGraphDepth, message.position));
     }
     Graph* const outer = graph_;
     Graph* const graph = builder_.NewGraph(owner, NameId::kEmpty, message.span());
@@ -243,7 +245,8 @@ class Loader {
       if (IsBadType(field, kGraphFields)) return WireTypeError(field, "GraphProto");
       switch (field.number) {
         case GraphProto::kNodeFieldNumber:
-          if (absl::Status status = ParseNode(field, &mentioned, &bodies, &sorted); !status.ok()) return status;
+          if (absl::Status status = ParseNode(field, &mentioned, &bodies, &sorted); !status.ok())
+            return status;
           break;
         case GraphProto::kInitializerFieldNumber:
           if (absl::Status status = ParseInitializer(field); !status.ok()) return status;
@@ -290,7 +293,8 @@ class Loader {
     }
     for (const Body& body : bodies) {
       Graph* inner = nullptr;
-      if (absl::Status status = ParseGraph(body.field, body.node, depth + 1, &inner); !status.ok()) return status;
+      if (absl::Status status = ParseGraph(body.field, body.node, depth + 1, &inner); !status.ok())
+        return status;
       builder_.SetSubgraph(body.node, body.index, inner);
     }
     if (!sorted || unsorted_.contains(graph)) {
@@ -304,7 +308,8 @@ class Loader {
     return absl::OkStatus();
   }
 
-  // A body of `graph` or deeper reads `value` of an outer graph: its producer must stand before the body's owner.
+  // A body of `graph` or deeper reads `value` of an outer graph: its producer must stand before the body's
+  // owner.
   void NoteCapture(const Value& value, const Graph* graph) {
     if (value.producer == nullptr) return;
     const Node* owner = graph->owner();
@@ -316,14 +321,15 @@ class Loader {
     const Use* first = value.uses;
     while (first != nullptr && first->next != nullptr) first = first->next;
     const std::string where = first != nullptr ? Describe(*first->user) : std::string("a node");
-    return absl::InvalidArgumentError(fmt::format(
-        "{} reads '{}', but no node computes it, and it is neither a graph input nor an initializer. Export the model "
-        "again; if it was cut out of a larger model, make '{}' a graph input",
-        where, ValueName(value), ValueName(value)));
+    return absl::InvalidArgumentError(
+        fmt::format("{} reads '{}', but no node computes it, and it is neither a graph input nor an "
+                    "initializer. Export the model "
+                    "again; if it was cut out of a larger model, make '{}' a graph input",
+                    where, ValueName(value), ValueName(value)));
   }
 
-  absl::Status ParseNode(const wire::Field& message, std::vector<Mention>* mentioned, std::vector<Body>* bodies,
-                         bool* sorted) {
+  absl::Status ParseNode(const wire::Field& message, std::vector<Mention>* mentioned,
+                         std::vector<Body>* bodies, bool* sorted) {
     inputs_.clear();
     outputs_.clear();
     StringPool::Prepared op_type;
@@ -462,7 +468,8 @@ class Loader {
 
   absl::Status CheckExternal(const Tensor& tensor) {
     if (tensor.storage != Storage::kExternal) return absl::OkStatus();
-    absl::Status status = external_.has_value() ? external_->Check(tensor) : CheckExternalLocation(tensor.location);
+    absl::Status status =
+        external_.has_value() ? external_->Check(tensor) : CheckExternalLocation(tensor.location);
     if (status.ok()) {
       builder_.AddExternalLocation(tensor.location);
       return status;
@@ -512,8 +519,8 @@ class Loader {
         case ValueInfoProto::kTypeFieldNumber:
           if (field.type != wire::kBytes) return WireTypeError(field, "ValueInfoProto");
           if (type->data != nullptr) {
-            return absl::InvalidArgumentError(
-                fmt::format("the ValueInfoProto at byte {} has two types. Export the model again", message.position));
+            return absl::InvalidArgumentError(fmt::format(
+                "the ValueInfoProto at byte {} has two types. Export the model again", message.position));
           }
           *type = field.span();
           break;
@@ -553,14 +560,15 @@ class Loader {
     Value* value = nullptr;
     if (!name.empty() && names_.Find(name, &id)) value = Slot(id);
     if (value == nullptr || !IsDefined(*value)) {
-      return absl::InvalidArgumentError(
-          fmt::format("the graph output '{}' at byte {} is computed by no node, and it is neither a graph input nor an "
-                      "initializer. Export the model again",
-                      name, message.position));
+      return absl::InvalidArgumentError(fmt::format(
+          "the graph output '{}' at byte {} is computed by no node, and it is neither a graph input nor an "
+          "initializer. Export the model again",
+          name, message.position));
     }
     if (value->graph != graph_) {
       return absl::InvalidArgumentError(
-          fmt::format("the output '{}' at byte {} of a body is a value of the enclosing graph, which no runtime takes. Put "
+          fmt::format("the output '{}' at byte {} of a body is a value of the enclosing graph, which no "
+                      "runtime takes. Put "
                       "an Identity node into the body",
                       name, message.position));
     }
@@ -576,15 +584,16 @@ class Loader {
     NameId id;
     if (name.empty() || !names_.Find(name, &id)) return absl::OkStatus();
     Value* value = Slot(id);
-    if (value == nullptr || value->graph != graph_ || value->value_info.data != nullptr) return absl::OkStatus();
+    if (value == nullptr || value->graph != graph_ || value->value_info.data != nullptr)
+      return absl::OkStatus();
     value->value_info = message.span();
     if (value->declared_type.data == nullptr) value->declared_type = type;
     builder_.AddValueInfo(graph_, value);
     return absl::OkStatus();
   }
 
-  // Orders the nodes of a graph so that each stands behind what it and its bodies read; nodes that are free to stand
-  // keep the order of the file.
+  // Orders the nodes of a graph so that each stands behind what it and its bodies read; nodes that are free
+  // to stand keep the order of the file.
   absl::Status Sort(Graph* graph) {
     std::vector<Node*> nodes = graph->nodes();
     const size_t count = nodes.size();
@@ -632,7 +641,8 @@ class Loader {
       at = i;
       for (const Value* value : nodes[i]->outputs()) {
         for (const Use* use = value == nullptr ? nullptr : value->uses; use != nullptr; use = use->next) {
-          if (int64_t user = user_of(*use); user >= 0) previous[static_cast<size_t>(user)] = static_cast<int64_t>(i);
+          if (int64_t user = user_of(*use); user >= 0)
+            previous[static_cast<size_t>(user)] = static_cast<int64_t>(i);
         }
       }
     }
@@ -663,15 +673,15 @@ class Loader {
   std::optional<ExternalData> external_;
   NameId default_domain_;
   Graph* graph_ = nullptr;
-  std::vector<Value*, PageAllocator<Value*>> scope_;       // by NameId: the innermost value of that name
-  std::vector<Shadowed> shadowed_;  // what scope_ held before the bodies being read
+  std::vector<Value*, PageAllocator<Value*>> scope_;  // by NameId: the innermost value of that name
+  std::vector<Shadowed> shadowed_;                    // what scope_ held before the bodies being read
   absl::flat_hash_set<const Graph*> unsorted_;
   absl::InlinedVector<StringPool::Prepared, 8> inputs_;
   absl::InlinedVector<StringPool::Prepared, 8> outputs_;
 };
 
-absl::StatusOr<std::unique_ptr<Model>> Load(absl::StatusOr<std::unique_ptr<Skeleton>> source, const std::string& path,
-                                            const std::string& shown) {
+absl::StatusOr<std::unique_ptr<Model>> Load(absl::StatusOr<std::unique_ptr<Skeleton>> source,
+                                            const std::string& path, const std::string& shown) {
   if (!source.ok()) return source.status();
   auto model = std::make_unique<Model>();
   const Skeleton& skeleton = **source;

@@ -1,5 +1,5 @@
-// The writer: first a list of pieces (ranges of the input file, bytes in memory) with its exact size, then one pass that
-// copies them in full pages.
+// The writer: first a list of pieces (ranges of the input file, bytes in memory) with its exact size, then
+// one pass that copies them in full pages.
 #include "ir/onnx/save.h"
 
 #include <fcntl.h>
@@ -171,7 +171,8 @@ class ModelWriter {
  private:
   std::string_view Text(NameId id) const { return model_.names_.Text(id); }
   wire::Cursor Open(const EncodedSpan& span) const {
-    return skeleton_ != nullptr ? skeleton_->Open(span) : wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles);
+    return skeleton_ != nullptr ? skeleton_->Open(span)
+                                : wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles);
   }
   // A field as it is, tag included: `cursor` stands right behind it.
   void Keep(const EncodedSpan& message, const wire::Field& field, const wire::Cursor& cursor) {
@@ -247,7 +248,8 @@ class ModelWriter {
 
   void WriteNewModel() {
     out_.Int(ModelProto::kIrVersionFieldNumber, model_.ir_version_);
-    if (!model_.producer_name_.empty()) out_.Bytes(ModelProto::kProducerNameFieldNumber, model_.producer_name_);
+    if (!model_.producer_name_.empty())
+      out_.Bytes(ModelProto::kProducerNameFieldNumber, model_.producer_name_);
     if (!model_.producer_version_.empty()) {
       out_.Bytes(ModelProto::kProducerVersionFieldNumber, model_.producer_version_);
     }
@@ -268,14 +270,17 @@ class ModelWriter {
     for (const Node* node : graph.nodes_) {
       if (!node->dead) nodes.push_back(node);
     }
-    auto before = [](const Node* a, const Node* b) { return a->order != b->order ? a->order < b->order : a->id < b->id; };
+    auto before = [](const Node* a, const Node* b) {
+      return a->order != b->order ? a->order < b->order : a->id < b->id;
+    };
     if (!std::is_sorted(nodes.begin(), nodes.end(), before)) std::sort(nodes.begin(), nodes.end(), before);
     return nodes;
   }
 
   static bool IsLive(const Value& value, const absl::flat_hash_set<const Value*>& initializers) {
     if (value.is_graph_input || initializers.contains(&value)) return true;
-    return value.producer != nullptr && !value.producer->dead && value.producer->output(value.output_index) == &value;
+    return value.producer != nullptr && !value.producer->dead &&
+           value.producer->output(value.output_index) == &value;
   }
 
   // The body of a GraphProto.
@@ -283,15 +288,16 @@ class ModelWriter {
     const std::vector<const Node*> nodes = LiveNodes(graph);
     if (!IsFromFile(graph.encoded_)) return WriteNewGraph(graph, nodes);
 
-    // The nodes of the file keep their places; a new node stands before the next node of the file. In a graph that had
-    // to be sorted, all nodes are written at the place of the first.
-    size_t next_node = 0;                      // in `nodes`
-    size_t next_original = 0;                  // the first at or after next_node that is from the file
+    // The nodes of the file keep their places; a new node stands before the next node of the file. In a graph
+    // that had to be sorted, all nodes are written at the place of the first.
+    size_t next_node = 0;      // in `nodes`
+    size_t next_original = 0;  // the first at or after next_node that is from the file
     auto find_original = [&] {
       while (next_original < nodes.size() && !IsFromFile(nodes[next_original]->encoded)) ++next_original;
     };
     find_original();
-    const absl::flat_hash_set<const Value*> initializers(graph.initializers_.begin(), graph.initializers_.end());
+    const absl::flat_hash_set<const Value*> initializers(graph.initializers_.begin(),
+                                                         graph.initializers_.end());
     size_t next_initializer = 0;
     size_t next_declared = 0;
 
@@ -346,7 +352,8 @@ class ModelWriter {
   void WriteNewGraph(const Graph& graph, const std::vector<const Node*>& nodes) {
     for (const Node* node : nodes) WriteNode(*node, nullptr);
     out_.Bytes(GraphProto::kNameFieldNumber, Text(graph.name_));
-    const absl::flat_hash_set<const Value*> initializers(graph.initializers_.begin(), graph.initializers_.end());
+    const absl::flat_hash_set<const Value*> initializers(graph.initializers_.begin(),
+                                                         graph.initializers_.end());
     for (const Value* value : graph.initializers_) WriteInitializer(*value->initializer);
     for (const Value* value : graph.inputs_) WriteValueInfo(GraphProto::kInputFieldNumber, *value);
     for (const Value* value : graph.outputs_) WriteValueInfo(GraphProto::kOutputFieldNumber, *value);
@@ -411,7 +418,8 @@ class ModelWriter {
     for (size_t i = 0; i < count; ++i) out_.Bytes(NodeProto::kInputFieldNumber, InputText(node, i));
   }
   void WriteOutputs(const Node& node) {
-    for (size_t i = 0; i < node.output_count; ++i) out_.Bytes(NodeProto::kOutputFieldNumber, OutputText(node, i));
+    for (size_t i = 0; i < node.output_count; ++i)
+      out_.Bytes(NodeProto::kOutputFieldNumber, OutputText(node, i));
   }
 
   // A `node` field. `field`: where it stands in the file, for its tag; nullptr when it is moved or new.
@@ -452,7 +460,8 @@ class ModelWriter {
           ++inputs;
           break;
         case NodeProto::kOutputFieldNumber:
-          same_outputs = same_outputs && outputs < node.output_count && OutputText(node, outputs) == field.text();
+          same_outputs =
+              same_outputs && outputs < node.output_count && OutputText(node, outputs) == field.text();
           ++outputs;
           break;
         case NodeProto::kOpTypeFieldNumber:
@@ -552,8 +561,8 @@ class ModelWriter {
     out_.End(mark);
   }
 
-  // Attributes of a node in memory that has bodies: the graphs of its GRAPH and GRAPHS attributes are its subgraphs in
-  // order, whether the encoding has a place for them (g, graphs) or not.
+  // Attributes of a node in memory that has bodies: the graphs of its GRAPH and GRAPHS attributes are its
+  // subgraphs in order, whether the encoding has a place for them (g, graphs) or not.
   void WriteNewAttributes(const Node& node) {
     size_t next_body = 0;
     wire::Cursor attributes(InMemory(node.encoded));
@@ -565,7 +574,8 @@ class ModelWriter {
       size_t graphs = 0;
       while (cursor.Next(&field)) {
         if (field.number == AttributeProto::kTypeFieldNumber) type = static_cast<int64_t>(field.value);
-        if (field.number == AttributeProto::kGFieldNumber || field.number == AttributeProto::kGraphsFieldNumber) {
+        if (field.number == AttributeProto::kGFieldNumber ||
+            field.number == AttributeProto::kGraphsFieldNumber) {
           ++graphs;
         }
       }
@@ -574,7 +584,8 @@ class ModelWriter {
       const Pieces::Mark mark = out_.Begin(NodeProto::kAttributeFieldNumber);
       cursor = wire::Cursor(attribute);
       while (cursor.Next(&field)) {
-        if (field.number != AttributeProto::kGFieldNumber && field.number != AttributeProto::kGraphsFieldNumber) {
+        if (field.number != AttributeProto::kGFieldNumber &&
+            field.number != AttributeProto::kGraphsFieldNumber) {
           Keep(node.encoded, field, cursor);
         }
       }
@@ -626,7 +637,9 @@ class BlockWriter {
   BlockWriter& operator=(const BlockWriter&) = delete;
 
   absl::Status Append(const Skeleton* skeleton, int64_t offset, int64_t size) {
-    return Fill(size, [&](char* to, int64_t done, int64_t count) { return skeleton->Copy(offset + done, count, to); });
+    return Fill(size, [&](char* to, int64_t done, int64_t count) {
+      return skeleton->Copy(offset + done, count, to);
+    });
   }
   absl::Status Append(std::string_view bytes) {
     return Fill(static_cast<int64_t>(bytes.size()), [&](char* to, int64_t done, int64_t count) {
@@ -686,10 +699,11 @@ absl::StatusOr<Pieces> LayOut(const Model& model, const std::string& shown) {
     if (absl::Status status = model.skeleton()->CheckUnchanged(); !status.ok()) return status;
   }
   if (pieces.total() > kLargestModel && !writer.IsUnchanged()) {
-    return absl::OutOfRangeError(
-        fmt::format("{}: the model would have {} bytes in one file; protobuf, and with it every runtime and ATC, reads at "
-                    "most {}. Export it with external data (the weights in a file beside the model) and run again",
-                    shown, pieces.total(), kLargestModel));
+    return absl::OutOfRangeError(fmt::format(
+        "{}: the model would have {} bytes in one file; protobuf, and with it every runtime and ATC, reads "
+        "at "
+        "most {}. Export it with external data (the weights in a file beside the model) and run again",
+        shown, pieces.total(), kLargestModel));
   }
   return pieces;
 }
@@ -706,27 +720,27 @@ absl::Status CheckExternalFiles(const Model& model, const std::string& path) {
     struct stat copy;
     const std::string source_path = from + "/" + location;
     if (stat(source_path.c_str(), &source) != 0) {
-      return absl::FailedPreconditionError(
-          fmt::format("{}: the external data file '{}' is gone. Put it back and run again", path, source_path));
+      return absl::FailedPreconditionError(fmt::format(
+          "{}: the external data file '{}' is gone. Put it back and run again", path, source_path));
     }
     if (target_exists && source.st_dev == target.st_dev && source.st_ino == target.st_ino) {
-      return absl::InvalidArgumentError(
-          fmt::format("{}: this is the file that holds the model's weights. Choose another name for the output", path));
+      return absl::InvalidArgumentError(fmt::format(
+          "{}: this is the file that holds the model's weights. Choose another name for the output", path));
     }
     const std::string copy_path = to + "/" + location;
     if (stat(copy_path.c_str(), &copy) == 0 && copy.st_size == source.st_size) continue;
-    return absl::FailedPreconditionError(
-        fmt::format("{}: the model's weights are in '{}', which would not be found from there. Write the output to "
-                    "directory '{}', or copy the data file to '{}' first",
-                    path, source_path, from, copy_path));
+    return absl::FailedPreconditionError(fmt::format(
+        "{}: the model's weights are in '{}', which would not be found from there. Write the output to "
+        "directory '{}', or copy the data file to '{}' first",
+        path, source_path, from, copy_path));
   }
   return absl::OkStatus();
 }
 
 absl::Status WritePieces(const Model& model, const Pieces& pieces, int fd, const std::string& path,
                          const SaveOptions& options) {
-  // The exact size in one go: faster, and a full disk is found before the first byte. File systems that cannot do it
-  // (EOPNOTSUPP and others) go without.
+  // The exact size in one go: faster, and a full disk is found before the first byte. File systems that
+  // cannot do it (EOPNOTSUPP and others) go without.
   if (fallocate(fd, 0, 0, pieces.total()) != 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
     return SystemError(path, fmt::format("no room for {} bytes", pieces.total()).c_str(), errno);
   }
@@ -761,8 +775,8 @@ absl::Status SaveModel(const Model& model, const std::string& path, const SaveOp
                     S_ISDIR(target.st_mode) ? "a directory" : "a device or a pipe"));
   }
   if (path.empty() || path.rfind("/dev/", 0) == 0 || path.rfind("/proc/", 0) == 0) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: cannot write the model there. Give the name of an .onnx file", path.empty() ? "''" : path));
+    return absl::InvalidArgumentError(fmt::format(
+        "{}: cannot write the model there. Give the name of an .onnx file", path.empty() ? "''" : path));
   }
   if (absl::Status status = CheckExternalFiles(model, path); !status.ok()) return status;
   absl::StatusOr<Pieces> pieces = LayOut(model, path);
@@ -795,7 +809,8 @@ absl::StatusOr<std::string> SaveModelToBytes(const Model& model) {
   for (const Pieces::Piece& piece : pieces->pieces()) {
     const auto size = static_cast<size_t>(piece.size);
     if (piece.kind == Pieces::kFile) {
-      if (absl::Status status = model.skeleton()->Copy(piece.offset, piece.size, to); !status.ok()) return status;
+      if (absl::Status status = model.skeleton()->Copy(piece.offset, piece.size, to); !status.ok())
+        return status;
     } else if (piece.kind == Pieces::kBuffer) {
       std::memcpy(to, pieces->buffer().data() + piece.offset, size);
     } else {

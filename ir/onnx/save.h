@@ -1,4 +1,5 @@
-// Writes a Model as an ONNX file: ranges of the input file where nothing changed, new bytes where something did.
+// Writes a Model as an ONNX file: ranges of the input file where nothing changed, new bytes where something
+// did.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,14 @@ struct SaveOptions {
   std::function<void(int64_t written, int64_t total)> progress;
 };
 
-// Writes `model` to `path`, which may be the file it was loaded from: a temporary file beside it is written and renamed,
-// so that `path` is never a half-written model; nothing is left behind on an error. A model in which nothing was changed
-// is copied byte for byte. Otherwise nodes that were not touched, initializers and everything this program does not know
-// are still the bytes of the input, in their order.
-// Errors: FAILED_PRECONDITION (the input file changed meanwhile; external data would not be found from the new place),
-// OUT_OF_RANGE (a changed model of more than 2^31 - 1 bytes, which no runtime could load), PERMISSION_DENIED,
-// NOT_FOUND, RESOURCE_EXHAUSTED (disk full), UNAVAILABLE (other failures of the file system).
+// Writes `model` to `path`, which may be the file it was loaded from: a temporary file beside it is written
+// and renamed, so that `path` is never a half-written model; nothing is left behind on an error. A model in
+// which nothing was changed is copied byte for byte. Otherwise nodes that were not touched, initializers and
+// everything this program does not know are still the bytes of the input, in their order. Errors:
+// FAILED_PRECONDITION (the input file changed meanwhile; external data would not be found from the new
+// place), OUT_OF_RANGE (a changed model of more than 2^31 - 1 bytes, which no runtime could load),
+// PERMISSION_DENIED, NOT_FOUND, RESOURCE_EXHAUSTED (disk full), UNAVAILABLE (other failures of the file
+// system).
 absl::Status SaveModel(const Model& model, const std::string& path, const SaveOptions& options = {});
 
 // The same bytes as a string.

@@ -1,5 +1,5 @@
-// Reads a model file once, front to back, keeping the structure and leaving out the payloads. Descends only into
-// messages of 4 KB and more that can contain a tensor, so small nodes cost a few nanoseconds each.
+// Reads a model file once, front to back, keeping the structure and leaving out the payloads. Descends only
+// into messages of 4 KB and more that can contain a tensor, so small nodes cost a few nanoseconds each.
 #include "ir/onnx/skeleton.h"
 
 #include <fcntl.h>
@@ -76,9 +76,10 @@ constexpr size_t kHugePage = size_t{2} << 20;
 std::string SystemError(int error) { return std::strerror(error); }
 
 absl::Status ChangedWhileReading(const std::string& name) {
-  return absl::DataLossError(fmt::format(
-      "{}: the file became shorter while it was read. Wait until the program that writes it is done, then try again.",
-      name));
+  return absl::DataLossError(
+      fmt::format("{}: the file became shorter while it was read. Wait until the program that writes it is "
+                  "done, then try again.",
+                  name));
 }
 
 // pread until all is there; false on a short file or an error (errno 0 for a short file).
@@ -142,8 +143,9 @@ class SkeletonReader {
                           start);
           }
           const auto size = static_cast<int64_t>(length);
-          const Kind child =
-              size < Skeleton::kPayloadBytes || number >= kFields ? kOpaque : kTable.child[frame.kind][number];
+          const Kind child = size < Skeleton::kPayloadBytes || number >= kFields
+                                 ? kOpaque
+                                 : kTable.child[frame.kind][number];
           if (child == kOpaque) {
             position_ += size;
           } else if (child == kPayload) {
@@ -175,9 +177,10 @@ class SkeletonReader {
 
  private:
   absl::Status Broken(const char* what, int64_t offset) const {
-    return absl::InvalidArgumentError(fmt::format(
-        "{}: not an ONNX model, or a damaged one: {} at byte {} of {}. Export the model again, or check the download.",
-        name_, what, offset, skeleton_.file_size_));
+    return absl::InvalidArgumentError(
+        fmt::format("{}: not an ONNX model, or a damaged one: {} at byte {} of {}. Export the model again, "
+                    "or check the download.",
+                    name_, what, offset, skeleton_.file_size_));
   }
   absl::Status Broken(const char* what) const { return Broken(what, position_); }
 
@@ -200,7 +203,8 @@ class SkeletonReader {
   absl::Status Varint(int64_t end, uint64_t* value) {
     if (position_ + 10 > read_to_) {
       // All bytes skipped so far must land in memory, and ten more to look at.
-      if (absl::Status status = Fill(std::min(position_ + 10, skeleton_.file_size_)); !status.ok()) return status;
+      if (absl::Status status = Fill(std::min(position_ + 10, skeleton_.file_size_)); !status.ok())
+        return status;
     }
     const uint8_t* data = skeleton_.data_ + (position_ - removed_);
     if (position_ < end && *data < 0x80) {
@@ -267,7 +271,8 @@ absl::StatusOr<std::unique_ptr<Skeleton>> Skeleton::Read(const std::string& path
   return FromDescriptor(fd, path);
 }
 
-absl::StatusOr<std::unique_ptr<Skeleton>> Skeleton::FromBytes(std::string_view bytes, const std::string& name) {
+absl::StatusOr<std::unique_ptr<Skeleton>> Skeleton::FromBytes(std::string_view bytes,
+                                                              const std::string& name) {
   const int fd = memfd_create("ascend-fuse-model", MFD_CLOEXEC);
   if (fd < 0) {
     return absl::ResourceExhaustedError(
@@ -296,9 +301,9 @@ absl::StatusOr<std::unique_ptr<Skeleton>> Skeleton::FromDescriptor(int fd, const
     return absl::UnavailableError(fmt::format("{}: cannot examine the model: {}", name, SystemError(errno)));
   }
   if (!S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(fmt::format(
-        "{}: not a regular file but {}. Give the path of an .onnx file.", name,
-        S_ISDIR(info.st_mode) ? "a directory" : "a device or a pipe"));
+    return absl::InvalidArgumentError(
+        fmt::format("{}: not a regular file but {}. Give the path of an .onnx file.", name,
+                    S_ISDIR(info.st_mode) ? "a directory" : "a device or a pipe"));
   }
   if (info.st_size == 0) {
     return absl::InvalidArgumentError(
@@ -310,8 +315,8 @@ absl::StatusOr<std::unique_ptr<Skeleton>> Skeleton::FromDescriptor(int fd, const
   // Address space for the whole file; memory only for what is read into it. Aligned for huge pages.
   const size_t size = static_cast<size_t>(info.st_size);
   skeleton->reserved_ = (size + 2 * kHugePage) & ~(kHugePage - 1);
-  void* map = mmap(nullptr, skeleton->reserved_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
+  void* map = mmap(nullptr, skeleton->reserved_, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) {
     return absl::ResourceExhaustedError(
         fmt::format("{}: cannot reserve {} bytes of address space: {}", name, size, SystemError(errno)));
@@ -354,7 +359,8 @@ bool Skeleton::FindRange(std::string_view view, FileRange* range) const {
 absl::Status Skeleton::ReadFile(int64_t offset, int64_t size, char* to) const {
   if (ReadAll(fd_, offset, size, to)) return absl::OkStatus();
   if (errno == 0) return ChangedWhileReading(name_);
-  return absl::DataLossError(fmt::format("{}: cannot read at byte {}: {}", name_, offset, SystemError(errno)));
+  return absl::DataLossError(
+      fmt::format("{}: cannot read at byte {}: {}", name_, offset, SystemError(errno)));
 }
 
 absl::Status Skeleton::Copy(int64_t offset, int64_t size, char* to) const {
@@ -385,10 +391,10 @@ absl::Status Skeleton::CheckUnchanged() const {
       info.st_mtim.tv_nsec == modified_nanoseconds_) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(
-      fmt::format("{}: the file was written to after it was loaded, so its weights are not those of the loaded model "
-                  "any more. Run again.",
-                  name_));
+  return absl::FailedPreconditionError(fmt::format(
+      "{}: the file was written to after it was loaded, so its weights are not those of the loaded model "
+      "any more. Run again.",
+      name_));
 }
 
 }  // namespace ascend_fuse

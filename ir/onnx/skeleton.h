@@ -48,13 +48,13 @@ class Skeleton {
 
   // A reader of a message of this file, or of one in memory (span.file.offset < 0).
   wire::Cursor Open(const EncodedSpan& span) const {
-    return span.file.offset < 0 ? wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles)
-                                : wire::Cursor(span.data, span.file.offset, span.file.size,
-                                               HoleAt(span.file.offset));
+    return span.file.offset < 0
+               ? wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles)
+               : wire::Cursor(span.data, span.file.offset, span.file.size, HoleAt(span.file.offset));
   }
 
-  // The range of the file that `view`, a whole message in memory, stands for: holes inside it are added. False when
-  // `view` does not lie in the skeleton.
+  // The range of the file that `view`, a whole message in memory, stands for: holes inside it are added.
+  // False when `view` does not lie in the skeleton.
   bool FindRange(std::string_view view, FileRange* range) const;
 
   // Copies bytes [offset, offset + size) of the file to `to`, from memory where they are there.
@@ -79,10 +79,10 @@ class Skeleton {
   int64_t structural_size_ = 0;
   int64_t modified_seconds_ = 0;  // of the file when it was opened
   int64_t modified_nanoseconds_ = 0;
-  uint8_t* data_ = nullptr;    // an anonymous mapping of `reserved_` bytes, touched only where used
+  uint8_t* data_ = nullptr;  // an anonymous mapping of `reserved_` bytes, touched only where used
   size_t reserved_ = 0;
-  std::vector<FileRange> holes_;             // ends with wire::kNoHoles
-  std::vector<int64_t> removed_;             // bytes left out before hole i
+  std::vector<FileRange> holes_;  // ends with wire::kNoHoles
+  std::vector<int64_t> removed_;  // bytes left out before hole i
 };
 
 }  // namespace ascend_fuse

@@ -2,6 +2,7 @@
 #include "ir/onnx/tensor_proto.h"
 
 #include <charconv>
+#include <limits>
 
 #include "absl/container/inlined_vector.h"
 #include "fmt/format.h"
@@ -17,9 +18,9 @@ struct Types {
 constexpr Types MakeAttributeTypes() {
   using A = onnx::AttributeProto;
   Types types;
-  for (int number : {A::kNameFieldNumber, A::kRefAttrNameFieldNumber, A::kDocStringFieldNumber, A::kSFieldNumber,
-                     A::kTFieldNumber, A::kGFieldNumber, A::kSparseTensorFieldNumber, A::kTpFieldNumber,
-                     A::kStringsFieldNumber, A::kTensorsFieldNumber, A::kGraphsFieldNumber,
+  for (int number : {A::kNameFieldNumber, A::kRefAttrNameFieldNumber, A::kDocStringFieldNumber,
+                     A::kSFieldNumber, A::kTFieldNumber, A::kGFieldNumber, A::kSparseTensorFieldNumber,
+                     A::kTpFieldNumber, A::kStringsFieldNumber, A::kTensorsFieldNumber, A::kGraphsFieldNumber,
                      A::kSparseTensorsFieldNumber, A::kTypeProtosFieldNumber}) {
     types.of[number] = kOnlyBytes;
   }
@@ -34,8 +35,9 @@ constexpr Types MakeAttributeTypes() {
 constexpr Types MakeTensorTypes() {
   using T = onnx::TensorProto;
   Types types;
-  for (int number : {T::kSegmentFieldNumber, T::kStringDataFieldNumber, T::kNameFieldNumber, T::kDocStringFieldNumber,
-                     T::kRawDataFieldNumber, T::kExternalDataFieldNumber, T::kMetadataPropsFieldNumber}) {
+  for (int number :
+       {T::kSegmentFieldNumber, T::kStringDataFieldNumber, T::kNameFieldNumber, T::kDocStringFieldNumber,
+        T::kRawDataFieldNumber, T::kExternalDataFieldNumber, T::kMetadataPropsFieldNumber}) {
     types.of[number] = kOnlyBytes;
   }
   types.of[T::kDimsFieldNumber] = kAnyInt;
@@ -74,10 +76,10 @@ absl::Status WireError(const wire::Cursor& cursor) {
 }
 
 absl::Status WireTypeError(const wire::Field& field, const char* message) {
-  return absl::InvalidArgumentError(
-      fmt::format("damaged: field {} of {} at byte {} has wire type {}, which it cannot have. Export the model again, "
-                  "or check the download",
-                  field.number, message, field.start, static_cast<uint32_t>(field.type)));
+  return absl::InvalidArgumentError(fmt::format(
+      "damaged: field {} of {} at byte {} has wire type {}, which it cannot have. Export the model again, "
+      "or check the download",
+      field.number, message, field.start, static_cast<uint32_t>(field.type)));
 }
 
 absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tensor) {
@@ -147,7 +149,8 @@ absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tenso
       case T::kDoubleDataFieldNumber:
       case T::kStringDataFieldNumber:
         // An empty packed list is no data.
-        if (field.type != wire::kBytes || field.size > 0 || field.number == T::kStringDataFieldNumber) has_typed = true;
+        if (field.type != wire::kBytes || field.size > 0 || field.number == T::kStringDataFieldNumber)
+          has_typed = true;
         break;
       default:
         break;
@@ -158,6 +161,14 @@ absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tenso
   tensor->dims = model->InternDims(dims);
   tensor->proto = {message.position, message.size};
   tensor->proto_bytes = message.data;
+  const int64_t count = tensor->ElementCount();
+  if (count < 0) {
+    return Refuse(message, name, "its dims are negative, or too large to multiply. Export the model again");
+  }
+  // What the elements take; -1 where the type does not say it.
+  const int bits = BitWidth(tensor->type);
+  const int64_t needed =
+      bits > 0 && count < std::numeric_limits<int64_t>::max() / 128 ? (count * bits + 7) / 8 : -1;
   if (external) {
     if (has_typed || (has_raw && raw.size > 0)) {
       return Refuse(message, name, "it has external data and data of its own. Export the model again");
@@ -165,22 +176,30 @@ absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tenso
     tensor->storage = Storage::kExternal;
     tensor->file = {0, -1};
     if (!offset_text.empty() && !ParseNumber(offset_text, &tensor->file.offset)) {
-      return Refuse(message, name, fmt::format("external data offset '{}' is not a number of bytes", offset_text));
+      return Refuse(message, name,
+                    fmt::format("external data offset '{}' is not a number of bytes", offset_text));
     }
     if (!length_text.empty() && !ParseNumber(length_text, &tensor->file.size)) {
-      return Refuse(message, name, fmt::format("external data length '{}' is not a number of bytes", length_text));
+      return Refuse(message, name,
+                    fmt::format("external data length '{}' is not a number of bytes", length_text));
     }
     if (tensor->file.size < 0) {  // no length given: as many bytes as the elements need
-      const int64_t count = tensor->ElementCount();
-      const int bits = BitWidth(tensor->type);
-      if (count >= 0 && bits > 0 && count < std::numeric_limits<int64_t>::max() / 128) {
-        tensor->file.size = (count * bits + 7) / 8;
-      }
+      if (needed >= 0) tensor->file.size = needed;
+    } else if (tensor->file.size < needed) {
+      return Refuse(message, name,
+                    fmt::format("external data length {} is less than the {} bytes its type and dims need",
+                                tensor->file.size, needed));
     }
     return absl::OkStatus();
   }
   if (has_raw && raw.size > 0) {
-    if (has_typed) return Refuse(message, name, "it has raw_data and typed data as well. Export the model again");
+    if (has_typed)
+      return Refuse(message, name, "it has raw_data and typed data as well. Export the model again");
+    if (needed >= 0 && raw.size != needed) {
+      return Refuse(message, name,
+                    fmt::format("it has {} bytes, and its type and dims need {}. Export the model again", raw.size,
+                                needed));
+    }
     if (raw.is_hole()) {
       tensor->storage = Storage::kFile;
       tensor->file = {raw.position, raw.size};

@@ -1,4 +1,5 @@
-// Reads the header of a TensorProto: type, dims and where the elements are. Shared by load.cc and attribute.cc.
+// Reads the header of a TensorProto: type, dims and where the elements are. Shared by load.cc and
+// attribute.cc.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@
 
 namespace ascend_fuse {
 
-// Fills `tensor` from the TensorProto body in `field`. INVALID_ARGUMENT with what is wrong and the file offset.
-// Names are interned as views of the skeleton; for external data only the entries are read.
+// Fills `tensor` from the TensorProto body in `field`. INVALID_ARGUMENT with what is wrong and the file
+// offset. Names are interned as views of the skeleton; for external data only the entries are read.
 absl::Status ParseTensor(const wire::Field& field, Model* model, Tensor* tensor);
 
 // "INVALID_ARGUMENT: at byte ..." of a cursor that stopped on an error.

@@ -57,8 +57,8 @@ class Cursor {
  public:
   Cursor() = default;
 
-  // A message of `size` bytes of the file at `position`, whose first byte is at `data` in memory. `hole` is the
-  // first hole at or after `position` in a list that ends with kNoHoles.
+  // A message of `size` bytes of the file at `position`, whose first byte is at `data` in memory. `hole` is
+  // the first hole at or after `position` in a list that ends with kNoHoles.
   Cursor(const uint8_t* data, int64_t position, int64_t size, const FileRange* hole)
       : base_(reinterpret_cast<uintptr_t>(data) - static_cast<uintptr_t>(position)),
         position_(position),
@@ -68,7 +68,8 @@ class Cursor {
   }
   // A message that is whole in memory; positions count from 0.
   explicit Cursor(std::string_view bytes)
-      : Cursor(reinterpret_cast<const uint8_t*>(bytes.data()), 0, static_cast<int64_t>(bytes.size()), &kNoHoles) {}
+      : Cursor(reinterpret_cast<const uint8_t*>(bytes.data()), 0, static_cast<int64_t>(bytes.size()),
+               &kNoHoles) {}
   // The body of a kBytes field.
   explicit Cursor(const Field& field) : Cursor(field.data, field.position, field.size, field.hole) {}
 
@@ -125,8 +126,9 @@ class Cursor {
         field->hole = hole_;
         return SkipGroup(field);
       default:
-        return Fail(field->type == kEndGroup ? "the end of a group that was not begun" : "an unknown wire type",
-                    field->start);
+        return Fail(
+            field->type == kEndGroup ? "the end of a group that was not begun" : "an unknown wire type",
+            field->start);
     }
   }
 
@@ -187,7 +189,8 @@ class Cursor {
   // After position_ went over holes: moves the base so that memory behind them is found.
   bool SkipHoles() {
     while (hole_->offset < position_) {
-      if (hole_->offset + hole_->size > position_) return Fail("a length that ends inside a tensor", position_);
+      if (hole_->offset + hole_->size > position_)
+        return Fail("a length that ends inside a tensor", position_);
       base_ -= static_cast<uintptr_t>(hole_->size);
       ++hole_;
     }
@@ -219,7 +222,8 @@ class Cursor {
         case kBytes: {
           uint64_t size = 0;
           if (!Varint(&size)) return false;
-          if (size > static_cast<uint64_t>(limit_ - position_)) return Fail("a length beyond its group", start);
+          if (size > static_cast<uint64_t>(limit_ - position_))
+            return Fail("a length beyond its group", start);
           position_ += static_cast<int64_t>(size);
           break;
         }
@@ -238,7 +242,8 @@ class Cursor {
     return true;
   }
 
-  uintptr_t base_ = 0;  // the byte at file offset p is at base_ + p; a number, since it may lie outside any object
+  uintptr_t base_ =
+      0;  // the byte at file offset p is at base_ + p; a number, since it may lie outside any object
   int64_t position_ = 0;
   int64_t limit_ = 0;  // the end or the next hole: bytes before it are in memory
   int64_t end_ = 0;

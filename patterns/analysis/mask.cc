@@ -196,14 +196,23 @@ class ValueSets {
         }
         return;
       }
+      if (op == "Cast" && type == DataType::kBool) {
+        // Whatever x holds, x != 0 is 0 or 1: nothing needs to be assumed of x.
+        const PossibleValues* set = node->input(0) != nullptr ? &Of(node->input(0), depth + 1) : nullptr;
+        std::set<double> values = {0, 1};
+        if (set != nullptr && set->known && set->assumptions.empty()) {
+          values.clear();
+          for (double number : set->values) values.insert(number != 0 ? 1 : 0);
+        }
+        Set(std::move(values), result);
+        return;
+      }
       if (op == "Cast") {
         Union({node->input(0)}, depth, result);
         if (result->known) {
           std::set<double> values;
           for (double number : result->values) {
-            if (type == DataType::kBool) {
-              values.insert(number != 0 ? 1 : 0);
-            } else if (IsInteger(type)) {
+            if (IsInteger(type)) {
               if (std::fabs(number) > 2e9) {
                 *result = PossibleValues();
                 return;
@@ -215,7 +224,7 @@ class ValueSets {
           }
           Set(std::move(values), result);
         }
-        if (result->known || type != DataType::kBool) return;
+        return;
       }
       if (op == "Neg" || op == "Abs") {
         const PossibleValues& set = Of(node->input(0), depth + 1);

@@ -265,6 +265,18 @@ TEST_F(ContractTest, Geglu) {
   }
 }
 
+TEST_F(ContractTest, MultiplesOfSymbolsAreDecidedWhenTheTableMayGrow) {
+  const Target target = Load("ascend910b");
+  Call call{"npu.NPUGeglu", {In(DataType::kFloat, {"batch", 2})}, {}};
+  call.inputs[0].shape[1] = dims_.Mul(Dim::Of(2), dims_.Symbol("h"));
+  EXPECT_FALSE(target.Check(call, dims_).legal);
+  EXPECT_YES(target.Check(call, &dims_));
+  call.inputs[0].shape[1] = dims_.Add(call.inputs[0].shape[1], Dim::Of(1));
+  EXPECT_NO(target.Check(call, &dims_), "is 2*h + 1, a multiple of 2 is needed");
+  call.inputs[0].shape[1] = dims_.Symbol("h");
+  EXPECT_NO(target.Check(call, &dims_), "--dim h=N");
+}
+
 TEST_F(ContractTest, GroupNormSilu) {
   const Target target = Load("ascend910b");
   Call call{

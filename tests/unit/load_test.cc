@@ -200,7 +200,8 @@ TEST(Load, BodiesMayReuseAndShadowNames) {
   auto model = MustLoad(proto.SerializeAsString());
   const Node* shadow = FindNode(*FindNode(model->graph(), "choice")->subgraphs()[0], "shadow");
   EXPECT_NE(shadow->output(), FindNode(model->graph(), "layer/matmul")->output());
-  EXPECT_EQ(FindNode(model->graph(), "layer/add")->input(0), FindNode(model->graph(), "layer/matmul")->output());
+  EXPECT_EQ(FindNode(model->graph(), "layer/add")->input(0),
+            FindNode(model->graph(), "layer/matmul")->output());
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ class TemporaryDirectory {
   const std::string& path() const { return path_; }
   std::vector<std::string> Files() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) names.push_back(entry.path().filename());
+    for (const auto& entry : std::filesystem::directory_iterator(path_))
+      names.push_back(entry.path().filename());
     std::sort(names.begin(), names.end());
     return names;
   }
@@ -59,8 +60,8 @@ inline void WriteWhole(const std::string& path, const std::string& bytes) {
 }
 
 inline onnx::NodeProto* AddNode(onnx::GraphProto* graph, const std::string& op_type,
-                                std::initializer_list<const char*> inputs, std::initializer_list<const char*> outputs,
-                                const std::string& name = "") {
+                                std::initializer_list<const char*> inputs,
+                                std::initializer_list<const char*> outputs, const std::string& name = "") {
   onnx::NodeProto* node = graph->add_node();
   for (const char* input : inputs) node->add_input(input);
   for (const char* output : outputs) node->add_output(output);
@@ -101,8 +102,8 @@ inline onnx::ModelProto EmptyModel() {
   return model;
 }
 
-// x -> MatMul(w, 8 KB) -> Add(b, small) -> Relu -> y, an If whose bodies capture values, and one of everything that is
-// only carried along.
+// x -> MatMul(w, 8 KB) -> Add(b, small) -> Relu -> y, an If whose bodies capture values, and one of
+// everything that is only carried along.
 inline onnx::ModelProto RichModel() {
   onnx::ModelProto model = EmptyModel();
   onnx::GraphProto* graph = model.mutable_graph();
@@ -169,8 +170,9 @@ inline onnx::ModelProto Parse(const std::string& bytes) {
 }
 
 // `text` contains `part`.
-#define EXPECT_HAS(text, part) \
-  EXPECT_PRED2([](const std::string& a, const std::string& b) { return a.find(b) != std::string::npos; }, text, part)
+#define EXPECT_HAS(text, part)                                                                            \
+  EXPECT_PRED2([](const std::string& a, const std::string& b) { return a.find(b) != std::string::npos; }, \
+               text, part)
 
 inline Node* FindNode(const Graph& graph, const std::string& name) {
   for (Node* node : graph.nodes()) {

@@ -1,4 +1,5 @@
-// Writing: unchanged models to the bit, changed ones with every untouched byte in place, nothing left behind on errors.
+// Writing: unchanged models to the bit, changed ones with every untouched byte in place, nothing left behind
+// on errors.
 #include "ir/onnx/save.h"
 
 #include <fcntl.h>
@@ -36,12 +37,14 @@ TEST(Save, UnchangedIsByteEqual) {
   EXPECT_EQ(directory.Files(), (std::vector<std::string>{"in.onnx", "out.onnx"}));
 }
 
-// Odd but legal encodings: field order, unknown fields and groups, non-minimal lengths, nodes between initializers.
+// Odd but legal encodings: field order, unknown fields and groups, non-minimal lengths, nodes between
+// initializers.
 TEST(Save, OddEncodingsSurvive) {
   const onnx::ModelProto proto = RichModel();
   std::string graph;
   for (int i = proto.graph().value_info_size() - 1; i >= 0; --i) {
-    wire::AppendBytes(&graph, onnx::GraphProto::kValueInfoFieldNumber, proto.graph().value_info(i).SerializeAsString());
+    wire::AppendBytes(&graph, onnx::GraphProto::kValueInfoFieldNumber,
+                      proto.graph().value_info(i).SerializeAsString());
   }
   for (const auto& value : proto.graph().output()) {
     wire::AppendBytes(&graph, onnx::GraphProto::kOutputFieldNumber, value.SerializeAsString());
@@ -55,7 +58,8 @@ TEST(Save, OddEncodingsSurvive) {
     wire::AppendTag(&node, 99, wire::kEndGroup);
     wire::AppendTag(&graph, onnx::GraphProto::kNodeFieldNumber, wire::kBytes);
     // A length of five bytes where two would do.
-    for (int shift = 0; shift < 28; shift += 7) graph.push_back(static_cast<char>((node.size() >> shift & 0x7F) | 0x80));
+    for (int shift = 0; shift < 28; shift += 7)
+      graph.push_back(static_cast<char>((node.size() >> shift & 0x7F) | 0x80));
     graph.push_back('\0');
     graph += node;
     if (i < proto.graph().initializer_size()) {
@@ -72,7 +76,8 @@ TEST(Save, OddEncodingsSurvive) {
   bytes += "12345678";
   wire::AppendBytes(&bytes, onnx::ModelProto::kGraphFieldNumber, graph);
   wire::AppendBytes(&bytes, 501, "unknown");
-  wire::AppendBytes(&bytes, onnx::ModelProto::kOpsetImportFieldNumber, proto.opset_import(0).SerializeAsString());
+  wire::AppendBytes(&bytes, onnx::ModelProto::kOpsetImportFieldNumber,
+                    proto.opset_import(0).SerializeAsString());
   wire::AppendInt(&bytes, onnx::ModelProto::kIrVersionFieldNumber, 8);
   auto model = MustLoad(bytes);
   ASSERT_NE(model, nullptr);
@@ -91,7 +96,8 @@ TEST(Save, OddEncodingsSurvive) {
   EXPECT_EQ(Parse(changed).SerializeAsString(), expected.SerializeAsString());
   for (const char* name : {"layer/matmul", "layer/add", "choice", "big"}) {
     const EncodedSpan span = FindNode(model->graph(), name)->encoded;
-    EXPECT_NE(changed.find(bytes.substr(static_cast<size_t>(span.file.offset), static_cast<size_t>(span.file.size))),
+    EXPECT_NE(changed.find(
+                  bytes.substr(static_cast<size_t>(span.file.offset), static_cast<size_t>(span.file.size))),
               std::string::npos);
   }
 }
@@ -109,8 +115,9 @@ TEST(Save, RewritesOnlyWhatChanged) {
   const float epsilon[] = {1, 2};
   fused.inputs = {matmul->input(0), matmul->input(1), nullptr,
                   rewriter.Int64Constant(&model->graph(), {3, -4}, "shape")};
-  fused.attributes = {Attribute::Int("axis", -1), Attribute::Float("eps", 1e-6f), Attribute::String("mode", "bnsd"),
-                      Attribute::Ints("perm", {0, 2, 1}), Attribute::Floats("scales", epsilon)};
+  fused.attributes = {Attribute::Int("axis", -1), Attribute::Float("eps", 1e-6f),
+                      Attribute::String("mode", "bnsd"), Attribute::Ints("perm", {0, 2, 1}),
+                      Attribute::Floats("scales", epsilon)};
   Node* node = rewriter.Replace({add->output()}, fused);
   EXPECT_TRUE(matmul->dead);
   EXPECT_TRUE(add->dead);
@@ -394,8 +401,9 @@ TEST(Hostile, FlippedBytes) {
     const int flips = 1 + static_cast<int>(random() % 4);
     for (int j = 0; j < flips; ++j) {
       // Half of them in the structure, which is a small part of the file.
-      const size_t at = random() % 2 == 0 ? random() % bytes.size()
-                                          : std::min(bytes.size() - 1, interesting[random() % 4] + random() % 800);
+      const size_t at = random() % 2 == 0
+                            ? random() % bytes.size()
+                            : std::min(bytes.size() - 1, interesting[random() % 4] + random() % 800);
       damaged[at] = static_cast<char>(random());
     }
     Survive(damaged);

@@ -1,0 +1,56 @@
+"""What the Python tests share: the binary, the filled zoo, and a way to run commands.
+
+ASCEND_FUSE_BUILD names the build folder; it is build/ if that is not set.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("ASCEND_FUSE_BUILD", ROOT / "build")).resolve()
+TOOL = BUILD / "ascend-fuse"
+sys.path[:0] = [str(ROOT / "tools" / "zoo"), str(ROOT / "tools" / "python"), str(Path(__file__).resolve().parent)]
+
+import fill  # noqa: E402
+
+
+@dataclass
+class Result:
+    """What a command did: its exit code (negative: ended by that signal) and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run(*arguments: object, cwd: Path | None = None, timeout: float = 60, stdin: str | None = None) -> Result:
+    """Runs ascend-fuse with the arguments."""
+    words = [str(TOOL), *map(str, arguments)]
+    done = subprocess.run(words, cwd=cwd, timeout=timeout, capture_output=True, input=stdin, text=True, errors="replace")
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def run_ok(*arguments: object, cwd: Path | None = None) -> Result:
+    """Runs ascend-fuse and requires that it ends with 0."""
+    result = run(*arguments, cwd=cwd)
+    assert result.code == 0, f"exit code {result.code}: {result.err}"
+    return result
+
+
+@pytest.fixture(scope="session")
+def zoo() -> Path:
+    """The folder of the filled zoo models, filled once whatever the number of workers."""
+    out = BUILD / "zoo"
+    out.mkdir(parents=True, exist_ok=True)
+    with open(out / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        fill.fill(out, fill.select([]))
+    return out

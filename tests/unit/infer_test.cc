@@ -1,0 +1,509 @@
+// Inference over small graphs in ONNX text: one test for every kind of knowledge that the passes rely on.
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fmt/format.h"
+#include "gtest/gtest.h"
+#include "ir/infer/facts.h"
+#include "ir/rewriter.h"
+#include "ir/text/parser.h"
+
+namespace ascend_fuse {
+namespace {
+
+class Inferred {
+ public:
+  explicit Inferred(std::string_view graph, InferOptions options = {}, int opset = 18) {
+    const std::string text = fmt::format(
+        "<ir_version: 8, opset_import: [\"\" : {}, \"npu\" : 1, \"ascend_fuse\" : 1, \"com.microsoft\" : "
+        "1]>\n{}",
+        opset, graph);
+    absl::StatusOr<std::unique_ptr<Model>> model = ParseModelText(text);
+    EXPECT_TRUE(model.ok()) << model.status().message() << "\n" << text;
+    if (!model.ok()) return;
+    model_ = *std::move(model);
+    facts_ = Infer(*model_, options);
+  }
+
+  const Value* Find(std::string_view name) const {
+    for (const auto& graph : model_->graphs()) {
+      for (const Value* value : graph->inputs()) {
+        if (ValueName(*value) == name) return value;
+      }
+      for (const Value* value : graph->initializers()) {
+        if (ValueName(*value) == name) return value;
+      }
+      for (const Node* node : graph->nodes()) {
+        for (const Value* value : node->outputs()) {
+          if (value != nullptr && ValueName(*value) == name) return value;
+        }
+      }
+    }
+    ADD_FAILURE() << "no value " << name;
+    return nullptr;
+  }
+  // "float[batch, 4]"
+  std::string operator[](std::string_view name) const { return facts_.Describe(Find(name)); }
+  // "batch, 1, seq"; "-" when they are not known.
+  std::string Elements(std::string_view name) const {
+    const Fact& fact = facts_.Of(Find(name));
+    if (fact.elements == nullptr) return "-";
+    std::string text;
+    for (Dim dim : fact.elements->integers) text += (text.empty() ? "" : ", ") + facts_.dims().ToString(dim);
+    for (double value : fact.elements->floats) text += fmt::format("{}{}", text.empty() ? "" : ", ", value);
+    return text;
+  }
+  const Fact& fact(std::string_view name) const { return facts_.Of(Find(name)); }
+
+  Model& model() { return *model_; }
+  Facts& facts() { return facts_; }
+
+ private:
+  std::unique_ptr<Model> model_;
+  Facts facts_;
+};
+
+TEST(InferTest, HeadSplitOfTorchScript) {
+  const Inferred m(R"(g (float[batch, seq, 64] x) => (y) {
+    zero = Constant <value_int = 0> ()
+    one = Constant <value_int = 1> ()
+    s = Shape (x)
+    b = Gather (s, zero)
+    t = Gather (s, one)
+    axes = Constant <value_ints = [0]> ()
+    b1 = Unsqueeze (b, axes)
+    t1 = Unsqueeze (t, axes)
+    minus = Constant <value_ints = [-1]> ()
+    d = Constant <value_ints = [16]> ()
+    to = Concat <axis = 0> (b1, t1, minus, d)
+    r = Reshape (x, to)
+    h = Transpose <perm = [0, 2, 1, 3]> (r)
+    k = Transpose <perm = [0, 2, 3, 1]> (r)
+    scores = MatMul (h, k)
+    p = Softmax <axis = -1> (scores)
+    o = MatMul (p, h)
+    back = Transpose <perm = [0, 2, 1, 3]> (o)
+    shape = Constant <value_ints = [0, 0, -1]> ()
+    y = Reshape (back, shape)
+  })");
+  EXPECT_EQ(m.Elements("to"), "batch, seq, -1, 16");
+  EXPECT_EQ(m["r"], "float[batch, seq, 4, 16]");
+  EXPECT_EQ(m["scores"], "float[batch, 4, seq, seq]");
+  EXPECT_EQ(m["y"], "float[batch, seq, 64]");
+}
+
+TEST(InferTest, ExpandWithMinusOne) {
+  const Inferred m(R"(g (float[batch, 1, 1, seq] x, float[batch, n] like) => (y) {
+    s = Shape (like)
+    m1 = Constant <value_ints = [-1]> ()
+    one = Constant <value_ints = [1]> ()
+    want = Concat <axis = 0> (s, m1, m1)
+    n = Shape (want)
+    ones = ConstantOfShape <value = int64[1] {1}> (n)
+    minus = Constant <value_int = -1> ()
+    all = Mul (ones, minus)
+    is = Equal (want, all)
+    to = Where (is, ones, want)
+    y = Expand (x, to)
+  })");
+  EXPECT_EQ(m.Elements("is"), "0, 0, 1, 1");
+  EXPECT_EQ(m.Elements("to"), "batch, n, 1, 1");
+  EXPECT_EQ(m["y"], "float[batch, n, 1, seq]");
+}
+
+TEST(InferTest, ScaleOfSdpaIsANumber) {
+  const Inferred m(R"(g (float[batch, 4, seq, 64] q) => (y) {
+    s = Shape (q)
+    i = Constant <value_int = -1> ()
+    d = Gather (s, i)
+    f = Cast <to = 1> (d)
+    r = Sqrt (f)
+    one = Constant <value_float = 1.0> ()
+    inv = Div (one, r)
+    scale = Sqrt (inv)
+    half = Cast <to = 10> (scale)
+    y = Mul (q, scale)
+  })");
+  EXPECT_EQ(m.Elements("r"), "8");
+  EXPECT_DOUBLE_EQ(m.fact("scale").splat, static_cast<double>(std::sqrt(0.125F)));
+  EXPECT_DOUBLE_EQ(m.fact("half").splat, 0.353515625);
+  EXPECT_EQ(m["y"], "float[batch, 4, seq, 64]");
+}
+
+TEST(InferTest, FloatsOfExpressionsAreNotKnown) {
+  const Inferred m(R"(g (float[batch, seq] x) => (f) {
+    s = Shape (x)
+    f = Cast <to = 1> (s)
+  })");
+  EXPECT_EQ(m["f"], "float[2]");
+  EXPECT_EQ(m.Elements("f"), "-");
+}
+
+TEST(InferTest, PastKeysAndValuesAreUnified) {
+  const Inferred m(R"(g (float[b, 2, s, 16] q, float[b, 2, s15, 16] past_k, float[b, 2, s89, 16] past_v,
+                         float[b, 2, s, 16] k, float[b, 2, s, 16] v) => (o) {
+    kk = Concat <axis = 2> (past_k, k)
+    vv = Concat <axis = -2> (past_v, v)
+    kt = Transpose <perm = [0, 1, 3, 2]> (kk)
+    scores = MatMul (q, kt)
+    p = Softmax <axis = -1> (scores)
+    o = MatMul (p, vv)
+  })");
+  EXPECT_EQ(m["scores"], "float[b, 2, s, s + s15]");
+  EXPECT_EQ(m["vv"], "float[b, 2, s + s15, 16]");
+  EXPECT_EQ(m["past_v"], "float[b, 2, s15, 16]");
+}
+
+TEST(InferTest, DeclaredOutputRelatesNames) {
+  const Inferred m(
+      R"(g (int64[batch, total] mask, float[batch, 2, past, 16] past_k, float[batch, 2, seq, 16] k)
+                      => (float[batch, 2, total, 16] present) {
+    present = Concat <axis = 2> (past_k, k)
+  })");
+  EXPECT_EQ(m["mask"], "int64[batch, past + seq]");
+  EXPECT_EQ(m["present"], "float[batch, 2, past + seq, 16]");
+}
+
+TEST(InferTest, DimParamsThatAreExpressions) {
+  const Inferred m(R"(g (float[b, "s15 + s70"] x, float[b, s15] past, float[b, s70] new) => (y) {
+    c = Concat <axis = 1> (past, new)
+    y = Add (x, c)
+  })");
+  EXPECT_EQ(m["c"], "float[b, s15 + s70]");
+  EXPECT_EQ(m["y"], "float[b, s15 + s70]");
+}
+
+TEST(InferTest, ADeclarationThatContradictsIsReportedNotBelieved) {
+  Inferred m(R"(g (float[2, 3] x) => (float[2, 4] y, float[2] z) {
+    y = Relu (x)
+    z = Neg (x)
+  })");
+  EXPECT_EQ(m["y"], "float[2, 3]");
+  EXPECT_EQ(m["z"], "float[2, 3]");
+  ASSERT_EQ(m.facts().contradictions().size(), 2U);
+  EXPECT_EQ(m.facts().contradictions()[0].value, "y");
+  EXPECT_EQ(m.facts().contradictions()[0].declared, "float[2, 4]");
+  EXPECT_EQ(m.facts().contradictions()[0].computed, "float[2, 3]");
+}
+
+TEST(InferTest, ANumberOfOneTraceDoesNotBindAnInputSymbol) {
+  const Inferred m(R"(g (float[batch, 3] x) => (float[1, 3] y) {
+    y = Relu (x)
+  })");
+  EXPECT_EQ(m["y"], "float[batch, 3]");
+  EXPECT_EQ(m["x"], "float[batch, 3]");
+}
+
+TEST(InferTest, UnknownOperatorsKeepTheirDeclarations) {
+  const Inferred m(R"(g (float[n, 3] x) => (w) <float[n, 7] y> {
+    y = my.domain.Thing (x)
+    z = my.domain.Thing (x)
+    w = Relu (y)
+    v = Relu (z)
+  })");
+  EXPECT_EQ(m["y"], "float[n, 7]");
+  EXPECT_EQ(m["w"], "float[n, 7]");
+  EXPECT_EQ(m["z"], "?[...]");
+  EXPECT_EQ(m["v"], "?[...]");
+}
+
+TEST(InferTest, BroadcastProvesNothingButNumbersDecide) {
+  Inferred m(R"(g (float[a, 1, 8] x, float[b, c, d] y) => (z) {
+    z = Add (x, y)
+  })");
+  EXPECT_EQ(m["z"], "float[broadcast(a, b), c, 8]");
+  EXPECT_FALSE(m.facts().dims().Equal(m.fact("x").shape[0], m.fact("y").shape[0]));
+}
+
+TEST(InferTest, BoundDims) {
+  InferOptions options;
+  options.dims = {{"batch", {1, 1}}, {"seq", {1, 2048}}};
+  Inferred m("g (float[batch, seq] x) => (y) { y = Relu (x) }", options);
+  EXPECT_EQ(m["y"], "float[1, seq]");
+  EXPECT_EQ(m.facts().dims().UpperBound(m.fact("y").shape[1]), 2048);
+}
+
+TEST(InferTest, Reshapes) {
+  const Inferred m(R"(g (float[b, s, 64] x, int64[2] unknown) => (y) {
+    c1 = Constant <value_ints = [0, 0, 4, 16]> ()
+    copied = Reshape (x, c1)
+    c2 = Constant <value_ints = [-1, 64]> ()
+    flat = Reshape (x, c2)
+    c3 = Constant <value_ints = [-1, 3]> ()
+    inexact = Reshape (x, c3)
+    ranked = Reshape (x, unknown)
+    sh = Shape (ranked)
+    empty = Constant <value_ints = [0]> ()
+    none = Reshape <allowzero = 1> (x, empty)
+    y = Flatten <axis = 2> (x)
+  })");
+  EXPECT_EQ(m["copied"], "float[b, s, 4, 16]");
+  EXPECT_EQ(m["flat"], "float[b*s, 64]");
+  EXPECT_EQ(m["inexact"], "float[21*b*s + floor((b*s)/3), 3]");
+  EXPECT_EQ(m["ranked"], "float[ranked_d0, ranked_d1]");
+  EXPECT_EQ(m["none"], "float[0]");
+  EXPECT_EQ(m["y"], "float[b*s, 64]");
+}
+
+TEST(InferTest, AnUnknownEntryOfAReshapeIsSolved) {
+  const Inferred m(R"(g (float[b, s, 64] x, int64[1] n) => (y) {
+    sixteen = Constant <value_ints = [16]> ()
+    sh = Shape (x)
+    zero = Constant <value_ints = [0]> ()
+    two = Constant <value_ints = [2]> ()
+    bs = Slice (sh, zero, two)
+    to = Concat <axis = 0> (bs, n, sixteen)
+    y = Reshape (x, to)
+  })");
+  EXPECT_EQ(m.Elements("to"), "b, s, ?, 16");
+  EXPECT_EQ(m["y"], "float[b, s, 4, 16]");
+}
+
+TEST(InferTest, Slices) {
+  const Inferred m(R"(g (float[b, s, 64] x, float[1, 512, 64] table) => (y) {
+    zero = Constant <value_ints = [0]> ()
+    one = Constant <value_ints = [1]> ()
+    two = Constant <value_ints = [2]> ()
+    minus = Constant <value_ints = [-1]> ()
+    half = Constant <value_ints = [32]> ()
+    max = Constant <value_ints = [9223372036854775807]> ()
+    first = Slice (x, zero, half, two)
+    second = Slice (x, half, max, minus)
+    odd = Slice (x, one, max, two, two)
+    last = Slice (x, minus, max, one)
+    sh = Shape <start = 1, end = 2> (x)
+    rows = Slice (table, zero, sh, one)
+    y = Add (x, rows)
+    part = Slice (sh, zero, one)
+    back = Slice (x, minus, max, two, minus)
+  })");
+  EXPECT_EQ(m["first"], "float[b, s, 32]");
+  EXPECT_EQ(m["second"], "float[b, s, 32]");
+  EXPECT_EQ(m["odd"], "float[b, s, 32]");
+  EXPECT_EQ(m["last"], "float[b, Min(1, s), 64]");
+  EXPECT_EQ(m["y"], "float[b, s, 64]");
+  EXPECT_EQ(m["rows"], "float[1, s, 64]");
+  EXPECT_EQ(m.Elements("part"), "s");
+}
+
+TEST(InferTest, RangeAndFills) {
+  const Inferred m(R"(g (float[b, past] p, float[b, seq] x) => (r) {
+    i = Constant <value_int = 1> ()
+    sp = Shape (p)
+    sx = Shape (x)
+    n = Gather (sp, i)
+    k = Gather (sx, i)
+    end = Add (n, k)
+    r = Range (n, end, i)
+    fill = ConstantOfShape <value = float[1] {-1.5}> (sx)
+    neg = Neg (fill)
+    three = Constant <value_int = 3> ()
+    zero = Constant <value_int = 0> ()
+    small = Range (zero, three, i)
+    twice = Add (small, small)
+  })");
+  EXPECT_EQ(m["r"], "int64[seq]");
+  EXPECT_EQ(m["fill"], "float[b, seq]");
+  EXPECT_TRUE(m.fact("neg").is_splat);
+  EXPECT_EQ(m.fact("neg").splat, 1.5);
+  EXPECT_EQ(m.Elements("twice"), "0, 2, 4");
+}
+
+TEST(InferTest, GatherConcatSplitElements) {
+  const Inferred m(R"(g (float[b, s] x) => (y) {
+    c = Constant <value = int64[2, 3] {1, 2, 3, 4, 5, 6}> ()
+    i = Constant <value_ints = [2, -3]> ()
+    g1 = Gather <axis = 1> (c, i)
+    t = Transpose (c)
+    one = Constant <value_int = 1> ()
+    row = Gather (c, one)
+    cc = Concat <axis = 1> (c, g1)
+    a, bb = Split <axis = 0, num_outputs = 2> (c)
+    sh = Shape (x)
+    u, v = Split <axis = 0, num_outputs = 2> (sh)
+    y = Neg (x)
+    q, w = Split <axis = 1, num_outputs = 2> (x)
+    prod = ReduceProd <keepdims = 0> (sh)
+  })");
+  EXPECT_EQ(m.Elements("g1"), "3, 1, 6, 4");
+  EXPECT_EQ(m.Elements("t"), "1, 4, 2, 5, 3, 6");
+  EXPECT_EQ(m.Elements("row"), "4, 5, 6");
+  EXPECT_EQ(m.Elements("cc"), "1, 2, 3, 3, 1, 4, 5, 6, 6, 4");
+  EXPECT_EQ(m.Elements("bb"), "4, 5, 6");
+  EXPECT_EQ(m.Elements("u"), "b");
+  EXPECT_EQ(m.Elements("v"), "s");
+  EXPECT_EQ(m.Elements("prod"), "b*s");
+  EXPECT_EQ(m["w"], "float[b, floor(s/2)]");
+}
+
+TEST(InferTest, IntegerDivisionRoundsTowardZero) {
+  const Inferred m(R"(g (float[b, s] x) => (y) {
+    a = Constant <value_ints = [-7, 7]> ()
+    two = Constant <value_int = 2> ()
+    d = Div (a, two)
+    r = Mod (a, two)
+    f = Mod <fmod = 1> (a, two)
+    sh = Shape (x)
+    half = Div (sh, two)
+    y = Neg (x)
+  })");
+  EXPECT_EQ(m.Elements("d"), "-3, 3");
+  EXPECT_EQ(m.Elements("r"), "1, 1");
+  EXPECT_EQ(m.Elements("half"), "floor(b/2), floor(s/2)");
+}
+
+TEST(InferTest, BranchesAreJoinedAndProveNothingOutside) {
+  Inferred m(R"(g (bool c, float[n, 4] x, float[k, 4] y) => (z) {
+    z, w = If (c) <
+      then_branch = g1 () => (a, a2) { s = Constant <value_ints = [4, 4]> ()
+                                       one = Reshape (x, s)
+                                       a = Relu (x)
+                                       a2 = Relu (x) },
+      else_branch = g2 () => (e, e2) { e = Relu (y)
+                                       t = Transpose (x)
+                                       u = MatMul (t, y)
+                                       e2 = Neg (x) }
+    >
+  })");
+  EXPECT_EQ(m["z"], "float[z_d0, 4]");
+  EXPECT_EQ(m["w"], "float[n, 4]");
+  EXPECT_EQ(m["x"], "float[n, 4]");
+  EXPECT_EQ(m["one"], "float[4, 4]");
+  EXPECT_FALSE(m.facts().dims().Equal(m.fact("x").shape[0], m.fact("y").shape[0]));
+}
+
+TEST(InferTest, LoopKeepsWhatEveryTurnKeeps) {
+  const Inferred m(R"(g (float[n, 4] x) => (y) {
+    trips = Constant <value_int = 3> ()
+    go = Constant <value = bool {1}> ()
+    y, all = Loop (trips, go, x) <
+      body = b (int64 i, bool c, float[n, 4] v) => (bool d, float[n, 4] w, float[n, 4] out) {
+        d = Identity (c)
+        w = Relu (v)
+        out = Neg (v)
+      }
+    >
+  })");
+  EXPECT_EQ(m["y"], "float[n, 4]");
+  EXPECT_EQ(m["all"], "float[all_d0, all_d1, 4]");
+}
+
+TEST(InferTest, NpuAndOwnOperators) {
+  const Inferred m(R"(g (float16[b, s, 64] x, float16[b, s, 64] x2, float16[64] gamma, float16[b, 4, s, 64] q,
+                         float16[b, 2, t, 32] v) => (y) {
+    y, rstd = npu.NPURmsNorm (x, gamma)
+    z, rstd2, sum = npu.NPUAddRmsNorm (x, x2, gamma)
+    ge, gate = npu.NPUGeglu <dim = -1> (x)
+    at = npu.NPUPromptFlashAttention <num_heads = 4> (q, v, v)
+    gl = ascend_fuse.Glu (x, x2)
+    gp = ascend_fuse.GluPacked (x)
+    n, total = ascend_fuse.AddRMSNormalization (x, x2, gamma)
+    qg = ascend_fuse.QuickGelu (x)
+    rm = npu.NPURotaryMul (q, q, q)
+  })");
+  EXPECT_EQ(m["rstd"], "float[b, s, 1]");
+  EXPECT_EQ(m["sum"], "float16[b, s, 64]");
+  EXPECT_EQ(m["ge"], "float16[b, s, 32]");
+  EXPECT_EQ(m["at"], "float16[b, 4, s, 32]");
+  EXPECT_EQ(m["gl"], "float16[b, s, 64]");
+  EXPECT_EQ(m["gp"], "float16[b, s, 32]");
+  EXPECT_EQ(m["total"], "float16[b, s, 64]");
+  EXPECT_EQ(m["qg"], "float16[b, s, 64]");
+  EXPECT_EQ(m["rm"], "float16[b, 4, s, 64]");
+}
+
+TEST(InferTest, Opset23) {
+  const Inferred m(R"(g (float[b, s, 128] q, float[b, s, 64] k, float[b, s, 64] v, float[b, 2, p, 32] pk,
+                         float[b, 2, p, 32] pv) => (y) {
+    y, kk, vv = Attention <q_num_heads = 4, kv_num_heads = 2> (q, k, v, , pk, pv)
+    r = RMSNormalization (q, k)
+  })",
+                   {}, 23);
+  EXPECT_EQ(m["y"], "float[b, s, 128]");
+  EXPECT_EQ(m["kk"], "float[b, 2, s + p, 32]");
+  EXPECT_EQ(m["r"], "float[b, s, 128]");
+}
+
+TEST(InferTest, ConvolutionAndPooling) {
+  const Inferred m(R"(g (float[b, 3, h, 224] x, float[768, 3, 16, 16] w, float[8, 3, 3, 3] w3) => (y) {
+    y = Conv <strides = [16, 16], kernel_shape = [16, 16]> (x, w)
+    same = Conv <pads = [1, 1, 1, 1]> (x, w3)
+    pool = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)
+    mean = GlobalAveragePool (x)
+  })");
+  EXPECT_EQ(m["y"], "float[b, 768, floor(h/16), 14]");
+  EXPECT_EQ(m["same"], "float[b, 8, h, 224]");
+  EXPECT_EQ(m["pool"], "float[b, 3, floor(h/2), 112]");
+  EXPECT_EQ(m["mean"], "float[b, 3, 1, 1]");
+}
+
+TEST(InferTest, Einsum) {
+  const Inferred m(R"(g (float[b, q, n, d] x, float[b, k, n, d] y) => (s) {
+    s = Einsum <equation = "bqnd,bknd->bnqk"> (x, y)
+    t = Einsum <equation = "...ij,...jk->...ik"> (x, s)
+  })");
+  EXPECT_EQ(m["s"], "float[b, n, q, k]");
+}
+
+TEST(InferTest, HalfPrecisionIsRounded) {
+  const Inferred m(R"(g (float[1] x) => (y) {
+    third = Constant <value_float = 0.3333333> ()
+    half = Cast <to = 10> (third)
+    brain = Cast <to = 16> (third)
+    big = Constant <value_float = 1e6> ()
+    inf = Cast <to = 10> (big)
+    y = Neg (x)
+  })");
+  EXPECT_EQ(m.fact("half").splat, 0.333251953125);
+  EXPECT_EQ(m.fact("brain").splat, 0.333984375);
+  EXPECT_TRUE(std::isinf(m.fact("inf").splat));
+}
+
+TEST(InferTest, NewNodes) {
+  Inferred m("g (float[b, s, 64] x) => (y) { y = Relu (x) }");
+  Rewriter rewriter(&m.model());
+  Node* relu = m.model().graph().nodes()[0];
+  NewNode shape;
+  shape.op_type = "Shape";
+  shape.inputs = {relu->input(0)};
+  Node* node = rewriter.Insert(shape, 1, relu->graph, "shape_of_x");
+  InferNode(*node, &m.facts());
+  EXPECT_EQ(m.facts().Describe(node->output()), "int64[3]");
+  EXPECT_EQ(m.Elements("shape_of_x"), "b, s, 64");
+}
+
+TEST(InferTest, HugeNumbersDoNoHarm) {
+  const Inferred m(R"(g (float[b] x, float[9223372036854775807, 9223372036854775807] big) => (y) {
+    c = Constant <value_ints = [9223372036854775807, -9223372036854775808, 2]> ()
+    twice = Add (c, c)
+    square = Mul (c, c)
+    neg = Neg (c)
+    q = Div (c, neg)
+    f = ConstantOfShape (c)
+    t = Tile (big, c)
+    e = Expand (x, c)
+    r = Reshape (big, c)
+    sz = Size (big)
+    one = Constant <value_int = 1> ()
+    mx = Constant <value_int = 9223372036854775807> ()
+    rg = Range (one, mx, one)
+    down = Range (mx, one, mx)
+    zero = Div (one, one)
+    y = Neg (x)
+    un = Unsqueeze (x, c)
+    tr = Transpose <perm = [5]> (x)
+    s = Slice (big, c, c, c, c)
+    p = Pad (x, c)
+    g2 = Gather <axis = 77> (x, c)
+    sp, sq = Split <axis = 0> (x, c)
+    mp = MaxPool <kernel_shape = [9223372036854775807]> (x)
+  })");
+  EXPECT_EQ(m["y"], "float[b]");
+  EXPECT_EQ(m.Elements("twice"), "?, ?, 4");
+  EXPECT_EQ(m["rg"], "int64[9223372036854775806]");
+}
+
+}  // namespace
+}  // namespace ascend_fuse

@@ -1,0 +1,119 @@
+// The Rewriter: value names survive, a replacement can be taken back, sweeping removes what only dead nodes
+// used.
+#include "ir/rewriter.h"
+
+#include "tests/unit/models.h"
+
+namespace ascend_fuse {
+namespace {
+
+using namespace ascend_fuse::testing;  // NOLINT
+
+NewNode Spec(std::string_view op_type, std::vector<Value*> inputs) {
+  NewNode node;
+  node.op_type = op_type;
+  node.inputs = std::move(inputs);
+  return node;
+}
+
+size_t Count(const Graph& graph, const std::string& name) {
+  size_t count = 0;
+  for (const Value* value : graph.initializers()) count += ValueName(*value) == name ? 1 : 0;
+  return count;
+}
+
+TEST(Rewriter, ReplaceKeepsNamesAndUsers) {
+  auto model = MustLoad(RichModel().SerializeAsString());
+  Rewriter rewriter(model.get());
+  Node* matmul = FindNode(model->graph(), "layer/matmul");
+  Node* add = FindNode(model->graph(), "layer/add");
+  Node* relu = FindNode(model->graph(), "layer/relu");
+  Value* sum = add->output();
+  Node* fused = rewriter.Replace({sum}, Spec("Linear", {matmul->input(0), matmul->input(1), add->input(1)}));
+  EXPECT_EQ(sum->producer, fused);
+  EXPECT_EQ(ValueName(*sum), "sum");
+  EXPECT_EQ(relu->input(0), sum);
+  EXPECT_TRUE(add->dead && matmul->dead);
+  EXPECT_FALSE(relu->rewired);
+  EXPECT_GT(fused->order, matmul->order);
+  EXPECT_LT(fused->order, relu->order);
+  rewriter.Restore(fused);
+  EXPECT_TRUE(fused->dead);
+  EXPECT_FALSE(add->dead || matmul->dead);
+  EXPECT_EQ(sum->producer, add);
+  fused = rewriter.Replace({sum}, Spec("Other", {matmul->input(0)}));
+  rewriter.Sweep();
+  EXPECT_EQ(Count(model->graph(), "w"), 0u);
+  EXPECT_EQ(Count(model->graph(), "b"), 0u);
+  EXPECT_EQ(Count(model->graph(), "scale"), 1u);
+  MustLoad(MustSave(*model));
+}
+
+TEST(Rewriter, ConstantsAreSharedAndComeBackAfterSweep) {
+  auto model = MustLoad(RichModel().SerializeAsString());
+  Rewriter rewriter(model.get());
+  Value* one = rewriter.FloatConstant(&model->graph(), DataType::kFloat16, 1, "one");
+  EXPECT_EQ(one, rewriter.FloatConstant(&model->graph(), DataType::kFloat16, 1, "uno"));
+  Node* relu = FindNode(model->graph(), "layer/relu");
+  Node* made = rewriter.Replace({relu->output()}, Spec("Mul", {relu->input(0), one}));
+  rewriter.Restore(made);
+  rewriter.Sweep();
+  EXPECT_EQ(Count(model->graph(), "one"), 0u);
+  Value* again = rewriter.FloatConstant(&model->graph(), DataType::kFloat16, 1, "one");
+  EXPECT_NE(again, one);
+  EXPECT_EQ(Count(model->graph(), std::string(ValueName(*again))), 1u);
+}
+
+TEST(Rewriter, ReplacedIfTakesItsBodiesAlong) {
+  auto model = MustLoad(RichModel().SerializeAsString());
+  const std::string bytes = MustSave(*model);
+  Rewriter rewriter(model.get());
+  Node* choice = FindNode(model->graph(), "choice");
+  Node* relu = FindNode(model->graph(), "layer/relu");
+  Node* made = rewriter.Replace({choice->output()}, Spec("Const", {model->graph().inputs()[0]}));
+  EXPECT_TRUE(relu->dead);  // only the bodies read it
+  rewriter.Restore(made);
+  EXPECT_FALSE(relu->dead);
+  EXPECT_FALSE(choice->subgraphs()[0]->nodes()[0]->dead);
+  EXPECT_EQ(MustSave(*model), bytes);
+  rewriter.Replace({choice->output()}, Spec("Const", {model->graph().inputs()[0]}));
+  rewriter.Sweep();
+  EXPECT_EQ(Count(model->graph(), "scale"), 0u);
+  const onnx::ModelProto saved = Parse(MustSave(*model));
+  EXPECT_EQ(saved.graph().initializer_size(), 0);
+  EXPECT_EQ(saved.graph().value_info_size(), 0);
+  EXPECT_EQ(saved.graph().output(0).name(), "y");
+}
+
+TEST(Rewriter, SetInputRewritesOnlyInputs) {
+  onnx::ModelProto proto = RichModel();
+  auto model = MustLoad(proto.SerializeAsString());
+  Rewriter rewriter(model.get());
+  Node* relu = FindNode(model->graph(), "layer/relu");
+  Value* sum = relu->input(0);
+  Node* cast = rewriter.Insert(Spec("Cast", {sum}), 1, relu->graph, "sum_half");
+  rewriter.SetInput(relu, 0, cast->output());
+  rewriter.Sweep();
+  onnx::ModelProto saved = Parse(MustSave(*model));
+  ASSERT_EQ(saved.graph().node_size(), 7);
+  EXPECT_EQ(saved.graph().node(2).op_type(), "Cast");
+  EXPECT_EQ(saved.graph().node(2).output(0), "sum_half");
+  proto.mutable_graph()->mutable_node(2)->set_input(0, "sum_half");
+  EXPECT_EQ(saved.graph().node(3).SerializeAsString(), proto.graph().node(2).SerializeAsString());
+  // Set back: the node is the file's bytes again.
+  rewriter.SetInput(relu, 0, sum);
+  rewriter.Sweep();
+  EXPECT_EQ(MustSave(*model), RichModel().SerializeAsString());
+}
+
+TEST(Rewriter, NamesAreUnique) {
+  auto model = MustLoad(RichModel().SerializeAsString());
+  Rewriter rewriter(model.get());
+  EXPECT_EQ(model->Text(rewriter.UniqueName("fresh")), "fresh");
+  EXPECT_EQ(model->Text(rewriter.UniqueName("fresh")), "fresh_1");
+  EXPECT_EQ(model->Text(rewriter.UniqueName("scaled")), "scaled_1");  // a value of a body
+  EXPECT_EQ(model->Text(rewriter.UniqueName("layer/add")), "layer/add_1");
+}
+
+}  // namespace
+}  // namespace ascend_fuse

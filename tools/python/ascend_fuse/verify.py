@@ -1,0 +1,597 @@
+"""Proof of an optimized model: the original and the expanded result, run side by side in ONNX Runtime.
+
+    python3 -m ascend_fuse.verify original.onnx optimized.onnx --tool build/ascend-fuse
+
+NPU nodes are turned back into standard operators by `ascend-fuse expand`, from the kernels'
+documented formulas and not from the nodes that were matched. Both models run with every graph
+optimization of ONNX Runtime off, on the same seeded inputs, under several bindings of the symbolic
+dims. Outputs are compared by
+
+    cosine    of the flattened tensors,
+    max abs   max |a - b|,
+    max rel   max |a - b| / max(max |a| over the tensor, 1e-30): relative to the largest value of
+              the tensor, since single elements near 0 have no meaningful relative error,
+
+where a is the original. Shapes, element types and the places of NaN and infinity have to be equal;
+integers and booleans have to be equal in every element.
+
+Exit codes: 0 every comparison is within tolerance, 1 an error, 3 a comparison is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+# What is missing is said in main(), so that `import ascend_fuse.verify` fails with the module's own name.
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+except ImportError as error:  # pragma: no cover
+    if __name__ != "__main__":
+        raise
+    print(
+        f"verify needs the Python packages numpy, onnx and onnxruntime: {error}. "
+        "Install them with: python3 -m pip install onnx onnxruntime",
+        file=sys.stderr,
+    )
+    sys.exit(1)
+
+from ascend_fuse import guess_inputs
+
+_TINY = 1e-30
+_NO_KEY = "no allowed key"
+
+# When --tolerance is not given: by the least precise float type in the original.
+DEFAULT_TOLERANCES = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
+
+
+class VerifyError(Exception):
+    """Something that keeps the comparison from being made; a sentence."""
+
+
+@dataclasses.dataclass
+class Comparison:
+    """One output under one binding."""
+
+    binding: str
+    output: str
+    shape: list[int] = dataclasses.field(default_factory=list)
+    dtype: str = ""
+    cosine: float = 0.0
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    excluded: int = 0  # padded positions
+    compared: int = 0  # elements
+    ok: bool = False
+    because: str = ""
+
+
+@dataclasses.dataclass
+class Result:
+    original: str
+    optimized: str
+    tolerance: float
+    comparisons: list[Comparison] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
+    max_rel_means: str = "max |a - b| / max(max |a| over the tensor, 1e-30), a being the original"
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.comparisons) and all(c.ok for c in self.comparisons)
+
+    def to_json(self) -> str:
+        return json.dumps({"ok": self.ok, **dataclasses.asdict(self)}, indent=1)
+
+    def to_text(self) -> str:
+        rows = [("binding", "output", "type and shape", "cosine", "max abs", "max rel", "")]
+        for c in self.comparisons:
+            shape = f"{c.dtype}{c.shape}"
+            if c.because and not c.dtype:
+                rows.append((c.binding, c.output, "", "", "", "", f"NOT EQUAL: {c.because}"))
+                continue
+            verdict = "ok" if c.ok else f"NOT EQUAL: {c.because}"
+            if c.excluded:
+                verdict += f" (excluded {c.excluded} padded positions)"
+            rows.append(
+                (
+                    c.binding,
+                    c.output,
+                    shape,
+                    f"{c.cosine:.9f}",
+                    f"{c.max_abs:.3g}",
+                    f"{c.max_rel:.3g}",
+                    verdict,
+                )
+            )
+        widths = [max(len(row[i]) for row in rows) for i in range(6)]
+        lines = []
+        for row in rows:
+            left = [row[i].ljust(widths[i]) for i in range(3)]
+            right = [row[i].rjust(widths[i]) for i in range(3, 6)]
+            lines.append("  ".join(left + right + [row[6]]).rstrip())
+        lines += [f"note: {note}" for note in self.notes]
+        lines.append(f"max rel is {self.max_rel_means}")
+        bad = sum(not c.ok for c in self.comparisons)
+        if not self.comparisons:
+            lines.append("NOTHING WAS COMPARED")
+        elif bad:
+            lines.append(
+                f"NOT EQUAL: {bad} of {len(self.comparisons)} comparisons are outside the tolerance of"
+                f" {self.tolerance:g}"
+            )
+        else:
+            lines.append(
+                f"equal: {len(self.comparisons)} comparisons within the tolerance of {self.tolerance:g}"
+            )
+        return "\n".join(lines) + "\n"
+
+
+def verify_models(
+    original_path,
+    optimized_path,
+    *,
+    tool=None,
+    entry=None,
+    bindings=None,
+    seed=0,
+    tolerance=None,
+    report=None,
+) -> Result:
+    """Compares two models; see the module's text.
+
+    tool       the ascend-fuse program; needed when the optimized model has NPU nodes.
+    entry      what the inputs mean (an entry of tests/zoo/manifest.json); guessed from the model when None.
+    bindings   a list of bindings of that entry; its own, or guessed ones, when None.
+    seed       added to the seed of every binding.
+    tolerance  bound of max rel; by element type (DEFAULT_TOLERANCES) when None.
+    report     the report of the fusion, a dict or the path of its JSON: names the don't-care rows. When None, the
+               tool is asked what it assumes of the original model.
+    """
+    original_path, optimized_path = pathlib.Path(original_path), pathlib.Path(optimized_path)
+    original = _read_graph(original_path)
+    optimized = _read_graph(optimized_path)
+    guessed = entry is None
+    if entry is None:
+        entry = guess_inputs.guess_entry(original)
+    may_adjust = False
+    if bindings is None:
+        bindings = entry.get("bindings")
+        if bindings is None:
+            bindings = guess_inputs.guess_bindings(entry)
+            may_adjust = guessed
+    if not bindings:
+        raise VerifyError("no bindings were given, so nothing can be compared")
+    if tolerance is None:
+        tolerance = DEFAULT_TOLERANCES[_least_precise(original)]
+    result = Result(str(original_path), str(optimized_path), float(tolerance))
+    if guessed:
+        meanings = ", ".join(f"{s['name']}: {s['meaning']}" for s in entry["inputs"])
+        result.notes.append(f"the meaning of the inputs was guessed ({meanings})")
+    _compare_interfaces(original, optimized, result)
+    if report is None and _npu_nodes(optimized.graph) > 0:
+        report = _listed(original_path, tool)
+    dont_care = _dont_care_rows(report)
+    if dont_care:
+        result.notes.append("rows with no allowed key are don't-care, as the report of the fusion assumes")
+
+    session = _session(original_path, "the original")
+    with _expanded(optimized_path, optimized, tool, result) as expanded_path:
+        expanded_session = _session(expanded_path, "the expanded model")
+        for binding in bindings:
+            binding = {**binding, "seed": int(binding.get("seed", 0)) + int(seed)}
+            used, feeds, expected = _run_original(session, entry, binding, may_adjust, result)
+            if expected is None:
+                continue
+            _compare_binding(expanded_session, entry, used, feeds, expected, session, dont_care, result)
+    if not result.comparisons:
+        raise VerifyError("the original model refused every binding: " + "; ".join(result.notes))
+    return result
+
+
+def _read_graph(path: pathlib.Path):
+    try:
+        return onnx.load(str(path), load_external_data=False)
+    except FileNotFoundError:
+        raise VerifyError(f"{path} does not exist") from None
+    except Exception as error:
+        raise VerifyError(f"{path} cannot be read as an ONNX model: {error}") from None
+
+
+def _least_precise(model) -> str:
+    types = {t.data_type for t in model.graph.initializer}
+    types |= {v.type.tensor_type.elem_type for v in (*model.graph.input, *model.graph.output)}
+    types |= {a.i for n in model.graph.node if n.op_type == "Cast" for a in n.attribute if a.name == "to"}
+    if onnx.TensorProto.BFLOAT16 in types:
+        return "bfloat16"
+    return "float16" if onnx.TensorProto.FLOAT16 in types else "float32"
+
+
+def _signature(values) -> list[tuple[str, int, list[str]]]:
+    result = []
+    for value in values:
+        tensor = value.type.tensor_type
+        dims = [str(d.dim_value) if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim]
+        result.append((value.name, tensor.elem_type, dims))
+    return result
+
+
+def _compare_interfaces(original, optimized, result: Result) -> None:
+    """Graph inputs and outputs never change: a difference is an unequal comparison."""
+    initializers = {t.name for t in original.graph.initializer}
+    for word in ("input", "output"):
+        before = [s for s in _signature(getattr(original.graph, word)) if s[0] not in initializers]
+        after = [s for s in _signature(getattr(optimized.graph, word)) if s[0] not in initializers]
+        if before != after:
+            because = f"{word}s were {before}, now {after}"
+            result.comparisons.append(Comparison("(graph)", f"{word}s", because=because))
+
+
+def _is_npu(node) -> bool:
+    return node.domain == "npu" or node.op_type.startswith("NPU")
+
+
+def _npu_nodes(graph) -> int:
+    count = 0
+    for node in graph.node:
+        count += _is_npu(node)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                count += _npu_nodes(attribute.g)
+    return count
+
+
+def _has_external_data(model) -> bool:
+    return any(t.data_location == onnx.TensorProto.EXTERNAL for t in model.graph.initializer)
+
+
+class _expanded:
+    """The path of the optimized model without NPU nodes; temporary files are removed again."""
+
+    def __init__(self, path: pathlib.Path, model, tool, result: Result):
+        self.path, self.model, self.tool, self.result = path, model, tool, result
+        self.folder: str | None = None
+        self.file: pathlib.Path | None = None
+
+    def __enter__(self) -> pathlib.Path:
+        count = _npu_nodes(self.model.graph)
+        if count == 0:
+            self.result.notes.append("the optimized model has no NPU nodes: it ran as it is")
+            return self.path
+        tool = self.tool or shutil.which("ascend-fuse")
+        if tool is None:
+            raise VerifyError(
+                f"{self.path} has {count} NPU nodes; --tool must name the ascend-fuse program that expands"
+                " them"
+            )
+        if _has_external_data(self.model):  # found beside the model only
+            self.file = self.path.with_name(f"{self.path.stem}.expanded-{os.getpid()}.onnx")
+        else:
+            self.folder = tempfile.mkdtemp(prefix="ascend-fuse-")
+            self.file = pathlib.Path(self.folder) / "expanded.onnx"
+        try:
+            run = subprocess.run(
+                [str(tool), "expand", str(self.path), "-o", str(self.file), "--quiet"],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        except OSError as error:
+            self.__exit__()
+            raise VerifyError(f"{tool} cannot be started: {error}") from None
+        if run.returncode != 0 or not self.file.exists():
+            self.__exit__()
+            raise VerifyError(
+                f"{tool} expand failed with exit code {run.returncode}:"
+                f" {run.stderr.strip() or run.stdout.strip()}"
+            )
+        left = _npu_nodes(_read_graph(self.file).graph)
+        if left:
+            self.__exit__()
+            raise VerifyError(f"{tool} expand left {left} NPU nodes in the model")
+        self.result.notes.append(f"{count} NPU nodes were expanded to standard operators")
+        return self.file
+
+    def __exit__(self, *_):
+        if self.file is not None:
+            self.file.unlink(missing_ok=True)
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _session(path, what: str):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise VerifyError(f"ONNX Runtime cannot load {what}: {error}") from None
+
+
+def _run_original(session, entry, binding, may_adjust: bool, result: Result):
+    """Returns (binding, feeds, outputs); outputs is None when every variant was refused."""
+    first_error = None
+    candidates = [binding]
+    if may_adjust:
+        candidates += guess_inputs.alternatives(entry, binding)
+    for candidate in candidates:
+        feeds = guess_inputs.make_inputs(entry, candidate)
+        try:
+            outputs = session.run(None, feeds)
+        except Exception as error:
+            first_error = first_error or error
+            continue
+        if candidate is not binding:
+            result.notes.append(
+                f"the original refused binding {binding['name']}; {candidate['name']} was used"
+            )
+        return candidate, feeds, outputs
+    sentence = f"the original model refuses binding {binding.get('name', '')}: {_first_line(first_error)}"
+    if not may_adjust:
+        raise VerifyError(sentence)
+    result.notes.append(sentence)
+    return binding, None, None
+
+
+def _compare_binding(
+    expanded_session, entry, binding, feeds, expected, session, dont_care: bool, result: Result
+) -> None:
+    name = binding.get("name", "binding")
+    names = [o.name for o in session.get_outputs()]
+    accepted = {i.name for i in expanded_session.get_inputs()}
+    try:
+        actual = dict(
+            zip(
+                [o.name for o in expanded_session.get_outputs()],
+                expanded_session.run(None, {k: v for k, v in feeds.items() if k in accepted}),
+            )
+        )
+    except Exception as error:
+        result.comparisons.append(
+            Comparison(
+                name,
+                "(run)",
+                because=f"the expanded model refuses what the original accepts: {_first_line(error)}",
+            )
+        )
+        return
+    mask, queries = _mask(entry, feeds)
+    for output, a in zip(names, expected):
+        if output not in actual:
+            result.comparisons.append(
+                Comparison(name, output, because="the optimized model has no such output")
+            )
+            continue
+        care = care_mask(output, np.shape(a), mask, queries) if dont_care else None
+        result.comparisons.append(compare(name, output, a, actual[output], result.tolerance, care))
+
+
+def compare(binding: str, output: str, a, b, tolerance: float, care=None) -> Comparison:
+    """Compares two arrays; `care` is False where any value will do, and broadcasts to them."""
+    a, b = np.asarray(a), np.asarray(b)
+    result = Comparison(binding, output, list(a.shape), str(a.dtype))
+    if a.shape != b.shape:
+        result.because = f"shape {list(a.shape)} became {list(b.shape)}"
+        return result
+    if a.dtype != b.dtype:
+        result.because = f"type {a.dtype} became {b.dtype}"
+        return result
+    if care is not None:
+        result.excluded = int(care.size - np.count_nonzero(care))
+        full = np.broadcast_to(care, a.shape)
+        a, b = a[full], b[full]
+    result.compared = int(a.size)
+    if a.size == 0:
+        result.cosine, result.ok = 1.0, result.excluded == 0
+        result.because = "" if result.ok else "every position is padding, so nothing was compared"
+        return result
+    if not np.issubdtype(a.dtype, np.floating):
+        different = int(np.count_nonzero(a != b))
+        if np.issubdtype(a.dtype, np.number):
+            result.max_abs = float(np.max(np.abs(a.astype(np.float64) - b.astype(np.float64))))
+        result.max_rel = 1.0 if different else 0.0
+        result.cosine = 1.0 if not different else 0.0
+        result.ok = different == 0
+        result.because = "" if result.ok else f"{different} of {a.size} elements differ"
+        return result
+    a, b = a.astype(np.float64).ravel(), b.astype(np.float64).ravel()
+    finite = np.isfinite(a)
+    if not np.array_equal(finite, np.isfinite(b)) or not np.array_equal(
+        a[~finite], b[~finite], equal_nan=True
+    ):
+        result.max_abs = result.max_rel = float("inf")
+        result.because = (
+            f"NaN or infinity in other places: {int(np.count_nonzero(~finite))} before,"
+            f" {int(np.count_nonzero(~np.isfinite(b)))} after"
+        )
+        return result
+    a, b = a[finite], b[finite]
+    norms = float(np.linalg.norm(a)) * float(np.linalg.norm(b))
+    result.cosine = float(np.dot(a, b) / norms) if norms > 0 else float(not np.any(a) and not np.any(b))
+    result.max_abs = float(np.max(np.abs(a - b))) if a.size else 0.0
+    result.max_rel = result.max_abs / max(float(np.max(np.abs(a))) if a.size else 0.0, _TINY)
+    result.ok = result.max_rel <= tolerance
+    if not result.ok:
+        result.because = f"max rel {result.max_rel:.3g} is more than {tolerance:g}"
+    return result
+
+
+def care_mask(output: str, shape: tuple[int, ...], mask, queries: int):
+    """Returns which positions of an output matter when padded queries do not: None for all of them.
+
+    An output over the new tokens ([B, S_q, ...], or scores [B, heads, S_q, S_kv]) loses the padded
+    ones of the last S_q columns of the mask; keys and values ([B, heads, S_kv, head_dim]) lose all
+    padded columns.
+    """
+    if mask is None or not shape or shape[0] != mask.shape[0]:
+        return None
+    rows, total = mask.shape
+    lowered = output.lower()
+    new = mask[:, total - queries :] if queries <= total else mask
+    if len(shape) == 4 and shape[3] == total and shape[2] == queries and not _is_cache(lowered):
+        keep = new.reshape(rows, 1, queries, 1)
+    elif len(shape) == 4 and shape[2] == total and (_is_cache(lowered) or total != shape[1]):
+        keep = mask.reshape(rows, 1, total, 1)
+    elif len(shape) >= 2 and shape[1] == new.shape[1]:
+        keep = new.reshape(rows, new.shape[1], *([1] * (len(shape) - 2)))
+    else:
+        return None
+    return None if np.all(keep != 0) else keep != 0
+
+
+def _is_cache(name: str) -> bool:
+    return any(word in name for word in ("present", "past", "key", "value", "cache"))
+
+
+def _mask(entry, feeds):
+    """Returns the padding mask [B, S_kv] and the number of new tokens, or (None, 0)."""
+    masks = [feeds[s["name"]] for s in entry["inputs"] if s["meaning"] == "attention_mask"]
+    if len(masks) != 1 or masks[0].ndim != 2:
+        return None, 0
+    ids = [
+        feeds[s["name"]]
+        for s in entry["inputs"]
+        if s["meaning"] in ("ids", "position_ids") and feeds[s["name"]].ndim == 2
+    ]
+    return masks[0] != 0, int(ids[0].shape[1]) if ids else int(masks[0].shape[1])
+
+
+def _listed(original_path: pathlib.Path, tool):
+    """Returns the report of `list` on the original, or None without the tool."""
+    tool = tool or shutil.which("ascend-fuse")
+    if tool is None:
+        return None
+    try:
+        run = subprocess.run(
+            [str(tool), "list", str(original_path), "--json", "-"], capture_output=True, text=True, check=False
+        )
+    except OSError as error:
+        raise VerifyError(f"{tool} cannot be started: {error}") from None
+    return json.loads(run.stdout) if run.returncode == 0 and run.stdout.startswith("{") else None
+
+
+def _dont_care_rows(report) -> bool:
+    if report is None:
+        return False
+    if not isinstance(report, dict):
+        try:
+            report = json.loads(pathlib.Path(report).read_text())
+        except (OSError, ValueError) as error:
+            raise VerifyError(f"the report {report} cannot be read: {error}") from None
+    return any(_NO_KEY in text for site in report.get("sites", []) for text in site.get("assumptions", []))
+
+
+def _first_line(error) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def _read_bindings(argument: str | None) -> tuple[Any, Any]:
+    """Returns (entry, bindings) of --bindings: from a list, or from a manifest entry."""
+    if argument in (None, "auto"):
+        return None, None
+    text = argument
+    if not argument.lstrip().startswith(("[", "{")):
+        try:
+            text = pathlib.Path(argument).read_text()
+        except OSError as error:
+            raise VerifyError(f"the bindings {argument} cannot be read: {error}") from None
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise VerifyError(f"the bindings are no JSON: {error}") from None
+    if isinstance(data, dict) and "inputs" in data:
+        return data, data.get("bindings")
+    return None, data if isinstance(data, list) else [data]
+
+
+def _symbol_bindings(bindings, entry):
+    """Bindings may give symbols ({"batch": 2, "seq": 5}) instead of shapes."""
+    result = []
+    for number, binding in enumerate(bindings):
+        if "shapes" in binding:
+            result.append(binding)
+            continue
+        symbols = {k: v for k, v in binding.items() if k not in ("name", "padding", "seed")}
+        name = (
+            binding.get("name") or ",".join(f"{k}={v}" for k, v in symbols.items()) or f"binding {number + 1}"
+        )
+        result.append(
+            {
+                "name": name,
+                "shapes": guess_inputs.bind(entry, symbols),
+                "padding": binding.get("padding", "none"),
+                "seed": binding.get("seed", number + 1),
+            }
+        )
+    return result
+
+
+def main(arguments=None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="ascend-fuse verify", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("original")
+    parser.add_argument("optimized")
+    parser.add_argument("--tool", help="the ascend-fuse program (default: the one on PATH)")
+    parser.add_argument(
+        "--bindings",
+        default="auto",
+        metavar="JSON",
+        help=(
+            'auto, or a list like [{"batch": 2, "seq": 5, "padding": "left"}], or a manifest entry; text or'
+            " file"
+        ),
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=None,
+        help=f"bound of max rel; default by type: {DEFAULT_TOLERANCES}",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the result as JSON; - is stdout")
+    parser.add_argument(
+        "--report", metavar="FILE", help="the JSON report of the fusion: excludes don't-care rows it lists"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        entry, bindings = _read_bindings(options.bindings)
+        if entry is None and bindings is not None:
+            # The shapes are the user's, the meanings are guessed.
+            bindings = _symbol_bindings(
+                bindings, guess_inputs.guess_entry(_read_graph(pathlib.Path(options.original)))
+            )
+        result = verify_models(
+            options.original,
+            options.optimized,
+            tool=options.tool,
+            entry=entry,
+            bindings=bindings,
+            seed=options.seed,
+            tolerance=options.tolerance,
+            report=options.report,
+        )
+    except (VerifyError, guess_inputs.CannotGuess) as error:
+        print(f"verify: {error}", file=sys.stderr)
+        return 1
+    if options.json == "-":
+        sys.stdout.write(result.to_json() + "\n")
+    else:
+        sys.stdout.write(result.to_text())
+        if options.json:
+            pathlib.Path(options.json).write_text(result.to_json() + "\n")
+    return 0 if result.ok else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())
