@@ -143,6 +143,12 @@ void FillReport(Pipeline* pipeline, const Target& target, const std::string& sty
         {contradiction.value, contradiction.declared, contradiction.computed, contradiction.where});
   }
   for (const std::string& warning : target.warnings()) report->warnings.push_back(warning);
+  if (!model.functions().empty()) {
+    report->warnings.push_back(
+        fmt::format("{} local function(s) were not looked into, and ATC reads none: inline them first "
+                    "(onnx.inliner.inline_local_functions)",
+                    model.functions().size()));
+  }
   if (model.OpsetVersion() > target.MaxOpset()) {
     report->warnings.push_back(
         fmt::format("the model imports opset {}; ATC of CANN {} reads standard operators up to opset {}",

@@ -205,9 +205,20 @@ Canonical::Canonical(const Model& model, const Facts& facts) {
       append_number(node->output_count);
       bool comparable = true;
       for (const Attribute& attribute : ReadAttributes(*node)) {
-        if (attribute.type == AttributeType::kTensor && attribute.tensor.storage != Storage::kMemory &&
-            attribute.tensor.storage != Storage::kTyped) {
-          comparable = false;
+        // Long payloads are not among the bytes in memory: two weights of one shape would look equal.
+        switch (attribute.type) {
+          case AttributeType::kFloat:
+          case AttributeType::kInt:
+          case AttributeType::kString:
+          case AttributeType::kFloats:
+          case AttributeType::kInts:
+          case AttributeType::kStrings:
+            break;
+          case AttributeType::kTensor:
+            comparable = comparable && attribute.tensor.storage == Storage::kMemory;
+            break;
+          default:
+            comparable = false;
         }
         append(attribute.encoded.data(), attribute.encoded.size());
         key += ';';
