@@ -1,0 +1,111 @@
+"""Every block of README.md and docs/ is run.
+
+    ```console            lines after "$ " are commands, the rest is their output; "..." stands for anything,
+                          also for whole lines
+    ```rule mish.rule     written to that file, and loaded by `ascend-fuse rules --rules`; the name may be left out
+    ```txtpb x.txtpb      written to that file
+    ```python             run by Python
+    ```sh                 commands for a whole machine: the scripts they name must exist
+    ```text               not run
+
+The blocks of one document run in order in one folder, which holds llama.onnx, an export of the zoo.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import BUILD, ROOT
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+KINDS = {"console", "rule", "txtpb", "python", "sh", "text", "cpp"}
+BLOCK = re.compile(r"^```(\w*) *(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+
+
+@dataclass
+class Block:
+    kind: str
+    name: str
+    text: str
+    line: int
+
+
+def blocks_of(path: Path) -> list[Block]:
+    text = path.read_text()
+    return [Block(m[1], m[2], m[3], text[: m.start()].count("\n") + 1) for m in BLOCK.finditer(text)]
+
+
+def pattern_of(expected: list[str]) -> str:
+    """Returns a regular expression for an output in which "..." stands for anything."""
+    parts = []
+    for line in expected:
+        if line.strip() == "...":
+            parts.append(r"(?:.*\n)*?")
+        else:
+            parts.append(".*?".join(re.escape(piece) for piece in line.rstrip().split("...")) + r" *\n")
+    return "".join(parts)
+
+
+def run_console(block: Block, folder: Path, environment: dict[str, str]) -> None:
+    steps: list[tuple[str, list[str]]] = []
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            steps.append((line[2:], []))
+        else:
+            assert steps, f"line {block.line}: output before the first command"
+            steps[-1][1].append(line)
+    for command, expected in steps:
+        done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, text=True, timeout=120,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        shown = done.stdout
+        assert done.returncode == 0 or expected, f"line {block.line}: {command} ended with {done.returncode}: {shown}"
+        assert re.fullmatch(pattern_of(expected), shown), f"line {block.line}: {command} printed\n{shown}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
+def test_blocks(document: Path, zoo: Path, tmp_path: Path) -> None:
+    shutil.copy(zoo / "llama-sdpa-past-ts17-dynamic.onnx", tmp_path / "llama.onnx")
+    environment = dict(os.environ, LC_ALL="C")
+    environment["PATH"] = f"{BUILD}:{Path(sys.executable).parent}:{environment['PATH']}"
+    for block in blocks_of(document):
+        assert block.kind in KINDS, f"line {block.line}: a block of kind '{block.kind}'"
+        if block.kind in ("rule", "txtpb"):
+            path = tmp_path / (block.name or f"line{block.line}.{block.kind}")
+            path.write_text(block.text)
+            if block.kind == "rule":
+                done = subprocess.run([str(BUILD / "ascend-fuse"), "rules", "--rules", str(path)], capture_output=True,
+                                      text=True)
+                assert done.returncode == 0, f"line {block.line}: {done.stderr}"
+        elif block.kind == "console":
+            run_console(block, tmp_path, environment)
+        elif block.kind == "python":
+            done = subprocess.run([sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True,
+                                  timeout=120, env=dict(environment, PYTHONPATH=str(ROOT / "tools" / "python")))
+            assert done.returncode == 0, f"line {block.line}: {done.stderr}"
+        elif block.kind == "sh":
+            for script in re.findall(r"\./(\S+)|python3 (\S+\.py)", block.text):
+                assert (ROOT / (script[0] or script[1])).is_file(), f"line {block.line}: there is no {script}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
+def test_links(document: Path) -> None:
+    for target in LINK.findall(document.read_text()):
+        assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_the_functions_of_rules_are_all_documented() -> None:
+    source = (ROOT / "patterns" / "functions.cc").read_text()
+    table = source[source.index("kFunctions[]") :]
+    table = table[: table.index("};")]
+    names = set(re.findall(r'\{"(\w+)", \d+, \d+', table))
+    section = (ROOT / "docs" / "rules.md").read_text().split("\n## Functions\n")[1].split("\n## ")[0]
+    documented = set(re.findall(r"^\| `(\w+) \(", section, re.MULTILINE))
+    assert documented == names
