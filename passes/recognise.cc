@@ -76,14 +76,22 @@ absl::Status Pipeline::Recognise() {
     }
   }
 
-  // What a recognised operator is, so that operators that are there already become sites too.
+  // What an operator is by itself, so that those that are there already become sites too: what rules make, and what
+  // rules read as one operator (those of newer opsets).
   absl::flat_hash_map<std::string, std::string> kind_of;
+  absl::flat_hash_map<std::string, const Rule*> reader_of;
   for (const Rule& rule : library_->rules()) {
+    if (Skipped(rule)) continue;
     for (const EmitStatement& statement : rule.emit) {
       if (statement.value.kind != Expression::Kind::kOperator) continue;
       if (std::find(rule.outputs.begin(), rule.outputs.end(), statement.names[0]) == rule.outputs.end()) continue;
       const Expression& op = statement.value;
       kind_of[op.domain.empty() ? op.text : op.domain + "." + op.text] = rule.kind;
+    }
+    if (rule.size == 1 && !rule.emit.empty()) {
+      const std::string& root = library_->RootOperators(&rule - library_->rules().data())[0];
+      kind_of[root] = rule.kind;
+      reader_of[root] = &rule;
     }
   }
 
@@ -162,6 +170,14 @@ absl::Status Pipeline::Recognise() {
       site.order = node->order;
       site.module = ModulePath(*node);
       site.covers.emplace_back(Label(*node));
+      if (auto reader = reader_of.find(kind->first); reader != reader_of.end()) {
+        Failure failure;
+        matcher.Run(*reader->second, site.value, &failure);
+        if (failure.rule != nullptr) {
+          site.because = fmt::format("expected {}, found {}", failure.expected, failure.found);
+          site.source = failure.position.ToString();
+        }
+      }
       sites_.push_back(std::move(site));
     }
   }

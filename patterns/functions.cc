@@ -253,6 +253,18 @@ absl::StatusOr<Term> KeyValueHeads(const FunctionContext& context, absl::Span<co
   return Term::Integer(*heads == *key_heads ? 0 : *key_heads);
 }
 
+// attention_scale (s, D): s, or 1 / sqrt(D) where the operator leaves it out.
+absl::StatusOr<Term> AttentionScale(const FunctionContext& context, absl::Span<const Term> arguments) {
+  if (arguments[0].kind == Term::Kind::kNumber) return arguments[0];
+  const auto head_dim = IntegerArgument(arguments[1]);
+  if (!head_dim.has_value() || *head_dim < 1) {
+    return absl::FailedPreconditionError(
+        fmt::format("the scale is 1 / sqrt(head_dim), and the head_dim {} is not known",
+                    DescribeTerm(context, arguments[1])));
+  }
+  return Term::Number(1 / std::sqrt(static_cast<double>(*head_dim)));
+}
+
 // same_shape (a, b): holds when two values provably have one shape.
 absl::StatusOr<Term> SameShapes(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Term> a = Shape(context, arguments.subspan(0, 1));
@@ -311,6 +323,7 @@ constexpr FunctionRow kFunctions[] = {
     {"ones", 2, 2, Ones, "A constant [n] of ones of a type."},
     {"number", 1, 1, PlainNumber, "A dim that must be a plain number."},
     {"kv_heads", 2, 2, KeyValueHeads, "num_key_value_heads: 0 when there are as many as heads."},
+    {"attention_scale", 2, 2, AttentionScale, "A scale, or 1 / sqrt(head_dim) where it is left out."},
     {"same_shape", 2, 2, SameShapes, "Holds when two values provably have one shape."},
     {"broadcasts_to", 2, 2, BroadcastsTo, "Holds when combining a with b gives b's shape."},
     {"converted", 3, 3, Converted, "A node, with a Cast behind it where its type is not the one wanted."},
