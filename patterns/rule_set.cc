@@ -95,6 +95,34 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
   for (const auto& [path, text] : user) {
     if (absl::Status status = add(path, text, false); !status.ok()) return status;
   }
+  // A user's definitions are spelled for the rules that use them: elsewhere they may build on parts that are not there.
+  // In the library all of them are looked at.
+  if (folder != RuleFolder::kLibrary && !user.empty()) {
+    absl::flat_hash_set<std::string> reached;
+    std::vector<const Pattern*> work;
+    for (const Rule& rule : set->rules_) {
+      for (const MatchStatement& statement : rule.match) work.push_back(statement.pattern.get());
+    }
+    while (!work.empty()) {
+      const Pattern* pattern = work.back();
+      work.pop_back();
+      for (const PatternPointer& argument : pattern->arguments) work.push_back(argument.get());
+      if (!pattern->domain.empty() || !reached.insert(pattern->name).second) continue;
+      for (const Definition& definition : set->definitions_) {
+        if (definition.name != pattern->name) continue;
+        for (const auto& alternative : definition.alternatives) work.push_back(alternative.pattern.get());
+      }
+    }
+    auto of_user = [&](const Definition& definition) {
+      return std::any_of(user.begin(), user.end(),
+                         [&](const auto& file) { return file.first == definition.position.file; });
+    };
+    set->definitions_.erase(std::remove_if(set->definitions_.begin(), set->definitions_.end(),
+                                           [&](const Definition& definition) {
+                                             return of_user(definition) && !reached.contains(definition.name);
+                                           }),
+                            set->definitions_.end());
+  }
   if (absl::Status status = set->Check(); !status.ok()) return status;
   return set;
 }

@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import subprocess
-import sys
 
 import numpy
 import onnx
@@ -115,7 +114,3 @@ def test_numbers(case, tmp_path):
                 compare(f"{name} with {binding}", expected, found, empty_rows and not first_key)
             done += 1
     assert done > 0
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", __file__]))

@@ -43,7 +43,8 @@ struct Emitted {
 Emitted Emit(const std::string& model, const std::string& rule, int opset = 17, std::string_view root = "y") {
   Emitted emitted;
   emitted.subject = std::make_unique<Subject>(model, opset);
-  emitted.rules = Rules(rule);
+  emitted.rules =
+      Rules(rule, rule.find("npu.") == std::string::npos ? RuleFolder::kLibrary : RuleFolder::kNpu);
   emitted.rewriter = std::make_unique<Rewriter>(emitted.subject->model.get());
   emitted.emitter = std::make_unique<Emitter>(emitted.rewriter.get(), &emitted.subject->facts);
   const FunctionContext context = emitted.subject->Context();

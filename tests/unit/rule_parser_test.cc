@@ -147,7 +147,7 @@ TEST(RuleParserTest, ErrorsNameLineColumnExpectedAndFound) {
   EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = npu.Op }"), "f.rule:2:20: expected '(', found '}'");
   EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = Cast <to> }"), "f.rule:2:23: expected '(', found '}'");
   EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = Relu (\"x\") }"),
-            "f.rule:2:19: expected a pattern, found \"x\"");
+            "f.rule:2:19: expected a pattern, found '\"x\"'");
   EXPECT_EQ(Message("def d (x)\nrule"), "f.rule:2:1: expected '|' and an alternative, found 'rule'");
   EXPECT_EQ(Message("rule r (x) => (y) match { y = Relu (x) }\nwhere { let 5 = x }"),
             "f.rule:2:19: expected let name = expression, found '}'");
@@ -157,9 +157,9 @@ TEST(RuleParserTest, ErrorsNameLineColumnExpectedAndFound) {
 
 TEST(RuleParserTest, ErrorsOfTokensAndAnnotations) {
   EXPECT_EQ(Message("rule r (x) => (y) match { y = Relu (x) } where { x = \"open }"),
-            "f.rule:1:54: this text has no closing quote");
+            "f.rule:1:54: the string that starts here has no closing quote");
   EXPECT_EQ(Message("rule r (x) => (y)\n  match { y = Relu (x) & }"),
-            "f.rule:2:24: unexpected character '&'");
+            "f.rule:2:24: expected an output's name, found '&'");
   EXPECT_EQ(Message("rule r <kinds = a> (x) => (y)"),
             "f.rule:1:9: unknown annotation 'kinds'; known are kind, precision, by_ge, before");
 }

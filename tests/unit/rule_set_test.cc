@@ -79,6 +79,34 @@ TEST(RuleSetTest, TheLaterOfTwoUserFilesCounts) {
   EXPECT_EQ(FindRule(**rules, "r")->position.file, "b.rule");
 }
 
+TEST(RuleSetTest, AUsersRuleBelongsWhereItReadsOrMakesNpuNodes) {
+  const std::string text =
+      "rule one (x) => (y) match { y = Relu (x) } emit { y = Swish (x) }\n"
+      "rule two (x) => (y) match { y = Swish (x) } emit { y = Mul (npu.NPUGate (x), x) }\n"
+      "rule three (x) => (y) match { y = npu.NPUGate (x) } emit { y = Sigmoid (x) }\n";
+  const std::vector<std::pair<RuleFolder, std::string>> wanted = {
+      {RuleFolder::kLibrary, "one"}, {RuleFolder::kNpu, "two"}, {RuleFolder::kReference, "three"}};
+  for (const auto& [folder, name] : wanted) {
+    const auto rules = Rules(text, folder);
+    for (const char* other : {"one", "two", "three"}) {
+      EXPECT_EQ(FindRule(*rules, other) != nullptr, other == name) << name << " " << other;
+    }
+  }
+}
+
+TEST(RuleSetTest, AUsersDefinitionOfLibraryPartsDoesNotHinderTheOtherFolders) {
+  const std::string text =
+      "def mine (x)\n  | silu_of (x)\nrule r (x) => (y) match { y = mine (x) } emit { y = Swish <alpha = 1> "
+      "(x) }\n";
+  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference}) {
+    const auto rules = RuleSet::Load(folder, {{"user.rule", text}});
+    EXPECT_TRUE(rules.ok()) << rules.status().message();
+  }
+  // A definition nobody can use is still looked at once.
+  EXPECT_EQ(Refusal("def mine (x)\n  | nothing_of (x)\n"),
+            "user.rule:2:5: unknown operator or definition 'nothing_of'");
+}
+
 TEST(RuleSetTest, UnknownNamesAreRefusedWithTheirPlace) {
   EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Rellu (x) }"),
             "user.rule:2:13: unknown operator or definition 'Rellu'");
