@@ -182,9 +182,11 @@ absl::StatusOr<Value*> Emitter::Build(const Term& term, Graph* graph, DataType l
   }
   absl::StatusOr<NewNode> plan = Plan(deferred, graph, name + "_" + deferred.op_type, emission);
   if (!plan.ok()) return plan.status();
-  // The same helper once: all layers share one mask.
+  // The same helper once: all layers share one mask. Inputs that are one computation, or copies, count as one.
   std::string key = fmt::format("{}:{}.{}:", static_cast<const void*>(graph), plan->domain, plan->op_type);
-  for (const Value* input : plan->inputs) key += fmt::format("{},", static_cast<const void*>(input));
+  for (const Value* input : plan->inputs) {
+    key += input == nullptr ? std::string("-,") : fmt::format("{},", canonical_->Number(input));
+  }
   key += EncodeAttributes(rewriter_->model(), plan->attributes);
   auto [entry, fresh] = built_.try_emplace(std::move(key), nullptr);
   if (fresh) {
@@ -198,6 +200,7 @@ absl::StatusOr<Value*> Emitter::Build(const Term& term, Graph* graph, DataType l
 }
 
 absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionContext& context) {
+  canonical_ = context.canonical;
   Match match = matched;
   const Rule& rule = *match.rule;
   match.terms.resize(rule.scope.names.size());
