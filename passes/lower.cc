@@ -70,11 +70,14 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     Matcher matcher(*npu_, context);
     Failure failure;
     const std::optional<Match> match = matcher.Run(rule, value, &failure);
+    // A rule's refusal is told where its kind is counted.
     auto refuse = [&](const std::string& because, const std::string& source, int rank) {
-      if (rank <= main->lowering_rank) return;
-      main->lowering_rank = rank;
-      main->because = because;
-      main->source = source;
+      for (PipelineSite* site : sites) {
+        if (site->kind != rule.kind || rank <= site->lowering_rank) continue;
+        site->lowering_rank = rank;
+        site->because = because;
+        site->source = source;
+      }
     };
     if (!match.has_value()) {
       // A condition that failed says more than an operand that is absent or another attribute.
@@ -159,7 +162,10 @@ absl::Status Pipeline::Lower(const Target& target) {
       norm_fused = std::any_of(same.begin(), same.end(), [&](size_t other) {
         return sites_[other].kind == "rms_norm" && sites_[other].state == SiteState::kFused;
       });
-      if (!norm_fused) site.because = "the norm behind the sum was not fused";
+      if (!norm_fused) {
+        site.because = "the norm behind the sum was not fused";
+        site.source.clear();
+      }
     }
     const std::optional<ByGe> by_ge = target.FusedByGe(construct);
     if (by_ge.has_value() && norm_fused) {

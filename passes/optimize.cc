@@ -232,15 +232,20 @@ absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& op
   if (absl::Status status = (*pipeline)->Lower(*target); !status.ok()) return status;
   // What would be left: recognised operators that no node took do not count.
   (*pipeline)->Restore();
+  auto style = (*pipeline)->ChooseStyle(*target);
+  if (!style.ok()) return style.status();
   Report report;
-  FillReport(pipeline->get(), *target, "", *model, &report);
+  FillReport(pipeline->get(), *target, *style, *model, &report);
   WarnOfDims(*model, options.infer, &report.warnings);
+  WarnOfAtc(*model, &report.warnings);
   (*pipeline)->UndoAll();
   return report;
 }
 
-absl::Status Expand(Model* model) {
-  auto pipeline = Pipeline::Create(model, {});
+absl::Status Expand(Model* model, const std::vector<std::pair<std::string, std::string>>& rule_files) {
+  PipelineOptions options;
+  options.rule_files = rule_files;
+  auto pipeline = Pipeline::Create(model, options);
   if (!pipeline.ok()) return pipeline.status();
   return (*pipeline)->Expand();
 }
@@ -256,9 +261,15 @@ absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {
     if (!rules.ok()) return rules.status();
     text += fmt::format("{}\n", title);
     for (const Rule& rule : (*rules)->rules()) {
-      const std::string first = rule.doc.substr(0, rule.doc.find('\n'));
-      text += fmt::format("  {:34} {:12} {}:{}\n", rule.name, rule.kind, rule.position.file, rule.position.line);
-      if (!first.empty()) text += fmt::format("      {}\n", first);
+      const std::string kind = folder == RuleFolder::kReference ? std::string() : fmt::format(" ({})", rule.kind);
+      text += fmt::format("  {}{}  {}:{}\n", rule.name, kind, rule.position.file, rule.position.line);
+      // The first paragraph of the comment.
+      std::string_view doc(rule.doc);
+      doc = doc.substr(0, doc.find("\n\n"));
+      while (!doc.empty()) {
+        text += fmt::format("      {}\n", doc.substr(0, doc.find('\n')));
+        doc = doc.find('\n') == std::string_view::npos ? std::string_view() : doc.substr(doc.find('\n') + 1);
+      }
     }
     text += "\n";
   }

@@ -35,7 +35,8 @@ absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options = {
 absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& options = {});
 
 // NPU nodes back to standard operators, from the kernels' documented formulas.
-absl::Status Expand(Model* model);
+// rule_files: path and text of files with reference rules of the user's own nodes.
+absl::Status Expand(Model* model, const std::vector<std::pair<std::string, std::string>>& rule_files = {});
 
 // The rules in force, one line each with what it makes and where it is written: for the command `rules`.
 absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options = {});

@@ -68,7 +68,10 @@ class Pipeline {
   absl::Status Recognise();
   // Replaces recognised operators by NPU nodes where the target allows it.
   absl::Status Lower(const Target& target);
-  // Chooses the emission style and writes the domains it needs. Returns "D", "N", "X", or "" without NPU nodes.
+  // The emission style: "D", "N", "X", or "" without NPU nodes. INVALID_ARGUMENT with a sentence for a --style that
+  // the target's parser or the model rules out.
+  absl::StatusOr<std::string> ChooseStyle(const Target& target) const;
+  // Writes the domains that the chosen style needs, and returns the style.
   absl::StatusOr<std::string> Adapt(const Target& target);
   // Brings back the original nodes of everything that no NPU node took.
   void Restore();
@@ -92,6 +95,7 @@ class Pipeline {
   Pipeline(Model* model, const PipelineOptions& options);
   FunctionContext Context(std::vector<std::string>* assumptions = nullptr);
   bool Skipped(const Rule& rule) const;
+  std::vector<Node*> NpuNodes() const;
   absl::Status CheckSkip(const std::string& name) const;
   void FindNearMisses();
   void LowerNode(Node* node, const Target& target);

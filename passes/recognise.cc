@@ -111,6 +111,7 @@ absl::Status Pipeline::Recognise() {
     sites_.push_back(std::move(site));
   };
 
+  absl::flat_hash_map<const Value*, std::string> module_of;
   auto sweep_rules = [&](bool observations) -> absl::Status {
     for (size_t r = 0; r < library_->rules().size(); ++r) {
       const Rule& rule = library_->rules()[r];
@@ -133,7 +134,10 @@ absl::Status Pipeline::Recognise() {
         if (!match.has_value()) continue;
         const std::string root(Label(*node));
         if (observations) {
-          if (observed.insert({rule.kind, value}).second) note(rule, *match, value, root);
+          if (!observed.insert({rule.kind, value}).second) continue;
+          note(rule, *match, value, root);
+          // What is seen beside a construct lies in that construct's module.
+          if (auto module = module_of.find(value); module != module_of.end()) sites_.back().module = module->second;
           continue;
         }
         note(rule, *match, value, root);
@@ -181,6 +185,7 @@ absl::Status Pipeline::Recognise() {
       sites_.push_back(std::move(site));
     }
   }
+  for (const PipelineSite& site : sites_) module_of.try_emplace(site.value, site.module);
   if (absl::Status status = sweep_rules(true); !status.ok()) return status;
   FindNearMisses();
   FinishRun("recognise", started, changes_before);
@@ -189,6 +194,8 @@ absl::Status Pipeline::Recognise() {
 
 // For every anchor that no rule covered, the rule that got farthest and where it stopped.
 void Pipeline::FindNearMisses() {
+  // With --limit constructs are left on purpose: nothing is missing there.
+  if (options_.limit >= 0) return;
   Matcher matcher(*library_, Context());
   absl::flat_hash_map<std::string_view, std::vector<size_t>> rules_of;
   for (std::string_view anchor : kAnchors) {

@@ -128,7 +128,7 @@ const std::string& Place(const ReportSite& site) { return site.module.empty() ? 
 std::string Notes(const ReportSite& site) {
   std::vector<std::string> notes;
   if (!site.mask.empty()) notes.push_back(fmt::format("mask {}", site.mask));
-  if (!site.precision.empty() && site.precision != "exact") notes.push_back(site.precision);
+  if (site.state == "fused" && !site.precision.empty() && site.precision != "exact") notes.push_back(site.precision);
   return notes.empty() ? "" : fmt::format(" ({})", fmt::join(notes, ", "));
 }
 
@@ -234,11 +234,31 @@ class Text {
       if (groups.empty()) continue;
       Line("");
       Line("{}", kind);
-      for (const auto& group : groups) Group(group);
+      // Groups with one reason stand together, and the reason once below them.
+      auto reason = [](const std::vector<const ReportSite*>& group) {
+        return std::tie(group[0]->state, group[0]->because, group[0]->source);
+      };
+      if (!options_.verbose) {
+        std::vector<std::vector<const ReportSite*>> sorted;
+        for (size_t i = 0; i < groups.size(); ++i) {
+          if (groups[i].empty()) continue;
+          sorted.push_back(groups[i]);
+          for (size_t k = i + 1; k < groups.size(); ++k) {
+            if (groups[k].empty() || reason(groups[k]) != reason(sorted.back())) continue;
+            sorted.push_back(std::move(groups[k]));
+            groups[k].clear();
+          }
+        }
+        groups = std::move(sorted);
+      }
+      for (size_t i = 0; i < groups.size(); ++i) {
+        const bool last = options_.verbose || i + 1 == groups.size() || reason(groups[i]) != reason(groups[i + 1]);
+        Group(groups[i], last);
+      }
     }
   }
 
-  void Group(const std::vector<const ReportSite*>& group) {
+  void Group(const std::vector<const ReportSite*>& group, bool with_reason) {
     const ReportSite& site = *group[0];
     const std::string count = group.size() > 1 ? fmt::format("{} x ", group.size()) : "";
     const std::string place = group.size() > 1 ? WithoutNumbers(Place(site)) : Place(site);
@@ -252,6 +272,7 @@ class Text {
       if (!site.covers.empty()) Line("      covers {}", fmt::join(site.covers, " "));
       if (!site.outputs.empty()) Line("      gives {}", fmt::join(site.outputs, " "));
     }
+    if (!with_reason) return;
     if (!site.because.empty()) Line("      because {}", site.because);
     if (!site.source.empty() && (site.state != "fused" || options_.verbose))
       Line("      source {}", site.source);
@@ -283,9 +304,25 @@ class Text {
     if (report_.near_misses.empty()) return;
     Line("");
     Line("near misses");
+    // The same stop in every layer is told once.
+    using Key = std::tuple<std::string, std::string, std::string, std::string, std::string>;
+    std::map<Key, size_t> index;
+    std::vector<std::pair<const ReportNearMiss*, size_t>> groups;
     for (const ReportNearMiss& miss : report_.near_misses) {
+      const Key key(miss.rule, miss.expected, WithoutNumbers(miss.found), miss.source_position,
+                    WithoutNumbers(miss.module.empty() ? miss.at : miss.module));
+      const auto [it, inserted] = index.emplace(key, groups.size());
+      if (inserted || options_.verbose) {
+        groups.emplace_back(&miss, 1);
+      } else {
+        ++groups[it->second].second;
+      }
+    }
+    for (const auto& [first, count] : groups) {
+      const ReportNearMiss& miss = *first;
       const std::string place = miss.module.empty() ? miss.at : fmt::format("{} ({})", miss.at, miss.module);
-      Line("  {} at {}: matched {} node{}, stopped by {}", miss.rule, place, miss.matched_nodes,
+      Line("  {} at {}{}: matched {} node{}, stopped by {}", miss.rule, place,
+           count > 1 ? fmt::format(" and {} more like it", count - 1) : "", miss.matched_nodes,
            miss.matched_nodes == 1 ? "" : "s", miss.stopped_by);
       if (!miss.expected.empty()) Line("      expected {}", miss.expected);
       if (!miss.found.empty()) Line("      found {}", miss.found);

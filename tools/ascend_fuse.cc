@@ -123,6 +123,16 @@ bool ParseDim(std::string_view text, InferOptions* infer) {
   return true;
 }
 
+// Reads the files of --rules.
+int ReadRules(Flags* flags) {
+  for (const std::string& path : flags->rule_paths) {
+    auto text = ReadText(path);
+    if (!text.ok()) return Fail(text.status());
+    flags->options.rule_files.emplace_back(path, *std::move(text));
+  }
+  return kDone;
+}
+
 // Everything about the flags that CLI11 cannot check.
 int Prepare(Flags* flags, std::string* chip, std::vector<std::string>* warnings) {
   OptimizeOptions& options = flags->options;
@@ -150,12 +160,7 @@ int Prepare(Flags* flags, std::string* chip, std::vector<std::string>* warnings)
   if (!target.ok()) return Fail(target.status(), kUsage);
   *chip = target->chip();
   *warnings = target->warnings();
-  for (const std::string& path : flags->rule_paths) {
-    auto text = ReadText(path);
-    if (!text.ok()) return Fail(text.status());
-    options.rule_files.emplace_back(path, *std::move(text));
-  }
-  return kDone;
+  return ReadRules(flags);
 }
 
 // Sentences about what --require asked for and did not get.
@@ -258,10 +263,11 @@ int RunOptimize(Flags flags, bool change) {
   return kDone;
 }
 
-int RunExpand(const Flags& flags) {
+int RunExpand(Flags flags) {
+  if (const int code = ReadRules(&flags); code != kDone) return code;
   const auto model = LoadModel(flags.input);
   if (!model.ok()) return Fail(model.status());
-  if (const auto status = Expand(model->get()); !status.ok()) return Fail(status);
+  if (const auto status = Expand(model->get(), flags.options.rule_files); !status.ok()) return Fail(status);
   const std::string output = flags.output.empty() ? Beside(flags.input, "expanded") : flags.output;
   if (const auto status = Save(**model, output, flags.quiet); !status.ok()) return Fail(status);
   SayWritten(flags, output);
@@ -408,6 +414,9 @@ int Main(int argc, char** argv) {
   expand->add_option("model", flags.input, "an optimized model")->required();
   expand->add_option("-o,--output", flags.output, "default: <model>.expanded.onnx beside it")
       ->type_name("FILE");
+  expand->add_option("--rules", flags.rule_paths, "rule file with reference rules of your own nodes; may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   expand->add_flag("--quiet", flags.quiet, "print errors only");
 
   CLI::App* verify = app.add_subcommand("verify", "run both models in ONNX Runtime and compare all outputs");

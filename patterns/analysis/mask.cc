@@ -325,7 +325,7 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
     for (double number : set.values) {
       if (number != 0 && number > kMaskThreshold) {
         return absl::FailedPreconditionError(
-            fmt::format("{} can hold {}, which is a bias and not a mask", ValueName(*mask), number));
+            fmt::format("{} can hold {:.6g}, which is a bias and not a mask", ValueName(*mask), number));
       }
     }
     if (context.assumptions != nullptr) {
