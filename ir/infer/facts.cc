@@ -395,7 +395,8 @@ const absl::flat_hash_map<OpKey, Handler>& Handlers() {
   static const auto* const handlers = [] {
     auto* map = new absl::flat_hash_map<OpKey, Handler>();
     for (const auto& entries :
-         {ElementwiseOps(), ReductionOps(), ShapeOps(), MatMulOps(), NnOps(), ControlFlowOps(), NpuOps()}) {
+         {ElementwiseOps(), ReductionOps(), ShapeOps(), MatMulOps(), NnOps(), ControlFlowOps(), NpuOps(),
+          VisionOps(), SignalOps(), TextOps(), SequenceOps(), ContribOps()}) {
       for (const Entry& entry : entries) map->emplace(OpKey{entry.domain, entry.op_type}, entry.handler);
     }
     return map;

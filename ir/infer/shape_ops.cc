@@ -878,6 +878,11 @@ void Random(NodeContext& c) {
   c.SetShape(0, dims);
 }
 
+void Multinomial(NodeContext& c) {  // [batch, classes] -> [batch, samples]
+  c.SetType(0, static_cast<DataType>(c.Int("dtype", 6)));
+  c.SetShape(0, {c.rank(0) == 2 ? c.in(0).shape[0] : Dim(), Dim::Of(c.Int("sample_size", 1))});
+}
+
 void Resize(NodeContext& c) {
   c.SetType(0, c.type(0));
   const Fact& in = c.in(0);
@@ -935,13 +940,23 @@ void Compress(NodeContext& c) {
   c.SetShape(0, shape);
 }
 
-void Unique(NodeContext& c) {
+void Unique(NodeContext& c) {  // values, then the places they were seen, inverse places, counts
   c.SetType(0, c.type(0));
   for (size_t i = 1; i < c.output_count(); ++i) {
     c.SetType(i, kInt64);
     c.SetRank(i, 1);
   }
-  if (!FindAttribute(c.node(), "axis").has_value()) c.SetRank(0, 1);
+  if (!FindAttribute(c.node(), "axis").has_value()) {
+    c.SetRank(0, 1);
+    if (c.in(0).has_rank) c.SetShape(2, {c.Product(c.in(0).shape)});
+    return;
+  }
+  const int64_t axis = NormalizeAxis(c.Int("axis", 0), c.rank(0));
+  if (!c.in(0).has_rank || axis < 0) return;
+  Shape shape = c.shape(0);
+  c.SetShape(2, {shape[static_cast<size_t>(axis)]});
+  shape[static_cast<size_t>(axis)] = Dim();
+  c.SetShape(0, shape);
 }
 
 constexpr Entry kOps[] = {
@@ -986,6 +1001,13 @@ constexpr Entry kOps[] = {
     {"", "Compress", Compress},
     {"", "Unique", Unique},
     {"", "ReverseSequence", CopyTypeAndShape},
+    {"", "CumProd", CopyTypeAndShape},
+    {"", "Multinomial", Multinomial},
+    {"com.microsoft", "GatherND", GatherNd},
+    {"com.microsoft", "Pad", Pad},
+    {"com.microsoft", "Range", Range},
+    {"com.microsoft", "Trilu", Trilu},
+    {"com.microsoft", "Unique", Unique},
 };
 
 }  // namespace
