@@ -900,7 +900,34 @@ void Resize(NodeContext& c) {
   }
   Shape shape(in.shape.begin(), in.shape.end());
   if (!old && c.has(3) && ShapeFromElements(c, 3, &sizes) && sizes.size() == axes.size()) {
-    if (c.String("keep_aspect_ratio_policy", "stretch") != "stretch") return;
+    const std::string_view policy = c.String("keep_aspect_ratio_policy", "stretch");
+    if (policy != "stretch") {  // one scale for all: the smallest or the largest that the sizes ask for
+      double scale = 0;
+      for (size_t i = 0; i < axes.size(); ++i) {
+        const int64_t axis = NormalizeAxis(axes[i], static_cast<int64_t>(rank));
+        if (axis < 0) return;
+        const Dim from = shape[static_cast<size_t>(axis)];
+        if (!from.is_number() || from.number() <= 0 || !sizes[i].is_number()) scale = std::nan("");
+        const double own = std::isnan(scale) ? scale
+                                             : static_cast<double>(sizes[i].number()) /
+                                                   static_cast<double>(from.number());
+        if (i == 0 || std::isnan(own)) {
+          scale = own;
+        } else {
+          scale = policy == "not_larger" ? std::min(scale, own) : std::max(scale, own);
+        }
+        if (std::isnan(scale)) break;
+      }
+      for (size_t i = 0; i < axes.size(); ++i) {
+        const int64_t axis = NormalizeAxis(axes[i], static_cast<int64_t>(rank));
+        if (axis < 0) return;
+        Dim& dim = shape[static_cast<size_t>(axis)];
+        const double size = std::isnan(scale) ? -1 : std::floor(scale * static_cast<double>(dim.number()) + 0.5);
+        dim = size >= 0 && size < 1e15 ? Dim::Of(static_cast<int64_t>(size)) : Dim();
+      }
+      c.SetShape(0, shape);
+      return;
+    }
     for (size_t i = 0; i < axes.size(); ++i) {
       const int64_t axis = NormalizeAxis(axes[i], static_cast<int64_t>(rank));
       if (axis < 0) return;
