@@ -103,6 +103,11 @@ absl::Span<const Entry> MatMulOps();
 absl::Span<const Entry> NnOps();
 absl::Span<const Entry> ControlFlowOps();
 absl::Span<const Entry> NpuOps();
+absl::Span<const Entry> VisionOps();
+absl::Span<const Entry> SignalOps();
+absl::Span<const Entry> TextOps();
+absl::Span<const Entry> SequenceOps();
+absl::Span<const Entry> ContribOps();
 
 // --- helpers ---
 
@@ -120,6 +125,9 @@ Dim FreshDim(const Value& value, size_t axis, Facts* facts);
 // The type and shape a file declares for a value, as facts of `facts` (dim_param text is parsed). An empty
 // fact when nothing is declared.
 Fact DeclaredFact(const Value& value, Facts* facts);
+// The same for the tensors in a declared sequence or optional.
+Fact DeclaredItems(const Value& value, Facts* facts);
+bool DeclaresOptionalTensor(const Value& value);
 // Type, shape and, if it is small, elements of a constant.
 Fact ConstantFact(const Model& model, const Tensor& tensor, Facts* facts);
 // Merges what was computed for a value with what is declared and stores it.

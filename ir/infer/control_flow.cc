@@ -13,6 +13,28 @@ void If(NodeContext& c) {
     if (body != nullptr) InferGraph(*body, &c.facts());
   }
 
+  // The only branch that runs.
+  const Graph* taken = nullptr;
+  if (const Dim condition = c.Scalar(0); condition.is_number()) {
+    const auto attributes = ReadAttributes(c.node());
+    size_t index = 0;
+    for (const Attribute& body : attributes) {
+      if (body.type != AttributeType::kGraph) continue;
+      if (index < bodies.size() && body.name == (condition.is(0) ? "else_branch" : "then_branch")) {
+        taken = bodies[index];
+      }
+      ++index;
+    }
+  }
+  for (size_t i = 0; taken != nullptr && i < c.output_count(); ++i) {
+    if (i >= taken->outputs().size()) return;
+    const Fact& fact = c.facts().Of(taken->outputs()[i]);
+    c.SetType(i, fact.type);
+    if (fact.has_rank) c.SetShape(i, fact.shape);
+    if (fact.has_rank) c.CopyElements(i, fact);
+  }
+  if (taken != nullptr) return;
+
   for (size_t i = 0; i < c.output_count(); ++i) {
     bool first = true;
     Fact joined;
@@ -86,8 +108,18 @@ void Loop(NodeContext& c) {  // (M, cond, v...) body (i, cond, v...) -> (cond, v
 }
 
 void Scan(NodeContext& c) {
-  if (c.node().subgraph_count == 0 || c.node().subgraphs()[0] == nullptr || c.opset() < 9) return;
+  if (c.node().subgraph_count == 0 || c.node().subgraphs()[0] == nullptr) return;
   const Graph& body = *c.node().subgraphs()[0];
+  if (c.opset() < 9) {  // (lengths, states, scans) with a batch dim: types alone
+    for (size_t i = 0; i < std::min(body.inputs().size(), c.input_count()); ++i) {
+      SetBodyInput(c, body.inputs()[i], c.type(i + 1));
+    }
+    InferGraph(body, &c.facts());
+    for (size_t i = 0; i < std::min(c.output_count(), body.outputs().size()); ++i) {
+      c.SetType(i, c.facts().Of(body.outputs()[i]).type);
+    }
+    return;
+  }
   const int64_t scanned = c.Int("num_scan_inputs", 0);
   const int64_t states = static_cast<int64_t>(c.input_count()) - scanned;
   if (scanned <= 0 || states < 0) return;

@@ -61,4 +61,65 @@ Fact DeclaredFact(const Value& value, Facts* facts) {
   return fact;
 }
 
+namespace {
+
+// The tensor type inside a sequence or optional, through at most a few levels.
+bool FindItems(const wire::Field& type, int depth, wire::Field* tensor) {
+  wire::Cursor cursor(type);
+  wire::Field field;
+  while (cursor.Next(&field)) {
+    if (field.type != wire::kBytes) continue;
+    if (field.number == onnx::TypeProto::kTensorTypeFieldNumber) {
+      *tensor = field;
+      return true;
+    }
+    if (depth == 0 || (field.number != onnx::TypeProto::kSequenceTypeFieldNumber &&
+                       field.number != onnx::TypeProto::kOptionalTypeFieldNumber)) {
+      continue;
+    }
+    wire::Cursor inner(field);
+    wire::Field element;
+    while (inner.Next(&element)) {  // elem_type is field 1 of both
+      if (element.number == 1 && element.type == wire::kBytes && FindItems(element, depth - 1, tensor)) return true;
+    }
+  }
+  return false;
+}
+
+wire::Field DeclaredType(const Value& value) {
+  wire::Field field;
+  if (value.declared_type.data == nullptr || value.declared_type.file.size <= 0) return field;
+  field.type = wire::kBytes;
+  field.data = value.declared_type.data;
+  field.size = value.declared_type.file.size;
+  return field;
+}
+
+}  // namespace
+
+Fact DeclaredItems(const Value& value, Facts* facts) {
+  Fact fact;
+  wire::Field tensor;
+  const wire::Field type = DeclaredType(value);
+  if (type.data != nullptr && FindItems(type, 3, &tensor)) ReadTensorType(tensor, facts, &fact);
+  return fact;
+}
+
+bool DeclaresOptionalTensor(const Value& value) {
+  const wire::Field type = DeclaredType(value);
+  if (type.data == nullptr) return false;
+  wire::Cursor cursor(type);
+  wire::Field field;
+  wire::Field tensor;
+  while (cursor.Next(&field)) {
+    if (field.number != onnx::TypeProto::kOptionalTypeFieldNumber || field.type != wire::kBytes) continue;
+    wire::Cursor inner(field);
+    wire::Field element;
+    while (inner.Next(&element)) {
+      if (element.number == 1 && element.type == wire::kBytes) return FindItems(element, 0, &tensor);
+    }
+  }
+  return false;
+}
+
 }  // namespace ascend_fuse::infer

@@ -480,6 +480,11 @@ void CastTo(NodeContext& c, DataType to) {
 
 void Cast(NodeContext& c) { CastTo(c, static_cast<DataType>(c.Int("to", 0))); }
 
+void BitCast(NodeContext& c) {  // the same number of bits an element
+  c.SetType(0, static_cast<DataType>(c.Int("to", 0)));
+  if (c.in(0).has_rank) c.SetShape(0, c.in(0).shape);
+}
+
 void CastLike(NodeContext& c) {
   if (c.type(1) != DataType::kUndefined) return CastTo(c, c.type(1));
   if (c.in(0).has_rank) c.SetShape(0, c.in(0).shape);
@@ -665,6 +670,9 @@ constexpr Entry kOps[] = {
     {"", "Swish", SameAsInput},
     {"", "Tan", SameAsInput},
     {"", "ThresholdedRelu", SameAsInput},
+    {"", "BitCast", BitCast},
+    {"com.microsoft", "QuantizeLinear", Quantize},
+    {"com.microsoft", "DequantizeLinear", Quantize},
     {"com.microsoft", "Gelu", SameAsInput},
     {"com.microsoft", "FastGelu", SameAsInput},
     {"com.microsoft", "QuickGelu", SameAsInput},

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
+#include "ir/infer/call.h"
 #include "ir/infer/context.h"
 
 namespace ascend_fuse {
@@ -395,7 +396,8 @@ const absl::flat_hash_map<OpKey, Handler>& Handlers() {
   static const auto* const handlers = [] {
     auto* map = new absl::flat_hash_map<OpKey, Handler>();
     for (const auto& entries :
-         {ElementwiseOps(), ReductionOps(), ShapeOps(), MatMulOps(), NnOps(), ControlFlowOps(), NpuOps()}) {
+         {ElementwiseOps(), ReductionOps(), ShapeOps(), MatMulOps(), NnOps(), ControlFlowOps(), NpuOps(),
+          VisionOps(), SignalOps(), TextOps(), SequenceOps(), ContribOps()}) {
       for (const Entry& entry : entries) map->emplace(OpKey{entry.domain, entry.op_type}, entry.handler);
     }
     return map;
@@ -404,21 +406,16 @@ const absl::flat_hash_map<OpKey, Handler>& Handlers() {
 }
 
 // Symbols of a body may be unified by what the body does; symbols from outside may not: the body may not run.
-uint64_t ScopeOf(const Graph& graph) {
-  if (graph.owner() == nullptr) return 0;
+uint64_t ScopeOf(const Graph& graph, Facts* facts) {
+  const Calls* calls = facts->calls();
+  if (graph.owner() == nullptr) return calls == nullptr ? 0 : calls->scope();
   uint64_t index = 0;
   for (const Graph* body : graph.owner()->subgraphs()) {
     if (body == &graph) break;
     ++index;
   }
-  return ((static_cast<uint64_t>(graph.owner()->id) + 1) << 16) + std::min<uint64_t>(index, 0xffff);
-}
-
-bool IsLocalFunction(const Node& node) {
-  for (const LocalFunction& function : node.graph->model().functions()) {
-    if (function.domain == node.domain && function.name == node.op_type) return true;
-  }
-  return false;
+  const uint64_t frame = calls == nullptr ? 0 : calls->frame();
+  return (frame << 40) + ((static_cast<uint64_t>(graph.owner()->id) + 1) << 8) + std::min<uint64_t>(index, 0xff);
 }
 
 }  // namespace
@@ -428,7 +425,7 @@ void InferGraph(const Graph& graph, Facts* facts) {
   for (const Node* owner = graph.owner(); owner != nullptr && depth <= 64; owner = owner->graph->owner())
     ++depth;
   if (depth > 64) return;
-  const uint64_t outer_scope = facts->dims().SetScope(ScopeOf(graph));
+  const uint64_t outer_scope = facts->dims().SetScope(ScopeOf(graph, facts));
   for (const Value* value : graph.initializers()) {
     if (value->initializer == nullptr || facts->Of(value).has_rank) continue;
     Fact fact = value->is_graph_input ? TypeAndShapeOf(*value->initializer, facts)
@@ -462,11 +459,14 @@ void InferGraph(const Graph& graph, Facts* facts) {
 
 void InferNode(const Node& node, Facts* facts) {
   infer::NodeContext context(node, facts);
-  const uint64_t outer_scope = facts->dims().SetScope(infer::ScopeOf(*node.graph));
-  const auto& handlers = infer::Handlers();
-  auto found = handlers.find(infer::OpKey{Domain(node), OpType(node)});
-  if (found != handlers.end() && (node.graph->model().functions().empty() || !infer::IsLocalFunction(node))) {
-    found->second(context);
+  const uint64_t outer_scope = facts->dims().SetScope(infer::ScopeOf(*node.graph, facts));
+  infer::Calls* const calls = facts->calls();
+  if (calls != nullptr && calls->IsCall(node)) {
+    calls->Infer(context);
+  } else if (calls == nullptr || calls->CountNode()) {
+    const auto& handlers = infer::Handlers();
+    const auto found = handlers.find(infer::OpKey{Domain(node), OpType(node)});
+    if (found != handlers.end()) found->second(context);
   }
   context.Commit();
   facts->dims().SetScope(outer_scope);
@@ -481,12 +481,15 @@ Facts Infer(const Model& model, const InferOptions& options) {
   Facts facts;
   if (model.graphs().empty()) return facts;
   for (const auto& [symbol, range] : options.dims) facts.dims().SetRange(symbol, range.first, range.second);
+  if (!model.functions().empty()) facts.SetCalls(std::make_shared<infer::Calls>(model));
   constexpr int kMaxPasses = 3;
   for (int pass = 0; pass < kMaxPasses; ++pass) {
     const uint64_t version = facts.dims().version();
     facts.ClearContradictions();
+    if (facts.calls() != nullptr) facts.calls()->StartPass();
     infer::InferGraph(model.graph(), &facts);
     if (facts.dims().version() == version) break;  // nothing was learned that an earlier node could use
+    if (facts.calls() != nullptr && facts.calls()->exhausted()) break;
     // Worth another pass only if something is unknown that unification might have made known.
     bool vague = false;
     for (const Node* node : model.graph().nodes()) {

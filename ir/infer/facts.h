@@ -48,6 +48,10 @@ struct InferOptions {
   std::vector<std::pair<std::string, std::pair<int64_t, int64_t>>> dims;
 };
 
+namespace infer {
+class Calls;
+}
+
 class Facts {
  public:
   static constexpr int64_t kMaxElements = 1024;
@@ -78,12 +82,21 @@ class Facts {
   // "float[batch, 4, seq, 64]"
   std::string Describe(const Value* value) const;
 
+  // For inference of local functions: facts of another model's values take the place of these for a while.
+  std::vector<Fact> SwapValues(std::vector<Fact> values) {
+    facts_.swap(values);
+    return values;
+  }
+  infer::Calls* calls() { return calls_.get(); }
+  void SetCalls(std::shared_ptr<infer::Calls> calls) { calls_ = std::move(calls); }
+
  private:
   std::vector<Fact> facts_;  // by Value::id
   DimTable dims_;
   Arena arena_;
   std::vector<Contradiction> contradictions_;
   size_t stored_elements_ = 0;
+  std::shared_ptr<infer::Calls> calls_;  // nullptr without local functions
 };
 
 // Facts of every value of the model, nested bodies included. Linear in nodes; never an error: an unknown

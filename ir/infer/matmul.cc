@@ -54,18 +54,35 @@ void FusedMatMul(NodeContext& c) {
   MatMulShape(c, a, b);
 }
 
-void Gemm(NodeContext& c) {
-  c.SetType(0, EitherType(c, 0, 1));
-  if (c.rank(0) != 2 || c.rank(1) != 2) {
-    c.SetRank(0, 2);
-    return;
-  }
-  Shape a = c.shape(0);
-  Shape b = c.shape(1);
+void GemmShape(NodeContext& c, size_t first, size_t second) {
+  if (c.rank(first) != 2 || c.rank(second) != 2) return c.SetRank(0, 2);
+  Shape a = c.shape(first);
+  Shape b = c.shape(second);
   if (c.Int("transA", 0) != 0) std::swap(a[0], a[1]);
   if (c.Int("transB", 0) != 0) std::swap(b[0], b[1]);
   c.Require(a[1], b[0]);
   c.SetShape(0, {a[0], b[1]});
+}
+
+void Gemm(NodeContext& c) {
+  c.SetType(0, EitherType(c, 0, 1));
+  GemmShape(c, 0, 1);
+}
+
+// com.microsoft QGemm(A, scale, zero, B, scale, zero, C, y_scale, y_zero): float without a zero point of Y.
+void QGemm(NodeContext& c) {
+  c.SetType(0, c.has(8) ? c.type(8) : DataType::kFloat);
+  GemmShape(c, 0, 3);
+}
+
+void MatMulIntegerToFloat(NodeContext& c) {
+  MatMul(c);
+  c.SetType(0, c.type(2));
+}
+
+void DynamicQuantizeMatMul(NodeContext& c) {
+  MatMul(c);
+  c.SetType(0, c.type(0));
 }
 
 // Einsum: letters with one dim each; an ellipsis stands for dims that are broadcast.
@@ -163,6 +180,15 @@ constexpr Entry kOps[] = {
     {"", "Det", Det},
     {"com.microsoft", "FusedMatMul", FusedMatMul},
     {"com.microsoft", "MatMulNBits", MatMulNBits},
+    {"com.microsoft", "MatMulBnb4", MatMulNBits},
+    {"com.microsoft", "TransposeMatMul", FusedMatMul},
+    {"com.microsoft", "FusedMatMulActivation", FusedMatMul},
+    {"com.microsoft", "FusedGemm", Gemm},
+    {"com.microsoft", "QGemm", QGemm},
+    {"com.microsoft", "GemmFastGelu", MatMul},
+    {"com.microsoft", "MatMulInteger16", MatMulInteger},
+    {"com.microsoft", "MatMulIntegerToFloat", MatMulIntegerToFloat},
+    {"com.microsoft", "DynamicQuantizeMatMul", DynamicQuantizeMatMul},
 };
 
 }  // namespace

@@ -57,11 +57,25 @@ Window ReadWindow(NodeContext& c, size_t spatial) {
   return w;
 }
 
-void ConvWith(NodeContext& c, size_t x, size_t w, DataType type) {
+// [N, spatial..., C] as [N, C, spatial...] and back.
+Shape ChannelsFirst(Shape shape) {
+  if (shape.size() > 2) std::rotate(shape.begin() + 1, shape.end() - 1, shape.end());
+  return shape;
+}
+Shape ChannelsLast(Shape shape) {
+  if (shape.size() > 2) std::rotate(shape.begin() + 1, shape.begin() + 2, shape.end());
+  return shape;
+}
+
+void ConvWith(NodeContext& c, size_t x, size_t w, DataType type, bool channels_last = false) {
   c.SetType(0, type);
-  const Fact& in = c.in(x);
-  const Fact& weight = c.in(w);
+  Fact in = c.in(x);
+  Fact weight = c.in(w);
   if (!in.has_rank || in.rank() < 3) return;
+  const Shape in_shape = channels_last ? ChannelsFirst(c.shape(x)) : c.shape(x);
+  const Shape weight_shape = channels_last ? ChannelsFirst(c.shape(w)) : c.shape(w);
+  in.shape = in_shape;
+  weight.shape = weight_shape;
   const size_t spatial = in.shape.size() - 2;
   const Window window = ReadWindow(c, spatial);
   const auto kernel = c.Ints("kernel_shape");
@@ -83,12 +97,23 @@ void ConvWith(NodeContext& c, size_t x, size_t w, DataType type) {
     shape[2 + i] = WindowDim(c, in.shape[2 + i], size, window.strides[i], window.dilations[i], window.pads[i],
                              window.pads[spatial + i], window.auto_pad, false);
   }
-  c.SetShape(0, shape);
+  c.SetShape(0, channels_last ? ChannelsLast(shape) : shape);
 }
 
 void Conv(NodeContext& c) { ConvWith(c, 0, 1, c.type(0) != DataType::kUndefined ? c.type(0) : c.type(1)); }
 void ConvInteger(NodeContext& c) { ConvWith(c, 0, 1, DataType::kInt32); }
-void QLinearConv(NodeContext& c) { ConvWith(c, 0, 3, c.type(7)); }
+void QLinearConv(NodeContext& c) {
+  // channels_last (com.microsoft) turns X around, not W: of the spatial dims nothing is said then.
+  if (c.Int("channels_last", 0) == 0) return ConvWith(c, 0, 3, c.type(7));
+  c.SetType(0, c.type(7));
+  if (c.rank(0) > 2 && c.rank(3) == c.rank(0)) {
+    Shape shape(c.in(0).shape.size());
+    shape[0] = c.in(0).shape[0];
+    shape.back() = c.in(3).shape[0];
+    c.SetShape(0, shape);
+  }
+}
+void NhwcConv(NodeContext& c) { ConvWith(c, 0, 1, c.type(0), true); }
 
 void ConvTranspose(NodeContext& c) {
   c.SetType(0, c.type(0));
@@ -129,11 +154,13 @@ void ConvTranspose(NodeContext& c) {
   c.SetShape(0, shape);
 }
 
-void Pool(NodeContext& c) {
+void PoolWith(NodeContext& c, bool channels_last) {
   c.SetType(0, c.type(0));
   c.SetType(1, DataType::kInt64);  // indices of MaxPool
-  const Fact& in = c.in(0);
+  Fact in = c.in(0);
   if (!in.has_rank || in.rank() < 3) return;
+  const Shape in_shape = channels_last ? ChannelsFirst(c.shape(0)) : c.shape(0);
+  in.shape = in_shape;
   const size_t spatial = in.shape.size() - 2;
   const Window window = ReadWindow(c, spatial);
   const auto kernel = c.Ints("kernel_shape");
@@ -147,9 +174,14 @@ void Pool(NodeContext& c) {
                     window.pads[i], window.pads[spatial + i], window.auto_pad, c.Int("ceil_mode", 0) != 0);
     }
   }
+  if (channels_last) shape = ChannelsLast(shape);
   c.SetShape(0, shape);
   c.SetShape(1, shape);
 }
+
+void Pool(NodeContext& c) { PoolWith(c, false); }
+void NhwcPool(NodeContext& c) { PoolWith(c, true); }
+void QLinearPool(NodeContext& c) { PoolWith(c, c.Int("channels_last", 0) != 0); }
 
 void GlobalPool(NodeContext& c) {
   c.SetType(0, c.type(0));
@@ -203,6 +235,11 @@ void EmbedLayerNormalization(NodeContext& c) {
   c.SetShape(0, {c.in(0).shape[0], c.in(0).shape[1], c.in(2).shape[1]});
   c.SetShape(1, {c.in(0).shape[0]});
   if (c.output_count() > 2) c.Set(2, c.type(2), {c.in(0).shape[0], c.in(0).shape[1], c.in(2).shape[1]});
+}
+
+void QEmbedLayerNormalization(NodeContext& c) {
+  EmbedLayerNormalization(c);
+  c.SetType(0, DataType::kFloat);
 }
 
 // --- attention
@@ -392,6 +429,16 @@ constexpr Entry kOps[] = {
     {"", "RNN", Recurrent},
     {"", "SoftmaxCrossEntropyLoss", Loss},
     {"", "NegativeLogLikelihoodLoss", Loss},
+    {"", "DeformConv", Conv},
+    {"com.microsoft", "FusedConv", Conv},
+    {"com.microsoft", "QLinearConv", QLinearConv},
+    {"com.microsoft", "NhwcConv", NhwcConv},
+    {"com.microsoft", "NhwcFusedConv", NhwcConv},
+    {"com.microsoft", "NhwcMaxPool", NhwcPool},
+    {"com.microsoft", "QLinearAveragePool", QLinearPool},
+    {"com.microsoft", "DynamicQuantizeLSTM", Recurrent},
+    {"com.microsoft", "DecoderMaskedSelfAttention", PackedAttention},
+    {"com.microsoft", "QEmbedLayerNormalization", QEmbedLayerNormalization},
     {"com.microsoft", "RotaryEmbedding", RotaryEmbedding},
     {"com.microsoft", "MultiHeadAttention", MultiHeadAttention},
     {"com.microsoft", "GroupQueryAttention", GroupQueryAttention},

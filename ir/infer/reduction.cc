@@ -90,6 +90,22 @@ void Reduce(NodeContext& c) {
   }
 }
 
+void ReduceSumInteger(NodeContext& c) {
+  Reduce(c);
+  c.out(0).elements = nullptr;
+  c.SetType(0, c.type(0) == DataType::kInt8    ? DataType::kInt32
+               : c.type(0) == DataType::kUint8 ? DataType::kUint32
+                                               : DataType::kUndefined);
+}
+
+// The second input is a scale, not axes: those are an attribute.
+void QLinearReduceMean(NodeContext& c) {
+  c.SetType(0, c.type(0));
+  if (c.Ints("axes").has_value()) Reduce(c);
+  c.out(0).elements = nullptr;
+  c.out(0).is_splat = false;
+}
+
 void ArgReduce(NodeContext& c) {
   c.SetType(0, DataType::kInt64);
   if (!c.in(0).has_rank) return;
@@ -118,6 +134,8 @@ constexpr Entry kOps[] = {
     {"", "ArgMax", ArgReduce},       {"", "ArgMin", ArgReduce},
     {"", "Softmax", SameAsInput},    {"", "LogSoftmax", SameAsInput},
     {"", "Hardmax", SameAsInput},    {"", "LpNormalization", SameAsInput},
+    {"com.microsoft", "ReduceSumInteger", ReduceSumInteger},
+    {"com.microsoft", "QLinearReduceMean", QLinearReduceMean},
 };
 
 }  // namespace

@@ -878,6 +878,11 @@ void Random(NodeContext& c) {
   c.SetShape(0, dims);
 }
 
+void Multinomial(NodeContext& c) {  // [batch, classes] -> [batch, samples]
+  c.SetType(0, static_cast<DataType>(c.Int("dtype", 6)));
+  c.SetShape(0, {c.rank(0) == 2 ? c.in(0).shape[0] : Dim(), Dim::Of(c.Int("sample_size", 1))});
+}
+
 void Resize(NodeContext& c) {
   c.SetType(0, c.type(0));
   const Fact& in = c.in(0);
@@ -895,7 +900,34 @@ void Resize(NodeContext& c) {
   }
   Shape shape(in.shape.begin(), in.shape.end());
   if (!old && c.has(3) && ShapeFromElements(c, 3, &sizes) && sizes.size() == axes.size()) {
-    if (c.String("keep_aspect_ratio_policy", "stretch") != "stretch") return;
+    const std::string_view policy = c.String("keep_aspect_ratio_policy", "stretch");
+    if (policy != "stretch") {  // one scale for all: the smallest or the largest that the sizes ask for
+      double scale = 0;
+      for (size_t i = 0; i < axes.size(); ++i) {
+        const int64_t axis = NormalizeAxis(axes[i], static_cast<int64_t>(rank));
+        if (axis < 0) return;
+        const Dim from = shape[static_cast<size_t>(axis)];
+        if (!from.is_number() || from.number() <= 0 || !sizes[i].is_number()) scale = std::nan("");
+        const double own = std::isnan(scale) ? scale
+                                             : static_cast<double>(sizes[i].number()) /
+                                                   static_cast<double>(from.number());
+        if (i == 0 || std::isnan(own)) {
+          scale = own;
+        } else {
+          scale = policy == "not_larger" ? std::min(scale, own) : std::max(scale, own);
+        }
+        if (std::isnan(scale)) break;
+      }
+      for (size_t i = 0; i < axes.size(); ++i) {
+        const int64_t axis = NormalizeAxis(axes[i], static_cast<int64_t>(rank));
+        if (axis < 0) return;
+        Dim& dim = shape[static_cast<size_t>(axis)];
+        const double size = std::isnan(scale) ? -1 : std::floor(scale * static_cast<double>(dim.number()) + 0.5);
+        dim = size >= 0 && size < 1e15 ? Dim::Of(static_cast<int64_t>(size)) : Dim();
+      }
+      c.SetShape(0, shape);
+      return;
+    }
     for (size_t i = 0; i < axes.size(); ++i) {
       const int64_t axis = NormalizeAxis(axes[i], static_cast<int64_t>(rank));
       if (axis < 0) return;
@@ -935,13 +967,23 @@ void Compress(NodeContext& c) {
   c.SetShape(0, shape);
 }
 
-void Unique(NodeContext& c) {
+void Unique(NodeContext& c) {  // values, then the places they were seen, inverse places, counts
   c.SetType(0, c.type(0));
   for (size_t i = 1; i < c.output_count(); ++i) {
     c.SetType(i, kInt64);
     c.SetRank(i, 1);
   }
-  if (!FindAttribute(c.node(), "axis").has_value()) c.SetRank(0, 1);
+  if (!FindAttribute(c.node(), "axis").has_value()) {
+    c.SetRank(0, 1);
+    if (c.in(0).has_rank) c.SetShape(2, {c.Product(c.in(0).shape)});
+    return;
+  }
+  const int64_t axis = NormalizeAxis(c.Int("axis", 0), c.rank(0));
+  if (!c.in(0).has_rank || axis < 0) return;
+  Shape shape = c.shape(0);
+  c.SetShape(2, {shape[static_cast<size_t>(axis)]});
+  shape[static_cast<size_t>(axis)] = Dim();
+  c.SetShape(0, shape);
 }
 
 constexpr Entry kOps[] = {
@@ -986,6 +1028,13 @@ constexpr Entry kOps[] = {
     {"", "Compress", Compress},
     {"", "Unique", Unique},
     {"", "ReverseSequence", CopyTypeAndShape},
+    {"", "CumProd", CopyTypeAndShape},
+    {"", "Multinomial", Multinomial},
+    {"com.microsoft", "GatherND", GatherNd},
+    {"com.microsoft", "Pad", Pad},
+    {"com.microsoft", "Range", Range},
+    {"com.microsoft", "Trilu", Trilu},
+    {"com.microsoft", "Unique", Unique},
 };
 
 }  // namespace

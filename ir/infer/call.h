@@ -1,0 +1,65 @@
+// Calls of local functions: the body is inferred with the facts of the call's inputs, as if it stood in place of
+// the call. Private to ir/infer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "ir/infer/context.h"
+#include "proto/onnx.pb.h"
+
+namespace ascend_fuse::infer {
+
+// The functions of one model, their bodies decoded when first called.
+class Calls {
+ public:
+  static constexpr int kMaxDepth = 64;
+  // Nodes in bodies that one pass looks at, over all calls. A function that calls another twice, that one the
+  // next twice ... has more than any number; beyond the limit outputs of calls are unknown.
+  static constexpr int64_t kMaxNodes = 2'000'000;
+  static constexpr int64_t kMaxFunctionBytes = int64_t{64} << 20;
+  static constexpr size_t kMaxBodies = 4096;
+
+  explicit Calls(const Model& model);
+
+  bool empty() const { return functions_.empty(); }
+  // True if the node calls a local function.
+  bool IsCall(const Node& node) const;
+  // Sets the outputs of a call.
+  void Infer(NodeContext& c);
+
+  // Counts a node of a body; false when there were too many.
+  bool CountNode() { return depth_ == 0 || ++nodes_ <= kMaxNodes; }
+  void StartPass() { nodes_ = 0; }
+  bool exhausted() const { return nodes_ > kMaxNodes; }
+  // The scope that a graph without an owner is in, and what tells bodies of different calls apart.
+  uint64_t scope() const { return scope_; }
+  uint64_t frame() const { return frame_; }
+
+ private:
+  struct Function {
+    const LocalFunction* source = nullptr;
+    bool ambiguous = false;  // two of that name: overloads are not told apart
+    bool decoded = false;
+    std::unique_ptr<onnx::FunctionProto> proto;
+  };
+
+  const onnx::FunctionProto* Decode(Function* function);
+  // The body for a call with these attributes and inputs, as a model; nullptr if it is no valid graph.
+  const Model* BodyFor(Function* function, const Node& call);
+
+  const Model& model_;
+  absl::flat_hash_map<std::string, Function> functions_;  // by domain and name
+  absl::flat_hash_map<std::string, std::unique_ptr<Model>> bodies_;
+  int64_t bytes_ = 0;
+  int64_t nodes_ = 0;
+  int depth_ = 0;
+  uint64_t scope_ = 0;
+  uint64_t frame_ = 0;
+  uint64_t frames_ = 0;
+};
+
+}  // namespace ascend_fuse::infer
