@@ -261,7 +261,8 @@ class Text {
   void Group(const std::vector<const ReportSite*>& group, bool with_reason) {
     const ReportSite& site = *group[0];
     const std::string count = group.size() > 1 ? fmt::format("{} x ", group.size()) : "";
-    const std::string place = group.size() > 1 ? WithoutNumbers(Place(site)) : Place(site);
+    std::string place = group.size() > 1 ? WithoutNumbers(Place(site)) : Place(site);
+    if (place == "*") place = fmt::format("{} and {} more", Place(site), group.size() - 1);  // all are numbers
     const std::string node = site.node.empty() ? "" : fmt::format(" -> {}", ShortOp(site.node));
     Line("  {}{}{}  {}{}", count, StateWord(site.state, options_.changed), node, place, Notes(site));
     if (options_.verbose) {
