@@ -67,8 +67,10 @@ void Print(const Value& value, const Facts& facts, bool text) {
     }
     shape += "]";
   }
-  fmt::print("{{\"name\": {}, \"type\": {}, \"shape\": {}, \"fresh\": {}, \"op\": {}",
+  static constexpr std::string_view kOrigins[] = {"nothing", "input", "constant", "operator", "declared", "unified"};
+  fmt::print("{{\"name\": {}, \"type\": {}, \"shape\": {}, \"fresh\": {}, \"from\": \"{}\", \"op\": {}",
              Quoted(ValueName(value)), static_cast<int>(fact.type), shape, fresh,
+             kOrigins[static_cast<size_t>(facts.OriginOf(&value))],
              Quoted(value.producer != nullptr ? OpType(*value.producer) : std::string_view()));
   if (fact.elements != nullptr) fmt::print(", \"elements\": [{}]", Elements(facts, fact));
   if (fact.is_splat) fmt::print(", \"splat\": {}", Number(fact.splat));
@@ -112,8 +114,7 @@ int Main(int argc, char** argv) {
     }
   }
   for (const Contradiction& contradiction : facts.contradictions()) {
-    std::cerr << "contradiction: " << contradiction.value << ": declared " << contradiction.declared
-              << ", computed " << contradiction.computed << " by " << contradiction.where << "\n";
+    std::cerr << "contradiction: " << contradiction.sentence << "\n";
   }
   return 0;
 }

@@ -48,6 +48,54 @@ std::string DescribeFact(const Fact& fact, const DimTable& dims) {
 
 std::string Facts::Describe(const Value* value) const { return DescribeFact(Of(value), dims_); }
 
+Origin Facts::OriginOf(const Value* value) const {
+  const Fact& fact = Of(value);
+  if (fact.origin != Origin::kOperator) return fact.origin;
+  for (const Dim& dim : fact.shape) {
+    if (dims_.Resolve(dim) != dim) return Origin::kUnified;
+  }
+  return fact.origin;
+}
+
+std::string Facts::ExplainOrigin(const Value* value) const {
+  const auto producer = [value] {
+    if (value == nullptr || value->producer == nullptr) return std::string("from outside");
+    return fmt::format("computed by {} '{}'", OpType(*value->producer), NodeName(*value->producer));
+  };
+  switch (OriginOf(value)) {
+    case Origin::kInput:
+      return "declared for a graph input";
+    case Origin::kConstant:
+      return "a constant";
+    case Origin::kOperator:
+      return producer();
+    case Origin::kUnified:
+      return producer() + " with dims found equal to others";
+    case Origin::kDeclared:
+      return producer() + " and declared";
+    case Origin::kNothing:
+      break;
+  }
+  return "not known";
+}
+
+namespace {
+
+// "'a' is float[n, 4] (declared for a graph input), ..."
+std::string DescribeInputs(const Node& node, const Facts& facts) {
+  constexpr size_t kMaxInputs = 4;
+  std::string text;
+  for (size_t i = 0; i < node.input_count && i < kMaxInputs; ++i) {
+    const Value* value = node.input(i);
+    if (value == nullptr) continue;
+    text += fmt::format("{}'{}' is {} ({})", text.empty() ? "" : ", ", ValueName(*value), facts.Describe(value),
+                        facts.ExplainOrigin(value));
+  }
+  return text.empty() ? "it has no inputs" : text;
+}
+
+}  // namespace
+
 namespace infer {
 
 Dim FreshDim(const Value& value, size_t axis, Facts* facts) {
@@ -118,6 +166,7 @@ Fact TypeAndShapeOf(const Tensor& tensor, Facts* facts) {
   Fact fact;
   fact.type = tensor.type;
   fact.has_rank = true;
+  fact.origin = Origin::kConstant;
   Shape shape;
   for (int64_t dim : tensor.dims) shape.push_back(dim >= 0 ? Dim::Of(dim) : Dim());
   fact.shape = facts->arena().Copy(absl::Span<const Dim>(shape));
@@ -155,13 +204,19 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
   const Fact declared = DeclaredFact(value, facts);
   const Fact& earlier = facts->Of(&value);
   const auto contradiction = [&] {
-    if (by == nullptr) return;
+    if (by == nullptr || facts->contradictions().size() >= Facts::kMaxContradictions) return;
     facts->AddContradiction({std::string(ValueName(value)), DescribeFact(declared, dims),
-                             DescribeFact(computed, dims), std::string(NodeName(*by))});
+                             DescribeFact(computed, dims), std::string(NodeName(*by)),
+                             fmt::format("'{}' is declared {} in {}, but {} '{}' computes {}: {}", ValueName(value),
+                                         DescribeFact(declared, dims),
+                                         value.is_graph_output ? "the graph's outputs" : "value_info", OpType(*by),
+                                         NodeName(*by), DescribeFact(computed, dims), DescribeInputs(*by, *facts))});
   };
   bool contradicts = false;
+  bool from_declaration = false;
   if (computed.type == DataType::kUndefined) {
     computed.type = declared.type != DataType::kUndefined ? declared.type : earlier.type;
+    from_declaration = declared.type != DataType::kUndefined;
   } else if (declared.type != DataType::kUndefined && declared.type != computed.type) {
     contradicts = true;
   }
@@ -170,6 +225,7 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
   } else if (!computed.has_rank && declared.has_rank) {
     computed.has_rank = true;
     computed.shape = declared.shape;
+    from_declaration = true;
   } else if (!computed.has_rank && earlier.has_rank) {
     computed.has_rank = true;
     computed.shape = earlier.shape;
@@ -186,6 +242,7 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
         if (of_declaration.is(0) && !value.is_graph_input && !value.is_graph_output) of_declaration = Dim();
         if (of_declaration.known()) {
           shape[i] = of_declaration;
+          from_declaration = true;
         } else if (earlier.has_rank && earlier.shape.size() == shape.size() && earlier.shape[i].known()) {
           shape[i] = earlier.shape[i];
         } else {
@@ -208,6 +265,12 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
   }
   if (contradicts) contradiction();
   FindSplat(&computed);
+  if (by == nullptr) {
+    computed.origin = value.graph->owner() == nullptr ? Origin::kInput : Origin::kOperator;
+  } else {
+    computed.origin = from_declaration ? Origin::kDeclared : Origin::kOperator;
+  }
+  if (computed.type == DataType::kUndefined && !computed.has_rank) computed.origin = Origin::kNothing;
   facts->Set(&value, computed);
 }
 
@@ -353,9 +416,14 @@ Dim NodeContext::Fresh(size_t i, size_t axis) {
 void NodeContext::Require(Dim a, Dim b) {
   if (!a.known() || !b.known() || a == b) return;
   if (dims().Unify(a, b)) return;
+  if (facts_->contradictions().size() >= Facts::kMaxContradictions) return;
   const Value* value = node_.output(0);
-  facts_->AddContradiction({value != nullptr ? std::string(ValueName(*value)) : std::string(),
-                            dims().ToString(a), dims().ToString(b), std::string(NodeName(node_))});
+  const std::string first = dims().ToString(a);
+  const std::string second = dims().ToString(b);
+  facts_->AddContradiction({value != nullptr ? std::string(ValueName(*value)) : std::string(), first, second,
+                            std::string(NodeName(node_)),
+                            fmt::format("{} '{}' needs {} and {} to be equal: {}", op_type(), NodeName(node_), first,
+                                        second, DescribeInputs(node_, *facts_))});
 }
 
 Shape NodeContext::Broadcast(absl::Span<const Dim> a, absl::Span<const Dim> b) {

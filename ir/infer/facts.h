@@ -22,9 +22,20 @@ struct Elements {
   absl::Span<const double> floats;
 };
 
+// Where a fact came from.
+enum class Origin : uint8_t {
+  kNothing,   // nothing is known
+  kInput,     // declared for a graph input
+  kConstant,  // an initializer
+  kOperator,  // computed by the producer
+  kDeclared,  // at least in part from value_info or a graph output
+  kUnified,   // computed, and then some dim was found equal to another (Facts::OriginOf alone says this)
+};
+
 struct Fact {
   DataType type = DataType::kUndefined;
   bool has_rank = false;
+  Origin origin = Origin::kNothing;
   absl::Span<const Dim> shape;         // valid when has_rank
   const Elements* elements = nullptr;  // nullptr: not known, or too many
   // All elements are the one in `splat` (also for large tensors, for example ConstantOfShape of a symbolic
@@ -41,6 +52,8 @@ struct Contradiction {
   std::string declared;
   std::string computed;
   std::string where;  // the node whose semantics gave `computed`
+  // Both sides in one sentence: who declares what, and from which inputs the node computes the other.
+  std::string sentence;
 };
 
 struct InferOptions {
@@ -70,7 +83,11 @@ class Facts {
   const DimTable& dims() const { return dims_; }
   Arena& arena() { return arena_; }
   const std::vector<Contradiction>& contradictions() const { return contradictions_; }
-  void AddContradiction(Contradiction contradiction) { contradictions_.push_back(std::move(contradiction)); }
+  // More than that tell nothing new.
+  static constexpr size_t kMaxContradictions = 10'000;
+  void AddContradiction(Contradiction contradiction) {
+    if (contradictions_.size() < kMaxContradictions) contradictions_.push_back(std::move(contradiction));
+  }
   void ClearContradictions() { contradictions_.clear(); }
 
   // Accounts for elements to be stored; false when all facts together hold too many already.
@@ -81,6 +98,10 @@ class Facts {
 
   // "float[batch, 4, seq, 64]"
   std::string Describe(const Value* value) const;
+
+  Origin OriginOf(const Value* value) const;
+  // "computed by MatMul 'scores'", "declared for a graph input" ...
+  std::string ExplainOrigin(const Value* value) const;
 
   // For inference of local functions: facts of another model's values take the place of these for a while.
   std::vector<Fact> SwapValues(std::vector<Fact> values) {

@@ -479,7 +479,7 @@ void Slice(NodeContext& c) {
         if (d.AtLeast(Dim::Of(-1), at)) return d.Max(zero, d.Add(dim, at));
         return Dim();
       };
-      if (start.is_number() && start.number() < 0 && place(end) == dim) {
+      if (start.is_number() && start.number() < 0 && start.number() > -int64_t{0x7fffffff} && place(end) == dim) {
         length = d.Min(dim, Dim::Of(-start.number()));  // the last rows
       } else {
         const Dim from = place(start);

@@ -505,5 +505,39 @@ TEST(InferTest, HugeNumbersDoNoHarm) {
   EXPECT_EQ(m["rg"], "int64[9223372036854775806]");
 }
 
+TEST(InferTest, OriginsAndTheSentenceOfAContradiction) {
+  Inferred m(R"(g (float[n, 4] x, float[k, 8] w, float[m, 3] z) => (y)
+  <float[n, 5] late, float[2, 2] vague> {
+    a = Relu (x)
+    u = Transpose (w)
+    b = MatMul (u, z)
+    late = Add (a, a)
+    vague = Unheard (a)
+    y = MatMul (late, z)
+  })");
+  const auto origin = [&m](std::string_view name) { return m.facts().OriginOf(m.Find(name)); };
+  EXPECT_EQ(origin("x"), Origin::kInput);
+  EXPECT_EQ(origin("a"), Origin::kOperator);
+  EXPECT_EQ(origin("vague"), Origin::kDeclared);
+  EXPECT_EQ(m.facts().ExplainOrigin(m.Find("a")), "computed by Relu ''");
+  ASSERT_FALSE(m.facts().contradictions().empty());
+  EXPECT_EQ(m.facts().contradictions()[0].sentence,
+            "'late' is declared float[n, 5] in value_info, but Add '' computes float[n, 4]: 'a' is float[n, 4] "
+            "(computed by Relu ''), 'a' is float[n, 4] (computed by Relu '')");
+}
+
+TEST(InferTest, DimsFoundEqualSayWhereTheyCameFrom) {
+  Inferred m(R"(g (float[n, k] x, float[l, 8] w, float[3, 4] p, float[5, 6] q) => (y, z) {
+    a = Relu (w)
+    y = MatMul (x, a)
+    z = MatMul (p, q)
+  })");
+  EXPECT_EQ(m.facts().OriginOf(m.Find("a")), Origin::kUnified);
+  ASSERT_EQ(m.facts().contradictions().size(), 1U);
+  EXPECT_EQ(m.facts().contradictions()[0].sentence,
+            "MatMul '' needs 4 and 5 to be equal: 'p' is float[3, 4] (declared for a graph input), 'q' is float[5, 6] "
+            "(declared for a graph input)");
+}
+
 }  // namespace
 }  // namespace ascend_fuse
