@@ -1,5 +1,5 @@
-// Calls of local functions: the body is inferred with the facts of the call's inputs, as if it stood in place of
-// the call. Private to ir/infer.
+// Calls of local functions: the body is inferred with the facts of the call's inputs, as if it stood in place
+// of the call. Private to ir/infer.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Inference through calls of local functions, and over graphs that are made to overflow, to explode or to never
-// end: bounded time, no crash, and unknown rather than wrong.
+// Inference through calls of local functions, and over graphs that are made to overflow, to explode or to
+// never end: bounded time, no crash, and unknown rather than wrong.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -52,8 +52,9 @@ template <typename Body>
 std::string Functions(int count, Body body) {
   std::string text;
   for (int i = 0; i < count; ++i) {
-    text += fmt::format("<domain: \"local\", opset_import: [\"\" : 20, \"local\" : 1]>\nf{} (x) => (y) {{\n{}}}\n", i,
-                        body(i));
+    text += fmt::format(
+        "<domain: \"local\", opset_import: [\"\" : 20, \"local\" : 1]>\nf{} (x) => (y) {{\n{}}}\n", i,
+        body(i));
   }
   return text;
 }
@@ -117,7 +118,8 @@ TEST_F(HostileTest, CallsThatMultiply) {
 }
 
 TEST_F(HostileTest, DimsThatOverflow) {
-  std::string text = "g (float[9223372036854775807, n, 4611686018427387904] x) => (y) {\n a0 = Transpose (x)\n";
+  std::string text =
+      "g (float[9223372036854775807, n, 4611686018427387904] x) => (y) {\n a0 = Transpose (x)\n";
   for (int i = 0; i < 200; ++i) {
     text += fmt::format("a{} = Concat <axis = {}> (a{}, a{})\n", i + 1, i % 3, i, i);
   }
@@ -190,7 +192,8 @@ TEST_F(HostileTest, AnExpressionThatGrows) {
   std::string text = "g (float[a, b, c] x) => (y) {\n s0 = Shape (x)\n";
   for (int i = 0; i < 2000; ++i) {
     const char* const op = i % 4 == 0 ? "Mul" : i % 4 == 1 ? "Add" : i % 4 == 2 ? "Div" : "Max";
-    text += fmt::format("r{0} = Transpose (x)\n t{0} = Shape (r{0})\n s{1} = {2} (s{0}, t{0})\n", i, i + 1, op);
+    text +=
+        fmt::format("r{0} = Transpose (x)\n t{0} = Shape (r{0})\n s{1} = {2} (s{0}, t{0})\n", i, i + 1, op);
   }
   text += "y = ConstantOfShape (s2000)\n}";
   Run(text);
@@ -200,8 +203,8 @@ TEST_F(HostileTest, BodiesNestedThousandDeep) {
   std::string text = "g (bool c, float[n] x) => (y) {\n";
   std::string end;
   for (int i = 0; i < 1000; ++i) {
-    text += fmt::format("{} = If (c) <then_branch = t{} () => (y{}) {{\n", i == 0 ? "y" : fmt::format("y{}", i - 1), i,
-                        i);
+    text += fmt::format("{} = If (c) <then_branch = t{} () => (y{}) {{\n",
+                        i == 0 ? "y" : fmt::format("y{}", i - 1), i, i);
     end += fmt::format("}}, else_branch = e () => (z) {{ z = Relu (x) }}>\n");
   }
   text += "y999 = Relu (x)\n" + end + "}";
@@ -211,7 +214,8 @@ TEST_F(HostileTest, BodiesNestedThousandDeep) {
 }
 
 TEST_F(HostileTest, LongChainsOfSequences) {
-  std::string text = "g (float[n, 4] x) => (y) {\n i = Constant <value_int = 0> ()\n s0 = SequenceConstruct (x, x)\n";
+  std::string text =
+      "g (float[n, 4] x) => (y) {\n i = Constant <value_int = 0> ()\n s0 = SequenceConstruct (x, x)\n";
   for (int i = 0; i < 3000; ++i) {
     text += fmt::format("s{} = SequenceInsert (s{}, x)\n a{} = SequenceAt (s{}, i)\n", i + 1, i, i, i);
   }
