@@ -1,6 +1,6 @@
 // Inference through calls of local functions, and over graphs that are made to overflow, to explode or to
 // never end: bounded time, no crash, and unknown rather than wrong.
-#include <chrono>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,10 +29,9 @@ class HostileTest : public testing::Test {
     absl::StatusOr<std::unique_ptr<Model>> model = ParseModelText(kHeader + text);
     ASSERT_TRUE(model.ok()) << model.status().message();
     model_ = *std::move(model);
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();  // CPU time: other work on the machine does not count
     facts_ = Infer(*model_);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    EXPECT_LT(took.count(), kSeconds);
+    EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, kSeconds);
   }
   std::string Of(std::string_view name) const {
     for (const Node* node : model_->graph().nodes()) {
@@ -108,6 +107,11 @@ TEST_F(HostileTest, FunctionsThatCallThemselves) {
 TEST_F(HostileTest, CallsThatMultiply) {
   Run("g (float[n] x) => (y) { y = local.f40 (x) }\n" + Functions(41, [](int i) {
         if (i == 0) return std::string("y = Relu (x)\n");
+        return fmt::format("a = local.f{0} (x)\n y = local.f{0} (a)\n", i - 1);
+      }));
+  // Every call makes up new dims.
+  Run("g (float[n] x) => (y) { y = local.f40 (x) }\n" + Functions(41, [](int i) {
+        if (i == 0) return std::string("a = NonZero (x)\n y = Cast <to = 1> (a)\n");
         return fmt::format("a = local.f{0} (x)\n y = local.f{0} (a)\n", i - 1);
       }));
   // 60 calls deep and no more: known.
