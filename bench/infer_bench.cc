@@ -1,6 +1,6 @@
 // What inference costs when a model grows: a real export is repeated (nodes and values renamed in each copy,
-// inputs and weights shared) until it has the wanted number of nodes, and each size is loaded and inferred in a
-// process of its own.
+// inputs and weights shared) until it has the wanted number of nodes, and each size is loaded and inferred in
+// a process of its own.
 //   infer_bench MODEL.onnx [NODES...]          (1000 10000 100000 1000000)
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -86,7 +86,8 @@ double Megabytes() {
   return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
 }
 
-// User CPU time of this process: neither other work on the machine nor the kernel's clearing of new pages counts.
+// User CPU time of this process: neither other work on the machine nor the kernel's clearing of new pages
+// counts.
 double Seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -158,8 +159,9 @@ int Main(int argc, char** argv) {
   const char* temporary = std::getenv("TMPDIR");
   const std::string path =
       fmt::format("{}/infer_bench.{}.onnx", temporary != nullptr ? temporary : "/tmp", getpid());
-  fmt::print("| nodes | load, ns a node | infer, ns a node | load, bytes a node | infer, bytes a node | known, % |\n"
-             "|---|---|---|---|---|---|\n");
+  fmt::print(
+      "| nodes | load, ns a node | infer, ns a node | load, bytes a node | infer, bytes a node | known, % |\n"
+      "|---|---|---|---|---|---|\n");
   bool good = true;
   for (int64_t size : sizes) {
     good = good && InChild([&] { return Repeat(argv[1], size, path) ? 0 : 1; }) &&

@@ -60,7 +60,8 @@ class Substitution {
 
 Calls::Calls(const Model& model) : model_(model) {
   for (const LocalFunction& function : model.functions()) {
-    const auto [at, added] = functions_.try_emplace(Key(model.Text(function.domain), model.Text(function.name)));
+    const auto [at, added] =
+        functions_.try_emplace(Key(model.Text(function.domain), model.Text(function.name)));
     at->second.source = &function;
     at->second.ambiguous = !added;
   }
@@ -110,11 +111,13 @@ const Model* Calls::BodyFor(Function* function, const Node& call) {
   std::unique_ptr<Model>& body = bodies_[key];
 
   Attributes attributes;
-  for (const onnx::AttributeProto& attribute : proto->attribute_proto()) attributes[attribute.name()] = attribute;
+  for (const onnx::AttributeProto& attribute : proto->attribute_proto())
+    attributes[attribute.name()] = attribute;
   for (const Attribute& attribute : given) {
     onnx::AttributeProto parsed;
     // A payload that is not in memory leaves bytes that do not parse: the call is not understood then.
-    if (!parsed.ParseFromArray(attribute.encoded.data(), static_cast<int>(attribute.encoded.size()))) return nullptr;
+    if (!parsed.ParseFromArray(attribute.encoded.data(), static_cast<int>(attribute.encoded.size())))
+      return nullptr;
     attributes[parsed.name()] = std::move(parsed);
   }
   onnx::ModelProto model;
@@ -160,7 +163,8 @@ void Calls::Infer(NodeContext& c) {
   c.dims().SetScope(scope_);
   const uint64_t frame = std::exchange(frame_, ++frames_);
   std::vector<Fact> outer = facts.SwapValues({});
-  for (size_t i = 0; i < std::min(inputs.size(), graph.inputs().size()); ++i) facts.Set(graph.inputs()[i], inputs[i]);
+  for (size_t i = 0; i < std::min(inputs.size(), graph.inputs().size()); ++i)
+    facts.Set(graph.inputs()[i], inputs[i]);
   InferGraph(graph, &facts);
   std::vector<Fact> results;
   for (const Value* value : graph.outputs()) results.push_back(facts.Of(value));

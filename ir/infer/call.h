@@ -1,5 +1,5 @@
-// Calls of local functions: the body is inferred with the facts of the call's inputs, as if it stood in place of
-// the call. Private to ir/infer.
+// Calls of local functions: the body is inferred with the facts of the call's inputs, as if it stood in place
+// of the call. Private to ir/infer.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class Calls {
   static constexpr int kMaxDepth = 64;
   // Nodes in bodies that one pass looks at, over all calls. A function that calls another twice, that one the
   // next twice ... has more than any number; beyond the limit outputs of calls are unknown.
-  static constexpr int64_t kMaxNodes = 2'000'000;
+  static constexpr int64_t kMaxNodes = 1'000'000;
   static constexpr int64_t kMaxFunctionBytes = int64_t{64} << 20;
   static constexpr size_t kMaxBodies = 4096;
 

@@ -80,7 +80,8 @@ bool FindItems(const wire::Field& type, int depth, wire::Field* tensor) {
     wire::Cursor inner(field);
     wire::Field element;
     while (inner.Next(&element)) {  // elem_type is field 1 of both
-      if (element.number == 1 && element.type == wire::kBytes && FindItems(element, depth - 1, tensor)) return true;
+      if (element.number == 1 && element.type == wire::kBytes && FindItems(element, depth - 1, tensor))
+        return true;
     }
   }
   return false;

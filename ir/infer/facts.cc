@@ -88,8 +88,8 @@ std::string DescribeInputs(const Node& node, const Facts& facts) {
   for (size_t i = 0; i < node.input_count && i < kMaxInputs; ++i) {
     const Value* value = node.input(i);
     if (value == nullptr) continue;
-    text += fmt::format("{}'{}' is {} ({})", text.empty() ? "" : ", ", ValueName(*value), facts.Describe(value),
-                        facts.ExplainOrigin(value));
+    text += fmt::format("{}'{}' is {} ({})", text.empty() ? "" : ", ", ValueName(*value),
+                        facts.Describe(value), facts.ExplainOrigin(value));
   }
   return text.empty() ? "it has no inputs" : text;
 }
@@ -178,7 +178,8 @@ Fact TypeAndShapeOf(const Tensor& tensor, Facts* facts) {
 Fact ConstantFact(const Model& model, const Tensor& tensor, Facts* facts) {
   Fact fact = TypeAndShapeOf(tensor, facts);
   const int64_t count = tensor.ElementCount();
-  if (count < 0 || count > Facts::kMaxElements || !facts->ReserveElements(static_cast<size_t>(count))) return fact;
+  if (count < 0 || count > Facts::kMaxElements || !facts->ReserveElements(static_cast<size_t>(count)))
+    return fact;
   if (IsFloat(tensor.type)) {
     absl::StatusOr<std::vector<double>> floats = ReadFloats(model, tensor, Facts::kMaxElements);
     if (!floats.ok() || static_cast<int64_t>(floats->size()) != count) return fact;
@@ -205,12 +206,13 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
   const Fact& earlier = facts->Of(&value);
   const auto contradiction = [&] {
     if (by == nullptr || facts->contradictions().size() >= Facts::kMaxContradictions) return;
-    facts->AddContradiction({std::string(ValueName(value)), DescribeFact(declared, dims),
-                             DescribeFact(computed, dims), std::string(NodeName(*by)),
-                             fmt::format("'{}' is declared {} in {}, but {} '{}' computes {}: {}", ValueName(value),
-                                         DescribeFact(declared, dims),
-                                         value.is_graph_output ? "the graph's outputs" : "value_info", OpType(*by),
-                                         NodeName(*by), DescribeFact(computed, dims), DescribeInputs(*by, *facts))});
+    facts->AddContradiction(
+        {std::string(ValueName(value)), DescribeFact(declared, dims), DescribeFact(computed, dims),
+         std::string(NodeName(*by)),
+         fmt::format("'{}' is declared {} in {}, but {} '{}' computes {}: {}", ValueName(value),
+                     DescribeFact(declared, dims),
+                     value.is_graph_output ? "the graph's outputs" : "value_info", OpType(*by), NodeName(*by),
+                     DescribeFact(computed, dims), DescribeInputs(*by, *facts))});
   };
   bool contradicts = false;
   bool from_declaration = false;
@@ -422,8 +424,8 @@ void NodeContext::Require(Dim a, Dim b) {
   const std::string second = dims().ToString(b);
   facts_->AddContradiction({value != nullptr ? std::string(ValueName(*value)) : std::string(), first, second,
                             std::string(NodeName(node_)),
-                            fmt::format("{} '{}' needs {} and {} to be equal: {}", op_type(), NodeName(node_), first,
-                                        second, DescribeInputs(node_, *facts_))});
+                            fmt::format("{} '{}' needs {} and {} to be equal: {}", op_type(), NodeName(node_),
+                                        first, second, DescribeInputs(node_, *facts_))});
 }
 
 Shape NodeContext::Broadcast(absl::Span<const Dim> a, absl::Span<const Dim> b) {
@@ -483,7 +485,8 @@ uint64_t ScopeOf(const Graph& graph, Facts* facts) {
     ++index;
   }
   const uint64_t frame = calls == nullptr ? 0 : calls->frame();
-  return (frame << 40) + ((static_cast<uint64_t>(graph.owner()->id) + 1) << 8) + std::min<uint64_t>(index, 0xff);
+  return (frame << 40) + ((static_cast<uint64_t>(graph.owner()->id) + 1) << 8) +
+         std::min<uint64_t>(index, 0xff);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Sequences and optionals. Such a value has no tensor fact of its own; what its elements have in common is found
-// from the operators that made it.
+// Sequences and optionals. Such a value has no tensor fact of its own; what its elements have in common is
+// found from the operators that made it.
 #include <algorithm>
 
 #include "ir/infer/context.h"
@@ -94,7 +94,8 @@ void SetItems(NodeContext& c, const Items& items) {
 
 void SequenceAt(NodeContext& c) {
   const Value* sequence = c.node().input(0);
-  if (sequence != nullptr && sequence->producer != nullptr && OpType(*sequence->producer) == "SequenceConstruct") {
+  if (sequence != nullptr && sequence->producer != nullptr &&
+      OpType(*sequence->producer) == "SequenceConstruct") {
     const Node& made = *sequence->producer;
     const Dim at = c.Scalar(1);
     const int64_t count = static_cast<int64_t>(made.input_count);
@@ -129,7 +130,8 @@ void ConcatFromSequence(NodeContext& c) {
 void SequenceLength(NodeContext& c) {
   c.Set(0, DataType::kInt64, {});
   const Value* sequence = c.node().input(0);
-  if (sequence != nullptr && sequence->producer != nullptr && OpType(*sequence->producer) == "SequenceConstruct") {
+  if (sequence != nullptr && sequence->producer != nullptr &&
+      OpType(*sequence->producer) == "SequenceConstruct") {
     c.SetIntegers(0, {Dim::Of(static_cast<int64_t>(sequence->producer->input_count))});
   }
 }

@@ -479,7 +479,8 @@ void Slice(NodeContext& c) {
         if (d.AtLeast(Dim::Of(-1), at)) return d.Max(zero, d.Add(dim, at));
         return Dim();
       };
-      if (start.is_number() && start.number() < 0 && start.number() > -int64_t{0x7fffffff} && place(end) == dim) {
+      if (start.is_number() && start.number() < 0 && start.number() > -int64_t{0x7fffffff} &&
+          place(end) == dim) {
         length = d.Min(dim, Dim::Of(-start.number()));  // the last rows
       } else {
         const Dim from = place(start);
@@ -908,9 +909,9 @@ void Resize(NodeContext& c) {
         if (axis < 0) return;
         const Dim from = shape[static_cast<size_t>(axis)];
         if (!from.is_number() || from.number() <= 0 || !sizes[i].is_number()) scale = std::nan("");
-        const double own = std::isnan(scale) ? scale
-                                             : static_cast<double>(sizes[i].number()) /
-                                                   static_cast<double>(from.number());
+        const double own = std::isnan(scale)
+                               ? scale
+                               : static_cast<double>(sizes[i].number()) / static_cast<double>(from.number());
         if (i == 0 || std::isnan(own)) {
           scale = own;
         } else {
@@ -922,7 +923,8 @@ void Resize(NodeContext& c) {
         const int64_t axis = NormalizeAxis(axes[i], static_cast<int64_t>(rank));
         if (axis < 0) return;
         Dim& dim = shape[static_cast<size_t>(axis)];
-        const double size = std::isnan(scale) ? -1 : std::floor(scale * static_cast<double>(dim.number()) + 0.5);
+        const double size =
+            std::isnan(scale) ? -1 : std::floor(scale * static_cast<double>(dim.number()) + 0.5);
         dim = size >= 0 && size < 1e15 ? Dim::Of(static_cast<int64_t>(size)) : Dim();
       }
       c.SetShape(0, shape);

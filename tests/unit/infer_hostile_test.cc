@@ -1,6 +1,6 @@
-// Inference through calls of local functions, and over graphs that are made to overflow, to explode or to never
-// end: bounded time, no crash, and unknown rather than wrong.
-#include <chrono>
+// Inference through calls of local functions, and over graphs that are made to overflow, to explode or to
+// never end: bounded time, no crash, and unknown rather than wrong.
+#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,10 +29,9 @@ class HostileTest : public testing::Test {
     absl::StatusOr<std::unique_ptr<Model>> model = ParseModelText(kHeader + text);
     ASSERT_TRUE(model.ok()) << model.status().message();
     model_ = *std::move(model);
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();  // CPU time: other work on the machine does not count
     facts_ = Infer(*model_);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    EXPECT_LT(took.count(), kSeconds);
+    EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, kSeconds);
   }
   std::string Of(std::string_view name) const {
     for (const Node* node : model_->graph().nodes()) {
@@ -52,8 +51,9 @@ template <typename Body>
 std::string Functions(int count, Body body) {
   std::string text;
   for (int i = 0; i < count; ++i) {
-    text += fmt::format("<domain: \"local\", opset_import: [\"\" : 20, \"local\" : 1]>\nf{} (x) => (y) {{\n{}}}\n", i,
-                        body(i));
+    text += fmt::format(
+        "<domain: \"local\", opset_import: [\"\" : 20, \"local\" : 1]>\nf{} (x) => (y) {{\n{}}}\n", i,
+        body(i));
   }
   return text;
 }
@@ -109,6 +109,11 @@ TEST_F(HostileTest, CallsThatMultiply) {
         if (i == 0) return std::string("y = Relu (x)\n");
         return fmt::format("a = local.f{0} (x)\n y = local.f{0} (a)\n", i - 1);
       }));
+  // Every call makes up new dims.
+  Run("g (float[n] x) => (y) { y = local.f40 (x) }\n" + Functions(41, [](int i) {
+        if (i == 0) return std::string("a = NonZero (x)\n y = Cast <to = 1> (a)\n");
+        return fmt::format("a = local.f{0} (x)\n y = local.f{0} (a)\n", i - 1);
+      }));
   // 60 calls deep and no more: known.
   Run("g (float[n] x) => (y) { y = local.f60 (x) }\n" + Functions(61, [](int i) {
         return i == 0 ? std::string("y = Relu (x)\n") : fmt::format("y = local.f{} (x)\n", i - 1);
@@ -117,7 +122,8 @@ TEST_F(HostileTest, CallsThatMultiply) {
 }
 
 TEST_F(HostileTest, DimsThatOverflow) {
-  std::string text = "g (float[9223372036854775807, n, 4611686018427387904] x) => (y) {\n a0 = Transpose (x)\n";
+  std::string text =
+      "g (float[9223372036854775807, n, 4611686018427387904] x) => (y) {\n a0 = Transpose (x)\n";
   for (int i = 0; i < 200; ++i) {
     text += fmt::format("a{} = Concat <axis = {}> (a{}, a{})\n", i + 1, i % 3, i, i);
   }
@@ -190,7 +196,8 @@ TEST_F(HostileTest, AnExpressionThatGrows) {
   std::string text = "g (float[a, b, c] x) => (y) {\n s0 = Shape (x)\n";
   for (int i = 0; i < 2000; ++i) {
     const char* const op = i % 4 == 0 ? "Mul" : i % 4 == 1 ? "Add" : i % 4 == 2 ? "Div" : "Max";
-    text += fmt::format("r{0} = Transpose (x)\n t{0} = Shape (r{0})\n s{1} = {2} (s{0}, t{0})\n", i, i + 1, op);
+    text +=
+        fmt::format("r{0} = Transpose (x)\n t{0} = Shape (r{0})\n s{1} = {2} (s{0}, t{0})\n", i, i + 1, op);
   }
   text += "y = ConstantOfShape (s2000)\n}";
   Run(text);
@@ -200,8 +207,8 @@ TEST_F(HostileTest, BodiesNestedThousandDeep) {
   std::string text = "g (bool c, float[n] x) => (y) {\n";
   std::string end;
   for (int i = 0; i < 1000; ++i) {
-    text += fmt::format("{} = If (c) <then_branch = t{} () => (y{}) {{\n", i == 0 ? "y" : fmt::format("y{}", i - 1), i,
-                        i);
+    text += fmt::format("{} = If (c) <then_branch = t{} () => (y{}) {{\n",
+                        i == 0 ? "y" : fmt::format("y{}", i - 1), i, i);
     end += fmt::format("}}, else_branch = e () => (z) {{ z = Relu (x) }}>\n");
   }
   text += "y999 = Relu (x)\n" + end + "}";
@@ -211,7 +218,8 @@ TEST_F(HostileTest, BodiesNestedThousandDeep) {
 }
 
 TEST_F(HostileTest, LongChainsOfSequences) {
-  std::string text = "g (float[n, 4] x) => (y) {\n i = Constant <value_int = 0> ()\n s0 = SequenceConstruct (x, x)\n";
+  std::string text =
+      "g (float[n, 4] x) => (y) {\n i = Constant <value_int = 0> ()\n s0 = SequenceConstruct (x, x)\n";
   for (int i = 0; i < 3000; ++i) {
     text += fmt::format("s{} = SequenceInsert (s{}, x)\n a{} = SequenceAt (s{}, i)\n", i + 1, i, i, i);
   }

@@ -521,9 +521,10 @@ TEST(InferTest, OriginsAndTheSentenceOfAContradiction) {
   EXPECT_EQ(origin("vague"), Origin::kDeclared);
   EXPECT_EQ(m.facts().ExplainOrigin(m.Find("a")), "computed by Relu ''");
   ASSERT_FALSE(m.facts().contradictions().empty());
-  EXPECT_EQ(m.facts().contradictions()[0].sentence,
-            "'late' is declared float[n, 5] in value_info, but Add '' computes float[n, 4]: 'a' is float[n, 4] "
-            "(computed by Relu ''), 'a' is float[n, 4] (computed by Relu '')");
+  EXPECT_EQ(
+      m.facts().contradictions()[0].sentence,
+      "'late' is declared float[n, 5] in value_info, but Add '' computes float[n, 4]: 'a' is float[n, 4] "
+      "(computed by Relu ''), 'a' is float[n, 4] (computed by Relu '')");
 }
 
 TEST(InferTest, DimsFoundEqualSayWhereTheyCameFrom) {
@@ -535,7 +536,8 @@ TEST(InferTest, DimsFoundEqualSayWhereTheyCameFrom) {
   EXPECT_EQ(m.facts().OriginOf(m.Find("a")), Origin::kUnified);
   ASSERT_EQ(m.facts().contradictions().size(), 1U);
   EXPECT_EQ(m.facts().contradictions()[0].sentence,
-            "MatMul '' needs 4 and 5 to be equal: 'p' is float[3, 4] (declared for a graph input), 'q' is float[5, 6] "
+            "MatMul '' needs 4 and 5 to be equal: 'p' is float[3, 4] (declared for a graph input), 'q' is "
+            "float[5, 6] "
             "(declared for a graph input)");
 }
 
