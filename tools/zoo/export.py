@@ -116,6 +116,8 @@ def variants() -> list[Variant]:
     more("clip-vision siglip dinov2 dinov2-swiglu swin", "sdpa", "")
     more("convnext activations", "eager", "")
     more("torch-mha torch-encoder torch-encoder-pre unet vae", "sdpa", "")
+    for name in ("torch-mha", "torch-encoder", "torch-encoder-pre"):
+        more(name, "sdpa", "", "ts17", dims="static")  # Its trace makes the length constant.
     more("mistral qwen2 phi3 gpt-neox", "sdpa", "past")
     more("llama", "sdpa", "nocache past", "dy23")
     more("bert", "sdpa", "", "dy23")

@@ -215,7 +215,6 @@ class Encoder(nn.Module):
     def __init__(self, config: Any) -> None:
         super().__init__()
         self.config = config
-        torch.backends.mha.set_fastpath_enabled(False)  # Its fused operator has no ONNX form.
         layer = nn.TransformerEncoderLayer(
             HIDDEN, 2, 192, activation="gelu", batch_first=True, norm_first=config.norm_first
         )
@@ -323,8 +322,19 @@ def _side_class(base: type, side: str, *arguments: str) -> type:
     return first._named_like(OneSide, base)
 
 
+def _pooled_class(base: type) -> type:
+    """Returns a module whose output is the pooled one, since the heads before it count."""
+
+    class Pooled(base):
+        def forward(self, pixel_values):
+            return super().forward(pixel_values=pixel_values, return_dict=True).pooler_output
+
+    return first._named_like(Pooled, base)
+
+
 def module_class(name: str, mode: str) -> type:
     """Returns the module to export, with flat inputs and outputs."""
+    torch.backends.mha.set_fastpath_enabled(False)  # Its fused operators have no ONNX form.
     if name in PLAIN:
         return PLAIN[name][0]
     base = getattr(transformers, HUGGING_FACE[name][1])
@@ -338,6 +348,8 @@ def module_class(name: str, mode: str) -> type:
         return first.first_output_class(base, "input_ids", "attention_mask", "decoder_input_ids", use_cache=False)
     if name in ("roberta", "distilbert"):
         return first.first_output_class(base, "input_ids", "attention_mask")
+    if name in ("siglip", "convnext"):
+        return _pooled_class(base)
     return first.first_output_class(base, "pixel_values")
 
 
