@@ -316,9 +316,13 @@ def put_through(after: str | None, model: onnx.ModelProto, config: Any) -> onnx.
         with tempfile.TemporaryDirectory() as folder:
             onnx.save(model, f"{folder}/m.onnx")
             heads, width = config.num_attention_heads, config.hidden_size
-            return optimizer.optimize_model(
+            optimizer.optimize_model(
                 f"{folder}/m.onnx", model_type=config.model_type, num_heads=heads, hidden_size=width, opt_level=0
-            ).model
+            ).save_model_to_file(f"{folder}/o.onnx")
+            result = onnx.load(f"{folder}/o.onnx")
+            if all(o.domain != "com.microsoft" for o in result.opset_import):
+                result.opset_import.add(domain="com.microsoft", version=1)  # Left out by some releases.
+            return result
     return model
 
 
