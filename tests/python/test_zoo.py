@@ -258,7 +258,7 @@ def test_a_second_run_changes_no_byte(optimized: Run, target: str) -> None:
 
 
 @of_models("ascend910b", "ascend310p", "ascend910b-cann2026.07")
-def test_what_is_not_fused_stays_as_it_was(optimized: Run) -> None:
+def test_what_is_not_fused_stays_as_it_was(optimized: Run, model_id: str) -> None:
     before = loaded(optimized.source)
     after = onnx.load(optimized.optimized)
     explicit = optimized.report["target"]["style"] == "X"
@@ -267,15 +267,17 @@ def test_what_is_not_fused_stays_as_it_was(optimized: Run) -> None:
     # The last node of a fusion keeps the name of the last node it replaces.
     roots = {site["name"] for site in optimized.report["sites"] if site["state"] == "fused"}
 
-    originals = {node.name: node for node in before.graph.node}
-    assert len(originals) == len(before.graph.node)
+    # ONNX Runtime's optimizer gives some nodes one name; such nodes cannot be told apart.
+    named = Counter(node.name for node in before.graph.node)
+    originals = {node.name: node for node in before.graph.node if named[node.name] == 1}
+    assert len(originals) == len(before.graph.node) or ENTRIES[model_id].get("after") == "ortopt"
     kept = 0
     for node in after.graph.node:
         if node.name in roots or node.name not in originals:
             continue
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
-        if explicit:
+        if explicit and originals[node.name].domain in ("", "ai.onnx"):
             assert node.domain == "ai.onnx", node.name
             copy.ClearField("domain")
             if originals[node.name].HasField("domain"):
