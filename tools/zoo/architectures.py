@@ -19,7 +19,9 @@ import torch
 import transformers
 from transformers import DynamicCache
 
-KINDS = ("rms_norm", "layer_norm", "group_norm", "gelu", "silu", "glu", "rotary", "attention")
+KINDS = (
+    "rms_norm", "layer_norm", "group_norm", "gelu", "silu", "hard_swish", "mish", "glu", "rotary", "attention",
+)
 LAYERS = 2
 HEAD_DIM = 64
 VOCAB = 128

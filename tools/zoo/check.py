@@ -78,8 +78,9 @@ def problems_of(entry: dict[str, Any]) -> list[str]:
 def output_problems(feeds: dict[str, np.ndarray], output: np.ndarray) -> list[str]:
     """Returns what is wrong with the first output: NaN in rows that can see a key, or a dead output."""
     broken = ~np.isfinite(output)
-    if "attention_mask" in feeds and output.ndim == 3:
-        blind = blind_rows(feeds["attention_mask"], output.shape[1])
+    mask = feeds.get("attention_mask")
+    if mask is not None and output.ndim == 3 and mask.shape[1] >= output.shape[1]:
+        blind = blind_rows(mask, output.shape[1])
         broken = broken[~blind]
         output = output[~blind]
     if broken.any():

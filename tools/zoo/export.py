@@ -18,6 +18,7 @@ import logging
 import lzma
 import re
 import sys
+import tempfile
 import traceback
 import warnings
 from dataclasses import dataclass, replace
@@ -32,13 +33,16 @@ import transformers
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 import weights  # noqa: E402
-from architectures import ARCHITECTURES, Architecture, Input, module_class  # noqa: E402
+import architectures as part1  # noqa: E402
+import part2  # noqa: E402
+from architectures import Architecture, Input  # noqa: E402
 from ascend_fuse.inputs import make_inputs  # noqa: E402
 from check import blind_rows, session_of  # noqa: E402
 from fill import ZOO, packed_path  # noqa: E402
 
+ARCHITECTURES = part1.ARCHITECTURES | part2.ARCHITECTURES
 NEW, OLD = "5.23.0", "4.44.2"
-EXPORTERS = {"ts14": ("torchscript", 14), "ts17": ("torchscript", 17), "dy18": ("dynamo", 18)}
+EXPORTERS = {"ts14": ("torchscript", 14), "ts17": ("torchscript", 17), "dy18": ("dynamo", 18), "dy23": ("dynamo", 23)}
 TOLERANCES = {"float32": 1e-4, "float16": 2e-2}
 TORCH_DTYPES = {"float32": torch.float32, "float16": torch.float16}
 
@@ -54,12 +58,15 @@ class Variant:
     dims: str  # dynamic, static, or named: dynamic with names given by the user (dynamo only).
     dtype: str = "float32"
     transformers: str = NEW
+    part: int = 1
+    after: str | None = None  # What the export was put through: ortopt, onnxsim or onnxslim.
 
     @property
     def id(self) -> str:
         parts = [self.architecture, self.attention, self.mode, self.exporter, self.dims]
         parts.append("fp16" if self.dtype == "float16" else None)
         parts.append("tf4442" if self.transformers == OLD else None)
+        parts.append(self.after)
         return "-".join(p for p in parts if p)
 
 
@@ -73,7 +80,7 @@ def variants() -> list[Variant]:
         modes: str,
         exporters: str = "ts14 ts17 dy18",
         dims: str = "dynamic static",
-        **more: str,
+        **more: Any,
     ) -> None:
         axes = (attentions.split(), modes.split() or [None], exporters.split(), dims.split())
         result.extend(Variant(architecture, *choice, **more) for choice in itertools.product(*axes))
@@ -98,7 +105,37 @@ def variants() -> list[Variant]:
     add("llama", "sdpa eager", "nocache past", "ts17", transformers=OLD)
     add("gpt2", "sdpa eager", "nocache", "ts17", transformers=OLD)
     add("bert", "sdpa eager", "", "ts17", transformers=OLD)
+
+    def more(names: str, attentions: str, modes: str, exporters: str = "ts17 dy18", **rest: Any) -> None:
+        for name in names.split():
+            add(name, attentions, modes, exporters, rest.pop("dims", "dynamic"), part=2, **rest)
+
+    more("qwen2 mistral gemma3 phi phi3 gpt-neox opt", "sdpa", "nocache")
+    more("gemma2 gptj bloom", "eager", "nocache")
+    more("roberta distilbert t5-decoder bart whisper-decoder", "sdpa", "")
+    more("clip-vision siglip dinov2 dinov2-swiglu swin", "sdpa", "")
+    more("convnext activations", "eager", "")
+    more("torch-mha torch-encoder torch-encoder-pre unet vae", "sdpa", "")
+    for name in ("torch-mha", "torch-encoder", "torch-encoder-pre"):
+        more(name, "sdpa", "", "ts17", dims="static")  # Its trace makes the length constant.
+    more("mistral qwen2 phi3 gpt-neox", "sdpa", "past")
+    more("llama", "sdpa", "nocache past", "dy23")
+    more("bert", "sdpa", "", "dy23")
+    for after in ("ortopt", "onnxsim", "onnxslim"):
+        more("bert", "sdpa", "", "ts17", after=after)
+        more("gpt2", "sdpa", "nocache", "ts17", after=after)
+    more("unet vae", "eager", "")
+    more("mistral gpt-neox", "eager", "nocache")
+    more("t5-decoder bart", "eager", "")
+    more("qwen2", "sdpa", "nocache", dtype="float16")
+    more("clip-vision", "sdpa", "", dtype="float16")
+    more("mistral gpt-neox opt", "eager", "nocache", "ts17", transformers=OLD)
     return result
+
+
+def module_class(architecture: str, mode: str) -> type:
+    """Returns the module to export, of either part."""
+    return (part2 if architecture in part2.ARCHITECTURES else part1).module_class(architecture, mode)
 
 
 # ---- Weights -------------------------------------------------------------------------------------
@@ -128,14 +165,14 @@ def distribution(name: str, shape: tuple[int, ...], owner: str) -> tuple[float, 
     A norm's weight is about 1 and its bias is not zero, so that a fusion that loses one is seen.
     """
     if "Norm" in owner:
-        offset_from_one = owner == "GemmaRMSNorm"
+        offset_from_one = owner.startswith("Gemma")
         return (1.0, 0.1) if name.endswith("weight") and not offset_from_one else (0.0, 0.1)
     if name.endswith("bias"):
         return 0.0, 0.05
-    if owner in ("Linear", "Conv1d", "Conv2d", "Conv1D"):
+    if owner in ("Linear", "Conv1d", "Conv2d", "Conv1D") or name.endswith("in_proj_weight"):
         fan_in = shape[0] if owner == "Conv1D" else int(np.prod(shape[1:]))
         # T5 does not scale its scores: its initialisation puts the factor into the query weight.
-        unscaled = 1 / 64 if name.endswith("SelfAttention.q.weight") else 1.0
+        unscaled = 1 / 64 if name.endswith(("SelfAttention.q.weight", "EncDecAttention.q.weight")) else 1.0
         return 0.0, float(np.sqrt(unscaled / fan_in))
     return 0.0, 0.5
 
@@ -143,9 +180,14 @@ def distribution(name: str, shape: tuple[int, ...], owner: str) -> tuple[float, 
 # ---- Bindings ------------------------------------------------------------------------------------
 
 
+def known_sizes(sizes: dict[str, int]) -> dict[str, int]:
+    """Returns the values of all symbols; the source of cross attention is as long as a past."""
+    return {**sizes, "total": sizes["seq"] + sizes["past"], "source": sizes["past"]}
+
+
 def concrete(inputs: list[Input], sizes: dict[str, int]) -> dict[str, list[int]]:
     """Returns the shape of every input for the given values of batch, seq and past."""
-    known = {**sizes, "total": sizes["seq"] + sizes["past"]}
+    known = known_sizes(sizes)
     return {i.name: [known.get(d, d) for d in i.shape] for i in inputs}
 
 
@@ -187,7 +229,7 @@ def export(variant: Variant) -> dict[str, Any]:
     inputs = architecture.inputs(variant.mode or "")
     if variant.dims == "static":
         sizes = sizes_of(variant, architecture)
-        known = {**sizes, "total": sizes["seq"] + sizes["past"]}
+        known = known_sizes(sizes)
         inputs = [replace(i, shape=tuple(known.get(d, d) for d in i.shape)) for i in inputs]
     torch.manual_seed(0)
     config = architecture.make(variant.attention)
@@ -195,7 +237,7 @@ def export(variant: Variant) -> dict[str, Any]:
     assert module.config._attn_implementation == variant.attention
     parameters = fill_parameters(module)
     module = module.to(TORCH_DTYPES[variant.dtype])
-    model = run_exporter(variant, architecture, module, inputs)
+    model = put_through(variant.after, run_exporter(variant, architecture, module, inputs), architecture.make("sdpa"))
     runs = bindings(variant, architecture, architecture.inputs(variant.mode or ""))
     described = [describe_input(variant, i, model) for i in inputs]
     difference = difference_to_torch(module, model, {"inputs": described}, runs)
@@ -203,6 +245,7 @@ def export(variant: Variant) -> dict[str, Any]:
     store(variant, model, parameters)
     return {
         "id": variant.id,
+        "part": variant.part,
         "architecture": variant.architecture,
         "transformers": variant.transformers,
         "exporter": EXPORTERS[variant.exporter][0],
@@ -211,6 +254,7 @@ def export(variant: Variant) -> dict[str, Any]:
         "dtype": variant.dtype,
         "attention": variant.attention,
         "mode": variant.mode,
+        **({"after": variant.after} if variant.after else {}),
         "expected": architecture.expected(config),
         "inputs": described,
         "bindings": runs,
@@ -256,6 +300,32 @@ def run_exporter(
         return onnx.load_from_string(buffer.getvalue())
 
 
+def put_through(after: str | None, model: onnx.ModelProto, config: Any) -> onnx.ModelProto:
+    """Returns the model as another tool leaves it, since people bring those models too."""
+    if after == "onnxsim":
+        import onnxsim
+
+        return onnxsim.simplify(model)[0]
+    if after == "onnxslim":
+        import onnxslim
+
+        return onnxslim.slim(model)
+    if after == "ortopt":
+        from onnxruntime.transformers import optimizer
+
+        with tempfile.TemporaryDirectory() as folder:
+            onnx.save(model, f"{folder}/m.onnx")
+            heads, width = config.num_attention_heads, config.hidden_size
+            optimizer.optimize_model(
+                f"{folder}/m.onnx", model_type=config.model_type, num_heads=heads, hidden_size=width, opt_level=0
+            ).save_model_to_file(f"{folder}/o.onnx")
+            result = onnx.load(f"{folder}/o.onnx")
+            if all(o.domain != "com.microsoft" for o in result.opset_import):
+                result.opset_import.add(domain="com.microsoft", version=1)  # Left out by some releases.
+            return result
+    return model
+
+
 def dynamic_shapes(variant: Variant, inputs: list[Input]) -> tuple[dict[int, Any], ...] | None:
     """Returns the dynamic axes for the dynamo exporter, which names them itself or takes our names."""
     if variant.dims == "static":
@@ -295,6 +365,8 @@ def sighted_rows(feeds: dict[str, np.ndarray], output: np.ndarray) -> tuple[Any,
     if "attention_mask" not in feeds or output.ndim < 3:
         return (Ellipsis,)
     tokens = output.shape[-2]
+    if feeds["attention_mask"].shape[-1] < tokens:  # The mask is that of another sequence.
+        return (Ellipsis,)
     sighted = ~blind_rows(feeds["attention_mask"], tokens)
     return (sighted,) if output.ndim == 3 else (np.broadcast_to(sighted[:, None, :], output.shape[:-1]),)
 
@@ -401,6 +473,8 @@ def main() -> int:
             failures[variant.id] = reason_of(error)
             print(f"FAILED   {variant.id}: {failures[variant.id]}", flush=True)
             traceback.print_exc(file=sys.stderr)
+        if len(entries) % 10 == 9:
+            update_manifest(entries, failures)
     update_manifest(entries, failures)
     return 0
 

@@ -22,6 +22,7 @@ def rows_of(models: list[dict[str, Any]]) -> list[str]:
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for entry in models:
         key = tuple(str(entry[k] or "") for k in ("architecture", "attention", "mode", "dtype", "transformers"))
+        key += (str(entry.get("after") or ""),)
         groups.setdefault(key, []).append(entry)
     rows = []
     for key, entries in groups.items():
@@ -36,7 +37,7 @@ def rows_of(models: list[dict[str, Any]]) -> list[str]:
 def export_of(entry: dict[str, Any]) -> str:
     """Returns the part of an id that names exporter, opset and kind of dims."""
     parts = entry["id"].split("-")
-    [start] = [i for i, p in enumerate(parts) if p in ("ts14", "ts17", "dy18")]
+    [start] = [i for i, p in enumerate(parts) if p in ("ts14", "ts17", "dy18", "dy23")]
     return "-".join(parts[start : start + 2])
 
 
@@ -46,8 +47,8 @@ def tables(manifest: dict[str, Any]) -> str:
     lines = [
         f"{len(models)} models, {sum(len(e['bindings']) for e in models)} bindings.",
         "",
-        "| architecture | attention | mode | dtype | transformers | exports | expected |",
-        "|---|---|---|---|---|---|---|",
+        "| architecture | attention | mode | dtype | transformers | then | exports | expected |",
+        "|---|---|---|---|---|---|---|---|",
         *rows_of(models),
         "",
         "What could not be exported:",
