@@ -5,6 +5,7 @@
 
 #include "ir/onnx/load.h"
 #include "ir/onnx/skeleton.h"
+#include "proto/onnx.pb.h"
 
 namespace ascend_fuse::infer {
 namespace {
@@ -57,6 +58,8 @@ class Substitution {
 };
 
 }  // namespace
+
+Calls::~Calls() = default;
 
 Calls::Calls(const Model& model) : model_(model) {
   for (const LocalFunction& function : model.functions()) {

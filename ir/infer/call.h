@@ -9,7 +9,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "ir/infer/context.h"
-#include "proto/onnx.pb.h"
+
+namespace onnx {
+class FunctionProto;
+}
 
 namespace ascend_fuse::infer {
 
@@ -24,6 +27,7 @@ class Calls {
   static constexpr size_t kMaxBodies = 4096;
 
   explicit Calls(const Model& model);
+  ~Calls();
 
   bool empty() const { return functions_.empty(); }
   // True if the node calls a local function.
