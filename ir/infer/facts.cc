@@ -261,6 +261,14 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
         contradicts = contradicts || dims.NotEqual(resolved, of_declaration);
         continue;
       }
+      // Names of a graph output are labels that no runtime checks, and exporters get them wrong (TorchScript
+      // writes the batch's name on a height). They name what is not known, and prove nothing between symbols
+      // that are.
+      if (value.is_graph_output && by != nullptr && !dims.MentionsFresh(resolved) &&
+          !dims.MentionsFresh(of_declaration)) {
+        contradicts = contradicts || dims.NotEqual(resolved, of_declaration);
+        continue;
+      }
       contradicts = !dims.Unify(shape[i], of_declaration) || contradicts;
     }
     if (changed) computed.shape = facts->arena().Copy(absl::Span<const Dim>(shape));
