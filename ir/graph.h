@@ -22,9 +22,9 @@ struct Value;
 struct Use {
   Value* value = nullptr;  // nullptr: an absent optional input
   Node* user = nullptr;
-  Use* next = nullptr;     // next use of the same value
+  Use* next = nullptr;  // next use of the same value
   Use** previous = nullptr;
-  uint32_t index = 0;      // which input of `user`
+  uint32_t index = 0;  // which input of `user`
 };
 
 // Bytes of an encoded message. For a message of the loaded file `file.offset` >= 0 and `data` points at
@@ -62,14 +62,14 @@ struct Node {
   Use* inputs_begin = nullptr;
   uint32_t input_count = 0;
   uint32_t output_count = 0;
-  Value** outputs_begin = nullptr;     // an entry is nullptr for an output named ""
-  Graph** subgraphs_begin = nullptr;   // bodies of If, Loop, Scan in attribute order
+  Value** outputs_begin = nullptr;    // an entry is nullptr for an output named ""
+  Graph** subgraphs_begin = nullptr;  // bodies of If, Loop, Scan in attribute order
   uint32_t subgraph_count = 0;
-  uint64_t order = 0;                  // sort key of the node list; a topological order
-  EncodedSpan encoded;                 // NodeProto body; for a new node only its attribute fields
-  bool is_new = false;                 // made by a Rewriter
-  bool rewired = false;                // an original node whose inputs or outputs were changed
-  bool dead = false;                   // replaced: nothing alive reads it; kept so that it can be restored
+  uint64_t order = 0;    // sort key of the node list; a topological order
+  EncodedSpan encoded;   // NodeProto body; for a new node only its attribute fields
+  bool is_new = false;   // made by a Rewriter
+  bool rewired = false;  // an original node whose inputs or outputs were changed
+  bool dead = false;     // replaced: nothing alive reads it; kept so that it can be restored
 
   absl::Span<const Use> inputs() const { return {inputs_begin, input_count}; }
   absl::Span<Value* const> outputs() const { return {outputs_begin, output_count}; }
@@ -89,7 +89,7 @@ class Graph {
   Model& model() const { return *model_; }
   Node* owner() const { return owner_; }  // the If/Loop/Scan node of a body; nullptr for the main graph
   NameId name() const { return name_; }
-  const std::vector<Value*>& inputs() const { return inputs_; }    // overridable initializers included
+  const std::vector<Value*>& inputs() const { return inputs_; }  // overridable initializers included
   const std::vector<Value*>& outputs() const { return outputs_; }
   const std::vector<Value*>& initializers() const { return initializers_; }
   // All nodes, dead ones included: skip those with node->dead.
@@ -111,7 +111,7 @@ class Graph {
   std::vector<Node*> nodes_;
   std::vector<Value*> declared_;  // values with an entry in value_info, in the file's order
   bool reordered_ = false;        // the file's nodes were not in topological order: nodes_ is sorted
-  bool changed_ = false;  // some node or initializer differs from the file (or in a nested graph)
+  bool changed_ = false;          // some node or initializer differs from the file (or in a nested graph)
 };
 
 // Iterates the uses of `value` by nodes that are alive:  for (const Use& use : LiveUses(*value)) ...

@@ -64,8 +64,8 @@ class Model {
   std::string_view Text(NameId id) const { return names_.Text(id); }
   Arena& arena() { return arena_; }
 
-  // `dims` at an address that lives as long as the model; equal dims share one. A model has few shapes and many
-  // tensors, and an attribute may be decoded any number of times.
+  // `dims` at an address that lives as long as the model; equal dims share one. A model has few shapes and
+  // many tensors, and an attribute may be decoded any number of times.
   absl::Span<const int64_t> InternDims(absl::Span<const int64_t> dims);
 
   // Upper bounds of Value::id and Node::id: the sizes of side tables.
@@ -115,13 +115,14 @@ class GraphBuilder {
   Value* NewValue(Graph* graph, NameId name);
   // A node with room for the given numbers of inputs, outputs and bodies, appended to `graph`.
   Node* NewNode(Graph* graph, size_t inputs, size_t outputs, size_t subgraphs);
-  void SetInput(Node* node, size_t index, Value* value);    // links the use
-  void SetOutput(Node* node, size_t index, Value* value);   // sets the producer
+  void SetInput(Node* node, size_t index, Value* value);   // links the use
+  void SetOutput(Node* node, size_t index, Value* value);  // sets the producer
   void SetSubgraph(Node* node, size_t index, Graph* body);
   void AddInput(Graph* graph, Value* value);
   void AddOutput(Graph* graph, Value* value);
   void AddInitializer(Graph* graph, Value* value, const Tensor* tensor);
-  // `value` has an entry in the graph's value_info: value->value_info, or for a graph in memory declared_type.
+  // `value` has an entry in the graph's value_info: value->value_info, or for a graph in memory
+  // declared_type.
   void AddValueInfo(Graph* graph, Value* value);
   // The same nodes in another order: sets Node::order. `sorted` tells that the file's order was not this one.
   void SetNodes(Graph* graph, std::vector<Node*> nodes, bool sorted);

@@ -36,8 +36,7 @@ NameId Rewriter::UniqueName(std::string_view base) {
   if (id != NameId::kEmpty && taken_.insert(id).second) return id;
   uint32_t& suffix = next_suffix_[std::string(base)];
   do {
-    id = model_->names().InternCopy(
-        fmt::format("{}_{}", base, ++suffix));
+    id = model_->names().InternCopy(fmt::format("{}_{}", base, ++suffix));
   } while (!taken_.insert(id).second);
   return id;
 }
@@ -87,8 +86,8 @@ Node* Rewriter::Insert(const NewNode& spec, size_t output_count, Graph* graph, s
 void Rewriter::Discard(Node* node) { KillIfUnused(node); }
 
 void Rewriter::KillIfUnused(Node* first) {
-  // An explicit stack: chains of dead nodes can be as long as the model. The nodes of the bodies of a dead node die
-  // whatever reads them.
+  // An explicit stack: chains of dead nodes can be as long as the model. The nodes of the bodies of a dead
+  // node die whatever reads them.
   std::vector<std::pair<Node*, bool>> stack = {{first, false}};
   while (!stack.empty()) {
     const auto [node, forced] = stack.back();
@@ -192,10 +191,10 @@ void Rewriter::SetInput(Node* node, size_t index, Value* value) {
   MarkChanged(node->graph);
 }
 
-Value* Rewriter::Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims,
-                          std::string_view bytes, std::string_view name) {
-  std::string key = fmt::format("{}:{}:{}:", static_cast<const void*>(graph), static_cast<int>(type),
-                                fmt::join(dims, ","));
+Value* Rewriter::Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view bytes,
+                          std::string_view name) {
+  std::string key =
+      fmt::format("{}:{}:{}:", static_cast<const void*>(graph), static_cast<int>(type), fmt::join(dims, ","));
   key.append(bytes.data(), bytes.size());
   auto [entry, inserted] = constants_.try_emplace(std::move(key), nullptr);
   if (!inserted) return entry->second;
@@ -216,8 +215,7 @@ Value* Rewriter::FloatConstant(Graph* graph, DataType type, double value, std::s
   return Constant(graph, type, {}, EncodeFloat(type, value), name);
 }
 
-Value* Rewriter::Int64Constant(Graph* graph, absl::Span<const int64_t> values,
-                               std::string_view name) {
+Value* Rewriter::Int64Constant(Graph* graph, absl::Span<const int64_t> values, std::string_view name) {
   const int64_t count = static_cast<int64_t>(values.size());
   return Constant(graph, DataType::kInt64, {count},
                   {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t)}, name);
@@ -256,8 +254,8 @@ void Rewriter::Rename(Node* node, std::string_view domain, std::string_view op_t
 
 namespace {
 
-// Sorts by order; where a rewrite has moved a producer behind a reader, a stable topological sort mends it and the
-// nodes get new orders. True if it had to.
+// Sorts by order; where a rewrite has moved a producer behind a reader, a stable topological sort mends it
+// and the nodes get new orders. True if it had to.
 bool SortNodes(std::vector<Node*>* nodes) {
   std::sort(nodes->begin(), nodes->end(), [](const Node* a, const Node* b) {
     return a->order != b->order ? a->order < b->order : a->id < b->id;
@@ -333,7 +331,8 @@ void Rewriter::Sweep() {
       if (value->uses == nullptr && !value->is_graph_output && !value->is_graph_input) unused.insert(value);
     }
     if (unused.empty()) continue;
-    for (auto entry = constants_.begin(); entry != constants_.end();) {  // a removed one must not be found again
+    for (auto entry = constants_.begin();
+         entry != constants_.end();) {  // a removed one must not be found again
       auto next = std::next(entry);
       if (unused.contains(entry->second)) constants_.erase(entry);
       entry = next;

@@ -17,10 +17,10 @@ namespace ascend_fuse {
 // What a new node shall be.
 struct NewNode {
   std::string op_type;
-  std::string domain;                     // "" for the default domain
-  std::string name;                       // a free name near it is taken; "" for none
-  bool keep_name = false;                 // take the name although a node that this one replaces has it
-  std::vector<Value*> inputs;             // nullptr: absent
+  std::string domain;          // "" for the default domain
+  std::string name;            // a free name near it is taken; "" for none
+  bool keep_name = false;      // take the name although a node that this one replaces has it
+  std::vector<Value*> inputs;  // nullptr: absent
   std::vector<Attribute> attributes;
 };
 
@@ -30,9 +30,9 @@ class Rewriter {
 
   Model& model() { return *model_; }
 
-  // A new node of `graph` computing `output_count` new values, placed right behind the producers of its inputs,
-  // so that everything computed later may read it. Its values are named `value_name`, made unique, when not
-  // empty.
+  // A new node of `graph` computing `output_count` new values, placed right behind the producers of its
+  // inputs, so that everything computed later may read it. Its values are named `value_name`, made unique,
+  // when not empty.
   Node* Insert(const NewNode& node, size_t output_count, Graph* graph, std::string_view value_name);
 
   // A new node that becomes the producer of the existing `outputs` (nullptr: a new value for that position,
@@ -51,7 +51,7 @@ class Rewriter {
   // A constant in memory, placed among the initializers of `graph`; equal constants are made once.
   Value* Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view bytes,
                   std::string_view name);
-  Value* FloatConstant(Graph* graph, DataType type, double value, std::string_view name);  // scalar
+  Value* FloatConstant(Graph* graph, DataType type, double value, std::string_view name);       // scalar
   Value* Int64Constant(Graph* graph, absl::Span<const int64_t> values, std::string_view name);  // [n]
 
   // Adds or changes an opset import (version 0 removes it).

@@ -33,10 +33,10 @@ struct Tensor {
   Storage storage = Storage::kNone;
   NameId name = NameId::kEmpty;
   absl::Span<const int64_t> dims;
-  std::string_view memory;           // kMemory
-  FileRange file;                    // kFile, kExternal (offset and length of the elements)
-  std::string_view location;         // kExternal: as written in the model
-  FileRange proto;                   // the TensorProto's body in the model file; offset -1 for new tensors
+  std::string_view memory;    // kMemory
+  FileRange file;             // kFile, kExternal (offset and length of the elements)
+  std::string_view location;  // kExternal: as written in the model
+  FileRange proto;            // the TensorProto's body in the model file; offset -1 for new tensors
   const uint8_t* proto_bytes = nullptr;  // the same in memory (payloads of 4 KB and more left out)
 
   // Product of dims; 1 for a scalar, -1 on a negative dim or int64 overflow.

@@ -35,8 +35,8 @@ absl::Status Verify(const Model& model) {
         if (use.value == nullptr) continue;
         const Node* producer = use.value->producer;
         if (producer != nullptr && producer->dead) {
-          return absl::InternalError(fmt::format("{} '{}' reads '{}', which nothing computes any more", OpType(*node),
-                                                 NodeName(*node), ValueName(*use.value)));
+          return absl::InternalError(fmt::format("{} '{}' reads '{}', which nothing computes any more",
+                                                 OpType(*node), NodeName(*node), ValueName(*use.value)));
         }
         if (use.user != node) return absl::InternalError("a use does not belong to its node");
       }

@@ -1,4 +1,5 @@
-// Adapt: the emission style, so that ATC's parser finds every NPU node under a name it knows (ascend-contract.md 0.1).
+// Adapt: the emission style, so that ATC's parser finds every NPU node under a name it knows
+// (ascend-contract.md 0.1).
 #include "fmt/format.h"
 #include "passes/pipeline.h"
 
@@ -29,20 +30,20 @@ absl::StatusOr<std::string> Pipeline::ChooseStyle(const Target& target) const {
   }
   if (wanted == "D" && !without_alias.empty()) {
     return absl::InvalidArgumentError(
-        fmt::format("--style D: {} has no name in the default domain at opset {}; use style X or N", without_alias,
-                    opset));
+        fmt::format("--style D: {} has no name in the default domain at opset {}; use style X or N",
+                    without_alias, opset));
   }
   if (wanted == "D" && !only_default && !target.ParsesNpuDomain()) {
-    return absl::InvalidArgumentError(
-        fmt::format("--style D: the model imports {} domains, and the parser of CANN {} then refuses nodes with an "
-                    "empty domain (E16005); use style X",
-                    model_->opset_imports().size(), target.cann()));
+    return absl::InvalidArgumentError(fmt::format(
+        "--style D: the model imports {} domains, and the parser of CANN {} then refuses nodes with an "
+        "empty domain (E16005); use style X",
+        model_->opset_imports().size(), target.cann()));
   }
   if (wanted == "N" && !target.ParsesNpuDomain()) {
-    return absl::InvalidArgumentError(
-        fmt::format("--style N: the parser of CANN {} refuses nodes with an empty domain beside the npu domain "
-                    "(E16005); use style D or X",
-                    target.cann()));
+    return absl::InvalidArgumentError(fmt::format(
+        "--style N: the parser of CANN {} refuses nodes with an empty domain beside the npu domain "
+        "(E16005); use style D or X",
+        target.cann()));
   }
   if (wanted != "D" && wanted != "N" && wanted != "X") {
     return absl::InvalidArgumentError(fmt::format("unknown --style {}: D, N and X are known", wanted));

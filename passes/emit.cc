@@ -68,7 +68,8 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, Graph* graph
   plan.inputs.resize(deferred.inputs.size(), nullptr);
   for (size_t i = 0; i < deferred.inputs.size(); ++i) {
     const Term& input = deferred.inputs[i];
-    if (input.kind == Term::Kind::kNumber || input.kind == Term::Kind::kList || input.kind == Term::Kind::kAbsent) {
+    if (input.kind == Term::Kind::kNumber || input.kind == Term::Kind::kList ||
+        input.kind == Term::Kind::kAbsent) {
       continue;
     }
     absl::StatusOr<Value*> value = Build(input, graph, DataType::kUndefined, name, emission);
@@ -95,8 +96,8 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, Graph* graph
       // This opset keeps the parameter in an input.
       const int input = schema->FindInput(key);
       if (input < 0) {
-        return absl::InvalidArgumentError(
-            fmt::format("{} has no parameter {} at opset {}", deferred.op_type, key, model.OpsetVersion(domain)));
+        return absl::InvalidArgumentError(fmt::format("{} has no parameter {} at opset {}", deferred.op_type,
+                                                      key, model.OpsetVersion(domain)));
       }
       if (plan.inputs.size() <= static_cast<size_t>(input)) plan.inputs.resize(input + 1, nullptr);
       Term list = term.kind == Term::Kind::kList ? term : Term::List({term});
@@ -132,15 +133,16 @@ absl::StatusOr<Value*> Emitter::Build(const Term& term, Graph* graph, DataType l
         const int64_t number = static_cast<int64_t>(term.number);
         if (like == DataType::kInt64 || like == DataType::kUndefined) {
           value = rewriter_->Constant(graph, DataType::kInt64, {},
-                                      {reinterpret_cast<const char*>(&number), sizeof number}, name + "_constant");
+                                      {reinterpret_cast<const char*>(&number), sizeof number},
+                                      name + "_constant");
         } else if (like == DataType::kInt32) {
           const int32_t small = static_cast<int32_t>(number);
           value = rewriter_->Constant(graph, like, {}, {reinterpret_cast<const char*>(&small), sizeof small},
                                       name + "_constant");
         }
       } else {
-        value = rewriter_->FloatConstant(graph, like == DataType::kUndefined ? DataType::kFloat : like, term.number,
-                                         name + "_constant");
+        value = rewriter_->FloatConstant(graph, like == DataType::kUndefined ? DataType::kFloat : like,
+                                         term.number, name + "_constant");
       }
       if (value == nullptr) return absl::InvalidArgumentError("a constant of this type cannot be made");
       InferConstant(value, facts_);
@@ -182,7 +184,8 @@ absl::StatusOr<Value*> Emitter::Build(const Term& term, Graph* graph, DataType l
   }
   absl::StatusOr<NewNode> plan = Plan(deferred, graph, name + "_" + deferred.op_type, emission);
   if (!plan.ok()) return plan.status();
-  // The same helper once: all layers share one mask. Inputs that are one computation, or copies, count as one.
+  // The same helper once: all layers share one mask. Inputs that are one computation, or copies, count as
+  // one.
   std::string key = fmt::format("{}:{}.{}:", static_cast<const void*>(graph), plan->domain, plan->op_type);
   for (const Value* input : plan->inputs) {
     key += input == nullptr ? std::string("-,") : fmt::format("{},", canonical_->Number(input));
@@ -248,13 +251,15 @@ absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionConte
     }
     absl::StatusOr<NewNode> plan = Plan(*term->node, graph, base, &emission);
     if (!plan.ok()) return undo(plan.status());
-    // The new node takes the name of the node it stands for; a second one of the same emission a name near it.
+    // The new node takes the name of the node it stands for; a second one of the same emission a name near
+    // it.
     plan->name = base;
     plan->keep_name = !root_name.empty() && emission.replacements.empty();
     if (root_name.empty()) plan->name.clear();
     Node* node = rewriter_->Replace(outputs, *plan);
     emission.replacements.push_back(node);
-    // The values that stay keep the facts they have: the same numbers in the same type. New ones are inferred.
+    // The values that stay keep the facts they have: the same numbers in the same type. New ones are
+    // inferred.
     std::vector<std::pair<Value*, Fact>> kept;
     for (Value* value : outputs) {
       if (value != nullptr) kept.emplace_back(value, facts_->Of(value));

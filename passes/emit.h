@@ -36,7 +36,7 @@ class Emitter {
 
   Rewriter* rewriter_;
   Facts* facts_;
-  const Canonical* canonical_ = nullptr;  // of the context of the running Emit
+  const Canonical* canonical_ = nullptr;           // of the context of the running Emit
   absl::flat_hash_map<std::string, Node*> built_;  // helper nodes by what they compute
 };
 

@@ -47,10 +47,10 @@ absl::Status Pipeline::Expand() {
         done = true;
       }
       if (done) continue;
-      unknown.push_back(failure.rank < 0
-                            ? fmt::format("{} {} (no rule of patterns/reference knows it)", key, NodeName(*node))
-                            : fmt::format("{} {} (expected {}, found {})", key, NodeName(*node), failure.expected,
-                                          failure.found));
+      unknown.push_back(failure.rank < 0 ? fmt::format("{} {} (no rule of patterns/reference knows it)", key,
+                                                       NodeName(*node))
+                                         : fmt::format("{} {} (expected {}, found {})", key, NodeName(*node),
+                                                       failure.expected, failure.found));
     }
   }
   if (!unknown.empty()) {

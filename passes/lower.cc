@@ -81,9 +81,10 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     };
     if (!match.has_value()) {
       // A condition that failed says more than an operand that is absent or another attribute.
-      refuse(failure.rank < 0       ? ""
-             : failure.is_sentence ? failure.found
-                                   : fmt::format("{}: expected {}, found {}", rule.name, failure.expected, failure.found),
+      refuse(failure.rank < 0 ? ""
+             : failure.is_sentence
+                 ? failure.found
+                 : fmt::format("{}: expected {}, found {}", rule.name, failure.expected, failure.found),
              failure.position.ToString(), failure.rank);
       continue;
     }

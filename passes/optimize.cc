@@ -72,17 +72,34 @@ void WarnOfAtc(const Model& model, std::vector<std::string>* warnings) {
   int64_t shape = 0;
   int64_t split = 0;
   std::map<std::string, int64_t> unparsed;
-  static constexpr std::string_view kNoParser[] = {
-      "Gelu",    "RMSNormalization", "RotaryEmbedding",  "Attention",  "GroupNormalization", "Swish", "Loop",
-      "Scan",    "QuantizeLinear",   "DequantizeLinear", "ConvInteger", "MatMulInteger",     "DFT",   "STFT",
-      "CenterCropPad", "DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv", "RNN", "TensorScatter"};
+  static constexpr std::string_view kNoParser[] = {"Gelu",
+                                                   "RMSNormalization",
+                                                   "RotaryEmbedding",
+                                                   "Attention",
+                                                   "GroupNormalization",
+                                                   "Swish",
+                                                   "Loop",
+                                                   "Scan",
+                                                   "QuantizeLinear",
+                                                   "DequantizeLinear",
+                                                   "ConvInteger",
+                                                   "MatMulInteger",
+                                                   "DFT",
+                                                   "STFT",
+                                                   "CenterCropPad",
+                                                   "DynamicQuantizeLinear",
+                                                   "QLinearMatMul",
+                                                   "QLinearConv",
+                                                   "RNN",
+                                                   "TensorScatter"};
   for (const auto& graph : model.graphs()) {
     for (const Node* node : graph->nodes()) {
       if (node->dead) continue;
       if (node->domain == NameId::kEmpty) {
         const std::string_view op = OpType(*node);
         if (op == "ReduceMean" && node->input(1) != nullptr) ++reduce;
-        if (op == "Shape" && (IntAttribute(*node, "end").has_value() || IntAttribute(*node, "start").value_or(0) != 0)) {
+        if (op == "Shape" &&
+            (IntAttribute(*node, "end").has_value() || IntAttribute(*node, "start").value_or(0) != 0)) {
           ++shape;
         }
         if (op == "Split" && IntAttribute(*node, "num_outputs").has_value()) ++split;
@@ -95,10 +112,10 @@ void WarnOfAtc(const Model& model, std::vector<std::string>* warnings) {
     }
   }
   if (reduce > 0) {
-    warnings->push_back(
-        fmt::format("{} ReduceMean with axes as an input: ATC before 9.2 averages over all axes there without a word "
-                    "(hicann/ops-math:math/reduce_mean/framework); export at opset 17 or lower",
-                    reduce));
+    warnings->push_back(fmt::format(
+        "{} ReduceMean with axes as an input: ATC before 9.2 averages over all axes there without a word "
+        "(hicann/ops-math:math/reduce_mean/framework); export at opset 17 or lower",
+        reduce));
   }
   if (shape > 0) {
     warnings->push_back(
@@ -111,7 +128,8 @@ void WarnOfAtc(const Model& model, std::vector<std::string>* warnings) {
         "{} Split with num_outputs: ATC refuses it or fails on it; explicit split sizes are read", split));
   }
   for (const auto& [op, count] : unparsed) {
-    warnings->push_back(fmt::format("{} {}: stock ATC has no parser for it and will refuse the model", count, op));
+    warnings->push_back(
+        fmt::format("{} {}: stock ATC has no parser for it and will refuse the model", count, op));
   }
 }
 
@@ -182,10 +200,10 @@ void WarnOfDims(const Model& model, const InferOptions& options, std::vector<std
   }
   for (const auto& [name, range] : options.dims) {
     if (names.count(name) > 0) continue;
-    warnings->push_back(names.empty()
-                            ? fmt::format("--dim {}: no input of the model has a symbolic dim", name)
-                            : fmt::format("--dim {}: no input of the model has a dim of that name; there are {}", name,
-                                          fmt::join(names, ", ")));
+    warnings->push_back(
+        names.empty() ? fmt::format("--dim {}: no input of the model has a symbolic dim", name)
+                      : fmt::format("--dim {}: no input of the model has a dim of that name; there are {}",
+                                    name, fmt::join(names, ", ")));
   }
 }
 
@@ -261,7 +279,8 @@ absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {
     if (!rules.ok()) return rules.status();
     text += fmt::format("{}\n", title);
     for (const Rule& rule : (*rules)->rules()) {
-      const std::string kind = folder == RuleFolder::kReference ? std::string() : fmt::format(" ({})", rule.kind);
+      const std::string kind =
+          folder == RuleFolder::kReference ? std::string() : fmt::format(" ({})", rule.kind);
       text += fmt::format("  {}{}  {}:{}\n", rule.name, kind, rule.position.file, rule.position.line);
       // The first paragraph of the comment.
       std::string_view doc(rule.doc);

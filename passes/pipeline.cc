@@ -14,7 +14,8 @@ std::string OperatorKey(const Node& node) {
 }
 
 double Pipeline::Now() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 Pipeline::Pipeline(Model* model, const PipelineOptions& options)
@@ -52,9 +53,9 @@ absl::Status Pipeline::CheckSkip(const std::string& name) const {
     }
   }
   std::sort(kinds.begin(), kinds.end());
-  return absl::InvalidArgumentError(
-      fmt::format("--skip {}: no kind or rule is called that; the kinds are {}, and `ascend-fuse rules` lists the rules",
-                  name, fmt::join(kinds, ", ")));
+  return absl::InvalidArgumentError(fmt::format(
+      "--skip {}: no kind or rule is called that; the kinds are {}, and `ascend-fuse rules` lists the rules",
+      name, fmt::join(kinds, ", ")));
 }
 
 FunctionContext Pipeline::Context(std::vector<std::string>* assumptions) {
@@ -102,7 +103,8 @@ void Pipeline::Restore() {
 }
 
 void Pipeline::UndoAll() {
-  for (auto emission = emissions_.rbegin(); emission != emissions_.rend(); ++emission) emitter_->Undo(*emission);
+  for (auto emission = emissions_.rbegin(); emission != emissions_.rend(); ++emission)
+    emitter_->Undo(*emission);
   emissions_.clear();
   Sweep();
 }

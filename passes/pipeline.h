@@ -21,22 +21,22 @@ enum class SiteState { kPending, kFused, kByGe, kLeft };
 // One place where a construct was recognised.
 struct PipelineSite {
   std::string kind;
-  std::string rule;           // the recogniser, or "native" for an operator that was there
+  std::string rule;  // the recogniser, or "native" for an operator that was there
   std::string precision = "exact";
-  Value* value = nullptr;     // what the construct computes
-  Node* node = nullptr;       // the recognised operator; nullptr for an observation
-  uint64_t order = 0;         // place of `value` in the original order
-  std::string root;           // name of the original node that computed `value`
-  std::string module;         // model.layers.0.self_attn
+  Value* value = nullptr;  // what the construct computes
+  Node* node = nullptr;    // the recognised operator; nullptr for an observation
+  uint64_t order = 0;      // place of `value` in the original order
+  std::string root;        // name of the original node that computed `value`
+  std::string module;      // model.layers.0.self_attn
   std::vector<std::string> covers;
   SiteState state = SiteState::kPending;
-  std::string lowered_by;     // rule
-  std::string lowered_to;     // npu.NPURmsNorm
+  std::string lowered_by;  // rule
+  std::string lowered_to;  // npu.NPURmsNorm
   std::string mask;
   std::vector<std::string> assumptions;
   std::string because;
   std::string source;
-  int lowering_rank = -1;     // how far the best refused lowering got
+  int lowering_rank = -1;  // how far the best refused lowering got
 };
 
 struct PipelineNearMiss {
@@ -64,12 +64,13 @@ class Pipeline {
   // The model must outlive the pipeline.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Create(Model* model, const PipelineOptions& options);
 
-  // Finds constructs and replaces them by one operator each; fills sites() and, for what was left, near misses.
+  // Finds constructs and replaces them by one operator each; fills sites() and, for what was left, near
+  // misses.
   absl::Status Recognise();
   // Replaces recognised operators by NPU nodes where the target allows it.
   absl::Status Lower(const Target& target);
-  // The emission style: "D", "N", "X", or "" without NPU nodes. INVALID_ARGUMENT with a sentence for a --style that
-  // the target's parser or the model rules out.
+  // The emission style: "D", "N", "X", or "" without NPU nodes. INVALID_ARGUMENT with a sentence for a
+  // --style that the target's parser or the model rules out.
   absl::StatusOr<std::string> ChooseStyle(const Target& target) const;
   // Writes the domains that the chosen style needs, and returns the style.
   absl::StatusOr<std::string> Adapt(const Target& target);

@@ -43,9 +43,10 @@ std::string_view Label(const Node& node) {
   return ValueName(*node.output(0));
 }
 
-// Operators that only stand where a construct begins, rarest first: one that no rule covered deserves an answer.
-constexpr std::string_view kAnchors[] = {"Softmax", "Erf",     "Tanh",       "InstanceNormalization",
-                                         "Sigmoid", "Neg",     "ReduceMean"};
+// Operators that only stand where a construct begins, rarest first: one that no rule covered deserves an
+// answer.
+constexpr std::string_view kAnchors[] = {"Softmax", "Erf", "Tanh",      "InstanceNormalization",
+                                         "Sigmoid", "Neg", "ReduceMean"};
 
 bool UsesOperator(const RuleSet& rules, const Pattern& pattern, std::string_view op_type, int depth) {
   if (depth > 20) return false;
@@ -76,15 +77,16 @@ absl::Status Pipeline::Recognise() {
     }
   }
 
-  // What an operator is by itself, so that those that are there already become sites too: what rules make, and what
-  // rules read as one operator (those of newer opsets).
+  // What an operator is by itself, so that those that are there already become sites too: what rules make,
+  // and what rules read as one operator (those of newer opsets).
   absl::flat_hash_map<std::string, std::string> kind_of;
   absl::flat_hash_map<std::string, const Rule*> reader_of;
   for (const Rule& rule : library_->rules()) {
     if (Skipped(rule)) continue;
     for (const EmitStatement& statement : rule.emit) {
       if (statement.value.kind != Expression::Kind::kOperator) continue;
-      if (std::find(rule.outputs.begin(), rule.outputs.end(), statement.names[0]) == rule.outputs.end()) continue;
+      if (std::find(rule.outputs.begin(), rule.outputs.end(), statement.names[0]) == rule.outputs.end())
+        continue;
       const Expression& op = statement.value;
       kind_of[op.domain.empty() ? op.text : op.domain + "." + op.text] = rule.kind;
     }
@@ -124,7 +126,9 @@ absl::Status Pipeline::Recognise() {
       }
       // Last nodes first: a construct with an optional last step is met with that step.
       std::sort(candidates.begin(), candidates.end(), [](const Node* a, const Node* b) {
-        return a->graph != b->graph ? a->graph < b->graph : a->order != b->order ? a->order > b->order : a->id > b->id;
+        return a->graph != b->graph   ? a->graph < b->graph
+               : a->order != b->order ? a->order > b->order
+                                      : a->id > b->id;
       });
       for (Node* node : candidates) {
         if (node->dead || node->output(0) == nullptr) continue;
@@ -137,7 +141,8 @@ absl::Status Pipeline::Recognise() {
           if (!observed.insert({rule.kind, value}).second) continue;
           note(rule, *match, value, root);
           // What is seen beside a construct lies in that construct's module.
-          if (auto module = module_of.find(value); module != module_of.end()) sites_.back().module = module->second;
+          if (auto module = module_of.find(value); module != module_of.end())
+            sites_.back().module = module->second;
           continue;
         }
         note(rule, *match, value, root);
@@ -239,18 +244,21 @@ void Pipeline::FindNearMisses() {
           }
           Failure failure;
           if (matcher.Run(library_->rules()[r], root->output(0), &failure).has_value()) continue;
-          // An attempt tells of this anchor if it reached it, or if it stopped on the way there or right beside it.
-          const bool covers = std::find(failure.covered.begin(), failure.covered.end(), anchor) !=
-                              failure.covered.end();
-          const bool beside = failure.covered.size() >= 3 &&
-                              std::any_of(failure.covered.begin(), failure.covered.end(), [&](const Node* node) {
-                                return std::any_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) {
-                                  return use.value != nullptr && use.value->producer == anchor;
-                                });
-                              });
+          // An attempt tells of this anchor if it reached it, or if it stopped on the way there or right
+          // beside it.
+          const bool covers =
+              std::find(failure.covered.begin(), failure.covered.end(), anchor) != failure.covered.end();
+          const bool beside =
+              failure.covered.size() >= 3 &&
+              std::any_of(failure.covered.begin(), failure.covered.end(), [&](const Node* node) {
+                return std::any_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) {
+                  return use.value != nullptr && use.value->producer == anchor;
+                });
+              });
           const size_t enough = IsOp(*anchor, "Softmax") ? 1 : 2;
           const bool stopped = beside || (failure.covered.size() >= enough && seen.contains(failure.node));
-          if ((covers && !best_covers) || ((covers || (stopped && !best_covers)) && failure.rank > best.rank)) {
+          if ((covers && !best_covers) ||
+              ((covers || (stopped && !best_covers)) && failure.rank > best.rank)) {
             best = std::move(failure);
             best_covers = covers;
           }

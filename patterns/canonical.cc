@@ -69,8 +69,8 @@ Value* CopiedInput(const Node& node, const Facts& facts, std::string_view op) {
   if (x == nullptr || y == nullptr) return nullptr;
   if (op == "Identity") return x;
   if (op == "Dropout") {
-    // Before opset 7 Dropout trains unless is_test is set. From 12 on training_mode is the third input, absent or
-    // false at inference.
+    // Before opset 7 Dropout trains unless is_test is set. From 12 on training_mode is the third input,
+    // absent or false at inference.
     if (node.graph->model().OpsetVersion() < 7) return nullptr;
     const Value* training = node.input(2);
     if (training != nullptr && !IsSplatOf(facts, training, 0)) return nullptr;
@@ -183,7 +183,8 @@ Canonical::Canonical(const Model& model, const Facts& facts) {
           continue;
         }
       }
-      const uint64_t op_key = (static_cast<uint64_t>(node->domain) << 32) | static_cast<uint64_t>(node->op_type);
+      const uint64_t op_key =
+          (static_cast<uint64_t>(node->domain) << 32) | static_cast<uint64_t>(node->op_type);
       auto [entry, inserted] = plain.try_emplace(op_key, false);
       const Schema* schema = nullptr;
       if (inserted) {
@@ -199,7 +200,8 @@ Canonical::Canonical(const Model& model, const Facts& facts) {
       }
       if (inputs.size() == 2) {
         if (schema == nullptr) schema = SchemaOf(*node);
-        if (schema != nullptr && schema->commutative && inputs[0] > inputs[1]) std::swap(inputs[0], inputs[1]);
+        if (schema != nullptr && schema->commutative && inputs[0] > inputs[1])
+          std::swap(inputs[0], inputs[1]);
       }
       for (uint64_t input : inputs) append_number(input);
       append_number(node->output_count);

@@ -11,7 +11,8 @@ namespace {
 
 absl::StatusOr<Value*> ValueArgument(const FunctionContext& context, const Term& term) {
   if (term.kind == Term::Kind::kValue) return term.value;
-  return absl::InvalidArgumentError(fmt::format("{} is not a value of the graph", DescribeTerm(context, term)));
+  return absl::InvalidArgumentError(
+      fmt::format("{} is not a value of the graph", DescribeTerm(context, term)));
 }
 
 std::optional<int64_t> IntegerArgument(const Term& term) {
@@ -93,8 +94,8 @@ absl::StatusOr<Term> NumberOf(const FunctionContext& context, absl::Span<const T
   if (!value.ok()) return value.status();
   double number = 0;
   const Fact& fact = context.facts->Of(*value);
-  const bool scalar = fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(),
-                                                   [](Dim dim) { return dim.is(1); });
+  const bool scalar =
+      fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is(1); });
   if (!scalar || fact.rank() > 1 || !ConstantNumber(*context.facts, *value, &number)) {
     return absl::FailedPreconditionError(
         fmt::format("{} ({}) is not a constant number", ValueName(**value), context.facts->Describe(*value)));
@@ -128,7 +129,8 @@ absl::StatusOr<Term> Half(const FunctionContext& context, absl::Span<const Term>
   const int last = whole.rank() - 1;
   const Dim width = whole.shape[last];
   if (!dims.Equal(dims.Mul(cut.shape[last], Dim::Of(2)), width)) {
-    return no(fmt::format("it is {} wide, cut from {}", dims.ToString(cut.shape[last]), dims.ToString(width)));
+    return no(
+        fmt::format("it is {} wide, cut from {}", dims.ToString(cut.shape[last]), dims.ToString(width)));
   }
   if (IsOp(*node, "Split")) {
     const int64_t axis = IntAttribute(*node, "axis").value_or(0);
@@ -202,10 +204,12 @@ absl::StatusOr<Term> EmptyRows(const FunctionContext& context, absl::Span<const 
   if (!mask.ok()) return mask.status();
   const bool guarded = IntegerArgument(arguments[1]).value_or(0) != 0;
   // -inf rows are NaN behind the softmax and 0 behind the guard: what the kernel's row correction gives too.
-  const bool zero = guarded && (context.facts->Of(*mask).type == DataType::kBool || MasksWithInfinity(context, *mask));
+  const bool zero =
+      guarded && (context.facts->Of(*mask).type == DataType::kBool || MasksWithInfinity(context, *mask));
   if (!zero && context.assumptions != nullptr) {
     context.assumptions->push_back(
-        "rows with no allowed key (queries that are padding themselves) are don't-care: the kernel gives 0 there");
+        "rows with no allowed key (queries that are padding themselves) are don't-care: the kernel gives 0 "
+        "there");
   }
   return Term::Integer(1);
 }
@@ -224,19 +228,20 @@ absl::StatusOr<Term> Ones(const FunctionContext& context, absl::Span<const Term>
     return absl::FailedPreconditionError(
         fmt::format("a constant of {} ones cannot be made", DescribeTerm(context, arguments[0])));
   }
-  return Term::Node({"",
-                     "@Constant",
-                     {{"type", arguments[1]}, {"dims", Term::List({Term::Integer(*count)})}, {"fill", Term::Number(1)}},
-                     {},
-                     1});
+  return Term::Node(
+      {"",
+       "@Constant",
+       {{"type", arguments[1]}, {"dims", Term::List({Term::Integer(*count)})}, {"fill", Term::Number(1)}},
+       {},
+       1});
 }
 
 // number (d): a dim that must be a plain number, for attributes of nodes.
 absl::StatusOr<Term> PlainNumber(const FunctionContext& context, absl::Span<const Term> arguments) {
   const auto number = IntegerArgument(arguments[0]);
   if (!number.has_value()) {
-    return absl::FailedPreconditionError(
-        fmt::format("{} must be a number in the graph; bind the dim with --dim", DescribeTerm(context, arguments[0])));
+    return absl::FailedPreconditionError(fmt::format(
+        "{} must be a number in the graph; bind the dim with --dim", DescribeTerm(context, arguments[0])));
   }
   return Term::Integer(*number);
 }
@@ -272,8 +277,8 @@ absl::StatusOr<Term> SameShapes(const FunctionContext& context, absl::Span<const
   absl::StatusOr<Term> b = Shape(context, arguments.subspan(1, 1));
   if (!b.ok()) return b;
   if (EqualTerms(context, *a, *b)) return Term::Integer(1);
-  return absl::FailedPreconditionError(
-      fmt::format("the shapes {} and {} are not the same", DescribeTerm(context, *a), DescribeTerm(context, *b)));
+  return absl::FailedPreconditionError(fmt::format("the shapes {} and {} are not the same",
+                                                   DescribeTerm(context, *a), DescribeTerm(context, *b)));
 }
 
 // broadcasts_to (a, b): a has no more dims than b, and each is 1 or b's: a op b has b's shape.
@@ -288,8 +293,8 @@ absl::StatusOr<Term> BroadcastsTo(const FunctionContext& context, absl::Span<con
     fits = dim.is(1) || context.facts->dims().Equal(dim, DimOfTerm((*b->list)[b->list->size() - 1 - i]));
   }
   if (fits) return Term::Integer(1);
-  return absl::FailedPreconditionError(fmt::format("the shape {} does not broadcast to {}", DescribeTerm(context, *a),
-                                                   DescribeTerm(context, *b)));
+  return absl::FailedPreconditionError(fmt::format("the shape {} does not broadcast to {}",
+                                                   DescribeTerm(context, *a), DescribeTerm(context, *b)));
 }
 
 // converted (node, from, to): the node, with a Cast behind it where the types differ.
@@ -375,7 +380,8 @@ std::string DescribeTerm(const FunctionContext& context, const Term& term) {
       return fmt::format("{} ({})", ValueName(*term.value), context.facts->Describe(term.value));
     }
     case Term::Kind::kNumber:
-      return term.is_integer ? fmt::format("{}", static_cast<int64_t>(term.number)) : fmt::format("{}", term.number);
+      return term.is_integer ? fmt::format("{}", static_cast<int64_t>(term.number))
+                             : fmt::format("{}", term.number);
     case Term::Kind::kDim:
       return context.facts->dims().ToString(term.dim);
     case Term::Kind::kList: {
@@ -402,7 +408,8 @@ bool EqualTerms(const FunctionContext& context, const Term& a, const Term& b) {
     if (a.kind != b.kind) {
       const Term& list = a.kind == Term::Kind::kList ? a : b;
       const Term& item = a.kind == Term::Kind::kList ? b : a;
-      return list.list->size() == 1 && item.kind != Term::Kind::kList && EqualTerms(context, (*list.list)[0], item);
+      return list.list->size() == 1 && item.kind != Term::Kind::kList &&
+             EqualTerms(context, (*list.list)[0], item);
     }
     if (a.list->size() != b.list->size()) return false;
     for (size_t i = 0; i < a.list->size(); ++i) {
@@ -414,8 +421,10 @@ bool EqualTerms(const FunctionContext& context, const Term& a, const Term& b) {
   const bool b_dim = b.kind == Term::Kind::kDim;
   if (a_dim || b_dim) return context.facts->dims().Equal(DimOfTerm(a), DimOfTerm(b));
   // A type is written as its number in attributes (Cast's `to`).
-  if (a.kind == Term::Kind::kType && b.kind == Term::Kind::kNumber) return static_cast<double>(a.type) == b.number;
-  if (b.kind == Term::Kind::kType && a.kind == Term::Kind::kNumber) return static_cast<double>(b.type) == a.number;
+  if (a.kind == Term::Kind::kType && b.kind == Term::Kind::kNumber)
+    return static_cast<double>(a.type) == b.number;
+  if (b.kind == Term::Kind::kType && a.kind == Term::Kind::kNumber)
+    return static_cast<double>(b.type) == a.number;
   if (a.kind != b.kind) return false;
   switch (a.kind) {
     case Term::Kind::kValue:

@@ -1,5 +1,5 @@
-// Every C++ function that a rule may call, in one table. A function is pure: it reads facts and returns a term,
-// or a sentence that says why it cannot.
+// Every C++ function that a rule may call, in one table. A function is pure: it reads facts and returns a
+// term, or a sentence that says why it cannot.
 #pragma once
 
 #include <string>

@@ -15,7 +15,8 @@ constexpr int64_t kMaximumSteps = 200000;
 // Recursion of continuations: each matched operator adds a few levels.
 constexpr int kMaximumDepth = 2000;
 
-// Kinds of stop, better ones first told: a wrong attribute of the right operator says more than a wrong operator.
+// Kinds of stop, better ones first told: a wrong attribute of the right operator says more than a wrong
+// operator.
 constexpr int kWrongOperator = 0;
 constexpr int kWrongValue = 1;
 constexpr int kWrongAttribute = 2;
@@ -184,8 +185,8 @@ std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failur
   return match;
 }
 
-// Interior values with other users stay computed. That is free for a Reshape, not for a ReduceMean that something
-// else reads, and least of all for a MatMul or Softmax behind which even a copy is read.
+// Interior values with other users stay computed. That is free for a Reshape, not for a ReduceMean that
+// something else reads, and least of all for a MatMul or Softmax behind which even a copy is read.
 bool Matcher::CostlyIsShared(Frame* frame) {
   if (rule_->emit.empty()) return false;
   std::vector<const Value*> outputs;
@@ -193,8 +194,8 @@ bool Matcher::CostlyIsShared(Frame* frame) {
     const Term& term = frame->terms[rule_->scope.Find(name)];
     if (term.kind == Term::Kind::kValue) outputs.push_back(term.value);
   }
-  // The nodes that nothing needs once the outputs are computed by something else. Repeated computations that the
-  // match looked past are among them.
+  // The nodes that nothing needs once the outputs are computed by something else. Repeated computations that
+  // the match looked past are among them.
   std::vector<const Node*> dying;
   auto dies = [&](const Node* node) { return std::find(dying.begin(), dying.end(), node) != dying.end(); };
   // What keeps a value computed: a reader that stays, or the value itself as an output of the graph.
@@ -223,7 +224,8 @@ bool Matcher::CostlyIsShared(Frame* frame) {
     if (dies(node)) continue;
     const Node* reader = nullptr;
     bool needed = false;
-    for (const Value* value : node->outputs()) needed = needed || (value != nullptr && kept_by(value, &reader));
+    for (const Value* value : node->outputs())
+      needed = needed || (value != nullptr && kept_by(value, &reader));
     if (needed) continue;
     dying.push_back(node);
     for (const Use& use : node->inputs()) {
@@ -240,19 +242,21 @@ bool Matcher::CostlyIsShared(Frame* frame) {
       const Node* reader = nullptr;
       if (value == nullptr || !kept_by(value, &reader)) continue;
       if (!heavy && !value->is_graph_output && Covers(reader)) continue;
-      Fail(rule_->position, node, kConditionFails,
-           [&] { return fmt::format("nothing else reads the result of {}", OpType(*node)); },
-           [&] {
-             // Follow the copies to what is really read.
-             while (!value->is_graph_output && reader != nullptr && Covers(reader) && reader->output(0) != nullptr) {
-               value = reader->output(0);
-               if (!kept_by(value, &reader)) break;
-             }
-             return value->is_graph_output || reader == nullptr
-                        ? fmt::format("{} is an output of the graph", ValueName(*value))
-                        : fmt::format("{} is also read by {}{}{}", ValueName(*value), OpType(*reader),
-                                      NodeName(*reader).empty() ? "" : " ", NodeName(*reader));
-           });
+      Fail(
+          rule_->position, node, kConditionFails,
+          [&] { return fmt::format("nothing else reads the result of {}", OpType(*node)); },
+          [&] {
+            // Follow the copies to what is really read.
+            while (!value->is_graph_output && reader != nullptr && Covers(reader) &&
+                   reader->output(0) != nullptr) {
+              value = reader->output(0);
+              if (!kept_by(value, &reader)) break;
+            }
+            return value->is_graph_output || reader == nullptr
+                       ? fmt::format("{} is an output of the graph", ValueName(*value))
+                       : fmt::format("{} is also read by {}{}{}", ValueName(*value), OpType(*reader),
+                                     NodeName(*reader).empty() ? "" : " ", NodeName(*reader));
+          });
       return true;
     }
   }
@@ -261,8 +265,9 @@ bool Matcher::CostlyIsShared(Frame* frame) {
 
 bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, Next next) {
   if (++steps_ > kMaximumSteps || depth_ > kMaximumDepth) {
-    Fail(pattern.position, nullptr, kConditionFails, [] { return std::string("a search of bounded length"); },
-         [] { return std::string("too many combinations; the search was given up"); });
+    Fail(
+        pattern.position, nullptr, kConditionFails, [] { return std::string("a search of bounded length"); },
+        [] { return std::string("too many combinations; the search was given up"); });
     return false;
   }
   struct DepthGuard {
@@ -278,8 +283,9 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
       return next();
     case Pattern::Kind::kAbsent:
       if (term.kind == Term::Kind::kAbsent) return next();
-      Fail(pattern.position, value != nullptr ? value->producer : nullptr, kWrongValue,
-           [] { return std::string("no input here"); }, [&] { return DescribeTerm(context_, term); });
+      Fail(
+          pattern.position, value != nullptr ? value->producer : nullptr, kWrongValue,
+          [] { return std::string("no input here"); }, [&] { return DescribeTerm(context_, term); });
       return false;
     case Pattern::Kind::kVariable:
       return MatchVariable(pattern, frame, term, next);
@@ -294,9 +300,11 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
         return next();
       }
       const bool constant = value != nullptr && ConstantNumber(*context_.facts, value, &number);
-      Fail(pattern.position, value != nullptr ? value->producer : nullptr, constant ? kWrongConstant : kWrongValue,
-           [&] { return fmt::format("the constant {}", pattern.number); },
-           [&] { return DescribeTerm(context_, term); });
+      Fail(
+          pattern.position, value != nullptr ? value->producer : nullptr,
+          constant ? kWrongConstant : kWrongValue,
+          [&] { return fmt::format("the constant {}", pattern.number); },
+          [&] { return DescribeTerm(context_, term); });
       return false;
     }
     case Pattern::Kind::kAlternatives:
@@ -317,9 +325,10 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
   Term& slot = frame->terms[pattern.slot];
   if (slot.bound()) {
     if (EqualTerms(context_, slot, term)) return next();
-    Fail(pattern.position, term.kind == Term::Kind::kValue ? term.value->producer : nullptr, kWrongValue,
-         [&] { return fmt::format("the same as {} = {}", pattern.name, DescribeTerm(context_, slot)); },
-         [&] { return DescribeTerm(context_, term); });
+    Fail(
+        pattern.position, term.kind == Term::Kind::kValue ? term.value->producer : nullptr, kWrongValue,
+        [&] { return fmt::format("the same as {} = {}", pattern.name, DescribeTerm(context_, slot)); },
+        [&] { return DescribeTerm(context_, term); });
     return false;
   }
   if (static_cast<size_t>(pattern.slot) < frame->closures.size()) {
@@ -334,7 +343,8 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
     const MatchStatement& line = rule_->match[statement];
     if (line.names.size() > 1) {
       if (term.kind != Term::Kind::kValue) return false;
-      return MatchOperator(*line.pattern, frame, term.value, next, &line, frame->scope->output[pattern.slot], false);
+      return MatchOperator(*line.pattern, frame, term.value, next, &line, frame->scope->output[pattern.slot],
+                           false);
     }
     slot = term;
     if (MatchTerm(*line.pattern, frame, term, next)) return true;
@@ -342,11 +352,12 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
     return false;
   }
   if (term.kind == Term::Kind::kAbsent && frame->scope == &rule_->scope) {
-    const bool optional = static_cast<size_t>(pattern.slot) < rule_->inputs.size() &&
-                          rule_->inputs[pattern.slot].optional;
+    const bool optional =
+        static_cast<size_t>(pattern.slot) < rule_->inputs.size() && rule_->inputs[pattern.slot].optional;
     if (!optional) {
-      Fail(pattern.position, nullptr, kWrongValue, [&] { return fmt::format("an input {}", pattern.name); },
-           [] { return std::string("no input"); });
+      Fail(
+          pattern.position, nullptr, kWrongValue, [&] { return fmt::format("an input {}", pattern.name); },
+          [] { return std::string("no input"); });
       return false;
     }
   }
@@ -377,7 +388,8 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
       } else if (outputs != nullptr) {
         std::vector<int> bound;
         // The second output of a Split is not the first.
-        bool fits = node->output_count <= outputs->names.size() && static_cast<int>(current->output_index) == place;
+        bool fits =
+            node->output_count <= outputs->names.size() && static_cast<int>(current->output_index) == place;
         for (size_t i = 0; fits && i < outputs->names.size(); ++i) {
           if (outputs->names[i] == "_") continue;
           const int slot = frame->scope->Find(outputs->names[i]);
@@ -397,15 +409,20 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
         for (int slot : bound) frame->terms[slot] = Term();
       }
     } else if (!quiet) {
-      Fail(pattern.position, node, kWrongOperator, [&] { return FullName(pattern.domain, pattern.name); },
-           [&] { return fmt::format("{} computed by {}", ValueName(*current), FullName(Domain(*node), OpType(*node))); });
+      Fail(
+          pattern.position, node, kWrongOperator, [&] { return FullName(pattern.domain, pattern.name); },
+          [&] {
+            return fmt::format("{} computed by {}", ValueName(*current),
+                               FullName(Domain(*node), OpType(*node)));
+          });
     }
     if (context_.canonical->Source(current) != nullptr) covered_.push_back(node);
   }
   covered_.resize(covered);
   if (value->producer == nullptr && !quiet) {
-    Fail(pattern.position, nullptr, kWrongOperator, [&] { return FullName(pattern.domain, pattern.name); },
-         [&] { return DescribeTerm(context_, Term::Of(value)); });
+    Fail(
+        pattern.position, nullptr, kWrongOperator, [&] { return FullName(pattern.domain, pattern.name); },
+        [&] { return DescribeTerm(context_, Term::Of(value)); });
   }
   return false;
 }
@@ -424,24 +441,27 @@ bool Matcher::MatchNode(const Pattern& pattern, Frame* frame, const Node& node, 
           EqualTerms(context_, TermOfAttribute(attribute), TermOfAttribute(row->default_value))) {
         continue;
       }
-      Fail(pattern.position, &node, kWrongAttribute,
-           [&] { return fmt::format("{} with the default of `{}`", pattern.name, attribute.name); },
-           [&] {
-             return fmt::format("{} = {}", attribute.name, DescribeTerm(context_, TermOfAttribute(attribute)));
-           });
+      Fail(
+          pattern.position, &node, kWrongAttribute,
+          [&] { return fmt::format("{} with the default of `{}`", pattern.name, attribute.name); },
+          [&] {
+            return fmt::format("{} = {}", attribute.name, DescribeTerm(context_, TermOfAttribute(attribute)));
+          });
       return false;
     }
     // Inputs beyond the pattern's arguments must be absent or be mentioned as attributes.
     for (size_t i = pattern.arguments.size(); i < node.input_count; ++i) {
       if (node.input(i) == nullptr) continue;
-      const bool mentioned =
-          schema != nullptr && i < schema->inputs.size() &&
-          std::any_of(pattern.attributes.begin(), pattern.attributes.end(),
-                      [&](const AttributePattern& mention) { return mention.name == schema->inputs[i].name; });
+      const bool mentioned = schema != nullptr && i < schema->inputs.size() &&
+                             std::any_of(pattern.attributes.begin(), pattern.attributes.end(),
+                                         [&](const AttributePattern& mention) {
+                                           return mention.name == schema->inputs[i].name;
+                                         });
       if (mentioned) continue;
-      Fail(pattern.position, &node, kWrongAttribute,
-           [&] { return fmt::format("{} with {} inputs", pattern.name, pattern.arguments.size()); },
-           [&] { return fmt::format("{} inputs", node.input_count); });
+      Fail(
+          pattern.position, &node, kWrongAttribute,
+          [&] { return fmt::format("{} with {} inputs", pattern.name, pattern.arguments.size()); },
+          [&] { return fmt::format("{} inputs", node.input_count); });
       return false;
     }
     if (pattern.arguments.size() == 2 && node.input_count == 2 && schema != nullptr && schema->commutative) {
@@ -456,12 +476,12 @@ bool Matcher::MatchInputs(const Pattern& pattern, Frame* frame, const Node& node
                           Next next) {
   if (index == pattern.arguments.size()) return next();
   const size_t input = swapped ? 1 - index : index;
-  return MatchTerm(*pattern.arguments[index], frame, Term::Of(node.input(input)), [&] {
-    return MatchInputs(pattern, frame, node, index + 1, swapped, next);
-  });
+  return MatchTerm(*pattern.arguments[index], frame, Term::Of(node.input(input)),
+                   [&] { return MatchInputs(pattern, frame, node, index + 1, swapped, next); });
 }
 
-bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& node, size_t index, Next next) {
+bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& node, size_t index,
+                              Next next) {
   if (index == pattern.attributes.size()) return next();
   const AttributePattern& mention = pattern.attributes[index];
   auto rest = [&] { return MatchAttributes(pattern, frame, node, index + 1, next); };
@@ -491,12 +511,13 @@ bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& 
           EqualTerms(context_, NormalizeAxes(*expected, axes_rank), NormalizeAxes(term, axes_rank))) {
         return rest();
       }
-      Fail(mention.position, &node, kWrongAttribute,
-           [&] {
-             return fmt::format("{} with {} = {}", pattern.name, mention.name,
-                                expected.ok() ? DescribeTerm(context_, *expected) : "?");
-           },
-           [&] { return fmt::format("{} = {}", mention.name, DescribeTerm(context_, term)); });
+      Fail(
+          mention.position, &node, kWrongAttribute,
+          [&] {
+            return fmt::format("{} with {} = {}", pattern.name, mention.name,
+                               expected.ok() ? DescribeTerm(context_, *expected) : "?");
+          },
+          [&] { return fmt::format("{} = {}", mention.name, DescribeTerm(context_, term)); });
       return false;
     }
   }
@@ -508,13 +529,14 @@ bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& 
     return true;
   }
   if (reached) return false;
-  Fail(mention.position, &node, kWrongAttribute,
-       [&] {
-         const absl::StatusOr<Term> expected = Evaluate(mention.value, frame);
-         return fmt::format("{} with {} = {}", pattern.name, mention.name,
-                            expected.ok() ? DescribeTerm(context_, *expected) : "?");
-       },
-       [&] { return fmt::format("{} = {}", mention.name, DescribeTerm(context_, term)); });
+  Fail(
+      mention.position, &node, kWrongAttribute,
+      [&] {
+        const absl::StatusOr<Term> expected = Evaluate(mention.value, frame);
+        return fmt::format("{} with {} = {}", pattern.name, mention.name,
+                           expected.ok() ? DescribeTerm(context_, *expected) : "?");
+      },
+      [&] { return fmt::format("{} = {}", mention.name, DescribeTerm(context_, term)); });
   return false;
 }
 
@@ -524,13 +546,13 @@ bool Matcher::MatchDefinition(const Pattern& pattern, Frame* frame, const Term& 
   if (term.kind == Term::Kind::kValue) {
     for (const Definition::Alternative& alternative : definition.alternatives) {
       Frame* inner = NewFrame(definition.scope);
-      for (const PatternPointer& argument : pattern.arguments) inner->closures.push_back({argument.get(), frame});
+      for (const PatternPointer& argument : pattern.arguments)
+        inner->closures.push_back({argument.get(), frame});
       inner->terms[definition.result_slot] = term;
       if (pattern.optional) quiet_ = alternative.pattern.get();  // where it is missing, nothing is wrong
       const bool matched = MatchTerm(*alternative.pattern, inner, term, [&] {
-        return Conditions(alternative.conditions, 0, inner, [&] {
-          return FinishDefinition(pattern, frame, inner, 0, false, next);
-        });
+        return Conditions(alternative.conditions, 0, inner,
+                          [&] { return FinishDefinition(pattern, frame, inner, 0, false, next); });
       });
       if (matched) return true;
       frame_count_ = frame_mark;
@@ -578,14 +600,16 @@ bool Matcher::Conditions(const std::vector<Condition>& conditions, size_t index,
   const Condition& condition = conditions[index];
   auto rest = [&] { return Conditions(conditions, index + 1, frame, next); };
   auto fail = [&](const std::string& found) {
-    Fail(condition.position, covered_.empty() ? nullptr : covered_.front(), kConditionFails,
-         [&] { return condition.source; }, [&] { return found; });
+    Fail(
+        condition.position, covered_.empty() ? nullptr : covered_.front(), kConditionFails,
+        [&] { return condition.source; }, [&] { return found; });
     return false;
   };
   // What a function says of why it has no value needs no further words.
   auto refuse = [&](const absl::Status& status) {
-    const bool kept = Fail(condition.position, covered_.empty() ? nullptr : covered_.front(), kConditionFails,
-                           [&] { return condition.source; }, [&] { return std::string(status.message()); });
+    const bool kept = Fail(
+        condition.position, covered_.empty() ? nullptr : covered_.front(), kConditionFails,
+        [&] { return condition.source; }, [&] { return std::string(status.message()); });
     if (kept) failure_->is_sentence = true;
     return false;
   };

@@ -24,7 +24,7 @@ struct Match {
 // The attempt that got farthest.
 struct Failure {
   const Rule* rule = nullptr;
-  SourcePosition position;  // in the rule text
+  SourcePosition position;     // in the rule text
   const Node* node = nullptr;  // where in the graph
   std::string expected;
   std::string found;
@@ -38,8 +38,8 @@ class Matcher {
   // All must outlive the matcher.
   Matcher(const RuleSet& rules, const FunctionContext& context) : rules_(rules), context_(context) {}
 
-  // Matches `rule` with its first output at `root`. With `failure`, keeps the attempt that got farthest (slower:
-  // sentences are made).
+  // Matches `rule` with its first output at `root`. With `failure`, keeps the attempt that got farthest
+  // (slower: sentences are made).
   std::optional<Match> Run(const Rule& rule, Value* root, Failure* failure = nullptr);
 
  private:
@@ -57,16 +57,17 @@ class Matcher {
 
   bool MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, Next next);
   bool MatchVariable(const Pattern& pattern, Frame* frame, const Term& term, Next next);
-  // outputs: the line that names several outputs, of which `value` is the one at `place`. quiet: no failure is noted.
-  bool MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next, const MatchStatement* outputs,
-                     int place, bool quiet);
+  // outputs: the line that names several outputs, of which `value` is the one at `place`. quiet: no failure
+  // is noted.
+  bool MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next,
+                     const MatchStatement* outputs, int place, bool quiet);
   bool MatchNode(const Pattern& pattern, Frame* frame, const Node& node, Next next);
   bool MatchInputs(const Pattern& pattern, Frame* frame, const Node& node, size_t index, bool swapped,
                    Next next);
   bool MatchAttributes(const Pattern& pattern, Frame* frame, const Node& node, size_t index, Next next);
   bool MatchDefinition(const Pattern& pattern, Frame* frame, const Term& term, Next next);
-  bool FinishDefinition(const Pattern& pattern, Frame* frame, Frame* inner, size_t parameter, bool defaults_only,
-                        Next next);
+  bool FinishDefinition(const Pattern& pattern, Frame* frame, Frame* inner, size_t parameter,
+                        bool defaults_only, Next next);
   bool Conditions(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next);
   // Binds or compares; calls next with the binding in place and takes it back if next fails.
   bool Unify(const Expression& expression, Frame* frame, const Term& term, Next next);
@@ -79,8 +80,8 @@ class Matcher {
 
   Frame* NewFrame(const Scope& scope);
   // True if this attempt got farther than those before.
-  bool Fail(const SourcePosition& position, const Node* node, int kind, absl::FunctionRef<std::string()> expected,
-            absl::FunctionRef<std::string()> found);
+  bool Fail(const SourcePosition& position, const Node* node, int kind,
+            absl::FunctionRef<std::string()> expected, absl::FunctionRef<std::string()> found);
 
   friend absl::StatusOr<Term> EvaluateInMatch(const Expression&, const Match&, const FunctionContext&);
 

@@ -54,7 +54,7 @@ struct Condition {
   Relation relation = Relation::kHolds;
   SourcePosition position;
   Expression left;
-  Expression right;  // not for kHolds
+  Expression right;    // not for kHolds
   std::string source;  // the text as written, for messages
 };
 
@@ -151,7 +151,7 @@ struct EmitStatement {
 
 struct Rule {
   std::string name;
-  std::string doc;   // the comment above the rule; its first line is the catalogue entry
+  std::string doc;  // the comment above the rule; its first line is the catalogue entry
   SourcePosition position;
   std::string kind;       // site kind; default the rule's name
   std::string precision;  // exact | reassociated | approximate

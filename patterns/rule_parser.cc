@@ -88,7 +88,8 @@ class Parser {
   void Fail(std::string_view expected) {
     if (!ok()) return;
     const Token& token = Current();
-    const std::string found = token.kind == TokenKind::kEnd ? "the end of the file" : fmt::format("'{}'", token.text);
+    const std::string found =
+        token.kind == TokenKind::kEnd ? "the end of the file" : fmt::format("'{}'", token.text);
     error_ = absl::InvalidArgumentError(
         fmt::format("{}: expected {}, found {}", PositionOf(token).ToString(), expected, found));
   }

@@ -50,7 +50,8 @@ RuleFolder FolderOf(const Rule& rule) {
 
 absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
     RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user) {
-  static constexpr std::string_view kPrefixes[] = {"patterns/library/", "patterns/npu/", "patterns/reference/"};
+  static constexpr std::string_view kPrefixes[] = {"patterns/library/", "patterns/npu/",
+                                                   "patterns/reference/"};
   const std::string_view prefix = kPrefixes[static_cast<int>(folder)];
   auto set = std::make_unique<RuleSet>();
   auto add = [&](const std::string& path, std::string_view text, bool built_in) -> absl::Status {
@@ -95,8 +96,8 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
   for (const auto& [path, text] : user) {
     if (absl::Status status = add(path, text, false); !status.ok()) return status;
   }
-  // A user's definitions are spelled for the rules that use them: elsewhere they may build on parts that are not there.
-  // In the library all of them are looked at.
+  // A user's definitions are spelled for the rules that use them: elsewhere they may build on parts that are
+  // not there. In the library all of them are looked at.
   if (folder != RuleFolder::kLibrary && !user.empty()) {
     absl::flat_hash_set<std::string> reached;
     std::vector<const Pattern*> work;
@@ -151,7 +152,8 @@ absl::Status RuleSet::CheckOperator(const SourcePosition& position, const std::s
   }
   for (const std::string& attribute : attributes) {
     if (!names.contains(attribute)) {
-      return Error(position, fmt::format("{} has no attribute or input '{}' at any opset", op_type, attribute));
+      return Error(position,
+                   fmt::format("{} has no attribute or input '{}' at any opset", op_type, attribute));
     }
   }
   if (arguments > most) {
@@ -187,8 +189,9 @@ absl::Status RuleSet::CheckExpression(Expression* expression, Scope* scope, bool
     }
     case Expression::Kind::kOperator: {
       if (!may_build) {
-        return Error(expression->position,
-                     fmt::format("'{}' builds a node; nodes can be built in let and emit only", expression->text));
+        return Error(
+            expression->position,
+            fmt::format("'{}' builds a node; nodes can be built in let and emit only", expression->text));
       }
       std::vector<std::string> names;
       for (auto& attribute : expression->attributes) {
@@ -197,8 +200,8 @@ absl::Status RuleSet::CheckExpression(Expression* expression, Scope* scope, bool
           return status;
         }
       }
-      if (absl::Status status = CheckOperator(expression->position, expression->domain, expression->text, names,
-                                              static_cast<int>(expression->arguments.size()));
+      if (absl::Status status = CheckOperator(expression->position, expression->domain, expression->text,
+                                              names, static_cast<int>(expression->arguments.size()));
           !status.ok()) {
         return status;
       }
@@ -221,11 +224,13 @@ absl::Status RuleSet::CheckCondition(Condition* condition, Scope* scope) {
   const bool let = condition->relation == Condition::Relation::kLet;
   // The right side of a let first, so that a name is not its own definition.
   if (let) {
-    if (absl::Status status = CheckExpression(&condition->right, scope, false, true); !status.ok()) return status;
+    if (absl::Status status = CheckExpression(&condition->right, scope, false, true); !status.ok())
+      return status;
     condition->left.slot = scope->Add(condition->left.text);
     return absl::OkStatus();
   }
-  if (absl::Status status = CheckExpression(&condition->left, scope, equal, false); !status.ok()) return status;
+  if (absl::Status status = CheckExpression(&condition->left, scope, equal, false); !status.ok())
+    return status;
   if (condition->relation != Condition::Relation::kHolds) {
     if (absl::Status status = CheckExpression(&condition->right, scope, equal, false); !status.ok()) {
       return status;
@@ -333,9 +338,11 @@ absl::Status RuleSet::Check() {
           // An argument stands at the head too where the definition can be the bare parameter.
           const Definition& used = definitions_[pattern.definition];
           for (size_t i = 0; i < pattern.arguments.size(); ++i) {
-            const bool bare = std::any_of(used.alternatives.begin(), used.alternatives.end(), [&](const auto& one) {
-              return one.pattern->kind == Pattern::Kind::kVariable && one.pattern->name == used.parameters[i].name;
-            });
+            const bool bare =
+                std::any_of(used.alternatives.begin(), used.alternatives.end(), [&](const auto& one) {
+                  return one.pattern->kind == Pattern::Kind::kVariable &&
+                         one.pattern->name == used.parameters[i].name;
+                });
             if ((bare || (pattern.optional && i == 0)) && head(*pattern.arguments[i])) return true;
           }
           return false;
@@ -400,10 +407,11 @@ absl::Status RuleSet::Check() {
         for (const auto& argument : pattern.arguments) visit(*argument);
       };
       for (const MatchStatement& statement : rule.match) visit(*statement.pattern);
-      if (!used) return Error(rule.position, fmt::format("the input '{}' occurs nowhere in match", input.name));
+      if (!used)
+        return Error(rule.position, fmt::format("the input '{}' occurs nowhere in match", input.name));
     }
-    // Every variable of the pattern must be an input, the name of a line, a name used elsewhere, or `_`: a name
-    // that occurs once is most likely misspelt.
+    // Every variable of the pattern must be an input, the name of a line, a name used elsewhere, or `_`: a
+    // name that occurs once is most likely misspelt.
     (void)matched_names;
     for (Condition& condition : rule.where) {
       if (absl::Status status = CheckCondition(&condition, &rule.scope); !status.ok()) return status;
@@ -432,7 +440,8 @@ absl::Status RuleSet::Check() {
     rule.size = 0;
     for (const MatchStatement& statement : rule.match) rule.size += Size(*statement.pattern, rule, 0);
   }
-  std::stable_sort(rules_.begin(), rules_.end(), [](const Rule& a, const Rule& b) { return a.size > b.size; });
+  std::stable_sort(rules_.begin(), rules_.end(),
+                   [](const Rule& a, const Rule& b) { return a.size > b.size; });
   for (size_t round = 0; round < rules_.size(); ++round) {  // `before` moves a rule up
     bool moved = false;
     for (size_t i = 0; i < rules_.size(); ++i) {

@@ -1,5 +1,5 @@
-// The rules in force: built-in ones, embedded at build time, and the user's, checked and in the order in which
-// they are tried.
+// The rules in force: built-in ones, embedded at build time, and the user's, checked and in the order in
+// which they are tried.
 #pragma once
 
 #include <memory>
@@ -17,10 +17,11 @@ enum class RuleFolder { kLibrary, kNpu, kReference };
 
 class RuleSet {
  public:
-  // The built-in rules of a folder, with those of the `user` files (path, text) that belong there: a rule that
-  // matches npu nodes is a reference rule, one that makes npu nodes an npu rule, any other a library rule. A user's
-  // rule or definition of the same name replaces the built-in one. Errors: INVALID_ARGUMENT with file, line and column, for text that does
-  // not parse and for names, arguments, attributes and operators that do not exist.
+  // The built-in rules of a folder, with those of the `user` files (path, text) that belong there: a rule
+  // that matches npu nodes is a reference rule, one that makes npu nodes an npu rule, any other a library
+  // rule. A user's rule or definition of the same name replaces the built-in one. Errors: INVALID_ARGUMENT
+  // with file, line and column, for text that does not parse and for names, arguments, attributes and
+  // operators that do not exist.
   static absl::StatusOr<std::unique_ptr<RuleSet>> Load(
       RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user = {});
 
@@ -28,8 +29,8 @@ class RuleSet {
   // Largest pattern first, `before` respected.
   const std::vector<Rule>& rules() const { return rules_; }
 
-  // Operator types ("domain.op_type", without "." for the default domain) that the first output's pattern of a
-  // rule can end in.
+  // Operator types ("domain.op_type", without "." for the default domain) that the first output's pattern of
+  // a rule can end in.
   const std::vector<std::string>& RootOperators(size_t rule) const { return roots_[rule]; }
 
  private:
@@ -40,7 +41,8 @@ class RuleSet {
   absl::Status CheckOperator(const SourcePosition& position, const std::string& domain,
                              const std::string& op_type, const std::vector<std::string>& attributes,
                              int arguments) const;
-  void CollectRoots(const Pattern& pattern, const Rule& rule, int depth, std::vector<std::string>* roots) const;
+  void CollectRoots(const Pattern& pattern, const Rule& rule, int depth,
+                    std::vector<std::string>* roots) const;
   int Size(const Pattern& pattern, const Rule& rule, int depth) const;
 
   std::vector<Definition> definitions_;

@@ -1,5 +1,5 @@
-// What a name in a rule stands for while matching and emitting: a value of the graph, a number, a dimension, a
-// list, a type, a text, or a node that is only built if the emission uses it.
+// What a name in a rule stands for while matching and emitting: a value of the graph, a number, a dimension,
+// a list, a type, a text, or a node that is only built if the emission uses it.
 #pragma once
 
 #include <memory>

@@ -137,9 +137,9 @@ class ValueSets {
     }
     const std::string_view op = OpType(*node);
     if (node->domain == NameId::kEmpty) {
-      static constexpr std::string_view kCopies[] = {"Identity", "Reshape",  "Transpose", "Slice",   "Expand",
-                                                     "Unsqueeze", "Squeeze", "Gather",    "GatherND", "Tile",
-                                                     "Split",    "Flatten",  "GatherElements"};
+      static constexpr std::string_view kCopies[] = {
+          "Identity", "Reshape",  "Transpose", "Slice", "Expand",  "Unsqueeze",     "Squeeze",
+          "Gather",   "GatherND", "Tile",      "Split", "Flatten", "GatherElements"};
       if (std::find(std::begin(kCopies), std::end(kCopies), op) != std::end(kCopies)) {
         Union({node->input(0)}, depth, result);
         if (result->known || type != DataType::kBool) return;
@@ -250,8 +250,10 @@ class ValueSets {
     std::set<double> values;
     for (double x : a.values) {
       for (double y : b.values) {
-        const double number =
-            RoundTo(type, op == "Add" ? x + y : op == "Sub" ? x - y : op == "Mul" ? x * y : x / y);
+        const double number = RoundTo(type, op == "Add"   ? x + y
+                                            : op == "Sub" ? x - y
+                                            : op == "Mul" ? x * y
+                                                          : x / y);
         if (std::isnan(number) || (op == "Div" && (y == 0 || IsInteger(type)))) return;
         values.insert(number);
       }
@@ -318,9 +320,9 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
   } else {
     const PossibleValues set = ValuesOf(context, mask);
     if (!set.known) {
-      return absl::FailedPreconditionError(
-          fmt::format("{} is an additive bias, not a mask: it is not proved to hold only 0 and minus infinity",
-                      ValueName(*mask)));
+      return absl::FailedPreconditionError(fmt::format(
+          "{} is an additive bias, not a mask: it is not proved to hold only 0 and minus infinity",
+          ValueName(*mask)));
     }
     for (double number : set.values) {
       if (number != 0 && number > kMaskThreshold) {
@@ -380,9 +382,9 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
   }
   if (fact.rank() == 4 && !fact.shape[0].is(1) && !dims.Equal(fact.shape[0], q.shape[0])) {
     if (dims.NotEqual(fact.shape[0], q.shape[0])) {
-      return absl::FailedPreconditionError(
-          fmt::format("the mask's batch {} is not the query's {}", dims.ToString(fact.shape[0]),
-                      dims.ToString(q.shape[0])));
+      return absl::FailedPreconditionError(fmt::format("the mask's batch {} is not the query's {}",
+                                                       dims.ToString(fact.shape[0]),
+                                                       dims.ToString(q.shape[0])));
     }
     if (context.assumptions != nullptr) {
       context.assumptions->push_back(fmt::format("the mask's batch {} is 1 or the query's batch {}",
@@ -398,13 +400,14 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
                                                          dims.ToString(queries), dims.ToString(q.shape[2])));
       }
       if (context.assumptions != nullptr) {
-        context.assumptions->push_back(fmt::format("the mask's number of queries {} is 1 or the attention's {}",
-                                                   dims.ToString(queries), dims.ToString(q.shape[2])));
+        context.assumptions->push_back(
+            fmt::format("the mask's number of queries {} is 1 or the attention's {}", dims.ToString(queries),
+                        dims.ToString(q.shape[2])));
       }
     }
   }
-  const bool exact = fact.rank() == 4 && dims.Equal(fact.shape[2], q.shape[2]) &&
-                     dims.Equal(fact.shape[3], k.shape[2]);
+  const bool exact =
+      fact.rank() == 4 && dims.Equal(fact.shape[2], q.shape[2]) && dims.Equal(fact.shape[3], k.shape[2]);
   if (exact) return term;
   // Expand broadcasts both ways: [1, 1, S, T] brings any mask to [B or 1, 1, S, T].
   const Term queries = DimAsShapeElement(context, query, 2);

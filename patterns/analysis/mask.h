@@ -17,19 +17,19 @@ struct PossibleValues {
   std::vector<std::string> assumptions;  // sentences, for example that an int mask holds only 0 and 1
 };
 
-// Follows the program that computes `value` over sets of numbers. Sound for every program: an operator it does
-// not know gives "not known". NaN never is a member: an operation that could give NaN gives "not known".
+// Follows the program that computes `value` over sets of numbers. Sound for every program: an operator it
+// does not know gives "not known". NaN never is a member: an operation that could give NaN gives "not known".
 PossibleValues ValuesOf(const FunctionContext& context, const Value* value);
 
 // At or below this an added number takes a key out of the softmax (export-patterns.md 7.3: -1e4 as bfloat16
 // rounds it, and everything larger in magnitude).
 constexpr double kMaskThreshold = -1e4 * (1 - 1.0 / 256);
 
-// `mask` as a boolean tensor of shape [B or 1, 1, queries, keys] in which true means masked out, built from the
-// boolean the exporter started with where there is one, by comparison otherwise.
-// mask: the additive or boolean (true = attend) mask; query [B, N, S, D]; key [B, G, T, D].
-// FAILED_PRECONDITION with a sentence if it holds numbers other than 0 and minus infinity (a bias), differs
-// from head to head, or has a shape that is not known. Adds what it assumes to context.assumptions.
+// `mask` as a boolean tensor of shape [B or 1, 1, queries, keys] in which true means masked out, built from
+// the boolean the exporter started with where there is one, by comparison otherwise. mask: the additive or
+// boolean (true = attend) mask; query [B, N, S, D]; key [B, G, T, D]. FAILED_PRECONDITION with a sentence if
+// it holds numbers other than 0 and minus infinity (a bias), differs from head to head, or has a shape that
+// is not known. Adds what it assumes to context.assumptions.
 absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, Value* query, Value* key);
 
 // True when every masked element of an additive mask is minus infinity itself, so that a row without any
