@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "fmt/format.h"
+#include "patterns/analysis/halves.h"
+#include "patterns/analysis/linear.h"
 #include "patterns/analysis/mask.h"
 
 namespace ascend_fuse {
@@ -114,66 +116,72 @@ absl::StatusOr<Term> SquareRoot(const FunctionContext&, absl::Span<const Term> a
 absl::StatusOr<Term> Half(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> part = ValueArgument(context, arguments[0]);
   if (!part.ok()) return part.status();
-  Value* value = *part;
-  while (context.canonical->Source(value) != nullptr) value = context.canonical->Source(value);
-  const Node* node = value->producer;
-  auto no = [&](std::string_view why) {
+  absl::StatusOr<HalfOf> half = FindHalf(context, *part);
+  if (!half.ok()) return half.status();
+  if (half->axis != context.facts->Of(half->whole).rank() - 1) {
     return absl::FailedPreconditionError(
-        fmt::format("{} is not a half of the last axis: {}", ValueName(*value), why));
-  };
-  if (node == nullptr || node->input(0) == nullptr) return no("nothing computes it");
-  DimTable& dims = context.facts->dims();
-  const Fact& whole = context.facts->Of(node->input(0));
-  const Fact& cut = context.facts->Of(value);
-  if (whole.rank() < 1 || cut.rank() != whole.rank()) return no("the shapes are not known");
-  const int last = whole.rank() - 1;
-  const Dim width = whole.shape[last];
-  if (!dims.Equal(dims.Mul(cut.shape[last], Dim::Of(2)), width)) {
-    return no(
-        fmt::format("it is {} wide, cut from {}", dims.ToString(cut.shape[last]), dims.ToString(width)));
+        fmt::format("{} is cut along axis {}, not along the last", ValueName(**part), half->axis));
   }
-  if (IsOp(*node, "Split")) {
-    const int64_t axis = IntAttribute(*node, "axis").value_or(0);
-    if (axis != -1 && axis != last) return no("Split has another axis");
-    if (node->output_count != 2) return no("Split has not two outputs");
-    return Term::Integer(value->output_index);
+  if (half->strided) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} is every other element, not one block", ValueName(**part)));
   }
-  if (!IsOp(*node, "Slice")) return no(fmt::format("{} computes it", OpType(*node)));
-  // Bounds are inputs from opset 10 on and attributes before.
-  auto bounds = [&](std::string_view name, size_t input) -> std::optional<std::vector<Dim>> {
-    std::vector<Dim> numbers;
-    if (const auto attribute = IntsAttribute(*node, name); attribute.has_value()) {
-      for (int64_t number : *attribute) numbers.push_back(Dim::Of(number));
-      return numbers;
-    }
-    const Value* bound = node->input(input);
-    if (bound == nullptr || context.facts->Of(bound).elements == nullptr) return std::nullopt;
-    const auto& elements = context.facts->Of(bound).elements->integers;
-    return std::vector<Dim>(elements.begin(), elements.end());
-  };
-  const auto starts = bounds("starts", 1);
-  const auto ends = bounds("ends", 2);
-  const auto axes = bounds("axes", 3);
-  const auto steps = bounds("steps", 4);
-  if (!starts.has_value() || starts->size() != 1 || !ends.has_value() || ends->size() != 1) {
-    return no("it is not cut along one axis with known bounds");
+  return Term::Integer(half->index);
+}
+
+// gate_pair (a, b): holds when a and b are made to be multiplied: the two halves of one tensor along any axis,
+// or two linears of one input.
+absl::StatusOr<Term> GatePair(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> a = ValueArgument(context, arguments[0]);
+  if (!a.ok()) return a.status();
+  absl::StatusOr<Value*> b = ValueArgument(context, arguments[1]);
+  if (!b.ok()) return b.status();
+  const absl::StatusOr<HalfOf> first = FindHalf(context, *a);
+  const absl::StatusOr<HalfOf> second = FindHalf(context, *b);
+  if (first.ok() && second.ok() && context.canonical->Same(first->whole, second->whole) &&
+      first->axis == second->axis && first->strided == second->strided && first->index != second->index) {
+    return Term::Integer(1);
   }
-  if (!axes.has_value() || axes->size() != 1 || !((*axes)[0].is(-1) || (*axes)[0].is(last))) {
-    return no("Slice has another axis");
+  const absl::StatusOr<LinearView> gate = FindLinear(context, *a);
+  const absl::StatusOr<LinearView> up = FindLinear(context, *b);
+  if (gate.ok() && up.ok() && context.canonical->Same(gate->x, up->x)) return Term::Integer(1);
+  return absl::FailedPreconditionError(
+      fmt::format("{} and {} are neither the halves of one tensor nor linears of one input", ValueName(**a),
+                  ValueName(**b)));
+}
+
+// linear (y): holds when y is the output of a linear layer in any spelling.
+absl::StatusOr<Term> Linear(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  const absl::StatusOr<LinearView> view = FindLinear(context, *value);
+  if (!view.ok()) return view.status();
+  return Term::Integer(1);
+}
+
+// merged_linear (a, b): one linear to be built in place of two of the same input, [a | b] along the last axis.
+absl::StatusOr<Term> Merged(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> a = ValueArgument(context, arguments[0]);
+  if (!a.ok()) return a.status();
+  absl::StatusOr<Value*> b = ValueArgument(context, arguments[1]);
+  if (!b.ok()) return b.status();
+  return MergedLinear(context, *a, *b);
+}
+
+// no_gate (y): holds unless y is multiplied by a value that is computed, as a gate is.
+absl::StatusOr<Term> NoGate(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  for (const Use& use : LiveUses(**value)) {
+    const bool gated = Domain(*use.user) == "ascend_fuse" && OpType(*use.user) == "Glu";
+    if (!gated && !IsOp(*use.user, "Mul")) continue;
+    const Value* other = use.user->input(1 - std::min<uint32_t>(use.index, 1));
+    if (other == nullptr || other == *value || other->IsConstant()) continue;
+    if (!gated && context.facts->Of(other).elements != nullptr) continue;
+    return absl::FailedPreconditionError(
+        fmt::format("{} is a gate: it is multiplied by {}", ValueName(**value), ValueName(*other)));
   }
-  if (node->input(4) != nullptr && (!steps.has_value() || steps->size() != 1 || !(*steps)[0].is(1))) {
-    return no("Slice has a step other than 1");
-  }
-  const Dim start = (*starts)[0];
-  if (start.is(0)) return Term::Integer(0);
-  if (start.is_number() && start.number() < 0) {
-    // -D/2 counts from the end.
-    return dims.Equal(dims.Mul(Dim::Of(-2 * start.number()), Dim::Of(1)), width)
-               ? absl::StatusOr<Term>(Term::Integer(1))
-               : absl::StatusOr<Term>(no("it starts elsewhere"));
-  }
-  if (dims.Equal(dims.Mul(start, Dim::Of(2)), width)) return Term::Integer(1);
-  return no("it starts elsewhere");
+  return Term::Integer(1);
 }
 
 // mask_fill (x): holds for a constant so negative that the softmax makes it zero.
@@ -319,7 +327,11 @@ constexpr FunctionRow kFunctions[] = {
     {"dtype", 1, 1, TypeOf, "The element type of a value."},
     {"value", 1, 1, NumberOf, "The number of a constant that broadcasts as a scalar."},
     {"sqrt", 1, 1, SquareRoot, "The square root of a number."},
-    {"half", 1, 1, Half, "0 or 1: which half of the last axis a Slice or Split gives."},
+    {"half", 1, 1, Half, "0 or 1: which half of the last axis a Slice, Split or Gather gives."},
+    {"gate_pair", 2, 2, GatePair, "Holds for the halves of one tensor, and for two linears of one input."},
+    {"linear", 1, 1, Linear, "Holds for the output of a linear layer in any spelling."},
+    {"merged_linear", 2, 2, Merged, "One linear in place of two of the same input: [a | b] along the last axis."},
+    {"no_gate", 1, 1, NoGate, "Holds unless a value is multiplied by one that is computed."},
     {"mask_fill", 1, 1, MaskFill, "Holds for a constant that takes a key out of a softmax."},
     {"explicit_mask", 3, 3, MaskArgument,
      "A mask as bool [B or 1, 1, S, T], true = masked, for a query and a key."},
