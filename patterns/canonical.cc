@@ -52,7 +52,7 @@ class Noise {
     if (x == nullptr || y == nullptr) return nullptr;
     if (op == "Identity") return x;
     if (op == "Dropout") return IsInference(node) ? x : nullptr;
-    if (op == "Cast" || op == "CastLike") return SameType(facts_, x, y) ? x : nullptr;
+    if (op == "Cast" || op == "CastLike") return BeforeCasting(x, y);
     if (op == "Concat" || op == "Sum" || op == "Max" || op == "Min" || op == "Mean") {
       return node.input_count == 1 ? x : nullptr;
     }
@@ -114,6 +114,34 @@ class Noise {
     if (training != nullptr && !IsSplatOf(facts_, training, 0)) return false;
     const Value* mask = node.output(1);
     return mask == nullptr || (!mask->is_graph_output && LiveUses(*mask).empty());
+  }
+
+  // Every number of type `narrow` is one of type `wide`.
+  static bool Holds(DataType wide, DataType narrow) {
+    switch (narrow) {
+      case DataType::kBool:
+        return IsFloat(wide) || IsInteger(wide);
+      case DataType::kFloat16:
+      case DataType::kBfloat16:
+        return wide == DataType::kFloat || wide == DataType::kDouble;
+      case DataType::kFloat:
+        return wide == DataType::kDouble;
+      case DataType::kInt32:
+        return wide == DataType::kInt64 || wide == DataType::kDouble;
+      default:
+        return false;
+    }
+  }
+
+  // A Cast to the same type, or back from a type that holds every number of the first.
+  Value* BeforeCasting(Value* x, const Value* y) const {
+    if (SameType(facts_, x, y)) return x;
+    const Value* wide = Through(x);
+    const Node* inner = wide->producer;
+    if (inner == nullptr || (!IsOp(*inner, "Cast") && !IsOp(*inner, "CastLike"))) return nullptr;
+    Value* first = inner->input(0);
+    if (first == nullptr || !SameType(facts_, first, y)) return nullptr;
+    return Holds(facts_.Of(wide).type, facts_.Of(first).type) ? first : nullptr;
   }
 
   // y comes from x by keeping the order of the elements: a copy of whatever in the chain of such operators has

@@ -9,7 +9,7 @@
 namespace ascend_fuse {
 
 // Value numbering over the inferred facts. Noise (design.md section 3): Identity, Dropout at inference, Cast to
-// the same type, full-range Slice, Expand and Tile to the same shape, Pad by nothing, Transposes that cancel,
+// the same type or to a wider one and back, full-range Slice, Expand and Tile to the same shape, Pad by nothing, Transposes that cancel,
 // chains of Reshape, Squeeze, Unsqueeze and Flatten that come back to the shape they started from, Concat, Sum,
 // Max, Min or Mean of one, Split into one, operands that change nothing (times 1, plus 0, and true, or false), and
 // a ScatterND that overwrites everything. Noise between two nodes that cancel is looked through as well.

@@ -54,6 +54,13 @@ bool BroadcastsAsScalar(const Fact& fact) {
   return fact.rank() == 0 || (fact.rank() == 1 && fact.shape[0].is(1));
 }
 
+// A Sum of two is an Add (GELU before opset 14, export-patterns.md X13).
+bool Computes(const Node& node, const Pattern& pattern) {
+  if (Domain(node) != pattern.domain) return false;
+  const std::string_view op_type = OpType(node);
+  return op_type == pattern.name || (op_type == "Sum" && node.input_count == 2 && pattern.name == "Add");
+}
+
 // Whether input `place`, a constant of equal elements, leaves the shape of an elementwise node to the other
 // operands: each of its dims is 1 or the dim that another operand has there anyway.
 bool BroadcastsLikeScalar(const FunctionContext& context, const Node& node, size_t place) {
@@ -409,7 +416,7 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
   for (Value* current = value; current != nullptr; current = context_.canonical->Source(current)) {
     const Node* node = current->producer;
     if (node == nullptr || node->dead) break;
-    if (OpType(*node) == pattern.name && Domain(*node) == pattern.domain) {
+    if (Computes(*node, pattern)) {
       const Schema* schema = SchemaOf(*node);
       // A pattern stands for the first output; operators with interchangeable outputs (Split) for any.
       const bool any_output = schema != nullptr && schema->outputs.size() == 1;
