@@ -96,7 +96,7 @@ absl::StatusOr<Term> NumberOf(const FunctionContext& context, absl::Span<const T
   const Fact& fact = context.facts->Of(*value);
   const bool scalar =
       fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is(1); });
-  if (!scalar || fact.rank() > 1 || !ConstantNumber(*context.facts, *value, &number)) {
+  if (!(arguments[0].like_scalar || (scalar && fact.rank() <= 1)) || !ConstantNumber(*context.facts, *value, &number)) {
     return absl::FailedPreconditionError(
         fmt::format("{} ({}) is not a constant number", ValueName(**value), context.facts->Describe(*value)));
   }
