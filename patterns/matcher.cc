@@ -710,9 +710,7 @@ bool Matcher::Conditions(const std::vector<Condition>& conditions, size_t index,
   const DimTable& dims = context_.facts->dims();
   switch (condition.relation) {
     case Condition::Relation::kNotEqual:
-      if (numbers) {
-        holds = left->number != right->number;
-      } else if (left->kind == Term::Kind::kDim || right->kind == Term::Kind::kDim) {
+      if (left->kind == Term::Kind::kDim || right->kind == Term::Kind::kDim) {
         holds = dims.NotEqual(dim_of(*left), dim_of(*right));
       } else {
         holds = !EqualTerms(context_, *left, *right);
