@@ -25,6 +25,7 @@ struct PipelineSite {
   std::string precision = "exact";
   Value* value = nullptr;  // what the construct computes
   Node* node = nullptr;    // the recognised operator; nullptr for an observation
+  std::string by_ge;       // the construct as which GE takes the original nodes, of the recogniser
   uint64_t order = 0;      // place of `value` in the original order
   std::string root;        // name of the original node that computed `value`
   std::string module;      // model.layers.0.self_attn
@@ -100,6 +101,8 @@ class Pipeline {
   absl::Status CheckSkip(const std::string& name) const;
   void FindNearMisses();
   void LowerNode(Node* node, const Target& target);
+  // Why the pass of `by_ge` does not reach this site; "" if it does.
+  std::string WhyGeCannot(const PipelineSite& site, const ByGe& by_ge);
   static double Now();  // milliseconds
   void FinishRun(const char* name, double started, uint64_t changes_before);
 

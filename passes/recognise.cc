@@ -107,6 +107,7 @@ absl::Status Pipeline::Recognise() {
     PipelineSite site;
     site.kind = rule.kind;
     site.rule = rule.name;
+    site.by_ge = rule.by_ge;
     site.precision = rule.precision;
     site.value = value;
     site.root = root;

@@ -168,6 +168,89 @@ absl::StatusOr<Term> Merged(const FunctionContext& context, absl::Span<const Ter
   return MergedLinear(context, *a, *b);
 }
 
+// The linear behind `argument`, if a node that computes it together with what follows may take its place.
+absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, const Term& argument) {
+  absl::StatusOr<Value*> value = ValueArgument(context, argument);
+  if (!value.ok()) return value.status();
+  absl::StatusOr<LinearView> view = FindLinear(context, *value);
+  if (!view.ok()) return view.status();
+  if (!view->plain) {
+    return absl::FailedPreconditionError(fmt::format("of {}, {}", ValueName(**value), view->why_not_plain));
+  }
+  for (const Value* inner : view->chain) {
+    if (std::string why = OtherReader(inner); !why.empty() && !inner->IsConstant()) {
+      return absl::FailedPreconditionError(why);
+    }
+  }
+  return view;
+}
+
+// linear_input (y): what the linear that computes y multiplies, as a matrix [rows, K].
+absl::StatusOr<Term> LinearInput(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const absl::StatusOr<LinearView> view = OwnLinear(context, arguments[0]);
+  if (!view.ok()) return view.status();
+  const Fact& x = context.facts->Of(view->x);
+  if (x.rank() == 2) return Term::Of(view->x);
+  if (x.rank() < 2 || !x.shape.back().is_number()) {
+    return absl::FailedPreconditionError(fmt::format("the shape of {} is not known", ValueName(*view->x)));
+  }
+  return Term::Node({"",
+                     "Reshape",
+                     {},
+                     {Term::Of(view->x), Term::List({Term::Integer(-1), Term::Integer(x.shape.back().number())})},
+                     1});
+}
+
+// linear_weight (y): its weight as a matrix [K, N].
+absl::StatusOr<Term> LinearWeight(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const absl::StatusOr<LinearView> view = OwnLinear(context, arguments[0]);
+  if (!view.ok()) return view.status();
+  if (!view->transposed) return Term::Of(view->weight);
+  return Term::Node({"",
+                     "Transpose",
+                     {{"perm", Term::List({Term::Integer(1), Term::Integer(0)})}},
+                     {Term::Of(view->weight)},
+                     1});
+}
+
+// linear_bias (y): its bias [N], or no value.
+absl::StatusOr<Term> LinearBias(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const absl::StatusOr<LinearView> view = OwnLinear(context, arguments[0]);
+  if (!view.ok()) return view.status();
+  if (view->bias == nullptr) return Term::Absent();
+  if (context.facts->Of(view->bias).rank() != 1) {
+    return absl::FailedPreconditionError(fmt::format("the bias {} has not one dim", ValueName(*view->bias)));
+  }
+  return Term::Of(view->bias);
+}
+
+// rows_as (node, y): a matrix [rows, N] in the shape of y, the output of a linear.
+absl::StatusOr<Term> RowsAs(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[1]);
+  if (!value.ok()) return value.status();
+  const Fact& fact = context.facts->Of(*value);
+  if (fact.rank() == 2) return arguments[0];
+  std::vector<Term> dims;
+  int symbolic = 0;
+  for (Dim dim : fact.shape) {
+    dims.push_back(Term::Integer(dim.is_number() ? dim.number() : -1));
+    symbolic += dim.is_number() ? 0 : 1;
+  }
+  if (fact.rank() < 1 || dims.back().number < 0) {
+    return absl::FailedPreconditionError(fmt::format("the shape of {} is not known", ValueName(**value)));
+  }
+  if (symbolic <= 1) return Term::Node({"", "Reshape", {}, {arguments[0], Term::List(std::move(dims))}, 1});
+  const absl::StatusOr<LinearView> view = FindLinear(context, *value);
+  if (!view.ok()) return view.status();
+  // All dims of the input but the last, which is N here.
+  const auto one = [](int64_t number) { return Term::List({Term::Integer(number)}); };
+  const Term shape = Term::Node({"", "Shape", {}, {Term::Of(view->x)}, 1});
+  const Term leading = Term::Node({"", "Slice", {}, {shape, one(0), one(fact.rank() - 1), one(0)}, 1});
+  const Term target =
+      Term::Node({"", "Concat", {{"axis", Term::Integer(0)}}, {leading, one(static_cast<int64_t>(dims.back().number))}, 1});
+  return Term::Node({"", "Reshape", {}, {arguments[0], target}, 1});
+}
+
 // no_gate (y): holds unless y is multiplied by a value that is computed, as a gate is.
 absl::StatusOr<Term> NoGate(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
@@ -345,6 +428,10 @@ constexpr FunctionRow kFunctions[] = {
     {"half", 1, 1, Half, "0 or 1: which half of the last axis a Slice, Split or Gather gives."},
     {"gate_pair", 2, 2, GatePair, "Holds for the halves of one tensor, and for two linears of one input."},
     {"linear", 1, 1, Linear, "Holds for the output of a linear layer in any spelling."},
+    {"linear_input", 1, 1, LinearInput, "What a linear multiplies, as a matrix [rows, K]."},
+    {"linear_weight", 1, 1, LinearWeight, "The weight of a linear as a matrix [K, N]."},
+    {"linear_bias", 1, 1, LinearBias, "The bias [N] of a linear, or no value."},
+    {"rows_as", 2, 2, RowsAs, "A matrix [rows, N] in the shape of a linear's output."},
     {"merged_linear", 2, 2, Merged, "One linear in place of two of the same input: [a | b] along the last axis."},
     {"no_gate", 1, 1, NoGate, "Holds unless a value is multiplied by one that is computed."},
     {"mask_fill", 1, 1, MaskFill, "Holds for a constant that takes a key out of a softmax."},

@@ -135,6 +135,7 @@ absl::StatusOr<LinearView> Find(const FunctionContext& context, Value* y, int de
     view.weight = weight.root;
     view.product = node;
     view.transposed = view.transposed != weight.transposed;
+    for (const Value* value : weight.chain) view.chain.push_back(value);
     if (!weight.direct) NotPlain(&view, "its weight is computed from a constant");
     if (context.facts->Of(weight.root).rank() != 2) NotPlain(&view, "its weight has not two dims");
     return view;
@@ -236,7 +237,8 @@ std::string WhyNotJoined(const Value* value) {
   return "";
 }
 
-// The value besides `reader`'s own use that keeps `value` computed; empty if there is none.
+}  // namespace
+
 std::string OtherReader(const Value* value) {
   if (value->is_graph_output) return fmt::format("{} is an output of the graph", ValueName(*value));
   int readers = 0;
@@ -248,8 +250,6 @@ std::string OtherReader(const Value* value) {
   if (readers <= 1) return "";
   return fmt::format("{} is read {} times, also by {} {}", ValueName(*value), readers, OpType(*last), NodeName(*last));
 }
-
-}  // namespace
 
 absl::StatusOr<LinearView> FindLinear(const FunctionContext& context, Value* y) { return Find(context, y, 0); }
 

@@ -30,6 +30,9 @@ struct LinearView {
 // bias, a MatMul of two activations is not a linear.
 absl::StatusOr<LinearView> FindLinear(const FunctionContext& context, Value* y);
 
+// What keeps `value` computed besides its first reader, as a sentence; empty if nothing does.
+std::string OtherReader(const Value* value);
+
 // One linear for two of the same input: y = x [Wa | Wb] + [ba | bb], to be built; its first half is `a`, its
 // second `b`. FAILED_PRECONDITION says what forbids it.
 absl::StatusOr<Term> MergedLinear(const FunctionContext& context, Value* a, Value* b);
