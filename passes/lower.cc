@@ -60,7 +60,9 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
   }
   if (main == nullptr) return;
 
-  Failure best;
+  // Why a rule that goes before another one was not used: what that other one emits has its form for this reason.
+  // By kind and name of the other one.
+  absl::flat_hash_map<std::pair<std::string, std::string>, std::pair<std::string, std::string>> why_this_form;
   for (size_t r = 0; r < npu_->rules().size(); ++r) {
     const Rule& rule = npu_->rules()[r];
     const auto& roots = npu_->RootOperators(r);
@@ -81,6 +83,9 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
       }
     };
     if (!match.has_value()) {
+      if (failure.is_sentence && !rule.before.empty()) {
+        why_this_form[{rule.kind, rule.before}] = {failure.found, failure.position.ToString()};
+      }
       // A condition that failed says more than an operand that is absent or another attribute.
       refuse(failure.rank < 0 ? ""
              : failure.is_sentence
@@ -129,8 +134,9 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
       site->lowered_by = rule.name;
       site->lowered_to = lowered_to;
       site->mask = MaskOf(rule);
-      site->because.clear();
-      site->source.clear();
+      const auto why = why_this_form.find({rule.kind, rule.name});
+      site->because = why != why_this_form.end() ? why->second.first : "";
+      site->source = why != why_this_form.end() ? why->second.second : "";
       AddOnce(&site->assumptions, assumptions);
     }
     return;

@@ -159,6 +159,16 @@ absl::StatusOr<Term> Linear(const FunctionContext& context, absl::Span<const Ter
   return Term::Integer(1);
 }
 
+// both_linear (a, b): 1 when both are outputs of linears, else 0.
+absl::StatusOr<Term> BothLinear(const FunctionContext& context, absl::Span<const Term> arguments) {
+  for (const Term& argument : arguments) {
+    absl::StatusOr<Value*> value = ValueArgument(context, argument);
+    if (!value.ok()) return value.status();
+    if (!FindLinear(context, *value).ok()) return Term::Integer(0);
+  }
+  return Term::Integer(1);
+}
+
 // merged_linear (a, b): one linear to be built in place of two of the same input, [a | b] along the last axis.
 absl::StatusOr<Term> Merged(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> a = ValueArgument(context, arguments[0]);
@@ -175,7 +185,8 @@ absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, const Term&
   absl::StatusOr<LinearView> view = FindLinear(context, *value);
   if (!view.ok()) return view.status();
   if (!view->plain) {
-    return absl::FailedPreconditionError(fmt::format("of {}, {}", ValueName(**value), view->why_not_plain));
+    return absl::FailedPreconditionError(
+        fmt::format("the linear that gives {} cannot be taken into a node: {}", ValueName(**value), view->why_not_plain));
   }
   for (const Value* inner : view->chain) {
     if (std::string why = OtherReader(inner); !why.empty() && !inner->IsConstant()) {
@@ -222,6 +233,16 @@ absl::StatusOr<Term> LinearBias(const FunctionContext& context, absl::Span<const
     return absl::FailedPreconditionError(fmt::format("the bias {} has not one dim", ValueName(*view->bias)));
   }
   return Term::Of(view->bias);
+}
+
+// without_bias (y): holds for a linear without a bias.
+absl::StatusOr<Term> WithoutBias(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const absl::StatusOr<LinearView> view = OwnLinear(context, arguments[0]);
+  if (!view.ok()) return view.status();
+  if (view->bias == nullptr) return Term::Integer(1);
+  return absl::FailedPreconditionError(
+      fmt::format("the linear has a bias ({}), which the kernel does not take with this activation",
+                  ValueName(*view->bias)));
 }
 
 // rows_as (node, y): a matrix [rows, N] in the shape of y, the output of a linear.
@@ -431,7 +452,9 @@ constexpr FunctionRow kFunctions[] = {
     {"linear_input", 1, 1, LinearInput, "What a linear multiplies, as a matrix [rows, K]."},
     {"linear_weight", 1, 1, LinearWeight, "The weight of a linear as a matrix [K, N]."},
     {"linear_bias", 1, 1, LinearBias, "The bias [N] of a linear, or no value."},
+    {"without_bias", 1, 1, WithoutBias, "Holds for a linear without a bias."},
     {"rows_as", 2, 2, RowsAs, "A matrix [rows, N] in the shape of a linear's output."},
+    {"both_linear", 2, 2, BothLinear, "Holds when both values are outputs of linear layers."},
     {"merged_linear", 2, 2, Merged, "One linear in place of two of the same input: [a | b] along the last axis."},
     {"no_gate", 1, 1, NoGate, "Holds unless a value is multiplied by one that is computed."},
     {"mask_fill", 1, 1, MaskFill, "Holds for a constant that takes a key out of a softmax."},

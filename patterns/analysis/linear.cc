@@ -242,13 +242,13 @@ std::string WhyNotJoined(const Value* value) {
 std::string OtherReader(const Value* value) {
   if (value->is_graph_output) return fmt::format("{} is an output of the graph", ValueName(*value));
   int readers = 0;
-  const Node* last = nullptr;
+  std::string names;
   for (const Use& use : LiveUses(*value)) {
-    ++readers;
-    last = use.user;
+    constexpr int kNamed = 3;
+    if (readers++ < kNamed) names += fmt::format("{}{}", names.empty() ? "" : ", ", OpType(*use.user));
   }
   if (readers <= 1) return "";
-  return fmt::format("{} is read {} times, also by {} {}", ValueName(*value), readers, OpType(*last), NodeName(*last));
+  return fmt::format("{} has {} readers ({}{})", ValueName(*value), readers, names, readers > 3 ? " ..." : "");
 }
 
 absl::StatusOr<LinearView> FindLinear(const FunctionContext& context, Value* y) { return Find(context, y, 0); }
@@ -262,7 +262,7 @@ absl::StatusOr<Term> MergedLinear(const FunctionContext& context, Value* a, Valu
     absl::StatusOr<LinearView> view = Find(context, i == 0 ? a : b, 0);
     if (!view.ok()) return no(std::string(view.status().message()));
     views[i] = *std::move(view);
-    if (!views[i].plain) return no(fmt::format("of {}, {}", ValueName(i == 0 ? *a : *b), views[i].why_not_plain));
+    if (!views[i].plain) return no(fmt::format("{} ({})", views[i].why_not_plain, ValueName(i == 0 ? *a : *b)));
   }
   const LinearView& first = views[0];
   const LinearView& second = views[1];
