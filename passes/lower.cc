@@ -119,7 +119,8 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     }
     if (!answer.legal) {
       emitter_->Undo(*emission);
-      refuse(answer.because, answer.source, 2000);
+      // That the two of a pair cannot share a node says less than why one has none of its own.
+      refuse(answer.because, answer.source, match->rule->outputs.size() > 1 && partner != nullptr ? 1500 : 2000);
       continue;
     }
     emissions_.push_back(*emission);
