@@ -43,6 +43,14 @@ class Weights(unittest.TestCase):
         self.assertTrue(all(not t.raw_data for t in small.graph.initializer))
         self.assertEqual(weights.restore(small).SerializeToString(), model.SerializeToString())
 
+    def test_parts_of_a_packed_projection_come_back(self) -> None:
+        packed = weights.Parameter("in_proj_weight", (60, 30), 0.0, 1.0)
+        values = weights.parameter_values(packed, np.dtype("<f4"))
+        model = model_of(("k", values[20:40].copy()), ("v", values[40:].T.copy()), ("half", values[30:].copy()))
+        small = weights.strip(model, [packed])
+        self.assertTrue(all(not t.raw_data for t in small.graph.initializer))
+        self.assertEqual(weights.restore(small).SerializeToString(), model.SerializeToString())
+
     def test_other_constants_are_kept(self) -> None:
         table = np.linspace(0, 1, 600, dtype=np.float32).reshape(20, 30)
         small = weights.strip(model_of(("table", table)), [self.parameter])
