@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import fnmatch
+import gc
 import hashlib
 import importlib.metadata
 import inspect
@@ -43,7 +44,7 @@ import part2  # noqa: E402
 from architectures import Architecture, Input  # noqa: E402
 from ascend_fuse.inputs import make_inputs  # noqa: E402
 from check import blind_rows, session_of  # noqa: E402
-from fill import ZOO, packed_path  # noqa: E402
+from fill import ZOO, load_model, packed_path  # noqa: E402
 from variants import EXPORTERS, OPTIMIZER_TYPES, Variant, variants  # noqa: E402
 
 ARCHITECTURES = part1.ARCHITECTURES | part2.ARCHITECTURES
@@ -144,7 +145,7 @@ def sizes_of(variant: Variant, architecture: Architecture) -> dict[str, int]:
 # ---- Export --------------------------------------------------------------------------------------
 
 
-def export(variant: Variant) -> dict[str, Any]:
+def export(variant: Variant, digest: str) -> dict[str, Any]:
     """Exports one variant, writes its small form and returns its entry of the manifest."""
     architecture = ARCHITECTURES[variant.architecture]
     inputs = architecture.inputs(variant.mode or "")
@@ -158,7 +159,8 @@ def export(variant: Variant) -> dict[str, Any]:
     assert module.config._attn_implementation == variant.attention
     parameters = fill_parameters(module)
     module = module.to(TORCH_DTYPES[variant.dtype])
-    model = put_through(variant, run_exporter(variant, architecture, module, inputs), config)
+    model = exported(replace(variant, after=None)) if variant.after else None
+    model = put_through(variant, model or run_exporter(variant, architecture, module, inputs), config)
     runs = bindings(variant, architecture, architecture.inputs(variant.mode or ""))
     described = [describe_input(variant, i, model) for i in inputs]
     difference = difference_to_torch(module, model, {"inputs": described}, runs)
@@ -180,8 +182,14 @@ def export(variant: Variant) -> dict[str, Any]:
         "inputs": described,
         "bindings": runs,
         "difference_to_torch": float(f"{difference:.1e}"),
-        "recipe": recipe(variant),
+        "recipe": digest,
     }
+
+
+def exported(variant: Variant) -> onnx.ModelProto | None:
+    """Returns the model of a variant if the zoo has it and it is up to date."""
+    known = {e["id"]: e.get("recipe") for e in manifest()["models"]}
+    return load_model(variant.id) if known.get(variant.id) == recipe(variant) else None
 
 
 def recipe(variant: Variant) -> str:
@@ -393,7 +401,9 @@ def update_manifest(entries: dict[str, dict[str, Any]], failures: dict[str, dict
         "models": [models[i] for i in order if i in models],
         "not_exported": [failed[i] for i in order if i in failed],
     }
-    (ZOO / "manifest.json").write_text(render(new))
+    temporary = ZOO / "manifest.json.tmp"
+    temporary.write_text(render(new))
+    temporary.replace(ZOO / "manifest.json")  # Workers read it.
     # A file of a variant that is not in the manifest yet belongs to an export that runs beside this one.
     stale = {f"{i}.onnx.xz" for i in failed}
     known = {f"{i}.onnx.xz" for i in order}
@@ -431,29 +441,30 @@ def prepare() -> None:
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)  # A dynamo export makes many objects that live until its end.
 
 
-def attempt(variant: Variant) -> tuple[str, dict[str, Any] | None, str]:
+def attempt(variant: Variant, digest: str) -> tuple[str, dict[str, Any] | None, str]:
     """Exports one variant and returns its id and its entry, or None and why there is none."""
     try:
-        return variant.id, export(variant), ""
+        return variant.id, export(variant, digest), ""
     except Exception as error:  # An exporter may fail in any way; the table says how.
         traceback.print_exc(file=sys.stderr)
         return variant.id, None, reason_of(error)
 
 
-def wanted(patterns: list[str], force: bool) -> list[Variant]:
-    """Returns the variants of the installed transformers that match and whose export is not up to date."""
+def wanted(patterns: list[str], force: bool) -> dict[Variant, str]:
+    """Returns those variants of the installed transformers that match and are not up to date, with their recipes."""
     old = manifest()
-    known = {e["id"]: e.get("recipe") for e in (*old["models"], *old["not_exported"])}
-    missing = {e["id"] for e in old["models"] if not packed_path(e["id"]).exists()}
-    return [
-        v
+    known = {e["id"]: e.get("recipe") for e in old["models"] if packed_path(e["id"]).exists()}
+    known |= {e["id"]: e.get("recipe") for e in old["not_exported"]}
+    recipes = {
+        v: recipe(v)
         for v in variants()
-        if v.transformers == transformers.__version__
-        and any(fnmatch.fnmatchcase(v.id, p) for p in patterns)
-        and (force or v.id in missing or known.get(v.id) != recipe(v))
-    ]
+        if v.transformers == transformers.__version__ and any(fnmatch.fnmatchcase(v.id, p) for p in patterns)
+    }
+    return {v: digest for v, digest in recipes.items() if force or known.get(v.id) != digest}
 
 
 def main() -> int:
@@ -469,14 +480,14 @@ def main() -> int:
     failures: dict[str, dict[str, str]] = {}
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(arguments.jobs, spawn, prepare) as pool:
-        by_id = {v.id: v for v in todo}
-        for future in concurrent.futures.as_completed([pool.submit(attempt, v) for v in todo]):
+        futures = {pool.submit(attempt, v, digest): digest for v, digest in todo.items()}
+        for future in concurrent.futures.as_completed(futures):
             name, entry, reason = future.result()
             if entry is not None:
                 entries[name] = entry
                 print(f"exported {name}: {packed_path(name).stat().st_size} bytes", flush=True)
             else:
-                failures[name] = {"id": name, "reason": reason, "recipe": recipe(by_id[name])}
+                failures[name] = {"id": name, "reason": reason, "recipe": futures[future]}
                 print(f"FAILED   {name}: {reason}", flush=True)
             if (len(entries) + len(failures)) % 20 == 0:
                 update_manifest(entries, failures)

@@ -107,13 +107,16 @@ def convnext_counts(config: Any) -> first.Counts:
 
 
 def unet_counts(config: Any) -> first.Counts:
-    """A norm followed by SiLU is a group_norm only; the time embedding has a SiLU once and in each ResBlock."""
+    """A norm followed by SiLU is a group_norm only.
+
+    The time embedding has a SiLU inside, and every ResBlock takes SiLU of it: one value, which exporters compute once.
+    """
     n = config.layers
-    return counts(group_norm=3 * n + 1, layer_norm=3 * n, silu=n + 1, glu=n, attention=2 * n)
+    return counts(group_norm=3 * n + 1, layer_norm=3 * n, silu=2, glu=n, attention=2 * n)
 
 
 def diffusers_unet_counts(config: Any) -> first.Counts:
-    """Two norms per ResBlock, each followed by SiLU, and a SiLU of its own on the time embedding.
+    """Two norms per ResBlock, each followed by SiLU; the two SiLUs of the time embedding as above.
 
     A transformer has a GroupNorm, three LayerNorms, two attentions and a GEGLU. The middle has two ResBlocks and one
     transformer; a block on the way up has one layer more than on the way down.
@@ -122,7 +125,7 @@ def diffusers_unet_counts(config: Any) -> first.Counts:
     n, down, up = options["layers_per_block"], options["down_block_types"], options["up_block_types"]
     resnets = n * len(down) + 2 + (n + 1) * len(up)
     blocks = n * sum("CrossAttn" in b for b in down) + 1 + (n + 1) * sum("CrossAttn" in b for b in up)
-    return counts(group_norm=2 * resnets + blocks + 1, layer_norm=3 * blocks, silu=resnets + 1, glu=blocks,
+    return counts(group_norm=2 * resnets + blocks + 1, layer_norm=3 * blocks, silu=2, glu=blocks,
                   attention=2 * blocks)
 
 
