@@ -24,6 +24,8 @@ class Dim {
   bool is_number() const { return kind_ == Kind::kNumber; }
   bool is(int64_t number) const { return kind_ == Kind::kNumber && bits_ == number; }
   int64_t number() const { return bits_; }  // only when is_number()
+  // With is_number(), what tells one representation from another: the number, or which expression it is.
+  int64_t id() const { return bits_; }
 
   // The same representation. For "provably equal" ask DimTable::Equal, which also uses what was unified.
   bool operator==(const Dim&) const = default;
