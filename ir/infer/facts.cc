@@ -550,6 +550,13 @@ void InferNode(const Node& node, Facts* facts) {
   facts->dims().SetScope(outer_scope);
 }
 
+std::vector<std::pair<std::string_view, std::string_view>> InferredOperators() {
+  std::vector<std::pair<std::string_view, std::string_view>> operators;
+  for (const auto& [key, handler] : infer::Handlers()) operators.emplace_back(key.domain, key.op_type);
+  std::sort(operators.begin(), operators.end());
+  return operators;
+}
+
 void InferConstant(const Value* value, Facts* facts) {
   if (value->initializer == nullptr || facts->Of(value).has_rank) return;
   facts->Set(value, infer::ConstantFact(value->graph->model(), *value->initializer, facts));

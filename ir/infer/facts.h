@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -140,6 +141,9 @@ Facts Infer(const Model& model, const InferOptions& options = {});
 
 // Facts of the outputs of one node made by a Rewriter, from the facts of its inputs.
 void InferNode(const Node& node, Facts* facts);
+
+// Domain and type of every operator that inference knows, sorted.
+std::vector<std::pair<std::string_view, std::string_view>> InferredOperators();
 
 // Facts of a constant that a Rewriter made.
 void InferConstant(const Value* value, Facts* facts);
