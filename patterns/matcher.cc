@@ -180,7 +180,7 @@ bool Matcher::Fail(const SourcePosition& position, const Node* node, int kind,
   return true;
 }
 
-std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failure) {
+std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failure, Value* partner) {
   rule_ = &rule;
   failure_ = failure;
   frame_count_ = 0;
@@ -189,12 +189,15 @@ std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failur
   depth_ = 0;
   Frame* frame = NewFrame(rule.scope);
   std::optional<Match> match;
-  Pattern output;
-  output.kind = Pattern::Kind::kVariable;
-  output.name = rule.outputs[0];
-  output.slot = rule.scope.Find(rule.outputs[0]);
-  output.position = rule.position;
-  MatchTerm(output, frame, Term::Of(root), [&] {
+  auto output = [&](size_t index) {
+    Pattern pattern;
+    pattern.kind = Pattern::Kind::kVariable;
+    pattern.name = rule.outputs[index];
+    pattern.slot = rule.scope.Find(rule.outputs[index]);
+    pattern.position = rule.position;
+    return pattern;
+  };
+  auto finish = [&] {
     // An input marked ? that no alternative bound is absent.
     std::vector<int> absent;
     for (size_t i = 0; i < rule.inputs.size(); ++i) {
@@ -220,6 +223,14 @@ std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failur
       for (int slot : absent) frame->terms[slot] = Term();
     }
     return done;
+  };
+  MatchTerm(output(0), frame, Term::Of(root), [&] {
+    for (size_t i = 1; i < rule.outputs.size(); ++i) {
+      const Pattern other = output(i);
+      if (frame->terms[other.slot].bound()) continue;
+      return partner != nullptr && MatchTerm(other, frame, Term::Of(partner), finish);
+    }
+    return finish();
   });
   return match;
 }
@@ -642,6 +653,17 @@ bool Matcher::Deliver(Frame* frame, size_t slot, const Term& term, Next next) {
 bool Matcher::Conditions(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next) {
   if (index == conditions.size()) return next();
   if (++steps_ > kMaximumSteps) return false;
+  // What functions read counts as matched, for as long as the condition holds.
+  const size_t covered = covered_.size();
+  std::vector<const Node*>* const outer = context_.read;
+  context_.read = &covered_;
+  const bool done = Holds(conditions, index, frame, next);
+  context_.read = outer;
+  if (!done) covered_.resize(covered);
+  return done;
+}
+
+bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next) {
   const Condition& condition = conditions[index];
   auto rest = [&] { return Conditions(conditions, index + 1, frame, next); };
   auto fail = [&](const std::string& found) {

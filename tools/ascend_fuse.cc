@@ -421,7 +421,7 @@ int Main(int argc, char** argv) {
   verify->add_option("optimized", flags.second, "the optimized model")->required();
   verify->footer(
       "Further flags go to the comparison: --bindings JSON, --seed N, --tolerance 1e-4, --report fused.json, "
-      "--json FILE.");
+      "--json FILE, --rules FILE, --no-regions.");
   verify->allow_extras();
 
   CLI::App* print = app.add_subcommand("print", "the model as ONNX text");

@@ -152,6 +152,21 @@ class Loader {
     uint32_t index;
     wire::Field field;
   };
+  // A node whose bytes were read and whose names are on their way from memory.
+  struct PendingNode {
+    absl::InlinedVector<StringPool::Prepared, 4> inputs;
+    absl::InlinedVector<StringPool::Prepared, 2> outputs;
+    StringPool::Prepared op_type;
+    StringPool::Prepared domain;
+    StringPool::Prepared name;
+    EncodedSpan encoded;
+    size_t first_body = 0;
+    size_t end_body = 0;
+    int64_t attributes_begin = 0;  // file offsets; the end is 0 without attributes
+    int64_t attributes_end = 0;
+  };
+  // A name that is fetched takes about as long as reading four nodes.
+  static constexpr size_t kPending = 4;
   struct Mention {  // a name that is read before it is defined
     Value* value;
     Value* outer;  // the value of that name in an enclosing graph, if any
@@ -268,13 +283,29 @@ class Loader {
     wire::Cursor cursor(message);
     wire::Field field;
     ReadAhead ahead(skeleton_);
+    size_t parsed = 0;  // nodes
+    size_t linked = 0;
+    const auto link_until = [&](size_t end) {
+      absl::Status status;
+      while (linked < end && status.ok())
+        status = LinkNode(pending_[linked++ % kPending], &mentioned, &bodies, &sorted);
+      return status;
+    };
     while (cursor.Next(&field)) {
       ahead.To(field);
+      // What is not a node finds all nodes before it linked.
+      if (field.number != GraphProto::kNodeFieldNumber && linked < parsed) {
+        if (absl::Status status = link_until(parsed); !status.ok()) return status;
+      }
       if (IsBadType(field, kGraphFields)) return WireTypeError(field, "GraphProto");
       switch (field.number) {
         case GraphProto::kNodeFieldNumber:
-          if (absl::Status status = ParseNode(field, &mentioned, &bodies, &sorted); !status.ok())
+          if (parsed - linked == kPending) {
+            if (absl::Status status = link_until(linked + 1); !status.ok()) return status;
+          }
+          if (absl::Status status = ParseNode(field, &bodies, &pending_[parsed % kPending]); !status.ok())
             return status;
+          ++parsed;
           break;
         case GraphProto::kInitializerFieldNumber:
           if (absl::Status status = ParseInitializer(field); !status.ok()) return status;
@@ -311,6 +342,7 @@ class Loader {
       }
     }
     if (cursor.error() != nullptr) return WireError(cursor);
+    if (absl::Status status = link_until(parsed); !status.ok()) return status;
 
     // Names that stayed without a definition: captured from an outer graph, or nowhere.
     for (const auto& [value, captured] : mentioned) {
@@ -365,73 +397,78 @@ class Loader {
                     where, ValueName(value), ValueName(value)));
   }
 
-  absl::Status ParseNode(const wire::Field& message, std::vector<Mention>* mentioned,
-                         std::vector<Body>* bodies, bool* sorted) {
-    inputs_.clear();
-    outputs_.clear();
-    StringPool::Prepared op_type;
-    StringPool::Prepared domain;
-    StringPool::Prepared name;
-    const size_t first_body = bodies->size();
-    int64_t attributes_begin = 0;  // file offsets
-    int64_t attributes_end = 0;
+  // Reads the fields of a node and has its names fetched; LinkNode makes the node some nodes later.
+  absl::Status ParseNode(const wire::Field& message, std::vector<Body>* bodies, PendingNode* node) {
+    node->inputs.clear();
+    node->outputs.clear();
+    node->name = node->op_type = node->domain = {};
+    node->encoded = message.span();
+    node->first_body = bodies->size();
+    node->attributes_begin = node->attributes_end = 0;
     wire::Cursor cursor(message);
     wire::Field field;
     while (cursor.Next(&field)) {
       if (IsBadType(field, kNodeFields)) return WireTypeError(field, "NodeProto");
       switch (field.number) {
         case NodeProto::kInputFieldNumber:
-          inputs_.push_back(names_.Prepare(field.text()));
+          node->inputs.push_back(names_.Prepare(field.text()));
           break;
         case NodeProto::kOutputFieldNumber:
-          outputs_.push_back(names_.Prepare(field.text()));
+          node->outputs.push_back(names_.Prepare(field.text()));
           break;
         case NodeProto::kNameFieldNumber:
-          name = names_.Prepare(field.text());
+          node->name = names_.Prepare(field.text());
           break;
         case NodeProto::kOpTypeFieldNumber:
-          op_type = names_.Prepare(field.text());
+          node->op_type = names_.Prepare(field.text());
           break;
         case NodeProto::kDomainFieldNumber:
-          domain = names_.Prepare(field.text());
+          node->domain = names_.Prepare(field.text());
           break;
         case NodeProto::kAttributeFieldNumber:
           if (absl::Status status = ScanAttribute(field, bodies); !status.ok()) return status;
-          if (attributes_end == 0) attributes_begin = field.start;
-          attributes_end = field.end();
+          if (node->attributes_end == 0) node->attributes_begin = field.start;
+          node->attributes_end = field.end();
           break;
         default:
           break;
       }
     }
-    if (cursor.error() != nullptr) return WireError(cursor);
-    Node* node = builder_.NewNode(graph_, inputs_.size(), outputs_.size(), bodies->size() - first_body);
-    node->op_type = names_.Intern(op_type);
-    node->domain = CanonicalDomain(names_.Intern(domain));
-    node->name = names_.Intern(name);
-    node->encoded = message.span();
-    if (attributes_end == 0) {
+    node->end_body = bodies->size();
+    return cursor.error() != nullptr ? WireError(cursor) : absl::OkStatus();
+  }
+
+  absl::Status LinkNode(const PendingNode& from, std::vector<Mention>* mentioned, std::vector<Body>* bodies,
+                        bool* sorted) {
+    Node* node = builder_.NewNode(graph_, from.inputs.size(), from.outputs.size(),
+                                  from.end_body - from.first_body);
+    node->op_type = names_.Intern(from.op_type);
+    node->domain = CanonicalDomain(names_.Intern(from.domain));
+    node->name = names_.Intern(from.name);
+    node->encoded = from.encoded;
+    const int64_t start = from.encoded.file.offset;
+    if (from.attributes_end == 0) {
       node->attributes_end = 0;
-    } else if (attributes_end - message.position < Node::kToTheEnd) {
-      node->attributes_begin = static_cast<uint32_t>(attributes_begin - message.position);
-      node->attributes_end = static_cast<uint32_t>(attributes_end - message.position);
+    } else if (from.attributes_end - start < Node::kToTheEnd) {
+      node->attributes_begin = static_cast<uint32_t>(from.attributes_begin - start);
+      node->attributes_end = static_cast<uint32_t>(from.attributes_end - start);
     }
-    for (size_t i = first_body; i < bodies->size(); ++i) {
+    for (size_t i = from.first_body; i < from.end_body; ++i) {
       (*bodies)[i].node = node;
-      (*bodies)[i].index = static_cast<uint32_t>(i - first_body);
+      (*bodies)[i].index = static_cast<uint32_t>(i - from.first_body);
     }
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (inputs_[i].text.empty()) continue;
+    for (size_t i = 0; i < from.inputs.size(); ++i) {
+      if (from.inputs[i].text.empty()) continue;
       bool known;
       Value* outer = nullptr;
-      Value* value = Named(names_.Intern(inputs_[i]), &known, &outer);
+      Value* value = Named(names_.Intern(from.inputs[i]), &known, &outer);
       if (!known) mentioned->push_back({value, outer});
       builder_.SetInput(node, i, value);
     }
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (outputs_[i].text.empty()) continue;
+    for (size_t i = 0; i < from.outputs.size(); ++i) {
+      if (from.outputs[i].text.empty()) continue;
       bool known;
-      Value* value = Named(names_.Intern(outputs_[i]), &known);
+      Value* value = Named(names_.Intern(from.outputs[i]), &known);
       if (known) {
         if (IsDefined(*value)) return Twice(*value, "computed by " + Describe(*node));
         *sorted = false;
@@ -732,8 +769,7 @@ class Loader {
   std::vector<Shadowed> shadowed_;                    // what scope_ held before the bodies being read
   NameId last_declared_ = NameId::kEmpty;             // by value_info
   absl::flat_hash_set<const Graph*> unsorted_;
-  absl::InlinedVector<StringPool::Prepared, 8> inputs_;
-  absl::InlinedVector<StringPool::Prepared, 8> outputs_;
+  PendingNode pending_[kPending];  // a ring; empty while a body is entered
 };
 
 absl::StatusOr<std::unique_ptr<Model>> Load(absl::StatusOr<std::unique_ptr<Skeleton>> source,
