@@ -62,6 +62,7 @@ proto::Report ToProto(const Report& report) {
     row->set_source(site.source);
     row->set_name(site.name);
     row->mutable_outputs()->Assign(site.outputs.begin(), site.outputs.end());
+    row->set_pair(site.pair);
   }
   for (const ReportNearMiss& miss : report.near_misses) {
     proto::Report::NearMiss* row = out.add_near_misses();
@@ -274,6 +275,7 @@ class Text {
       if (!details.empty()) Line("      {}", fmt::join(details, ", "));
       if (!site.covers.empty()) Line("      covers {}", fmt::join(site.covers, " "));
       if (!site.outputs.empty()) Line("      gives {}", fmt::join(site.outputs, " "));
+      if (!site.pair.empty()) Line("      pair of {}: the same cos and sin", site.pair);
     }
     if (!with_reason) return;
     if (!site.because.empty()) Line("      because {}", site.because);
@@ -453,7 +455,7 @@ absl::StatusOr<Report> ReportFromJson(const std::string& json) {
     report.sites.push_back({site.kind(), site.state(), site.module(), site.rule(), site.node(),
                             Strings(site.covers()), site.precision(), site.mask(),
                             Strings(site.assumptions()), site.because(), site.source(), site.name(),
-                            Strings(site.outputs())});
+                            Strings(site.outputs()), site.pair()});
   }
   for (const auto& miss : message.near_misses()) {
     report.near_misses.push_back({miss.rule(), miss.at(), miss.module(), miss.matched_nodes(),

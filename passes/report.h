@@ -36,6 +36,7 @@ struct ReportSite {
   std::string source;
   std::string name;
   std::vector<std::string> outputs;
+  std::string pair;
 };
 
 struct ReportKindCount {

@@ -155,6 +155,7 @@ std::string ReportSection(const Report& report) {
     }
     if (!site.mask.empty()) line += fmt::format("  mask {}", site.mask);
     if (site.precision != "exact") line += fmt::format("  {}", site.precision);
+    if (!site.pair.empty()) line += fmt::format("  pair of {}", site.pair);
     if (!site.because.empty()) line += fmt::format("  because {}{}", site.because, Source(site.source));
     add(line);
   }

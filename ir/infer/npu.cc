@@ -155,6 +155,7 @@ constexpr Entry kOps[] = {
     ASCEND_FUSE_NPU("NPUGeGlu", Geglu),
     ASCEND_FUSE_NPU("NPUSwiGlu", GluPacked),
     ASCEND_FUSE_NPU("NPURotaryMul", SameAsInput),
+    ASCEND_FUSE_NPU("NPURotaryPositionEmbedding", SameAsInput),
     ASCEND_FUSE_NPU("NPUApplyRotaryPosEmb", ApplyRotary),
     ASCEND_FUSE_NPU("NPUPromptFlashAttention", FlashAttention),
     ASCEND_FUSE_NPU("NPUIncreFlashAttention", FlashAttention),
@@ -164,6 +165,7 @@ constexpr Entry kOps[] = {
     {"ascend_fuse", "AddRMSNormalization", AddRmsNormalization},
     {"ascend_fuse", "AddRMSNorm", AddRmsNormalization},
     {"ascend_fuse", "QuickGelu", SameAsInput},
+    {"ascend_fuse", "Rotary", SameAsInput},
 };
 
 #undef ASCEND_FUSE_NPU

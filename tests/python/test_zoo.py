@@ -116,6 +116,16 @@ def session_of(path: Path) -> onnxruntime.InferenceSession:
 
 
 @functools.lru_cache(maxsize=1)
+def passes_checker(path: Path) -> bool:
+    """True if onnx.checker takes the model."""
+    try:
+        onnx.checker.check_model(str(path), full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError):
+        return False
+    return True
+
+
+@functools.lru_cache(maxsize=1)
 def original_outputs(zoo: Path, model_id: str) -> list[tuple[dict[str, Any], list[str], list[np.ndarray]]]:
     """Returns for every binding its inputs, and the names and values of the original model's outputs."""
     session = session_of(zoo / f"{model_id}.onnx")
@@ -232,7 +242,9 @@ def test_expanded_output_computes_the_same(zoo: Path, optimized: Run, model_id: 
     half = entry["dtype"] == "float16"
     expanded = optimized.optimized.with_name("expanded.onnx")
     run_ok("expand", optimized.optimized, "-o", expanded, "--quiet")
-    onnx.checker.check_model(str(expanded), full_check=True)
+    # ONNX Runtime's optimizer puts operators of its own into ONNX's domain, which the checker refuses.
+    if entry.get("after") != "ortopt" or passes_checker(zoo / f"{model_id}.onnx"):
+        onnx.checker.check_model(str(expanded), full_check=True)
     session = session_of(expanded)
     blind = any(BLIND in sentence for sentence in optimized.assumptions)
     worst, least, excluded = 0.0, 1.0, 0
