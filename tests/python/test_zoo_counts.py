@@ -47,6 +47,8 @@ def test_counts_are_those_that_were_reviewed(zoo: Path, shard: int) -> None:
                 text += f"{model}\n{known[model]}\n"
         COUNTS.write_text(text)
     assert done.returncode == 0, done.stderr
+    if os.environ.get("BLESS"):
+        return
     found = entries_of(done.stdout)
     expected = entries_of(COUNTS.read_text())
     assert set(expected) == set(models), "models without counts, or counts without a model: bless"
