@@ -1,5 +1,5 @@
-// What is fused, left to GE, and left, per model and target, for tests/zoo/counts.txt; and whether every site that is
-// left says why, and who says so.
+// What is fused, left to GE, and left, per model and target, for tests/zoo/counts.txt; and whether every site
+// that is left says why, and who says so.
 //
 //     zoo_counts_tool FOLDER MODEL...      FOLDER holds MODEL.onnx
 //
@@ -41,14 +41,17 @@ bool Check(const std::string& where, const Report& report) {
   };
   for (const ReportKindCount& count : report.kinds) {
     if (count.fused + count.by_ge + count.left != count.found)
-      wrong(fmt::format("{}: {} + {} + {} is not {}", count.kind, count.fused, count.by_ge, count.left, count.found));
+      wrong(fmt::format("{}: {} + {} + {} is not {}", count.kind, count.fused, count.by_ge, count.left,
+                        count.found));
   }
   for (const ReportSite& site : report.sites) {
     if (site.state == "fused") {
       if (site.node.empty()) wrong(fmt::format("{} at {} is fused into nothing", site.kind, site.name));
       continue;
     }
-    if (site.because.empty()) wrong(fmt::format("{} at {} is {} without a reason", site.kind, site.name, site.state));
+    if (site.because.empty()) {
+      wrong(fmt::format("{} at {} is {} without a reason", site.kind, site.name, site.state));
+    }
     if (site.source.empty())
       wrong(fmt::format("{} at {}: who says so? {}", site.kind, site.name, site.because));
   }
@@ -95,7 +98,9 @@ int Run(const std::string& folder, const std::vector<std::string>& models) {
       same->second.push_back(name);
     }
     std::cout << id << "\n";
-    for (const auto& [outcome, names] : outcomes) std::cout << fmt::format("  {}: {}\n", fmt::join(names, " "), outcome);
+    for (const auto& [outcome, names] : outcomes) {
+      std::cout << fmt::format("  {}: {}\n", fmt::join(names, " "), outcome);
+    }
   }
   return right ? 0 : 1;
 }
