@@ -95,9 +95,10 @@ void Pipeline::Restore() {
   const uint64_t before = rewriter_->change_count();
   // The latest replacement first: one may stand on another.
   for (auto site = sites_.rbegin(); site != sites_.rend(); ++site) {
-    if (site->node == nullptr || !site->node->is_new || site->node->dead) continue;
+    Node* node = site->replacement;
+    if (node == nullptr || !node->is_new || node->dead) continue;
     if (site->state == SiteState::kFused) continue;
-    rewriter_->Restore(site->node);
+    rewriter_->Restore(node);
   }
   FinishRun("restore", started, before);
 }

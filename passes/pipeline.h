@@ -25,6 +25,8 @@ struct PipelineSite {
   std::string precision = "exact";
   Value* value = nullptr;  // what the construct computes
   Node* node = nullptr;    // the recognised operator; nullptr for an observation
+  Node* replacement = nullptr;  // what computes `value` now: `node`, or what the recogniser put behind it
+  int pair = -1;                // the site that turns the other of query and key with the same cos and sin
   uint64_t order = 0;      // place of `value` in the original order
   std::string root;        // name of the original node that computed `value`
   std::string module;      // model.layers.0.self_attn
@@ -99,6 +101,7 @@ class Pipeline {
   std::vector<Node*> NpuNodes() const;
   absl::Status CheckSkip(const std::string& name) const;
   void FindNearMisses();
+  void FindPairs();
   void LowerNode(Node* node, const Target& target);
   static double Now();  // milliseconds
   void FinishRun(const char* name, double started, uint64_t changes_before);

@@ -488,7 +488,8 @@ const absl::flat_hash_map<OpKey, Handler>& Handlers() {
   return *handlers;
 }
 
-// Symbols of a body may be unified by what the body does; symbols from outside may not: the body may not run.
+}  // namespace
+
 uint64_t ScopeOf(const Graph& graph, Facts* facts) {
   const Calls* calls = facts->calls();
   if (graph.owner() == nullptr) return calls == nullptr ? 0 : calls->scope();
@@ -502,10 +503,14 @@ uint64_t ScopeOf(const Graph& graph, Facts* facts) {
          std::min<uint64_t>(index, 0xff);
 }
 
+namespace {
+
 // Attributes lie in the file's bytes, which a large model has pushed out of the caches since they were read.
 constexpr size_t kNodesAhead = 4;
 void Prefetch(const Node& node) {
-  for (uint32_t at = node.attributes_begin; at < std::min(node.attributes_end, node.attributes_begin + 256); at += 64)
+  const uint64_t begin = node.attributes_begin;
+  const uint64_t end = std::min<uint64_t>(node.attributes_end, begin + 256);
+  for (uint64_t at = begin; at < end && node.attributes_end != Node::kToTheEnd; at += 64)
     __builtin_prefetch(node.encoded.data + at);
 }
 
@@ -577,7 +582,8 @@ Facts Infer(const Model& model, const InferOptions& options) {
   constexpr int kMaxPasses = 3;
   for (int pass = 0; pass < kMaxPasses; ++pass) {
     const uint64_t version = facts.dims().version();
-    facts.ClearContradictions();
+    facts.ForgetContradictions(0);
+    facts.StartLoops();
     if (facts.calls() != nullptr) facts.calls()->StartPass();
     infer::InferGraph(model.graph(), &facts);
     if (facts.dims().version() == version) break;  // nothing was learned that an earlier node could use
