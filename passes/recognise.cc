@@ -64,6 +64,11 @@ bool UsesOperator(const RuleSet& rules, const Pattern& pattern, std::string_view
   return false;
 }
 
+bool BuildsOurs(const Expression& expression) {
+  if (expression.kind == Expression::Kind::kOperator && expression.domain == "ascend_fuse") return true;
+  return std::any_of(expression.arguments.begin(), expression.arguments.end(), BuildsOurs);
+}
+
 // The operator that an emission is about: the one of our own domain, where nodes that fit it to the graph stand behind
 // it, else the last.
 Node* RecognisedNode(const Emission& emission) {
@@ -102,6 +107,8 @@ absl::Status Pipeline::Recognise() {
     if (Skipped(rule)) continue;
     for (const EmitStatement& statement : rule.emit) {
       if (statement.value.kind != Expression::Kind::kOperator) continue;
+      // Where an operator of ours stands inside, what is around it fits it to the graph.
+      if (statement.value.domain != "ascend_fuse" && BuildsOurs(statement.value)) continue;
       if (std::find(rule.outputs.begin(), rule.outputs.end(), statement.names[0]) == rule.outputs.end())
         continue;
       const Expression& op = statement.value;
