@@ -274,11 +274,18 @@ void Pipeline::FindNearMisses() {
   if (options_.limit >= 0) return;
   Matcher matcher(*library_, Context());
   absl::flat_hash_map<std::string_view, std::vector<size_t>> rules_of;
-  for (std::string_view anchor : kAnchors) {
+  std::vector<std::string_view> anchors(std::begin(kAnchors), std::end(kAnchors));
+  for (const FunctionRow& function : Functions()) {
+    if (!function.anchor.empty() && std::find(anchors.begin(), anchors.end(), function.anchor) == anchors.end()) {
+      anchors.push_back(function.anchor);
+    }
+  }
+  for (std::string_view anchor : anchors) {
+    const bool own = std::find(std::begin(kAnchors), std::end(kAnchors), anchor) != std::end(kAnchors);
     for (size_t r = 0; r < library_->rules().size(); ++r) {
       const Rule& rule = library_->rules()[r];
       if (rule.emit.empty() || Skipped(rule)) continue;
-      const bool uses = std::any_of(rule.match.begin(), rule.match.end(), [&](const MatchStatement& statement) {
+      const bool uses = own && std::any_of(rule.match.begin(), rule.match.end(), [&](const MatchStatement& statement) {
         return UsesOperator(*library_, *statement.pattern, anchor, 0);
       });
       const bool asks = std::any_of(rule.where.begin(), rule.where.end(), [&](const Condition& condition) {

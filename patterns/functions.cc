@@ -389,10 +389,10 @@ absl::StatusOr<Term> RotationSource(const FunctionContext& context, absl::Span<c
 absl::StatusOr<Term> PairRotation(const FunctionContext& context, absl::Span<const Term> arguments) {
   const auto values = ValueArguments(context, arguments, 5);
   if (!values.ok()) return values.status();
-  const absl::StatusOr<Cut> cut = CutSource(context, (*values)[3], (*values)[4], (*values)[0]);
-  if (!cut.ok()) return cut.status();
   const absl::StatusOr<std::string> join = JoinMode(context, (*values)[0], (*values)[1], (*values)[2]);
   if (!join.ok()) return join.status();
+  const absl::StatusOr<Cut> cut = CutSource(context, (*values)[3], (*values)[4], (*values)[0]);
+  if (!cut.ok()) return cut.status();
   if (cut->mode == *join) return Term::Text(cut->mode);
   if (cut->mode == "interleaved") return Term::Text("interleave_half");
   return absl::FailedPreconditionError("the parts are cut as halves and joined as pairs");
@@ -468,6 +468,11 @@ absl::StatusOr<Term> Table(const FunctionContext& context, absl::Span<const Term
       return Term::Of(cut->source);
     }
   }
+  if (unit && interleaved) {
+    std::vector<int64_t> dims(static_cast<size_t>(table.rank()) - 2, 0);
+    dims.push_back(2 * channels.number());
+    return Build("Reshape", {}, {Build("Concat", {{"axis", Term::Integer(-1)}}, {Term::Of(a), Term::Of(b)}), Axes(dims)});
+  }
   auto flat = [&](Value* value) {
     if (!unit) return Term::Of(value);
     return Build("Squeeze", {{"axes", Axes({table.rank() - 1})}}, {Term::Of(value)});
@@ -498,6 +503,15 @@ absl::StatusOr<Term> MatrixTable(const FunctionContext& context, absl::Span<cons
   std::vector<int64_t> dims(static_cast<size_t>(fact.rank()) - 2, 0);
   dims.push_back(2 * fact.shape[static_cast<size_t>(fact.rank()) - 2].number());
   return Build("Reshape", {}, {pairs, Axes(dims)});
+}
+
+// unset (attribute, number, name): holds for an attribute that is not written or has the number that means the same.
+absl::StatusOr<Term> Unset(const FunctionContext& context, absl::Span<const Term> arguments) {
+  if (arguments[0].kind == Term::Kind::kAbsent || EqualTerms(context, arguments[0], arguments[1])) {
+    return Term::Integer(1);
+  }
+  return absl::FailedPreconditionError(fmt::format("{} is {}, which no kernel knows", arguments[2].text,
+                                                   DescribeTerm(context, arguments[0])));
 }
 
 // rotary_mode (interleaved): of the operators RotaryEmbedding.
@@ -714,6 +728,7 @@ constexpr FunctionRow kFunctions[] = {
     {"deinterleaved", 1, 1, Deinterleave, "The even channels of a value and then the odd ones, as nodes to be built."},
     {"table", 4, 4, Table, "The factors of both channels of a pair as one table."},
     {"matrix_table", 3, 3, MatrixTable, "cos or sin of 2 x 2 matrices, as one table of pairs."},
+    {"unset", 3, 3, Unset, "Holds for an attribute that is not written, or has the number given."},
     {"rotary_mode", 1, 1, RotaryModeOf, "The mode that an attribute `interleaved` means."},
     {"turned_part", 4, 4, TurnedPart, "What turns of the data of a RotaryEmbedding."},
     {"turned_whole", 5, 5, TurnedWhole, "A turned part with the rest of the data of a RotaryEmbedding."},
