@@ -104,7 +104,7 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     for (Node* candidate : made) {
       if (Domain(*candidate) != "npu") continue;
       const std::string op = fmt::format("npu.{}", OpType(*candidate));
-      const Answer one = target.Check(CallOf(*candidate, facts_, op), facts_.dims());
+      const Answer one = target.Check(CallOf(*candidate, facts_, op), &facts_.dims());
       if (!one.legal) {
         answer = one;
         break;

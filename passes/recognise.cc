@@ -91,8 +91,13 @@ absl::Status Pipeline::Recognise() {
   const uint64_t changes_before = rewriter_->change_count();
   Matcher matcher(*library_, Context());
 
+  absl::flat_hash_map<const Graph*, size_t> place_of;  // addresses differ from run to run
+  for (const auto& graph : model_->graphs()) place_of.try_emplace(graph.get(), place_of.size());
   absl::flat_hash_map<std::string, std::vector<Node*>> by_operator;
-  auto add = [&](Node* node) { by_operator[OperatorKey(*node)].push_back(node); };
+  auto add = [&](Node* node) {
+    by_operator[OperatorKey(*node)].push_back(node);
+    if (IsOp(*node, "Sum") && node->input_count == 2) by_operator["Add"].push_back(node);  // one of them
+  };
   for (const auto& graph : model_->graphs()) {
     for (Node* node : graph->nodes()) {
       if (!node->dead) add(node);
@@ -149,8 +154,8 @@ absl::Status Pipeline::Recognise() {
         candidates.insert(candidates.end(), found->second.begin(), found->second.end());
       }
       // Last nodes first: a construct with an optional last step is met with that step.
-      std::sort(candidates.begin(), candidates.end(), [](const Node* a, const Node* b) {
-        return a->graph != b->graph   ? a->graph < b->graph
+      std::sort(candidates.begin(), candidates.end(), [&](const Node* a, const Node* b) {
+        return a->graph != b->graph   ? place_of.at(a->graph) < place_of.at(b->graph)
                : a->order != b->order ? a->order > b->order
                                       : a->id > b->id;
       });

@@ -36,6 +36,7 @@ proto::Report ToProto(const Report& report) {
   out.mutable_target()->set_style(report.target.style);
   out.mutable_target()->set_precision_mode(report.target.precision_mode);
   out.mutable_target()->set_opset(Narrow(report.target.opset));
+  out.mutable_target()->set_plugin(report.target.plugin);
   out.mutable_summary()->mutable_nodes()->set_before(Narrow(report.nodes_before));
   out.mutable_summary()->mutable_nodes()->set_after(Narrow(report.nodes_after));
   for (const ReportKindCount& count : report.kinds) {
@@ -164,7 +165,8 @@ class Text {
   void Header() {
     const ReportTarget& target = report_.target;
     if (!report_.model.empty()) Line("{}", report_.model);
-    std::string line = fmt::format("target {}, CANN {}", target.chip, target.cann);
+    std::string line =
+        fmt::format("target {}, CANN {}{}", target.chip, target.cann, target.plugin ? " with our op plugin" : "");
     if (!target.style.empty()) line += fmt::format(", style {}", target.style);
     if (target.opset > 0) line += fmt::format(", opset {}", target.opset);
     if (!target.precision_mode.empty()) line += fmt::format(", precision mode {}", target.precision_mode);
@@ -446,7 +448,7 @@ absl::StatusOr<Report> ReportFromJson(const std::string& json) {
   Report report;
   report.model = message.model();
   report.target = {message.target().chip(), message.target().cann(), message.target().style(),
-                   message.target().precision_mode(), message.target().opset()};
+                   message.target().precision_mode(), message.target().opset(), message.target().plugin()};
   report.nodes_before = message.summary().nodes().before();
   report.nodes_after = message.summary().nodes().after();
   for (const auto& site : message.sites()) {

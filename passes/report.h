@@ -19,6 +19,7 @@ struct ReportTarget {
   std::string style;
   std::string precision_mode;
   int64_t opset = 0;
+  bool plugin = false;
 };
 
 struct ReportSite {

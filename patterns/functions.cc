@@ -97,7 +97,7 @@ absl::StatusOr<Term> NumberOf(const FunctionContext& context, absl::Span<const T
   const Fact& fact = context.facts->Of(*value);
   const bool scalar =
       fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is(1); });
-  if (!scalar || fact.rank() > 1 || !ConstantNumber(*context.facts, *value, &number)) {
+  if (!(arguments[0].like_scalar || (scalar && fact.rank() <= 1)) || !ConstantNumber(*context.facts, *value, &number)) {
     return absl::FailedPreconditionError(
         fmt::format("{} ({}) is not a constant number", ValueName(**value), context.facts->Describe(*value)));
   }
@@ -215,6 +215,8 @@ absl::StatusOr<Term> EmptyRows(const FunctionContext& context, absl::Span<const 
   return Term::Integer(1);
 }
 
+absl::StatusOr<Term> PlainNumber(const FunctionContext& context, absl::Span<const Term> arguments);
+
 // empty (type): a constant without elements, ATC's way to say that an input in the middle is absent
 // (ascend-contract.md 0.3).
 absl::StatusOr<Term> Empty(const FunctionContext&, absl::Span<const Term> arguments) {
@@ -235,6 +237,19 @@ absl::StatusOr<Term> Ones(const FunctionContext& context, absl::Span<const Term>
        {{"type", arguments[1]}, {"dims", Term::List({Term::Integer(*count)})}, {"fill", Term::Number(1)}},
        {},
        1});
+}
+
+// single (n, type): a constant [1] that holds a number.
+absl::StatusOr<Term> Single(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto number = IntegerArgument(arguments[0]);
+  if (!number.has_value()) return PlainNumber(context, arguments.subspan(0, 1));
+  return Term::Node({"",
+                     "@Constant",
+                     {{"type", arguments[1]},
+                      {"dims", Term::List({Term::Integer(1)})},
+                      {"fill", Term::Number(static_cast<double>(*number))}},
+                     {},
+                     1});
 }
 
 // number (d): a dim that must be a plain number, for attributes of nodes.
@@ -710,6 +725,7 @@ constexpr FunctionRow kFunctions[] = {
     {"empty_rows", 2, 2, EmptyRows, "Notes what happens to rows in which every key is masked."},
     {"empty", 1, 1, Empty, "A constant of shape [0]: an absent input in the middle, for ATC."},
     {"ones", 2, 2, Ones, "A constant [n] of ones of a type."},
+    {"single", 2, 2, Single, "A constant [1] of a number, of a type."},
     {"number", 1, 1, PlainNumber, "A dim that must be a plain number."},
     {"kv_heads", 2, 2, KeyValueHeads, "num_key_value_heads: 0 when there are as many as heads."},
     {"attention_scale", 2, 2, AttentionScale, "A scale, or 1 / sqrt(head_dim) where it is left out."},
