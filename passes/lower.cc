@@ -59,7 +59,9 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
   }
   if (main == nullptr) return;
 
-  Failure best;
+  PipelineSite* partner = main->pair >= 0 ? &sites_[static_cast<size_t>(main->pair)] : nullptr;
+  if (partner != nullptr && (partner->state != SiteState::kPending || partner->node->dead)) partner = nullptr;
+
   for (size_t r = 0; r < npu_->rules().size(); ++r) {
     const Rule& rule = npu_->rules()[r];
     const auto& roots = npu_->RootOperators(r);
@@ -69,7 +71,8 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     const FunctionContext context = Context(&assumptions);
     Matcher matcher(*npu_, context);
     Failure failure;
-    const std::optional<Match> match = matcher.Run(rule, value, &failure);
+    const std::optional<Match> match =
+        matcher.Run(rule, value, &failure, partner != nullptr ? partner->node->output(0) : nullptr);
     // A rule's refusal is told where its kind is counted.
     auto refuse = [&](const std::string& because, const std::string& source, int rank) {
       for (PipelineSite* site : sites) {
@@ -101,7 +104,7 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     for (Node* candidate : made) {
       if (Domain(*candidate) != "npu") continue;
       const std::string op = fmt::format("npu.{}", OpType(*candidate));
-      const Answer one = target.Check(CallOf(*candidate, facts_, op), facts_.dims());
+      const Answer one = target.Check(CallOf(*candidate, facts_, op), &facts_.dims());
       if (!one.legal) {
         answer = one;
         break;
@@ -116,12 +119,15 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     }
     if (!answer.legal) {
       emitter_->Undo(*emission);
-      refuse(answer.because, answer.source, 2000);
+      // That the two of a pair cannot share a node says less than why one has none of its own.
+      refuse(answer.because, answer.source, match->rule->outputs.size() > 1 && partner != nullptr ? 1500 : 2000);
       continue;
     }
     emissions_.push_back(*emission);
+    // A rule about both of a pair replaces the partner too.
+    if (partner != nullptr && partner->node->dead) sites.push_back(partner);
     for (PipelineSite* site : sites) {
-      const bool same = site == main;
+      const bool same = site == main || site == partner;
       const bool joined = rule.kind == site->kind;
       if (!same && !joined) continue;
       site->state = SiteState::kFused;
@@ -139,7 +145,10 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
 absl::Status Pipeline::Lower(const Target& target) {
   const double started = Now();
   const uint64_t before = rewriter_->change_count();
-  for (size_t i = 0; i < sites_.size(); ++i) sites_of_[sites_[i].value].push_back(i);
+  for (size_t i = 0; i < sites_.size(); ++i) {
+    const PipelineSite& site = sites_[i];
+    sites_of_[site.node != nullptr ? site.node->output(0) : site.value].push_back(i);
+  }
   // Outermost last: helpers made for one site are there for the next.
   std::vector<Node*> nodes;
   for (const PipelineSite& site : sites_) {
@@ -164,8 +173,10 @@ absl::Status Pipeline::Lower(const Target& target) {
         return sites_[other].kind == "rms_norm" && sites_[other].state == SiteState::kFused;
       });
       if (!norm_fused) {
+        // Both our rule and GE's pass start from the node of the norm.
+        const std::optional<ByGe> pass = target.FusedByGe(construct);
         site.because = "the norm behind the sum was not fused";
-        site.source.clear();
+        site.source = pass.has_value() ? pass->source : "patterns/npu/norm.rule";
       }
     }
     const std::optional<ByGe> by_ge = target.FusedByGe(construct);

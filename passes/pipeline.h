@@ -25,6 +25,8 @@ struct PipelineSite {
   std::string precision = "exact";
   Value* value = nullptr;  // what the construct computes
   Node* node = nullptr;    // the recognised operator; nullptr for an observation
+  Node* replacement = nullptr;  // what computes `value` now: `node`, or what the recogniser put behind it
+  int pair = -1;                // the site that turns the other of query and key with the same cos and sin
   uint64_t order = 0;      // place of `value` in the original order
   std::string root;        // name of the original node that computed `value`
   std::string module;      // model.layers.0.self_attn
@@ -99,6 +101,7 @@ class Pipeline {
   std::vector<Node*> NpuNodes() const;
   absl::Status CheckSkip(const std::string& name) const;
   void FindNearMisses();
+  void FindPairs();
   void LowerNode(Node* node, const Target& target);
   static double Now();  // milliseconds
   void FinishRun(const char* name, double started, uint64_t changes_before);
@@ -123,8 +126,9 @@ class Pipeline {
 // "domain.op_type", without "." for the default domain.
 std::string OperatorKey(const Node& node);
 
-// The module a node belongs to: from the dynamo exporter's name scopes, else from the node's name
-// ("/model/layers.0/mlp/Mul" is model.layers.0.mlp). "" if neither says anything.
+// The module a node belongs to: from the dynamo exporter's name scopes or namespace, else from the node's name
+// ("/model/layers.0/mlp/Mul" is model.layers.0.mlp), else from the names of what it computes and of the weights it
+// reads, which optimizers that rename nodes keep. "" if none says anything.
 std::string ModulePath(const Node& node);
 
 }  // namespace ascend_fuse

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "fmt/format.h"
+#include "patterns/analysis/channels.h"
 #include "patterns/analysis/mask.h"
 
 namespace ascend_fuse {
@@ -96,7 +97,7 @@ absl::StatusOr<Term> NumberOf(const FunctionContext& context, absl::Span<const T
   const Fact& fact = context.facts->Of(*value);
   const bool scalar =
       fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is(1); });
-  if (!scalar || fact.rank() > 1 || !ConstantNumber(*context.facts, *value, &number)) {
+  if (!(arguments[0].like_scalar || (scalar && fact.rank() <= 1)) || !ConstantNumber(*context.facts, *value, &number)) {
     return absl::FailedPreconditionError(
         fmt::format("{} ({}) is not a constant number", ValueName(**value), context.facts->Describe(*value)));
   }
@@ -198,6 +199,17 @@ absl::StatusOr<Term> MaskArgument(const FunctionContext& context, absl::Span<con
   return ExplicitMask(context, values[0], values[1], values[2]);
 }
 
+// changes (x): fails for a copy of another value, which patterns look through.
+absl::StatusOr<Term> Changes(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  if (const Value* source = context.canonical->Source(*value); source != nullptr) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} is the same as {}", ValueName(**value), ValueName(*source)));
+  }
+  return Term::Integer(1);
+}
+
 // empty_rows (mask, guard): notes what happens to a row of the softmax in which every key is masked.
 absl::StatusOr<Term> EmptyRows(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> mask = ValueArgument(context, arguments[0]);
@@ -213,6 +225,8 @@ absl::StatusOr<Term> EmptyRows(const FunctionContext& context, absl::Span<const 
   }
   return Term::Integer(1);
 }
+
+absl::StatusOr<Term> PlainNumber(const FunctionContext& context, absl::Span<const Term> arguments);
 
 // empty (type): a constant without elements, ATC's way to say that an input in the middle is absent
 // (ascend-contract.md 0.3).
@@ -234,6 +248,19 @@ absl::StatusOr<Term> Ones(const FunctionContext& context, absl::Span<const Term>
        {{"type", arguments[1]}, {"dims", Term::List({Term::Integer(*count)})}, {"fill", Term::Number(1)}},
        {},
        1});
+}
+
+// single (n, type): a constant [1] that holds a number.
+absl::StatusOr<Term> Single(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto number = IntegerArgument(arguments[0]);
+  if (!number.has_value()) return PlainNumber(context, arguments.subspan(0, 1));
+  return Term::Node({"",
+                     "@Constant",
+                     {{"type", arguments[1]},
+                      {"dims", Term::List({Term::Integer(1)})},
+                      {"fill", Term::Number(static_cast<double>(*number))}},
+                     {},
+                     1});
 }
 
 // number (d): a dim that must be a plain number, for attributes of nodes.
@@ -312,6 +339,389 @@ absl::StatusOr<Term> Product(const FunctionContext& context, absl::Span<const Te
   return TermOfDim(product);
 }
 
+absl::StatusOr<std::vector<Value*>> ValueArguments(const FunctionContext& context,
+                                                   absl::Span<const Term> arguments, size_t count) {
+  std::vector<Value*> values;
+  for (size_t i = 0; i < count; ++i) {
+    absl::StatusOr<Value*> value = ValueArgument(context, arguments[i]);
+    if (!value.ok()) return value.status();
+    values.push_back(*value);
+  }
+  return values;
+}
+
+// rotation (r, x, sign, signs): the mode in which r, times sign and channel by channel times the constant signs, is x
+// turned by a quarter.
+absl::StatusOr<Term> Rotation(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, arguments, 2);
+  if (!values.ok()) return values.status();
+  const int sign = arguments[2].number < 0 ? -1 : 1;
+  const Value* signs = arguments.size() > 3 && arguments[3].kind == Term::Kind::kValue ? arguments[3].value : nullptr;
+  absl::StatusOr<std::string> mode = RotationMode(context, (*values)[0], (*values)[1], sign, signs);
+  if (!mode.ok()) return mode.status();
+  if (*mode == "half" && DeinterleavedSource(context, (*values)[1]).ok()) return Term::Text("interleave_half");
+  return Term::Text(*std::move(mode));
+}
+
+// part_rotation (a, x1, x2): the same where a and its partner stand side by side among others.
+absl::StatusOr<Term> PartRotation(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, arguments, 3);
+  if (!values.ok()) return values.status();
+  const absl::StatusOr<Cut> cut = CutSource(context, (*values)[1], (*values)[2], (*values)[0], 2);
+  if (!cut.ok()) return cut.status();
+  return Term::Text(cut->mode == "half" ? "half" : "interleave_half");
+}
+
+// part_whole (a, x1, x2): the value that is rotated then.
+absl::StatusOr<Term> PartWhole(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, arguments, 3);
+  if (!values.ok()) return values.status();
+  const absl::StatusOr<Cut> cut = CutSource(context, (*values)[1], (*values)[2], (*values)[0], 2);
+  if (!cut.ok()) return cut.status();
+  return Term::Of(cut->source);
+}
+
+// sign_vector (s): holds for a constant of signs, some of either kind.
+absl::StatusOr<Term> SignVector(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  const Elements* elements = context.facts->Of(*value).elements;
+  bool plus = false;
+  bool minus = false;
+  bool other = elements == nullptr;
+  if (elements != nullptr) {
+    for (double number : elements->floats) {
+      plus = plus || number == 1;
+      minus = minus || number == -1;
+      other = other || (number != 1 && number != -1);
+    }
+  }
+  if (plus && minus && !other) return Term::Integer(1);
+  return absl::FailedPreconditionError(fmt::format("{} holds no signs", ValueName(**value)));
+}
+
+// rotation_source (x, mode): what the kernel gets: x, or the value that it takes pairs out of.
+absl::StatusOr<Term> RotationSource(const FunctionContext& context, absl::Span<const Term> arguments) {
+  if (arguments[1].text != "interleave_half") return arguments[0];
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  absl::StatusOr<Value*> source = DeinterleavedSource(context, *value);
+  if (!source.ok()) return source.status();
+  return Term::Of(*source);
+}
+
+// pair_rotation (y, a, b, x1, x2): the mode of a rotation y of which a and b are the parts, computed from the parts
+// x1 and x2 of one value.
+absl::StatusOr<Term> PairRotation(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, arguments, 5);
+  if (!values.ok()) return values.status();
+  const absl::StatusOr<std::string> join = JoinMode(context, (*values)[0], (*values)[1], (*values)[2]);
+  if (!join.ok()) return join.status();
+  const absl::StatusOr<Cut> cut = CutSource(context, (*values)[3], (*values)[4], (*values)[0]);
+  if (!cut.ok()) return cut.status();
+  if (cut->mode == *join) return Term::Text(cut->mode);
+  if (cut->mode == "interleaved") return Term::Text("interleave_half");
+  return absl::FailedPreconditionError("the parts are cut as halves and joined as pairs");
+}
+
+// whole (a, b, y, mode): the value in the shape of y of whose last axis a and b are the halves (mode "half"), or the
+// even and the odd channels ("interleaved").
+absl::StatusOr<Term> WholeOf(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, arguments, 3);
+  if (!values.ok()) return values.status();
+  const absl::StatusOr<Cut> cut = CutSource(context, (*values)[0], (*values)[1], (*values)[2]);
+  if (!cut.ok()) return cut.status();
+  if (arguments.size() > 3 && arguments[3].text != cut->mode) {
+    return absl::FailedPreconditionError(
+        fmt::format("the parts are {}, not {}", cut->mode == "half" ? "halves" : "pairs",
+                    arguments[3].text == "half" ? "halves" : "pairs"));
+  }
+  return Term::Of(cut->source);
+}
+
+Term Build(std::string op, std::vector<std::pair<std::string, Term>> attributes, std::vector<Term> inputs) {
+  return Term::Node({"", std::move(op), std::move(attributes), std::move(inputs), 1});
+}
+
+Term Axes(std::vector<int64_t> axes) {
+  std::vector<Term> items;
+  for (int64_t axis : axes) items.push_back(Term::Integer(axis));
+  return Term::List(std::move(items));
+}
+
+// Two tables of rank `rank` side by side, or channel by channel.
+Term Join(const Term& a, const Term& b, int rank, int64_t width, bool interleaved) {
+  const Term last = Term::Integer(-1);
+  if (!interleaved) return Build("Concat", {{"axis", last}}, {a, b});
+  const Term pairs = Build("Concat", {{"axis", last}},
+                           {Build("Unsqueeze", {{"axes", Axes({rank})}}, {a}),
+                            Build("Unsqueeze", {{"axes", Axes({rank})}}, {b})});
+  std::vector<int64_t> dims(static_cast<size_t>(rank) - 1, 0);  // 0: as it was
+  dims.push_back(width);
+  return Build("Reshape", {}, {pairs, Axes(dims)});
+}
+
+// table (a, b, x1, mode): factors a of the first and b of the second channels of every pair, made for the part x1 of
+// a value, as one table for all channels of that value in the order of the mode.
+absl::StatusOr<Term> Table(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, arguments, 3);
+  if (!values.ok()) return values.status();
+  Value* a = (*values)[0];
+  Value* b = (*values)[1];
+  const Facts& facts = *context.facts;
+  const Fact& part = facts.Of((*values)[2]);
+  const Fact& table = facts.Of(a);
+  if (!part.has_rank || table.rank() < 1) {
+    return absl::FailedPreconditionError(fmt::format("the shape of {} is not known", ValueName(*a)));
+  }
+  absl::StatusOr<Term> same = SameShapes(context, arguments.subspan(0, 2));
+  if (!same.ok()) return same;
+  if (part.rank() < 1) return absl::FailedPreconditionError("the rank of the part is 0");
+  // The part may have an axis of 1 behind its channels, and then so have its factors.
+  const bool unit = part.rank() > 1 && part.shape.back().is(1) && table.shape.back().is(1) && table.rank() > 1;
+  const Dim channels = unit ? part.shape[static_cast<size_t>(part.rank()) - 2] : part.shape.back();
+  const Dim factors = unit ? table.shape[static_cast<size_t>(table.rank()) - 2] : table.shape.back();
+  if (!channels.is_number() || !facts.dims().Equal(factors, channels)) {
+    return absl::FailedPreconditionError(fmt::format("{} has {} factors for {} channels",
+                                                     context.facts->Describe(a), facts.dims().ToString(factors),
+                                                     facts.dims().ToString(channels)));
+  }
+  const bool interleaved = arguments[3].text == "interleaved";
+  if (!unit && a != b) {
+    const absl::StatusOr<Cut> cut = CutSource(context, a, b);
+    if (cut.ok() && cut->mode == (interleaved ? "interleaved" : "half") &&
+        facts.Of(cut->source).rank() == table.rank() && facts.Of(cut->source).shape.back().is(2 * channels.number())) {
+      return Term::Of(cut->source);
+    }
+  }
+  if (unit && interleaved) {
+    std::vector<int64_t> dims(static_cast<size_t>(table.rank()) - 2, 0);
+    dims.push_back(2 * channels.number());
+    return Build("Reshape", {}, {Build("Concat", {{"axis", Term::Integer(-1)}}, {Term::Of(a), Term::Of(b)}), Axes(dims)});
+  }
+  auto flat = [&](Value* value) {
+    if (!unit) return Term::Of(value);
+    return Build("Squeeze", {{"axes", Axes({table.rank() - 1})}}, {Term::Of(value)});
+  };
+  return Join(flat(a), flat(b), table.rank() - (unit ? 1 : 0), 2 * channels.number(), interleaved);
+}
+
+// matrix_table (f, g, name): of y = f * x[even] + g * x[odd], with f and g [..., D/2, 2], the table of a name: "cos" is
+// f[0], g[1] of every pair and "sin" -g[0], f[1].
+absl::StatusOr<Term> MatrixTable(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, arguments, 2);
+  if (!values.ok()) return values.status();
+  absl::StatusOr<Term> same = SameShapes(context, arguments.subspan(0, 2));
+  if (!same.ok()) return same;
+  const Fact& fact = context.facts->Of((*values)[0]);
+  if (fact.rank() < 2 || !fact.shape.back().is(2) || !fact.shape[static_cast<size_t>(fact.rank()) - 2].is_number()) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} are no columns of 2 x 2 matrices", context.facts->Describe((*values)[0])));
+  }
+  auto take = [](const Term& from, int64_t i) {
+    return Build("Slice", {{"starts", Axes({i})}, {"ends", Axes({i + 1})}, {"axes", Axes({-1})}}, {from});
+  };
+  const Term& f = arguments[0];
+  const Term& g = arguments[1];
+  const Term pairs = arguments[2].text == "cos"
+                         ? Build("Concat", {{"axis", Term::Integer(-1)}}, {take(f, 0), take(g, 1)})
+                         : Build("Concat", {{"axis", Term::Integer(-1)}}, {Build("Neg", {}, {take(g, 0)}), take(f, 1)});
+  std::vector<int64_t> dims(static_cast<size_t>(fact.rank()) - 2, 0);
+  dims.push_back(2 * fact.shape[static_cast<size_t>(fact.rank()) - 2].number());
+  return Build("Reshape", {}, {pairs, Axes(dims)});
+}
+
+// unset (attribute, number, name): holds for an attribute that is not written or has the number that means the same.
+absl::StatusOr<Term> Unset(const FunctionContext& context, absl::Span<const Term> arguments) {
+  if (arguments[0].kind == Term::Kind::kAbsent || EqualTerms(context, arguments[0], arguments[1])) {
+    return Term::Integer(1);
+  }
+  return absl::FailedPreconditionError(fmt::format("{} is {}, which no kernel knows", arguments[2].text,
+                                                   DescribeTerm(context, arguments[0])));
+}
+
+// rotary_mode (interleaved): of the operators RotaryEmbedding.
+absl::StatusOr<Term> RotaryModeOf(const FunctionContext&, absl::Span<const Term> arguments) {
+  return Term::Text(IntegerArgument(arguments[0]).value_or(0) != 0 ? "interleaved" : "half");
+}
+
+// The dims of a RotaryEmbedding: its heads, the width of one, and how much of that turns.
+struct RotaryDims {
+  int rank = 0;
+  int64_t heads = 0;
+  int64_t width = 0;
+  int64_t turned = 0;
+};
+
+absl::StatusOr<RotaryDims> RotaryDimsOf(const FunctionContext& context, const Term& x, const Term& cache,
+                                        const Term& heads, const Term& turned) {
+  const auto values = ValueArguments(context, std::vector<Term>{x, cache}, 2);
+  if (!values.ok()) return values.status();
+  const Fact& data = context.facts->Of((*values)[0]);
+  const Fact& table = context.facts->Of((*values)[1]);
+  RotaryDims dims;
+  dims.rank = data.rank();
+  if ((dims.rank != 3 && dims.rank != 4) || !data.shape.back().is_number()) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} is neither [B, N, S, D] nor [B, S, N * D]", context.facts->Describe((*values)[0])));
+  }
+  if (table.rank() < 2 || !table.shape.back().is_number()) {
+    return absl::FailedPreconditionError(
+        fmt::format("the width of the table {} is not known", context.facts->Describe((*values)[1])));
+  }
+  dims.turned = IntegerArgument(turned).value_or(0);
+  dims.heads = IntegerArgument(heads).value_or(0);
+  const int64_t last = data.shape.back().number();
+  if (dims.rank == 4) {
+    dims.width = last;
+  } else if (dims.heads > 0) {
+    dims.width = last % dims.heads == 0 ? last / dims.heads : 0;
+  } else {
+    dims.width = 2 * table.shape.back().number();  // com.microsoft: a head is as wide as the table says
+    dims.heads = dims.width > 0 ? last / dims.width : 0;
+  }
+  if (dims.turned == 0) dims.turned = dims.width;
+  if (dims.width < 2 || dims.turned > dims.width || dims.turned % 2 != 0 ||
+      (dims.rank == 3 && dims.heads * dims.width != last) || !table.shape.back().is(dims.turned / 2)) {
+    return absl::FailedPreconditionError(fmt::format(
+        "{} with {} heads and a table of {} factors does not fit a rotation of {} channels",
+        context.facts->Describe((*values)[0]), dims.heads, context.facts->dims().ToString(table.shape.back()),
+        dims.turned));
+  }
+  return dims;
+}
+
+// x with an axis of its own for the heads.
+Term HeadsApart(const Term& x, const RotaryDims& dims) {
+  return dims.rank == 4 ? x : Build("Reshape", {}, {x, Axes({0, 0, dims.heads, dims.width})});
+}
+
+Term Channels(const Term& x, int64_t first, int64_t last) {
+  return Build("Slice", {{"starts", Axes({first})}, {"ends", Axes({last})}, {"axes", Axes({3})}}, {x});
+}
+
+// turned_part (x, cache, heads, width): of the data of a RotaryEmbedding, what turns: [B, N, S, r] or, of data in
+// which heads are side by side, [B, S, N, r].
+absl::StatusOr<Term> TurnedPart(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto dims = RotaryDimsOf(context, arguments[0], arguments[1], arguments[2], arguments[3]);
+  if (!dims.ok()) return dims.status();
+  const Term x = HeadsApart(arguments[0], *dims);
+  return dims->turned == dims->width ? x : Channels(x, 0, dims->turned);
+}
+
+// turned_whole (y, x, cache, heads, width): the turned part y with the rest of x behind it, in the shape of x.
+absl::StatusOr<Term> TurnedWhole(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto dims = RotaryDimsOf(context, arguments[1], arguments[2], arguments[3], arguments[4]);
+  if (!dims.ok()) return dims.status();
+  Term y = arguments[0];
+  if (dims->turned != dims->width) {
+    const Term rest = Channels(HeadsApart(arguments[1], *dims), dims->turned, dims->width);
+    y = Build("Concat", {{"axis", Term::Integer(3)}}, {y, rest});
+  }
+  return dims->rank == 4 ? y : Build("Reshape", {}, {y, Axes({0, 0, dims->heads * dims->width})});
+}
+
+// cached_table (cache, positions, x, mode): rows of a half-wide table, as wide as a head, against the data of a
+// RotaryEmbedding. Without positions the rows are there already: [B, S, r/2].
+absl::StatusOr<Term> CachedTable(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, std::vector<Term>{arguments[0], arguments[2]}, 2);
+  if (!values.ok()) return values.status();
+  const Fact& cache = context.facts->Of((*values)[0]);
+  const int rank = context.facts->Of((*values)[1]).rank();
+  const bool positions = arguments[1].kind == Term::Kind::kValue;
+  if (cache.rank() != (positions ? 2 : 3) || !cache.shape.back().is_number() || rank < 3) {
+    return absl::FailedPreconditionError(
+        fmt::format("the table {} is neither [B, S, r / 2] nor, with positions, [P, r / 2]",
+                    context.facts->Describe((*values)[0])));
+  }
+  Term table = Join(arguments[0], arguments[0], cache.rank(), 2 * cache.shape.back().number(),
+                    arguments[3].text == "interleaved");
+  const std::string& gather = "Gather";
+  std::vector<int64_t> axes = {rank == 4 ? 1 : 2};  // the heads
+  if (positions) {
+    const Fact& index = context.facts->Of(arguments[1].value);
+    if (index.rank() == 2) {
+      table = Build(gather, {{"axis", Term::Integer(0)}}, {table, arguments[1]});
+    } else if (index.rank() == 1 && index.shape[0].is(1)) {
+      // com.microsoft: the position of the first of the S tokens.
+      const Term shape = Build("Shape", {}, {arguments[2]});
+      const Term length = Build("Gather", {{"axis", Term::Integer(0)}}, {shape, Term::Integer(rank == 4 ? 2 : 1)});
+      const Term steps = Build("Range", {}, {Term::Integer(0), length, Term::Integer(1)});
+      table = Build(gather, {{"axis", Term::Integer(0)}}, {table, Build("Add", {}, {arguments[1], steps})});
+      axes = rank == 4 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0, 2};
+    } else {
+      return absl::FailedPreconditionError(
+          fmt::format("the positions {} are neither [B, S] nor one number", context.facts->Describe(arguments[1].value)));
+    }
+  }
+  return Build("Unsqueeze", {{"axes", Axes(axes)}}, {table});
+}
+
+// rank4 (t, x): t brought to the rank 4 of the kernels, by axes of 1 in front, as x is.
+absl::StatusOr<Term> RankFour(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, arguments, 2);
+  if (!values.ok()) return values.status();
+  const int rank = context.facts->Of((*values)[0]).rank();
+  const int data = context.facts->Of((*values)[1]).rank();
+  if (rank < 1 || data < 1) {
+    return absl::FailedPreconditionError(fmt::format("the rank of {} is not known", ValueName(*(*values)[0])));
+  }
+  if (data > 4 || rank > 4) {
+    return absl::FailedPreconditionError(fmt::format("{} has {} axes, and the kernel takes 4",
+                                                     context.facts->Describe((*values)[1]), std::max(rank, data)));
+  }
+  if (rank == 4) return arguments[0];
+  std::vector<int64_t> axes;
+  for (int i = 0; i < 4 - rank; ++i) axes.push_back(i);
+  return Build("Unsqueeze", {{"axes", Axes(axes)}}, {arguments[0]});
+}
+
+// rank_of (y, x): the node y, which has rank 4, without the axes that rank4 put in front of x.
+absl::StatusOr<Term> RankBack(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[1]);
+  if (!value.ok()) return value.status();
+  const int rank = context.facts->Of(*value).rank();
+  if (rank < 1 || rank > 4) return absl::FailedPreconditionError("the rank is not known");
+  if (rank == 4) return arguments[0];
+  std::vector<int64_t> axes;
+  for (int i = 0; i < 4 - rank; ++i) axes.push_back(i);
+  return Build("Squeeze", {{"axes", Axes(axes)}}, {arguments[0]});
+}
+
+// deinterleaved (x): nodes that give the even channels of x [..., D] and then the odd ones.
+absl::StatusOr<Term> Deinterleave(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  const Fact& fact = context.facts->Of(*value);
+  if (fact.rank() < 1 || !fact.shape.back().is_number() || fact.shape.back().number() % 2 != 0) {
+    return absl::FailedPreconditionError(fmt::format("{} has no pairs of channels", context.facts->Describe(*value)));
+  }
+  const int64_t width = fact.shape.back().number();
+  const size_t leading = static_cast<size_t>(fact.rank()) - 1;
+  std::vector<int64_t> pairs(leading, 0);
+  std::vector<int64_t> flat(leading, 0);
+  std::vector<int64_t> perm;
+  for (size_t i = 0; i < leading; ++i) perm.push_back(static_cast<int64_t>(i));
+  perm.insert(perm.end(), {fact.rank(), fact.rank() - 1});
+  pairs.insert(pairs.end(), {width / 2, 2});
+  flat.push_back(width);
+  const Term apart = Build("Transpose", {{"perm", Axes(perm)}}, {Build("Reshape", {}, {arguments[0], Axes(pairs)})});
+  return Build("Reshape", {}, {apart, Axes(flat)});
+}
+
+// read_once (x): holds when one node reads x and x is no output of the graph: a kernel may write where it was.
+absl::StatusOr<Term> ReadOnce(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  int readers = (*value)->is_graph_output || (*value)->producer == nullptr ? 2 : 0;
+  for ([[maybe_unused]] const Use& use : LiveUses(**value)) {
+    if (++readers > 1) break;
+  }
+  if (readers <= 1) return Term::Integer(1);
+  return absl::FailedPreconditionError(
+      fmt::format("{} is also needed elsewhere, and the kernel writes its result in its place", ValueName(**value)));
+}
+
 constexpr FunctionRow kFunctions[] = {
     {"shape", 1, 1, Shape, "The list of dims of a value."},
     {"dim", 2, 2, DimOf, "One dim of a value; negative axes count from the end."},
@@ -321,11 +731,13 @@ constexpr FunctionRow kFunctions[] = {
     {"sqrt", 1, 1, SquareRoot, "The square root of a number."},
     {"half", 1, 1, Half, "0 or 1: which half of the last axis a Slice or Split gives."},
     {"mask_fill", 1, 1, MaskFill, "Holds for a constant that takes a key out of a softmax."},
+    {"changes", 1, 1, Changes, "Holds for a value that is not a copy of another."},
     {"explicit_mask", 3, 3, MaskArgument,
      "A mask as bool [B or 1, 1, S, T], true = masked, for a query and a key."},
     {"empty_rows", 2, 2, EmptyRows, "Notes what happens to rows in which every key is masked."},
     {"empty", 1, 1, Empty, "A constant of shape [0]: an absent input in the middle, for ATC."},
     {"ones", 2, 2, Ones, "A constant [n] of ones of a type."},
+    {"single", 2, 2, Single, "A constant [1] of a number, of a type."},
     {"number", 1, 1, PlainNumber, "A dim that must be a plain number."},
     {"kv_heads", 2, 2, KeyValueHeads, "num_key_value_heads: 0 when there are as many as heads."},
     {"attention_scale", 2, 2, AttentionScale, "A scale, or 1 / sqrt(head_dim) where it is left out."},
@@ -333,6 +745,25 @@ constexpr FunctionRow kFunctions[] = {
     {"broadcasts_to", 2, 2, BroadcastsTo, "Holds when combining a with b gives b's shape."},
     {"converted", 3, 3, Converted, "A node, with a Cast behind it where its type is not the one wanted."},
     {"product", 1, 1, Product, "The product of a list of dims."},
+    {"rotation", 3, 4, Rotation,
+     "How a value is another one turned: \"half\", \"interleaved\" or \"quarter\".", "Neg"},
+    {"sign_vector", 1, 1, SignVector, "Holds for a constant of numbers 1 and -1, not all the same."},
+    {"pair_rotation", 5, 5, PairRotation, "The mode of a rotation computed part by part.", "Sub"},
+    {"part_rotation", 3, 3, PartRotation, "The same where the parts stand side by side among others.", "Sub"},
+    {"part_whole", 3, 3, PartWhole, "The value that is rotated then."},
+    {"whole", 3, 4, WholeOf, "The value of which two others are the halves or the even and odd channels."},
+    {"rotation_source", 2, 2, RotationSource, "What a rotation of x in a mode takes: x, or what x was taken apart from."},
+    {"deinterleaved", 1, 1, Deinterleave, "The even channels of a value and then the odd ones, as nodes to be built."},
+    {"table", 4, 4, Table, "The factors of both channels of a pair as one table."},
+    {"matrix_table", 3, 3, MatrixTable, "cos or sin of 2 x 2 matrices, as one table of pairs."},
+    {"unset", 3, 3, Unset, "Holds for an attribute that is not written, or has the number given."},
+    {"rotary_mode", 1, 1, RotaryModeOf, "The mode that an attribute `interleaved` means."},
+    {"turned_part", 4, 4, TurnedPart, "What turns of the data of a RotaryEmbedding."},
+    {"turned_whole", 5, 5, TurnedWhole, "A turned part with the rest of the data of a RotaryEmbedding."},
+    {"cached_table", 4, 4, CachedTable, "Rows of a half-wide table, as wide as a head."},
+    {"rank4", 2, 2, RankFour, "A value with axes of 1 in front up to rank 4."},
+    {"rank_of", 2, 2, RankBack, "A node of rank 4 without the axes that rank4 put in front."},
+    {"read_once", 1, 1, ReadOnce, "Holds when one node reads a value that is no output of the graph."},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // What inference knows of a model, one JSON object a line, for tests/python/check_inference.py:
 //   infer_tool MODEL.onnx [--dim name=low..high]... [--text]
+//   infer_tool --operators      every operator that inference knows, "domain type"
 // With --text: "name: type[shape] elements" for people.
 #include <charconv>
 #include <cmath>
@@ -68,13 +69,31 @@ void Print(const Value& value, const Facts& facts, bool text) {
     shape += "]";
   }
   static constexpr std::string_view kOrigins[] = {"nothing", "input", "constant", "operator", "declared", "unified"};
-  fmt::print("{{\"name\": {}, \"type\": {}, \"shape\": {}, \"fresh\": {}, \"from\": \"{}\", \"op\": {}",
-             Quoted(ValueName(value)), static_cast<int>(fact.type), shape, fresh,
+  fmt::print("{{\"name\": {}, \"body\": {}, \"type\": {}, \"shape\": {}, \"fresh\": {}, \"from\": \"{}\", \"op\": {}",
+             Quoted(ValueName(value)), value.graph->owner() != nullptr, static_cast<int>(fact.type), shape, fresh,
              kOrigins[static_cast<size_t>(facts.OriginOf(&value))],
              Quoted(value.producer != nullptr ? OpType(*value.producer) : std::string_view()));
   if (fact.elements != nullptr) fmt::print(", \"elements\": [{}]", Elements(facts, fact));
   if (fact.is_splat) fmt::print(", \"splat\": {}", Number(fact.splat));
   fmt::print("}}\n");
+}
+
+// The values of a graph, then those of the bodies in it.
+void PrintGraph(const Graph& graph, const Facts& facts, bool text) {
+  for (const Value* value : graph.inputs()) Print(*value, facts, text);
+  if (text) {
+    for (const Value* value : graph.initializers()) Print(*value, facts, text);
+  }
+  for (const Node* node : graph.nodes()) {
+    for (const Value* value : node->outputs()) {
+      if (value != nullptr) Print(*value, facts, text);
+    }
+  }
+  for (const Node* node : graph.nodes()) {
+    for (const Graph* body : node->subgraphs()) {
+      if (body != nullptr) PrintGraph(*body, facts, text);
+    }
+  }
 }
 
 int Main(int argc, char** argv) {
@@ -83,6 +102,10 @@ int Main(int argc, char** argv) {
   InferOptions options;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
+    if (argument == "--operators") {
+      for (const auto& [domain, op_type] : InferredOperators()) fmt::print("{} {}\n", domain, op_type);
+      return 0;
+    }
     if (argument == "--text") {
       text = true;
     } else if (argument == "--dim" && i + 1 < argc) {
@@ -103,16 +126,7 @@ int Main(int argc, char** argv) {
     return 1;
   }
   const Facts facts = Infer(**model, options);
-  const Graph& graph = (*model)->graph();
-  for (const Value* value : graph.inputs()) Print(*value, facts, text);
-  if (text) {
-    for (const Value* value : graph.initializers()) Print(*value, facts, text);
-  }
-  for (const Node* node : graph.nodes()) {
-    for (const Value* value : node->outputs()) {
-      if (value != nullptr) Print(*value, facts, text);
-    }
-  }
+  PrintGraph((*model)->graph(), facts, text);
   for (const Contradiction& contradiction : facts.contradictions()) {
     std::cerr << "contradiction: " << contradiction.sentence << "\n";
   }

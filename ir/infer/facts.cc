@@ -31,6 +31,11 @@ void Facts::Set(const Value* value, const Fact& fact) {
   facts_[value->id] = fact;
 }
 
+bool Facts::AllKnown() const {
+  return !dims_.HasFresh() &&
+         std::all_of(facts_.begin(), facts_.end(), [](const Fact& fact) { return fact.has_rank; });
+}
+
 namespace {
 
 std::string DescribeFact(const Fact& fact, const DimTable& dims) {
@@ -483,7 +488,8 @@ const absl::flat_hash_map<OpKey, Handler>& Handlers() {
   return *handlers;
 }
 
-// Symbols of a body may be unified by what the body does; symbols from outside may not: the body may not run.
+}  // namespace
+
 uint64_t ScopeOf(const Graph& graph, Facts* facts) {
   const Calls* calls = facts->calls();
   if (graph.owner() == nullptr) return calls == nullptr ? 0 : calls->scope();
@@ -495,6 +501,17 @@ uint64_t ScopeOf(const Graph& graph, Facts* facts) {
   const uint64_t frame = calls == nullptr ? 0 : calls->frame();
   return (frame << 40) + ((static_cast<uint64_t>(graph.owner()->id) + 1) << 8) +
          std::min<uint64_t>(index, 0xff);
+}
+
+namespace {
+
+// Attributes lie in the file's bytes, which a large model has pushed out of the caches since they were read.
+constexpr size_t kNodesAhead = 4;
+void Prefetch(const Node& node) {
+  const uint64_t begin = node.attributes_begin;
+  const uint64_t end = std::min<uint64_t>(node.attributes_end, begin + 256);
+  for (uint64_t at = begin; at < end && node.attributes_end != Node::kToTheEnd; at += 64)
+    __builtin_prefetch(node.encoded.data + at);
 }
 
 }  // namespace
@@ -527,8 +544,9 @@ void InferGraph(const Graph& graph, Facts* facts) {
       if (!node->dead) InferNode(*node, facts);
     }
   } else {
-    for (const Node* node : nodes) {
-      if (!node->dead) InferNode(*node, facts);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (i + kNodesAhead < nodes.size()) Prefetch(*nodes[i + kNodesAhead]);
+      if (!nodes[i]->dead) InferNode(*nodes[i], facts);
     }
   }
   facts->dims().SetScope(outer_scope);
@@ -551,6 +569,13 @@ void InferNode(const Node& node, Facts* facts) {
   facts->dims().SetScope(outer_scope);
 }
 
+std::vector<std::pair<std::string_view, std::string_view>> InferredOperators() {
+  std::vector<std::pair<std::string_view, std::string_view>> operators;
+  for (const auto& [key, handler] : infer::Handlers()) operators.emplace_back(key.domain, key.op_type);
+  std::sort(operators.begin(), operators.end());
+  return operators;
+}
+
 void InferConstant(const Value* value, Facts* facts) {
   if (value->initializer == nullptr || facts->Of(value).has_rank) return;
   facts->Set(value, infer::ConstantFact(value->graph->model(), *value->initializer, facts));
@@ -564,12 +589,14 @@ Facts Infer(const Model& model, const InferOptions& options) {
   constexpr int kMaxPasses = 3;
   for (int pass = 0; pass < kMaxPasses; ++pass) {
     const uint64_t version = facts.dims().version();
-    facts.ClearContradictions();
+    facts.ForgetContradictions(0);
+    facts.StartLoops();
     if (facts.calls() != nullptr) facts.calls()->StartPass();
     infer::InferGraph(model.graph(), &facts);
     if (facts.dims().version() == version) break;  // nothing was learned that an earlier node could use
     if (facts.calls() != nullptr && facts.calls()->exhausted()) break;
     // Worth another pass only if something is unknown that unification might have made known.
+    if (facts.AllKnown()) break;
     bool vague = false;
     for (const Node* node : model.graph().nodes()) {
       if (node->dead) continue;

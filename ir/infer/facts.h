@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "ir/dim.h"
 #include "ir/model.h"
@@ -88,13 +90,19 @@ class Facts {
   void AddContradiction(Contradiction contradiction) {
     if (contradictions_.size() < kMaxContradictions) contradictions_.push_back(std::move(contradiction));
   }
-  void ClearContradictions() { contradictions_.clear(); }
+  // All but the first `count`.
+  void ForgetContradictions(size_t count) {
+    if (count < contradictions_.size()) contradictions_.resize(count);
+  }
 
   // Accounts for elements to be stored; false when all facts together hold too many already.
   bool ReserveElements(size_t count) {
     stored_elements_ += count;
     return stored_elements_ <= kMaxStoredElements;
   }
+
+  // False when some value may have an unknown rank, or a dim made up by inference: then it is worth looking.
+  bool AllKnown() const;
 
   // "float[batch, 4, seq, 64]"
   std::string Describe(const Value* value) const;
@@ -104,19 +112,30 @@ class Facts {
   std::string ExplainOrigin(const Value* value) const;
 
   // For inference of local functions: facts of another model's values take the place of these for a while.
-  std::vector<Fact> SwapValues(std::vector<Fact> values) {
+  using Values = std::vector<Fact, PageAllocator<Fact>>;
+  Values SwapValues(Values values) {
     facts_.swap(values);
     return values;
   }
+  // Bodies of loops are inferred again while it is not settled what every turn keeps. Loops in loops multiply that, so
+  // it is bounded: false when this pass has looked at too many nodes of bodies already.
+  static constexpr int64_t kMaxLoopNodes = 300'000;
+  void StartLoops() { loop_nodes_ = 0; }
+  bool CountLoop(size_t nodes) { return (loop_nodes_ += static_cast<int64_t>(nodes)) <= kMaxLoopNodes; }
+  // DimTable::Mark at the first visit to the body of that scope: what is older comes from outside.
+  uint64_t MarkOf(uint64_t scope) { return marks_.try_emplace(scope, dims_.Mark()).first->second; }
+
   infer::Calls* calls() { return calls_.get(); }
   void SetCalls(std::shared_ptr<infer::Calls> calls) { calls_ = std::move(calls); }
 
  private:
-  std::vector<Fact> facts_;  // by Value::id
+  Values facts_;  // by Value::id
   DimTable dims_;
   Arena arena_;
   std::vector<Contradiction> contradictions_;
   size_t stored_elements_ = 0;
+  int64_t loop_nodes_ = 0;
+  absl::flat_hash_map<uint64_t, uint64_t> marks_;  // by scope
   std::shared_ptr<infer::Calls> calls_;  // nullptr without local functions
 };
 
@@ -126,6 +145,9 @@ Facts Infer(const Model& model, const InferOptions& options = {});
 
 // Facts of the outputs of one node made by a Rewriter, from the facts of its inputs.
 void InferNode(const Node& node, Facts* facts);
+
+// Domain and type of every operator that inference knows, sorted.
+std::vector<std::pair<std::string_view, std::string_view>> InferredOperators();
 
 // Facts of a constant that a Rewriter made.
 void InferConstant(const Value* value, Facts* facts);
