@@ -112,6 +112,8 @@ void FlashAttention(NodeContext& c) {
   Shape shape = c.shape(0);
   const Shape value = c.shape(2);
   if (shape.size() == 4 && value.size() == 4) {
+    // As the product it stands for: query and key are equally wide.
+    if (const Shape key = c.shape(1); key.size() == 4) c.Require(shape[3], key[3]);
     shape[3] = value[3];
   } else if (shape.size() == 3 && value.size() == 3 && !value[2].is(0)) {
     const int64_t heads = c.Int("num_heads", 0);
