@@ -199,6 +199,17 @@ absl::StatusOr<Term> MaskArgument(const FunctionContext& context, absl::Span<con
   return ExplicitMask(context, values[0], values[1], values[2]);
 }
 
+// changes (x): fails for a copy of another value, which patterns look through.
+absl::StatusOr<Term> Changes(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  if (const Value* source = context.canonical->Source(*value); source != nullptr) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} is the same as {}", ValueName(**value), ValueName(*source)));
+  }
+  return Term::Integer(1);
+}
+
 // empty_rows (mask, guard): notes what happens to a row of the softmax in which every key is masked.
 absl::StatusOr<Term> EmptyRows(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> mask = ValueArgument(context, arguments[0]);
@@ -720,6 +731,7 @@ constexpr FunctionRow kFunctions[] = {
     {"sqrt", 1, 1, SquareRoot, "The square root of a number."},
     {"half", 1, 1, Half, "0 or 1: which half of the last axis a Slice or Split gives."},
     {"mask_fill", 1, 1, MaskFill, "Holds for a constant that takes a key out of a softmax."},
+    {"changes", 1, 1, Changes, "Holds for a value that is not a copy of another."},
     {"explicit_mask", 3, 3, MaskArgument,
      "A mask as bool [B or 1, 1, S, T], true = masked, for a query and a key."},
     {"empty_rows", 2, 2, EmptyRows, "Notes what happens to rows in which every key is masked."},
