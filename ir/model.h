@@ -148,4 +148,25 @@ absl::StatusOr<std::vector<double>> ReadFloats(const Model& model, const Tensor&
 // All element bytes, little-endian packed, at most `limit` bytes.
 absl::StatusOr<std::string> ReadBytes(const Model& model, const Tensor& tensor, int64_t limit);
 
+// The element bytes of a joined tensor (Storage::kJoined) from the first to the last, without ever holding more
+// of them than a block per part.
+class JoinedReader {
+ public:
+  JoinedReader(const Model& model, const Tensor& tensor);
+  ~JoinedReader();
+  JoinedReader(const JoinedReader&) = delete;
+  JoinedReader& operator=(const JoinedReader&) = delete;
+
+  // The next `count` bytes. DATA_LOSS when a file has become shorter, and the errors of ExternalData.
+  absl::Status Next(int64_t count, char* to);
+
+ private:
+  struct Part;
+  const Model& model_;
+  std::vector<Part> parts_;
+  size_t part_ = 0;         // which part comes next ...
+  int64_t in_row_ = 0;      // ... and how far into its row
+  std::unique_ptr<class ExternalData> external_;
+};
+
 }  // namespace ascend_fuse

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <queue>
 
 #include "fmt/format.h"
@@ -207,6 +208,64 @@ Value* Rewriter::Constant(Graph* graph, DataType type, absl::Span<const int64_t>
   tensor->name = value->name;
   GraphBuilder(model_).AddInitializer(graph, value, tensor);
   entry->second = value;
+  MarkChanged(graph);
+  return value;
+}
+
+absl::StatusOr<Value*> Rewriter::Join(absl::Span<Value* const> constants, int64_t axis, std::string_view name) {
+  auto no = [](const Value* value, std::string_view why) {
+    return absl::InvalidArgumentError(fmt::format("{} cannot be part of a merged constant: {}", ValueName(*value), why));
+  };
+  std::vector<int64_t> dims;
+  int64_t along = 0;
+  std::vector<const Tensor*> parts;
+  Arena& arena = model_->arena();
+  for (const Value* value : constants) {
+    if (!value->IsConstant()) return no(value, "it is not an initializer");
+    const Tensor* tensor = value->initializer;
+    if (axis < 0 || axis >= static_cast<int64_t>(tensor->dims.size())) return no(value, "it has too few dims");
+    std::vector<int64_t> own(tensor->dims.begin(), tensor->dims.end());
+    along += own[static_cast<size_t>(axis)];
+    own[static_cast<size_t>(axis)] = 0;
+    if (parts.empty()) dims = own;
+    if (dims != own || tensor->type != constants[0]->initializer->type) return no(value, "type or dims differ");
+    const int64_t count = tensor->ElementCount();
+    const int bits = BitWidth(tensor->type);
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 64;
+    if (count <= 0 || count > kMost || bits == 0 || bits % 8 != 0) return no(value, "it has no whole bytes");
+    const int64_t bytes = count * bits / 8;
+    if (tensor->storage == Storage::kTyped) {
+      // Typed fields are for small tensors; packed here once.
+      constexpr int64_t kLargestTyped = int64_t{1} << 24;
+      absl::StatusOr<std::string> packed = ReadBytes(*model_, *tensor, kLargestTyped);
+      if (!packed.ok()) return packed.status();
+      Tensor* copy = arena.New<Tensor>();
+      copy->type = tensor->type;
+      copy->storage = Storage::kMemory;
+      copy->dims = tensor->dims;
+      copy->memory = arena.Copy(std::string_view(*packed));
+      tensor = copy;
+    }
+    const bool complete = tensor->storage == Storage::kMemory   ? static_cast<int64_t>(tensor->memory.size()) == bytes
+                          : tensor->storage == Storage::kFile     ? tensor->file.size == bytes
+                          : tensor->storage == Storage::kExternal ? tensor->file.size < 0 || tensor->file.size == bytes
+                                                                  : false;
+    if (!complete) return no(value, "its elements are not all there");
+    parts.push_back(tensor);
+  }
+  if (parts.empty()) return absl::InvalidArgumentError("nothing to merge");
+  Tensor* tensor = arena.New<Tensor>();
+  tensor->type = parts[0]->type;
+  tensor->storage = Storage::kJoined;
+  tensor->parts = arena.Copy(absl::Span<const Tensor* const>(parts));
+  tensor->rows = 1;
+  for (int64_t i = 0; i < axis; ++i) tensor->rows *= dims[static_cast<size_t>(i)];
+  dims[static_cast<size_t>(axis)] = along;
+  tensor->dims = arena.Copy(absl::Span<const int64_t>(dims));
+  Graph* graph = constants[0]->graph;
+  Value* value = CreateValue(graph, name);
+  tensor->name = value->name;
+  GraphBuilder(model_).AddInitializer(graph, value, tensor);
   MarkChanged(graph);
   return value;
 }

@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ir/model.h"
 
@@ -53,6 +54,11 @@ class Rewriter {
                   std::string_view name);
   Value* FloatConstant(Graph* graph, DataType type, double value, std::string_view name);       // scalar
   Value* Int64Constant(Graph* graph, absl::Span<const int64_t> values, std::string_view name);  // [n]
+
+  // A constant that is `constants` (initializers of one type, dims equal but for `axis`) one behind another along
+  // `axis`, placed among the initializers of the first one's graph. It refers to their elements; none are copied
+  // until the model is saved. INVALID_ARGUMENT with a sentence when their elements are not all there.
+  absl::StatusOr<Value*> Join(absl::Span<Value* const> constants, int64_t axis, std::string_view name);
 
   // Adds or changes an opset import (version 0 removes it).
   void SetOpsetImport(std::string_view domain, int64_t version);

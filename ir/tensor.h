@@ -1,6 +1,6 @@
 // A constant tensor: type, dims, and where its elements are. Elements are never copied: they are bytes of
 // the loaded file in memory (small ones), a range of that file (weights), a range of an external data file,
-// or bytes that a pass made.
+// bytes that a pass made, or rows of other tensors in turn.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@ enum class Storage : uint8_t {
   kFile,      // `file`: the same layout, in the model file
   kTyped,     // typed fields of TensorProto (float_data, int32_data ...); decode with ReadTensor
   kExternal,  // `location` beside the model, `file` inside it
+  kJoined,    // `rows` rows, each made of that row of every tensor of `parts`: a concatenation along any axis
 };
 
 // Trivially destructible; lives in the model's arena.
@@ -36,6 +37,8 @@ struct Tensor {
   std::string_view memory;    // kMemory
   FileRange file;             // kFile, kExternal (offset and length of the elements)
   std::string_view location;  // kExternal: as written in the model
+  absl::Span<const Tensor* const> parts;  // kJoined: tensors of the other storages but kTyped
+  int64_t rows = 0;                       // kJoined: the product of the dims before the joined axis
   FileRange proto;            // the TensorProto's body in the model file; offset -1 for new tensors
   const uint8_t* proto_bytes = nullptr;  // the same in memory (payloads of 4 KB and more left out)
 

@@ -162,6 +162,15 @@ absl::StatusOr<Value*> Emitter::Build(const Term& term, Graph* graph, DataType l
       return absl::InvalidArgumentError("this cannot be an input of a node");
   }
   const DeferredNode& deferred = *term.node;
+  if (deferred.op_type == "@Join") {
+    // Merged weights: a new constant that refers to the elements of others.
+    std::vector<Value*> parts;
+    for (const Term& input : deferred.inputs) parts.push_back(input.value);
+    absl::StatusOr<Value*> value =
+        rewriter_->Join(parts, static_cast<int64_t>(deferred.attributes[0].second.number), name + "_merged");
+    if (value.ok()) InferConstant(*value, facts_);
+    return value;
+  }
   if (deferred.op_type == "@Constant") {
     DataType type = DataType::kUndefined;
     std::vector<int64_t> dims;

@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "passes/pipeline.h"
+#include "patterns/analysis/linear.h"
 
 namespace ascend_fuse {
 namespace {
@@ -59,6 +60,9 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
   }
   if (main == nullptr) return;
 
+  // Why a rule that goes before another one was not used: what that other one emits has its form for this reason.
+  // By kind and name of the other one.
+  absl::flat_hash_map<std::pair<std::string, std::string>, std::pair<std::string, std::string>> why_this_form;
   PipelineSite* partner = main->pair >= 0 ? &sites_[static_cast<size_t>(main->pair)] : nullptr;
   if (partner != nullptr && (partner->state != SiteState::kPending || partner->node->dead)) partner = nullptr;
 
@@ -83,6 +87,9 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
       }
     };
     if (!match.has_value()) {
+      if (failure.is_sentence && !rule.before.empty()) {
+        why_this_form[{rule.kind, rule.before}] = {failure.found, failure.position.ToString()};
+      }
       // A condition that failed says more than an operand that is absent or another attribute.
       refuse(failure.rank < 0 ? ""
              : failure.is_sentence
@@ -134,12 +141,41 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
       site->lowered_by = rule.name;
       site->lowered_to = lowered_to;
       site->mask = MaskOf(rule);
-      site->because.clear();
-      site->source.clear();
+      const auto why = why_this_form.find({rule.kind, rule.name});
+      site->because = why != why_this_form.end() ? why->second.first : "";
+      site->source = why != why_this_form.end() ? why->second.second : "";
       AddOnce(&site->assumptions, assumptions);
     }
     return;
   }
+}
+
+std::string Pipeline::WhyGeCannot(const PipelineSite& site, const ByGe& by_ge) {
+  if (by_ge.static_shapes) {
+    const Fact& fact = facts_.Of(site.value);
+    const bool fixed = fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(),
+                                                    [](Dim dim) { return dim.is_number(); });
+    if (!fixed) return fmt::format("here it is {}", facts_.Describe(site.value));
+  }
+  const Node* node = site.value->producer;
+  if (!by_ge.computed_by.empty() && (node == nullptr || OperatorKey(*node) != by_ge.computed_by)) {
+    return fmt::format("{} was not emitted here", by_ge.computed_by);
+  }
+  if (by_ge.plain_linear) {
+    Value* product = node != nullptr ? node->input(0) : nullptr;
+    if (product != nullptr && product->IsConstant()) product = node->input(1);  // Max (0, x)
+    if (product == nullptr) return "no linear feeds it";
+    const absl::StatusOr<LinearView> linear = FindLinear(Context(), product);
+    if (!linear.ok()) return std::string(linear.status().message());
+    if (!linear->plain) return fmt::format("here {}", linear->why_not_plain);
+    int readers = product->is_graph_output ? 1 : 0;
+    for (const Use& use : LiveUses(*product)) {
+      static_cast<void>(use);
+      ++readers;
+    }
+    if (readers > 1) return fmt::format("here {} has another reader", ValueName(*product));
+  }
+  return "";
 }
 
 absl::Status Pipeline::Lower(const Target& target) {
@@ -148,6 +184,15 @@ absl::Status Pipeline::Lower(const Target& target) {
   for (size_t i = 0; i < sites_.size(); ++i) {
     const PipelineSite& site = sites_[i];
     sites_of_[site.node != nullptr ? site.node->output(0) : site.value].push_back(i);
+  }
+  // What was seen beside no other construct (a linear and its Relu) is lowered where it stands.
+  for (PipelineSite& site : sites_) {
+    Node* producer = site.value->producer;
+    if (site.node != nullptr || producer == nullptr || producer->output(0) != site.value) continue;
+    const std::vector<size_t>& same = sites_of_[site.value];
+    if (std::none_of(same.begin(), same.end(), [&](size_t other) { return sites_[other].node != nullptr; })) {
+      site.node = producer;
+    }
   }
   // Outermost last: helpers made for one site are there for the next.
   std::vector<Node*> nodes;
@@ -162,9 +207,10 @@ absl::Status Pipeline::Lower(const Target& target) {
   }
   for (PipelineSite& site : sites_) {
     if (site.state != SiteState::kPending) continue;
-    const std::string construct = site.kind == "add_norm"
-                                      ? (site.rule == "residual_rms_norm" ? "add_rms_norm" : "add_layer_norm")
-                                      : site.kind;
+    const std::string construct =
+        site.kind == "add_norm" ? (site.rule == "residual_rms_norm" ? "add_rms_norm" : "add_layer_norm")
+        : site.by_ge.empty()    ? site.kind
+                                : site.by_ge;
     // A sum is joined with an RmsNorm node, by us or by GE; where the norm stayed unfused there is none.
     bool norm_fused = true;
     if (construct == "add_rms_norm") {
@@ -179,7 +225,34 @@ absl::Status Pipeline::Lower(const Target& target) {
         site.source = pass.has_value() ? pass->source : "patterns/npu/norm.rule";
       }
     }
+    // A standard operator that the parser maps to one kernel is left as it is where it was there, and stays where it
+    // took the place of a subgraph.
+    if (site.node != nullptr && site.node->domain == NameId::kEmpty) {
+      if (const auto standard = target.Standard(OpType(*site.node)); standard.has_value()) {
+        const int64_t opset = model_->OpsetVersion();
+        site.because = standard->because;
+        site.source = standard->source;
+        site.state = site.node->is_new ? SiteState::kFused : SiteState::kByGe;
+        if (opset < standard->first) {
+          site.state = SiteState::kLeft;
+          site.because = fmt::format("{}; the model imports opset {}", standard->because, opset);
+        } else if (site.node->is_new) {
+          site.lowered_to = OpType(*site.node);
+          site.because.clear();
+          site.source.clear();
+        }
+        continue;
+      }
+    }
     const std::optional<ByGe> by_ge = target.FusedByGe(construct);
+    if (by_ge.has_value()) {
+      if (std::string why = WhyGeCannot(site, *by_ge); !why.empty()) {
+        site.state = SiteState::kLeft;
+        site.because = fmt::format("{}; {}", by_ge->because, why);
+        site.source = by_ge->source;
+        continue;
+      }
+    }
     if (by_ge.has_value() && norm_fused) {
       site.state = SiteState::kByGe;
       site.because = by_ge->because;
@@ -187,6 +260,10 @@ absl::Status Pipeline::Lower(const Target& target) {
       continue;
     }
     site.state = SiteState::kLeft;
+    if (const auto left = target.WhyLeft(construct); left.has_value()) {
+      site.because = left->because;
+      site.source = left->source;
+    }
     if (site.because.empty()) {
       site.because = fmt::format("no node of {} with CANN {} computes this", target.chip(), target.cann());
       site.source = fmt::format("patterns/npu, patterns/targets/{}.txtpb", target.chip());

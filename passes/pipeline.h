@@ -27,6 +27,7 @@ struct PipelineSite {
   Node* node = nullptr;    // the recognised operator; nullptr for an observation
   Node* replacement = nullptr;  // what computes `value` now: `node`, or what the recogniser put behind it
   int pair = -1;                // the site that turns the other of query and key with the same cos and sin
+  std::string by_ge;       // the construct as which GE takes the original nodes, of the recogniser
   uint64_t order = 0;      // place of `value` in the original order
   std::string root;        // name of the original node that computed `value`
   std::string module;      // model.layers.0.self_attn
@@ -103,6 +104,8 @@ class Pipeline {
   void FindNearMisses();
   void FindPairs();
   void LowerNode(Node* node, const Target& target);
+  // Why the pass of `by_ge` does not reach this site; "" if it does.
+  std::string WhyGeCannot(const PipelineSite& site, const ByGe& by_ge);
   static double Now();  // milliseconds
   void FinishRun(const char* name, double started, uint64_t changes_before);
 

@@ -47,8 +47,8 @@ std::string_view Label(const Node& node) {
 
 // Operators that only stand where a construct begins, rarest first: one that no rule covered deserves an
 // answer.
-constexpr std::string_view kAnchors[] = {"Softmax", "Erf", "Tanh",      "InstanceNormalization",
-                                         "Sigmoid", "Neg", "ReduceMean"};
+constexpr std::string_view kAnchors[] = {"Softmax",     "Erf",  "Tanh",       "InstanceNormalization", "Sigmoid",
+                                         "HardSigmoid", "Clip", "Neg",        "ReduceMean"};
 
 bool UsesOperator(const RuleSet& rules, const Pattern& pattern, std::string_view op_type, int depth) {
   if (depth > 20) return false;
@@ -131,6 +131,7 @@ absl::Status Pipeline::Recognise() {
     PipelineSite site;
     site.kind = rule.kind;
     site.rule = rule.name;
+    site.by_ge = rule.by_ge;
     site.precision = rule.precision;
     site.value = value;
     site.root = root;

@@ -1026,6 +1026,8 @@ struct Target::Impl {
   std::map<std::string, CompiledNode, std::less<>> nodes;
   std::vector<std::string> node_order;
   std::map<std::string, const proto::ByGeRow*, std::less<>> by_ge;
+  std::map<std::string, const proto::LeftRow*, std::less<>> left;
+  std::map<std::string, const proto::StandardOp*, std::less<>> standard;
   const proto::PrecisionMode* mode = nullptr;
 
   absl::Status LoadChip(const std::string& name);
@@ -1184,6 +1186,12 @@ absl::Status Target::Impl::Compile() {
         node_order.push_back(row->op());
       }
     }
+    for (const proto::LeftRow& row : file.left()) {
+      for (const std::string& construct : row.construct()) {
+        if (without.count(construct) == 0) left.emplace(construct, &row);
+      }
+    }
+    for (const proto::StandardOp& row : file.standard()) standard.emplace(row.op(), &row);
     for (const proto::ByGeRow& row : file.by_ge()) {
       if (without.count(row.construct()) == 0) by_ge.emplace(row.construct(), &row);
     }
@@ -1313,7 +1321,21 @@ Answer Target::Check(const Call& call, DimTable* dims) const { return impl_->Che
 std::optional<ByGe> Target::FusedByGe(std::string_view construct) const {
   const auto it = impl_->by_ge.find(construct);
   if (it == impl_->by_ge.end()) return std::nullopt;
-  return ByGe{it->second->because(), it->second->source()};
+  const proto::ByGeRow& row = *it->second;
+  return ByGe{row.because(), row.source(), row.static_shapes(), row.plain_linear(), row.computed_by()};
+}
+
+std::optional<LeftReason> Target::WhyLeft(std::string_view construct) const {
+  const auto it = impl_->left.find(construct);
+  if (it == impl_->left.end()) return std::nullopt;
+  return LeftReason{it->second->because(), it->second->source()};
+}
+
+std::optional<StandardOp> Target::Standard(std::string_view op) const {
+  const auto it = impl_->standard.find(op);
+  if (it == impl_->standard.end()) return std::nullopt;
+  const proto::StandardOp& row = *it->second;
+  return StandardOp{row.first(), row.last(), row.because(), row.source()};
 }
 
 bool Target::ParsesNpuDomain() const { return impl_->cann.parses_npu_domain(); }

@@ -50,6 +50,24 @@ struct Answer {
 struct ByGe {
   std::string because;  // a sentence naming the pass or parser
   std::string source;
+  // Conditions on the place: see ByGeRow of proto/contract.proto.
+  bool static_shapes = false;
+  bool plain_linear = false;
+  std::string computed_by;
+};
+
+// Why nothing takes a construct.
+struct LeftReason {
+  std::string because;
+  std::string source;
+};
+
+// A standard operator with a parser and a kernel.
+struct StandardOp {
+  int64_t first = 0;
+  int64_t last = 0;
+  std::string because;
+  std::string source;
 };
 
 class Target {
@@ -76,6 +94,11 @@ class Target {
   // Whether GE builds `construct` ("linear_bias", "layer_norm", "add_rms_norm", "conv_batch_norm" ...)
   // itself.
   std::optional<ByGe> FusedByGe(std::string_view construct) const;
+
+  // Why nothing on this chip computes `construct` as one, where the chip's data says so.
+  std::optional<LeftReason> WhyLeft(std::string_view construct) const;
+  // The standard operator `op` ("HardSwish"), where ATC's parser maps it to one kernel.
+  std::optional<StandardOp> Standard(std::string_view op) const;
 
   // True when ATC's parser of this CANN version reads nodes of domain "npu" beside nodes of the empty domain
   // (style N).

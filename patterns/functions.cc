@@ -5,6 +5,8 @@
 
 #include "fmt/format.h"
 #include "patterns/analysis/channels.h"
+#include "patterns/analysis/halves.h"
+#include "patterns/analysis/linear.h"
 #include "patterns/analysis/mask.h"
 
 namespace ascend_fuse {
@@ -115,66 +117,176 @@ absl::StatusOr<Term> SquareRoot(const FunctionContext&, absl::Span<const Term> a
 absl::StatusOr<Term> Half(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> part = ValueArgument(context, arguments[0]);
   if (!part.ok()) return part.status();
-  Value* value = *part;
-  while (context.canonical->Source(value) != nullptr) value = context.canonical->Source(value);
-  const Node* node = value->producer;
-  auto no = [&](std::string_view why) {
+  absl::StatusOr<HalfOf> half = FindHalf(context, *part);
+  if (!half.ok()) return half.status();
+  if (half->axis != context.facts->Of(half->whole).rank() - 1) {
     return absl::FailedPreconditionError(
-        fmt::format("{} is not a half of the last axis: {}", ValueName(*value), why));
-  };
-  if (node == nullptr || node->input(0) == nullptr) return no("nothing computes it");
-  DimTable& dims = context.facts->dims();
-  const Fact& whole = context.facts->Of(node->input(0));
-  const Fact& cut = context.facts->Of(value);
-  if (whole.rank() < 1 || cut.rank() != whole.rank()) return no("the shapes are not known");
-  const int last = whole.rank() - 1;
-  const Dim width = whole.shape[last];
-  if (!dims.Equal(dims.Mul(cut.shape[last], Dim::Of(2)), width)) {
-    return no(
-        fmt::format("it is {} wide, cut from {}", dims.ToString(cut.shape[last]), dims.ToString(width)));
+        fmt::format("{} is cut along axis {}, not along the last", ValueName(**part), half->axis));
   }
-  if (IsOp(*node, "Split")) {
-    const int64_t axis = IntAttribute(*node, "axis").value_or(0);
-    if (axis != -1 && axis != last) return no("Split has another axis");
-    if (node->output_count != 2) return no("Split has not two outputs");
-    return Term::Integer(value->output_index);
+  if (half->strided) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} is every other element, not one block", ValueName(**part)));
   }
-  if (!IsOp(*node, "Slice")) return no(fmt::format("{} computes it", OpType(*node)));
-  // Bounds are inputs from opset 10 on and attributes before.
-  auto bounds = [&](std::string_view name, size_t input) -> std::optional<std::vector<Dim>> {
-    std::vector<Dim> numbers;
-    if (const auto attribute = IntsAttribute(*node, name); attribute.has_value()) {
-      for (int64_t number : *attribute) numbers.push_back(Dim::Of(number));
-      return numbers;
+  return Term::Integer(half->index);
+}
+
+// gate_pair (a, b): holds when a and b are made to be multiplied: the two halves of one tensor along any axis,
+// or two linears of one input.
+absl::StatusOr<Term> GatePair(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> a = ValueArgument(context, arguments[0]);
+  if (!a.ok()) return a.status();
+  absl::StatusOr<Value*> b = ValueArgument(context, arguments[1]);
+  if (!b.ok()) return b.status();
+  const absl::StatusOr<HalfOf> first = FindHalf(context, *a);
+  const absl::StatusOr<HalfOf> second = FindHalf(context, *b);
+  if (first.ok() && second.ok() && context.canonical->Same(first->whole, second->whole) &&
+      first->axis == second->axis && first->strided == second->strided && first->index != second->index) {
+    return Term::Integer(1);
+  }
+  const absl::StatusOr<LinearView> gate = FindLinear(context, *a);
+  const absl::StatusOr<LinearView> up = FindLinear(context, *b);
+  if (gate.ok() && up.ok() && context.canonical->Same(gate->x, up->x)) return Term::Integer(1);
+  return absl::FailedPreconditionError(
+      fmt::format("{} and {} are neither the halves of one tensor nor linears of one input", ValueName(**a),
+                  ValueName(**b)));
+}
+
+// linear (y): holds when y is the output of a linear layer in any spelling.
+absl::StatusOr<Term> Linear(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  const absl::StatusOr<LinearView> view = FindLinear(context, *value);
+  if (!view.ok()) return view.status();
+  return Term::Integer(1);
+}
+
+// both_linear (a, b): 1 when both are outputs of linears, else 0.
+absl::StatusOr<Term> BothLinear(const FunctionContext& context, absl::Span<const Term> arguments) {
+  for (const Term& argument : arguments) {
+    absl::StatusOr<Value*> value = ValueArgument(context, argument);
+    if (!value.ok()) return value.status();
+    if (!FindLinear(context, *value).ok()) return Term::Integer(0);
+  }
+  return Term::Integer(1);
+}
+
+// merged_linear (a, b): one linear to be built in place of two of the same input, [a | b] along the last axis.
+absl::StatusOr<Term> Merged(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> a = ValueArgument(context, arguments[0]);
+  if (!a.ok()) return a.status();
+  absl::StatusOr<Value*> b = ValueArgument(context, arguments[1]);
+  if (!b.ok()) return b.status();
+  return MergedLinear(context, *a, *b);
+}
+
+// The linear behind `argument`, if a node that computes it together with what follows may take its place.
+absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, const Term& argument) {
+  absl::StatusOr<Value*> value = ValueArgument(context, argument);
+  if (!value.ok()) return value.status();
+  absl::StatusOr<LinearView> view = FindLinear(context, *value);
+  if (!view.ok()) return view.status();
+  if (!view->plain) {
+    return absl::FailedPreconditionError(
+        fmt::format("the linear that gives {} cannot be taken into a node: {}", ValueName(**value), view->why_not_plain));
+  }
+  for (const Value* inner : view->chain) {
+    if (std::string why = OtherReader(inner); !why.empty() && !inner->IsConstant()) {
+      return absl::FailedPreconditionError(why);
     }
-    const Value* bound = node->input(input);
-    if (bound == nullptr || context.facts->Of(bound).elements == nullptr) return std::nullopt;
-    const auto& elements = context.facts->Of(bound).elements->integers;
-    return std::vector<Dim>(elements.begin(), elements.end());
-  };
-  const auto starts = bounds("starts", 1);
-  const auto ends = bounds("ends", 2);
-  const auto axes = bounds("axes", 3);
-  const auto steps = bounds("steps", 4);
-  if (!starts.has_value() || starts->size() != 1 || !ends.has_value() || ends->size() != 1) {
-    return no("it is not cut along one axis with known bounds");
   }
-  if (!axes.has_value() || axes->size() != 1 || !((*axes)[0].is(-1) || (*axes)[0].is(last))) {
-    return no("Slice has another axis");
+  return view;
+}
+
+// linear_input (y): what the linear that computes y multiplies, as a matrix [rows, K].
+absl::StatusOr<Term> LinearInput(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const absl::StatusOr<LinearView> view = OwnLinear(context, arguments[0]);
+  if (!view.ok()) return view.status();
+  const Fact& x = context.facts->Of(view->x);
+  if (x.rank() == 2) return Term::Of(view->x);
+  if (x.rank() < 2 || !x.shape.back().is_number()) {
+    return absl::FailedPreconditionError(fmt::format("the shape of {} is not known", ValueName(*view->x)));
   }
-  if (node->input(4) != nullptr && (!steps.has_value() || steps->size() != 1 || !(*steps)[0].is(1))) {
-    return no("Slice has a step other than 1");
+  return Term::Node({"",
+                     "Reshape",
+                     {},
+                     {Term::Of(view->x), Term::List({Term::Integer(-1), Term::Integer(x.shape.back().number())})},
+                     1});
+}
+
+// linear_weight (y): its weight as a matrix [K, N].
+absl::StatusOr<Term> LinearWeight(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const absl::StatusOr<LinearView> view = OwnLinear(context, arguments[0]);
+  if (!view.ok()) return view.status();
+  if (!view->transposed) return Term::Of(view->weight);
+  return Term::Node({"",
+                     "Transpose",
+                     {{"perm", Term::List({Term::Integer(1), Term::Integer(0)})}},
+                     {Term::Of(view->weight)},
+                     1});
+}
+
+// linear_bias (y): its bias [N], or no value.
+absl::StatusOr<Term> LinearBias(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const absl::StatusOr<LinearView> view = OwnLinear(context, arguments[0]);
+  if (!view.ok()) return view.status();
+  if (view->bias == nullptr) return Term::Absent();
+  if (context.facts->Of(view->bias).rank() != 1) {
+    return absl::FailedPreconditionError(fmt::format("the bias {} has not one dim", ValueName(*view->bias)));
   }
-  const Dim start = (*starts)[0];
-  if (start.is(0)) return Term::Integer(0);
-  if (start.is_number() && start.number() < 0) {
-    // -D/2 counts from the end.
-    return dims.Equal(dims.Mul(Dim::Of(-2 * start.number()), Dim::Of(1)), width)
-               ? absl::StatusOr<Term>(Term::Integer(1))
-               : absl::StatusOr<Term>(no("it starts elsewhere"));
+  return Term::Of(view->bias);
+}
+
+// without_bias (y): holds for a linear without a bias.
+absl::StatusOr<Term> WithoutBias(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const absl::StatusOr<LinearView> view = OwnLinear(context, arguments[0]);
+  if (!view.ok()) return view.status();
+  if (view->bias == nullptr) return Term::Integer(1);
+  return absl::FailedPreconditionError(
+      fmt::format("the linear has a bias ({}), which the kernel does not take with this activation",
+                  ValueName(*view->bias)));
+}
+
+// rows_as (node, y): a matrix [rows, N] in the shape of y, the output of a linear.
+absl::StatusOr<Term> RowsAs(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[1]);
+  if (!value.ok()) return value.status();
+  const Fact& fact = context.facts->Of(*value);
+  if (fact.rank() == 2) return arguments[0];
+  std::vector<Term> dims;
+  int symbolic = 0;
+  for (Dim dim : fact.shape) {
+    dims.push_back(Term::Integer(dim.is_number() ? dim.number() : -1));
+    symbolic += dim.is_number() ? 0 : 1;
   }
-  if (dims.Equal(dims.Mul(start, Dim::Of(2)), width)) return Term::Integer(1);
-  return no("it starts elsewhere");
+  if (fact.rank() < 1 || dims.back().number < 0) {
+    return absl::FailedPreconditionError(fmt::format("the shape of {} is not known", ValueName(**value)));
+  }
+  if (symbolic <= 1) return Term::Node({"", "Reshape", {}, {arguments[0], Term::List(std::move(dims))}, 1});
+  const absl::StatusOr<LinearView> view = FindLinear(context, *value);
+  if (!view.ok()) return view.status();
+  // All dims of the input but the last, which is N here.
+  const auto one = [](int64_t number) { return Term::List({Term::Integer(number)}); };
+  const Term shape = Term::Node({"", "Shape", {}, {Term::Of(view->x)}, 1});
+  const Term leading = Term::Node({"", "Slice", {}, {shape, one(0), one(fact.rank() - 1), one(0)}, 1});
+  const Term target =
+      Term::Node({"", "Concat", {{"axis", Term::Integer(0)}}, {leading, one(static_cast<int64_t>(dims.back().number))}, 1});
+  return Term::Node({"", "Reshape", {}, {arguments[0], target}, 1});
+}
+
+// no_gate (y): holds unless y is multiplied by a value that is computed, as a gate is.
+absl::StatusOr<Term> NoGate(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  for (const Use& use : LiveUses(**value)) {
+    const bool gated = Domain(*use.user) == "ascend_fuse" && OpType(*use.user) == "Glu";
+    if (!gated && !IsOp(*use.user, "Mul")) continue;
+    const Value* other = use.user->input(1 - std::min<uint32_t>(use.index, 1));
+    if (other == nullptr || other == *value || other->IsConstant()) continue;
+    if (!gated && context.facts->Of(other).elements != nullptr) continue;
+    return absl::FailedPreconditionError(
+        fmt::format("{} is a gate: it is multiplied by {}", ValueName(**value), ValueName(*other)));
+  }
+  return Term::Integer(1);
 }
 
 // mask_fill (x): holds for a constant so negative that the softmax makes it zero.
@@ -729,7 +841,17 @@ constexpr FunctionRow kFunctions[] = {
     {"dtype", 1, 1, TypeOf, "The element type of a value."},
     {"value", 1, 1, NumberOf, "The number of a constant that broadcasts as a scalar."},
     {"sqrt", 1, 1, SquareRoot, "The square root of a number."},
-    {"half", 1, 1, Half, "0 or 1: which half of the last axis a Slice or Split gives."},
+    {"half", 1, 1, Half, "0 or 1: which half of the last axis a Slice, Split or Gather gives."},
+    {"gate_pair", 2, 2, GatePair, "Holds for the halves of one tensor, and for two linears of one input."},
+    {"linear", 1, 1, Linear, "Holds for the output of a linear layer in any spelling."},
+    {"linear_input", 1, 1, LinearInput, "What a linear multiplies, as a matrix [rows, K]."},
+    {"linear_weight", 1, 1, LinearWeight, "The weight of a linear as a matrix [K, N]."},
+    {"linear_bias", 1, 1, LinearBias, "The bias [N] of a linear, or no value."},
+    {"without_bias", 1, 1, WithoutBias, "Holds for a linear without a bias."},
+    {"rows_as", 2, 2, RowsAs, "A matrix [rows, N] in the shape of a linear's output."},
+    {"both_linear", 2, 2, BothLinear, "Holds when both values are outputs of linear layers."},
+    {"merged_linear", 2, 2, Merged, "One linear in place of two of the same input: [a | b] along the last axis."},
+    {"no_gate", 1, 1, NoGate, "Holds unless a value is multiplied by one that is computed."},
     {"mask_fill", 1, 1, MaskFill, "Holds for a constant that takes a key out of a softmax."},
     {"changes", 1, 1, Changes, "Holds for a value that is not a copy of another."},
     {"explicit_mask", 3, 3, MaskArgument,

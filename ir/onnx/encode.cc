@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "ir/onnx/skeleton.h"
 #include "ir/onnx/wire.h"
@@ -132,6 +133,10 @@ std::string EncodeTensor(const Model& model, const Tensor& tensor) {
     if (skeleton == nullptr || !skeleton->Copy(tensor.file.offset, tensor.file.size, bytes.data()).ok())
       return {};
     wire::AppendBytes(&body, TensorProto::kRawDataFieldNumber, bytes);
+  } else if (tensor.storage == Storage::kJoined) {
+    const absl::StatusOr<std::string> bytes = ReadBytes(model, tensor, std::numeric_limits<int64_t>::max());
+    if (!bytes.ok()) return {};
+    wire::AppendBytes(&body, TensorProto::kRawDataFieldNumber, *bytes);
   } else if (tensor.storage == Storage::kExternal) {
     auto entry = [&body](std::string_view key, std::string_view value) {
       std::string pair;

@@ -38,12 +38,13 @@ constexpr std::string_view kDefaultDomain = "ai.onnx";
 // The bytes of a file to be written, as pieces.
 class Pieces {
  public:
-  enum Kind : uint8_t { kFile, kBuffer, kView };
+  enum Kind : uint8_t { kFile, kBuffer, kView, kJoined };
   struct Piece {
     Kind kind;
     union {
       int64_t offset;    // kFile: in the input; kBuffer: in buffer()
       const char* data;  // kView
+      const Tensor* tensor;  // kJoined
     };
     int64_t size;
   };
@@ -67,6 +68,12 @@ class Pieces {
     total_ += static_cast<int64_t>(bytes.size());
     Add(kView, 0, static_cast<int64_t>(bytes.size()));
     pieces_.back().data = bytes.data();
+  }
+  // The elements of a joined tensor.
+  void Joined(const Tensor& tensor, int64_t size) {
+    total_ += size;
+    Add(kJoined, 0, size);
+    pieces_.back().tensor = &tensor;
   }
   void Copy(std::string_view bytes) {
     if (bytes.empty()) return;
@@ -146,12 +153,27 @@ std::string_view InMemory(const EncodedSpan& span) {
 
 bool IsFromFile(const EncodedSpan& span) { return span.file.offset >= 0; }
 
+// Where the parts of joined tensors lie decides where these go: what comes from external data stays external.
+bool IsExternal(const Tensor& tensor) {
+  if (tensor.storage == Storage::kExternal) return true;
+  return tensor.storage == Storage::kJoined && std::any_of(tensor.parts.begin(), tensor.parts.end(),
+                                                           [](const Tensor* part) { return IsExternal(*part); });
+}
+
+int64_t ByteSize(const Tensor& tensor) { return tensor.ElementCount() * BitWidth(tensor.type) / 8; }
+
 }  // namespace
 
 // Lays out the pieces of a model. Befriended by Graph and Model.
 class ModelWriter {
  public:
-  explicit ModelWriter(const Model& model) : model_(model), skeleton_(model.skeleton()) {}
+  // `data_location`: the file beside the output for merged weights that come from external data; empty: they
+  // become part of the model.
+  explicit ModelWriter(const Model& model, std::string data_location = {})
+      : model_(model), skeleton_(model.skeleton()), data_location_(std::move(data_location)) {}
+
+  // What the file at `data_location` must hold.
+  Pieces& data() { return data_; }
 
   bool IsUnchanged() const {
     return skeleton_ != nullptr && !model_.graph_->changed_ && !model_.opset_imports_changed_;
@@ -382,11 +404,35 @@ class ModelWriter {
       if (tensor.storage == Storage::kFile) {
         out_.Header(TensorProto::kRawDataFieldNumber, tensor.file.size);
         out_.File(tensor.file.offset, tensor.file.size);
+      } else if (tensor.storage == Storage::kJoined && !data_location_.empty() && IsExternal(tensor)) {
+        WriteOutside(tensor);
+      } else if (tensor.storage == Storage::kJoined) {
+        out_.Header(TensorProto::kRawDataFieldNumber, ByteSize(tensor));
+        out_.Joined(tensor, ByteSize(tensor));
       } else {
         out_.Bytes(TensorProto::kRawDataFieldNumber, tensor.memory);
       }
     }
     out_.End(mark);
+  }
+
+  // A reference to the data file, which gets the elements at the next page boundary, so that it can be mapped.
+  void WriteOutside(const Tensor& tensor) {
+    constexpr int64_t kPage = 4096;
+    const int64_t size = ByteSize(tensor);
+    const int64_t offset = (data_.total() + kPage - 1) / kPage * kPage;
+    data_.Copy(std::string(static_cast<size_t>(offset - data_.total()), '\0'));
+    data_.Joined(tensor, size);
+    auto entry = [this](std::string_view key, std::string_view value) {
+      const Pieces::Mark mark = out_.Begin(TensorProto::kExternalDataFieldNumber);
+      out_.Bytes(onnx::StringStringEntryProto::kKeyFieldNumber, key);
+      out_.Bytes(onnx::StringStringEntryProto::kValueFieldNumber, value);
+      out_.End(mark);
+    };
+    entry("location", data_location_);
+    entry("offset", std::to_string(offset));
+    entry("length", std::to_string(size));
+    out_.Int(TensorProto::kDataLocationFieldNumber, TensorProto::EXTERNAL);
   }
 
   // Names to be written.
@@ -603,7 +649,9 @@ class ModelWriter {
 
   const Model& model_;
   const Skeleton* skeleton_;
+  const std::string data_location_;
   Pieces out_;
+  Pieces data_;
 };
 
 namespace {
@@ -640,6 +688,9 @@ class BlockWriter {
     return Fill(size, [&](char* to, int64_t done, int64_t count) {
       return skeleton->Copy(offset + done, count, to);
     });
+  }
+  absl::Status Append(JoinedReader* reader, int64_t size) {
+    return Fill(size, [&](char* to, int64_t, int64_t count) { return reader->Next(count, to); });
   }
   absl::Status Append(std::string_view bytes) {
     return Fill(static_cast<int64_t>(bytes.size()), [&](char* to, int64_t done, int64_t count) {
@@ -691,10 +742,12 @@ class BlockWriter {
   int64_t next_report_ = 0;
 };
 
-// Pieces checked for size.
-absl::StatusOr<Pieces> LayOut(const Model& model, const std::string& shown) {
-  ModelWriter writer(model);
+// Pieces checked for size; `data`: those of the file for merged external weights.
+absl::StatusOr<Pieces> LayOut(const Model& model, const std::string& shown, const std::string& data_location,
+                              Pieces* data) {
+  ModelWriter writer(model, data_location);
   Pieces pieces = writer.Run();
+  *data = std::move(writer.data());
   if (model.skeleton() != nullptr) {
     if (absl::Status status = model.skeleton()->CheckUnchanged(); !status.ok()) return status;
   }
@@ -750,6 +803,9 @@ absl::Status WritePieces(const Model& model, const Pieces& pieces, int fd, const
     const auto size = static_cast<size_t>(piece.size);
     if (piece.kind == Pieces::kFile) {
       status = writer.Append(model.skeleton(), piece.offset, piece.size);
+    } else if (piece.kind == Pieces::kJoined) {
+      JoinedReader reader(model, *piece.tensor);
+      status = writer.Append(&reader, piece.size);
     } else if (piece.kind == Pieces::kBuffer) {
       status = writer.Append(pieces.buffer().substr(static_cast<size_t>(piece.offset), size));
     } else {
@@ -763,6 +819,35 @@ absl::Status WritePieces(const Model& model, const Pieces& pieces, int fd, const
   }
   if (options.progress) options.progress(pieces.total(), pieces.total());
   return absl::OkStatus();
+}
+
+// Writes the pieces to a new file beside `path`, so that a rename puts it in its place within one file system.
+// On an error nothing is left behind.
+absl::Status WriteTemporary(const Model& model, const Pieces& pieces, const std::string& path,
+                            const SaveOptions& options, std::string* temporary) {
+  static std::atomic<uint32_t> counter = 0;
+  int fd = -1;
+  for (int attempt = 0; attempt < 100 && fd < 0; ++attempt) {
+    *temporary = fmt::format("{}/.ascend-fuse-{}-{}.tmp", DirectoryOf(path), getpid(), counter++);
+    fd = open(temporary->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno != EEXIST) break;
+  }
+  if (fd < 0) {
+    temporary->clear();
+    return SystemError(path, "cannot create a file in that directory", errno);
+  }
+  absl::Status status = WritePieces(model, pieces, fd, path, options);
+  if (close(fd) != 0 && status.ok()) status = SystemError(path, "cannot write", errno);
+  if (!status.ok()) {
+    unlink(temporary->c_str());
+    temporary->clear();
+  }
+  return status;
+}
+
+absl::Status PutInPlace(const std::string& temporary, const std::string& path) {
+  if (rename(temporary.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  return SystemError(path, "cannot put the finished file in its place", errno);
 }
 
 }  // namespace
@@ -779,30 +864,37 @@ absl::Status SaveModel(const Model& model, const std::string& path, const SaveOp
         "{}: cannot write the model there. Give the name of an .onnx file", path.empty() ? "''" : path));
   }
   if (absl::Status status = CheckExternalFiles(model, path); !status.ok()) return status;
-  absl::StatusOr<Pieces> pieces = LayOut(model, path);
+  // A name that no weight of the model lies in yet.
+  const std::string base = path.substr(path.rfind('/') + 1) + ".merged.data";
+  std::string data_location = base;
+  const auto& taken = model.external_locations();
+  for (int i = 1; std::find(taken.begin(), taken.end(), data_location) != taken.end(); ++i) {
+    data_location = fmt::format("{}.{}", base, i);
+  }
+  Pieces data;
+  absl::StatusOr<Pieces> pieces = LayOut(model, path, data_location, &data);
   if (!pieces.ok()) return pieces.status();
 
-  // Beside the target, so that rename is within one file system.
-  static std::atomic<uint32_t> counter = 0;
+  // Both files are complete before either gets its name.
+  std::string data_temporary;
+  const std::string data_path = fmt::format("{}/{}", DirectoryOf(path), data_location);
+  if (data.total() > 0) {
+    if (absl::Status status = WriteTemporary(model, data, data_path, options, &data_temporary); !status.ok()) {
+      return status;
+    }
+  }
   std::string temporary;
-  int fd = -1;
-  for (int attempt = 0; attempt < 100 && fd < 0; ++attempt) {
-    temporary = fmt::format("{}/.ascend-fuse-{}-{}.tmp", DirectoryOf(path), getpid(), counter++);
-    fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0 && errno != EEXIST) break;
-  }
-  if (fd < 0) return SystemError(path, "cannot create a file in that directory", errno);
-  absl::Status status = WritePieces(model, *pieces, fd, path, options);
-  if (close(fd) != 0 && status.ok()) status = SystemError(path, "cannot write", errno);
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
-    status = SystemError(path, "cannot put the finished file in its place", errno);
-  }
-  if (!status.ok()) unlink(temporary.c_str());
+  absl::Status status = WriteTemporary(model, *pieces, path, options, &temporary);
+  if (status.ok() && !data_temporary.empty()) status = PutInPlace(data_temporary, data_path);
+  if (status.ok()) status = PutInPlace(temporary, path);
+  if (!status.ok() && !data_temporary.empty()) unlink(data_temporary.c_str());
+  if (!status.ok() && !temporary.empty()) unlink(temporary.c_str());
   return status;
 }
 
 absl::StatusOr<std::string> SaveModelToBytes(const Model& model) {
-  absl::StatusOr<Pieces> pieces = LayOut(model, "the model in memory");
+  Pieces data;  // none: there is no file to put it in
+  absl::StatusOr<Pieces> pieces = LayOut(model, "the model in memory", "", &data);
   if (!pieces.ok()) return pieces.status();
   std::string bytes(static_cast<size_t>(pieces->total()), '\0');
   char* to = bytes.data();
@@ -811,6 +903,9 @@ absl::StatusOr<std::string> SaveModelToBytes(const Model& model) {
     if (piece.kind == Pieces::kFile) {
       if (absl::Status status = model.skeleton()->Copy(piece.offset, piece.size, to); !status.ok())
         return status;
+    } else if (piece.kind == Pieces::kJoined) {
+      JoinedReader reader(model, *piece.tensor);
+      if (absl::Status status = reader.Next(piece.size, to); !status.ok()) return status;
     } else if (piece.kind == Pieces::kBuffer) {
       std::memcpy(to, pieces->buffer().data() + piece.offset, size);
     } else {

@@ -20,14 +20,16 @@ struct SaveOptions {
 // Writes `model` to `path`, which may be the file it was loaded from: a temporary file beside it is written
 // and renamed, so that `path` is never a half-written model; nothing is left behind on an error. A model in
 // which nothing was changed is copied byte for byte. Otherwise nodes that were not touched, initializers and
-// everything this program does not know are still the bytes of the input, in their order. Errors:
+// everything this program does not know are still the bytes of the input, in their order. Merged weights
+// (Storage::kJoined) are streamed from their parts; those that come from external data are written to
+// `<path>.merged.data`, or a free name near it, and referred to. Errors:
 // FAILED_PRECONDITION (the input file changed meanwhile; external data would not be found from the new
 // place), OUT_OF_RANGE (a changed model of more than 2^31 - 1 bytes, which no runtime could load),
 // PERMISSION_DENIED, NOT_FOUND, RESOURCE_EXHAUSTED (disk full), UNAVAILABLE (other failures of the file
 // system).
 absl::Status SaveModel(const Model& model, const std::string& path, const SaveOptions& options = {});
 
-// The same bytes as a string.
+// The same bytes as a string; merged weights are part of it.
 absl::StatusOr<std::string> SaveModelToBytes(const Model& model);
 
 }  // namespace ascend_fuse

@@ -1,8 +1,10 @@
 // Elements of constants: from memory, from the model file, from typed fields or from external data, as bytes
 // or numbers.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "fmt/format.h"
 #include "ir/model.h"
@@ -205,11 +207,84 @@ absl::StatusOr<std::string> ReadBytes(const Model& model, const Tensor& tensor, 
       if (absl::Status status = external.Read(tensor, expected, bytes.data()); !status.ok()) return status;
       break;
     }
+    case Storage::kJoined: {
+      bytes.resize(static_cast<size_t>(expected));
+      JoinedReader reader(model, tensor);
+      if (absl::Status status = reader.Next(expected, bytes.data()); !status.ok()) return status;
+      break;
+    }
   }
   if (static_cast<int64_t>(bytes.size()) != expected) {
     return WrongSize(model, tensor, static_cast<int64_t>(bytes.size()), expected);
   }
   return bytes;
+}
+
+// A part is read in blocks of this size, whatever the size of its rows.
+constexpr int64_t kJoinedBlock = int64_t{1} << 20;
+
+struct JoinedReader::Part {
+  const Tensor* tensor = nullptr;
+  int64_t size = 0;  // of the elements, in bytes
+  int64_t row = 0;   // of one row
+  int64_t at = 0;    // the next byte to be read ahead
+  std::string block;
+  size_t used = 0;  // of `block`
+};
+
+JoinedReader::JoinedReader(const Model& model, const Tensor& tensor) : model_(model) {
+  for (const Tensor* part : tensor.parts) {
+    Part entry;
+    entry.tensor = part;
+    entry.size = part->ElementCount() * BitWidth(part->type) / 8;
+    entry.row = tensor.rows > 0 ? entry.size / tensor.rows : 0;
+    parts_.push_back(std::move(entry));
+  }
+  if (!model.path().empty()) external_ = std::make_unique<ExternalData>(model.path());
+}
+
+JoinedReader::~JoinedReader() = default;
+
+absl::Status JoinedReader::Next(int64_t count, char* to) {
+  while (count > 0) {
+    if (parts_.empty()) return absl::DataLossError("a merged constant has no parts");
+    Part& part = parts_[part_];
+    if (part.used == part.block.size()) {
+      const int64_t size = std::min(kJoinedBlock, part.size - part.at);
+      if (size <= 0) return absl::DataLossError("a merged constant has fewer bytes than its dims ask for");
+      part.block.resize(static_cast<size_t>(size));
+      part.used = 0;
+      const Tensor& tensor = *part.tensor;
+      if (tensor.storage == Storage::kMemory) {
+        std::memcpy(part.block.data(), tensor.memory.data() + part.at, static_cast<size_t>(size));
+      } else if (tensor.storage == Storage::kFile && model_.skeleton() != nullptr) {
+        if (absl::Status status = model_.skeleton()->Copy(tensor.file.offset + part.at, size, part.block.data());
+            !status.ok()) {
+          return status;
+        }
+      } else if (tensor.storage == Storage::kExternal && external_ != nullptr) {
+        Tensor slice = tensor;
+        slice.file.offset = std::max<int64_t>(slice.file.offset, 0) + part.at;
+        slice.file.size = size;
+        if (absl::Status status = external_->Read(slice, size, part.block.data()); !status.ok()) return status;
+      } else {
+        return absl::FailedPreconditionError(
+            fmt::format("the elements of {} cannot be found for a model in memory", Describe(model_, tensor)));
+      }
+      part.at += size;
+    }
+    const int64_t take = std::min({count, part.row - in_row_, static_cast<int64_t>(part.block.size() - part.used)});
+    std::memcpy(to, part.block.data() + part.used, static_cast<size_t>(take));
+    part.used += static_cast<size_t>(take);
+    in_row_ += take;
+    to += take;
+    count -= take;
+    if (in_row_ == part.row) {
+      in_row_ = 0;
+      part_ = (part_ + 1) % parts_.size();
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<int64_t>> ReadIntegers(const Model& model, const Tensor& tensor, int64_t limit) {

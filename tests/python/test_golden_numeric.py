@@ -78,7 +78,11 @@ def compare(name, expected, found, skip_zero_rows):
     assert error <= TOLERANCE[expected.dtype], f"{name}: relative error {error:g}"
 
 
-@pytest.mark.parametrize("case", FILES)
+# ONNX Runtime has no kernel on the CPU for an operator of these models: BiasSplitGelu, and Sigmoid of bfloat16.
+NOT_RUNNABLE = {"glu/runtime_bias_split_gelu", "plugin/swish_bfloat16_310p"}
+
+
+@pytest.mark.parametrize("case", [name for name in FILES if name not in NOT_RUNNABLE])
 def test_numbers(case, tmp_path):
     path = FOLDER / (case + ".onnxtxt")
     text = path.read_text()

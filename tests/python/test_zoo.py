@@ -30,7 +30,8 @@ from ascend_fuse.inputs import make_inputs
 from check import blind_rows
 
 KINDS = (
-    "rms_norm", "layer_norm", "group_norm", "gelu", "silu", "hard_swish", "mish", "glu", "rotary", "attention",
+    "rms_norm", "layer_norm", "group_norm", "gelu", "silu", "hard_swish", "mish", "glu", "linear_activation",
+    "rotary", "attention",
 )
 ENTRIES: dict[str, dict[str, Any]] = {entry["id"]: entry for entry in fill.load_manifest()["models"]}
 GAPS: dict[tuple[str, str], tuple[int, int]] = {

@@ -2,6 +2,7 @@
 // used.
 #include "ir/rewriter.h"
 
+#include "gmock/gmock.h"
 #include "tests/unit/models.h"
 
 namespace ascend_fuse {
@@ -113,6 +114,63 @@ TEST(Rewriter, NamesAreUnique) {
   EXPECT_EQ(model->Text(rewriter.UniqueName("fresh")), "fresh_1");
   EXPECT_EQ(model->Text(rewriter.UniqueName("scaled")), "scaled_1");  // a value of a body
   EXPECT_EQ(model->Text(rewriter.UniqueName("layer/add")), "layer/add_1");
+}
+
+// Two initializers, [2, 3] and [2, 1] of int32, that one node reads.
+onnx::ModelProto TwoConstants() {
+  onnx::ModelProto model;
+  model.set_ir_version(8);
+  model.add_opset_import()->set_version(17);
+  onnx::GraphProto* graph = model.mutable_graph();
+  graph->set_name("g");
+  auto add = [&](const char* name, int64_t columns, std::vector<int32_t> elements) {
+    onnx::TensorProto* tensor = graph->add_initializer();
+    tensor->set_name(name);
+    tensor->set_data_type(onnx::TensorProto::INT32);
+    tensor->add_dims(2);
+    tensor->add_dims(columns);
+    tensor->set_raw_data(elements.data(), elements.size() * sizeof(int32_t));
+  };
+  add("a", 3, {1, 2, 3, 4, 5, 6});
+  add("b", 1, {7, 8});
+  onnx::NodeProto* node = graph->add_node();
+  node->set_op_type("Concat");
+  for (const char* name : {"a", "b"}) node->add_input(name);
+  node->add_output("y");
+  onnx::AttributeProto* axis = node->add_attribute();
+  axis->set_name("axis");
+  axis->set_type(onnx::AttributeProto::INT);
+  axis->set_i(1);
+  graph->add_output()->set_name("y");
+  return model;
+}
+
+TEST(Rewriter, JoinTakesRowsInTurn) {
+  auto model = MustLoad(TwoConstants().SerializeAsString());
+  Rewriter rewriter(model.get());
+  Node* concat = model->graph().nodes()[0];
+  Value* parts[] = {concat->input(0), concat->input(1)};
+  absl::StatusOr<Value*> joined = rewriter.Join(parts, 1, "ab");
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ((*joined)->initializer->storage, Storage::kJoined);
+  const std::vector<int64_t> elements = {1, 2, 3, 7, 4, 5, 6, 8};
+  EXPECT_EQ(*ReadIntegers(*model, *(*joined)->initializer, 8), elements);
+  rewriter.Replace({concat->output()}, Spec("Identity", {*joined}));
+  rewriter.Sweep();
+  const auto again = MustLoad(MustSave(*model));
+  ASSERT_EQ(again->graph().initializers().size(), 1u);
+  EXPECT_EQ(*ReadIntegers(*again, *again->graph().initializers()[0]->initializer, 8), elements);
+}
+
+TEST(Rewriter, JoinSaysWhatDoesNotFit) {
+  auto model = MustLoad(TwoConstants().SerializeAsString());
+  Rewriter rewriter(model.get());
+  Node* concat = model->graph().nodes()[0];
+  Value* parts[] = {concat->input(0), concat->input(1)};
+  EXPECT_THAT(rewriter.Join(parts, 0, "ab").status().message(), ::testing::HasSubstr("type or dims differ"));
+  EXPECT_THAT(rewriter.Join(parts, 2, "ab").status().message(), ::testing::HasSubstr("too few dims"));
+  Value* computed[] = {concat->output(), concat->input(1)};
+  EXPECT_THAT(rewriter.Join(computed, 1, "ab").status().message(), ::testing::HasSubstr("not an initializer"));
 }
 
 }  // namespace

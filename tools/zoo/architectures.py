@@ -21,7 +21,8 @@ import transformers
 from transformers import DynamicCache
 
 KINDS = (
-    "rms_norm", "layer_norm", "group_norm", "gelu", "silu", "hard_swish", "mish", "glu", "rotary", "attention",
+    "rms_norm", "layer_norm", "group_norm", "gelu", "silu", "hard_swish", "mish", "glu", "linear_activation",
+    "rotary", "attention",
 )
 LAYERS = 2
 HEAD_DIM = 64
@@ -213,35 +214,40 @@ def gated_decoder_counts(config: Any) -> Counts:
 def gpt2_counts(config: Any) -> Counts:
     layers = config.n_layer
     assert config.activation_function == "gelu_new"
-    return counts(layer_norm=2 * layers + 1, gelu=layers, attention=layers)
+    return counts(layer_norm=2 * layers + 1, gelu=layers, linear_activation=layers, attention=layers)
 
 
 def bert_counts(config: Any) -> Counts:
-    """Two norms per layer and one after the embeddings; the pooler's tanh is no kind."""
+    """Two norms per layer and one after the embeddings. The pooler is no part of the first output."""
     layers = config.num_hidden_layers
     assert config.hidden_act == "gelu"
-    return counts(layer_norm=2 * layers + 1, gelu=layers, attention=layers)
+    return counts(layer_norm=2 * layers + 1, gelu=layers, linear_activation=layers, attention=layers)
 
 
 def pre_norm_encoder_counts(config: Any) -> Counts:
     """ViT and CLIP: two norms per layer and a final one; quick_gelu counts as gelu."""
     layers = config.num_hidden_layers
     assert config.hidden_act in ("gelu", "quick_gelu")
-    return counts(layer_norm=2 * layers + 1, gelu=layers, attention=layers)
+    return counts(layer_norm=2 * layers + 1, gelu=layers, linear_activation=layers, attention=layers)
 
 
 def t5_counts(config: Any) -> Counts:
-    """Two RMS norms per layer and a final one; ReLU is no kind."""
+    """Two RMS norms per layer and a final one; ReLU is no kind, but it is an activation behind a linear."""
     layers = config.num_layers
     gated = config.feed_forward_proj.startswith("gated-")
-    return counts(rms_norm=2 * layers + 1, glu=layers if gated else 0, attention=layers)
+    return counts(
+        rms_norm=2 * layers + 1,
+        glu=layers if gated else 0,
+        linear_activation=0 if gated else layers,
+        attention=layers,
+    )
 
 
 def whisper_counts(config: Any) -> Counts:
-    """Two norms per layer and a final one; each of the two convolutions has a GELU of its own."""
+    """Two norms per layer and a final one; each of the two convolutions, which are no linears, has a GELU."""
     layers = config.encoder_layers
     assert config.activation_function == "gelu"
-    return counts(layer_norm=2 * layers + 1, gelu=layers + 2, attention=layers)
+    return counts(layer_norm=2 * layers + 1, gelu=layers + 2, linear_activation=layers, attention=layers)
 
 
 # ---- Configurations ------------------------------------------------------------------------------

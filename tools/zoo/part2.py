@@ -97,22 +97,24 @@ def decoder_counts(norm: str, norms: int, after: int = 1, **each: int) -> Callab
 def swin_counts(config: Any) -> first.Counts:
     """Two norms per layer, one per merging, one after the embeddings and a final one."""
     layers, stages = sum(config.depths), len(config.depths)
-    return counts(layer_norm=2 * layers + (stages - 1) + 2, gelu=layers, attention=layers)
+    return counts(
+        layer_norm=2 * layers + (stages - 1) + 2, gelu=layers, linear_activation=layers, attention=layers
+    )
 
 
 def convnext_counts(config: Any) -> first.Counts:
     """One norm per layer, one per downsampling, one after the embeddings and a final one."""
     layers, stages = sum(config.depths), len(config.depths)
-    return counts(layer_norm=layers + (stages - 1) + 2, gelu=layers)
+    return counts(layer_norm=layers + (stages - 1) + 2, gelu=layers, linear_activation=layers)
 
 
 def unet_counts(config: Any) -> first.Counts:
     """A norm followed by SiLU is a group_norm only.
 
-    The time embedding has a SiLU inside, and every ResBlock takes SiLU of it: one value, which exporters compute once.
+    The time embedding has a SiLU inside, and every ResBlock takes SiLU of it: one value, which exporters compute once. Both follow a linear.
     """
     n = config.layers
-    return counts(group_norm=3 * n + 1, layer_norm=3 * n, silu=2, glu=n, attention=2 * n)
+    return counts(group_norm=3 * n + 1, layer_norm=3 * n, silu=2, glu=n, linear_activation=2, attention=2 * n)
 
 
 def diffusers_unet_counts(config: Any) -> first.Counts:
@@ -126,7 +128,7 @@ def diffusers_unet_counts(config: Any) -> first.Counts:
     resnets = n * len(down) + 2 + (n + 1) * len(up)
     blocks = n * sum("CrossAttn" in b for b in down) + 1 + (n + 1) * sum("CrossAttn" in b for b in up)
     return counts(group_norm=2 * resnets + blocks + 1, layer_norm=3 * blocks, silu=2, glu=blocks,
-                  attention=2 * blocks)
+                  linear_activation=2, attention=2 * blocks)
 
 
 def diffusers_vae_counts(config: Any) -> first.Counts:
@@ -137,7 +139,7 @@ def diffusers_vae_counts(config: Any) -> first.Counts:
 
 
 _gated = decoder_counts("rms_norm", 2, glu=1, rotary=2, attention=1)
-_post_norm = decoder_counts("layer_norm", 2, gelu=1, attention=1)
+_post_norm = decoder_counts("layer_norm", 2, gelu=1, linear_activation=1, attention=1)
 _cross = {"attention": 2 * LAYERS}
 
 EXPECTED: dict[str, Callable[[Any], first.Counts]] = {
@@ -146,31 +148,45 @@ EXPECTED: dict[str, Callable[[Any], first.Counts]] = {
     "phi3": _gated,
     "gemma2": decoder_counts("rms_norm", 4, glu=1, rotary=2, attention=1),
     "gemma3": decoder_counts("rms_norm", 6, glu=1, rotary=2, attention=1),
-    "phi": decoder_counts("layer_norm", 1, gelu=1, rotary=2, attention=1),
-    "gptj": decoder_counts("layer_norm", 1, gelu=1, rotary=2, attention=1),
-    "gpt-neox": decoder_counts("layer_norm", 2, gelu=1, rotary=2, attention=1),
-    "opt": decoder_counts("layer_norm", 2, attention=1),
-    "bloom": decoder_counts("layer_norm", 2, after=2, gelu=1, attention=1),
+    "phi": decoder_counts("layer_norm", 1, gelu=1, linear_activation=1, rotary=2, attention=1),
+    "gptj": decoder_counts("layer_norm", 1, gelu=1, linear_activation=1, rotary=2, attention=1),
+    "gpt-neox": decoder_counts("layer_norm", 2, gelu=1, linear_activation=1, rotary=2, attention=1),
+    "opt": decoder_counts("layer_norm", 2, linear_activation=1, attention=1),  # ReLU
+    "bloom": decoder_counts("layer_norm", 2, after=2, gelu=1, linear_activation=1, attention=1),
     "roberta": _post_norm,
     "distilbert": _post_norm,
-    "t5-decoder": lambda c: counts(rms_norm=3 * c.num_decoder_layers + 1, attention=2 * c.num_decoder_layers),
+    "t5-decoder": lambda c: counts(
+        rms_norm=3 * c.num_decoder_layers + 1,
+        linear_activation=c.num_decoder_layers,  # ReLU
+        attention=2 * c.num_decoder_layers,
+    ),
     "bart": lambda c: counts(
         layer_norm=2 * c.encoder_layers + 3 * c.decoder_layers + 2,
         gelu=c.encoder_layers + c.decoder_layers,
+        linear_activation=c.encoder_layers + c.decoder_layers,
         attention=c.encoder_layers + 2 * c.decoder_layers,
     ),
     "bart-decoder": lambda c: counts(
-        layer_norm=3 * c.decoder_layers + 1, gelu=c.decoder_layers, attention=2 * c.decoder_layers
+        layer_norm=3 * c.decoder_layers + 1,
+        gelu=c.decoder_layers,
+        linear_activation=c.decoder_layers,
+        attention=2 * c.decoder_layers,
     ),
     "whisper-decoder": lambda c: counts(
-        layer_norm=3 * c.decoder_layers + 1, gelu=c.decoder_layers, attention=2 * c.decoder_layers
+        layer_norm=3 * c.decoder_layers + 1,
+        gelu=c.decoder_layers,
+        linear_activation=c.decoder_layers,
+        attention=2 * c.decoder_layers,
     ),
-    "clip-vision": decoder_counts("layer_norm", 2, after=2, gelu=1, attention=1),
+    "clip-vision": decoder_counts("layer_norm", 2, after=2, gelu=1, linear_activation=1, attention=1),
     # The pooling head of SigLIP has a norm, an attention and an MLP of its own.
     "siglip": lambda c: counts(
-        layer_norm=2 * c.num_hidden_layers + 2, gelu=c.num_hidden_layers + 1, attention=c.num_hidden_layers + 1
+        layer_norm=2 * c.num_hidden_layers + 2,
+        gelu=c.num_hidden_layers + 1,
+        linear_activation=c.num_hidden_layers + 1,
+        attention=c.num_hidden_layers + 1,
     ),
-    "dinov2": decoder_counts("layer_norm", 2, gelu=1, attention=1),
+    "dinov2": decoder_counts("layer_norm", 2, gelu=1, linear_activation=1, attention=1),
     "dinov2-swiglu": decoder_counts("layer_norm", 2, glu=1, attention=1),
     "swin": swin_counts,
     "convnext": convnext_counts,
@@ -181,8 +197,12 @@ EXPECTED: dict[str, Callable[[Any], first.Counts]] = {
     "diffusers-vae-decoder": diffusers_vae_counts,
     "activations": lambda c: counts(silu=1, hard_swish=1, mish=1, gelu=1),
     "torch-mha": lambda c: counts(layer_norm=2, attention=2),
-    "torch-encoder": lambda c: counts(layer_norm=2 * LAYERS, gelu=LAYERS, attention=LAYERS),
-    "torch-encoder-pre": lambda c: counts(layer_norm=2 * LAYERS + 1, gelu=LAYERS, attention=LAYERS),
+    "torch-encoder": lambda c: counts(
+        layer_norm=2 * LAYERS, gelu=LAYERS, linear_activation=LAYERS, attention=LAYERS
+    ),
+    "torch-encoder-pre": lambda c: counts(
+        layer_norm=2 * LAYERS + 1, gelu=LAYERS, linear_activation=LAYERS, attention=LAYERS
+    ),
 }
 
 # ---- Modules, inputs and outputs -----------------------------------------------------------------

@@ -1,0 +1,127 @@
+#include "patterns/analysis/halves.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "fmt/format.h"
+#include "ir/attribute.h"
+
+namespace ascend_fuse {
+namespace {
+
+// Bounds of a Slice along its axes: inputs from opset 10 on, attributes before.
+std::optional<std::vector<Dim>> Bounds(const Facts& facts, const Node& node, std::string_view name, size_t input) {
+  std::vector<Dim> numbers;
+  if (const auto attribute = IntsAttribute(node, name); attribute.has_value()) {
+    for (int64_t number : *attribute) numbers.push_back(Dim::Of(number));
+    return numbers;
+  }
+  const Value* bound = node.input(input);
+  if (bound == nullptr || facts.Of(bound).elements == nullptr) return std::nullopt;
+  const auto& elements = facts.Of(bound).elements->integers;
+  return std::vector<Dim>(elements.begin(), elements.end());
+}
+
+}  // namespace
+
+absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, Value* part) {
+  Value* value = part;
+  while (context.canonical->Source(value) != nullptr) value = context.canonical->Source(value);
+  const Node* node = value->producer;
+  auto no = [&](std::string_view why) {
+    return absl::FailedPreconditionError(fmt::format("{} is not a half: {}", ValueName(*value), why));
+  };
+  if (node == nullptr || node->input(0) == nullptr) return no("nothing computes it");
+  DimTable& dims = context.facts->dims();
+  const Fact& whole = context.facts->Of(node->input(0));
+  const Fact& cut = context.facts->Of(value);
+  const bool split = IsOp(*node, "Split");
+  const bool slice = IsOp(*node, "Slice");
+  const bool gather = IsOp(*node, "Gather");
+  if (!split && !slice && !gather) return no(fmt::format("{} computes it", OpType(*node)));
+  if (whole.rank() < 1 || cut.rank() != whole.rank()) return no("the shapes are not known");
+  HalfOf half;
+  half.whole = node->input(0);
+  auto set_axis = [&](int64_t axis) {
+    half.axis = static_cast<int>(axis < 0 ? axis + whole.rank() : axis);
+    return half.axis >= 0 && half.axis < whole.rank();
+  };
+  std::vector<Dim> starts, axes, steps;
+  if (slice) {
+    const auto given_starts = Bounds(*context.facts, *node, "starts", 1);
+    if (!given_starts.has_value() || given_starts->size() != 1) {
+      return no("it is not cut along one axis with known bounds");
+    }
+    starts = *given_starts;
+    const auto given_axes = Bounds(*context.facts, *node, "axes", 3);
+    if (node->input(3) != nullptr && !given_axes.has_value()) return no("the axis of Slice is not known");
+    axes = given_axes.value_or(std::vector<Dim>{Dim::Of(0)});
+    const auto given_steps = Bounds(*context.facts, *node, "steps", 4);
+    if (node->input(4) != nullptr && !given_steps.has_value()) return no("the step of Slice is not known");
+    steps = given_steps.value_or(std::vector<Dim>{Dim::Of(1)});
+    if (axes.size() != 1 || !axes[0].is_number() || steps.size() != 1) return no("it is cut along several axes");
+    if (!set_axis(axes[0].number())) return no("the axis is beyond the rank");
+  } else if (!set_axis(IntAttribute(*node, "axis").value_or(0))) {
+    return no("the axis is beyond the rank");
+  }
+  const Dim width = whole.shape[half.axis];
+  const Dim part_width = cut.shape[half.axis];
+  if (!dims.Equal(dims.Mul(part_width, Dim::Of(2)), width)) {
+    return no(fmt::format("it is {} wide, cut from {}", dims.ToString(part_width), dims.ToString(width)));
+  }
+  if (split) {
+    if (node->output_count != 2) return no("Split has not two outputs");
+    half.index = static_cast<int>(value->output_index);
+    return half;
+  }
+  if (gather) {
+    // Constant indices that run through one half in order.
+    const Fact& indices = context.facts->Of(node->input(1));
+    if (indices.rank() != 1 || indices.elements == nullptr || indices.elements->integers.empty()) {
+      return no("the indices of Gather are not known");
+    }
+    const auto& list = indices.elements->integers;
+    const int64_t count = static_cast<int64_t>(list.size());
+    if (!std::all_of(list.begin(), list.end(), [](Dim index) { return index.is_number(); })) {
+      return no("the indices of Gather are not known");
+    }
+    auto at = [&](int64_t i) {
+      const int64_t index = list[static_cast<size_t>(i)].number();
+      return index < 0 ? index + 2 * count : index;
+    };
+    const int64_t step = count > 1 ? at(1) - at(0) : 1;
+    for (int64_t i = 0; i < count; ++i) {
+      if (at(i) != at(0) + i * step) return no("the indices of Gather do not run through it in order");
+    }
+    if (step == 1 && (at(0) == 0 || at(0) == count)) {
+      half.index = at(0) == 0 ? 0 : 1;
+      return half;
+    }
+    if (step == 2 && (at(0) == 0 || at(0) == 1)) {
+      half.index = static_cast<int>(at(0));
+      half.strided = true;
+      return half;
+    }
+    return no("the indices of Gather start elsewhere");
+  }
+  // A Slice that gives half of the elements: with step 1 one block, with step 2 every other one.
+  const Dim start = starts[0];
+  if (steps[0].is(2)) {
+    if (!start.is(0) && !start.is(1)) return no("it starts elsewhere");
+    half.strided = true;
+    half.index = start.is(0) ? 0 : 1;
+    return half;
+  }
+  if (!steps[0].is(1)) return no("Slice has a step other than 1");
+  if (start.is(0)) return half;
+  half.index = 1;
+  if (start.is_number() && start.number() < 0) {  // -D/2 counts from the end
+    if (!dims.Equal(Dim::Of(-2 * start.number()), width)) return no("it starts elsewhere");
+    return half;
+  }
+  if (dims.Equal(dims.Mul(start, Dim::Of(2)), width)) return half;
+  return no("it starts elsewhere");
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,338 @@
+#include "patterns/analysis/linear.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "fmt/format.h"
+#include "ir/attribute.h"
+#include "ir/schema.h"
+
+namespace ascend_fuse {
+namespace {
+
+Value* WithoutNoise(const FunctionContext& context, Value* value, std::vector<const Value*>* chain) {
+  while (context.canonical->Source(value) != nullptr) {
+    value = context.canonical->Source(value);
+    if (chain != nullptr) chain->push_back(value);
+  }
+  return value;
+}
+
+bool IsContrib(const Node& node, std::string_view op_type) {
+  return Domain(node) == "com.microsoft" && OpType(node) == op_type;
+}
+
+// What a weight is made of: a constant behind shape-changing and type-changing operators.
+struct Weight {
+  Value* root = nullptr;    // an initializer or the output of a Constant
+  bool direct = true;       // nothing but copies between
+  bool transposed = false;  // one Transpose <perm = [1, 0]> between
+  std::vector<const Value*> chain;
+};
+
+Weight FindWeight(const FunctionContext& context, Value* value) {
+  Weight weight;
+  if (value == nullptr) return weight;
+  constexpr int kMaximumSteps = 8;
+  for (int step = 0; step < kMaximumSteps; ++step) {
+    weight.chain.push_back(value);
+    value = WithoutNoise(context, value, &weight.chain);
+    if (value->IsConstant()) {
+      weight.root = value;
+      return weight;
+    }
+    const Node* node = value->producer;
+    if (node == nullptr) return weight;  // an input of the graph
+    if (IsOp(*node, "Constant")) {
+      weight.root = value;
+      return weight;
+    }
+    const bool transpose = IsOp(*node, "Transpose");
+    if (transpose) {
+      const auto perm = IntsAttribute(*node, "perm");
+      if (weight.transposed || !perm.has_value() || *perm != std::vector<int64_t>{1, 0}) weight.direct = false;
+      weight.transposed = true;
+    } else if (IsOp(*node, "DequantizeLinear") || IsOp(*node, "Cast") || IsOp(*node, "Reshape") ||
+               IsOp(*node, "Unsqueeze") || IsOp(*node, "Squeeze") || IsOp(*node, "Mul") ||
+               IsContrib(*node, "DequantizeLinear")) {
+      weight.direct = false;
+    } else {
+      return weight;
+    }
+    value = node->input(0);
+    if (value == nullptr) return weight;
+  }
+  return weight;
+}
+
+// A bias of the last axis: one dim of that width, or more of which all but the last are 1.
+bool IsBias(const FunctionContext& context, Value* value, const Value* y) {
+  const Fact& bias = context.facts->Of(value);
+  const Fact& fact = context.facts->Of(y);
+  if (FindWeight(context, value).root == nullptr || bias.rank() < 1 || fact.rank() < bias.rank()) return false;
+  if (!context.facts->dims().Equal(bias.shape.back(), fact.shape.back())) return false;
+  return std::all_of(bias.shape.begin(), bias.shape.end() - 1, [](Dim dim) { return dim.is(1); });
+}
+
+// "bsk,kn->bsn": every letter of the constant is summed or new, and the rest keeps its order.
+bool IsLinearEquation(std::string_view equation) {
+  std::string text;
+  for (char c : equation) {
+    if (c != ' ') text += c;
+  }
+  const size_t comma = text.find(',');
+  const size_t arrow = text.find("->");
+  if (comma == std::string::npos || arrow == std::string::npos || arrow < comma) return false;
+  const std::string left = text.substr(0, comma);
+  const std::string right = text.substr(comma + 1, arrow - comma - 1);
+  const std::string out = text.substr(arrow + 2);
+  if (text.find(',', comma + 1) != std::string::npos) return false;
+  std::string kept;
+  std::string made;
+  for (char c : left) {
+    if (right.find(c) == std::string::npos) kept += c;
+  }
+  for (char c : right) {
+    if (left.find(c) == std::string::npos) made += c;
+    if (left.find(c) != std::string::npos && out.find(c) != std::string::npos) return false;  // a batch letter
+  }
+  return !made.empty() && kept.size() < left.size() && out == kept + made;
+}
+
+bool AllAre(const Node& node, std::string_view name, int64_t number) {
+  const auto list = IntsAttribute(node, name);
+  return !list.has_value() || std::all_of(list->begin(), list->end(), [&](int64_t i) { return i == number; });
+}
+
+float Factor(const Node& node, std::string_view name) {
+  const auto attribute = FindAttribute(node, name);
+  return attribute.has_value() ? attribute->f : 1.0F;
+}
+
+void NotPlain(LinearView* view, std::string why) {
+  if (!view->plain) return;
+  view->plain = false;
+  view->why_not_plain = std::move(why);
+}
+
+absl::StatusOr<LinearView> Find(const FunctionContext& context, Value* y, int depth) {
+  const Value* const asked = y;
+  auto no = [&](std::string_view why) {
+    return absl::FailedPreconditionError(fmt::format("{} is not the output of a linear: {}", ValueName(*asked), why));
+  };
+  if (depth > 4) return no("too many operators stand between");
+  LinearView view;
+  view.chain.push_back(y);
+  y = WithoutNoise(context, y, &view.chain);
+  const Node* node = y->producer;
+  if (node == nullptr) return no("nothing computes it");
+  auto finish = [&](Value* x, Value* weight_value) -> absl::StatusOr<LinearView> {
+    const Weight weight = FindWeight(context, weight_value);
+    if (x == nullptr || weight.root == nullptr) {
+      return no(fmt::format("{} multiplies it by a value that is computed", OpType(*node)));
+    }
+    view.x = x;
+    view.weight = weight.root;
+    view.product = node;
+    view.transposed = view.transposed != weight.transposed;
+    for (const Value* value : weight.chain) view.chain.push_back(value);
+    if (!weight.direct) NotPlain(&view, "its weight is computed from a constant");
+    if (context.facts->Of(weight.root).rank() != 2) NotPlain(&view, "its weight has not two dims");
+    return view;
+  };
+
+  if (IsOp(*node, "MatMul")) {
+    const Fact& weight = context.facts->Of(node->input(1));
+    if (weight.has_rank && weight.rank() != 2) return no("the matrices of MatMul come in a batch");
+    return finish(node->input(0), node->input(1));
+  }
+  if (IsOp(*node, "Gemm") || IsContrib(*node, "FusedGemm") || IsContrib(*node, "GemmFastGelu")) {
+    if (IntAttribute(*node, "transA").value_or(0) != 0) return no("Gemm transposes it");
+    if (!IsOp(*node, "Gemm")) NotPlain(&view, fmt::format("{} computes it", OpType(*node)));
+    if (Factor(*node, "alpha") != 1 || Factor(*node, "beta") != 1) NotPlain(&view, "Gemm has a factor");
+    view.transposed = IntAttribute(*node, "transB").value_or(0) != 0;
+    if (Value* bias = node->input(2); bias != nullptr) {
+      if (!IsBias(context, bias, y)) return no("what Gemm adds is not a bias of the last axis");
+      view.bias = bias;
+    }
+    return finish(node->input(0), node->input(1));
+  }
+  if (IsContrib(*node, "FusedMatMul")) {
+    if (IntAttribute(*node, "transA").value_or(0) != 0) return no("FusedMatMul transposes it");
+    view.transposed = IntAttribute(*node, "transB").value_or(0) != 0;
+    NotPlain(&view, "FusedMatMul computes it");
+    return finish(node->input(0), node->input(1));
+  }
+  if (IsContrib(*node, "MatMulNBits") || IsContrib(*node, "MatMulBnb4")) {
+    NotPlain(&view, "its weight is quantized");
+    return finish(node->input(0), node->input(1));
+  }
+  if (IsOp(*node, "Einsum") && node->input_count == 2) {
+    const auto equation = StringAttribute(*node, "equation");
+    if (!equation.has_value() || !IsLinearEquation(*equation)) return no("the equation of Einsum is no linear");
+    NotPlain(&view, "Einsum computes it");
+    return finish(node->input(0), node->input(1));
+  }
+  if (IsOp(*node, "Conv") || IsContrib(*node, "FusedConv")) {
+    const Fact& weight = context.facts->Of(node->input(1));
+    if (weight.rank() < 3 || IntAttribute(*node, "group").value_or(1) != 1 ||
+        !std::all_of(weight.shape.begin() + 2, weight.shape.end(), [](Dim dim) { return dim.is(1); }) ||
+        !AllAre(*node, "strides", 1) || !AllAre(*node, "pads", 0)) {
+      return no("Conv looks at more than one place");
+    }
+    NotPlain(&view, "Conv computes it");
+    return finish(node->input(0), node->input(1));
+  }
+  if (IsOp(*node, "Add")) {
+    for (int side = 0; side < 2; ++side) {
+      Value* bias = node->input(side);
+      Value* product = node->input(1 - side);
+      if (bias == nullptr || product == nullptr || !IsBias(context, bias, y)) continue;
+      absl::StatusOr<LinearView> inner = Find(context, product, depth + 1);
+      if (!inner.ok()) return inner.status();
+      if (inner->bias != nullptr) NotPlain(&*inner, "it has two biases");
+      inner->bias = bias;
+      inner->chain.insert(inner->chain.begin(), view.chain.begin(), view.chain.end());
+      return inner;
+    }
+    // LoRA: x W + factor (x A) B.
+    for (int side = 0; side < 2; ++side) {
+      if (node->input(0) == nullptr || node->input(1) == nullptr) break;
+      const Node* scaled = node->input(side)->producer;
+      Value* update = node->input(side);
+      if (scaled != nullptr && IsOp(*scaled, "Mul")) {
+        double number = 0;
+        const int constant = ConstantNumber(*context.facts, scaled->input(1), &number) ? 1 : 0;
+        update = scaled->input(1 - constant);
+      }
+      absl::StatusOr<LinearView> outer = Find(context, update, depth + 1);
+      if (!outer.ok() || outer->bias != nullptr) continue;
+      absl::StatusOr<LinearView> inner = Find(context, outer->x, depth + 1);
+      absl::StatusOr<LinearView> base = Find(context, node->input(1 - side), depth + 1);
+      if (!inner.ok() || !base.ok() || inner->bias != nullptr || !context.canonical->Same(inner->x, base->x)) continue;
+      NotPlain(&*base, "a LoRA update is added to it");
+      return base;
+    }
+    return no("Add joins it with a value that is no bias (a residual)");
+  }
+  if (IsOp(*node, "Reshape") && node->input(0) != nullptr) {
+    const Fact& before = context.facts->Of(node->input(0));
+    const Fact& after = context.facts->Of(y);
+    if (before.rank() < 1 || after.rank() < 1 ||
+        !context.facts->dims().Equal(before.shape.back(), after.shape.back())) {
+      return no("Reshape changes its last dim");
+    }
+    absl::StatusOr<LinearView> inner = Find(context, node->input(0), depth + 1);
+    if (!inner.ok()) return inner.status();
+    NotPlain(&*inner, "a Reshape stands behind it");
+    return inner;
+  }
+  return no(fmt::format("{} computes it", OpType(*node)));
+}
+
+// Why a constant cannot become part of a merged one; empty if it can.
+std::string WhyNotJoined(const Value* value) {
+  if (!value->IsConstant()) return fmt::format("{} is not an initializer", ValueName(*value));
+  if (value->is_graph_output) return fmt::format("{} is an output of the graph", ValueName(*value));
+  return "";
+}
+
+}  // namespace
+
+std::string OtherReader(const Value* value) {
+  if (value->is_graph_output) return fmt::format("{} is an output of the graph", ValueName(*value));
+  int readers = 0;
+  std::string names;
+  for (const Use& use : LiveUses(*value)) {
+    constexpr int kNamed = 3;
+    if (readers++ < kNamed) names += fmt::format("{}{}", names.empty() ? "" : ", ", OpType(*use.user));
+  }
+  if (readers <= 1) return "";
+  return fmt::format("{} has {} readers ({}{})", ValueName(*value), readers, names, readers > 3 ? " ..." : "");
+}
+
+absl::StatusOr<LinearView> FindLinear(const FunctionContext& context, Value* y) { return Find(context, y, 0); }
+
+absl::StatusOr<Term> MergedLinear(const FunctionContext& context, Value* a, Value* b) {
+  auto no = [](const std::string& why) {
+    return absl::FailedPreconditionError(fmt::format("the two linears cannot be merged: {}", why));
+  };
+  LinearView views[2];
+  for (int i = 0; i < 2; ++i) {
+    absl::StatusOr<LinearView> view = Find(context, i == 0 ? a : b, 0);
+    if (!view.ok()) return no(std::string(view.status().message()));
+    views[i] = *std::move(view);
+    if (!views[i].plain) return no(fmt::format("{} ({})", views[i].why_not_plain, ValueName(i == 0 ? *a : *b)));
+  }
+  const LinearView& first = views[0];
+  const LinearView& second = views[1];
+  if (!context.canonical->Same(first.x, second.x)) {
+    return no(fmt::format("their inputs are {} and {}", ValueName(*first.x), ValueName(*second.x)));
+  }
+  if (OpType(*first.product) != OpType(*second.product) || first.transposed != second.transposed) {
+    return no("they are not written in the same way");
+  }
+  if ((first.bias == nullptr) != (second.bias == nullptr)) return no("only one of them has a bias");
+  std::vector<std::pair<Value*, Value*>> joined = {{first.weight, second.weight}};
+  if (first.bias != nullptr) {
+    const Weight biases[2] = {FindWeight(context, first.bias), FindWeight(context, second.bias)};
+    for (const Weight& bias : biases) {
+      if (!bias.direct || bias.transposed || context.facts->Of(bias.root).rank() != 1) {
+        return no(fmt::format("{} is not a bias of one dim", ValueName(*bias.root)));
+      }
+    }
+    joined.emplace_back(biases[0].root, biases[1].root);
+  }
+  for (const auto& [one, other] : joined) {
+    for (const Value* value : {one, other}) {
+      if (std::string why = WhyNotJoined(value); !why.empty()) return no(why);
+      if (std::string why = OtherReader(value); !why.empty()) return no(why);
+    }
+    if (one == other) return no("they have one weight");
+    const Fact& x = context.facts->Of(one);
+    const Fact& y = context.facts->Of(other);
+    const bool same = x.type == y.type && x.shape.size() == y.shape.size() &&
+                      std::equal(x.shape.begin(), x.shape.end(), y.shape.begin(),
+                                 [&](Dim p, Dim q) { return context.facts->dims().Equal(p, q); });
+    if (!same) {
+      return no(fmt::format("{} is {} and {} is {}", ValueName(*one), context.facts->Describe(one), ValueName(*other),
+                            context.facts->Describe(other)));
+    }
+    if (BitWidth(x.type) % 8 != 0 || BitWidth(x.type) == 0) return no("their elements are no whole bytes");
+    for (const Value* value : {one, other}) {
+      const Storage storage = value->initializer->storage;
+      if (storage == Storage::kNone || storage == Storage::kJoined) {
+        return no(fmt::format("the elements of {} are not given", ValueName(*value)));
+      }
+    }
+    if (one->graph != other->graph) return no("their weights lie in different graphs");
+  }
+  for (const LinearView& view : views) {
+    for (const Value* value : view.chain) {
+      if (std::string why = OtherReader(value); !why.empty()) return no(why);
+    }
+  }
+
+  auto join = [&](Value* one, Value* other, int64_t axis) {
+    return Term::Node({"", "@Join", {{"axis", Term::Integer(axis)}}, {Term::Of(one), Term::Of(other)}, 1});
+  };
+  const bool gemm = IsOp(*first.product, "Gemm");
+  const Term weight = join(first.weight, second.weight, first.transposed ? 0 : 1);
+  const Term bias = first.bias != nullptr ? join(joined[1].first, joined[1].second, 0) : Term::Absent();
+  if (gemm) {
+    DeferredNode node{"", "Gemm", {}, {Term::Of(first.x), weight}, 1};
+    if (first.transposed) node.attributes.emplace_back("transB", Term::Integer(1));
+    if (first.bias != nullptr) node.inputs.push_back(bias);
+    return Term::Node(std::move(node));
+  }
+  Term matrix = weight;
+  if (first.transposed) {
+    matrix = Term::Node(
+        {"", "Transpose", {{"perm", Term::List({Term::Integer(1), Term::Integer(0)})}}, {weight}, 1});
+  }
+  Term product = Term::Node({"", "MatMul", {}, {Term::Of(first.x), matrix}, 1});
+  if (first.bias == nullptr) return product;
+  return Term::Node({"", "Add", {}, {std::move(product), bias}, 1});
+}
+
+}  // namespace ascend_fuse

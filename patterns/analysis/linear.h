@@ -1,0 +1,40 @@
+// One view of every spelling of a linear layer, y = x W + b with constant W: MatMul, Gemm, Einsum, 1x1 Conv, their
+// bias, the Reshapes around them, quantised weights, LoRA (export-patterns.md 4.1, LN1 to LN8). The graph is not
+// changed to be understood.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "patterns/functions.h"
+
+namespace ascend_fuse {
+
+struct LinearView {
+  Value* x = nullptr;         // [.., K]
+  Value* weight = nullptr;    // the constant itself
+  bool transposed = false;    // it is [N, K], not [K, N]
+  Value* bias = nullptr;      // constant [N], or nullptr
+  const Node* product = nullptr;  // the MatMul, Gemm, Einsum or Conv
+  // Plain: weight is a constant of two dims used as it is, bias 1-D, no factor, and between `product` and the
+  // value nothing but the bias. Only such linears can be merged; others are linears all the same.
+  bool plain = true;
+  std::string why_not_plain;
+  // Values from the linear's own down to that of `product`: what must have no other reader if the linear is to
+  // be replaced.
+  std::vector<const Value*> chain;
+};
+
+// The linear layer that computes `y`. FAILED_PRECONDITION with a sentence when none does: a residual is not a
+// bias, a MatMul of two activations is not a linear.
+absl::StatusOr<LinearView> FindLinear(const FunctionContext& context, Value* y);
+
+// What keeps `value` computed besides its first reader, as a sentence; empty if nothing does.
+std::string OtherReader(const Value* value);
+
+// One linear for two of the same input: y = x [Wa | Wb] + [ba | bb], to be built; its first half is `a`, its
+// second `b`. FAILED_PRECONDITION says what forbids it.
+absl::StatusOr<Term> MergedLinear(const FunctionContext& context, Value* a, Value* b);
+
+}  // namespace ascend_fuse
