@@ -173,8 +173,10 @@ absl::Status Pipeline::Lower(const Target& target) {
         return sites_[other].kind == "rms_norm" && sites_[other].state == SiteState::kFused;
       });
       if (!norm_fused) {
+        // Both our rule and GE's pass start from the node of the norm.
+        const std::optional<ByGe> pass = target.FusedByGe(construct);
         site.because = "the norm behind the sum was not fused";
-        site.source.clear();
+        site.source = pass.has_value() ? pass->source : "patterns/npu/norm.rule";
       }
     }
     const std::optional<ByGe> by_ge = target.FusedByGe(construct);
