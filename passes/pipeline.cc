@@ -97,7 +97,9 @@ void Pipeline::Restore() {
   for (auto site = sites_.rbegin(); site != sites_.rend(); ++site) {
     if (site->node == nullptr || !site->node->is_new || site->node->dead) continue;
     if (site->state == SiteState::kFused) continue;
-    rewriter_->Restore(site->node);
+    for (auto made = site->made.rbegin(); made != site->made.rend(); ++made) {
+      if (!(*made)->dead) rewriter_->Restore(*made);
+    }
   }
   FinishRun("restore", started, before);
 }

@@ -25,6 +25,7 @@ struct PipelineSite {
   std::string precision = "exact";
   Value* value = nullptr;  // what the construct computes
   Node* node = nullptr;    // the recognised operator; nullptr for an observation
+  std::vector<Node*> made;  // all that replaced original nodes together with it, in the order made
   uint64_t order = 0;      // place of `value` in the original order
   std::string root;        // name of the original node that computed `value`
   std::string module;      // model.layers.0.self_attn
@@ -32,6 +33,7 @@ struct PipelineSite {
   SiteState state = SiteState::kPending;
   std::string lowered_by;  // rule
   std::string lowered_to;  // npu.NPURmsNorm
+  std::string by_ge;       // the construct as which GE takes the original nodes, of the recogniser
   std::string mask;
   std::vector<std::string> assumptions;
   std::string because;
@@ -100,6 +102,7 @@ class Pipeline {
   absl::Status CheckSkip(const std::string& name) const;
   void FindNearMisses();
   void LowerNode(Node* node, const Target& target);
+  std::string WhyNotJoined(const PipelineSite& site) const;
   static double Now();  // milliseconds
   void FinishRun(const char* name, double started, uint64_t changes_before);
 

@@ -45,8 +45,10 @@ std::string_view Label(const Node& node) {
 
 // Operators that only stand where a construct begins, rarest first: one that no rule covered deserves an
 // answer.
-constexpr std::string_view kAnchors[] = {"Softmax", "Erf", "Tanh",      "InstanceNormalization",
-                                         "Sigmoid", "Neg", "ReduceMean"};
+constexpr std::string_view kAnchors[] = {
+    "Softmax", "Erf",        "Tanh",            "InstanceNormalization", "LpNormalization",
+    "Sigmoid", "ReduceL2",   "ReduceSumSquare", "Neg",                   "ReduceMean",
+};
 
 bool UsesOperator(const RuleSet& rules, const Pattern& pattern, std::string_view op_type, int depth) {
   if (depth > 20) return false;
@@ -85,8 +87,7 @@ absl::Status Pipeline::Recognise() {
     if (Skipped(rule)) continue;
     for (const EmitStatement& statement : rule.emit) {
       if (statement.value.kind != Expression::Kind::kOperator) continue;
-      if (std::find(rule.outputs.begin(), rule.outputs.end(), statement.names[0]) == rule.outputs.end())
-        continue;
+      if (statement.names[0] != rule.outputs[0]) continue;  // further outputs are sums and the like
       const Expression& op = statement.value;
       kind_of[op.domain.empty() ? op.text : op.domain + "." + op.text] = rule.kind;
     }
@@ -103,6 +104,7 @@ absl::Status Pipeline::Recognise() {
     site.kind = rule.kind;
     site.rule = rule.name;
     site.precision = rule.precision;
+    site.by_ge = rule.by_ge;
     site.value = value;
     site.root = root;
     site.order = value->producer != nullptr ? value->producer->order : 0;
@@ -156,6 +158,7 @@ absl::Status Pipeline::Recognise() {
         ++replacements_;
         emissions_.push_back(*emission);
         sites_.back().node = emission->replacements.back();
+        sites_.back().made = emission->replacements;
         for (Node* made : emission->replacements) add(made);
         for (Node* made : emission->inserted) add(made);
       }
