@@ -4,6 +4,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
+#include "ir/schema.h"
 #include "passes/pipeline.h"
 
 namespace ascend_fuse {
@@ -126,7 +127,13 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
       AddOnce(&assumptions, one.assumptions);
     }
     // Without an NPU node the rule wrote standard operators that every parser of the target maps to a kernel.
-    if (lowered_to.empty()) lowered_to = OperatorKey(*emission->replacements.back());
+    if (lowered_to.empty()) {
+      const auto main_node = std::find_if(made.begin(), made.end(), [](const Node* candidate) {
+        const Schema* schema = SchemaOf(*candidate);
+        return schema != nullptr && schema->costly;
+      });
+      lowered_to = OperatorKey(main_node != made.end() ? **main_node : *emission->replacements.back());
+    }
     if (answer.legal && options_.strict && !assumptions.empty()) {
       answer.legal = false;
       answer.because = fmt::format("--strict: fusing would assume that {}", assumptions[0]);

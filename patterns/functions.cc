@@ -485,8 +485,8 @@ absl::StatusOr<Term> WithLayerNormalization(const FunctionContext& context, absl
   const int64_t opset = context.model->OpsetVersion();
   if (opset >= 17) return Term::Integer(1);
   return absl::FailedPreconditionError(fmt::format(
-      "LayerNormalization exists from opset 17 on and the model has opset {}; LayerNormONNXFusionPass wants another "
-      "form than this one (one Sub, Pow by 2, Div by Sqrt, axes that count from the end, constant weights)",
+      "LayerNormalization exists from opset 17 on and the model has opset {}; of LayerNormONNXFusionPass another form is "
+      "known (one type, one Sub, Pow by 2, Div by Sqrt, last axes that count from the end, constant weights)",
       opset));
 }
 
