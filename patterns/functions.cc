@@ -275,6 +275,15 @@ absl::StatusOr<Term> LastAxes(const FunctionContext& context, absl::Span<const T
   return Term::Integer(-count);
 }
 
+// last_axes (k): the last k axes, [-k, ..., -1].
+absl::StatusOr<Term> LastAxesOf(const FunctionContext&, absl::Span<const Term> arguments) {
+  const auto count = IntegerArgument(arguments[0]);
+  if (!count.has_value() || *count < 1) return absl::InvalidArgumentError("the number of axes is not known");
+  std::vector<Term> axes;
+  for (int64_t axis = -*count; axis < 0; ++axis) axes.push_back(Term::Integer(axis));
+  return Term::List(std::move(axes));
+}
+
 // size (x, axes): how many elements of x lie along these axes.
 absl::StatusOr<Term> SizeOf(const FunctionContext& context, absl::Span<const Term> arguments) {
   std::vector<Term> axes;
@@ -597,6 +606,7 @@ constexpr FunctionRow kFunctions[] = {
     {"ones", 2, 2, Ones, "A constant [n] of ones of a type."},
     {"filled", 3, 3, Filled, "A constant of dims, all of whose elements are one number, of a type."},
     {"last", 1, 1, LastAxes, "-k if these axes are the last k ones."},
+    {"last_axes", 1, 1, LastAxesOf, "The last k axes, [-k, ..., -1]."},
     {"size", 2, 2, SizeOf, "The number of elements along some axes of a value."},
     {"weight", 4, 4, NormWeight, "The weight of a norm over the dims from an axis on, with exactly these dims."},
     {"channels", 3, 3, ChannelWeight, "The weight of a norm for each channel, as [C]."},
