@@ -186,7 +186,9 @@ absl::Status Pipeline::Recognise() {
         Failure failure;
         matcher.Run(*reader->second, site.value, &failure);
         if (failure.rule != nullptr) {
-          site.because = fmt::format("expected {}, found {}", failure.expected, failure.found);
+          site.because = failure.is_sentence
+                             ? failure.found
+                             : fmt::format("expected {}, found {}", failure.expected, failure.found);
           site.source = failure.position.ToString();
         }
       }

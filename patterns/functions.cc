@@ -223,6 +223,7 @@ absl::StatusOr<Term> Empty(const FunctionContext&, absl::Span<const Term> argume
 }
 
 absl::StatusOr<Term> PlainNumber(const FunctionContext& context, absl::Span<const Term> arguments);
+absl::StatusOr<Term> BroadcastsTo(const FunctionContext& context, absl::Span<const Term> arguments);
 
 // filled (dims, number, type): a constant of these dims (a list, or one) all of whose elements are the number.
 absl::StatusOr<Term> Filled(const FunctionContext& context, absl::Span<const Term> arguments) {
@@ -328,10 +329,6 @@ absl::StatusOr<Term> NormWeight(const FunctionContext& context, absl::Span<const
   const std::vector<Term>& dims = *own->list;
   const int64_t own_rank = static_cast<int64_t>(dims.size());
   double number = 0;
-  const bool single = std::all_of(dims.begin(), dims.end(), [](const Term& dim) { return DimOfTerm(dim).is(1); });
-  if (single && own_rank <= rank && ConstantNumber(*context.facts, *value, &number)) {
-    return Filled(context, {Term::List(tail), Term::Number(number), Term::Of(context.facts->Of(*value).type)});
-  }
   bool fits = own_rank > -*axis && own_rank <= rank;
   for (int64_t i = 0; fits && i < own_rank; ++i) {
     const int64_t from_end = i - own_rank;
@@ -339,6 +336,11 @@ absl::StatusOr<Term> NormWeight(const FunctionContext& context, absl::Span<const
                             : EqualTerms(context, dims[i], tail[static_cast<size_t>(from_end - *axis)]);
   }
   if (!fits) {
+    // A factor that exporters spread over all of x (torch, for a weight that is not there).
+    absl::StatusOr<Term> spread = BroadcastsTo(context, arguments.subspan(0, 2));
+    if (spread.ok() && ConstantNumber(*context.facts, *value, &number)) {
+      return Filled(context, {Term::List(tail), Term::Number(number), Term::Of(context.facts->Of(*value).type)});
+    }
     return absl::FailedPreconditionError(fmt::format(
         "the weight {} has the dims {}, not {} as a norm over these axes has",
         ValueName(**value), DescribeTerm(context, *own), DescribeTerm(context, Term::List(tail))));
@@ -350,6 +352,19 @@ absl::StatusOr<Term> NormWeight(const FunctionContext& context, absl::Span<const
     }
   }
   return Term::Node({"", "Reshape", {}, {arguments[0], Term::List(tail)}, 1});
+}
+
+// per_channel (w, x): holds for a weight [C] of x [N, C, ...].
+absl::StatusOr<Term> PerChannel(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Term> channels = DimOf(context, {arguments[1], Term::Integer(1)});
+  if (!channels.ok()) return channels;
+  absl::StatusOr<Term> own = Shape(context, arguments.subspan(0, 1));
+  if (!own.ok()) return own;
+  if (own->list->size() == 1 && EqualTerms(context, (*own->list)[0], *channels)) return Term::Integer(1);
+  return absl::CancelledError(fmt::format(
+      "the weight {} has the dims {}: one element for each group, as in opset 18, where the kernel takes one for each of "
+      "{} channels",
+      DescribeTerm(context, arguments[0]), DescribeTerm(context, *own), DescribeTerm(context, *channels)));
 }
 
 // channels (w, x, fill): the weight of a norm of x [N, C, ...] for each channel, as [C]. It is written [C, 1, 1],
@@ -511,7 +526,7 @@ absl::StatusOr<Term> WideRange(const FunctionContext& context, absl::Span<const 
 
 // never (sentence): does not hold. For what only looks like the construct: the sentence says why it is not.
 absl::StatusOr<Term> Never(const FunctionContext&, absl::Span<const Term> arguments) {
-  return absl::FailedPreconditionError(arguments[0].text);
+  return absl::CancelledError(arguments[0].text);
 }
 
 // number (d): a dim that must be a plain number, for attributes of nodes.
@@ -609,6 +624,7 @@ constexpr FunctionRow kFunctions[] = {
     {"last_axes", 1, 1, LastAxesOf, "The last k axes, [-k, ..., -1]."},
     {"size", 2, 2, SizeOf, "The number of elements along some axes of a value."},
     {"weight", 4, 4, NormWeight, "The weight of a norm over the dims from an axis on, with exactly these dims."},
+    {"per_channel", 2, 2, PerChannel, "Holds for a weight that has one element for each channel."},
     {"channels", 3, 3, ChannelWeight, "The weight of a norm for each channel, as [C]."},
     {"channels_last", 1, 1, ChannelsLast, "The perm of a Transpose that moves axis 1 behind the others."},
     {"channels_first", 1, 1, ChannelsFirst, "The perm of a Transpose that moves the last axis to place 1."},

@@ -627,7 +627,8 @@ bool Matcher::Conditions(const std::vector<Condition>& conditions, size_t index,
   auto refuse = [&](const absl::Status& status) {
     const bool kept = Fail(
         condition.position, covered_.empty() ? nullptr : covered_.front(), kConditionFails,
-        [&] { return condition.source; }, [&] { return std::string(status.message()); });
+        [&] { return absl::IsCancelled(status) ? std::string() : condition.source; },
+        [&] { return std::string(status.message()); });
     if (kept) failure_->is_sentence = true;
     return false;
   };
