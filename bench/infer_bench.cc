@@ -56,7 +56,8 @@ bool Repeat(const std::string& from, int64_t nodes, const std::string& to) {
     }
   }
   const int64_t copies = std::max<int64_t>(1, (nodes + graph->node_size() - 1) / graph->node_size());
-  std::string more;
+  std::string more;       // as every writer orders them: all nodes, then all value_info
+  std::string more_info;
   for (int64_t copy = 1; copy < copies; ++copy) {
     const std::string suffix = fmt::format("/copy_{}", copy);
     for (onnx::NodeProto node : graph->node()) {
@@ -65,7 +66,7 @@ bool Repeat(const std::string& from, int64_t nodes, const std::string& to) {
     }
     for (onnx::ValueInfoProto info : graph->value_info()) {
       Rename(names, suffix, info.mutable_name());
-      wire::AppendBytes(&more, onnx::GraphProto::kValueInfoFieldNumber, info.SerializeAsString());
+      wire::AppendBytes(&more_info, onnx::GraphProto::kValueInfoFieldNumber, info.SerializeAsString());
     }
   }
   const std::string first = graph->SerializeAsString();
@@ -73,8 +74,8 @@ bool Repeat(const std::string& from, int64_t nodes, const std::string& to) {
   std::ofstream out(to, std::ios::binary);
   std::string header = model.SerializeAsString();
   wire::AppendTag(&header, onnx::ModelProto::kGraphFieldNumber, wire::kBytes);
-  wire::AppendVarint(&header, first.size() + more.size());
-  out << header << first << more;
+  wire::AppendVarint(&header, first.size() + more.size() + more_info.size());
+  out << header << first << more << more_info;
   return out.good();
 }
 

@@ -107,7 +107,9 @@ struct DimTable::Impl {
     bool fresh = false;
     bool resolving = false;
     uint8_t nesting = 0;
-    uint64_t scope = 0;  // where it was made; see DimTable::SetScope
+    // The body that made it up: nobody else knows it, so what that body proves of it harms nobody. 0 for names
+    // and for what is computed from names, which stand for the same dims everywhere. See DimTable::SetScope.
+    uint64_t scope = 0;
     size_t weight = 1;
     std::string_view name;  // of a symbol
     Dim a;                  // operands of an opaque atom
@@ -270,12 +272,21 @@ struct DimTable::Impl {
       key.push_back(static_cast<char>(operand.kind_));
       key.append(reinterpret_cast<const char*>(&operand.bits_), sizeof(operand.bits_));
     }
-    auto found = opaque_ids.find(key);
-    if (found != opaque_ids.end()) return OfAtom(found->second);
+    // Two whose outcome operators decide (a slice within its buffer, a broadcast of equals) are one atom in each body
+    // and another outside: what is decided where a body runs is not decided for others.
+    std::string scoped = key;
+    if (scope != 0 && (kind == AtomKind::kMin || kind == AtomKind::kBroadcast)) {
+      scoped.append(reinterpret_cast<const char*>(&scope), sizeof scope);
+    }
+    for (const std::string* known : {&scoped, &key}) {
+      const auto found = opaque_ids.find(*known);
+      if (found != opaque_ids.end()) return OfAtom(found->second);
+    }
     Atom atom;
     atom.kind = kind;
     atom.a = a;
     atom.b = b;
+    if (scoped != key) atom.scope = scope;
     int nesting = 0;
     for (Dim operand : {a, b}) {
       if (operand.is_number()) continue;
@@ -283,16 +294,45 @@ struct DimTable::Impl {
         for (uint32_t factor : term.factors) {
           nesting = std::max(nesting, static_cast<int>(atoms[factor].nesting));
           atom.weight += atoms[factor].weight;
+          if (atoms[factor].scope == scope) atom.scope = scope;
         }
       }
     }
     if (opaque_ids.size() >= kMaxOpaque || nesting >= kMaxNesting || atom.weight > kMaxWeight) return Dim();
     atom.nesting = static_cast<uint8_t>(nesting + 1);
-    atom.scope = scope;
     const uint32_t id = static_cast<uint32_t>(atoms.size());
     atoms.push_back(atom);
-    opaque_ids.emplace(std::move(key), id);
+    opaque_ids.emplace(std::move(scoped), id);
     return OfAtom(id);
+  }
+
+  // `dim` of a body, built anew where we are.
+  Dim Outside(Dim dim) {
+    dim = Resolve(dim);
+    if (dim.kind_ != Dim::Kind::kExpression) return dim;
+    const Polynomial polynomial = expressions[static_cast<size_t>(dim.bits_)]->polynomial;
+    Polynomial sum;
+    bool changed = false;
+    for (const Term& term : polynomial) {
+      Polynomial product = OfNumber(term.coefficient);
+      for (uint32_t factor : term.factors) {
+        Dim value = OfAtom(factor);
+        const AtomKind kind = atoms[factor].kind;
+        if ((kind == AtomKind::kMin || kind == AtomKind::kBroadcast) && atoms[factor].scope != 0 &&
+            atoms[factor].scope != scope) {
+          const Dim a = Outside(atoms[factor].a);
+          const Dim b = Outside(atoms[factor].b);
+          value = kind == AtomKind::kMin ? MinMax(kind, a, b) : Broadcast(a, b);
+          if (!value.known()) return Dim();
+          changed = true;
+        }
+        Polynomial next;
+        if (!Multiply(product, Of(value), &next)) return Dim();
+        product = std::move(next);
+      }
+      if (!AddTo(&sum, product, 1)) return Dim();
+    }
+    return changed ? Intern(std::move(sum)) : dim;
   }
 
   // --- resolving -----------------------------------------------------------------------------------------
@@ -779,6 +819,20 @@ struct DimTable::Impl {
     return false;
   }
 
+  bool OlderThan(Dim dim, uint64_t mark) const {
+    if (dim.kind_ != Dim::Kind::kExpression) return true;
+    for (const Term& term : expressions[static_cast<size_t>(dim.bits_)]->polynomial) {
+      for (uint32_t factor : term.factors) {
+        const Atom& atom = atoms[factor];
+        if (atom.kind == AtomKind::kSymbol ? factor >= mark
+                                           : !OlderThan(atom.a, mark) || !OlderThan(atom.b, mark)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
   // `dim` with every Min(x, n) of a number n >= 2 replaced by x; the atoms replaced are added to `clamps`.
   Dim Unclamp(Dim dim, std::vector<std::pair<uint32_t, Dim>>* clamps) {
     if (dim.kind_ != Dim::Kind::kExpression) return dim;
@@ -1035,7 +1089,6 @@ Dim DimTable::Symbol(std::string_view name) {
   if (found != impl_->symbols.end()) return impl_->OfAtom(found->second);
   Impl::Atom atom;
   atom.name = impl_->names.Copy(name);
-  atom.scope = impl_->scope;
   const uint32_t id = static_cast<uint32_t>(impl_->atoms.size());
   impl_->atoms.push_back(atom);
   impl_->symbols.emplace(atom.name, id);
@@ -1054,10 +1107,20 @@ Dim DimTable::FreshSymbol(std::string_view hint) {
   }
   const Dim dim = Symbol(name);
   impl_->atoms.back().fresh = true;
+  impl_->atoms.back().scope = impl_->scope;
   return dim;
 }
 
 bool DimTable::MentionsFresh(Dim dim) const { return impl_->MentionsFresh(Resolve(dim)); }
+
+Dim DimTable::Outside(Dim dim) { return impl_->Outside(dim); }
+
+uint64_t DimTable::Mark() const { return impl_->atoms.size(); }
+
+bool DimTable::OlderThan(Dim dim, uint64_t mark) const {
+  dim = Resolve(dim);
+  return dim.known() && impl_->OlderThan(dim, mark);
+}
 
 uint64_t DimTable::SetScope(uint64_t scope) { return std::exchange(impl_->scope, scope); }
 

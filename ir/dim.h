@@ -24,6 +24,8 @@ class Dim {
   bool is_number() const { return kind_ == Kind::kNumber; }
   bool is(int64_t number) const { return kind_ == Kind::kNumber && bits_ == number; }
   int64_t number() const { return bits_; }  // only when is_number()
+  // With is_number(), what tells one representation from another: the number, or which expression it is.
+  int64_t id() const { return bits_; }
 
   // The same representation. For "provably equal" ask DimTable::Equal, which also uses what was unified.
   bool operator==(const Dim&) const = default;
@@ -83,8 +85,14 @@ class DimTable {
   // True if a symbol that FreshSymbol made occurs in it.
   bool MentionsFresh(Dim dim) const;
   // What holds only where a body of If, Loop or Scan runs must not be believed outside: in a scope other than
-  // 0, Unify replaces only symbols that were made in that scope. Returns the scope left.
+  // 0, Unify replaces only symbols that FreshSymbol made in that scope, and what is computed from them. Returns the
+  // scope left.
   uint64_t SetScope(uint64_t scope);
+  // A dim of a body of which it is known that it holds outside, in terms of the scope we are in.
+  Dim Outside(Dim dim);
+  // Now; later, OlderThan tells whether all symbols of a dim were there at that time.
+  uint64_t Mark() const;
+  bool OlderThan(Dim dim, uint64_t mark) const;
   // Grows with every fact that Unify or SetRange adds.
   uint64_t version() const;
   // Binds a symbol to a range (inclusive); equal ends make it a number.

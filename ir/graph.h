@@ -65,11 +65,17 @@ struct Node {
   Value** outputs_begin = nullptr;    // an entry is nullptr for an output named ""
   Graph** subgraphs_begin = nullptr;  // bodies of If, Loop, Scan in attribute order
   uint32_t subgraph_count = 0;
-  uint64_t order = 0;    // sort key of the node list; a topological order
-  EncodedSpan encoded;   // NodeProto body; for a new node only its attribute fields
+  // The attribute fields lie in this part of `encoded` (offsets in the file): the other fields are most of a
+  // node (metadata alone is 90 % in dynamo exports), and long gone from the caches when attributes are asked for.
+  uint32_t attributes_begin = 0;
+  uint32_t attributes_end = kToTheEnd;
   bool is_new = false;   // made by a Rewriter
   bool rewired = false;  // an original node whose inputs or outputs were changed
   bool dead = false;     // replaced: nothing alive reads it; kept so that it can be restored
+  uint64_t order = 0;    // sort key of the node list; a topological order
+  EncodedSpan encoded;   // NodeProto body; for a new node only its attribute fields
+
+  static constexpr uint32_t kToTheEnd = ~uint32_t{0};
 
   absl::Span<const Use> inputs() const { return {inputs_begin, input_count}; }
   absl::Span<Value* const> outputs() const { return {outputs_begin, output_count}; }

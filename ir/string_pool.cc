@@ -1,5 +1,6 @@
 #include "ir/string_pool.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -109,6 +110,21 @@ bool StringPool::Find(std::string_view text, NameId* id) const {
     }
   }
   return false;
+}
+
+bool StringPool::FindNext(std::string_view text, NameId last, NameId* id) const {
+  constexpr size_t kNear = 8;    // a node names itself, its outputs, and now and then weights
+  constexpr size_t kAhead = 24;  // about ten nodes: their texts lie apart
+  const size_t first = static_cast<size_t>(last) + 1;
+  const size_t end = std::min(first + kNear, texts_.size());
+  for (size_t at = first; at < end; ++at) {
+    if (texts_[at] != text) continue;
+    for (size_t next = first + kAhead; next <= at + kAhead && next < texts_.size(); ++next)
+      __builtin_prefetch(texts_[next].data());
+    *id = static_cast<NameId>(at);
+    return true;
+  }
+  return Find(text, id);
 }
 
 }  // namespace ascend_fuse

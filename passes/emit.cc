@@ -173,7 +173,11 @@ absl::StatusOr<Value*> Emitter::Build(const Term& term, Graph* graph, DataType l
     }
     int64_t count = 1;
     for (int64_t dim : dims) count *= dim;
-    const std::string element = EncodeFloat(type, fill);
+    std::string element = EncodeFloat(type, fill);
+    if (type == DataType::kInt32) {
+      const int32_t number = static_cast<int32_t>(fill);
+      element.assign(reinterpret_cast<const char*>(&number), sizeof number);
+    }
     if (element.empty()) return absl::InvalidArgumentError("a constant of this type cannot be made");
     std::string bytes;
     bytes.reserve(element.size() * static_cast<size_t>(count));

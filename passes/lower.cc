@@ -70,7 +70,9 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
   }
   if (main == nullptr) return;
 
-  Failure best;
+  PipelineSite* partner = main->pair >= 0 ? &sites_[static_cast<size_t>(main->pair)] : nullptr;
+  if (partner != nullptr && (partner->state != SiteState::kPending || partner->node->dead)) partner = nullptr;
+
   for (size_t r = 0; r < npu_->rules().size(); ++r) {
     const Rule& rule = npu_->rules()[r];
     const auto& roots = npu_->RootOperators(r);
@@ -86,7 +88,8 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     context.target = &target;
     Matcher matcher(*npu_, context);
     Failure failure;
-    const std::optional<Match> match = matcher.Run(rule, value, &failure);
+    const std::optional<Match> match =
+        matcher.Run(rule, value, &failure, partner != nullptr ? partner->node->output(0) : nullptr);
     // A rule's refusal is told where its kind is counted.
     auto refuse = [&](const std::string& because, const std::string& source, int rank) {
       for (PipelineSite* site : sites) {
@@ -102,7 +105,7 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
              : failure.is_sentence
                  ? failure.found
                  : fmt::format("{}: expected {}, found {}", rule.name, failure.expected, failure.found),
-             failure.position.ToString(), failure.rank);
+             failure.position.ToString(), failure.is_sentence && failure.expected.empty() ? 3000 : failure.rank);
       continue;
     }
     const absl::StatusOr<Emission> emission = emitter_->Emit(*match, context);
@@ -118,7 +121,7 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     for (Node* candidate : made) {
       if (Domain(*candidate) != "npu") continue;
       const std::string op = fmt::format("npu.{}", OpType(*candidate));
-      const Answer one = target.Check(CallOf(*candidate, facts_, op), facts_.dims());
+      const Answer one = target.Check(CallOf(*candidate, facts_, op), &facts_.dims());
       if (!one.legal) {
         answer = one;
         break;
@@ -141,12 +144,15 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     }
     if (!answer.legal) {
       emitter_->Undo(*emission);
-      refuse(answer.because, answer.source, 2000);
+      // That the two of a pair cannot share a node says less than why one has none of its own.
+      refuse(answer.because, answer.source, match->rule->outputs.size() > 1 && partner != nullptr ? 1500 : 2000);
       continue;
     }
     emissions_.push_back(*emission);
+    // A rule about both of a pair replaces the partner too.
+    if (partner != nullptr && partner->node->dead) sites.push_back(partner);
     for (PipelineSite* site : sites) {
-      const bool same = site == main;
+      const bool same = site == main || site == partner;
       const bool joined = rule.kind == site->kind;
       if (!same && !joined) continue;
       site->state = SiteState::kFused;
@@ -181,7 +187,10 @@ std::string Pipeline::WhyNotJoined(const PipelineSite& site) const {
 absl::Status Pipeline::Lower(const Target& target) {
   const double started = Now();
   const uint64_t before = rewriter_->change_count();
-  for (size_t i = 0; i < sites_.size(); ++i) sites_of_[sites_[i].value].push_back(i);
+  for (size_t i = 0; i < sites_.size(); ++i) {
+    const PipelineSite& site = sites_[i];
+    sites_of_[site.node != nullptr ? site.node->output(0) : site.value].push_back(i);
+  }
   // Outermost last: helpers made for one site are there for the next.
   std::vector<Node*> nodes;
   for (const PipelineSite& site : sites_) {

@@ -60,6 +60,7 @@ std::vector<ReportSite> SitesOf(const std::vector<PipelineSite>& sites) {
     row.source = site->source;
     row.name = site->root;
     row.outputs.emplace_back(ValueName(*site->value));
+    if (site->pair >= 0) row.pair = std::string(ValueName(*sites[static_cast<size_t>(site->pair)].value));
     result.push_back(std::move(row));
   }
   return result;
@@ -133,6 +134,25 @@ void WarnOfAtc(const Model& model, std::vector<std::string>* warnings) {
   }
 }
 
+// What the output needs that stock ATC does not have.
+void WarnOfPlugin(const Model& model, const Target& target, std::vector<std::string>* warnings) {
+  if (!target.options().plugin) return;
+  std::map<std::string, int64_t> nodes;
+  for (const auto& graph : model.graphs()) {
+    for (const Node* node : graph->nodes()) {
+      if (node->dead || (Domain(*node) != "npu" && node->domain != NameId::kEmpty)) continue;
+      if (target.NeedsPlugin(fmt::format("npu.{}", OpType(*node)))) ++nodes[std::string(OpType(*node))];
+    }
+  }
+  std::vector<std::string> words;
+  for (const auto& [op, count] : nodes) words.push_back(fmt::format("{} {}", count, op));
+  if (words.empty()) return;
+  warnings->push_back(fmt::format(
+      "ATC reads these nodes only with our op plugin installed, and refuses the model without it: {} "
+      "(docs/targets.md says what the plugin registers)",
+      fmt::join(words, ", ")));
+}
+
 void FillReport(Pipeline* pipeline, const Target& target, const std::string& style, const Model& model,
                 Report* report) {
   report->target.chip = target.chip();
@@ -140,6 +160,7 @@ void FillReport(Pipeline* pipeline, const Target& target, const std::string& sty
   report->target.precision_mode = target.options().precision_mode;
   report->target.style = style;
   report->target.opset = model.OpsetVersion();
+  report->target.plugin = target.options().plugin;
   report->sites = SitesOf(pipeline->sites());
   for (const PipelineNearMiss& miss : pipeline->near_misses()) {
     ReportNearMiss row;
@@ -161,6 +182,7 @@ void FillReport(Pipeline* pipeline, const Target& target, const std::string& sty
         {contradiction.value, contradiction.declared, contradiction.computed, contradiction.where});
   }
   for (const std::string& warning : target.warnings()) report->warnings.push_back(warning);
+  WarnOfPlugin(model, target, &report->warnings);
   if (!model.functions().empty()) {
     report->warnings.push_back(
         fmt::format("{} local function(s) were not looked into, and ATC reads none: inline them first "

@@ -95,8 +95,7 @@ void Pipeline::Restore() {
   const uint64_t before = rewriter_->change_count();
   // The latest replacement first: one may stand on another.
   for (auto site = sites_.rbegin(); site != sites_.rend(); ++site) {
-    if (site->node == nullptr || !site->node->is_new || site->node->dead) continue;
-    if (site->state == SiteState::kFused) continue;
+    if (site->state == SiteState::kFused || site->made.empty() || site->made.back()->dead) continue;
     for (auto made = site->made.rbegin(); made != site->made.rend(); ++made) {
       if (!(*made)->dead) rewriter_->Restore(*made);
     }

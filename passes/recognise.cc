@@ -1,5 +1,7 @@
 // Recognise: rules of patterns/library replace subgraphs by standard operators, or note what they see.
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -64,6 +66,23 @@ bool UsesOperator(const RuleSet& rules, const Pattern& pattern, std::string_view
   return false;
 }
 
+// The operator that an emission is about: the one of our own domain, where nodes that fit it to the graph stand behind
+// it, else the last.
+Node* RecognisedNode(const Emission& emission) {
+  Node* last = emission.replacements.back();
+  if (Domain(*last) == "ascend_fuse") return last;
+  for (const Use& use : last->inputs()) {
+    for (const Value* value = use.value; value != nullptr && value->producer != nullptr;
+         value = value->producer->input(0)) {
+      // Not beyond what this rule made: another recogniser's operator may stand before it.
+      const auto& inserted = emission.inserted;
+      if (std::find(inserted.begin(), inserted.end(), value->producer) == inserted.end()) break;
+      if (Domain(*value->producer) == "ascend_fuse") return value->producer;
+    }
+  }
+  return last;
+}
+
 }  // namespace
 
 absl::Status Pipeline::Recognise() {
@@ -71,8 +90,13 @@ absl::Status Pipeline::Recognise() {
   const uint64_t changes_before = rewriter_->change_count();
   Matcher matcher(*library_, Context());
 
+  absl::flat_hash_map<const Graph*, size_t> place_of;  // addresses differ from run to run
+  for (const auto& graph : model_->graphs()) place_of.try_emplace(graph.get(), place_of.size());
   absl::flat_hash_map<std::string, std::vector<Node*>> by_operator;
-  auto add = [&](Node* node) { by_operator[OperatorKey(*node)].push_back(node); };
+  auto add = [&](Node* node) {
+    by_operator[OperatorKey(*node)].push_back(node);
+    if (IsOp(*node, "Sum") && node->input_count == 2) by_operator["Add"].push_back(node);  // one of them
+  };
   for (const auto& graph : model_->graphs()) {
     for (Node* node : graph->nodes()) {
       if (!node->dead) add(node);
@@ -127,8 +151,8 @@ absl::Status Pipeline::Recognise() {
         candidates.insert(candidates.end(), found->second.begin(), found->second.end());
       }
       // Last nodes first: a construct with an optional last step is met with that step.
-      std::sort(candidates.begin(), candidates.end(), [](const Node* a, const Node* b) {
-        return a->graph != b->graph   ? a->graph < b->graph
+      std::sort(candidates.begin(), candidates.end(), [&](const Node* a, const Node* b) {
+        return a->graph != b->graph   ? place_of.at(a->graph) < place_of.at(b->graph)
                : a->order != b->order ? a->order > b->order
                                       : a->id > b->id;
       });
@@ -157,7 +181,7 @@ absl::Status Pipeline::Recognise() {
         }
         ++replacements_;
         emissions_.push_back(*emission);
-        sites_.back().node = emission->replacements.back();
+        sites_.back().node = RecognisedNode(*emission);
         sites_.back().made = emission->replacements;
         for (Node* made : emission->replacements) add(made);
         for (Node* made : emission->inserted) add(made);
@@ -197,9 +221,53 @@ absl::Status Pipeline::Recognise() {
   }
   for (const PipelineSite& site : sites_) module_of.try_emplace(site.value, site.module);
   if (absl::Status status = sweep_rules(true); !status.ok()) return status;
+  FindPairs();
   FindNearMisses();
   FinishRun("recognise", started, changes_before);
   return Verify("recognise");
+}
+
+// Query and key of one attention are turned by one cos and sin: two sites next to each other in the model's order that
+// share both, of which neither needs the other.
+void Pipeline::FindPairs() {
+  std::map<std::tuple<const Graph*, std::string, uint32_t, uint32_t>, std::vector<int>> groups;
+  for (size_t i = 0; i < sites_.size(); ++i) {
+    const Node* node = sites_[i].node;
+    if (sites_[i].kind != "rotary" || node == nullptr || node->dead || Domain(*node) != "ascend_fuse") continue;
+    if (node->input(1) == nullptr || node->input(2) == nullptr) continue;
+    groups[{node->graph, std::string(StringAttribute(*node, "mode").value_or("")),
+            canonical_->Number(node->input(1)), canonical_->Number(node->input(2))}]
+        .push_back(static_cast<int>(i));
+  }
+  // Whether `from` computes something that `node` needs: the search stays between the two.
+  auto needs = [](const Node* node, const Node* from) {
+    std::vector<const Node*> work = {node};
+    absl::flat_hash_set<const Node*> seen = {node};
+    while (!work.empty()) {
+      const Node* next = work.back();
+      work.pop_back();
+      if (next == from) return true;
+      for (const Use& use : next->inputs()) {
+        const Node* producer = use.value != nullptr ? use.value->producer : nullptr;
+        if (producer == nullptr || producer->order < from->order || !seen.insert(producer).second) continue;
+        work.push_back(producer);
+      }
+    }
+    return false;
+  };
+  for (auto& [key, members] : groups) {
+    std::sort(members.begin(), members.end(),
+              [&](int a, int b) { return std::tie(sites_[a].order, a) < std::tie(sites_[b].order, b); });
+    for (size_t i = 0; i + 1 < members.size(); ++i) {
+      PipelineSite& first = sites_[members[i]];
+      PipelineSite& second = sites_[members[i + 1]];
+      const bool apart = !first.module.empty() && !second.module.empty() && first.module != second.module;
+      if (apart || first.node == second.node || needs(second.node, first.node)) continue;
+      first.pair = members[i + 1];
+      second.pair = members[i];
+      ++i;
+    }
+  }
 }
 
 // For every anchor that no rule covered, the rule that got farthest and where it stopped.
@@ -212,12 +280,14 @@ void Pipeline::FindNearMisses() {
     for (size_t r = 0; r < library_->rules().size(); ++r) {
       const Rule& rule = library_->rules()[r];
       if (rule.emit.empty() || Skipped(rule)) continue;
-      for (const MatchStatement& statement : rule.match) {
-        if (UsesOperator(*library_, *statement.pattern, anchor, 0)) {
-          rules_of[anchor].push_back(r);
-          break;
-        }
-      }
+      const bool uses = std::any_of(rule.match.begin(), rule.match.end(), [&](const MatchStatement& statement) {
+        return UsesOperator(*library_, *statement.pattern, anchor, 0);
+      });
+      const bool asks = std::any_of(rule.where.begin(), rule.where.end(), [&](const Condition& condition) {
+        const Expression& side = condition.relation == Condition::Relation::kLet ? condition.right : condition.left;
+        return side.kind == Expression::Kind::kCall && Functions()[side.function].anchor == anchor;
+      });
+      if (uses || asks) rules_of[anchor].push_back(r);
     }
   }
   for (const auto& graph : model_->graphs()) {

@@ -36,6 +36,7 @@ proto::Report ToProto(const Report& report) {
   out.mutable_target()->set_style(report.target.style);
   out.mutable_target()->set_precision_mode(report.target.precision_mode);
   out.mutable_target()->set_opset(Narrow(report.target.opset));
+  out.mutable_target()->set_plugin(report.target.plugin);
   out.mutable_summary()->mutable_nodes()->set_before(Narrow(report.nodes_before));
   out.mutable_summary()->mutable_nodes()->set_after(Narrow(report.nodes_after));
   for (const ReportKindCount& count : report.kinds) {
@@ -61,6 +62,7 @@ proto::Report ToProto(const Report& report) {
     row->set_source(site.source);
     row->set_name(site.name);
     row->mutable_outputs()->Assign(site.outputs.begin(), site.outputs.end());
+    row->set_pair(site.pair);
   }
   for (const ReportNearMiss& miss : report.near_misses) {
     proto::Report::NearMiss* row = out.add_near_misses();
@@ -163,7 +165,8 @@ class Text {
   void Header() {
     const ReportTarget& target = report_.target;
     if (!report_.model.empty()) Line("{}", report_.model);
-    std::string line = fmt::format("target {}, CANN {}", target.chip, target.cann);
+    std::string line =
+        fmt::format("target {}, CANN {}{}", target.chip, target.cann, target.plugin ? " with our op plugin" : "");
     if (!target.style.empty()) line += fmt::format(", style {}", target.style);
     if (target.opset > 0) line += fmt::format(", opset {}", target.opset);
     if (!target.precision_mode.empty()) line += fmt::format(", precision mode {}", target.precision_mode);
@@ -272,6 +275,7 @@ class Text {
       if (!details.empty()) Line("      {}", fmt::join(details, ", "));
       if (!site.covers.empty()) Line("      covers {}", fmt::join(site.covers, " "));
       if (!site.outputs.empty()) Line("      gives {}", fmt::join(site.outputs, " "));
+      if (!site.pair.empty()) Line("      pair of {}: the same cos and sin", site.pair);
     }
     if (!with_reason) return;
     if (!site.because.empty()) Line("      because {}", site.because);
@@ -444,14 +448,14 @@ absl::StatusOr<Report> ReportFromJson(const std::string& json) {
   Report report;
   report.model = message.model();
   report.target = {message.target().chip(), message.target().cann(), message.target().style(),
-                   message.target().precision_mode(), message.target().opset()};
+                   message.target().precision_mode(), message.target().opset(), message.target().plugin()};
   report.nodes_before = message.summary().nodes().before();
   report.nodes_after = message.summary().nodes().after();
   for (const auto& site : message.sites()) {
     report.sites.push_back({site.kind(), site.state(), site.module(), site.rule(), site.node(),
                             Strings(site.covers()), site.precision(), site.mask(),
                             Strings(site.assumptions()), site.because(), site.source(), site.name(),
-                            Strings(site.outputs())});
+                            Strings(site.outputs()), site.pair()});
   }
   for (const auto& miss : message.near_misses()) {
     report.near_misses.push_back({miss.rule(), miss.at(), miss.module(), miss.matched_nodes(),

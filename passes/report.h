@@ -19,6 +19,7 @@ struct ReportTarget {
   std::string style;
   std::string precision_mode;
   int64_t opset = 0;
+  bool plugin = false;
 };
 
 struct ReportSite {
@@ -35,6 +36,7 @@ struct ReportSite {
   std::string source;
   std::string name;
   std::vector<std::string> outputs;
+  std::string pair;
 };
 
 struct ReportKindCount {

@@ -1,8 +1,9 @@
 #include "patterns/canonical.h"
 
 #include <algorithm>
-#include <cstring>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/container/flat_hash_map.h"
 #include "ir/schema.h"
@@ -38,95 +39,271 @@ bool IsSplatOf(const Facts& facts, const Value* value, double number) {
                      [&](Dim element) { return element.is(static_cast<int64_t>(number)); });
 }
 
-// Indices that name every row of the first dimension in order, so that ScatterND writes all of `data`
-// (export-patterns.md X7): Unsqueeze (Range (0, dim 0 of data, 1), -1) or a constant iota.
-bool IsFullIota(const Facts& facts, const Value* indices, const Value* data) {
-  const Fact& shape = facts.Of(data);
-  const Fact& index = facts.Of(indices);
-  if (!shape.has_rank || shape.shape.empty() || !index.has_rank || index.shape.size() != 2 ||
-      !index.shape[1].is(1) || !facts.dims().Equal(index.shape[0], shape.shape[0])) {
-    return false;
-  }
-  if (index.elements != nullptr && !index.elements->integers.empty()) {
-    for (size_t i = 0; i < index.elements->integers.size(); ++i) {
-      if (!index.elements->integers[i].is(static_cast<int64_t>(i))) return false;
-    }
-    return true;
-  }
-  const Node* node = indices->producer;
-  while (node != nullptr && (IsOp(*node, "Unsqueeze") || IsOp(*node, "Reshape") || IsOp(*node, "Cast"))) {
-    node = node->input(0) != nullptr ? node->input(0)->producer : nullptr;
-  }
-  if (node == nullptr || !IsOp(*node, "Range")) return false;
-  // The length is the row count, so start 0 and step 1 name every row once.
-  return IsSplatOf(facts, node->input(0), 0) && IsSplatOf(facts, node->input(2), 1);
-}
+// Nodes that do nothing, given the copies found so far: the pass goes in the order of the graph, so what a node
+// reads has been looked at before.
+class Noise {
+ public:
+  Noise(const Facts& facts, const std::vector<Value*>& sources) : facts_(facts), sources_(sources) {}
 
-// The input that the node's first output merely copies, or nullptr.
-Value* CopiedInput(const Node& node, const Facts& facts, std::string_view op) {
-  Value* x = node.input(0);
-  const Value* y = node.output(0);
-  if (x == nullptr || y == nullptr) return nullptr;
-  if (op == "Identity") return x;
-  if (op == "Dropout") {
-    // Before opset 7 Dropout trains unless is_test is set. From 12 on training_mode is the third input,
-    // absent or false at inference.
-    if (node.graph->model().OpsetVersion() < 7) return nullptr;
-    const Value* training = node.input(2);
-    if (training != nullptr && !IsSplatOf(facts, training, 0)) return nullptr;
-    const Value* mask = node.output(1);
-    if (mask != nullptr && (mask->is_graph_output || !LiveUses(*mask).empty())) return nullptr;
-    return x;
-  }
-  if (op == "Cast") return SameType(facts, x, y) ? x : nullptr;
-  if (op == "Concat") return node.input_count == 1 ? x : nullptr;
-  if (op == "Reshape" || op == "Expand" || op == "Slice" || op == "Squeeze" || op == "Unsqueeze" ||
-      op == "Flatten") {
-    if (!SameShape(facts, x, y)) return nullptr;
+  // The input, or an earlier value, that the node's first output merely copies, or nullptr.
+  Value* CopiedBy(const Node& node, std::string_view op) const {
+    Value* x = node.input(0);
+    const Value* y = node.output(0);
+    if (x == nullptr || y == nullptr) return nullptr;
+    if (op == "Identity") return x;
+    if (op == "Dropout") return IsInference(node) ? x : nullptr;
+    if (op == "Cast" || op == "CastLike") return BeforeCasting(x, y);
+    if (op == "Concat" || op == "Sum" || op == "Max" || op == "Min" || op == "Mean") {
+      return node.input_count == 1 ? x : nullptr;
+    }
+    if (op == "Split") return node.output_count == 1 && SameShape(facts_, x, y) ? x : nullptr;
+    if (op == "Expand" || op == "Tile") return SameShape(facts_, x, y) ? x : nullptr;
     if (op == "Slice") {
       // A reversed slice has the same shape: every step must be 1.
       const Value* steps = node.input(4);
-      if (steps != nullptr && !IsSplatOf(facts, steps, 1)) return nullptr;
+      if (steps != nullptr && !IsSplatOf(facts_, steps, 1)) return nullptr;
+      return SameShape(facts_, x, y) ? x : nullptr;
     }
-    return x;
+    if (op == "Pad") {
+      // Padding by 1 and by -1 shifts without changing the shape: every pad must be 0.
+      const auto pads = IntsAttribute(node, "pads");
+      const bool none = pads.has_value()
+                            ? std::all_of(pads->begin(), pads->end(), [](int64_t pad) { return pad == 0; })
+                            : node.input(1) != nullptr && IsSplatOf(facts_, node.input(1), 0);
+      return none && SameShape(facts_, x, y) ? x : nullptr;
+    }
+    if (KeepsOrder(op)) return BeforeReshaping(x, y);
+    if (op == "Transpose") return BeforeTransposing(node);
+    if (op == "Mul" || op == "Div" || op == "Pow") return Combined(node, 1, op == "Mul");
+    if (op == "Add" || op == "Sub") return Combined(node, 0, op == "Add");
+    if (op == "And") return Combined(node, 1, true);
+    if (op == "Or" || op == "Xor") return Combined(node, 0, true);
+    if (op == "ScatterND") {
+      const auto reduction = StringAttribute(node, "reduction");
+      if (reduction.has_value() && *reduction != "none") return nullptr;
+      Value* updates = node.input(2);
+      if (updates == nullptr || node.input(1) == nullptr || !SameShape(facts_, x, updates)) return nullptr;
+      return IsFullIota(node.input(1), x) ? updates : nullptr;
+    }
+    return nullptr;
   }
-  if (op == "Transpose") {
-    const auto perm = IntsAttribute(node, "perm");
+
+ private:
+  // Long chains of copies are followed only so far: the pass stays linear.
+  static constexpr int kMaximumSteps = 16;
+
+  // What `value` is a copy of, through everything that was found to be a copy.
+  Value* Through(Value* value) const {
+    for (int i = 0; i < kMaximumSteps && value != nullptr && value->id < sources_.size(); ++i) {
+      if (sources_[value->id] == nullptr) break;
+      value = sources_[value->id];
+    }
+    return value;
+  }
+
+  // Elements stay in their order in memory.
+  static bool KeepsOrder(std::string_view op) {
+    return op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten";
+  }
+
+  bool IsInference(const Node& node) const {
+    // Before opset 7 Dropout trains unless is_test is set. From 12 on training_mode is the third input,
+    // absent or false at inference.
+    if (node.graph->model().OpsetVersion() < 7) return false;
+    const Value* training = node.input(2);
+    if (training != nullptr && !IsSplatOf(facts_, training, 0)) return false;
+    const Value* mask = node.output(1);
+    return mask == nullptr || (!mask->is_graph_output && LiveUses(*mask).empty());
+  }
+
+  // Every number of type `narrow` is one of type `wide`.
+  static bool Holds(DataType wide, DataType narrow) {
+    switch (narrow) {
+      case DataType::kBool:
+        return IsFloat(wide) || IsInteger(wide);
+      case DataType::kFloat16:
+      case DataType::kBfloat16:
+        return wide == DataType::kFloat || wide == DataType::kDouble;
+      case DataType::kFloat:
+        return wide == DataType::kDouble;
+      case DataType::kInt32:
+        return wide == DataType::kInt64 || wide == DataType::kDouble;
+      default:
+        return false;
+    }
+  }
+
+  // A Cast to the same type, or back from a type that holds every number of the first.
+  Value* BeforeCasting(Value* x, const Value* y) const {
+    if (SameType(facts_, x, y)) return x;
+    const Value* wide = Through(x);
+    const Node* inner = wide->producer;
+    if (inner == nullptr || (!IsOp(*inner, "Cast") && !IsOp(*inner, "CastLike"))) return nullptr;
+    Value* first = inner->input(0);
+    if (first == nullptr || !SameType(facts_, first, y)) return nullptr;
+    return Holds(facts_.Of(wide).type, facts_.Of(first).type) ? first : nullptr;
+  }
+
+  // y comes from x by keeping the order of the elements: a copy of whatever in the chain of such operators has
+  // y's shape.
+  Value* BeforeReshaping(Value* x, const Value* y) const {
+    for (int i = 0; i < kMaximumSteps && x != nullptr; ++i) {
+      if (SameShape(facts_, x, y)) return x;
+      const Node* node = x->producer;
+      if (x->id < sources_.size() && sources_[x->id] != nullptr) {
+        x = sources_[x->id];
+      } else if (node != nullptr && node->domain == NameId::kEmpty && x->output_index == 0 &&
+                 KeepsOrder(OpType(*node))) {
+        x = node->input(0);
+      } else {
+        return nullptr;
+      }
+    }
+    return nullptr;
+  }
+
+  // The permutation of a Transpose; reversal where it is not given.
+  std::optional<std::vector<int64_t>> Permutation(const Node& node) const {
+    if (auto perm = IntsAttribute(node, "perm"); perm.has_value()) return perm;
+    const int rank = node.input(0) != nullptr ? facts_.Of(node.input(0)).rank() : -1;
+    if (rank < 0) return std::nullopt;
+    std::vector<int64_t> perm(static_cast<size_t>(rank));
+    for (size_t i = 0; i < perm.size(); ++i) perm[i] = rank - 1 - static_cast<int64_t>(i);
+    return perm;
+  }
+
+  Value* BeforeTransposing(const Node& node) const {
+    const auto perm = Permutation(node);
     if (!perm.has_value()) return nullptr;
     bool identity = true;
     for (size_t i = 0; i < perm->size(); ++i) identity = identity && (*perm)[i] == static_cast<int64_t>(i);
-    if (identity) return x;
-    const Node* inner = x->producer;
+    if (identity) return node.input(0);
+    const Value* x = Through(node.input(0));
+    const Node* inner = x != nullptr ? x->producer : nullptr;
     if (inner == nullptr || !IsOp(*inner, "Transpose")) return nullptr;
-    const auto first = IntsAttribute(*inner, "perm");
+    const auto first = Permutation(*inner);
     if (!first.has_value() || first->size() != perm->size()) return nullptr;
     for (size_t i = 0; i < perm->size(); ++i) {
       const int64_t middle = (*perm)[i];
       if (middle < 0 || middle >= static_cast<int64_t>(first->size()) ||
-          (*first)[middle] != static_cast<int64_t>(i)) {
+          (*first)[static_cast<size_t>(middle)] != static_cast<int64_t>(i)) {
         return nullptr;
       }
     }
     return inner->input(0);
   }
-  if (op == "Mul" || op == "Div" || op == "Add" || op == "Sub") {
+
+  // The operand that is left when the other one is all `neutral` and broadcasts nothing.
+  Value* Combined(const Node& node, double neutral, bool commutative) const {
+    Value* x = node.input(0);
     Value* other = node.input(1);
-    if (other == nullptr || !SameType(facts, x, y)) return nullptr;
-    const double neutral = op == "Mul" || op == "Div" ? 1 : 0;
-    if (IsSplatOf(facts, other, neutral) && SameShape(facts, x, y)) return x;
-    if ((op == "Mul" || op == "Add") && IsSplatOf(facts, x, neutral) && SameShape(facts, other, y)) {
+    const Value* y = node.output(0);
+    if (other == nullptr || node.input_count != 2) return nullptr;
+    if (SameType(facts_, x, y) && IsSplatOf(facts_, other, neutral) && SameShape(facts_, x, y)) return x;
+    if (commutative && SameType(facts_, other, y) && IsSplatOf(facts_, x, neutral) &&
+        SameShape(facts_, other, y)) {
       return other;
     }
     return nullptr;
   }
-  if (op == "ScatterND") {
-    const auto reduction = StringAttribute(node, "reduction");
-    if (reduction.has_value() && *reduction != "none") return nullptr;
-    Value* updates = node.input(2);
-    if (updates == nullptr || node.input(1) == nullptr || !SameShape(facts, x, updates)) return nullptr;
-    return IsFullIota(facts, node.input(1), x) ? updates : nullptr;
+
+  // Indices that name every row of the first dimension in order, so that ScatterND writes all of `data`
+  // (export-patterns.md X7): Unsqueeze (Range (0, dim 0 of data, 1), -1) or a constant iota.
+  bool IsFullIota(Value* indices, const Value* data) const {
+    const Fact& shape = facts_.Of(data);
+    const Fact& index = facts_.Of(indices);
+    if (!shape.has_rank || shape.shape.empty() || !index.has_rank || index.shape.size() != 2 ||
+        !index.shape[1].is(1) || !facts_.dims().Equal(index.shape[0], shape.shape[0])) {
+      return false;
+    }
+    if (index.elements != nullptr && !index.elements->integers.empty()) {
+      for (size_t i = 0; i < index.elements->integers.size(); ++i) {
+        if (!index.elements->integers[i].is(static_cast<int64_t>(i))) return false;
+      }
+      return true;
+    }
+    const Node* node = Through(indices)->producer;
+    for (int i = 0; i < kMaximumSteps && node != nullptr && node->domain == NameId::kEmpty &&
+                    (KeepsOrder(OpType(*node)) || (IsOp(*node, "Cast") && IsIndexType(node->output(0))));
+         ++i) {
+      Value* input = Through(node->input(0));
+      node = input != nullptr ? input->producer : nullptr;
+    }
+    if (node == nullptr || !IsOp(*node, "Range")) return false;
+    // The length is the row count, so start 0 and step 1 name every row once.
+    return IsSplatOf(facts_, node->input(0), 0) && IsSplatOf(facts_, node->input(2), 1);
   }
-  return nullptr;
+
+  bool IsIndexType(const Value* value) const {
+    const DataType type = facts_.Of(value).type;
+    return type == DataType::kInt64 || type == DataType::kInt32;
+  }
+
+  const Facts& facts_;
+  const std::vector<Value*>& sources_;
+};
+
+// The key of an attribute by what it means: sorted by name, defaults left out, so that an attribute that is
+// written out and one that is not are the same. False where the value is not at hand to compare.
+bool AppendAttributes(const Node& node, const Schema* schema, std::string* key) {
+  std::vector<Attribute> attributes = ReadAttributes(node);
+  std::sort(attributes.begin(), attributes.end(),
+            [](const Attribute& a, const Attribute& b) { return a.name < b.name; });
+  auto append = [key](const auto& number) { key->append(reinterpret_cast<const char*>(&number), sizeof number); };
+  auto text = [&](std::string_view bytes) {
+    append(bytes.size());
+    key->append(bytes);
+  };
+  auto value = [&](const Attribute& attribute) {
+    append(attribute.type);
+    switch (attribute.type) {
+      case AttributeType::kFloat:
+        append(attribute.f);
+        return true;
+      case AttributeType::kInt:
+        append(attribute.i);
+        return true;
+      case AttributeType::kString:
+        text(attribute.s);
+        return true;
+      case AttributeType::kFloats:
+        append(attribute.floats.size());
+        for (float number : attribute.floats) append(number);
+        return true;
+      case AttributeType::kInts:
+        append(attribute.ints.size());
+        for (int64_t number : attribute.ints) append(number);
+        return true;
+      case AttributeType::kStrings:
+        append(attribute.strings.size());
+        for (std::string_view item : attribute.strings) text(item);
+        return true;
+      case AttributeType::kTensor:
+        // Long payloads are not among the bytes in memory: two weights of one shape would look equal.
+        if (attribute.tensor.storage != Storage::kMemory) return false;
+        append(attribute.tensor.type);
+        append(attribute.tensor.dims.size());
+        for (int64_t dim : attribute.tensor.dims) append(dim);
+        text(attribute.tensor.memory);
+        return true;
+      default:
+        return false;
+    }
+  };
+  for (const Attribute& attribute : attributes) {
+    const size_t start = key->size();
+    text(attribute.name);
+    const size_t behind_name = key->size();
+    if (!attribute.ref_attr_name.empty() || !value(attribute)) return false;
+    const SchemaAttribute* row = schema->FindAttribute(attribute.name);
+    if (row == nullptr || !row->has_default) continue;
+    const std::string written = key->substr(behind_name);
+    key->resize(behind_name);
+    const bool is_default = value(row->default_value) && key->substr(behind_name) == written;
+    key->resize(is_default ? start : behind_name);
+    if (!is_default) key->append(written);
+  }
+  return true;
 }
 
 }  // namespace
@@ -135,17 +312,18 @@ Canonical::Canonical(const Model& model, const Facts& facts) {
   numbers_.resize(model.value_count());
   sources_.resize(model.value_count(), nullptr);
   for (uint32_t i = 0; i < numbers_.size(); ++i) numbers_[i] = i;
-  absl::flat_hash_map<std::string, uint32_t> known;  // constants
+  const Noise noise(facts, sources_);
+  absl::flat_hash_map<std::string, uint32_t> known;  // by elements
   absl::flat_hash_map<std::string, const Node*> known_nodes;
   std::string key;
   auto append = [&key](const void* data, size_t size) { key.append(static_cast<const char*>(data), size); };
   auto append_number = [&](uint64_t number) { append(&number, sizeof number); };
 
-  // Small constants by content.
-  auto number_constant = [&](const Value* value) {
+  // Small tensors by their elements, be they numbers or dims.
+  auto number_elements = [&](const Value* value) {
     const Fact& fact = facts.Of(value);
     if (fact.elements == nullptr || !fact.has_rank) return;
-    key.assign("constant");
+    key.assign("elements");
     append_number(static_cast<uint64_t>(fact.type));
     for (Dim dim : fact.shape) {
       if (!dim.is_number()) return;
@@ -153,8 +331,10 @@ Canonical::Canonical(const Model& model, const Facts& facts) {
     }
     key += ':';
     for (Dim element : fact.elements->integers) {
-      if (!element.is_number()) return;
-      append_number(static_cast<uint64_t>(element.number()));
+      const Dim resolved = facts.dims().Resolve(element);
+      if (!resolved.known()) return;
+      append_number(resolved.is_number() ? 0 : 1);
+      append_number(static_cast<uint64_t>(resolved.id()));
     }
     for (double element : fact.elements->floats) append(&element, sizeof element);
     numbers_[value->id] = known.try_emplace(key, value->id).first->second;
@@ -163,13 +343,25 @@ Canonical::Canonical(const Model& model, const Facts& facts) {
   absl::flat_hash_map<uint64_t, bool> plain;  // operator -> may be numbered
   for (const auto& graph : model.graphs()) {
     for (const Value* value : graph->initializers()) {
-      if (value->IsConstant()) number_constant(value);
+      if (!value->IsConstant()) continue;
+      number_elements(value);
+      const Tensor& tensor = *value->initializer;
+      if (tensor.storage != Storage::kExternal || numbers_[value->id] != value->id) continue;
+      // Two names of one range of bytes: tied weights.
+      key.assign("external");
+      append_number(static_cast<uint64_t>(tensor.type));
+      append_number(static_cast<uint64_t>(tensor.file.offset));
+      append_number(static_cast<uint64_t>(tensor.file.size));
+      append_number(tensor.dims.size());
+      for (int64_t dim : tensor.dims) append_number(static_cast<uint64_t>(dim));
+      key.append(tensor.location);
+      numbers_[value->id] = known.try_emplace(key, value->id).first->second;
     }
     for (const Node* node : graph->nodes()) {
       if (node->dead || node->output_count == 0) continue;
       const std::string_view op = OpType(*node);
       if (node->domain == NameId::kEmpty) {
-        if (Value* source = CopiedInput(*node, facts, op); source != nullptr && node->output(0) != nullptr) {
+        if (Value* source = noise.CopiedBy(*node, op); source != nullptr && node->output(0) != nullptr) {
           sources_[node->output(0)->id] = source;
           numbers_[node->output(0)->id] = numbers_[source->id];
           continue;
@@ -177,7 +369,7 @@ Canonical::Canonical(const Model& model, const Facts& facts) {
       }
       if (node->output_count == 1 && node->output(0) != nullptr) {
         const uint32_t before = numbers_[node->output(0)->id];
-        number_constant(node->output(0));
+        number_elements(node->output(0));
         if (facts.Of(node->output(0)).elements != nullptr &&
             (numbers_[node->output(0)->id] != before || node->input_count == 0)) {
           continue;
@@ -205,27 +397,8 @@ Canonical::Canonical(const Model& model, const Facts& facts) {
       }
       for (uint64_t input : inputs) append_number(input);
       append_number(node->output_count);
-      bool comparable = true;
-      for (const Attribute& attribute : ReadAttributes(*node)) {
-        // Long payloads are not among the bytes in memory: two weights of one shape would look equal.
-        switch (attribute.type) {
-          case AttributeType::kFloat:
-          case AttributeType::kInt:
-          case AttributeType::kString:
-          case AttributeType::kFloats:
-          case AttributeType::kInts:
-          case AttributeType::kStrings:
-            break;
-          case AttributeType::kTensor:
-            comparable = comparable && attribute.tensor.storage == Storage::kMemory;
-            break;
-          default:
-            comparable = false;
-        }
-        append(attribute.encoded.data(), attribute.encoded.size());
-        key += ';';
-      }
-      if (!comparable) continue;
+      if (schema == nullptr) schema = SchemaOf(*node);
+      if (schema == nullptr || !AppendAttributes(*node, schema, &key)) continue;
       auto [same, fresh] = known_nodes.try_emplace(key, node);
       if (fresh) continue;
       for (size_t i = 0; i < node->output_count; ++i) {

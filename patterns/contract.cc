@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <deque>
 #include <fstream>
 #include <limits>
 #include <map>
@@ -30,6 +31,9 @@ namespace {
 constexpr std::string_view kFolder = "patterns/targets/";
 constexpr std::string_view kSuffix = ".txtpb";
 constexpr std::string_view kCannPrefix = "cann-";
+// The base of every chip, and what stands before it when our op plugin is installed.
+constexpr std::string_view kStock = "_stock";
+constexpr std::string_view kPlugin = "_plugin";
 
 // --- loading
 // -------------------------------------------------------------------------------------------------
@@ -496,6 +500,7 @@ class Judge {
         return Refuse(refusal, kType, "", "");  // said for all rows together
       }
     }
+    types_fit_ = true;
     for (size_t i = 0; i < operands.size(); ++i) {
       if (i >= input_count_ || !call_.inputs[i].present || !operands[i].has_shape) continue;
       if (!MatchShape(operands[i].name, operands[i].shape, call_.inputs[i], "", FirstSource(), refusal)) {
@@ -514,6 +519,9 @@ class Judge {
     }
     return true;
   }
+
+  // Whether some row took the types so far.
+  bool types_fit() const { return types_fit_; }
 
   static DataType Viewed(DataType type, const proto::PrecisionMode::View& view) {
     for (const auto& change : view.change()) {
@@ -1000,6 +1008,7 @@ class Judge {
   std::map<std::string, size_t> positions_;
   int matched_axes_ = 0;
   std::vector<DataType> types_;
+  bool types_fit_ = false;
   std::map<std::string, Dim> letters_;
   std::map<std::string, std::vector<Dim>> ellipses_;
   std::vector<std::string>* assumptions_ = nullptr;
@@ -1013,6 +1022,7 @@ struct Target::Impl {
   proto::CannFile cann;
   std::string chip;
   std::vector<std::string> warnings;
+  std::deque<proto::NodeContract> copies;  // of rows that are written as `like` another
   std::map<std::string, CompiledNode, std::less<>> nodes;
   std::vector<std::string> node_order;
   std::map<std::string, const proto::ByGeRow*, std::less<>> by_ge;
@@ -1020,6 +1030,7 @@ struct Target::Impl {
 
   absl::Status LoadChip(const std::string& name);
   absl::Status LoadCann(const std::string& name);
+  absl::StatusOr<const proto::NodeContract*> Like(const std::string& path, const proto::NodeContract& node);
   absl::Status Compile();
   std::string TypeRefusal(const Call& call, const CompiledNode& node) const;
   Answer Check(const Call& call, const DimTable& dims, DimTable* growing) const;
@@ -1072,10 +1083,11 @@ absl::Status Target::Impl::LoadChip(const std::string& name) {
       chip = file.chip();
     }
     files.push_back(std::move(file));
-    const std::string base = files.back().base();
+    std::string base = files.back().base();
     if (base.empty()) break;
+    if (options.plugin && base == kStock && seen.insert(std::string(kPlugin)).second) base = kPlugin;
     const embedded::File* next = FindEmbedded(base);
-    if (next == nullptr || !seen.insert(base).second) {
+    if (next == nullptr || (base != kPlugin && !seen.insert(base).second)) {
       return absl::InvalidArgumentError(
           fmt::format("{}: base `{}` is not one of the built-in target files ({}, _stock)", path, base,
                       fmt::join(EmbeddedNames(false), ", ")));
@@ -1118,17 +1130,50 @@ absl::Status Target::Impl::LoadCann(const std::string& name) {
   return absl::OkStatus();
 }
 
+// The row `like` another one, in full; nullptr where the chip has no such node or refuses it.
+absl::StatusOr<const proto::NodeContract*> Target::Impl::Like(const std::string& path,
+                                                              const proto::NodeContract& node) {
+  if (!node.accepts().empty() || !node.row().empty() || node.has_refused()) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: node {}: `like` beside `accepts`, `row` or `refused`", path, node.op()));
+  }
+  const auto model = nodes.find(node.like());
+  if (model == nodes.end() || model->second.data->has_refused()) return nullptr;
+  proto::NodeContract row = *model->second.data;
+  for (const proto::AttributeRule& attribute : node.attribute()) {
+    for (int i = row.attribute_size(); i-- > 0;) {
+      if (row.attribute(i).name() == attribute.name()) row.mutable_attribute()->DeleteSubrange(i, 1);
+    }
+  }
+  proto::NodeContract own = node;
+  own.mutable_source()->MergeFrom(row.source());
+  row.clear_source();
+  row.MergeFrom(own);
+  copies.push_back(std::move(row));
+  return &copies.back();
+}
+
 absl::Status Target::Impl::Compile() {
   std::set<std::string> without;
   for (size_t i = 0; i < files.size(); ++i) {
     const proto::TargetFile& file = files[i];
-    const std::string path = fmt::format("target {}", file.chip().empty() ? "_stock" : file.chip());
-    for (const proto::NodeContract& node : file.node()) {
-      if (nodes.count(node.op()) > 0 || without.count(node.op()) > 0) continue;
-      auto compiled = Compiler(path, node).Run();
-      if (!compiled.ok()) return compiled.status();
-      nodes.emplace(node.op(), *std::move(compiled));
-      node_order.push_back(node.op());
+    const std::string path = fmt::format("target {}", file.chip().empty() ? kStock : file.chip());
+    for (const bool plugin : {true, false}) {
+      if (plugin && !options.plugin) continue;
+      for (const proto::NodeContract& node : file.node()) {
+        if (node.plugin() != plugin || nodes.count(node.op()) > 0 || without.count(node.op()) > 0) continue;
+        const proto::NodeContract* row = &node;
+        if (!node.like().empty()) {
+          auto copy = Like(path, node);
+          if (!copy.ok()) return copy.status();
+          if (*copy == nullptr) continue;
+          row = *copy;
+        }
+        auto compiled = Compiler(path, *row).Run();
+        if (!compiled.ok()) return compiled.status();
+        nodes.emplace(row->op(), *std::move(compiled));
+        node_order.push_back(row->op());
+      }
     }
     for (const proto::ByGeRow& row : file.by_ge()) {
       if (without.count(row.construct()) == 0) by_ge.emplace(row.construct(), &row);
@@ -1244,6 +1289,7 @@ Answer Target::Impl::Check(const Call& call, const DimTable& dims, DimTable* gro
         answer.legal = true;
       }
       if (answer.legal) return answer;
+      if (mode->first_view_decides() && judge.types_fit()) break;
     }
   }
   answer.because = refusal.because.empty() ? TypeRefusal(call, node) : refusal.because;
@@ -1266,12 +1312,21 @@ std::optional<ByGe> Target::FusedByGe(std::string_view construct) const {
 bool Target::ParsesNpuDomain() const { return impl_->cann.parses_npu_domain(); }
 
 bool Target::HasAlias(std::string_view op, int64_t opset) const {
-  for (const proto::Alias& alias : impl_->cann.alias()) {
-    if (std::find(alias.op().begin(), alias.op().end(), op) == alias.op().end()) continue;
-    if (alias.last() > 0 && opset >= alias.first() && opset <= alias.last()) return true;
-    if (std::find(alias.opset().begin(), alias.opset().end(), opset) != alias.opset().end()) return true;
-  }
-  return false;
+  auto has = [&](const auto& aliases) {
+    for (const proto::Alias& alias : aliases) {
+      if (std::find(alias.op().begin(), alias.op().end(), op) == alias.op().end()) continue;
+      if (alias.last() > 0 && opset >= alias.first() && opset <= alias.last()) return true;
+      if (std::find(alias.opset().begin(), alias.opset().end(), opset) != alias.opset().end()) return true;
+    }
+    return false;
+  };
+  return has(impl_->cann.alias()) || std::any_of(impl_->files.begin(), impl_->files.end(),
+                                                 [&](const auto& file) { return has(file.alias()); });
+}
+
+bool Target::NeedsPlugin(std::string_view op) const {
+  const auto it = impl_->nodes.find(op);
+  return it != impl_->nodes.end() && it->second.data->plugin() && !it->second.data->has_refused();
 }
 
 int64_t Target::AliasOpset(const std::vector<std::string>& ops, int64_t opset) const {

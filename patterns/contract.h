@@ -19,7 +19,7 @@ struct TargetOptions {
   // A file of patterns/targets, ATC's --soc_version (Ascend910B4), or a path to a .txtpb.
   std::string chip = "ascend910b";
   std::string cann = "8.1";                   // likewise: a version, or a path
-  bool plugin = false;                        // our ATC plugin is installed
+  bool plugin = false;                        // our op plugin is installed: its nodes may be emitted
   std::string precision_mode = "force_fp16";  // ATC's own words
   std::string style;                          // "", "D", "N", "X"
 };
@@ -93,6 +93,9 @@ class Target {
 
   // Sentences a user should see with this target: a CANN version that does not know the chip ...
   const std::vector<std::string>& warnings() const;
+
+  // True for a node that ATC reads only with our op plugin installed; asked of targets loaded with it.
+  bool NeedsPlugin(std::string_view op) const;
 
   // The npu nodes this target has a row for, in the order of its file; refused ones left out.
   std::vector<std::string> Nodes() const;

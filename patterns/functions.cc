@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "fmt/format.h"
+#include "patterns/analysis/channels.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/contract.h"
 
@@ -97,7 +98,7 @@ absl::StatusOr<Term> NumberOf(const FunctionContext& context, absl::Span<const T
   const Fact& fact = context.facts->Of(*value);
   const bool scalar =
       fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is(1); });
-  if (!scalar || fact.rank() > 1 || !ConstantNumber(*context.facts, *value, &number)) {
+  if (!(arguments[0].like_scalar || (scalar && fact.rank() <= 1)) || !ConstantNumber(*context.facts, *value, &number)) {
     return absl::FailedPreconditionError(
         fmt::format("{} ({}) is not a constant number", ValueName(**value), context.facts->Describe(*value)));
   }
@@ -215,6 +216,7 @@ absl::StatusOr<Term> EmptyRows(const FunctionContext& context, absl::Span<const 
   return Term::Integer(1);
 }
 
+
 // empty (type): a constant without elements, ATC's way to say that an input in the middle is absent
 // (ascend-contract.md 0.3).
 absl::StatusOr<Term> Empty(const FunctionContext&, absl::Span<const Term> arguments) {
@@ -305,6 +307,30 @@ absl::StatusOr<Term> SizeOf(const FunctionContext& context, absl::Span<const Ter
     size *= *number;
   }
   return Term::Integer(size);
+}
+
+// reduced (r, x, axes): holds when r has the shape of x with 1 in place of these axes.
+absl::StatusOr<Term> Reduced(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Term> own = Shape(context, arguments.subspan(0, 1));
+  if (!own.ok()) return own;
+  absl::StatusOr<Term> shape = Shape(context, arguments.subspan(1, 1));
+  if (!shape.ok()) return shape;
+  std::vector<Term> wanted = *shape->list;
+  std::vector<Term> axes;
+  if (arguments[2].kind == Term::Kind::kList) {
+    axes = *arguments[2].list;
+  } else {
+    axes.push_back(arguments[2]);
+  }
+  for (const Term& term : axes) {
+    const auto axis = IntegerArgument(term);
+    const int64_t rank = static_cast<int64_t>(wanted.size());
+    if (!axis.has_value() || *axis < -rank || *axis >= rank) return absl::InvalidArgumentError("the axes are not known");
+    wanted[static_cast<size_t>(*axis < 0 ? *axis + rank : *axis)] = Term::Integer(1);
+  }
+  if (EqualTerms(context, *own, Term::List(wanted))) return Term::Integer(1);
+  return absl::FailedPreconditionError(fmt::format("the shape {} is not {}", DescribeTerm(context, *own),
+                                                   DescribeTerm(context, Term::List(std::move(wanted)))));
 }
 
 // weight (w, x, axis, fill): the weight of a norm of x over the dims from `axis` on, with exactly these dims. Dims
@@ -508,7 +534,7 @@ absl::StatusOr<Term> AbsentValue(const FunctionContext&, absl::Span<const Term>)
 absl::StatusOr<Term> WithLayerNormalization(const FunctionContext& context, absl::Span<const Term>) {
   const int64_t opset = context.model->OpsetVersion();
   if (opset >= 17) return Term::Integer(1);
-  return absl::FailedPreconditionError(fmt::format(
+  return absl::CancelledError(fmt::format(
       "LayerNormalization exists from opset 17 on and the model has opset {}; of LayerNormONNXFusionPass another form is "
       "known (one type, one Sub, Pow by 2, Div by Sqrt, last axes that count from the end, constant weights)",
       opset));
@@ -527,6 +553,19 @@ absl::StatusOr<Term> WideRange(const FunctionContext& context, absl::Span<const 
 // never (sentence): does not hold. For what only looks like the construct: the sentence says why it is not.
 absl::StatusOr<Term> Never(const FunctionContext&, absl::Span<const Term> arguments) {
   return absl::CancelledError(arguments[0].text);
+}
+
+// single (n, type): a constant [1] that holds a number.
+absl::StatusOr<Term> Single(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto number = IntegerArgument(arguments[0]);
+  if (!number.has_value()) return PlainNumber(context, arguments.subspan(0, 1));
+  return Term::Node({"",
+                     "@Constant",
+                     {{"type", arguments[1]},
+                      {"dims", Term::List({Term::Integer(1)})},
+                      {"fill", Term::Number(static_cast<double>(*number))}},
+                     {},
+                     1});
 }
 
 // number (d): a dim that must be a plain number, for attributes of nodes.
@@ -605,6 +644,305 @@ absl::StatusOr<Term> Product(const FunctionContext& context, absl::Span<const Te
   return TermOfDim(product);
 }
 
+absl::StatusOr<std::vector<Value*>> ValueArguments(const FunctionContext& context,
+                                                   absl::Span<const Term> arguments, size_t count) {
+  std::vector<Value*> values;
+  for (size_t i = 0; i < count; ++i) {
+    absl::StatusOr<Value*> value = ValueArgument(context, arguments[i]);
+    if (!value.ok()) return value.status();
+    values.push_back(*value);
+  }
+  return values;
+}
+
+// rotation (r, x, sign): the mode in which r, times sign, is x turned by a quarter.
+absl::StatusOr<Term> Rotation(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, arguments, 2);
+  if (!values.ok()) return values.status();
+  const int sign = arguments.size() > 2 && arguments[2].number < 0 ? -1 : 1;
+  absl::StatusOr<std::string> mode = RotationMode(context, (*values)[0], (*values)[1], sign);
+  if (!mode.ok()) return mode.status();
+  if (*mode == "half" && DeinterleavedSource(context, (*values)[1]).ok()) return Term::Text("interleave_half");
+  return Term::Text(*std::move(mode));
+}
+
+// rotation_source (x, mode): what the kernel gets: x, or the value that it takes pairs out of.
+absl::StatusOr<Term> RotationSource(const FunctionContext& context, absl::Span<const Term> arguments) {
+  if (arguments[1].text != "interleave_half") return arguments[0];
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  absl::StatusOr<Value*> source = DeinterleavedSource(context, *value);
+  if (!source.ok()) return source.status();
+  return Term::Of(*source);
+}
+
+// pair_rotation (y, a, b, x1, x2): the mode of a rotation y of which a and b are the parts, computed from the parts
+// x1 and x2 of one value.
+absl::StatusOr<Term> PairRotation(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, arguments, 5);
+  if (!values.ok()) return values.status();
+  const absl::StatusOr<Cut> cut = CutSource(context, (*values)[3], (*values)[4]);
+  if (!cut.ok()) return cut.status();
+  const absl::StatusOr<std::string> join = JoinMode(context, (*values)[0], (*values)[1], (*values)[2]);
+  if (!join.ok()) return join.status();
+  if (cut->mode == *join) return Term::Text(cut->mode);
+  if (cut->mode == "interleaved") return Term::Text("interleave_half");
+  return absl::FailedPreconditionError("the parts are cut as halves and joined as pairs");
+}
+
+// whole (a, b): the value of whose last axis a and b are the halves, or the even and the odd channels.
+absl::StatusOr<Term> WholeOf(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, arguments, 2);
+  if (!values.ok()) return values.status();
+  const absl::StatusOr<Cut> cut = CutSource(context, (*values)[0], (*values)[1]);
+  if (!cut.ok()) return cut.status();
+  if (arguments.size() > 2 && arguments[2].text != cut->mode) {
+    return absl::FailedPreconditionError(fmt::format("they are cut {}, not {}", cut->mode, arguments[2].text));
+  }
+  return Term::Of(cut->source);
+}
+
+Term Build(std::string op, std::vector<std::pair<std::string, Term>> attributes, std::vector<Term> inputs) {
+  return Term::Node({"", std::move(op), std::move(attributes), std::move(inputs), 1});
+}
+
+Term Axes(std::vector<int64_t> axes) {
+  std::vector<Term> items;
+  for (int64_t axis : axes) items.push_back(Term::Integer(axis));
+  return Term::List(std::move(items));
+}
+
+// Two tables of rank `rank` side by side, or channel by channel.
+Term Join(const Term& a, const Term& b, int rank, int64_t width, bool interleaved) {
+  const Term last = Term::Integer(-1);
+  if (!interleaved) return Build("Concat", {{"axis", last}}, {a, b});
+  const Term pairs = Build("Concat", {{"axis", last}},
+                           {Build("Unsqueeze", {{"axes", Axes({rank})}}, {a}),
+                            Build("Unsqueeze", {{"axes", Axes({rank})}}, {b})});
+  std::vector<int64_t> dims(static_cast<size_t>(rank) - 1, 0);  // 0: as it was
+  dims.push_back(width);
+  return Build("Reshape", {}, {pairs, Axes(dims)});
+}
+
+// table (a, b, x1, mode): factors a of the first and b of the second channels of every pair, made for the part x1 of
+// a value, as one table for all channels of that value in the order of the mode.
+absl::StatusOr<Term> Table(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, arguments, 3);
+  if (!values.ok()) return values.status();
+  Value* a = (*values)[0];
+  Value* b = (*values)[1];
+  const Facts& facts = *context.facts;
+  const Fact& part = facts.Of((*values)[2]);
+  const Fact& table = facts.Of(a);
+  if (!part.has_rank || table.rank() < 1) {
+    return absl::FailedPreconditionError(fmt::format("the shape of {} is not known", ValueName(*a)));
+  }
+  absl::StatusOr<Term> same = SameShapes(context, arguments.subspan(0, 2));
+  if (!same.ok()) return same;
+  if (part.rank() < 1) return absl::FailedPreconditionError("the rank of the part is 0");
+  // The part may have an axis of 1 behind its channels, and then so have its factors.
+  const bool unit = part.rank() > 1 && part.shape.back().is(1) && table.shape.back().is(1) && table.rank() > 1;
+  const Dim channels = unit ? part.shape[static_cast<size_t>(part.rank()) - 2] : part.shape.back();
+  const Dim factors = unit ? table.shape[static_cast<size_t>(table.rank()) - 2] : table.shape.back();
+  if (!channels.is_number() || !facts.dims().Equal(factors, channels)) {
+    return absl::FailedPreconditionError(fmt::format("{} has {} factors for {} channels",
+                                                     context.facts->Describe(a), facts.dims().ToString(factors),
+                                                     facts.dims().ToString(channels)));
+  }
+  const bool interleaved = arguments[3].text == "interleaved";
+  if (!unit && a != b) {
+    const absl::StatusOr<Cut> cut = CutSource(context, a, b);
+    if (cut.ok() && cut->mode == (interleaved ? "interleaved" : "half")) return Term::Of(cut->source);
+  }
+  auto flat = [&](Value* value) {
+    if (!unit) return Term::Of(value);
+    return Build("Squeeze", {{"axes", Axes({table.rank() - 1})}}, {Term::Of(value)});
+  };
+  return Join(flat(a), flat(b), table.rank() - (unit ? 1 : 0), 2 * channels.number(), interleaved);
+}
+
+// rotary_mode (interleaved): of the operators RotaryEmbedding.
+absl::StatusOr<Term> RotaryModeOf(const FunctionContext&, absl::Span<const Term> arguments) {
+  return Term::Text(IntegerArgument(arguments[0]).value_or(0) != 0 ? "interleaved" : "half");
+}
+
+// The dims of a RotaryEmbedding: its heads, the width of one, and how much of that turns.
+struct RotaryDims {
+  int rank = 0;
+  int64_t heads = 0;
+  int64_t width = 0;
+  int64_t turned = 0;
+};
+
+absl::StatusOr<RotaryDims> RotaryDimsOf(const FunctionContext& context, const Term& x, const Term& cache,
+                                        const Term& heads, const Term& turned) {
+  const auto values = ValueArguments(context, std::vector<Term>{x, cache}, 2);
+  if (!values.ok()) return values.status();
+  const Fact& data = context.facts->Of((*values)[0]);
+  const Fact& table = context.facts->Of((*values)[1]);
+  RotaryDims dims;
+  dims.rank = data.rank();
+  if ((dims.rank != 3 && dims.rank != 4) || !data.shape.back().is_number()) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} is neither [B, N, S, D] nor [B, S, N * D]", context.facts->Describe((*values)[0])));
+  }
+  if (table.rank() < 2 || !table.shape.back().is_number()) {
+    return absl::FailedPreconditionError(
+        fmt::format("the width of the table {} is not known", context.facts->Describe((*values)[1])));
+  }
+  dims.turned = IntegerArgument(turned).value_or(0);
+  dims.heads = IntegerArgument(heads).value_or(0);
+  const int64_t last = data.shape.back().number();
+  if (dims.rank == 4) {
+    dims.width = last;
+  } else if (dims.heads > 0) {
+    dims.width = last % dims.heads == 0 ? last / dims.heads : 0;
+  } else {
+    dims.width = 2 * table.shape.back().number();  // com.microsoft: a head is as wide as the table says
+    dims.heads = dims.width > 0 ? last / dims.width : 0;
+  }
+  if (dims.turned == 0) dims.turned = dims.width;
+  if (dims.width < 2 || dims.turned > dims.width || dims.turned % 2 != 0 ||
+      (dims.rank == 3 && dims.heads * dims.width != last) || !table.shape.back().is(dims.turned / 2)) {
+    return absl::FailedPreconditionError(fmt::format(
+        "{} with {} heads and a table of {} factors does not fit a rotation of {} channels",
+        context.facts->Describe((*values)[0]), dims.heads, context.facts->dims().ToString(table.shape.back()),
+        dims.turned));
+  }
+  return dims;
+}
+
+// x with an axis of its own for the heads.
+Term HeadsApart(const Term& x, const RotaryDims& dims) {
+  return dims.rank == 4 ? x : Build("Reshape", {}, {x, Axes({0, 0, dims.heads, dims.width})});
+}
+
+Term Channels(const Term& x, int64_t first, int64_t last) {
+  return Build("Slice", {{"starts", Axes({first})}, {"ends", Axes({last})}, {"axes", Axes({3})}}, {x});
+}
+
+// turned_part (x, cache, heads, width): of the data of a RotaryEmbedding, what turns: [B, N, S, r] or, of data in
+// which heads are side by side, [B, S, N, r].
+absl::StatusOr<Term> TurnedPart(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto dims = RotaryDimsOf(context, arguments[0], arguments[1], arguments[2], arguments[3]);
+  if (!dims.ok()) return dims.status();
+  const Term x = HeadsApart(arguments[0], *dims);
+  return dims->turned == dims->width ? x : Channels(x, 0, dims->turned);
+}
+
+// turned_whole (y, x, cache, heads, width): the turned part y with the rest of x behind it, in the shape of x.
+absl::StatusOr<Term> TurnedWhole(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto dims = RotaryDimsOf(context, arguments[1], arguments[2], arguments[3], arguments[4]);
+  if (!dims.ok()) return dims.status();
+  Term y = arguments[0];
+  if (dims->turned != dims->width) {
+    const Term rest = Channels(HeadsApart(arguments[1], *dims), dims->turned, dims->width);
+    y = Build("Concat", {{"axis", Term::Integer(3)}}, {y, rest});
+  }
+  return dims->rank == 4 ? y : Build("Reshape", {}, {y, Axes({0, 0, dims->heads * dims->width})});
+}
+
+// cached_table (cache, positions, x, mode): rows of a half-wide table, as wide as a head, against the data of a
+// RotaryEmbedding. Without positions the rows are there already: [B, S, r/2].
+absl::StatusOr<Term> CachedTable(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, std::vector<Term>{arguments[0], arguments[2]}, 2);
+  if (!values.ok()) return values.status();
+  const Fact& cache = context.facts->Of((*values)[0]);
+  const int rank = context.facts->Of((*values)[1]).rank();
+  const bool positions = arguments[1].kind == Term::Kind::kValue;
+  if (cache.rank() != (positions ? 2 : 3) || !cache.shape.back().is_number() || rank < 3) {
+    return absl::FailedPreconditionError(
+        fmt::format("the table {} is neither [B, S, r / 2] nor, with positions, [P, r / 2]",
+                    context.facts->Describe((*values)[0])));
+  }
+  Term table = Join(arguments[0], arguments[0], cache.rank(), 2 * cache.shape.back().number(),
+                    arguments[3].text == "interleaved");
+  const std::string& gather = "Gather";
+  std::vector<int64_t> axes = {rank == 4 ? 1 : 2};  // the heads
+  if (positions) {
+    const Fact& index = context.facts->Of(arguments[1].value);
+    if (index.rank() == 2) {
+      table = Build(gather, {{"axis", Term::Integer(0)}}, {table, arguments[1]});
+    } else if (index.rank() == 1 && index.shape[0].is(1)) {
+      // com.microsoft: the position of the first of the S tokens.
+      const Term shape = Build("Shape", {}, {arguments[2]});
+      const Term length = Build("Gather", {{"axis", Term::Integer(0)}}, {shape, Term::Integer(rank == 4 ? 2 : 1)});
+      const Term steps = Build("Range", {}, {Term::Integer(0), length, Term::Integer(1)});
+      table = Build(gather, {{"axis", Term::Integer(0)}}, {table, Build("Add", {}, {arguments[1], steps})});
+      axes = rank == 4 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0, 2};
+    } else {
+      return absl::FailedPreconditionError(
+          fmt::format("the positions {} are neither [B, S] nor one number", context.facts->Describe(arguments[1].value)));
+    }
+  }
+  return Build("Unsqueeze", {{"axes", Axes(axes)}}, {table});
+}
+
+// rank4 (t, x): t brought to the rank 4 of the kernels, by axes of 1 in front, as x is.
+absl::StatusOr<Term> RankFour(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, arguments, 2);
+  if (!values.ok()) return values.status();
+  const int rank = context.facts->Of((*values)[0]).rank();
+  const int data = context.facts->Of((*values)[1]).rank();
+  if (rank < 1 || data < 1) {
+    return absl::FailedPreconditionError(fmt::format("the rank of {} is not known", ValueName(*(*values)[0])));
+  }
+  if (data > 4 || rank > 4) {
+    return absl::FailedPreconditionError(fmt::format("{} has {} axes, and the kernel takes 4",
+                                                     context.facts->Describe((*values)[1]), std::max(rank, data)));
+  }
+  if (rank == 4) return arguments[0];
+  std::vector<int64_t> axes;
+  for (int i = 0; i < 4 - rank; ++i) axes.push_back(i);
+  return Build("Unsqueeze", {{"axes", Axes(axes)}}, {arguments[0]});
+}
+
+// rank_of (y, x): the node y, which has rank 4, without the axes that rank4 put in front of x.
+absl::StatusOr<Term> RankBack(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[1]);
+  if (!value.ok()) return value.status();
+  const int rank = context.facts->Of(*value).rank();
+  if (rank < 1 || rank > 4) return absl::FailedPreconditionError("the rank is not known");
+  if (rank == 4) return arguments[0];
+  std::vector<int64_t> axes;
+  for (int i = 0; i < 4 - rank; ++i) axes.push_back(i);
+  return Build("Squeeze", {{"axes", Axes(axes)}}, {arguments[0]});
+}
+
+// deinterleaved (x): nodes that give the even channels of x [..., D] and then the odd ones.
+absl::StatusOr<Term> Deinterleave(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  const Fact& fact = context.facts->Of(*value);
+  if (fact.rank() < 1 || !fact.shape.back().is_number() || fact.shape.back().number() % 2 != 0) {
+    return absl::FailedPreconditionError(fmt::format("{} has no pairs of channels", context.facts->Describe(*value)));
+  }
+  const int64_t width = fact.shape.back().number();
+  const size_t leading = static_cast<size_t>(fact.rank()) - 1;
+  std::vector<int64_t> pairs(leading, 0);
+  std::vector<int64_t> flat(leading, 0);
+  std::vector<int64_t> perm;
+  for (size_t i = 0; i < leading; ++i) perm.push_back(static_cast<int64_t>(i));
+  perm.insert(perm.end(), {fact.rank(), fact.rank() - 1});
+  pairs.insert(pairs.end(), {width / 2, 2});
+  flat.push_back(width);
+  const Term apart = Build("Transpose", {{"perm", Axes(perm)}}, {Build("Reshape", {}, {arguments[0], Axes(pairs)})});
+  return Build("Reshape", {}, {apart, Axes(flat)});
+}
+
+// read_once (x): holds when one node reads x and x is no output of the graph: a kernel may write where it was.
+absl::StatusOr<Term> ReadOnce(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  int readers = (*value)->is_graph_output || (*value)->producer == nullptr ? 2 : 0;
+  for ([[maybe_unused]] const Use& use : LiveUses(**value)) {
+    if (++readers > 1) break;
+  }
+  if (readers <= 1) return Term::Integer(1);
+  return absl::FailedPreconditionError(
+      fmt::format("{} is also needed elsewhere, and the kernel writes its result in its place", ValueName(**value)));
+}
+
 constexpr FunctionRow kFunctions[] = {
     {"shape", 1, 1, Shape, "The list of dims of a value."},
     {"dim", 2, 2, DimOf, "One dim of a value; negative axes count from the end."},
@@ -623,6 +961,7 @@ constexpr FunctionRow kFunctions[] = {
     {"last", 1, 1, LastAxes, "-k if these axes are the last k ones."},
     {"last_axes", 1, 1, LastAxesOf, "The last k axes, [-k, ..., -1]."},
     {"size", 2, 2, SizeOf, "The number of elements along some axes of a value."},
+    {"reduced", 3, 3, Reduced, "Holds when a value has the shape of another with 1 in place of some axes."},
     {"weight", 4, 4, NormWeight, "The weight of a norm over the dims from an axis on, with exactly these dims."},
     {"per_channel", 2, 2, PerChannel, "Holds for a weight that has one element for each channel."},
     {"channels", 3, 3, ChannelWeight, "The weight of a norm for each channel, as [C]."},
@@ -639,6 +978,7 @@ constexpr FunctionRow kFunctions[] = {
     {"with_layer_normalization", 0, 0, WithLayerNormalization, "Holds from opset 17 on, which has LayerNormalization."},
     {"wide_range", 1, 1, WideRange, "Holds where a value is surely computed with the range of float32."},
     {"never", 1, 1, Never, "Does not hold; says why what looks like the construct is not it."},
+    {"single", 2, 2, Single, "A constant [1] of a number, of a type."},
     {"number", 1, 1, PlainNumber, "A dim that must be a plain number."},
     {"kv_heads", 2, 2, KeyValueHeads, "num_key_value_heads: 0 when there are as many as heads."},
     {"attention_scale", 2, 2, AttentionScale, "A scale, or 1 / sqrt(head_dim) where it is left out."},
@@ -646,6 +986,20 @@ constexpr FunctionRow kFunctions[] = {
     {"broadcasts_to", 2, 2, BroadcastsTo, "Holds when combining a with b gives b's shape."},
     {"converted", 3, 3, Converted, "A node, with a Cast behind it where its type is not the one wanted."},
     {"product", 1, 1, Product, "The product of a list of dims."},
+    {"rotation", 2, 3, Rotation,
+     "How a value is another one turned: \"half\", \"interleaved\" or \"quarter\".", "Neg"},
+    {"pair_rotation", 5, 5, PairRotation, "The mode of a rotation computed part by part."},
+    {"whole", 2, 3, WholeOf, "The value of which two others are the halves or the even and odd channels."},
+    {"rotation_source", 2, 2, RotationSource, "What a rotation of x in a mode takes: x, or what x was taken apart from."},
+    {"deinterleaved", 1, 1, Deinterleave, "The even channels of a value and then the odd ones, as nodes to be built."},
+    {"table", 4, 4, Table, "The factors of both channels of a pair as one table."},
+    {"rotary_mode", 1, 1, RotaryModeOf, "The mode that an attribute `interleaved` means."},
+    {"turned_part", 4, 4, TurnedPart, "What turns of the data of a RotaryEmbedding."},
+    {"turned_whole", 5, 5, TurnedWhole, "A turned part with the rest of the data of a RotaryEmbedding."},
+    {"cached_table", 4, 4, CachedTable, "Rows of a half-wide table, as wide as a head."},
+    {"rank4", 2, 2, RankFour, "A value with axes of 1 in front up to rank 4."},
+    {"rank_of", 2, 2, RankBack, "A node of rank 4 without the axes that rank4 put in front."},
+    {"read_once", 1, 1, ReadOnce, "Holds when one node reads a value that is no output of the graph."},
 };
 
 }  // namespace

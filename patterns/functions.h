@@ -23,6 +23,8 @@ struct FunctionContext {
   const Canonical* canonical = nullptr;
   // Where a function writes what it takes for granted; nullptr while matching.
   std::vector<std::string>* assumptions = nullptr;
+  // Where a function notes the nodes it read as part of what is matched; nullptr where nobody asks.
+  std::vector<const Node*>* read = nullptr;
 };
 
 struct FunctionRow {
@@ -31,6 +33,8 @@ struct FunctionRow {
   int maximum_arguments = 0;
   absl::StatusOr<Term> (*call)(const FunctionContext& context, absl::Span<const Term> arguments);
   std::string_view doc;  // one sentence, printed by `ascend-fuse rules --functions`
+  // The operator whose presence says that this function should have held somewhere near: an anchor of near misses.
+  std::string_view anchor = {};
 };
 
 absl::Span<const FunctionRow> Functions();

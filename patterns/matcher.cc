@@ -54,6 +54,45 @@ bool BroadcastsAsScalar(const Fact& fact) {
   return fact.rank() == 0 || (fact.rank() == 1 && fact.shape[0].is(1));
 }
 
+// A Sum of two is an Add (GELU before opset 14, export-patterns.md X13).
+bool Computes(const Node& node, const Pattern& pattern) {
+  if (Domain(node) != pattern.domain) return false;
+  const std::string_view op_type = OpType(node);
+  return op_type == pattern.name || (op_type == "Sum" && node.input_count == 2 && pattern.name == "Add");
+}
+
+// Whether input `place`, a constant of equal elements, leaves the shape of an elementwise node to the other
+// operands: each of its dims is 1 or the dim that another operand has there anyway.
+bool BroadcastsLikeScalar(const FunctionContext& context, const Node& node, size_t place) {
+  const Facts& facts = *context.facts;
+  const Value* value = node.input(place);
+  if (value == nullptr || node.input_count < 2) return false;
+  const Fact& fact = facts.Of(value);
+  double number = 0;
+  if (!fact.has_rank || BroadcastsAsScalar(fact) || !ConstantNumber(facts, value, &number)) return false;
+  const Schema* schema = SchemaOf(node);
+  if (schema == nullptr || !schema->elementwise) return false;
+  size_t rank = 0;
+  for (size_t i = 0; i < node.input_count; ++i) {
+    if (i == place || node.input(i) == nullptr) continue;
+    const Fact& other = facts.Of(node.input(i));
+    if (!other.has_rank) return false;
+    rank = std::max(rank, other.shape.size());
+  }
+  if (fact.shape.size() > rank) return false;
+  for (size_t from_end = 1; from_end <= fact.shape.size(); ++from_end) {
+    const Dim dim = fact.shape[fact.shape.size() - from_end];
+    bool given = dim.is(1);
+    for (size_t i = 0; !given && i < node.input_count; ++i) {
+      if (i == place || node.input(i) == nullptr) continue;
+      const auto& other = facts.Of(node.input(i)).shape;
+      given = from_end <= other.size() && facts.dims().Equal(other[other.size() - from_end], dim);
+    }
+    if (!given) return false;
+  }
+  return true;
+}
+
 Term TermOfAttribute(const Attribute& attribute) {
   switch (attribute.type) {
     case AttributeType::kInt:
@@ -158,7 +197,7 @@ bool Matcher::Fail(const SourcePosition& position, const Node* node, int kind,
   return true;
 }
 
-std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failure) {
+std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failure, Value* partner) {
   rule_ = &rule;
   failure_ = failure;
   frame_count_ = 0;
@@ -167,12 +206,15 @@ std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failur
   depth_ = 0;
   Frame* frame = NewFrame(rule.scope);
   std::optional<Match> match;
-  Pattern output;
-  output.kind = Pattern::Kind::kVariable;
-  output.name = rule.outputs[0];
-  output.slot = rule.scope.Find(rule.outputs[0]);
-  output.position = rule.position;
-  MatchTerm(output, frame, Term::Of(root), [&] {
+  auto output = [&](size_t index) {
+    Pattern pattern;
+    pattern.kind = Pattern::Kind::kVariable;
+    pattern.name = rule.outputs[index];
+    pattern.slot = rule.scope.Find(rule.outputs[index]);
+    pattern.position = rule.position;
+    return pattern;
+  };
+  auto finish = [&] {
     // An input marked ? that no alternative bound is absent.
     std::vector<int> absent;
     for (size_t i = 0; i < rule.inputs.size(); ++i) {
@@ -198,6 +240,14 @@ std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failur
       for (int slot : absent) frame->terms[slot] = Term();
     }
     return done;
+  };
+  MatchTerm(output(0), frame, Term::Of(root), [&] {
+    for (size_t i = 1; i < rule.outputs.size(); ++i) {
+      const Pattern other = output(i);
+      if (frame->terms[other.slot].bound()) continue;
+      return partner != nullptr && MatchTerm(other, frame, Term::Of(partner), finish);
+    }
+    return finish();
   });
   return match;
 }
@@ -311,7 +361,7 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
       if (term.kind == Term::Kind::kNumber && NearlyEqual(pattern.number, term.number, DataType::kFloat)) {
         return next();
       }
-      if (value != nullptr && BroadcastsAsScalar(context_.facts->Of(value)) &&
+      if (value != nullptr && (term.like_scalar || BroadcastsAsScalar(context_.facts->Of(value))) &&
           ConstantNumber(*context_.facts, value, &number) &&
           NearlyEqual(pattern.number, number, context_.facts->Of(value).type)) {
         return next();
@@ -341,7 +391,11 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
 bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& term, Next next) {
   Term& slot = frame->terms[pattern.slot];
   if (slot.bound()) {
-    if (EqualTerms(context_, slot, term)) return next();
+    // A constant that is a number at its first place must be one here too.
+    const bool as_number = !slot.like_scalar || term.like_scalar ||
+                           (term.kind == Term::Kind::kValue &&
+                            BroadcastsAsScalar(context_.facts->Of(term.value)));
+    if (as_number && EqualTerms(context_, slot, term)) return next();
     Fail(
         pattern.position, term.kind == Term::Kind::kValue ? term.value->producer : nullptr, kWrongValue,
         [&] { return fmt::format("the same as {} = {}", pattern.name, DescribeTerm(context_, slot)); },
@@ -390,7 +444,7 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
   for (Value* current = value; current != nullptr; current = context_.canonical->Source(current)) {
     const Node* node = current->producer;
     if (node == nullptr || node->dead) break;
-    if (OpType(*node) == pattern.name && Domain(*node) == pattern.domain) {
+    if (Computes(*node, pattern)) {
       const Schema* schema = SchemaOf(*node);
       // A pattern stands for the first output; operators with interchangeable outputs (Split) for any.
       const bool any_output = schema != nullptr && schema->outputs.size() == 1;
@@ -493,7 +547,9 @@ bool Matcher::MatchInputs(const Pattern& pattern, Frame* frame, const Node& node
                           Next next) {
   if (index == pattern.arguments.size()) return next();
   const size_t input = swapped ? 1 - index : index;
-  return MatchTerm(*pattern.arguments[index], frame, Term::Of(node.input(input)),
+  Term term = Term::Of(node.input(input));
+  term.like_scalar = BroadcastsLikeScalar(context_, node, input);
+  return MatchTerm(*pattern.arguments[index], frame, term,
                    [&] { return MatchInputs(pattern, frame, node, index + 1, swapped, next); });
 }
 
@@ -615,6 +671,17 @@ bool Matcher::Deliver(Frame* frame, size_t slot, const Term& term, Next next) {
 bool Matcher::Conditions(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next) {
   if (index == conditions.size()) return next();
   if (++steps_ > kMaximumSteps) return false;
+  // What functions read counts as matched, for as long as the condition holds.
+  const size_t covered = covered_.size();
+  std::vector<const Node*>* const outer = context_.read;
+  context_.read = &covered_;
+  const bool done = Holds(conditions, index, frame, next);
+  context_.read = outer;
+  if (!done) covered_.resize(covered);
+  return done;
+}
+
+bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next) {
   const Condition& condition = conditions[index];
   auto rest = [&] { return Conditions(conditions, index + 1, frame, next); };
   auto fail = [&](const std::string& found) {
@@ -684,9 +751,7 @@ bool Matcher::Conditions(const std::vector<Condition>& conditions, size_t index,
   const DimTable& dims = context_.facts->dims();
   switch (condition.relation) {
     case Condition::Relation::kNotEqual:
-      if (numbers) {
-        holds = left->number != right->number;
-      } else if (left->kind == Term::Kind::kDim || right->kind == Term::Kind::kDim) {
+      if (left->kind == Term::Kind::kDim || right->kind == Term::Kind::kDim) {
         holds = dims.NotEqual(dim_of(*left), dim_of(*right));
       } else {
         holds = !EqualTerms(context_, *left, *right);

@@ -39,8 +39,9 @@ class Matcher {
   Matcher(const RuleSet& rules, const FunctionContext& context) : rules_(rules), context_(context) {}
 
   // Matches `rule` with its first output at `root`. With `failure`, keeps the attempt that got farthest
-  // (slower: sentences are made).
-  std::optional<Match> Run(const Rule& rule, Value* root, Failure* failure = nullptr);
+  // (slower: sentences are made). A rule about two constructs side by side has a second output that the first does
+  // not lead to: it is looked for at `partner`, and without one such a rule does not match.
+  std::optional<Match> Run(const Rule& rule, Value* root, Failure* failure = nullptr, Value* partner = nullptr);
 
  private:
   struct Frame;
@@ -69,6 +70,7 @@ class Matcher {
   bool FinishDefinition(const Pattern& pattern, Frame* frame, Frame* inner, size_t parameter,
                         bool defaults_only, Next next);
   bool Conditions(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next);
+  bool Holds(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next);
   // Binds or compares; calls next with the binding in place and takes it back if next fails.
   bool Unify(const Expression& expression, Frame* frame, const Term& term, Next next);
   bool UnifyList(const Expression& list, size_t index, Frame* frame, const std::vector<Term>& items,

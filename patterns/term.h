@@ -18,6 +18,9 @@ struct Term {
   enum class Kind { kUnbound, kAbsent, kValue, kNumber, kDim, kList, kType, kText, kNode };
   Kind kind = Kind::kUnbound;
   Value* value = nullptr;
+  // kValue: a constant of equal elements that, where it was met, broadcasts like a scalar: the other operands
+  // alone give the shape of the result (export-patterns.md X1).
+  bool like_scalar = false;
   double number = 0;
   bool is_integer = false;
   Dim dim;

@@ -46,6 +46,8 @@ bool StartsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
+bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
 std::vector<std::string> Lines(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
@@ -90,6 +92,8 @@ std::string ReadFlags(const std::vector<std::string>& flags, OptimizeOptions* op
       options->target.style = value;
     } else if (name == "--precision-mode") {
       options->target.precision_mode = value;
+    } else if (name == "--plugin") {
+      options->target.plugin = true;
     } else if (name == "--strict") {
       options->strict = true;
     } else {
@@ -136,6 +140,9 @@ std::string ReportSection(const Report& report) {
   std::string text = std::string(kReport) + "\n";
   auto add = [&text](const std::string& line) { text += "#   " + line + "\n"; };
   if (!report.target.style.empty()) add(fmt::format("style {}", report.target.style));
+  for (const std::string& warning : report.warnings) {
+    if (Contains(warning, "with our op plugin installed")) add(fmt::format("warning {}", warning));
+  }
   for (const ReportSite& site : report.sites) {
     std::string line = fmt::format("{} {}", site.state, site.kind);
     if (site.state == "fused") {
@@ -148,6 +155,7 @@ std::string ReportSection(const Report& report) {
     }
     if (!site.mask.empty()) line += fmt::format("  mask {}", site.mask);
     if (site.precision != "exact") line += fmt::format("  {}", site.precision);
+    if (!site.pair.empty()) line += fmt::format("  pair of {}", site.pair);
     if (!site.because.empty()) line += fmt::format("  because {}{}", site.because, Source(site.source));
     add(line);
   }

@@ -68,13 +68,31 @@ void Print(const Value& value, const Facts& facts, bool text) {
     shape += "]";
   }
   static constexpr std::string_view kOrigins[] = {"nothing", "input", "constant", "operator", "declared", "unified"};
-  fmt::print("{{\"name\": {}, \"type\": {}, \"shape\": {}, \"fresh\": {}, \"from\": \"{}\", \"op\": {}",
-             Quoted(ValueName(value)), static_cast<int>(fact.type), shape, fresh,
+  fmt::print("{{\"name\": {}, \"body\": {}, \"type\": {}, \"shape\": {}, \"fresh\": {}, \"from\": \"{}\", \"op\": {}",
+             Quoted(ValueName(value)), value.graph->owner() != nullptr, static_cast<int>(fact.type), shape, fresh,
              kOrigins[static_cast<size_t>(facts.OriginOf(&value))],
              Quoted(value.producer != nullptr ? OpType(*value.producer) : std::string_view()));
   if (fact.elements != nullptr) fmt::print(", \"elements\": [{}]", Elements(facts, fact));
   if (fact.is_splat) fmt::print(", \"splat\": {}", Number(fact.splat));
   fmt::print("}}\n");
+}
+
+// The values of a graph, then those of the bodies in it.
+void PrintGraph(const Graph& graph, const Facts& facts, bool text) {
+  for (const Value* value : graph.inputs()) Print(*value, facts, text);
+  if (text) {
+    for (const Value* value : graph.initializers()) Print(*value, facts, text);
+  }
+  for (const Node* node : graph.nodes()) {
+    for (const Value* value : node->outputs()) {
+      if (value != nullptr) Print(*value, facts, text);
+    }
+  }
+  for (const Node* node : graph.nodes()) {
+    for (const Graph* body : node->subgraphs()) {
+      if (body != nullptr) PrintGraph(*body, facts, text);
+    }
+  }
 }
 
 int Main(int argc, char** argv) {
@@ -103,16 +121,7 @@ int Main(int argc, char** argv) {
     return 1;
   }
   const Facts facts = Infer(**model, options);
-  const Graph& graph = (*model)->graph();
-  for (const Value* value : graph.inputs()) Print(*value, facts, text);
-  if (text) {
-    for (const Value* value : graph.initializers()) Print(*value, facts, text);
-  }
-  for (const Node* node : graph.nodes()) {
-    for (const Value* value : node->outputs()) {
-      if (value != nullptr) Print(*value, facts, text);
-    }
-  }
+  PrintGraph((*model)->graph(), facts, text);
   for (const Contradiction& contradiction : facts.contradictions()) {
     std::cerr << "contradiction: " << contradiction.sentence << "\n";
   }

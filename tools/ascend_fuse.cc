@@ -136,9 +136,6 @@ int ReadRules(Flags* flags) {
 // Everything about the flags that CLI11 cannot check.
 int Prepare(Flags* flags, std::string* chip, std::vector<std::string>* warnings) {
   OptimizeOptions& options = flags->options;
-  if (options.target.plugin) {
-    return Fail("--plugin is not available yet: this version emits only nodes that stock ATC parses", kUsage);
-  }
   if (EndsWith(flags->report, ".html")) {
     return Fail("--report writes text, or JSON for a name that ends in .json; HTML is not available yet",
                 kUsage);
@@ -356,7 +353,7 @@ void AddTargetFlags(CLI::App* command, Flags* flags) {
           "--cann", target.cann,
           fmt::format("CANN version ({}), or a path to a .txtpb", fmt::join(Target::CannVersions(), ", ")))
       ->capture_default_str();
-  command->add_flag("--plugin", target.plugin, "our ATC plugin is installed (not available yet)");
+  command->add_flag("--plugin", target.plugin, "emit nodes that ATC reads only with our op plugin installed (docs/targets.md lists them)");
   command->add_option("--precision-mode", target.precision_mode, "what atc will be given as --precision_mode")
       ->capture_default_str();
   command->add_option("--style", target.style, "emission style: D, N or X; default: chosen for the target");
@@ -424,7 +421,7 @@ int Main(int argc, char** argv) {
   verify->add_option("optimized", flags.second, "the optimized model")->required();
   verify->footer(
       "Further flags go to the comparison: --bindings JSON, --seed N, --tolerance 1e-4, --report fused.json, "
-      "--json FILE.");
+      "--json FILE, --rules FILE, --no-regions.");
   verify->allow_extras();
 
   CLI::App* print = app.add_subcommand("print", "the model as ONNX text");

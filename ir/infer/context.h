@@ -133,6 +133,9 @@ Fact ConstantFact(const Model& model, const Tensor& tensor, Facts* facts);
 // Merges what was computed for a value with what is declared and stores it.
 void Store(const Value& value, Fact computed, const Node* by, Facts* facts);
 
+// Symbols of a body may be unified by what the body does; symbols from outside may not: the body may not run.
+uint64_t ScopeOf(const Graph& graph, Facts* facts);
+
 // Facts of all nodes of `graph`, whose inputs have facts already or are declared.
 void InferGraph(const Graph& graph, Facts* facts);
 

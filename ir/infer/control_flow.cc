@@ -1,6 +1,9 @@
 // If, Loop and Scan: bodies are inferred in a scope of their own, and what comes out of them is only what
 // holds whichever branch runs and however often the loop turns.
 #include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "ir/infer/context.h"
 
@@ -39,12 +42,16 @@ void If(NodeContext& c) {
     bool first = true;
     Fact joined;
     Shape shape;
+    std::optional<Dims> elements;  // integers that both branches give
     for (const Graph* body : bodies) {
       if (body == nullptr || i >= body->outputs().size()) return;
       const Fact& fact = c.facts().Of(body->outputs()[i]);
       if (first) {
         joined = fact;
-        shape.assign(fact.shape.begin(), fact.shape.end());
+        for (Dim dim : fact.shape) shape.push_back(c.dims().Outside(dim));
+        if (fact.elements != nullptr && !IsFloat(fact.type)) {
+          elements.emplace(fact.elements->integers.begin(), fact.elements->integers.end());
+        }
         first = false;
         continue;
       }
@@ -54,54 +61,195 @@ void If(NodeContext& c) {
         shape.clear();
       }
       for (size_t k = 0; k < shape.size(); ++k) {
-        if (!c.dims().Equal(shape[k], fact.shape[k])) shape[k] = Dim();
+        if (!c.dims().Equal(shape[k], c.dims().Outside(fact.shape[k]))) shape[k] = Dim();
       }
       if (!(joined.is_splat && fact.is_splat && joined.splat == fact.splat)) joined.is_splat = false;
-      joined.elements = nullptr;
+      const bool comparable = elements.has_value() && joined.has_rank && fact.elements != nullptr &&
+                              fact.elements->integers.size() == elements->size();
+      if (!comparable) elements.reset();
+      for (size_t k = 0; elements.has_value() && k < elements->size(); ++k) {
+        if (!c.dims().Equal((*elements)[k], fact.elements->integers[k])) (*elements)[k] = Dim();
+      }
     }
     if (first) continue;
     c.SetType(i, joined.type);
     if (joined.has_rank) c.SetShape(i, shape);
     if (joined.is_splat) c.SetSplat(i, joined.splat);
+    if (elements.has_value()) c.SetIntegers(i, *elements);
   }
 }
 
-// A body input of which only the type is known.
-void SetBodyInput(NodeContext& c, const Value* value, DataType type) {
-  const Fact& earlier = c.facts().Of(value);
-  if (earlier.type != DataType::kUndefined || earlier.has_rank) return;
-  Fact fact;
-  fact.type = type;
-  c.facts().Set(value, fact);
+// Forgets what was found in a body, and in the bodies in it.
+void Forget(const Graph& body, Facts* facts, int depth = 0) {
+  if (depth > 64) return;
+  for (const Value* value : body.inputs()) facts->Set(value, Fact());
+  for (const Node* node : body.nodes()) {
+    for (const Value* value : node->outputs()) {
+      if (value != nullptr) facts->Set(value, Fact());
+    }
+    for (const Graph* inner : node->subgraphs()) {
+      if (inner != nullptr) Forget(*inner, facts, depth + 1);
+    }
+  }
+}
+
+// A value that each turn of a loop gets from the turn before, the first from outside.
+struct Carried {
+  const Value* input = nullptr;   // of the body
+  const Value* output = nullptr;  // of the body
+  DataType type = DataType::kUndefined;
+  // What every turn gets: the dims of the first where turns keep them, else unknown.
+  bool has_rank = false;
+  std::vector<Dim> shape;
+};
+
+// Infers the body of Loop or Scan. What every turn gets is first taken to be what the first one gets, then whatever a
+// turn does not give as it got it is taken to be unknown, until what is assumed of a turn's input holds for its
+// output: then it holds in all turns, however many there are. Each attempt starts from nothing; of a symbol that one
+// of them made up, nothing outside knows.
+class LoopBody {
+ public:
+  LoopBody(const Graph& body, NodeContext& c)
+      : body_(body), facts_(&c.facts()), scope_(ScopeOf(body, facts_)), mark_(facts_->MarkOf(scope_)) {}
+
+  // initial: the node's input.
+  void Carry(size_t place, size_t output, const Fact& initial) {
+    if (place >= body_.inputs().size() || output >= body_.outputs().size()) return;
+    Carried carried;
+    carried.input = body_.inputs()[place];
+    carried.output = body_.outputs()[output];
+    carried.type = initial.type;
+    carried.has_rank = initial.has_rank;
+    carried.shape.assign(initial.shape.begin(), initial.shape.end());
+    carried_.push_back(std::move(carried));
+  }
+
+  // An input that has the same type and shape in all turns.
+  void Give(size_t place, DataType type, const Shape* shape) {
+    if (place >= body_.inputs().size()) return;
+    Carried given;
+    given.input = body_.inputs()[place];
+    given.type = type;
+    given.has_rank = shape != nullptr;
+    if (shape != nullptr) given.shape.assign(shape->begin(), shape->end());
+    given_.push_back(std::move(given));
+  }
+
+  void Infer() {
+    constexpr int kAttempts = 4;
+    const size_t contradictions = facts_->contradictions().size();
+    for (int attempt = 0;; ++attempt) {
+      const bool last = !facts_->CountLoop(body_.nodes().size() + 1);
+      if (attempt > 0 || last) {
+        Forget(body_, facts_);
+        facts_->ForgetContradictions(contradictions);
+      }
+      for (Carried& carried : carried_) {
+        if (attempt >= kAttempts) carried.shape.assign(carried.shape.size(), Dim());
+        if (attempt > kAttempts || last) carried.has_rank = false;
+        Set(carried);
+      }
+      for (const Carried& given : given_) Set(given);
+      InferGraph(body_, facts_);
+      bool settled = true;
+      for (Carried& carried : carried_) settled = Keep(&carried) && settled;
+      if (settled || last || attempt > kAttempts) return;
+    }
+  }
+
+  const std::vector<Carried>& carried() const { return carried_; }
+  // The dims of what a turn gives that are the same in all turns.
+  Shape InAllTurns(const Fact& fact) const {
+    Shape shape;
+    for (Dim dim : fact.shape) {
+      shape.push_back(facts_->dims().OlderThan(dim, mark_) ? facts_->dims().Outside(dim) : Dim());
+    }
+    return shape;
+  }
+
+ private:
+  void Set(const Carried& value) {
+    Fact fact;
+    fact.type = value.type;
+    fact.has_rank = value.has_rank;
+    fact.shape = facts_->arena().Copy(absl::Span<const Dim>(value.shape));
+    facts_->Set(value.input, fact);
+  }
+
+  // Weakens what a turn does not keep; true if it keeps everything.
+  bool Keep(Carried* carried) {
+    if (!carried->has_rank) return true;
+    const Fact& out = facts_->Of(carried->output);
+    if (out.rank() != static_cast<int>(carried->shape.size())) {
+      carried->has_rank = false;
+      return false;
+    }
+    bool kept = true;
+    for (size_t i = 0; i < carried->shape.size(); ++i) {
+      if (!carried->shape[i].known() || facts_->dims().Equal(carried->shape[i], out.shape[i])) continue;
+      carried->shape[i] = Dim();
+      kept = false;
+    }
+    return kept;
+  }
+
+  const Graph& body_;
+  Facts* const facts_;
+  const uint64_t scope_;
+  const uint64_t mark_;
+  std::vector<Carried> carried_;
+  std::vector<Carried> given_;
+};
+
+// The body's input of a scalar, unless it is declared with another shape: [1] is allowed too.
+void GiveScalar(size_t place, DataType type, const Graph& body, NodeContext& c, LoopBody* loop) {
+  if (place >= body.inputs().size()) return;
+  const Shape scalar;
+  loop->Give(place, type, DeclaredFact(*body.inputs()[place], &c.facts()).has_rank ? nullptr : &scalar);
+}
+
+// Whether the condition that ends the loop is true after every turn: a constant, or what the turn got.
+bool GoesOn(const Graph& body, const Facts& facts) {
+  const Value* condition = body.outputs().empty() ? nullptr : body.outputs()[0];
+  for (int i = 0; i < 8 && condition != nullptr; ++i) {
+    const Fact& fact = facts.Of(condition);
+    if (fact.is_splat) return fact.splat != 0;
+    if (body.inputs().size() > 1 && condition == body.inputs()[1]) return true;
+    const Node* node = condition->producer;
+    if (node == nullptr || (!IsOp(*node, "Identity") && !IsOp(*node, "Cast"))) return false;
+    condition = node->input(0);
+  }
+  return false;
 }
 
 void Loop(NodeContext& c) {  // (M, cond, v...) body (i, cond, v...) -> (cond, v..., scan...)
   if (c.node().subgraph_count == 0 || c.node().subgraphs()[0] == nullptr) return;
   const Graph& body = *c.node().subgraphs()[0];
-  const auto& inputs = body.inputs();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    SetBodyInput(c, inputs[i], i == 0 ? DataType::kInt64 : i == 1 ? DataType::kBool : c.type(i));
+  LoopBody loop(body, c);
+  GiveScalar(0, DataType::kInt64, body, c, &loop);
+  GiveScalar(1, DataType::kBool, body, c, &loop);
+  for (size_t i = 2; i < c.input_count(); ++i) loop.Carry(i, i - 1, c.in(i));
+  loop.Infer();
+
+  Dim turns;
+  const bool starts = !c.has(1) || c.Scalar(1).is(1);
+  if (starts && c.has(0) && GoesOn(body, c.facts())) {
+    turns = c.Scalar(0);
+    if (turns.known() && !c.dims().AtLeast(turns, Dim::Of(0))) turns = Dim();
   }
-  InferGraph(body, &c.facts());
   const size_t carried = c.input_count() < 2 ? 0 : c.input_count() - 2;
   for (size_t i = 0; i < c.output_count(); ++i) {
     if (i + 1 >= body.outputs().size()) return;
     const Fact& out = c.facts().Of(body.outputs()[i + 1]);
     c.SetType(i, out.type);
-    if (!out.has_rank) continue;
     if (i < carried) {
-      // No turn at all gives the initial value.
-      const Fact& initial = c.in(i + 2);
-      if (initial.rank() != out.rank()) continue;
-      Shape shape = c.shape(i + 2);
-      for (size_t k = 0; k < shape.size(); ++k) {
-        if (!c.dims().Equal(shape[k], out.shape[k])) shape[k] = Dim();
-      }
-      c.SetShape(i, shape);
-    } else {
-      Shape shape(1);
-      // Only numbers: a symbol of the body may stand for another length in every turn.
-      for (Dim dim : out.shape) shape.push_back(dim.is_number() ? dim : Dim());
+      if (i >= loop.carried().size()) continue;
+      const Carried& value = loop.carried()[i];
+      if (out.type == DataType::kUndefined) c.SetType(i, value.type);
+      if (value.has_rank) c.SetShape(i, value.shape);
+    } else if (out.has_rank) {
+      Shape shape = loop.InAllTurns(out);
+      shape.insert(shape.begin(), turns);
       c.SetShape(i, shape);
     }
   }
@@ -110,11 +258,12 @@ void Loop(NodeContext& c) {  // (M, cond, v...) body (i, cond, v...) -> (cond, v
 void Scan(NodeContext& c) {
   if (c.node().subgraph_count == 0 || c.node().subgraphs()[0] == nullptr) return;
   const Graph& body = *c.node().subgraphs()[0];
+  LoopBody loop(body, c);
   if (c.opset() < 9) {  // (lengths, states, scans) with a batch dim: types alone
     for (size_t i = 0; i < std::min(body.inputs().size(), c.input_count()); ++i) {
-      SetBodyInput(c, body.inputs()[i], c.type(i + 1));
+      loop.Give(i, c.type(i + 1), nullptr);
     }
-    InferGraph(body, &c.facts());
+    loop.Infer();
     for (size_t i = 0; i < std::min(c.output_count(), body.outputs().size()); ++i) {
       c.SetType(i, c.facts().Of(body.outputs()[i]).type);
     }
@@ -127,39 +276,39 @@ void Scan(NodeContext& c) {
   const auto output_axes = c.Ints("scan_output_axes").value_or(std::vector<int64_t>());
   Dim length;
   for (size_t i = 0; i < std::min(body.inputs().size(), c.input_count()); ++i) {
-    SetBodyInput(c, body.inputs()[i], c.type(i));
-    if (static_cast<int64_t>(i) < states || !c.in(i).has_rank) continue;
-    const size_t which = i - static_cast<size_t>(states);
-    const int64_t axis = NormalizeAxis(which < input_axes.size() ? input_axes[which] : 0, c.rank(i));
-    if (axis < 0) continue;
-    Shape shape = c.shape(i);
-    if (!length.known()) length = shape[static_cast<size_t>(axis)];
-    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
-    Fact fact;
-    fact.type = c.type(i);
-    fact.has_rank = true;
-    fact.shape = c.facts().arena().Copy(absl::Span<const Dim>(shape));
-    c.facts().Set(body.inputs()[i], fact);
-  }
-  InferGraph(body, &c.facts());
-  for (size_t i = 0; i < std::min(c.output_count(), body.outputs().size()); ++i) {
-    const Fact& out = c.facts().Of(body.outputs()[i]);
-    c.SetType(i, out.type);
-    if (!out.has_rank) continue;
     if (static_cast<int64_t>(i) < states) {
-      if (c.rank(i) != out.rank()) continue;
-      Shape shape = c.shape(i);
-      for (size_t k = 0; k < shape.size(); ++k) {
-        if (!c.dims().Equal(shape[k], out.shape[k])) shape[k] = Dim();
-      }
-      c.SetShape(i, shape);
+      loop.Carry(i, i, c.in(i));
       continue;
     }
     const size_t which = i - static_cast<size_t>(states);
+    const int64_t axis = NormalizeAxis(which < input_axes.size() ? input_axes[which] : 0, c.rank(i));
+    if (!c.in(i).has_rank || axis < 0) {
+      loop.Give(i, c.type(i), nullptr);
+      continue;
+    }
+    Shape shape = c.shape(i);
+    const Dim dim = shape[static_cast<size_t>(axis)];
+    if (length.known()) c.Require(length, dim);
+    if (!length.known()) length = dim;
+    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
+    loop.Give(i, c.type(i), &shape);
+  }
+  loop.Infer();
+  for (size_t i = 0; i < std::min(c.output_count(), body.outputs().size()); ++i) {
+    const Fact& out = c.facts().Of(body.outputs()[i]);
+    c.SetType(i, out.type);
+    if (static_cast<int64_t>(i) < states) {
+      if (i >= loop.carried().size()) continue;
+      const Carried& value = loop.carried()[i];
+      if (out.type == DataType::kUndefined) c.SetType(i, value.type);
+      if (value.has_rank) c.SetShape(i, value.shape);
+      continue;
+    }
+    if (!out.has_rank) continue;
+    const size_t which = i - static_cast<size_t>(states);
     const int64_t axis = NormalizeAxis(which < output_axes.size() ? output_axes[which] : 0, out.rank() + 1);
     if (axis < 0) continue;
-    Shape shape;
-    for (Dim dim : out.shape) shape.push_back(dim.is_number() ? dim : Dim());
+    Shape shape = loop.InAllTurns(out);
     shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), length);
     c.SetShape(i, shape);
   }

@@ -483,7 +483,8 @@ const absl::flat_hash_map<OpKey, Handler>& Handlers() {
   return *handlers;
 }
 
-// Symbols of a body may be unified by what the body does; symbols from outside may not: the body may not run.
+}  // namespace
+
 uint64_t ScopeOf(const Graph& graph, Facts* facts) {
   const Calls* calls = facts->calls();
   if (graph.owner() == nullptr) return calls == nullptr ? 0 : calls->scope();
@@ -496,8 +497,6 @@ uint64_t ScopeOf(const Graph& graph, Facts* facts) {
   return (frame << 40) + ((static_cast<uint64_t>(graph.owner()->id) + 1) << 8) +
          std::min<uint64_t>(index, 0xff);
 }
-
-}  // namespace
 
 void InferGraph(const Graph& graph, Facts* facts) {
   int depth = 0;
@@ -564,7 +563,8 @@ Facts Infer(const Model& model, const InferOptions& options) {
   constexpr int kMaxPasses = 3;
   for (int pass = 0; pass < kMaxPasses; ++pass) {
     const uint64_t version = facts.dims().version();
-    facts.ClearContradictions();
+    facts.ForgetContradictions(0);
+    facts.StartLoops();
     if (facts.calls() != nullptr) facts.calls()->StartPass();
     infer::InferGraph(model.graph(), &facts);
     if (facts.dims().version() == version) break;  // nothing was learned that an earlier node could use

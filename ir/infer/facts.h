@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "ir/dim.h"
 #include "ir/model.h"
@@ -88,7 +89,10 @@ class Facts {
   void AddContradiction(Contradiction contradiction) {
     if (contradictions_.size() < kMaxContradictions) contradictions_.push_back(std::move(contradiction));
   }
-  void ClearContradictions() { contradictions_.clear(); }
+  // All but the first `count`.
+  void ForgetContradictions(size_t count) {
+    if (count < contradictions_.size()) contradictions_.resize(count);
+  }
 
   // Accounts for elements to be stored; false when all facts together hold too many already.
   bool ReserveElements(size_t count) {
@@ -108,6 +112,14 @@ class Facts {
     facts_.swap(values);
     return values;
   }
+  // Bodies of loops are inferred again while it is not settled what every turn keeps. Loops in loops multiply that, so
+  // it is bounded: false when this pass has looked at too many nodes of bodies already.
+  static constexpr int64_t kMaxLoopNodes = 300'000;
+  void StartLoops() { loop_nodes_ = 0; }
+  bool CountLoop(size_t nodes) { return (loop_nodes_ += static_cast<int64_t>(nodes)) <= kMaxLoopNodes; }
+  // DimTable::Mark at the first visit to the body of that scope: what is older comes from outside.
+  uint64_t MarkOf(uint64_t scope) { return marks_.try_emplace(scope, dims_.Mark()).first->second; }
+
   infer::Calls* calls() { return calls_.get(); }
   void SetCalls(std::shared_ptr<infer::Calls> calls) { calls_ = std::move(calls); }
 
@@ -117,6 +129,8 @@ class Facts {
   Arena arena_;
   std::vector<Contradiction> contradictions_;
   size_t stored_elements_ = 0;
+  int64_t loop_nodes_ = 0;
+  absl::flat_hash_map<uint64_t, uint64_t> marks_;  // by scope
   std::shared_ptr<infer::Calls> calls_;  // nullptr without local functions
 };
 

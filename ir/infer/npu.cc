@@ -26,6 +26,13 @@ void RmsNorm(NodeContext& c) {  // (x, gamma) -> y, rstd
   SetRstd(c, 1, 1);
 }
 
+// mean and rstd of a LayerNorm follow y.
+void LayerNormV4(NodeContext& c) {  // (x, normalized_shape, gamma, beta) -> y, mean, rstd
+  SameAsInput(c);
+  SetRstd(c, 1, 2);
+  SetRstd(c, 2, 2);
+}
+
 void SetSum(NodeContext& c, size_t output) {
   if (output >= c.output_count()) return;
   c.SetType(output, c.type(0));
@@ -43,6 +50,23 @@ void AddRmsNorm(NodeContext& c) {  // (x1, x2, gamma) -> y, rstd, x
   SameAsInput(c);
   SetRstd(c, 1, 2);
   SetSum(c, 2);
+}
+
+void AddLayerNorm(NodeContext& c) {  // (x1, x2, gamma, beta) -> y, mean, rstd, x
+  RequireSameShape(c, 0, 1);
+  SameAsInput(c);
+  SetRstd(c, 1, 2);
+  SetRstd(c, 2, 2);
+  SetSum(c, 3);
+}
+
+// (x1, x2, ...) -> x1 x2 and what is done to it; no transposed operands, no broadcast.
+void FusedMatMul(NodeContext& c) {
+  c.SetType(0, c.type(0));
+  if (!c.in(0).has_rank || !c.in(1).has_rank || c.rank(0) < 2 || c.rank(1) < 2) return;
+  Shape shape = c.shape(0);
+  shape.back() = c.shape(1).back();
+  c.SetShape(0, shape);
 }
 
 void AddRmsNormalization(NodeContext& c) {  // (x1, x2, gamma) -> y, x1 + x2
@@ -116,6 +140,12 @@ constexpr Entry kOps[] = {
     ASCEND_FUSE_NPU("NPURmsNorm", RmsNorm),
     ASCEND_FUSE_NPU("NPUAddRmsNorm", AddRmsNorm),
     ASCEND_FUSE_NPU("NPUGroupNormSilu", SameAsInput),
+    ASCEND_FUSE_NPU("NPURmsNormWithEpsilon", RmsNorm),
+    ASCEND_FUSE_NPU("NPUAddRmsNormWithEpsilon", AddRmsNorm),
+    ASCEND_FUSE_NPU("NPULayerNormV4", LayerNormV4),
+    ASCEND_FUSE_NPU("NPUAddLayerNorm", AddLayerNorm),
+    ASCEND_FUSE_NPU("NPUFusedMatMul", FusedMatMul),
+    ASCEND_FUSE_NPU("NPUFFN", SameAsInput),
     ASCEND_FUSE_NPU("NPUGeluV2", SameAsInput),
     ASCEND_FUSE_NPU("NPUFastGelu", SameAsInput),
     ASCEND_FUSE_NPU("NPUFastGeluV2", SameAsInput),
@@ -126,6 +156,7 @@ constexpr Entry kOps[] = {
     ASCEND_FUSE_NPU("NPUGeGlu", Geglu),
     ASCEND_FUSE_NPU("NPUSwiGlu", GluPacked),
     ASCEND_FUSE_NPU("NPURotaryMul", SameAsInput),
+    ASCEND_FUSE_NPU("NPURotaryPositionEmbedding", SameAsInput),
     ASCEND_FUSE_NPU("NPUApplyRotaryPosEmb", ApplyRotary),
     ASCEND_FUSE_NPU("NPUPromptFlashAttention", FlashAttention),
     ASCEND_FUSE_NPU("NPUIncreFlashAttention", FlashAttention),
@@ -140,6 +171,7 @@ constexpr Entry kOps[] = {
     {"ascend_fuse", "GroupNormSilu", SameAsInput},
     {"ascend_fuse", "GroupNormSiluLast", SameAsInput},
     {"ascend_fuse", "QuickGelu", SameAsInput},
+    {"ascend_fuse", "Rotary", SameAsInput},
 };
 
 #undef ASCEND_FUSE_NPU

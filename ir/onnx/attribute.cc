@@ -14,12 +14,23 @@ namespace {
 
 using onnx::AttributeProto;
 
-wire::Cursor Open(const Node& node) {
+wire::Cursor Open(const Node& node, const EncodedSpan& span) {
   const Skeleton* skeleton = node.graph->model().skeleton();
-  if (node.encoded.file.offset < 0 || skeleton == nullptr) {
-    return wire::Cursor(node.encoded.data, 0, node.encoded.file.size, &wire::kNoHoles);
+  if (span.file.offset < 0 || skeleton == nullptr) {
+    return wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles);
   }
-  return skeleton->Open(node.encoded);
+  return skeleton->Open(span);
+}
+
+// The part of a node that holds its attributes. Only attributes have holes: none lies before the first one.
+wire::Cursor OpenAttributes(const Node& node) {
+  EncodedSpan span = node.encoded;
+  if (node.attributes_end <= node.attributes_begin) return wire::Cursor();
+  const int64_t end = node.attributes_end == Node::kToTheEnd ? span.file.size : node.attributes_end;
+  span.data += node.attributes_begin;
+  if (span.file.offset >= 0) span.file.offset += node.attributes_begin;
+  span.file.size = end - node.attributes_begin;
+  return Open(node, span);
 }
 
 std::string_view NameOf(const wire::Field& attribute) {
@@ -153,7 +164,7 @@ Attribute Decode(const Node& node, const wire::Field& message) {
 }  // namespace
 
 std::optional<Attribute> FindAttribute(const Node& node, std::string_view name) {
-  wire::Cursor cursor = Open(node);
+  wire::Cursor cursor = OpenAttributes(node);
   wire::Field field;
   while (cursor.Next(&field)) {
     if (field.number != onnx::NodeProto::kAttributeFieldNumber || field.type != wire::kBytes) continue;
@@ -163,7 +174,7 @@ std::optional<Attribute> FindAttribute(const Node& node, std::string_view name) 
 }
 
 std::string_view NodeMetadata(const Node& node, std::string_view key) {
-  wire::Cursor cursor = Open(node);
+  wire::Cursor cursor = Open(node, node.encoded);
   wire::Field field;
   while (cursor.Next(&field)) {
     if (field.number != onnx::NodeProto::kMetadataPropsFieldNumber || field.type != wire::kBytes) continue;
@@ -183,7 +194,7 @@ std::string_view NodeMetadata(const Node& node, std::string_view key) {
 
 std::vector<Attribute> ReadAttributes(const Node& node) {
   std::vector<Attribute> attributes;
-  wire::Cursor cursor = Open(node);
+  wire::Cursor cursor = OpenAttributes(node);
   wire::Field field;
   while (cursor.Next(&field)) {
     if (field.number != onnx::NodeProto::kAttributeFieldNumber || field.type != wire::kBytes) continue;

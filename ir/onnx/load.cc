@@ -49,13 +49,39 @@ bool IsBadType(const wire::Field& field, uint32_t known_bytes_fields) {
   return field.type != wire::kBytes && field.number < 32 && (known_bytes_fields >> field.number & 1) != 0;
 }
 
+// Fetches the bytes of a graph from memory some way before they are read. The fields of a node are short steps
+// of uneven length, which the processor does not foresee: of a model that left the caches, most of the time of
+// parsing nodes was waiting.
+class ReadAhead {
+ public:
+  explicit ReadAhead(const Skeleton& skeleton) : end_(skeleton.data() + skeleton.structural_size()) {}
+
+  void To(const wire::Field& field) {
+    if (field.type != wire::kBytes) return;
+    if (fetched_ < field.data) fetched_ = field.data;
+    // A payload takes no place in memory, but all of its size in `field`.
+    const uint8_t* const wanted = field.data + std::min<int64_t>({field.size, kMost, end_ - field.data}) + kAhead;
+    for (; fetched_ < wanted && fetched_ < end_; fetched_ += kLine) __builtin_prefetch(fetched_);
+  }
+
+ private:
+  static constexpr int64_t kAhead = 4096;
+  static constexpr int64_t kMost = 16384;
+  static constexpr int64_t kLine = 64;
+  const uint8_t* fetched_ = nullptr;
+  const uint8_t* end_;
+};
+
 class Loader {
  public:
   Loader(Model* model, const Skeleton& skeleton, std::string path)
       : model_(*model), builder_(model), skeleton_(skeleton), names_(model->names()), path_(std::move(path)) {
-    // About one new name in 96 bytes of structure (60,000 nodes of 164 bytes have 120,000); a guess saves
-    // growing.
-    names_.Reserve(static_cast<size_t>(skeleton.structural_size()) / 96);
+    // A node names itself and one output. Tables of that size need no growing and are no larger than they must
+    // be; what a file of empty nodes can claim is bounded by its size.
+    const int64_t names = std::min(2 * skeleton.node_fields() + skeleton.initializer_fields(),
+                                   skeleton.structural_size() / 16);
+    names_.Reserve(static_cast<size_t>(names));
+    scope_.reserve(static_cast<size_t>(names) + 1);
     default_domain_ = names_.Intern("ai.onnx");
     if (!path_.empty()) external_.emplace(path_);
   }
@@ -126,6 +152,21 @@ class Loader {
     uint32_t index;
     wire::Field field;
   };
+  // A node whose bytes were read and whose names are on their way from memory.
+  struct PendingNode {
+    absl::InlinedVector<StringPool::Prepared, 4> inputs;
+    absl::InlinedVector<StringPool::Prepared, 2> outputs;
+    StringPool::Prepared op_type;
+    StringPool::Prepared domain;
+    StringPool::Prepared name;
+    EncodedSpan encoded;
+    size_t first_body = 0;
+    size_t end_body = 0;
+    int64_t attributes_begin = 0;  // file offsets; the end is 0 without attributes
+    int64_t attributes_end = 0;
+  };
+  // A name that is fetched takes about as long as reading four nodes.
+  static constexpr size_t kPending = 4;
   struct Mention {  // a name that is read before it is defined
     Value* value;
     Value* outer;  // the value of that name in an enclosing graph, if any
@@ -235,18 +276,36 @@ class Loader {
     std::vector<Body> bodies;
     std::vector<Mention> mentioned;
     std::vector<wire::Field> outputs;
-    wire::Cursor value_info;  // at the first value_info
+    wire::Cursor value_info;  // at the first value_info that was put off
     int64_t last_value_info = -1;
     bool sorted = true;
 
     wire::Cursor cursor(message);
     wire::Field field;
+    ReadAhead ahead(skeleton_);
+    size_t parsed = 0;  // nodes
+    size_t linked = 0;
+    const auto link_until = [&](size_t end) {
+      absl::Status status;
+      while (linked < end && status.ok())
+        status = LinkNode(pending_[linked++ % kPending], &mentioned, &bodies, &sorted);
+      return status;
+    };
     while (cursor.Next(&field)) {
+      ahead.To(field);
+      // What is not a node finds all nodes before it linked.
+      if (field.number != GraphProto::kNodeFieldNumber && linked < parsed) {
+        if (absl::Status status = link_until(parsed); !status.ok()) return status;
+      }
       if (IsBadType(field, kGraphFields)) return WireTypeError(field, "GraphProto");
       switch (field.number) {
         case GraphProto::kNodeFieldNumber:
-          if (absl::Status status = ParseNode(field, &mentioned, &bodies, &sorted); !status.ok())
+          if (parsed - linked == kPending) {
+            if (absl::Status status = link_until(linked + 1); !status.ok()) return status;
+          }
+          if (absl::Status status = ParseNode(field, &bodies, &pending_[parsed % kPending]); !status.ok())
             return status;
+          ++parsed;
           break;
         case GraphProto::kInitializerFieldNumber:
           if (absl::Status status = ParseInitializer(field); !status.ok()) return status;
@@ -257,13 +316,21 @@ class Loader {
         case GraphProto::kOutputFieldNumber:
           outputs.push_back(field);
           break;
-        case GraphProto::kValueInfoFieldNumber:
+        case GraphProto::kValueInfoFieldNumber: {
+          // Writers put them behind the nodes. Where one stands before the value it tells of, or tells of
+          // nothing, it and those behind it wait for the end: their order is that of the file.
+          bool known = false;
+          if (last_value_info < 0) {
+            if (absl::Status status = ParseValueInfo(field, &known); !status.ok()) return status;
+          }
+          if (known) break;
           if (last_value_info < 0) {
             value_info = wire::Cursor(field.data - (field.position - field.start), field.start,
                                       message.end() - field.start, field.hole);
           }
           last_value_info = field.start;
           break;
+        }
         case GraphProto::kSparseInitializerFieldNumber:
           if (absl::Status status = ParseSparseInitializer(field); !status.ok()) return status;
           break;
@@ -275,6 +342,7 @@ class Loader {
       }
     }
     if (cursor.error() != nullptr) return WireError(cursor);
+    if (absl::Status status = link_until(parsed); !status.ok()) return status;
 
     // Names that stayed without a definition: captured from an outer graph, or nowhere.
     for (const auto& [value, captured] : mentioned) {
@@ -289,7 +357,8 @@ class Loader {
     }
     while (last_value_info >= 0 && value_info.position() <= last_value_info && value_info.Next(&field)) {
       if (field.number != GraphProto::kValueInfoFieldNumber) continue;
-      if (absl::Status status = ParseValueInfo(field); !status.ok()) return status;
+      bool known = false;
+      if (absl::Status status = ParseValueInfo(field, &known); !status.ok()) return status;
     }
     for (const Body& body : bodies) {
       Graph* inner = nullptr;
@@ -328,63 +397,78 @@ class Loader {
                     where, ValueName(value), ValueName(value)));
   }
 
-  absl::Status ParseNode(const wire::Field& message, std::vector<Mention>* mentioned,
-                         std::vector<Body>* bodies, bool* sorted) {
-    inputs_.clear();
-    outputs_.clear();
-    StringPool::Prepared op_type;
-    StringPool::Prepared domain;
-    StringPool::Prepared name;
-    const size_t first_body = bodies->size();
+  // Reads the fields of a node and has its names fetched; LinkNode makes the node some nodes later.
+  absl::Status ParseNode(const wire::Field& message, std::vector<Body>* bodies, PendingNode* node) {
+    node->inputs.clear();
+    node->outputs.clear();
+    node->name = node->op_type = node->domain = {};
+    node->encoded = message.span();
+    node->first_body = bodies->size();
+    node->attributes_begin = node->attributes_end = 0;
     wire::Cursor cursor(message);
     wire::Field field;
     while (cursor.Next(&field)) {
       if (IsBadType(field, kNodeFields)) return WireTypeError(field, "NodeProto");
       switch (field.number) {
         case NodeProto::kInputFieldNumber:
-          inputs_.push_back(names_.Prepare(field.text()));
+          node->inputs.push_back(names_.Prepare(field.text()));
           break;
         case NodeProto::kOutputFieldNumber:
-          outputs_.push_back(names_.Prepare(field.text()));
+          node->outputs.push_back(names_.Prepare(field.text()));
           break;
         case NodeProto::kNameFieldNumber:
-          name = names_.Prepare(field.text());
+          node->name = names_.Prepare(field.text());
           break;
         case NodeProto::kOpTypeFieldNumber:
-          op_type = names_.Prepare(field.text());
+          node->op_type = names_.Prepare(field.text());
           break;
         case NodeProto::kDomainFieldNumber:
-          domain = names_.Prepare(field.text());
+          node->domain = names_.Prepare(field.text());
           break;
         case NodeProto::kAttributeFieldNumber:
           if (absl::Status status = ScanAttribute(field, bodies); !status.ok()) return status;
+          if (node->attributes_end == 0) node->attributes_begin = field.start;
+          node->attributes_end = field.end();
           break;
         default:
           break;
       }
     }
-    if (cursor.error() != nullptr) return WireError(cursor);
-    Node* node = builder_.NewNode(graph_, inputs_.size(), outputs_.size(), bodies->size() - first_body);
-    node->op_type = names_.Intern(op_type);
-    node->domain = CanonicalDomain(names_.Intern(domain));
-    node->name = names_.Intern(name);
-    node->encoded = message.span();
-    for (size_t i = first_body; i < bodies->size(); ++i) {
-      (*bodies)[i].node = node;
-      (*bodies)[i].index = static_cast<uint32_t>(i - first_body);
+    node->end_body = bodies->size();
+    return cursor.error() != nullptr ? WireError(cursor) : absl::OkStatus();
+  }
+
+  absl::Status LinkNode(const PendingNode& from, std::vector<Mention>* mentioned, std::vector<Body>* bodies,
+                        bool* sorted) {
+    Node* node = builder_.NewNode(graph_, from.inputs.size(), from.outputs.size(),
+                                  from.end_body - from.first_body);
+    node->op_type = names_.Intern(from.op_type);
+    node->domain = CanonicalDomain(names_.Intern(from.domain));
+    node->name = names_.Intern(from.name);
+    node->encoded = from.encoded;
+    const int64_t start = from.encoded.file.offset;
+    if (from.attributes_end == 0) {
+      node->attributes_end = 0;
+    } else if (from.attributes_end - start < Node::kToTheEnd) {
+      node->attributes_begin = static_cast<uint32_t>(from.attributes_begin - start);
+      node->attributes_end = static_cast<uint32_t>(from.attributes_end - start);
     }
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (inputs_[i].text.empty()) continue;
+    for (size_t i = from.first_body; i < from.end_body; ++i) {
+      (*bodies)[i].node = node;
+      (*bodies)[i].index = static_cast<uint32_t>(i - from.first_body);
+    }
+    for (size_t i = 0; i < from.inputs.size(); ++i) {
+      if (from.inputs[i].text.empty()) continue;
       bool known;
       Value* outer = nullptr;
-      Value* value = Named(names_.Intern(inputs_[i]), &known, &outer);
+      Value* value = Named(names_.Intern(from.inputs[i]), &known, &outer);
       if (!known) mentioned->push_back({value, outer});
       builder_.SetInput(node, i, value);
     }
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (outputs_[i].text.empty()) continue;
+    for (size_t i = 0; i < from.outputs.size(); ++i) {
+      if (from.outputs[i].text.empty()) continue;
       bool known;
-      Value* value = Named(names_.Intern(outputs_[i]), &known);
+      Value* value = Named(names_.Intern(from.outputs[i]), &known);
       if (known) {
         if (IsDefined(*value)) return Twice(*value, "computed by " + Describe(*node));
         *sorted = false;
@@ -572,20 +656,28 @@ class Loader {
                       "an Identity node into the body",
                       name, message.position));
     }
-    if (value->declared_type.data == nullptr) value->declared_type = type;
+    // What the output says goes before what value_info says.
+    const bool from_value_info = value->value_info.data != nullptr && !value->is_graph_input;
+    if (value->declared_type.data == nullptr ||
+        (from_value_info && !value->is_graph_output && type.data != nullptr)) {
+      value->declared_type = type;
+    }
     builder_.AddOutput(graph_, value);
     return absl::OkStatus();
   }
 
-  absl::Status ParseValueInfo(const wire::Field& message) {
+  // `known` tells whether the name is that of a value defined by now.
+  absl::Status ParseValueInfo(const wire::Field& message, bool* known) {
     std::string_view name;
     EncodedSpan type;
     if (absl::Status status = ReadValueInfo(message, &name, &type); !status.ok()) return status;
     NameId id;
-    if (name.empty() || !names_.Find(name, &id)) return absl::OkStatus();
+    if (name.empty() || !names_.FindNext(name, last_declared_, &id)) return absl::OkStatus();
+    last_declared_ = id;
     Value* value = Slot(id);
-    if (value == nullptr || value->graph != graph_ || value->value_info.data != nullptr)
-      return absl::OkStatus();
+    if (value == nullptr || value->graph != graph_ || !IsDefined(*value)) return absl::OkStatus();
+    *known = true;
+    if (value->value_info.data != nullptr) return absl::OkStatus();
     value->value_info = message.span();
     if (value->declared_type.data == nullptr) value->declared_type = type;
     builder_.AddValueInfo(graph_, value);
@@ -675,9 +767,9 @@ class Loader {
   Graph* graph_ = nullptr;
   std::vector<Value*, PageAllocator<Value*>> scope_;  // by NameId: the innermost value of that name
   std::vector<Shadowed> shadowed_;                    // what scope_ held before the bodies being read
+  NameId last_declared_ = NameId::kEmpty;             // by value_info
   absl::flat_hash_set<const Graph*> unsorted_;
-  absl::InlinedVector<StringPool::Prepared, 8> inputs_;
-  absl::InlinedVector<StringPool::Prepared, 8> outputs_;
+  PendingNode pending_[kPending];  // a ring; empty while a body is entered
 };
 
 absl::StatusOr<std::unique_ptr<Model>> Load(absl::StatusOr<std::unique_ptr<Skeleton>> source,

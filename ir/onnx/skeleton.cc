@@ -70,7 +70,9 @@ struct Table {
 constexpr Table kTable;
 
 constexpr size_t kFirstRead = size_t{4} << 10;
-constexpr size_t kLongestRead = size_t{1} << 20;
+// What was read is scanned while it is in the L2 cache (2 MB on the machine measured): a read of 1 MB of small
+// nodes pushes its own beginning out, and scanning then takes three times as long.
+constexpr size_t kLongestRead = size_t{256} << 10;
 constexpr size_t kHugePage = size_t{2} << 20;
 
 std::string SystemError(int error) { return std::strerror(error); }
@@ -95,6 +97,20 @@ bool ReadAll(int fd, int64_t offset, int64_t size, void* to) {
     size -= got;
   }
   return true;
+}
+
+// Makes the pages of [to, to + size) present in one call. Without it pread takes a page fault for every 4 KB:
+// a third of the time of reading a file of 1 MB. Only advice: an older kernel (before 5.14) does not know it.
+void Populate(uint8_t* to, size_t size) {
+#ifdef MADV_POPULATE_WRITE
+  constexpr uintptr_t kPage = 4096;  // a wrong guess makes the call fail, nothing more
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(to) & ~(kPage - 1);
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(to) + size + kPage - 1) & ~(kPage - 1);
+  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
+#else
+  (void)to;
+  (void)size;
+#endif
 }
 
 }  // namespace
@@ -143,6 +159,10 @@ class SkeletonReader {
                           start);
           }
           const auto size = static_cast<int64_t>(length);
+          if (frame.kind == kGraph) {
+            skeleton_.node_fields_ += number == onnx::GraphProto::kNodeFieldNumber ? 1 : 0;
+            skeleton_.initializer_fields_ += number == onnx::GraphProto::kInitializerFieldNumber ? 1 : 0;
+          }
           const Kind child = size < Skeleton::kPayloadBytes || number >= kFields
                                  ? kOpaque
                                  : kTable.child[frame.kind][number];
@@ -190,6 +210,7 @@ class SkeletonReader {
       const int64_t want = std::max<int64_t>(static_cast<int64_t>(next_read_), end - read_to_);
       const int64_t size = std::min(want, skeleton_.file_size_ - read_to_);
       uint8_t* to = skeleton_.data_ + (read_to_ - removed_);
+      if (!skeleton_.huge_pages_) Populate(to, static_cast<size_t>(size));
       if (!ReadAll(skeleton_.fd_, read_to_, size, to)) {
         if (errno == 0) return ChangedWhileReading(name_);
         return absl::DataLossError(fmt::format("{}: cannot read: {}", name_, SystemError(errno)));
@@ -322,7 +343,7 @@ absl::StatusOr<std::unique_ptr<Skeleton>> Skeleton::FromDescriptor(int fd, const
         fmt::format("{}: cannot reserve {} bytes of address space: {}", name, size, SystemError(errno)));
   }
   skeleton->data_ = static_cast<uint8_t*>(map);
-  if (size >= 2 * kHugePage) madvise(map, skeleton->reserved_, MADV_HUGEPAGE);
+  skeleton->huge_pages_ = size >= 2 * kHugePage && madvise(map, skeleton->reserved_, MADV_HUGEPAGE) == 0;
   if (absl::Status status = SkeletonReader(skeleton.get(), name).Run(); !status.ok()) return status;
   return skeleton;
 }

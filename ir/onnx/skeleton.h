@@ -40,6 +40,9 @@ class Skeleton {
   const uint8_t* data() const { return data_; }
   // Bytes of the file that are in memory.
   int64_t structural_size() const { return structural_size_; }
+  // Nodes and initializers of the graphs of 4 KB and more, counted on the way: sizes for tables.
+  int64_t node_fields() const { return node_fields_; }
+  int64_t initializer_fields() const { return initializer_fields_; }
   // Payloads left out, by rising offset.
   absl::Span<const FileRange> holes() const { return {holes_.data(), holes_.size() - 1}; }
 
@@ -77,10 +80,13 @@ class Skeleton {
   std::string name_;
   int64_t file_size_ = 0;
   int64_t structural_size_ = 0;
+  int64_t node_fields_ = 0;
+  int64_t initializer_fields_ = 0;
   int64_t modified_seconds_ = 0;  // of the file when it was opened
   int64_t modified_nanoseconds_ = 0;
   uint8_t* data_ = nullptr;  // an anonymous mapping of `reserved_` bytes, touched only where used
   size_t reserved_ = 0;
+  bool huge_pages_ = false;
   std::vector<FileRange> holes_;  // ends with wire::kNoHoles
   std::vector<int64_t> removed_;  // bytes left out before hole i
 };

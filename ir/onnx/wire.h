@@ -79,7 +79,7 @@ class Cursor {
   const char* error() const { return error_; }
 
   // The next field; false at the end of the message or on an error.
-  bool Next(Field* field) {
+  [[gnu::always_inline]] bool Next(Field* field) {
     if (position_ >= end_) return false;
     field->start = position_;
     uint64_t tag = 0;

@@ -55,6 +55,17 @@ class ContractTest : public ::testing::Test {
     return *std::move(target);
   }
 
+  // The chip with our op plugin, under the CANN that knows it.
+  Target LoadPlugin(const std::string& chip, const std::string& cann = "") {
+    TargetOptions options;
+    options.chip = chip;
+    options.cann = !cann.empty() ? cann : chip == "ascend950" ? "2026.07" : "8.1";
+    options.plugin = true;
+    auto target = Target::Load(options);
+    EXPECT_TRUE(target.ok()) << target.status();
+    return *std::move(target);
+  }
+
   // A shape: numbers, or names of symbols.
   struct Size {
     Size(int number) : number(number) {}          // NOLINT
@@ -206,6 +217,8 @@ TEST_F(ContractTest, RmsNormOn310pMovesBlocksOf32Bytes) {
   EXPECT_YES(half.Check(RmsNorm(DataType::kFloat, 16), dims_));
   EXPECT_NO(half.Check(RmsNorm(DataType::kFloat16, 8, DataType::kFloat16), dims_),
             "the last dim in bytes is 16, at least 32");
+  // force_fp16 makes float16 of it, however well float32 would fit.
+  EXPECT_NO(half.Check(RmsNorm(DataType::kFloat, 8), dims_), "the last dim in bytes is 16, at least 32");
   EXPECT_YES(Load("ascend310p", "must_keep_origin_dtype").Check(RmsNorm(DataType::kFloat, 8), dims_));
   const Answer answer = half.Check(RmsNorm(DataType::kFloat, "width"), dims_);
   EXPECT_TRUE(answer.legal);
@@ -444,6 +457,80 @@ TEST_F(ContractTest, NodesStockAtcCannotParse) {
               "key0 and value0 stay unconnected");
     EXPECT_NO(Load(chip).Check({"npu.NPUNothing", {}, {}}, dims_), "npu.NPUNothing is not in the contract");
   }
+}
+
+// With --plugin: each node on the chips that have its kernel, and on one that has not.
+TEST_F(ContractTest, NodesOfOurPlugin) {
+  auto half = [&](const std::vector<Size>& shape) { return In(DataType::kFloat16, shape); };
+  const Call swish{"npu.NPUSwish", {half({2, 64})}, {}};
+  const Call swiglu{"npu.NPUSwiGlu", {half({2, 64})}, {Int("dim", -1)}};
+  const Call odd{"npu.NPUSwiGlu", {half({2, 63})}, {Int("dim", -1)}};
+  const Call rms{"npu.NPURmsNormWithEpsilon", {half({2, 64}), half({64})}, {Float("epsilon", 1e-5F)}};
+  const Call rotary{"npu.NPUApplyRotaryPosEmb",
+                    {half({2, 7, 8, 128}), half({2, 7, 2, 128}), half({2, 7, 1, 128}), half({2, 7, 1, 128})},
+                    {Int("layout", 1)}};
+  for (const std::string chip : {"ascend310p", "ascend910b", "ascend910_93", "ascend950"}) {
+    SCOPED_TRACE(chip);
+    const Target target = LoadPlugin(chip);
+    for (const Call* call : {&swish, &swiglu, &rms, &rotary}) {
+      EXPECT_YES(target.Check(*call, dims_));
+      EXPECT_TRUE(target.NeedsPlugin(call->op));
+      EXPECT_TRUE(target.HasAlias(call->op, 11) && target.HasAlias(call->op, 18));
+      EXPECT_FALSE(target.HasAlias(call->op, 19));
+      const Target stock = Load(chip, "force_fp16", chip == "ascend950" ? "2026.07" : "8.1");
+      EXPECT_FALSE(stock.Check(*call, dims_).legal);
+      EXPECT_FALSE(stock.NeedsPlugin(call->op));
+      EXPECT_FALSE(stock.HasAlias(call->op, 17));
+    }
+    EXPECT_NO(target.Check(odd, dims_), "the last dim is 63, a multiple of 2 is needed");
+    EXPECT_FALSE(target.NeedsPlugin("npu.NPURmsNorm"));
+  }
+}
+
+TEST_F(ContractTest, OurRotaryOfQueryAndKey) {
+  auto call = [&](int heads, int width) {
+    const auto half = [&](int n) { return In(DataType::kFloat16, {2, 7, n, width}); };
+    return Call{"npu.NPUApplyRotaryPosEmb", {half(heads), half(2), half(1), half(1)}, {Int("layout", 1)}};
+  };
+  EXPECT_NO(LoadPlugin("ascend910b").Check(call(8, 64), dims_), "the rotary dim is 64, 128 is needed");
+  EXPECT_YES(LoadPlugin("ascend910b", "2026.07").Check(call(8, 64), dims_));
+  EXPECT_NO(LoadPlugin("ascend910b").Check(call(40, 128), dims_), "at most 4864");
+  Call bnsd = call(8, 128);
+  bnsd.attributes = {Int("layout", 3)};
+  EXPECT_NO(LoadPlugin("ascend910b").Check(bnsd, dims_), "layout is 3, only 1");
+}
+
+TEST_F(ContractTest, OurMatMulWithActivation) {
+  auto call = [&](std::string_view activation, const std::vector<Size>& x, const std::vector<Size>& w, int bias) {
+    Call result{"npu.NPUFusedMatMul", {In(DataType::kFloat, x), In(DataType::kFloat, w)},
+                {String("fused_op_type", activation)}};
+    if (bias > 0) result.inputs.push_back(In(DataType::kFloat, {bias}));
+    return result;
+  };
+  const Target target = LoadPlugin("ascend950");
+  EXPECT_YES(target.Check(call("gelu_erf", {8, 16}, {16, 32}, 0), dims_));
+  EXPECT_YES(target.Check(call("relu", {8, 16}, {16, 32}, 32), dims_));
+  EXPECT_YES(target.Check(call("relu", {4, 8, 16}, {4, 16, 32}, 0), dims_));
+  EXPECT_FALSE(target.Check(call("gelu_erf", {8, 16}, {16, 32}, 32), dims_).legal);
+  EXPECT_FALSE(target.Check(call("gelu_tanh", {4, 8, 16}, {4, 16, 32}, 0), dims_).legal);
+  EXPECT_FALSE(target.Check(call("relu", {4, 8, 16}, {16, 32}, 0), dims_).legal);
+  EXPECT_NO(target.Check(call("tanh", {8, 16}, {16, 32}, 0), dims_), "fused_op_type is");
+  EXPECT_NO(LoadPlugin("ascend910b").Check(call("relu", {8, 16}, {16, 32}, 0), dims_),
+            "FusedMatMul has a kernel for ascend950 only");
+  EXPECT_NO(Load("ascend950", "force_fp16", "2026.07").Check(call("relu", {8, 16}, {16, 32}, 0), dims_),
+            "stock ATC has no ONNX parser for FusedMatMul");
+}
+
+TEST_F(ContractTest, OurFeedForward) {
+  auto call = [&](std::string_view activation) {
+    auto half = [&](const std::vector<Size>& shape) { return In(DataType::kFloat16, shape); };
+    return Call{"npu.NPUFFN",
+                {half({8, 16}), half({16, 32}), half({32, 16}), CallInput(), half({32}), half({16})},
+                {String("activation", activation)}};
+  };
+  EXPECT_YES(LoadPlugin("ascend910_93").Check(call("silu"), dims_));
+  EXPECT_NO(LoadPlugin("ascend910_93").Check(call("gelu"), dims_), "activation is");
+  EXPECT_NO(LoadPlugin("ascend910b").Check(call("silu"), dims_), "FFN is documented for ascend910_93 only");
 }
 
 TEST_F(ContractTest, UnknownShapes) {

@@ -217,6 +217,49 @@ TEST_F(HostileTest, BodiesNestedThousandDeep) {
   EXPECT_FALSE(model.status().message().empty());
 }
 
+// Every turn changes the rank, so no assumption holds and each level tries again.
+TEST_F(HostileTest, LoopsNestedInLoops) {
+  for (const char* const change : {"w{0} = Unsqueeze (r{0}, zero)", "w{0} = Concat <axis = 0> (r{0}, x)",
+                                   "w{0} = Transpose (r{0})", "w{0} = Relu (r{0})"}) {
+    constexpr int kDepth = 20;
+    std::string text = "g (int64 m, bool c, float[n, 4] x) => (y) {\n zero = Constant <value_ints = [0]> ()\n";
+    std::string end;
+    std::string carried = "x";
+    std::string result = "y";
+    for (int i = 0; i < kDepth; ++i) {
+      text += fmt::format("{0} = Loop (m, c, {1}) <body = b{2} (int64 i{2}, bool c{2}, float[] v{2}) => (bool d{2}, "
+                          "float[] w{2}) {{\n d{2} = Identity (c{2})\n",
+                          result, carried, i);
+      end = fmt::format(fmt::runtime(std::string(change) + "\n}}>\n"), i) + end;
+      carried = fmt::format("v{}", i);
+      result = fmt::format("r{}", i);
+    }
+    text += fmt::format("{} = Relu ({})\n", result, carried);
+    Run(text + end + "}");
+  }
+}
+
+// Two loops in every body: their number doubles with each function that calls the one before twice.
+TEST_F(HostileTest, LoopsInFunctionsThatMultiply) {
+  Run("g (float[n, 4] x) => (y) { y = local.f30 (x) }\n" + Functions(31, [](int i) {
+        if (i == 0) return std::string("y = Relu (x)\n");
+        return fmt::format(
+            "three = Constant <value_int = 3> ()\n"
+            "h = Loop (three, , x) <body = b (int64 i, bool c, float[] v) => (bool d, float[] w) {{\n"
+            "d = Identity (c)\n u = local.f{0} (v)\n w = Concat <axis = 1> (u, v) }}>\n"
+            "y = Loop (three, , h) <body = b2 (int64 i2, bool c2, float[] v2) => (bool d2, float[] w2) {{\n"
+            "d2 = Identity (c2)\n w2 = local.f{0} (v2) }}>\n",
+            i - 1);
+      }));
+  // A function that calls itself in a loop.
+  Run("g (float[n, 4] x) => (y) { y = local.f0 (x) }\n" + Functions(1, [](int) {
+        return std::string(
+            "three = Constant <value_int = 3> ()\n"
+            "y = Loop (three, , x) <body = b (int64 i, bool c, float[] v) => (bool d, float[] w) {\n"
+            "d = Identity (c)\n u = local.f0 (v)\n w = Concat <axis = 0> (u, v) }>\n");
+      }));
+}
+
 TEST_F(HostileTest, LongChainsOfSequences) {
   std::string text =
       "g (float[n, 4] x) => (y) {\n i = Constant <value_int = 0> ()\n s0 = SequenceConstruct (x, x)\n";

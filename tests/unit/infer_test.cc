@@ -8,62 +8,12 @@
 #include "gtest/gtest.h"
 #include "ir/infer/facts.h"
 #include "ir/rewriter.h"
-#include "ir/text/parser.h"
+#include "tests/unit/inferred.h"
 
 namespace ascend_fuse {
 namespace {
 
-class Inferred {
- public:
-  explicit Inferred(std::string_view graph, InferOptions options = {}, int opset = 18) {
-    const std::string text = fmt::format(
-        "<ir_version: 8, opset_import: [\"\" : {}, \"npu\" : 1, \"ascend_fuse\" : 1, \"com.microsoft\" : "
-        "1]>\n{}",
-        opset, graph);
-    absl::StatusOr<std::unique_ptr<Model>> model = ParseModelText(text);
-    EXPECT_TRUE(model.ok()) << model.status().message() << "\n" << text;
-    if (!model.ok()) return;
-    model_ = *std::move(model);
-    facts_ = Infer(*model_, options);
-  }
-
-  const Value* Find(std::string_view name) const {
-    for (const auto& graph : model_->graphs()) {
-      for (const Value* value : graph->inputs()) {
-        if (ValueName(*value) == name) return value;
-      }
-      for (const Value* value : graph->initializers()) {
-        if (ValueName(*value) == name) return value;
-      }
-      for (const Node* node : graph->nodes()) {
-        for (const Value* value : node->outputs()) {
-          if (value != nullptr && ValueName(*value) == name) return value;
-        }
-      }
-    }
-    ADD_FAILURE() << "no value " << name;
-    return nullptr;
-  }
-  // "float[batch, 4]"
-  std::string operator[](std::string_view name) const { return facts_.Describe(Find(name)); }
-  // "batch, 1, seq"; "-" when they are not known.
-  std::string Elements(std::string_view name) const {
-    const Fact& fact = facts_.Of(Find(name));
-    if (fact.elements == nullptr) return "-";
-    std::string text;
-    for (Dim dim : fact.elements->integers) text += (text.empty() ? "" : ", ") + facts_.dims().ToString(dim);
-    for (double value : fact.elements->floats) text += fmt::format("{}{}", text.empty() ? "" : ", ", value);
-    return text;
-  }
-  const Fact& fact(std::string_view name) const { return facts_.Of(Find(name)); }
-
-  Model& model() { return *model_; }
-  Facts& facts() { return facts_; }
-
- private:
-  std::unique_ptr<Model> model_;
-  Facts facts_;
-};
+using testing::Inferred;
 
 TEST(InferTest, HeadSplitOfTorchScript) {
   const Inferred m(R"(g (float[batch, seq, 64] x) => (y) {
@@ -358,42 +308,6 @@ TEST(InferTest, IntegerDivisionRoundsTowardZero) {
   EXPECT_EQ(m.Elements("d"), "-3, 3");
   EXPECT_EQ(m.Elements("r"), "1, 1");
   EXPECT_EQ(m.Elements("half"), "floor(b/2), floor(s/2)");
-}
-
-TEST(InferTest, BranchesAreJoinedAndProveNothingOutside) {
-  Inferred m(R"(g (bool c, float[n, 4] x, float[k, 4] y) => (z) {
-    z, w = If (c) <
-      then_branch = g1 () => (a, a2) { s = Constant <value_ints = [4, 4]> ()
-                                       one = Reshape (x, s)
-                                       a = Relu (x)
-                                       a2 = Relu (x) },
-      else_branch = g2 () => (e, e2) { e = Relu (y)
-                                       t = Transpose (x)
-                                       u = MatMul (t, y)
-                                       e2 = Neg (x) }
-    >
-  })");
-  EXPECT_EQ(m["z"], "float[z_d0, 4]");
-  EXPECT_EQ(m["w"], "float[n, 4]");
-  EXPECT_EQ(m["x"], "float[n, 4]");
-  EXPECT_EQ(m["one"], "float[4, 4]");
-  EXPECT_FALSE(m.facts().dims().Equal(m.fact("x").shape[0], m.fact("y").shape[0]));
-}
-
-TEST(InferTest, LoopKeepsWhatEveryTurnKeeps) {
-  const Inferred m(R"(g (float[n, 4] x) => (y) {
-    trips = Constant <value_int = 3> ()
-    go = Constant <value = bool {1}> ()
-    y, all = Loop (trips, go, x) <
-      body = b (int64 i, bool c, float[n, 4] v) => (bool d, float[n, 4] w, float[n, 4] out) {
-        d = Identity (c)
-        w = Relu (v)
-        out = Neg (v)
-      }
-    >
-  })");
-  EXPECT_EQ(m["y"], "float[n, 4]");
-  EXPECT_EQ(m["all"], "float[all_d0, all_d1, 4]");
 }
 
 TEST(InferTest, NpuAndOwnOperators) {

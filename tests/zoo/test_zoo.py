@@ -43,6 +43,14 @@ class Weights(unittest.TestCase):
         self.assertTrue(all(not t.raw_data for t in small.graph.initializer))
         self.assertEqual(weights.restore(small).SerializeToString(), model.SerializeToString())
 
+    def test_parts_of_a_packed_projection_come_back(self) -> None:
+        packed = weights.Parameter("in_proj_weight", (60, 30), 0.0, 1.0)
+        values = weights.parameter_values(packed, np.dtype("<f4"))
+        model = model_of(("k", values[20:40].copy()), ("v", values[40:].T.copy()), ("half", values[30:].copy()))
+        small = weights.strip(model, [packed])
+        self.assertTrue(all(not t.raw_data for t in small.graph.initializer))
+        self.assertEqual(weights.restore(small).SerializeToString(), model.SerializeToString())
+
     def test_other_constants_are_kept(self) -> None:
         table = np.linspace(0, 1, 600, dtype=np.float32).reshape(20, 30)
         small = weights.strip(model_of(("table", table)), [self.parameter])
@@ -105,14 +113,31 @@ class Models(unittest.TestCase):
                 self.assertEqual(bool((values == 0).any()), binding["padding"] != "none")
 
     def test_dynamic_models_have_varied_bindings(self) -> None:
+        """Three bindings or more, among them B = 2 and B = 1, and lengths of queries and keys that differ."""
         for entry in self.manifest["models"]:
-            names = {s["name"] for s in entry["inputs"]}
-            shapes = [b["shapes"] for b in entry["bindings"]]
-            self.assertGreaterEqual(len(shapes), 3, entry["id"])
-            if entry["dims"] == "dynamic":
-                self.assertLessEqual({1, 2}, {next(iter(s.values()))[0] for s in shapes}, entry["id"])
-            if "past.0.k" in names:
-                self.assertTrue(all(s["input_ids"][1] != s["attention_mask"][1] for s in shapes))
+            with self.subTest(entry["id"]):
+                self.check_bindings(entry, [b["shapes"] for b in entry["bindings"]])
+
+    def check_bindings(self, entry: dict, shapes: list[dict]) -> None:
+        self.assertGreaterEqual(len(shapes), 3)
+        if entry["dims"] == "dynamic":
+            self.assertLessEqual({1, 2}, {next(iter(s.values()))[0] for s in shapes})
+            self.assertGreaterEqual(len({str(s) for s in shapes}), 3)
+        # Each axis that is a symbol takes three values or more, but for the one token of a decode step.
+        for spec in entry["inputs"]:
+            for axis, dim in enumerate(spec["shape"]):
+                if isinstance(dim, str):
+                    self.assertGreaterEqual(len({s[spec["name"]][axis] for s in shapes}), 3, (spec["name"], dim))
+        for s in shapes:
+            queries = s.get("input_ids", s.get("hidden"))
+            if "past.0.k" in s:
+                self.assertGreater(s["past.0.k"][2], 0)
+                if "attention_mask" in s:
+                    self.assertEqual(s["attention_mask"][1], s["past.0.k"][2] + queries[1])
+            for source in ("cross.0.k", "encoder_hidden_states", "memory", "decoder_input_ids", "context"):
+                if source in s and queries:
+                    axis = 2 if source == "cross.0.k" else 1
+                    self.assertNotEqual(queries[1], s[source][axis], source)
 
     def test_filling_twice_writes_once(self) -> None:
         ids = [e["id"] for e in self.manifest["models"]][:2]
@@ -122,7 +147,6 @@ class Models(unittest.TestCase):
             model = onnx.load(Path(directory) / f"{ids[0]}.onnx")
             onnx.checker.check_model(model)
             self.assertNotIn(weights.FILL_KEY, [p.key for p in model.metadata_props])
-
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ never from a graph. The counting is the report's: an activation inside a gated p
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,7 +58,10 @@ class Architecture:
 # ---- Modules with flat inputs and outputs --------------------------------------------------------
 
 
-def cache_of(past: tuple[torch.Tensor, ...]) -> DynamicCache:
+Tensors = tuple[torch.Tensor, ...]
+
+
+def cache_of(past: Tensors) -> DynamicCache:
     """Returns a cache that holds k0, v0, k1, v1, ..."""
     pairs = tuple(zip(past[0::2], past[1::2]))
     if hasattr(DynamicCache, "from_legacy_cache"):
@@ -65,13 +69,20 @@ def cache_of(past: tuple[torch.Tensor, ...]) -> DynamicCache:
     return DynamicCache(pairs)
 
 
-def tensors_of(cache: DynamicCache) -> tuple[torch.Tensor, ...]:
-    """Returns k0, v0, k1, v1, ... of a cache."""
-    if hasattr(cache, "key_cache"):
+def tensors_of(cache: Any) -> Tensors:
+    """Returns k0, v0, k1, v1, ... of a cache, or of the pairs that some older modules have instead."""
+    if isinstance(cache, tuple):
+        pairs = cache
+    elif hasattr(cache, "key_cache"):
         pairs = zip(cache.key_cache, cache.value_cache)
     else:
         pairs = ((layer.keys, layer.values) for layer in cache.layers)
     return tuple(tensor for pair in pairs for tensor in pair)
+
+
+def takes_positions(base: type) -> bool:
+    """True if a language model is told the positions; others count them from the mask."""
+    return "position_ids" in inspect.signature(base.forward).parameters
 
 
 def decoder_class(base: type) -> type:
@@ -88,16 +99,28 @@ def cached_decoder_class(base: type) -> type:
     """Returns the causal language model of two layers with flat past and present."""
     assert LAYERS == 2, "forward spells out the tensors of two layers"
 
-    class WithCache(base):
-        def forward(self, input_ids, attention_mask, position_ids, past_0_k, past_0_v, past_1_k, past_1_v):
-            result = super().forward(
-                input_ids=input_ids,
-                attention_mask=attention_mask,
-                position_ids=position_ids,
-                past_key_values=cache_of((past_0_k, past_0_v, past_1_k, past_1_v)),
-                use_cache=True,
-            )
-            return (result.logits, *tensors_of(result.past_key_values))
+    def run(self: Any, ids: torch.Tensor, mask: torch.Tensor, positions: torch.Tensor | None, past: Tensors) -> Tensors:
+        pairs = getattr(base, "_supports_cache_class", True) is False  # Some older modules know no cache class.
+        result = base.forward(
+            self,
+            input_ids=ids,
+            attention_mask=mask,
+            past_key_values=tuple(zip(past[0::2], past[1::2])) if pairs else cache_of(past),
+            use_cache=True,
+            **({} if positions is None else {"position_ids": positions}),
+        )
+        return (result.logits, *tensors_of(result.past_key_values))
+
+    if takes_positions(base):
+
+        class WithCache(base):
+            def forward(self, input_ids, attention_mask, position_ids, past_0_k, past_0_v, past_1_k, past_1_v):
+                return run(self, input_ids, attention_mask, position_ids, (past_0_k, past_0_v, past_1_k, past_1_v))
+    else:
+
+        class WithCache(base):
+            def forward(self, input_ids, attention_mask, past_0_k, past_0_v, past_1_k, past_1_v):
+                return run(self, input_ids, attention_mask, None, (past_0_k, past_0_v, past_1_k, past_1_v))
 
     return _named_like(WithCache, base)
 
@@ -124,7 +147,7 @@ def _named_like(subclass: type, base: type) -> type:
 # ---- Inputs and outputs --------------------------------------------------------------------------
 
 
-def decoder_inputs(key_value_heads: int) -> Callable[[str], list[Input]]:
+def decoder_inputs(key_value_heads: int, positions: bool = True) -> Callable[[str], list[Input]]:
     def inputs(mode: str) -> list[Input]:
         if mode == "nocache":
             return [
@@ -136,7 +159,7 @@ def decoder_inputs(key_value_heads: int) -> Callable[[str], list[Input]]:
         return [
             Input("input_ids", ("batch", seq), "ids", VOCAB),
             Input("attention_mask", ("batch", "total"), "attention_mask"),
-            Input("position_ids", ("batch", seq), "position_ids"),
+            *([Input("position_ids", ("batch", seq), "position_ids")] if positions else []),
             *(Input(f"past.{i}.{kv}", past, "past") for i in range(LAYERS) for kv in "kv"),
         ]
 

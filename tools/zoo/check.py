@@ -57,7 +57,9 @@ def problems_of(entry: dict[str, Any]) -> list[str]:
     try:
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:
-        problems.append(f"onnx.checker: {str(error).splitlines()[0]}")
+        # ONNX Runtime's optimizer puts operators of its own into ONNX's domain.
+        if entry.get("after") != "ortopt" or "No Op registered for" not in str(error):
+            problems.append(f"onnx.checker: {str(error).splitlines()[0]}")
     if declared_inputs(model) != [(i["name"], i["dtype"], i["shape"]) for i in entry["inputs"]]:
         problems.append(f"inputs differ from the manifest: {declared_inputs(model)}")
     try:
@@ -79,7 +81,7 @@ def output_problems(feeds: dict[str, np.ndarray], output: np.ndarray) -> list[st
     """Returns what is wrong with the first output: NaN in rows that can see a key, or a dead output."""
     broken = ~np.isfinite(output)
     mask = feeds.get("attention_mask")
-    if mask is not None and output.ndim == 3 and mask.shape[1] >= output.shape[1]:
+    if mask is not None and output.ndim == 3 and mask.shape[1] >= output.shape[1]:  # Else that of another sequence.
         blind = blind_rows(mask, output.shape[1])
         broken = broken[~blind]
         output = output[~blind]

@@ -1,27 +1,33 @@
 #!/usr/bin/env python3
 """Exports the zoo: small configurations of real architectures, by several exporters.
 
-    python3 tools/zoo/export.py [--only PATTERN ...]
+    python3 tools/zoo/export.py [--only PATTERN ...] [--force] [--jobs N]
 
-writes tests/zoo/models/<id>.onnx.xz and updates tests/zoo/manifest.json. It exports the variants
-that belong to the installed version of transformers; `export.sh` runs it once for each version.
+writes tests/zoo/models/<id>.onnx.xz and updates tests/zoo/manifest.json. It exports those of
+`variants.py` that belong to the installed version of transformers; `export.sh` runs it once for each
+version. What was exported with the same recipe (configuration, code, packages) is not done again.
 """
 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import fnmatch
+import gc
+import hashlib
+import importlib.metadata
+import inspect
 import io
-import itertools
 import json
 import logging
 import lzma
+import multiprocessing
 import re
 import sys
 import tempfile
 import traceback
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,99 +44,14 @@ import part2  # noqa: E402
 from architectures import Architecture, Input  # noqa: E402
 from ascend_fuse.inputs import make_inputs  # noqa: E402
 from check import blind_rows, session_of  # noqa: E402
-from fill import ZOO, packed_path  # noqa: E402
+from fill import ZOO, load_model, packed_path  # noqa: E402
+from variants import EXPORTERS, OPTIMIZER_TYPES, Variant, variants  # noqa: E402
 
 ARCHITECTURES = part1.ARCHITECTURES | part2.ARCHITECTURES
-NEW, OLD = "5.23.0", "4.44.2"
-EXPORTERS = {"ts14": ("torchscript", 14), "ts17": ("torchscript", 17), "dy18": ("dynamo", 18), "dy23": ("dynamo", 23)}
 TOLERANCES = {"float32": 1e-4, "float16": 2e-2}
 TORCH_DTYPES = {"float32": torch.float32, "float16": torch.float16}
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One model of the zoo: an architecture and everything that decides what its graph looks like."""
-
-    architecture: str
-    attention: str
-    mode: str | None  # nocache, past or decode of a decoder; None for an encoder.
-    exporter: str
-    dims: str  # dynamic, static, or named: dynamic with names given by the user (dynamo only).
-    dtype: str = "float32"
-    transformers: str = NEW
-    part: int = 1
-    after: str | None = None  # What the export was put through: ortopt, onnxsim or onnxslim.
-
-    @property
-    def id(self) -> str:
-        parts = [self.architecture, self.attention, self.mode, self.exporter, self.dims]
-        parts.append("fp16" if self.dtype == "float16" else None)
-        parts.append("tf4442" if self.transformers == OLD else None)
-        parts.append(self.after)
-        return "-".join(p for p in parts if p)
-
-
-def variants() -> list[Variant]:
-    """Returns every variant of the zoo, in the order of the manifest."""
-    result: list[Variant] = []
-
-    def add(
-        architecture: str,
-        attentions: str,
-        modes: str,
-        exporters: str = "ts14 ts17 dy18",
-        dims: str = "dynamic static",
-        **more: Any,
-    ) -> None:
-        axes = (attentions.split(), modes.split() or [None], exporters.split(), dims.split())
-        result.extend(Variant(architecture, *choice, **more) for choice in itertools.product(*axes))
-
-    add("llama", "sdpa eager", "nocache past decode")
-    add("llama", "sdpa", "nocache past decode", "dy18", "named")
-    add("qwen3", "sdpa", "nocache past")
-    add("gemma", "sdpa", "nocache")
-    add("gpt2", "sdpa eager", "nocache")
-    add("gpt2", "sdpa", "past", "ts17 dy18")
-    add("bert", "sdpa eager", "")
-    add("t5-gated", "sdpa", "")
-    add("t5-relu", "sdpa", "")
-    add("vit", "sdpa", "")
-    add("clip-text", "sdpa", "")
-    add("whisper-encoder", "sdpa", "")
-    for architecture in ("t5-gated", "vit", "clip-text", "whisper-encoder"):
-        add(architecture, "eager", "", "ts17 dy18", "dynamic")
-    add("llama", "sdpa", "nocache", "ts17 dy18", dtype="float16")
-    add("llama", "sdpa", "past", "ts17 dy18", "dynamic", dtype="float16")
-    add("vit", "sdpa", "", "ts17 dy18", dtype="float16")
-    add("llama", "sdpa eager", "nocache past", "ts17", transformers=OLD)
-    add("gpt2", "sdpa eager", "nocache", "ts17", transformers=OLD)
-    add("bert", "sdpa eager", "", "ts17", transformers=OLD)
-
-    def more(names: str, attentions: str, modes: str, exporters: str = "ts17 dy18", **rest: Any) -> None:
-        for name in names.split():
-            add(name, attentions, modes, exporters, rest.pop("dims", "dynamic"), part=2, **rest)
-
-    more("qwen2 mistral gemma3 phi phi3 gpt-neox opt", "sdpa", "nocache")
-    more("gemma2 gptj bloom", "eager", "nocache")
-    more("roberta distilbert t5-decoder bart whisper-decoder", "sdpa", "")
-    more("clip-vision siglip dinov2 dinov2-swiglu swin", "sdpa", "")
-    more("convnext activations", "eager", "")
-    more("torch-mha torch-encoder torch-encoder-pre unet vae", "sdpa", "")
-    for name in ("torch-mha", "torch-encoder", "torch-encoder-pre"):
-        more(name, "sdpa", "", "ts17", dims="static")  # Its trace makes the length constant.
-    more("mistral qwen2 phi3 gpt-neox", "sdpa", "past")
-    more("llama", "sdpa", "nocache past", "dy23")
-    more("bert", "sdpa", "", "dy23")
-    for after in ("ortopt", "onnxsim", "onnxslim"):
-        more("bert", "sdpa", "", "ts17", after=after)
-        more("gpt2", "sdpa", "nocache", "ts17", after=after)
-    more("unet vae", "eager", "")
-    more("mistral gpt-neox", "eager", "nocache")
-    more("t5-decoder bart", "eager", "")
-    more("qwen2", "sdpa", "nocache", dtype="float16")
-    more("clip-vision", "sdpa", "", dtype="float16")
-    more("mistral gpt-neox opt", "eager", "nocache", "ts17", transformers=OLD)
-    return result
+TOOLS = {None: [], "ortopt": ["onnxruntime"], "onnxsim": ["onnxsim"], "onnxslim": ["onnxslim"]}
+FUNCTIONS = ("fill_parameters", "distribution", "run_exporter", "dynamic_shapes", "put_through", "drop_stack_traces")
 
 
 def module_class(architecture: str, mode: str) -> type:
@@ -181,8 +102,9 @@ def distribution(name: str, shape: tuple[int, ...], owner: str) -> tuple[float, 
 
 
 def known_sizes(sizes: dict[str, int]) -> dict[str, int]:
-    """Returns the values of all symbols; the source of cross attention is as long as a past."""
-    return {**sizes, "total": sizes["seq"] + sizes["past"], "source": sizes["past"]}
+    """Returns the values of all symbols; the source of cross attention is as long as a past or one longer."""
+    seq, past = sizes["seq"], sizes["past"]
+    return {**sizes, "total": seq + past, "source": past, "states": past + 1, "height": 2 * seq}
 
 
 def concrete(inputs: list[Input], sizes: dict[str, int]) -> dict[str, list[int]]:
@@ -208,7 +130,7 @@ def bindings(variant: Variant, architecture: Architecture, inputs: list[Input]) 
     result = []
     for seed, (values, padding) in enumerate(choices, 1):
         name = f"b{values['batch']}"
-        name += f"_s{values['seq']}" if symbols & {"seq", "total"} else ""
+        name += f"_s{values['seq']}" if symbols & {"seq", "total", "height"} else ""
         name += f"_p{values['past']}" if "past" in symbols else ""
         name += f"_{'no' if padding == 'none' else padding}_padding" if masked else f"_seed{seed}"
         result.append({"name": name, "shapes": concrete(inputs, values), "padding": padding, "seed": seed})
@@ -223,7 +145,7 @@ def sizes_of(variant: Variant, architecture: Architecture) -> dict[str, int]:
 # ---- Export --------------------------------------------------------------------------------------
 
 
-def export(variant: Variant) -> dict[str, Any]:
+def export(variant: Variant, digest: str) -> dict[str, Any]:
     """Exports one variant, writes its small form and returns its entry of the manifest."""
     architecture = ARCHITECTURES[variant.architecture]
     inputs = architecture.inputs(variant.mode or "")
@@ -237,7 +159,8 @@ def export(variant: Variant) -> dict[str, Any]:
     assert module.config._attn_implementation == variant.attention
     parameters = fill_parameters(module)
     module = module.to(TORCH_DTYPES[variant.dtype])
-    model = put_through(variant.after, run_exporter(variant, architecture, module, inputs), architecture.make("sdpa"))
+    model = exported(replace(variant, after=None)) if variant.after else None
+    model = put_through(variant, model or run_exporter(variant, architecture, module, inputs), config)
     runs = bindings(variant, architecture, architecture.inputs(variant.mode or ""))
     described = [describe_input(variant, i, model) for i in inputs]
     difference = difference_to_torch(module, model, {"inputs": described}, runs)
@@ -259,7 +182,45 @@ def export(variant: Variant) -> dict[str, Any]:
         "inputs": described,
         "bindings": runs,
         "difference_to_torch": float(f"{difference:.1e}"),
+        "recipe": digest,
     }
+
+
+def exported(variant: Variant) -> onnx.ModelProto | None:
+    """Returns the model of a variant if the zoo has it and it is up to date."""
+    known = {e["id"]: e.get("recipe") for e in manifest()["models"]}
+    return load_model(variant.id) if known.get(variant.id) == recipe(variant) else None
+
+
+def recipe(variant: Variant) -> str:
+    """Returns a digest of everything that decides what an export looks like and what the manifest says of it."""
+    architecture = ARCHITECTURES[variant.architecture]
+    packages = ["torch", "onnx", "onnxscript", *TOOLS[variant.after]]
+    if variant.architecture.startswith("diffusers-"):
+        packages.append("diffusers")
+    try:
+        config = architecture.make(variant.attention)
+        module = module_class(variant.architecture, variant.mode or "")
+        plain = variant.architecture in part2.PLAIN
+        parts = [
+            repr(vars(config)) if plain else config.to_json_string(),
+            Path(inspect.getfile(module)).read_text() if plain else inspect.getsource(module.forward),
+            architecture.expected(config),
+        ]
+    except Exception as error:  # What cannot be built cannot be exported either, as long as it stays so.
+        parts = [f"{error}"]
+    inputs = architecture.inputs(variant.mode or "")
+    parts += [
+        vars(variant),
+        variant.part,
+        [vars(i) for i in inputs],
+        architecture.sizes,
+        bindings(variant, architecture, inputs),
+        {name: importlib.metadata.version(name) for name in packages},
+        [inspect.getsource(globals()[name]) for name in FUNCTIONS],
+        Path(weights.__file__).read_text(),
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def run_exporter(
@@ -300,24 +261,26 @@ def run_exporter(
         return onnx.load_from_string(buffer.getvalue())
 
 
-def put_through(after: str | None, model: onnx.ModelProto, config: Any) -> onnx.ModelProto:
+def put_through(variant: Variant, model: onnx.ModelProto, config: Any) -> onnx.ModelProto:
     """Returns the model as another tool leaves it, since people bring those models too."""
-    if after == "onnxsim":
+    if variant.after == "onnxsim":
         import onnxsim
 
         return onnxsim.simplify(model)[0]
-    if after == "onnxslim":
+    if variant.after == "onnxslim":
         import onnxslim
 
         return onnxslim.slim(model)
-    if after == "ortopt":
+    if variant.after == "ortopt":
         from onnxruntime.transformers import optimizer
 
         with tempfile.TemporaryDirectory() as folder:
             onnx.save(model, f"{folder}/m.onnx")
-            heads, width = config.num_attention_heads, config.hidden_size
+            # 0: the optimizer finds the number itself.
+            heads, width = (getattr(config, name, 0) for name in ("num_attention_heads", "hidden_size"))
+            model_type = OPTIMIZER_TYPES[variant.architecture]
             optimizer.optimize_model(
-                f"{folder}/m.onnx", model_type=config.model_type, num_heads=heads, hidden_size=width, opt_level=0
+                f"{folder}/m.onnx", model_type=model_type, num_heads=heads, hidden_size=width, opt_level=0
             ).save_model_to_file(f"{folder}/o.onnx")
             result = onnx.load(f"{folder}/o.onnx")
             if all(o.domain != "com.microsoft" for o in result.opset_import):
@@ -427,54 +390,107 @@ def reason_of(error: BaseException) -> str:
     return re.sub(r"/\S*/(site-packages/)?", "", f"{type(error).__name__}: {line}")[:300]
 
 
-def update_manifest(entries: dict[str, dict[str, Any]], failures: dict[str, str]) -> None:
+def update_manifest(entries: dict[str, dict[str, Any]], failures: dict[str, dict[str, str]]) -> None:
     """Merges new entries and failures into the manifest, in the order of `variants`."""
-    path = ZOO / "manifest.json"
-    old = json.loads(path.read_text()) if path.exists() else {"models": [], "not_exported": []}
+    old = manifest()
     done = set(entries) | set(failures)
     models = {e["id"]: e for e in old["models"] if e["id"] not in done} | entries
-    failed = {f["id"]: f["reason"] for f in old["not_exported"] if f["id"] not in done} | failures
+    failed = {f["id"]: f for f in old["not_exported"] if f["id"] not in done} | failures
     order = [v.id for v in variants()]
     new = {
         "models": [models[i] for i in order if i in models],
-        "not_exported": [{"id": i, "reason": failed[i]} for i in order if i in failed],
+        "not_exported": [failed[i] for i in order if i in failed],
     }
-    path.write_text(render(new))
-    kept = {f"{i}.onnx.xz" for i in models}
+    temporary = ZOO / "manifest.json.tmp"
+    temporary.write_text(render(new))
+    temporary.replace(ZOO / "manifest.json")  # Workers read it.
+    # A file of a variant that is not in the manifest yet belongs to an export that runs beside this one.
+    stale = {f"{i}.onnx.xz" for i in failed}
+    known = {f"{i}.onnx.xz" for i in order}
     for file in packed_path("x").parent.glob("*.onnx.xz"):
-        if file.name not in kept:
+        if file.name in stale or file.name not in known:
             file.unlink()
 
 
+def manifest() -> dict[str, Any]:
+    """Returns the manifest as it is, empty if there is none."""
+    path = ZOO / "manifest.json"
+    return json.loads(path.read_text()) if path.exists() else {"models": [], "not_exported": []}
+
+
 def render(manifest: dict[str, Any]) -> str:
-    """Returns the manifest as JSON with one line per input, binding and short object."""
-    text = json.dumps(manifest, indent=1)
-    flat = re.compile(r"[\[{][^\[\]{}]*[\]}]")
-    return flat.sub(lambda m: re.sub(r"\s+", " ", m.group()), text) + "\n"
+    """Returns the manifest as JSON with one line per input, binding and other value of an entry."""
+    lists = []
+    for key, entries in manifest.items():
+        texts = []
+        for entry in entries:
+            lines = []
+            for name, value in entry.items():
+                if isinstance(value, list):
+                    rows = ",\n".join(f"    {json.dumps(row)}" for row in value)
+                    lines.append(f'   "{name}": [\n{rows}\n   ]')
+                else:
+                    lines.append(f'   "{name}": {json.dumps(value)}')
+            texts.append("  {\n" + ",\n".join(lines) + "\n  }")
+        lists.append(f' "{key}": [' + ("\n" + ",\n".join(texts) + "\n ]" if texts else "]"))
+    return "{\n" + ",\n".join(lists) + "\n}\n"
+
+
+def prepare() -> None:
+    """Makes a process quiet and single-threaded."""
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    torch.set_num_threads(1)
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)  # A dynamo export makes many objects that live until its end.
+
+
+def attempt(variant: Variant, digest: str) -> tuple[str, dict[str, Any] | None, str]:
+    """Exports one variant and returns its id and its entry, or None and why there is none."""
+    try:
+        return variant.id, export(variant, digest), ""
+    except Exception as error:  # An exporter may fail in any way; the table says how.
+        traceback.print_exc(file=sys.stderr)
+        return variant.id, None, reason_of(error)
+
+
+def wanted(patterns: list[str], force: bool) -> dict[Variant, str]:
+    """Returns those variants of the installed transformers that match and are not up to date, with their recipes."""
+    old = manifest()
+    known = {e["id"]: e.get("recipe") for e in old["models"] if packed_path(e["id"]).exists()}
+    known |= {e["id"]: e.get("recipe") for e in old["not_exported"]}
+    recipes = {
+        v: recipe(v)
+        for v in variants()
+        if v.transformers == transformers.__version__ and any(fnmatch.fnmatchcase(v.id, p) for p in patterns)
+    }
+    return {v: digest for v, digest in recipes.items() if force or known.get(v.id) != digest}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Export the zoo with the installed transformers.")
     parser.add_argument("--only", nargs="*", default=["*"], help="shell patterns of ids")
+    parser.add_argument("--force", action="store_true", help="also what is up to date")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
     arguments = parser.parse_args()
-    warnings.filterwarnings("ignore")
-    logging.disable(logging.WARNING)
-    torch.set_num_threads(1)
+    prepare()
+    todo = wanted(arguments.only, arguments.force)
+    print(f"transformers {transformers.__version__}: {len(todo)} models to export", flush=True)
     entries: dict[str, dict[str, Any]] = {}
-    failures: dict[str, str] = {}
-    for variant in variants():
-        wanted = any(fnmatch.fnmatchcase(variant.id, p) for p in arguments.only)
-        if variant.transformers != transformers.__version__ or not wanted:
-            continue
-        try:
-            entries[variant.id] = export(variant)
-            print(f"exported {variant.id}: {packed_path(variant.id).stat().st_size} bytes", flush=True)
-        except Exception as error:  # An exporter may fail in any way; the table says how.
-            failures[variant.id] = reason_of(error)
-            print(f"FAILED   {variant.id}: {failures[variant.id]}", flush=True)
-            traceback.print_exc(file=sys.stderr)
-        if len(entries) % 10 == 9:
-            update_manifest(entries, failures)
+    failures: dict[str, dict[str, str]] = {}
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(arguments.jobs, spawn, prepare) as pool:
+        futures = {pool.submit(attempt, v, digest): digest for v, digest in todo.items()}
+        for future in concurrent.futures.as_completed(futures):
+            name, entry, reason = future.result()
+            if entry is not None:
+                entries[name] = entry
+                print(f"exported {name}: {packed_path(name).stat().st_size} bytes", flush=True)
+            else:
+                failures[name] = {"id": name, "reason": reason, "recipe": futures[future]}
+                print(f"FAILED   {name}: {reason}", flush=True)
+            if (len(entries) + len(failures)) % 20 == 0:
+                update_manifest(entries, failures)
     update_manifest(entries, failures)
     return 0
 

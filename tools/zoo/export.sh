@@ -1,7 +1,8 @@
 #!/bin/sh
 # Exports the whole zoo: first with the current transformers, then with the older one, which lies in
-# a directory of its own so that torch is installed only once. Arguments are passed to export.py, for
-# example: tools/zoo/export.sh --only 'llama-*'
+# a directory of its own so that torch is installed only once. What is up to date is not exported again.
+# Arguments are passed to export.py, for example: tools/zoo/export.sh --only 'llama-*' --force
+# ZOO_BUILD names the folder of the packages; it is build/ if that is not set.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

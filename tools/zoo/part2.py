@@ -1,7 +1,7 @@
 """The second part of the zoo: more architectures, in the same form as `architectures.py`.
 
-What transformers does not have (blocks of diffusion models, torch.nn's own attention) is written
-here in plain torch. Expected counts come from the configurations alone.
+What transformers does not have (blocks of diffusion models, torch.nn's own attention) is in `plain.py`. Expected
+counts come from the configurations alone.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from typing import Any
 
 import torch
 import transformers
-from torch import nn
-from torch.nn import functional
 
 import architectures as first
 from architectures import HEAD_DIM, LAYERS, VOCAB, Architecture, Input, counts
+from plain import HIDDEN, PLAIN
 
-HIDDEN = 128
 TEXT = {"vocab_size": VOCAB, "hidden_size": HIDDEN, "intermediate_size": 192, "num_hidden_layers": LAYERS,
         "num_attention_heads": 2, "max_position_embeddings": 64}
 GROUPED = {**TEXT, "hidden_size": 256, "num_attention_heads": 4, "num_key_value_heads": 2}
@@ -67,6 +65,7 @@ HUGGING_FACE: dict[str, tuple[str, str, dict[str, Any]]] = {
                     "max_position_embeddings": 64}),
     "t5-decoder": ("T5Config", "T5Model", _t5()),
     "bart": ("BartConfig", "BartModel", _bart()),
+    "bart-decoder": ("BartConfig", "BartModel", _bart()),
     "whisper-decoder": ("WhisperConfig", "WhisperModel",
                         {**_bart(), **NO_IDS, "num_mel_bins": 16, "max_source_positions": 24,
                          "max_target_positions": 32, "decoder_start_token_id": 0}),
@@ -80,158 +79,6 @@ HUGGING_FACE: dict[str, tuple[str, str, dict[str, Any]]] = {
               "window_size": 4}),
     "convnext": ("ConvNextConfig", "ConvNextModel",
                  {"num_stages": 2, "hidden_sizes": [32, 64], "depths": [1, 1]}),
-}
-
-# ---- Blocks in plain torch -----------------------------------------------------------------------
-
-
-class Attention(nn.Module):
-    """Attention without a mask, as diffusers writes it: heads of 64, no bias on q, k and v."""
-
-    def __init__(self, width: int, heads: int, fused: bool, source: int | None = None) -> None:
-        super().__init__()
-        self.heads, self.fused = heads, fused
-        self.to_q = nn.Linear(width, width, bias=False)
-        self.to_k = nn.Linear(source or width, width, bias=False)
-        self.to_v = nn.Linear(source or width, width, bias=False)
-        self.to_out = nn.Linear(width, width)
-
-    def forward(self, x: torch.Tensor, context: torch.Tensor | None = None) -> torch.Tensor:
-        context = x if context is None else context
-        batch, _, width = x.shape
-        q, k, v = (
-            t.view(batch, -1, self.heads, width // self.heads).transpose(1, 2)
-            for t in (self.to_q(x), self.to_k(context), self.to_v(context))
-        )
-        if self.fused:
-            y = functional.scaled_dot_product_attention(q, k, v)
-        else:
-            scores = torch.matmul(q, k.transpose(-1, -2)) * (width // self.heads) ** -0.5
-            y = torch.matmul(scores.softmax(dim=-1), v)
-        return self.to_out(y.transpose(1, 2).reshape(batch, -1, width))
-
-
-class ResBlock(nn.Module):
-    def __init__(self, width: int, embedding: int | None = None) -> None:
-        super().__init__()
-        self.norm1, self.norm2 = nn.GroupNorm(8, width, eps=1e-6), nn.GroupNorm(8, width, eps=1e-6)
-        self.conv1, self.conv2 = nn.Conv2d(width, width, 3, padding=1), nn.Conv2d(width, width, 3, padding=1)
-        self.time = nn.Linear(embedding, width) if embedding else None
-
-    def forward(self, x: torch.Tensor, embedding: torch.Tensor | None = None) -> torch.Tensor:
-        y = self.conv1(functional.silu(self.norm1(x)))
-        if self.time is not None:
-            y = y + self.time(functional.silu(embedding))[:, :, None, None]
-        return x + self.conv2(functional.silu(self.norm2(y)))
-
-
-class TransformerBlock(nn.Module):
-    """GroupNorm, then self attention, cross attention and a GEGLU feed-forward, each after a LayerNorm."""
-
-    def __init__(self, width: int, fused: bool) -> None:
-        super().__init__()
-        self.norm = nn.GroupNorm(8, width, eps=1e-6)
-        self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(width) for _ in range(3))
-        self.attn1 = Attention(width, width // HEAD_DIM, fused)
-        self.attn2 = Attention(width, width // HEAD_DIM, fused, source=96)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(2 * width, width)
-
-    def forward(self, x: torch.Tensor, context: torch.Tensor) -> torch.Tensor:
-        batch, width, height, columns = x.shape
-        y = self.norm(x).permute(0, 2, 3, 1).reshape(batch, height * columns, width)
-        y = y + self.attn1(self.norm1(y))
-        y = y + self.attn2(self.norm2(y), context)
-        value, gate = self.up(self.norm3(y)).chunk(2, dim=-1)
-        y = y + self.down(value * functional.gelu(gate))
-        return x + y.reshape(batch, height, columns, width).permute(0, 3, 1, 2)
-
-
-class UNet(nn.Module):
-    def __init__(self, config: Any) -> None:
-        super().__init__()
-        self.config, width = config, config.width
-        self.time1, self.time2 = nn.Linear(32, 64), nn.Linear(64, 64)
-        self.conv_in, self.conv_out = nn.Conv2d(4, width, 3, padding=1), nn.Conv2d(width, 4, 3, padding=1)
-        self.resnets = nn.ModuleList(ResBlock(width, 64) for _ in range(config.layers))
-        fused = config._attn_implementation == "sdpa"
-        self.attentions = nn.ModuleList(TransformerBlock(width, fused) for _ in range(config.layers))
-        self.norm = nn.GroupNorm(8, width)
-
-    def forward(self, sample, time, context):
-        embedding = self.time2(functional.silu(self.time1(time)))
-        x = self.conv_in(sample)
-        for resnet, attention in zip(self.resnets, self.attentions):
-            x = attention(resnet(x, embedding), context)
-        return self.conv_out(functional.silu(self.norm(x)))
-
-
-class Vae(nn.Module):
-    def __init__(self, config: Any) -> None:
-        super().__init__()
-        self.config, width = config, config.width
-        self.conv_in, self.conv_out = nn.Conv2d(4, width, 3, padding=1), nn.Conv2d(width, 3, 3, padding=1)
-        self.resnets = nn.ModuleList(ResBlock(width) for _ in range(config.layers))
-        self.norm, self.norm_out = nn.GroupNorm(8, width), nn.GroupNorm(8, width)
-        self.attention = Attention(width, 1, config._attn_implementation == "sdpa")
-
-    def forward(self, sample):
-        x = self.resnets[0](self.conv_in(sample))
-        y = self.norm(x).flatten(2).transpose(1, 2)
-        x = x + self.attention(y).transpose(1, 2).reshape(x.shape)
-        return self.conv_out(functional.silu(self.norm_out(functional.interpolate(self.resnets[1](x), scale_factor=2.0))))
-
-
-class Activations(nn.Module):
-    """Convolutions with batch norm, each followed by an activation of its own: SiLU, Hardswish, Mish, GELU."""
-
-    def __init__(self, config: Any) -> None:
-        super().__init__()
-        self.config = config
-        kinds = [nn.SiLU(), nn.Hardswish(), nn.Mish(), nn.GELU(approximate="tanh")]
-        convs = [nn.Conv2d(8, 8, 3, padding=1) for _ in kinds]
-        self.blocks = nn.Sequential(*(nn.Sequential(c, nn.BatchNorm2d(8), k) for c, k in zip(convs, kinds)))
-
-    def forward(self, sample):
-        return self.blocks(sample)
-
-
-class MultiHead(nn.Module):
-    """torch.nn.MultiheadAttention as self attention with weights and as cross attention without."""
-
-    def __init__(self, config: Any) -> None:
-        super().__init__()
-        self.config = config
-        self.norm1, self.norm2 = nn.LayerNorm(HIDDEN), nn.LayerNorm(HIDDEN)
-        self.self_attn = nn.MultiheadAttention(HIDDEN, 2, batch_first=True)
-        self.cross_attn = nn.MultiheadAttention(HIDDEN, 2, batch_first=True)
-
-    def forward(self, hidden, memory):
-        x = self.norm1(hidden)
-        hidden = hidden + self.self_attn(x, x, x, need_weights=True)[0]
-        return hidden + self.cross_attn(self.norm2(hidden), memory, memory, need_weights=False)[0]
-
-
-class Encoder(nn.Module):
-    def __init__(self, config: Any) -> None:
-        super().__init__()
-        self.config = config
-        layer = nn.TransformerEncoderLayer(
-            HIDDEN, 2, 192, activation="gelu", batch_first=True, norm_first=config.norm_first
-        )
-        final = nn.LayerNorm(HIDDEN) if config.norm_first else None
-        self.encoder = nn.TransformerEncoder(layer, LAYERS, final, enable_nested_tensor=False)
-
-    def forward(self, hidden):
-        return self.encoder(hidden)
-
-
-PLAIN: dict[str, tuple[type, dict[str, Any]]] = {
-    "unet": (UNet, {"width": HIDDEN, "layers": LAYERS}),
-    "vae": (Vae, {"width": HEAD_DIM, "layers": LAYERS}),
-    "activations": (Activations, {}),
-    "torch-mha": (MultiHead, {}),
-    "torch-encoder": (Encoder, {"norm_first": False}),
-    "torch-encoder-pre": (Encoder, {"norm_first": True}),
 }
 
 # ---- Expected counts -----------------------------------------------------------------------------
@@ -260,9 +107,33 @@ def convnext_counts(config: Any) -> first.Counts:
 
 
 def unet_counts(config: Any) -> first.Counts:
-    """A norm followed by SiLU is a group_norm only; the time embedding has a SiLU once and in each ResBlock."""
+    """A norm followed by SiLU is a group_norm only.
+
+    The time embedding has a SiLU inside, and every ResBlock takes SiLU of it: one value, which exporters compute once.
+    """
     n = config.layers
-    return counts(group_norm=3 * n + 1, layer_norm=3 * n, silu=n + 1, glu=n, attention=2 * n)
+    return counts(group_norm=3 * n + 1, layer_norm=3 * n, silu=2, glu=n, attention=2 * n)
+
+
+def diffusers_unet_counts(config: Any) -> first.Counts:
+    """Two norms per ResBlock, each followed by SiLU; the two SiLUs of the time embedding as above.
+
+    A transformer has a GroupNorm, three LayerNorms, two attentions and a GEGLU. The middle has two ResBlocks and one
+    transformer; a block on the way up has one layer more than on the way down.
+    """
+    options = config.options
+    n, down, up = options["layers_per_block"], options["down_block_types"], options["up_block_types"]
+    resnets = n * len(down) + 2 + (n + 1) * len(up)
+    blocks = n * sum("CrossAttn" in b for b in down) + 1 + (n + 1) * sum("CrossAttn" in b for b in up)
+    return counts(group_norm=2 * resnets + blocks + 1, layer_norm=3 * blocks, silu=2, glu=blocks,
+                  attention=2 * blocks)
+
+
+def diffusers_vae_counts(config: Any) -> first.Counts:
+    """Two norms per ResBlock, one of the attention in the middle and a final one; all SiLUs follow a norm."""
+    n, blocks = config.options["layers_per_block"], len(config.options["up_block_types"])
+    resnets = (n + 1 if config.side == "decoder" else n) * blocks + 2
+    return counts(group_norm=2 * resnets + 2, attention=1)
 
 
 _gated = decoder_counts("rms_norm", 2, glu=1, rotary=2, attention=1)
@@ -288,6 +159,9 @@ EXPECTED: dict[str, Callable[[Any], first.Counts]] = {
         gelu=c.encoder_layers + c.decoder_layers,
         attention=c.encoder_layers + 2 * c.decoder_layers,
     ),
+    "bart-decoder": lambda c: counts(
+        layer_norm=3 * c.decoder_layers + 1, gelu=c.decoder_layers, attention=2 * c.decoder_layers
+    ),
     "whisper-decoder": lambda c: counts(
         layer_norm=3 * c.decoder_layers + 1, gelu=c.decoder_layers, attention=2 * c.decoder_layers
     ),
@@ -302,6 +176,9 @@ EXPECTED: dict[str, Callable[[Any], first.Counts]] = {
     "convnext": convnext_counts,
     "unet": unet_counts,
     "vae": lambda c: counts(group_norm=2 * c.layers + 2, attention=1),
+    "diffusers-unet": diffusers_unet_counts,
+    "diffusers-vae-encoder": diffusers_vae_counts,
+    "diffusers-vae-decoder": diffusers_vae_counts,
     "activations": lambda c: counts(silu=1, hard_swish=1, mish=1, gelu=1),
     "torch-mha": lambda c: counts(layer_norm=2, attention=2),
     "torch-encoder": lambda c: counts(layer_norm=2 * LAYERS, gelu=LAYERS, attention=LAYERS),
@@ -322,6 +199,37 @@ def _side_class(base: type, side: str, *arguments: str) -> type:
     return first._named_like(OneSide, base)
 
 
+def _cached_side_class(base: type, masked: bool) -> type:
+    """Returns a module that runs the decoder on top of a past; keys and values of the cross attention are given.
+
+    The states of the encoder then only say that there is a cross attention: their values go unused.
+    """
+
+    def run(self, input_ids, mask, past, cross):
+        cache = transformers.EncoderDecoderCache(first.cache_of(past), first.cache_of(cross))
+        states = cross[0].transpose(1, 2).flatten(2)
+        given = {} if mask is None else {"attention_mask": mask}
+        result = self.decoder(
+            input_ids, **given, encoder_hidden_states=states, past_key_values=cache, use_cache=True, return_dict=True
+        )
+        return (result[0], *first.tensors_of(cache.self_attention_cache))
+
+    if masked:
+
+        class Cached(base):
+            def forward(self, ids, mask, past_0_k, past_0_v, past_1_k, past_1_v, cross_0_k, cross_0_v, cross_1_k, cross_1_v):
+                past, cross = (past_0_k, past_0_v, past_1_k, past_1_v), (cross_0_k, cross_0_v, cross_1_k, cross_1_v)
+                return run(self, ids, mask, past, cross)
+    else:
+
+        class Cached(base):
+            def forward(self, ids, past_0_k, past_0_v, past_1_k, past_1_v, cross_0_k, cross_0_v, cross_1_k, cross_1_v):
+                past, cross = (past_0_k, past_0_v, past_1_k, past_1_v), (cross_0_k, cross_0_v, cross_1_k, cross_1_v)
+                return run(self, ids, None, past, cross)
+
+    return first._named_like(Cached, base)
+
+
 def _pooled_class(base: type) -> type:
     """Returns a module whose output is the pooled one, since the heads before it count."""
 
@@ -338,9 +246,11 @@ def module_class(name: str, mode: str) -> type:
     if name in PLAIN:
         return PLAIN[name][0]
     base = getattr(transformers, HUGGING_FACE[name][1])
+    if mode and name.endswith("-decoder"):
+        return _cached_side_class(base, masked=name != "whisper-decoder")
     if mode:
         return first.decoder_class(base) if mode == "nocache" else first.cached_decoder_class(base)
-    if name == "t5-decoder":
+    if name in ("t5-decoder", "bart-decoder"):
         return _side_class(base, "decoder", "input_ids", "attention_mask", "encoder_hidden_states")
     if name == "whisper-decoder":
         return _side_class(base, "decoder", "input_ids", "encoder_hidden_states")
@@ -371,6 +281,7 @@ INPUTS: dict[str, list[Input]] = {
     "roberta": [_IDS, _MASK],
     "distilbert": [_IDS, _MASK],
     "t5-decoder": [_IDS, _MASK, Input("encoder_hidden_states", _STATES, "features")],
+    "bart-decoder": [_IDS, _MASK, Input("encoder_hidden_states", _STATES, "features")],
     "whisper-decoder": [_IDS, Input("encoder_hidden_states", ("batch", 24, HIDDEN), "features")],
     "bart": [_IDS, _MASK, Input("decoder_input_ids", ("batch", "source"), "ids", VOCAB)],
     "unet": [
@@ -379,6 +290,13 @@ INPUTS: dict[str, list[Input]] = {
         Input("context", ("batch", "source", 96), "features"),
     ],
     "vae": [Input("sample", ("batch", 4, "seq", 8), "features")],
+    "diffusers-unet": [
+        Input("sample", ("batch", 4, "height", 8), "features"),
+        Input("timestep", ("batch",), "features"),
+        Input("context", ("batch", "source", 96), "features"),
+    ],
+    "diffusers-vae-encoder": [Input("sample", ("batch", 3, "height", 16), "features")],
+    "diffusers-vae-decoder": [Input("sample", ("batch", 4, "seq", 8), "features")],
     "activations": [Input("sample", ("batch", 8, 8, 8), "features")],
     "torch-mha": [Input("hidden", ("batch", "seq", HIDDEN), "features"), Input("memory", _STATES, "features")],
     "torch-encoder": [Input("hidden", ("batch", "seq", HIDDEN), "features")],
@@ -386,17 +304,47 @@ INPUTS: dict[str, list[Input]] = {
 }
 
 
+def _cross_decoder_inputs(name: str) -> Callable[[str], list[Input]]:
+    """Returns the inputs of a decoder whose cross attention reads states, or keys and values that are given."""
+
+    def inputs(mode: str) -> list[Input]:
+        if not mode:
+            return INPUTS[name]
+        ids = Input("input_ids", ("batch", 1 if mode == "decode" else "seq"), "ids", VOCAB)
+        mask = [] if name == "whisper-decoder" else [Input("attention_mask", ("batch", "total"), "attention_mask")]
+        caches = [
+            Input(f"{which}.{i}.{kv}", ("batch", 2, length, HEAD_DIM), "past")
+            for which, length in (("past", "past"), ("cross", "states"))
+            for i in range(LAYERS)
+            for kv in "kv"
+        ]
+        return [ids, *mask, *caches]
+
+    return inputs
+
+
+def _cross_decoder_outputs(mode: str) -> list[tuple[str, first.Shape]]:
+    states = ("output", ("batch", 1 if mode == "decode" else "seq", HIDDEN))
+    present = ("batch", 2, "total", HEAD_DIM)
+    return [states, *((f"present.{i}.{kv}", present) for i in range(LAYERS) for kv in "kv" if mode)]
+
+
 def _architecture(name: str) -> Architecture:
-    heads = {"qwen2": 2, "mistral": 2, "phi3": 2, "gemma2": 1, "gemma3": 1}.get(name, 2)
-    decoder = name in HUGGING_FACE and HUGGING_FACE[name][1].endswith("ForCausalLM")
-    if decoder:
-        inputs, outputs = first.decoder_inputs(heads), first.decoder_outputs(heads)
-    else:
-        inputs = lambda mode: INPUTS.get(name, _PIXELS)  # noqa: E731
-        shape = ("batch", "source" if name == "bart" else "seq", HIDDEN) if name in INPUTS else ("batch",)
-        shape = ("batch",) if name in ("unet", "vae", "activations") else shape
-        outputs = first.fixed_output("output", shape)
-    return Architecture(_make(name), EXPECTED[name], inputs, outputs)
+    heads = 1 if name in ("gemma2", "gemma3") else 2
+    if name in HUGGING_FACE and HUGGING_FACE[name][1].endswith("ForCausalLM"):
+        module = getattr(transformers, HUGGING_FACE[name][1], None)  # The older transformers lacks some.
+        positions = module is not None and first.takes_positions(module)
+        return Architecture(
+            _make(name), EXPECTED[name], first.decoder_inputs(heads, positions), first.decoder_outputs(heads)
+        )
+    if name.endswith("-decoder") and name in HUGGING_FACE:
+        return Architecture(_make(name), EXPECTED[name], _cross_decoder_inputs(name), _cross_decoder_outputs)
+    shape: tuple[Any, ...] = ("batch",)
+    if name in INPUTS and INPUTS[name][0].shape[1:2] == ("seq",):
+        shape = ("batch", "source" if name == "bart" else "seq", HIDDEN)
+    return Architecture(
+        _make(name), EXPECTED[name], lambda mode: INPUTS.get(name, _PIXELS), first.fixed_output("output", shape)
+    )
 
 
 ARCHITECTURES = {name: _architecture(name) for name in (*HUGGING_FACE, *PLAIN)}

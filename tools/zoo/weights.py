@@ -2,7 +2,7 @@
 
 Every trainable parameter of a zoo model is filled by `parameter_values` before the export, from
 nothing but its name, shape, mean and standard deviation. An exported initializer that equals such a
-parameter (as it is, transposed, or reshaped) therefore need not be stored: `strip` removes its bytes
+parameter (as it is, transposed, reshaped, or one part of a packed projection) therefore need not be stored: `strip` removes its bytes
 and writes into the model's metadata how to make them again, and `restore` does so, bit for bit.
 Everything else in a graph (masks, rotary tables, sinusoids, folded constants) is kept as exported.
 
@@ -63,7 +63,7 @@ def strip(model: onnx.ModelProto, parameters: list[Parameter]) -> onnx.ModelProt
         found = index.get(_digest(tensor.raw_data))
         if found is None:
             continue
-        parameter, order, rounded = found
+        parameter, order, rounded, part = found
         fills[tensor.name] = {
             "parameter": parameter.name,
             "shape": list(parameter.shape),
@@ -71,6 +71,7 @@ def strip(model: onnx.ModelProto, parameters: list[Parameter]) -> onnx.ModelProt
             "std": parameter.std,
             "transpose": list(order),
             "rounded": rounded,
+            **({"part": list(part)} if part[1] > 1 else {}),
             "crc32": zlib.crc32(tensor.raw_data),
         }
         tensor.ClearField("raw_data")
@@ -91,7 +92,8 @@ def restore(model: onnx.ModelProto) -> onnx.ModelProto:
         fill = fills[tensor.name]
         parameter = Parameter(fill["parameter"], tuple(fill["shape"]), fill["mean"], fill["std"])
         values = parameter_values(parameter, np.dtype(fill["rounded"])).astype(_DTYPES[tensor.data_type])
-        tensor.raw_data = values.transpose(fill["transpose"]).tobytes()
+        index, parts = fill.get("part", (0, 1))
+        tensor.raw_data = np.split(values, parts)[index].transpose(fill["transpose"]).tobytes()
         if zlib.crc32(tensor.raw_data) != fill["crc32"]:
             raise ValueError(f"the weight '{tensor.name}' is not what was exported")
     for position in reversed(range(len(model.metadata_props))):
@@ -100,21 +102,29 @@ def restore(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
-def _index(parameters: list[Parameter]) -> dict[bytes, tuple[Parameter, tuple[int, ...], str]]:
-    """Maps the digest of a parameter's bytes to the parameter, the order of its axes and its rounding.
+# A parameter, the order of its axes, its rounding, and which part of how many along the first axis.
+_Found = tuple[Parameter, tuple[int, ...], str, tuple[int, int]]
+
+
+def _index(parameters: list[Parameter]) -> dict[bytes, _Found]:
+    """Maps the digest of a parameter's bytes to where they come from.
 
     A parameter occurs in any order of its axes, as float32, as float16, and as float32 that was
-    rounded to float16 before (a half-precision weight that the exporter folded a Cast into).
+    rounded to float16 before (a half-precision weight that the exporter folded a Cast into). A matrix
+    also occurs in halves and thirds, where a tool took a packed projection apart.
     """
-    index: dict[bytes, tuple[Parameter, tuple[int, ...], str]] = {}
-    for parameter in parameters:
-        if math.prod(parameter.shape) <= SMALL:
+    index: dict[bytes, _Found] = {}
+    for parts, parameter in itertools.product((1, 2, 3), parameters):
+        if math.prod(parameter.shape) <= SMALL * parts:
+            continue
+        if parts > 1 and (len(parameter.shape) > 2 or parameter.shape[0] % parts):
             continue
         for rounded, stored in (("<f4", "<f4"), ("<f2", "<f2"), ("<f2", "<f4")):
-            values = parameter_values(parameter, np.dtype(rounded)).astype(stored)
-            for order in itertools.permutations(range(len(parameter.shape))):
-                found = (parameter, order, rounded)
-                index.setdefault(_digest(values.transpose(order).tobytes()), found)
+            whole = parameter_values(parameter, np.dtype(rounded)).astype(stored)
+            for number, values in enumerate(np.split(whole, parts)):
+                for order in itertools.permutations(range(len(parameter.shape))):
+                    found = (parameter, order, rounded, (number, parts))
+                    index.setdefault(_digest(values.transpose(order).tobytes()), found)
     return index
 
 

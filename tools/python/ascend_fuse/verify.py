@@ -15,6 +15,10 @@ dims. Outputs are compared by
 where a is the original. Shapes, element types and the places of NaN and infinity have to be equal;
 integers and booleans have to be equal in every element.
 
+The same is done for every place that was rewritten, by itself (ascend_fuse.regions): it is fed with what the
+original computes there, so that an error has an address. Pass the fusion's own report (--report) to have the
+regions called by its kinds and modules.
+
 Exit codes: 0 every comparison is within tolerance, 1 an error, 3 a comparison is not.
 """
 
@@ -47,6 +51,7 @@ except ImportError as error:  # pragma: no cover
     sys.exit(1)
 
 from ascend_fuse import guess_inputs
+from ascend_fuse.regions import Regions
 
 _TINY = 1e-30
 _NO_KEY = "no allowed key"
@@ -77,6 +82,20 @@ class Comparison:
 
 
 @dataclasses.dataclass
+class RegionComparison(Comparison):
+    """One rewritten place under one binding; `output` is the value that it gives."""
+
+    kinds: list[str] = dataclasses.field(default_factory=list)
+    rules: list[str] = dataclasses.field(default_factory=list)
+    nodes: list[str] = dataclasses.field(default_factory=list)
+    module: str = ""
+
+    @property
+    def group(self) -> str:
+        return "+".join(self.kinds or ["rewritten"]) + (f" -> {'+'.join(self.nodes)}" if self.nodes else "")
+
+
+@dataclasses.dataclass
 class Result:
     original: str
     optimized: str
@@ -84,11 +103,12 @@ class Result:
     comparisons: list[Comparison] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
     undecided: list[Comparison] = dataclasses.field(default_factory=list)
+    regions: list[RegionComparison] = dataclasses.field(default_factory=list)
     max_rel_means: str = "max |a - b| / max(max |a| over the tensor, 1e-30), a being the original"
 
     @property
     def ok(self) -> bool:
-        return bool(self.comparisons) and all(c.ok for c in self.comparisons)
+        return bool(self.comparisons) and all(c.ok for c in (*self.comparisons, *self.regions))
 
     def to_json(self) -> str:
         return json.dumps({"ok": self.ok, **dataclasses.asdict(self)}, indent=1)
@@ -120,21 +140,42 @@ class Result:
             left = [row[i].ljust(widths[i]) for i in range(3)]
             right = [row[i].rjust(widths[i]) for i in range(3, 6)]
             lines.append("  ".join(left + right + [row[6]]).rstrip())
+        lines += self._region_lines()
         lines += [f"note: {note}" for note in self.notes]
         lines.append(f"max rel is {self.max_rel_means}")
-        bad = sum(not c.ok for c in self.comparisons)
+        bad = sum(not c.ok for c in (*self.comparisons, *self.regions))
+        count = len(self.comparisons) + len(self.regions)
         if not self.comparisons:
             lines.append("NOTHING WAS COMPARED")
         elif bad:
             lines.append(
-                f"NOT EQUAL: {bad} of {len(self.comparisons)} comparisons are outside the tolerance of"
+                f"NOT EQUAL: {bad} of {count} comparisons are outside the tolerance of"
                 f" {self.tolerance:g}"
             )
         else:
             lines.append(
-                f"equal: {len(self.comparisons)} comparisons within the tolerance of {self.tolerance:g}"
+                f"equal: {count} comparisons within the tolerance of {self.tolerance:g}"
             )
         return "\n".join(lines) + "\n"
+
+    def _region_lines(self) -> list[str]:
+        """One line a kind of region, with its worst; one for every region that is not equal."""
+        groups: dict[str, list[RegionComparison]] = {}
+        for region in self.regions:
+            groups.setdefault(region.group, []).append(region)
+        rows = []
+        for group, members in groups.items():
+            worst = max(members, key=lambda c: c.max_rel)
+            places = len({c.output for c in members})
+            rows.append((f"{places} x {group}", f"max rel {worst.max_rel:.3g}", f"at {worst.output}, {worst.binding}"))
+        widths = [max((len(row[i]) for row in rows), default=0) for i in range(2)]
+        lines = ["regions, fed with what the original computes"] if rows else []
+        lines += [f"  {a.ljust(widths[0])}  {b.ljust(widths[1])}  {c}" for a, b, c in rows]
+        for region in self.regions:
+            if not region.ok:
+                place = f" ({region.module})" if region.module else ""
+                lines.append(f"  NOT EQUAL: {region.group} at {region.output}{place}, {region.binding}: {region.because}")
+        return lines
 
 
 def verify_models(
@@ -147,6 +188,8 @@ def verify_models(
     seed=0,
     tolerance=None,
     report=None,
+    rules=(),
+    regions=True,
 ) -> Result:
     """Compares two models; see the module's text.
 
@@ -155,8 +198,10 @@ def verify_models(
     bindings   a list of bindings of that entry; its own, or guessed ones, when None.
     seed       added to the seed of every binding.
     tolerance  bound of max rel; by element type (DEFAULT_TOLERANCES) when None.
-    report     the report of the fusion, a dict or the path of its JSON: names the don't-care rows. When None, the
-               tool is asked what it assumes of the original model.
+    report     the report of the fusion, a dict or the path of its JSON: names the don't-care rows and the
+               regions. When None, the tool is asked what it assumes of the original model.
+    rules      paths of files with reference rules, for nodes of your own.
+    regions    compare what was rewritten place by place, too.
     """
     original_path, optimized_path = pathlib.Path(original_path), pathlib.Path(optimized_path)
     original = _read_graph(original_path)
@@ -181,19 +226,29 @@ def verify_models(
     _compare_interfaces(original, optimized, result)
     if report is None and _npu_nodes(optimized.graph) > 0:
         report = _listed(original_path, tool)
+    report = _read_report(report)
     dont_care = _dont_care_rows(report)
     if dont_care:
         result.notes.append("rows with no allowed key are don't-care, as the report of the fusion assumes")
 
     session = _session(original_path, "the original")
-    with _expanded(optimized_path, optimized, tool, result) as expanded_path:
+    with _expanded(optimized_path, optimized, tool, result, rules) as expanded_path:
         expanded_session = _session(expanded_path, "the expanded model")
+        compare_regions = None
+        if regions:
+            compare_regions = region_comparer(original_path, original, expanded_path, optimized, report)
         for binding in bindings:
             binding = {**binding, "seed": int(binding.get("seed", 0)) + int(seed)}
             used, feeds, expected = _run_original(session, entry, binding, may_adjust, result)
             if expected is None:
                 continue
             _compare_binding(expanded_session, entry, used, feeds, expected, session, dont_care, result)
+            if compare_regions is not None:
+                name = used.get("name", "binding")
+                try:
+                    result.regions += compare_regions(name, feeds, result.tolerance)
+                except Exception as error:  # the outputs, compared above, have the say
+                    result.notes.append(f"{name}: the regions were not compared: {_first_line(error)}")
     # Other bindings, without padding before the first token, must have shown such an output to be equal.
     for comparison in result.undecided:
         if any(c.ok and c.output == comparison.output for c in result.comparisons):
@@ -266,8 +321,9 @@ def _has_external_data(model) -> bool:
 class _expanded:
     """The path of the optimized model without NPU nodes; temporary files are removed again."""
 
-    def __init__(self, path: pathlib.Path, model, tool, result: Result):
+    def __init__(self, path: pathlib.Path, model, tool, result: Result, rules=()):
         self.path, self.model, self.tool, self.result = path, model, tool, result
+        self.rules = [word for rule in rules for word in ("--rules", str(rule))]
         self.folder: str | None = None
         self.file: pathlib.Path | None = None
 
@@ -289,7 +345,7 @@ class _expanded:
             self.file = pathlib.Path(self.folder) / "expanded.onnx"
         try:
             run = subprocess.run(
-                [str(tool), "expand", str(self.path), "-o", str(self.file), "--quiet"],
+                [str(tool), "expand", str(self.path), "-o", str(self.file), "--quiet", *self.rules],
                 capture_output=True,
                 text=True,
                 check=False,
@@ -322,9 +378,57 @@ def _session(path, what: str):
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        model = path if isinstance(path, bytes) else str(path)
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise VerifyError(f"ONNX Runtime cannot load {what}: {error}") from None
+
+
+def region_comparer(original_path, original, expanded_path, optimized, report):
+    """Returns a function (name of the binding, feeds, tolerance) -> comparisons of all regions; None without any."""
+    regions = Regions(original, _read_graph(pathlib.Path(expanded_path)), optimized, report)
+    if not regions.regions:
+        return None
+    # Beside the model, where its external data is found.
+    probed = _session_of_model(regions.probed_original(), original_path, "the original with inner values as outputs")
+    sessions: list[Any] = []
+
+    def compare_all(binding: str, feeds, tolerance: float) -> list[RegionComparison]:
+        names = [o.name for o in probed.get_outputs()]
+        values = {**feeds, **dict(zip(names, probed.run(None, feeds)))}
+        if not sessions:
+            model = regions.region_model(values)
+            sessions.append(_session_of_model(model, expanded_path, "the regions"))
+        session = sessions[0]
+        found = session.run(None, {i.name: values[i.name] for i in session.get_inputs()})
+        found = dict(zip([o.name for o in session.get_outputs()], found))
+        comparisons = []
+        for region, a, b, care in regions.compared(values, found):
+            one = compare(binding, region.output, a, b, tolerance, care)
+            comparisons.append(
+                RegionComparison(
+                    **dataclasses.asdict(one),
+                    kinds=region.kinds,
+                    rules=region.rules,
+                    nodes=region.nodes,
+                    module=region.module,
+                )
+            )
+        return comparisons
+
+    return compare_all
+
+
+def _session_of_model(model, beside, what: str):
+    """A session of a model in memory; external data is looked for in the folder of `beside`."""
+    if not _has_external_data(model):
+        return _session(model.SerializeToString(), what)
+    path = pathlib.Path(beside).with_name(f"{pathlib.Path(beside).stem}.regions-{os.getpid()}.onnx")
+    try:
+        path.write_bytes(model.SerializeToString())
+        return _session(path, what)
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def _run_original(session, entry, binding, may_adjust: bool, result: Result):
@@ -495,14 +599,18 @@ def _listed(original_path: pathlib.Path, tool):
     return json.loads(run.stdout) if run.returncode == 0 and run.stdout.startswith("{") else None
 
 
+def _read_report(report) -> dict[str, Any] | None:
+    if report is None or isinstance(report, dict):
+        return report
+    try:
+        return json.loads(pathlib.Path(report).read_text())
+    except (OSError, ValueError) as error:
+        raise VerifyError(f"the report {report} cannot be read: {error}") from None
+
+
 def _dont_care_rows(report) -> bool:
     if report is None:
         return False
-    if not isinstance(report, dict):
-        try:
-            report = json.loads(pathlib.Path(report).read_text())
-        except (OSError, ValueError) as error:
-            raise VerifyError(f"the report {report} cannot be read: {error}") from None
     return any(_NO_KEY in text for site in report.get("sites", []) for text in site.get("assumptions", []))
 
 
@@ -576,8 +684,12 @@ def main(arguments=None) -> int:
     )
     parser.add_argument("--json", metavar="FILE", help="write the result as JSON; - is stdout")
     parser.add_argument(
-        "--report", metavar="FILE", help="the JSON report of the fusion: excludes don't-care rows it lists"
+        "--report", metavar="FILE", help="the JSON report of the fusion: don't-care rows, names of regions"
     )
+    parser.add_argument(
+        "--rules", metavar="FILE", action="append", default=[], help="reference rules of your own nodes"
+    )
+    parser.add_argument("--no-regions", action="store_true", help="compare the outputs of the models only")
     options = parser.parse_args(arguments)
     try:
         entry, bindings = _read_bindings(options.bindings)
@@ -595,6 +707,8 @@ def main(arguments=None) -> int:
             seed=options.seed,
             tolerance=options.tolerance,
             report=options.report,
+            rules=options.rules,
+            regions=not options.no_regions,
         )
     except (VerifyError, guess_inputs.CannotGuess) as error:
         print(f"verify: {error}", file=sys.stderr)

@@ -1,0 +1,663 @@
+#include "patterns/analysis/channels.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "fmt/format.h"
+#include "ir/infer/facts.h"
+
+namespace ascend_fuse {
+namespace {
+
+constexpr int64_t kMaximumChannels = 4096;
+constexpr int kMaximumNodes = 64;
+constexpr int kMaximumSteps = 12;  // from a value up to what it is cut from
+
+absl::Status No(const std::string& sentence) { return absl::FailedPreconditionError(sentence); }
+
+bool SameDims(const Facts& facts, absl::Span<const Dim> a, absl::Span<const Dim> b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!facts.dims().Equal(a[i], b[i])) return false;
+  }
+  return true;
+}
+
+// The numbers of an axis parameter: an attribute or, at newer opsets, a constant input.
+std::optional<std::vector<int64_t>> Numbers(const Facts& facts, const Node& node, std::string_view name,
+                                            size_t input) {
+  if (const auto list = IntsAttribute(node, name); list.has_value()) return *list;
+  if (const auto one = IntAttribute(node, name); one.has_value()) return std::vector<int64_t>{*one};
+  const Value* value = node.input(input);
+  if (value == nullptr || facts.Of(value).elements == nullptr) return std::nullopt;
+  std::vector<int64_t> numbers;
+  for (Dim element : facts.Of(value).elements->integers) {
+    if (!element.is_number()) return std::nullopt;
+    numbers.push_back(element.number());
+  }
+  return numbers;
+}
+
+class Follower {
+ public:
+  Follower(const FunctionContext& context, absl::Span<Value* const> sources)
+      : context_(context), facts_(*context.facts), sources_(sources) {}
+
+  absl::StatusOr<ChannelMap> Follow(Value* value) {
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      if (context_.canonical->Same(value, sources_[i])) return Whole(sources_[i], static_cast<int>(i));
+    }
+    if (Value* source = context_.canonical->Source(value); source != nullptr) {
+      if (!Visit(value->producer)) return TooLong();
+      return Follow(source);
+    }
+    const Node* node = value->producer;
+    if (node == nullptr) return No(fmt::format("{} is not computed from it", ValueName(*value)));
+    if (!Visit(node)) return TooLong();
+    const std::string_view op = node->domain == NameId::kEmpty ? OpType(*node) : std::string_view();
+    if (op == "Neg") return Negate(Follow(node->input(0)));
+    if (op == "Mul" || op == "Div") return Scale(*node, value);
+    if (op == "Slice") return Slice(*node, value);
+    if (op == "Split") return Split(*node, value);
+    if (op == "Concat") return Concat(*node, value);
+    if (op == "Gather") return Gather(*node, value);
+    if (op == "Transpose") return Transpose(*node);
+    if (op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze") return Reshape(*node, value);
+    nodes_.pop_back();  // it computes: the end of the way
+    return No(fmt::format("{} is computed by {}", ValueName(*value), OpType(*node)));
+  }
+
+  std::vector<const Node*>& nodes() { return nodes_; }
+
+ private:
+  bool Visit(const Node* node) {
+    if (++visited_ > kMaximumNodes) return false;
+    if (std::find(nodes_.begin(), nodes_.end(), node) == nodes_.end()) nodes_.push_back(node);
+    return true;
+  }
+  absl::Status TooLong() const { return No("the way back is too long"); }
+
+  absl::StatusOr<ChannelMap> Whole(const Value* value, int source) {
+    const Fact& fact = facts_.Of(value);
+    if (fact.rank() < 1) return No(fmt::format("the shape of {} is not known", ValueName(*value)));
+    const Dim width = fact.shape.back();
+    if (!width.is_number() || width.number() < 1 || width.number() > kMaximumChannels) {
+      return No(fmt::format("the last axis of {} is {}, which is no number of channels", ValueName(*value),
+                            facts_.dims().ToString(width)));
+    }
+    ChannelMap map;
+    map.leading = fact.rank() - 1;
+    map.trailing = {width.number()};
+    for (int64_t i = 0; i < width.number(); ++i) map.channels.push_back({source, i, false});
+    return map;
+  }
+
+  static absl::StatusOr<ChannelMap> Negate(absl::StatusOr<ChannelMap> map) {
+    if (map.ok()) {
+      for (Channel& channel : map->channels) channel.negative = !channel.negative;
+    }
+    return map;
+  }
+
+  // By -1, or channel by channel by constants that are 1 or -1.
+  absl::StatusOr<ChannelMap> Scale(const Node& node, const Value* value) {
+    for (size_t side = 0; side < (IsOp(node, "Mul") ? 2u : 1u); ++side) {
+      const Value* constant = node.input(1 - side);
+      Value* operand = node.input(side);
+      if (constant == nullptr || operand == nullptr) continue;
+      const Fact& fact = facts_.Of(constant);
+      const Fact& shape = facts_.Of(operand);
+      if (!fact.has_rank || !shape.has_rank || fact.rank() > shape.rank()) continue;
+      double number = 0;
+      if (ConstantNumber(facts_, constant, &number)) {
+        if (number != -1 && number != 1) continue;
+        if (!SameDims(facts_, shape.shape, facts_.Of(value).shape)) continue;
+        absl::StatusOr<ChannelMap> map = Follow(operand);
+        return number == -1 ? Negate(std::move(map)) : map;
+      }
+      if (fact.elements == nullptr || fact.elements->floats.empty()) continue;
+      const auto& signs = fact.elements->floats;
+      if (!std::all_of(signs.begin(), signs.end(), [](double f) { return f == 1 || f == -1; })) continue;
+      absl::StatusOr<ChannelMap> map = Follow(operand);
+      if (!map.ok()) return map;
+      // The constant lies along the last axes.
+      if (map->channels.size() % signs.size() != 0 ||
+          !facts_.dims().Equal(fact.shape.back(), shape.shape.back()) ||
+          static_cast<int64_t>(signs.size()) != map->trailing.back()) {
+        continue;
+      }
+      for (size_t i = 0; i < map->channels.size(); ++i) {
+        if (signs[i % signs.size()] == -1) map->channels[i].negative = !map->channels[i].negative;
+      }
+      return map;
+    }
+    nodes_.pop_back();
+    return No(fmt::format("{} is computed by {}", ValueName(*value), OpType(node)));
+  }
+
+  // `map` with only the given positions of one trailing axis; the axis goes away when `drop`.
+  static ChannelMap Take(const ChannelMap& map, size_t axis, const std::vector<int64_t>& positions, bool drop) {
+    ChannelMap result;
+    result.leading = map.leading;
+    int64_t outer = 1;
+    int64_t inner = 1;
+    for (size_t i = 0; i < map.trailing.size(); ++i) {
+      if (i < axis) outer *= map.trailing[i];
+      if (i > axis) inner *= map.trailing[i];
+      if (i != axis) {
+        result.trailing.push_back(map.trailing[i]);
+      } else if (!drop) {
+        result.trailing.push_back(static_cast<int64_t>(positions.size()));
+      }
+    }
+    for (int64_t o = 0; o < outer; ++o) {
+      for (int64_t position : positions) {
+        for (int64_t i = 0; i < inner; ++i) {
+          result.channels.push_back(map.channels[(o * map.trailing[axis] + position) * inner + i]);
+        }
+      }
+    }
+    return result;
+  }
+
+  // Axis of a node as an index into map.trailing; -1 for a leading axis.
+  static int TrailingAxis(const ChannelMap& map, int64_t axis) {
+    const int64_t rank = map.leading + static_cast<int64_t>(map.trailing.size());
+    if (axis < 0) axis += rank;
+    return axis >= map.leading && axis < rank ? static_cast<int>(axis - map.leading) : -1;
+  }
+
+  absl::Status WrongAxis(const Node& node, int64_t axis, const ChannelMap& map) const {
+    const int64_t rank = map.leading + static_cast<int64_t>(map.trailing.size());
+    return No(fmt::format("{} {} works on axis {} of {}, not on the channels (the last axis)", OpType(node),
+                          node.output(0) != nullptr ? ValueName(*node.output(0)) : NodeName(node),
+                          axis < 0 ? axis + rank : axis, rank));
+  }
+
+  absl::StatusOr<ChannelMap> Slice(const Node& node, const Value* value) {
+    absl::StatusOr<ChannelMap> map = Follow(node.input(0));
+    if (!map.ok()) return map;
+    const auto starts = Numbers(facts_, node, "starts", 1);
+    const auto ends = Numbers(facts_, node, "ends", 2);
+    auto axes = Numbers(facts_, node, "axes", 3);
+    auto steps = Numbers(facts_, node, "steps", 4);
+    const bool axes_known = axes.has_value() || node.input(3) == nullptr;
+    if (!starts.has_value() || !ends.has_value() || !axes_known || (!steps.has_value() && node.input(4) != nullptr)) {
+      return No(fmt::format("the bounds of Slice {} are not known", ValueName(*value)));
+    }
+    if (!axes.has_value()) {
+      axes.emplace();
+      for (size_t i = 0; i < starts->size(); ++i) axes->push_back(static_cast<int64_t>(i));
+    }
+    if (!steps.has_value()) steps = std::vector<int64_t>(starts->size(), 1);
+    const Fact& in = facts_.Of(node.input(0));
+    const Fact& out = facts_.Of(value);
+    for (size_t i = 0; i < starts->size(); ++i) {
+      const int axis = TrailingAxis(*map, (*axes)[i]);
+      if (axis < 0) {
+        const int64_t leading = (*axes)[i] < 0 ? (*axes)[i] + in.rank() : (*axes)[i];
+        if (leading < 0 || leading >= in.rank() || out.rank() != in.rank() || (*steps)[i] != 1 ||
+            !facts_.dims().Equal(in.shape[leading], out.shape[leading])) {
+          return WrongAxis(node, (*axes)[i], *map);
+        }
+        continue;  // the whole axis
+      }
+      const int64_t size = map->trailing[axis];
+      const int64_t step = (*steps)[i];
+      if (step == 0) return No("a Slice with step 0");
+      auto clamp = [size](int64_t bound, int64_t low, int64_t high) {
+        if (bound < 0) bound = bound < -size ? low : bound + size;
+        return std::clamp(bound, low, high);
+      };
+      std::vector<int64_t> positions;
+      if (step > 0) {
+        const int64_t end = clamp((*ends)[i], 0, size);
+        for (int64_t p = clamp((*starts)[i], 0, size); p < end; p += std::min(step, size)) positions.push_back(p);
+      } else {
+        const int64_t end = (*ends)[i] < -size ? -1 : clamp((*ends)[i], -1, size - 1);
+        for (int64_t p = clamp((*starts)[i], 0, size - 1); p > end; p += std::max(step, -size)) positions.push_back(p);
+      }
+      if (positions.empty()) return No(fmt::format("Slice {} takes no channel", ValueName(*value)));
+      *map = Take(*map, static_cast<size_t>(axis), positions, false);
+    }
+    return map;
+  }
+
+  absl::StatusOr<ChannelMap> Split(const Node& node, const Value* value) {
+    absl::StatusOr<ChannelMap> map = Follow(node.input(0));
+    if (!map.ok()) return map;
+    const int64_t split_axis = IntAttribute(node, "axis").value_or(0);
+    const int axis = TrailingAxis(*map, split_axis);
+    if (axis < 0) return WrongAxis(node, split_axis, *map);
+    int64_t offset = 0;
+    int64_t size = 0;
+    for (size_t i = 0; i <= value->output_index; ++i) {
+      const Value* part = node.output(i);
+      const Fact* fact = part != nullptr ? &facts_.Of(part) : nullptr;
+      const size_t at = static_cast<size_t>(map->leading + axis);
+      if (fact == nullptr || fact->rank() <= static_cast<int>(at) || !fact->shape[at].is_number()) {
+        return No(fmt::format("the parts of Split {} are not known", ValueName(*value)));
+      }
+      offset += size;
+      size = fact->shape[at].number();
+    }
+    if (offset + size > map->trailing[axis]) return No("a Split beyond the axis");
+    std::vector<int64_t> positions;
+    for (int64_t i = 0; i < size; ++i) positions.push_back(offset + i);
+    return Take(*map, static_cast<size_t>(axis), positions, false);
+  }
+
+  absl::StatusOr<ChannelMap> Concat(const Node& node, const Value* value) {
+    std::vector<ChannelMap> parts;
+    for (const Use& use : node.inputs()) {
+      if (use.value == nullptr) return No("a Concat with an absent input");
+      absl::StatusOr<ChannelMap> part = Follow(use.value);
+      if (!part.ok()) return part;
+      parts.push_back(*std::move(part));
+    }
+    const auto attribute = IntAttribute(node, "axis");
+    if (parts.empty() || !attribute.has_value()) return No("a Concat without axis");
+    ChannelMap result = parts[0];
+    const int axis = TrailingAxis(result, *attribute);
+    if (axis < 0) return WrongAxis(node, *attribute, result);
+    const size_t at = static_cast<size_t>(axis);
+    int64_t outer = 1;
+    for (size_t i = 0; i < at; ++i) outer *= result.trailing[i];
+    result.channels.clear();
+    result.trailing[at] = 0;
+    for (const ChannelMap& part : parts) {
+      bool fits = part.leading == result.leading && part.trailing.size() == result.trailing.size();
+      for (size_t i = 0; fits && i < part.trailing.size(); ++i) {
+        fits = i == at || part.trailing[i] == result.trailing[i];
+      }
+      if (!fits) return No(fmt::format("the parts of Concat {} do not fit", ValueName(*value)));
+      result.trailing[at] += part.trailing[at];
+    }
+    for (int64_t o = 0; o < outer; ++o) {
+      for (const ChannelMap& part : parts) {
+        const size_t block = part.channels.size() / static_cast<size_t>(outer);
+        result.channels.insert(result.channels.end(), part.channels.begin() + static_cast<int64_t>(block) * o,
+                               part.channels.begin() + static_cast<int64_t>(block) * (o + 1));
+      }
+    }
+    if (result.channels.size() > static_cast<size_t>(kMaximumChannels)) return No("too many channels");
+    return result;
+  }
+
+  absl::StatusOr<ChannelMap> Gather(const Node& node, const Value* value) {
+    const Value* index = node.input(1);
+    absl::StatusOr<ChannelMap> map = Follow(node.input(0));
+    if (!map.ok()) return map;
+    const int64_t gather_axis = IntAttribute(node, "axis").value_or(0);
+    const int axis = TrailingAxis(*map, gather_axis);
+    if (axis < 0) return WrongAxis(node, gather_axis, *map);
+    const auto numbers = Numbers(facts_, node, "", 1);
+    if (!numbers.has_value() || facts_.Of(index).rank() > 1 || facts_.Of(index).rank() < 0) {
+      return No(fmt::format("the channels that Gather {} takes are not known", ValueName(*value)));
+    }
+    std::vector<int64_t> positions;
+    for (int64_t number : *numbers) {
+      const int64_t position = number < 0 ? number + map->trailing[axis] : number;
+      if (position < 0 || position >= map->trailing[axis]) return No("a Gather beyond the axis");
+      positions.push_back(position);
+    }
+    if (positions.empty()) return No("a Gather of nothing");
+    return Take(*map, static_cast<size_t>(axis), positions, facts_.Of(index).rank() == 0);
+  }
+
+  absl::StatusOr<ChannelMap> Transpose(const Node& node) {
+    absl::StatusOr<ChannelMap> map = Follow(node.input(0));
+    if (!map.ok()) return map;
+    auto perm = IntsAttribute(node, "perm");
+    const size_t rank = static_cast<size_t>(map->leading) + map->trailing.size();
+    if (!perm.has_value() || perm->size() != rank) return No("a Transpose of unknown order");
+    for (int i = 0; i < map->leading; ++i) {
+      if ((*perm)[static_cast<size_t>(i)] != i) return WrongAxis(node, i, *map);
+    }
+    const size_t leading = static_cast<size_t>(map->leading);
+    const size_t count = map->trailing.size();
+    ChannelMap result;
+    result.leading = map->leading;
+    std::vector<int64_t> strides(count, 1);
+    for (size_t i = count - 1; i-- > 0;) strides[i] = strides[i + 1] * map->trailing[i + 1];
+    std::vector<int64_t> order;
+    for (size_t i = 0; i < count; ++i) {
+      order.push_back((*perm)[leading + i] - map->leading);
+      result.trailing.push_back(map->trailing[static_cast<size_t>(order.back())]);
+    }
+    std::vector<int64_t> at(count, 0);
+    for (size_t n = 0; n < map->channels.size(); ++n) {
+      int64_t from = 0;
+      for (size_t i = 0; i < count; ++i) from += at[i] * strides[static_cast<size_t>(order[i])];
+      result.channels.push_back(map->channels[static_cast<size_t>(from)]);
+      for (size_t i = count; i-- > 0;) {
+        if (++at[i] < result.trailing[i]) break;
+        at[i] = 0;
+      }
+    }
+    return result;
+  }
+
+  // Row-major order is kept: only where the leading dims end must stay the same.
+  absl::StatusOr<ChannelMap> Reshape(const Node& node, const Value* value) {
+    absl::StatusOr<ChannelMap> map = Follow(node.input(0));
+    if (!map.ok()) return map;
+    const Fact& in = facts_.Of(node.input(0));
+    const Fact& out = facts_.Of(value);
+    const size_t leading = static_cast<size_t>(map->leading);
+    if (!out.has_rank || !in.has_rank || out.shape.size() < leading ||
+        !SameDims(facts_, in.shape.subspan(0, leading), out.shape.subspan(0, leading))) {
+      return No(fmt::format("{} {} does not keep the leading dims apart from the channels", OpType(node),
+                            ValueName(*value)));
+    }
+    std::vector<int64_t> trailing;
+    int64_t product = 1;
+    for (Dim dim : out.shape.subspan(leading)) {
+      if (!dim.is_number() || dim.number() < 1) {
+        return No(fmt::format("the shape of {} is not known", ValueName(*value)));
+      }
+      trailing.push_back(dim.number());
+      product *= dim.number();
+      if (product > kMaximumChannels) return No("too many channels");
+    }
+    if (product != static_cast<int64_t>(map->channels.size())) {
+      return No(fmt::format("{} {} does not keep the leading dims apart from the channels", OpType(node),
+                            ValueName(*value)));
+    }
+    map->trailing = std::move(trailing);
+    return map;
+  }
+
+  const FunctionContext& context_;
+  const Facts& facts_;
+  absl::Span<Value* const> sources_;
+  std::vector<const Node*> nodes_;
+  int visited_ = 0;
+};
+
+// Values that `value` is cut from, itself first.
+std::vector<Value*> Upstream(const FunctionContext& context, Value* value) {
+  std::vector<Value*> values = {value};
+  while (static_cast<int>(values.size()) < kMaximumSteps) {
+    Value* last = values.back();
+    if (Value* source = context.canonical->Source(last); source != nullptr) {
+      values.push_back(source);
+      continue;
+    }
+    const Node* node = last->producer;
+    if (node == nullptr || node->domain != NameId::kEmpty || node->input(0) == nullptr) break;
+    static constexpr std::string_view kMoves[] = {"Slice",   "Split",     "Gather",  "Transpose", "Neg",
+                                                  "Reshape", "Unsqueeze", "Squeeze", "Flatten"};
+    if (std::find(std::begin(kMoves), std::end(kMoves), OpType(*node)) == std::end(kMoves)) break;
+    values.push_back(node->input(0));
+  }
+  return values;
+}
+
+bool KeepsOrder(const Node& node) {
+  return IsOp(node, "Reshape") || IsOp(node, "Unsqueeze") || IsOp(node, "Squeeze") || IsOp(node, "Flatten");
+}
+
+void Note(const FunctionContext& context, const std::vector<const Node*>& nodes) {
+  if (context.read != nullptr) context.read->insert(context.read->end(), nodes.begin(), nodes.end());
+}
+
+struct Mode {
+  const char* name;
+  int64_t (*partner)(int64_t channel, int64_t width);
+  bool (*negative)(int64_t channel, int64_t width);
+  int64_t multiple;
+  const char* first;   // what stands in front and must be negated
+  const char* second;
+};
+
+constexpr Mode kModes[] = {
+    {"half", [](int64_t i, int64_t d) { return i < d / 2 ? i + d / 2 : i - d / 2; },
+     [](int64_t i, int64_t d) { return i < d / 2; }, 2, "second half", "first half"},
+    {"interleaved", [](int64_t i, int64_t) { return i ^ 1; }, [](int64_t i, int64_t) { return i % 2 == 0; }, 2,
+     "odd channels", "even channels"},
+    {"quarter", [](int64_t i, int64_t d) { return (i / (d / 4)) % 2 == 0 ? i + d / 4 : i - d / 4; },
+     [](int64_t i, int64_t d) { return (i / (d / 4)) % 2 == 0; }, 4, "second and fourth quarter",
+     "first and third quarter"},
+};
+
+// One trailing axis of D channels, the leading dims of x.
+bool IsLike(const FunctionContext& context, const ChannelMap& map, const Value* x) {
+  const Fact& fact = context.facts->Of(x);
+  return map.trailing.size() == 1 && fact.rank() == map.leading + 1 && fact.shape.back().is(map.trailing[0]);
+}
+
+}  // namespace
+
+absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, Value* value,
+                                          absl::Span<Value* const> sources, std::vector<const Node*>* reached) {
+  Follower follower(context, sources);
+  absl::StatusOr<ChannelMap> map = follower.Follow(value);
+  if (reached != nullptr) *reached = follower.nodes();
+  if (map.ok()) map->nodes = std::move(follower.nodes());
+  return map;
+}
+
+absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* rotated, Value* x, int sign) {
+  // The same Cast of both changes nothing of which channel is which.
+  while (rotated->producer != nullptr && x->producer != nullptr && rotated != x && IsOp(*rotated->producer, "Cast") &&
+         IsOp(*x->producer, "Cast") &&
+         IntAttribute(*rotated->producer, "to") == IntAttribute(*x->producer, "to") &&
+         context.facts->Of(rotated->producer->input(0)).type == context.facts->Of(x->producer->input(0)).type) {
+    Note(context, {rotated->producer});
+    rotated = rotated->producer->input(0);
+    x = x->producer->input(0);
+  }
+  // From x itself or, where slices of slices were merged, from what both are cut from.
+  absl::StatusOr<ChannelMap> map = No("");
+  std::vector<Channel> of_x;
+  std::vector<const Node*> longest;
+  absl::Status why;
+  for (Value* source : Upstream(context, x)) {
+    std::vector<const Node*> reached;
+    map = FollowChannels(context, rotated, {source}, &reached);
+    if (reached.size() > longest.size()) longest = reached;
+    if (why.ok()) why = map.status();
+    if (!map.ok()) continue;
+    if (source != x) {
+      const absl::StatusOr<ChannelMap> own = FollowChannels(context, x, {source});
+      if (!own.ok()) {
+        map = own.status();
+        continue;
+      }
+      of_x = own->channels;
+    }
+    break;
+  }
+  Note(context, longest);
+  if (!map.ok()) {
+    return No(fmt::format("{} is not made of the channels of {}: {}", ValueName(*rotated), ValueName(*x),
+                          std::string(why.message())));
+  }
+  if (!IsLike(context, *map, x)) {
+    return No(fmt::format("{} has another shape than {}", ValueName(*rotated), ValueName(*x)));
+  }
+  const int64_t width = map->trailing[0];
+  std::vector<Channel> channels = map->channels;
+  if (!of_x.empty()) {
+    for (int64_t i = 0; i < width; ++i) {
+      Channel& channel = channels[static_cast<size_t>(i)];
+      auto at = std::find_if(of_x.begin(), of_x.end(), [&](const Channel& c) { return c.index == channel.index; });
+      if (at == of_x.end()) {
+        return No(fmt::format("channel {} of {} is not among those of {}", i, ValueName(*rotated), ValueName(*x)));
+      }
+      channel.index = at - of_x.begin();
+      channel.negative = channel.negative != at->negative;
+    }
+  }
+  if (sign < 0) {
+    for (Channel& channel : channels) channel.negative = !channel.negative;
+  }
+  for (const Mode& mode : kModes) {
+    if (width % mode.multiple != 0) continue;
+    int64_t same = 0;
+    int64_t opposite = 0;
+    int64_t negatives = 0;
+    bool moved = true;
+    for (int64_t i = 0; i < width && moved; ++i) {
+      const Channel& channel = channels[static_cast<size_t>(i)];
+      moved = channel.index == mode.partner(i, width);
+      negatives += channel.negative ? 1 : 0;
+      (channel.negative == mode.negative(i, width) ? same : opposite) += 1;
+    }
+    if (!moved) continue;
+    if (same == width) return std::string(mode.name);
+    if (opposite == width) {
+      return No(fmt::format("it turns the other way: minus stands before the {}, or the product with sin is subtracted",
+                            mode.second));
+    }
+    if (negatives == 0) return No(fmt::format("no part is negated; a rotation negates the {}", mode.first));
+    if (negatives == width) return No(fmt::format("both parts are negated; a rotation negates the {} only", mode.first));
+    return No(fmt::format("the signs are those of no rotation; one negates the {} only", mode.first));
+  }
+  for (int64_t i = 0; i < width; ++i) {
+    const Channel& channel = channels[static_cast<size_t>(i)];
+    if (channel.index == i) {
+      return No(fmt::format("channel {} stays in its place: no rotation by halves, pairs or quarters", i));
+    }
+    bool any = false;
+    for (const Mode& mode : kModes) {
+      any = any || (width % mode.multiple == 0 && channel.index == mode.partner(i, width));
+    }
+    if (!any) {
+      return No(fmt::format("channel {} takes the place of channel {} of {}: no rotation by halves, pairs or quarters",
+                            channel.index, i, width));
+    }
+  }
+  return No("the channels change places in a mixture of ways: no rotation by halves, pairs or quarters");
+}
+
+absl::StatusOr<std::string> JoinMode(const FunctionContext& context, Value* y, Value* a, Value* b) {
+  const Fact& fact = context.facts->Of(y);
+  if (fact.rank() < 1 || !fact.shape.back().is_number()) {
+    return No(fmt::format("the width of {} is not known", ValueName(*y)));
+  }
+  const int64_t width = fact.shape.back().number();
+  const Node* concat = nullptr;
+  for (Value* value : Upstream(context, y)) {
+    const Node* node = value->producer;
+    if (node == nullptr) break;
+    if (IsOp(*node, "Concat") && context.canonical->Source(value) == nullptr) {
+      concat = node;
+      break;
+    }
+    if (!KeepsOrder(*node) && context.canonical->Source(value) == nullptr) break;
+  }
+  if (concat == nullptr || concat->input_count != 2) return No("two parts are not joined by one Concat");
+  // [..., D/2] or, with an axis for the pair, [..., D/2, 1].
+  const Fact& part = context.facts->Of(a);
+  const int extra = part.rank() - fact.rank();
+  if (extra < 0 || extra > 1 || (extra == 1 && !part.shape.back().is(1)) ||
+      !part.shape[static_cast<size_t>(fact.rank()) - 1].is(width / 2) || width % 2 != 0) {
+    return No(fmt::format("{} is no half of {}", context.facts->Describe(a), context.facts->Describe(y)));
+  }
+  const int64_t axis = IntAttribute(*concat, "axis").value_or(0);
+  const Fact& shape = context.facts->Of(concat->output(0));
+  const int leading = fact.rank() - 1;
+  const int64_t at = axis < 0 ? axis + shape.rank() : axis;
+  auto is = [&](Value* operand, Value* wanted) {
+    for (Value* value : Upstream(context, operand)) {
+      if (context.canonical->Same(value, wanted)) return true;
+      const Node* node = value->producer;
+      if (node == nullptr || (!KeepsOrder(*node) && context.canonical->Source(value) == nullptr)) return false;
+    }
+    return false;
+  };
+  if (!is(concat->input(0), a) || !is(concat->input(1), b)) return No("other parts are joined");
+  // The operands of the Concat are [leading ..., D/2] with unit axes put in.
+  const Fact& operand = context.facts->Of(concat->input(0));
+  if (!operand.has_rank || operand.rank() < leading + 1 ||
+      !SameDims(*context.facts, operand.shape.subspan(0, static_cast<size_t>(leading)),
+                fact.shape.subspan(0, static_cast<size_t>(leading)))) {
+    return No("the parts are joined with other leading dims");
+  }
+  int64_t channels_before = 1;
+  int64_t channels_behind = 1;
+  for (int i = leading; i < operand.rank(); ++i) {
+    if (!operand.shape[static_cast<size_t>(i)].is_number()) return No("the width of the parts is not known");
+    const int64_t dim = operand.shape[static_cast<size_t>(i)].number();
+    if (i < at) channels_before *= dim;
+    if (i >= at) channels_behind *= dim;
+  }
+  if (at < leading || channels_before * channels_behind != width / 2) {
+    return No(fmt::format("the parts are joined on axis {}, which is not that of the channels", at));
+  }
+  if (channels_before == 1) return std::string("half");
+  if (channels_behind == 1) return std::string("interleaved");
+  return No("the parts are joined in blocks");
+}
+
+absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b) {
+  absl::Status why;
+  for (Value* source : Upstream(context, a)) {
+    const Fact& fact = context.facts->Of(source);
+    if (fact.rank() < 2 || !fact.shape.back().is_number()) continue;
+    const absl::StatusOr<ChannelMap> first = FollowChannels(context, a, {source});
+    if (!first.ok()) continue;
+    const int64_t width = first->channels.size() == 0 ? 0 : static_cast<int64_t>(first->channels.size());
+    if (!fact.shape.back().is(2 * width)) {
+      if (why.ok() && source != a) {
+        why = No(fmt::format("{} is {} channels of the {} of {}, not half of them", ValueName(*a), width,
+                             context.facts->dims().ToString(fact.shape.back()), ValueName(*source)));
+      }
+      continue;
+    }
+    const absl::StatusOr<ChannelMap> second = FollowChannels(context, b, {source});
+    if (!second.ok()) {
+      if (why.ok()) why = second.status();
+      continue;
+    }
+    if (second->channels.size() != first->channels.size()) continue;
+    for (const Mode& mode : kModes) {
+      if (std::string_view(mode.name) == "quarter") continue;
+      const bool pairs = std::string_view(mode.name) == "interleaved";
+      bool fits = true;
+      for (int64_t i = 0; i < width && fits; ++i) {
+        const Channel& p = first->channels[static_cast<size_t>(i)];
+        const Channel& q = second->channels[static_cast<size_t>(i)];
+        fits = !p.negative && !q.negative && p.index == (pairs ? 2 * i : i) &&
+               q.index == (pairs ? 2 * i + 1 : width + i);
+      }
+      if (!fits) continue;
+      Note(context, first->nodes);
+      Note(context, second->nodes);
+      return Cut{source, mode.name};
+    }
+    if (why.ok()) {
+      const Channel& p = first->channels[0];
+      const Channel& q = second->channels[0];
+      why = No(fmt::format("{} begins with channel {} of {} and {} with channel {}: neither halves nor pairs",
+                           ValueName(*a), p.index, ValueName(*source), ValueName(*b), q.index));
+    }
+  }
+  if (!why.ok()) return why;
+  return No(fmt::format("{} and {} are not cut from the last axis of one value", ValueName(*a), ValueName(*b)));
+}
+
+absl::StatusOr<Value*> DeinterleavedSource(const FunctionContext& context, Value* x) {
+  for (Value* source : Upstream(context, x)) {
+    if (source == x) continue;
+    const absl::StatusOr<ChannelMap> map = FollowChannels(context, x, {source});
+    if (!map.ok() || !IsLike(context, *map, x) || !SameDims(*context.facts, context.facts->Of(x).shape,
+                                                            context.facts->Of(source).shape)) {
+      continue;
+    }
+    const int64_t width = map->trailing[0];
+    bool fits = width % 2 == 0 && width > 2;
+    for (int64_t i = 0; i < width && fits; ++i) {
+      const Channel& channel = map->channels[static_cast<size_t>(i)];
+      fits = !channel.negative && channel.index == (i < width / 2 ? 2 * i : 2 * (i - width / 2) + 1);
+    }
+    if (!fits) continue;
+    Note(context, map->nodes);
+    return source;
+  }
+  return No(fmt::format("{} is not the even and then the odd channels of anything", ValueName(*x)));
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,62 @@
+// Which channels of which value the channels of another are: the meaning of the slices, concatenations, reshapes and
+// sign changes by which exporters spell a rotation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "patterns/functions.h"
+
+namespace ascend_fuse {
+
+// One channel: plus or minus channel `index` of source number `source`.
+struct Channel {
+  int source = 0;
+  int64_t index = 0;
+  bool negative = false;
+};
+
+// A value of shape [leading dims ..., trailing numbers ...] whose leading dims are those of its sources, and whose
+// trailing axes, taken together in row-major order, hold these channels of the last axis of the sources.
+struct ChannelMap {
+  int leading = 0;
+  std::vector<int64_t> trailing;
+  std::vector<Channel> channels;
+  std::vector<const Node*> nodes;  // read on the way, the last one first
+};
+
+// Follows `value` back to `sources` through operators that only move, drop or negate channels. A source of shape
+// [..., C] has C channels; C must be a number of at most 4096. FAILED_PRECONDITION with a sentence naming the
+// operator that does anything else; `reached` (may be null) then still gets the nodes that were read.
+absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, Value* value,
+                                          absl::Span<Value* const> sources,
+                                          std::vector<const Node*>* reached = nullptr);
+
+// How a kernel turns channels. The names are those of the attribute `mode` of ascend_fuse.Rotary.
+//   half             x1, x2 = halves          rotated = (-x2, x1)
+//   interleaved      pairs                    rotated = (-x[1], x[0], -x[3], x[2], ...)
+//   quarter          x1, x2, x3, x4           rotated = (-x2, x1, -x4, x3)
+// (interleave_half takes pairs apart into halves first; see DeinterleavedSource.)
+// `rotated` as such a rotation of x [..., D]. `sign` is -1 where `rotated` is subtracted. FAILED_PRECONDITION with a
+// sentence that says what it is instead.
+absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* rotated, Value* x, int sign);
+
+// y [..., D] made of a and b [..., D/2] alone: "half" if a is its first half and b its second, "interleaved" if a
+// holds its even and b its odd channels.
+absl::StatusOr<std::string> JoinMode(const FunctionContext& context, Value* y, Value* a, Value* b);
+
+// The value whose last axis a and b are cut from, and how: "half" or "interleaved".
+struct Cut {
+  Value* source = nullptr;
+  std::string mode;
+};
+absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b);
+
+// The value [..., D] of which x is the even channels followed by the odd ones.
+absl::StatusOr<Value*> DeinterleavedSource(const FunctionContext& context, Value* x);
+
+}  // namespace ascend_fuse

@@ -1,0 +1,441 @@
+// The rules run backwards: writes graphs that a rule must match and graphs that differ from them in one place, runs
+// each through recognise, lower and expand, and hands over the models to be compared in numbers. What
+// tests/python/test_backwards.py drives; its head says how to look at one case.
+//
+//   backwards_tool list
+//   backwards_tool run --rule NAME [--seed N] [--count N] [--mutants N] [--trace] [--plain]
+//
+// Standard output: records, each a line of JSON and the bytes of its models one after the other ("sizes"). The last
+// one is the summary. Same arguments, same bytes.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "ir/onnx/load.h"
+#include "ir/onnx/save.h"
+#include "passes/optimize.h"
+#include "passes/pipeline.h"
+#include "tests/backwards/generator.h"
+
+namespace ascend_fuse::backwards {
+namespace {
+
+std::string Quote(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += c;
+    } else if (static_cast<unsigned char>(c) < 32) {
+      quoted += fmt::format("\\u{:04x}", static_cast<int>(c));
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+std::string Quote(const std::vector<std::string>& texts) {
+  std::vector<std::string> quoted;
+  for (const std::string& text : texts) quoted.push_back(Quote(text));
+  return fmt::format("[{}]", fmt::join(quoted, ", "));
+}
+
+std::string Quote(const std::map<std::string, int>& counts) {
+  std::vector<std::string> entries;
+  for (const auto& [name, count] : counts) entries.push_back(fmt::format("{}: {}", Quote(name), count));
+  return fmt::format("{{{}}}", fmt::join(entries, ", "));
+}
+
+struct Site {
+  std::string rule;
+  std::string kind;
+  std::string output;
+  std::string state;
+  std::string lowered_by;
+  std::string because;
+};
+
+struct Outcome {
+  std::string error;       // a pass said no: never on a valid model
+  std::string recognised;  // the model with standard operators, "" if no recogniser changed it
+  std::string expanded;    // "" if nothing was fused
+  std::vector<Site> sites;
+  std::vector<std::string> assumptions;
+};
+
+absl::StatusOr<std::string> Expanded(const std::string& bytes) {
+  auto model = LoadModelFromBytes(bytes);
+  if (!model.ok()) return model.status();
+  if (absl::Status status = Expand(model->get()); !status.ok()) return status;
+  return SaveModelToBytes(**model);
+}
+
+Outcome RunPasses(const std::string& bytes, const Target& target) {
+  Outcome outcome;
+  auto fail = [&outcome](const std::string& what, const absl::Status& status) {
+    outcome.error = what + ": " + std::string(status.message());
+    return outcome;
+  };
+  auto model = LoadModelFromBytes(bytes);
+  if (!model.ok()) return fail("load", model.status());
+  auto pipeline = Pipeline::Create(model->get(), {});
+  if (!pipeline.ok()) return fail("create", pipeline.status());
+  if (absl::Status status = (*pipeline)->Recognise(); !status.ok()) return fail("recognise", status);
+  auto recognised = SaveModelToBytes(**model);
+  if (!recognised.ok()) return fail("save", recognised.status());
+  if (*recognised != bytes) outcome.recognised = *recognised;
+  if (absl::Status status = (*pipeline)->Lower(target); !status.ok()) return fail("lower", status);
+  if (auto style = (*pipeline)->Adapt(target); !style.ok()) return fail("adapt", style.status());
+  (*pipeline)->Restore();
+  (*pipeline)->Sweep();
+  if (absl::Status status = (*pipeline)->Verify("sweep"); !status.ok()) return fail("verify", status);
+  for (const PipelineSite& site : (*pipeline)->sites()) {
+    const char* state = site.state == SiteState::kFused ? "fused" : site.state == SiteState::kByGe ? "by_ge" : "left";
+    outcome.sites.push_back({site.rule, site.kind, std::string(ValueName(*site.value)), state, site.lowered_by,
+                             site.because});
+    for (const std::string& sentence : site.assumptions) outcome.assumptions.push_back(sentence);
+  }
+  auto optimized = SaveModelToBytes(**model);
+  if (!optimized.ok()) return fail("save", optimized.status());
+  if (*optimized == bytes) return outcome;
+  auto expanded = Expanded(*optimized);
+  if (!expanded.ok()) return fail("expand", expanded.status());
+  outcome.expanded = *expanded;
+  return outcome;
+}
+
+struct Options {
+  std::string rule;
+  uint64_t seed = 1;
+  int count = 40;
+  int mutants = 12;
+  bool trace = false;
+  bool plain = false;  // without noise
+};
+
+struct NamedTarget {
+  std::string name;
+  Target target;
+};
+
+// Every chip with and without our plugin; combinations that do not exist are left out.
+std::vector<NamedTarget> Targets() {
+  std::vector<NamedTarget> targets;
+  for (const std::string& chip : Target::Chips()) {
+    for (const std::string& cann : Target::CannVersions()) {
+      for (bool plugin : {false, true}) {
+        TargetOptions options;
+        options.chip = chip;
+        options.cann = cann;
+        options.plugin = plugin;
+        auto target = Target::Load(options);
+        if (!target.ok()) continue;
+        targets.push_back({fmt::format("{} {}{}", chip, cann, plugin ? " plugin" : ""), *std::move(target)});
+      }
+    }
+  }
+  // The commonest first.
+  std::stable_sort(targets.begin(), targets.end(), [](const NamedTarget& a, const NamedTarget& b) {
+    return (a.name.rfind("ascend910b", 0) == 0) > (b.name.rfind("ascend910b", 0) == 0);
+  });
+  return targets;
+}
+
+class Run {
+ public:
+  Run(const Options& options, const RuleSet& library, const RuleSet& rules, const Rule& rule, bool lowering)
+      : options_(options),
+        generator_(library),
+        rules_(rules),
+        rule_(rule),
+        lowering_(lowering),
+        random_(0),
+        targets_(Targets()) {
+    uint64_t hash = 1469598103934665603ULL;  // FNV: the same on every machine
+    for (const char c : rule.name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+    random_ = Random(options.seed * 1000003 + hash);
+  }
+
+  void All() {
+    const int most = 2000 + 100 * options_.count;
+    int tries = 0;
+    for (; tries < most; ++tries) {
+      // Alternatives that nothing covered yet get a longer look.
+      if (matched_ >= options_.count && (Uncovered().empty() || tries >= 2000 + 20 * options_.count)) break;
+      if (matched_ >= 4 * options_.count) break;
+      One();
+    }
+    Summary(tries);
+  }
+
+ private:
+  bool Matches(const Outcome& outcome, const Specimen& specimen, std::string* other) const {
+    for (const Site& site : outcome.sites) {
+      if (site.output != specimen.outputs[0]) continue;
+      if (lowering_ ? site.lowered_by == rule_.name : site.rule == rule_.name) return true;
+    }
+    for (const Site& site : outcome.sites) {
+      if (site.output != specimen.outputs[0]) continue;
+      const std::string& by = lowering_ ? site.lowered_by : site.rule;
+      if (!by.empty() && *other == "") *other = by;
+    }
+    return false;
+  }
+
+  // A lowering is looked for on every target, a recogniser's node preferably on one that takes it.
+  Outcome OnSomeTarget(const std::string& bytes, const Specimen& specimen, std::string* other) {
+    Outcome first;
+    for (size_t i = 0; i < targets_.size(); ++i) {
+      const size_t index = i == 0 ? preferred_ : i <= preferred_ ? i - 1 : i;
+      Outcome outcome = RunPasses(bytes, targets_[index].target);
+      if (!outcome.error.empty()) return outcome;
+      std::string by;
+      const bool matched = Matches(outcome, specimen, &by);
+      const bool fused = !outcome.expanded.empty();
+      if (matched && (fused || rule_.emit.empty())) {
+        preferred_ = index;
+        target_ = index;
+        return outcome;
+      }
+      if (i == 0) {
+        first = std::move(outcome);
+        target_ = index;
+        *other = by;
+        if (!lowering_ && !matched) break;  // recognition does not depend on the target
+        if (!lowering_ && never_fused_ > 12) break;
+      }
+    }
+    if (!lowering_) ++never_fused_;
+    return first;
+  }
+
+  void One() {
+    std::string why;
+    std::optional<Specimen> specimen = generator_.Generate(rules_, rule_, &random_, &coverage_, &why);
+    if (!specimen.has_value()) {
+      ++unbuilt_[why];
+      return;
+    }
+    ++built_;
+    const std::string bytes = specimen->model.SerializeAsString();
+    const std::string name = fmt::format("{} seed {} graph {}", rule_.name, options_.seed, built_);
+    if (options_.trace) fmt::print(stderr, "{}\n", name);
+    std::string other;
+    Outcome outcome = OnSomeTarget(bytes, *specimen, &other);
+    if (!outcome.error.empty()) {
+      Record("error", name, outcome, bytes, *specimen);
+      return;
+    }
+    if (!Matches(outcome, *specimen, &other)) {
+      if (other.empty()) {
+        ++missed_;
+        if (misses_.size() < 5) {
+          std::string reason = "no site";
+          for (const Site& site : outcome.sites) {
+            if (site.output == specimen->outputs[0]) reason = fmt::format("{} by {}: {}", site.state, site.rule, site.because);
+          }
+          misses_.push_back(fmt::format("{}: {}", name, reason));
+          Record("missed", name, outcome, bytes, *specimen);
+        }
+      } else {
+        ++by_other_[other];
+        Record("positive", name, outcome, bytes, *specimen);
+      }
+      return;
+    }
+    ++matched_;
+    for (const auto& [key, option] : specimen->choices) coverage_.choices[key][static_cast<size_t>(option)].matched++;
+    for (const Site& site : outcome.sites) {
+      if (site.output == specimen->outputs[0]) ++states_[site.state];
+    }
+    if (!outcome.expanded.empty()) ++fused_on_[targets_[target_].name];
+    Record("positive", name, outcome, bytes, *specimen);
+    // More of the same says little once everything was covered.
+    if (matched_ > 2 * options_.count) return;
+    if (!options_.plain && random_.Chance(60)) {
+      Specimen noisy = *specimen;
+      const std::vector<std::string> kinds = AddNoise(&noisy, &random_, 1 + random_.Below(3));
+      if (!kinds.empty()) {
+        const std::string noisy_bytes = noisy.model.SerializeAsString();
+        const Outcome through = RunPasses(noisy_bytes, targets_[target_].target);
+        std::string by;
+        const bool seen = Matches(through, noisy, &by) || !by.empty();
+        const std::string noisy_name = fmt::format("{} with {}", name, fmt::join(kinds, ", "));
+        for (const std::string& kind : kinds) ++noise_[kind];
+        if (!through.error.empty()) {
+          Record("error", noisy_name, through, noisy_bytes, noisy);
+        } else {
+          if (!seen) {
+            if (kinds.size() == 1) ++noise_lost_[kinds[0]];
+            if (kinds.size() > 1) ++noise_lost_["several"];
+          }
+          Record(seen ? "noisy" : "noise_lost", noisy_name, through, noisy_bytes, noisy);
+        }
+        if (seen && random_.Chance(50)) specimen = std::move(noisy);
+      }
+    }
+    Mutants(*specimen, name);
+  }
+
+  void Mutants(const Specimen& specimen, const std::string& name) {
+    if (options_.mutants == 0) return;
+    std::vector<Mutant> mutants = Mutate(specimen, &random_);
+    for (int n = 0; n < options_.mutants && !mutants.empty(); ++n) {
+      const size_t index = static_cast<size_t>(random_.Below(static_cast<int>(mutants.size())));
+      Mutant mutant = std::move(mutants[index]);
+      mutants.erase(mutants.begin() + static_cast<std::ptrdiff_t>(index));
+      if (random_.Chance(50)) {
+        for (auto& output : *mutant.model.mutable_graph()->mutable_output()) {
+          output.mutable_type()->mutable_tensor_type()->clear_shape();
+        }
+      }
+      const std::string bytes = mutant.model.SerializeAsString();
+      const std::string mutant_name = fmt::format("{}, {}", name, mutant.description);
+      if (options_.trace) fmt::print(stderr, "{}\n", mutant_name);
+      const Outcome outcome = RunPasses(bytes, targets_[target_].target);
+      ++mutants_;
+      if (!outcome.error.empty()) {
+        Record("mutant_error", mutant_name, outcome, bytes, specimen);
+        continue;
+      }
+      if (outcome.recognised.empty()) {
+        ++refused_;
+        continue;
+      }
+      ++accepted_;
+      Record("mutant", mutant_name, outcome, bytes, specimen);
+    }
+  }
+
+  void Record(const std::string& kind, const std::string& name, const Outcome& outcome, const std::string& bytes,
+              const Specimen& specimen) {
+    std::vector<std::string> bindings;
+    for (const auto& binding : specimen.bindings) {
+      std::vector<std::string> entries;
+      for (const auto& [symbol, number] : binding) entries.push_back(fmt::format("{}: {}", Quote(symbol), number));
+      bindings.push_back(fmt::format("{{{}}}", fmt::join(entries, ", ")));
+    }
+    std::vector<std::string> sites;
+    for (const Site& site : outcome.sites) {
+      sites.push_back(fmt::format("{} {} {} {} {}", site.state, site.kind, site.rule, site.lowered_by, site.output));
+    }
+    fmt::print(
+        "{{\"record\": {}, \"name\": {}, \"rule\": {}, \"target\": {}, \"error\": {}, \"bindings\": [{}], \"sites\": {}, "
+        "\"assumptions\": {}, \"sizes\": [{}, {}, {}]}}\n",
+        Quote(kind), Quote(name), Quote(rule_.name), Quote(targets_[target_].name), Quote(outcome.error),
+        fmt::join(bindings, ", "), Quote(sites), Quote(outcome.assumptions), bytes.size(), outcome.recognised.size(),
+        outcome.expanded.size());
+    for (const std::string* part : {&bytes, &outcome.recognised, &outcome.expanded}) {
+      std::fwrite(part->data(), 1, part->size(), stdout);
+    }
+    std::fputc('\n', stdout);
+  }
+
+  std::vector<std::string> Uncovered() const {
+    std::vector<std::string> list;
+    for (const auto& [key, options] : coverage_.choices) {
+      if (key.find(kMade) != std::string::npos) continue;  // of another rule
+      for (const auto& option : options) {
+        if (option.matched == 0) list.push_back(fmt::format("{}: {}", key, option.name));
+      }
+    }
+    return list;
+  }
+
+  void Summary(int tries) const {
+    int choices = 0;
+    for (const auto& [key, options] : coverage_.choices) {
+      if (key.find(kMade) == std::string::npos) choices += static_cast<int>(options.size());
+    }
+    fmt::print(
+        "{{\"record\": \"summary\", \"rule\": {}, \"tries\": {}, \"built\": {}, \"matched\": {}, \"missed\": {}, "
+        "\"by_other\": {}, \"misses\": {}, \"unbuilt\": {}, \"choices\": {}, \"uncovered\": {}, \"states\": {}, "
+        "\"fused_on\": {}, \"noise\": {}, \"noise_lost\": {}, \"mutants\": {}, \"refused\": {}, \"accepted\": {}, "
+        "\"sizes\": []}}\n\n",
+        Quote(rule_.name), tries, built_, matched_, missed_, Quote(by_other_), Quote(misses_), Quote(unbuilt_), choices,
+        Quote(Uncovered()), Quote(states_), Quote(fused_on_), Quote(noise_), Quote(noise_lost_), mutants_, refused_,
+        accepted_);
+  }
+
+  const Options& options_;
+  Generator generator_;
+  const RuleSet& rules_;
+  const Rule& rule_;
+  bool lowering_;
+  Random random_;
+  std::vector<NamedTarget> targets_;
+  size_t preferred_ = 0;
+  size_t target_ = 0;
+  int never_fused_ = 0;
+  Coverage coverage_;
+  int built_ = 0;
+  int matched_ = 0;
+  int missed_ = 0;
+  int mutants_ = 0;
+  int refused_ = 0;
+  int accepted_ = 0;
+  std::vector<std::string> misses_;
+  std::map<std::string, int> unbuilt_;
+  std::map<std::string, int> by_other_;
+  std::map<std::string, int> states_;
+  std::map<std::string, int> fused_on_;
+  std::map<std::string, int> noise_;
+  std::map<std::string, int> noise_lost_;
+};
+
+int Main(int argc, char** argv) {
+  Options options;
+  const std::string command = argc > 1 ? argv[1] : "";
+  for (int i = 2; i < argc; ++i) {
+    const std::string flag = argv[i];
+    auto next = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
+    if (flag == "--rule") {
+      options.rule = next();
+    } else if (flag == "--seed") {
+      options.seed = std::strtoull(next().c_str(), nullptr, 10);
+    } else if (flag == "--count") {
+      options.count = std::atoi(next().c_str());
+    } else if (flag == "--mutants") {
+      options.mutants = std::atoi(next().c_str());
+    } else if (flag == "--trace") {
+      options.trace = true;
+    } else if (flag == "--plain") {
+      options.plain = true;
+    } else {
+      fmt::print(stderr, "unknown flag {}\n", flag);
+      return 2;
+    }
+  }
+  auto library = RuleSet::Load(RuleFolder::kLibrary);
+  auto npu = RuleSet::Load(RuleFolder::kNpu);
+  if (!library.ok() || !npu.ok()) {
+    fmt::print(stderr, "{}\n", std::string((library.ok() ? npu : library).status().message()));
+    return 1;
+  }
+  for (const RuleSet* rules : {library->get(), npu->get()}) {
+    for (const Rule& rule : rules->rules()) {
+      if (command == "list") {
+        fmt::print("{} {}\n", rules == npu->get() ? "npu" : "library", rule.name);
+      } else if (command == "run" && rule.name == options.rule) {
+        Run(options, **library, *rules, rule, rules == npu->get()).All();
+        return 0;
+      }
+    }
+  }
+  if (command == "list") return 0;
+  fmt::print(stderr, "backwards_tool list | run --rule NAME; no rule is called '{}'\n", options.rule);
+  return 2;
+}
+
+}  // namespace
+}  // namespace ascend_fuse::backwards
+
+int main(int argc, char** argv) { return ascend_fuse::backwards::Main(argc, argv); }

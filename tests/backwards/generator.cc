@@ -1,0 +1,2379 @@
+#include "tests/backwards/generator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "fmt/format.h"
+#include "ir/onnx/encode.h"
+#include "ir/schema.h"
+#include "patterns/functions.h"
+
+namespace ascend_fuse::backwards {
+
+double Random::Normal() {
+  const double u = std::max(Uniform(), 1e-12);
+  return std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * Uniform());
+}
+
+onnx::TensorProto FloatTensor(const std::string& name, DataType type, const std::vector<int64_t>& dims,
+                              const std::vector<double>& elements) {
+  onnx::TensorProto tensor;
+  tensor.set_name(name);
+  tensor.set_data_type(static_cast<int>(type));
+  for (int64_t dim : dims) tensor.add_dims(dim);
+  std::string bytes;
+  for (double element : elements) bytes += EncodeFloat(type, element);
+  tensor.set_raw_data(bytes);
+  return tensor;
+}
+
+onnx::TensorProto IntTensor(const std::string& name, const std::vector<int64_t>& dims,
+                            const std::vector<int64_t>& elements) {
+  onnx::TensorProto tensor;
+  tensor.set_name(name);
+  tensor.set_data_type(onnx::TensorProto::INT64);
+  for (int64_t dim : dims) tensor.add_dims(dim);
+  tensor.set_raw_data(std::string(reinterpret_cast<const char*>(elements.data()), elements.size() * 8));
+  return tensor;
+}
+
+namespace {
+
+constexpr int kUnknown = -1;
+
+// The opsets that graphs are written in.
+constexpr int kOpsets[] = {14, 17, 17, 18, 20, 23, 23, 24};
+
+struct Frame;
+
+// What a name of a rule stands for in the graph under construction.
+struct Slot {
+  enum class Kind { kUnbound, kValue, kAbsent, kDim, kNumber, kText, kType, kExpression, kOpaque };
+  Kind kind = Kind::kUnbound;
+  int value = kUnknown;  // kValue
+  int dim = kUnknown;    // kDim
+  double number = 0;
+  std::string text;
+  DataType type = DataType::kUndefined;
+  Frame* frame = nullptr;  // kExpression: evaluated when the dims are known
+  const Expression* expression = nullptr;
+
+  static Slot Value(int value) {
+    Slot slot;
+    slot.kind = Kind::kValue;
+    slot.value = value;
+    return slot;
+  }
+  static Slot Of(Kind kind) {
+    Slot slot;
+    slot.kind = kind;
+    return slot;
+  }
+};
+
+struct Closure {
+  const Pattern* pattern = nullptr;  // nullptr: none
+  Frame* frame = nullptr;
+  bool absent = false;
+};
+
+struct Frame {
+  const RuleSet* rules = nullptr;
+  const Rule* rule = nullptr;  // nullptr: a definition's frame
+  const Scope* scope = nullptr;
+  std::vector<Slot> slots;
+  std::vector<Closure> closures;
+  std::string path;  // of choices
+};
+
+struct Parameter {
+  enum class Kind { kFree, kInts, kNumber, kText, kType };
+  std::string name;
+  Kind kind = Kind::kFree;
+  std::vector<int64_t> ints;
+  double number = 0;
+  std::string text;
+  DataType type = DataType::kUndefined;
+};
+
+struct GraphNode {
+  std::string domain;
+  std::string op;
+  std::vector<int> inputs;  // kUnknown: absent
+  std::vector<int> outputs;
+  std::vector<Parameter> parameters;
+  const Schema* schema = nullptr;
+  bool ghost = false;  // a node that only exists in the rule's mind: let k = Transpose (r)
+  int half = kUnknown;
+
+  const Parameter* Find(std::string_view name) const {
+    for (const Parameter& parameter : parameters) {
+      if (parameter.name == name) return &parameter;
+    }
+    return nullptr;
+  }
+};
+
+struct GraphValue {
+  std::string name;
+  int node = kUnknown;
+  int output = 0;
+  bool shaped = false;
+  std::vector<int> dims;
+  bool scalar = false;  // a constant number
+  bool target = false;  // the shape operand of Reshape and Expand
+  bool mask = false;    // holds only 0 and what takes a key out of the softmax
+  double number = 0;
+  bool number_fixed = false;
+};
+
+struct PendingCondition {
+  Frame* frame = nullptr;
+  const Condition* condition = nullptr;
+  bool done = false;
+};
+
+// Numbers, texts, types and lists: what expressions of conditions give.
+struct Result {
+  enum class Kind { kNumber, kText, kType, kList, kValue, kAbsent };
+  Kind kind = Kind::kNumber;
+  double number = 0;
+  std::string text;
+  DataType type = DataType::kUndefined;
+  int value = kUnknown;
+  std::vector<Result> list;
+
+  static Result Number(double number) {
+    Result result;
+    result.number = number;
+    return result;
+  }
+};
+
+bool Same(const Result& a, const Result& b) {
+  if (a.kind == Result::Kind::kList && b.kind != Result::Kind::kList) {
+    return a.list.size() == 1 && Same(a.list[0], b);
+  }
+  if (b.kind == Result::Kind::kList && a.kind != Result::Kind::kList) return Same(b, a);
+  if (a.kind != b.kind) return false;
+  switch (a.kind) {
+    case Result::Kind::kNumber:
+      return std::fabs(a.number - b.number) <= 1e-6 * std::fabs(a.number);
+    case Result::Kind::kText:
+      return a.text == b.text;
+    case Result::Kind::kType:
+      return a.type == b.type;
+    case Result::Kind::kValue:
+      return a.value == b.value;
+    case Result::Kind::kAbsent:
+      return true;
+    case Result::Kind::kList:
+      break;
+  }
+  if (a.list.size() != b.list.size()) return false;
+  for (size_t i = 0; i < a.list.size(); ++i) {
+    if (!Same(a.list[i], b.list[i])) return false;
+  }
+  return true;
+}
+
+bool IsComparison(std::string_view op) {
+  static constexpr std::string_view kOps[] = {"Equal",       "Greater", "GreaterOrEqual", "Less",
+                                              "LessOrEqual", "IsNaN",   "IsInf"};
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
+
+bool IsLogical(std::string_view op) { return op == "Not" || op == "And" || op == "Or" || op == "Xor"; }
+
+struct FunctionHint;
+class Writer;
+
+class Builder {
+ public:
+  Builder(const RuleSet& library, Random* random, Coverage* coverage, int opset, DataType type)
+      : library_(library), random_(*random), coverage_(*coverage), opset_(opset), type_(type) {}
+
+  std::optional<Specimen> Run(const RuleSet& rules, const Rule& rule, std::string* why) {
+    Frame* frame = NewFrame(&rules, &rule, &rule.scope, rule.name);
+    std::optional<Specimen> specimen;
+    if (BuildRule(frame) && Shape() && Number() && Type() && CheckConditions()) specimen = Write(frame);
+    // Choices made on the way to a failure count as tried.
+    for (const auto& [key, option] : choices_) coverage_.choices[key][static_cast<size_t>(option)].tried++;
+    if (!specimen.has_value()) {
+      *why = failure_.empty() ? "no reason" : failure_;
+      return std::nullopt;
+    }
+    for (const auto& [key, option] : choices_) coverage_.choices[key][static_cast<size_t>(option)].built++;
+    specimen->choices = choices_;
+    return specimen;
+  }
+
+ private:
+  bool Fail(const std::string& why) {
+    if (failure_.empty()) failure_ = why;
+    return false;
+  }
+
+  Frame* NewFrame(const RuleSet* rules, const Rule* rule, const Scope* scope, const std::string& path) {
+    Frame& frame = frames_.emplace_back();
+    frame.rules = rules;
+    frame.rule = rule;
+    frame.scope = scope;
+    frame.slots.resize(scope->names.size());
+    frame.closures.resize(scope->names.size());
+    frame.path = path;
+    return &frame;
+  }
+
+  // --- choices -----------------------------------------------------------------------------------------
+
+  int Choose(const std::string& key, const std::vector<std::string>& names) {
+    if (names.size() == 1) return 0;
+    auto [entry, fresh] = coverage_.choices.try_emplace(key);
+    std::vector<Coverage::Option>& options = entry->second;
+    if (fresh) options.resize(names.size());
+    int option = random_.Below(static_cast<int>(names.size()));
+    if (random_.Chance(60)) {
+      // What was matched least, then what was tried least.
+      for (int i = 0; i < static_cast<int>(options.size()); ++i) {
+        const auto& a = options[static_cast<size_t>(i)];
+        const auto& b = options[static_cast<size_t>(option)];
+        if (std::make_pair(a.matched, a.tried) < std::make_pair(b.matched, b.tried)) option = i;
+      }
+    }
+    for (size_t i = 0; i < names.size(); ++i) options[i].name = names[i];
+    choices_.emplace_back(key, option);
+    return option;
+  }
+
+  static std::string Place(const std::string& path, const SourcePosition& position, const std::string& what) {
+    const size_t slash = position.file.rfind('/');
+    return fmt::format("{} > {}@{}:{}", path, what,
+                       slash == std::string::npos ? position.file : position.file.substr(slash + 1),
+                       fmt::format("{}:{}", position.line, position.column));
+  }
+
+  // --- patterns ----------------------------------------------------------------------------------------
+
+  int NewValue(const std::string& name) {
+    GraphValue value;
+    value.name = name;
+    values_.push_back(value);
+    types_.push_back(static_cast<int>(types_.size()));
+    known_types_.push_back(DataType::kUndefined);
+    return static_cast<int>(values_.size()) - 1;
+  }
+
+  bool BuildRule(Frame* frame) {
+    Slot slot;
+    Pattern output;
+    output.kind = Pattern::Kind::kVariable;
+    output.name = frame->rule->outputs[0];
+    output.slot = frame->scope->Find(output.name);
+    output.position = frame->rule->position;
+    if (!Build(output, frame, &slot)) return false;
+    for (const MatchStatement& statement : frame->rule->match) {
+      for (const std::string& name : statement.names) {
+        if (name == "_") continue;
+        Pattern line;
+        line.kind = Pattern::Kind::kVariable;
+        line.name = name;
+        line.slot = frame->scope->Find(name);
+        line.position = statement.position;
+        if (!Build(line, frame, &slot)) return false;
+      }
+    }
+    for (const Condition& condition : frame->rule->where) conditions_.push_back({frame, &condition, false});
+    // What a lowering writes as an argument must have been used, or the recognised operator does not have it.
+    for (size_t i = 0; i < frame->rule->inputs.size(); ++i) {
+      const Closure& closure = frame->closures[i];
+      if (frame->slots[i].kind != Slot::Kind::kUnbound) continue;
+      if (closure.pattern != nullptr && !closure.absent)
+        return Fail(fmt::format("the operand {} is not used", frame->rule->inputs[i].name));
+      if (!frame->rule->inputs[i].optional)
+        return Fail(fmt::format("the input {} is not used", frame->rule->inputs[i].name));
+      frame->slots[i] = Slot::Of(Slot::Kind::kAbsent);
+    }
+    for (const Condition& condition : frame->rule->where) {
+      if (condition.relation == Condition::Relation::kLet && condition.left.slot >= 0) {
+        if (!Let(condition, frame)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool Build(const Pattern& pattern, Frame* frame, Slot* result) {
+    if (++depth_ > 200) return Fail("a graph of bounded depth");
+    struct Guard {
+      int* depth;
+      ~Guard() { --*depth; }
+    } guard{&depth_};
+    switch (pattern.kind) {
+      case Pattern::Kind::kVariable:
+        return BuildVariable(pattern, frame, result);
+      case Pattern::Kind::kWildcard:
+        *result = Slot::Value(NewValue("any"));
+        return true;
+      case Pattern::Kind::kAbsent:
+        *result = Slot::Of(Slot::Kind::kAbsent);
+        return true;
+      case Pattern::Kind::kLiteral: {
+        const int value = NewValue("constant");
+        GraphValue& made = values_[static_cast<size_t>(value)];
+        made.scalar = true;
+        made.number = pattern.number;
+        made.number_fixed = true;
+        *result = Slot::Value(value);
+        return true;
+      }
+      case Pattern::Kind::kAlternatives: {
+        std::vector<std::string> names;
+        for (size_t i = 0; i < pattern.arguments.size(); ++i) {
+          const Pattern& argument = *pattern.arguments[i];
+          names.push_back(fmt::format("{} {}", i + 1, argument.name));
+        }
+        const int option = Choose(Place(frame->path, pattern.position, "|"), names);
+        return Build(*pattern.arguments[static_cast<size_t>(option)], frame, result);
+      }
+      case Pattern::Kind::kDefinition:
+        return BuildDefinition(pattern, frame, result);
+      case Pattern::Kind::kOperator:
+        return BuildOperator(pattern, frame, nullptr, result);
+    }
+    return false;
+  }
+
+  bool BuildVariable(const Pattern& pattern, Frame* frame, Slot* result) {
+    const size_t slot = static_cast<size_t>(pattern.slot);
+    if (frame->slots[slot].kind != Slot::Kind::kUnbound) {
+      *result = frame->slots[slot];
+      return true;
+    }
+    const Closure closure = frame->closures[slot];
+    if (closure.absent) return Fail("an operand that must be absent");
+    if (closure.pattern != nullptr) {
+      if (!Build(*closure.pattern, closure.frame, result)) return false;
+      frame->slots[slot] = *result;
+      return true;
+    }
+    const int statement = frame->scope->statement[slot];
+    if (statement >= 0 && frame->rule != nullptr) {
+      const MatchStatement& line = frame->rule->match[static_cast<size_t>(statement)];
+      if (line.names.size() > 1) {
+        if (line.pattern->kind != Pattern::Kind::kOperator) return Fail("several outputs of no operator");
+        Slot first;
+        if (!BuildOperator(*line.pattern, frame, &line, &first)) return false;
+        *result = frame->slots[slot];
+        return true;
+      }
+      if (!Build(*line.pattern, frame, result)) return false;
+      frame->slots[slot] = *result;
+      return true;
+    }
+    *result = Slot::Value(NewValue(pattern.name));
+    frame->slots[slot] = *result;
+    return true;
+  }
+
+  bool BuildDefinition(const Pattern& pattern, Frame* frame, Slot* result) {
+    const Definition& definition = frame->rules->definitions()[static_cast<size_t>(pattern.definition)];
+    std::vector<std::string> names;
+    for (size_t i = 0; i < definition.alternatives.size(); ++i) {
+      const SourcePosition& position = definition.alternatives[i].pattern->position;
+      names.push_back(fmt::format("{} (line {})", i + 1, position.line));
+    }
+    if (pattern.optional) names.emplace_back("left out");
+    const std::string key =
+        Place(frame->path, pattern.position, pattern.name + (pattern.optional ? "?" : ""));
+    const size_t option = static_cast<size_t>(Choose(key, names));
+    const bool bare = option == definition.alternatives.size();
+    Frame* inner = NewFrame(frame->rules, nullptr, &definition.scope, key);
+    for (size_t i = 0; i < pattern.arguments.size(); ++i) {
+      inner->closures[i].pattern = pattern.arguments[i].get();
+      inner->closures[i].frame = frame;
+    }
+    if (bare) {
+      if (!Build(*pattern.arguments[0], frame, result)) return false;
+      inner->slots[0] = *result;
+    } else {
+      const Definition::Alternative& alternative = definition.alternatives[option];
+      if (!Build(*alternative.pattern, inner, result)) return false;
+      if (definition.result_slot >= 0) inner->slots[static_cast<size_t>(definition.result_slot)] = *result;
+      for (const Condition& condition : alternative.conditions) {
+        conditions_.push_back({inner, &condition, false});
+        if (condition.relation == Condition::Relation::kLet && !Let(condition, inner)) return false;
+      }
+    }
+    for (size_t i = 0; i < definition.parameters.size(); ++i) {
+      if (inner->slots[i].kind != Slot::Kind::kUnbound || !definition.parameters[i].has_default) continue;
+      if (!Deliver(inner, i, OfExpression(definition.parameters[i].default_value, inner))) return false;
+    }
+    return true;
+  }
+
+  // let name = expression: a number of the graph, a dim, or a node that the rule only thinks of.
+  bool Let(const Condition& condition, Frame* frame) {
+    const size_t slot = static_cast<size_t>(condition.left.slot);
+    if (frame->slots[slot].kind != Slot::Kind::kUnbound) return true;
+    Slot value;
+    if (condition.right.kind == Expression::Kind::kOperator) {
+      if (!BuildGhost(condition.right, frame, &value)) return false;
+    } else {
+      NoteScalars(condition.right, frame);
+      value = OfExpression(condition.right, frame);
+    }
+    return Deliver(frame, slot, value);
+  }
+
+  Slot OfExpression(const Expression& expression, Frame* frame) {
+    if (expression.kind == Expression::Kind::kName && expression.slot >= 0) {
+      const Slot& known = frame->slots[static_cast<size_t>(expression.slot)];
+      if (known.kind != Slot::Kind::kUnbound) return known;
+    }
+    Slot slot = Slot::Of(Slot::Kind::kExpression);
+    slot.frame = frame;
+    slot.expression = &expression;
+    return slot;
+  }
+
+  bool BuildGhost(const Expression& expression, Frame* frame, Slot* result) {
+    if (expression.kind == Expression::Kind::kName && expression.slot >= 0) {
+      *result = frame->slots[static_cast<size_t>(expression.slot)];
+      return result->kind != Slot::Kind::kUnbound || Fail("a name without a value");
+    }
+    if (expression.kind != Expression::Kind::kOperator) {
+      *result = Slot::Of(Slot::Kind::kOpaque);
+      return true;
+    }
+    GraphNode node;
+    node.domain = expression.domain;
+    node.op = expression.text;
+    node.schema = FindSchema(node.domain, node.op, opset_);
+    node.ghost = true;
+    for (const auto& attribute : expression.attributes) {
+      const std::optional<Result> value = Evaluate(attribute.value, frame);
+      Parameter parameter;
+      parameter.name = attribute.name;
+      if (value.has_value()) FillParameter(*value, &parameter);
+      node.parameters.push_back(parameter);
+    }
+    for (const Expression& argument : expression.arguments) {
+      Slot input;
+      if (!BuildGhost(argument, frame, &input)) return false;
+      node.inputs.push_back(input.kind == Slot::Kind::kValue ? input.value : kUnknown);
+    }
+    *result = Slot::Value(AddNode(std::move(node), 1));
+    return true;
+  }
+
+  // Gives a definition's parameter its term, which must then fit what the caller wrote there.
+  bool Deliver(Frame* frame, size_t slot, const Slot& value) {
+    if (frame->slots[slot].kind != Slot::Kind::kUnbound) {
+      equal_.emplace_back(frame->slots[slot], value);
+      return true;
+    }
+    frame->slots[slot] = value;
+    const Closure closure = frame->closures[slot];
+    return closure.pattern == nullptr || DeliverTo(*closure.pattern, closure.frame, value);
+  }
+
+  bool DeliverTo(const Pattern& pattern, Frame* frame, const Slot& value) {
+    switch (pattern.kind) {
+      case Pattern::Kind::kVariable: {
+        const size_t slot = static_cast<size_t>(pattern.slot);
+        if (frame->slots[slot].kind == Slot::Kind::kUnbound && frame->closures[slot].absent)
+          return Fail("an operand that must be absent");
+        if (frame->slots[slot].kind == Slot::Kind::kUnbound && frame->scope->statement[slot] >= 0)
+          return Fail("a value that a line of the rule computes");
+        return Deliver(frame, slot, value);
+      }
+      case Pattern::Kind::kWildcard:
+        return true;
+      case Pattern::Kind::kLiteral: {
+        Slot number = Slot::Of(Slot::Kind::kNumber);
+        number.number = pattern.number;
+        equal_.emplace_back(number, value);
+        return true;
+      }
+      case Pattern::Kind::kDefinition: {
+        if (!pattern.optional) return Fail("a definition where a thought-of value stands");
+        const Definition& definition = frame->rules->definitions()[static_cast<size_t>(pattern.definition)];
+        Frame* inner = NewFrame(frame->rules, nullptr, &definition.scope, frame->path);
+        for (size_t i = 0; i < pattern.arguments.size(); ++i) {
+          inner->closures[i].pattern = pattern.arguments[i].get();
+          inner->closures[i].frame = frame;
+        }
+        inner->slots[0] = value;
+        if (!DeliverTo(*pattern.arguments[0], frame, value)) return false;
+        for (size_t i = 1; i < definition.parameters.size(); ++i) {
+          if (!definition.parameters[i].has_default) continue;
+          if (!Deliver(inner, i, OfExpression(definition.parameters[i].default_value, inner))) return false;
+        }
+        return true;
+      }
+      default:
+        return Fail("a thought-of value where the pattern wants a node");
+    }
+  }
+
+  static void FillParameter(const Result& value, Parameter* parameter) {
+    switch (value.kind) {
+      case Result::Kind::kNumber:
+        parameter->kind = Parameter::Kind::kNumber;
+        parameter->number = value.number;
+        break;
+      case Result::Kind::kText:
+        parameter->kind = Parameter::Kind::kText;
+        parameter->text = value.text;
+        break;
+      case Result::Kind::kType:
+        parameter->kind = Parameter::Kind::kType;
+        parameter->type = value.type;
+        break;
+      case Result::Kind::kList:
+        parameter->kind = Parameter::Kind::kInts;
+        for (const Result& item : value.list) parameter->ints.push_back(static_cast<int64_t>(item.number));
+        break;
+      default:
+        break;
+    }
+  }
+
+  int AddNode(GraphNode node, size_t outputs) {
+    const int index = static_cast<int>(nodes_.size());
+    int first = kUnknown;
+    for (size_t i = 0; i < outputs; ++i) {
+      const int value = NewValue(fmt::format("v{}", values_.size()));
+      values_[static_cast<size_t>(value)].node = index;
+      values_[static_cast<size_t>(value)].output = static_cast<int>(i);
+      node.outputs.push_back(value);
+      if (first == kUnknown) first = value;
+    }
+    nodes_.push_back(std::move(node));
+    return first;
+  }
+
+  // A library rule that makes this operator, so that its own pattern can stand here.
+  bool Makes(const Rule& rule, const Pattern& pattern, const Expression** emission) {
+    if (rule.emit.empty()) return false;
+    const EmitStatement& last = rule.emit.back();
+    const Expression& value = last.value;
+    if (value.kind != Expression::Kind::kOperator || value.text != pattern.name ||
+        value.domain != pattern.domain || last.names[0] != rule.outputs[0]) {
+      return false;
+    }
+    for (const AttributePattern& mention : pattern.attributes) {
+      for (const auto& attribute : value.attributes) {
+        if (attribute.name != mention.name) continue;
+        const Expression& a = mention.value;
+        const Expression& b = attribute.value;
+        if (a.kind == Expression::Kind::kString && b.kind == Expression::Kind::kString && a.text != b.text)
+          return false;
+        if (a.kind == Expression::Kind::kNumber && b.kind == Expression::Kind::kNumber &&
+            a.number != b.number)
+          return false;
+      }
+    }
+    for (size_t i = 0; i < std::max(pattern.arguments.size(), value.arguments.size()); ++i) {
+      const Pattern* wanted = i < pattern.arguments.size() ? pattern.arguments[i].get() : nullptr;
+      const Expression* given = i < value.arguments.size() ? &value.arguments[i] : nullptr;
+      const bool is_input = given != nullptr && given->kind == Expression::Kind::kName && given->slot >= 0 &&
+                            static_cast<size_t>(given->slot) < rule.inputs.size();
+      if (wanted == nullptr || wanted->kind == Pattern::Kind::kAbsent) {
+        if (given != nullptr && (!is_input || !rule.inputs[static_cast<size_t>(given->slot)].optional))
+          return false;
+      } else if (given == nullptr) {
+        return false;
+      } else if (!is_input && wanted->kind != Pattern::Kind::kVariable &&
+                 wanted->kind != Pattern::Kind::kWildcard) {
+        return false;
+      }
+    }
+    *emission = &value;
+    return true;
+  }
+
+  bool BuildOperator(const Pattern& pattern, Frame* frame, const MatchStatement* line, Slot* result) {
+    const Schema* schema = FindSchema(pattern.domain, pattern.name, opset_);
+    if (schema != nullptr && schema->deprecated) schema = nullptr;
+    std::vector<std::string> names;
+    std::vector<const Rule*> makers;
+    std::vector<const Expression*> emissions;
+    if (line == nullptr) {
+      for (const Rule& rule : library_.rules()) {
+        const Expression* emission = nullptr;
+        if (!Makes(rule, pattern, &emission)) continue;
+        if (std::find(stack_.begin(), stack_.end(), &rule) != stack_.end()) continue;
+        makers.push_back(&rule);
+        emissions.push_back(emission);
+        names.push_back("as " + rule.name);
+      }
+    }
+    // At every opset the same list, or the choices could not be counted: what is not there fails.
+    const bool exists = std::any_of(std::begin(kOpsets), std::end(kOpsets), [&](int opset) {
+      const Schema* at = FindSchema(pattern.domain, pattern.name, opset);
+      return at != nullptr && !at->deprecated;
+    });
+    if (exists) names.emplace_back("as the operator itself");
+    if (names.empty()) return Fail(fmt::format("nothing makes {}", pattern.name));
+    const std::string key = Place(frame->path, pattern.position, pattern.name);
+    const size_t option = static_cast<size_t>(Choose(key, names));
+    if (option < makers.size()) {
+      return BuildMade(pattern, frame, *makers[option], *emissions[option], key, result);
+    }
+    if (schema == nullptr) {
+      return Fail(fmt::format("{} does not exist at opset {}", pattern.name, opset_));
+    }
+    GraphNode node;
+    node.domain = pattern.domain;
+    node.op = pattern.name;
+    node.schema = schema;
+    for (const AttributePattern& mention : pattern.attributes) {
+      Parameter parameter;
+      parameter.name = mention.name;
+      const Expression& value = mention.value;
+      if (value.kind == Expression::Kind::kName && value.slot >= 0 &&
+          frame->slots[static_cast<size_t>(value.slot)].kind == Slot::Kind::kUnbound) {
+        Slot& bound = frame->slots[static_cast<size_t>(value.slot)];
+        Sample(*schema, &parameter, &bound);
+      } else if (value.kind != Expression::Kind::kWildcard) {
+        const std::optional<Result> known = Evaluate(value, frame);
+        if (!known.has_value()) return Fail(fmt::format("the attribute {} is not known yet", mention.name));
+        FillParameter(*known, &parameter);
+      }
+      node.parameters.push_back(parameter);
+    }
+    for (const PatternPointer& argument : pattern.arguments) {
+      Slot input;
+      if (!Build(*argument, frame, &input)) return false;
+      if (input.kind == Slot::Kind::kValue) {
+        node.inputs.push_back(input.value);
+      } else if (input.kind == Slot::Kind::kAbsent) {
+        node.inputs.push_back(kUnknown);
+      } else {
+        return Fail("an operand that is no value");
+      }
+    }
+    const size_t outputs = line != nullptr ? line->names.size() : node.op == "Split" ? 2 : 1;
+    const int first = AddNode(std::move(node), outputs);
+    *result = Slot::Value(first);
+    if (line != nullptr) {
+      for (size_t i = 0; i < line->names.size(); ++i) {
+        if (line->names[i] == "_") continue;
+        frame->slots[static_cast<size_t>(frame->scope->Find(line->names[i]))] =
+            Slot::Value(first + static_cast<int>(i));
+      }
+    }
+    return true;
+  }
+
+  // An attribute that the rule reads and does not prescribe.
+  void Sample(const Schema& schema, Parameter* parameter, Slot* bound) {
+    const SchemaAttribute* row = schema.FindAttribute(parameter->name);
+    if (parameter->name == "epsilon") {
+      parameter->kind = Parameter::Kind::kNumber;
+      parameter->number = random_.Chance(60) ? 1e-6 : 1e-5;
+    } else if (parameter->name == "approximate") {
+      parameter->kind = Parameter::Kind::kText;
+      parameter->text = random_.Chance(50) ? "none" : "tanh";
+    } else if (parameter->name == "scale") {
+      if (random_.Chance(50)) {
+        parameter->kind = Parameter::Kind::kNumber;
+        parameter->number = 0.25;
+      }
+    } else if (parameter->name == "alpha" || parameter->name == "beta") {
+      parameter->kind = Parameter::Kind::kNumber;
+      parameter->number = row != nullptr && row->has_default ? row->default_value.f : 1;
+    } else if (row != nullptr && row->has_default) {
+      if (row->type == AttributeType::kInt) {
+        parameter->kind = Parameter::Kind::kNumber;
+        parameter->number = static_cast<double>(row->default_value.i);
+      } else if (row->type == AttributeType::kFloat) {
+        parameter->kind = Parameter::Kind::kNumber;
+        parameter->number = row->default_value.f;
+      } else if (row->type == AttributeType::kString) {
+        parameter->kind = Parameter::Kind::kText;
+        parameter->text = std::string(row->default_value.s);
+      }
+    }
+    if (parameter->kind == Parameter::Kind::kText) {
+      *bound = Slot::Of(Slot::Kind::kText);
+      bound->text = parameter->text;
+    } else if (parameter->kind == Parameter::Kind::kNumber) {
+      *bound = Slot::Of(Slot::Kind::kNumber);
+      bound->number = parameter->number;
+    } else {
+      *bound = Slot::Of(Slot::Kind::kOpaque);
+    }
+  }
+
+  bool BuildMade(const Pattern& pattern, Frame* frame, const Rule& rule, const Expression& emission,
+                 const std::string& path, Slot* result) {
+    if (stack_.size() > 3) return Fail("recognisers of bounded depth");
+    stack_.push_back(&rule);
+    Frame* inner = NewFrame(&library_, &rule, &rule.scope, path + kMade + rule.name);
+    std::vector<std::pair<const Pattern*, const Expression*>> later;
+    for (size_t i = 0; i < emission.arguments.size(); ++i) {
+      const Pattern* wanted = i < pattern.arguments.size() ? pattern.arguments[i].get() : nullptr;
+      const Expression& given = emission.arguments[i];
+      const bool is_input = given.kind == Expression::Kind::kName && given.slot >= 0 &&
+                            static_cast<size_t>(given.slot) < rule.inputs.size();
+      if (!is_input) {
+        if (wanted != nullptr && wanted->kind != Pattern::Kind::kAbsent) later.emplace_back(wanted, &given);
+        continue;
+      }
+      Closure& closure = inner->closures[static_cast<size_t>(given.slot)];
+      if (wanted == nullptr || wanted->kind == Pattern::Kind::kAbsent) {
+        closure.absent = true;
+      } else {
+        closure.pattern = wanted;
+        closure.frame = frame;
+      }
+    }
+    const bool built = BuildRule(inner);
+    stack_.pop_back();
+    if (!built) return false;
+    *result = inner->slots[static_cast<size_t>(rule.scope.Find(rule.outputs[0]))];
+    for (const auto& [wanted, given] : later) {
+      Slot value;
+      if (given->kind == Expression::Kind::kName && given->slot >= 0) {
+        value = inner->slots[static_cast<size_t>(given->slot)];
+      } else {
+        value = Slot::Of(Slot::Kind::kOpaque);
+      }
+      if (!DeliverTo(*wanted, frame, value)) return false;
+    }
+    for (const AttributePattern& mention : pattern.attributes) {
+      for (const auto& attribute : emission.attributes) {
+        if (attribute.name != mention.name || mention.value.kind == Expression::Kind::kWildcard) continue;
+        const Slot given = OfExpression(attribute.value, inner);
+        if (mention.value.kind == Expression::Kind::kName && mention.value.slot >= 0 &&
+            frame->slots[static_cast<size_t>(mention.value.slot)].kind == Slot::Kind::kUnbound) {
+          frame->slots[static_cast<size_t>(mention.value.slot)] = given;
+        } else {
+          equal_.emplace_back(OfExpression(mention.value, frame), given);
+        }
+      }
+    }
+    return true;
+  }
+
+  // --- expressions -------------------------------------------------------------------------------------
+
+  int ValueOf(const Expression& expression, Frame* frame) {
+    if (expression.kind != Expression::Kind::kName || expression.slot < 0) return kUnknown;
+    const Slot& slot = frame->slots[static_cast<size_t>(expression.slot)];
+    return slot.kind == Slot::Kind::kValue ? slot.value : kUnknown;
+  }
+
+  static bool Calls(const Expression& expression, std::string_view name) {
+    return expression.kind == Expression::Kind::kCall && expression.text == name;
+  }
+
+  // value (u): u is a constant number.
+  void NoteScalars(const Expression& expression, Frame* frame) {
+    if (Calls(expression, "value")) {
+      const int value = ValueOf(expression.arguments[0], frame);
+      if (value != kUnknown && values_[static_cast<size_t>(value)].node == kUnknown) {
+        values_[static_cast<size_t>(value)].scalar = true;
+      }
+    }
+    for (const Expression& argument : expression.arguments) NoteScalars(argument, frame);
+  }
+
+  std::optional<Result> Evaluate(const Slot& slot) {
+    Result result;
+    switch (slot.kind) {
+      case Slot::Kind::kNumber:
+        return Result::Number(slot.number);
+      case Slot::Kind::kDim: {
+        const int64_t number = dims_[static_cast<size_t>(Root(slot.dim))].number;
+        if (number < 0) return std::nullopt;
+        return Result::Number(static_cast<double>(number));
+      }
+      case Slot::Kind::kText:
+        result.kind = Result::Kind::kText;
+        result.text = slot.text;
+        return result;
+      case Slot::Kind::kType:
+        result.kind = Result::Kind::kType;
+        result.type = slot.type;
+        return result;
+      case Slot::Kind::kValue:
+        result.kind = Result::Kind::kValue;
+        result.value = slot.value;
+        return result;
+      case Slot::Kind::kAbsent:
+        result.kind = Result::Kind::kAbsent;
+        return result;
+      case Slot::Kind::kExpression:
+        return Evaluate(*slot.expression, slot.frame);
+      default:
+        return std::nullopt;
+    }
+  }
+
+  std::optional<Result> Evaluate(const Expression& expression, Frame* frame) {
+    switch (expression.kind) {
+      case Expression::Kind::kNumber:
+        return Result::Number(expression.number);
+      case Expression::Kind::kString: {
+        Result result;
+        result.kind = Result::Kind::kText;
+        result.text = expression.text;
+        return result;
+      }
+      case Expression::Kind::kName: {
+        if (expression.slot >= 0) return Evaluate(frame->slots[static_cast<size_t>(expression.slot)]);
+        if (expression.text == "true") return Result::Number(1);
+        if (expression.text == "false") return Result::Number(0);
+        if (expression.text == "infinity") return Result::Number(std::numeric_limits<double>::infinity());
+        Result result;
+        result.kind = Result::Kind::kType;
+        result.type = DataTypeFromName(expression.text);
+        return result;
+      }
+      case Expression::Kind::kList: {
+        Result result;
+        result.kind = Result::Kind::kList;
+        for (const Expression& argument : expression.arguments) {
+          const std::optional<Result> item = Evaluate(argument, frame);
+          if (!item.has_value()) return std::nullopt;
+          result.list.push_back(*item);
+        }
+        return result;
+      }
+      case Expression::Kind::kUnary: {
+        std::optional<Result> operand = Evaluate(expression.arguments[0], frame);
+        if (operand.has_value()) operand->number = -operand->number;
+        return operand;
+      }
+      case Expression::Kind::kBinary: {
+        const std::optional<Result> left = Evaluate(expression.arguments[0], frame);
+        const std::optional<Result> right = Evaluate(expression.arguments[1], frame);
+        if (!left.has_value() || !right.has_value()) return std::nullopt;
+        const double a = left->number;
+        const double b = right->number;
+        switch (expression.text[0]) {
+          case '+':
+            return Result::Number(a + b);
+          case '-':
+            return Result::Number(a - b);
+          case '*':
+            return Result::Number(a * b);
+          default:
+            return Result::Number(a / b);
+        }
+      }
+      case Expression::Kind::kCall:
+        return EvaluateCall(expression, frame);
+      default:
+        return std::nullopt;
+    }
+  }
+
+  std::optional<Result> EvaluateCall(const Expression& call, Frame* frame) {
+    const std::string& name = call.text;
+    const int value = call.arguments.empty() ? kUnknown : ValueOf(call.arguments[0], frame);
+    if (name == "shape" || name == "rank" || name == "dim") {
+      if (value == kUnknown || !values_[static_cast<size_t>(value)].shaped) return std::nullopt;
+      const GraphValue& of = values_[static_cast<size_t>(value)];
+      if (name == "rank") return Result::Number(static_cast<double>(of.dims.size()));
+      Result result;
+      result.kind = Result::Kind::kList;
+      for (int dim : of.dims) {
+        const int64_t number = dims_[static_cast<size_t>(Root(dim))].number;
+        if (number < 0) return std::nullopt;
+        result.list.push_back(Result::Number(static_cast<double>(number)));
+      }
+      if (name == "shape") return result;
+      const std::optional<Result> axis = Evaluate(call.arguments[1], frame);
+      if (!axis.has_value()) return std::nullopt;
+      int64_t index = static_cast<int64_t>(axis->number);
+      if (index < 0) index += static_cast<int64_t>(result.list.size());
+      if (index < 0 || index >= static_cast<int64_t>(result.list.size())) return std::nullopt;
+      return result.list[static_cast<size_t>(index)];
+    }
+    if (name == "dtype") {
+      if (value == kUnknown) return std::nullopt;
+      const DataType type = known_types_[static_cast<size_t>(TypeRoot(value))];
+      if (type == DataType::kUndefined) return std::nullopt;
+      Result result;
+      result.kind = Result::Kind::kType;
+      result.type = type;
+      return result;
+    }
+    if (name == "value") {
+      if (value == kUnknown || !values_[static_cast<size_t>(value)].scalar) return std::nullopt;
+      return Result::Number(NumberOf(value));
+    }
+    if (name == "sqrt") {
+      std::optional<Result> operand = Evaluate(call.arguments[0], frame);
+      if (operand.has_value()) operand->number = std::sqrt(operand->number);
+      return operand;
+    }
+    if (name == "number") return Evaluate(call.arguments[0], frame);
+    if (name == "product") {
+      const std::optional<Result> list = Evaluate(call.arguments[0], frame);
+      if (!list.has_value()) return std::nullopt;
+      double product = 1;
+      for (const Result& item : list->list) product *= item.number;
+      return Result::Number(product);
+    }
+    return std::nullopt;  // a function this generator does not compute: the matcher does
+  }
+
+  // The number of a constant that the rule reads: small where something is added, a factor elsewhere.
+  double NumberOf(int value) {
+    GraphValue& constant = values_[static_cast<size_t>(value)];
+    if (constant.number_fixed) return constant.number;
+    bool added = false;
+    for (const GraphNode& node : nodes_) {
+      for (int input : node.inputs) added = added || (input == value && (node.op == "Add" || node.op == "Sub"));
+    }
+    static const std::vector<double> kSmall = {1e-6, 1e-6, 1e-6, 1e-5, 1e-3};
+    static const std::vector<double> kFactors = {0.125, 0.5, 0.35355339059327373, 1.5, 2, 8, 0.1};
+    constant.number = random_.Pick(added ? kSmall : kFactors);
+    constant.number_fixed = true;
+    return constant.number;
+  }
+
+  // --- dims --------------------------------------------------------------------------------------------
+
+  int NewDim(int64_t number = -1) {
+    dims_.push_back({static_cast<int>(dims_.size()), number, false});
+    return static_cast<int>(dims_.size()) - 1;
+  }
+  int Root(int dim) const {
+    while (dims_[static_cast<size_t>(dim)].parent != dim) dim = dims_[static_cast<size_t>(dim)].parent;
+    return dim;
+  }
+  int64_t NumberOfDim(int dim) const { return dims_[static_cast<size_t>(Root(dim))].number; }
+  bool Join(int a, int b) {
+    a = Root(a);
+    b = Root(b);
+    if (a == b) return true;
+    changed_ = true;
+    Dimension& x = dims_[static_cast<size_t>(a)];
+    Dimension& y = dims_[static_cast<size_t>(b)];
+    if (x.number >= 0 && y.number >= 0 && x.number != y.number) {
+      return Fail(fmt::format("dims {} and {} meet", x.number, y.number));
+    }
+    if (x.number < 0) x.number = y.number;
+    x.locked = x.locked || y.locked;
+    y.parent = a;
+    return true;
+  }
+  bool Assign(int dim, int64_t number) {
+    Dimension& root = dims_[static_cast<size_t>(Root(dim))];
+    if (root.number == number) return true;
+    if (root.number >= 0) return Fail(fmt::format("a dim is {} and {}", root.number, number));
+    if (number < 1) return Fail("a dim below 1");
+    root.number = number;
+    changed_ = true;
+    return true;
+  }
+  bool SetShape(int value, const std::vector<int>& dims) {
+    GraphValue& of = values_[static_cast<size_t>(value)];
+    if (!of.shaped) {
+      of.shaped = true;
+      of.dims = dims;
+      changed_ = true;
+      return true;
+    }
+    if (of.dims.size() != dims.size()) return Fail(fmt::format("ranks {} and {} meet", of.dims.size(), dims.size()));
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (!Join(of.dims[i], dims[i])) return false;
+    }
+    return true;
+  }
+  bool Shaped(int value) const { return value != kUnknown && values_[static_cast<size_t>(value)].shaped; }
+  std::vector<int> DimsOf(int value) const { return values_[static_cast<size_t>(value)].dims; }
+
+  // An element of a shape list as a dim.
+  int DimOf(const Expression& element, Frame* frame) {
+    if (element.kind == Expression::Kind::kName && element.slot >= 0) {
+      Slot& slot = frame->slots[static_cast<size_t>(element.slot)];
+      if (slot.kind == Slot::Kind::kDim) return slot.dim;
+      if (slot.kind == Slot::Kind::kUnbound) {
+        slot = Slot::Of(Slot::Kind::kDim);
+        slot.dim = NewDim();
+        return slot.dim;
+      }
+    } else if (element.kind == Expression::Kind::kNumber) {
+      return NewDim(static_cast<int64_t>(element.number));
+    } else if (element.kind == Expression::Kind::kWildcard) {
+      return NewDim();
+    }
+    const int dim = NewDim();
+    dims_[static_cast<size_t>(dim)].locked = true;
+    Slot slot = Slot::Of(Slot::Kind::kDim);
+    slot.dim = dim;
+    equal_.emplace_back(slot, OfExpression(element, frame));
+    return dim;
+  }
+
+  // shape (x) = [..., D]; waits for x's rank where there is an ellipsis, unless `force`.
+  bool ShapeCondition(PendingCondition* pending, bool force) {
+    const Condition& condition = *pending->condition;
+    const Expression* call = &condition.left;
+    const Expression* list = &condition.right;
+    if (!Calls(*call, "shape")) std::swap(call, list);
+    const int value = ValueOf(call->arguments[0], pending->frame);
+    if (value == kUnknown) {
+      pending->done = true;
+      return true;
+    }
+    if (list->kind != Expression::Kind::kList) {
+      if (Calls(*list, "shape")) {
+        const int other = ValueOf(list->arguments[0], pending->frame);
+        if (other == kUnknown) {
+          pending->done = true;
+        } else if (Shaped(value) || Shaped(other)) {
+          pending->done = true;
+          return Shaped(value) ? SetShape(other, DimsOf(value)) : SetShape(value, DimsOf(other));
+        }
+      }
+      return true;
+    }
+    size_t lead = 0;
+    bool ellipsis = false;
+    for (size_t i = 0; i < list->arguments.size(); ++i) {
+      if (list->arguments[i].kind == Expression::Kind::kEllipsis) {
+        ellipsis = true;
+        lead = i;
+      }
+    }
+    const size_t named = list->arguments.size() - (ellipsis ? 1 : 0);
+    size_t rank = named;
+    if (ellipsis) {
+      if (Shaped(value)) {
+        rank = DimsOf(value).size();
+        if (rank < named) return Fail("a rank too small");
+      } else {
+        if (!force) return true;
+        const size_t most = named >= 4 ? 2 : 5 - named;
+        rank = named + static_cast<size_t>(random_.Below(static_cast<int>(most)));
+        if (random_.Chance(40)) rank = std::max(rank, std::min<size_t>(named + 2, 4));
+      }
+    }
+    std::vector<int> dims;
+    for (size_t i = 0; i < list->arguments.size(); ++i) {
+      if (ellipsis && i == lead) {
+        for (size_t k = 0; k < rank - named; ++k) {
+          dims.push_back(Shaped(value) ? DimsOf(value)[lead + k] : NewDim());
+        }
+        continue;
+      }
+      dims.push_back(DimOf(list->arguments[i], pending->frame));
+    }
+    pending->done = true;
+    return SetShape(value, dims);
+  }
+
+  static bool IsShapeCondition(const Condition& condition) {
+    return condition.relation == Condition::Relation::kEqual &&
+           (Calls(condition.left, "shape") || Calls(condition.right, "shape"));
+  }
+
+  bool Shape() {
+    for (PendingCondition& pending : conditions_) {
+      NoteScalars(pending.condition->left, pending.frame);
+      NoteScalars(pending.condition->right, pending.frame);
+    }
+    // Until nothing moves: conditions, functions, operators; then one guess, and again.
+    for (int round = 0; round < 200; ++round) {
+      do {
+        changed_ = false;
+        for (PendingCondition& pending : conditions_) {
+          if (!pending.done && IsShapeCondition(*pending.condition) && !ShapeCondition(&pending, false))
+            return false;
+          if (!pending.done && !ByFunction(&pending)) return false;
+        }
+        for (size_t i = 0; i < nodes_.size(); ++i) {
+          if (!Relate(&nodes_[i])) return false;
+        }
+      } while (changed_);
+      if (!Guess()) return false;
+      if (!changed_) return true;
+    }
+    return Fail("shapes that do not settle");
+  }
+
+  bool Guess() {
+    for (PendingCondition& pending : conditions_) {
+      if (pending.done || !IsShapeCondition(*pending.condition)) continue;
+      if (!ShapeCondition(&pending, true)) return false;
+      if (changed_) return true;
+    }
+    // The partner of a value whose shape is known, then anything.
+    for (GraphNode& node : nodes_) {
+      if (node.schema == nullptr || !node.schema->elementwise || node.inputs.size() < 2) continue;
+      for (int input : node.inputs) {
+        if (input == kUnknown || Shaped(input) || values_[static_cast<size_t>(input)].node != kUnknown) continue;
+        for (int other : node.inputs) {
+          if (!Shaped(other)) continue;
+          std::vector<int> dims = DimsOf(other);
+          const int kind = random_.Below(10);
+          if (kind >= 6 && !dims.empty()) {  // a suffix
+            dims.erase(dims.begin(), dims.begin() + random_.Below(static_cast<int>(dims.size())));
+          } else if (kind >= 4) {  // ones in it
+            for (int& dim : dims) {
+              if (random_.Chance(40)) dim = NewDim(1);
+            }
+          }
+          return SetShape(input, dims);
+        }
+      }
+    }
+    for (size_t v = 0; v < values_.size(); ++v) {
+      GraphValue& value = values_[v];
+      if (value.shaped || value.target || value.node != kUnknown || value.scalar) continue;
+      std::vector<int> dims(static_cast<size_t>(1 + random_.Below(4)));
+      if (random_.Chance(40)) dims.resize(3);
+      for (int& dim : dims) dim = NewDim();
+      return SetShape(static_cast<int>(v), dims);
+    }
+    return true;
+  }
+
+  // Broadcast of operands; an unknown operand waits.
+  bool RelateElementwise(const GraphNode& node) {
+    const int output = node.outputs[0];
+    std::vector<int> known;
+    bool all = true;
+    for (int input : node.inputs) {
+      if (input == kUnknown || values_[static_cast<size_t>(input)].scalar) continue;
+      if (Shaped(input)) {
+        known.push_back(input);
+      } else {
+        all = false;
+      }
+    }
+    if (all && !known.empty()) {
+      std::vector<int> result;
+      for (int input : known) {
+        std::vector<int> dims = DimsOf(input);
+        std::vector<int> longer = result;
+        if (dims.size() > longer.size()) std::swap(dims, longer);
+        const size_t offset = longer.size() - dims.size();
+        for (size_t i = 0; i < dims.size(); ++i) {
+          int& a = longer[offset + i];
+          if (NumberOfDim(dims[i]) == 1) continue;
+          if (NumberOfDim(a) == 1) {
+            a = dims[i];
+          } else if (!Join(a, dims[i])) {
+            return false;
+          }
+        }
+        result = longer;
+      }
+      return SetShape(output, result);
+    }
+    // Backwards: one operand takes the result's shape.
+    if (Shaped(output) && known.empty()) {
+      for (int input : node.inputs) {
+        if (input == kUnknown || values_[static_cast<size_t>(input)].scalar) continue;
+        return SetShape(input, DimsOf(output));
+      }
+    }
+    return true;
+  }
+
+  std::vector<int64_t> Axes(const GraphNode& node, std::string_view name, size_t rank) const {
+    std::vector<int64_t> axes;
+    const Parameter* parameter = node.Find(name);
+    if (parameter == nullptr) return axes;
+    if (parameter->kind == Parameter::Kind::kInts) axes = parameter->ints;
+    if (parameter->kind == Parameter::Kind::kNumber) axes = {static_cast<int64_t>(parameter->number)};
+    for (int64_t& axis : axes) {
+      if (axis < 0) axis += static_cast<int64_t>(rank);
+    }
+    return axes;
+  }
+
+  double NumberParameter(const GraphNode& node, std::string_view name, double otherwise) const {
+    const Parameter* parameter = node.Find(name);
+    return parameter != nullptr && parameter->kind == Parameter::Kind::kNumber ? parameter->number : otherwise;
+  }
+
+  // in = out but for one axis.
+  bool RelateAxis(int a, int b, int64_t axis, std::function<bool(int, int)> at_axis) {
+    if (!Shaped(a) && !Shaped(b)) return true;
+    const bool from_a = Shaped(a);
+    std::vector<int> dims = DimsOf(from_a ? a : b);
+    if (axis < 0) axis += static_cast<int64_t>(dims.size());
+    if (axis < 0 || axis >= static_cast<int64_t>(dims.size())) return Fail("an axis beyond the rank");
+    const int to = from_a ? b : a;
+    if (!Shaped(to)) {
+      dims[static_cast<size_t>(axis)] = NewDim();
+      if (!SetShape(to, dims)) return false;
+      return at_axis(DimsOf(a)[static_cast<size_t>(axis)], DimsOf(b)[static_cast<size_t>(axis)]);
+    }
+    const std::vector<int> other = DimsOf(to);
+    if (other.size() != dims.size()) return Fail("ranks differ");
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (static_cast<int64_t>(i) != axis && !Join(dims[i], other[i])) return false;
+    }
+    return at_axis(DimsOf(a)[static_cast<size_t>(axis)], DimsOf(b)[static_cast<size_t>(axis)]);
+  }
+
+  // An equation between products, written down once.
+  void Equation(const GraphNode* key, std::vector<int> left, std::vector<int> right, double factor = 1) {
+    if (!equations_of_.insert(key).second) return;
+    equations_.push_back({std::move(left), std::move(right), factor});
+  }
+
+  bool Relate(GraphNode* node) {
+    const std::string& op = node->op;
+    if (node->inputs.empty()) return true;
+    const int x = node->inputs[0];
+    const int y = node->outputs[0];
+    if (op == "Transpose") {
+      const Parameter* perm = node->Find("perm");
+      if (perm == nullptr || perm->kind != Parameter::Kind::kInts) return true;
+      if (Shaped(x)) {
+        const std::vector<int> in = DimsOf(x);
+        if (in.size() != perm->ints.size()) return Fail("perm does not fit");
+        std::vector<int> out;
+        for (int64_t axis : perm->ints) out.push_back(in[static_cast<size_t>(axis)]);
+        return SetShape(y, out);
+      }
+      if (Shaped(y)) {
+        const std::vector<int> out = DimsOf(y);
+        if (out.size() != perm->ints.size()) return Fail("perm does not fit");
+        std::vector<int> in(out.size());
+        for (size_t i = 0; i < out.size(); ++i) in[static_cast<size_t>(perm->ints[i])] = out[i];
+        return SetShape(x, in);
+      }
+      return true;
+    }
+    if (op == "MatMul") return RelateMatMul(*node);
+    if (op == "Reshape") {
+      MarkTarget(*node);
+      if (Shaped(x) && Shaped(y)) Equation(node, DimsOf(x), DimsOf(y));
+      return true;
+    }
+    if (op == "Expand") {
+      MarkTarget(*node);
+      if (!Shaped(x) || !Shaped(y)) return true;
+      const std::vector<int> in = DimsOf(x);
+      const std::vector<int> out = DimsOf(y);
+      if (in.size() > out.size()) return Fail("Expand to a smaller rank");
+      for (size_t i = 0; i < in.size(); ++i) {
+        const int to = out[out.size() - in.size() + i];
+        if (NumberOfDim(in[i]) != 1 && !Join(in[i], to)) return false;
+      }
+      return true;
+    }
+    if (op == "Unsqueeze" || op == "Squeeze") {
+      const bool adds = op == "Unsqueeze";
+      const int wide = adds ? y : x;
+      const int narrow = adds ? x : y;
+      const Parameter* axes = node->Find("axes");
+      if (axes == nullptr || axes->kind != Parameter::Kind::kInts) return true;
+      if (Shaped(narrow) && !Shaped(wide)) {
+        std::vector<int> dims = DimsOf(narrow);
+        std::vector<int64_t> at = Axes(*node, "axes", dims.size() + axes->ints.size());
+        std::sort(at.begin(), at.end());
+        for (int64_t axis : at) {
+          if (axis < 0 || axis > static_cast<int64_t>(dims.size())) return Fail("an axis beyond the rank");
+          dims.insert(dims.begin() + axis, NewDim(1));
+        }
+        return SetShape(wide, dims);
+      }
+      if (Shaped(wide)) {
+        std::vector<int> dims = DimsOf(wide);
+        std::vector<int64_t> at = Axes(*node, "axes", dims.size());
+        std::sort(at.rbegin(), at.rend());
+        for (int64_t axis : at) {
+          if (axis < 0 || axis >= static_cast<int64_t>(dims.size())) return Fail("an axis beyond the rank");
+          if (!Assign(dims[static_cast<size_t>(axis)], 1)) return false;
+          dims.erase(dims.begin() + axis);
+        }
+        return SetShape(narrow, dims);
+      }
+      return true;
+    }
+    if (op.rfind("Reduce", 0) == 0) {
+      if (!Shaped(x)) return true;
+      std::vector<int> dims = DimsOf(x);
+      std::vector<int64_t> axes = Axes(*node, "axes", dims.size());
+      const bool keep = NumberParameter(*node, "keepdims", 1) != 0;
+      if (axes.empty()) {
+        for (size_t i = 0; i < dims.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+      }
+      std::sort(axes.rbegin(), axes.rend());
+      for (int64_t axis : axes) {
+        if (axis < 0 || axis >= static_cast<int64_t>(dims.size())) return Fail("an axis beyond the rank");
+        if (keep) {
+          dims[static_cast<size_t>(axis)] = NewDim(1);
+        } else {
+          dims.erase(dims.begin() + axis);
+        }
+      }
+      return Settled(*node) || Settle(*node, SetShape(y, dims));
+    }
+    if (op == "Slice" || op == "Split") {
+      if (node->half == kUnknown) return true;
+      const int part = node->outputs[0];
+      if (op == "Split" && Shaped(part) && !SetShape(node->outputs[1], DimsOf(part))) return false;
+      const GraphNode* key = node;
+      return RelateAxis(x, part, -1, [&](int whole, int half) {
+        Equation(key, {whole}, {half}, 2);
+        return true;
+      });
+    }
+    if (op == "Concat") {
+      int64_t axis = static_cast<int64_t>(NumberParameter(*node, "axis", 0));
+      int shaped = kUnknown;
+      for (int input : node->inputs) {
+        if (Shaped(input)) shaped = input;
+      }
+      if (shaped == kUnknown) return true;
+      std::vector<int> dims = DimsOf(shaped);
+      if (axis < 0) axis += static_cast<int64_t>(dims.size());
+      if (axis < 0 || axis >= static_cast<int64_t>(dims.size())) return Fail("an axis beyond the rank");
+      const size_t at = static_cast<size_t>(axis);
+      bool all = true;
+      for (int input : node->inputs) {
+        if (!Shaped(input)) {
+          all = false;
+          continue;
+        }
+        const std::vector<int> other = DimsOf(input);
+        if (other.size() != dims.size()) return Fail("ranks differ");
+        for (size_t i = 0; i < dims.size(); ++i) {
+          if (i != at && !Join(dims[i], other[i])) return false;
+        }
+      }
+      if (!all) return true;
+      std::vector<int> out = dims;
+      if (!Shaped(y)) {
+        out[at] = NewDim();
+        if (!SetShape(y, out)) return false;
+      } else {
+        out[at] = DimsOf(y)[at];
+        if (!SetShape(y, out)) return false;
+      }
+      std::vector<int> parts;
+      for (int input : node->inputs) parts.push_back(DimsOf(input)[at]);
+      if (equations_of_.insert(node).second) sums_.push_back({parts, out[at]});
+      return true;
+    }
+    if (op == "Attention" || op == "RotaryEmbedding") {
+      if (!Shaped(x)) return Shaped(y) ? SetShape(x, DimsOf(y)) : true;
+      std::vector<int> out = DimsOf(x);
+      if (op == "Attention") {
+        if (!Shaped(node->inputs[2])) return true;
+        out.back() = DimsOf(node->inputs[2]).back();
+      }
+      return SetShape(y, out);
+    }
+    if (op == "LayerNormalization" || op == "RMSNormalization") {
+      if (Shaped(x)) {
+        for (size_t i = 1; i < node->inputs.size(); ++i) {
+          if (node->inputs[i] != kUnknown && !Shaped(node->inputs[i]) &&
+              !SetShape(node->inputs[i], {DimsOf(x).back()}))
+            return false;
+        }
+        return SetShape(y, DimsOf(x));
+      }
+      return Shaped(y) ? SetShape(x, DimsOf(y)) : true;
+    }
+    if (op == "InstanceNormalization" || op == "GroupNormalization") {
+      if (!Shaped(x)) return Shaped(y) ? SetShape(x, DimsOf(y)) : true;
+      if (DimsOf(x).size() < 3) return Fail("a rank too small");
+      for (size_t i = 1; i < node->inputs.size(); ++i) {
+        if (!Shaped(node->inputs[i]) && !SetShape(node->inputs[i], {DimsOf(x)[1]})) return false;
+      }
+      return SetShape(y, DimsOf(x));
+    }
+    if (op == "Gemm") {
+      const int w = node->inputs[1];
+      const bool a = NumberParameter(*node, "transA", 0) != 0;
+      const bool b = NumberParameter(*node, "transB", 0) != 0;
+      if (!Shaped(x) && !SetShape(x, {NewDim(), NewDim()})) return false;
+      if (DimsOf(x).size() != 2) return Fail("Gemm takes matrices");
+      if (!Shaped(w)) {
+        const int k = DimsOf(x)[a ? 0 : 1];
+        if (!SetShape(w, b ? std::vector<int>{NewDim(), k} : std::vector<int>{k, NewDim()})) return false;
+      }
+      if (DimsOf(w).size() != 2) return Fail("Gemm takes matrices");
+      if (!Join(DimsOf(x)[a ? 0 : 1], DimsOf(w)[b ? 1 : 0])) return false;
+      const int n = DimsOf(w)[b ? 0 : 1];
+      if (node->inputs.size() > 2 && node->inputs[2] != kUnknown && !Shaped(node->inputs[2]) &&
+          !SetShape(node->inputs[2], {n}))
+        return false;
+      return SetShape(y, {DimsOf(x)[a ? 1 : 0], n});
+    }
+    if (node->schema != nullptr && node->schema->elementwise) return RelateElementwise(*node);
+    if (op == "Softmax" || op == "LogSoftmax" || op == "Gelu" || op == "Swish" || node->inputs.size() == 1) {
+      if (node->inputs.size() == 1 || op == "Softmax") {
+        if (Shaped(x)) return SetShape(y, DimsOf(x));
+        if (Shaped(y)) return SetShape(x, DimsOf(y));
+      }
+    }
+    return true;
+  }
+
+  // A relation that makes new dims runs once.
+  bool Settled(const GraphNode& node) const { return equations_of_.count(&node) > 0; }
+  bool Settle(const GraphNode& node, bool result) {
+    if (result) equations_of_.insert(&node);
+    return result;
+  }
+
+  void MarkTarget(const GraphNode& node) {
+    if (node.inputs.size() > 1 && node.inputs[1] != kUnknown &&
+        values_[static_cast<size_t>(node.inputs[1])].node == kUnknown) {
+      values_[static_cast<size_t>(node.inputs[1])].target = true;
+    }
+  }
+
+  bool RelateMatMul(const GraphNode& node) {
+    const int a = node.inputs[0];
+    const int b = node.inputs[1];
+    const int y = node.outputs[0];
+    if (Shaped(a) && !Shaped(b) && values_[static_cast<size_t>(b)].node == kUnknown && Waits(b)) {
+      if (!SetShape(b, {DimsOf(a).back(), NewDim()})) return false;
+    }
+    if (!Shaped(a) || !Shaped(b)) return true;
+    const std::vector<int> p = DimsOf(a);
+    const std::vector<int> q = DimsOf(b);
+    if (p.size() < 2 || q.size() < 2) return Fail("MatMul of vectors");
+    if (!Join(p.back(), q[q.size() - 2])) return false;
+    std::vector<int> out = p.size() >= q.size() ? p : q;
+    out[out.size() - 2] = p[p.size() - 2];
+    out[out.size() - 1] = q.back();
+    for (size_t i = 3; i <= std::min(p.size(), q.size()); ++i) {
+      const int u = p[p.size() - i];
+      const int v = q[q.size() - i];
+      if (NumberOfDim(u) == 1) {
+        out[out.size() - i] = v;
+      } else if (NumberOfDim(v) == 1) {
+        out[out.size() - i] = u;
+      } else if (!Join(u, v)) {
+        return false;
+      }
+    }
+    return SetShape(y, out);
+  }
+
+  // No condition speaks of the value's shape any more.
+  bool Waits(int value) {
+    for (const PendingCondition& pending : conditions_) {
+      if (pending.done || !IsShapeCondition(*pending.condition)) continue;
+      if (ValueOf(pending.condition->left.kind == Expression::Kind::kCall
+                      ? pending.condition->left.arguments[0]
+                      : pending.condition->right.arguments[0],
+                  pending.frame) == value)
+        return false;
+    }
+    return true;
+  }
+
+  // --- numbers for dims --------------------------------------------------------------------------------
+
+  // Makes `expression` equal `target` where one name in it has no number yet. Sets *moved.
+  bool Solve(const Expression& expression, Frame* frame, double target, bool* moved) {
+    switch (expression.kind) {
+      case Expression::Kind::kName: {
+        if (expression.slot < 0) return true;
+        return Solve(&frame->slots[static_cast<size_t>(expression.slot)], target, moved);
+      }
+      case Expression::Kind::kBinary: {
+        const std::optional<Result> left = Evaluate(expression.arguments[0], frame);
+        const std::optional<Result> right = Evaluate(expression.arguments[1], frame);
+        if (left.has_value() == right.has_value()) return true;
+        const char op = expression.text[0];
+        if (right.has_value()) {
+          const double b = right->number;
+          const double a = op == '+' ? target - b : op == '-' ? target + b : op == '*' ? target / b : target * b;
+          return Solve(expression.arguments[0], frame, a, moved);
+        }
+        const double a = left->number;
+        const double b = op == '+' ? target - a : op == '-' ? a - target : op == '*' ? target / a : a / target;
+        return Solve(expression.arguments[1], frame, b, moved);
+      }
+      case Expression::Kind::kCall: {
+        const int value = expression.arguments.empty() ? kUnknown : ValueOf(expression.arguments[0], frame);
+        if (expression.text == "value" && value != kUnknown) {
+          GraphValue& constant = values_[static_cast<size_t>(value)];
+          if (!constant.number_fixed) {
+            constant.number = target;
+            constant.number_fixed = true;
+            *moved = true;
+          }
+        } else if (expression.text == "dim" && Shaped(value)) {
+          const std::optional<Result> axis = Evaluate(expression.arguments[1], frame);
+          const std::vector<int> dims = DimsOf(value);
+          int64_t at = axis.has_value() ? static_cast<int64_t>(axis->number) : 99;
+          if (at < 0) at += static_cast<int64_t>(dims.size());
+          if (at >= 0 && at < static_cast<int64_t>(dims.size()) && NumberOfDim(dims[static_cast<size_t>(at)]) < 0) {
+            Slot slot = Slot::Of(Slot::Kind::kDim);
+            slot.dim = dims[static_cast<size_t>(at)];
+            return Solve(&slot, target, moved);
+          }
+        }
+        return true;
+      }
+      default:
+        return true;
+    }
+  }
+
+  bool Solve(Slot* slot, double target, bool* moved) {
+    if (slot->kind == Slot::Kind::kDim && NumberOfDim(slot->dim) < 0) {
+      if (target < 1 || target != std::floor(target)) return Fail(fmt::format("a dim of {}", target));
+      *moved = true;
+      return Assign(slot->dim, static_cast<int64_t>(target));
+    }
+    if (slot->kind == Slot::Kind::kUnbound) {
+      slot->kind = Slot::Kind::kNumber;
+      slot->number = target;
+      *moved = true;
+    }
+    if (slot->kind == Slot::Kind::kExpression) {
+      if (Evaluate(*slot).has_value()) return true;
+      return Solve(*slot->expression, slot->frame, target, moved);
+    }
+    return true;
+  }
+
+  // left = right * factor, products of dims.
+  bool SolveProduct(const std::vector<int>& left, const std::vector<int>& right, double factor, bool* moved) {
+    std::vector<int> a;
+    std::vector<int> b;
+    for (int dim : left) a.push_back(Root(dim));
+    for (int dim : right) b.push_back(Root(dim));
+    for (size_t i = 0; i < a.size();) {
+      auto same = std::find(b.begin(), b.end(), a[i]);
+      if (same == b.end()) {
+        ++i;
+        continue;
+      }
+      b.erase(same);
+      a.erase(a.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    for (int dim : a) dims_[static_cast<size_t>(dim)].locked = true;
+    for (int dim : b) dims_[static_cast<size_t>(dim)].locked = true;
+    double product_a = 1;
+    double product_b = factor;
+    int unknown = kUnknown;
+    int unknowns = 0;
+    bool in_a = false;
+    for (const auto* side : {&a, &b}) {
+      for (int dim : *side) {
+        const int64_t number = NumberOfDim(dim);
+        if (number < 0) {
+          unknown = dim;
+          in_a = side == &a;
+          ++unknowns;
+        } else {
+          (side == &a ? product_a : product_b) *= static_cast<double>(number);
+        }
+      }
+    }
+    if (unknowns == 0) return product_a == product_b || Fail("numbers of elements differ");
+    if (unknowns > 1) return true;
+    const double number = in_a ? product_b / product_a : product_a / product_b;
+    if (number != std::floor(number)) return Fail("a dim that is no whole number");
+    *moved = true;
+    return Assign(unknown, static_cast<int64_t>(number));
+  }
+
+  bool Number() {
+    // Equalities of conditions join the ones noted on the way.
+    for (PendingCondition& pending : conditions_) {
+      if (pending.condition->relation != Condition::Relation::kEqual || IsShapeCondition(*pending.condition))
+        continue;
+      LockNames(pending.condition->left, pending.frame);
+      LockNames(pending.condition->right, pending.frame);
+    }
+    for (auto& [a, b] : equal_) {
+      for (Slot* slot : {&a, &b}) {
+        if (slot->kind == Slot::Kind::kDim) dims_[static_cast<size_t>(Root(slot->dim))].locked = true;
+        if (slot->kind == Slot::Kind::kExpression) LockNames(*slot->expression, slot->frame);
+      }
+    }
+    const std::vector<Dimension> before = dims_;
+    const std::vector<GraphValue> values_before = values_;
+    for (int attempt = 0; attempt < 30; ++attempt) {
+      failure_.clear();
+      dims_ = before;
+      values_ = values_before;
+      if (TryNumbers()) return true;
+    }
+    return false;
+  }
+
+  void LockNames(const Expression& expression, Frame* frame) {
+    if (expression.kind == Expression::Kind::kName && expression.slot >= 0) {
+      const Slot& slot = frame->slots[static_cast<size_t>(expression.slot)];
+      if (slot.kind == Slot::Kind::kDim) dims_[static_cast<size_t>(Root(slot.dim))].locked = true;
+      if (slot.kind == Slot::Kind::kExpression) LockNames(*slot.expression, slot.frame);
+    }
+    for (const Expression& argument : expression.arguments) LockNames(argument, frame);
+  }
+
+  bool TryNumbers() {
+    for (int round = 0; round < 100; ++round) {
+      bool moved = true;
+      while (moved) {
+        moved = false;
+        for (const auto& equation : equations_) {
+          if (!SolveProduct(equation.left, equation.right, equation.factor, &moved)) return false;
+        }
+        for (const auto& [parts, whole] : sums_) {
+          int64_t sum = 0;
+          bool known = true;
+          for (int part : parts) {
+            known = known && NumberOfDim(part) >= 0;
+            sum += NumberOfDim(part);
+            dims_[static_cast<size_t>(Root(part))].locked = true;
+          }
+          dims_[static_cast<size_t>(Root(whole))].locked = true;
+          if (!known) continue;
+          if (NumberOfDim(whole) < 0) moved = true;
+          if (!Assign(whole, sum)) return false;
+        }
+        for (auto& [a, b] : equal_) {
+          const std::optional<Result> x = Evaluate(a);
+          const std::optional<Result> y = Evaluate(b);
+          if (x.has_value() && y.has_value() && !Same(*x, *y)) return Fail("two sides are not equal");
+          if (x.has_value() && !y.has_value() && x->kind == Result::Kind::kNumber && !Solve(&b, x->number, &moved))
+            return false;
+          if (y.has_value() && !x.has_value() && y->kind == Result::Kind::kNumber && !Solve(&a, y->number, &moved))
+            return false;
+        }
+        for (PendingCondition& pending : conditions_) {
+          if (pending.condition->relation != Condition::Relation::kEqual ||
+              IsShapeCondition(*pending.condition))
+            continue;
+          const Condition& condition = *pending.condition;
+          const std::optional<Result> x = Evaluate(condition.left, pending.frame);
+          const std::optional<Result> y = Evaluate(condition.right, pending.frame);
+          if (x.has_value() && !y.has_value() && x->kind == Result::Kind::kNumber &&
+              !Solve(condition.right, pending.frame, x->number, &moved))
+            return false;
+          if (y.has_value() && !x.has_value() && y->kind == Result::Kind::kNumber &&
+              !Solve(condition.left, pending.frame, y->number, &moved))
+            return false;
+        }
+      }
+      std::vector<int> open;
+      for (size_t i = 0; i < dims_.size(); ++i) {
+        if (Root(static_cast<int>(i)) == static_cast<int>(i) && dims_[i].number < 0) open.push_back(static_cast<int>(i));
+      }
+      if (open.empty()) return true;
+      static const std::vector<int64_t> kSizes = {1, 2, 2, 3, 4, 4, 5, 6, 8, 16, 64};
+      if (!Assign(random_.Pick(open), random_.Pick(kSizes))) return false;
+    }
+    return Fail("dims that do not settle");
+  }
+
+  // --- types -------------------------------------------------------------------------------------------
+
+  int TypeRoot(int value) const {
+    while (types_[static_cast<size_t>(value)] != value) value = types_[static_cast<size_t>(value)];
+    return value;
+  }
+  bool JoinTypes(int a, int b) {
+    a = TypeRoot(a);
+    b = TypeRoot(b);
+    if (a == b) return true;
+    const DataType x = known_types_[static_cast<size_t>(a)];
+    const DataType y = known_types_[static_cast<size_t>(b)];
+    if (x != DataType::kUndefined && y != DataType::kUndefined && x != y) {
+      return Fail(fmt::format("types {} and {} meet", DataTypeName(x), DataTypeName(y)));
+    }
+    if (x == DataType::kUndefined) known_types_[static_cast<size_t>(a)] = y;
+    types_[static_cast<size_t>(b)] = a;
+    return true;
+  }
+  bool SetType(int value, DataType type) {
+    DataType& known = known_types_[static_cast<size_t>(TypeRoot(value))];
+    if (known != DataType::kUndefined && known != type) {
+      return Fail(fmt::format("types {} and {} meet", DataTypeName(known), DataTypeName(type)));
+    }
+    known = type;
+    return true;
+  }
+
+  bool Type() {
+    for (const GraphNode& node : nodes_) {
+      const int y = node.outputs[0];
+      for (int output : node.outputs) {
+        if (node.op == "Split" && !JoinTypes(y, output)) return false;
+      }
+      if (node.op == "Cast") {
+        const Parameter* to = node.Find("to");
+        if (to != nullptr && to->kind == Parameter::Kind::kType && !SetType(y, to->type)) return false;
+        continue;
+      }
+      if (IsComparison(node.op) || IsLogical(node.op)) {
+        if (!SetType(y, DataType::kBool)) return false;
+        for (int input : node.inputs) {
+          if (input == kUnknown) continue;
+          if (IsLogical(node.op) ? !SetType(input, DataType::kBool) : !JoinTypes(node.inputs[0], input))
+            return false;
+        }
+        continue;
+      }
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const int input = node.inputs[i];
+        if (input == kUnknown) continue;
+        if (node.op == "Where" && i == 0) {
+          if (!SetType(input, DataType::kBool)) return false;
+          continue;
+        }
+        if (node.op == "Attention" && i == 3) continue;
+        if (values_[static_cast<size_t>(input)].target || (i > 0 && (node.op == "Gather" || node.op == "Slice"))) {
+          if (!SetType(input, DataType::kInt64)) return false;
+          continue;
+        }
+        if (node.op == "Shape") continue;
+        if (!JoinTypes(y, input)) return false;
+      }
+      if (node.op == "Shape" && !SetType(y, DataType::kInt64)) return false;
+    }
+    for (PendingCondition& pending : conditions_) {
+      const Condition& condition = *pending.condition;
+      if (condition.relation != Condition::Relation::kEqual) continue;
+      if (!Calls(condition.left, "dtype") || !Calls(condition.right, "dtype")) continue;
+      const int a = ValueOf(condition.left.arguments[0], pending.frame);
+      const int b = ValueOf(condition.right.arguments[0], pending.frame);
+      if (a != kUnknown && b != kUnknown && !JoinTypes(a, b)) return false;
+    }
+    // The network's type, first where the rule's own inputs are.
+    for (size_t i = 0; i < values_.size(); ++i) {
+      DataType& known = known_types_[static_cast<size_t>(TypeRoot(static_cast<int>(i)))];
+      if (known == DataType::kUndefined) known = type_;
+    }
+    return true;
+  }
+
+  // --- conditions --------------------------------------------------------------------------------------
+
+  // What only a comparison of numbers says is checked, what only the matcher knows is left to it.
+  bool CheckConditions() {
+    for (auto& [a, b] : equal_) {
+      const std::optional<Result> x = Evaluate(a);
+      const std::optional<Result> y = Evaluate(b);
+      if (x.has_value() && y.has_value() && !Same(*x, *y)) return Fail("two sides are not equal");
+    }
+    for (PendingCondition& pending : conditions_) {
+      const Condition& condition = *pending.condition;
+      if (condition.relation == Condition::Relation::kHolds || condition.relation == Condition::Relation::kLet ||
+          IsShapeCondition(condition)) {
+        continue;
+      }
+      const std::optional<Result> x = Evaluate(condition.left, pending.frame);
+      const std::optional<Result> y = Evaluate(condition.right, pending.frame);
+      if (!x.has_value() || !y.has_value()) continue;
+      bool holds = true;
+      switch (condition.relation) {
+        case Condition::Relation::kEqual:
+          holds = Same(*x, *y);
+          break;
+        case Condition::Relation::kNotEqual:
+          holds = !Same(*x, *y);
+          break;
+        case Condition::Relation::kLess:
+          holds = x->number < y->number;
+          break;
+        case Condition::Relation::kLessEqual:
+          holds = x->number <= y->number;
+          break;
+        case Condition::Relation::kGreater:
+          holds = x->number > y->number;
+          break;
+        case Condition::Relation::kGreaterEqual:
+          holds = x->number >= y->number;
+          break;
+        default:
+          break;
+      }
+      if (!holds) return Fail(condition.source);
+    }
+    return true;
+  }
+
+  bool ByFunction(PendingCondition* pending) {
+    return ByFunction(pending, pending->condition->left) && ByFunction(pending, pending->condition->right);
+  }
+  bool ByFunction(PendingCondition* pending, const Expression& expression);
+
+  std::optional<Specimen> Write(Frame* frame);
+
+  struct Dimension {
+    int parent = 0;
+    int64_t number = -1;
+    bool locked = false;  // in an equation: its number may not change from run to run
+  };
+  struct ProductEquation {
+    std::vector<int> left;
+    std::vector<int> right;
+    double factor = 1;
+  };
+
+  friend class Writer;
+  friend struct FunctionHint;
+
+  const RuleSet& library_;
+  Random& random_;
+  Coverage& coverage_;
+  int opset_;
+  DataType type_;
+  std::string failure_;
+  std::deque<Frame> frames_;
+  std::deque<GraphNode> nodes_;
+  std::vector<GraphValue> values_;
+  std::vector<int> types_;
+  std::vector<DataType> known_types_;
+  std::vector<Dimension> dims_;
+  std::vector<PendingCondition> conditions_;
+  std::vector<std::pair<Slot, Slot>> equal_;
+  std::vector<ProductEquation> equations_;
+  std::vector<std::pair<std::vector<int>, int>> sums_;
+  std::set<const GraphNode*> equations_of_;
+  std::set<std::pair<const PendingCondition*, const Expression*>> hinted_;
+  std::vector<std::pair<std::string, int>> choices_;
+  std::vector<const Rule*> stack_;
+  int depth_ = 0;
+  bool changed_ = false;
+};
+
+// --- what a pattern cannot say --------------------------------------------------------------------------
+//
+// One row for each function of patterns/functions.cc whose truth must be built, not found: it gets the
+// operands of the call, and does its part once they are known. True in *done when there is nothing left to do.
+struct FunctionHint {
+  std::string_view name;
+  bool (*apply)(Builder* builder, PendingCondition* pending, const std::vector<int>& operands, bool* done);
+
+  // half (x) = 0 or 1
+  static bool Half(Builder* builder, PendingCondition* pending, const std::vector<int>& operands, bool* done) {
+    *done = true;
+    const Expression& other =
+        Builder::Calls(pending->condition->left, "half") ? pending->condition->right : pending->condition->left;
+    const std::optional<Result> which = builder->Evaluate(other, pending->frame);
+    if (operands[0] == kUnknown || !which.has_value()) return true;
+    GraphValue& value = builder->values_[static_cast<size_t>(operands[0])];
+    if (value.node == kUnknown) return builder->Fail("a half that nothing computes");
+    GraphNode& node = builder->nodes_[static_cast<size_t>(value.node)];
+    node.half = static_cast<int>(which->number);
+    if (node.op == "Split" && value.output != node.half) {
+      std::swap(node.outputs[0], node.outputs[1]);
+      for (size_t i = 0; i < 2; ++i) {
+        builder->values_[static_cast<size_t>(node.outputs[i])].output = static_cast<int>(i);
+      }
+    }
+    return true;
+  }
+
+  static bool MaskFill(Builder* builder, PendingCondition*, const std::vector<int>& operands, bool* done) {
+    *done = true;
+    if (operands[0] == kUnknown) return true;
+    GraphValue& value = builder->values_[static_cast<size_t>(operands[0])];
+    static const std::vector<double> kFills = {-std::numeric_limits<double>::infinity(), -1e4, -65504, -1e9};
+    value.scalar = true;
+    value.number = builder->random_.Pick(kFills);
+    value.number_fixed = true;
+    return true;
+  }
+
+  static bool SameShape(Builder* builder, PendingCondition*, const std::vector<int>& operands, bool* done) {
+    if (operands[0] == kUnknown || operands[1] == kUnknown) return *done = true;
+    const bool a = builder->Shaped(operands[0]);
+    if (!a && !builder->Shaped(operands[1])) return true;
+    *done = true;
+    return a ? builder->SetShape(operands[1], builder->DimsOf(operands[0]))
+             : builder->SetShape(operands[0], builder->DimsOf(operands[1]));
+  }
+
+  static bool BroadcastsTo(Builder* builder, PendingCondition*, const std::vector<int>& operands, bool* done) {
+    if (operands[0] == kUnknown || operands[1] == kUnknown ||
+        builder->values_[static_cast<size_t>(operands[0])].scalar) {
+      return *done = true;
+    }
+    if (!builder->Shaped(operands[1])) return true;
+    std::vector<int> dims = builder->DimsOf(operands[1]);
+    if (builder->Shaped(operands[0])) {
+      *done = true;
+      const std::vector<int> narrow = builder->DimsOf(operands[0]);
+      if (narrow.size() > dims.size()) return builder->Fail("a rank too large to broadcast");
+      for (size_t i = 1; i <= narrow.size(); ++i) {
+        const int dim = narrow[narrow.size() - i];
+        if (builder->NumberOfDim(dim) != 1 && !builder->Join(dim, dims[dims.size() - i])) return false;
+      }
+      return true;
+    }
+    *done = true;
+    if (dims.size() > 2 && builder->random_.Chance(30)) {
+      dims.erase(dims.begin(), dims.begin() + builder->random_.Below(static_cast<int>(dims.size()) - 1));
+    }
+    for (size_t i = 0; i + 1 < dims.size(); ++i) {
+      if (builder->random_.Chance(40)) dims[i] = builder->NewDim(1);
+    }
+    return builder->SetShape(operands[0], dims);
+  }
+
+  // explicit_mask (m, q, k): m is proved to hold 0 and what takes a key out of the softmax
+  static bool ExplicitMask(Builder* builder, PendingCondition*, const std::vector<int>& operands, bool* done) {
+    for (int operand : operands) {
+      if (operand == kUnknown) return *done = true;
+    }
+    if (!builder->Shaped(operands[1]) || !builder->Shaped(operands[2])) return true;
+    *done = true;
+    builder->values_[static_cast<size_t>(operands[0])].mask = true;
+    if (builder->Shaped(operands[0])) return true;
+    const std::vector<int> q = builder->DimsOf(operands[1]);
+    const std::vector<int> k = builder->DimsOf(operands[2]);
+    if (q.size() != 4 || k.size() != 4) return builder->Fail("a mask for no four dims");
+    Random& random = builder->random_;
+    std::vector<int> dims = {random.Chance(50) ? q[0] : builder->NewDim(1), builder->NewDim(1),
+                             random.Chance(60) ? q[2] : builder->NewDim(1), k[2]};
+    if (random.Chance(30)) dims.erase(dims.begin(), dims.begin() + 1 + random.Below(2));
+    return builder->SetShape(operands[0], dims);
+  }
+};
+
+constexpr FunctionHint kHints[] = {
+    {"half", FunctionHint::Half},
+    {"mask_fill", FunctionHint::MaskFill},
+    {"same_shape", FunctionHint::SameShape},
+    {"broadcasts_to", FunctionHint::BroadcastsTo},
+    {"explicit_mask", FunctionHint::ExplicitMask},
+};
+
+bool Builder::ByFunction(PendingCondition* pending, const Expression& expression) {
+  if (expression.kind == Expression::Kind::kCall && hinted_.count({pending, &expression}) == 0) {
+    for (const FunctionHint& hint : kHints) {
+      if (hint.name != expression.text) continue;
+      std::vector<int> operands;
+      for (const Expression& argument : expression.arguments) operands.push_back(ValueOf(argument, pending->frame));
+      bool done = false;
+      if (!hint.apply(this, pending, operands, &done)) return false;
+      if (done) hinted_.insert({pending, &expression});
+    }
+  }
+  for (const Expression& argument : expression.arguments) {
+    if (!ByFunction(pending, argument)) return false;
+  }
+  return true;
+}
+
+// --- the model ------------------------------------------------------------------------------------------
+
+// Writes what a Builder has decided as an ONNX model.
+class Writer {
+ public:
+  explicit Writer(Builder* builder) : b_(*builder), random_(builder->random_) {}
+
+  std::optional<Specimen> Run(Frame* frame) {
+    specimen_.type = b_.type_;
+    specimen_.opset = b_.opset_;
+    specimen_.model.set_ir_version(b_.opset_ > 20 ? 10 : 8);
+    auto* import = specimen_.model.add_opset_import();
+    import->set_domain("");
+    import->set_version(b_.opset_);
+    graph_ = specimen_.model.mutable_graph();
+    graph_->set_name("specimen");
+    std::set<std::string> taken;
+    b_.values_.reserve(b_.values_.size() + 64);
+    // Names of the rule stand for its values.
+    for (Frame& of : b_.frames_) {
+      for (size_t i = 0; i < of.slots.size(); ++i) {
+        if (of.slots[i].kind != Slot::Kind::kValue || names_.count(of.slots[i].value) > 0) continue;
+        const std::string& name = of.scope->names[i];
+        if (name != "result" && taken.insert(name).second) names_[of.slots[i].value] = name;
+      }
+    }
+    for (size_t i = 0; i < b_.values_.size(); ++i) {
+      std::string& name = names_[static_cast<int>(i)];
+      if (!name.empty()) continue;
+      name = b_.values_[i].name;
+      while (!taken.insert(name).second) name += "_" + std::to_string(i);
+    }
+    int64_t elements = 0;
+    for (const GraphValue& value : b_.values_) {
+      int64_t count = 1;
+      for (int dim : value.dims) count *= b_.NumberOfDim(dim);
+      elements = std::max(elements, count);
+    }
+    if (elements > 300000) return Fail("too many elements");
+    ChooseSymbols(frame);
+    for (const std::string& name : frame->rule->outputs) {
+      const Slot& slot = frame->slots[static_cast<size_t>(frame->scope->Find(name))];
+      if (slot.kind != Slot::Kind::kValue) continue;
+      if (!Emit(slot.value)) return std::nullopt;
+      specimen_.outputs.push_back(names_[slot.value]);
+      Declare(slot.value, graph_->add_output());
+    }
+    for (const auto& [name, made] : specimen_.values) {
+      if (made.type == DataType::kUndefined) return Fail("a value without type");
+    }
+    if (graph_->input_size() == 0) return Fail("no input");
+    if (!symbols_.empty()) {
+      specimen_.bindings.resize(2);
+      for (const auto& [root, name] : symbols_) {
+        const int64_t number = b_.NumberOfDim(root);
+        specimen_.bindings[0][name] = number;
+        specimen_.bindings[1][name] = number == 1 ? 3 : number - 1;
+      }
+    } else {
+      specimen_.bindings.resize(1);
+    }
+    return specimen_;
+  }
+
+ private:
+  std::optional<Specimen> Fail(const std::string& why) {
+    b_.Fail(why);
+    return std::nullopt;
+  }
+  bool No(const std::string& why) {
+    b_.Fail(why);
+    return false;
+  }
+
+  DataType TypeOf(int value) const { return b_.known_types_[static_cast<size_t>(b_.TypeRoot(value))]; }
+  std::vector<int64_t> Numbers(int value) const {
+    std::vector<int64_t> numbers;
+    for (int dim : b_.values_[static_cast<size_t>(value)].dims) numbers.push_back(b_.NumberOfDim(dim));
+    return numbers;
+  }
+  bool Symbolic(int dim) const { return symbols_.count(b_.Root(dim)) > 0; }
+  bool AnySymbolic(int value) const {
+    const auto& dims = b_.values_[static_cast<size_t>(value)].dims;
+    return std::any_of(dims.begin(), dims.end(), [&](int dim) { return Symbolic(dim); });
+  }
+
+  // Dims that no equation holds may differ from run to run: batch, sequence.
+  void ChooseSymbols(Frame* frame) {
+    if (!random_.Chance(45)) return;
+    std::set<int> candidates;
+    for (size_t i = 0; i < frame->slots.size(); ++i) {
+      const Slot& slot = frame->slots[i];
+      if (slot.kind != Slot::Kind::kValue) continue;
+      const GraphValue& value = b_.values_[static_cast<size_t>(slot.value)];
+      for (size_t k = 0; k + 1 < value.dims.size(); ++k) candidates.insert(b_.Root(value.dims[k]));
+    }
+    int count = 0;
+    for (int root : candidates) {
+      const auto& dim = b_.dims_[static_cast<size_t>(root)];
+      if (dim.locked || dim.number == 1 || !random_.Chance(60)) continue;
+      symbols_[root] = fmt::format("s{}", count++);
+    }
+  }
+
+  void Declare(int value, onnx::ValueInfoProto* info) {
+    info->set_name(names_[value]);
+    auto* tensor = info->mutable_type()->mutable_tensor_type();
+    tensor->set_elem_type(static_cast<int>(TypeOf(value)));
+    auto* shape = tensor->mutable_shape();
+    for (int dim : b_.values_[static_cast<size_t>(value)].dims) {
+      auto* entry = shape->add_dim();
+      if (Symbolic(dim)) {
+        entry->set_dim_param(symbols_[b_.Root(dim)]);
+      } else {
+        entry->set_dim_value(b_.NumberOfDim(dim));
+      }
+    }
+  }
+
+  bool Emit(int value) {
+    if (!emitted_.insert(value).second) return true;
+    const GraphValue& of = b_.values_[static_cast<size_t>(value)];
+    if (of.node == kUnknown) return EmitLeaf(value);
+    const GraphNode& node = b_.nodes_[static_cast<size_t>(of.node)];
+    if (node.ghost) return No("a value that is only thought of");
+    for (int output : node.outputs) emitted_.insert(output);
+    std::vector<std::string> inputs;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const int input = node.inputs[i];
+      if (input == kUnknown) {
+        inputs.emplace_back();
+      } else if (b_.values_[static_cast<size_t>(input)].target) {
+        std::string target;
+        if (!Target(node, &target)) return false;
+        inputs.push_back(target);
+      } else {
+        if (!Emit(input)) return false;
+        inputs.push_back(names_[input]);
+      }
+    }
+    if (inputs.size() == 2 && node.schema != nullptr && node.schema->commutative && random_.Chance(50)) {
+      std::swap(inputs[0], inputs[1]);
+    }
+    onnx::NodeProto made;
+    made.set_op_type(node.op);
+    made.set_domain(node.domain);
+    made.set_name("n_" + names_[node.outputs[0]]);
+    for (int output : node.outputs) {
+      made.add_output(names_[output]);
+      specimen_.values[names_[output]] = {TypeOf(output), Numbers(output)};
+    }
+    if (!Parameters(node, &made, &inputs)) return false;
+    while (!inputs.empty() && inputs.back().empty()) inputs.pop_back();
+    for (const std::string& input : inputs) made.add_input(input);
+    *graph_->add_node() = made;
+    return true;
+  }
+
+  bool Parameters(const GraphNode& node, onnx::NodeProto* made, std::vector<std::string>* inputs) {
+    auto put = [&](const std::string& name, const std::vector<int64_t>& numbers) {
+      const int index = node.schema->FindInput(name);
+      if (index < 0) return No(fmt::format("{} has no parameter {}", node.op, name));
+      if (inputs->size() <= static_cast<size_t>(index)) inputs->resize(static_cast<size_t>(index) + 1);
+      (*inputs)[static_cast<size_t>(index)] = Integers(name, numbers);
+      return true;
+    };
+    for (const Parameter& parameter : node.parameters) {
+      const SchemaAttribute* row = node.schema->FindAttribute(parameter.name);
+      if (parameter.kind == Parameter::Kind::kFree) continue;
+      std::vector<int64_t> ints = parameter.ints;
+      if (parameter.kind == Parameter::Kind::kNumber) ints = {static_cast<int64_t>(parameter.number)};
+      // Axes count from either end.
+      if ((parameter.name == "axes" || parameter.name == "axis") && !node.inputs.empty() &&
+          node.inputs[0] != kUnknown && random_.Chance(40)) {
+        const int of = node.op == "Unsqueeze" ? node.outputs[0] : node.inputs[0];
+        const int64_t rank = static_cast<int64_t>(b_.values_[static_cast<size_t>(of)].dims.size());
+        for (int64_t& axis : ints) {
+          if (rank > 0) axis = axis < 0 ? axis + rank : axis - rank;
+        }
+      }
+      if (row == nullptr) {
+        if (!put(parameter.name, ints)) return false;
+        continue;
+      }
+      // What is the default may be left out.
+      if (row->has_default && random_.Chance(50)) {
+        if (row->type == AttributeType::kInt && ints.size() == 1 && ints[0] == row->default_value.i) continue;
+        if (row->type == AttributeType::kString && parameter.text == row->default_value.s) continue;
+      }
+      auto* attribute = made->add_attribute();
+      attribute->set_name(parameter.name);
+      switch (row->type) {
+        case AttributeType::kInt:
+          attribute->set_type(onnx::AttributeProto::INT);
+          attribute->set_i(parameter.kind == Parameter::Kind::kType ? static_cast<int64_t>(parameter.type)
+                                                                    : ints.empty() ? 0 : ints[0]);
+          break;
+        case AttributeType::kFloat:
+          attribute->set_type(onnx::AttributeProto::FLOAT);
+          attribute->set_f(static_cast<float>(parameter.number));
+          break;
+        case AttributeType::kString:
+          attribute->set_type(onnx::AttributeProto::STRING);
+          attribute->set_s(parameter.text);
+          break;
+        default:
+          attribute->set_type(onnx::AttributeProto::INTS);
+          for (int64_t number : ints) attribute->add_ints(number);
+      }
+    }
+    const bool has_to = std::any_of(made->attribute().begin(), made->attribute().end(),
+                                    [](const onnx::AttributeProto& a) { return a.name() == "to"; });
+    if (node.op == "Cast" && !has_to) {
+      auto* attribute = made->add_attribute();
+      attribute->set_name("to");
+      attribute->set_type(onnx::AttributeProto::INT);
+      attribute->set_i(static_cast<int64_t>(TypeOf(node.outputs[0])));
+    }
+    if (node.half == kUnknown) return true;
+    const std::vector<int64_t> whole = Numbers(node.inputs[0]);
+    const int64_t half = whole.back() / 2;
+    const int64_t last = random_.Chance(60) ? -1 : static_cast<int64_t>(whole.size()) - 1;
+    if (node.op == "Slice") {
+      static const std::vector<int64_t> kEnds = {std::numeric_limits<int64_t>::max(),
+                                                 std::numeric_limits<int32_t>::max()};
+      int64_t start = node.half == 0 ? 0 : half;
+      int64_t end = node.half == 0 ? half : random_.Chance(50) ? whole.back() : random_.Pick(kEnds);
+      if (node.half == 1 && random_.Chance(30)) start = -half;
+      if (node.half == 0 && random_.Chance(20)) end = -half;
+      if (!put("starts", {start}) || !put("ends", {end}) || !put("axes", {last})) return false;
+      return !random_.Chance(60) || put("steps", {1});
+    }
+    if (node.op == "Split") {
+      if (last != 0 || whole.size() > 1) {
+        auto* attribute = made->add_attribute();
+        attribute->set_name("axis");
+        attribute->set_type(onnx::AttributeProto::INT);
+        attribute->set_i(last);
+      }
+      const bool counted = node.schema->FindAttribute("num_outputs") != nullptr;
+      if (random_.Chance(50)) return put("split", {half, half});
+      if (!counted) return true;
+      auto* attribute = made->add_attribute();
+      attribute->set_name("num_outputs");
+      attribute->set_type(onnx::AttributeProto::INT);
+      attribute->set_i(2);
+    }
+    return true;
+  }
+
+  std::string Integers(const std::string& base, const std::vector<int64_t>& numbers) {
+    const std::string name = fmt::format("{}_{}", base, ++count_);
+    *graph_->add_initializer() = IntTensor(name, {static_cast<int64_t>(numbers.size())}, numbers);
+    specimen_.values[name] = {DataType::kInt64, {static_cast<int64_t>(numbers.size())}};
+    return name;
+  }
+
+  // The shape operand of Reshape and Expand: numbers, -1 and 0 for what may differ from run to run.
+  bool Target(const GraphNode& node, std::string* name) {
+    const std::vector<int> out = b_.values_[static_cast<size_t>(node.outputs[0])].dims;
+    const std::vector<int> in = b_.values_[static_cast<size_t>(node.inputs[0])].dims;
+    std::vector<int64_t> numbers;
+    bool inferred = false;
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (!Symbolic(out[i])) {
+        numbers.push_back(b_.NumberOfDim(out[i]));
+      } else if (node.op == "Expand") {
+        numbers.push_back(1);
+      } else if (i < in.size() && b_.Root(in[i]) == b_.Root(out[i]) && (inferred || random_.Chance(60))) {
+        numbers.push_back(0);
+      } else if (!inferred) {
+        inferred = true;
+        numbers.push_back(-1);
+      } else {
+        return No("two dims of a Reshape differ from run to run");
+      }
+    }
+    if (node.op == "Reshape" && !inferred && !numbers.empty() && random_.Chance(30)) {
+      numbers[static_cast<size_t>(random_.Below(static_cast<int>(numbers.size())))] = -1;
+    }
+    *name = Integers("dims", numbers);
+    return true;
+  }
+
+  void Constant(const std::string& name, const onnx::TensorProto& tensor) {
+    if (random_.Chance(75)) {
+      *graph_->add_initializer() = tensor;
+      return;
+    }
+    auto* node = graph_->add_node();
+    node->set_op_type("Constant");
+    node->set_name("n_" + name);
+    node->add_output(name);
+    auto* attribute = node->add_attribute();
+    attribute->set_name("value");
+    attribute->set_type(onnx::AttributeProto::TENSOR);
+    *attribute->mutable_t() = tensor;
+  }
+
+  bool EmitLeaf(int value) {
+    const GraphValue& of = b_.values_[static_cast<size_t>(value)];
+    const std::string name = names_[value];
+    const DataType type = TypeOf(value);
+    if (of.scalar) {
+      if (!IsFloat(type)) return No("a constant that is no float");
+      std::vector<int64_t> dims;
+      if (random_.Chance(30)) dims = {1};
+      Constant(name, FloatTensor(name, type, dims, {b_.NumberOf(value)}));
+      specimen_.values[name] = {type, dims};
+      return true;
+    }
+    if (!of.shaped) return No(fmt::format("the shape of {} is not known", name));
+    specimen_.values[name] = {type, Numbers(value)};
+    if (of.mask && IsFloat(type)) return EmitMask(value);
+    // A weight, where the graph has an input already.
+    if (IsFloat(type) && !AnySymbolic(value) && graph_->input_size() > 0 && random_.Chance(of.dims.size() == 1 ? 70 : 15)) {
+      int64_t count = 1;
+      for (int64_t dim : Numbers(value)) count *= dim;
+      std::vector<double> elements(static_cast<size_t>(count));
+      for (double& element : elements) element = random_.Normal();
+      *graph_->add_initializer() = FloatTensor(name, type, Numbers(value), elements);
+      return true;
+    }
+    Declare(value, graph_->add_input());
+    return true;
+  }
+
+  void Node(const std::string& op, const std::vector<std::string>& inputs, const std::string& output,
+            const ValueInfo& info, std::optional<int64_t> to = std::nullopt) {
+    auto* node = graph_->add_node();
+    node->set_op_type(op);
+    node->set_name("n_" + output);
+    for (const std::string& input : inputs) node->add_input(input);
+    node->add_output(output);
+    if (to.has_value()) {
+      auto* attribute = node->add_attribute();
+      attribute->set_name("to");
+      attribute->set_type(onnx::AttributeProto::INT);
+      attribute->set_i(*to);
+    }
+    specimen_.values[output] = info;
+  }
+
+  std::string Scalar(const std::string& name, DataType type, double number) {
+    *graph_->add_initializer() = FloatTensor(name, type, {}, {number});
+    specimen_.values[name] = {type, {}};
+    return name;
+  }
+
+  // An additive mask from booleans or from the 0 and 1 of a tokenizer.
+  bool EmitMask(int value) {
+    const std::string name = names_[value];
+    const DataType type = TypeOf(value);
+    const std::vector<int64_t> dims = Numbers(value);
+    static const std::vector<double> kFills = {-std::numeric_limits<double>::infinity(), -65504, -1e4};
+    const double fill = random_.Pick(kFills);
+    const int form = random_.Below(4);
+    auto* input = graph_->add_input();
+    Declare(value, input);
+    input->set_name(name + "_keep");
+    const bool integers = form == 3;
+    input->mutable_type()->mutable_tensor_type()->set_elem_type(integers ? onnx::TensorProto::INT64
+                                                                         : onnx::TensorProto::BOOL);
+    specimen_.values[input->name()] = {integers ? DataType::kInt64 : DataType::kBool, dims};
+    switch (form) {
+      case 0:
+        Node("Where", {name + "_keep", Scalar(name + "_zero", type, 0), Scalar(name + "_fill", type, fill)}, name,
+             {type, dims});
+        break;
+      case 1:
+        Node("Not", {name + "_keep"}, name + "_masked", {DataType::kBool, dims});
+        Node("Where", {name + "_masked", Scalar(name + "_fill", type, fill), Scalar(name + "_zero", type, 0)}, name,
+             {type, dims});
+        break;
+      default: {
+        // (1 - keep) * a large negative number
+        Node("Cast", {name + "_keep"}, name + "_number", {type, dims}, static_cast<int64_t>(type));
+        Node("Sub", {Scalar(name + "_one", type, 1), name + "_number"}, name + "_inverted", {type, dims});
+        Node("Mul", {name + "_inverted", Scalar(name + "_fill", type, fill < -65504 ? -65504 : fill)}, name,
+             {type, dims});
+      }
+    }
+    return true;
+  }
+
+  Builder& b_;
+  Random& random_;
+  Specimen specimen_;
+  onnx::GraphProto* graph_ = nullptr;
+  std::map<int, std::string> names_;
+  std::map<int, std::string> symbols_;  // by root
+  std::set<int> emitted_;
+  int count_ = 0;
+};
+
+std::optional<Specimen> Builder::Write(Frame* frame) { return Writer(this).Run(frame); }
+
+}  // namespace
+
+std::optional<Specimen> Generator::Generate(const RuleSet& rules, const Rule& rule, Random* random,
+                                            Coverage* coverage, std::string* why) {
+  const int opset = kOpsets[random->Below(static_cast<int>(std::size(kOpsets)))];
+  const DataType type = random->Chance(65) ? DataType::kFloat : DataType::kFloat16;
+  Builder builder(library_, random, coverage, opset, type);
+  return builder.Run(rules, rule, why);
+}
+
+}  // namespace ascend_fuse::backwards

@@ -1,0 +1,131 @@
+"""The nodes of our op plugin, expanded and run: each against its formula written once more, in numpy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from conftest import run, run_ok
+from onnx import TensorProto, helper
+
+HALF, FLOAT = TensorProto.FLOAT16, TensorProto.FLOAT
+
+
+def erf(x: np.ndarray) -> np.ndarray:
+    import math
+
+    return np.vectorize(math.erf)(x)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def norm(x: np.ndarray, epsilon: float, centre: bool) -> np.ndarray:
+    d = x - x.mean(-1, keepdims=True) if centre else x
+    return d / np.sqrt((d * d).mean(-1, keepdims=True) + epsilon)
+
+
+def rotated(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
+    half = x.shape[-1] // 2
+    return x * cos + np.concatenate([-x[..., half:], x[..., :half]], -1) * sin
+
+
+def gelu_tanh(x: np.ndarray) -> np.ndarray:
+    return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+# operator, attributes, input shapes (None: not given), number of outputs, outputs that are compared, the formula
+CASES = {
+    "swiglu": ("NPUSwiGlu", {"dim": -1}, [(3, 8)], 1, lambda x: {0: x[:, :4] * sigmoid(x[:, :4]) * x[:, 4:]}),
+    "swish": ("NPUSwish", {}, [(3, 8)], 1, lambda x: {0: x * sigmoid(x)}),
+    "rms_norm": (
+        "NPURmsNormWithEpsilon", {"epsilon": 0.5}, [(3, 8), (8,)], 1, lambda x, g: {0: norm(x, 0.5, False) * g}),
+    "add_rms_norm": (
+        "NPUAddRmsNormWithEpsilon", {"epsilon": 0.5}, [(3, 8), (3, 8), (8,)], 3,
+        lambda a, b, g: {0: norm(a + b, 0.5, False) * g, 2: a + b}),
+    "layer_norm": (
+        "NPULayerNormV4", {"epsilon": 0.5}, [(3, 8), "shape", (8,), (8,)], 1,
+        lambda x, g, s: {0: norm(x, 0.5, True) * g + s}),
+    "layer_norm_without_shift": (
+        "NPULayerNormV4", {"epsilon": 0.5}, [(3, 8), "shape", (8,)], 1, lambda x, g: {0: norm(x, 0.5, True) * g}),
+    "add_layer_norm": (
+        "NPUAddLayerNorm", {"epsilon": 0.5, "additional_output": 1}, [(3, 8), (3, 8), (8,), (8,)], 4,
+        lambda a, b, g, s: {0: norm(a + b, 0.5, True) * g + s, 3: a + b}),
+    "rotary_of_query_and_key": (
+        "NPUApplyRotaryPosEmb", {"layout": 1}, [(2, 5, 3, 8), (2, 5, 1, 8), (2, 5, 1, 8), (2, 5, 1, 8)], 2,
+        lambda q, k, c, s: {0: rotated(q, c, s), 1: rotated(k, c, s)}),
+    "matmul": ("NPUFusedMatMul", {"fused_op_type": ""}, [(3, 4), (4, 5)], 1, lambda a, b: {0: a @ b}),
+    "matmul_bias": (
+        "NPUFusedMatMul", {"fused_op_type": ""}, [(3, 4), (4, 5), (5,)], 1, lambda a, b, c: {0: a @ b + c}),
+    "matmul_relu": (
+        "NPUFusedMatMul", {"fused_op_type": "relu"}, [(3, 4), (4, 5)], 1, lambda a, b: {0: np.maximum(a @ b, 0)}),
+    "matmul_bias_relu": (
+        "NPUFusedMatMul", {"fused_op_type": "relu"}, [(3, 4), (4, 5), (5,)], 1,
+        lambda a, b, c: {0: np.maximum(a @ b + c, 0)}),
+    "matmul_gelu_erf": (
+        "NPUFusedMatMul", {"fused_op_type": "gelu_erf"}, [(3, 4), (4, 5)], 1,
+        lambda a, b: {0: a @ b / 2 * (1 + erf(a @ b / np.sqrt(2)))}),
+    "matmul_gelu_tanh": (
+        "NPUFusedMatMul", {"fused_op_type": "gelu_tanh"}, [(3, 4), (4, 5)], 1, lambda a, b: {0: gelu_tanh(a @ b)}),
+    "ffn_relu": (
+        "NPUFFN", {"activation": "relu"}, [(3, 4), (4, 6), (6, 4), None, (6,), (4,)], 1,
+        lambda x, a, b, c, d: {0: np.maximum(x @ a + c, 0) @ b + d}),
+    "ffn_silu": (
+        "NPUFFN", {"activation": "silu"}, [(3, 4), (4, 6), (6, 4), None, (6,), (4,)], 1,
+        lambda x, a, b, c, d: {0: (x @ a + c) * sigmoid(x @ a + c) @ b + d}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("style", ["npu", "default"])
+@pytest.mark.parametrize("case", CASES)
+def test_expanded_node_computes_its_formula(case: str, style: str, tmp_path: Path) -> None:
+    op, attributes, shapes, output_count, formula = CASES[case]
+    generator = np.random.default_rng(7)
+    feeds, inputs, constants, values = {}, [], [], []
+    for i, shape in enumerate(shapes):
+        if shape is None:
+            inputs.append("")
+        elif shape == "shape":
+            constants.append(helper.make_tensor("shape", TensorProto.INT32, [1], [8]))
+            inputs.append("shape")
+        else:
+            feeds[f"x{i}"] = generator.normal(size=shape).astype(np.float32)
+            inputs.append(f"x{i}")
+            values.append(helper.make_tensor_value_info(f"x{i}", FLOAT, shape))
+    expected = formula(*(feed.astype(np.float64) for feed in feeds.values()))
+    names = [f"y{i}" if i in expected else f"unused{i}" for i in range(output_count)]
+    domain = "npu" if style == "npu" else ""
+    node = helper.make_node(op, inputs, names, domain=domain, name="node", **attributes)
+    outputs = [helper.make_tensor_value_info(f"y{i}", FLOAT, value.shape) for i, value in expected.items()]
+    imports = [helper.make_opsetid("", 17)] + [helper.make_opsetid("npu", 1)] * (style == "npu")
+    graph = helper.make_graph([node], "g", values, outputs, constants)
+    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=8), tmp_path / "m.onnx")
+    run_ok("expand", tmp_path / "m.onnx", "-o", tmp_path / "e.onnx")
+    onnx.checker.check_model(str(tmp_path / "e.onnx"), full_check=True)
+    session = onnxruntime.InferenceSession(str(tmp_path / "e.onnx"), providers=["CPUExecutionProvider"])
+    for found, value in zip(session.run(None, feeds), expected.values(), strict=True):
+        np.testing.assert_allclose(found, value, rtol=2e-5, atol=2e-5)
+
+
+def test_attributes_that_no_formula_is_written_for_are_refused(tmp_path: Path) -> None:
+    node = helper.make_node("NPUSwiGlu", ["x"], ["y"], domain="npu", dim=0)
+    values = [helper.make_tensor_value_info("x", FLOAT, [4, 8])], [helper.make_tensor_value_info("y", FLOAT, [2, 8])]
+    graph = helper.make_graph([node], "g", *values)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("npu", 1)])
+    onnx.save(model, tmp_path / "m.onnx")
+    result = run("expand", tmp_path / "m.onnx", "-o", tmp_path / "e.onnx")
+    assert result.code == 1
+    assert "cannot be expanded" in result.err
+
+
+def test_the_report_says_that_the_output_needs_the_plugin(zoo: Path, tmp_path: Path) -> None:
+    source = zoo / "llama-sdpa-past-dy18-dynamic.onnx"
+    stock = run_ok("optimize", source, "-o", tmp_path / "a.onnx")
+    with_plugin = run_ok("optimize", source, "-o", tmp_path / "b.onnx", "--plugin")
+    assert "with our op plugin" not in stock.out
+    assert "target ascend910b, CANN 8.1 with our op plugin" in with_plugin.out
+    assert "only with our op plugin installed, and refuses the model without it: 2 NPUSwiGlu" in with_plugin.out

@@ -1,0 +1,206 @@
+"""Which part of an optimized model an error comes from: every place that was rewritten, by itself.
+
+An optimized model keeps the names of the values that it still computes. Where such a value has another producer than
+before, what lies between it and the nearest values of known names is a *region*: a fused site, expanded to standard
+operators. All regions of a model are cut out into one model, whose inputs are the known values around them. It is run
+on what the original computes there, so that a wrong region shows by itself, and shows at its own address: its inputs
+are right whatever other regions do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+SUFFIX = "@region"  # of a region's output: the name itself is the input of other regions
+_NO_KEY = "no allowed key"
+
+
+@dataclasses.dataclass
+class Region:
+    """A value that is computed otherwise than in the original."""
+
+    output: str
+    inputs: list[str]  # known values that are no constants
+    nodes: list[str]  # operators of the NPU nodes inside, as "NPURmsNorm"
+    kinds: list[str] = dataclasses.field(default_factory=list)  # what the report calls it
+    rules: list[str] = dataclasses.field(default_factory=list)
+    module: str = ""
+    masks: list[str] = dataclasses.field(default_factory=list)  # of attentions whose empty rows are don't-care
+
+    @property
+    def name(self) -> str:
+        what = "+".join(self.kinds) or "rewritten"
+        return f"{what} {self.module or self.output}" + (f" -> {'+'.join(self.nodes)}" if self.nodes else "")
+
+
+def _is_npu(node) -> bool:
+    return node.domain == "npu" or (node.domain in ("", "ai.onnx") and node.op_type.startswith("NPU"))
+
+
+def _reads(node) -> list[str]:
+    """Returns the names a node reads, those that its subgraphs take from outside included."""
+    names = [name for name in node.input if name]
+    for attribute in node.attribute:
+        for graph in [attribute.g] if attribute.HasField("g") else list(attribute.graphs):
+            own = {v.name for v in graph.input} | {t.name for t in graph.initializer}
+            for inner in graph.node:
+                names += [name for name in _reads(inner) if name not in own]
+                own |= set(inner.output)
+            names += [v.name for v in graph.output if v.name not in own]
+    return names
+
+
+def _same(a, b) -> bool:
+    def key(node):
+        attributes = sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute)
+        return node.op_type, "" if node.domain == "ai.onnx" else node.domain, list(node.input), attributes
+
+    return list(a.output) == list(b.output) and key(a) == key(b)
+
+
+class Regions:
+    """The regions of an optimized model.
+
+    original, expanded, optimized: models whose weights need not be loaded. `expanded` is `optimized` without NPU nodes;
+    report: the JSON report of the fusion, which gives the regions their kinds and modules, or None.
+    """
+
+    def __init__(self, original, expanded, optimized, report: dict[str, Any] | None = None):
+        self.original, self.expanded = original, expanded
+        before = {name: node for node in original.graph.node for name in node.output if name}
+        inputs = {value.name for value in original.graph.input}
+        self._constants = {tensor.name for tensor in expanded.graph.initializer}
+        constant_before = {tensor.name for tensor in original.graph.initializer}
+        self._known = (set(before) | inputs) - self._constants - constant_before
+        self._producers = {name: node for node in expanded.graph.node for name in node.output if name}
+        npu = {name: node for node in optimized.graph.node for name in node.output if name}
+        sites: dict[str, list[dict[str, Any]]] = {}
+        for site in (report or {}).get("sites", []):
+            if site.get("state") == "fused":
+                for name in site["outputs"]:
+                    sites.setdefault(name, []).append(site)
+        self.regions: list[Region] = []
+        self._nodes: dict[int, Any] = {}  # of all regions, by identity
+        for node in expanded.graph.node:
+            for name in node.output:
+                if name not in self._known or name not in before or _same(before[name], node):
+                    continue
+                reads = self._cone(name, self._producers, self._nodes)
+                own = sites.get(name, [])
+                kernels = self._kernels(name, npu)
+                dont_care = report is None or any(_NO_KEY in text for site in own for text in site.get("assumptions", []))
+                self.regions.append(
+                    Region(
+                        name,
+                        reads,
+                        sorted({kernel.op_type for kernel in kernels}),
+                        sorted({site["kind"] for site in own}),
+                        sorted({site["rule"] for site in own}),
+                        own[0]["module"] if own else "",
+                        [
+                            kernel.input[4]
+                            for kernel in kernels
+                            if dont_care and kernel.op_type == "NPUPromptFlashAttention" and len(kernel.input) > 4
+                        ],
+                    )
+                )
+        self._masks = sorted({mask for region in self.regions for mask in region.masks})
+        for mask in self._masks:
+            if mask not in self._known and mask not in self._constants:
+                self._cone(mask, self._producers, self._nodes)
+        self._model = None
+
+    def _cone(self, name: str, producers, nodes: dict[int, Any]) -> list[str]:
+        """Collects what computes a value from known ones, and returns those."""
+        reads: list[str] = []
+        seen: set[str] = set()
+        waiting = [producers[name]]
+        while waiting:
+            node = waiting.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            nodes[id(node)] = node
+            for value in _reads(node):
+                if value in self._known:
+                    if value not in reads:
+                        reads.append(value)
+                elif value in producers:
+                    waiting.append(producers[value])
+        return reads
+
+    def _kernels(self, name: str, producers) -> list[Any]:
+        if name not in producers:
+            return []
+        nodes: dict[int, Any] = {}
+        self._cone(name, producers, nodes)
+        return [node for node in nodes.values() if _is_npu(node)]
+
+    @property
+    def probes(self) -> list[str]:
+        """Values of the original that the regions read or give, its inputs left out."""
+        names = {region.output for region in self.regions}
+        names |= {name for node in self._nodes.values() for name in _reads(node) if name in self._known}
+        names |= {mask for mask in self._masks if mask in self._known}
+        return sorted(names - {value.name for value in self.original.graph.input})
+
+    def probed_original(self):
+        """Returns the original with all probes as outputs."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self.original)
+        outputs = {value.name for value in model.graph.output}
+        for name in self.probes:
+            if name not in outputs:
+                model.graph.output.append(onnx.ValueInfoProto(name=name))
+        return model
+
+    def region_model(self, values: dict[str, np.ndarray]):
+        """Returns the model of all regions. `values` has a value of the original for every probe and input."""
+        nodes = []
+        used: set[str] = set()
+        for node in self.expanded.graph.node:  # in order
+            if id(node) not in self._nodes:
+                continue
+            copy = onnx.NodeProto()
+            copy.CopyFrom(node)
+            for i, name in enumerate(copy.output):
+                if name in self._known:
+                    copy.output[i] = name + SUFFIX
+            nodes.append(copy)
+            used |= set(_reads(node))
+        inputs = [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.asarray(values[name]).dtype), None)
+            for name in sorted(used & self._known)
+        ]
+        made = {name for node in nodes for name in node.output}
+        masks = [mask for mask in self._masks if mask in made]
+        outputs = [onnx.ValueInfoProto(name=region.output + SUFFIX) for region in self.regions]
+        outputs += [onnx.ValueInfoProto(name=mask) for mask in masks]
+        constants = [tensor for tensor in self.expanded.graph.initializer if tensor.name in used]
+        graph = helper.make_graph(nodes, "regions", inputs, outputs, constants)
+        return helper.make_model(graph, opset_imports=self.expanded.opset_import, ir_version=self.expanded.ir_version)
+
+    def compared(self, values: dict[str, np.ndarray], found: dict[str, np.ndarray]):
+        """Yields (region, original value, region's value, where it matters or None) for one run of both."""
+        masks = dict(found)
+        constants = {tensor.name: tensor for tensor in self.expanded.graph.initializer}
+        for mask in self._masks:
+            if mask in values:
+                masks[mask] = values[mask]
+            elif mask not in masks and mask in constants:
+                masks[mask] = onnx.numpy_helper.to_array(constants[mask])
+        for region in self.regions:
+            a, b = np.asarray(values[region.output]), np.asarray(found[region.output + SUFFIX])
+            care = None
+            for name in region.masks:  # [B or 1, 1, S, T], true = masked; the output is [B, heads, S, head_dim]
+                mask = masks.get(name)
+                if mask is None or np.ndim(mask) != 4 or a.ndim != 4 or mask.shape[2] not in (1, a.shape[2]):
+                    continue
+                rows = ~np.all(np.asarray(mask) != 0, axis=-1, keepdims=True)
+                care = rows if care is None else care & rows
+            yield region, a, b, None if care is None or care.all() else np.broadcast_to(care, a.shape)
