@@ -205,12 +205,13 @@ absl::Status Pipeline::Lower(const Target& target) {
   for (PipelineSite& site : sites_) {
     if (site.state != SiteState::kPending) continue;
     const std::string& construct = site.by_ge.empty() ? site.kind : site.by_ge;
+    const std::optional<ByGe> by_ge = target.FusedByGe(construct);
     const std::string unjoined = site.kind == "add_norm" ? WhyNotJoined(site) : "";
     if (!unjoined.empty()) {
+      // Both our rule and GE's pass start from the node of the norm.
       site.because = unjoined;
-      site.source = "hicann/ops-nn:norm, the patterns of the Add + norm passes";
+      site.source = by_ge.has_value() ? by_ge->source : "patterns/npu/norm.rule";
     }
-    const std::optional<ByGe> by_ge = target.FusedByGe(construct);
     if (by_ge.has_value() && unjoined.empty()) {
       site.state = SiteState::kByGe;
       site.because = by_ge->because;

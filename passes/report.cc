@@ -165,8 +165,8 @@ class Text {
   void Header() {
     const ReportTarget& target = report_.target;
     if (!report_.model.empty()) Line("{}", report_.model);
-    std::string line =
-        fmt::format("target {}, CANN {}{}", target.chip, target.cann, target.plugin ? " with our op plugin" : "");
+    std::string line = fmt::format("target {}, CANN {}", target.chip, target.cann);
+    if (target.plugin) line += " with our op plugin";
     if (!target.style.empty()) line += fmt::format(", style {}", target.style);
     if (target.opset > 0) line += fmt::format(", opset {}", target.opset);
     if (!target.precision_mode.empty()) line += fmt::format(", precision mode {}", target.precision_mode);

@@ -1138,7 +1138,16 @@ absl::StatusOr<const proto::NodeContract*> Target::Impl::Like(const std::string&
         fmt::format("{}: node {}: `like` beside `accepts`, `row` or `refused`", path, node.op()));
   }
   const auto model = nodes.find(node.like());
-  if (model == nodes.end() || model->second.data->has_refused()) return nullptr;
+  if (model == nodes.end()) {
+    const bool known = std::any_of(files.begin(), files.end(), [&](const proto::TargetFile& file) {
+      return std::any_of(file.node().begin(), file.node().end(),
+                         [&](const proto::NodeContract& other) { return other.op() == node.like(); });
+    });
+    if (known) return nullptr;  // dropped by `without`
+    return absl::InvalidArgumentError(
+        fmt::format("{}: node {}: `like`: there is no node {}", path, node.op(), node.like()));
+  }
+  if (model->second.data->has_refused()) return nullptr;
   proto::NodeContract row = *model->second.data;
   for (const proto::AttributeRule& attribute : node.attribute()) {
     for (int i = row.attribute_size(); i-- > 0;) {

@@ -353,7 +353,8 @@ void AddTargetFlags(CLI::App* command, Flags* flags) {
           "--cann", target.cann,
           fmt::format("CANN version ({}), or a path to a .txtpb", fmt::join(Target::CannVersions(), ", ")))
       ->capture_default_str();
-  command->add_flag("--plugin", target.plugin, "emit nodes that ATC reads only with our op plugin installed (docs/targets.md lists them)");
+  command->add_flag("--plugin", target.plugin,
+                    "emit nodes that ATC reads only with our op plugin installed (docs/targets.md lists them)");
   command->add_option("--precision-mode", target.precision_mode, "what atc will be given as --precision_mode")
       ->capture_default_str();
   command->add_option("--style", target.style, "emission style: D, N or X; default: chosen for the target");
@@ -421,7 +422,7 @@ int Main(int argc, char** argv) {
   verify->add_option("optimized", flags.second, "the optimized model")->required();
   verify->footer(
       "Further flags go to the comparison: --bindings JSON, --seed N, --tolerance 1e-4, --report fused.json, "
-      "--json FILE, --rules FILE, --no-regions.");
+      "--json FILE, --rules FILE, --no-regions (the outputs only).");
   verify->allow_extras();
 
   CLI::App* print = app.add_subcommand("print", "the model as ONNX text");

@@ -268,10 +268,9 @@ def test_expanded_output_computes_the_same(zoo: Path, optimized: Run, model_id: 
             worst, least = max(worst, error), min(least, cosine)
         # Every rewritten place by itself, on what the original computes there.
         for region in compare_regions("", feeds, 1e-2 if half else 1e-4) if compare_regions else ():
-            rule = f"{'+'.join(region.rules)} -> {'+'.join(region.nodes)}"
+            key = f"{'+'.join(region.rules)} -> {'+'.join(region.nodes)}"
             assert region.kinds and region.nodes, f"{region.output} was rewritten, and is no site of the report"
-            assert region.ok, f"{rule} at {region.output} ({region.module}): {region.because}"
-            key = f"{rule}|{region.dtype}"
+            assert region.ok, f"{key} at {region.output} ({region.module}): {region.because}"
             regions[key] = max(regions.get(key, 0.0), region.max_rel)
     fused = sum(counts["fused"] for counts in optimized.report["summary"]["sites"].values())
     assert bool(regions) == bool(fused)

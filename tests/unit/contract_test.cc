@@ -501,7 +501,8 @@ TEST_F(ContractTest, OurRotaryOfQueryAndKey) {
 }
 
 TEST_F(ContractTest, OurMatMulWithActivation) {
-  auto call = [&](std::string_view activation, const std::vector<Size>& x, const std::vector<Size>& w, int bias) {
+  auto call = [&](std::string_view activation, const std::vector<Size>& x, const std::vector<Size>& w,
+                  int bias) {
     Call result{"npu.NPUFusedMatMul", {In(DataType::kFloat, x), In(DataType::kFloat, w)},
                 {String("fused_op_type", activation)}};
     if (bias > 0) result.inputs.push_back(In(DataType::kFloat, {bias}));
@@ -598,11 +599,12 @@ TEST_F(ContractTest, A950NeedsANewerCann) {
 
 class TargetFileTest : public ::testing::Test {
  protected:
-  absl::StatusOr<Target> Load(const std::string& text) {
+  absl::StatusOr<Target> Load(const std::string& text, bool plugin = false) {
     const std::string path = ::testing::TempDir() + "/my-target.txtpb";
     std::ofstream(path) << text;
     TargetOptions options;
     options.chip = path;
+    options.plugin = plugin;
     return Target::Load(options);
   }
   std::string Message(const std::string& text) { return std::string(Load(text).status().message()); }
@@ -645,6 +647,38 @@ TEST_F(TargetFileTest, ErrorsNameThePlace) {
                        "absent: true } }"),
                "no row has an input `y`");
   EXPECT_PRED2(Has, Message("chip: \"mine\" node { op: \"npu.X\" }"), "no `accepts`");
+}
+
+TEST_F(TargetFileTest, RowsOfAPluginCountWithItOnly) {
+  const std::string text = R"pb(
+    chip: "mine"
+    base: "ascend910b"
+    node { op: "npu.NPUMine" plugin: true like: "npu.NPUMish" source: "ours" }
+    node { op: "npu.NPUGeluV2" plugin: true refused { because: "not with the plugin" source: "measured" } }
+    node { op: "npu.NPUFastGelu" refused { because: "slow here" source: "measured" } }
+  )pb";
+  DimTable dims;
+  const Call mine{"npu.NPUMine", {{true, DataType::kFloat16, true, {Dim::Of(4)}}}, {}};
+  const Call gelu{"npu.NPUGeluV2", mine.inputs, {}};
+  const Call swish{"npu.NPUSwish", mine.inputs, {}};
+  const auto stock = Load(text);
+  ASSERT_TRUE(stock.ok()) << stock.status();
+  EXPECT_FALSE(stock->Check(mine, dims).legal);
+  EXPECT_TRUE(stock->Check(gelu, dims).legal);
+  const auto plugin = Load(text, true);
+  ASSERT_TRUE(plugin.ok()) << plugin.status();
+  EXPECT_TRUE(plugin->Check(mine, dims).legal);
+  EXPECT_EQ(plugin->Check(gelu, dims).because, "not with the plugin");
+  // Swish is like FastGelu, which is refused here: what stock ATC says holds.
+  EXPECT_PRED2(Has, plugin->Check(swish, dims).because, "stock ATC has no ONNX parser for Swish");
+
+  auto message = [&](const std::string& row) {
+    return std::string(Load("chip: \"mine\" base: \"ascend910b\" node { op: \"npu.X\" " + row + " }", true)
+                           .status()
+                           .message());
+  };
+  EXPECT_PRED2(Has, message("like: \"npu.NPUMisch\""), "`like`: there is no node npu.NPUMisch");
+  EXPECT_PRED2(Has, message("like: \"npu.NPUMish\" accepts: \"(float x) => ()\""), "`like` beside `accepts`");
 }
 
 TEST_F(TargetFileTest, AMissingFileIsSaid) {
