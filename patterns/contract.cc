@@ -1268,6 +1268,8 @@ const std::string& Target::chip() const { return impl_->chip; }
 const std::string& Target::cann() const { return impl_->cann.version(); }
 const TargetOptions& Target::options() const { return impl_->options; }
 const std::vector<std::string>& Target::warnings() const { return impl_->warnings; }
+bool Target::KeepsRange() const { return impl_->mode->keeps_range(); }
+
 int64_t Target::MaxOpset() const { return impl_->cann.max_opset(); }
 
 std::vector<std::string> Target::Nodes() const {
