@@ -24,7 +24,7 @@ FILES = sorted(str(path.relative_to(FOLDER))[: -len(".onnxtxt")] for path in FOL
 TOLERANCE = {numpy.dtype("float32"): 1e-5, numpy.dtype("float16"): 1e-2, numpy.dtype("float64"): 1e-5}
 # What the named dims are; those that name no dim of a model are left out.
 BINDINGS = [{}, {"B": 1}, {"S": 1, "seq": 1, "s1": 1}, {"T": 9, "S": 9}]
-SIZES = {"B": 2, "batch": 2, "s0": 2, "S": 5, "seq": 5, "s1": 5, "T": 7, "N": 4, "H": 3, "W": 6, "M": 1, "C": 2, "D": 2}
+SIZES = {"B": 2, "batch": 2, "s0": 2, "S": 5, "seq": 5, "s1": 5, "T": 7, "N": 4, "H": 3, "W": 6, "M": 1, "L": 64, "C": 2, "D": 2}
 
 
 def run(*command, data=None):
