@@ -116,6 +116,7 @@ struct DimTable::Impl {
     Dim b;
     Interval range{0, kInfinity};  // of a symbol
     Dim substitute;                // what it was unified with
+    Dim itself;                    // the expression that is this atom, once it was asked for
     uint64_t bounds_version = 0;
     Interval bounds;
   };
@@ -134,6 +135,7 @@ struct DimTable::Impl {
   absl::flat_hash_map<std::string, uint32_t> fresh_suffixes;
   Arena names;
   uint64_t version = 1;
+  bool has_fresh = false;
   uint64_t scope = 0;
   uint64_t work = 0;
   size_t stored_terms = 0;
@@ -149,7 +151,7 @@ struct DimTable::Impl {
 
   static Polynomial OfNumber(int64_t number) {
     Polynomial polynomial;
-    if (number != 0) polynomial.push_back({number, {}});
+    if (number != 0) polynomial.emplace_back().coefficient = number;
     return polynomial;
   }
 
@@ -260,10 +262,13 @@ struct DimTable::Impl {
   }
 
   Dim OfAtom(uint32_t atom) {
+    if (atoms[atom].itself.known()) return atoms[atom].itself;
     Term term;
     term.coefficient = 1;
     term.factors.push_back(atom);
-    return Intern(Polynomial{term});
+    const Dim dim = Intern(Polynomial{term});
+    atoms[atom].itself = dim;
+    return dim;
   }
 
   Dim Opaque(AtomKind kind, Dim a, Dim b) {
@@ -1108,10 +1113,15 @@ Dim DimTable::FreshSymbol(std::string_view hint) {
   const Dim dim = Symbol(name);
   impl_->atoms.back().fresh = true;
   impl_->atoms.back().scope = impl_->scope;
+  impl_->has_fresh = true;
   return dim;
 }
 
-bool DimTable::MentionsFresh(Dim dim) const { return impl_->MentionsFresh(Resolve(dim)); }
+bool DimTable::HasFresh() const { return impl_->has_fresh; }
+
+bool DimTable::MentionsFresh(Dim dim) const {
+  return impl_->has_fresh && impl_->MentionsFresh(Resolve(dim));
+}
 
 Dim DimTable::Outside(Dim dim) { return impl_->Outside(dim); }
 

@@ -84,6 +84,8 @@ class DimTable {
   std::optional<int64_t> UpperBound(Dim dim) const;
   // True if a symbol that FreshSymbol made occurs in it.
   bool MentionsFresh(Dim dim) const;
+  // True if FreshSymbol made any symbol.
+  bool HasFresh() const;
   // What holds only where a body of If, Loop or Scan runs must not be believed outside: in a scope other than
   // 0, Unify replaces only symbols that FreshSymbol made in that scope, and what is computed from them. Returns the
   // scope left.

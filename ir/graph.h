@@ -46,8 +46,8 @@ struct Value {
   bool is_graph_output = false;
   const Tensor* initializer = nullptr;  // set together with is_graph_input for overridable initializers
   Use* uses = nullptr;                  // every use, also by dead nodes; see LiveUses
-  EncodedSpan declared_type;            // TypeProto from graph input/output/value_info; data null if none
-  EncodedSpan value_info;               // the whole ValueInfoProto field of value_info; data null if none
+  std::string_view declared_type;       // TypeProto from graph input/output/value_info; data null if none
+  int64_t value_info = -1;              // file offset of its ValueInfoProto in value_info; -1 if none
 
   bool IsConstant() const { return initializer != nullptr && !is_graph_input; }
 };

@@ -117,32 +117,70 @@ void Pipeline::Sweep() {
   FinishRun("sweep", started, before);
 }
 
-std::string ModulePath(const Node& node) {
-  // pkg.torch.onnx.name_scopes: "['', 'model', 'model.layers.0', 'pow_1']": the last entry is the operation.
-  std::string_view scopes = NodeMetadata(node, "pkg.torch.onnx.name_scopes");
-  if (!scopes.empty()) {
-    std::vector<std::string_view> names;
-    size_t at = 0;
-    while ((at = scopes.find('\'', at)) != std::string_view::npos) {
-      const size_t end = scopes.find('\'', at + 1);
-      if (end == std::string_view::npos) break;
-      names.push_back(scopes.substr(at + 1, end - at - 1));
-      at = end + 1;
-    }
-    if (names.size() >= 2) return std::string(names[names.size() - 2]);
-  }
-  const std::string_view name = NodeName(node);
-  if (name.empty() || name[0] != '/') return "";
-  std::string path;
-  size_t at = 1;
-  while (true) {
-    const size_t slash = name.find('/', at);
-    if (slash == std::string_view::npos) break;  // the last part is the operator
-    if (!path.empty()) path += '.';
-    path += name.substr(at, slash - at);
-    at = slash + 1;
-  }
+namespace {
+
+// "/model/layers.0/self_attn/MatMul_1", "bert/encoder/MatMul" -> all but the last part, the operator; "" without a slash.
+std::string PathOfName(std::string_view name) {
+  if (!name.empty() && name[0] == '/') name.remove_prefix(1);
+  const size_t last = name.rfind('/');
+  if (last == std::string_view::npos) return "";
+  std::string path(name.substr(0, last));
+  std::replace(path.begin(), path.end(), '/', '.');
   return path;
+}
+
+// pkg.torch.onnx.name_scopes: "['', 'model', 'model.layers.0', 'pow_1']": the last entry is the operation.
+std::string PathOfScopes(std::string_view scopes) {
+  std::vector<std::string_view> names;
+  size_t at = 0;
+  while ((at = scopes.find('\'', at)) != std::string_view::npos) {
+    const size_t end = scopes.find('\'', at + 1);
+    if (end == std::string_view::npos) break;
+    names.push_back(scopes.substr(at + 1, end - at - 1));
+    at = end + 1;
+  }
+  return names.size() >= 2 ? std::string(names[names.size() - 2]) : "";
+}
+
+// namespace: ": llama.Model/model: llama.Inner/model.layers.0: llama.Layer/pow_1: aten.pow": names with their classes, the
+// last one of the operation. What dynamo wrote before it wrote name_scopes.
+std::string PathOfNamespace(std::string_view scopes) {
+  std::string_view before;
+  std::string_view last;
+  while (!scopes.empty()) {
+    const size_t slash = std::min(scopes.find('/'), scopes.size());
+    const std::string_view part = scopes.substr(0, slash);
+    before = last;
+    last = part.substr(0, std::min(part.find(':'), part.size()));
+    scopes.remove_prefix(std::min(slash + 1, scopes.size()));
+  }
+  return std::string(before);
+}
+
+// "model.layers.0.mlp.gate_proj.weight" -> the module that has the weight.
+std::string PathOfWeight(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || name.find_first_of("/: ") != std::string_view::npos) return "";
+  const std::string_view last = name.substr(dot + 1);
+  return last == "weight" || last == "bias" ? std::string(name.substr(0, dot)) : "";
+}
+
+}  // namespace
+
+std::string ModulePath(const Node& node) {
+  if (std::string path = PathOfScopes(NodeMetadata(node, "pkg.torch.onnx.name_scopes")); !path.empty()) return path;
+  if (std::string path = PathOfNamespace(NodeMetadata(node, "namespace")); !path.empty()) return path;
+  if (std::string path = PathOfName(NodeName(node)); !path.empty()) return path;
+  // Optimizers name the nodes they make after themselves; what these compute and read keeps its names.
+  for (const Value* value : node.outputs()) {
+    if (value == nullptr) continue;
+    if (std::string path = PathOfName(ValueName(*value)); !path.empty()) return path;
+  }
+  for (const Use& use : node.inputs()) {
+    if (use.value == nullptr || !use.value->IsConstant()) continue;
+    if (std::string path = PathOfWeight(ValueName(*use.value)); !path.empty()) return path;
+  }
+  return "";
 }
 
 }  // namespace ascend_fuse

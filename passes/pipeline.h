@@ -126,8 +126,9 @@ class Pipeline {
 // "domain.op_type", without "." for the default domain.
 std::string OperatorKey(const Node& node);
 
-// The module a node belongs to: from the dynamo exporter's name scopes, else from the node's name
-// ("/model/layers.0/mlp/Mul" is model.layers.0.mlp). "" if neither says anything.
+// The module a node belongs to: from the dynamo exporter's name scopes or namespace, else from the node's name
+// ("/model/layers.0/mlp/Mul" is model.layers.0.mlp), else from the names of what it computes and of the weights it
+// reads, which optimizers that rename nodes keep. "" if none says anything.
 std::string ModulePath(const Node& node);
 
 }  // namespace ascend_fuse

@@ -64,6 +64,11 @@ bool UsesOperator(const RuleSet& rules, const Pattern& pattern, std::string_view
   return false;
 }
 
+bool BuildsOurs(const Expression& expression) {
+  if (expression.kind == Expression::Kind::kOperator && expression.domain == "ascend_fuse") return true;
+  return std::any_of(expression.arguments.begin(), expression.arguments.end(), BuildsOurs);
+}
+
 // The operator that an emission is about: the one of our own domain, where nodes that fit it to the graph stand behind
 // it, else the last.
 Node* RecognisedNode(const Emission& emission) {
@@ -107,6 +112,8 @@ absl::Status Pipeline::Recognise() {
     if (Skipped(rule)) continue;
     for (const EmitStatement& statement : rule.emit) {
       if (statement.value.kind != Expression::Kind::kOperator) continue;
+      // Where an operator of ours stands inside, what is around it fits it to the graph.
+      if (statement.value.domain != "ascend_fuse" && BuildsOurs(statement.value)) continue;
       if (std::find(rule.outputs.begin(), rule.outputs.end(), statement.names[0]) == rule.outputs.end())
         continue;
       const Expression& op = statement.value;
@@ -272,11 +279,18 @@ void Pipeline::FindNearMisses() {
   if (options_.limit >= 0) return;
   Matcher matcher(*library_, Context());
   absl::flat_hash_map<std::string_view, std::vector<size_t>> rules_of;
-  for (std::string_view anchor : kAnchors) {
+  std::vector<std::string_view> anchors(std::begin(kAnchors), std::end(kAnchors));
+  for (const FunctionRow& function : Functions()) {
+    if (!function.anchor.empty() && std::find(anchors.begin(), anchors.end(), function.anchor) == anchors.end()) {
+      anchors.push_back(function.anchor);
+    }
+  }
+  for (std::string_view anchor : anchors) {
+    const bool own = std::find(std::begin(kAnchors), std::end(kAnchors), anchor) != std::end(kAnchors);
     for (size_t r = 0; r < library_->rules().size(); ++r) {
       const Rule& rule = library_->rules()[r];
       if (rule.emit.empty() || Skipped(rule)) continue;
-      const bool uses = std::any_of(rule.match.begin(), rule.match.end(), [&](const MatchStatement& statement) {
+      const bool uses = own && std::any_of(rule.match.begin(), rule.match.end(), [&](const MatchStatement& statement) {
         return UsesOperator(*library_, *statement.pattern, anchor, 0);
       });
       const bool asks = std::any_of(rule.where.begin(), rule.where.end(), [&](const Condition& condition) {

@@ -199,6 +199,17 @@ absl::StatusOr<Term> MaskArgument(const FunctionContext& context, absl::Span<con
   return ExplicitMask(context, values[0], values[1], values[2]);
 }
 
+// changes (x): fails for a copy of another value, which patterns look through.
+absl::StatusOr<Term> Changes(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  if (const Value* source = context.canonical->Source(*value); source != nullptr) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} is the same as {}", ValueName(**value), ValueName(*source)));
+  }
+  return Term::Integer(1);
+}
+
 // empty_rows (mask, guard): notes what happens to a row of the softmax in which every key is masked.
 absl::StatusOr<Term> EmptyRows(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> mask = ValueArgument(context, arguments[0]);
@@ -339,15 +350,54 @@ absl::StatusOr<std::vector<Value*>> ValueArguments(const FunctionContext& contex
   return values;
 }
 
-// rotation (r, x, sign): the mode in which r, times sign, is x turned by a quarter.
+// rotation (r, x, sign, signs): the mode in which r, times sign and channel by channel times the constant signs, is x
+// turned by a quarter.
 absl::StatusOr<Term> Rotation(const FunctionContext& context, absl::Span<const Term> arguments) {
   const auto values = ValueArguments(context, arguments, 2);
   if (!values.ok()) return values.status();
-  const int sign = arguments.size() > 2 && arguments[2].number < 0 ? -1 : 1;
-  absl::StatusOr<std::string> mode = RotationMode(context, (*values)[0], (*values)[1], sign);
+  const int sign = arguments[2].number < 0 ? -1 : 1;
+  const Value* signs = arguments.size() > 3 && arguments[3].kind == Term::Kind::kValue ? arguments[3].value : nullptr;
+  absl::StatusOr<std::string> mode = RotationMode(context, (*values)[0], (*values)[1], sign, signs);
   if (!mode.ok()) return mode.status();
   if (*mode == "half" && DeinterleavedSource(context, (*values)[1]).ok()) return Term::Text("interleave_half");
   return Term::Text(*std::move(mode));
+}
+
+// part_rotation (a, x1, x2): the same where a and its partner stand side by side among others.
+absl::StatusOr<Term> PartRotation(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, arguments, 3);
+  if (!values.ok()) return values.status();
+  const absl::StatusOr<Cut> cut = CutSource(context, (*values)[1], (*values)[2], (*values)[0], 2);
+  if (!cut.ok()) return cut.status();
+  return Term::Text(cut->mode == "half" ? "half" : "interleave_half");
+}
+
+// part_whole (a, x1, x2): the value that is rotated then.
+absl::StatusOr<Term> PartWhole(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, arguments, 3);
+  if (!values.ok()) return values.status();
+  const absl::StatusOr<Cut> cut = CutSource(context, (*values)[1], (*values)[2], (*values)[0], 2);
+  if (!cut.ok()) return cut.status();
+  return Term::Of(cut->source);
+}
+
+// sign_vector (s): holds for a constant of signs, some of either kind.
+absl::StatusOr<Term> SignVector(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  const Elements* elements = context.facts->Of(*value).elements;
+  bool plus = false;
+  bool minus = false;
+  bool other = elements == nullptr;
+  if (elements != nullptr) {
+    for (double number : elements->floats) {
+      plus = plus || number == 1;
+      minus = minus || number == -1;
+      other = other || (number != 1 && number != -1);
+    }
+  }
+  if (plus && minus && !other) return Term::Integer(1);
+  return absl::FailedPreconditionError(fmt::format("{} holds no signs", ValueName(**value)));
 }
 
 // rotation_source (x, mode): what the kernel gets: x, or the value that it takes pairs out of.
@@ -365,23 +415,26 @@ absl::StatusOr<Term> RotationSource(const FunctionContext& context, absl::Span<c
 absl::StatusOr<Term> PairRotation(const FunctionContext& context, absl::Span<const Term> arguments) {
   const auto values = ValueArguments(context, arguments, 5);
   if (!values.ok()) return values.status();
-  const absl::StatusOr<Cut> cut = CutSource(context, (*values)[3], (*values)[4]);
-  if (!cut.ok()) return cut.status();
   const absl::StatusOr<std::string> join = JoinMode(context, (*values)[0], (*values)[1], (*values)[2]);
   if (!join.ok()) return join.status();
+  const absl::StatusOr<Cut> cut = CutSource(context, (*values)[3], (*values)[4], (*values)[0]);
+  if (!cut.ok()) return cut.status();
   if (cut->mode == *join) return Term::Text(cut->mode);
   if (cut->mode == "interleaved") return Term::Text("interleave_half");
   return absl::FailedPreconditionError("the parts are cut as halves and joined as pairs");
 }
 
-// whole (a, b): the value of whose last axis a and b are the halves, or the even and the odd channels.
+// whole (a, b, y, mode): the value in the shape of y of whose last axis a and b are the halves (mode "half"), or the
+// even and the odd channels ("interleaved").
 absl::StatusOr<Term> WholeOf(const FunctionContext& context, absl::Span<const Term> arguments) {
-  const auto values = ValueArguments(context, arguments, 2);
+  const auto values = ValueArguments(context, arguments, 3);
   if (!values.ok()) return values.status();
-  const absl::StatusOr<Cut> cut = CutSource(context, (*values)[0], (*values)[1]);
+  const absl::StatusOr<Cut> cut = CutSource(context, (*values)[0], (*values)[1], (*values)[2]);
   if (!cut.ok()) return cut.status();
-  if (arguments.size() > 2 && arguments[2].text != cut->mode) {
-    return absl::FailedPreconditionError(fmt::format("they are cut {}, not {}", cut->mode, arguments[2].text));
+  if (arguments.size() > 3 && arguments[3].text != cut->mode) {
+    return absl::FailedPreconditionError(
+        fmt::format("the parts are {}, not {}", cut->mode == "half" ? "halves" : "pairs",
+                    arguments[3].text == "half" ? "halves" : "pairs"));
   }
   return Term::Of(cut->source);
 }
@@ -436,13 +489,55 @@ absl::StatusOr<Term> Table(const FunctionContext& context, absl::Span<const Term
   const bool interleaved = arguments[3].text == "interleaved";
   if (!unit && a != b) {
     const absl::StatusOr<Cut> cut = CutSource(context, a, b);
-    if (cut.ok() && cut->mode == (interleaved ? "interleaved" : "half")) return Term::Of(cut->source);
+    if (cut.ok() && cut->mode == (interleaved ? "interleaved" : "half") &&
+        facts.Of(cut->source).rank() == table.rank() && facts.Of(cut->source).shape.back().is(2 * channels.number())) {
+      return Term::Of(cut->source);
+    }
+  }
+  if (unit && interleaved) {
+    std::vector<int64_t> dims(static_cast<size_t>(table.rank()) - 2, 0);
+    dims.push_back(2 * channels.number());
+    return Build("Reshape", {}, {Build("Concat", {{"axis", Term::Integer(-1)}}, {Term::Of(a), Term::Of(b)}), Axes(dims)});
   }
   auto flat = [&](Value* value) {
     if (!unit) return Term::Of(value);
     return Build("Squeeze", {{"axes", Axes({table.rank() - 1})}}, {Term::Of(value)});
   };
   return Join(flat(a), flat(b), table.rank() - (unit ? 1 : 0), 2 * channels.number(), interleaved);
+}
+
+// matrix_table (f, g, name): of y = f * x[even] + g * x[odd], with f and g [..., D/2, 2], the table of a name: "cos" is
+// f[0], g[1] of every pair and "sin" -g[0], f[1].
+absl::StatusOr<Term> MatrixTable(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto values = ValueArguments(context, arguments, 2);
+  if (!values.ok()) return values.status();
+  absl::StatusOr<Term> same = SameShapes(context, arguments.subspan(0, 2));
+  if (!same.ok()) return same;
+  const Fact& fact = context.facts->Of((*values)[0]);
+  if (fact.rank() < 2 || !fact.shape.back().is(2) || !fact.shape[static_cast<size_t>(fact.rank()) - 2].is_number()) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} are no columns of 2 x 2 matrices", context.facts->Describe((*values)[0])));
+  }
+  auto take = [](const Term& from, int64_t i) {
+    return Build("Slice", {{"starts", Axes({i})}, {"ends", Axes({i + 1})}, {"axes", Axes({-1})}}, {from});
+  };
+  const Term& f = arguments[0];
+  const Term& g = arguments[1];
+  const Term pairs = arguments[2].text == "cos"
+                         ? Build("Concat", {{"axis", Term::Integer(-1)}}, {take(f, 0), take(g, 1)})
+                         : Build("Concat", {{"axis", Term::Integer(-1)}}, {Build("Neg", {}, {take(g, 0)}), take(f, 1)});
+  std::vector<int64_t> dims(static_cast<size_t>(fact.rank()) - 2, 0);
+  dims.push_back(2 * fact.shape[static_cast<size_t>(fact.rank()) - 2].number());
+  return Build("Reshape", {}, {pairs, Axes(dims)});
+}
+
+// unset (attribute, number, name): holds for an attribute that is not written or has the number that means the same.
+absl::StatusOr<Term> Unset(const FunctionContext& context, absl::Span<const Term> arguments) {
+  if (arguments[0].kind == Term::Kind::kAbsent || EqualTerms(context, arguments[0], arguments[1])) {
+    return Term::Integer(1);
+  }
+  return absl::FailedPreconditionError(fmt::format("{} is {}, which no kernel knows", arguments[2].text,
+                                                   DescribeTerm(context, arguments[0])));
 }
 
 // rotary_mode (interleaved): of the operators RotaryEmbedding.
@@ -636,6 +731,7 @@ constexpr FunctionRow kFunctions[] = {
     {"sqrt", 1, 1, SquareRoot, "The square root of a number."},
     {"half", 1, 1, Half, "0 or 1: which half of the last axis a Slice or Split gives."},
     {"mask_fill", 1, 1, MaskFill, "Holds for a constant that takes a key out of a softmax."},
+    {"changes", 1, 1, Changes, "Holds for a value that is not a copy of another."},
     {"explicit_mask", 3, 3, MaskArgument,
      "A mask as bool [B or 1, 1, S, T], true = masked, for a query and a key."},
     {"empty_rows", 2, 2, EmptyRows, "Notes what happens to rows in which every key is masked."},
@@ -649,13 +745,18 @@ constexpr FunctionRow kFunctions[] = {
     {"broadcasts_to", 2, 2, BroadcastsTo, "Holds when combining a with b gives b's shape."},
     {"converted", 3, 3, Converted, "A node, with a Cast behind it where its type is not the one wanted."},
     {"product", 1, 1, Product, "The product of a list of dims."},
-    {"rotation", 2, 3, Rotation,
+    {"rotation", 3, 4, Rotation,
      "How a value is another one turned: \"half\", \"interleaved\" or \"quarter\".", "Neg"},
-    {"pair_rotation", 5, 5, PairRotation, "The mode of a rotation computed part by part."},
-    {"whole", 2, 3, WholeOf, "The value of which two others are the halves or the even and odd channels."},
+    {"sign_vector", 1, 1, SignVector, "Holds for a constant of numbers 1 and -1, not all the same."},
+    {"pair_rotation", 5, 5, PairRotation, "The mode of a rotation computed part by part.", "Sub"},
+    {"part_rotation", 3, 3, PartRotation, "The same where the parts stand side by side among others.", "Sub"},
+    {"part_whole", 3, 3, PartWhole, "The value that is rotated then."},
+    {"whole", 3, 4, WholeOf, "The value of which two others are the halves or the even and odd channels."},
     {"rotation_source", 2, 2, RotationSource, "What a rotation of x in a mode takes: x, or what x was taken apart from."},
     {"deinterleaved", 1, 1, Deinterleave, "The even channels of a value and then the odd ones, as nodes to be built."},
     {"table", 4, 4, Table, "The factors of both channels of a pair as one table."},
+    {"matrix_table", 3, 3, MatrixTable, "cos or sin of 2 x 2 matrices, as one table of pairs."},
+    {"unset", 3, 3, Unset, "Holds for an attribute that is not written, or has the number given."},
     {"rotary_mode", 1, 1, RotaryModeOf, "The mode that an attribute `interleaved` means."},
     {"turned_part", 4, 4, TurnedPart, "What turns of the data of a RotaryEmbedding."},
     {"turned_whole", 5, 5, TurnedWhole, "A turned part with the rest of the data of a RotaryEmbedding."},

@@ -850,6 +850,7 @@ absl::StatusOr<Term> Matcher::Evaluate(const Expression& expression, Frame* fram
       if (left->kind == Term::Kind::kNumber && right->kind == Term::Kind::kNumber) {
         const double a = left->number;
         const double b = right->number;
+        if (op == '/' && b == 0) return absl::InvalidArgumentError("a division by 0");
         Term term = Term::Number(op == '+' ? a + b : op == '-' ? a - b : op == '*' ? a * b : a / b);
         term.is_integer = left->is_integer && right->is_integer && term.number == std::floor(term.number);
         return term;

@@ -1,5 +1,6 @@
 // What inference knows of a model, one JSON object a line, for tests/python/check_inference.py:
 //   infer_tool MODEL.onnx [--dim name=low..high]... [--text]
+//   infer_tool --operators      every operator that inference knows, "domain type"
 // With --text: "name: type[shape] elements" for people.
 #include <charconv>
 #include <cmath>
@@ -101,6 +102,10 @@ int Main(int argc, char** argv) {
   InferOptions options;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
+    if (argument == "--operators") {
+      for (const auto& [domain, op_type] : InferredOperators()) fmt::print("{} {}\n", domain, op_type);
+      return 0;
+    }
     if (argument == "--text") {
       text = true;
     } else if (argument == "--dim" && i + 1 < argc) {

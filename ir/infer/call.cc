@@ -165,7 +165,7 @@ void Calls::Infer(NodeContext& c) {
   const uint64_t scope = std::exchange(scope_, c.dims().SetScope(0));
   c.dims().SetScope(scope_);
   const uint64_t frame = std::exchange(frame_, ++frames_);
-  std::vector<Fact> outer = facts.SwapValues({});
+  Facts::Values outer = facts.SwapValues({});
   for (size_t i = 0; i < std::min(inputs.size(), graph.inputs().size()); ++i)
     facts.Set(graph.inputs()[i], inputs[i]);
   InferGraph(graph, &facts);

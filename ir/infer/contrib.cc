@@ -258,6 +258,31 @@ void GatherBlockQuantized(NodeContext& c) {  // (data, indices, scales): two ele
   c.SetShape(0, result);
 }
 
+void GemmFloat8(NodeContext& c) {  // (A, B, C, scales)
+  c.SetType(0, static_cast<DataType>(c.Int("dtype", 1)));
+  if (c.rank(0) != 2 || c.rank(1) != 2) return c.SetRank(0, 2);
+  const bool a = c.Int("transA", 0) != 0;
+  const bool b = c.Int("transB", 0) != 0;
+  c.Require(c.in(0).shape[a ? 0 : 1], c.in(1).shape[b ? 1 : 0]);
+  c.SetShape(0, {c.in(0).shape[a ? 1 : 0], c.in(1).shape[b ? 0 : 1]});
+}
+
+void MatMulFpQ4(NodeContext& c) {  // (A[..., K], blob, shape of B: [K, N])
+  c.SetType(0, c.type(0));
+  absl::Span<const Dim> shape_of_b;
+  if (c.rank(0) < 1 || !c.Integers(2, &shape_of_b) || shape_of_b.size() != 2) return;
+  Shape shape = c.shape(0);
+  shape.back() = shape_of_b[1];
+  c.SetShape(0, shape);
+}
+
+void GemmaRotaryEmbedding(NodeContext& c) {  // (angles, q, q turned, k, k turned) -> as q, as k
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    c.SetType(i, c.type(1 + 2 * i));
+    if (c.in(1 + 2 * i).has_rank) c.SetShape(i, c.in(1 + 2 * i).shape);
+  }
+}
+
 void Search(NodeContext& c) { c.SetType(0, DataType::kInt32); }  // token ids; as long as the search goes on
 
 constexpr Entry kOps[] = {
@@ -293,7 +318,12 @@ constexpr Entry kOps[] = {
     {"com.microsoft", "ComplexMul", Binary},
     {"com.microsoft", "ComplexMulConj", Binary},
     {"com.microsoft", "ExpandDims", ExpandDims},
+    {"com.microsoft", "GatedAdd", SameAsInput},
     {"com.microsoft", "GatedRMSNorm", SameAsInput},
+    {"com.microsoft", "GemmFloat8", GemmFloat8},
+    {"com.microsoft", "MatMulFpQ4", MatMulFpQ4},
+    {"com.microsoft", "GemmaRotaryEmbedding", GemmaRotaryEmbedding},
+    {"com.microsoft", "MRotaryEmbedding", SameAsInput},
     {"com.microsoft", "Inverse", SameAsInput},
     {"com.microsoft", "IsAllFinite", IsAllFinite},
     {"com.microsoft", "MoE", SameAsInput},

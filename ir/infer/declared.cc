@@ -49,9 +49,8 @@ void ReadTensorType(const wire::Field& encoded, Facts* facts, Fact* fact) {
 
 Fact DeclaredFact(const Value& value, Facts* facts) {
   Fact fact;
-  if (value.declared_type.data == nullptr || value.declared_type.file.size <= 0) return fact;
-  wire::Cursor cursor(std::string_view(reinterpret_cast<const char*>(value.declared_type.data),
-                                       static_cast<size_t>(value.declared_type.file.size)));
+  if (value.declared_type.empty()) return fact;
+  wire::Cursor cursor(value.declared_type);
   wire::Field field;
   while (cursor.Next(&field)) {
     if (field.number == onnx::TypeProto::kTensorTypeFieldNumber && field.type == wire::kBytes) {
@@ -89,10 +88,10 @@ bool FindItems(const wire::Field& type, int depth, wire::Field* tensor) {
 
 wire::Field DeclaredType(const Value& value) {
   wire::Field field;
-  if (value.declared_type.data == nullptr || value.declared_type.file.size <= 0) return field;
+  if (value.declared_type.empty()) return field;
   field.type = wire::kBytes;
-  field.data = value.declared_type.data;
-  field.size = value.declared_type.file.size;
+  field.data = reinterpret_cast<const uint8_t*>(value.declared_type.data());
+  field.size = static_cast<int64_t>(value.declared_type.size());
   return field;
 }
 

@@ -31,6 +31,11 @@ void Facts::Set(const Value* value, const Fact& fact) {
   facts_[value->id] = fact;
 }
 
+bool Facts::AllKnown() const {
+  return !dims_.HasFresh() &&
+         std::all_of(facts_.begin(), facts_.end(), [](const Fact& fact) { return fact.has_rank; });
+}
+
 namespace {
 
 std::string DescribeFact(const Fact& fact, const DimTable& dims) {
@@ -498,6 +503,19 @@ uint64_t ScopeOf(const Graph& graph, Facts* facts) {
          std::min<uint64_t>(index, 0xff);
 }
 
+namespace {
+
+// Attributes lie in the file's bytes, which a large model has pushed out of the caches since they were read.
+constexpr size_t kNodesAhead = 4;
+void Prefetch(const Node& node) {
+  const uint64_t begin = node.attributes_begin;
+  const uint64_t end = std::min<uint64_t>(node.attributes_end, begin + 256);
+  for (uint64_t at = begin; at < end && node.attributes_end != Node::kToTheEnd; at += 64)
+    __builtin_prefetch(node.encoded.data + at);
+}
+
+}  // namespace
+
 void InferGraph(const Graph& graph, Facts* facts) {
   int depth = 0;
   for (const Node* owner = graph.owner(); owner != nullptr && depth <= 64; owner = owner->graph->owner())
@@ -526,8 +544,9 @@ void InferGraph(const Graph& graph, Facts* facts) {
       if (!node->dead) InferNode(*node, facts);
     }
   } else {
-    for (const Node* node : nodes) {
-      if (!node->dead) InferNode(*node, facts);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (i + kNodesAhead < nodes.size()) Prefetch(*nodes[i + kNodesAhead]);
+      if (!nodes[i]->dead) InferNode(*nodes[i], facts);
     }
   }
   facts->dims().SetScope(outer_scope);
@@ -550,6 +569,13 @@ void InferNode(const Node& node, Facts* facts) {
   facts->dims().SetScope(outer_scope);
 }
 
+std::vector<std::pair<std::string_view, std::string_view>> InferredOperators() {
+  std::vector<std::pair<std::string_view, std::string_view>> operators;
+  for (const auto& [key, handler] : infer::Handlers()) operators.emplace_back(key.domain, key.op_type);
+  std::sort(operators.begin(), operators.end());
+  return operators;
+}
+
 void InferConstant(const Value* value, Facts* facts) {
   if (value->initializer == nullptr || facts->Of(value).has_rank) return;
   facts->Set(value, infer::ConstantFact(value->graph->model(), *value->initializer, facts));
@@ -570,6 +596,7 @@ Facts Infer(const Model& model, const InferOptions& options) {
     if (facts.dims().version() == version) break;  // nothing was learned that an earlier node could use
     if (facts.calls() != nullptr && facts.calls()->exhausted()) break;
     // Worth another pass only if something is unknown that unification might have made known.
+    if (facts.AllKnown()) break;
     bool vague = false;
     for (const Node* node : model.graph().nodes()) {
       if (node->dead) continue;

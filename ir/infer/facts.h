@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -100,6 +101,9 @@ class Facts {
     return stored_elements_ <= kMaxStoredElements;
   }
 
+  // False when some value may have an unknown rank, or a dim made up by inference: then it is worth looking.
+  bool AllKnown() const;
+
   // "float[batch, 4, seq, 64]"
   std::string Describe(const Value* value) const;
 
@@ -108,7 +112,8 @@ class Facts {
   std::string ExplainOrigin(const Value* value) const;
 
   // For inference of local functions: facts of another model's values take the place of these for a while.
-  std::vector<Fact> SwapValues(std::vector<Fact> values) {
+  using Values = std::vector<Fact, PageAllocator<Fact>>;
+  Values SwapValues(Values values) {
     facts_.swap(values);
     return values;
   }
@@ -124,7 +129,7 @@ class Facts {
   void SetCalls(std::shared_ptr<infer::Calls> calls) { calls_ = std::move(calls); }
 
  private:
-  std::vector<Fact> facts_;  // by Value::id
+  Values facts_;  // by Value::id
   DimTable dims_;
   Arena arena_;
   std::vector<Contradiction> contradictions_;
@@ -140,6 +145,9 @@ Facts Infer(const Model& model, const InferOptions& options = {});
 
 // Facts of the outputs of one node made by a Rewriter, from the facts of its inputs.
 void InferNode(const Node& node, Facts* facts);
+
+// Domain and type of every operator that inference knows, sorted.
+std::vector<std::pair<std::string_view, std::string_view>> InferredOperators();
 
 // Facts of a constant that a Rewriter made.
 void InferConstant(const Value* value, Facts* facts);

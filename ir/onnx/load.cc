@@ -167,10 +167,6 @@ class Loader {
   };
   // A name that is fetched takes about as long as reading four nodes.
   static constexpr size_t kPending = 4;
-  struct Mention {  // a name that is read before it is defined
-    Value* value;
-    Value* outer;  // the value of that name in an enclosing graph, if any
-  };
   struct Shadowed {
     NameId name;
     Value* value;
@@ -236,14 +232,13 @@ class Loader {
   }
 
   // The value of that name in the graph that is being read; made when the name is new there.
-  Value* Named(NameId name, bool* known, Value** outer = nullptr) {
+  Value* Named(NameId name, bool* known) {
     Value*& slot = Slot(name);
     if (slot != nullptr && slot->graph == graph_) {
       *known = true;
       return slot;
     }
     *known = false;
-    if (outer != nullptr) *outer = slot;
     if (graph_->owner() != nullptr) shadowed_.push_back({name, slot});
     slot = builder_.NewValue(graph_, name);
     return slot;
@@ -274,7 +269,7 @@ class Loader {
     graph_ = graph;
     const size_t shadowed_before = shadowed_.size();
     std::vector<Body> bodies;
-    std::vector<Mention> mentioned;
+    std::vector<Value*> mentioned;  // read before they were defined
     std::vector<wire::Field> outputs;
     wire::Cursor value_info;  // at the first value_info that was put off
     int64_t last_value_info = -1;
@@ -345,7 +340,12 @@ class Loader {
     if (absl::Status status = link_until(parsed); !status.ok()) return status;
 
     // Names that stayed without a definition: captured from an outer graph, or nowhere.
-    for (const auto& [value, captured] : mentioned) {
+    for (const Value* value : mentioned) {
+      if (!IsDefined(*value)) return Undefined(*value);
+    }
+    for (size_t i = shadowed_before; i < shadowed_.size(); ++i) {
+      Value* const value = Slot(shadowed_[i].name);
+      Value* const captured = shadowed_[i].value;
       if (IsDefined(*value)) continue;
       if (captured == nullptr) return Undefined(*value);
       while (value->uses != nullptr) builder_.SetInput(value->uses->user, value->uses->index, captured);
@@ -438,7 +438,7 @@ class Loader {
     return cursor.error() != nullptr ? WireError(cursor) : absl::OkStatus();
   }
 
-  absl::Status LinkNode(const PendingNode& from, std::vector<Mention>* mentioned, std::vector<Body>* bodies,
+  absl::Status LinkNode(const PendingNode& from, std::vector<Value*>* mentioned, std::vector<Body>* bodies,
                         bool* sorted) {
     Node* node = builder_.NewNode(graph_, from.inputs.size(), from.outputs.size(),
                                   from.end_body - from.first_body);
@@ -460,9 +460,10 @@ class Loader {
     for (size_t i = 0; i < from.inputs.size(); ++i) {
       if (from.inputs[i].text.empty()) continue;
       bool known;
-      Value* outer = nullptr;
-      Value* value = Named(names_.Intern(from.inputs[i]), &known, &outer);
-      if (!known) mentioned->push_back({value, outer});
+      Value* value = Named(names_.Intern(from.inputs[i]), &known);
+      // The names of a body are in shadowed_ with what they may stand for; memory for those of the main graph,
+      // which are its weights, is held down.
+      if (!known && graph_->owner() == nullptr) mentioned->push_back(value);
       builder_.SetInput(node, i, value);
     }
     for (size_t i = 0; i < from.outputs.size(); ++i) {
@@ -591,7 +592,7 @@ class Loader {
     return absl::OkStatus();
   }
 
-  absl::Status ReadValueInfo(const wire::Field& message, std::string_view* name, EncodedSpan* type) {
+  absl::Status ReadValueInfo(const wire::Field& message, std::string_view* name, std::string_view* type) {
     wire::Cursor cursor(message);
     wire::Field field;
     while (cursor.Next(&field)) {
@@ -602,11 +603,11 @@ class Loader {
           break;
         case ValueInfoProto::kTypeFieldNumber:
           if (field.type != wire::kBytes) return WireTypeError(field, "ValueInfoProto");
-          if (type->data != nullptr) {
+          if (type->data() != nullptr) {
             return absl::InvalidArgumentError(fmt::format(
                 "the ValueInfoProto at byte {} has two types. Export the model again", message.position));
           }
-          *type = field.span();
+          *type = field.text();
           break;
         case ValueInfoProto::kDocStringFieldNumber:
         case ValueInfoProto::kMetadataPropsFieldNumber:
@@ -622,7 +623,7 @@ class Loader {
 
   absl::Status ParseInput(const wire::Field& message) {
     std::string_view name;
-    EncodedSpan type;
+    std::string_view type;
     if (absl::Status status = ReadValueInfo(message, &name, &type); !status.ok()) return status;
     if (name.empty()) {
       return absl::InvalidArgumentError(
@@ -638,7 +639,7 @@ class Loader {
 
   absl::Status ParseOutput(const wire::Field& message) {
     std::string_view name;
-    EncodedSpan type;
+    std::string_view type;
     if (absl::Status status = ReadValueInfo(message, &name, &type); !status.ok()) return status;
     NameId id;
     Value* value = nullptr;
@@ -657,9 +658,9 @@ class Loader {
                       name, message.position));
     }
     // What the output says goes before what value_info says.
-    const bool from_value_info = value->value_info.data != nullptr && !value->is_graph_input;
-    if (value->declared_type.data == nullptr ||
-        (from_value_info && !value->is_graph_output && type.data != nullptr)) {
+    const bool from_value_info = value->value_info >= 0 && !value->is_graph_input;
+    if (value->declared_type.data() == nullptr ||
+        (from_value_info && !value->is_graph_output && type.data() != nullptr)) {
       value->declared_type = type;
     }
     builder_.AddOutput(graph_, value);
@@ -669,7 +670,7 @@ class Loader {
   // `known` tells whether the name is that of a value defined by now.
   absl::Status ParseValueInfo(const wire::Field& message, bool* known) {
     std::string_view name;
-    EncodedSpan type;
+    std::string_view type;
     if (absl::Status status = ReadValueInfo(message, &name, &type); !status.ok()) return status;
     NameId id;
     if (name.empty() || !names_.FindNext(name, last_declared_, &id)) return absl::OkStatus();
@@ -677,9 +678,9 @@ class Loader {
     Value* value = Slot(id);
     if (value == nullptr || value->graph != graph_ || !IsDefined(*value)) return absl::OkStatus();
     *known = true;
-    if (value->value_info.data != nullptr) return absl::OkStatus();
-    value->value_info = message.span();
-    if (value->declared_type.data == nullptr) value->declared_type = type;
+    if (value->value_info >= 0) return absl::OkStatus();
+    value->value_info = message.position;
+    if (value->declared_type.data() == nullptr) value->declared_type = type;
     builder_.AddValueInfo(graph_, value);
     return absl::OkStatus();
   }

@@ -332,7 +332,7 @@ class ModelWriter {
           break;
         case GraphProto::kValueInfoFieldNumber:
           if (next_declared < graph.declared_.size() &&
-              graph.declared_[next_declared]->value_info.file.offset == field.position) {
+              graph.declared_[next_declared]->value_info == field.position) {
             if (IsLive(*graph.declared_[next_declared++], initializers)) Keep(graph.encoded_, field, cursor);
           } else {
             Keep(graph.encoded_, field, cursor);
@@ -365,8 +365,8 @@ class ModelWriter {
   void WriteValueInfo(int number, const Value& value) {
     const Pieces::Mark mark = out_.Begin(number);
     out_.Bytes(ValueInfoProto::kNameFieldNumber, Text(value.name));
-    if (value.declared_type.data != nullptr) {
-      out_.Bytes(ValueInfoProto::kTypeFieldNumber, InMemory(value.declared_type));
+    if (value.declared_type.data() != nullptr) {
+      out_.Bytes(ValueInfoProto::kTypeFieldNumber, value.declared_type);
     }
     out_.End(mark);
   }

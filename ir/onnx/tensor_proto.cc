@@ -93,6 +93,7 @@ absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tenso
   bool external = false;
   std::string_view name;
   *tensor = Tensor{};
+  std::string_view location;
   std::string_view offset_text;
   std::string_view length_text;
   while (cursor.Next(&field)) {
@@ -137,7 +138,7 @@ absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tenso
           if (part.number == onnx::StringStringEntryProto::kValueFieldNumber) value = part.text();
         }
         if (entry.error() != nullptr) return WireError(entry);
-        if (key == "location") tensor->location = value;
+        if (key == "location") location = value;
         if (key == "offset") offset_text = value;
         if (key == "length") length_text = value;
         break;
@@ -174,6 +175,7 @@ absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tenso
       return Refuse(message, name, "it has external data and data of its own. Export the model again");
     }
     tensor->storage = Storage::kExternal;
+    tensor->location = location;
     tensor->file = {0, -1};
     if (!offset_text.empty() && !ParseNumber(offset_text, &tensor->file.offset)) {
       return Refuse(message, name,

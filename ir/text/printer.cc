@@ -432,7 +432,7 @@ class Printer {
     std::stable_sort(nodes.begin(), nodes.end(),
                      [](const Node* a, const Node* b) { return a->order < b->order; });
     const auto declare = [&parts, &typed](const Value* value) {
-      if (value != nullptr && value->value_info.data != nullptr && value->declared_type.data != nullptr) {
+      if (value != nullptr && value->value_info >= 0 && value->declared_type.data() != nullptr) {
         parts.declared.push_back(typed(value));
       }
     };
@@ -699,8 +699,8 @@ std::string PrintNode(const Node& node) {
 
 std::string PrintDeclaredType(const Value& value) {
   onnx::TypeProto type;
-  const EncodedSpan& span = value.declared_type;
-  if (span.data == nullptr || !type.ParseFromArray(span.data, static_cast<int>(span.file.size))) return "";
+  const std::string_view encoded = value.declared_type;
+  if (encoded.data() == nullptr || !type.ParseFromArray(encoded.data(), static_cast<int>(encoded.size()))) return "";
   return TypeText(type);
 }
 

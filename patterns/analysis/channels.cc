@@ -5,11 +5,13 @@
 
 #include "fmt/format.h"
 #include "ir/infer/facts.h"
+#include "ir/model.h"
 
 namespace ascend_fuse {
 namespace {
 
 constexpr int64_t kMaximumChannels = 4096;
+constexpr int64_t kMaximumWidth = 512;  // of a matrix that moves channels
 constexpr int kMaximumNodes = 64;
 constexpr int kMaximumSteps = 12;  // from a value up to what it is cut from
 
@@ -60,8 +62,9 @@ class Follower {
     if (op == "Slice") return Slice(*node, value);
     if (op == "Split") return Split(*node, value);
     if (op == "Concat") return Concat(*node, value);
-    if (op == "Gather") return Gather(*node, value);
+    if (op == "Gather" || op == "GatherND") return Gather(*node, value);
     if (op == "Transpose") return Transpose(*node);
+    if (op == "MatMul") return Multiply(*node, value);
     if (op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze") return Reshape(*node, value);
     nodes_.pop_back();  // it computes: the end of the way
     return No(fmt::format("{} is computed by {}", ValueName(*value), OpType(*node)));
@@ -88,6 +91,8 @@ class Follower {
     ChannelMap map;
     map.leading = fact.rank() - 1;
     map.trailing = {width.number()};
+    for (int i = 0; i < map.leading; ++i) map.axes.push_back(i);
+    map.axes.push_back(ChannelMap::kChannels);
     for (int64_t i = 0; i < width.number(); ++i) map.channels.push_back({source, i, false});
     return map;
   }
@@ -139,6 +144,8 @@ class Follower {
   static ChannelMap Take(const ChannelMap& map, size_t axis, const std::vector<int64_t>& positions, bool drop) {
     ChannelMap result;
     result.leading = map.leading;
+    result.axes = map.axes;
+    if (drop) result.axes.erase(result.axes.begin() + AxisOf(map, axis));
     int64_t outer = 1;
     int64_t inner = 1;
     for (size_t i = 0; i < map.trailing.size(); ++i) {
@@ -162,13 +169,30 @@ class Follower {
 
   // Axis of a node as an index into map.trailing; -1 for a leading axis.
   static int TrailingAxis(const ChannelMap& map, int64_t axis) {
-    const int64_t rank = map.leading + static_cast<int64_t>(map.trailing.size());
+    const int64_t rank = static_cast<int64_t>(map.axes.size());
     if (axis < 0) axis += rank;
-    return axis >= map.leading && axis < rank ? static_cast<int>(axis - map.leading) : -1;
+    if (axis < 0 || axis >= rank || map.axes[static_cast<size_t>(axis)] != ChannelMap::kChannels) return -1;
+    return static_cast<int>(std::count(map.axes.begin(), map.axes.begin() + axis, ChannelMap::kChannels));
+  }
+
+  // The other way round.
+  static int64_t AxisOf(const ChannelMap& map, size_t trailing) {
+    int64_t axis = 0;
+    for (;; ++axis) {
+      if (map.axes[static_cast<size_t>(axis)] == ChannelMap::kChannels && trailing-- == 0) return axis;
+    }
+  }
+
+  // Whether the leading axes come first, in their order.
+  static bool InOrder(const ChannelMap& map) {
+    for (int i = 0; i < map.leading; ++i) {
+      if (map.axes[static_cast<size_t>(i)] != i) return false;
+    }
+    return true;
   }
 
   absl::Status WrongAxis(const Node& node, int64_t axis, const ChannelMap& map) const {
-    const int64_t rank = map.leading + static_cast<int64_t>(map.trailing.size());
+    const int64_t rank = static_cast<int64_t>(map.axes.size());
     return No(fmt::format("{} {} works on axis {} of {}, not on the channels (the last axis)", OpType(node),
                           node.output(0) != nullptr ? ValueName(*node.output(0)) : NodeName(node),
                           axis < 0 ? axis + rank : axis, rank));
@@ -234,7 +258,7 @@ class Follower {
     for (size_t i = 0; i <= value->output_index; ++i) {
       const Value* part = node.output(i);
       const Fact* fact = part != nullptr ? &facts_.Of(part) : nullptr;
-      const size_t at = static_cast<size_t>(map->leading + axis);
+      const size_t at = static_cast<size_t>(AxisOf(*map, static_cast<size_t>(axis)));
       if (fact == nullptr || fact->rank() <= static_cast<int>(at) || !fact->shape[at].is_number()) {
         return No(fmt::format("the parts of Split {} are not known", ValueName(*value)));
       }
@@ -266,7 +290,7 @@ class Follower {
     result.channels.clear();
     result.trailing[at] = 0;
     for (const ChannelMap& part : parts) {
-      bool fits = part.leading == result.leading && part.trailing.size() == result.trailing.size();
+      bool fits = part.axes == result.axes && part.trailing.size() == result.trailing.size();
       for (size_t i = 0; fits && i < part.trailing.size(); ++i) {
         fits = i == at || part.trailing[i] == result.trailing[i];
       }
@@ -288,11 +312,18 @@ class Follower {
     const Value* index = node.input(1);
     absl::StatusOr<ChannelMap> map = Follow(node.input(0));
     if (!map.ok()) return map;
-    const int64_t gather_axis = IntAttribute(node, "axis").value_or(0);
+    // GatherND with indices [n, 1] is Gather on axis 0.
+    const bool nd = IsOp(node, "GatherND");
+    const int index_rank = index != nullptr ? facts_.Of(index).rank() : -1;
+    if (nd && (IntAttribute(node, "batch_dims").value_or(0) != 0 || index_rank != 2 ||
+               !facts_.Of(index).shape[1].is(1))) {
+      return No(fmt::format("the channels that GatherND {} takes are not known", ValueName(*value)));
+    }
+    const int64_t gather_axis = nd ? 0 : IntAttribute(node, "axis").value_or(0);
     const int axis = TrailingAxis(*map, gather_axis);
     if (axis < 0) return WrongAxis(node, gather_axis, *map);
     const auto numbers = Numbers(facts_, node, "", 1);
-    if (!numbers.has_value() || facts_.Of(index).rank() > 1 || facts_.Of(index).rank() < 0) {
+    if (!numbers.has_value() || index_rank > (nd ? 2 : 1) || index_rank < 0) {
       return No(fmt::format("the channels that Gather {} takes are not known", ValueName(*value)));
     }
     std::vector<int64_t> positions;
@@ -302,28 +333,27 @@ class Follower {
       positions.push_back(position);
     }
     if (positions.empty()) return No("a Gather of nothing");
-    return Take(*map, static_cast<size_t>(axis), positions, facts_.Of(index).rank() == 0);
+    return Take(*map, static_cast<size_t>(axis), positions, index_rank == 0);
   }
 
   absl::StatusOr<ChannelMap> Transpose(const Node& node) {
     absl::StatusOr<ChannelMap> map = Follow(node.input(0));
     if (!map.ok()) return map;
     auto perm = IntsAttribute(node, "perm");
-    const size_t rank = static_cast<size_t>(map->leading) + map->trailing.size();
-    if (!perm.has_value() || perm->size() != rank) return No("a Transpose of unknown order");
-    for (int i = 0; i < map->leading; ++i) {
-      if ((*perm)[static_cast<size_t>(i)] != i) return WrongAxis(node, i, *map);
-    }
-    const size_t leading = static_cast<size_t>(map->leading);
+    if (!perm.has_value() || perm->size() != map->axes.size()) return No("a Transpose of unknown order");
     const size_t count = map->trailing.size();
     ChannelMap result;
     result.leading = map->leading;
     std::vector<int64_t> strides(count, 1);
-    for (size_t i = count - 1; i-- > 0;) strides[i] = strides[i + 1] * map->trailing[i + 1];
+    for (size_t i = count; i-- > 1;) strides[i - 1] = strides[i] * map->trailing[i];
     std::vector<int64_t> order;
-    for (size_t i = 0; i < count; ++i) {
-      order.push_back((*perm)[leading + i] - map->leading);
-      result.trailing.push_back(map->trailing[static_cast<size_t>(order.back())]);
+    for (int64_t axis : *perm) {
+      if (axis < 0 || axis >= static_cast<int64_t>(map->axes.size())) return No("a Transpose of unknown order");
+      result.axes.push_back(map->axes[static_cast<size_t>(axis)]);
+      const int trailing = TrailingAxis(*map, axis);
+      if (trailing < 0) continue;
+      order.push_back(trailing);
+      result.trailing.push_back(map->trailing[static_cast<size_t>(trailing)]);
     }
     std::vector<int64_t> at(count, 0);
     for (size_t n = 0; n < map->channels.size(); ++n) {
@@ -338,6 +368,50 @@ class Follower {
     return result;
   }
 
+  // By a constant matrix whose columns each have one number, 1 or -1.
+  absl::StatusOr<ChannelMap> Multiply(const Node& node, const Value* value) {
+    const Value* matrix = node.input(1);
+    const Fact& fact = facts_.Of(matrix);
+    auto computes = [&] {
+      nodes_.pop_back();
+      return No(fmt::format("{} is computed by MatMul", ValueName(*value)));
+    };
+    if (matrix == nullptr || !matrix->IsConstant() || fact.rank() != 2 || !fact.shape[0].is_number() ||
+        !fact.shape[1].is_number() || fact.shape[0].number() > kMaximumWidth ||
+        fact.shape[1].number() > kMaximumWidth || context_.model == nullptr) {
+      return computes();
+    }
+    const size_t rows = static_cast<size_t>(fact.shape[0].number());
+    const size_t columns = static_cast<size_t>(fact.shape[1].number());
+    const auto numbers = ReadFloats(*context_.model, *matrix->initializer, static_cast<int64_t>(rows * columns));
+    if (!numbers.ok() || numbers->size() != rows * columns) return computes();
+    std::vector<int64_t> positions;
+    std::vector<bool> negative;
+    for (size_t c = 0; c < columns; ++c) {
+      int64_t found = -1;
+      for (size_t r = 0; r < rows; ++r) {
+        const double number = (*numbers)[r * columns + c];
+        if (number == 0) continue;
+        if ((number != 1 && number != -1) || found >= 0) return computes();
+        found = static_cast<int64_t>(r);
+        negative.push_back(number < 0);
+      }
+      if (found < 0) return computes();
+      positions.push_back(found);
+    }
+    absl::StatusOr<ChannelMap> map = Follow(node.input(0));
+    if (!map.ok()) return map;
+    const int axis = TrailingAxis(*map, -1);
+    if (axis < 0 || map->trailing[static_cast<size_t>(axis)] != static_cast<int64_t>(rows)) {
+      return WrongAxis(node, -1, *map);
+    }
+    *map = Take(*map, static_cast<size_t>(axis), positions, false);
+    for (size_t i = 0; i < map->channels.size(); ++i) {
+      if (negative[i % columns]) map->channels[i].negative = !map->channels[i].negative;
+    }
+    return map;
+  }
+
   // Row-major order is kept: only where the leading dims end must stay the same.
   absl::StatusOr<ChannelMap> Reshape(const Node& node, const Value* value) {
     absl::StatusOr<ChannelMap> map = Follow(node.input(0));
@@ -345,7 +419,7 @@ class Follower {
     const Fact& in = facts_.Of(node.input(0));
     const Fact& out = facts_.Of(value);
     const size_t leading = static_cast<size_t>(map->leading);
-    if (!out.has_rank || !in.has_rank || out.shape.size() < leading ||
+    if (!out.has_rank || !in.has_rank || !InOrder(*map) || out.shape.size() < leading ||
         !SameDims(facts_, in.shape.subspan(0, leading), out.shape.subspan(0, leading))) {
       return No(fmt::format("{} {} does not keep the leading dims apart from the channels", OpType(node),
                             ValueName(*value)));
@@ -364,6 +438,8 @@ class Follower {
       return No(fmt::format("{} {} does not keep the leading dims apart from the channels", OpType(node),
                             ValueName(*value)));
     }
+    map->axes.resize(leading);
+    map->axes.resize(leading + trailing.size(), ChannelMap::kChannels);
     map->trailing = std::move(trailing);
     return map;
   }
@@ -424,7 +500,8 @@ constexpr Mode kModes[] = {
 // One trailing axis of D channels, the leading dims of x.
 bool IsLike(const FunctionContext& context, const ChannelMap& map, const Value* x) {
   const Fact& fact = context.facts->Of(x);
-  return map.trailing.size() == 1 && fact.rank() == map.leading + 1 && fact.shape.back().is(map.trailing[0]);
+  return map.trailing.size() == 1 && map.axes.back() == ChannelMap::kChannels && fact.rank() == map.leading + 1 &&
+         std::is_sorted(map.axes.begin(), map.axes.end() - 1) && fact.shape.back().is(map.trailing[0]);
 }
 
 }  // namespace
@@ -438,7 +515,8 @@ absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, Value*
   return map;
 }
 
-absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* rotated, Value* x, int sign) {
+absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* rotated, Value* x, int sign,
+                                         const Value* signs) {
   // The same Cast of both changes nothing of which channel is which.
   while (rotated->producer != nullptr && x->producer != nullptr && rotated != x && IsOp(*rotated->producer, "Cast") &&
          IsOp(*x->producer, "Cast") &&
@@ -492,6 +570,19 @@ absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* 
   }
   if (sign < 0) {
     for (Channel& channel : channels) channel.negative = !channel.negative;
+  }
+  if (signs != nullptr) {
+    const Fact& fact = context.facts->Of(signs);
+    const bool fits = fact.elements != nullptr && static_cast<int64_t>(fact.elements->floats.size()) == width &&
+                      fact.rank() >= 1 && fact.shape.back().is(width);
+    for (int64_t i = 0; i < width; ++i) {
+      const double number = fits ? fact.elements->floats[static_cast<size_t>(i)] : 0;
+      if (number != 1 && number != -1) {
+        return No(fmt::format("{} does not hold a sign for every channel", ValueName(*signs)));
+      }
+      Channel& channel = channels[static_cast<size_t>(i)];
+      if (number < 0) channel.negative = !channel.negative;
+    }
   }
   for (const Mode& mode : kModes) {
     if (width % mode.multiple != 0) continue;
@@ -592,11 +683,21 @@ absl::StatusOr<std::string> JoinMode(const FunctionContext& context, Value* y, V
   return No("the parts are joined in blocks");
 }
 
-absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b) {
+absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b, const Value* like,
+                              int64_t scale) {
   absl::Status why;
   for (Value* source : Upstream(context, a)) {
     const Fact& fact = context.facts->Of(source);
     if (fact.rank() < 2 || !fact.shape.back().is_number()) continue;
+    if (like != nullptr) {
+      const Fact& model = context.facts->Of(like);
+      if (model.rank() != fact.rank() || !model.shape.back().is_number() ||
+          !fact.shape.back().is(scale * model.shape.back().number()) ||
+          !SameDims(*context.facts, fact.shape.subspan(0, fact.shape.size() - 1),
+                    model.shape.subspan(0, model.shape.size() - 1))) {
+        continue;
+      }
+    }
     const absl::StatusOr<ChannelMap> first = FollowChannels(context, a, {source});
     if (!first.ok()) continue;
     const int64_t width = first->channels.size() == 0 ? 0 : static_cast<int64_t>(first->channels.size());

@@ -20,10 +20,12 @@ struct Channel {
   bool negative = false;
 };
 
-// A value of shape [leading dims ..., trailing numbers ...] whose leading dims are those of its sources, and whose
-// trailing axes, taken together in row-major order, hold these channels of the last axis of the sources.
+// A value whose axes are the leading axes of its sources, and between or behind them others that, taken together in
+// row-major order, hold these channels of the last axis of the sources.
 struct ChannelMap {
+  static constexpr int kChannels = -1;
   int leading = 0;
+  std::vector<int> axes;  // of the value: which leading axis of the source each is, or kChannels
   std::vector<int64_t> trailing;
   std::vector<Channel> channels;
   std::vector<const Node*> nodes;  // read on the way, the last one first
@@ -41,20 +43,24 @@ absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, Value*
 //   interleaved      pairs                    rotated = (-x[1], x[0], -x[3], x[2], ...)
 //   quarter          x1, x2, x3, x4           rotated = (-x2, x1, -x4, x3)
 // (interleave_half takes pairs apart into halves first; see DeinterleavedSource.)
-// `rotated` as such a rotation of x [..., D]. `sign` is -1 where `rotated` is subtracted. FAILED_PRECONDITION with a
-// sentence that says what it is instead.
-absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* rotated, Value* x, int sign);
+// `rotated` as such a rotation of x [..., D]. `sign` is -1 where `rotated` is subtracted; `signs`, if not null, is a
+// constant of one 1 or -1 for each channel that it is multiplied with. FAILED_PRECONDITION with a sentence that says
+// what it is instead.
+absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* rotated, Value* x, int sign,
+                                         const Value* signs = nullptr);
 
 // y [..., D] made of a and b [..., D/2] alone: "half" if a is its first half and b its second, "interleaved" if a
 // holds its even and b its odd channels.
 absl::StatusOr<std::string> JoinMode(const FunctionContext& context, Value* y, Value* a, Value* b);
 
-// The value whose last axis a and b are cut from, and how: "half" or "interleaved".
+// The value whose last axis a and b are cut from, and how: "half" or "interleaved". If `like` is not null, a value of
+// its shape, but for a last axis `scale` times as wide.
 struct Cut {
   Value* source = nullptr;
   std::string mode;
 };
-absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b);
+absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b, const Value* like = nullptr,
+                              int64_t scale = 1);
 
 // The value [..., D] of which x is the even channels followed by the odd ones.
 absl::StatusOr<Value*> DeinterleavedSource(const FunctionContext& context, Value* x);

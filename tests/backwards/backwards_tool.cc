@@ -171,6 +171,7 @@ class Run {
       // Alternatives that nothing covered yet get a longer look.
       if (matched_ >= options_.count && (Uncovered().empty() || tries >= 2000 + 20 * options_.count)) break;
       if (matched_ >= 4 * options_.count) break;
+      if (lowering_ && matched_ == 0 && built_ >= 60) break;  // no target takes it
       One();
     }
     Summary(tries);
@@ -328,9 +329,9 @@ class Run {
       sites.push_back(fmt::format("{} {} {} {} {}", site.state, site.kind, site.rule, site.lowered_by, site.output));
     }
     fmt::print(
-        "{{\"record\": {}, \"name\": {}, \"rule\": {}, \"target\": {}, \"error\": {}, \"bindings\": [{}], \"sites\": {}, "
+        "{{\"record\": {}, \"name\": {}, \"rule\": {}, \"kind\": {}, \"target\": {}, \"error\": {}, \"bindings\": [{}], \"sites\": {}, "
         "\"assumptions\": {}, \"sizes\": [{}, {}, {}]}}\n",
-        Quote(kind), Quote(name), Quote(rule_.name), Quote(targets_[target_].name), Quote(outcome.error),
+        Quote(kind), Quote(name), Quote(rule_.name), Quote(rule_.kind), Quote(targets_[target_].name), Quote(outcome.error),
         fmt::join(bindings, ", "), Quote(sites), Quote(outcome.assumptions), bytes.size(), outcome.recognised.size(),
         outcome.expanded.size());
     for (const std::string* part : {&bytes, &outcome.recognised, &outcome.expanded}) {

@@ -231,15 +231,21 @@ class Builder {
 
   // --- choices -----------------------------------------------------------------------------------------
 
-  int Choose(const std::string& key, const std::vector<std::string>& names) {
+  // possible: options that can lead anywhere here; -1 if there are none.
+  int Choose(const std::string& key, const std::vector<std::string>& names, const std::vector<bool>& possible = {}) {
+    std::vector<int> open;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (possible.empty() || possible[i]) open.push_back(static_cast<int>(i));
+    }
+    if (open.empty()) return -1;
     if (names.size() == 1) return 0;
     auto [entry, fresh] = coverage_.choices.try_emplace(key);
     std::vector<Coverage::Option>& options = entry->second;
     if (fresh) options.resize(names.size());
-    int option = random_.Below(static_cast<int>(names.size()));
+    int option = random_.Pick(open);
     if (random_.Chance(60)) {
       // What was matched least, then what was tried least.
-      for (int i = 0; i < static_cast<int>(options.size()); ++i) {
+      for (int i : open) {
         const auto& a = options[static_cast<size_t>(i)];
         const auto& b = options[static_cast<size_t>(option)];
         if (std::make_pair(a.matched, a.tried) < std::make_pair(b.matched, b.tried)) option = i;
@@ -389,7 +395,23 @@ class Builder {
     if (pattern.optional) names.emplace_back("left out");
     const std::string key =
         Place(frame->path, pattern.position, pattern.name + (pattern.optional ? "?" : ""));
-    const size_t option = static_cast<size_t>(Choose(key, names));
+    std::vector<bool> possible(names.size(), true);
+    for (size_t i = 1; pattern.optional && i < pattern.arguments.size(); ++i) {
+      // An operand that a lowering wants must be taken, one that it forbids cannot be.
+      const Pattern& argument = *pattern.arguments[i];
+      if (argument.kind != Pattern::Kind::kVariable) continue;
+      const Closure& closure = frame->closures[static_cast<size_t>(argument.slot)];
+      const bool unbound = frame->slots[static_cast<size_t>(argument.slot)].kind == Slot::Kind::kUnbound;
+      if (closure.absent) {
+        possible.assign(names.size(), false);
+        possible.back() = true;
+      } else if (closure.pattern != nullptr && unbound) {
+        possible.back() = false;
+      }
+    }
+    const int choice = Choose(key, names, possible);
+    if (choice < 0) return Fail("no option fits");
+    const size_t option = static_cast<size_t>(choice);
     const bool bare = option == definition.alternatives.size();
     Frame* inner = NewFrame(frame->rules, nullptr, &definition.scope, key);
     for (size_t i = 0; i < pattern.arguments.size(); ++i) {
@@ -621,7 +643,11 @@ class Builder {
     if (exists) names.emplace_back("as the operator itself");
     if (names.empty()) return Fail(fmt::format("nothing makes {}", pattern.name));
     const std::string key = Place(frame->path, pattern.position, pattern.name);
-    const size_t option = static_cast<size_t>(Choose(key, names));
+    std::vector<bool> possible(names.size(), true);
+    if (exists) possible.back() = schema != nullptr;
+    const int choice = Choose(key, names, possible);
+    if (choice < 0) return Fail(fmt::format("{} does not exist at opset {}", pattern.name, opset_));
+    const size_t option = static_cast<size_t>(choice);
     if (option < makers.size()) {
       return BuildMade(pattern, frame, *makers[option], *emissions[option], key, result);
     }
@@ -936,7 +962,7 @@ class Builder {
       for (int input : node.inputs) added = added || (input == value && (node.op == "Add" || node.op == "Sub"));
     }
     static const std::vector<double> kSmall = {1e-6, 1e-6, 1e-6, 1e-5, 1e-3};
-    static const std::vector<double> kFactors = {0.125, 0.5, 0.35355339059327373, 1.5, 2, 8, 0.1};
+    static const std::vector<double> kFactors = {0.125, 0.5, 0.35355339059327373, 1.5, 2, 0.7, 0.1};
     constant.number = random_.Pick(added ? kSmall : kFactors);
     constant.number_fixed = true;
     return constant.number;
@@ -1369,8 +1395,26 @@ class Builder {
       if (!Shaped(x)) return Shaped(y) ? SetShape(x, DimsOf(y)) : true;
       std::vector<int> out = DimsOf(x);
       if (op == "Attention") {
-        if (!Shaped(node->inputs[2])) return true;
-        out.back() = DimsOf(node->inputs[2]).back();
+        const int k = node->inputs[1];
+        const int v = node->inputs[2];
+        if (!Shaped(k) || !Shaped(v)) return true;
+        out.back() = DimsOf(v).back();
+        const std::vector<int> keys = DimsOf(k);
+        if (out.size() == 4 && keys.size() == 4 && equations_of_.insert(node).second) {
+          equations_.push_back({{out[1]}, {keys[1], NewDim()}, 1});
+        }
+        const int mask = node->inputs.size() > 3 ? node->inputs[3] : kUnknown;
+        if (mask != kUnknown && !Shaped(mask) && keys.size() == 4 &&
+            !SetShape(mask, {random_.Chance(50) ? out[0] : NewDim(1), NewDim(1), out[2], keys[2]})) {
+          return false;
+        }
+      } else {
+        for (size_t i = 1; i < 3 && i < node->inputs.size(); ++i) {
+          if (Shaped(node->inputs[i]) && DimsOf(node->inputs[i]).size() == 3 &&
+              !Join(DimsOf(node->inputs[i])[0], out[0])) {
+            return false;
+          }
+        }
       }
       return SetShape(y, out);
     }
@@ -1672,7 +1716,13 @@ class Builder {
       }
       if (open.empty()) return true;
       static const std::vector<int64_t> kSizes = {1, 2, 2, 3, 4, 4, 5, 6, 8, 16, 64};
-      if (!Assign(random_.Pick(open), random_.Pick(kSizes))) return false;
+      int64_t size = random_.Pick(kSizes);
+      if (random_.Chance(35)) {
+        // As large as another one: kernels want heads, widths and batches to agree where rules need not.
+        const int64_t other = NumberOfDim(random_.Below(static_cast<int>(dims_.size())));
+        if (other > 0) size = other;
+      }
+      if (!Assign(random_.Pick(open), size)) return false;
     }
     return Fail("dims that do not settle");
   }

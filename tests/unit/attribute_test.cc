@@ -23,6 +23,40 @@ onnx::AttributeProto* AddAttribute(onnx::NodeProto* node, const std::string& nam
   return attribute;
 }
 
+TEST(Attribute, FoundWhereverItStandsInTheNode) {
+  using N = onnx::NodeProto;
+  onnx::ModelProto proto = EmptyModel();
+  const auto attribute = [](const std::string& name, int64_t value) {
+    onnx::AttributeProto proto;
+    proto.set_name(name);
+    proto.set_type(onnx::AttributeProto::INT);
+    proto.set_i(value);
+    return proto.SerializeAsString();
+  };
+  const std::string metadata(300, 'm');
+  std::string node;
+  wire::AppendBytes(&node, N::kNameFieldNumber, "n");
+  wire::AppendBytes(&node, N::kDocStringFieldNumber, metadata);
+  wire::AppendBytes(&node, N::kAttributeFieldNumber, attribute("first", 1));
+  wire::AppendBytes(&node, N::kOutputFieldNumber, "y");
+  wire::AppendBytes(&node, N::kOpTypeFieldNumber, "Op");
+  wire::AppendBytes(&node, N::kDocStringFieldNumber, metadata);
+  wire::AppendBytes(&node, N::kAttributeFieldNumber, attribute("last", 2));
+  wire::AppendBytes(&node, N::kDocStringFieldNumber, metadata);
+  std::string graph;
+  wire::AppendBytes(&graph, onnx::GraphProto::kNodeFieldNumber, node);
+  proto.clear_graph();
+  std::string bytes = proto.SerializeAsString();
+  wire::AppendBytes(&bytes, onnx::ModelProto::kGraphFieldNumber, graph);
+  auto model = MustLoad(bytes);
+  ASSERT_NE(model, nullptr);
+  const Node& read = *FindNode(model->graph(), "n");
+  EXPECT_EQ(IntAttribute(read, "first"), 1);
+  EXPECT_EQ(IntAttribute(read, "last"), 2);
+  EXPECT_EQ(IntAttribute(read, "m"), std::nullopt);
+  EXPECT_EQ(ReadAttributes(read).size(), 2u);
+}
+
 TEST(Attribute, DecodesEveryKind) {
   onnx::ModelProto proto = EmptyModel();
   onnx::NodeProto* node = AddNode(proto.mutable_graph(), "Op", {}, {"y"}, "n");

@@ -41,8 +41,8 @@ TEST(Load, LinksEverything) {
   const Node* add = FindNode(graph, "layer/add");
   EXPECT_EQ(add->input(0)->producer, matmul);
   EXPECT_EQ(add->input(1)->initializer->storage, Storage::kMemory);
-  EXPECT_NE(add->output()->value_info.data, nullptr);
-  EXPECT_NE(add->output()->declared_type.data, nullptr);
+  EXPECT_GE(add->output()->value_info, 0);
+  EXPECT_NE(add->output()->declared_type.data(), nullptr);
   // Bodies: captured values are uses of the outer value by inner nodes.
   const Node* choice = FindNode(graph, "choice");
   ASSERT_EQ(choice->subgraph_count, 2u);
@@ -57,6 +57,87 @@ TEST(Load, LinksEverything) {
   EXPECT_EQ(body->nodes()[0]->input(1)->initializer->name, body->nodes()[0]->input(1)->name);
   EXPECT_EQ(body->initializers()[0]->initializer->storage, Storage::kFile);
   EXPECT_EQ(choice->subgraphs()[1]->initializers()[0]->initializer->storage, Storage::kMemory);
+}
+
+// A graph out of parts in an order that libprotobuf does not write.
+std::string InOrder(const onnx::ModelProto& whole, const std::vector<std::pair<int, std::string>>& fields) {
+  onnx::ModelProto header = whole;
+  header.clear_graph();
+  std::string graph;
+  for (const auto& [number, body] : fields) wire::AppendBytes(&graph, static_cast<uint32_t>(number), body);
+  std::string bytes = header.SerializeAsString();
+  wire::AppendBytes(&bytes, onnx::ModelProto::kGraphFieldNumber, graph);
+  return bytes;
+}
+
+TEST(Load, ValueInfoMayStandAnywhere) {
+  using G = onnx::GraphProto;
+  onnx::ModelProto proto = EmptyModel();
+  onnx::GraphProto* graph = proto.mutable_graph();
+  const auto node = [graph](const char* from, const char* to) {
+    return AddNode(graph, "Relu", {from}, {to}, to)->SerializeAsString();
+  };
+  const auto info = [](const std::string& name, int64_t dim) {
+    onnx::ValueInfoProto value;
+    SetType(&value, name, onnx::TensorProto::FLOAT, {dim});
+    return value.SerializeAsString();
+  };
+  const std::vector<std::pair<int, std::string>> fields = {
+      {G::kNodeFieldNumber, node("x", "a")},     {G::kInputFieldNumber, info("x", 1)},
+      {G::kValueInfoFieldNumber, info("a", 2)},  // behind its node
+      {G::kNodeFieldNumber, node("a", "b")},     {G::kNodeFieldNumber, node("b", "c")},
+      {G::kValueInfoFieldNumber, info("nothing", 3)},  // names nothing
+      {G::kValueInfoFieldNumber, info("x", 9)},        // an input, which says for itself
+      {G::kValueInfoFieldNumber, info("c", 4)},        // an output, which says for itself
+      {G::kValueInfoFieldNumber, info("d", 5)},        // before its node
+      {G::kNodeFieldNumber, node("c", "d")},     {G::kOutputFieldNumber, info("c", 6)},
+      {G::kNodeFieldNumber, node("d", "e")},     {G::kOutputFieldNumber, info("e", 7)},
+      {G::kValueInfoFieldNumber, info("b", 8)},  // out of order
+      {G::kValueInfoFieldNumber, info("b", 9)},  // said already
+      {G::kValueInfoFieldNumber, info("e", 9)}};
+  const std::string bytes = InOrder(proto, fields);
+  auto model = MustLoad(bytes);
+  ASSERT_NE(model, nullptr);
+  const auto declared = [&model](const char* name) -> int64_t {
+    const Value* value = name[0] == 'x' ? model->graph().inputs()[0] : FindNode(model->graph(), name)->output();
+    onnx::TypeProto type;
+    if (!type.ParseFromArray(value->declared_type.data(), static_cast<int>(value->declared_type.size())))
+      return -1;
+    return type.tensor_type().shape().dim(0).dim_value();
+  };
+  EXPECT_EQ(declared("x"), 1);
+  EXPECT_EQ(declared("a"), 2);
+  EXPECT_EQ(declared("b"), 8);
+  EXPECT_EQ(declared("c"), 6);
+  EXPECT_EQ(declared("d"), 5);
+  EXPECT_EQ(declared("e"), 7);
+  EXPECT_EQ(MustSave(*model), bytes);
+}
+
+TEST(Load, ManyDeclaredNamesInAnyOrder) {
+  onnx::ModelProto proto = EmptyModel();
+  onnx::GraphProto* graph = proto.mutable_graph();
+  SetType(graph->add_input(), "v0", onnx::TensorProto::FLOAT, {1});
+  constexpr int kNodes = 1000;
+  const auto name = [](int i) { return "v" + std::to_string(i); };
+  for (int i = 0; i < kNodes; ++i) AddNode(graph, "Relu", {name(i).c_str()}, {name(i + 1).c_str()});
+  SetType(graph->add_output(), name(kNodes), onnx::TensorProto::FLOAT, {1});
+  for (int step : {1, 7, kNodes - 1}) {  // in order, in strides, backwards
+    graph->clear_value_info();
+    for (int i = 0; i < kNodes; ++i) {
+      const int at = static_cast<int>(int64_t{i} * step % kNodes) + 1;
+      SetType(graph->add_value_info(), name(at), onnx::TensorProto::FLOAT, {at + 10});
+    }
+    auto model = MustLoad(proto.SerializeAsString());
+    ASSERT_NE(model, nullptr);
+    for (const Node* node : model->graph().nodes()) {
+      const Value* value = node->output();
+      onnx::TypeProto type;
+      ASSERT_TRUE(type.ParseFromArray(value->declared_type.data(), static_cast<int>(value->declared_type.size())));
+      const int64_t wanted = value->is_graph_output ? 1 : std::stoll(std::string(ValueName(*value).substr(1))) + 10;
+      EXPECT_EQ(type.tensor_type().shape().dim(0).dim_value(), wanted) << step << " " << ValueName(*value);
+    }
+  }
 }
 
 TEST(Load, ReadsWeightsFromTheFile) {

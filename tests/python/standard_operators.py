@@ -1,0 +1,182 @@
+"""What the recognisers' operators compute, in operators that ONNX Runtime has at every opset: formulas of the ONNX
+operator documents (RMSNormalization, Swish, Gelu, Attention, RotaryEmbedding) and, for the private domain
+ascend_fuse, of docs/rules.md and the comments of patterns/library.
+
+Written for tests: the graph after recognition is compared in numbers whether or not a chip takes the operators.
+"""
+
+from __future__ import annotations
+
+import numpy
+import onnx
+from onnx import helper, numpy_helper
+
+STANDARD = {"RMSNormalization", "Gelu", "Swish", "LayerNormalization"}
+
+
+class Body:
+    """The nodes that replace one node; everything is computed in float32."""
+
+    def __init__(self, node, types):
+        self.node, self.types, self.nodes, self.count = node, types, [], 0
+        self.prefix = (node.output[0] or node.name) + "__"
+        self.attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+
+    def op(self, op_type, *inputs, output=None, **attributes):
+        self.count += 1
+        output = output or f"{self.prefix}{self.count}"
+        self.nodes.append(helper.make_node(op_type, list(inputs), [output], **attributes))
+        return output
+
+    def constant(self, value, dtype=numpy.float32):
+        return self.op("Constant", value=numpy_helper.from_array(numpy.asarray(value, dtype)))
+
+    def wide(self, index):
+        return self.op("Cast", self.node.input[index], to=onnx.TensorProto.FLOAT)
+
+    def has(self, index):
+        return len(self.node.input) > index and self.node.input[index] != ""
+
+    def finish(self, value):
+        # Like the operator's type constraint: the result has the first input's type.
+        self.op("CastLike", value, self.node.input[0], output=self.node.output[0])
+
+
+def gelu(b, x, approximate):
+    half = b.op("Mul", x, b.constant(0.5))
+    if approximate == "tanh":
+        cube = b.op("Mul", b.op("Mul", x, x), x)
+        inner = b.op("Mul", b.op("Add", x, b.op("Mul", cube, b.constant(0.044715))), b.constant(numpy.sqrt(2 / numpy.pi)))
+        outer = b.op("Tanh", inner)
+    else:
+        outer = b.op("Erf", b.op("Div", x, b.constant(numpy.sqrt(2))))
+    return b.op("Mul", half, b.op("Add", outer, b.constant(1)))
+
+
+def swish(b, x, alpha=1.0):
+    return b.op("Mul", x, b.op("Sigmoid", b.op("Mul", x, b.constant(alpha))))
+
+
+def rms_normalization(b):
+    x = b.wide(0)
+    square = b.op("Mul", x, x)
+    total = b.op("ReduceSum", square, b.constant([-1], numpy.int64), keepdims=1)
+    size = b.op("Cast", b.op("Gather", b.op("Shape", x), b.constant([-1], numpy.int64)), to=onnx.TensorProto.FLOAT)
+    mean = b.op("Div", total, size)
+    root = b.op("Sqrt", b.op("Add", mean, b.constant(b.attributes.get("epsilon", 1e-5))))
+    b.finish(b.op("Mul", b.op("Div", x, root), b.wide(1)))
+
+
+def layer_normalization(b):
+    x = b.wide(0)
+    size = b.op("Cast", b.op("Gather", b.op("Shape", x), b.constant([-1], numpy.int64)), to=onnx.TensorProto.FLOAT)
+    axis = b.constant([-1], numpy.int64)
+    centred = b.op("Sub", x, b.op("Div", b.op("ReduceSum", x, axis, keepdims=1), size))
+    variance = b.op("Div", b.op("ReduceSum", b.op("Mul", centred, centred), axis, keepdims=1), size)
+    root = b.op("Sqrt", b.op("Add", variance, b.constant(b.attributes.get("epsilon", 1e-5))))
+    y = b.op("Mul", b.op("Div", centred, root), b.wide(1))
+    b.finish(b.op("Add", y, b.wide(2)) if b.has(2) else y)
+
+
+def glu(b):
+    activation = b.attributes["activation"].decode()
+    x = b.wide(0)
+    gate = swish(b, x) if activation == "silu" else gelu(b, x, {"gelu": "none", "gelu_tanh": "tanh"}[activation])
+    b.finish(b.op("Mul", gate, b.wide(1)))
+
+
+def rotary(b):
+    assert b.attributes["mode"] == b"half"
+    x = b.wide(0)
+    size = b.op("Gather", b.op("Shape", x), b.constant([-1], numpy.int64))
+    middle = b.op("Div", size, b.constant([2], numpy.int64))
+    last, zero = b.constant([-1], numpy.int64), b.constant([0], numpy.int64)
+    first = b.op("Slice", x, zero, middle, last)
+    second = b.op("Slice", x, middle, size, last)
+    turned = b.op("Concat", b.op("Neg", second), first, axis=-1)
+    b.finish(b.op("Add", b.op("Mul", x, b.wide(1)), b.op("Mul", turned, b.wide(2))))
+
+
+def attention(b):
+    q, k, v = b.wide(0), b.wide(1), b.wide(2)
+    # [B, H, S, D] as [B, G, n, S, D]
+    def dims(value, axis):
+        return b.op("Gather", b.op("Shape", value), b.constant([axis], numpy.int64))
+    minus = b.constant([-1], numpy.int64)
+    grouped = b.op("Reshape", q, b.op("Concat", dims(q, 0), dims(k, 1), minus, dims(q, 2), dims(q, 3), axis=0))
+    two = b.constant([2], numpy.int64)
+    scores = b.op("MatMul", grouped, b.op("Transpose", b.op("Unsqueeze", k, two), perm=[0, 1, 2, 4, 3]))
+    scores = b.op("Mul", scores, b.constant(b.attributes["scale"]))
+    scores = b.op("Reshape", scores, b.op("Concat", dims(q, 0), dims(q, 1), dims(q, 2), dims(k, 2), axis=0))
+    boolean = b.has(3) and b.types.get(b.node.input[3]) == onnx.TensorProto.BOOL
+    lowest = b.constant(-numpy.inf)
+    if b.has(4):
+        scores = b.op("Where", b.node.input[4], scores, lowest)
+    if b.has(5):
+        scores = b.op("Add", scores, b.wide(5))
+    if b.has(3):
+        scores = b.op("Where", b.node.input[3], scores, lowest) if boolean else b.op("Add", scores, b.wide(3))
+    weights = b.op("Softmax", scores, axis=-1)
+    if b.attributes.get("guard", 0):
+        weights = b.op("Where", b.op("IsNaN", weights), b.constant(0), weights)
+    weights = b.op("Reshape", weights, b.op("Concat", dims(q, 0), dims(k, 1), minus, dims(q, 2), dims(k, 2), axis=0))
+    y = b.op("MatMul", weights, b.op("Unsqueeze", v, two))
+    y = b.op("Reshape", y, b.op("Concat", dims(q, 0), dims(q, 1), dims(q, 2), dims(v, 3), axis=0))
+    # The rule's output may be wider than the query: the type is the one declared.
+    wanted = b.types.get(b.node.output[0], onnx.TensorProto.UNDEFINED)
+    if wanted:
+        b.op("Cast", y, to=wanted, output=b.node.output[0])
+    else:
+        b.finish(y)
+
+
+OPERATORS = {
+    ("", "RMSNormalization"): rms_normalization,
+    ("", "LayerNormalization"): layer_normalization,
+    ("", "Gelu"): lambda b: b.finish(gelu(b, b.wide(0), b.attributes.get("approximate", b"none").decode())),
+    ("", "Swish"): lambda b: b.finish(swish(b, b.wide(0), b.attributes.get("alpha", 1.0))),
+    ("ascend_fuse", "QuickGelu"): lambda b: b.finish(swish(b, b.wide(0), 1.702)),
+    ("ascend_fuse", "Glu"): glu,
+    ("ascend_fuse", "Rotary"): rotary,
+    ("ascend_fuse", "Attention"): attention,
+}
+# What a last axis means here: other axes are left to ONNX Runtime, or counted as not checked.
+LAST_AXIS = {"RMSNormalization", "LayerNormalization"}
+
+
+def handled(node) -> bool:
+    if (node.domain, node.op_type) not in OPERATORS:
+        return False
+    axis = next((a.i for a in node.attribute if a.name == "axis"), -1)
+    return node.op_type not in LAST_AXIS or (axis == -1 and len(node.output) == 1)
+
+
+def write_out(model: onnx.ModelProto) -> None:
+    """Replaces the recognisers' operators by what they compute. Opset 15 and later: CastLike."""
+    graph = model.graph
+    types = {v.name: v.type.tensor_type.elem_type for v in [*graph.input, *graph.output, *graph.value_info]}
+    types.update({t.name: t.data_type for t in graph.initializer})
+    for node in graph.node:  # booleans that masks are made of
+        if node.op_type in ("Not", "And", "Or", "Less", "Greater", "Equal", "IsNaN"):
+            types[node.output[0]] = onnx.TensorProto.BOOL
+    nodes = []
+    changed = False
+    for node in graph.node:
+        if not handled(node):
+            nodes.append(node)
+            continue
+        body = Body(node, types)
+        OPERATORS[(node.domain, node.op_type)](body)
+        nodes.extend(body.nodes)
+        changed = True
+    if changed:
+        for domain in model.opset_import:
+            if domain.domain == "":
+                domain.version = max(domain.version, 15)  # CastLike; nothing else used here changed from 14 to 15
+        del graph.node[:]
+        graph.node.extend(nodes)
+
+
+def unknown(model: onnx.ModelProto) -> list[str]:
+    """Operators of the private domain that no formula here covers."""
+    return sorted({node.op_type for node in model.graph.node if node.domain == "ascend_fuse"})

@@ -1,0 +1,84 @@
+// Which module a node belongs to, from what each exporter and each optimizer leaves of it.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "passes/pipeline.h"
+#include "tests/unit/models.h"
+
+namespace ascend_fuse {
+namespace {
+
+struct Traces {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> metadata = {};
+  std::string output = "val_7";
+  std::string weight = "val_8";
+};
+
+std::string PathOf(const Traces& traces) {
+  onnx::ModelProto model;
+  model.set_ir_version(8);
+  model.add_opset_import()->set_version(17);
+  onnx::GraphProto* graph = model.mutable_graph();
+  graph->add_input()->set_name("x");
+  graph->add_output()->set_name(traces.output);
+  onnx::TensorProto* weight = graph->add_initializer();
+  weight->set_name(traces.weight);
+  weight->set_data_type(onnx::TensorProto::FLOAT);
+  weight->add_dims(1);
+  weight->add_float_data(1);
+  onnx::NodeProto* node = graph->add_node();
+  node->set_op_type("Mul");
+  node->set_name(traces.name);
+  node->add_input("x");
+  node->add_input(traces.weight);
+  node->add_output(traces.output);
+  for (const auto& [key, value] : traces.metadata) {
+    onnx::StringStringEntryProto* entry = node->add_metadata_props();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
+  const auto loaded = LoadModelFromBytes(model.SerializeAsString());
+  EXPECT_TRUE(loaded.ok()) << loaded.status().message();
+  return loaded.ok() ? ModulePath(*(*loaded)->graph().nodes()[0]) : "";
+}
+
+const char kScopes[] = "pkg.torch.onnx.name_scopes";
+
+TEST(ModulePathTest, Dynamo) {
+  EXPECT_EQ(PathOf({"node_mul", {{kScopes, "['', 'model', 'model.layers.0', 'model.layers.0.mlp', 'mul_3']"}}}),
+            "model.layers.0.mlp");
+  EXPECT_EQ(PathOf({"node_mul", {{kScopes, "['', 'mul_3']"}}}), "") << "in no module";
+  EXPECT_EQ(PathOf({"node_mul", {{kScopes, "['mul_3']"}}}), "");
+  EXPECT_EQ(PathOf({"node_mul", {{kScopes, "['', 'model"}}}), "") << "cut off";
+}
+
+TEST(ModulePathTest, DynamoBeforeItWroteScopes) {
+  EXPECT_EQ(PathOf({"n17", {{"namespace", ": llama.Model/model: llama.Inner/model.layers.1: llama.Layer/"
+                                          "model.layers.1.mlp: llama.MLP/mul_2: aten.mul.Tensor"}}}),
+            "model.layers.1.mlp");
+  EXPECT_EQ(PathOf({"n17", {{"namespace", ": llama.Model/mul_2: aten.mul.Tensor"}}}), "");
+  EXPECT_EQ(PathOf({"n17", {{"namespace", ""}}}), "");
+  EXPECT_EQ(PathOf({"n17", {{kScopes, "['', 'a.b', 'mul']"}, {"namespace", ": x/c.d: y/mul: z"}}}), "a.b");
+}
+
+TEST(ModulePathTest, TorchScriptAndTensorFlow) {
+  EXPECT_EQ(PathOf({"/model/layers.0/self_attn/Mul_1"}), "model.layers.0.self_attn");
+  EXPECT_EQ(PathOf({"/Mul"}), "");
+  EXPECT_EQ(PathOf({"model/bert/encoder/layer_._0/attention/mul"}), "model.bert.encoder.layer_._0.attention");
+  EXPECT_EQ(PathOf({"Mul_17"}), "");
+}
+
+TEST(ModulePathTest, OptimizersThatRenamedTheNode) {
+  EXPECT_EQ(PathOf({"SkipLayerNorm_3", {}, "/model/layers.0/norm/Add_1_output_0"}), "model.layers.0.norm");
+  EXPECT_EQ(PathOf({"", {}, "/model/layers.0/mlp/Mul_output_0"}), "model.layers.0.mlp");
+  EXPECT_EQ(PathOf({"MatMul_fused", {}, "val_7", "model.layers.0.mlp.gate_proj.weight"}), "model.layers.0.mlp.gate_proj");
+  EXPECT_EQ(PathOf({"/a/Mul", {}, "/b/Mul_output_0", "c.weight"}), "a") << "the node's own name goes first";
+  EXPECT_EQ(PathOf({"Mul", {}, "val_7", "onnx::MatMul_123"}), "");
+  EXPECT_EQ(PathOf({"Mul", {}, "val_7", "lifted.tensor_0"}), "");
+}
+
+}  // namespace
+}  // namespace ascend_fuse
