@@ -57,7 +57,7 @@ absl::StatusOr<Term> Shape(const FunctionContext& context, absl::Span<const Term
     return absl::FailedPreconditionError(fmt::format("the shape of {} is not known", ValueName(**value)));
   }
   std::vector<Term> dims;
-  for (Dim dim : fact.shape) dims.push_back(TermOfDim(dim));
+  for (Dim dim : fact.shape) dims.push_back(TermOfDim(context.facts->dims().Resolve(dim)));
   return Term::List(std::move(dims));
 }
 
