@@ -136,6 +136,10 @@ absl::Status Pipeline::Recognise() {
     site.rule = rule.name;
     site.precision = rule.precision;
     site.by_ge = rule.by_ge;
+    for (const std::string& name : rule.outputs) {
+      const Term& output = match.terms[rule.scope.Find(name)];
+      if (output.kind == Term::Kind::kValue && output.value != value) site.others.push_back(output.value);
+    }
     site.value = value;
     site.root = root;
     site.order = value->producer != nullptr ? value->producer->order : 0;
