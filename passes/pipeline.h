@@ -24,6 +24,7 @@ struct PipelineSite {
   std::string rule;  // the recogniser, or "native" for an operator that was there
   std::string precision = "exact";
   Value* value = nullptr;  // what the construct computes
+  std::vector<const Value*> others;  // what it computes besides: the sum of a residual
   Node* node = nullptr;    // the recognised operator; nullptr for an observation
   std::vector<Node*> made;  // all that replaced original nodes together with it, in the order made
   int pair = -1;           // the site that turns the other of query and key with the same cos and sin

@@ -137,6 +137,10 @@ absl::Status Pipeline::Recognise() {
     site.rule = rule.name;
     site.by_ge = rule.by_ge;
     site.precision = rule.precision;
+    for (const std::string& name : rule.outputs) {
+      const Term& output = match.terms[rule.scope.Find(name)];
+      if (output.kind == Term::Kind::kValue && output.value != value) site.others.push_back(output.value);
+    }
     site.value = value;
     site.root = root;
     site.order = value->producer != nullptr ? value->producer->order : 0;

@@ -26,7 +26,7 @@ class Region:
 
     output: str
     inputs: list[str]  # known values that are no constants
-    nodes: list[str]  # operators of the NPU nodes inside, as "NPURmsNorm"
+    nodes: list[str]  # operators of the NPU nodes inside, as "NPURmsNorm"; without any, what the report names
     kinds: list[str] = dataclasses.field(default_factory=list)  # what the report calls it
     rules: list[str] = dataclasses.field(default_factory=list)
     module: str = ""
@@ -98,7 +98,7 @@ class Regions:
                     Region(
                         name,
                         reads,
-                        sorted({kernel.op_type for kernel in kernels}),
+                        sorted({kernel.op_type for kernel in kernels} or {site["node"] for site in own}),
                         sorted({site["kind"] for site in own}),
                         sorted({site["rule"] for site in own}),
                         own[0]["module"] if own else "",
