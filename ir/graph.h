@@ -66,7 +66,8 @@ struct Node {
   Graph** subgraphs_begin = nullptr;  // bodies of If, Loop, Scan in attribute order
   uint32_t subgraph_count = 0;
   // The attribute fields lie in this part of `encoded` (offsets in the file): the other fields are most of a
-  // node (metadata alone is 90 % in dynamo exports), and long gone from the caches when attributes are asked for.
+  // node (metadata alone is 90 % in dynamo exports), and long gone from the caches when attributes are asked
+  // for.
   uint32_t attributes_begin = 0;
   uint32_t attributes_end = kToTheEnd;
   bool is_new = false;   // made by a Rewriter

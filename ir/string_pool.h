@@ -40,8 +40,8 @@ class StringPool {
   // The id of `text` if it is known; false otherwise. Never adds.
   bool Find(std::string_view text, NameId* id) const;
   // The same for names that come in about the order in which they were interned: looks at the few ids behind
-  // `last`, the one found before, and starts fetching those that follow. A hash table scatters such names: of a
-  // million, each costs three cache misses.
+  // `last`, the one found before, and starts fetching those that follow. A hash table scatters such names: of
+  // a million, each costs three cache misses.
   bool FindNext(std::string_view text, NameId last, NameId* id) const;
 
   std::string_view Text(NameId id) const { return texts_[static_cast<uint32_t>(id)]; }

@@ -25,7 +25,7 @@ struct PipelineSite {
   std::string precision = "exact";
   Value* value = nullptr;  // what the construct computes
   Node* node = nullptr;    // the recognised operator; nullptr for an observation
-  Node* replacement = nullptr;  // what computes `value` now: `node`, or what the recogniser put behind it
+  std::vector<Node*> made;  // all that replaced original nodes together with it, in the order made
   int pair = -1;                // the site that turns the other of query and key with the same cos and sin
   std::string by_ge;       // the construct as which GE takes the original nodes, of the recogniser
   uint64_t order = 0;      // place of `value` in the original order
@@ -35,6 +35,7 @@ struct PipelineSite {
   SiteState state = SiteState::kPending;
   std::string lowered_by;  // rule
   std::string lowered_to;  // npu.NPURmsNorm
+  std::string by_ge;       // the construct as which GE takes the original nodes, of the recogniser
   std::string mask;
   std::vector<std::string> assumptions;
   std::string because;
@@ -106,6 +107,8 @@ class Pipeline {
   void LowerNode(Node* node, const Target& target);
   // Why the pass of `by_ge` does not reach this site; "" if it does.
   std::string WhyGeCannot(const PipelineSite& site, const ByGe& by_ge);
+  // Why a sum and the norm that reads it are not one kernel; "" where they are.
+  std::string WhyNotJoined(const PipelineSite& site) const;
   static double Now();  // milliseconds
   void FinishRun(const char* name, double started, uint64_t changes_before);
 

@@ -47,8 +47,11 @@ std::string_view Label(const Node& node) {
 
 // Operators that only stand where a construct begins, rarest first: one that no rule covered deserves an
 // answer.
-constexpr std::string_view kAnchors[] = {"Softmax",     "Erf",  "Tanh",       "InstanceNormalization", "Sigmoid",
-                                         "HardSigmoid", "Clip", "Neg",        "ReduceMean"};
+constexpr std::string_view kAnchors[] = {
+    "Softmax",         "Erf",         "Tanh", "InstanceNormalization", "LpNormalization", "Sigmoid",
+    "HardSigmoid",     "Clip",        "ReduceL2",
+    "ReduceSumSquare", "Neg",         "ReduceMean",
+};
 
 bool UsesOperator(const RuleSet& rules, const Pattern& pattern, std::string_view op_type, int depth) {
   if (depth > 20) return false;
@@ -77,7 +80,9 @@ Node* RecognisedNode(const Emission& emission) {
   for (const Use& use : last->inputs()) {
     for (const Value* value = use.value; value != nullptr && value->producer != nullptr;
          value = value->producer->input(0)) {
-      if (!value->producer->is_new) break;
+      // Not beyond what this rule made: another recogniser's operator may stand before it.
+      const auto& inserted = emission.inserted;
+      if (std::find(inserted.begin(), inserted.end(), value->producer) == inserted.end()) break;
       if (Domain(*value->producer) == "ascend_fuse") return value->producer;
     }
   }
@@ -114,8 +119,7 @@ absl::Status Pipeline::Recognise() {
       if (statement.value.kind != Expression::Kind::kOperator) continue;
       // Where an operator of ours stands inside, what is around it fits it to the graph.
       if (statement.value.domain != "ascend_fuse" && BuildsOurs(statement.value)) continue;
-      if (std::find(rule.outputs.begin(), rule.outputs.end(), statement.names[0]) == rule.outputs.end())
-        continue;
+      if (statement.names[0] != rule.outputs[0]) continue;  // further outputs are sums and the like
       const Expression& op = statement.value;
       kind_of[op.domain.empty() ? op.text : op.domain + "." + op.text] = rule.kind;
     }
@@ -185,8 +189,8 @@ absl::Status Pipeline::Recognise() {
         }
         ++replacements_;
         emissions_.push_back(*emission);
-        sites_.back().replacement = emission->replacements.back();
         sites_.back().node = RecognisedNode(*emission);
+        sites_.back().made = emission->replacements;
         for (Node* made : emission->replacements) add(made);
         for (Node* made : emission->inserted) add(made);
       }

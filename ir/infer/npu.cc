@@ -112,6 +112,8 @@ void FlashAttention(NodeContext& c) {
   Shape shape = c.shape(0);
   const Shape value = c.shape(2);
   if (shape.size() == 4 && value.size() == 4) {
+    // As the product it stands for: query and key are equally wide.
+    if (const Shape key = c.shape(1); key.size() == 4) c.Require(shape[3], key[3]);
     shape[3] = value[3];
   } else if (shape.size() == 3 && value.size() == 3 && !value[2].is(0)) {
     const int64_t heads = c.Int("num_heads", 0);
@@ -139,6 +141,7 @@ void ApplyRotary(NodeContext& c) {
 constexpr Entry kOps[] = {
     ASCEND_FUSE_NPU("NPURmsNorm", RmsNorm),
     ASCEND_FUSE_NPU("NPUAddRmsNorm", AddRmsNorm),
+    ASCEND_FUSE_NPU("NPUGroupNormSilu", SameAsInput),
     ASCEND_FUSE_NPU("NPURmsNormWithEpsilon", RmsNorm),
     ASCEND_FUSE_NPU("NPUAddRmsNormWithEpsilon", AddRmsNorm),
     ASCEND_FUSE_NPU("NPULayerNormV4", LayerNormV4),
@@ -164,6 +167,11 @@ constexpr Entry kOps[] = {
     {"ascend_fuse", "GluPacked", GluPacked},
     {"ascend_fuse", "AddRMSNormalization", AddRmsNormalization},
     {"ascend_fuse", "AddRMSNorm", AddRmsNormalization},
+    {"ascend_fuse", "ChannelNorm", SameAsInput},
+    {"ascend_fuse", "GroupNorm", SameAsInput},
+    {"ascend_fuse", "GroupNormLast", SameAsInput},
+    {"ascend_fuse", "GroupNormSilu", SameAsInput},
+    {"ascend_fuse", "GroupNormSiluLast", SameAsInput},
     {"ascend_fuse", "QuickGelu", SameAsInput},
     {"ascend_fuse", "Rotary", SameAsInput},
 };

@@ -49,9 +49,9 @@ bool IsBadType(const wire::Field& field, uint32_t known_bytes_fields) {
   return field.type != wire::kBytes && field.number < 32 && (known_bytes_fields >> field.number & 1) != 0;
 }
 
-// Fetches the bytes of a graph from memory some way before they are read. The fields of a node are short steps
-// of uneven length, which the processor does not foresee: of a model that left the caches, most of the time of
-// parsing nodes was waiting.
+// Fetches the bytes of a graph from memory some way before they are read. The fields of a node are short
+// steps of uneven length, which the processor does not foresee: of a model that left the caches, most of the
+// time of parsing nodes was waiting.
 class ReadAhead {
  public:
   explicit ReadAhead(const Skeleton& skeleton) : end_(skeleton.data() + skeleton.structural_size()) {}
@@ -60,7 +60,8 @@ class ReadAhead {
     if (field.type != wire::kBytes) return;
     if (fetched_ < field.data) fetched_ = field.data;
     // A payload takes no place in memory, but all of its size in `field`.
-    const uint8_t* const wanted = field.data + std::min<int64_t>({field.size, kMost, end_ - field.data}) + kAhead;
+    const int64_t size = std::min<int64_t>({field.size, kMost, end_ - field.data});
+    const uint8_t* const wanted = field.data + size + kAhead;
     for (; fetched_ < wanted && fetched_ < end_; fetched_ += kLine) __builtin_prefetch(fetched_);
   }
 
@@ -76,12 +77,13 @@ class Loader {
  public:
   Loader(Model* model, const Skeleton& skeleton, std::string path)
       : model_(*model), builder_(model), skeleton_(skeleton), names_(model->names()), path_(std::move(path)) {
-    // A node names itself and one output. Tables of that size need no growing and are no larger than they must
-    // be; what a file of empty nodes can claim is bounded by its size.
+    // A node names itself and one output; some have more. Tables of that size need no growing and are no
+    // larger than they must be; what a file of empty nodes can claim is bounded by its size.
     const int64_t names = std::min(2 * skeleton.node_fields() + skeleton.initializer_fields(),
                                    skeleton.structural_size() / 16);
-    names_.Reserve(static_cast<size_t>(names));
-    scope_.reserve(static_cast<size_t>(names) + 1);
+    const size_t room = static_cast<size_t>(names + names / 64) + 256;
+    names_.Reserve(room);
+    scope_.reserve(room);
     default_domain_ = names_.Intern("ai.onnx");
     if (!path_.empty()) external_.emplace(path_);
   }
@@ -227,7 +229,7 @@ class Loader {
 
   Value*& Slot(NameId name) {
     const size_t index = static_cast<size_t>(name);
-    if (index >= scope_.size()) scope_.resize(std::max(index + 1, scope_.size() * 2));
+    if (index >= scope_.size()) scope_.resize(std::max(index + 1, std::min(scope_.size() * 2, scope_.capacity())));
     return scope_[index];
   }
 
@@ -461,8 +463,8 @@ class Loader {
       if (from.inputs[i].text.empty()) continue;
       bool known;
       Value* value = Named(names_.Intern(from.inputs[i]), &known);
-      // The names of a body are in shadowed_ with what they may stand for; memory for those of the main graph,
-      // which are its weights, is held down.
+      // The names of a body are in shadowed_ with what they may stand for; memory for those of the main
+      // graph, which are its weights, is held down.
       if (!known && graph_->owner() == nullptr) mentioned->push_back(value);
       builder_.SetInput(node, i, value);
     }

@@ -70,8 +70,8 @@ struct Table {
 constexpr Table kTable;
 
 constexpr size_t kFirstRead = size_t{4} << 10;
-// What was read is scanned while it is in the L2 cache (2 MB on the machine measured): a read of 1 MB of small
-// nodes pushes its own beginning out, and scanning then takes three times as long.
+// What was read is scanned while it is in the L2 cache (2 MB on the machine measured): a read of 1 MB of
+// small nodes pushes its own beginning out, and scanning then takes three times as long.
 constexpr size_t kLongestRead = size_t{256} << 10;
 constexpr size_t kHugePage = size_t{2} << 20;
 

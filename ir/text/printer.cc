@@ -700,7 +700,8 @@ std::string PrintNode(const Node& node) {
 std::string PrintDeclaredType(const Value& value) {
   onnx::TypeProto type;
   const std::string_view encoded = value.declared_type;
-  if (encoded.data() == nullptr || !type.ParseFromArray(encoded.data(), static_cast<int>(encoded.size()))) return "";
+  if (encoded.data() == nullptr) return "";
+  if (!type.ParseFromArray(encoded.data(), static_cast<int>(encoded.size()))) return "";
   return TypeText(type);
 }
 

@@ -171,7 +171,7 @@ class Run {
       // Alternatives that nothing covered yet get a longer look.
       if (matched_ >= options_.count && (Uncovered().empty() || tries >= 2000 + 20 * options_.count)) break;
       if (matched_ >= 4 * options_.count) break;
-      if (lowering_ && matched_ == 0 && built_ >= 60) break;  // no target takes it
+      if (lowering_ && matched_ == 0 && built_ >= 400) break;  // no target takes it
       One();
     }
     Summary(tries);
@@ -194,8 +194,12 @@ class Run {
   // A lowering is looked for on every target, a recogniser's node preferably on one that takes it.
   Outcome OnSomeTarget(const std::string& bytes, const Specimen& specimen, std::string* other) {
     Outcome first;
-    for (size_t i = 0; i < targets_.size(); ++i) {
-      const size_t index = i == 0 ? preferred_ : i <= preferred_ ? i - 1 : i;
+    // All targets for the first graphs, then the one that took the last graph and another one.
+    const bool all = missed_ + matched_ < 8;
+    for (size_t i = 0; i < (all ? targets_.size() : 2); ++i) {
+      const size_t index = i == 0 ? preferred_
+                           : !all ? static_cast<size_t>(random_.Below(static_cast<int>(targets_.size())))
+                                  : (i <= preferred_ ? i - 1 : i);
       Outcome outcome = RunPasses(bytes, targets_[index].target);
       if (!outcome.error.empty()) return outcome;
       std::string by;

@@ -1715,9 +1715,9 @@ class Builder {
         if (Root(static_cast<int>(i)) == static_cast<int>(i) && dims_[i].number < 0) open.push_back(static_cast<int>(i));
       }
       if (open.empty()) return true;
-      static const std::vector<int64_t> kSizes = {1, 2, 2, 3, 4, 4, 5, 6, 8, 16, 64};
+      static const std::vector<int64_t> kSizes = {1, 2, 2, 3, 4, 4, 5, 6, 8, 16, 16, 64};
       int64_t size = random_.Pick(kSizes);
-      if (random_.Chance(35)) {
+      if (random_.Chance(50)) {
         // As large as another one: kernels want heads, widths and batches to agree where rules need not.
         const int64_t other = NumberOfDim(random_.Below(static_cast<int>(dims_.size())));
         if (other > 0) size = other;

@@ -252,6 +252,7 @@ class Mutator {
     for (double changed : {number * (1 + little), number * (1 - little), number * 1.5 + 0.1, number * 0.5, -number,
                            number + 1, 0.0}) {
       if (changed == number || !std::isfinite(changed)) continue;
+      if (changed == 0 && Divides(tensor.name())) continue;  // nothing is right there
       *find(Add(fmt::format("{} {} -> {}", tensor.name(), number, changed))) =
           FloatTensor(tensor.name(), type, dims, {changed});
     }
@@ -261,6 +262,32 @@ class Mutator {
       *find(Add(fmt::format("{} of rank {}", tensor.name(), shape.size()))) =
           FloatTensor(tensor.name(), type, shape, {number});
     }
+  }
+
+  bool Divides(const std::string& name) const {
+    const auto& nodes = specimen_.model.graph().node();
+    return std::any_of(nodes.begin(), nodes.end(), [&](const onnx::NodeProto& node) {
+      return node.op_type() == "Div" && node.input_size() == 2 && node.input(1) == name;
+    });
+  }
+
+  // What fills masks: as a factor it makes scores that no fill is below.
+  bool IsFill(const std::string& name) const {
+    for (const auto& tensor : specimen_.model.graph().initializer()) {
+      if (tensor.name() != name || tensor.dims_size() > 1) continue;
+      if (tensor.data_type() == onnx::TensorProto::FLOAT && tensor.raw_data().size() == 4) {
+        float number = 0;
+        std::memcpy(&number, tensor.raw_data().data(), sizeof number);
+        return std::fabs(number) > 1000;
+      }
+      if (tensor.data_type() == onnx::TensorProto::FLOAT16 && tensor.raw_data().size() == 2) {
+        return std::fabs(Half(tensor.raw_data())) > 1000;
+      }
+    }
+    for (const auto& node : specimen_.model.graph().node()) {
+      if (node.op_type() == "Constant" && node.output(0) == name) return true;
+    }
+    return false;
   }
 
   static double Half(const std::string& bytes) {
@@ -363,7 +390,9 @@ class Mutator {
       for (const std::string& name : before) {
         const auto found = specimen_.values.find(name);
         if (name == node.input(i) || found == specimen_.values.end()) continue;
-        if (found->second.type == own->second.type && found->second.dims == own->second.dims) others.push_back(name);
+        if (found->second.type != own->second.type || found->second.dims != own->second.dims) continue;
+        if (own->second.dims.size() < 2 && (IsFill(name) || (i == 1 && node.op_type() == "Div"))) continue;
+        others.push_back(name);
       }
       for (int n = 0; n < 2 && !others.empty(); ++n) {
         const std::string other = random_.Pick(others);

@@ -99,7 +99,8 @@ TEST(Load, ValueInfoMayStandAnywhere) {
   auto model = MustLoad(bytes);
   ASSERT_NE(model, nullptr);
   const auto declared = [&model](const char* name) -> int64_t {
-    const Value* value = name[0] == 'x' ? model->graph().inputs()[0] : FindNode(model->graph(), name)->output();
+    const Graph& main = model->graph();
+    const Value* value = name[0] == 'x' ? main.inputs()[0] : FindNode(main, name)->output();
     onnx::TypeProto type;
     if (!type.ParseFromArray(value->declared_type.data(), static_cast<int>(value->declared_type.size())))
       return -1;
@@ -132,9 +133,11 @@ TEST(Load, ManyDeclaredNamesInAnyOrder) {
     ASSERT_NE(model, nullptr);
     for (const Node* node : model->graph().nodes()) {
       const Value* value = node->output();
+      const std::string_view encoded = value->declared_type;
       onnx::TypeProto type;
-      ASSERT_TRUE(type.ParseFromArray(value->declared_type.data(), static_cast<int>(value->declared_type.size())));
-      const int64_t wanted = value->is_graph_output ? 1 : std::stoll(std::string(ValueName(*value).substr(1))) + 10;
+      ASSERT_TRUE(type.ParseFromArray(encoded.data(), static_cast<int>(encoded.size())));
+      const std::string number(ValueName(*value).substr(1));
+      const int64_t wanted = value->is_graph_output ? 1 : std::stoll(number) + 10;
       EXPECT_EQ(type.tensor_type().shape().dim(0).dim_value(), wanted) << step << " " << ValueName(*value);
     }
   }

@@ -44,7 +44,7 @@ import part2  # noqa: E402
 from architectures import Architecture, Input  # noqa: E402
 from ascend_fuse.inputs import make_inputs  # noqa: E402
 from check import blind_rows, session_of  # noqa: E402
-from fill import ZOO, load_model, packed_path  # noqa: E402
+from fill import ZOO, load_model, packed_path, replace_file  # noqa: E402
 from variants import EXPORTERS, OPTIMIZER_TYPES, Variant, variants  # noqa: E402
 
 ARCHITECTURES = part1.ARCHITECTURES | part2.ARCHITECTURES
@@ -361,7 +361,7 @@ def store(variant: Variant, model: onnx.ModelProto, parameters: list[weights.Par
     assert again.SerializeToString(deterministic=True) == model.SerializeToString(deterministic=True)
     path = packed_path(variant.id)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(lzma.compress(small.SerializeToString(deterministic=True), preset=9 | lzma.PRESET_EXTREME))
+    replace_file(path, lzma.compress(small.SerializeToString(deterministic=True), preset=9 | lzma.PRESET_EXTREME))
 
 
 def drop_stack_traces(model: onnx.ModelProto) -> None:

@@ -67,7 +67,7 @@ def fill(out: Path, ids: list[str]) -> int:
     with concurrent.futures.ProcessPoolExecutor(min(os.cpu_count() or 1, len(stale))) as pool:
         list(pool.map(_write_model, stale, [out] * len(stale), chunksize=4))
     stamps.update({i: wanted[i] for i in stale})
-    _replace(stamps_file, json.dumps(stamps, indent=0, sort_keys=True).encode())
+    replace_file(stamps_file, json.dumps(stamps, indent=0, sort_keys=True).encode())
     return len(stale)
 
 
@@ -79,10 +79,10 @@ def _stamp(model_id: str) -> str:
 
 
 def _write_model(model_id: str, out: Path) -> None:
-    _replace(out / f"{model_id}.onnx", load_model(model_id).SerializeToString())
+    replace_file(out / f"{model_id}.onnx", load_model(model_id).SerializeToString())
 
 
-def _replace(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes) -> None:
     """Writes a file so that a concurrent reader sees either the old or the new contents."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     temporary.write_bytes(data)
