@@ -314,6 +314,7 @@ void Pipeline::FindNearMisses() {
       if (anchor->dead || anchor->is_new || anchor->domain != NameId::kEmpty) continue;
       auto rules = rules_of.find(OpType(*anchor));
       if (rules == rules_of.end()) continue;
+      const bool own = std::find(std::begin(kAnchors), std::end(kAnchors), OpType(*anchor)) != std::end(kAnchors);
       // Roots lie a few steps downstream.
       std::vector<Node*> reached = {anchor};
       absl::flat_hash_set<const Node*> seen = {anchor};
@@ -349,6 +350,8 @@ void Pipeline::FindNearMisses() {
                   return use.value != nullptr && use.value->producer == anchor;
                 });
               });
+          // A Sub alone tells nothing: what it is subtracted from and its product must be there too.
+          if (!own && ((!covers && !beside) || failure.covered.size() < 3)) continue;
           const size_t enough = IsOp(*anchor, "Softmax") ? 1 : 2;
           const bool stopped = beside || (failure.covered.size() >= enough && seen.contains(failure.node));
           if ((covers && !best_covers) ||
