@@ -2,6 +2,7 @@
 // used.
 #include "ir/rewriter.h"
 
+#include "absl/strings/match.h"
 #include "tests/unit/models.h"
 
 namespace ascend_fuse {
