@@ -35,7 +35,6 @@ struct PipelineSite {
   SiteState state = SiteState::kPending;
   std::string lowered_by;  // rule
   std::string lowered_to;  // npu.NPURmsNorm
-  std::string by_ge;       // the construct as which GE takes the original nodes, of the recogniser
   std::string mask;
   std::vector<std::string> assumptions;
   std::string because;
