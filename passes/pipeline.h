@@ -28,6 +28,7 @@ struct PipelineSite {
   Node* node = nullptr;    // the recognised operator; nullptr for an observation
   std::vector<Node*> made;  // all that replaced original nodes together with it, in the order made
   int pair = -1;           // the site that turns the other of query and key with the same cos and sin
+  std::string by_ge;       // the construct as which GE takes the original nodes, of the recogniser
   uint64_t order = 0;      // place of `value` in the original order
   std::string root;        // name of the original node that computed `value`
   std::string module;      // model.layers.0.self_attn
@@ -101,6 +102,7 @@ class Pipeline {
   bool Skipped(const Rule& rule) const;
   std::vector<Node*> NpuNodes() const;
   absl::Status CheckSkip(const std::string& name) const;
+  void Absorb(const std::vector<std::pair<size_t, size_t>>& taken);
   void FindNearMisses();
   void FindPairs();
   void LowerNode(Node* node, const Target& target);

@@ -131,6 +131,8 @@ absl::Status Pipeline::Recognise() {
   }
 
   absl::flat_hash_set<std::pair<std::string, const Value*>> observed;
+  absl::flat_hash_map<const Node*, size_t> site_of;  // what was made, and for which site
+  std::vector<std::pair<size_t, size_t>> taken;      // sites whose node a later one matched, with the later one
   auto note = [&](const Rule& rule, const Match& match, Value* value, const std::string& root) {
     PipelineSite site;
     site.kind = rule.kind;
@@ -146,6 +148,9 @@ absl::Status Pipeline::Recognise() {
     site.order = value->producer != nullptr ? value->producer->order : 0;
     site.module = ModuleOf(match.covered);
     for (const Node* node : match.covered) {
+      if (const auto earlier = site_of.find(node); earlier != site_of.end()) {
+        taken.emplace_back(earlier->second, sites_.size());
+      }
       if (!node->is_new && !Label(*node).empty()) site.covers.emplace_back(Label(*node));
     }
     sites_.push_back(std::move(site));
@@ -195,13 +200,17 @@ absl::Status Pipeline::Recognise() {
         emissions_.push_back(*emission);
         sites_.back().node = RecognisedNode(*emission);
         sites_.back().made = emission->replacements;
-        for (Node* made : emission->replacements) add(made);
+        for (Node* made : emission->replacements) {
+          add(made);
+          site_of.emplace(made, sites_.size() - 1);
+        }
         for (Node* made : emission->inserted) add(made);
       }
     }
     return absl::OkStatus();
   };
   if (absl::Status status = sweep_rules(false); !status.ok()) return status;
+  Absorb(taken);
 
   // Operators of the model that are constructs by themselves.
   for (const auto& graph : model_->graphs()) {
@@ -237,6 +246,30 @@ absl::Status Pipeline::Recognise() {
   FindNearMisses();
   FinishRun("recognise", started, changes_before);
   return Verify("recognise");
+}
+
+// A construct that became part of a larger one, and that nothing else reads, is no site of its own: the gelu of a gate.
+// Its nodes are covered by the larger one, and come back with it.
+void Pipeline::Absorb(const std::vector<std::pair<size_t, size_t>>& taken) {
+  std::vector<bool> gone(sites_.size(), false);
+  for (const auto& [part, whole] : taken) {
+    PipelineSite& from = sites_[part];
+    PipelineSite& into = sites_[whole];
+    if (gone[part] || from.node == nullptr || into.node == nullptr || from.value->is_graph_output ||
+        from.made.size() != 1 || !LiveUses(*from.value).empty()) {
+      continue;
+    }
+    gone[part] = true;
+    into.covers.insert(into.covers.begin(), from.covers.begin(), from.covers.end());
+    into.made.insert(into.made.begin(), from.made.begin(), from.made.end());  // restored after the larger one
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < sites_.size(); ++i) {
+    if (gone[i]) continue;
+    if (kept != i) sites_[kept] = std::move(sites_[i]);
+    ++kept;
+  }
+  sites_.resize(kept);
 }
 
 // Query and key of one attention are turned by one cos and sin: two sites next to each other in the model's order that
