@@ -164,6 +164,7 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
       if (!same && !joined) continue;
       site->state = SiteState::kFused;
       site->lowered_by = rule.name;
+      if (rule.precision == "approximate" || site->precision == "exact") site->precision = rule.precision;
       site->lowered_to = lowered_to;
       site->mask = MaskOf(rule);
       const auto why = why_this_form.find({rule.kind, rule.name});

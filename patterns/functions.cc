@@ -663,14 +663,21 @@ absl::StatusOr<Term> WithLayerNormalization(const FunctionContext& context, absl
       opset));
 }
 
-// wide_range (x): holds where x is surely computed with the exponents of float32.
-absl::StatusOr<Term> WideRange(const FunctionContext& context, absl::Span<const Term> arguments) {
-  absl::StatusOr<Term> type = TypeOf(context, arguments);
+// rescalable (x, epsilon): holds where x may be multiplied by c = sqrt(1e-6 / epsilon) so that a norm that adds 1e-6 gives
+// what one with epsilon gives. With the exponents of float32 always. In float16 for c from 1/4 to 1: nothing overflows, the
+// product is rounded once more, and what is lost of elements below 2^-12, at most 2^-25 each, is divided by a root of at
+// least 1e-3 and so stays below 3e-5 in a result whose mean square is up to 1.
+absl::StatusOr<Term> Rescalable(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Term> type = TypeOf(context, arguments.subspan(0, 1));
   if (!type.ok()) return type;
   const bool wide = type->type == DataType::kFloat || type->type == DataType::kBfloat16;
   if (wide && context.target != nullptr && context.target->KeepsRange()) return Term::Integer(1);
-  return absl::FailedPreconditionError(fmt::format("{} may be computed in float16, whose range is too small",
-                                                   DescribeTerm(context, arguments[0])));
+  const double epsilon = arguments[1].number;
+  if (arguments[1].kind == Term::Kind::kNumber && epsilon >= 1e-6 && epsilon <= 16e-6) return Term::Integer(1);
+  return absl::FailedPreconditionError(fmt::format(
+      "the epsilon {} would need {} times {}, which may be computed in float16 and would lose its range",
+      DescribeTerm(context, arguments[1]), epsilon > 0 ? fmt::format("{:.3g}", std::sqrt(1e-6 / epsilon)) : "infinity",
+      DescribeTerm(context, arguments[0])));
 }
 
 // never (sentence): does not hold. For what only looks like the construct: the sentence says why it is not.
@@ -1194,7 +1201,7 @@ constexpr FunctionRow kFunctions[] = {
     {"recognised", 1, 1, Recognised, "Holds for what a rule made, not for an operator that the model has."},
     {"absent", 0, 0, AbsentValue, "No value: a weight that is not there."},
     {"with_layer_normalization", 0, 0, WithLayerNormalization, "Holds from opset 17 on, which has LayerNormalization."},
-    {"wide_range", 1, 1, WideRange, "Holds where a value is surely computed with the range of float32."},
+    {"rescalable", 2, 2, Rescalable, "Holds where a value may be scaled so that a norm's epsilon becomes 1e-6."},
     {"never", 1, 1, Never, "Does not hold; says why what looks like the construct is not it."},
     {"single", 2, 2, Single, "A constant [1] of a number, of a type."},
     {"number", 1, 1, PlainNumber, "A dim that must be a plain number."},
