@@ -674,10 +674,11 @@ absl::StatusOr<Term> Rescalable(const FunctionContext& context, absl::Span<const
   if (wide && context.target != nullptr && context.target->KeepsRange()) return Term::Integer(1);
   const double epsilon = arguments[1].number;
   if (arguments[1].kind == Term::Kind::kNumber && epsilon >= 1e-6 && epsilon <= 16e-6) return Term::Integer(1);
-  return absl::FailedPreconditionError(fmt::format(
-      "the epsilon {} would need {} times {}, which may be computed in float16 and would lose its range",
-      DescribeTerm(context, arguments[1]), epsilon > 0 ? fmt::format("{:.3g}", std::sqrt(1e-6 / epsilon)) : "infinity",
-      DescribeTerm(context, arguments[0])));
+  return absl::CancelledError(fmt::format(
+      "the kernel adds 1e-6 whatever the attribute says; an epsilon of {} would need {} times {}, which may be computed in "
+      "float16, whose range is too small for that",
+      fmt::format("{:.7g}", epsilon), DescribeTerm(context, arguments[0]),
+      fmt::format("{:.3g}", std::sqrt(1e-6 / epsilon))));
 }
 
 // never (sentence): does not hold. For what only looks like the construct: the sentence says why it is not.
