@@ -95,6 +95,8 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, Graph* graph
     if (schema != nullptr && row == nullptr) {
       // This opset keeps the parameter in an input.
       const int input = schema->FindInput(key);
+      // Before opset 18 the outputs alone say into how many equal parts Split cuts.
+      if (input < 0 && deferred.op_type == "Split" && key == "num_outputs") continue;
       if (input < 0) {
         return absl::InvalidArgumentError(fmt::format("{} has no parameter {} at opset {}", deferred.op_type,
                                                       key, model.OpsetVersion(domain)));
