@@ -170,8 +170,8 @@ class Run {
     for (; tries < most; ++tries) {
       // Alternatives that nothing covered yet get a longer look.
       if (matched_ >= options_.count && (Uncovered().empty() || tries >= 2000 + 20 * options_.count)) break;
-      if (matched_ >= 4 * options_.count) break;
-      if (lowering_ && matched_ == 0 && built_ >= 400) break;  // no target takes it
+      if (matched_ >= 4 * options_.count || built_ >= 150 + 6 * options_.count) break;
+      if (lowering_ && matched_ == 0 && built_ >= 150) break;  // no target takes it
       One();
     }
     Summary(tries);

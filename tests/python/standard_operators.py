@@ -78,11 +78,18 @@ def layer_normalization(b):
     b.finish(b.op("Add", y, b.wide(2)) if b.has(2) else y)
 
 
+GATES = {
+    "silu": swish,
+    "gelu": lambda b, x: gelu(b, x, "none"),
+    "gelu_tanh": lambda b, x: gelu(b, x, "tanh"),
+    "quick_gelu": lambda b, x: swish(b, x, 1.702),
+    "sigmoid": lambda b, x: b.op("Sigmoid", x),
+    "relu": lambda b, x: b.op("Relu", x),
+}
+
+
 def glu(b):
-    activation = b.attributes["activation"].decode()
-    x = b.wide(0)
-    gate = swish(b, x) if activation == "silu" else gelu(b, x, {"gelu": "none", "gelu_tanh": "tanh"}[activation])
-    b.finish(b.op("Mul", gate, b.wide(1)))
+    b.finish(b.op("Mul", GATES[b.attributes["activation"].decode()](b, b.wide(0)), b.wide(1)))
 
 
 def rotary(b):
@@ -146,6 +153,9 @@ LAST_AXIS = {"RMSNormalization", "LayerNormalization"}
 
 def handled(node) -> bool:
     if (node.domain, node.op_type) not in OPERATORS:
+        return False
+    text = {a.name: a.s.decode() for a in node.attribute if a.type == onnx.AttributeProto.STRING}
+    if text.get("activation", "silu") not in GATES or text.get("mode", "half") != "half":
         return False
     axis = next((a.i for a in node.attribute if a.name == "axis"), -1)
     return node.op_type not in LAST_AXIS or (axis == -1 and len(node.output) == 1)
