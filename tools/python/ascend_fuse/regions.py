@@ -109,12 +109,16 @@ class Regions:
                         ],
                     )
                 )
-        self._find_masks(npu, optimized)
         self._masks = sorted({mask for region in self.regions for mask in region.masks})
+        self._optimized = optimized
+        self._mask_nodes: dict[int, Any] = {}  # of masks that the expanded model has no more, being equal to others
         for mask in self._masks:
-            if mask not in self._known and mask not in self._constants:
+            if mask in self._known or mask in self._constants:
+                continue
+            if mask in self._producers:
                 self._cone(mask, self._producers, self._nodes)
-        self._model = None
+            elif mask in npu:
+                self._cone(mask, npu, self._mask_nodes)
 
     def _cone(self, name: str, producers, nodes: dict[int, Any]) -> list[str]:
         """Collects what computes a value from known ones, and returns those."""
@@ -135,41 +139,6 @@ class Regions:
                     waiting.append(producers[value])
         return reads
 
-    def _find_masks(self, producers, optimized) -> None:
-        """Gives masks that the expanded model has under another name that name: it keeps one of equal computations."""
-
-        def number(name: str, producers, tensors, memo: dict[str, Any]) -> Any:
-            if name in self._known:
-                return name
-            if name not in memo:
-                node = producers.get(name)
-                if node is None:
-                    memo[name] = tensors.get(name, name)
-                else:
-                    attributes = tuple(sorted(a.SerializeToString(deterministic=True) for a in node.attribute))
-                    reads = tuple(number(read, producers, tensors, memo) for read in node.input)
-                    memo[name] = (node.op_type, list(node.output).index(name), attributes, hash(reads))
-            return memo[name]
-
-        def tensors(model) -> dict[str, Any]:
-            return {t.name: (t.data_type, tuple(t.dims), hash(t.raw_data)) for t in model.graph.initializer if t.raw_data}
-
-        gone = {
-            mask
-            for region in self.regions
-            for mask in region.masks
-            if mask not in self._known and mask not in self._constants and mask not in self._producers
-        }
-        if not gone:
-            return
-        memo: dict[str, Any] = {}
-        there = tensors(self.expanded)
-        names = {number(name, self._producers, there, memo): name for name in self._producers if name not in self._known}
-        memo, there = {}, tensors(optimized)
-        found = {mask: names.get(number(mask, producers, there, memo)) for mask in gone}
-        for region in self.regions:
-            region.masks = [mask for mask in (found.get(mask, mask) for mask in region.masks) if mask is not None]
-
     def _kernels(self, name: str, producers) -> list[Any]:
         if name not in producers:
             return []
@@ -181,7 +150,8 @@ class Regions:
     def probes(self) -> list[str]:
         """Values of the original that the regions read or give, its inputs left out."""
         names = {region.output for region in self.regions}
-        names |= {name for node in self._nodes.values() for name in _reads(node) if name in self._known}
+        nodes = [*self._nodes.values(), *self._mask_nodes.values()]
+        names |= {name for node in nodes for name in _reads(node) if name in self._known}
         names |= {mask for mask in self._masks if mask in self._known}
         return sorted(names - {value.name for value in self.original.graph.input})
 
@@ -209,16 +179,25 @@ class Regions:
                     copy.output[i] = name + SUFFIX
             nodes.append(copy)
             used |= set(_reads(node))
+        made = {name for node in nodes for name in node.output}
+        for node in self._optimized.graph.node:
+            if id(node) in self._mask_nodes and not made.intersection(node.output):
+                copy = onnx.NodeProto()
+                copy.CopyFrom(node)
+                copy.domain = ""
+                nodes.append(copy)
+                made |= set(node.output)
+                used |= set(_reads(node))
         inputs = [
             helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.asarray(values[name]).dtype), None)
             for name in sorted(used & self._known)
         ]
-        made = {name for node in nodes for name in node.output}
         masks = [mask for mask in self._masks if mask in made]
         outputs = [onnx.ValueInfoProto(name=region.output + SUFFIX) for region in self.regions]
         outputs += [onnx.ValueInfoProto(name=mask) for mask in masks]
-        constants = [tensor for tensor in self.expanded.graph.initializer if tensor.name in used]
-        graph = helper.make_graph(nodes, "regions", inputs, outputs, constants)
+        constants = {tensor.name: tensor for tensor in self._optimized.graph.initializer if tensor.name in used - made}
+        constants |= {tensor.name: tensor for tensor in self.expanded.graph.initializer if tensor.name in used}
+        graph = helper.make_graph(nodes, "regions", inputs, outputs, list(constants.values()))
         return helper.make_model(graph, opset_imports=self.expanded.opset_import, ir_version=self.expanded.ir_version)
 
     def compared(self, values: dict[str, np.ndarray], found: dict[str, np.ndarray]):
