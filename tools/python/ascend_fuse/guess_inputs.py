@@ -200,7 +200,7 @@ def _meaning(spec, graph, initializers, constants) -> dict[str, Any]:
         not integer
         and dtype != "bool"
         and rank >= 3
-        and any(word in name for word in ("past", "cache", "key_values", "present"))
+        and any(word in name for word in ("past", "cache", "key_values", "present", "cross"))
     ):
         return {"meaning": "past"}
     if dtype == "bool":
@@ -282,7 +282,7 @@ def _fixed_sizes(entry: Entry) -> dict[str, int]:
 
 
 def _role(meaning: str, name: str, axis: int, rank: int) -> str:
-    encoder = "encoder" in name and "decoder" not in name or ".encoder." in name
+    encoder = "encoder" in name and "decoder" not in name or ".encoder." in name or name.startswith("cross")
     if axis == 0 and rank >= 2:
         return "batch"
     if meaning == "past":
