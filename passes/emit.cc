@@ -95,6 +95,8 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, Graph* graph
     if (schema != nullptr && row == nullptr) {
       // This opset keeps the parameter in an input.
       const int input = schema->FindInput(key);
+      // Before opset 18 the outputs alone say into how many equal parts Split cuts.
+      if (input < 0 && deferred.op_type == "Split" && key == "num_outputs") continue;
       if (input < 0) {
         return absl::InvalidArgumentError(fmt::format("{} has no parameter {} at opset {}", deferred.op_type,
                                                       key, model.OpsetVersion(domain)));
@@ -237,7 +239,10 @@ absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionConte
     if (!term.ok()) return undo(term.status());
     bool replaces = false;
     for (const std::string& name : statement.names) {
-      replaces = replaces || std::find(rule.outputs.begin(), rule.outputs.end(), name) != rule.outputs.end();
+      // An output that nothing asked for is a value like any other.
+      replaces = replaces ||
+                 (std::find(rule.outputs.begin(), rule.outputs.end(), name) != rule.outputs.end() &&
+                  matched.terms[rule.scope.Find(name)].kind == Term::Kind::kValue);
     }
     if (!replaces) {
       if (term->kind == Term::Kind::kNode && statement.names.size() > 1) {
@@ -276,6 +281,9 @@ absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionConte
     std::vector<std::pair<Value*, Fact>> kept;
     for (Value* value : outputs) {
       if (value != nullptr) kept.emplace_back(value, facts_->Of(value));
+    }
+    for (size_t i = 0; i < statement.names.size(); ++i) {
+      if (statement.names[i] != "_") match.terms[rule.scope.Find(statement.names[i])] = Term::Of(node->output(i));
     }
     InferNode(*node, facts_);
     for (const auto& [value, fact] : kept) {

@@ -4,6 +4,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
+#include "ir/schema.h"
 #include "passes/pipeline.h"
 #include "patterns/analysis/linear.h"
 
@@ -34,6 +35,16 @@ void AddOnce(std::vector<std::string>* sentences, const std::vector<std::string>
       sentences->push_back(sentence);
     }
   }
+}
+
+bool BuildsNpuNode(const Expression& expression) {
+  return (expression.kind == Expression::Kind::kOperator && expression.domain == "npu") ||
+         std::any_of(expression.arguments.begin(), expression.arguments.end(), BuildsNpuNode);
+}
+
+bool EmitsNpuNode(const Rule& rule) {
+  return std::any_of(rule.emit.begin(), rule.emit.end(),
+                     [](const EmitStatement& statement) { return BuildsNpuNode(statement.value); });
 }
 
 // What the mask of a fused attention is, for the report.
@@ -71,8 +82,14 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     const auto& roots = npu_->RootOperators(r);
     if (std::find(roots.begin(), roots.end(), key) == roots.end() || Skipped(rule)) continue;
     if (!rule.by_ge.empty() && target.FusedByGe(rule.by_ge).has_value()) continue;
+    // A form that GE's own pass takes stays as it is, unless there is a node for it.
+    if (!main->by_ge.empty() && rule.kind == main->kind && !EmitsNpuNode(rule) &&
+        target.FusedByGe(main->by_ge).has_value()) {
+      continue;
+    }
     std::vector<std::string> assumptions;
-    const FunctionContext context = Context(&assumptions);
+    FunctionContext context = Context(&assumptions);
+    context.target = &target;
     Matcher matcher(*npu_, context);
     Failure failure;
     const std::optional<Match> match =
@@ -95,7 +112,7 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
              : failure.is_sentence
                  ? failure.found
                  : fmt::format("{}: expected {}, found {}", rule.name, failure.expected, failure.found),
-             failure.position.ToString(), failure.rank);
+             failure.position.ToString(), failure.is_sentence && failure.expected.empty() ? 3000 : failure.rank);
       continue;
     }
     const absl::StatusOr<Emission> emission = emitter_->Emit(*match, context);
@@ -119,6 +136,14 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
       lowered_to = op;
       AddOnce(&assumptions, one.assumptions);
     }
+    // Without an NPU node the rule wrote standard operators that every parser of the target maps to a kernel.
+    if (lowered_to.empty()) {
+      const auto main_node = std::find_if(made.begin(), made.end(), [](const Node* candidate) {
+        const Schema* schema = SchemaOf(*candidate);
+        return schema != nullptr && schema->costly;
+      });
+      lowered_to = OperatorKey(main_node != made.end() ? **main_node : *emission->replacements.back());
+    }
     if (answer.legal && options_.strict && !assumptions.empty()) {
       answer.legal = false;
       answer.because = fmt::format("--strict: fusing would assume that {}", assumptions[0]);
@@ -139,6 +164,7 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
       if (!same && !joined) continue;
       site->state = SiteState::kFused;
       site->lowered_by = rule.name;
+      if (rule.precision == "approximate" || site->precision == "exact") site->precision = rule.precision;
       site->lowered_to = lowered_to;
       site->mask = MaskOf(rule);
       const auto why = why_this_form.find({rule.kind, rule.name});
@@ -178,6 +204,23 @@ std::string Pipeline::WhyGeCannot(const PipelineSite& site, const ByGe& by_ge) {
   return "";
 }
 
+// A sum is joined with the kernel of the norm that reads it, by us or by GE. Where the norm stayed as it was there is
+// no such kernel, and where it reads something else than the sum (scaled, or in another type) GE's pass does not see
+// them together. "" where they can be joined.
+std::string Pipeline::WhyNotJoined(const PipelineSite& site) const {
+  const auto same = sites_of_.find(site.value);
+  for (const size_t index : same->second) {
+    const PipelineSite& norm = sites_[index];
+    if (norm.kind != "rms_norm" && norm.kind != "layer_norm") continue;
+    if (norm.state == SiteState::kByGe) return "";
+    if (norm.state != SiteState::kFused) break;
+    const Value* x = site.value->producer->input(0);
+    if (x != nullptr && x->producer != nullptr && IsOp(*x->producer, "Add")) return "";
+    return fmt::format("{} reads the sum through another operator", norm.lowered_to);
+  }
+  return "the norm behind the sum was not fused";
+}
+
 absl::Status Pipeline::Lower(const Target& target) {
   const double started = Now();
   const uint64_t before = rewriter_->change_count();
@@ -207,23 +250,13 @@ absl::Status Pipeline::Lower(const Target& target) {
   }
   for (PipelineSite& site : sites_) {
     if (site.state != SiteState::kPending) continue;
-    const std::string construct =
-        site.kind == "add_norm" ? (site.rule == "residual_rms_norm" ? "add_rms_norm" : "add_layer_norm")
-        : site.by_ge.empty()    ? site.kind
-                                : site.by_ge;
-    // A sum is joined with an RmsNorm node, by us or by GE; where the norm stayed unfused there is none.
-    bool norm_fused = true;
-    if (construct == "add_rms_norm") {
-      const std::vector<size_t>& same = sites_of_[site.value];
-      norm_fused = std::any_of(same.begin(), same.end(), [&](size_t other) {
-        return sites_[other].kind == "rms_norm" && sites_[other].state == SiteState::kFused;
-      });
-      if (!norm_fused) {
-        // Both our rule and GE's pass start from the node of the norm.
-        const std::optional<ByGe> pass = target.FusedByGe(construct);
-        site.because = "the norm behind the sum was not fused";
-        site.source = pass.has_value() ? pass->source : "patterns/npu/norm.rule";
-      }
+    const std::string& construct = site.by_ge.empty() ? site.kind : site.by_ge;
+    const std::string unjoined = site.kind == "add_norm" ? WhyNotJoined(site) : "";
+    if (!unjoined.empty()) {
+      // Both our rule and GE's pass start from the node of the norm.
+      const std::optional<ByGe> pass = target.FusedByGe(construct);
+      site.because = unjoined;
+      site.source = pass.has_value() ? pass->source : "patterns/npu/norm.rule";
     }
     // A standard operator that the parser maps to one kernel is left as it is where it was there, and stays where it
     // took the place of a subgraph.
@@ -253,7 +286,7 @@ absl::Status Pipeline::Lower(const Target& target) {
         continue;
       }
     }
-    if (by_ge.has_value() && norm_fused) {
+    if (by_ge.has_value() && unjoined.empty()) {
       site.state = SiteState::kByGe;
       site.because = by_ge->because;
       site.source = by_ge->source;

@@ -60,6 +60,7 @@ std::vector<ReportSite> SitesOf(const std::vector<PipelineSite>& sites) {
     row.source = site->source;
     row.name = site->root;
     row.outputs.emplace_back(ValueName(*site->value));
+    for (const Value* other : site->others) row.outputs.emplace_back(ValueName(*other));
     if (site->pair >= 0) row.pair = std::string(ValueName(*sites[static_cast<size_t>(site->pair)].value));
     result.push_back(std::move(row));
   }

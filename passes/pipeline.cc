@@ -95,10 +95,10 @@ void Pipeline::Restore() {
   const uint64_t before = rewriter_->change_count();
   // The latest replacement first: one may stand on another.
   for (auto site = sites_.rbegin(); site != sites_.rend(); ++site) {
-    Node* node = site->replacement;
-    if (node == nullptr || !node->is_new || node->dead) continue;
-    if (site->state == SiteState::kFused) continue;
-    rewriter_->Restore(node);
+    if (site->state == SiteState::kFused || site->made.empty() || site->made.back()->dead) continue;
+    for (auto made = site->made.rbegin(); made != site->made.rend(); ++made) {
+      if (!(*made)->dead) rewriter_->Restore(*made);
+    }
   }
   FinishRun("restore", started, before);
 }

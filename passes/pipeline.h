@@ -24,9 +24,10 @@ struct PipelineSite {
   std::string rule;  // the recogniser, or "native" for an operator that was there
   std::string precision = "exact";
   Value* value = nullptr;  // what the construct computes
+  std::vector<const Value*> others;  // what it computes besides: the sum of a residual
   Node* node = nullptr;    // the recognised operator; nullptr for an observation
-  Node* replacement = nullptr;  // what computes `value` now: `node`, or what the recogniser put behind it
-  int pair = -1;                // the site that turns the other of query and key with the same cos and sin
+  std::vector<Node*> made;  // all that replaced original nodes together with it, in the order made
+  int pair = -1;           // the site that turns the other of query and key with the same cos and sin
   std::string by_ge;       // the construct as which GE takes the original nodes, of the recogniser
   uint64_t order = 0;      // place of `value` in the original order
   std::string root;        // name of the original node that computed `value`
@@ -101,11 +102,14 @@ class Pipeline {
   bool Skipped(const Rule& rule) const;
   std::vector<Node*> NpuNodes() const;
   absl::Status CheckSkip(const std::string& name) const;
+  void Absorb(const std::vector<std::pair<size_t, size_t>>& taken);
   void FindNearMisses();
   void FindPairs();
   void LowerNode(Node* node, const Target& target);
   // Why the pass of `by_ge` does not reach this site; "" if it does.
   std::string WhyGeCannot(const PipelineSite& site, const ByGe& by_ge);
+  // Why a sum and the norm that reads it are not one kernel; "" where they are.
+  std::string WhyNotJoined(const PipelineSite& site) const;
   static double Now();  // milliseconds
   void FinishRun(const char* name, double started, uint64_t changes_before);
 

@@ -47,8 +47,11 @@ std::string_view Label(const Node& node) {
 
 // Operators that only stand where a construct begins, rarest first: one that no rule covered deserves an
 // answer.
-constexpr std::string_view kAnchors[] = {"Softmax",     "Erf",  "Tanh",       "InstanceNormalization", "Sigmoid",
-                                         "HardSigmoid", "Clip", "Neg",        "ReduceMean"};
+constexpr std::string_view kAnchors[] = {
+    "Softmax",         "Erf",         "Tanh", "InstanceNormalization", "LpNormalization", "Sigmoid",
+    "HardSigmoid",     "Clip",        "ReduceL2",
+    "ReduceSumSquare", "Neg",         "ReduceMean",
+};
 
 bool UsesOperator(const RuleSet& rules, const Pattern& pattern, std::string_view op_type, int depth) {
   if (depth > 20) return false;
@@ -77,7 +80,9 @@ Node* RecognisedNode(const Emission& emission) {
   for (const Use& use : last->inputs()) {
     for (const Value* value = use.value; value != nullptr && value->producer != nullptr;
          value = value->producer->input(0)) {
-      if (!value->producer->is_new) break;
+      // Not beyond what this rule made: another recogniser's operator may stand before it.
+      const auto& inserted = emission.inserted;
+      if (std::find(inserted.begin(), inserted.end(), value->producer) == inserted.end()) break;
       if (Domain(*value->producer) == "ascend_fuse") return value->producer;
     }
   }
@@ -114,8 +119,7 @@ absl::Status Pipeline::Recognise() {
       if (statement.value.kind != Expression::Kind::kOperator) continue;
       // Where an operator of ours stands inside, what is around it fits it to the graph.
       if (statement.value.domain != "ascend_fuse" && BuildsOurs(statement.value)) continue;
-      if (std::find(rule.outputs.begin(), rule.outputs.end(), statement.names[0]) == rule.outputs.end())
-        continue;
+      if (statement.names[0] != rule.outputs[0]) continue;  // further outputs are sums and the like
       const Expression& op = statement.value;
       kind_of[op.domain.empty() ? op.text : op.domain + "." + op.text] = rule.kind;
     }
@@ -127,17 +131,26 @@ absl::Status Pipeline::Recognise() {
   }
 
   absl::flat_hash_set<std::pair<std::string, const Value*>> observed;
+  absl::flat_hash_map<const Node*, size_t> site_of;  // what was made, and for which site
+  std::vector<std::pair<size_t, size_t>> taken;      // sites whose node a later one matched, with the later one
   auto note = [&](const Rule& rule, const Match& match, Value* value, const std::string& root) {
     PipelineSite site;
     site.kind = rule.kind;
     site.rule = rule.name;
     site.by_ge = rule.by_ge;
     site.precision = rule.precision;
+    for (const std::string& name : rule.outputs) {
+      const Term& output = match.terms[rule.scope.Find(name)];
+      if (output.kind == Term::Kind::kValue && output.value != value) site.others.push_back(output.value);
+    }
     site.value = value;
     site.root = root;
     site.order = value->producer != nullptr ? value->producer->order : 0;
     site.module = ModuleOf(match.covered);
     for (const Node* node : match.covered) {
+      if (const auto earlier = site_of.find(node); earlier != site_of.end()) {
+        taken.emplace_back(earlier->second, sites_.size());
+      }
       if (!node->is_new && !Label(*node).empty()) site.covers.emplace_back(Label(*node));
     }
     sites_.push_back(std::move(site));
@@ -185,15 +198,19 @@ absl::Status Pipeline::Recognise() {
         }
         ++replacements_;
         emissions_.push_back(*emission);
-        sites_.back().replacement = emission->replacements.back();
         sites_.back().node = RecognisedNode(*emission);
-        for (Node* made : emission->replacements) add(made);
+        sites_.back().made = emission->replacements;
+        for (Node* made : emission->replacements) {
+          add(made);
+          site_of.emplace(made, sites_.size() - 1);
+        }
         for (Node* made : emission->inserted) add(made);
       }
     }
     return absl::OkStatus();
   };
   if (absl::Status status = sweep_rules(false); !status.ok()) return status;
+  Absorb(taken);
 
   // Operators of the model that are constructs by themselves.
   for (const auto& graph : model_->graphs()) {
@@ -229,6 +246,30 @@ absl::Status Pipeline::Recognise() {
   FindNearMisses();
   FinishRun("recognise", started, changes_before);
   return Verify("recognise");
+}
+
+// A construct that became part of a larger one, and that nothing else reads, is no site of its own: the gelu of a gate.
+// Its nodes are covered by the larger one, and come back with it.
+void Pipeline::Absorb(const std::vector<std::pair<size_t, size_t>>& taken) {
+  std::vector<bool> gone(sites_.size(), false);
+  for (const auto& [part, whole] : taken) {
+    PipelineSite& from = sites_[part];
+    PipelineSite& into = sites_[whole];
+    if (gone[part] || from.node == nullptr || into.node == nullptr || from.value->is_graph_output ||
+        from.made.size() != 1 || !LiveUses(*from.value).empty()) {
+      continue;
+    }
+    gone[part] = true;
+    into.covers.insert(into.covers.begin(), from.covers.begin(), from.covers.end());
+    into.made.insert(into.made.begin(), from.made.begin(), from.made.end());  // restored after the larger one
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < sites_.size(); ++i) {
+    if (gone[i]) continue;
+    if (kept != i) sites_[kept] = std::move(sites_[i]);
+    ++kept;
+  }
+  sites_.resize(kept);
 }
 
 // Query and key of one attention are turned by one cos and sin: two sites next to each other in the model's order that
@@ -306,6 +347,7 @@ void Pipeline::FindNearMisses() {
       if (anchor->dead || anchor->is_new || anchor->domain != NameId::kEmpty) continue;
       auto rules = rules_of.find(OpType(*anchor));
       if (rules == rules_of.end()) continue;
+      const bool own = std::find(std::begin(kAnchors), std::end(kAnchors), OpType(*anchor)) != std::end(kAnchors);
       // Roots lie a few steps downstream.
       std::vector<Node*> reached = {anchor};
       absl::flat_hash_set<const Node*> seen = {anchor};
@@ -341,6 +383,8 @@ void Pipeline::FindNearMisses() {
                   return use.value != nullptr && use.value->producer == anchor;
                 });
               });
+          // A Sub alone tells nothing: what it is subtracted from and its product must be there too.
+          if (!own && ((!covers && !beside) || failure.covered.size() < 3)) continue;
           const size_t enough = IsOp(*anchor, "Softmax") ? 1 : 2;
           const bool stopped = beside || (failure.covered.size() >= enough && seen.contains(failure.node));
           if ((covers && !best_covers) ||

@@ -330,7 +330,7 @@ class Text {
            count > 1 ? fmt::format(" and {} more like it", count - 1) : "", miss.matched_nodes,
            miss.matched_nodes == 1 ? "" : "s", miss.stopped_by);
       if (!miss.expected.empty()) Line("      expected {}", miss.expected);
-      if (!miss.found.empty()) Line("      found {}", miss.found);
+      if (!miss.found.empty()) Line("      {} {}", miss.expected.empty() ? "because" : "found", miss.found);
       if (!miss.source_position.empty()) Line("      rule text {}", miss.source_position);
     }
   }

@@ -1139,18 +1139,25 @@ absl::StatusOr<const proto::NodeContract*> Target::Impl::Like(const std::string&
     return absl::InvalidArgumentError(
         fmt::format("{}: node {}: `like` beside `accepts`, `row` or `refused`", path, node.op()));
   }
-  const auto model = nodes.find(node.like());
-  if (model == nodes.end()) {
-    const bool known = std::any_of(files.begin(), files.end(), [&](const proto::TargetFile& file) {
-      return std::any_of(file.node().begin(), file.node().end(),
-                         [&](const proto::NodeContract& other) { return other.op() == node.like(); });
-    });
-    if (known) return nullptr;  // dropped by `without`
-    return absl::InvalidArgumentError(
-        fmt::format("{}: node {}: `like`: there is no node {}", path, node.op(), node.like()));
+  // The row that holds for the other node: the first one, as in Compile.
+  const proto::NodeContract* model = nullptr;
+  for (const proto::TargetFile& file : files) {
+    for (const bool plugin : {true, false}) {
+      for (const proto::NodeContract& other : file.node()) {
+        if (other.op() != node.like() || other.plugin() != plugin || (plugin && !options.plugin)) continue;
+        if (model == nullptr) model = &other;
+      }
+    }
+    const auto& without = file.without();
+    if (model == nullptr && std::find(without.begin(), without.end(), node.like()) != without.end()) return nullptr;
+    if (model != nullptr) break;
   }
-  if (model->second.data->has_refused()) return nullptr;
-  proto::NodeContract row = *model->second.data;
+  if (model == nullptr || !model->like().empty()) {
+    return absl::InvalidArgumentError(fmt::format("{}: node {}: `like`: there is no node {} with rows of its own",
+                                                  path, node.op(), node.like()));
+  }
+  if (model->has_refused()) return nullptr;
+  proto::NodeContract row = *model;
   for (const proto::AttributeRule& attribute : node.attribute()) {
     for (int i = row.attribute_size(); i-- > 0;) {
       if (row.attribute(i).name() == attribute.name()) row.mutable_attribute()->DeleteSubrange(i, 1);
@@ -1268,6 +1275,8 @@ const std::string& Target::chip() const { return impl_->chip; }
 const std::string& Target::cann() const { return impl_->cann.version(); }
 const TargetOptions& Target::options() const { return impl_->options; }
 const std::vector<std::string>& Target::warnings() const { return impl_->warnings; }
+bool Target::KeepsRange() const { return impl_->mode->keeps_range(); }
+
 int64_t Target::MaxOpset() const { return impl_->cann.max_opset(); }
 
 std::vector<std::string> Target::Nodes() const {

@@ -108,6 +108,9 @@ class Target {
   // The highest default-domain opset <= `opset` at which all of `ops` have an alias, or 0.
   int64_t AliasOpset(const std::vector<std::string>& ops, int64_t opset) const;
 
+  // Whether the precision mode surely leaves float and bfloat16 their range of exponents, in kernels that take them.
+  bool KeepsRange() const;
+
   // The highest opset of the default domain at which standard operators have a parser.
   int64_t MaxOpset() const;
 

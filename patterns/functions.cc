@@ -8,6 +8,7 @@
 #include "patterns/analysis/halves.h"
 #include "patterns/analysis/linear.h"
 #include "patterns/analysis/mask.h"
+#include "patterns/contract.h"
 
 namespace ascend_fuse {
 namespace {
@@ -338,7 +339,6 @@ absl::StatusOr<Term> EmptyRows(const FunctionContext& context, absl::Span<const 
   return Term::Integer(1);
 }
 
-absl::StatusOr<Term> PlainNumber(const FunctionContext& context, absl::Span<const Term> arguments);
 
 // empty (type): a constant without elements, ATC's way to say that an input in the middle is absent
 // (ascend-contract.md 0.3).
@@ -347,19 +347,343 @@ absl::StatusOr<Term> Empty(const FunctionContext&, absl::Span<const Term> argume
       {"", "@Constant", {{"type", arguments[0]}, {"dims", Term::List({Term::Integer(0)})}}, {}, 1});
 }
 
+absl::StatusOr<Term> PlainNumber(const FunctionContext& context, absl::Span<const Term> arguments);
+absl::StatusOr<Term> BroadcastsTo(const FunctionContext& context, absl::Span<const Term> arguments);
+
+// filled (dims, number, type): a constant of these dims (a list, or one) all of whose elements are the number.
+absl::StatusOr<Term> Filled(const FunctionContext& context, absl::Span<const Term> arguments) {
+  std::vector<Term> dims;
+  if (arguments[0].kind == Term::Kind::kList) {
+    dims = *arguments[0].list;
+  } else {
+    dims.push_back(arguments[0]);
+  }
+  int64_t count = 1;
+  for (Term& dim : dims) {
+    const auto number = IntegerArgument(dim);
+    if (!number.has_value() || *number < 1 || *number > (int64_t{1} << 24) / count) {
+      return absl::FailedPreconditionError(fmt::format(
+          "a constant with the dims {} cannot be made", DescribeTerm(context, arguments[0])));
+    }
+    count *= *number;
+    dim = Term::Integer(*number);
+  }
+  return Term::Node({"",
+                     "@Constant",
+                     {{"type", arguments[2]}, {"dims", Term::List(std::move(dims))}, {"fill", arguments[1]}},
+                     {},
+                     1});
+}
+
 // ones (n, type): a constant [n] of ones.
 absl::StatusOr<Term> Ones(const FunctionContext& context, absl::Span<const Term> arguments) {
-  const auto count = IntegerArgument(arguments[0]);
-  if (!count.has_value() || *count < 1 || *count > (int64_t{1} << 24)) {
-    return absl::FailedPreconditionError(
-        fmt::format("a constant of {} ones cannot be made", DescribeTerm(context, arguments[0])));
+  return Filled(context, {arguments[0], Term::Number(1), arguments[1]});
+}
+
+// last (axes): -k if the axes, counted from the end, are the last k ones.
+absl::StatusOr<Term> LastAxes(const FunctionContext& context, absl::Span<const Term> arguments) {
+  std::vector<Term> axes;
+  if (arguments[0].kind == Term::Kind::kList) {
+    axes = *arguments[0].list;
+  } else {
+    axes.push_back(arguments[0]);
   }
-  return Term::Node(
-      {"",
-       "@Constant",
-       {{"type", arguments[1]}, {"dims", Term::List({Term::Integer(*count)})}, {"fill", Term::Number(1)}},
-       {},
-       1});
+  const int64_t count = static_cast<int64_t>(axes.size());
+  for (int64_t i = 0; i < count; ++i) {
+    const auto axis = IntegerArgument(axes[i]);
+    if (!axis.has_value() || *axis != i - count) {
+      return absl::FailedPreconditionError(
+          fmt::format("the mean is taken over the axes {}, which are not the last ones",
+                      DescribeTerm(context, arguments[0])));
+    }
+  }
+  if (count == 0) return absl::FailedPreconditionError("the mean is taken over no axis");
+  return Term::Integer(-count);
+}
+
+// last_axes (k): the last k axes, [-k, ..., -1].
+absl::StatusOr<Term> LastAxesOf(const FunctionContext&, absl::Span<const Term> arguments) {
+  const auto count = IntegerArgument(arguments[0]);
+  if (!count.has_value() || *count < 1) return absl::InvalidArgumentError("the number of axes is not known");
+  std::vector<Term> axes;
+  for (int64_t axis = -*count; axis < 0; ++axis) axes.push_back(Term::Integer(axis));
+  return Term::List(std::move(axes));
+}
+
+// size (x, axes): how many elements of x lie along these axes.
+absl::StatusOr<Term> SizeOf(const FunctionContext& context, absl::Span<const Term> arguments) {
+  std::vector<Term> axes;
+  if (arguments[1].kind == Term::Kind::kList) {
+    axes = *arguments[1].list;
+  } else {
+    axes.push_back(arguments[1]);
+  }
+  int64_t size = 1;
+  for (const Term& axis : axes) {
+    absl::StatusOr<Term> dim = DimOf(context, {arguments[0], axis});
+    if (!dim.ok()) return dim;
+    const auto number = IntegerArgument(*dim);
+    if (!number.has_value() || *number < 1 || size > (int64_t{1} << 40) / *number) {
+      return absl::FailedPreconditionError(
+          fmt::format("the dim {} must be a number in the graph", DescribeTerm(context, *dim)));
+    }
+    size *= *number;
+  }
+  return Term::Integer(size);
+}
+
+// reduced (r, x, axes): holds when r has the shape of x with 1 in place of these axes.
+absl::StatusOr<Term> Reduced(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Term> own = Shape(context, arguments.subspan(0, 1));
+  if (!own.ok()) return own;
+  absl::StatusOr<Term> shape = Shape(context, arguments.subspan(1, 1));
+  if (!shape.ok()) return shape;
+  std::vector<Term> wanted = *shape->list;
+  std::vector<Term> axes;
+  if (arguments[2].kind == Term::Kind::kList) {
+    axes = *arguments[2].list;
+  } else {
+    axes.push_back(arguments[2]);
+  }
+  for (const Term& term : axes) {
+    const auto axis = IntegerArgument(term);
+    const int64_t rank = static_cast<int64_t>(wanted.size());
+    if (!axis.has_value() || *axis < -rank || *axis >= rank) return absl::InvalidArgumentError("the axes are not known");
+    wanted[static_cast<size_t>(*axis < 0 ? *axis + rank : *axis)] = Term::Integer(1);
+  }
+  if (EqualTerms(context, *own, Term::List(wanted))) return Term::Integer(1);
+  return absl::FailedPreconditionError(fmt::format("the shape {} is not {}", DescribeTerm(context, *own),
+                                                   DescribeTerm(context, Term::List(std::move(wanted)))));
+}
+
+// weight (w, x, axis, fill): the weight of a norm of x over the dims from `axis` on, with exactly these dims. Dims
+// of 1 in front are dropped; a weight that is not there, and a constant that is one number, become constants.
+absl::StatusOr<Term> NormWeight(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Term> shape = Shape(context, arguments.subspan(1, 1));
+  if (!shape.ok()) return shape;
+  const auto axis = IntegerArgument(arguments[2]);
+  const int64_t rank = static_cast<int64_t>(shape->list->size());
+  if (!axis.has_value() || *axis >= 0 || -*axis > rank) return absl::InvalidArgumentError("the axis is not known");
+  const std::vector<Term> tail(shape->list->end() + *axis, shape->list->end());
+  if (arguments[0].kind == Term::Kind::kAbsent) {
+    absl::StatusOr<Term> type = TypeOf(context, arguments.subspan(1, 1));
+    if (!type.ok()) return type;
+    return Filled(context, {Term::List(tail), arguments[3], *type});
+  }
+  absl::StatusOr<Term> own = Shape(context, arguments.subspan(0, 1));
+  if (!own.ok()) return own;
+  if (EqualTerms(context, *own, Term::List(tail))) return arguments[0];
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  const std::vector<Term>& dims = *own->list;
+  const int64_t own_rank = static_cast<int64_t>(dims.size());
+  double number = 0;
+  bool fits = own_rank > -*axis && own_rank <= rank;
+  for (int64_t i = 0; fits && i < own_rank; ++i) {
+    const int64_t from_end = i - own_rank;
+    fits = from_end < *axis ? DimOfTerm(dims[i]).is(1)
+                            : EqualTerms(context, dims[i], tail[static_cast<size_t>(from_end - *axis)]);
+  }
+  if (!fits) {
+    // A factor that exporters spread over all of x (torch, for a weight that is not there).
+    absl::StatusOr<Term> spread = BroadcastsTo(context, arguments.subspan(0, 2));
+    if (spread.ok() && ConstantNumber(*context.facts, *value, &number)) {
+      return Filled(context, {Term::List(tail), Term::Number(number), Term::Of(context.facts->Of(*value).type)});
+    }
+    return absl::FailedPreconditionError(fmt::format(
+        "the weight {} has the dims {}, not {} as a norm over these axes has",
+        ValueName(**value), DescribeTerm(context, *own), DescribeTerm(context, Term::List(tail))));
+  }
+  for (const Term& dim : tail) {
+    if (!IntegerArgument(dim).has_value()) {
+      return absl::FailedPreconditionError(
+          fmt::format("the dim {} must be a number in the graph", DescribeTerm(context, dim)));
+    }
+  }
+  return Term::Node({"", "Reshape", {}, {arguments[0], Term::List(tail)}, 1});
+}
+
+// per_channel (w, x): holds for a weight [C] of x [N, C, ...].
+absl::StatusOr<Term> PerChannel(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Term> channels = DimOf(context, {arguments[1], Term::Integer(1)});
+  if (!channels.ok()) return channels;
+  absl::StatusOr<Term> own = Shape(context, arguments.subspan(0, 1));
+  if (!own.ok()) return own;
+  if (own->list->size() == 1 && EqualTerms(context, (*own->list)[0], *channels)) return Term::Integer(1);
+  return absl::CancelledError(fmt::format(
+      "the weight {} has the dims {}: one element for each group, as in opset 18, where the kernel takes one for each of "
+      "{} channels",
+      DescribeTerm(context, arguments[0]), DescribeTerm(context, *own), DescribeTerm(context, *channels)));
+}
+
+// channels (w, x, fill): the weight of a norm of x [N, C, ...] for each channel, as [C]. It is written [C, 1, 1],
+// or with more dims of 1 in front; one that is not there becomes a constant.
+absl::StatusOr<Term> ChannelWeight(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Term> shape = Shape(context, arguments.subspan(1, 1));
+  if (!shape.ok()) return shape;
+  const int64_t rank = static_cast<int64_t>(shape->list->size());
+  if (rank < 2) return absl::FailedPreconditionError("a value without channels");
+  const Term& channels = (*shape->list)[1];
+  if (arguments[0].kind == Term::Kind::kAbsent) {
+    absl::StatusOr<Term> type = TypeOf(context, arguments.subspan(1, 1));
+    if (!type.ok()) return type;
+    return Filled(context, {channels, arguments[2], *type});
+  }
+  absl::StatusOr<Term> own = Shape(context, arguments.subspan(0, 1));
+  if (!own.ok()) return own;
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  const std::vector<Term>& dims = *own->list;
+  const int64_t own_rank = static_cast<int64_t>(dims.size());
+  bool fits = own_rank >= rank - 1 && own_rank <= rank;
+  for (int64_t i = 0; fits && i < own_rank; ++i) {
+    const bool channel = i - own_rank == 1 - rank;
+    fits = channel ? EqualTerms(context, dims[i], channels) : DimOfTerm(dims[i]).is(1);
+  }
+  if (!fits) {
+    return absl::FailedPreconditionError(
+        fmt::format("the weight {} has the dims {}, not one element for each of {} channels",
+                    ValueName(**value), DescribeTerm(context, *own), DescribeTerm(context, channels)));
+  }
+  if (own_rank == 1) return arguments[0];
+  const auto count = IntegerArgument(channels);
+  if (!count.has_value()) {
+    return absl::FailedPreconditionError(
+        fmt::format("the number of channels {} must be a number in the graph", DescribeTerm(context, channels)));
+  }
+  return Term::Node({"", "Reshape", {}, {arguments[0], Term::List({Term::Integer(*count)})}, 1});
+}
+
+// channels_last (x), channels_first (x): the perm of a Transpose that moves axis 1 behind the others, and the one
+// that moves it back.
+absl::StatusOr<Term> ChannelPerm(const FunctionContext& context, absl::Span<const Term> arguments, bool to_last) {
+  absl::StatusOr<Term> rank = Rank(context, arguments);
+  if (!rank.ok()) return rank;
+  const int64_t count = static_cast<int64_t>(rank->number);
+  if (count < 2) return absl::FailedPreconditionError("a value without channels");
+  std::vector<Term> perm = {Term::Integer(0)};
+  if (!to_last) perm.push_back(Term::Integer(count - 1));
+  for (int64_t i = to_last ? 2 : 1; i < count - (to_last ? 0 : 1); ++i) perm.push_back(Term::Integer(i));
+  if (to_last) perm.push_back(Term::Integer(1));
+  return Term::List(std::move(perm));
+}
+
+absl::StatusOr<Term> ChannelsLast(const FunctionContext& context, absl::Span<const Term> arguments) {
+  return ChannelPerm(context, arguments, true);
+}
+
+absl::StatusOr<Term> ChannelsFirst(const FunctionContext& context, absl::Span<const Term> arguments) {
+  return ChannelPerm(context, arguments, false);
+}
+
+// channel_dims (x): [C, 1, 1]: as a weight [C] broadcasts over x [N, C, H, W].
+absl::StatusOr<Term> ChannelDims(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Term> shape = Shape(context, arguments);
+  if (!shape.ok()) return shape;
+  if (shape->list->size() < 2) return absl::FailedPreconditionError("a value without channels");
+  absl::StatusOr<Term> channels = PlainNumber(context, absl::Span<const Term>(*shape->list).subspan(1, 1));
+  if (!channels.ok()) return channels;
+  std::vector<Term> dims(shape->list->size() - 1, Term::Integer(1));
+  dims[0] = *channels;
+  return Term::List(std::move(dims));
+}
+
+// multiple_of (d, n): holds when the dim d is provably a multiple of the number n.
+absl::StatusOr<Term> MultipleOf(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const auto divisor = IntegerArgument(arguments[1]);
+  const Dim dim = DimOfTerm(arguments[0]);
+  if (divisor.has_value() && *divisor > 0 && dim.known()) {
+    if (dim.is_number() ? dim.number() % *divisor == 0
+                        : context.facts->dims().ExactDiv(dim, Dim::Of(*divisor)).known()) {
+      return Term::Integer(1);
+    }
+  }
+  return absl::FailedPreconditionError(fmt::format("{} is not a multiple of {}", DescribeTerm(context, arguments[0]),
+                                                   DescribeTerm(context, arguments[1])));
+}
+
+// all_are (x, n): holds for a constant all of whose elements are the number n.
+absl::StatusOr<Term> AllAre(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  double number = 0;
+  if (ConstantNumber(*context.facts, *value, &number) && number == arguments[1].number) return Term::Integer(1);
+  return absl::FailedPreconditionError(fmt::format("not all elements of {} are {}", ValueName(**value),
+                                                   DescribeTerm(context, arguments[1])));
+}
+
+// constant (x): holds for a value that no input of the graph changes.
+absl::StatusOr<Term> ConstantValue(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  if ((*value)->IsConstant() || context.facts->Of(*value).elements != nullptr) return Term::Integer(1);
+  return absl::FailedPreconditionError(fmt::format("{} is not a constant", ValueName(**value)));
+}
+
+// readers (x): how many inputs of nodes read x; an output of the graph counts as one more.
+absl::StatusOr<Term> Readers(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  int64_t count = (*value)->is_graph_output ? 1 : 0;
+  for ([[maybe_unused]] const Use& use : LiveUses(**value)) ++count;
+  return Term::Integer(count);
+}
+
+// negative_axes (x): holds when the operator that computes x was written with axes that count from the end.
+absl::StatusOr<Term> NegativeAxes(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  const Node* node = (*value)->producer;
+  const auto axes = node == nullptr ? std::nullopt : IntsAttribute(*node, "axes");
+  if (axes.has_value() && std::all_of(axes->begin(), axes->end(), [](int64_t axis) { return axis < 0; })) {
+    return Term::Integer(1);
+  }
+  return absl::FailedPreconditionError(
+      fmt::format("the axes of {} are not an attribute that counts from the end", ValueName(**value)));
+}
+
+// recognised (x): holds when a rule made the operator that computes x; not for operators that the model has.
+absl::StatusOr<Term> Recognised(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  if ((*value)->producer != nullptr && (*value)->producer->is_new) return Term::Integer(1);
+  return absl::FailedPreconditionError(fmt::format("{} is an operator of the model", ValueName(**value)));
+}
+
+// absent (): no value, for a weight that is not there.
+absl::StatusOr<Term> AbsentValue(const FunctionContext&, absl::Span<const Term>) { return Term::Absent(); }
+
+// with_layer_normalization (): holds where LayerNormalization may be written: from opset 17 on.
+absl::StatusOr<Term> WithLayerNormalization(const FunctionContext& context, absl::Span<const Term>) {
+  const int64_t opset = context.model->OpsetVersion();
+  if (opset >= 17) return Term::Integer(1);
+  return absl::CancelledError(fmt::format(
+      "LayerNormalization exists from opset 17 on and the model has opset {}; of LayerNormONNXFusionPass another form is "
+      "known (one type, one Sub, Pow by 2, Div by Sqrt, last axes that count from the end, constant weights)",
+      opset));
+}
+
+// rescalable (x, epsilon): holds where x may be multiplied by c = sqrt(1e-6 / epsilon) so that a norm that adds 1e-6 gives
+// what one with epsilon gives. With the exponents of float32 always. In float16 for c from 1/4 to 1: nothing overflows, the
+// product is rounded once more, and what is lost of elements below 2^-12, at most 2^-25 each, is divided by a root of at
+// least 1e-3 and so stays below 3e-5 in a result whose mean square is up to 1.
+absl::StatusOr<Term> Rescalable(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Term> type = TypeOf(context, arguments.subspan(0, 1));
+  if (!type.ok()) return type;
+  const bool wide = type->type == DataType::kFloat || type->type == DataType::kBfloat16;
+  if (wide && context.target != nullptr && context.target->KeepsRange()) return Term::Integer(1);
+  const double epsilon = arguments[1].number;
+  if (arguments[1].kind == Term::Kind::kNumber && epsilon >= 1e-6 && epsilon <= 16e-6) return Term::Integer(1);
+  return absl::CancelledError(fmt::format(
+      "the kernel adds 1e-6 whatever the attribute says; an epsilon of {} would need {} times {}, which may be computed in "
+      "float16, whose range is too small for that",
+      fmt::format("{:.7g}", epsilon), DescribeTerm(context, arguments[0]),
+      fmt::format("{:.3g}", std::sqrt(1e-6 / epsilon))));
+}
+
+// never (sentence): does not hold. For what only looks like the construct: the sentence says why it is not.
+absl::StatusOr<Term> Never(const FunctionContext&, absl::Span<const Term> arguments) {
+  return absl::CancelledError(arguments[0].text);
 }
 
 // single (n, type): a constant [1] that holds a number.
@@ -859,6 +1183,27 @@ constexpr FunctionRow kFunctions[] = {
     {"empty_rows", 2, 2, EmptyRows, "Notes what happens to rows in which every key is masked."},
     {"empty", 1, 1, Empty, "A constant of shape [0]: an absent input in the middle, for ATC."},
     {"ones", 2, 2, Ones, "A constant [n] of ones of a type."},
+    {"filled", 3, 3, Filled, "A constant of dims, all of whose elements are one number, of a type."},
+    {"last", 1, 1, LastAxes, "-k if these axes are the last k ones."},
+    {"last_axes", 1, 1, LastAxesOf, "The last k axes, [-k, ..., -1]."},
+    {"size", 2, 2, SizeOf, "The number of elements along some axes of a value."},
+    {"reduced", 3, 3, Reduced, "Holds when a value has the shape of another with 1 in place of some axes."},
+    {"weight", 4, 4, NormWeight, "The weight of a norm over the dims from an axis on, with exactly these dims."},
+    {"per_channel", 2, 2, PerChannel, "Holds for a weight that has one element for each channel."},
+    {"channels", 3, 3, ChannelWeight, "The weight of a norm for each channel, as [C]."},
+    {"channels_last", 1, 1, ChannelsLast, "The perm of a Transpose that moves axis 1 behind the others."},
+    {"channels_first", 1, 1, ChannelsFirst, "The perm of a Transpose that moves the last axis to place 1."},
+    {"channel_dims", 1, 1, ChannelDims, "[C, 1, 1]: the dims of a weight that broadcasts over [N, C, H, W]."},
+    {"multiple_of", 2, 2, MultipleOf, "Holds when a dim is provably a multiple of a number."},
+    {"all_are", 2, 2, AllAre, "Holds for a constant all of whose elements are a number."},
+    {"constant", 1, 1, ConstantValue, "Holds for a constant."},
+    {"readers", 1, 1, Readers, "How many inputs of nodes, and outputs of the graph, a value is."},
+    {"negative_axes", 1, 1, NegativeAxes, "Holds when the axes were written as an attribute that counts from the end."},
+    {"recognised", 1, 1, Recognised, "Holds for what a rule made, not for an operator that the model has."},
+    {"absent", 0, 0, AbsentValue, "No value: a weight that is not there."},
+    {"with_layer_normalization", 0, 0, WithLayerNormalization, "Holds from opset 17 on, which has LayerNormalization."},
+    {"rescalable", 2, 2, Rescalable, "Holds where a value may be scaled so that a norm's epsilon becomes 1e-6."},
+    {"never", 1, 1, Never, "Does not hold; says why what looks like the construct is not it."},
     {"single", 2, 2, Single, "A constant [1] of a number, of a type."},
     {"number", 1, 1, PlainNumber, "A dim that must be a plain number."},
     {"kv_heads", 2, 2, KeyValueHeads, "num_key_value_heads: 0 when there are as many as heads."},

@@ -14,8 +14,11 @@
 
 namespace ascend_fuse {
 
+class Target;
+
 struct FunctionContext {
   const Model* model = nullptr;
+  const Target* target = nullptr;  // nullptr outside of lowering
   Facts* facts = nullptr;  // the DimTable may get new expressions; facts are not changed
   const Canonical* canonical = nullptr;
   // Where a function writes what it takes for granted; nullptr while matching.

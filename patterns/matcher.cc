@@ -145,6 +145,23 @@ Term NormalizeAxes(const Term& term, int rank) {
   return Term::List(std::move(items));
 }
 
+// Axes that a rule binds to a name: counted from the end and in order, so that [1, 2] and [-1, -2] of a value of
+// rank 3 are one list.
+Term AxesFromEnd(const Term& term, int rank) {
+  auto one = [rank](const Term& item) {
+    if (item.kind == Term::Kind::kNumber && item.number >= 0) {
+      return Term::Integer(static_cast<int64_t>(item.number) - rank);
+    }
+    return item;
+  };
+  if (term.kind == Term::Kind::kNumber) return one(term);
+  if (term.kind != Term::Kind::kList) return term;
+  std::vector<Term> items;
+  for (const Term& item : *term.list) items.push_back(one(item));
+  std::sort(items.begin(), items.end(), [](const Term& a, const Term& b) { return a.number < b.number; });
+  return Term::List(std::move(items));
+}
+
 bool IsAxisAttribute(std::string_view name) { return name == "axes" || name == "axis"; }
 
 }  // namespace
@@ -614,6 +631,7 @@ bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& 
           [&] { return fmt::format("{} = {}", mention.name, DescribeTerm(context_, term)); });
       return false;
     }
+    if (axes_rank >= 0) term = AxesFromEnd(term, axes_rank);
   }
   bool reached = false;  // what failed then lies behind this attribute
   if (Unify(mention.value, frame, term, [&] {
@@ -714,7 +732,8 @@ bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Fram
   auto refuse = [&](const absl::Status& status) {
     const bool kept = Fail(
         condition.position, covered_.empty() ? nullptr : covered_.front(), kConditionFails,
-        [&] { return condition.source; }, [&] { return std::string(status.message()); });
+        [&] { return absl::IsCancelled(status) ? std::string() : condition.source; },
+        [&] { return std::string(status.message()); });
     if (kept) failure_->is_sentence = true;
     return false;
   };

@@ -166,8 +166,8 @@ std::string ReportSection(const Report& report) {
       add(fmt::format("assumes  {}  {}", site.outputs[0], sentence));
   }
   for (const ReportNearMiss& miss : report.near_misses) {
-    add(fmt::format("near {}  {}  [{} nodes]  expected {}, found {}", miss.rule, miss.at, miss.matched_nodes,
-                    miss.expected, miss.found));
+    const std::string wanted = miss.expected.empty() ? "" : fmt::format("expected {}, found ", miss.expected);
+    add(fmt::format("near {}  {}  [{} nodes]  {}{}", miss.rule, miss.at, miss.matched_nodes, wanted, miss.found));
   }
   for (const ReportContradiction& contradiction : report.contradictions) {
     add(fmt::format("contradiction  {}  declared {}, computed {}", contradiction.value,

@@ -141,6 +141,7 @@ void ApplyRotary(NodeContext& c) {
 constexpr Entry kOps[] = {
     ASCEND_FUSE_NPU("NPURmsNorm", RmsNorm),
     ASCEND_FUSE_NPU("NPUAddRmsNorm", AddRmsNorm),
+    ASCEND_FUSE_NPU("NPUGroupNormSilu", SameAsInput),
     ASCEND_FUSE_NPU("NPURmsNormWithEpsilon", RmsNorm),
     ASCEND_FUSE_NPU("NPUAddRmsNormWithEpsilon", AddRmsNorm),
     ASCEND_FUSE_NPU("NPULayerNormV4", LayerNormV4),
@@ -166,6 +167,11 @@ constexpr Entry kOps[] = {
     {"ascend_fuse", "GluPacked", GluPacked},
     {"ascend_fuse", "AddRMSNormalization", AddRmsNormalization},
     {"ascend_fuse", "AddRMSNorm", AddRmsNormalization},
+    {"ascend_fuse", "ChannelNorm", SameAsInput},
+    {"ascend_fuse", "GroupNorm", SameAsInput},
+    {"ascend_fuse", "GroupNormLast", SameAsInput},
+    {"ascend_fuse", "GroupNormSilu", SameAsInput},
+    {"ascend_fuse", "GroupNormSiluLast", SameAsInput},
     {"ascend_fuse", "QuickGelu", SameAsInput},
     {"ascend_fuse", "Rotary", SameAsInput},
 };

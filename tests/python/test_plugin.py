@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from conftest import run, run_ok
+from conftest import ROOT, run, run_ok
 from onnx import TensorProto, helper
 
 HALF, FLOAT = TensorProto.FLOAT16, TensorProto.FLOAT
@@ -128,4 +129,24 @@ def test_the_report_says_that_the_output_needs_the_plugin(zoo: Path, tmp_path: P
     with_plugin = run_ok("optimize", source, "-o", tmp_path / "b.onnx", "--plugin")
     assert "with our op plugin" not in stock.out
     assert "target ascend910b, CANN 8.1 with our op plugin" in with_plugin.out
-    assert "only with our op plugin installed, and refuses the model without it: 2 NPUSwiGlu" in with_plugin.out
+    assert "only with our op plugin installed, and refuses the model without it: 2 NPUSwiGlu (" in with_plugin.out
+
+
+def nodes_of(path: Path) -> set[str]:
+    return set(re.findall(r'op: "npu\.(\w+)"', path.read_text().split("\nnode {")[0]))
+
+
+def test_the_nodes_of_the_plugin_are_documented_and_have_a_reference() -> None:
+    targets = ROOT / "patterns" / "targets"
+    ours = nodes_of(targets / "_plugin.txtpb")
+    assert set(re.findall(r"^\| `(NPU\w+)` \|", (ROOT / "docs" / "targets.md").read_text(), re.MULTILINE)) == ours
+    rules = "".join(path.read_text() for path in (ROOT / "patterns" / "reference").glob("*.rule"))
+    assert ours <= set(re.findall(r"= npu\.(\w+)", rules))
+
+
+def test_no_stock_name_is_shadowed() -> None:
+    targets = ROOT / "patterns" / "targets"
+    ours = nodes_of(targets / "_plugin.txtpb")
+    for path in targets.glob("cann-*.txtpb"):
+        stock = set(re.findall(r'op: "npu\.(\w+)"', path.read_text()))
+        assert stock and not ours & stock

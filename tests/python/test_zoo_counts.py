@@ -1,6 +1,6 @@
 """How many sites of each kind are fused, left to GE, and left: per model and target, against tests/zoo/counts.txt.
 
-    BLESS=1 .venv/bin/python -m pytest -c tests/pytest.ini -n 0 tests/python/test_zoo_counts.py
+    BLESS=1 .venv/bin/python -m pytest -c tests/pytest.ini -n 2 tests/python/test_zoo_counts.py
 
 writes the file anew; its diff is then what there is to review. That every site that is left says why, and who says
 so, that the sums are right, and that `found` is one number for all targets, is not a matter of blessing.
@@ -8,6 +8,7 @@ so, that the sums are right, and that `found` is one number for all targets, is 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 from pathlib import Path
@@ -39,13 +40,12 @@ def test_counts_are_those_that_were_reviewed(zoo: Path, shard: int) -> None:
     mine = models[shard::SHARDS]
     done = subprocess.run([str(TOOL), str(zoo), *mine], capture_output=True, text=True, check=False)
     if os.environ.get("BLESS"):
-        known = entries_of(COUNTS.read_text()) if COUNTS.exists() else {}
-        known.update(entries_of(done.stdout))
-        text = "# Sites fused / by GE / left, per model and target. Written by tests/python/test_zoo_counts.py.\n"
-        for model in models:
-            if model in known:
-                text += f"{model}\n{known[model]}\n"
-        COUNTS.write_text(text)
+        with open(BUILD / "counts.lock", "w") as lock:  # other shards write, too
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            known = entries_of(COUNTS.read_text()) if COUNTS.exists() else {}
+            known.update(entries_of(done.stdout))
+            text = "# Sites fused / by GE / left, per model and target. Written by tests/python/test_zoo_counts.py.\n"
+            COUNTS.write_text(text + "".join(f"{model}\n{known[model]}\n" for model in models if model in known))
     assert done.returncode == 0, done.stderr
     if os.environ.get("BLESS"):
         return

@@ -692,7 +692,7 @@ TEST_F(TargetFileTest, RowsOfAPluginCountWithItOnly) {
                            .status()
                            .message());
   };
-  EXPECT_PRED2(Has, message("like: \"npu.NPUMisch\""), "`like`: there is no node npu.NPUMisch");
+  EXPECT_PRED2(Has, message("like: \"npu.NPUMisch\""), "`like`: there is no node npu.NPUMisch with rows of its own");
   EXPECT_PRED2(Has, message("like: \"npu.NPUMish\" accepts: \"(float x) => ()\""), "`like` beside `accepts`");
 }
 

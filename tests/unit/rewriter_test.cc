@@ -2,7 +2,7 @@
 // used.
 #include "ir/rewriter.h"
 
-#include "gmock/gmock.h"
+#include "absl/strings/match.h"
 #include "tests/unit/models.h"
 
 namespace ascend_fuse {
@@ -167,10 +167,10 @@ TEST(Rewriter, JoinSaysWhatDoesNotFit) {
   Rewriter rewriter(model.get());
   Node* concat = model->graph().nodes()[0];
   Value* parts[] = {concat->input(0), concat->input(1)};
-  EXPECT_THAT(rewriter.Join(parts, 0, "ab").status().message(), ::testing::HasSubstr("type or dims differ"));
-  EXPECT_THAT(rewriter.Join(parts, 2, "ab").status().message(), ::testing::HasSubstr("too few dims"));
+  EXPECT_TRUE(absl::StrContains(rewriter.Join(parts, 0, "ab").status().message(), "type or dims differ"));
+  EXPECT_TRUE(absl::StrContains(rewriter.Join(parts, 2, "ab").status().message(), "too few dims"));
   Value* computed[] = {concat->output(), concat->input(1)};
-  EXPECT_THAT(rewriter.Join(computed, 1, "ab").status().message(), ::testing::HasSubstr("not an initializer"));
+  EXPECT_TRUE(absl::StrContains(rewriter.Join(computed, 1, "ab").status().message(), "not an initializer"));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class Region:
 
     output: str
     inputs: list[str]  # known values that are no constants
-    nodes: list[str]  # operators of the NPU nodes inside, as "NPURmsNorm"
+    nodes: list[str]  # operators of the NPU nodes inside, as "NPURmsNorm"; without any, what the report names
     kinds: list[str] = dataclasses.field(default_factory=list)  # what the report calls it
     rules: list[str] = dataclasses.field(default_factory=list)
     module: str = ""
@@ -98,7 +98,7 @@ class Regions:
                     Region(
                         name,
                         reads,
-                        sorted({kernel.op_type for kernel in kernels}),
+                        sorted({kernel.op_type for kernel in kernels} or {site["node"] for site in own}),
                         sorted({site["kind"] for site in own}),
                         sorted({site["rule"] for site in own}),
                         own[0]["module"] if own else "",
@@ -109,6 +109,7 @@ class Regions:
                         ],
                     )
                 )
+        self._find_masks(npu, optimized)
         self._masks = sorted({mask for region in self.regions for mask in region.masks})
         for mask in self._masks:
             if mask not in self._known and mask not in self._constants:
@@ -133,6 +134,41 @@ class Regions:
                 elif value in producers:
                     waiting.append(producers[value])
         return reads
+
+    def _find_masks(self, producers, optimized) -> None:
+        """Gives masks that the expanded model has under another name that name: it keeps one of equal computations."""
+
+        def number(name: str, producers, tensors, memo: dict[str, Any]) -> Any:
+            if name in self._known:
+                return name
+            if name not in memo:
+                node = producers.get(name)
+                if node is None:
+                    memo[name] = tensors.get(name, name)
+                else:
+                    attributes = tuple(sorted(a.SerializeToString(deterministic=True) for a in node.attribute))
+                    reads = tuple(number(read, producers, tensors, memo) for read in node.input)
+                    memo[name] = (node.op_type, list(node.output).index(name), attributes, hash(reads))
+            return memo[name]
+
+        def tensors(model) -> dict[str, Any]:
+            return {t.name: (t.data_type, tuple(t.dims), hash(t.raw_data)) for t in model.graph.initializer if t.raw_data}
+
+        gone = {
+            mask
+            for region in self.regions
+            for mask in region.masks
+            if mask not in self._known and mask not in self._constants and mask not in self._producers
+        }
+        if not gone:
+            return
+        memo: dict[str, Any] = {}
+        there = tensors(self.expanded)
+        names = {number(name, self._producers, there, memo): name for name in self._producers if name not in self._known}
+        memo, there = {}, tensors(optimized)
+        found = {mask: names.get(number(mask, producers, there, memo)) for mask in gone}
+        for region in self.regions:
+            region.masks = [mask for mask in (found.get(mask, mask) for mask in region.masks) if mask is not None]
 
     def _kernels(self, name: str, producers) -> list[Any]:
         if name not in producers:
