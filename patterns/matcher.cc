@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "ir/schema.h"
 
@@ -225,7 +226,7 @@ std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failur
       }
     }
     const bool done = Conditions(rule.where, 0, frame, [&] {
-      if (CostlyIsShared(frame)) return false;
+      if (CostlyIsShared(frame) || FeedsItself(frame)) return false;
       match.emplace();
       match->rule = &rule;
       match->terms = frame->terms;
@@ -326,6 +327,43 @@ bool Matcher::CostlyIsShared(Frame* frame) {
           });
       return true;
     }
+  }
+  return false;
+}
+
+// One node takes over all outputs and reads all inputs: an input that is computed from an output (a weight from the
+// residual sum) would make it read what it computes.
+bool Matcher::FeedsItself(Frame* frame) {
+  if (rule_->outputs.size() < 2 || rule_->emit.empty()) return false;
+  uint64_t first = std::numeric_limits<uint64_t>::max();  // no node before this place reads an output
+  std::vector<const Node*> producers;
+  for (const std::string& name : rule_->outputs) {
+    const Term& term = frame->terms[rule_->scope.Find(name)];
+    if (term.kind != Term::Kind::kValue || term.value->producer == nullptr) continue;
+    producers.push_back(term.value->producer);
+    first = std::min<uint64_t>(first, term.value->producer->order);
+  }
+  constexpr size_t kMost = 10000;  // nodes between an output and an input; more of them count as a cycle
+  std::vector<const Node*> work;
+  absl::flat_hash_set<const Node*> seen;
+  auto visit = [&](const Value* value) {
+    if (value == nullptr || value->producer == nullptr) return;
+    if (value->producer->order >= first && seen.insert(value->producer).second) work.push_back(value->producer);
+  };
+  for (size_t i = 0; i < rule_->inputs.size(); ++i) {
+    if (frame->terms[i].kind == Term::Kind::kValue) visit(frame->terms[i].value);
+  }
+  while (!work.empty()) {
+    const Node* node = work.back();
+    work.pop_back();
+    if (seen.size() > kMost || std::find(producers.begin(), producers.end(), node) != producers.end()) {
+      Fail(
+          rule_->position, node, kConditionFails,
+          [] { return std::string("inputs that are not computed from outputs"); },
+          [&] { return fmt::format("an input that {} computes", OpType(*node)); });
+      return true;
+    }
+    for (const Use& use : node->inputs()) visit(use.value);
   }
   return false;
 }

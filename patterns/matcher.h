@@ -78,6 +78,7 @@ class Matcher {
   bool Deliver(Frame* frame, size_t slot, const Term& term, Next next);
   absl::StatusOr<Term> Evaluate(const Expression& expression, Frame* frame);
   bool CostlyIsShared(Frame* frame);
+  bool FeedsItself(Frame* frame);
   bool Covers(const Node* node) const;
 
   Frame* NewFrame(const Scope& scope);

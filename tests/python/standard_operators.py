@@ -157,6 +157,8 @@ def handled(node) -> bool:
     text = {a.name: a.s.decode() for a in node.attribute if a.type == onnx.AttributeProto.STRING}
     if text.get("activation", "silu") not in GATES or text.get("mode", "half") != "half":
         return False
+    if node.op_type == "Attention" and len(node.input) > 4 and node.input[4] and any(node.input[i] for i in (3, 5) if i < len(node.input)):
+        return False  # rows that two masks empty together: which fill is lower decides, and nothing says so here
     axis = next((a.i for a in node.attribute if a.name == "axis"), -1)
     return node.op_type not in LAST_AXIS or (axis == -1 and len(node.output) == 1)
 

@@ -197,6 +197,8 @@ class Checker:
                         if what == "recognised" and a.shape == b.shape and record["kind"] == "attention" and a.ndim > 0:
                             # Rows without any allowed key: what they are is said where the operator is lowered.
                             empty = numpy.all(~numpy.isfinite(b) | (b == 0), axis=-1)
+                            if empty_rows:
+                                empty |= numpy.all(a == 0, axis=-1)
                             a, b = a[~empty], b[~empty]
                         why = difference(a, b, empty_rows, coarse=rounded)
                         if why:
