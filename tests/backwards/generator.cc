@@ -1418,7 +1418,7 @@ class Builder {
       }
       return SetShape(y, out);
     }
-    if (op == "LayerNormalization" || op == "RMSNormalization") {
+    if (op == "LayerNormalization" || op == "RMSNormalization" || op == "SimplifiedLayerNormalization") {
       if (Shaped(x)) {
         for (size_t i = 1; i < node->inputs.size(); ++i) {
           if (node->inputs[i] != kUnknown && !Shaped(node->inputs[i]) &&
