@@ -218,6 +218,18 @@ void LayerNormalization(NodeContext& c) {
   for (size_t i = 1; i < std::min<size_t>(c.output_count(), 3); ++i) Statistics(c, i, c.shape(0), axis, type);
 }
 
+// The result has the type of the scale, which may differ from the input's (RMSNormalization of opset 23: Y is of V).
+// One that a recogniser made has the type of the value it stands for.
+void RmsNormalization(NodeContext& c) {
+  SameAsInput(c);
+  if (c.has(1) && !c.node().is_new) c.SetType(0, c.type(1));
+}
+
+void SimplifiedLayerNormalization(NodeContext& c) {
+  LayerNormalization(c);
+  if (c.has(1)) c.SetType(0, c.type(1));
+}
+
 // com.microsoft SkipLayerNormalization(input, skip, ...) -> output, mean, inv_std_var, input_skip_bias_sum.
 void SkipNormalization(NodeContext& c) {
   SameAsInput(c);
@@ -419,8 +431,8 @@ constexpr Entry kOps[] = {
     {"", "GroupNormalization", SameAsInput},
     {"", "InstanceNormalization", SameAsInput},
     {"", "MeanVarianceNormalization", SameAsInput},
-    {"", "RMSNormalization", SameAsInput},
-    {"", "SimplifiedLayerNormalization", LayerNormalization},
+    {"", "RMSNormalization", RmsNormalization},
+    {"", "SimplifiedLayerNormalization", SimplifiedLayerNormalization},
     {"", "LRN", SameAsInput},
     {"", "RotaryEmbedding", RotaryEmbedding},
     {"", "Attention", Attention},

@@ -64,7 +64,8 @@ def rms_normalization(b):
     size = b.op("Cast", b.op("Gather", b.op("Shape", x), b.constant([-1], numpy.int64)), to=onnx.TensorProto.FLOAT)
     mean = b.op("Div", total, size)
     root = b.op("Sqrt", b.op("Add", mean, b.constant(b.attributes.get("epsilon", 1e-5))))
-    b.finish(b.op("Mul", b.op("Div", x, root), b.wide(1)))
+    # The result has the type of the scale (RMSNormalization: Y is of V).
+    b.op("CastLike", b.op("Mul", b.op("Div", x, root), b.wide(1)), b.node.input[1], output=b.node.output[0])
 
 
 def layer_normalization(b):

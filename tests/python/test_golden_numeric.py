@@ -103,7 +103,12 @@ def compare(name, expected, found, skip_zero_rows):
 
 
 # ONNX Runtime has no kernel on the CPU for an operator of these models: BiasSplitGelu, and Sigmoid of bfloat16.
-NOT_RUNNABLE = {"glu/runtime_bias_split_gelu", "plugin/swish_bfloat16_310p"}
+# RMSNormalization of mixed types: its function body in ONNX Runtime multiplies them as they are.
+NOT_RUNNABLE = {
+    "glu/runtime_bias_split_gelu",
+    "plugin/swish_bfloat16_310p",
+    "rms_norm/standard_operator_of_another_type",
+}
 
 
 @pytest.mark.parametrize("case", [name for name in FILES if name not in NOT_RUNNABLE])
