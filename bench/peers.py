@@ -216,18 +216,14 @@ def run_ours(runner: Runner, tool: Path, source: Path, target: Path) -> dict[str
 def difference(entry: dict[str, Any], source: Path, target: Path) -> float | str:
     """Largest difference of an output, relative to its largest value, over the bindings without padding; or the error."""
     import numpy as np
-    import onnxruntime
 
     sys.path[:0] = [str(ROOT / "tools" / "python")]
     from ascend_fuse.inputs import make_inputs
+    from ascend_fuse.session import plain_session
 
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
     try:
-        before = onnxruntime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
-        after = onnxruntime.InferenceSession(str(target), options, providers=["CPUExecutionProvider"])
+        before = plain_session(source, threads=1)
+        after = plain_session(target, threads=1)
         worst = 0.0
         bindings = [binding for binding in entry["bindings"] if binding.get("padding", "none") == "none"]
         for binding in bindings or entry["bindings"][:1]:

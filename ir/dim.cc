@@ -1177,6 +1177,10 @@ bool DimTable::Equal(Dim a, Dim b) const {
   return a.known() && b.known() && (a == b || Resolve(a) == Resolve(b));
 }
 
+bool DimTable::Equal(absl::Span<const Dim> a, absl::Span<const Dim> b) const {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](Dim x, Dim y) { return Equal(x, y); });
+}
+
 bool DimTable::NotEqual(Dim a, Dim b) const {
   if (!a.known() || !b.known()) return false;
   if (a.is_number() && b.is_number()) return a.number() != b.number();

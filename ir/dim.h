@@ -77,6 +77,7 @@ class DimTable {
   Dim Resolve(Dim dim) const;
 
   bool Equal(Dim a, Dim b) const;     // provably equal
+  bool Equal(absl::Span<const Dim> a, absl::Span<const Dim> b) const;  // as many, each provably equal
   bool NotEqual(Dim a, Dim b) const;  // provably different
   bool AtLeast(Dim a, Dim b) const;   // provably a >= b
   // Known bounds of a dim, from SetRange and from >= 0.

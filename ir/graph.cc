@@ -4,6 +4,12 @@
 
 namespace ascend_fuse {
 
+int64_t CountReaders(const Value& value) {
+  int64_t count = value.is_graph_output ? 1 : 0;
+  for ([[maybe_unused]] const Use& use : LiveUses(value)) ++count;
+  return count;
+}
+
 std::string_view OpType(const Node& node) { return node.graph->model().Text(node.op_type); }
 std::string_view Domain(const Node& node) { return node.graph->model().Text(node.domain); }
 std::string_view NodeName(const Node& node) { return node.graph->model().Text(node.name); }

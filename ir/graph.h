@@ -150,6 +150,9 @@ class LiveUses {
   const Use* first_;
 };
 
+// How many inputs of nodes that are alive read `value`; an output of the graph counts as one more.
+int64_t CountReaders(const Value& value);
+
 // Names as text.
 std::string_view OpType(const Node& node);
 std::string_view Domain(const Node& node);

@@ -270,8 +270,9 @@ absl::StatusOr<Value*> Rewriter::Join(absl::Span<Value* const> constants, int64_
   return value;
 }
 
-Value* Rewriter::FloatConstant(Graph* graph, DataType type, double value, std::string_view name) {
-  return Constant(graph, type, {}, EncodeFloat(type, value), name);
+Value* Rewriter::NumberConstant(Graph* graph, DataType type, double value, std::string_view name) {
+  const std::string bytes = EncodeNumber(type, value);
+  return bytes.empty() ? nullptr : Constant(graph, type, {}, bytes, name);
 }
 
 Value* Rewriter::Int64Constant(Graph* graph, absl::Span<const int64_t> values, std::string_view name) {

@@ -52,7 +52,8 @@ class Rewriter {
   // A constant in memory, placed among the initializers of `graph`; equal constants are made once.
   Value* Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view bytes,
                   std::string_view name);
-  Value* FloatConstant(Graph* graph, DataType type, double value, std::string_view name);       // scalar
+  // A scalar; nullptr for a type that EncodeNumber does not write.
+  Value* NumberConstant(Graph* graph, DataType type, double value, std::string_view name);
   Value* Int64Constant(Graph* graph, absl::Span<const int64_t> values, std::string_view name);  // [n]
 
   // A constant that is `constants` (initializers of one type, dims equal but for `axis`) one behind another along

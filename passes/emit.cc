@@ -130,22 +130,9 @@ absl::StatusOr<Value*> Emitter::Build(const Term& term, Graph* graph, DataType l
       }
       return absl::InvalidArgumentError("a symbolic dim cannot be a constant");
     case Term::Kind::kNumber: {
-      Value* value = nullptr;
-      if (IsInteger(like) || (like == DataType::kUndefined && term.is_integer)) {
-        const int64_t number = static_cast<int64_t>(term.number);
-        if (like == DataType::kInt64 || like == DataType::kUndefined) {
-          value = rewriter_->Constant(graph, DataType::kInt64, {},
-                                      {reinterpret_cast<const char*>(&number), sizeof number},
-                                      name + "_constant");
-        } else if (like == DataType::kInt32) {
-          const int32_t small = static_cast<int32_t>(number);
-          value = rewriter_->Constant(graph, like, {}, {reinterpret_cast<const char*>(&small), sizeof small},
-                                      name + "_constant");
-        }
-      } else {
-        value = rewriter_->FloatConstant(graph, like == DataType::kUndefined ? DataType::kFloat : like,
-                                         term.number, name + "_constant");
-      }
+      DataType type = like;
+      if (type == DataType::kUndefined) type = term.is_integer ? DataType::kInt64 : DataType::kFloat;
+      Value* value = rewriter_->NumberConstant(graph, type, term.number, name + "_constant");
       if (value == nullptr) return absl::InvalidArgumentError("a constant of this type cannot be made");
       InferConstant(value, facts_);
       return value;
@@ -184,11 +171,7 @@ absl::StatusOr<Value*> Emitter::Build(const Term& term, Graph* graph, DataType l
     }
     int64_t count = 1;
     for (int64_t dim : dims) count *= dim;
-    std::string element = EncodeFloat(type, fill);
-    if (type == DataType::kInt32) {
-      const int32_t number = static_cast<int32_t>(fill);
-      element.assign(reinterpret_cast<const char*>(&number), sizeof number);
-    }
+    const std::string element = EncodeNumber(type, fill);
     if (element.empty()) return absl::InvalidArgumentError("a constant of this type cannot be made");
     std::string bytes;
     bytes.reserve(element.size() * static_cast<size_t>(count));

@@ -37,14 +37,9 @@ void AddOnce(std::vector<std::string>* sentences, const std::vector<std::string>
   }
 }
 
-bool BuildsNpuNode(const Expression& expression) {
-  return (expression.kind == Expression::Kind::kOperator && expression.domain == "npu") ||
-         std::any_of(expression.arguments.begin(), expression.arguments.end(), BuildsNpuNode);
-}
-
 bool EmitsNpuNode(const Rule& rule) {
   return std::any_of(rule.emit.begin(), rule.emit.end(),
-                     [](const EmitStatement& statement) { return BuildsNpuNode(statement.value); });
+                     [](const EmitStatement& statement) { return Mentions(statement.value, "npu"); });
 }
 
 // What the mask of a fused attention is, for the report.
@@ -194,12 +189,7 @@ std::string Pipeline::WhyGeCannot(const PipelineSite& site, const ByGe& by_ge) {
     const absl::StatusOr<LinearView> linear = FindLinear(Context(), product);
     if (!linear.ok()) return std::string(linear.status().message());
     if (!linear->plain) return fmt::format("here {}", linear->why_not_plain);
-    int readers = product->is_graph_output ? 1 : 0;
-    for (const Use& use : LiveUses(*product)) {
-      static_cast<void>(use);
-      ++readers;
-    }
-    if (readers > 1) return fmt::format("here {} has another reader", ValueName(*product));
+    if (CountReaders(*product) > 1) return fmt::format("here {} has another reader", ValueName(*product));
   }
   return "";
 }

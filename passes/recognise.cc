@@ -67,11 +67,6 @@ bool UsesOperator(const RuleSet& rules, const Pattern& pattern, std::string_view
   return false;
 }
 
-bool BuildsOurs(const Expression& expression) {
-  if (expression.kind == Expression::Kind::kOperator && expression.domain == "ascend_fuse") return true;
-  return std::any_of(expression.arguments.begin(), expression.arguments.end(), BuildsOurs);
-}
-
 // The operator that an emission is about: the one of our own domain, where nodes that fit it to the graph stand behind
 // it, else the last.
 Node* RecognisedNode(const Emission& emission) {
@@ -118,7 +113,7 @@ absl::Status Pipeline::Recognise() {
     for (const EmitStatement& statement : rule.emit) {
       if (statement.value.kind != Expression::Kind::kOperator) continue;
       // Where an operator of ours stands inside, what is around it fits it to the graph.
-      if (statement.value.domain != "ascend_fuse" && BuildsOurs(statement.value)) continue;
+      if (statement.value.domain != "ascend_fuse" && Mentions(statement.value, "ascend_fuse")) continue;
       if (statement.names[0] != rule.outputs[0]) continue;  // further outputs are sums and the like
       const Expression& op = statement.value;
       kind_of[op.domain.empty() ? op.text : op.domain + "." + op.text] = rule.kind;

@@ -14,11 +14,7 @@ namespace {
 bool SameShape(const Facts& facts, const Value* a, const Value* b) {
   const Fact& x = facts.Of(a);
   const Fact& y = facts.Of(b);
-  if (!x.has_rank || !y.has_rank || x.shape.size() != y.shape.size()) return false;
-  for (size_t i = 0; i < x.shape.size(); ++i) {
-    if (!facts.dims().Equal(x.shape[i], y.shape[i])) return false;
-  }
-  return true;
+  return x.has_rank && y.has_rank && facts.dims().Equal(x.shape, y.shape);
 }
 
 bool SameType(const Facts& facts, const Value* a, const Value* b) {

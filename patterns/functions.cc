@@ -624,9 +624,7 @@ absl::StatusOr<Term> ConstantValue(const FunctionContext& context, absl::Span<co
 absl::StatusOr<Term> Readers(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
   if (!value.ok()) return value.status();
-  int64_t count = (*value)->is_graph_output ? 1 : 0;
-  for ([[maybe_unused]] const Use& use : LiveUses(**value)) ++count;
-  return Term::Integer(count);
+  return Term::Integer(CountReaders(**value));
 }
 
 // negative_axes (x): holds when the operator that computes x was written with axes that count from the end.
@@ -1149,11 +1147,8 @@ absl::StatusOr<Term> Deinterleave(const FunctionContext& context, absl::Span<con
 absl::StatusOr<Term> ReadOnce(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
   if (!value.ok()) return value.status();
-  int readers = (*value)->is_graph_output || (*value)->producer == nullptr ? 2 : 0;
-  for ([[maybe_unused]] const Use& use : LiveUses(**value)) {
-    if (++readers > 1) break;
-  }
-  if (readers <= 1) return Term::Integer(1);
+  const bool ours = !(*value)->is_graph_output && (*value)->producer != nullptr;
+  if (ours && CountReaders(**value) <= 1) return Term::Integer(1);
   return absl::FailedPreconditionError(
       fmt::format("{} is also needed elsewhere, and the kernel writes its result in its place", ValueName(**value)));
 }
@@ -1242,6 +1237,32 @@ int FindFunction(std::string_view name) {
     if (kFunctions[i].name == name) return static_cast<int>(i);
   }
   return -1;
+}
+
+std::optional<std::vector<Dim>> ListParameter(const Facts& facts, const Node& node, std::string_view name,
+                                              size_t input) {
+  std::vector<Dim> list;
+  if (const auto attribute = IntsAttribute(node, name); attribute.has_value()) {
+    for (int64_t number : *attribute) list.push_back(Dim::Of(number));
+    return list;
+  }
+  const Value* value = node.input(input);
+  if (value == nullptr || facts.Of(value).elements == nullptr) return std::nullopt;
+  const auto& elements = facts.Of(value).elements->integers;
+  list.assign(elements.begin(), elements.end());
+  return list;
+}
+
+std::optional<std::vector<int64_t>> IntsParameter(const Facts& facts, const Node& node, std::string_view name,
+                                                  size_t input) {
+  const auto list = ListParameter(facts, node, name, input);
+  if (!list.has_value()) return std::nullopt;
+  std::vector<int64_t> numbers;
+  for (Dim element : *list) {
+    if (!element.is_number()) return std::nullopt;
+    numbers.push_back(element.number());
+  }
+  return numbers;
 }
 
 bool ConstantNumber(const Facts& facts, const Value* value, double* number) {

@@ -2,6 +2,7 @@
 // term, or a sentence that says why it cannot.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,12 @@ int FindFunction(std::string_view name);  // -1 if there is none
 // Shared by functions, matcher and explainer.
 // The number that all elements of a constant are, if `value` is known to be one.
 bool ConstantNumber(const Facts& facts, const Value* value, double* number);
+// A parameter that is a list (`axes` of Slice): the attribute `name` or, at newer opsets, input `input`; nullopt where
+// there is none or its elements are not known. Ints: the elements are numbers.
+std::optional<std::vector<Dim>> ListParameter(const Facts& facts, const Node& node, std::string_view name,
+                                              size_t input);
+std::optional<std::vector<int64_t>> IntsParameter(const Facts& facts, const Node& node, std::string_view name,
+                                                  size_t input);
 std::string DescribeTerm(const FunctionContext& context, const Term& term);
 // a = b as rules mean it: same value, equal number, provably equal dim, equal list.
 bool EqualTerms(const FunctionContext& context, const Term& a, const Term& b);

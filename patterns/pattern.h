@@ -166,4 +166,7 @@ struct Rule {
   int size = 0;  // mandatory operators of the largest alternative; larger rules are tried first
 };
 
+// True when `expression` makes a node of `domain`, itself or inside.
+bool Mentions(const Expression& expression, std::string_view domain);
+
 }  // namespace ascend_fuse

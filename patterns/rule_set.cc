@@ -29,12 +29,6 @@ bool Mentions(const Pattern& pattern, std::string_view domain) {
                      [&](const PatternPointer& argument) { return Mentions(*argument, domain); });
 }
 
-bool Mentions(const Expression& expression, std::string_view domain) {
-  if (expression.kind == Expression::Kind::kOperator && expression.domain == domain) return true;
-  return std::any_of(expression.arguments.begin(), expression.arguments.end(),
-                     [&](const Expression& argument) { return Mentions(argument, domain); });
-}
-
 // A user's rule says by what it reads and makes where it belongs.
 RuleFolder FolderOf(const Rule& rule) {
   for (const MatchStatement& statement : rule.match) {
@@ -47,6 +41,12 @@ RuleFolder FolderOf(const Rule& rule) {
 }
 
 }  // namespace
+
+bool Mentions(const Expression& expression, std::string_view domain) {
+  if (expression.kind == Expression::Kind::kOperator && expression.domain == domain) return true;
+  return std::any_of(expression.arguments.begin(), expression.arguments.end(),
+                     [&](const Expression& argument) { return Mentions(argument, domain); });
+}
 
 absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
     RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user) {

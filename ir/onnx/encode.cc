@@ -154,7 +154,7 @@ std::string EncodeTensor(const Model& model, const Tensor& tensor) {
   return body;
 }
 
-std::string EncodeFloat(DataType type, double value) {
+std::string EncodeNumber(DataType type, double value) {
   auto bytes = [](auto number) {
     std::string text(sizeof(number), '\0');
     std::memcpy(text.data(), &number, sizeof(number));
@@ -169,6 +169,10 @@ std::string EncodeFloat(DataType type, double value) {
       return bytes(static_cast<uint16_t>(RoundTo(value, 5, 10)));
     case DataType::kBfloat16:
       return bytes(static_cast<uint16_t>(RoundTo(value, 8, 7)));
+    case DataType::kInt32:
+      return bytes(static_cast<int32_t>(value));
+    case DataType::kInt64:
+      return bytes(static_cast<int64_t>(value));
     default:
       return {};
   }

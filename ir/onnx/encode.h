@@ -16,7 +16,8 @@ std::string EncodeAttributes(const Model& model, const std::vector<Attribute>& a
 // references. Empty when the elements cannot be read.
 std::string EncodeTensor(const Model& model, const Tensor& tensor);
 
-// One little-endian element of a floating-point type, rounded to nearest even. Empty for other types.
-std::string EncodeFloat(DataType type, double value);
+// One little-endian element: of a floating-point type rounded to nearest even, of int32 and int64 toward zero. Empty
+// for other types.
+std::string EncodeNumber(DataType type, double value);
 
 }  // namespace ascend_fuse

@@ -420,7 +420,7 @@ class ModelParser {
         const Token& digits = in_.Peek(at.Is("-") ? 1 : 0);
         if (digits.kind == TokenKind::kInteger) break;  // a bit pattern
         AF_ASSIGN(const double value, in_.Double("a number"));
-        raw->append(EncodeFloat(element, value));
+        raw->append(EncodeNumber(element, value));
         return absl::OkStatus();
       }
       default:

@@ -105,7 +105,7 @@ double HalfToDouble(uint16_t bits) {
   return exponent == 0 ? sign * std::ldexp(fraction, -24) : sign * std::ldexp(fraction + 1024, exponent - 25);
 }
 
-// The shortest decimal that EncodeFloat brings back to the same bits.
+// The shortest decimal that EncodeNumber brings back to the same bits.
 std::string FormatHalf(DataType type, std::string_view bytes) {
   const auto bits = LittleEndian<uint16_t>(bytes.data());
   double value = HalfToDouble(bits);
@@ -120,7 +120,7 @@ std::string FormatHalf(DataType type, std::string_view bytes) {
     const std::string text = fmt::format("{:.{}g}", value, digits);
     double rounded = 0;
     std::from_chars(text.data(), text.data() + text.size(), rounded);
-    if (EncodeFloat(type, rounded) == bytes) return FormatReal(rounded);
+    if (EncodeNumber(type, rounded) == bytes) return FormatReal(rounded);
   }
   return FormatReal(value);
 }

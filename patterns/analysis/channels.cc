@@ -17,29 +17,6 @@ constexpr int kMaximumSteps = 12;  // from a value up to what it is cut from
 
 absl::Status No(const std::string& sentence) { return absl::FailedPreconditionError(sentence); }
 
-bool SameDims(const Facts& facts, absl::Span<const Dim> a, absl::Span<const Dim> b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (!facts.dims().Equal(a[i], b[i])) return false;
-  }
-  return true;
-}
-
-// The numbers of an axis parameter: an attribute or, at newer opsets, a constant input.
-std::optional<std::vector<int64_t>> Numbers(const Facts& facts, const Node& node, std::string_view name,
-                                            size_t input) {
-  if (const auto list = IntsAttribute(node, name); list.has_value()) return *list;
-  if (const auto one = IntAttribute(node, name); one.has_value()) return std::vector<int64_t>{*one};
-  const Value* value = node.input(input);
-  if (value == nullptr || facts.Of(value).elements == nullptr) return std::nullopt;
-  std::vector<int64_t> numbers;
-  for (Dim element : facts.Of(value).elements->integers) {
-    if (!element.is_number()) return std::nullopt;
-    numbers.push_back(element.number());
-  }
-  return numbers;
-}
-
 class Follower {
  public:
   Follower(const FunctionContext& context, absl::Span<Value* const> sources)
@@ -116,7 +93,7 @@ class Follower {
       double number = 0;
       if (ConstantNumber(facts_, constant, &number)) {
         if (number != -1 && number != 1) continue;
-        if (!SameDims(facts_, shape.shape, facts_.Of(value).shape)) continue;
+        if (!facts_.dims().Equal(shape.shape, facts_.Of(value).shape)) continue;
         absl::StatusOr<ChannelMap> map = Follow(operand);
         return number == -1 ? Negate(std::move(map)) : map;
       }
@@ -201,10 +178,10 @@ class Follower {
   absl::StatusOr<ChannelMap> Slice(const Node& node, const Value* value) {
     absl::StatusOr<ChannelMap> map = Follow(node.input(0));
     if (!map.ok()) return map;
-    const auto starts = Numbers(facts_, node, "starts", 1);
-    const auto ends = Numbers(facts_, node, "ends", 2);
-    auto axes = Numbers(facts_, node, "axes", 3);
-    auto steps = Numbers(facts_, node, "steps", 4);
+    const auto starts = IntsParameter(facts_, node, "starts", 1);
+    const auto ends = IntsParameter(facts_, node, "ends", 2);
+    auto axes = IntsParameter(facts_, node, "axes", 3);
+    auto steps = IntsParameter(facts_, node, "steps", 4);
     const bool axes_known = axes.has_value() || node.input(3) == nullptr;
     if (!starts.has_value() || !ends.has_value() || !axes_known || (!steps.has_value() && node.input(4) != nullptr)) {
       return No(fmt::format("the bounds of Slice {} are not known", ValueName(*value)));
@@ -322,7 +299,7 @@ class Follower {
     const int64_t gather_axis = nd ? 0 : IntAttribute(node, "axis").value_or(0);
     const int axis = TrailingAxis(*map, gather_axis);
     if (axis < 0) return WrongAxis(node, gather_axis, *map);
-    const auto numbers = Numbers(facts_, node, "", 1);
+    const auto numbers = IntsParameter(facts_, node, "", 1);
     if (!numbers.has_value() || index_rank > (nd ? 2 : 1) || index_rank < 0) {
       return No(fmt::format("the channels that Gather {} takes are not known", ValueName(*value)));
     }
@@ -420,7 +397,7 @@ class Follower {
     const Fact& out = facts_.Of(value);
     const size_t leading = static_cast<size_t>(map->leading);
     if (!out.has_rank || !in.has_rank || !InOrder(*map) || out.shape.size() < leading ||
-        !SameDims(facts_, in.shape.subspan(0, leading), out.shape.subspan(0, leading))) {
+        !facts_.dims().Equal(in.shape.subspan(0, leading), out.shape.subspan(0, leading))) {
       return No(fmt::format("{} {} does not keep the leading dims apart from the channels", OpType(node),
                             ValueName(*value)));
     }
@@ -663,7 +640,7 @@ absl::StatusOr<std::string> JoinMode(const FunctionContext& context, Value* y, V
   // The operands of the Concat are [leading ..., D/2] with unit axes put in.
   const Fact& operand = context.facts->Of(concat->input(0));
   if (!operand.has_rank || operand.rank() < leading + 1 ||
-      !SameDims(*context.facts, operand.shape.subspan(0, static_cast<size_t>(leading)),
+      !context.facts->dims().Equal(operand.shape.subspan(0, static_cast<size_t>(leading)),
                 fact.shape.subspan(0, static_cast<size_t>(leading)))) {
     return No("the parts are joined with other leading dims");
   }
@@ -693,7 +670,7 @@ absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b
       const Fact& model = context.facts->Of(like);
       if (model.rank() != fact.rank() || !model.shape.back().is_number() ||
           !fact.shape.back().is(scale * model.shape.back().number()) ||
-          !SameDims(*context.facts, fact.shape.subspan(0, fact.shape.size() - 1),
+          !context.facts->dims().Equal(fact.shape.subspan(0, fact.shape.size() - 1),
                     model.shape.subspan(0, model.shape.size() - 1))) {
         continue;
       }
@@ -744,7 +721,7 @@ absl::StatusOr<Value*> DeinterleavedSource(const FunctionContext& context, Value
   for (Value* source : Upstream(context, x)) {
     if (source == x) continue;
     const absl::StatusOr<ChannelMap> map = FollowChannels(context, x, {source});
-    if (!map.ok() || !IsLike(context, *map, x) || !SameDims(*context.facts, context.facts->Of(x).shape,
+    if (!map.ok() || !IsLike(context, *map, x) || !context.facts->dims().Equal(context.facts->Of(x).shape,
                                                             context.facts->Of(source).shape)) {
       continue;
     }

@@ -8,23 +8,6 @@
 #include "ir/attribute.h"
 
 namespace ascend_fuse {
-namespace {
-
-// Bounds of a Slice along its axes: inputs from opset 10 on, attributes before.
-std::optional<std::vector<Dim>> Bounds(const Facts& facts, const Node& node, std::string_view name, size_t input) {
-  std::vector<Dim> numbers;
-  if (const auto attribute = IntsAttribute(node, name); attribute.has_value()) {
-    for (int64_t number : *attribute) numbers.push_back(Dim::Of(number));
-    return numbers;
-  }
-  const Value* bound = node.input(input);
-  if (bound == nullptr || facts.Of(bound).elements == nullptr) return std::nullopt;
-  const auto& elements = facts.Of(bound).elements->integers;
-  return std::vector<Dim>(elements.begin(), elements.end());
-}
-
-}  // namespace
-
 absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, Value* part) {
   Value* value = part;
   while (context.canonical->Source(value) != nullptr) value = context.canonical->Source(value);
@@ -49,15 +32,15 @@ absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, Value* part) {
   };
   std::vector<Dim> starts, axes, steps;
   if (slice) {
-    const auto given_starts = Bounds(*context.facts, *node, "starts", 1);
+    const auto given_starts = ListParameter(*context.facts, *node, "starts", 1);
     if (!given_starts.has_value() || given_starts->size() != 1) {
       return no("it is not cut along one axis with known bounds");
     }
     starts = *given_starts;
-    const auto given_axes = Bounds(*context.facts, *node, "axes", 3);
+    const auto given_axes = ListParameter(*context.facts, *node, "axes", 3);
     if (node->input(3) != nullptr && !given_axes.has_value()) return no("the axis of Slice is not known");
     axes = given_axes.value_or(std::vector<Dim>{Dim::Of(0)});
-    const auto given_steps = Bounds(*context.facts, *node, "steps", 4);
+    const auto given_steps = ListParameter(*context.facts, *node, "steps", 4);
     if (node->input(4) != nullptr && !given_steps.has_value()) return no("the step of Slice is not known");
     steps = given_steps.value_or(std::vector<Dim>{Dim::Of(1)});
     if (axes.size() != 1 || !axes[0].is_number() || steps.size() != 1) return no("it is cut along several axes");

@@ -241,14 +241,15 @@ std::string WhyNotJoined(const Value* value) {
 
 std::string OtherReader(const Value* value) {
   if (value->is_graph_output) return fmt::format("{} is an output of the graph", ValueName(*value));
-  int readers = 0;
-  std::string names;
-  for (const Use& use : LiveUses(*value)) {
-    constexpr int kNamed = 3;
-    if (readers++ < kNamed) names += fmt::format("{}{}", names.empty() ? "" : ", ", OpType(*use.user));
-  }
+  const int64_t readers = CountReaders(*value);
   if (readers <= 1) return "";
-  return fmt::format("{} has {} readers ({}{})", ValueName(*value), readers, names, readers > 3 ? " ..." : "");
+  constexpr int kNamed = 3;
+  std::string names;
+  int named = 0;
+  for (const Use& use : LiveUses(*value)) {
+    if (named++ < kNamed) names += fmt::format("{}{}", names.empty() ? "" : ", ", OpType(*use.user));
+  }
+  return fmt::format("{} has {} readers ({}{})", ValueName(*value), readers, names, readers > kNamed ? " ..." : "");
 }
 
 absl::StatusOr<LinearView> FindLinear(const FunctionContext& context, Value* y) { return Find(context, y, 0); }
@@ -291,9 +292,7 @@ absl::StatusOr<Term> MergedLinear(const FunctionContext& context, Value* a, Valu
     if (one == other) return no("they have one weight");
     const Fact& x = context.facts->Of(one);
     const Fact& y = context.facts->Of(other);
-    const bool same = x.type == y.type && x.shape.size() == y.shape.size() &&
-                      std::equal(x.shape.begin(), x.shape.end(), y.shape.begin(),
-                                 [&](Dim p, Dim q) { return context.facts->dims().Equal(p, q); });
+    const bool same = x.type == y.type && context.facts->dims().Equal(x.shape, y.shape);
     if (!same) {
       return no(fmt::format("{} is {} and {} is {}", ValueName(*one), context.facts->Describe(one), ValueName(*other),
                             context.facts->Describe(other)));

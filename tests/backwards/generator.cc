@@ -26,7 +26,7 @@ onnx::TensorProto FloatTensor(const std::string& name, DataType type, const std:
   tensor.set_data_type(static_cast<int>(type));
   for (int64_t dim : dims) tensor.add_dims(dim);
   std::string bytes;
-  for (double element : elements) bytes += EncodeFloat(type, element);
+  for (double element : elements) bytes += EncodeNumber(type, element);
   tensor.set_raw_data(bytes);
   return tensor;
 }

@@ -98,7 +98,7 @@ def observe(path: Path, feeds: list[tuple[str, dict[str, Any]]],
     """Returns the facts of the model, the contradictions that inference saw, and what ONNX Runtime computes of every
     value, those in bodies included, for each of the named feeds."""
     import onnx
-    import onnxruntime
+    from ascend_fuse.session import plain_session
     from body_values import expose
 
     output = subprocess.run([tool, path], capture_output=True, text=True, check=False)
@@ -114,11 +114,7 @@ def observe(path: Path, feeds: list[tuple[str, dict[str, Any]]],
             model.graph.output.append(onnx.ValueInfoProto(name=name))
             known.add(name)
     seen = expose(model, {f["name"]: f["type"] for f in facts if f["body"]})
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = plain_session(model.SerializeToString(), threads=1)
     names = [name for name in names if name in known]
     runs = []
     for run_name, feed in feeds:

@@ -23,10 +23,10 @@ import warnings
 
 import numpy
 import onnx
-import onnxruntime
 import pytest
 
 import standard_operators
+from ascend_fuse.session import plain_session
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("ASCEND_FUSE_BUILD", ROOT / "build"))
@@ -57,15 +57,6 @@ def records(stream):
         record["models"] = [stream.read(size) for size in record["sizes"]]
         stream.read(1)
         yield record
-
-
-def session(model: bytes):
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
 
 
 def make_inputs(model: onnx.ModelProto, binding: dict, seed: int, scale: float) -> dict:
@@ -157,7 +148,7 @@ class Checker:
         original, *others = record["models"]
         model = onnx.ModelProto.FromString(original)
         try:
-            first = session(original)
+            first = plain_session(original, threads=1)
         except Exception as error:  # noqa: BLE001  ONNX Runtime's own exceptions have no common type
             self.reject(record, error)
             return
@@ -192,7 +183,7 @@ class Checker:
                     self.unknown += 1
                     continue
             try:
-                second = session(other.SerializeToString())
+                second = plain_session(other.SerializeToString(), threads=1)
                 for binding, scale, inputs, expected in runs:
                     found = second.run(outputs, inputs)
                     for name, a, b in zip(outputs, expected, found):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
+from ascend_fuse.session import plain_session
 from conftest import BUILD, run_ok
 from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import load_external_data_for_model
@@ -72,10 +72,7 @@ def gated(form: str, dtype: str, k: int, n: int, silu: bool = False) -> tuple[on
 
 
 def outputs(path: Path, x: np.ndarray) -> np.ndarray:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    return plain_session(path, threads=1).run(None, {"x": x})[0]
 
 
 def merged_of(model: onnx.ModelProto) -> dict[int, np.ndarray]:

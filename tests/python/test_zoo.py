@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from conftest import BUILD, run, run_ok
 
@@ -27,6 +26,7 @@ import fill
 import gaps
 from ascend_fuse import verify
 from ascend_fuse.inputs import make_inputs
+from ascend_fuse.session import plain_session
 from check import blind_rows
 
 KINDS = (
@@ -106,16 +106,6 @@ def loaded(path: Path) -> onnx.ModelProto:
     return onnx.load(path)
 
 
-def session_of(path: Path) -> onnxruntime.InferenceSession:
-    """Returns a session that runs the graph as it is written, on one thread."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-
-
 @functools.lru_cache(maxsize=1)
 def passes_checker(path: Path) -> bool:
     """True if onnx.checker takes the model."""
@@ -129,7 +119,7 @@ def passes_checker(path: Path) -> bool:
 @functools.lru_cache(maxsize=1)
 def original_outputs(zoo: Path, model_id: str) -> list[tuple[dict[str, Any], list[str], list[np.ndarray]]]:
     """Returns for every binding its inputs, and the names and values of the original model's outputs."""
-    session = session_of(zoo / f"{model_id}.onnx")
+    session = plain_session(zoo / f"{model_id}.onnx", threads=1)
     names = [output.name for output in session.get_outputs()]
     entry = ENTRIES[model_id]
     result = []
@@ -246,7 +236,7 @@ def test_expanded_output_computes_the_same(zoo: Path, optimized: Run, model_id: 
     # ONNX Runtime's optimizer puts operators of its own into ONNX's domain, which the checker refuses.
     if entry.get("after") != "ortopt" or passes_checker(zoo / f"{model_id}.onnx"):
         onnx.checker.check_model(str(expanded), full_check=True)
-    session = session_of(expanded)
+    session = plain_session(expanded, threads=1)
     blind = any(BLIND in sentence for sentence in optimized.assumptions)
     worst, least, excluded = 0.0, 1.0, 0
     regions: dict[str, float] = {}

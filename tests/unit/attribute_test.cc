@@ -240,7 +240,7 @@ TEST(TensorData, ReadsTypedFields) {
 
 TEST(Encode, RoundsToNearestEven) {
   auto bits = [](DataType type, double value) {
-    const std::string bytes = EncodeFloat(type, value);
+    const std::string bytes = EncodeNumber(type, value);
     return static_cast<uint8_t>(bytes[0]) | static_cast<uint8_t>(bytes[1]) << 8;
   };
   EXPECT_EQ(bits(DataType::kFloat16, 1.0), 0x3c00);
@@ -258,7 +258,7 @@ TEST(Encode, RoundsToNearestEven) {
   EXPECT_EQ(bits(DataType::kBfloat16, 3.140625), 0x4049);
   EXPECT_EQ(bits(DataType::kBfloat16, -std::numeric_limits<double>::infinity()), 0xff80);
   EXPECT_EQ(bits(DataType::kFloat16, std::nan("")) & 0x7e00, 0x7e00);
-  EXPECT_EQ(EncodeFloat(DataType::kInt8, 1), "");
+  EXPECT_EQ(EncodeNumber(DataType::kInt8, 1), "");
   // Back and forth over every float16.
   Model model;
   for (int i = 0; i < 0x10000; ++i) {

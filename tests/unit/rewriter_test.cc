@@ -53,14 +53,14 @@ TEST(Rewriter, ReplaceKeepsNamesAndUsers) {
 TEST(Rewriter, ConstantsAreSharedAndComeBackAfterSweep) {
   auto model = MustLoad(RichModel().SerializeAsString());
   Rewriter rewriter(model.get());
-  Value* one = rewriter.FloatConstant(&model->graph(), DataType::kFloat16, 1, "one");
-  EXPECT_EQ(one, rewriter.FloatConstant(&model->graph(), DataType::kFloat16, 1, "uno"));
+  Value* one = rewriter.NumberConstant(&model->graph(), DataType::kFloat16, 1, "one");
+  EXPECT_EQ(one, rewriter.NumberConstant(&model->graph(), DataType::kFloat16, 1, "uno"));
   Node* relu = FindNode(model->graph(), "layer/relu");
   Node* made = rewriter.Replace({relu->output()}, Spec("Mul", {relu->input(0), one}));
   rewriter.Restore(made);
   rewriter.Sweep();
   EXPECT_EQ(Count(model->graph(), "one"), 0u);
-  Value* again = rewriter.FloatConstant(&model->graph(), DataType::kFloat16, 1, "one");
+  Value* again = rewriter.NumberConstant(&model->graph(), DataType::kFloat16, 1, "one");
   EXPECT_NE(again, one);
   EXPECT_EQ(Count(model->graph(), std::string(ValueName(*again))), 1u);
 }

@@ -17,21 +17,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 import fill  # noqa: E402
 from ascend_fuse.inputs import make_inputs  # noqa: E402
-
-
-def session_of(data: bytes) -> onnxruntime.InferenceSession:
-    """Returns a session that runs the graph as it is written."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+from ascend_fuse.session import plain_session  # noqa: E402
 
 
 def declared_inputs(model: onnx.ModelProto) -> list[tuple[str, str, list[Any]]]:
@@ -63,7 +54,7 @@ def problems_of(entry: dict[str, Any]) -> list[str]:
     if declared_inputs(model) != [(i["name"], i["dtype"], i["shape"]) for i in entry["inputs"]]:
         problems.append(f"inputs differ from the manifest: {declared_inputs(model)}")
     try:
-        session = session_of(data)
+        session = plain_session(data, threads=1)
     except Exception as error:
         return [*problems, f"ONNX Runtime refuses the model: {str(error).splitlines()[0]}"]
     for binding in entry["bindings"]:

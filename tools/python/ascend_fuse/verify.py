@@ -52,6 +52,7 @@ except ImportError as error:  # pragma: no cover
 
 from ascend_fuse import guess_inputs
 from ascend_fuse.regions import Regions
+from ascend_fuse.session import plain_session
 
 _TINY = 1e-30
 _NO_KEY = "no allowed key"
@@ -374,12 +375,8 @@ class _expanded:
 
 
 def _session(path, what: str):
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
     try:
-        model = path if isinstance(path, bytes) else str(path)
-        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        return plain_session(path)
     except Exception as error:
         raise VerifyError(f"ONNX Runtime cannot load {what}: {error}") from None
 
