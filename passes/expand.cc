@@ -8,7 +8,7 @@ namespace ascend_fuse {
 absl::Status Pipeline::Expand() {
   const double started = Now();
   const uint64_t before = rewriter_->change_count();
-  auto reference = RuleSet::Load(RuleFolder::kReference, options_.rule_files);
+  auto reference = RuleSet::Shared(RuleFolder::kReference, options_.rule_files);
   if (!reference.ok()) return reference.status();
   // Nodes of emission style D carry no domain: they are npu nodes all the same.
   absl::flat_hash_set<std::string> known;

@@ -23,10 +23,10 @@ Pipeline::Pipeline(Model* model, const PipelineOptions& options)
 
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(Model* model, const PipelineOptions& options) {
   std::unique_ptr<Pipeline> pipeline(new Pipeline(model, options));
-  auto library = RuleSet::Load(RuleFolder::kLibrary, options.rule_files);
+  auto library = RuleSet::Shared(RuleFolder::kLibrary, options.rule_files);
   if (!library.ok()) return library.status();
   pipeline->library_ = *std::move(library);
-  auto npu = RuleSet::Load(RuleFolder::kNpu, options.rule_files);
+  auto npu = RuleSet::Shared(RuleFolder::kNpu, options.rule_files);
   if (!npu.ok()) return npu.status();
   pipeline->npu_ = *std::move(npu);
   for (const std::string& name : options.skip) {

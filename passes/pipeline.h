@@ -119,8 +119,8 @@ class Pipeline {
   Facts facts_;
   std::unique_ptr<Canonical> canonical_;
   std::unique_ptr<Emitter> emitter_;
-  std::unique_ptr<RuleSet> library_;
-  std::unique_ptr<RuleSet> npu_;
+  std::shared_ptr<const RuleSet> library_;
+  std::shared_ptr<const RuleSet> npu_;
   std::vector<PipelineSite> sites_;
   absl::flat_hash_map<const Value*, std::vector<size_t>> sites_of_;  // indices into sites_, filled by Lower
   std::vector<PipelineNearMiss> near_misses_;

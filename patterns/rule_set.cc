@@ -48,6 +48,32 @@ bool Mentions(const Expression& expression, std::string_view domain) {
                      [&](const Expression& argument) { return Mentions(argument, domain); });
 }
 
+absl::StatusOr<std::shared_ptr<const RuleSet>> RuleSet::Shared(
+    RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user) {
+  using Result = absl::StatusOr<std::shared_ptr<const RuleSet>>;
+  auto read = [&user](RuleFolder from) -> Result {
+    auto rules = Load(from, user);
+    if (!rules.ok()) return rules.status();
+    return std::shared_ptr<const RuleSet>(*std::move(rules));
+  };
+  if (!user.empty()) return read(folder);
+  // One for each folder; never destroyed, for threads may outlive main's statics.
+  switch (folder) {
+    case RuleFolder::kLibrary: {
+      static const Result* const kLibrary = new Result(read(folder));
+      return *kLibrary;
+    }
+    case RuleFolder::kNpu: {
+      static const Result* const kNpu = new Result(read(folder));
+      return *kNpu;
+    }
+    case RuleFolder::kReference:
+      break;
+  }
+  static const Result* const kReference = new Result(read(RuleFolder::kReference));
+  return *kReference;
+}
+
 absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
     RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user) {
   static constexpr std::string_view kPrefixes[] = {"patterns/library/", "patterns/npu/",

@@ -25,6 +25,10 @@ class RuleSet {
   static absl::StatusOr<std::unique_ptr<RuleSet>> Load(
       RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user = {});
 
+  // The same; without files of the user the rules are read once in a process and shared.
+  static absl::StatusOr<std::shared_ptr<const RuleSet>> Shared(
+      RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user);
+
   const std::vector<Definition>& definitions() const { return definitions_; }
   // Largest pattern first, `before` respected.
   const std::vector<Rule>& rules() const { return rules_; }

@@ -195,7 +195,7 @@ class Run {
   Outcome OnSomeTarget(const std::string& bytes, const Specimen& specimen, std::string* other) {
     Outcome first;
     // All targets for the first graphs, then the one that took the last graph and another one.
-    const bool all = missed_ + matched_ < 8;
+    const bool all = built_ <= 8;
     for (size_t i = 0; i < (all ? targets_.size() : 2); ++i) {
       const size_t index = i == 0 ? preferred_
                            : !all ? static_cast<size_t>(random_.Below(static_cast<int>(targets_.size())))
