@@ -1,0 +1,251 @@
+"""Compares the graphs of tests/backwards in numbers, in a process of its own: some of them make ONNX Runtime end the
+process that runs them, which is a finding about that graph and must not be the end of the tests.
+
+Oracle is the tests' side. The child is this file as a script: it reads pickled records, and for each writes what it is
+about to run ("original", "recognised", "expanded") and then its Verdict. It is started once and again after a crash.
+"""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy
+import onnx
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "tools" / "python"), str(Path(__file__).resolve().parent)]
+
+import standard_operators  # noqa: E402
+
+TOLERANCE = {numpy.dtype("float32"): 1e-4, numpy.dtype("float16"): 2e-2, numpy.dtype("float64"): 3e-5}
+
+
+@dataclass
+class Verdict:
+    """What came of one record. rejected: why ONNX Runtime does not run the graph as generated; wrong: in what the
+    rewritten one differs; unchecked: stages that no formula covers."""
+
+    rejected: str = ""
+    wrong: str = ""
+    unchecked: list[str] = field(default_factory=list)
+
+
+class Oracle:
+    """Verdicts from a child process, which is replaced when ONNX Runtime ends it."""
+
+    def __init__(self):
+        self.child = None
+        self.crashes = 0
+
+    def check(self, record: dict) -> Verdict:
+        if self.child is None:
+            self.child = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        stage = "original"
+        try:
+            pickle.dump(record, self.child.stdin)
+            self.child.stdin.flush()
+            while isinstance(message := pickle.load(self.child.stdout), str):
+                stage = message
+            return message
+        except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+            code = self.child.wait()
+            self.child = None
+            self.crashes += 1
+            what = f"ONNX Runtime ended its process with {code} on the {stage} graph"
+            return Verdict(rejected=what) if stage == "original" else Verdict(wrong=what)
+
+    def close(self) -> None:
+        if self.child is not None:
+            self.child.stdin.close()
+            self.child.stdout.close()
+            self.child.wait()
+            self.child = None
+
+
+def make_inputs(model: onnx.ModelProto, binding: dict, seed: int, scale: float) -> dict:
+    random = numpy.random.default_rng(seed)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    values = {}
+    for value in model.graph.input:
+        if value.name in weights:
+            continue
+        tensor = value.type.tensor_type
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        shape = [binding[dim.dim_param] if dim.dim_param else dim.dim_value for dim in tensor.shape.dim]
+        if dtype.kind in "biu":
+            array = random.integers(0, 2, shape)
+            if array.ndim > 0:  # every row of a mask has a key that is allowed and one that is not, if it can
+                array[..., -1] = 0
+                array[..., 0] = 1
+            values[value.name] = array.astype(dtype)
+        else:
+            values[value.name] = (random.standard_normal(shape) * scale).astype(dtype)
+    return values
+
+
+def sensitivity(run, outputs, inputs) -> dict:
+    """How much each output of the original moves when its inputs change in their last digits: what two right ways to
+    compute it may differ by."""
+    random = numpy.random.default_rng(0)
+    base = run(outputs, inputs)
+    worst = dict.fromkeys(outputs, 0.0)
+    for _ in range(4):
+        moved = {name: value if value.dtype.kind != "f" else
+                 (value.astype(numpy.float64) * (1 + numpy.finfo(value.dtype).eps * random.choice([-2, 2], value.shape)))
+                 .astype(value.dtype) for name, value in inputs.items()}
+        for name, a, b in zip(outputs, base, run(outputs, moved)):
+            if a.dtype.kind == "f" and a.shape == b.shape:
+                a, b = a.astype(numpy.float64), b.astype(numpy.float64)
+                both = numpy.isfinite(a) & numpy.isfinite(b)
+                if numpy.array_equal(numpy.isfinite(a), numpy.isfinite(b)) and both.any():
+                    worst[name] = max(worst[name], float(numpy.abs(a - b)[both].max()))
+                elif both.any() or a.size:
+                    worst[name] = numpy.inf
+    return worst
+
+
+def difference(expected, found, skip_zero_rows, allowed=0.0, coarse=False) -> str:
+    """"" if the numbers agree. allowed: absolute, beside the relative tolerance."""
+    if expected.shape != found.shape or expected.dtype != found.dtype:
+        return f"{expected.dtype}{list(expected.shape)} became {found.dtype}{list(found.shape)}"
+    if expected.dtype.kind != "f":
+        return "" if numpy.array_equal(expected, found) else "other integers"
+    tolerance = TOLERANCE[numpy.dtype("float16") if coarse else expected.dtype]
+    a, b = expected.astype(numpy.float64), found.astype(numpy.float64)
+    if skip_zero_rows and a.ndim > 0:
+        keep = numpy.any(b != 0, axis=-1)
+        a, b = a[keep], b[keep]
+    if a.size == 0:
+        return ""
+    if expected.dtype == numpy.float16:  # the original may overflow where the kernel's float32 does not
+        finite = numpy.isfinite(a)
+        a, b = a[finite], b[finite]
+        if a.size == 0:
+            return ""
+    if allowed == numpy.inf:
+        return ""
+    if not numpy.array_equal(numpy.isfinite(a), numpy.isfinite(b)):
+        return "infinite or NaN in other places"
+    a, b = a[numpy.isfinite(a)], b[numpy.isfinite(b)]
+    if a.size == 0:
+        return ""
+    scale = max(float(numpy.abs(a).max()), 1e-6)
+    error = max(0.0, float(numpy.abs(a - b).max()) - allowed) / scale
+    return "" if error <= tolerance else f"relative error {error:.3g}"
+
+
+def is_half(model: onnx.ModelProto) -> bool:
+    """Whether inputs or weights are in half precision."""
+    half = onnx.TensorProto.FLOAT16
+    return any(v.type.tensor_type.elem_type == half for v in model.graph.input) or any(
+        t.data_type == half for t in model.graph.initializer)
+
+
+def compare(what, record, outputs, expected, found, first, inputs, coarse) -> str:
+    """In what one run of a rewritten graph differs from the same run of the original, "" if in nothing."""
+    empty_rows = any(sentence.startswith("rows with no allowed key") for sentence in record["assumptions"])
+    for name, a, b in zip(outputs, expected, found):
+        if what == "recognised" and a.shape == b.shape and record["kind"] == "attention" and a.ndim > 0:
+            # Rows without any allowed key: what they are is said where the operator is lowered.
+            empty = numpy.all(~numpy.isfinite(b) | (b == 0), axis=-1)
+            if empty_rows:
+                empty |= numpy.all(a == 0, axis=-1)
+            a, b = a[~empty], b[~empty]
+        if record["record"] == "mutant" and a.dtype.kind == "f" and a.shape == b.shape:
+            finite = numpy.isfinite(a)  # a division by what is 0 here and nearly 0 there
+            if not finite.all():
+                a, b = a[finite], b[finite]
+        why = difference(a, b, empty_rows, coarse=coarse)
+        if why:
+            moves = sensitivity(first.run, outputs, inputs)
+            why = difference(a, b, empty_rows, 20 * moves[name], coarse=coarse)
+        if why:
+            return f"{name}: {why}"
+    return ""
+
+
+def judge(record: dict, announce) -> Verdict:
+    """Runs the models of a record; announce is told what runs next."""
+    from ascend_fuse.session import plain_session
+
+    original, *others = record["models"]
+    model = onnx.ModelProto.FromString(original)
+    announce("original")
+    try:
+        first = plain_session(original, threads=1)
+    except Exception as error:  # noqa: BLE001  ONNX Runtime's own exceptions have no common type
+        return Verdict(rejected=str(error))
+    if record["error"].startswith("expand") and "bind the dim" in record["error"]:
+        return Verdict(unchecked=["expanded"])  # expand says that it needs a number for a dim
+    if record["error"]:
+        return Verdict(wrong=record["error"])
+    outputs = [output.name for output in model.graph.output]
+    half = is_half(model)
+    # A rounding to half precision anywhere may fall to the other side.
+    rounded = half or any(a.name == "to" and a.i == onnx.TensorProto.FLOAT16
+                          for node in model.graph.node for a in node.attribute)
+    runs, reason = [], None
+    for seed, binding in enumerate(record["bindings"]):
+        for scale in (1.0,) if half else (1.0, 1e-3, 2.0):
+            inputs = make_inputs(model, binding, seed, scale)
+            try:
+                runs.append((binding, scale, inputs, first.run(outputs, inputs)))
+            except Exception as error:  # noqa: BLE001
+                reason = error
+    if not runs:
+        return Verdict(rejected=str(reason))
+    verdict = Verdict()
+    for what, data in zip(("recognised", "expanded"), others):
+        if not data:
+            continue
+        other = onnx.ModelProto.FromString(data)
+        if what == "recognised":
+            standard_operators.write_out(other)
+            if standard_operators.unknown(other):
+                verdict.unchecked.append(what)
+                continue
+        announce(what)
+        try:
+            second = plain_session(other.SerializeToString(), threads=1)
+            for binding, scale, inputs, expected in runs:
+                found = second.run(outputs, inputs)
+                why = compare(what, record, outputs, expected, found, first, inputs, rounded)
+                if why:
+                    raise AssertionError(f"{what} {binding}, inputs of {scale:g}, {why}")
+        except Exception as error:  # noqa: BLE001
+            if what == "recognised" and "No Op registered" in str(error):
+                verdict.unchecked.append(what)  # an operator that is newer than the opset, and not among the formulas
+                continue
+            if what == "recognised" and record["kind"] == "attention" and record["record"] == "mutant" and (
+                    "became" in str(error) or "Reshape" in str(error)):
+                # A mask that enlarges the scores: the lowering refuses it, where the mask is looked at.
+                verdict.unchecked.append(what)
+                continue
+            verdict.wrong = f"{what}: {error}"
+            break
+    return verdict
+
+
+def main() -> None:
+    out = sys.stdout.buffer
+    sys.stdout = sys.stderr  # what a library prints is no message
+
+    def send(message) -> None:
+        pickle.dump(message, out)
+        out.flush()
+
+    while True:
+        try:
+            record = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        send(judge(record, send))
+
+
+if __name__ == "__main__":
+    import backwards_oracle  # by the name under which the other side knows Verdict
+
+    backwards_oracle.main()
