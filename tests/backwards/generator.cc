@@ -52,13 +52,14 @@ struct Frame;
 
 // What a name of a rule stands for in the graph under construction.
 struct Slot {
-  enum class Kind { kUnbound, kValue, kAbsent, kDim, kNumber, kText, kType, kExpression, kOpaque };
+  enum class Kind { kUnbound, kValue, kAbsent, kDim, kNumber, kText, kType, kList, kExpression, kOpaque };
   Kind kind = Kind::kUnbound;
   int value = kUnknown;  // kValue
   int dim = kUnknown;    // kDim
   double number = 0;
   std::string text;
   DataType type = DataType::kUndefined;
+  std::vector<int64_t> list;
   Frame* frame = nullptr;  // kExpression: evaluated when the dims are known
   const Expression* expression = nullptr;
 
@@ -108,8 +109,17 @@ struct GraphNode {
   std::vector<Parameter> parameters;
   const Schema* schema = nullptr;
   bool ghost = false;  // a node that only exists in the rule's mind: let k = Transpose (r)
-  int half = kUnknown;
+  int half = kUnknown;          // Slice, Split, Gather: which part of the last axis
+  int parts = 2;                // of how many
+  bool strided = false;         // every so many channels instead of a block of them
+  bool axes_from_end = false;   // as the rule wants them written
 
+  Parameter* Find(std::string_view name) {
+    for (Parameter& parameter : parameters) {
+      if (parameter.name == name) return &parameter;
+    }
+    return nullptr;
+  }
   const Parameter* Find(std::string_view name) const {
     for (const Parameter& parameter : parameters) {
       if (parameter.name == name) return &parameter;
@@ -127,6 +137,8 @@ struct GraphValue {
   bool scalar = false;  // a constant number
   bool target = false;  // the shape operand of Reshape and Expand
   bool mask = false;    // holds only 0 and what takes a key out of the softmax
+  bool constant = false;  // no input of the graph
+  std::function<double(int64_t index, int64_t count)> element;  // of a constant; random numbers where it is not set
   double number = 0;
   bool number_fixed = false;
 };
@@ -200,7 +212,7 @@ class Builder {
   std::optional<Specimen> Run(const RuleSet& rules, const Rule& rule, std::string* why) {
     Frame* frame = NewFrame(&rules, &rule, &rule.scope, rule.name);
     std::optional<Specimen> specimen;
-    if (BuildRule(frame) && Shape() && Number() && Type() && CheckConditions()) specimen = Write(frame);
+    if (BuildRule(frame) && Shape() && Number() && Type() && Round() && CheckConditions()) specimen = Write(frame);
     // Choices made on the way to a failure count as tried.
     for (const auto& [key, option] : choices_) coverage_.choices[key][static_cast<size_t>(option)].tried++;
     if (!specimen.has_value()) {
@@ -413,7 +425,7 @@ class Builder {
     if (choice < 0) return Fail("no option fits");
     const size_t option = static_cast<size_t>(choice);
     const bool bare = option == definition.alternatives.size();
-    Frame* inner = NewFrame(frame->rules, nullptr, &definition.scope, key);
+    Frame* inner = NewFrame(frame->rules, nullptr, &definition.scope, frame->path);
     for (size_t i = 0; i < pattern.arguments.size(); ++i) {
       inner->closures[i].pattern = pattern.arguments[i].get();
       inner->closures[i].frame = frame;
@@ -449,6 +461,14 @@ class Builder {
       value = OfExpression(condition.right, frame);
     }
     return Deliver(frame, slot, value);
+  }
+
+  // What a name stands for: a definition's parameter may have its term from where the definition is used.
+  static const Slot& Named(const Frame* frame, size_t slot) {
+    const Closure& closure = frame->closures[slot];
+    const bool outer = frame->slots[slot].kind == Slot::Kind::kUnbound && closure.pattern != nullptr && !closure.absent &&
+                       closure.pattern->kind == Pattern::Kind::kVariable;
+    return outer ? Named(closure.frame, static_cast<size_t>(closure.pattern->slot)) : frame->slots[slot];
   }
 
   Slot OfExpression(const Expression& expression, Frame* frame) {
@@ -582,6 +602,9 @@ class Builder {
   // A library rule that makes this operator, so that its own pattern can stand here.
   bool Makes(const Rule& rule, const Pattern& pattern, const Expression** emission) {
     if (rule.emit.empty()) return false;
+    for (const Condition& condition : rule.where) {
+      if (Calls(condition.left, "never")) return false;
+    }
     const EmitStatement& last = rule.emit.back();
     const Expression& value = last.value;
     if (value.kind != Expression::Kind::kOperator || value.text != pattern.name ||
@@ -663,16 +686,21 @@ class Builder {
       parameter.name = mention.name;
       const Expression& value = mention.value;
       if (value.kind == Expression::Kind::kName && value.slot >= 0 &&
-          frame->slots[static_cast<size_t>(value.slot)].kind == Slot::Kind::kUnbound) {
-        Slot& bound = frame->slots[static_cast<size_t>(value.slot)];
+          Named(frame, static_cast<size_t>(value.slot)).kind == Slot::Kind::kUnbound) {
+        Slot bound;
         Sample(*schema, &parameter, &bound);
+        if (!Deliver(frame, static_cast<size_t>(value.slot), bound)) return false;
       } else if (value.kind != Expression::Kind::kWildcard) {
         const std::optional<Result> known = Evaluate(value, frame);
         if (!known.has_value()) return Fail(fmt::format("the attribute {} is not known yet", mention.name));
         FillParameter(*known, &parameter);
+      } else if (const SchemaAttribute* row = schema->FindAttribute(mention.name); row != nullptr && row->required && row->name != "to" && row->name != "axis") {
+        Slot any;
+        Sample(*schema, &parameter, &any);
       }
       node.parameters.push_back(parameter);
     }
+    if (node.op == "Split") node.half = 0;
     for (const PatternPointer& argument : pattern.arguments) {
       Slot input;
       if (!Build(*argument, frame, &input)) return false;
@@ -700,7 +728,12 @@ class Builder {
   // An attribute that the rule reads and does not prescribe.
   void Sample(const Schema& schema, Parameter* parameter, Slot* bound) {
     const SchemaAttribute* row = schema.FindAttribute(parameter->name);
-    if (parameter->name == "epsilon") {
+    if (parameter->name == "axes") {
+      // Of a norm: the last ones mostly, or one alone.
+      static const std::vector<std::vector<int64_t>> kAxes = {{-1}, {-1}, {-1}, {-1}, {-2, -1}, {-3, -2, -1}, {-2}, {-3}};
+      parameter->kind = Parameter::Kind::kInts;
+      parameter->ints = random_.Pick(kAxes);
+    } else if (parameter->name == "epsilon") {
       parameter->kind = Parameter::Kind::kNumber;
       parameter->number = random_.Chance(60) ? 1e-6 : 1e-5;
     } else if (parameter->name == "approximate") {
@@ -713,7 +746,17 @@ class Builder {
       }
     } else if (parameter->name == "alpha" || parameter->name == "beta") {
       parameter->kind = Parameter::Kind::kNumber;
-      parameter->number = row != nullptr && row->has_default ? row->default_value.f : 1;
+      static const std::vector<double> kSlopes = {1, 0.5, 2, 1.5};
+      parameter->number = row != nullptr && row->has_default && random_.Chance(40)
+                              ? static_cast<double>(row->default_value.f)
+                              : random_.Pick(kSlopes);
+    } else if (parameter->name == "interleaved" || (row != nullptr && row->required && row->type == AttributeType::kInt)) {
+      static const std::vector<double> kCounts = {1, 2, 2, 4};
+      parameter->kind = Parameter::Kind::kNumber;
+      parameter->number = parameter->name == "interleaved" ? random_.Below(2) : random_.Pick(kCounts);
+    } else if (parameter->name == "activation") {
+      parameter->kind = Parameter::Kind::kText;
+      parameter->text = "Relu";
     } else if (row != nullptr && row->has_default) {
       if (row->type == AttributeType::kInt) {
         parameter->kind = Parameter::Kind::kNumber;
@@ -732,6 +775,9 @@ class Builder {
     } else if (parameter->kind == Parameter::Kind::kNumber) {
       *bound = Slot::Of(Slot::Kind::kNumber);
       bound->number = parameter->number;
+    } else if (parameter->kind == Parameter::Kind::kInts) {
+      *bound = Slot::Of(Slot::Kind::kList);
+      bound->list = parameter->ints;
     } else {
       *bound = Slot::Of(Slot::Kind::kOpaque);
     }
@@ -829,6 +875,10 @@ class Builder {
         result.kind = Result::Kind::kType;
         result.type = slot.type;
         return result;
+      case Slot::Kind::kList:
+        result.kind = Result::Kind::kList;
+        for (int64_t number : slot.list) result.list.push_back(Result::Number(static_cast<double>(number)));
+        return result;
       case Slot::Kind::kValue:
         result.kind = Result::Kind::kValue;
         result.value = slot.value;
@@ -854,7 +904,7 @@ class Builder {
         return result;
       }
       case Expression::Kind::kName: {
-        if (expression.slot >= 0) return Evaluate(frame->slots[static_cast<size_t>(expression.slot)]);
+        if (expression.slot >= 0) return Evaluate(Named(frame, static_cast<size_t>(expression.slot)));
         if (expression.text == "true") return Result::Number(1);
         if (expression.text == "false") return Result::Number(0);
         if (expression.text == "infinity") return Result::Number(std::numeric_limits<double>::infinity());
@@ -934,8 +984,9 @@ class Builder {
       return result;
     }
     if (name == "value") {
-      if (value == kUnknown || !values_[static_cast<size_t>(value)].scalar) return std::nullopt;
-      return Result::Number(NumberOf(value));
+      // Where nothing prescribes the number it is chosen once the dims are known.
+      if (value == kUnknown || !values_[static_cast<size_t>(value)].number_fixed) return std::nullopt;
+      return Result::Number(values_[static_cast<size_t>(value)].number);
     }
     if (name == "sqrt") {
       std::optional<Result> operand = Evaluate(call.arguments[0], frame);
@@ -943,6 +994,35 @@ class Builder {
       return operand;
     }
     if (name == "number") return Evaluate(call.arguments[0], frame);
+    if (const auto known = called_.find({&call, frame}); known != called_.end()) return known->second;
+    if (name == "size") {
+      if (value == kUnknown || !Shaped(value)) return std::nullopt;
+      const std::optional<std::vector<int64_t>> axes = AxesOf(call.arguments[1], frame, DimsOf(value).size());
+      if (!axes.has_value()) return std::nullopt;
+      double size = 1;
+      for (int64_t axis : *axes) {
+        const int64_t number = NumberOfDim(DimsOf(value)[static_cast<size_t>(axis)]);
+        if (number < 0) return std::nullopt;
+        size *= static_cast<double>(number);
+      }
+      return Result::Number(size);
+    }
+    if (name == "last") {
+      const std::optional<Result> axes = Evaluate(call.arguments[0], frame);
+      if (!axes.has_value()) return std::nullopt;
+      const double count = axes->kind == Result::Kind::kList ? static_cast<double>(axes->list.size()) : 1;
+      for (double i = 0; axes->kind == Result::Kind::kList && i < count; ++i) {
+        if (axes->list[static_cast<size_t>(i)].number != i - count) return std::nullopt;
+      }
+      return axes->kind == Result::Kind::kList || axes->number == -1 ? std::optional<Result>(Result::Number(-count))
+                                                                     : std::nullopt;
+    }
+    if (name == "multiple_of") {
+      const std::optional<Result> a = Evaluate(call.arguments[0], frame);
+      const std::optional<Result> b = Evaluate(call.arguments[1], frame);
+      if (!a.has_value() || !b.has_value()) return std::nullopt;
+      return Result::Number(std::fmod(a->number, b->number) == 0 ? 1 : 0);
+    }
     if (name == "product") {
       const std::optional<Result> list = Evaluate(call.arguments[0], frame);
       if (!list.has_value()) return std::nullopt;
@@ -951,6 +1031,20 @@ class Builder {
       return Result::Number(product);
     }
     return std::nullopt;  // a function this generator does not compute: the matcher does
+  }
+
+  // Axes of a value of a rank, counted from the front, in order; none where one is beyond the rank.
+  std::optional<std::vector<int64_t>> AxesOf(const Expression& expression, Frame* frame, size_t rank) {
+    const std::optional<Result> given = Evaluate(expression, frame);
+    if (!given.has_value()) return std::nullopt;
+    std::vector<int64_t> axes;
+    if (given->kind == Result::Kind::kNumber) axes = {static_cast<int64_t>(given->number)};
+    for (const Result& item : given->list) axes.push_back(static_cast<int64_t>(item.number));
+    for (int64_t& axis : axes) {
+      if (axis < 0) axis += static_cast<int64_t>(rank);
+      if (axis < 0 || axis >= static_cast<int64_t>(rank)) return std::nullopt;
+    }
+    return axes;
   }
 
   // The number of a constant that the rule reads: small where something is added, a factor elsewhere.
@@ -1136,6 +1230,9 @@ class Builder {
       if (!ShapeCondition(&pending, true)) return false;
       if (changed_) return true;
     }
+    bool moved = false;  // a rank that follows from an equality
+    if (!SolveEqualities(&moved)) return false;
+    if (moved) return changed_ = true;
     // The partner of a value whose shape is known, then anything.
     for (GraphNode& node : nodes_) {
       if (node.schema == nullptr || !node.schema->elementwise || node.inputs.size() < 2) continue;
@@ -1155,6 +1252,12 @@ class Builder {
           return SetShape(input, dims);
         }
       }
+    }
+    for (GraphNode& node : nodes_) {
+      if (node.op != "Reshape" || !Shaped(node.inputs[0]) || Shaped(node.outputs[0])) continue;
+      std::vector<int> dims(random_.Chance(60) ? 3 : static_cast<size_t>(2 + random_.Below(3)));
+      for (int& dim : dims) dim = NewDim();
+      return SetShape(node.outputs[0], dims);
     }
     for (size_t v = 0; v < values_.size(); ++v) {
       GraphValue& value = values_[v];
@@ -1344,15 +1447,26 @@ class Builder {
       }
       return Settled(*node) || Settle(*node, SetShape(y, dims));
     }
-    if (op == "Slice" || op == "Split") {
+    if (op == "Slice" || op == "Split" || (op == "Gather" && node->half != kUnknown)) {
       if (node->half == kUnknown) return true;
       const int part = node->outputs[0];
-      if (op == "Split" && Shaped(part) && !SetShape(node->outputs[1], DimsOf(part))) return false;
+      for (size_t i = 1; op == "Split" && Shaped(part) && i < node->outputs.size(); ++i) {
+        if (!SetShape(node->outputs[i], DimsOf(part))) return false;
+      }
       const GraphNode* key = node;
-      return RelateAxis(x, part, -1, [&](int whole, int half) {
-        Equation(key, {whole}, {half}, 2);
-        return true;
-      });
+      if (!RelateAxis(x, part, -1, [&](int whole, int channels) {
+            Equation(key, {whole}, {channels}, node->parts);
+            return true;
+          })) {
+        return false;
+      }
+      if (op != "Gather" || !Shaped(part)) return true;
+      GraphValue& index = values_[static_cast<size_t>(node->inputs[1])];
+      index.constant = true;
+      index.element = [half = node->half, parts = node->parts, strided = node->strided](int64_t i, int64_t count) {
+        return static_cast<double>(strided ? half + parts * i : half * count + i);
+      };
+      return SetShape(node->inputs[1], {DimsOf(part).back()});
     }
     if (op == "Concat") {
       int64_t axis = static_cast<int64_t>(NumberParameter(*node, "axis", 0));
@@ -1533,7 +1647,14 @@ class Builder {
       case Expression::Kind::kBinary: {
         const std::optional<Result> left = Evaluate(expression.arguments[0], frame);
         const std::optional<Result> right = Evaluate(expression.arguments[1], frame);
-        if (left.has_value() == right.has_value()) return true;
+        if (left.has_value() == right.has_value()) {
+          // n * n
+          const Expression& a = expression.arguments[0];
+          const Expression& b = expression.arguments[1];
+          const bool square = !left.has_value() && expression.text == "*" && a.kind == Expression::Kind::kName &&
+                              b.kind == Expression::Kind::kName && a.slot >= 0 && a.slot == b.slot;
+          return !square || Solve(a, frame, std::sqrt(target), moved);
+        }
         const char op = expression.text[0];
         if (right.has_value()) {
           const double b = right->number;
@@ -1553,6 +1674,12 @@ class Builder {
             constant.number_fixed = true;
             *moved = true;
           }
+        } else if (expression.text == "rank" && value != kUnknown && !Shaped(value)) {
+          if (target < 0 || target > 6) return Fail("a rank that no graph has");
+          std::vector<int> dims(static_cast<size_t>(target));
+          for (int& dim : dims) dim = NewDim();
+          *moved = true;
+          return SetShape(value, dims);
         } else if (expression.text == "dim" && Shaped(value)) {
           const std::optional<Result> axis = Evaluate(expression.arguments[1], frame);
           const std::vector<int> dims = DimsOf(value);
@@ -1645,12 +1772,23 @@ class Builder {
         if (slot->kind == Slot::Kind::kExpression) LockNames(*slot->expression, slot->frame);
       }
     }
+    for (PendingCondition& pending : conditions_) {
+      LockCalls(pending.condition->left, pending.frame, false);
+      LockCalls(pending.condition->right, pending.frame, false);
+    }
+    for (const GraphValue& value : values_) {
+      if (!value.constant) continue;
+      for (int dim : value.dims) dims_[static_cast<size_t>(Root(dim))].locked = true;
+    }
     const std::vector<Dimension> before = dims_;
     const std::vector<GraphValue> values_before = values_;
+    std::vector<std::vector<Slot>> slots_before;
+    for (const Frame& frame : frames_) slots_before.push_back(frame.slots);
     for (int attempt = 0; attempt < 30; ++attempt) {
       failure_.clear();
       dims_ = before;
       values_ = values_before;
+      for (size_t i = 0; i < slots_before.size(); ++i) frames_[i].slots = slots_before[i];
       if (TryNumbers()) return true;
     }
     return false;
@@ -1665,8 +1803,58 @@ class Builder {
     for (const Expression& argument : expression.arguments) LockNames(argument, frame);
   }
 
+  // Dims that a function reads as numbers: number (product (shape (x))), size (x, axes), dim (x, i).
+  void LockCalls(const Expression& expression, Frame* frame, bool all) {
+    if (expression.kind == Expression::Kind::kCall) {
+      all = all || expression.text == "number";
+      const int value = expression.arguments.empty() ? kUnknown : ValueOf(expression.arguments[0], frame);
+      if (Shaped(value)) {
+        const std::vector<int> dims = DimsOf(value);
+        const bool some = expression.text == "size" || expression.text == "dim";
+        const auto axes = some ? AxesOf(expression.arguments[1], frame, dims.size()) : std::nullopt;
+        for (size_t i = 0; i < dims.size(); ++i) {
+          const bool named = axes.has_value() && std::find(axes->begin(), axes->end(), i) != axes->end();
+          if (all || named) dims_[static_cast<size_t>(Root(dims[i]))].locked = true;
+        }
+      }
+    }
+    for (const Expression& argument : expression.arguments) LockCalls(argument, frame, all);
+  }
+
+  // One number, where a result is one.
+  static std::optional<double> OneNumber(const std::optional<Result>& result) {
+    if (!result.has_value()) return std::nullopt;
+    if (result->kind == Result::Kind::kNumber) return result->number;
+    if (result->kind == Result::Kind::kList && result->list.size() == 1) return OneNumber(result->list[0]);
+    return std::nullopt;
+  }
+
+  // What an equality says about the side that is not known yet.
+  bool SolveEqualities(bool* moved) {
+    for (auto& [a, b] : equal_) {
+      const std::optional<Result> x = Evaluate(a);
+      const std::optional<Result> y = Evaluate(b);
+      if (x.has_value() && y.has_value() && !Same(*x, *y)) return Fail("two sides are not equal");
+      const std::optional<double> left = OneNumber(x);
+      const std::optional<double> right = OneNumber(y);
+      if (left.has_value() && !y.has_value() && !Solve(&b, *left, moved)) return false;
+      if (right.has_value() && !x.has_value() && !Solve(&a, *right, moved)) return false;
+    }
+    for (PendingCondition& pending : conditions_) {
+      if (pending.condition->relation != Condition::Relation::kEqual || IsShapeCondition(*pending.condition)) continue;
+      const Condition& condition = *pending.condition;
+      const std::optional<Result> x = Evaluate(condition.left, pending.frame);
+      const std::optional<Result> y = Evaluate(condition.right, pending.frame);
+      const std::optional<double> left = OneNumber(x);
+      const std::optional<double> right = OneNumber(y);
+      if (left.has_value() && !y.has_value() && !Solve(condition.right, pending.frame, *left, moved)) return false;
+      if (right.has_value() && !x.has_value() && !Solve(condition.left, pending.frame, *right, moved)) return false;
+    }
+    return true;
+  }
+
   bool TryNumbers() {
-    for (int round = 0; round < 100; ++round) {
+    for (int round = 0; round < 200; ++round) {
       bool moved = true;
       while (moved) {
         moved = false;
@@ -1686,35 +1874,21 @@ class Builder {
           if (NumberOfDim(whole) < 0) moved = true;
           if (!Assign(whole, sum)) return false;
         }
-        for (auto& [a, b] : equal_) {
-          const std::optional<Result> x = Evaluate(a);
-          const std::optional<Result> y = Evaluate(b);
-          if (x.has_value() && y.has_value() && !Same(*x, *y)) return Fail("two sides are not equal");
-          if (x.has_value() && !y.has_value() && x->kind == Result::Kind::kNumber && !Solve(&b, x->number, &moved))
-            return false;
-          if (y.has_value() && !x.has_value() && y->kind == Result::Kind::kNumber && !Solve(&a, y->number, &moved))
-            return false;
-        }
-        for (PendingCondition& pending : conditions_) {
-          if (pending.condition->relation != Condition::Relation::kEqual ||
-              IsShapeCondition(*pending.condition))
-            continue;
-          const Condition& condition = *pending.condition;
-          const std::optional<Result> x = Evaluate(condition.left, pending.frame);
-          const std::optional<Result> y = Evaluate(condition.right, pending.frame);
-          if (x.has_value() && !y.has_value() && x->kind == Result::Kind::kNumber &&
-              !Solve(condition.right, pending.frame, x->number, &moved))
-            return false;
-          if (y.has_value() && !x.has_value() && y->kind == Result::Kind::kNumber &&
-              !Solve(condition.left, pending.frame, y->number, &moved))
-            return false;
-        }
+        if (!SolveEqualities(&moved)) return false;
       }
       std::vector<int> open;
       for (size_t i = 0; i < dims_.size(); ++i) {
         if (Root(static_cast<int>(i)) == static_cast<int>(i) && dims_[i].number < 0) open.push_back(static_cast<int>(i));
       }
-      if (open.empty()) return true;
+      if (open.empty()) {
+        for (size_t i = 0; i < values_.size() && !moved; ++i) {
+          if (!values_[i].scalar || values_[i].number_fixed) continue;
+          NumberOf(static_cast<int>(i));
+          moved = true;
+        }
+        if (!moved) return true;
+        continue;
+      }
       static const std::vector<int64_t> kSizes = {1, 2, 2, 3, 4, 4, 5, 6, 8, 16, 16, 64};
       int64_t size = random_.Pick(kSizes);
       if (random_.Chance(50)) {
@@ -1808,6 +1982,20 @@ class Builder {
     return true;
   }
 
+  // Numbers as the type of the constant keeps them.
+  bool Round() {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      GraphValue& value = values_[i];
+      if (!value.scalar || !std::isfinite(value.number)) continue;
+      const DataType type = known_types_[static_cast<size_t>(TypeRoot(static_cast<int>(i)))];
+      if (type == DataType::kFloat) value.number = static_cast<double>(static_cast<float>(value.number));
+      if (type != DataType::kFloat16) continue;
+      const double unit = std::ldexp(1.0, std::max(value.number == 0 ? -14 : std::ilogb(value.number), -14) - 10);
+      value.number = std::nearbyint(value.number / unit) * unit;
+    }
+    return true;
+  }
+
   // --- conditions --------------------------------------------------------------------------------------
 
   // What only a comparison of numbers says is checked, what only the matcher knows is left to it.
@@ -1819,8 +2007,10 @@ class Builder {
     }
     for (PendingCondition& pending : conditions_) {
       const Condition& condition = *pending.condition;
-      if (condition.relation == Condition::Relation::kHolds || condition.relation == Condition::Relation::kLet ||
-          IsShapeCondition(condition)) {
+      if (condition.relation == Condition::Relation::kLet || IsShapeCondition(condition)) continue;
+      if (condition.relation == Condition::Relation::kHolds) {
+        const std::optional<Result> holds = Evaluate(condition.left, pending.frame);
+        if (holds.has_value() && holds->kind == Result::Kind::kNumber && holds->number == 0) return Fail(condition.source);
         continue;
       }
       const std::optional<Result> x = Evaluate(condition.left, pending.frame);
@@ -1893,6 +2083,7 @@ class Builder {
   std::vector<std::pair<std::vector<int>, int>> sums_;
   std::set<const GraphNode*> equations_of_;
   std::set<std::pair<const PendingCondition*, const Expression*>> hinted_;
+  std::map<std::pair<const Expression*, Frame*>, Result> called_;  // what calls give, where a hint decided it
   std::vector<std::pair<std::string, int>> choices_;
   std::vector<const Rule*> stack_;
   int depth_ = 0;
@@ -1905,10 +2096,10 @@ class Builder {
 // operands of the call, and does its part once they are known. True in *done when there is nothing left to do.
 struct FunctionHint {
   std::string_view name;
-  bool (*apply)(Builder* builder, PendingCondition* pending, const std::vector<int>& operands, bool* done);
+  bool (*apply)(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands, bool* done);
 
   // half (x) = 0 or 1
-  static bool Half(Builder* builder, PendingCondition* pending, const std::vector<int>& operands, bool* done) {
+  static bool Half(Builder* builder, PendingCondition* pending, const Expression&, const std::vector<int>& operands, bool* done) {
     *done = true;
     const Expression& other =
         Builder::Calls(pending->condition->left, "half") ? pending->condition->right : pending->condition->left;
@@ -1927,7 +2118,7 @@ struct FunctionHint {
     return true;
   }
 
-  static bool MaskFill(Builder* builder, PendingCondition*, const std::vector<int>& operands, bool* done) {
+  static bool MaskFill(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done) {
     *done = true;
     if (operands[0] == kUnknown) return true;
     GraphValue& value = builder->values_[static_cast<size_t>(operands[0])];
@@ -1938,7 +2129,7 @@ struct FunctionHint {
     return true;
   }
 
-  static bool SameShape(Builder* builder, PendingCondition*, const std::vector<int>& operands, bool* done) {
+  static bool SameShape(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done) {
     if (operands[0] == kUnknown || operands[1] == kUnknown) return *done = true;
     const bool a = builder->Shaped(operands[0]);
     if (!a && !builder->Shaped(operands[1])) return true;
@@ -1947,7 +2138,7 @@ struct FunctionHint {
              : builder->SetShape(operands[0], builder->DimsOf(operands[1]));
   }
 
-  static bool BroadcastsTo(Builder* builder, PendingCondition*, const std::vector<int>& operands, bool* done) {
+  static bool BroadcastsTo(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done) {
     if (operands[0] == kUnknown || operands[1] == kUnknown ||
         builder->values_[static_cast<size_t>(operands[0])].scalar) {
       return *done = true;
@@ -1975,7 +2166,7 @@ struct FunctionHint {
   }
 
   // explicit_mask (m, q, k): m is proved to hold 0 and what takes a key out of the softmax
-  static bool ExplicitMask(Builder* builder, PendingCondition*, const std::vector<int>& operands, bool* done) {
+  static bool ExplicitMask(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done) {
     for (int operand : operands) {
       if (operand == kUnknown) return *done = true;
     }
@@ -1992,9 +2183,118 @@ struct FunctionHint {
     if (random.Chance(30)) dims.erase(dims.begin(), dims.begin() + 1 + random.Below(2));
     return builder->SetShape(operands[0], dims);
   }
+
+  // reduced (r, x, axes): x with 1 in place of the axes
+  static bool Reduced(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
+                      bool* done) {
+    if (operands[0] == kUnknown || operands[1] == kUnknown) return *done = true;
+    if (!builder->Shaped(operands[1])) return true;
+    std::vector<int> dims = builder->DimsOf(operands[1]);
+    const auto axes = builder->AxesOf(call.arguments[2], pending->frame, dims.size());
+    if (!axes.has_value()) return builder->Fail("an axis beyond the rank");
+    *done = true;
+    for (int64_t axis : *axes) dims[static_cast<size_t>(axis)] = builder->NewDim(1);
+    int node = builder->values_[static_cast<size_t>(operands[0])].node;
+    while (node != kUnknown && builder->nodes_[static_cast<size_t>(node)].schema->elementwise) {  // scaled
+      node = builder->values_[static_cast<size_t>(builder->nodes_[static_cast<size_t>(node)].inputs[0])].node;
+    }
+    if (node != kUnknown && builder->nodes_[static_cast<size_t>(node)].op == "Unsqueeze") {
+      Parameter* written = builder->nodes_[static_cast<size_t>(node)].Find("axes");
+      if (written != nullptr && written->kind == Parameter::Kind::kFree) {
+        written->kind = Parameter::Kind::kInts;
+        written->ints = *axes;
+      }
+    }
+    return builder->SetShape(operands[0], dims);
+  }
+
+  // last (axes)
+  static bool Last(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>&, bool* done) {
+    *done = true;
+    return builder->Evaluate(call, pending->frame).has_value() || builder->Fail("axes that are not the last ones");
+  }
+
+  // A value of a shape, with dims of 1 in front of it in some graphs, but of no larger rank than x.
+  static bool Weight(Builder* builder, int weight, std::vector<int> dims, size_t rank) {
+    for (int dim : dims) builder->dims_[static_cast<size_t>(builder->Root(dim))].locked = true;
+    if (weight == kUnknown || builder->Shaped(weight)) return true;
+    while (dims.size() < rank && builder->random_.Chance(25)) dims.insert(dims.begin(), builder->NewDim(1));
+    return builder->SetShape(weight, dims);
+  }
+
+  // weight (w, x, axis, fill): the last dims of x
+  static bool NormWeight(Builder* builder, PendingCondition* pending, const Expression& call,
+                         const std::vector<int>& operands, bool* done) {
+    if (operands[1] == kUnknown) return *done = true;
+    if (!builder->Shaped(operands[1])) return true;
+    const std::vector<int> dims = builder->DimsOf(operands[1]);
+    const std::optional<double> axis = Builder::OneNumber(builder->Evaluate(call.arguments[2], pending->frame));
+    *done = true;
+    if (!axis.has_value()) return true;
+    if (*axis >= 0 || -*axis > static_cast<double>(dims.size())) return builder->Fail("an axis beyond the rank");
+    return Weight(builder, operands[0], std::vector<int>(dims.end() + static_cast<int>(*axis), dims.end()), dims.size());
+  }
+
+  // channels (w, x, fill): [C, 1, ...] beside x [N, C, ...]
+  static bool Channels(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done) {
+    if (operands[1] == kUnknown) return *done = true;
+    if (!builder->Shaped(operands[1])) return true;
+    *done = true;
+    const std::vector<int> of = builder->DimsOf(operands[1]);
+    if (of.size() < 2) return builder->Fail("a value without channels");
+    std::vector<int> dims = {of[1]};
+    while (dims.size() + 1 < of.size()) dims.push_back(builder->NewDim(1));
+    return Weight(builder, operands[0], dims, of.size());
+  }
+
+  // per_channel (w, x): [C]
+  static bool PerChannel(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done) {
+    if (operands[0] == kUnknown || operands[1] == kUnknown) return *done = true;
+    if (!builder->Shaped(operands[1])) return true;
+    *done = true;
+    const std::vector<int> of = builder->DimsOf(operands[1]);
+    if (of.size() < 2) return builder->Fail("a value without channels");
+    return builder->SetShape(operands[0], {of[1]});
+  }
+
+  static bool Constant(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done) {
+    *done = true;
+    if (operands[0] != kUnknown) builder->values_[static_cast<size_t>(operands[0])].constant = true;
+    return true;
+  }
+
+  // all_are (x, n): a constant of equal elements
+  static bool AllAre(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
+                     bool* done) {
+    *done = true;
+    const std::optional<Result> number = builder->Evaluate(call.arguments[1], pending->frame);
+    if (operands[0] == kUnknown || !number.has_value()) return true;
+    GraphValue& value = builder->values_[static_cast<size_t>(operands[0])];
+    value.constant = true;
+    value.element = [n = number->number](int64_t, int64_t) { return n; };
+    return true;
+  }
+
+  static bool NegativeAxes(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done) {
+    *done = true;
+    if (operands[0] == kUnknown) return true;
+    const int index = builder->values_[static_cast<size_t>(operands[0])].node;
+    if (index == kUnknown) return builder->Fail("axes that nothing has");
+    GraphNode& node = builder->nodes_[static_cast<size_t>(index)];
+    if (node.schema == nullptr || node.schema->FindAttribute("axes") == nullptr) return builder->Fail("axes in an input");
+    return node.axes_from_end = true;
+  }
 };
 
 constexpr FunctionHint kHints[] = {
+    {"reduced", FunctionHint::Reduced},
+    {"last", FunctionHint::Last},
+    {"weight", FunctionHint::NormWeight},
+    {"channels", FunctionHint::Channels},
+    {"per_channel", FunctionHint::PerChannel},
+    {"constant", FunctionHint::Constant},
+    {"all_are", FunctionHint::AllAre},
+    {"negative_axes", FunctionHint::NegativeAxes},
     {"half", FunctionHint::Half},
     {"mask_fill", FunctionHint::MaskFill},
     {"same_shape", FunctionHint::SameShape},
@@ -2009,7 +2309,7 @@ bool Builder::ByFunction(PendingCondition* pending, const Expression& expression
       std::vector<int> operands;
       for (const Expression& argument : expression.arguments) operands.push_back(ValueOf(argument, pending->frame));
       bool done = false;
-      if (!hint.apply(this, pending, operands, &done)) return false;
+      if (!hint.apply(this, pending, expression, operands, &done)) return false;
       if (done) hinted_.insert({pending, &expression});
     }
   }
@@ -2192,7 +2492,7 @@ class Writer {
       if (parameter.kind == Parameter::Kind::kNumber) ints = {static_cast<int64_t>(parameter.number)};
       // Axes count from either end.
       if ((parameter.name == "axes" || parameter.name == "axis") && !node.inputs.empty() &&
-          node.inputs[0] != kUnknown && random_.Chance(40)) {
+          node.inputs[0] != kUnknown && !node.axes_from_end && random_.Chance(40)) {
         const int of = node.op == "Unsqueeze" ? node.outputs[0] : node.inputs[0];
         const int64_t rank = static_cast<int64_t>(b_.values_[static_cast<size_t>(of)].dims.size());
         for (int64_t& axis : ints) {
@@ -2239,32 +2539,31 @@ class Writer {
     }
     if (node.half == kUnknown) return true;
     const std::vector<int64_t> whole = Numbers(node.inputs[0]);
-    const int64_t half = whole.back() / 2;
+    const int64_t size = whole.back() / node.parts;
     const int64_t last = random_.Chance(60) ? -1 : static_cast<int64_t>(whole.size()) - 1;
-    if (node.op == "Slice") {
+    auto add = [&](const std::string& name, int64_t number) {
+      auto* attribute = made->add_attribute();
+      attribute->set_name(name);
+      attribute->set_type(onnx::AttributeProto::INT);
+      attribute->set_i(number);
+    };
+    if (node.op == "Gather") {
+      add("axis", last);
+    } else if (node.op == "Slice") {
       static const std::vector<int64_t> kEnds = {std::numeric_limits<int64_t>::max(),
                                                  std::numeric_limits<int32_t>::max()};
-      int64_t start = node.half == 0 ? 0 : half;
-      int64_t end = node.half == 0 ? half : random_.Chance(50) ? whole.back() : random_.Pick(kEnds);
-      if (node.half == 1 && random_.Chance(30)) start = -half;
-      if (node.half == 0 && random_.Chance(20)) end = -half;
+      const bool at_end = node.strided || node.half == node.parts - 1;
+      int64_t start = node.strided ? node.half : node.half * size;
+      int64_t end = !at_end ? start + size : random_.Chance(50) ? whole.back() : random_.Pick(kEnds);
+      if (start > 0 && random_.Chance(30)) start -= whole.back();
+      if (!at_end && random_.Chance(20)) end -= whole.back();
       if (!put("starts", {start}) || !put("ends", {end}) || !put("axes", {last})) return false;
+      if (node.strided) return put("steps", {node.parts});
       return !random_.Chance(60) || put("steps", {1});
-    }
-    if (node.op == "Split") {
-      if (last != 0 || whole.size() > 1) {
-        auto* attribute = made->add_attribute();
-        attribute->set_name("axis");
-        attribute->set_type(onnx::AttributeProto::INT);
-        attribute->set_i(last);
-      }
-      const bool counted = node.schema->FindAttribute("num_outputs") != nullptr;
-      if (random_.Chance(50)) return put("split", {half, half});
-      if (!counted) return true;
-      auto* attribute = made->add_attribute();
-      attribute->set_name("num_outputs");
-      attribute->set_type(onnx::AttributeProto::INT);
-      attribute->set_i(2);
+    } else if (node.op == "Split") {
+      if (last != 0 || whole.size() > 1) add("axis", last);
+      if (random_.Chance(50)) return put("split", std::vector<int64_t>(static_cast<size_t>(node.parts), size));
+      if (node.schema->FindAttribute("num_outputs") != nullptr) add("num_outputs", node.parts);
     }
     return true;
   }
@@ -2332,6 +2631,7 @@ class Writer {
     }
     if (!of.shaped) return No(fmt::format("the shape of {} is not known", name));
     specimen_.values[name] = {type, Numbers(value)};
+    if (of.constant) return EmitConstant(value);
     if (of.mask && IsFloat(type)) return EmitMask(value);
     // A weight, where the graph has an input already.
     if (IsFloat(type) && !AnySymbolic(value) && graph_->input_size() > 0 && random_.Chance(of.dims.size() == 1 ? 70 : 15)) {
@@ -2343,6 +2643,23 @@ class Writer {
       return true;
     }
     Declare(value, graph_->add_input());
+    return true;
+  }
+
+  // A weight, or numbers that a hint gave.
+  bool EmitConstant(int value) {
+    const GraphValue& of = b_.values_[static_cast<size_t>(value)];
+    const std::vector<int64_t> dims = Numbers(value);
+    int64_t count = 1;
+    for (int64_t dim : dims) count *= dim;
+    std::vector<double> elements(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) elements[static_cast<size_t>(i)] = of.element ? of.element(i, count) : random_.Normal();
+    if (IsFloat(TypeOf(value))) {
+      *graph_->add_initializer() = FloatTensor(names_[value], TypeOf(value), dims, elements);
+      return true;
+    }
+    if (TypeOf(value) != DataType::kInt64) return No("a constant of another type");
+    *graph_->add_initializer() = IntTensor(names_[value], dims, std::vector<int64_t>(elements.begin(), elements.end()));
     return true;
   }
 
