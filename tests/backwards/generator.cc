@@ -199,6 +199,42 @@ bool IsComparison(std::string_view op) {
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
+// The shapes of operators that no pattern spells out: a letter is a dim, * any dims, 1 a dim of 1, a small letter half
+// of its large one, # a dim large enough for every position.
+struct OperandShapes {
+  std::string_view domain;
+  std::string_view op;
+  std::vector<std::string_view> inputs;  // the last ones may be absent
+  std::string_view output;
+  std::string_view attribute = "";  // where the row holds for one value of an attribute only
+  double number = 0;
+};
+
+const std::vector<OperandShapes>& OperandTable() {
+  static const auto* const kTable = new std::vector<OperandShapes>{
+      {"", "LayerNormalization", {"*D", "D", "D"}, "*D"},
+      {"", "RMSNormalization", {"*D", "D"}, "*D"},
+      {"", "SimplifiedLayerNormalization", {"*D", "D"}, "*D"},
+      {"", "InstanceNormalization", {"NCL*", "C", "C"}, "NCL*"},
+      {"", "GroupNormalization", {"NCL*", "C", "C"}, "NCL*"},
+      {"", "BatchNormalization", {"NC*", "C", "C", "C", "C"}, "NC*"},
+      {"", "Conv", {"NCHW", "MC11", "M"}, "NMHW"},
+      {"", "RotaryEmbedding", {"BNSD", "BSd", "BSd"}, "BNSD", "without positions"},
+      {"", "RotaryEmbedding", {"BNSD", "#d", "#d", "BS"}, "BNSD"},
+      {"com.microsoft", "RotaryEmbedding", {"BNSD", "BS", "#d", "#d"}, "BNSD"},
+      {"com.microsoft", "BiasGelu", {"*D", "D"}, "*D"},
+      {"com.microsoft", "FastGelu", {"*D", "D"}, "*D"},
+      {"com.microsoft", "BiasSplitGelu", {"BSD", "D"}, "BSd"},
+      {"com.microsoft", "GemmFastGelu", {"*K", "KN", "N"}, "*N"},
+      {"com.microsoft", "FusedGemm", {"MK", "KN", "N"}, "MN"},
+      {"com.microsoft", "SkipLayerNormalization", {"BSD", "BSD", "D", "D", "D"}, "BSD"},
+      {"com.microsoft", "SkipSimplifiedLayerNormalization", {"BSD", "BSD", "D", "D"}, "BSD"},
+      {"com.microsoft", "GroupNorm", {"NHWC", "C", "C"}, "NHWC", "channels_last", 1},
+      {"com.microsoft", "GroupNorm", {"NCHW", "C", "C"}, "NCHW", "channels_last", 0},
+  };
+  return *kTable;
+}
+
 bool IsLogical(std::string_view op) { return op == "Not" || op == "And" || op == "Or" || op == "Xor"; }
 
 struct FunctionHint;
@@ -1505,10 +1541,19 @@ class Builder {
       if (equations_of_.insert(node).second) sums_.push_back({parts, out[at]});
       return true;
     }
-    if (op == "Attention" || op == "RotaryEmbedding") {
+    for (const OperandShapes& row : OperandTable()) {
+      if (row.op != op || row.domain != node->domain) continue;
+      if (row.attribute == "without positions") {
+        if (node->inputs.size() > 3 && node->inputs[3] != kUnknown) continue;
+      } else if (!row.attribute.empty() && NumberParameter(*node, row.attribute, 1) != row.number) {
+        continue;
+      }
+      return RelateByTable(*node, row);
+    }
+    if (op == "Attention") {
       if (!Shaped(x)) return Shaped(y) ? SetShape(x, DimsOf(y)) : true;
       std::vector<int> out = DimsOf(x);
-      if (op == "Attention") {
+      {
         const int k = node->inputs[1];
         const int v = node->inputs[2];
         if (!Shaped(k) || !Shaped(v)) return true;
@@ -1522,34 +1567,8 @@ class Builder {
             !SetShape(mask, {random_.Chance(50) ? out[0] : NewDim(1), NewDim(1), out[2], keys[2]})) {
           return false;
         }
-      } else {
-        for (size_t i = 1; i < 3 && i < node->inputs.size(); ++i) {
-          if (Shaped(node->inputs[i]) && DimsOf(node->inputs[i]).size() == 3 &&
-              !Join(DimsOf(node->inputs[i])[0], out[0])) {
-            return false;
-          }
-        }
       }
       return SetShape(y, out);
-    }
-    if (op == "LayerNormalization" || op == "RMSNormalization" || op == "SimplifiedLayerNormalization") {
-      if (Shaped(x)) {
-        for (size_t i = 1; i < node->inputs.size(); ++i) {
-          if (node->inputs[i] != kUnknown && !Shaped(node->inputs[i]) &&
-              !SetShape(node->inputs[i], {DimsOf(x).back()}))
-            return false;
-        }
-        return SetShape(y, DimsOf(x));
-      }
-      return Shaped(y) ? SetShape(x, DimsOf(y)) : true;
-    }
-    if (op == "InstanceNormalization" || op == "GroupNormalization") {
-      if (!Shaped(x)) return Shaped(y) ? SetShape(x, DimsOf(y)) : true;
-      if (DimsOf(x).size() < 3) return Fail("a rank too small");
-      for (size_t i = 1; i < node->inputs.size(); ++i) {
-        if (!Shaped(node->inputs[i]) && !SetShape(node->inputs[i], {DimsOf(x)[1]})) return false;
-      }
-      return SetShape(y, DimsOf(x));
     }
     if (op == "Gemm") {
       const int w = node->inputs[1];
@@ -1591,6 +1610,68 @@ class Builder {
         values_[static_cast<size_t>(node.inputs[1])].node == kUnknown) {
       values_[static_cast<size_t>(node.inputs[1])].target = true;
     }
+  }
+
+  bool RelateByTable(const GraphNode& node, const OperandShapes& row) {
+    std::map<char, int> letters;
+    std::optional<std::vector<int>> any;
+    std::vector<std::pair<int, std::string_view>> operands;
+    for (size_t i = 0; i < row.inputs.size() && i < node.inputs.size(); ++i) {
+      if (node.inputs[i] != kUnknown) operands.emplace_back(node.inputs[i], row.inputs[i]);
+    }
+    for (int output : node.outputs) operands.emplace_back(output, row.output);
+    for (const auto& [value, letter] : operands) {
+      if (!Shaped(value)) continue;
+      const std::vector<int> dims = DimsOf(value);
+      const size_t star = letter.find('*');
+      const size_t named = letter.size() - (star == std::string_view::npos ? 0 : 1);
+      if (star == std::string_view::npos ? dims.size() != named : dims.size() < named) return Fail("a rank that does not fit");
+      size_t at = 0;
+      std::vector<int> middle;
+      for (char c : letter) {
+        if (c == '*') {
+          for (size_t k = dims.size() - named; k > 0; --k) middle.push_back(dims[at++]);
+        } else if (c == '1' || c == '#') {
+          if (!Assign(dims[at++], c == '1' ? 1 : 64)) return false;
+        } else {
+          const auto [entry, fresh] = letters.try_emplace(c, dims[at]);
+          if (!fresh && !Join(entry->second, dims[at])) return false;
+          ++at;
+        }
+      }
+      if (star == std::string_view::npos) continue;
+      for (size_t k = 0; any.has_value() && k < middle.size(); ++k) {
+        if (any->size() != middle.size()) return Fail("a rank that does not fit");
+        if (!Join((*any)[k], middle[k])) return false;
+      }
+      any = middle;
+    }
+    for (const auto& [value, letter] : operands) {
+      if (Shaped(value) || (letter.find('*') != std::string_view::npos && !any.has_value())) continue;
+      std::vector<int> dims;
+      for (char c : letter) {
+        if (c == '*') {
+          dims.insert(dims.end(), any->begin(), any->end());
+        } else if (c == '1' || c == '#') {
+          dims.push_back(NewDim(c == '1' ? 1 : 64));
+        } else {
+          if (letters.count(c) == 0) letters[c] = NewDim();
+          dims.push_back(letters[c]);
+        }
+      }
+      if (!SetShape(value, dims)) return false;
+    }
+    for (const auto& [letter, dim] : letters) {
+      const auto large = letters.find(static_cast<char>(letter - 'a' + 'A'));
+      if (letter >= 'a' && letter <= 'z' && large != letters.end()) Equation(&node, {large->second}, {dim}, 2);
+    }
+    for (const char* name : {"groups", "num_groups"}) {
+      const double groups = NumberParameter(node, name, 0);
+      if (groups > 0 && letters.count('C') > 0 && equations_of_.count(&node) == 0) {
+        Equation(&node, {letters['C']}, {NewDim()}, groups);
+      }
+    }
+    return true;
   }
 
   bool RelateMatMul(const GraphNode& node) {
@@ -1957,6 +2038,11 @@ class Builder {
           continue;
         }
         if (node.op == "Attention" && i == 3) continue;
+        if (node.op == "RMSNormalization" && i == 0) continue;  // the result has the type of the scale
+        if (node.op == "RotaryEmbedding" && i == (node.domain.empty() ? 3u : 1u)) {
+          if (!SetType(input, DataType::kInt64)) return false;
+          continue;
+        }
         if (values_[static_cast<size_t>(input)].target || (i > 0 && (node.op == "Gather" || node.op == "Slice"))) {
           if (!SetType(input, DataType::kInt64)) return false;
           continue;
@@ -1969,6 +2055,12 @@ class Builder {
     for (PendingCondition& pending : conditions_) {
       const Condition& condition = *pending.condition;
       if (condition.relation != Condition::Relation::kEqual) continue;
+      if (Calls(condition.left, "dtype") && condition.right.kind == Expression::Kind::kName && condition.right.slot < 0) {
+        const int value = ValueOf(condition.left.arguments[0], pending.frame);
+        const std::optional<Result> type = Evaluate(condition.right, pending.frame);
+        if (value != kUnknown && type.has_value() && !SetType(value, type->type)) return false;
+        continue;
+      }
       if (!Calls(condition.left, "dtype") || !Calls(condition.right, "dtype")) continue;
       const int a = ValueOf(condition.left.arguments[0], pending.frame);
       const int b = ValueOf(condition.right.arguments[0], pending.frame);
@@ -2438,6 +2530,18 @@ class Writer {
     }
   }
 
+  bool Read(int value) const {
+    for (const GraphNode& node : b_.nodes_) {
+      if (std::find(node.inputs.begin(), node.inputs.end(), value) != node.inputs.end()) return true;
+    }
+    for (const Frame& frame : b_.frames_) {
+      for (const Slot& slot : frame.slots) {
+        if (slot.kind == Slot::Kind::kValue && slot.value == value) return true;
+      }
+    }
+    return false;
+  }
+
   bool Emit(int value) {
     if (!emitted_.insert(value).second) return true;
     const GraphValue& of = b_.values_[static_cast<size_t>(value)];
@@ -2467,6 +2571,11 @@ class Writer {
     made.set_domain(node.domain);
     made.set_name("n_" + names_[node.outputs[0]]);
     for (int output : node.outputs) {
+      // An optional output that nothing reads.
+      if (node.outputs.size() > 2 && node.op != "Split" && !Read(output)) {
+        made.add_output("");
+        continue;
+      }
       made.add_output(names_[output]);
       specimen_.values[names_[output]] = {TypeOf(output), Numbers(output)};
     }
