@@ -99,6 +99,21 @@ struct Parameter {
   double number = 0;
   std::string text;
   DataType type = DataType::kUndefined;
+
+  static Parameter Ints(std::string name, std::vector<int64_t> ints) {
+    Parameter parameter;
+    parameter.name = std::move(name);
+    parameter.kind = Kind::kInts;
+    parameter.ints = std::move(ints);
+    return parameter;
+  }
+  static Parameter Number(std::string name, double number) {
+    Parameter parameter;
+    parameter.name = std::move(name);
+    parameter.kind = Kind::kNumber;
+    parameter.number = number;
+    return parameter;
+  }
 };
 
 struct GraphNode {
@@ -162,6 +177,18 @@ struct Result {
   static Result Number(double number) {
     Result result;
     result.number = number;
+    return result;
+  }
+  static Result Text(std::string text) {
+    Result result;
+    result.kind = Kind::kText;
+    result.text = std::move(text);
+    return result;
+  }
+  static Result Value(int value) {
+    Result result;
+    result.kind = Kind::kValue;
+    result.value = value;
     return result;
   }
 };
@@ -635,6 +662,89 @@ class Builder {
     return first;
   }
 
+  // What hints build with: a node with a new value, and one that computes a value which nothing computed yet.
+  int Make(const std::string& op, const std::vector<int>& inputs, std::vector<Parameter> parameters = {}) {
+    const int value = NewValue(fmt::format("v{}", values_.size()));
+    Define({value}, op, inputs, std::move(parameters));
+    return value;
+  }
+  GraphNode* Define(const std::vector<int>& outputs, const std::string& op, const std::vector<int>& inputs,
+                    std::vector<Parameter> parameters = {}) {
+    GraphNode node;
+    node.op = op;
+    node.schema = FindSchema("", op, opset_);
+    node.inputs = inputs;
+    node.parameters = std::move(parameters);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      GraphValue& value = values_[static_cast<size_t>(outputs[i])];
+      value.node = static_cast<int>(nodes_.size());
+      value.output = static_cast<int>(i);
+    }
+    node.outputs = outputs;
+    nodes_.push_back(std::move(node));
+    changed_ = true;
+    return &nodes_.back();
+  }
+  int NewConstant(const std::string& name) {
+    const int value = NewValue(name);
+    values_[static_cast<size_t>(value)].constant = true;
+    return value;
+  }
+  bool IsLeaf(int value) const { return values_[static_cast<size_t>(value)].node == kUnknown; }
+
+  // `parts` as blocks of the last axis of `whole` in their order, or as every so many channels of it.
+  void CutInto(int whole, const std::vector<int>& parts, bool strided) {
+    const int count = static_cast<int>(parts.size());
+    if (!strided && random_.Chance(30)) {
+      GraphNode* node = Define(parts, "Split", {whole});
+      node->half = 0;
+      node->parts = count;
+      return;
+    }
+    for (int i = 0; i < count; ++i) {
+      GraphNode* node = Define({parts[static_cast<size_t>(i)]}, "Slice", {whole});
+      node->half = i;
+      node->parts = count;
+      node->strided = strided;
+    }
+  }
+  std::vector<int> Cut(int whole, int count, bool strided) {
+    std::vector<int> parts;
+    for (int i = 0; i < count; ++i) parts.push_back(NewValue(fmt::format("part{}", values_.size())));
+    CutInto(whole, parts, strided);
+    return parts;
+  }
+  int Negative(int value) {
+    if (random_.Chance(70)) return Make("Neg", {value});
+    const int minus = NewValue("minus");
+    GraphValue& number = values_[static_cast<size_t>(minus)];
+    number.scalar = number.number_fixed = true;
+    number.number = -1;
+    return Make("Mul", {value, minus});
+  }
+  int NewTarget() {
+    const int value = NewValue("dims");
+    values_[static_cast<size_t>(value)].target = true;
+    return value;
+  }
+
+  // What an equality wants this call to give.
+  std::optional<Result> Wanted(const PendingCondition& pending, const Expression& call) {
+    const Condition& condition = *pending.condition;
+    if (condition.relation == Condition::Relation::kEqual) {
+      if (&condition.left == &call) return Evaluate(condition.right, pending.frame);
+      if (&condition.right == &call) return Evaluate(condition.left, pending.frame);
+    }
+    for (const auto& [a, b] : equal_) {
+      for (const auto& [own, other] : {std::make_pair(&a, &b), std::make_pair(&b, &a)}) {
+        if (own->kind == Slot::Kind::kExpression && own->expression == &call && own->frame == pending.frame) {
+          return Evaluate(*other);
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
   // A library rule that makes this operator, so that its own pattern can stand here.
   bool Makes(const Rule& rule, const Pattern& pattern, const Expression** emission) {
     if (rule.emit.empty()) return false;
@@ -819,6 +929,17 @@ class Builder {
     }
   }
 
+  // The call that a rule binds a name to.
+  static const Expression* LetCall(const Rule& rule, int slot) {
+    for (const Condition& condition : rule.where) {
+      if (condition.relation == Condition::Relation::kLet && condition.left.slot == slot &&
+          condition.right.kind == Expression::Kind::kCall) {
+        return &condition.right;
+      }
+    }
+    return nullptr;
+  }
+
   bool BuildMade(const Pattern& pattern, Frame* frame, const Rule& rule, const Expression& emission,
                  const std::string& path, Slot* result) {
     if (stack_.size() > 3) return Fail("recognisers of bounded depth");
@@ -828,13 +949,24 @@ class Builder {
     for (size_t i = 0; i < emission.arguments.size(); ++i) {
       const Pattern* wanted = i < pattern.arguments.size() ? pattern.arguments[i].get() : nullptr;
       const Expression& given = emission.arguments[i];
-      const bool is_input = given.kind == Expression::Kind::kName && given.slot >= 0 &&
-                            static_cast<size_t>(given.slot) < rule.inputs.size();
+      int slot = given.kind == Expression::Kind::kName ? given.slot : kUnknown;
+      if (const Expression* call = slot >= 0 ? LetCall(rule, slot) : nullptr; call != nullptr && wanted != nullptr) {
+        if (call->text == "rotation_source" || call->text == "turned_part") {
+          slot = call->arguments[0].slot;  // which they give in the graphs made here
+        } else if (call->text == "whole" || call->text == "part_whole") {
+          Slot whole;
+          if (!Build(*wanted, frame, &whole)) return false;
+          if (whole.kind != Slot::Kind::kValue) return Fail("a whole that is no value");
+          called_[{call, inner}] = Result::Value(whole.value);
+          continue;
+        }
+      }
+      const bool is_input = slot >= 0 && static_cast<size_t>(slot) < rule.inputs.size();
       if (!is_input) {
         if (wanted != nullptr && wanted->kind != Pattern::Kind::kAbsent) later.emplace_back(wanted, &given);
         continue;
       }
-      Closure& closure = inner->closures[static_cast<size_t>(given.slot)];
+      Closure& closure = inner->closures[static_cast<size_t>(slot)];
       if (wanted == nullptr || wanted->kind == Pattern::Kind::kAbsent) {
         closure.absent = true;
       } else {
@@ -875,6 +1007,10 @@ class Builder {
   int ValueOf(const Expression& expression, Frame* frame) {
     if (expression.kind != Expression::Kind::kName || expression.slot < 0) return kUnknown;
     const Slot& slot = frame->slots[static_cast<size_t>(expression.slot)];
+    if (slot.kind == Slot::Kind::kExpression && slot.expression->kind == Expression::Kind::kCall) {
+      const auto known = called_.find({slot.expression, slot.frame});
+      if (known != called_.end() && known->second.kind == Result::Kind::kValue) return known->second.value;
+    }
     return slot.kind == Slot::Kind::kValue ? slot.value : kUnknown;
   }
 
@@ -1252,6 +1388,10 @@ class Builder {
         }
         for (size_t i = 0; i < nodes_.size(); ++i) {
           if (!Relate(&nodes_[i])) return false;
+        }
+        for (const auto& [a, b] : same_shapes_) {
+          if (Shaped(a) != Shaped(b) && !(Shaped(a) ? SetShape(b, DimsOf(a)) : SetShape(a, DimsOf(b)))) return false;
+          if (Shaped(a) && !SetShape(b, DimsOf(a))) return false;
         }
       } while (changed_);
       if (!Guess()) return false;
@@ -2172,6 +2312,7 @@ class Builder {
   std::vector<PendingCondition> conditions_;
   std::vector<std::pair<Slot, Slot>> equal_;
   std::vector<ProductEquation> equations_;
+  std::vector<std::pair<int, int>> same_shapes_;
   std::vector<std::pair<std::vector<int>, int>> sums_;
   std::set<const GraphNode*> equations_of_;
   std::set<std::pair<const PendingCondition*, const Expression*>> hinted_;
@@ -2367,6 +2508,254 @@ struct FunctionHint {
     return true;
   }
 
+  // linear (y), linear_input (y) ...: y is a linear layer of x, which is made where it is kUnknown
+  static bool LinearOf(Builder* builder, const PendingCondition& pending, int y, int x) {
+    Random& random = builder->random_;
+    bool bias = true;
+    for (const PendingCondition& other : builder->conditions_) {
+      if (other.frame == pending.frame && Builder::Calls(other.condition->left, "without_bias")) bias = false;
+    }
+    if (x == kUnknown) x = builder->NewValue("features");
+    if (!builder->Shaped(x)) {
+      std::vector<int> dims(builder->Shaped(y) ? builder->DimsOf(y).size() : static_cast<size_t>(2 + random.Below(2)));
+      if (dims.size() < 2) return builder->Fail("a linear of a vector");
+      for (int& dim : dims) dim = builder->NewDim();
+      if (!builder->SetShape(x, dims)) return false;
+    }
+    const std::vector<int> dims = builder->DimsOf(x);
+    const int n = builder->NewDim();
+    const int weight = builder->NewConstant("weight");
+    const int shift = builder->NewConstant("bias");
+    const bool matrix = dims.size() == 2 && random.Chance(50);
+    const bool turned = matrix && random.Chance(50);
+    if (!builder->SetShape(weight, turned ? std::vector<int>{n, dims.back()} : std::vector<int>{dims.back(), n}) ||
+        !builder->SetShape(shift, {n})) {
+      return false;
+    }
+    if (matrix) {
+      std::vector<int> inputs = {x, weight};
+      if (bias && random.Chance(70)) inputs.push_back(shift);
+      std::vector<Parameter> parameters;
+      if (turned) parameters.push_back(Parameter::Number("transB", 1));
+      builder->Define({y}, "Gemm", inputs, parameters);
+    } else if (bias && random.Chance(60)) {
+      builder->Define({y}, "Add", {builder->Make("MatMul", {x, weight}), shift});
+    } else {
+      builder->Define({y}, "MatMul", {x, weight});
+    }
+    return true;
+  }
+  static bool Linear(Builder* builder, PendingCondition* pending, const Expression&, const std::vector<int>& operands, bool* done) {
+    *done = true;
+    return operands[0] == kUnknown || !builder->IsLeaf(operands[0]) || LinearOf(builder, *pending, operands[0], kUnknown);
+  }
+
+  // both_linear (a, b), merged_linear (a, b): linears of one input
+  static bool BothLinear(Builder* builder, PendingCondition* pending, const Expression&, const std::vector<int>& operands,
+                         bool* done) {
+    *done = true;
+    for (int operand : operands) {
+      if (operand == kUnknown || !builder->IsLeaf(operand)) return true;
+    }
+    const int x = builder->NewValue("features");
+    return LinearOf(builder, *pending, operands[0], x) && LinearOf(builder, *pending, operands[1], x);
+  }
+
+  // gate_pair (a, b): the halves of one value, or linears of one
+  static bool GatePair(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
+                       bool* done) {
+    *done = true;
+    for (int operand : operands) {
+      if (operand == kUnknown || !builder->IsLeaf(operand)) return true;
+    }
+    if (builder->random_.Chance(40)) return BothLinear(builder, pending, call, operands, done);
+    const bool first = builder->random_.Chance(50);
+    builder->CutInto(builder->NewValue("packed"), {operands[first ? 0 : 1], operands[first ? 1 : 0]}, builder->random_.Chance(20));
+    return true;
+  }
+
+  // read_once (x): something computes x
+  static bool ReadOnce(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done) {
+    *done = true;
+    if (operands[0] != kUnknown && builder->IsLeaf(operands[0])) builder->Define({operands[0]}, "Tanh", {builder->NewValue("before")});
+    return true;
+  }
+
+  // rotation (r, x, sign, signs): r is x with its channels turned
+  static bool Rotation(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
+                       bool* done) {
+    *done = true;
+    const int r = operands[0];
+    const int x = operands[1];
+    if (r == kUnknown || x == kUnknown) return true;
+    const int signs = operands.size() > 3 ? operands[3] : kUnknown;
+    if (builder->IsLeaf(r)) {
+      const bool leaf = builder->IsLeaf(x);
+      const std::vector<std::string> names = {"half", "interleaved", "quarter", "interleave_half"};
+      std::string mode;
+      if (const std::optional<Result> wanted = builder->Wanted(*pending, call); wanted.has_value()) {
+        mode = wanted->text;
+        if (mode == "interleave_half" && !leaf) return builder->Fail("channels that are computed already");
+      } else {
+        const int option = builder->Choose(pending->frame->path + " > rotation", names, {true, true, true, leaf && operands.size() > 3});
+        mode = names[static_cast<size_t>(option)];
+      }
+      builder->called_[{&call, pending->frame}] = Result::Text(mode);
+      const std::optional<double> given = Builder::OneNumber(builder->Evaluate(call.arguments[2], pending->frame));
+      const double sign = given.value_or(1);
+      if (mode == "interleave_half") {
+        const int pairs = builder->NewValue("pairs");
+        builder->Define({x}, "Concat", builder->Cut(pairs, 2, true), {Parameter::Number("axis", -1)});
+      }
+      const int blocks = mode == "quarter" ? 4 : 2;
+      const bool strided = mode == "interleaved";
+      std::vector<int> parts = builder->Cut(x, blocks, strided);
+      for (size_t i = 0; i < parts.size(); i += 2) std::swap(parts[i], parts[i + 1]);
+      for (size_t i = 0; i < parts.size(); ++i) {
+        if (signs == kUnknown && (i % 2 == 0) == (sign > 0)) parts[i] = builder->Negative(parts[i]);
+      }
+      if (strided) {
+        for (int& part : parts) part = builder->Make("Unsqueeze", {part}, {Parameter::Ints("axes", {-1})});
+        builder->Define({r}, "Reshape",
+                        {builder->Make("Concat", parts, {Parameter::Number("axis", -1)}), builder->NewTarget()});
+        builder->same_shapes_.emplace_back(r, x);
+      } else {
+        builder->Define({r}, "Concat", parts, {Parameter::Number("axis", -1)});
+      }
+      if (signs != kUnknown) {
+        GraphValue& vector = builder->values_[static_cast<size_t>(signs)];
+        vector.constant = true;
+        vector.element = [sign, blocks, strided](int64_t i, int64_t count) {
+          return (strided ? i % 2 == 0 : i * blocks / count % 2 == 0) ? -sign : sign;
+        };
+      }
+    }
+    if (signs == kUnknown || builder->Shaped(signs)) return true;
+    if (!builder->Shaped(x)) {
+      *done = false;
+      return true;
+    }
+    return builder->SetShape(signs, {builder->DimsOf(x).back()});
+  }
+
+  // The value that two parts are cut from: one that the lowering names, or a new one.
+  static int WholeOf(Builder* builder, PendingCondition* pending, const std::vector<std::string_view>& calls) {
+    for (const PendingCondition& other : builder->conditions_) {
+      if (other.frame != pending->frame) continue;
+      for (std::string_view name : calls) {
+        if (!Builder::Calls(other.condition->right, name)) continue;
+        const auto [entry, fresh] = builder->called_.try_emplace({&other.condition->right, pending->frame});
+        if (fresh) entry->second = Result::Value(builder->NewValue("x"));
+        return entry->second.value;
+      }
+    }
+    return builder->NewValue("x");
+  }
+
+  // pair_rotation (y, a, b, x1, x2): y is a and b together again as x was before it was cut into x1 and x2
+  static bool PairRotation(Builder* builder, PendingCondition* pending, const Expression& call,
+                           const std::vector<int>& operands, bool* done) {
+    for (int operand : operands) {
+      if (operand == kUnknown) return *done = true;
+    }
+    const int y = operands[0];
+    auto producer = [builder](int value) -> GraphNode* {
+      const int node = builder->values_[static_cast<size_t>(value)].node;
+      return node == kUnknown ? nullptr : &builder->nodes_[static_cast<size_t>(node)];
+    };
+    GraphNode* join = producer(y);
+    const bool reshaped = join != nullptr && join->op == "Reshape";
+    if (reshaped) join = producer(join->inputs[0]);
+    if (join == nullptr || join->op != "Concat") return builder->Fail("parts that are not joined");
+    std::vector<GraphNode*> apart;
+    for (size_t i = 0; i < 2; ++i) {
+      GraphNode* node = producer(join->inputs[i]);
+      if (join->inputs[i] != operands[1 + i]) apart.push_back(node);
+    }
+    if (apart.size() == 1) return builder->Fail("one part with an axis more");
+    if (builder->IsLeaf(operands[3])) {
+      std::string mode = "half";
+      const std::optional<Result> wanted = builder->Wanted(*pending, call);
+      if (!apart.empty()) {
+        const std::vector<std::string> names = {"half", "interleaved"};
+        mode = wanted.has_value() ? wanted->text
+                                  : names[static_cast<size_t>(builder->Choose(pending->frame->path + " > pair_rotation", names))];
+      }
+      if (wanted.has_value() && wanted->text != mode) return builder->Fail("another mode");
+      if (mode != "half" && mode != "interleaved") return builder->Fail("a mode that parts do not have");
+      builder->called_[{&call, pending->frame}] = Result::Text(mode);
+      const int axis = apart.empty() || mode == "interleaved" ? -1 : -2;
+      *join->Find("axis") = Parameter::Number("axis", axis);
+      for (GraphNode* node : apart) {
+        if (node->op == "Unsqueeze") *node->Find("axes") = Parameter::Ints("axes", {axis});
+      }
+      const int x = WholeOf(builder, pending, {"whole"});
+      builder->CutInto(x, {operands[3], operands[4]}, mode == "interleaved");
+      if (reshaped) builder->same_shapes_.emplace_back(x, y);
+    }
+    if (!builder->Shaped(operands[1])) return true;
+    *done = true;
+    const std::string mode = builder->called_[{&call, pending->frame}].text;
+    for (GraphNode* node : apart) {
+      if (node->op != "Reshape") continue;
+      std::vector<int> dims = builder->DimsOf(operands[1]);
+      dims.insert(dims.end() - (mode == "interleaved" ? 0 : 1), builder->NewDim(1));
+      if (!builder->SetShape(node->outputs[0], dims)) return false;
+    }
+    return true;
+  }
+
+  // whole (a, b, y, mode): a and b are cut from a value like y
+  static bool Whole(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
+                    bool* done) {
+    *done = true;
+    if (operands[0] == kUnknown || operands[1] == kUnknown || !builder->IsLeaf(operands[0])) return true;
+    if (call.arguments.size() < 4) return true;  // pair_rotation cuts
+    const int x = WholeOf(builder, pending, {"whole"});
+    const bool interleaved = call.arguments[3].text == "interleaved";
+    const int y = builder->values_[static_cast<size_t>(operands[2])].node;
+    if (y != kUnknown && builder->nodes_[static_cast<size_t>(y)].op == "Reshape") {  // each channel beside an axis of 1
+      const std::vector<int> parts = builder->Cut(x, 2, interleaved);
+      for (size_t i = 0; i < 2; ++i) builder->Define({operands[i]}, "Unsqueeze", {parts[i]}, {Parameter::Ints("axes", {-1})});
+      builder->same_shapes_.emplace_back(x, operands[2]);
+    } else {
+      builder->CutInto(x, {operands[0], operands[1]}, interleaved);
+    }
+    return true;
+  }
+
+  // part_rotation (a, x1, x2): the halves, or the even and the odd channels, of one value
+  static bool PartRotation(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
+                           bool* done) {
+    *done = true;
+    if (operands[1] == kUnknown || operands[2] == kUnknown || !builder->IsLeaf(operands[1])) return true;
+    const std::vector<std::string> names = {"half", "interleave_half"};
+    const std::optional<Result> wanted = builder->Wanted(*pending, call);
+    const std::string mode = wanted.has_value()
+                                 ? wanted->text
+                                 : names[static_cast<size_t>(builder->Choose(pending->frame->path + " > part_rotation", names))];
+    if (mode != names[0] && mode != names[1]) return builder->Fail("a mode that parts do not have");
+    builder->called_[{&call, pending->frame}] = Result::Text(mode);
+    builder->CutInto(WholeOf(builder, pending, {"part_whole"}), {operands[1], operands[2]}, mode == names[1]);
+    return true;
+  }
+
+  // table (a, b, x1, mode), matrix_table (f, g, name): of one shape
+  static bool OneShape(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done) {
+    *done = true;
+    if (operands[0] != kUnknown && operands[1] != kUnknown) builder->same_shapes_.emplace_back(operands[0], operands[1]);
+    return builder->changed_ = true;
+  }
+
+  static bool RotaryMode(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>&, bool* done) {
+    *done = true;
+    const std::optional<Result> interleaved = builder->Evaluate(call.arguments[0], pending->frame);
+    const std::optional<Result> wanted = builder->Wanted(*pending, call);
+    const std::string mode = interleaved.has_value() && interleaved->number != 0 ? "interleaved" : "half";
+    if (wanted.has_value() && wanted->text != mode) return builder->Fail("another mode");
+    return true;
+  }
+
   static bool NegativeAxes(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done) {
     *done = true;
     if (operands[0] == kUnknown) return true;
@@ -2387,6 +2776,18 @@ constexpr FunctionHint kHints[] = {
     {"constant", FunctionHint::Constant},
     {"all_are", FunctionHint::AllAre},
     {"negative_axes", FunctionHint::NegativeAxes},
+    {"linear", FunctionHint::Linear},
+    {"linear_input", FunctionHint::Linear},
+    {"both_linear", FunctionHint::BothLinear},
+    {"gate_pair", FunctionHint::GatePair},
+    {"read_once", FunctionHint::ReadOnce},
+    {"rotation", FunctionHint::Rotation},
+    {"pair_rotation", FunctionHint::PairRotation},
+    {"whole", FunctionHint::Whole},
+    {"part_rotation", FunctionHint::PartRotation},
+    {"table", FunctionHint::OneShape},
+    {"matrix_table", FunctionHint::OneShape},
+    {"rotary_mode", FunctionHint::RotaryMode},
     {"half", FunctionHint::Half},
     {"mask_fill", FunctionHint::MaskFill},
     {"same_shape", FunctionHint::SameShape},
