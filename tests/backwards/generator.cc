@@ -694,6 +694,7 @@ class Builder {
 
   // `parts` as blocks of the last axis of `whole` in their order, or as every so many channels of it.
   void CutInto(int whole, const std::vector<int>& parts, bool strided) {
+    channels_.push_back(parts[0]);
     const int count = static_cast<int>(parts.size());
     if (!strided && random_.Chance(30)) {
       GraphNode* node = Define(parts, "Split", {whole});
@@ -2237,6 +2238,9 @@ class Builder {
       const std::optional<Result> y = Evaluate(b);
       if (x.has_value() && y.has_value() && !Same(*x, *y)) return Fail("two sides are not equal");
     }
+    for (int value : channels_) {
+      if (Shaped(value) && NumberOfDim(DimsOf(value).back()) < 2) return Fail("one channel");
+    }
     for (PendingCondition& pending : conditions_) {
       const Condition& condition = *pending.condition;
       if (condition.relation == Condition::Relation::kLet || IsShapeCondition(condition)) continue;
@@ -2313,6 +2317,7 @@ class Builder {
   std::vector<std::pair<Slot, Slot>> equal_;
   std::vector<ProductEquation> equations_;
   std::vector<std::pair<int, int>> same_shapes_;
+  std::vector<int> channels_;  // whose last axis is more than one channel: of one, halves and pairs are the same
   std::vector<std::pair<std::vector<int>, int>> sums_;
   std::set<const GraphNode*> equations_of_;
   std::set<std::pair<const PendingCondition*, const Expression*>> hinted_;
@@ -2603,9 +2608,16 @@ struct FunctionHint {
       builder->called_[{&call, pending->frame}] = Result::Text(mode);
       const std::optional<double> given = Builder::OneNumber(builder->Evaluate(call.arguments[2], pending->frame));
       const double sign = given.value_or(1);
+      int source = x;
       if (mode == "interleave_half") {
         const int pairs = builder->NewValue("pairs");
         builder->Define({x}, "Concat", builder->Cut(pairs, 2, true), {Parameter::Number("axis", -1)});
+        source = pairs;
+      }
+      for (const PendingCondition& other : builder->conditions_) {
+        if (other.frame == pending->frame && Builder::Calls(other.condition->right, "rotation_source")) {
+          builder->called_[{&other.condition->right, pending->frame}] = Result::Value(source);
+        }
       }
       const int blocks = mode == "quarter" ? 4 : 2;
       const bool strided = mode == "interleaved";

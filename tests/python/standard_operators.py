@@ -64,8 +64,13 @@ def rms_normalization(b):
     size = b.op("Cast", b.op("Gather", b.op("Shape", x), b.constant([-1], numpy.int64)), to=onnx.TensorProto.FLOAT)
     mean = b.op("Div", total, size)
     root = b.op("Sqrt", b.op("Add", mean, b.constant(b.attributes.get("epsilon", 1e-5))))
-    # The result has the type of the scale (RMSNormalization: Y is of V).
-    b.op("CastLike", b.op("Mul", b.op("Div", x, root), b.wide(1)), b.node.input[1], output=b.node.output[0])
+    y = b.op("Mul", b.op("Div", x, root), b.wide(1))
+    # Of the value that it stands for; elsewhere the result has the type of the scale (RMSNormalization: Y is of V).
+    declared = b.types.get(b.node.output[0], onnx.TensorProto.UNDEFINED)
+    if declared:
+        b.op("Cast", y, to=declared, output=b.node.output[0])
+    else:
+        b.op("CastLike", y, b.node.input[1], output=b.node.output[0])
 
 
 def layer_normalization(b):
