@@ -170,7 +170,7 @@ class Run {
     for (; tries < most; ++tries) {
       // Alternatives that nothing covered yet get a longer look.
       if (matched_ >= options_.count && (Uncovered().empty() || tries >= 2000 + 20 * options_.count)) break;
-      if (matched_ >= 4 * options_.count || built_ >= 150 + 6 * options_.count) break;
+      if (matched_ >= 100 + 4 * options_.count || built_ >= 300 + 6 * options_.count) break;
       if (lowering_ && matched_ == 0 && built_ >= 150) break;  // no target takes it
       One();
     }
@@ -257,13 +257,17 @@ class Run {
       return;
     }
     ++matched_;
-    for (const auto& [key, option] : specimen->choices) coverage_.choices[key][static_cast<size_t>(option)].matched++;
+    bool news = false;
+    for (const auto& [key, option] : specimen->choices) {
+      news = coverage_.choices[key][static_cast<size_t>(option)].matched++ == 0 || news;
+    }
     for (const Site& site : outcome.sites) {
       if (site.output == specimen->outputs[0]) ++states_[site.state];
     }
     if (!outcome.expanded.empty()) ++fused_on_[targets_[target_].name];
+    // More of the same says little.
+    if (matched_ > 2 * options_.count && !news) return;
     Record("positive", name, outcome, bytes, *specimen);
-    // More of the same says little once everything was covered.
     if (matched_ > 2 * options_.count) return;
     if (!options_.plain && random_.Chance(60)) {
       Specimen noisy = *specimen;

@@ -773,10 +773,11 @@ class Builder {
     for (size_t i = 0; i < std::max(pattern.arguments.size(), value.arguments.size()); ++i) {
       const Pattern* wanted = i < pattern.arguments.size() ? pattern.arguments[i].get() : nullptr;
       const Expression* given = i < value.arguments.size() ? &value.arguments[i] : nullptr;
-      const bool is_input = given != nullptr && given->kind == Expression::Kind::kName && given->slot >= 0 &&
-                            static_cast<size_t>(given->slot) < rule.inputs.size();
+      const bool is_name = given != nullptr && given->kind == Expression::Kind::kName && given->slot >= 0;
+      const Expression* call = is_name ? LetCall(rule, given->slot) : nullptr;
+      const bool is_input = is_name && (static_cast<size_t>(given->slot) < rule.inputs.size() || GivesOperand(call) || GivesWhole(call));
       if (wanted == nullptr || wanted->kind == Pattern::Kind::kAbsent) {
-        if (given != nullptr && (!is_input || !rule.inputs[static_cast<size_t>(given->slot)].optional))
+        if (given != nullptr && (call != nullptr || !is_input || !rule.inputs[static_cast<size_t>(given->slot)].optional))
           return false;
       } else if (given == nullptr) {
         return false;
@@ -841,7 +842,7 @@ class Builder {
         const std::optional<Result> known = Evaluate(value, frame);
         if (!known.has_value()) return Fail(fmt::format("the attribute {} is not known yet", mention.name));
         FillParameter(*known, &parameter);
-      } else if (const SchemaAttribute* row = schema->FindAttribute(mention.name); row != nullptr && row->required && row->name != "to" && row->name != "axis") {
+      } else if (const SchemaAttribute* row = schema->FindAttribute(mention.name); row != nullptr && ((row->required && row->name != "to" && row->name != "axis") || row->name == "activation")) {
         Slot any;
         Sample(*schema, &parameter, &any);
       }
@@ -930,6 +931,14 @@ class Builder {
     }
   }
 
+  // What gives its first operand in the graphs made here, and what gives the value that its operands are cut from.
+  static bool GivesOperand(const Expression* call) {
+    return call != nullptr && (call->text == "rotation_source" || call->text == "turned_part");
+  }
+  static bool GivesWhole(const Expression* call) {
+    return call != nullptr && (call->text == "whole" || call->text == "part_whole");
+  }
+
   // The call that a rule binds a name to.
   static const Expression* LetCall(const Rule& rule, int slot) {
     for (const Condition& condition : rule.where) {
@@ -952,9 +961,9 @@ class Builder {
       const Expression& given = emission.arguments[i];
       int slot = given.kind == Expression::Kind::kName ? given.slot : kUnknown;
       if (const Expression* call = slot >= 0 ? LetCall(rule, slot) : nullptr; call != nullptr && wanted != nullptr) {
-        if (call->text == "rotation_source" || call->text == "turned_part") {
-          slot = call->arguments[0].slot;  // which they give in the graphs made here
-        } else if (call->text == "whole" || call->text == "part_whole") {
+        if (GivesOperand(call)) {
+          slot = call->arguments[0].slot;
+        } else if (GivesWhole(call)) {
           Slot whole;
           if (!Build(*wanted, frame, &whole)) return false;
           if (whole.kind != Slot::Kind::kValue) return Fail("a whole that is no value");
@@ -1349,6 +1358,10 @@ class Builder {
         if (rank < named) return Fail("a rank too small");
       } else {
         if (!force) return true;
+        if (const int like = Alike(*pending, *list); like != kUnknown && random_.Chance(60)) {
+          pending->done = true;
+          return SetShape(value, DimsOf(like));
+        }
         const size_t most = named >= 4 ? 2 : 5 - named;
         rank = named + static_cast<size_t>(random_.Below(static_cast<int>(most)));
         if (random_.Chance(40)) rank = std::max(rank, std::min<size_t>(named + 2, 4));
@@ -1366,6 +1379,26 @@ class Builder {
     }
     pending->done = true;
     return SetShape(value, dims);
+  }
+
+  // A value of the rule that must have a shape of the same description.
+  int Alike(const PendingCondition& pending, const Expression& list) {
+    for (const PendingCondition& other : conditions_) {
+      if (&other == &pending || other.frame != pending.frame || !IsShapeCondition(*other.condition)) continue;
+      const Expression& call = other.condition->left;
+      const Expression& shape = other.condition->right;
+      if (!Calls(call, "shape") || shape.kind != Expression::Kind::kList || shape.arguments.size() != list.arguments.size())
+        continue;
+      bool same = true;
+      for (size_t i = 0; i < list.arguments.size(); ++i) {
+        const Expression& a = list.arguments[i];
+        const Expression& b = shape.arguments[i];
+        same = same && a.kind == b.kind && a.text == b.text && a.number == b.number;
+      }
+      const int value = ValueOf(call.arguments[0], other.frame);
+      if (same && Shaped(value)) return value;
+    }
+    return kUnknown;
   }
 
   static bool IsShapeCondition(const Condition& condition) {
@@ -2317,7 +2350,7 @@ class Builder {
   std::vector<std::pair<Slot, Slot>> equal_;
   std::vector<ProductEquation> equations_;
   std::vector<std::pair<int, int>> same_shapes_;
-  std::vector<int> channels_;  // whose last axis is more than one channel: of one, halves and pairs are the same
+  std::vector<int> channels_;  // whose last axis is more than one channel: of one, halves and pairs are the same and norms nothing
   std::vector<std::pair<std::vector<int>, int>> sums_;
   std::set<const GraphNode*> equations_of_;
   std::set<std::pair<const PendingCondition*, const Expression*>> hinted_;
@@ -2376,7 +2409,7 @@ struct FunctionHint {
              : builder->SetShape(operands[0], builder->DimsOf(operands[1]));
   }
 
-  static bool BroadcastsTo(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done) {
+  static bool BroadcastsTo(Builder* builder, PendingCondition* pending, const Expression&, const std::vector<int>& operands, bool* done) {
     if (operands[0] == kUnknown || operands[1] == kUnknown ||
         builder->values_[static_cast<size_t>(operands[0])].scalar) {
       return *done = true;
@@ -2394,6 +2427,12 @@ struct FunctionHint {
       return true;
     }
     *done = true;
+    for (const PendingCondition& other : builder->conditions_) {  // as wide as another one, mostly
+      if (other.frame != pending->frame || !Builder::Calls(other.condition->left, "broadcasts_to")) continue;
+      const int narrow = builder->ValueOf(other.condition->left.arguments[0], other.frame);
+      if (builder->ValueOf(other.condition->left.arguments[1], other.frame) != operands[1]) continue;
+      if (builder->Shaped(narrow) && builder->random_.Chance(60)) return builder->SetShape(operands[0], builder->DimsOf(narrow));
+    }
     if (dims.size() > 2 && builder->random_.Chance(30)) {
       dims.erase(dims.begin(), dims.begin() + builder->random_.Below(static_cast<int>(dims.size()) - 1));
     }
@@ -2470,6 +2509,7 @@ struct FunctionHint {
     *done = true;
     if (!axis.has_value()) return true;
     if (*axis >= 0 || -*axis > static_cast<double>(dims.size())) return builder->Fail("an axis beyond the rank");
+    builder->channels_.push_back(operands[1]);  // of one number the norm is what rounding left
     return Weight(builder, operands[0], std::vector<int>(dims.end() + static_cast<int>(*axis), dims.end()), dims.size());
   }
 
@@ -3020,6 +3060,12 @@ class Writer {
         for (int64_t& axis : ints) {
           if (rank > 0) axis = axis < 0 ? axis + rank : axis - rank;
         }
+      }
+      if (row == nullptr && (parameter.name == "min" || parameter.name == "max")) {
+        const size_t index = static_cast<size_t>(std::max(0, node.schema->FindInput(parameter.name)));
+        if (inputs->size() <= index) inputs->resize(index + 1);
+        (*inputs)[index] = Scalar(fmt::format("{}_{}", parameter.name, ++count_), TypeOf(node.outputs[0]), parameter.number);
+        continue;
       }
       if (row == nullptr) {
         if (!put(parameter.name, ints)) return false;

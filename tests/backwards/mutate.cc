@@ -372,7 +372,11 @@ class Mutator {
     const onnx::NodeProto& node = graph.node(index);
     const Schema* schema = FindSchema(node.domain(), node.op_type(), specimen_.opset);
     // Exchanged, where the order counts. (Where it does not, generated graphs have both.)
-    if (schema == nullptr || !schema->commutative) {
+    // A number divided by scores near 0 is larger than what fills a mask.
+    const bool scores = node.op_type() == "Div" && std::any_of(graph.node().begin(), graph.node().end(), [](const auto& other) {
+                          return other.op_type() == "Softmax";
+                        });
+    if ((schema == nullptr || !schema->commutative) && !scores) {
       for (int i = 1; i < node.input_size(); ++i) {
         if (node.input(i).empty() || node.input(i - 1).empty() || node.input(i) == node.input(i - 1)) continue;
         auto* changed = Add(fmt::format("{} {}: operands {} and {} exchanged", node.op_type(), node.name(), i - 1, i))

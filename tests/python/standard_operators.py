@@ -153,6 +153,79 @@ OPERATORS = {
     ("ascend_fuse", "Rotary"): rotary,
     ("ascend_fuse", "Attention"): attention,
 }
+def fast_gelu(b, x):
+    return gelu(b, x, "tanh")
+
+
+def with_bias(b, x, index):
+    return b.op("Add", x, b.wide(index)) if b.has(index) else x
+
+
+def bias_split_gelu(b):
+    x = b.op("Add", b.wide(0), b.wide(1))
+    size = b.op("Gather", b.op("Shape", x), b.constant([-1], numpy.int64))
+    middle, last = b.op("Div", size, b.constant([2], numpy.int64)), b.constant([-1], numpy.int64)
+    left = b.op("Slice", x, b.constant([0], numpy.int64), middle, last)
+    b.finish(b.op("Mul", left, gelu(b, b.op("Slice", x, middle, size, last), "none")))
+
+
+def fused_gemm(b):
+    numbers = {name: b.attributes[name] for name in ("alpha", "beta", "transA", "transB") if name in b.attributes}
+    assert b.attributes["activation"] == b"Relu"
+    b.finish(b.op("Relu", b.op("Gemm", *(b.wide(i) for i in range(len(b.node.input))), **numbers)))
+
+
+def grouped_norm(b, x, groups, epsilon):
+    """x [N, C, ...] without its mean and divided by its deviation over each group of channels."""
+    n = normalized(b, b.op("Reshape", x, b.constant([0, groups, -1], numpy.int64)), epsilon)
+    return b.op("Reshape", n, b.op("Shape", x))
+
+
+def normalized(b, flat, epsilon):
+    """flat without its mean and divided by its deviation over the last axis."""
+    size = b.op("Cast", b.op("Gather", b.op("Shape", flat), b.constant([-1], numpy.int64)), to=onnx.TensorProto.FLOAT)
+    axis = b.constant([-1], numpy.int64)
+    centred = b.op("Sub", flat, b.op("Div", b.op("ReduceSum", flat, axis), size))
+    variance = b.op("Div", b.op("ReduceSum", b.op("Mul", centred, centred), axis), size)
+    root = b.op("Sqrt", b.op("Add", variance, b.constant(epsilon)))
+    return b.op("Div", centred, root)
+
+
+def instance_norm(b):
+    x = b.wide(0)
+    weights = [b.op("Unsqueeze", b.wide(i), b.constant([1], numpy.int64)) for i in (1, 2)]
+    channels = b.op("Concat", b.constant([0], numpy.int64),
+                    b.op("Gather", b.op("Shape", x), b.constant([1], numpy.int64)), b.constant([-1], numpy.int64), axis=0)
+    n = normalized(b, b.op("Reshape", x, channels), b.attributes.get("epsilon", 1e-5))
+    b.finish(b.op("Reshape", b.op("Add", b.op("Mul", n, weights[0]), weights[1]), b.op("Shape", x)))
+
+
+def group_norm(b):
+    last = b.attributes.get("channels_last", 1)
+    x = b.op("Transpose", b.wide(0), perm=[0, 3, 1, 2]) if last else b.wide(0)
+    weights = [b.op("Unsqueeze", b.wide(i), b.constant([1, 2], numpy.int64)) for i in (1, 2)]
+    n = grouped_norm(b, x, b.attributes["groups"], b.attributes.get("epsilon", 1e-5))
+    y = b.op("Add", b.op("Mul", n, weights[0]), weights[1])
+    if b.attributes["activation"]:
+        y = swish(b, y)
+    b.finish(b.op("Transpose", y, perm=[0, 2, 3, 1]) if last else y)
+
+
+# Operators that ONNX Runtime documents (docs/ContribOperators.md) or that ONNX has, and that its CPU provider does not run
+# in every type: written out where it says so.
+NOT_ON_CPU = {
+    ("com.microsoft", "Gelu"): lambda b: b.finish(gelu(b, b.wide(0), "none")),
+    ("com.microsoft", "BiasGelu"): lambda b: b.finish(gelu(b, with_bias(b, b.wide(0), 1), "none")),
+    ("com.microsoft", "FastGelu"): lambda b: b.finish(fast_gelu(b, with_bias(b, b.wide(0), 1))),
+    ("com.microsoft", "QuickGelu"): lambda b: b.finish(swish(b, b.wide(0), b.attributes.get("alpha", 1.702))),
+    ("com.microsoft", "GemmFastGelu"):
+        lambda b: b.finish(fast_gelu(b, with_bias(b, b.op("MatMul", b.wide(0), b.wide(1)), 2))),
+    ("com.microsoft", "BiasSplitGelu"): bias_split_gelu,
+    ("com.microsoft", "FusedGemm"): fused_gemm,
+    ("com.microsoft", "GroupNorm"): group_norm,
+    ("", "InstanceNormalization"): instance_norm,
+}
+
 # What a last axis means here: other axes are left to ONNX Runtime, or counted as not checked.
 LAST_AXIS = {"RMSNormalization", "LayerNormalization"}
 
@@ -169,8 +242,8 @@ def handled(node) -> bool:
     return node.op_type not in LAST_AXIS or (axis == -1 and len(node.output) == 1)
 
 
-def write_out(model: onnx.ModelProto) -> None:
-    """Replaces the recognisers' operators by what they compute. Opset 15 and later: CastLike."""
+def write_out(model: onnx.ModelProto, operators: dict | None = None) -> None:
+    """Replaces the recognisers' operators, or those of another table, by what they compute. Opset 15 and later: CastLike."""
     graph = model.graph
     types = {v.name: v.type.tensor_type.elem_type for v in [*graph.input, *graph.output, *graph.value_info]}
     types.update({t.name: t.data_type for t in graph.initializer})
@@ -180,11 +253,11 @@ def write_out(model: onnx.ModelProto) -> None:
     nodes = []
     changed = False
     for node in graph.node:
-        if not handled(node):
+        if not handled(node) if operators is None else (node.domain, node.op_type) not in operators:
             nodes.append(node)
             continue
         body = Body(node, types)
-        OPERATORS[(node.domain, node.op_type)](body)
+        (operators or OPERATORS)[(node.domain, node.op_type)](body)
         nodes.extend(body.nodes)
         changed = True
     if changed:
