@@ -690,7 +690,11 @@ absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b
       if (why.ok()) why = second.status();
       continue;
     }
-    if (second->channels.size() != first->channels.size()) continue;
+    // Two parts that lie along different axes broadcast against each other.
+    if (second->axes != first->axes || second->trailing != first->trailing) {
+      if (why.ok()) why = No(fmt::format("{} and {} do not lie along the same axes", ValueName(*a), ValueName(*b)));
+      continue;
+    }
     for (const Mode& mode : kModes) {
       if (std::string_view(mode.name) == "quarter") continue;
       const bool pairs = std::string_view(mode.name) == "interleaved";

@@ -57,13 +57,18 @@ def swish(b, x, alpha=1.0):
     return b.op("Mul", x, b.op("Sigmoid", b.op("Mul", x, b.constant(alpha))))
 
 
+def mean(b, x):
+    """Over the last axes, -k in the attribute `axis`, which stay as 1."""
+    k = -b.attributes.get("axis", -1)
+    axes = b.constant(list(range(-k, 0)), numpy.int64)
+    sizes = b.op("Slice", b.op("Shape", x), b.constant([-k], numpy.int64), b.constant([1 << 30], numpy.int64))
+    return b.op("Div", b.op("ReduceSum", x, axes, keepdims=1), b.op("Cast", b.op("ReduceProd", sizes), to=onnx.TensorProto.FLOAT))
+
+
 def rms_normalization(b):
     x = b.wide(0)
-    square = b.op("Mul", x, x)
-    total = b.op("ReduceSum", square, b.constant([-1], numpy.int64), keepdims=1)
-    size = b.op("Cast", b.op("Gather", b.op("Shape", x), b.constant([-1], numpy.int64)), to=onnx.TensorProto.FLOAT)
-    mean = b.op("Div", total, size)
-    root = b.op("Sqrt", b.op("Add", mean, b.constant(b.attributes.get("epsilon", 1e-5))))
+    mean_of_squares = mean(b, b.op("Mul", x, x))
+    root = b.op("Sqrt", b.op("Add", mean_of_squares, b.constant(b.attributes.get("epsilon", 1e-5))))
     y = b.op("Mul", b.op("Div", x, root), b.wide(1))
     # Of the value that it stands for; elsewhere the result has the type of the scale (RMSNormalization: Y is of V).
     declared = b.types.get(b.node.output[0], onnx.TensorProto.UNDEFINED)
@@ -75,10 +80,8 @@ def rms_normalization(b):
 
 def layer_normalization(b):
     x = b.wide(0)
-    size = b.op("Cast", b.op("Gather", b.op("Shape", x), b.constant([-1], numpy.int64)), to=onnx.TensorProto.FLOAT)
-    axis = b.constant([-1], numpy.int64)
-    centred = b.op("Sub", x, b.op("Div", b.op("ReduceSum", x, axis, keepdims=1), size))
-    variance = b.op("Div", b.op("ReduceSum", b.op("Mul", centred, centred), axis, keepdims=1), size)
+    centred = b.op("Sub", x, mean(b, x))
+    variance = mean(b, b.op("Mul", centred, centred))
     root = b.op("Sqrt", b.op("Add", variance, b.constant(b.attributes.get("epsilon", 1e-5))))
     y = b.op("Mul", b.op("Div", centred, root), b.wide(1))
     b.finish(b.op("Add", y, b.wide(2)) if b.has(2) else y)
@@ -226,7 +229,7 @@ NOT_ON_CPU = {
     ("", "InstanceNormalization"): instance_norm,
 }
 
-# What a last axis means here: other axes are left to ONNX Runtime, or counted as not checked.
+# Axes that count from the front, and further outputs, are left to ONNX Runtime, or counted as not checked.
 LAST_AXIS = {"RMSNormalization", "LayerNormalization"}
 
 
@@ -239,7 +242,7 @@ def handled(node) -> bool:
     if node.op_type == "Attention" and len(node.input) > 4 and node.input[4] and any(node.input[i] for i in (3, 5) if i < len(node.input)):
         return False  # rows that two masks empty together: which fill is lower decides, and nothing says so here
     axis = next((a.i for a in node.attribute if a.name == "axis"), -1)
-    return node.op_type not in LAST_AXIS or (axis == -1 and len(node.output) == 1)
+    return node.op_type not in LAST_AXIS or (axis < 0 and len(node.output) == 1)
 
 
 def write_out(model: onnx.ModelProto, operators: dict | None = None) -> None:
