@@ -931,6 +931,34 @@ class Builder {
     }
   }
 
+  // The node that an emission writes for a name, where it is not the last one.
+  static const Expression* Emitted(const Rule& rule, const Expression& name) {
+    for (size_t i = 0; i + 1 < rule.emit.size(); ++i) {
+      const EmitStatement& line = rule.emit[i];
+      if (line.names.size() == 1 && line.names[0] == name.text && line.value.kind == Expression::Kind::kOperator) return &line.value;
+    }
+    return nullptr;
+  }
+
+  // A node that an emission writes, where a line of the rule wants that very operator: s = Add (a, b).
+  bool DeliverNode(const Pattern& pattern, Frame* frame, const Slot& value, const Expression& node, Frame* inner) {
+    if (pattern.kind == Pattern::Kind::kVariable) {
+      const size_t slot = static_cast<size_t>(pattern.slot);
+      const int statement = frame->scope->statement[slot];
+      if (frame->slots[slot].kind != Slot::Kind::kUnbound || statement < 0) return DeliverTo(pattern, frame, value);
+      frame->slots[slot] = value;
+      return DeliverNode(*frame->rule->match[static_cast<size_t>(statement)].pattern, frame, value, node, inner);
+    }
+    if (pattern.kind != Pattern::Kind::kOperator || pattern.name != node.text || pattern.arguments.size() != node.arguments.size()) {
+      return Fail("another operator than the emission writes");
+    }
+    for (size_t i = 0; i < node.arguments.size(); ++i) {
+      Slot operand;
+      if (!BuildGhost(node.arguments[i], inner, &operand) || !DeliverTo(*pattern.arguments[i], frame, operand)) return false;
+    }
+    return true;
+  }
+
   // What gives its first operand in the graphs made here, and what gives the value that its operands are cut from.
   static bool GivesOperand(const Expression* call) {
     return call != nullptr && (call->text == "rotation_source" || call->text == "turned_part");
@@ -992,8 +1020,12 @@ class Builder {
       Slot value;
       if (given->kind == Expression::Kind::kName && given->slot >= 0) {
         value = inner->slots[static_cast<size_t>(given->slot)];
-      } else {
-        value = Slot::Of(Slot::Kind::kOpaque);
+        if (const Expression* sum = Emitted(rule, *given); sum != nullptr && value.kind == Slot::Kind::kValue) {
+          if (!DeliverNode(*wanted, frame, value, *sum, inner)) return false;
+          continue;
+        }
+      } else if (!BuildGhost(*given, inner, &value)) {
+        return false;
       }
       if (!DeliverTo(*wanted, frame, value)) return false;
     }
@@ -2554,9 +2586,8 @@ struct FunctionHint {
   }
 
   // linear (y), linear_input (y) ...: y is a linear layer of x, which is made where it is kUnknown
-  static bool LinearOf(Builder* builder, const PendingCondition& pending, int y, int x) {
+  static bool LinearOf(Builder* builder, const PendingCondition& pending, int y, int x, bool bias = true) {
     Random& random = builder->random_;
-    bool bias = true;
     for (const PendingCondition& other : builder->conditions_) {
       if (other.frame == pending.frame && Builder::Calls(other.condition->left, "without_bias")) bias = false;
     }
@@ -2592,7 +2623,22 @@ struct FunctionHint {
   }
   static bool Linear(Builder* builder, PendingCondition* pending, const Expression&, const std::vector<int>& operands, bool* done) {
     *done = true;
-    return operands[0] == kUnknown || !builder->IsLeaf(operands[0]) || LinearOf(builder, *pending, operands[0], kUnknown);
+    int y = operands[0];
+    if (y == kUnknown) return true;
+    if (!builder->IsLeaf(y)) {  // the sum or the product that an emission writes: its other operand is a weight
+      const GraphNode& node = builder->nodes_[static_cast<size_t>(builder->values_[static_cast<size_t>(y)].node)];
+      if (!node.ghost || node.inputs.size() != 2 || node.inputs[1] == kUnknown) return true;
+      builder->values_[static_cast<size_t>(node.inputs[1])].constant = true;
+      y = node.inputs[0];
+      if (node.op != "Add" || y == kUnknown) return true;
+      if (!builder->IsLeaf(y)) {
+        const GraphNode& product = builder->nodes_[static_cast<size_t>(builder->values_[static_cast<size_t>(y)].node)];
+        if (product.ghost && product.op == "MatMul") builder->values_[static_cast<size_t>(product.inputs[1])].constant = true;
+        return true;
+      }
+      return LinearOf(builder, *pending, y, kUnknown, false);
+    }
+    return LinearOf(builder, *pending, y, kUnknown);
   }
 
   // both_linear (a, b), merged_linear (a, b): linears of one input
