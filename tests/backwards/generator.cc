@@ -1396,7 +1396,9 @@ class Builder {
         }
         const size_t most = named >= 4 ? 2 : 5 - named;
         rank = named + static_cast<size_t>(random_.Below(static_cast<int>(most)));
-        if (random_.Chance(40)) rank = std::max(rank, std::min<size_t>(named + 2, 4));
+        if (const size_t known = RankOf(value); known >= named) {
+          rank = known;
+        } else if (random_.Chance(40)) rank = std::max(rank, std::min<size_t>(named + 2, 4));
       }
     }
     std::vector<int> dims;
@@ -1411,6 +1413,18 @@ class Builder {
     }
     pending->done = true;
     return SetShape(value, dims);
+  }
+
+  // The largest rank among what an elementwise operator combines to a value, 0 where none is known.
+  size_t RankOf(int value) const {
+    if (Shaped(value)) return DimsOf(value).size();
+    const int index = values_[static_cast<size_t>(value)].node;
+    if (index == kUnknown) return 0;
+    const GraphNode& node = nodes_[static_cast<size_t>(index)];
+    if (node.schema == nullptr || !node.schema->elementwise) return 0;
+    size_t rank = 0;
+    for (int input : node.inputs) rank = std::max(rank, input == kUnknown ? 0 : RankOf(input));
+    return rank;
   }
 
   // A value of the rule that must have a shape of the same description.
@@ -2141,6 +2155,12 @@ class Builder {
   }
 
   bool TryNumbers() {
+    // Kernels take heads of 64 and 128 channels; graphs for lowerings have them often.
+    const bool wide = frames_.front().rules != &library_ && random_.Chance(50);
+    std::set<int> last;
+    for (const Slot& slot : frames_.front().slots) {
+      if (slot.kind == Slot::Kind::kValue && Shaped(slot.value) && !DimsOf(slot.value).empty()) last.insert(Root(DimsOf(slot.value).back()));
+    }
     for (int round = 0; round < 200; ++round) {
       bool moved = true;
       while (moved) {
@@ -2183,7 +2203,9 @@ class Builder {
         const int64_t other = NumberOfDim(random_.Below(static_cast<int>(dims_.size())));
         if (other > 0) size = other;
       }
-      if (!Assign(random_.Pick(open), size)) return false;
+      const int dim = random_.Pick(open);
+      if (wide && last.count(dim) > 0 && random_.Chance(70)) size = random_.Chance(50) ? 64 : 128;
+      if (!Assign(dim, size)) return false;
     }
     return Fail("dims that do not settle");
   }
@@ -2683,8 +2705,11 @@ struct FunctionHint {
     if (builder->IsLeaf(r)) {
       const bool leaf = builder->IsLeaf(x);
       const std::vector<std::string> names = {"half", "interleaved", "quarter", "interleave_half"};
+      const auto chosen = builder->called_.find({&call, pending->frame});
       std::string mode;
-      if (const std::optional<Result> wanted = builder->Wanted(*pending, call); wanted.has_value()) {
+      if (chosen != builder->called_.end()) {
+        mode = chosen->second.text;
+      } else if (const std::optional<Result> wanted = builder->Wanted(*pending, call); wanted.has_value()) {
         mode = wanted->text;
         if (mode == "interleave_half" && !leaf) return builder->Fail("channels that are computed already");
       } else {
@@ -2694,16 +2719,33 @@ struct FunctionHint {
       builder->called_[{&call, pending->frame}] = Result::Text(mode);
       const std::optional<double> given = Builder::OneNumber(builder->Evaluate(call.arguments[2], pending->frame));
       const double sign = given.value_or(1);
-      int source = x;
-      if (mode == "interleave_half") {
-        const int pairs = builder->NewValue("pairs");
-        builder->Define({x}, "Concat", builder->Cut(pairs, 2, true), {Parameter::Number("axis", -1)});
-        source = pairs;
-      }
+      int pairs = kUnknown;
       for (const PendingCondition& other : builder->conditions_) {
-        if (other.frame == pending->frame && Builder::Calls(other.condition->right, "rotation_source")) {
-          builder->called_[{&other.condition->right, pending->frame}] = Result::Value(source);
+        if (other.frame != pending->frame || !Builder::Calls(other.condition->right, "rotation_source")) continue;
+        const auto [entry, fresh] = builder->called_.try_emplace({&other.condition->right, pending->frame}, Result::Value(x));
+        if (fresh && mode == "interleave_half") {
+          entry->second.value = builder->NewValue("pairs");
+          builder->same_shapes_.emplace_back(entry->second.value, x);
+          builder->changed_ = true;
         }
+        pairs = entry->second.value;
+      }
+      if (mode == "interleave_half") {
+        if (!builder->Shaped(x)) {
+          *done = false;
+          return true;
+        }
+        // [..., D] as [..., D/2, 2], and the last two axes exchanged
+        std::vector<int> dims = builder->DimsOf(x);
+        dims.back() = builder->NewDim();
+        dims.push_back(builder->NewDim(2));
+        std::vector<int64_t> perm(dims.size());
+        for (size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<int64_t>(i);
+        std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+        const int apart = builder->Make("Reshape", {pairs, builder->NewTarget()});
+        if (!builder->SetShape(apart, dims)) return false;
+        const int turned = builder->Make("Transpose", {apart}, {Parameter::Ints("perm", perm)});
+        builder->Define({x}, "Reshape", {turned, builder->NewTarget()});
       }
       const int blocks = mode == "quarter" ? 4 : 2;
       const bool strided = mode == "interleaved";
