@@ -695,6 +695,7 @@ class Builder {
   // `parts` as blocks of the last axis of `whole` in their order, or as every so many channels of it.
   void CutInto(int whole, const std::vector<int>& parts, bool strided) {
     channels_.push_back(parts[0]);
+    rows_.push_back(parts[0]);
     const int count = static_cast<int>(parts.size());
     if (!strided && random_.Chance(30)) {
       GraphNode* node = Define(parts, "Split", {whole});
@@ -849,9 +850,17 @@ class Builder {
       node.parameters.push_back(parameter);
     }
     if (node.op == "Split") node.half = 0;
-    for (const PatternPointer& argument : pattern.arguments) {
+    for (size_t i = 0; i < pattern.arguments.size(); ++i) {
+      const Pattern& argument = *pattern.arguments[i];
+      // An optional operand that a lowering forbids.
+      if (argument.kind == Pattern::Kind::kVariable && i < schema->inputs.size() && schema->inputs[i].optional &&
+          frame->closures[static_cast<size_t>(argument.slot)].absent) {
+        frame->slots[static_cast<size_t>(argument.slot)] = Slot::Of(Slot::Kind::kAbsent);
+        node.inputs.push_back(kUnknown);
+        continue;
+      }
       Slot input;
-      if (!Build(*argument, frame, &input)) return false;
+      if (!Build(argument, frame, &input)) return false;
       if (input.kind == Slot::Kind::kValue) {
         node.inputs.push_back(input.value);
       } else if (input.kind == Slot::Kind::kAbsent) {
@@ -2156,10 +2165,13 @@ class Builder {
 
   bool TryNumbers() {
     // Kernels take heads of 64 and 128 channels; graphs for lowerings have them often.
-    const bool wide = frames_.front().rules != &library_ && random_.Chance(50);
-    std::set<int> last;
-    for (const Slot& slot : frames_.front().slots) {
-      if (slot.kind == Slot::Kind::kValue && Shaped(slot.value) && !DimsOf(slot.value).empty()) last.insert(Root(DimsOf(slot.value).back()));
+    if (frames_.front().rules != &library_ && random_.Chance(50)) {
+      const int64_t width = random_.Chance(50) ? 64 : 128;
+      for (const Slot& slot : frames_.front().slots) {
+        if (slot.kind != Slot::Kind::kValue || !Shaped(slot.value) || DimsOf(slot.value).empty()) continue;
+        const int last = DimsOf(slot.value).back();
+        if (NumberOfDim(last) < 0 && random_.Chance(80) && !Assign(last, width)) return false;
+      }
     }
     for (int round = 0; round < 200; ++round) {
       bool moved = true;
@@ -2203,9 +2215,7 @@ class Builder {
         const int64_t other = NumberOfDim(random_.Below(static_cast<int>(dims_.size())));
         if (other > 0) size = other;
       }
-      const int dim = random_.Pick(open);
-      if (wide && last.count(dim) > 0 && random_.Chance(70)) size = random_.Chance(50) ? 64 : 128;
-      if (!Assign(dim, size)) return false;
+      if (!Assign(random_.Pick(open), size)) return false;
     }
     return Fail("dims that do not settle");
   }
@@ -2325,6 +2335,9 @@ class Builder {
       const std::optional<Result> y = Evaluate(b);
       if (x.has_value() && y.has_value() && !Same(*x, *y)) return Fail("two sides are not equal");
     }
+    for (int value : rows_) {
+      if (Shaped(value) && DimsOf(value).size() < 2) return Fail("channels of nothing");
+    }
     for (int value : channels_) {
       if (Shaped(value) && NumberOfDim(DimsOf(value).back()) < 2) return Fail("one channel");
     }
@@ -2404,6 +2417,7 @@ class Builder {
   std::vector<std::pair<Slot, Slot>> equal_;
   std::vector<ProductEquation> equations_;
   std::vector<std::pair<int, int>> same_shapes_;
+  std::vector<int> rows_;      // of a rank above 1
   std::vector<int> channels_;  // whose last axis is more than one channel: of one, halves and pairs are the same and norms nothing
   std::vector<std::pair<std::vector<int>, int>> sums_;
   std::set<const GraphNode*> equations_of_;
