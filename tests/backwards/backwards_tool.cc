@@ -126,25 +126,32 @@ struct NamedTarget {
   Target target;
 };
 
-// Every chip with and without our plugin; combinations that do not exist are left out.
+// Every chip with and without our plugin, in ATC's default precision mode and in the one that keeps every type;
+// combinations that do not exist are left out.
 std::vector<NamedTarget> Targets() {
   std::vector<NamedTarget> targets;
-  for (const std::string& chip : Target::Chips()) {
-    for (const std::string& cann : Target::CannVersions()) {
-      for (bool plugin : {false, true}) {
-        TargetOptions options;
-        options.chip = chip;
-        options.cann = cann;
-        options.plugin = plugin;
-        auto target = Target::Load(options);
-        if (!target.ok()) continue;
-        targets.push_back({fmt::format("{} {}{}", chip, cann, plugin ? " plugin" : ""), *std::move(target)});
+  for (const char* mode : {"force_fp16", "must_keep_origin_dtype"}) {
+    for (const std::string& chip : Target::Chips()) {
+      for (const std::string& cann : Target::CannVersions()) {
+        for (bool plugin : {false, true}) {
+          TargetOptions options;
+          options.chip = chip;
+          options.cann = cann;
+          options.plugin = plugin;
+          options.precision_mode = mode;
+          auto target = Target::Load(options);
+          if (!target.ok()) continue;
+          targets.push_back({fmt::format("{} {}{} {}", chip, cann, plugin ? " plugin" : "", mode), *std::move(target)});
+        }
       }
     }
   }
   // The commonest first.
   std::stable_sort(targets.begin(), targets.end(), [](const NamedTarget& a, const NamedTarget& b) {
-    return (a.name.rfind("ascend910b", 0) == 0) > (b.name.rfind("ascend910b", 0) == 0);
+    const auto common = [](const NamedTarget& target) {
+      return target.name.rfind("ascend910b", 0) == 0 && target.name.find("force_fp16") != std::string::npos;
+    };
+    return common(a) > common(b);
   });
   return targets;
 }
@@ -170,7 +177,7 @@ class Run {
     for (; tries < most; ++tries) {
       // Alternatives that nothing covered yet get a longer look.
       if (matched_ >= options_.count && (Uncovered().empty() || tries >= 2000 + 20 * options_.count)) break;
-      if (matched_ >= 100 + 4 * options_.count || built_ >= 300 + 6 * options_.count) break;
+      if (matched_ >= 80 + 4 * options_.count || built_ >= 200 + 6 * options_.count) break;
       if (lowering_ && matched_ == 0 && built_ >= 150) break;  // no target takes it
       One();
     }
@@ -194,8 +201,13 @@ class Run {
   // A lowering is looked for on every target, a recogniser's node preferably on one that takes it.
   Outcome OnSomeTarget(const std::string& bytes, const Specimen& specimen, std::string* other) {
     Outcome first;
-    // All targets for the first graphs, then the one that took the last graph and another one.
-    const bool all = built_ <= 8;
+    // All targets for the first graphs and for some with an alternative that no target took yet, otherwise the one that
+    // took the last graph and another one.
+    bool all = built_ <= 8;
+    for (const auto& [key, option] : specimen.choices) {
+      all = all || (built_ <= 40 && key.find(kMade) == std::string::npos &&
+                    coverage_.choices[key][static_cast<size_t>(option)].matched == 0);
+    }
     for (size_t i = 0; i < (all ? targets_.size() : 2); ++i) {
       const size_t index = i == 0 ? preferred_
                            : !all ? static_cast<size_t>(random_.Below(static_cast<int>(targets_.size())))

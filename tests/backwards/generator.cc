@@ -970,7 +970,8 @@ class Builder {
 
   // What gives its first operand in the graphs made here, and what gives the value that its operands are cut from.
   static bool GivesOperand(const Expression* call) {
-    return call != nullptr && (call->text == "rotation_source" || call->text == "turned_part");
+    return call != nullptr && (call->text == "rotation_source" || call->text == "turned_part" ||
+                               (call->text == "weight" && call->arguments[0].kind == Expression::Kind::kName));
   }
   static bool GivesWhole(const Expression* call) {
     return call != nullptr && (call->text == "whole" || call->text == "part_whole");
@@ -999,7 +1000,8 @@ class Builder {
       int slot = given.kind == Expression::Kind::kName ? given.slot : kUnknown;
       if (const Expression* call = slot >= 0 ? LetCall(rule, slot) : nullptr; call != nullptr && wanted != nullptr) {
         if (GivesOperand(call)) {
-          slot = call->arguments[0].slot;
+          // The weight that the norm has, or the one of ones where it has none.
+          if (call->text != "weight" || random_.Chance(70)) slot = call->arguments[0].slot;
         } else if (GivesWhole(call)) {
           Slot whole;
           if (!Build(*wanted, frame, &whole)) return false;
@@ -2523,8 +2525,12 @@ struct FunctionHint {
     const std::vector<int> k = builder->DimsOf(operands[2]);
     if (q.size() != 4 || k.size() != 4) return builder->Fail("a mask for no four dims");
     Random& random = builder->random_;
+    // The operator Attention of ONNX Runtime wants a row for every query.
+    const bool rows = std::any_of(builder->nodes_.begin(), builder->nodes_.end(), [&](const GraphNode& node) {
+      return node.op == "Attention" && std::find(node.inputs.begin(), node.inputs.end(), operands[0]) != node.inputs.end();
+    });
     std::vector<int> dims = {random.Chance(50) ? q[0] : builder->NewDim(1), builder->NewDim(1),
-                             random.Chance(60) ? q[2] : builder->NewDim(1), k[2]};
+                             rows || random.Chance(60) ? q[2] : builder->NewDim(1), k[2]};
     if (random.Chance(30)) dims.erase(dims.begin(), dims.begin() + 1 + random.Below(2));
     return builder->SetShape(operands[0], dims);
   }

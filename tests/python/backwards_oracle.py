@@ -191,10 +191,6 @@ def judge(record: dict, announce) -> Verdict:
         first = session(model)
     except Exception as error:  # noqa: BLE001
         return Verdict(rejected=str(error))
-    if record["error"].startswith("expand") and "bind the dim" in record["error"]:
-        return Verdict(unchecked=["expanded"])  # expand says that it needs a number for a dim
-    if record["error"]:
-        return Verdict(wrong=record["error"])
     outputs = [output.name for output in model.graph.output]
     half = is_half(model)
     # A rounding to half precision anywhere may fall to the other side.
@@ -210,6 +206,10 @@ def judge(record: dict, announce) -> Verdict:
                 reason = error
     if not runs:
         return Verdict(rejected=str(reason))
+    if record["error"].startswith("expand") and "bind the dim" in record["error"]:
+        return Verdict(unchecked=["expanded"])  # expand says that it needs a number for a dim
+    if record["error"]:
+        return Verdict(wrong=record["error"])
     verdict = Verdict()
     for what, data in zip(("recognised", "expanded"), others):
         if not data:
