@@ -612,6 +612,15 @@ absl::StatusOr<Term> AllAre(const FunctionContext& context, absl::Span<const Ter
                                                    DescribeTerm(context, arguments[1])));
 }
 
+// floating (x): holds for a value of a floating-point type.
+absl::StatusOr<Term> Floating(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Term> type = TypeOf(context, arguments);
+  if (!type.ok()) return type;
+  if (IsFloat(type->type)) return Term::Integer(1);
+  return absl::FailedPreconditionError(
+      fmt::format("{} holds no floating-point numbers", DescribeTerm(context, arguments[0])));
+}
+
 // constant (x): holds for a value that no input of the graph changes.
 absl::StatusOr<Term> ConstantValue(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
@@ -975,8 +984,13 @@ absl::StatusOr<Term> Unset(const FunctionContext& context, absl::Span<const Term
 }
 
 // rotary_mode (interleaved): of the operators RotaryEmbedding.
-absl::StatusOr<Term> RotaryModeOf(const FunctionContext&, absl::Span<const Term> arguments) {
-  return Term::Text(IntegerArgument(arguments[0]).value_or(0) != 0 ? "interleaved" : "half");
+absl::StatusOr<Term> RotaryModeOf(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const int64_t interleaved = IntegerArgument(arguments[0]).value_or(0);
+  if (interleaved != 0 && interleaved != 1) {
+    return absl::FailedPreconditionError(
+        fmt::format("interleaved is {}, neither 0 nor 1", DescribeTerm(context, arguments[0])));
+  }
+  return Term::Text(interleaved == 1 ? "interleaved" : "half");
 }
 
 // The dims of a RotaryEmbedding: its heads, the width of one, and how much of that turns.
@@ -1191,6 +1205,7 @@ constexpr FunctionRow kFunctions[] = {
     {"channel_dims", 1, 1, ChannelDims, "[C, 1, 1]: the dims of a weight that broadcasts over [N, C, H, W]."},
     {"multiple_of", 2, 2, MultipleOf, "Holds when a dim is provably a multiple of a number."},
     {"all_are", 2, 2, AllAre, "Holds for a constant all of whose elements are a number."},
+    {"floating", 1, 1, Floating, "Holds for a value of a floating-point type."},
     {"constant", 1, 1, ConstantValue, "Holds for a constant."},
     {"readers", 1, 1, Readers, "How many inputs of nodes, and outputs of the graph, a value is."},
     {"negative_axes", 1, 1, NegativeAxes, "Holds when the axes were written as an attribute that counts from the end."},

@@ -17,6 +17,14 @@ constexpr int kMaximumSteps = 12;  // from a value up to what it is cut from
 
 absl::Status No(const std::string& sentence) { return absl::FailedPreconditionError(sentence); }
 
+// Whether the leading axes come first, in their order.
+bool InOrder(const ChannelMap& map) {
+  for (int i = 0; i < map.leading; ++i) {
+    if (map.axes[static_cast<size_t>(i)] != i) return false;
+  }
+  return true;
+}
+
 class Follower {
  public:
   Follower(const FunctionContext& context, absl::Span<Value* const> sources)
@@ -158,14 +166,6 @@ class Follower {
     for (;; ++axis) {
       if (map.axes[static_cast<size_t>(axis)] == ChannelMap::kChannels && trailing-- == 0) return axis;
     }
-  }
-
-  // Whether the leading axes come first, in their order.
-  static bool InOrder(const ChannelMap& map) {
-    for (int i = 0; i < map.leading; ++i) {
-      if (map.axes[static_cast<size_t>(i)] != i) return false;
-    }
-    return true;
   }
 
   absl::Status WrongAxis(const Node& node, int64_t axis, const ChannelMap& map) const {
@@ -520,6 +520,9 @@ absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* 
         map = own.status();
         continue;
       }
+      if (own->axes != map->axes || own->trailing != map->trailing) {
+        return No(fmt::format("{} and {} do not lie along the same axes", ValueName(*rotated), ValueName(*x)));
+      }
       of_x = own->channels;
     }
     break;
@@ -688,6 +691,10 @@ absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b
     const absl::StatusOr<ChannelMap> second = FollowChannels(context, b, {source});
     if (!second.ok()) {
       if (why.ok()) why = second.status();
+      continue;
+    }
+    if (!InOrder(*first)) {  // transposed after the cut: the parts of something else
+      if (why.ok()) why = No(fmt::format("{} has the axes of {} in another order", ValueName(*a), ValueName(*source)));
       continue;
     }
     // Two parts that lie along different axes broadcast against each other.
