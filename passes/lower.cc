@@ -207,6 +207,9 @@ std::string Pipeline::WhyNotJoined(const PipelineSite& site) const {
     const Value* x = site.value->producer->input(0);
     if (x == nullptr || x->producer == nullptr) break;
     if (IsOp(*x->producer, "Add")) return "";
+    if (OpType(*x->producer).substr(0, 3) == "NPU") {
+      return fmt::format("{} computes the sum already, with another norm that reads it", OpType(*x->producer));
+    }
     return fmt::format("{} reads the sum behind a {} ({}), and only the sum itself can be joined with it", norm.lowered_to,
                        OpType(*x->producer), ValueName(*x));
   }
