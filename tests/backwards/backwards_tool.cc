@@ -177,7 +177,7 @@ class Run {
     for (; tries < most; ++tries) {
       // Alternatives that nothing covered yet get a longer look.
       if (matched_ >= options_.count && (Uncovered().empty() || tries >= 2000 + 20 * options_.count)) break;
-      if (matched_ >= 80 + 4 * options_.count || built_ >= 200 + 6 * options_.count) break;
+      if (matched_ >= 200 + 4 * options_.count || built_ >= 300 + 6 * options_.count) break;
       if (lowering_ && matched_ == 0 && built_ >= 150) break;  // no target takes it
       One();
     }

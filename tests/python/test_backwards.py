@@ -31,8 +31,8 @@ BUILD = pathlib.Path(os.environ.get("ASCEND_FUSE_BUILD", ROOT / "build"))
 TOOL = BUILD / "tests" / "backwards_tool"
 TEXT_TOOL = BUILD / "tests" / "text_tool"
 SEED = int(os.environ.get("BACKWARDS_SEED", "1"))
-COUNT = int(os.environ.get("BACKWARDS_COUNT", "8"))  # matched graphs of a rule, more where alternatives want them
-MUTANTS = int(os.environ.get("BACKWARDS_MUTANTS", "6"))  # of each
+COUNT = int(os.environ.get("BACKWARDS_COUNT", "6"))  # matched graphs of a rule, more where alternatives want them
+MUTANTS = int(os.environ.get("BACKWARDS_MUTANTS", "5"))  # of each
 RULES = sorted(
     (folder, name)
     for folder in ("library", "npu")
@@ -106,12 +106,12 @@ def test_rule(folder, rule, oracle):
     sentences = [f"{record['name']}: {why}; see {write_text(record, why)}" for record, why in wrong]
     assert not sentences, f"{len(sentences)} wrong:\n" + "\n".join(sentences[:12])
     allowed = ALLOWED.get(rule, {})
-    generated = summary["matched"] + sum(summary["by_other"].values())
-    assert len(impossible) <= generated // 4, "ONNX Runtime rejects generated graphs:\n" + "\n".join(impossible[:5])
-    # Everything reached, but for what is known not to be.
     if "*" in allowed:
         assert summary["matched"] == 0, f"{rule} is reached now: delete its entry of unreached.json"
         return
+    generated = summary["matched"] + sum(summary["by_other"].values())
+    assert len(impossible) <= generated // 4, "ONNX Runtime rejects generated graphs:\n" + "\n".join(impossible[:5])
+    # Everything reached, but for what is known not to be.
     assert summary["matched"] > 0, f"no generated graph is matched: {summary['misses']} {summary['unbuilt']}"
     uncovered = {choice for choice in summary["uncovered"] if strip(choice) not in map(strip, allowed)}
     assert not uncovered, "alternatives without a graph that the rule matches:\n" + "\n".join(sorted(uncovered))
