@@ -3,7 +3,7 @@
 // tests/python/test_backwards.py drives; its head says how to look at one case.
 //
 //   backwards_tool list
-//   backwards_tool run --rule NAME [--seed N] [--count N] [--mutants N] [--trace] [--plain]
+//   backwards_tool run --rule NAME [--seed N] [--count N] [--mutants N] [--unreached ALTERNATIVE]... [--trace] [--plain]
 //
 // Standard output: records, each a line of JSON and the bytes of its models one after the other ("sizes"). The last
 // one is the summary. Same arguments, same bytes.
@@ -13,6 +13,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -119,6 +120,7 @@ struct Options {
   int mutants = 12;
   bool trace = false;
   bool plain = false;  // without noise
+  std::set<std::string> unreached;
 };
 
 struct NamedTarget {
@@ -169,6 +171,7 @@ class Run {
     uint64_t hash = 1469598103934665603ULL;  // FNV: the same on every machine
     for (const char c : rule.name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
     random_ = Random(options.seed * 1000003 + hash);
+    coverage_.unreached = options.unreached;
   }
 
   void All() {
@@ -360,12 +363,13 @@ class Run {
     std::fputc('\n', stdout);
   }
 
-  std::vector<std::string> Uncovered() const {
+  // known: with those that are known not to be reached
+  std::vector<std::string> Uncovered(bool known = false) const {
     std::vector<std::string> list;
     for (const auto& [key, options] : coverage_.choices) {
       if (key.find(kMade) != std::string::npos) continue;  // of another rule
       for (const auto& option : options) {
-        if (option.matched == 0) list.push_back(fmt::format("{}: {}", key, option.name));
+        if (option.matched == 0 && !(option.unreached && !known)) list.push_back(fmt::format("{}: {}", key, option.name));
       }
     }
     return list;
@@ -382,7 +386,7 @@ class Run {
         "\"fused_on\": {}, \"noise\": {}, \"noise_lost\": {}, \"mutants\": {}, \"refused\": {}, \"accepted\": {}, "
         "\"sizes\": []}}\n\n",
         Quote(rule_.name), tries, built_, matched_, missed_, Quote(by_other_), Quote(misses_), Quote(unbuilt_), choices,
-        Quote(Uncovered()), Quote(states_), Quote(fused_on_), Quote(noise_), Quote(noise_lost_), mutants_, refused_,
+        Quote(Uncovered(true)), Quote(states_), Quote(fused_on_), Quote(noise_), Quote(noise_lost_), mutants_, refused_,
         accepted_);
   }
 
@@ -426,6 +430,8 @@ int Main(int argc, char** argv) {
       options.count = std::atoi(next().c_str());
     } else if (flag == "--mutants") {
       options.mutants = std::atoi(next().c_str());
+    } else if (flag == "--unreached") {
+      options.unreached.insert(next());
     } else if (flag == "--trace") {
       options.trace = true;
     } else if (flag == "--plain") {

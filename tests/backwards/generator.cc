@@ -5,7 +5,9 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <regex>
 #include <set>
+#include <tuple>
 
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
@@ -17,6 +19,11 @@ namespace ascend_fuse::backwards {
 double Random::Normal() {
   const double u = std::max(Uniform(), 1e-12);
   return std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * Uniform());
+}
+
+std::string WithoutPlace(const std::string& choice) {
+  static const std::regex kPlace("@[\\w.]+:\\d+:\\d+| \\(line \\d+\\)");
+  return std::regex_replace(choice, kPlace, "");
 }
 
 onnx::TensorProto FloatTensor(const std::string& name, DataType type, const std::vector<int64_t>& dims,
@@ -317,16 +324,19 @@ class Builder {
     auto [entry, fresh] = coverage_.choices.try_emplace(key);
     std::vector<Coverage::Option>& options = entry->second;
     if (fresh) options.resize(names.size());
+    for (size_t i = 0; i < names.size() && fresh; ++i) {
+      options[i].name = names[i];
+      options[i].unreached = coverage_.unreached.count(WithoutPlace(fmt::format("{}: {}", key, names[i]))) > 0;
+    }
     int option = random_.Pick(open);
     if (random_.Chance(60)) {
       // What was matched least, then what was tried least.
       for (int i : open) {
         const auto& a = options[static_cast<size_t>(i)];
         const auto& b = options[static_cast<size_t>(option)];
-        if (std::make_pair(a.matched, a.tried) < std::make_pair(b.matched, b.tried)) option = i;
+        if (std::make_tuple(a.unreached, a.matched, a.tried) < std::make_tuple(b.unreached, b.matched, b.tried)) option = i;
       }
     }
-    for (size_t i = 0; i < names.size(); ++i) options[i].name = names[i];
     choices_.emplace_back(key, option);
     return option;
   }

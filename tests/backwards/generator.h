@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,9 +45,14 @@ struct Coverage {
     int matched = 0;  // graphs that the rule matched
     int built = 0;    // graphs that could be built
     int tried = 0;
+    bool unreached = false;  // known not to be reachable: chosen by chance only
   };
   std::map<std::string, std::vector<Option>> choices;
+  std::set<std::string> unreached;  // "choice: option", as WithoutPlace writes it
 };
+
+// A choice without file, line and column, which move with every edit.
+std::string WithoutPlace(const std::string& choice);
 
 struct ValueInfo {
   DataType type = DataType::kUndefined;

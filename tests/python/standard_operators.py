@@ -58,10 +58,13 @@ def swish(b, x, alpha=1.0):
 
 
 def mean(b, x):
-    """Over the last axes, -k in the attribute `axis`, which stay as 1."""
-    k = -b.attributes.get("axis", -1)
-    axes = b.constant(list(range(-k, 0)), numpy.int64)
-    sizes = b.op("Slice", b.op("Shape", x), b.constant([-k], numpy.int64), b.constant([1 << 30], numpy.int64))
+    """Over the axes from the attribute `axis` on, which stay as 1."""
+    axis = b.attributes.get("axis", -1)
+    shape = b.op("Shape", x)
+    rank = b.op("Squeeze", b.op("Shape", shape))
+    axes = (b.constant(list(range(axis, 0)), numpy.int64) if axis < 0 else
+            b.op("Range", b.constant(axis, numpy.int64), rank, b.constant(1, numpy.int64)))
+    sizes = b.op("Slice", shape, b.constant([axis], numpy.int64), b.constant([1 << 30], numpy.int64))
     return b.op("Div", b.op("ReduceSum", x, axes, keepdims=1), b.op("Cast", b.op("ReduceProd", sizes), to=onnx.TensorProto.FLOAT))
 
 
@@ -229,6 +232,7 @@ NOT_ON_CPU = {
     ("com.microsoft", "FusedGemm"): fused_gemm,
     ("com.microsoft", "GroupNorm"): group_norm,
     ("", "InstanceNormalization"): instance_norm,
+    ("", "RMSNormalization"): rms_normalization,  # its own body does not fit a scale of another type
 }
 
 # Axes that count from the front, and further outputs, are left to ONNX Runtime, or counted as not checked.

@@ -78,6 +78,8 @@ def oracle():
 @pytest.mark.parametrize(("folder", "rule"), RULES, ids=lambda value: value)
 def test_rule(folder, rule, oracle):
     arguments = [TOOL, "run", "--rule", rule, "--seed", str(SEED), "--count", str(COUNT), "--mutants", str(MUTANTS)]
+    for choice in ALLOWED.get(rule, {}):
+        arguments += ["--unreached", choice]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     summary, lost, wrong, impossible = None, [], [], []
     checked = rejected = unchecked = 0
