@@ -91,9 +91,13 @@ absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, Value* part) {
   // A Slice that gives half of the elements: with step 1 one block, with step 2 every other one.
   const Dim start = starts[0];
   if (steps[0].is(2)) {
-    if (!start.is(0) && !start.is(1)) return no("it starts elsewhere");
+    // -D and 1 - D count from the end.
+    const Dim from_end = start.is_number() && start.number() < 0 ? Dim::Of(-start.number()) : Dim();
+    const bool first = start.is(0) || dims.Equal(from_end, width);
+    const bool second = start.is(1) || (from_end.known() && dims.Equal(Dim::Of(1 - start.number()), width));
+    if (!first && !second) return no("it starts elsewhere");
     half.strided = true;
-    half.index = start.is(0) ? 0 : 1;
+    half.index = first ? 0 : 1;
     return half;
   }
   if (!steps[0].is(1)) return no("Slice has a step other than 1");
