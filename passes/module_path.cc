@@ -117,12 +117,12 @@ std::string ModuleNames::PathOfFunction(std::string_view function, std::string_v
     found = path;
   }
   if (!found.empty() || outer.empty()) return found;
-  // <class>_<outer>_<one part>
+  // <class>_<outer>_<the rest>
   const std::string middle = fmt::format("_{}_", Underscored(outer));
   const size_t at = name.find(middle);
   if (at == std::string::npos || at == 0 || name.find(middle, at + 1) != std::string::npos) return "";
-  const std::string part = name.substr(at + middle.size());
-  return part.empty() || part.find('_') != std::string::npos ? "" : fmt::format("{}.{}", outer, part);
+  const std::string rest = name.substr(at + middle.size());
+  return rest.empty() ? "" : fmt::format("{}.{}", outer, rest);
 }
 
 CallScope ModuleNames::ScopeOf(const Node& call, const CallScope& outer) const {

@@ -20,8 +20,8 @@ std::string ModulePath(const Node& node);
 // pkg.transformers.4.37.0, named <class>_<module path>_<how many calls of it before> with _ for every dot:
 // transformers_models_llama_modeling_llama_LlamaRMSNorm_model_layers_0_input_layernorm_1
 // (pytorch/pytorch:torch/onnx/_internal/fx/passes/modularization.py). Where a _ was a dot is not in the name. It is in
-// the names of weights, model.layers.0.input_layernorm.weight, and a module without any is one part longer than the
-// module that calls it. A name that neither decides stays what it is.
+// the names of weights, model.layers.0.input_layernorm.weight. The name of a module without any begins with that of the
+// module that calls it, and the rest, act_fn, is left in one part. A name that says neither stays what it is.
 class ModuleNames {
  public:
   explicit ModuleNames(const Model& model);

@@ -303,7 +303,6 @@ absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& op
 absl::Status Expand(Model* model, const std::vector<std::pair<std::string, std::string>>& rule_files) {
   PipelineOptions options;
   options.rule_files = rule_files;
-  options.inline_calls = false;
   auto pipeline = Pipeline::Create(model, options);
   if (!pipeline.ok()) return pipeline.status();
   return (*pipeline)->Expand();

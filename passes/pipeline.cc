@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(Model* model, const P
     if (absl::Status status = pipeline->CheckSkip(name); !status.ok()) return status;
   }
   double started = Now();
-  if (options.inline_calls && !model->functions().empty()) {
+  if (!model->functions().empty()) {
     const ModuleNames names(*model);
     pipeline->inliner_.Run(
         [&names](const Node& call, const CallScope& outer) { return names.ScopeOf(call, outer); });

@@ -61,7 +61,6 @@ struct PipelineOptions {
   std::vector<std::string> skip;  // rules not to use
   int64_t limit = -1;             // only the first N replacements
   bool strict = false;            // refuse what rests on an assumption
-  bool inline_calls = true;       // look into local functions
   InferOptions infer;
 };
 

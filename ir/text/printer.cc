@@ -451,7 +451,6 @@ class Printer {
 
   // ":name" of the overload that a call of a local function chooses.
   std::string Overload(const Node& node) const {
-    if (model_.functions().empty()) return "";
     const std::string_view overload = NodeOverload(node);
     return overload.empty() ? "" : fmt::format(":{}", Name(overload));
   }
