@@ -1,5 +1,12 @@
 // What exporters leave in a graph without meaning it (export-patterns.md section 1, X1 ..., and the canonical form of
-// section 9, C1 ...): a pattern sees through each, and not through the nearest thing that does mean something.
+// section 9, C1 ...): a pattern sees through each, and not through the nearest thing that does mean something. What is
+// larger than a pattern is in golden files:
+//   X8   bodies of If, Loop and Scan      artefacts/x8_*, rms_norm/in_branch_of_if
+//   X9   local functions                  functions/*, and inline_test.cc, tests/python/test_functions.py
+//   X10  operators of ONNX Runtime        artefacts/x10_*, and contrib*, runtime_*, skip* of each construct
+//   X11  clamped constants                artefacts/x11_*
+//   X12  casts of autocast                artefacts/x12_*
+//   X16  inner values that are outputs    artefacts/x16_*, */*_is_output, attention/probabilities_are_output
 #include <string>
 
 #include "tests/unit/rule_testing.h"
