@@ -130,7 +130,7 @@ CallScope ModuleNames::ScopeOf(const Node& call, const CallScope& outer) const {
   const std::string_view domain = Domain(call);
   const bool exported = StartsWith(domain, "pkg.");
   // Operators that torch has and ONNX has not.
-  const bool is_operator = StartsWith(domain, "pkg.onnxscript.") || StartsWith(domain, "pkg.torch.ops");
+  const bool is_operator = StartsWith(domain, "pkg.onnxscript.");
   if (exported && !is_operator) {
     if (std::string path = PathOfFunction(OpType(call), outer.path); !path.empty()) return {std::move(path), ""};
   }

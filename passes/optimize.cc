@@ -167,10 +167,15 @@ void WarnOfCalls(const Pipeline& pipeline, const Model& model, std::vector<std::
                     "and will refuse them: inline them first (onnx.inliner.inline_local_functions)",
                     model.functions().size()));
   }
-  for (const CallsLeft& calls : pipeline.inliner().left()) {
+  constexpr size_t kMost = 10;
+  const std::vector<CallsLeft>& left = pipeline.inliner().left();
+  for (size_t i = 0; i < std::min(left.size(), kMost); ++i) {
     warnings->push_back(fmt::format(
         "{} call(s) of the local function {} were not looked into, and ATC knows no functions and will refuse them: {}",
-        calls.count, calls.function, calls.because));
+        left[i].count, left[i].function, left[i].because));
+  }
+  if (left.size() > kMost) {
+    warnings->push_back(fmt::format("calls of {} more local functions were not looked into", left.size() - kMost));
   }
 }
 

@@ -70,6 +70,12 @@ class Substitution {
   const Attributes& attributes_;
 };
 
+// A call's name, or that of what it computes: exporters need not name nodes.
+std::string_view Label(const Node& call) {
+  if (call.name != NameId::kEmpty || call.output(0) == nullptr) return NodeName(call);
+  return ValueName(*call.output(0));
+}
+
 std::string_view CanonicalDomain(std::string_view domain) {
   return domain == "ai.onnx" ? std::string_view() : domain;
 }
@@ -261,17 +267,17 @@ absl::StatusOr<FunctionBody> LocalFunctions::BodyFor(size_t index, const Node& c
   if (call.input_count > static_cast<uint32_t>(proto.input_size()) ||
       call.output_count > static_cast<uint32_t>(proto.output_size())) {
     return absl::InvalidArgumentError(
-        fmt::format("the call '{}' has {} inputs and {} outputs, the function {} and {}", NodeName(call),
+        fmt::format("the call '{}' has {} inputs and {} outputs, the function {} and {}", Label(call),
                     call.input_count, call.output_count, proto.input_size(), proto.output_size()));
   }
   if (call.subgraph_count > 0) {
-    return absl::InvalidArgumentError(fmt::format("the call '{}' gives a graph to the function", NodeName(call)));
+    return absl::InvalidArgumentError(fmt::format("the call '{}' gives a graph to the function", Label(call)));
   }
   Attributes attributes;
   for (const AttributeProto& attribute : proto.attribute_proto()) attributes[attribute.name()] = attribute;
   NodeProto given;
   if (!given.ParseFromString(EncodeAttributes(call.graph->model(), ReadAttributes(call)))) {
-    return absl::InvalidArgumentError(fmt::format("the attributes of the call '{}' cannot be read", NodeName(call)));
+    return absl::InvalidArgumentError(fmt::format("the attributes of the call '{}' cannot be read", Label(call)));
   }
   for (AttributeProto& attribute : *given.mutable_attribute()) {
     attributes[attribute.name()] = std::move(attribute);
@@ -317,7 +323,7 @@ absl::StatusOr<FunctionBody> LocalFunctions::BodyFor(size_t index, const Node& c
   absl::StatusOr<std::unique_ptr<Model>> loaded = LoadModelFromBytes(model.SerializeAsString());
   if (!loaded.ok()) {
     return absl::InvalidArgumentError(
-        fmt::format("its body is no valid graph for the call '{}' ({})", NodeName(call),
+        fmt::format("its body is no valid graph for the call '{}' ({})", Label(call),
                     std::string(loaded.status().message())));
   }
   body.model = *std::move(loaded);

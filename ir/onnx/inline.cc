@@ -16,7 +16,7 @@ namespace {
 // Bodies kept for further calls; more are made again. Each holds a file descriptor.
 constexpr size_t kMaxBodies = 128;
 // Names are made of those of all calls around; a longer one says no more.
-constexpr size_t kMaxScope = 512;
+constexpr size_t kMaxScope = 256;
 // The newest opset that ir/ops.txtpb knows.
 constexpr int64_t kNewestOpset = 24;
 
