@@ -247,6 +247,18 @@ TEST_P(GoldenTest, Matches) {
                                           << Diff(golden.expected, found);
   }
 
+  // Listing says the same and changes nothing.
+  {
+    auto listed = LoadModelFromBytes(*input);
+    ASSERT_TRUE(listed.ok()) << listed.status().message();
+    const absl::StatusOr<Report> list = ListOpportunities(listed->get(), options);
+    ASSERT_TRUE(list.ok()) << list.status().message();
+    EXPECT_EQ(ReportSection(*list), ReportSection(*report));
+    const absl::StatusOr<std::string> same = SaveModelToBytes(**listed);
+    ASSERT_TRUE(same.ok()) << same.status().message();
+    EXPECT_TRUE(*same == *input) << "listing changes the model";
+  }
+
   // The optimized model is text too, and there is nothing left to do.
   {
     const std::string printed = PrintWhole(**model);
