@@ -20,7 +20,7 @@ class Calls {
   // Nodes in bodies that one pass looks at, over all calls. A function that calls another twice, that one the
   // next twice ... has more than any number; beyond the limit outputs of calls are unknown.
   static constexpr int64_t kMaxNodes = 1'000'000;
-  static constexpr size_t kMaxBodies = 4096;
+  static constexpr size_t kMaxBodies = 512;  // each is a file in memory with a descriptor
 
   explicit Calls(const Model& model) : functions_(model) {}
 
