@@ -261,6 +261,7 @@ const std::vector<OperandShapes>& OperandTable() {
       {"com.microsoft", "BiasSplitGelu", {"BSD", "D"}, "BSd"},
       {"com.microsoft", "GemmFastGelu", {"*K", "KN", "N"}, "*N"},
       {"com.microsoft", "FusedGemm", {"MK", "KN", "N"}, "MN"},
+      {"com.microsoft", "MultiHeadAttention", {"BSC", "BTC", "BTC", "C", "BT", "11ST"}, "BSC"},
       {"com.microsoft", "SkipLayerNormalization", {"BSD", "BSD", "D", "D", "D"}, "BSD"},
       {"com.microsoft", "SkipSimplifiedLayerNormalization", {"BSD", "BSD", "D", "D"}, "BSD"},
       {"com.microsoft", "GroupNorm", {"NHWC", "C", "C"}, "NHWC", "channels_last", 1},
@@ -760,6 +761,8 @@ class Builder {
   // A library rule that makes this operator, so that its own pattern can stand here.
   bool Makes(const Rule& rule, const Pattern& pattern, const Expression** emission) {
     if (rule.emit.empty()) return false;
+    // What moves data behind another operator: the pattern means the movement.
+    if (pattern.domain.empty() && (pattern.name == "Reshape" || pattern.name == "Concat")) return false;
     for (const Condition& condition : rule.where) {
       if (Calls(condition.left, "never")) return false;
     }
@@ -1906,7 +1909,7 @@ class Builder {
       const auto large = letters.find(static_cast<char>(letter - 'a' + 'A'));
       if (letter >= 'a' && letter <= 'z' && large != letters.end()) Equation(&node, {large->second}, {dim}, 2);
     }
-    for (const char* name : {"groups", "num_groups"}) {
+    for (const char* name : {"groups", "num_groups", "num_heads"}) {
       const double groups = NumberParameter(node, name, 0);
       if (groups > 0 && letters.count('C') > 0 && equations_of_.count(&node) == 0) {
         Equation(&node, {letters['C']}, {NewDim()}, groups);
