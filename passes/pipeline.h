@@ -106,6 +106,8 @@ class Pipeline {
   void FindNearMisses();
   void FindPairs();
   void LowerNode(Node* node, const Target& target);
+  static std::optional<Match> RunBehind(const Rule& rule, const std::vector<std::string>& roots, Value* value,
+                                        Matcher* matcher, Failure* failure);
   // Why the pass of `by_ge` does not reach this site; "" if it does.
   std::string WhyGeCannot(const PipelineSite& site, const ByGe& by_ge);
   // Why a sum and the norm that reads it are not one kernel; "" where they are.

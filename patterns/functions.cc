@@ -171,8 +171,7 @@ absl::StatusOr<Term> BothLinear(const FunctionContext& context, absl::Span<const
   return Term::Integer(1);
 }
 
-// merged_linear (a, b): one linear to be built in place of two of the same input, [a | b] along the last axis.
-absl::StatusOr<Term> Merged(const FunctionContext& context, absl::Span<const Term> arguments) {
+absl::StatusOr<MergedView> MergedOf(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> a = ValueArgument(context, arguments[0]);
   if (!a.ok()) return a.status();
   absl::StatusOr<Value*> b = ValueArgument(context, arguments[1]);
@@ -180,7 +179,55 @@ absl::StatusOr<Term> Merged(const FunctionContext& context, absl::Span<const Ter
   return MergedLinear(context, *a, *b);
 }
 
-// The linear behind `argument`, if a node that computes it together with what follows may take its place.
+// The transpose of a matrix, to be built.
+Term Transposed(Term matrix) {
+  return Term::Node({"",
+                     "Transpose",
+                     {{"perm", Term::List({Term::Integer(1), Term::Integer(0)})}},
+                     {std::move(matrix)},
+                     1});
+}
+
+// merged_linear (a, b): one linear to be built in place of two of the same input, [a | b] along the last axis.
+absl::StatusOr<Term> Merged(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const absl::StatusOr<MergedView> merged = MergedOf(context, arguments);
+  if (!merged.ok()) return merged.status();
+  const bool biased = merged->bias.kind != Term::Kind::kAbsent;
+  if (merged->gemm) {
+    DeferredNode node{"", "Gemm", {}, {Term::Of(merged->x), merged->weight}, 1};
+    if (merged->transposed) node.attributes.emplace_back("transB", Term::Integer(1));
+    if (biased) node.inputs.push_back(merged->bias);
+    return Term::Node(std::move(node));
+  }
+  const Term matrix = merged->transposed ? Transposed(merged->weight) : merged->weight;
+  Term product = Term::Node({"", "MatMul", {}, {Term::Of(merged->x), matrix}, 1});
+  if (!biased) return product;
+  return Term::Node({"", "Add", {}, {std::move(product), merged->bias}, 1});
+}
+
+// merged_input (a, b): what both linears multiply.
+absl::StatusOr<Term> MergedInput(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const absl::StatusOr<MergedView> merged = MergedOf(context, arguments);
+  if (!merged.ok()) return merged.status();
+  return Term::Of(merged->x);
+}
+
+// merged_weight (a, b): the weights of two linears side by side, [K, 2 N].
+absl::StatusOr<Term> MergedWeight(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const absl::StatusOr<MergedView> merged = MergedOf(context, arguments);
+  if (!merged.ok()) return merged.status();
+  return merged->transposed ? Transposed(merged->weight) : merged->weight;
+}
+
+// merged_bias (a, b): their biases one behind the other, [2 N], or no value.
+absl::StatusOr<Term> MergedBias(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const absl::StatusOr<MergedView> merged = MergedOf(context, arguments);
+  if (!merged.ok()) return merged.status();
+  return merged->bias;
+}
+
+// The linear behind `argument`, if a node may take its place. Who else reads the argument itself is the rule's
+// question: where it is inside what is replaced, read_by_one.
 absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, const Term& argument) {
   absl::StatusOr<Value*> value = ValueArgument(context, argument);
   if (!value.ok()) return value.status();
@@ -191,6 +238,7 @@ absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, const Term&
         fmt::format("the linear that gives {} cannot be taken into a node: {}", ValueName(**value), view->why_not_plain));
   }
   for (const Value* inner : view->chain) {
+    if (inner == *value) continue;
     if (std::string why = OtherReader(inner); !why.empty() && !inner->IsConstant()) {
       return absl::FailedPreconditionError(why);
     }
@@ -218,12 +266,7 @@ absl::StatusOr<Term> LinearInput(const FunctionContext& context, absl::Span<cons
 absl::StatusOr<Term> LinearWeight(const FunctionContext& context, absl::Span<const Term> arguments) {
   const absl::StatusOr<LinearView> view = OwnLinear(context, arguments[0]);
   if (!view.ok()) return view.status();
-  if (!view->transposed) return Term::Of(view->weight);
-  return Term::Node({"",
-                     "Transpose",
-                     {{"perm", Term::List({Term::Integer(1), Term::Integer(0)})}},
-                     {Term::Of(view->weight)},
-                     1});
+  return view->transposed ? Transposed(Term::Of(view->weight)) : Term::Of(view->weight);
 }
 
 // linear_bias (y): its bias [N], or no value.
@@ -235,6 +278,14 @@ absl::StatusOr<Term> LinearBias(const FunctionContext& context, absl::Span<const
     return absl::FailedPreconditionError(fmt::format("the bias {} has not one dim", ValueName(*view->bias)));
   }
   return Term::Of(view->bias);
+}
+
+// float_bias (y): the same, and in float32 where the linear is in bfloat16: what kernels add to such products.
+absl::StatusOr<Term> FloatBias(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Term> bias = LinearBias(context, arguments);
+  if (!bias.ok() || bias->kind != Term::Kind::kValue) return bias;
+  if (context.facts->Of(bias->value).type != DataType::kBfloat16) return bias;
+  return Term::Node({"", "Cast", {{"to", Term::Of(DataType::kFloat)}}, {*bias}, 1});
 }
 
 // without_bias (y): holds for a linear without a bias.
@@ -1153,6 +1204,14 @@ absl::StatusOr<Term> ReadOnce(const FunctionContext& context, absl::Span<const T
       fmt::format("{} is also needed elsewhere, and the kernel writes its result in its place", ValueName(**value)));
 }
 
+// read_by_one (x): holds when one node reads x, which is no output of the graph.
+absl::StatusOr<Term> ReadByOne(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  if (std::string why = OtherReader(*value); !why.empty()) return absl::FailedPreconditionError(why);
+  return Term::Integer(1);
+}
+
 constexpr FunctionRow kFunctions[] = {
     {"shape", 1, 1, Shape, "The list of dims of a value."},
     {"dim", 2, 2, DimOf, "One dim of a value; negative axes count from the end."},
@@ -1166,10 +1225,14 @@ constexpr FunctionRow kFunctions[] = {
     {"linear_input", 1, 1, LinearInput, "What a linear multiplies, as a matrix [rows, K]."},
     {"linear_weight", 1, 1, LinearWeight, "The weight of a linear as a matrix [K, N]."},
     {"linear_bias", 1, 1, LinearBias, "The bias [N] of a linear, or no value."},
+    {"float_bias", 1, 1, FloatBias, "The same, and in float32 where the linear is in bfloat16."},
     {"without_bias", 1, 1, WithoutBias, "Holds for a linear without a bias."},
     {"rows_as", 2, 2, RowsAs, "A matrix [rows, N] in the shape of a linear's output."},
     {"both_linear", 2, 2, BothLinear, "Holds when both values are outputs of linear layers."},
     {"merged_linear", 2, 2, Merged, "One linear in place of two of the same input: [a | b] along the last axis."},
+    {"merged_input", 2, 2, MergedInput, "What two linears of the same input multiply."},
+    {"merged_weight", 2, 2, MergedWeight, "The weights of two linears of the same input side by side, [K, 2 N]."},
+    {"merged_bias", 2, 2, MergedBias, "The biases of two linears one behind the other, or no value."},
     {"no_gate", 1, 1, NoGate, "Holds unless a value is multiplied by one that is computed."},
     {"mask_fill", 1, 1, MaskFill, "Holds for a constant that takes a key out of a softmax."},
     {"changes", 1, 1, Changes, "Holds for a value that is not a copy of another."},
@@ -1225,7 +1288,8 @@ constexpr FunctionRow kFunctions[] = {
     {"cached_table", 4, 4, CachedTable, "Rows of a half-wide table, as wide as a head."},
     {"rank4", 2, 2, RankFour, "A value with axes of 1 in front up to rank 4."},
     {"rank_of", 2, 2, RankBack, "A node of rank 4 without the axes that rank4 put in front."},
-    {"read_once", 1, 1, ReadOnce, "Holds when one node reads a value that is no output of the graph."},
+    {"read_once", 1, 1, ReadOnce, "Holds when one node reads a value that is computed and no output of the graph."},
+    {"read_by_one", 1, 1, ReadByOne, "Holds when one node reads a value that is no output of the graph."},
 };
 
 }  // namespace

@@ -461,13 +461,25 @@ absl::Status RuleSet::Check() {
   }
 
   roots_.resize(rules_.size());
+  starts_.resize(rules_.size());
   for (size_t i = 0; i < rules_.size(); ++i) {
     const Rule& rule = rules_[i];
-    const int slot = rule.scope.Find(rule.outputs[0]);
-    CollectRoots(*rule.match[rule.scope.statement[slot]].pattern, rule, 0, &roots_[i]);
-    std::sort(roots_[i].begin(), roots_[i].end());
-    roots_[i].erase(std::unique(roots_[i].begin(), roots_[i].end()), roots_[i].end());
-    if (roots_[i].empty()) {
+    auto operators_of = [&](const std::string& name) {
+      std::vector<std::string> found;
+      CollectRoots(*rule.match[rule.scope.statement[rule.scope.Find(name)]].pattern, rule, 0, &found);
+      std::sort(found.begin(), found.end());
+      found.erase(std::unique(found.begin(), found.end()), found.end());
+      return found;
+    };
+    roots_[i] = operators_of(rule.outputs[0]);
+    if (!rule.from.empty()) {
+      const int slot = rule.scope.Find(rule.from);
+      if (slot < 0 || rule.scope.statement[slot] < 0) {
+        return Error(rule.position, fmt::format("from: no line of match computes '{}'", rule.from));
+      }
+    }
+    starts_[i] = rule.from.empty() ? roots_[i] : operators_of(rule.from);
+    if (roots_[i].empty() || starts_[i].empty()) {
       return Error(rule.position, fmt::format("the output of rule {} can be anything", rule.name));
     }
   }

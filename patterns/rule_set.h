@@ -32,6 +32,8 @@ class RuleSet {
   // Operator types ("domain.op_type", without "." for the default domain) that the first output's pattern of
   // a rule can end in.
   const std::vector<std::string>& RootOperators(size_t rule) const { return roots_[rule]; }
+  // The same for the value that a lowering starts from: the first output, or what the annotation `from` names.
+  const std::vector<std::string>& StartOperators(size_t rule) const { return starts_[rule]; }
 
  private:
   absl::Status Check();
@@ -49,6 +51,7 @@ class RuleSet {
   absl::flat_hash_map<std::string, int> definition_index_;
   std::vector<Rule> rules_;
   std::vector<std::vector<std::string>> roots_;
+  std::vector<std::vector<std::string>> starts_;
 };
 
 }  // namespace ascend_fuse

@@ -78,6 +78,21 @@ CASES = {
     "ffn_silu": (
         "NPUFFN", {"activation": "silu"}, [(3, 4), (4, 6), (6, 4), None, (6,), (4,)], 1,
         lambda x, a, b, c, d: {0: (x @ a + c) * sigmoid(x @ a + c) @ b + d}),
+    "ffn_gelu": (
+        "NPUFFN", {"activation": "gelu"}, [(2, 3, 4), (4, 6), (6, 4), None, (6,)], 1,
+        lambda x, a, b, c: {0: gelu_tanh(x @ a + c) @ b}),
+    "ffn_fastgelu": (
+        "NPUFFN", {"activation": "fastgelu", "inner_precise": 1}, [(3, 4), (4, 6), (6, 4), None, None, (4,)], 1,
+        lambda x, a, b, d: {0: x @ a * sigmoid(1.702 * (x @ a)) @ b + d}),
+    "ffn_geglu": (
+        "NPUFFN", {"activation": "geglu", "inner_precise": 1}, [(3, 4), (4, 12), (6, 4), None, (12,), (4,)], 1,
+        lambda x, a, b, c, d: {0: (x @ a + c)[:, :6] * gelu_tanh((x @ a + c)[:, 6:]) @ b + d}),
+    "ffn_swiglu": (
+        "NPUFFN", {"activation": "swiglu", "inner_precise": 1}, [(3, 4), (4, 12), (6, 4)], 1,
+        lambda x, a, b: {0: (x @ a)[:, :6] * (x @ a)[:, 6:] * sigmoid((x @ a)[:, 6:]) @ b}),
+    "ffn_reglu": (
+        "NPUFFN", {"activation": "reglu", "inner_precise": 1}, [(3, 4), (4, 12), (6, 4)], 1,
+        lambda x, a, b: {0: (x @ a)[:, :6] * np.maximum((x @ a)[:, 6:], 0) @ b}),
 }  # fmt: skip
 
 
