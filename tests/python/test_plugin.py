@@ -42,6 +42,18 @@ def gelu_tanh(x: np.ndarray) -> np.ndarray:
 # operator, attributes, input shapes (None: not given), number of outputs, outputs that are compared, the formula
 CASES = {
     "swiglu": ("NPUSwiGlu", {"dim": -1}, [(3, 8)], 1, lambda x: {0: x[:, :4] * sigmoid(x[:, :4]) * x[:, 4:]}),
+    "geglu_erf": (
+        "NPUGeGluV2", {"dim": -1, "approximate": 0, "activate_left": 0}, [(3, 8)], 1,
+        lambda x: {0: x[:, :4] * x[:, 4:] / 2 * (1 + erf(x[:, 4:] / np.sqrt(2)))}),
+    "geglu_erf_left": (
+        "NPUGeGluV2", {"dim": -1, "approximate": 0, "activate_left": 1}, [(3, 8)], 1,
+        lambda x: {0: x[:, 4:] * x[:, :4] / 2 * (1 + erf(x[:, :4] / np.sqrt(2)))}),
+    "geglu_tanh": (
+        "NPUGeGluV2", {"dim": -1, "approximate": 1, "activate_left": 0}, [(3, 8)], 1,
+        lambda x: {0: x[:, :4] * gelu_tanh(x[:, 4:])}),
+    "geglu_tanh_left": (
+        "NPUGeGluV2", {"dim": -1, "approximate": 1, "activate_left": 1}, [(3, 8)], 1,
+        lambda x: {0: x[:, 4:] * gelu_tanh(x[:, :4])}),
     "swish": ("NPUSwish", {}, [(3, 8)], 1, lambda x: {0: x * sigmoid(x)}),
     "rms_norm": (
         "NPURmsNormWithEpsilon", {"epsilon": 0.5}, [(3, 8), (8,)], 1, lambda x, g: {0: norm(x, 0.5, False) * g}),
