@@ -183,6 +183,12 @@ void FillReport(Pipeline* pipeline, const Target& target, const std::string& sty
         {contradiction.value, contradiction.declared, contradiction.computed, contradiction.where});
   }
   for (const std::string& warning : target.warnings()) report->warnings.push_back(warning);
+  if (!pipeline->standardized().empty()) {
+    std::vector<std::string> words;
+    for (const auto& [op, count] : pipeline->standardized()) words.push_back(fmt::format("{} {}", count, op));
+    report->warnings.push_back(
+        fmt::format("ATC reads no operator of com.microsoft; written in standard operators: {}", fmt::join(words, ", ")));
+  }
   WarnOfPlugin(model, target, &report->warnings);
   if (!model.functions().empty()) {
     report->warnings.push_back(
@@ -254,6 +260,7 @@ absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options) {
   if (!style.ok()) return style.status();
   if (absl::Status status = Dump(*model, options.dump_directory, 3, "adapt"); !status.ok()) return status;
   (*pipeline)->Restore();
+  if (absl::Status status = (*pipeline)->StandardizeRest(); !status.ok()) return status;
   (*pipeline)->Sweep();
   if (absl::Status status = Dump(*model, options.dump_directory, 4, "restore"); !status.ok()) return status;
   if (absl::Status status = (*pipeline)->Verify("sweep"); !status.ok()) return status;
@@ -273,6 +280,7 @@ absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& op
   if (absl::Status status = (*pipeline)->Lower(*target); !status.ok()) return status;
   // What would be left: recognised operators that no node took do not count.
   (*pipeline)->Restore();
+  if (absl::Status status = (*pipeline)->StandardizeRest(); !status.ok()) return status;
   auto style = (*pipeline)->ChooseStyle(*target);
   if (!style.ok()) return style.status();
   Report report;
@@ -294,8 +302,10 @@ absl::Status Expand(Model* model, const std::vector<std::pair<std::string, std::
 absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {
   std::string text;
   static constexpr std::pair<RuleFolder, std::string_view> kFolders[] = {
+      {RuleFolder::kRuntime, "Standardize: operators of ONNX Runtime to standard operators"},
       {RuleFolder::kLibrary, "Recognise: subgraphs to standard operators"},
       {RuleFolder::kNpu, "Lower: standard operators to NPU nodes"},
+      {RuleFolder::kRest, "Rest: operators of ONNX Runtime that no node was made of"},
       {RuleFolder::kReference, "Expand: NPU nodes to standard operators"}};
   for (const auto& [folder, title] : kFolders) {
     auto rules = RuleSet::Load(folder, options.rule_files);
@@ -303,7 +313,7 @@ absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {
     text += fmt::format("{}\n", title);
     for (const Rule& rule : (*rules)->rules()) {
       const std::string kind =
-          folder == RuleFolder::kReference ? std::string() : fmt::format(" ({})", rule.kind);
+          folder != RuleFolder::kLibrary && folder != RuleFolder::kNpu ? std::string() : fmt::format(" ({})", rule.kind);
       text += fmt::format("  {}{}  {}:{}\n", rule.name, kind, rule.position.file, rule.position.line);
       // The first paragraph of the comment.
       std::string_view doc(rule.doc);

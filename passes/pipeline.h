@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -80,6 +81,8 @@ class Pipeline {
   absl::StatusOr<std::string> Adapt(const Target& target);
   // Brings back the original nodes of everything that no NPU node took.
   void Restore();
+  // Operators of ONNX Runtime that nothing was made of as the standard operators they are made of.
+  absl::Status StandardizeRest();
   // Takes back everything, fused sites too: the model computes what it did with the nodes it had.
   void UndoAll();
   void Sweep();
@@ -93,6 +96,8 @@ class Pipeline {
   const std::vector<PipelineNearMiss>& near_misses() const { return near_misses_; }
   const std::vector<PassRun>& runs() const { return runs_; }
   const Facts& facts() const { return facts_; }
+  // How many nodes Standardize rewrote, by operator.
+  const std::map<std::string, int64_t>& standardized() const { return standardized_; }
   int64_t nodes_before() const { return nodes_before_; }
   int64_t CountNodes() const;
 
@@ -101,6 +106,9 @@ class Pipeline {
   FunctionContext Context(std::vector<std::string>* assumptions = nullptr);
   bool Skipped(const Rule& rule) const;
   std::vector<Node*> NpuNodes() const;
+  // Operators of ONNX Runtime as the standard operators they are made of, before anything is looked for.
+  absl::Status Standardize();
+  absl::Status Rewrite(const RuleSet& rules, const char* pass);
   absl::Status CheckSkip(const std::string& name) const;
   void Absorb(const std::vector<std::pair<size_t, size_t>>& taken);
   void FindNearMisses();
@@ -123,10 +131,13 @@ class Pipeline {
   std::unique_ptr<Emitter> emitter_;
   std::unique_ptr<RuleSet> library_;
   std::unique_ptr<RuleSet> npu_;
+  std::unique_ptr<RuleSet> runtime_;
+  std::unique_ptr<RuleSet> rest_;
   std::vector<PipelineSite> sites_;
   absl::flat_hash_map<const Value*, std::vector<size_t>> sites_of_;  // indices into sites_, filled by Lower
   std::vector<PipelineNearMiss> near_misses_;
   std::vector<PassRun> runs_;
+  std::map<std::string, int64_t> standardized_;
   std::vector<Emission> emissions_;  // in the order made
   int64_t nodes_before_ = 0;
   int64_t replacements_ = 0;

@@ -712,6 +712,40 @@ absl::StatusOr<Term> WithLayerNormalization(const FunctionContext& context, absl
       opset));
 }
 
+// opset_from (n): holds where the model imports opset n of the default domain or a later one.
+absl::StatusOr<Term> OpsetFrom(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const int64_t opset = context.model->OpsetVersion();
+  if (arguments[0].kind == Term::Kind::kNumber && opset >= arguments[0].number) return Term::Integer(1);
+  return absl::FailedPreconditionError(fmt::format("the model imports opset {}", opset));
+}
+
+// opset_before (n): holds where the model imports an older one.
+absl::StatusOr<Term> OpsetBefore(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const int64_t opset = context.model->OpsetVersion();
+  if (arguments[0].kind == Term::Kind::kNumber && opset < arguments[0].number) return Term::Integer(1);
+  return absl::FailedPreconditionError(fmt::format("the model imports opset {}", opset));
+}
+
+// unread (x): holds for an output that is not there or that nothing reads.
+absl::StatusOr<Term> Unread(const FunctionContext& context, absl::Span<const Term> arguments) {
+  if (arguments[0].kind == Term::Kind::kAbsent) return Term::Integer(1);
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  if (!(*value)->is_graph_output && CountReaders(**value) == 0) return Term::Integer(1);
+  return absl::FailedPreconditionError(fmt::format("{} is needed", ValueName(**value)));
+}
+
+// place_rows (t, p, ids): the rows p of the table t; without p the first rows, as many as ids [B, S] has columns.
+absl::StatusOr<Term> PlaceRows(const FunctionContext&, absl::Span<const Term> arguments) {
+  if (arguments[1].kind != Term::Kind::kAbsent) {
+    return Term::Node({"", "Gather", {{"axis", Term::Integer(0)}}, {arguments[0], arguments[1]}, 1});
+  }
+  const auto one = [](int64_t number) { return Term::List({Term::Integer(number)}); };
+  const Term shape = Term::Node({"", "Shape", {}, {arguments[2]}, 1});
+  const Term length = Term::Node({"", "Gather", {{"axis", Term::Integer(0)}}, {shape, one(1)}, 1});
+  return Term::Node({"", "Slice", {}, {arguments[0], one(0), length, one(0)}, 1});
+}
+
 // rescalable (x, epsilon): holds where x may be multiplied by c = sqrt(1e-6 / epsilon) so that a norm that adds 1e-6 gives
 // what one with epsilon gives. With the exponents of float32 always. In float16 for c from 1/4 to 1: nothing overflows, the
 // product is rounded once more, and what is lost of elements below 2^-12, at most 2^-25 each, is divided by a root of at
@@ -1204,6 +1238,34 @@ absl::StatusOr<Term> ReadOnce(const FunctionContext& context, absl::Span<const T
       fmt::format("{} is also needed elsewhere, and the kernel writes its result in its place", ValueName(**value)));
 }
 
+// swapped (x, t): x, or x with its last two dims swapped where t is 1.
+absl::StatusOr<Term> Swapped(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  if (arguments[1].kind != Term::Kind::kNumber) return absl::FailedPreconditionError("swapped wants a number");
+  if (arguments[1].number == 0) return arguments[0];
+  const int rank = context.facts->Of(*value).rank();
+  if (rank < 2) return absl::FailedPreconditionError(fmt::format("{} is no matrix", ValueName(**value)));
+  std::vector<Term> perm;
+  for (int64_t i = 0; i < rank - 2; ++i) perm.push_back(Term::Integer(i));
+  perm.push_back(Term::Integer(rank - 1));
+  perm.push_back(Term::Integer(rank - 2));
+  return Term::Node({"", "Transpose", {{"perm", Term::List(std::move(perm))}}, {arguments[0]}, 1});
+}
+
+// times_number (n, f): a node times the number f; the node itself where f is 1.
+absl::StatusOr<Term> TimesNumber(const FunctionContext&, absl::Span<const Term> arguments) {
+  if (arguments[1].kind != Term::Kind::kNumber) return absl::FailedPreconditionError("times_number wants a number");
+  if (arguments[1].number == 1) return arguments[0];
+  return Term::Node({"", "Mul", {}, {arguments[0], arguments[1]}, 1});
+}
+
+// plus_value (n, z): a node plus z; the node itself where z is absent.
+absl::StatusOr<Term> PlusValue(const FunctionContext&, absl::Span<const Term> arguments) {
+  if (arguments[1].kind == Term::Kind::kAbsent) return arguments[0];
+  return Term::Node({"", "Add", {}, {arguments[0], arguments[1]}, 1});
+}
+
 // read_by_one (x): holds when one node reads x, which is no output of the graph.
 absl::StatusOr<Term> ReadByOne(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
@@ -1260,6 +1322,10 @@ constexpr FunctionRow kFunctions[] = {
     {"recognised", 1, 1, Recognised, "Holds for what a rule made, not for an operator that the model has."},
     {"absent", 0, 0, AbsentValue, "No value: a weight that is not there."},
     {"with_layer_normalization", 0, 0, WithLayerNormalization, "Holds from opset 17 on, which has LayerNormalization."},
+    {"opset_from", 1, 1, OpsetFrom, "Holds from this opset of the default domain on."},
+    {"opset_before", 1, 1, OpsetBefore, "Holds before this opset of the default domain."},
+    {"unread", 1, 1, Unread, "Holds for an output that is not there or that nothing reads."},
+    {"place_rows", 3, 3, PlaceRows, "Rows of a table, or the first rows, as many as ids have columns."},
     {"rescalable", 2, 2, Rescalable, "Holds where a value may be scaled so that a norm's epsilon becomes 1e-6."},
     {"never", 1, 1, Never, "Does not hold; says why what looks like the construct is not it."},
     {"single", 2, 2, Single, "A constant [1] of a number, of a type."},
@@ -1289,6 +1355,9 @@ constexpr FunctionRow kFunctions[] = {
     {"rank4", 2, 2, RankFour, "A value with axes of 1 in front up to rank 4."},
     {"rank_of", 2, 2, RankBack, "A node of rank 4 without the axes that rank4 put in front."},
     {"read_once", 1, 1, ReadOnce, "Holds when one node reads a value that is computed and no output of the graph."},
+    {"swapped", 2, 2, Swapped, "A value, with its last two dims swapped where the number is 1."},
+    {"times_number", 2, 2, TimesNumber, "A node times a number; the node itself where that is 1."},
+    {"plus_value", 2, 2, PlusValue, "A node plus a value; the node itself where that is absent."},
     {"read_by_one", 1, 1, ReadByOne, "Holds when one node reads a value that is no output of the graph."},
 };
 

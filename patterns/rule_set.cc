@@ -51,7 +51,7 @@ bool Mentions(const Expression& expression, std::string_view domain) {
 absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
     RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user) {
   static constexpr std::string_view kPrefixes[] = {"patterns/library/", "patterns/npu/",
-                                                   "patterns/reference/"};
+                                                   "patterns/reference/", "patterns/runtime/", "patterns/rest/"};
   const std::string_view prefix = kPrefixes[static_cast<int>(folder)];
   auto set = std::make_unique<RuleSet>();
   auto add = [&](const std::string& path, std::string_view text, bool built_in) -> absl::Status {

@@ -13,13 +13,13 @@
 
 namespace ascend_fuse {
 
-enum class RuleFolder { kLibrary, kNpu, kReference };
+enum class RuleFolder { kLibrary, kNpu, kReference, kRuntime, kRest };
 
 class RuleSet {
  public:
   // The built-in rules of a folder, with those of the `user` files (path, text) that belong there: a rule
   // that matches npu nodes is a reference rule, one that makes npu nodes an npu rule, any other a library
-  // rule. A user's rule or definition of the same name replaces the built-in one. Errors: INVALID_ARGUMENT
+  // rule; none is of the folders runtime and rest. A user's rule or definition of the same name replaces the built-in one. Errors: INVALID_ARGUMENT
   // with file, line and column, for text that does not parse and for names, arguments, attributes and
   // operators that do not exist.
   static absl::StatusOr<std::unique_ptr<RuleSet>> Load(
