@@ -243,6 +243,9 @@ std::string Pipeline::WhyGeCannot(const PipelineSite& site, const ByGe& by_ge) {
                                                     [](Dim dim) { return dim.is_number(); });
     if (!fixed) return fmt::format("here it is {}", facts_.Describe(site.value));
   }
+  if (by_ge.last_opset > 0 && model_->OpsetVersion() > by_ge.last_opset) {
+    return fmt::format("the model imports opset {}", model_->OpsetVersion());
+  }
   const Node* node = site.value->producer;
   if (!by_ge.computed_by.empty() && (node == nullptr || OperatorKey(*node) != by_ge.computed_by)) {
     return fmt::format("{} was not emitted here", by_ge.computed_by);

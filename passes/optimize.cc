@@ -76,6 +76,7 @@ void WarnOfAtc(const Model& model, std::vector<std::string>* warnings) {
   std::map<std::string, int64_t> unparsed;
   static constexpr std::string_view kNoParser[] = {"Gelu",
                                                    "RMSNormalization",
+                                                   "SimplifiedLayerNormalization",
                                                    "RotaryEmbedding",
                                                    "Attention",
                                                    "GroupNormalization",
@@ -187,7 +188,7 @@ void FillReport(Pipeline* pipeline, const Target& target, const std::string& sty
     std::vector<std::string> words;
     for (const auto& [op, count] : pipeline->standardized()) words.push_back(fmt::format("{} {}", count, op));
     report->warnings.push_back(
-        fmt::format("ATC reads no operator of com.microsoft; written in standard operators: {}", fmt::join(words, ", ")));
+        fmt::format("ATC reads none of these operators; written in standard operators: {}", fmt::join(words, ", ")));
   }
   WarnOfPlugin(model, target, &report->warnings);
   if (!model.functions().empty()) {

@@ -20,8 +20,9 @@ absl::Status Pipeline::Rewrite(const RuleSet& rules, const char* pass) {
   for (const auto& graph : model_->graphs()) {
     const std::vector<Node*> nodes = graph->nodes();  // grows while nodes are made
     for (Node* node : nodes) {
-      if (node->dead || Domain(*node) != "com.microsoft") continue;
+      if (node->dead) continue;
       const std::string key = OperatorKey(*node);
+      const bool runtime = Domain(*node) == "com.microsoft";
       bool done = false;
       for (size_t r = 0; r < rules.rules().size() && !done; ++r) {
         const Rule& rule = rules.rules()[r];
@@ -33,10 +34,10 @@ absl::Status Pipeline::Rewrite(const RuleSet& rules, const char* pass) {
         const absl::StatusOr<Emission> emission = emitter_->Emit(*match, context);
         if (!emission.ok()) continue;  // the shape is not known: it stays, and a warning names it
         emissions_.push_back(*emission);
-        ++standardized_[std::string(OpType(*node))];
+        ++standardized_[key];
         done = true;
       }
-      remains = remains || !done;
+      remains = remains || (runtime && !done);
     }
   }
   if (!standardized_.empty() && !remains && model_->functions().empty()) rewriter_->SetOpsetImport("com.microsoft", 0);

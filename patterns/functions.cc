@@ -943,6 +943,50 @@ absl::StatusOr<Term> PairRotation(const FunctionContext& context, absl::Span<con
   return absl::FailedPreconditionError("the parts are cut as halves and joined as pairs");
 }
 
+// written_rotation (y, p, i, j, x1, x2): the mode of a rotation whose parts were written to the rows i and j [D/2, 1] of a
+// tensor that the perm p turns into y [..., D]: p exchanges the first and the last axis.
+absl::StatusOr<Term> WrittenRotation(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> y = ValueArgument(context, arguments[0]);
+  if (!y.ok()) return y.status();
+  const Fact& fact = context.facts->Of(*y);
+  const int64_t rank = fact.rank();
+  bool exchanges = rank >= 2 && arguments[1].list != nullptr && static_cast<int64_t>(arguments[1].list->size()) == rank;
+  for (int64_t i = 0; exchanges && i < rank; ++i) {
+    const double wanted = i == 0 ? static_cast<double>(rank - 1) : i == rank - 1 ? 0 : static_cast<double>(i);
+    exchanges = (*arguments[1].list)[static_cast<size_t>(i)].number == wanted;
+  }
+  if (!exchanges) return absl::FailedPreconditionError("the parts are not written along the last axis");
+  if (!fact.shape.back().is_number() || fact.shape.back().number() % 2 != 0) {
+    return absl::FailedPreconditionError(fmt::format("the width of {} is no even number", ValueName(**y)));
+  }
+  const int64_t half = fact.shape.back().number() / 2;
+  // The rows: first, first + step, ...
+  auto are = [&](const Term& term, int64_t first, int64_t step) {
+    const Elements* elements = term.kind == Term::Kind::kValue ? context.facts->Of(term.value).elements : nullptr;
+    if (elements == nullptr || static_cast<int64_t>(elements->integers.size()) != half) return false;
+    const Fact& rows = context.facts->Of(term.value);
+    if (rows.rank() != 2 || !rows.shape[1].is(1)) return false;
+    for (int64_t i = 0; i < half; ++i) {
+      if (!elements->integers[static_cast<size_t>(i)].is(first + i * step)) return false;
+    }
+    return true;
+  };
+  const bool halves = are(arguments[2], 0, 1) && are(arguments[3], half, 1);
+  const bool pairs = are(arguments[2], 0, 2) && are(arguments[3], 1, 2);
+  if (!halves && !pairs) {
+    return absl::FailedPreconditionError("the parts are written neither to the halves of the last axis nor to its pairs");
+  }
+  absl::StatusOr<Value*> x1 = ValueArgument(context, arguments[4]);
+  if (!x1.ok()) return x1.status();
+  absl::StatusOr<Value*> x2 = ValueArgument(context, arguments[5]);
+  if (!x2.ok()) return x2.status();
+  const absl::StatusOr<Cut> cut = CutSource(context, *x1, *x2, *y);
+  if (!cut.ok()) return cut.status();
+  if (cut->mode == (halves ? "half" : "interleaved")) return Term::Text(cut->mode);
+  if (halves) return Term::Text("interleave_half");
+  return absl::FailedPreconditionError("the parts are cut as halves and written as pairs");
+}
+
 // whole (a, b, y, mode): the value in the shape of y of whose last axis a and b are the halves (mode "half"), or the
 // even and the odd channels ("interleaved").
 absl::StatusOr<Term> WholeOf(const FunctionContext& context, absl::Span<const Term> arguments) {
@@ -1340,6 +1384,7 @@ constexpr FunctionRow kFunctions[] = {
      "How a value is another one turned: \"half\", \"interleaved\" or \"quarter\".", "Neg"},
     {"sign_vector", 1, 1, SignVector, "Holds for a constant of numbers 1 and -1, not all the same."},
     {"pair_rotation", 5, 5, PairRotation, "The mode of a rotation computed part by part.", "Sub"},
+    {"written_rotation", 6, 6, WrittenRotation, "The same where the parts are written to rows of a tensor.", "Sub"},
     {"part_rotation", 3, 3, PartRotation, "The same where the parts stand side by side among others.", "Sub"},
     {"part_whole", 3, 3, PartWhole, "The value that is rotated then."},
     {"whole", 3, 4, WholeOf, "The value of which two others are the halves or the even and odd channels."},

@@ -143,7 +143,10 @@ std::string ReportSection(const Report& report) {
   auto add = [&text](const std::string& line) { text += "#   " + line + "\n"; };
   if (!report.target.style.empty()) add(fmt::format("style {}", report.target.style));
   for (const std::string& warning : report.warnings) {
-    if (Contains(warning, "with our op plugin installed") || Contains(warning, "com.microsoft")) add(fmt::format("warning {}", warning));
+    if (Contains(warning, "with our op plugin installed") || Contains(warning, "com.microsoft") ||
+        Contains(warning, "written in standard operators") || Contains(warning, "SimplifiedLayerNormalization")) {
+      add(fmt::format("warning {}", warning));
+    }
   }
   for (const ReportSite& site : report.sites) {
     std::string line = fmt::format("{} {}", site.state, site.kind);
