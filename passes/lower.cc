@@ -273,8 +273,13 @@ std::string Pipeline::WhyNotJoined(const PipelineSite& site) const {
     if (norm.state == SiteState::kByGe) return "";
     if (norm.state != SiteState::kFused) break;
     const Value* x = site.value->producer->input(0);
-    if (x != nullptr && x->producer != nullptr && IsOp(*x->producer, "Add")) return "";
-    return fmt::format("{} reads the sum through another operator", norm.lowered_to);
+    if (x == nullptr || x->producer == nullptr) break;
+    if (IsOp(*x->producer, "Add")) return "";
+    if (OpType(*x->producer).substr(0, 3) == "NPU") {
+      return fmt::format("{} computes the sum already, with another norm that reads it", OpType(*x->producer));
+    }
+    return fmt::format("{} reads the sum behind a {} ({}), and only the sum itself can be joined with it", norm.lowered_to,
+                       OpType(*x->producer), ValueName(*x));
   }
   return "the norm behind the sum was not fused";
 }

@@ -950,6 +950,11 @@ class Judge {
       if (small_lower && large_upper && *small_lower > *large_upper) {
         return refuse(fmt::format("{} {}", word, Text(bound)));
       }
+      if (data.proven()) {
+        std::vector<Dim> dims = bound.dims;
+        dims.insert(dims.end(), bound.divisors.begin(), bound.divisors.end());
+        return RefuseUndecided(fmt::format("is {} {}", word, Text(bound)), label, of, std::move(dims), data, refusal);
+      }
       Assume(BoundText(of, bound, word, label));
     }
     if (const Quantity divisor = Value(limit.multiple_of); divisor.defined) {
@@ -990,7 +995,7 @@ class Judge {
     dims.insert(dims.end(), of.divisors.begin(), of.divisors.end());
     std::string what = "an unknown dim";
     if (std::all_of(dims.begin(), dims.end(), [](Dim dim) { return dim.known(); })) {
-      what = fmt::format("the symbolic dim `{}`", Text(of));
+      what = fmt::format("the symbolic dim `{}`", of.is_number() && !dims.empty() ? dims_.ToString(dims[0]) : Text(of));
     }
     return Refuse(refusal, kLimit,
                   WithReason(fmt::format("that {} {} cannot be decided for {}; {}", label, claim, what,

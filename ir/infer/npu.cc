@@ -169,6 +169,7 @@ constexpr Entry kOps[] = {
     {"ascend_fuse", "AddRMSNormalization", AddRmsNormalization},
     {"ascend_fuse", "AddRMSNorm", AddRmsNormalization},
     {"ascend_fuse", "ChannelNorm", SameAsInput},
+    {"ascend_fuse", "DoubledGelu", SameAsInput},
     {"ascend_fuse", "GroupNorm", SameAsInput},
     {"ascend_fuse", "GroupNormLast", SameAsInput},
     {"ascend_fuse", "GroupNormSilu", SameAsInput},

@@ -143,6 +143,8 @@ OPERATORS = {
     ("", "LayerNormalization"): layer_normalization,
     ("", "Gelu"): lambda b: b.finish(gelu(b, b.wide(0), b.attributes.get("approximate", b"none").decode())),
     ("", "Swish"): lambda b: b.finish(swish(b, b.wide(0), b.attributes.get("alpha", 1.0))),
+    ("ascend_fuse", "DoubledGelu"): lambda b: b.finish(
+        b.op("Mul", gelu(b, b.wide(0), b.attributes["approximate"].decode()), b.constant(2))),
     ("ascend_fuse", "QuickGelu"): lambda b: b.finish(swish(b, b.wide(0), 1.702)),
     ("ascend_fuse", "Glu"): glu,
     ("ascend_fuse", "Rotary"): rotary,

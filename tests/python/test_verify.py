@@ -125,6 +125,19 @@ class VerifyTest(unittest.TestCase):
         self.assertFalse(result.ok)
         self.assertIn("inputs were", result.to_text())
 
+    def test_a_model_that_does_not_agree_with_itself_is_called_so(self):
+        model = language_model()
+        model.graph.node.append(helper.make_node("RandomUniformLike", ["hidden"], ["noise"], name="drop", dtype=1))
+        model.graph.node.append(helper.make_node("Add", ["hidden", "noise"], ["noisy"]))
+        model.graph.output.append(helper.make_tensor_value_info("noisy", TensorProto.FLOAT, ["batch", "seq", 8]))
+        other = onnx.ModelProto.FromString(model.SerializeToString())
+        other.graph.node[-2].attribute.append(helper.make_attribute("seed", 5.0))
+        result = self.verify(model, other)
+        self.assertFalse(result.ok)
+        self.assertIn("the original itself gives another noisy in every run (it computes RandomUniformLike at drop)",
+                      result.to_text())
+        self.assertEqual({c.output for c in result.comparisons if c.ok}, {"logits"})
+
     def test_an_optimized_model_that_refuses_a_binding_is_wrong(self):
         b = language_model()
         wrong = numpy_helper.from_array(np.zeros((2, 5, 8), dtype=np.float32), "wrong")
@@ -381,6 +394,39 @@ class GuessTest(unittest.TestCase):
             result = verify.verify_models(path, path)
         self.assertTrue(result.ok)
         self.assertIn("(batch 1) was used", result.to_text())
+
+    def test_sizes_that_a_trace_made_constant_are_tried(self):
+        shape = numpy_helper.from_array(np.array([2, 9, 4, 8], dtype=np.int64), "shape")
+        graph = helper.make_graph(
+            [helper.make_node("Reshape", ["x", "shape"], ["y"])],
+            "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "seq", 32])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 9, 4, 8])],
+            [shape],
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.onnx")
+            onnx.save(model, path)
+            result = verify.verify_models(path, path)
+        self.assertTrue(result.ok)
+        self.assertIn("(batch 2, length 9, as traced) was used", result.to_text())
+
+    def test_a_model_that_takes_nothing_is_told_how_to_bind(self):
+        shape = numpy_helper.from_array(np.array([7, 13], dtype=np.int64), "shape")
+        graph = helper.make_graph(
+            [helper.make_node("Reshape", ["x", "shape"], ["y"])],
+            "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "seq", 32])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [7, 13])],
+            [shape],
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.onnx")
+            onnx.save(model, path)
+            with self.assertRaisesRegex(verify.VerifyError, r"""--bindings '\[\{"batch": 1, "seq": 1\}\]'"""):
+                verify.verify_models(path, path)
 
     def test_the_zoo_is_guessed_as_its_exporters_described_it(self):
         for described in json.loads((ROOT / "tests" / "zoo" / "manifest.json").read_text())["models"][::6]:

@@ -245,6 +245,19 @@ TEST_F(ContractTest, AddRmsNormNeedsEqualSummands) {
   EXPECT_FALSE(Load("ascend310p").FusedByGe("add_rms_norm").has_value());
 }
 
+TEST_F(ContractTest, BoundsThatMostRunsBreakAreProvenNotAssumed) {
+  const auto rope = [&](const std::vector<Size>& x, const std::vector<Size>& table) {
+    return Call{"npu.NPURotaryPositionEmbedding",
+                {In(DataType::kFloat16, x), In(DataType::kFloat16, table), In(DataType::kFloat16, table)},
+                {Int("mode", 0)}};
+  };
+  const Target a2 = Load("ascend910b");
+  EXPECT_NO(a2.Check(rope({2, 32, "seq", 80}, {1, 1, "seq", 80}), dims_), "that B*N is at most seq*8 cannot be decided for the symbolic dim `seq`; bind it with --dim seq=N");
+  EXPECT_YES(a2.Check(rope({2, 32, 8, 80}, {1, 1, 8, 80}), dims_));
+  EXPECT_NO(a2.Check(rope({2, 32, 7, 80}, {1, 1, 7, 80}), dims_), "B*N is 64, at most 56");
+  EXPECT_YES(a2.Check(rope({2, "seq", 32, 80}, {1, "seq", 1, 80}), dims_));  // tokens before heads: no such bound
+}
+
 TEST_F(ContractTest, Gelu) {
   for (const std::string& chip : Target::Chips()) {
     const Target target = Load(chip);

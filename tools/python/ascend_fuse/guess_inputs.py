@@ -9,10 +9,13 @@ the left, on the right and not at all.
 from __future__ import annotations
 
 import ast
+import collections
 import zlib
 from typing import Any
 
 import numpy as np
+import onnx
+from onnx import numpy_helper
 
 from ascend_fuse import inputs as known_inputs
 
@@ -120,8 +123,9 @@ def guess_bindings(entry: Entry) -> list[Binding]:
     return bindings
 
 
-def alternatives(entry: Entry, binding: Binding):
-    """Yields bindings to try when a model refuses `binding`: batch 1, then rounder sizes."""
+def alternatives(entry: Entry, binding: Binding, model: onnx.ModelProto):
+    """Yields bindings to try when `model` refuses `binding`: batch 1, rounder sizes, a sound long enough for
+    convolutions, and the sizes that a trace made constant."""
     symbols = _symbol_roles(entry)
     if not symbols:
         return
@@ -132,6 +136,8 @@ def alternatives(entry: Entry, binding: Binding):
         ({"other": 32}, "other dims 32"),
         ({"other": 64, "height": 64, "width": 64}, "other dims 64"),
         ({"other": 224, "height": 224, "width": 224}, "other dims 224"),
+        ({} if any(s["meaning"] == "ids" for s in entry["inputs"]) else {"seq": 2048, "other": 2048}, "length 2048"),
+        *(({"batch": a, "seq": b, "total": b}, f"batch {a}, length {b}, as traced") for a, b in traced_sizes(model)),
     ):
         changed = dict(values)
         for name, role in symbols.items():
@@ -140,6 +146,24 @@ def alternatives(entry: Entry, binding: Binding):
                 changed[name] = changes[kind]
         if changed != values:
             yield {**binding, "name": f"{binding['name']} ({word})", "shapes": bind(entry, changed)}
+
+
+def traced_sizes(model: onnx.ModelProto) -> list[tuple[int, int]]:
+    """Returns what constant shapes of Reshapes begin with, the commonest first: where an exporter's trace made them
+    constant, those are the only batch and length that a model takes, whatever its inputs say."""
+    constants = {t.name: t for t in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
+            constants[node.output[0]] = node.attribute[0].t
+    pairs: collections.Counter[tuple[int, int]] = collections.Counter()
+    for node in model.graph.node:
+        shape = constants.get(node.input[1]) if node.op_type == "Reshape" else None
+        if shape is None or shape.data_location == onnx.TensorProto.EXTERNAL:
+            continue
+        dims = [int(d) for d in numpy_helper.to_array(shape).ravel()]
+        if len(dims) >= 3 and dims[0] > 0 and dims[1] > 0:
+            pairs[dims[0], dims[1]] += 1
+    return [pair for pair, _ in pairs.most_common(4)]
 
 
 def make_inputs(entry: Entry, binding: Binding) -> dict[str, np.ndarray]:
@@ -268,6 +292,11 @@ def _symbol_roles(entry: Entry) -> dict[str, str]:
                 low = node.id.lower()
                 roles[node.id] = "past" if "past" in low or "cache" in low else "seq"
     return roles
+
+
+def symbols(entry: Entry) -> list[str]:
+    """Returns the symbols of the inputs' shapes."""
+    return list(_symbol_roles(entry))
 
 
 def _fixed_sizes(entry: Entry) -> dict[str, int]:

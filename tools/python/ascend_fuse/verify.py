@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
@@ -58,6 +59,9 @@ _TINY = 1e-30
 _NO_KEY = "no allowed key"
 
 # When --tolerance is not given: by the least precise float type in the original.
+# Operators that may give another result in every run; Dropout where it trains.
+RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial", "Dropout"}
+
 DEFAULT_TOLERANCES = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 
 
@@ -240,10 +244,12 @@ def verify_models(
             compare_regions = region_comparer(original_path, original, expanded_path, optimized, report)
         for binding in bindings:
             binding = {**binding, "seed": int(binding.get("seed", 0)) + int(seed)}
-            used, feeds, expected = _run_original(session, entry, binding, may_adjust, result)
+            used, feeds, expected = _run_original(session, entry, binding, original if may_adjust else None, result)
             if expected is None:
                 continue
-            _compare_binding(expanded_session, entry, used, feeds, expected, session, dont_care, result)
+            failed = _compare_binding(expanded_session, entry, used, feeds, expected, session, dont_care, result)
+            if failed:
+                _say_if_random(session, feeds, expected, original, failed)
             if compare_regions is not None:
                 name = used.get("name", "binding")
                 try:
@@ -259,7 +265,11 @@ def verify_models(
         else:
             result.comparisons.append(comparison)
     if not result.comparisons:
-        raise VerifyError("the original model refused every binding: " + "; ".join(result.notes))
+        example = json.dumps([dict.fromkeys(guess_inputs.symbols(entry), 1)])
+        raise VerifyError(
+            "the original model refused every binding; give sizes that it takes with"
+            f" --bindings '{example}': " + "; ".join(result.notes)
+        )
     return result
 
 
@@ -428,12 +438,13 @@ def _session_of_model(model, beside, what: str):
         path.unlink(missing_ok=True)
 
 
-def _run_original(session, entry, binding, may_adjust: bool, result: Result):
-    """Returns (binding, feeds, outputs); outputs is None when every variant was refused."""
+def _run_original(session, entry, binding, model, result: Result):
+    """Returns (binding, feeds, outputs); outputs is None when every variant was refused. Others than `binding` are
+    tried where `model`, the original, is given."""
     first_error = None
-    candidates = [binding]
-    if may_adjust:
-        candidates += guess_inputs.alternatives(entry, binding)
+    candidates = iter((binding,))
+    if model is not None:
+        candidates = itertools.chain(candidates, guess_inputs.alternatives(entry, binding, model))
     for candidate in candidates:
         feeds = guess_inputs.make_inputs(entry, candidate)
         try:
@@ -447,7 +458,7 @@ def _run_original(session, entry, binding, may_adjust: bool, result: Result):
             )
         return candidate, feeds, outputs
     sentence = f"the original model refuses binding {binding.get('name', '')}: {_first_line(first_error)}"
-    if not may_adjust:
+    if model is None:
         raise VerifyError(sentence)
     result.notes.append(sentence)
     return binding, None, None
@@ -455,7 +466,8 @@ def _run_original(session, entry, binding, may_adjust: bool, result: Result):
 
 def _compare_binding(
     expanded_session, entry, binding, feeds, expected, session, dont_care: bool, result: Result
-) -> None:
+) -> list[Comparison]:
+    """Compares all outputs on one binding, and returns the comparisons of outputs that are not equal."""
     name = binding.get("name", "binding")
     names = [o.name for o in session.get_outputs()]
     accepted = {i.name for i in expanded_session.get_inputs()}
@@ -474,8 +486,9 @@ def _compare_binding(
                 because=f"the expanded model refuses what the original accepts: {_first_line(error)}",
             )
         )
-        return
+        return []
     mask, queries = _mask(entry, feeds)
+    failed = []
     for output, a in zip(names, expected):
         if output not in actual:
             result.comparisons.append(
@@ -490,6 +503,27 @@ def _compare_binding(
             result.undecided.append(comparison)
         else:
             result.comparisons.append(comparison)
+            if not comparison.ok:
+                failed.append(comparison)
+    return failed
+
+
+def _say_if_random(session, feeds, expected, original, failed: list[Comparison]) -> None:
+    """Says of outputs that are not equal whether the original agrees with itself: a model that was exported in training
+    mode does not."""
+    names = [o.name for o in session.get_outputs()]
+    again = dict(zip(names, session.run(None, feeds)))
+    before = dict(zip(names, expected))
+    for comparison in failed:
+        name = comparison.output
+        if np.array_equal(before[name], again[name], equal_nan=before[name].dtype.kind == "f"):
+            continue
+        random = [n for n in original.graph.node if n.op_type in RANDOM]
+        found = f" (it computes {random[0].op_type} at {random[0].name or random[0].output[0]})" if random else ""
+        comparison.because = (
+            f"the original itself gives another {name} in every run{found}: export it in inference mode, with"
+            " module.eval()"
+        )
 
 
 def compare(binding: str, output: str, a, b, tolerance: float, care=None) -> Comparison:
