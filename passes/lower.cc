@@ -198,6 +198,8 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
       if (!same && !joined) continue;
       site->state = SiteState::kFused;
       site->lowered_by = rule.name;
+      // What it took besides is given by the node now.
+      if (!rule.from.empty()) site->others.push_back(match->terms[static_cast<size_t>(rule.scope.Find(rule.outputs[0]))].value);
       if (rule.precision == "approximate" || site->precision == "exact") site->precision = rule.precision;
       site->lowered_to = lowered_to;
       site->mask = MaskOf(rule);
