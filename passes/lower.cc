@@ -51,13 +51,23 @@ std::string MaskOf(const Rule& rule) {
   return masked ? "explicit" : "none";
 }
 
-// The first npu node of a rule's emission that the target refuses in any form; "" if there is none.
-std::string RefusedOperator(const Rule& rule, const Target& target) {
-  for (const EmitStatement& statement : rule.emit) {
-    if (statement.value.kind != Expression::Kind::kOperator || statement.value.domain != "npu") continue;
-    const std::string op = fmt::format("npu.{}", statement.value.text);
-    const std::vector<std::string> known = target.Nodes();
+// The first npu node of an expression that the target refuses in any form; "" if there is none.
+std::string RefusedOperator(const Expression& expression, const std::vector<std::string>& known) {
+  if (expression.kind == Expression::Kind::kOperator && expression.domain == "npu") {
+    const std::string op = fmt::format("npu.{}", expression.text);
     if (std::find(known.begin(), known.end(), op) == known.end()) return op;
+  }
+  for (const Expression& argument : expression.arguments) {
+    if (std::string op = RefusedOperator(argument, known); !op.empty()) return op;
+  }
+  return "";
+}
+
+// The same of all that a rule emits.
+std::string RefusedOperator(const Rule& rule, const Target& target) {
+  const std::vector<std::string> known = target.Nodes();
+  for (const EmitStatement& statement : rule.emit) {
+    if (std::string op = RefusedOperator(statement.value, known); !op.empty()) return op;
   }
   return "";
 }
@@ -117,19 +127,19 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
         site->source = source;
       }
     };
-    if (!rule.from.empty()) {
-      // What needs more of the graph than the recognised operator is told only where the target has the node.
-      const std::string op = RefusedOperator(rule, target);
-      if (!op.empty()) {
-        const Answer answer = target.Check(Call{op, {}, {}}, &facts_.dims());
-        refuse(answer.because, answer.source, 0);
-        continue;
-      }
-    }
     std::vector<std::string> assumptions;
     FunctionContext context = Context(&assumptions);
     context.target = &target;
     Matcher matcher(*npu_, context);
+    if (!rule.from.empty()) {
+      // What needs more of the graph than the recognised operator is looked for only where the target has the node.
+      const std::string op = RefusedOperator(rule, target);
+      if (!op.empty()) {
+        const Answer answer = target.Check(Call{op, {}, {}}, &facts_.dims());
+        if (matcher.Starts(rule, value)) refuse(answer.because, answer.source, 1999);
+        continue;
+      }
+    }
     Failure failure;
     std::optional<Match> match;
     if (rule.from.empty()) {
@@ -140,6 +150,12 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     if (!match.has_value()) {
       if (failure.is_sentence && !rule.before.empty()) {
         why_this_form[{rule.kind, rule.before}] = {failure.found, failure.position.ToString()};
+      }
+      // That there is no such node here says more than why it could not be used.
+      if (const std::string op = failure.is_sentence ? RefusedOperator(rule, target) : ""; !op.empty()) {
+        const Answer answer = target.Check(Call{op, {}, {}}, &facts_.dims());
+        refuse(answer.because, answer.source, 1500);
+        continue;
       }
       // A condition that failed says more than an operand that is absent or another attribute.
       refuse(failure.rank < 0 ? ""
@@ -216,11 +232,14 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
 std::optional<Match> Pipeline::RunBehind(const Rule& rule, const std::vector<std::string>& roots, Value* value,
                                          Matcher* matcher, Failure* failure) {
   if (!matcher->Starts(rule, value, failure)) return std::nullopt;
+  *failure = Failure();  // what was tried on the way
   for (Value* root : Behind(value)) {
     if (std::find(roots.begin(), roots.end(), OperatorKey(*root->producer)) == roots.end()) continue;
     Failure attempt;
     std::optional<Match> match = matcher->Run(rule, root, &attempt);
-    if (match.has_value() && match->terms[static_cast<size_t>(rule.scope.Find(rule.from))].value == value) return match;
+    const bool from_it =
+        match.has_value() && match->terms[static_cast<size_t>(rule.scope.Find(rule.from))].value == value;
+    if (from_it) return match;
     if (attempt.rank > failure->rank) *failure = attempt;
   }
   if (failure->rank >= 0) return std::nullopt;
