@@ -68,6 +68,9 @@ std::optional<Attribute> FindAttribute(const Node& node, std::string_view name);
 // The value of a metadata_props entry of the node, "" if there is none.
 std::string_view NodeMetadata(const Node& node, std::string_view key);
 
+// The overload that a call of a local function names; "" for every other node.
+std::string_view NodeOverload(const Node& node);
+
 // All attributes in the order written.
 std::vector<Attribute> ReadAttributes(const Node& node);
 

@@ -1,5 +1,5 @@
 // The graph everyone reads: nodes and values at stable addresses, linked both ways. Reading is free for
-// all; changing goes through Rewriter only (ir/rewriter.h).
+// all; changing goes through Rewriter (ir/rewriter.h), and before that through Inliner (ir/onnx/inline.h), only.
 #pragma once
 
 #include <cstdint>
@@ -105,6 +105,7 @@ class Graph {
 
  private:
   friend class GraphBuilder;
+  friend class Inliner;
   friend class Rewriter;
   friend class ModelWriter;
 

@@ -28,6 +28,7 @@ struct OpsetImport {
 struct LocalFunction {
   NameId name = NameId::kEmpty;
   NameId domain = NameId::kEmpty;
+  NameId overload = NameId::kEmpty;
   EncodedSpan encoded;
 };
 
@@ -81,6 +82,7 @@ class Model {
 
  private:
   friend class GraphBuilder;
+  friend class Inliner;
   friend class Rewriter;
   friend class ModelWriter;
 
@@ -95,6 +97,7 @@ class Model {
   bool opset_imports_changed_ = false;
   DefaultDomain default_domain_ = DefaultDomain::kAsWritten;
   std::vector<LocalFunction> functions_;
+  bool functions_changed_ = false;  // some of the file's functions are gone
   StringPool names_;
   Arena arena_;
   std::vector<absl::Span<const int64_t>> dims_slots_;  // open addressing; an empty span is a free slot

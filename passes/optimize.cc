@@ -7,6 +7,7 @@
 #include <set>
 #include <system_error>
 
+#include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/onnx/save.h"
@@ -95,9 +96,11 @@ void WarnOfAtc(const Model& model, std::vector<std::string>* warnings) {
                                                    "QLinearConv",
                                                    "RNN",
                                                    "TensorScatter"};
+  absl::flat_hash_set<std::pair<NameId, NameId>> functions;
+  for (const LocalFunction& function : model.functions()) functions.insert({function.domain, function.name});
   for (const auto& graph : model.graphs()) {
     for (const Node* node : graph->nodes()) {
-      if (node->dead) continue;
+      if (node->dead || functions.contains({node->domain, node->op_type})) continue;
       if (node->domain == NameId::kEmpty) {
         const std::string_view op = OpType(*node);
         if (op == "ReduceMean" && node->input(1) != nullptr) ++reduce;
@@ -155,6 +158,28 @@ void WarnOfPlugin(const Model& model, const Target& target, std::vector<std::str
       fmt::join(words, ", ")));
 }
 
+// ATC has no local functions: its ModelProto has no field for them, so a call is an operator that nobody knows
+// (ascend-contract.md 5.3).
+void WarnOfCalls(const Pipeline& pipeline, const Model& model, std::vector<std::string>* warnings) {
+  if (model.functions().empty()) return;
+  if (pipeline.calls_kept() > 0) {
+    warnings->push_back(
+        fmt::format("nothing was fused, so the model keeps its calls of {} local function(s). ATC knows no functions "
+                    "and will refuse them: inline them first (onnx.inliner.inline_local_functions)",
+                    model.functions().size()));
+  }
+  constexpr size_t kMost = 10;
+  const std::vector<CallsLeft>& left = pipeline.inliner().left();
+  for (size_t i = 0; i < std::min(left.size(), kMost); ++i) {
+    warnings->push_back(fmt::format(
+        "{} call(s) of the local function {} were not looked into, and ATC knows no functions and will refuse them: {}",
+        left[i].count, left[i].function, left[i].because));
+  }
+  if (left.size() > kMost) {
+    warnings->push_back(fmt::format("calls of {} more local functions were not looked into", left.size() - kMost));
+  }
+}
+
 void FillReport(Pipeline* pipeline, const Target& target, const std::string& style, const Model& model,
                 Report* report) {
   report->target.chip = target.chip();
@@ -191,12 +216,7 @@ void FillReport(Pipeline* pipeline, const Target& target, const std::string& sty
         fmt::format("ATC reads none of these operators; written in standard operators: {}", fmt::join(words, ", ")));
   }
   WarnOfPlugin(model, target, &report->warnings);
-  if (!model.functions().empty()) {
-    report->warnings.push_back(
-        fmt::format("{} local function(s) were not looked into, and ATC reads none: inline them first "
-                    "(onnx.inliner.inline_local_functions)",
-                    model.functions().size()));
-  }
+  WarnOfCalls(*pipeline, model, &report->warnings);
   if (model.OpsetVersion() > target.MaxOpset()) {
     report->warnings.push_back(
         fmt::format("the model imports opset {}; ATC of CANN {} reads standard operators up to opset {}",
@@ -262,6 +282,8 @@ absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options) {
   if (absl::Status status = Dump(*model, options.dump_directory, 3, "adapt"); !status.ok()) return status;
   (*pipeline)->Restore();
   if (absl::Status status = (*pipeline)->StandardizeRest(); !status.ok()) return status;
+  (*pipeline)->DropImport();
+  (*pipeline)->KeepCalls();
   (*pipeline)->Sweep();
   if (absl::Status status = Dump(*model, options.dump_directory, 4, "restore"); !status.ok()) return status;
   if (absl::Status status = (*pipeline)->Verify("sweep"); !status.ok()) return status;
@@ -282,6 +304,7 @@ absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& op
   // What would be left: recognised operators that no node took do not count.
   (*pipeline)->Restore();
   if (absl::Status status = (*pipeline)->StandardizeRest(); !status.ok()) return status;
+  (*pipeline)->KeepCalls();
   auto style = (*pipeline)->ChooseStyle(*target);
   if (!style.ok()) return style.status();
   Report report;

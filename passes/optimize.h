@@ -34,7 +34,8 @@ absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options = {
 // What Optimize would do. The model is as before when this returns.
 absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& options = {});
 
-// NPU nodes back to standard operators, from the kernels' documented formulas.
+// NPU nodes back to standard operators, from the kernels' documented formulas; calls of local functions become the
+// functions' nodes.
 // rule_files: path and text of files with reference rules of the user's own nodes.
 absl::Status Expand(Model* model, const std::vector<std::pair<std::string, std::string>>& rule_files = {});
 

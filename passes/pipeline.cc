@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/verify.h"
+#include "passes/module_path.h"
 
 namespace ascend_fuse {
 std::string OperatorKey(const Node& node) {
@@ -19,7 +20,10 @@ double Pipeline::Now() {
 }
 
 Pipeline::Pipeline(Model* model, const PipelineOptions& options)
-    : model_(model), options_(options), rewriter_(std::make_unique<Rewriter>(model)) {}
+    : model_(model),
+      options_(options),
+      rewriter_(std::make_unique<Rewriter>(model)),
+      inliner_(rewriter_.get()) {}
 
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(Model* model, const PipelineOptions& options) {
   std::unique_ptr<Pipeline> pipeline(new Pipeline(model, options));
@@ -39,6 +43,15 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(Model* model, const P
     if (absl::Status status = pipeline->CheckSkip(name); !status.ok()) return status;
   }
   double started = Now();
+  if (!model->functions().empty()) {
+    const ModuleNames names(*model);
+    pipeline->inliner_.Run(
+        [&names](const Node& call, const CallScope& outer) { return names.ScopeOf(call, outer); });
+    pipeline->FinishRun("inline", started, 0);
+    pipeline->runs_.back().changes = static_cast<uint64_t>(pipeline->inliner_.inlined());
+    if (absl::Status status = pipeline->Verify("inline"); !status.ok()) return status;
+  }
+  started = Now();
   pipeline->facts_ = Infer(*model, options.infer);
   pipeline->FinishRun("infer", started, 0);
   started = Now();
@@ -109,11 +122,24 @@ void Pipeline::Restore() {
   FinishRun("restore", started, before);
 }
 
+void Pipeline::KeepCalls() {
+  if (inliner_.inlined() == 0) return;
+  for (const auto& graph : model_->graphs()) {
+    for (const Node* node : graph->nodes()) {
+      if (node->is_new && !node->dead) return;
+    }
+  }
+  calls_kept_ = inliner_.inlined();
+  UndoAll();
+  nodes_before_ = CountNodes();
+}
+
 void Pipeline::UndoAll() {
   for (auto emission = emissions_.rbegin(); emission != emissions_.rend(); ++emission)
     emitter_->Undo(*emission);
   emissions_.clear();
   Sweep();
+  inliner_.Undo();
 }
 
 void Pipeline::Sweep() {
@@ -121,72 +147,6 @@ void Pipeline::Sweep() {
   const uint64_t before = rewriter_->change_count();
   rewriter_->Sweep();
   FinishRun("sweep", started, before);
-}
-
-namespace {
-
-// "/model/layers.0/self_attn/MatMul_1", "bert/encoder/MatMul" -> all but the last part, the operator; "" without a slash.
-std::string PathOfName(std::string_view name) {
-  if (!name.empty() && name[0] == '/') name.remove_prefix(1);
-  const size_t last = name.rfind('/');
-  if (last == std::string_view::npos) return "";
-  std::string path(name.substr(0, last));
-  std::replace(path.begin(), path.end(), '/', '.');
-  return path;
-}
-
-// pkg.torch.onnx.name_scopes: "['', 'model', 'model.layers.0', 'pow_1']": the last entry is the operation.
-std::string PathOfScopes(std::string_view scopes) {
-  std::vector<std::string_view> names;
-  size_t at = 0;
-  while ((at = scopes.find('\'', at)) != std::string_view::npos) {
-    const size_t end = scopes.find('\'', at + 1);
-    if (end == std::string_view::npos) break;
-    names.push_back(scopes.substr(at + 1, end - at - 1));
-    at = end + 1;
-  }
-  return names.size() >= 2 ? std::string(names[names.size() - 2]) : "";
-}
-
-// namespace: ": llama.Model/model: llama.Inner/model.layers.0: llama.Layer/pow_1: aten.pow": names with their classes, the
-// last one of the operation. What dynamo wrote before it wrote name_scopes.
-std::string PathOfNamespace(std::string_view scopes) {
-  std::string_view before;
-  std::string_view last;
-  while (!scopes.empty()) {
-    const size_t slash = std::min(scopes.find('/'), scopes.size());
-    const std::string_view part = scopes.substr(0, slash);
-    before = last;
-    last = part.substr(0, std::min(part.find(':'), part.size()));
-    scopes.remove_prefix(std::min(slash + 1, scopes.size()));
-  }
-  return std::string(before);
-}
-
-// "model.layers.0.mlp.gate_proj.weight" -> the module that has the weight.
-std::string PathOfWeight(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos || name.find_first_of("/: ") != std::string_view::npos) return "";
-  const std::string_view last = name.substr(dot + 1);
-  return last == "weight" || last == "bias" ? std::string(name.substr(0, dot)) : "";
-}
-
-}  // namespace
-
-std::string ModulePath(const Node& node) {
-  if (std::string path = PathOfScopes(NodeMetadata(node, "pkg.torch.onnx.name_scopes")); !path.empty()) return path;
-  if (std::string path = PathOfNamespace(NodeMetadata(node, "namespace")); !path.empty()) return path;
-  if (std::string path = PathOfName(NodeName(node)); !path.empty()) return path;
-  // Optimizers name the nodes they make after themselves; what these compute and read keeps its names.
-  for (const Value* value : node.outputs()) {
-    if (value == nullptr) continue;
-    if (std::string path = PathOfName(ValueName(*value)); !path.empty()) return path;
-  }
-  for (const Use& use : node.inputs()) {
-    if (use.value == nullptr || !use.value->IsConstant()) continue;
-    if (std::string path = PathOfWeight(ValueName(*use.value)); !path.empty()) return path;
-  }
-  return "";
 }
 
 }  // namespace ascend_fuse

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "ir/onnx/inline.h"
 #include "passes/emit.h"
 #include "patterns/canonical.h"
 #include "patterns/contract.h"
@@ -83,6 +84,10 @@ class Pipeline {
   void Restore();
   // Operators of ONNX Runtime that nothing was made of as the standard operators they are made of.
   absl::Status StandardizeRest();
+  // The import of com.microsoft, where nothing of it is left.
+  void DropImport();
+  // Puts the calls of local functions back where nothing was fused: then there is nothing to say about the model.
+  void KeepCalls();
   // Takes back everything, fused sites too: the model computes what it did with the nodes it had.
   void UndoAll();
   void Sweep();
@@ -98,6 +103,9 @@ class Pipeline {
   const Facts& facts() const { return facts_; }
   // How many nodes Standardize rewrote, by operator.
   const std::map<std::string, int64_t>& standardized() const { return standardized_; }
+  const Inliner& inliner() const { return inliner_; }
+  // Calls of local functions that KeepCalls put back.
+  int64_t calls_kept() const { return calls_kept_; }
   int64_t nodes_before() const { return nodes_before_; }
   int64_t CountNodes() const;
 
@@ -126,6 +134,7 @@ class Pipeline {
   Model* model_;
   PipelineOptions options_;
   std::unique_ptr<Rewriter> rewriter_;
+  Inliner inliner_;
   Facts facts_;
   std::unique_ptr<Canonical> canonical_;
   std::unique_ptr<Emitter> emitter_;
@@ -138,17 +147,15 @@ class Pipeline {
   std::vector<PipelineNearMiss> near_misses_;
   std::vector<PassRun> runs_;
   std::map<std::string, int64_t> standardized_;
+  bool runtime_gone_ = false;   // no operator of com.microsoft is left ...
+  bool gone_at_first_ = false;  // ... and none was when constructs were looked for
   std::vector<Emission> emissions_;  // in the order made
-  int64_t nodes_before_ = 0;
+  int64_t nodes_before_ = 0;  // with the nodes of functions in place of their calls
+  int64_t calls_kept_ = 0;
   int64_t replacements_ = 0;
 };
 
 // "domain.op_type", without "." for the default domain.
 std::string OperatorKey(const Node& node);
-
-// The module a node belongs to: from the dynamo exporter's name scopes or namespace, else from the node's name
-// ("/model/layers.0/mlp/Mul" is model.layers.0.mlp), else from the names of what it computes and of the weights it
-// reads, which optimizers that rename nodes keep. "" if none says anything.
-std::string ModulePath(const Node& node);
 
 }  // namespace ascend_fuse

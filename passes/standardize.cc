@@ -8,7 +8,15 @@
 
 namespace ascend_fuse {
 
-absl::Status Pipeline::Standardize() { return Rewrite(*runtime_, "standardize"); }
+absl::Status Pipeline::Standardize() {
+  absl::Status status = Rewrite(*runtime_, "standardize");
+  gone_at_first_ = runtime_gone_;
+  return status;
+}
+
+void Pipeline::DropImport() {
+  if (runtime_gone_) rewriter_->SetOpsetImport("com.microsoft", 0);
+}
 
 absl::Status Pipeline::StandardizeRest() { return Rewrite(*rest_, "rest"); }
 
@@ -40,7 +48,7 @@ absl::Status Pipeline::Rewrite(const RuleSet& rules, const char* pass) {
       remains = remains || (runtime && !done);
     }
   }
-  if (!standardized_.empty() && !remains && model_->functions().empty()) rewriter_->SetOpsetImport("com.microsoft", 0);
+  runtime_gone_ = !standardized_.empty() && !remains && model_->functions().empty();
   FinishRun(pass, started, before);
   return Verify(pass);
 }

@@ -806,7 +806,11 @@ absl::StatusOr<Term> KeyValueHeads(const FunctionContext& context, absl::Span<co
 
 // attention_scale (s, D): s, or 1 / sqrt(D) where the operator leaves it out.
 absl::StatusOr<Term> AttentionScale(const FunctionContext& context, absl::Span<const Term> arguments) {
-  if (arguments[0].kind == Term::Kind::kNumber) return arguments[0];
+  if (arguments[0].kind == Term::Kind::kNumber) {
+    // ONNX Runtime takes a scale of 0 for one that is left out; the definition of the operator does not.
+    if (arguments[0].number == 0) return absl::FailedPreconditionError("its scale is written as 0");
+    return arguments[0];
+  }
   const auto head_dim = IntegerArgument(arguments[1]);
   if (!head_dim.has_value() || *head_dim < 1) {
     return absl::FailedPreconditionError(

@@ -9,10 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "ir/infer/context.h"
-
-namespace onnx {
-class FunctionProto;
-}
+#include "ir/onnx/function.h"
 
 namespace ascend_fuse::infer {
 
@@ -23,15 +20,12 @@ class Calls {
   // Nodes in bodies that one pass looks at, over all calls. A function that calls another twice, that one the
   // next twice ... has more than any number; beyond the limit outputs of calls are unknown.
   static constexpr int64_t kMaxNodes = 1'000'000;
-  static constexpr int64_t kMaxFunctionBytes = int64_t{64} << 20;
   static constexpr size_t kMaxBodies = 4096;
 
-  explicit Calls(const Model& model);
-  ~Calls();
+  explicit Calls(const Model& model) : functions_(model) {}
 
-  bool empty() const { return functions_.empty(); }
   // True if the node calls a local function.
-  bool IsCall(const Node& node) const;
+  bool IsCall(const Node& node) const { return functions_.Find(node) >= 0; }
   // Sets the outputs of a call.
   void Infer(NodeContext& c);
 
@@ -44,21 +38,11 @@ class Calls {
   uint64_t frame() const { return frame_; }
 
  private:
-  struct Function {
-    const LocalFunction* source = nullptr;
-    bool ambiguous = false;  // two of that name: overloads are not told apart
-    bool decoded = false;
-    std::unique_ptr<onnx::FunctionProto> proto;
-  };
+  // The body for a call with these attributes and inputs; nullptr if it is no valid graph.
+  const FunctionBody* BodyFor(size_t function, const Node& call);
 
-  const onnx::FunctionProto* Decode(Function* function);
-  // The body for a call with these attributes and inputs, as a model; nullptr if it is no valid graph.
-  const Model* BodyFor(Function* function, const Node& call);
-
-  const Model& model_;
-  absl::flat_hash_map<std::string, Function> functions_;  // by domain and name
-  absl::flat_hash_map<std::string, std::unique_ptr<Model>> bodies_;
-  int64_t bytes_ = 0;
+  LocalFunctions functions_;
+  absl::flat_hash_map<std::string, std::unique_ptr<FunctionBody>> bodies_;  // by LocalFunctions::KeyOf
   int64_t nodes_ = 0;
   int depth_ = 0;
   uint64_t scope_ = 0;

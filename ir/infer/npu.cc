@@ -127,6 +127,12 @@ void FlashAttention(NodeContext& c) {
   c.SetShape(0, shape);
 }
 
+// Ours mostly computes a value that was there, whose type may be another than the query's.
+void Attention(NodeContext& c) {
+  const Value* output = c.node().output(0);
+  if (output != nullptr && c.facts().Of(output).type == DataType::kUndefined) FlashAttention(c);
+}
+
 // (query, key, cos, sin) -> both rotated.
 void ApplyRotary(NodeContext& c) {
   SameAsInput(c);
@@ -168,6 +174,7 @@ constexpr Entry kOps[] = {
     {"ascend_fuse", "GluPacked", GluPacked},
     {"ascend_fuse", "AddRMSNormalization", AddRmsNormalization},
     {"ascend_fuse", "AddRMSNorm", AddRmsNormalization},
+    {"ascend_fuse", "Attention", Attention},
     {"ascend_fuse", "ChannelNorm", SameAsInput},
     {"ascend_fuse", "DoubledGelu", SameAsInput},
     {"ascend_fuse", "GroupNorm", SameAsInput},

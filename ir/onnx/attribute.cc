@@ -192,6 +192,16 @@ std::string_view NodeMetadata(const Node& node, std::string_view key) {
   return {};
 }
 
+std::string_view NodeOverload(const Node& node) {
+  wire::Cursor cursor = Open(node, node.encoded);
+  wire::Field field;
+  std::string_view overload;
+  while (cursor.Next(&field)) {
+    if (field.number == onnx::NodeProto::kOverloadFieldNumber && field.type == wire::kBytes) overload = field.text();
+  }
+  return overload;
+}
+
 std::vector<Attribute> ReadAttributes(const Node& node) {
   std::vector<Attribute> attributes;
   wire::Cursor cursor = OpenAttributes(node);

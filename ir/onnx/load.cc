@@ -220,6 +220,9 @@ class Loader {
       } else if (field.number == onnx::FunctionProto::kDomainFieldNumber) {
         if (field.type != wire::kBytes) return WireTypeError(field, "FunctionProto");
         function.domain = CanonicalDomain(names_.Intern(field.text()));
+      } else if (field.number == onnx::FunctionProto::kOverloadFieldNumber) {
+        if (field.type != wire::kBytes) return WireTypeError(field, "FunctionProto");
+        function.overload = names_.Intern(field.text());
       }
     }
     if (cursor.error() != nullptr) return WireError(cursor);

@@ -176,7 +176,8 @@ class ModelWriter {
   Pieces& data() { return data_; }
 
   bool IsUnchanged() const {
-    return skeleton_ != nullptr && !model_.graph_->changed_ && !model_.opset_imports_changed_;
+    return skeleton_ != nullptr && !model_.graph_->changed_ && !model_.opset_imports_changed_ &&
+           !model_.functions_changed_;
   }
 
   Pieces Run() {
@@ -230,12 +231,25 @@ class ModelWriter {
             imports_written = true;
           }
           break;
+        case ModelProto::kFunctionsFieldNumber:
+          if (HasFunction(field)) Keep(span, field, cursor);
+          break;
         default:
           Keep(span, field, cursor);
           break;
       }
     }
     if (!imports_written) WriteOpsetImports();
+  }
+
+  // Whether a function of the file is still one of the model.
+  bool HasFunction(const wire::Field& field) {
+    if (!model_.functions_changed_) return true;
+    if (kept_functions_.empty()) {
+      for (const LocalFunction& function : model_.functions_) kept_functions_.insert(function.encoded.file.offset);
+      kept_functions_.insert(-1);
+    }
+    return kept_functions_.contains(field.position);
   }
 
   // The text of a domain in opset_import: as the file spells it, if it does.
@@ -614,6 +628,10 @@ class ModelWriter {
     wire::Cursor attributes(InMemory(node.encoded));
     wire::Field attribute;
     while (attributes.Next(&attribute)) {
+      if (attribute.number != NodeProto::kAttributeFieldNumber) {
+        Keep(node.encoded, attribute, attributes);
+        continue;
+      }
       wire::Cursor cursor(attribute);
       wire::Field field;
       int64_t type = AttributeProto::UNDEFINED;
@@ -650,6 +668,7 @@ class ModelWriter {
   const Model& model_;
   const Skeleton* skeleton_;
   const std::string data_location_;
+  absl::flat_hash_set<int64_t> kept_functions_;  // offsets in the file; filled by HasFunction
   Pieces out_;
   Pieces data_;
 };

@@ -449,12 +449,10 @@ class Printer {
     return Block(parts, indent);
   }
 
-  // ":name" of the overload that a call of a local function chooses. A Node does not keep it.
+  // ":name" of the overload that a call of a local function chooses.
   std::string Overload(const Node& node) const {
-    if (model_.functions().empty() || node.is_new || node.encoded.data == nullptr) return "";
-    onnx::NodeProto proto;
-    if (!proto.ParseFromArray(node.encoded.data, static_cast<int>(node.encoded.file.size))) return "";
-    return proto.overload().empty() ? "" : fmt::format(":{}", Name(proto.overload()));
+    const std::string_view overload = NodeOverload(node);
+    return overload.empty() ? "" : fmt::format(":{}", Name(overload));
   }
 
   std::string AttributeText(const Attribute& attribute, absl::Span<Graph* const> bodies, int indent,

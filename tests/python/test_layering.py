@@ -16,8 +16,8 @@ INSIDE_IR = {"ir": {"ir"}, "ir/onnx": {"ir", "ir/onnx"}, "ir/text": {"ir", "ir/t
 # The only code that reads protobuf messages.
 MAY_INCLUDE_PROTO = {"ir/schema.cc", "patterns/contract.cc", "passes/report.cc"}
 MAY_INCLUDE_ONNX = {"ir/onnx", "ir/text"}
-# The first reads the types that value_info declares from the file's bytes, the second local functions.
-ONNX_EXCEPTIONS = {"ir/infer/declared.cc", "ir/infer/call.cc"}
+# Reads the types that value_info declares from the file's bytes.
+ONNX_EXCEPTIONS = {"ir/infer/declared.cc"}
 # The graph keeps the file's bytes, and new nodes are encoded as they are made.
 IR_EXCEPTIONS = {("ir/model.cc", "ir/onnx/skeleton.h"), ("ir/rewriter.cc", "ir/onnx/encode.h")}
 

@@ -1,7 +1,15 @@
 // What exporters leave in a graph without meaning it (export-patterns.md section 1, X1 ..., and the canonical form of
-// section 9, C1 ...): a pattern sees through each, and not through the nearest thing that does mean something.
+// section 9, C1 ...): a pattern sees through each, and not through the nearest thing that does mean something. What is
+// larger than a pattern is in golden files:
+//   X8   bodies of If, Loop and Scan      artefacts/x8_*, rms_norm/in_branch_of_if
+//   X9   local functions                  functions/*, and inline_test.cc, tests/python/test_functions.py
+//   X10  operators of ONNX Runtime        artefacts/x10_*, and contrib*, runtime_*, skip* of each construct
+//   X11  clamped constants                artefacts/x11_*
+//   X12  casts of autocast                artefacts/x12_*
+//   X16  inner values that are outputs    artefacts/x16_*, */*_is_output, attention/probabilities_are_output
 #include <string>
 
+#include "passes/optimize.h"
 #include "tests/unit/rule_testing.h"
 
 namespace ascend_fuse {
@@ -191,6 +199,39 @@ TEST(ArtefactsTest, X7ScatterThatOverwritesEverythingBetweenTransposes) {
   EXPECT_TRUE(scatter("i0", "[1, 0, 2]"));
   EXPECT_FALSE(scatter("i1", "[1, 0, 2]")) << "the first row stays";
   EXPECT_FALSE(scatter("i0", "[2, 0, 1]"));
+}
+
+bool StartsWith(const std::string& text, std::string_view prefix) {
+  if (text.rfind(prefix, 0) == 0) return true;
+  ADD_FAILURE() << text;
+  return false;
+}
+
+// Operators of ONNX Runtime that are a construct, and that no rule takes apart: counted, with the reason.
+TEST(ArtefactsTest, X10OperatorsThatAreLeftSaySo) {
+  const auto left = [](const std::string& signature, const std::string& nodes) {
+    auto model = ParseModelText("<ir_version: 8, opset_import: [\"\" : 17, \"com.microsoft\" : 1]>\ng " + signature + " { " +
+                                nodes + " }");
+    EXPECT_TRUE(model.ok()) << model.status().message();
+    const absl::StatusOr<Report> report = ListOpportunities(model->get());
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    std::string text;
+    for (const ReportSite& site : report->sites) text += fmt::format("{} {}: {}\n", site.state, site.kind, site.because);
+    return text;
+  };
+  EXPECT_TRUE(StartsWith(left("(float[b, s, 256] q, float[b, s, 128] k, float[b, s, 128] v, float[b, 2, p, 64] pk, "
+                              "float[b, 2, p, 64] pv, int32[b] sl, int32 t, float[64, 32] c, float[64, 32] d) => (y)",
+                              "y, nk, nv = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads = 2, "
+                              "do_rotary = 1, local_window_size = 128> (q, k, v, pk, pv, sl, t, c, d)"),
+                         "left attention: GroupQueryAttention appends to its cache"));
+  EXPECT_TRUE(StartsWith(left("(float[b, s, 256] x, float[256, 768] w, float[768] c, int32[b, s] m) => (y)",
+                              "y = com.microsoft.Attention <num_heads = 4, unidirectional = 1> (x, w, c, m)"),
+                         "left attention: com.microsoft.Attention holds the linears"));
+  EXPECT_TRUE(StartsWith(left("(float[b, h, w, 64] x, float[64] g, float[64] c, float[b, h, w, 64] s) => (y)",
+                              "y, z = com.microsoft.SkipGroupNorm <groups = 32, activation = 1> (x, g, c, s)"),
+                         "left group_norm: SkipGroupNorm adds before"));
+  // Not a construct: the product alone.
+  EXPECT_EQ(left("(float[b, s, 256] x, float[256, 64] w) => (y)", "y = com.microsoft.FusedMatMul <alpha = 2.0> (x, w)"), "");
 }
 
 TEST(ArtefactsTest, X13SumIsAnAddition) {

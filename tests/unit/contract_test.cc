@@ -256,6 +256,7 @@ TEST_F(ContractTest, BoundsThatMostRunsBreakAreProvenNotAssumed) {
   EXPECT_YES(a2.Check(rope({2, 32, 8, 80}, {1, 1, 8, 80}), dims_));
   EXPECT_NO(a2.Check(rope({2, 32, 7, 80}, {1, 1, 7, 80}), dims_), "B*N is 64, at most 56");
   EXPECT_YES(a2.Check(rope({2, "seq", 32, 80}, {1, "seq", 1, 80}), dims_));  // tokens before heads: no such bound
+  EXPECT_NO(a2.Check(rope({5000, "seq", 32, 80}, {5000, "seq", 1, 80}), dims_), "5000");  // also read as S, B, N, D
 }
 
 TEST_F(ContractTest, Gelu) {

@@ -237,11 +237,18 @@ def verify_models(
         result.notes.append("rows with no allowed key are don't-care, as the report of the fusion assumes")
 
     session = _session(original_path, "the original")
-    with _expanded(optimized_path, optimized, tool, result, rules) as expanded_path:
+    if regions and original.functions and not (tool or shutil.which("ascend-fuse")):
+        result.notes.append("the regions were not compared: --tool must name the program that inlines local functions")
+        regions = False
+    with (
+        _expanded(optimized_path, optimized, tool, result, rules) as expanded_path,
+        _inlined(original_path, original, tool, result, regions) as inlined_path,
+    ):
         expanded_session = _session(expanded_path, "the expanded model")
         compare_regions = None
         if regions:
-            compare_regions = region_comparer(original_path, original, expanded_path, optimized, report)
+            inlined = _read_graph(inlined_path)
+            compare_regions = region_comparer(inlined_path, inlined, expanded_path, optimized, report)
         for binding in bindings:
             binding = {**binding, "seed": int(binding.get("seed", 0)) + int(seed)}
             used, feeds, expected = _run_original(session, entry, binding, original if may_adjust else None, result)
@@ -343,6 +350,15 @@ class _expanded:
         if count == 0:
             self.result.notes.append("the optimized model has no NPU nodes: it ran as it is")
             return self.path
+        self._expand(count)
+        left = _npu_nodes(_read_graph(self.file).graph)
+        if left:
+            self.__exit__()
+            raise VerifyError(f"ascend-fuse expand left {left} NPU nodes in the model")
+        self.result.notes.append(f"{count} NPU nodes were expanded to standard operators")
+        return self.file
+
+    def _expand(self, count: int) -> None:
         tool = self.tool or shutil.which("ascend-fuse")
         if tool is None:
             raise VerifyError(
@@ -350,7 +366,7 @@ class _expanded:
                 " them"
             )
         if _has_external_data(self.model):  # found beside the model only
-            self.file = self.path.with_name(f"{self.path.stem}.expanded-{os.getpid()}.onnx")
+            self.file = self.path.with_name(f"{self.path.stem}.expanded-{os.getpid()}-{id(self)}.onnx")
         else:
             self.folder = tempfile.mkdtemp(prefix="ascend-fuse-")
             self.file = pathlib.Path(self.folder) / "expanded.onnx"
@@ -370,18 +386,26 @@ class _expanded:
                 f"{tool} expand failed with exit code {run.returncode}:"
                 f" {run.stderr.strip() or run.stdout.strip()}"
             )
-        left = _npu_nodes(_read_graph(self.file).graph)
-        if left:
-            self.__exit__()
-            raise VerifyError(f"{tool} expand left {left} NPU nodes in the model")
-        self.result.notes.append(f"{count} NPU nodes were expanded to standard operators")
-        return self.file
 
     def __exit__(self, *_):
         if self.file is not None:
             self.file.unlink(missing_ok=True)
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class _inlined(_expanded):
+    """The path of the original without calls of local functions: its inner values are those of the optimized model."""
+
+    def __init__(self, path: pathlib.Path, model, tool, result: Result, wanted: bool):
+        super().__init__(path, model, tool, result)
+        self.wanted = wanted and len(model.functions) > 0
+
+    def __enter__(self) -> pathlib.Path:
+        if not self.wanted:
+            return self.path
+        self._expand(0)
+        return self.file
 
 
 def _session(path, what: str):
