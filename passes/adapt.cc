@@ -23,7 +23,8 @@ absl::StatusOr<std::string> Pipeline::ChooseStyle(const Target& target) const {
   for (const Node* node : nodes) {
     if (!target.HasAlias(OperatorKey(*node), opset)) without_alias = OperatorKey(*node);
   }
-  const bool only_default = model_->opset_imports().size() <= 1;
+  // DropImport takes one of them out.
+  const bool only_default = model_->opset_imports().size() <= (gone_at_first_ ? 2U : 1U);
   const std::string& wanted = target.options().style;
   if (wanted.empty()) {
     return std::string(target.ParsesNpuDomain() ? "N" : without_alias.empty() && only_default ? "D" : "X");

@@ -51,6 +51,42 @@ std::string MaskOf(const Rule& rule) {
   return masked ? "explicit" : "none";
 }
 
+// The first npu node of an expression that the target refuses in any form; "" if there is none.
+std::string RefusedOperator(const Expression& expression, const std::vector<std::string>& known) {
+  if (expression.kind == Expression::Kind::kOperator && expression.domain == "npu") {
+    const std::string op = fmt::format("npu.{}", expression.text);
+    if (std::find(known.begin(), known.end(), op) == known.end()) return op;
+  }
+  for (const Expression& argument : expression.arguments) {
+    if (std::string op = RefusedOperator(argument, known); !op.empty()) return op;
+  }
+  return "";
+}
+
+// The same of all that a rule emits.
+std::string RefusedOperator(const Rule& rule, const Target& target) {
+  const std::vector<std::string> known = target.Nodes();
+  for (const EmitStatement& statement : rule.emit) {
+    if (std::string op = RefusedOperator(statement.value, known); !op.empty()) return op;
+  }
+  return "";
+}
+
+// Where a rule can end that takes what reads `value` besides: the results of the operators behind it, as long as
+// each has one reader. A linear is up to three (Reshape, MatMul, Add). The last one first.
+std::vector<Value*> Behind(const Value* value) {
+  constexpr int kMost = 3;
+  std::vector<Value*> found;
+  for (int step = 0; step < kMost; ++step) {
+    if (value->is_graph_output || CountReaders(*value) != 1) break;
+    Node* reader = (*LiveUses(*value).begin()).user;
+    if (reader->output(0) == nullptr) break;
+    value = reader->output(0);
+    found.insert(found.begin(), reader->output(0));
+  }
+  return found;
+}
+
 }  // namespace
 
 void Pipeline::LowerNode(Node* node, const Target& target) {
@@ -74,21 +110,14 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
 
   for (size_t r = 0; r < npu_->rules().size(); ++r) {
     const Rule& rule = npu_->rules()[r];
-    const auto& roots = npu_->RootOperators(r);
-    if (std::find(roots.begin(), roots.end(), key) == roots.end() || Skipped(rule)) continue;
+    const auto& starts = npu_->StartOperators(r);
+    if (std::find(starts.begin(), starts.end(), key) == starts.end() || Skipped(rule)) continue;
     if (!rule.by_ge.empty() && target.FusedByGe(rule.by_ge).has_value()) continue;
     // A form that GE's own pass takes stays as it is, unless there is a node for it.
     if (!main->by_ge.empty() && rule.kind == main->kind && !EmitsNpuNode(rule) &&
         target.FusedByGe(main->by_ge).has_value()) {
       continue;
     }
-    std::vector<std::string> assumptions;
-    FunctionContext context = Context(&assumptions);
-    context.target = &target;
-    Matcher matcher(*npu_, context);
-    Failure failure;
-    const std::optional<Match> match =
-        matcher.Run(rule, value, &failure, partner != nullptr ? partner->node->output(0) : nullptr);
     // A rule's refusal is told where its kind is counted.
     auto refuse = [&](const std::string& because, const std::string& source, int rank) {
       for (PipelineSite* site : sites) {
@@ -98,9 +127,35 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
         site->source = source;
       }
     };
+    std::vector<std::string> assumptions;
+    FunctionContext context = Context(&assumptions);
+    context.target = &target;
+    Matcher matcher(*npu_, context);
+    if (!rule.from.empty()) {
+      // What needs more of the graph than the recognised operator is looked for only where the target has the node.
+      const std::string op = RefusedOperator(rule, target);
+      if (!op.empty()) {
+        const Answer answer = target.Check(Call{op, {}, {}}, &facts_.dims());
+        if (matcher.Starts(rule, value)) refuse(answer.because, answer.source, 1999);
+        continue;
+      }
+    }
+    Failure failure;
+    std::optional<Match> match;
+    if (rule.from.empty()) {
+      match = matcher.Run(rule, value, &failure, partner != nullptr ? partner->node->output(0) : nullptr);
+    } else {
+      match = RunBehind(rule, npu_->RootOperators(r), value, &matcher, &failure);
+    }
     if (!match.has_value()) {
       if (failure.is_sentence && !rule.before.empty()) {
         why_this_form[{rule.kind, rule.before}] = {failure.found, failure.position.ToString()};
+      }
+      // That there is no such node here says more than why it could not be used.
+      if (const std::string op = failure.is_sentence ? RefusedOperator(rule, target) : ""; !op.empty()) {
+        const Answer answer = target.Check(Call{op, {}, {}}, &facts_.dims());
+        refuse(answer.because, answer.source, 1500);
+        continue;
       }
       // A condition that failed says more than an operand that is absent or another attribute.
       refuse(failure.rank < 0 ? ""
@@ -159,6 +214,8 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
       if (!same && !joined) continue;
       site->state = SiteState::kFused;
       site->lowered_by = rule.name;
+      // What it took besides is given by the node now.
+      if (!rule.from.empty()) site->others.push_back(match->terms[static_cast<size_t>(rule.scope.Find(rule.outputs[0]))].value);
       if (rule.precision == "approximate" || site->precision == "exact") site->precision = rule.precision;
       site->lowered_to = lowered_to;
       site->mask = MaskOf(rule);
@@ -171,12 +228,44 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
   }
 }
 
+// A rule that starts from `value` and ends in one of `roots` behind it.
+std::optional<Match> Pipeline::RunBehind(const Rule& rule, const std::vector<std::string>& roots, Value* value,
+                                         Matcher* matcher, Failure* failure) {
+  if (!matcher->Starts(rule, value, failure)) return std::nullopt;
+  *failure = Failure();  // what was tried on the way
+  for (Value* root : Behind(value)) {
+    if (std::find(roots.begin(), roots.end(), OperatorKey(*root->producer)) == roots.end()) continue;
+    Failure attempt;
+    std::optional<Match> match = matcher->Run(rule, root, &attempt);
+    const bool from_it =
+        match.has_value() && match->terms[static_cast<size_t>(rule.scope.Find(rule.from))].value == value;
+    if (from_it) return match;
+    if (attempt.rank > failure->rank) *failure = attempt;
+  }
+  if (failure->rank >= 0) return std::nullopt;
+  std::string other = OtherReader(value);
+  const LiveUses uses(*value);
+  if (other.empty() && uses.empty()) other = fmt::format("nothing reads {}", ValueName(*value));
+  if (other.empty()) other = fmt::format("{} reads {}", OpType(*(*uses.begin()).user), ValueName(*value));
+  std::string wanted;
+  for (const std::string& root : roots) wanted += (wanted.empty() ? "" : " or ") + root;
+  failure->rule = &rule;
+  failure->position = rule.position;
+  failure->is_sentence = true;
+  failure->rank = 0;
+  failure->found = fmt::format("{} takes {} behind it too, and here {}", rule.name, wanted, other);
+  return std::nullopt;
+}
+
 std::string Pipeline::WhyGeCannot(const PipelineSite& site, const ByGe& by_ge) {
   if (by_ge.static_shapes) {
     const Fact& fact = facts_.Of(site.value);
     const bool fixed = fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(),
                                                     [](Dim dim) { return dim.is_number(); });
     if (!fixed) return fmt::format("here it is {}", facts_.Describe(site.value));
+  }
+  if (by_ge.last_opset > 0 && model_->OpsetVersion() > by_ge.last_opset) {
+    return fmt::format("the model imports opset {}", model_->OpsetVersion());
   }
   const Node* node = site.value->producer;
   if (!by_ge.computed_by.empty() && (node == nullptr || OperatorKey(*node) != by_ge.computed_by)) {

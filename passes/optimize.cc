@@ -77,6 +77,7 @@ void WarnOfAtc(const Model& model, std::vector<std::string>* warnings) {
   std::map<std::string, int64_t> unparsed;
   static constexpr std::string_view kNoParser[] = {"Gelu",
                                                    "RMSNormalization",
+                                                   "SimplifiedLayerNormalization",
                                                    "RotaryEmbedding",
                                                    "Attention",
                                                    "GroupNormalization",
@@ -208,6 +209,12 @@ void FillReport(Pipeline* pipeline, const Target& target, const std::string& sty
         {contradiction.value, contradiction.declared, contradiction.computed, contradiction.where});
   }
   for (const std::string& warning : target.warnings()) report->warnings.push_back(warning);
+  if (!pipeline->standardized().empty()) {
+    std::vector<std::string> words;
+    for (const auto& [op, count] : pipeline->standardized()) words.push_back(fmt::format("{} {}", count, op));
+    report->warnings.push_back(
+        fmt::format("ATC reads none of these operators; written in standard operators: {}", fmt::join(words, ", ")));
+  }
   WarnOfPlugin(model, target, &report->warnings);
   WarnOfCalls(*pipeline, model, &report->warnings);
   if (model.OpsetVersion() > target.MaxOpset()) {
@@ -274,6 +281,8 @@ absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options) {
   if (!style.ok()) return style.status();
   if (absl::Status status = Dump(*model, options.dump_directory, 3, "adapt"); !status.ok()) return status;
   (*pipeline)->Restore();
+  if (absl::Status status = (*pipeline)->StandardizeRest(); !status.ok()) return status;
+  (*pipeline)->DropImport();
   (*pipeline)->KeepCalls();
   (*pipeline)->Sweep();
   if (absl::Status status = Dump(*model, options.dump_directory, 4, "restore"); !status.ok()) return status;
@@ -294,6 +303,7 @@ absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& op
   if (absl::Status status = (*pipeline)->Lower(*target); !status.ok()) return status;
   // What would be left: recognised operators that no node took do not count.
   (*pipeline)->Restore();
+  if (absl::Status status = (*pipeline)->StandardizeRest(); !status.ok()) return status;
   (*pipeline)->KeepCalls();
   auto style = (*pipeline)->ChooseStyle(*target);
   if (!style.ok()) return style.status();
@@ -316,8 +326,10 @@ absl::Status Expand(Model* model, const std::vector<std::pair<std::string, std::
 absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {
   std::string text;
   static constexpr std::pair<RuleFolder, std::string_view> kFolders[] = {
+      {RuleFolder::kRuntime, "Standardize: operators of ONNX Runtime to standard operators"},
       {RuleFolder::kLibrary, "Recognise: subgraphs to standard operators"},
       {RuleFolder::kNpu, "Lower: standard operators to NPU nodes"},
+      {RuleFolder::kRest, "Rest: operators of ONNX Runtime that no node was made of"},
       {RuleFolder::kReference, "Expand: NPU nodes to standard operators"}};
   for (const auto& [folder, title] : kFolders) {
     auto rules = RuleSet::Load(folder, options.rule_files);
@@ -325,7 +337,7 @@ absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {
     text += fmt::format("{}\n", title);
     for (const Rule& rule : (*rules)->rules()) {
       const std::string kind =
-          folder == RuleFolder::kReference ? std::string() : fmt::format(" ({})", rule.kind);
+          folder != RuleFolder::kLibrary && folder != RuleFolder::kNpu ? std::string() : fmt::format(" ({})", rule.kind);
       text += fmt::format("  {}{}  {}:{}\n", rule.name, kind, rule.position.file, rule.position.line);
       // The first paragraph of the comment.
       std::string_view doc(rule.doc);

@@ -33,6 +33,12 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(Model* model, const P
   auto npu = RuleSet::Shared(RuleFolder::kNpu, options.rule_files);
   if (!npu.ok()) return npu.status();
   pipeline->npu_ = *std::move(npu);
+  auto runtime = RuleSet::Shared(RuleFolder::kRuntime);
+  if (!runtime.ok()) return runtime.status();
+  pipeline->runtime_ = *std::move(runtime);
+  auto rest = RuleSet::Shared(RuleFolder::kRest);
+  if (!rest.ok()) return rest.status();
+  pipeline->rest_ = *std::move(rest);
   for (const std::string& name : options.skip) {
     if (absl::Status status = pipeline->CheckSkip(name); !status.ok()) return status;
   }
@@ -59,7 +65,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(Model* model, const P
 // A name that skips nothing is most likely misspelt.
 absl::Status Pipeline::CheckSkip(const std::string& name) const {
   std::vector<std::string> kinds;
-  for (const RuleSet* rules : {library_.get(), npu_.get()}) {
+  for (const RuleSet* rules : {library_.get(), npu_.get(), runtime_.get(), rest_.get()}) {
     for (const Rule& rule : rules->rules()) {
       if (rule.name == name || rule.kind == name) return absl::OkStatus();
       if (std::find(kinds.begin(), kinds.end(), rule.kind) == kinds.end()) kinds.push_back(rule.kind);

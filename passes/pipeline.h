@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -81,6 +82,10 @@ class Pipeline {
   absl::StatusOr<std::string> Adapt(const Target& target);
   // Brings back the original nodes of everything that no NPU node took.
   void Restore();
+  // Operators of ONNX Runtime that nothing was made of as the standard operators they are made of.
+  absl::Status StandardizeRest();
+  // The import of com.microsoft, where nothing of it is left.
+  void DropImport();
   // Puts the calls of local functions back where nothing was fused: then there is nothing to say about the model.
   void KeepCalls();
   // Takes back everything, fused sites too: the model computes what it did with the nodes it had.
@@ -96,6 +101,8 @@ class Pipeline {
   const std::vector<PipelineNearMiss>& near_misses() const { return near_misses_; }
   const std::vector<PassRun>& runs() const { return runs_; }
   const Facts& facts() const { return facts_; }
+  // How many nodes Standardize rewrote, by operator.
+  const std::map<std::string, int64_t>& standardized() const { return standardized_; }
   const Inliner& inliner() const { return inliner_; }
   // Calls of local functions that KeepCalls put back.
   int64_t calls_kept() const { return calls_kept_; }
@@ -107,11 +114,16 @@ class Pipeline {
   FunctionContext Context(std::vector<std::string>* assumptions = nullptr);
   bool Skipped(const Rule& rule) const;
   std::vector<Node*> NpuNodes() const;
+  // Operators of ONNX Runtime as the standard operators they are made of, before anything is looked for.
+  absl::Status Standardize();
+  absl::Status Rewrite(const RuleSet& rules, const char* pass);
   absl::Status CheckSkip(const std::string& name) const;
   void Absorb(const std::vector<std::pair<size_t, size_t>>& taken);
   void FindNearMisses();
   void FindPairs();
   void LowerNode(Node* node, const Target& target);
+  static std::optional<Match> RunBehind(const Rule& rule, const std::vector<std::string>& roots, Value* value,
+                                        Matcher* matcher, Failure* failure);
   // Why the pass of `by_ge` does not reach this site; "" if it does.
   std::string WhyGeCannot(const PipelineSite& site, const ByGe& by_ge);
   // Why a sum and the norm that reads it are not one kernel; "" where they are.
@@ -128,10 +140,15 @@ class Pipeline {
   std::unique_ptr<Emitter> emitter_;
   std::shared_ptr<const RuleSet> library_;
   std::shared_ptr<const RuleSet> npu_;
+  std::shared_ptr<const RuleSet> runtime_;
+  std::shared_ptr<const RuleSet> rest_;
   std::vector<PipelineSite> sites_;
   absl::flat_hash_map<const Value*, std::vector<size_t>> sites_of_;  // indices into sites_, filled by Lower
   std::vector<PipelineNearMiss> near_misses_;
   std::vector<PassRun> runs_;
+  std::map<std::string, int64_t> standardized_;
+  bool runtime_gone_ = false;   // no operator of com.microsoft is left ...
+  bool gone_at_first_ = false;  // ... and none was when constructs were looked for
   std::vector<Emission> emissions_;  // in the order made
   int64_t nodes_before_ = 0;  // with the nodes of functions in place of their calls
   int64_t calls_kept_ = 0;

@@ -88,6 +88,7 @@ Node* RecognisedNode(const Emission& emission) {
 }  // namespace
 
 absl::Status Pipeline::Recognise() {
+  if (absl::Status status = Standardize(); !status.ok()) return status;
   const double started = Now();
   const uint64_t changes_before = rewriter_->change_count();
   Matcher matcher(*library_, Context());

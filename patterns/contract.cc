@@ -1336,7 +1336,8 @@ std::optional<ByGe> Target::FusedByGe(std::string_view construct) const {
   const auto it = impl_->by_ge.find(construct);
   if (it == impl_->by_ge.end()) return std::nullopt;
   const proto::ByGeRow& row = *it->second;
-  return ByGe{row.because(), row.source(), row.static_shapes(), row.plain_linear(), row.computed_by()};
+  return ByGe{row.because(), row.source(), row.static_shapes(), row.plain_linear(), row.computed_by(),
+              row.last_opset()};
 }
 
 std::optional<LeftReason> Target::WhyLeft(std::string_view construct) const {

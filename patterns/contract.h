@@ -54,6 +54,7 @@ struct ByGe {
   bool static_shapes = false;
   bool plain_linear = false;
   std::string computed_by;
+  int64_t last_opset = 0;
 };
 
 // Why nothing takes a construct.

@@ -171,8 +171,7 @@ absl::StatusOr<Term> BothLinear(const FunctionContext& context, absl::Span<const
   return Term::Integer(1);
 }
 
-// merged_linear (a, b): one linear to be built in place of two of the same input, [a | b] along the last axis.
-absl::StatusOr<Term> Merged(const FunctionContext& context, absl::Span<const Term> arguments) {
+absl::StatusOr<MergedView> MergedOf(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> a = ValueArgument(context, arguments[0]);
   if (!a.ok()) return a.status();
   absl::StatusOr<Value*> b = ValueArgument(context, arguments[1]);
@@ -180,7 +179,55 @@ absl::StatusOr<Term> Merged(const FunctionContext& context, absl::Span<const Ter
   return MergedLinear(context, *a, *b);
 }
 
-// The linear behind `argument`, if a node that computes it together with what follows may take its place.
+// The transpose of a matrix, to be built.
+Term Transposed(Term matrix) {
+  return Term::Node({"",
+                     "Transpose",
+                     {{"perm", Term::List({Term::Integer(1), Term::Integer(0)})}},
+                     {std::move(matrix)},
+                     1});
+}
+
+// merged_linear (a, b): one linear to be built in place of two of the same input, [a | b] along the last axis.
+absl::StatusOr<Term> Merged(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const absl::StatusOr<MergedView> merged = MergedOf(context, arguments);
+  if (!merged.ok()) return merged.status();
+  const bool biased = merged->bias.kind != Term::Kind::kAbsent;
+  if (merged->gemm) {
+    DeferredNode node{"", "Gemm", {}, {Term::Of(merged->x), merged->weight}, 1};
+    if (merged->transposed) node.attributes.emplace_back("transB", Term::Integer(1));
+    if (biased) node.inputs.push_back(merged->bias);
+    return Term::Node(std::move(node));
+  }
+  const Term matrix = merged->transposed ? Transposed(merged->weight) : merged->weight;
+  Term product = Term::Node({"", "MatMul", {}, {Term::Of(merged->x), matrix}, 1});
+  if (!biased) return product;
+  return Term::Node({"", "Add", {}, {std::move(product), merged->bias}, 1});
+}
+
+// merged_input (a, b): what both linears multiply.
+absl::StatusOr<Term> MergedInput(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const absl::StatusOr<MergedView> merged = MergedOf(context, arguments);
+  if (!merged.ok()) return merged.status();
+  return Term::Of(merged->x);
+}
+
+// merged_weight (a, b): the weights of two linears side by side, [K, 2 N].
+absl::StatusOr<Term> MergedWeight(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const absl::StatusOr<MergedView> merged = MergedOf(context, arguments);
+  if (!merged.ok()) return merged.status();
+  return merged->transposed ? Transposed(merged->weight) : merged->weight;
+}
+
+// merged_bias (a, b): their biases one behind the other, [2 N], or no value.
+absl::StatusOr<Term> MergedBias(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const absl::StatusOr<MergedView> merged = MergedOf(context, arguments);
+  if (!merged.ok()) return merged.status();
+  return merged->bias;
+}
+
+// The linear behind `argument`, if a node may take its place. Who else reads the argument itself is the rule's
+// question: where it is inside what is replaced, read_by_one.
 absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, const Term& argument) {
   absl::StatusOr<Value*> value = ValueArgument(context, argument);
   if (!value.ok()) return value.status();
@@ -191,6 +238,7 @@ absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, const Term&
         fmt::format("the linear that gives {} cannot be taken into a node: {}", ValueName(**value), view->why_not_plain));
   }
   for (const Value* inner : view->chain) {
+    if (inner == *value) continue;
     if (std::string why = OtherReader(inner); !why.empty() && !inner->IsConstant()) {
       return absl::FailedPreconditionError(why);
     }
@@ -218,12 +266,7 @@ absl::StatusOr<Term> LinearInput(const FunctionContext& context, absl::Span<cons
 absl::StatusOr<Term> LinearWeight(const FunctionContext& context, absl::Span<const Term> arguments) {
   const absl::StatusOr<LinearView> view = OwnLinear(context, arguments[0]);
   if (!view.ok()) return view.status();
-  if (!view->transposed) return Term::Of(view->weight);
-  return Term::Node({"",
-                     "Transpose",
-                     {{"perm", Term::List({Term::Integer(1), Term::Integer(0)})}},
-                     {Term::Of(view->weight)},
-                     1});
+  return view->transposed ? Transposed(Term::Of(view->weight)) : Term::Of(view->weight);
 }
 
 // linear_bias (y): its bias [N], or no value.
@@ -235,6 +278,14 @@ absl::StatusOr<Term> LinearBias(const FunctionContext& context, absl::Span<const
     return absl::FailedPreconditionError(fmt::format("the bias {} has not one dim", ValueName(*view->bias)));
   }
   return Term::Of(view->bias);
+}
+
+// float_bias (y): the same, and in float32 where the linear is in bfloat16: what kernels add to such products.
+absl::StatusOr<Term> FloatBias(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Term> bias = LinearBias(context, arguments);
+  if (!bias.ok() || bias->kind != Term::Kind::kValue) return bias;
+  if (context.facts->Of(bias->value).type != DataType::kBfloat16) return bias;
+  return Term::Node({"", "Cast", {{"to", Term::Of(DataType::kFloat)}}, {*bias}, 1});
 }
 
 // without_bias (y): holds for a linear without a bias.
@@ -670,6 +721,40 @@ absl::StatusOr<Term> WithLayerNormalization(const FunctionContext& context, absl
       opset));
 }
 
+// opset_from (n): holds where the model imports opset n of the default domain or a later one.
+absl::StatusOr<Term> OpsetFrom(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const int64_t opset = context.model->OpsetVersion();
+  if (arguments[0].kind == Term::Kind::kNumber && opset >= arguments[0].number) return Term::Integer(1);
+  return absl::FailedPreconditionError(fmt::format("the model imports opset {}", opset));
+}
+
+// opset_before (n): holds where the model imports an older one.
+absl::StatusOr<Term> OpsetBefore(const FunctionContext& context, absl::Span<const Term> arguments) {
+  const int64_t opset = context.model->OpsetVersion();
+  if (arguments[0].kind == Term::Kind::kNumber && opset < arguments[0].number) return Term::Integer(1);
+  return absl::FailedPreconditionError(fmt::format("the model imports opset {}", opset));
+}
+
+// unread (x): holds for an output that is not there or that nothing reads.
+absl::StatusOr<Term> Unread(const FunctionContext& context, absl::Span<const Term> arguments) {
+  if (arguments[0].kind == Term::Kind::kAbsent) return Term::Integer(1);
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  if (!(*value)->is_graph_output && CountReaders(**value) == 0) return Term::Integer(1);
+  return absl::FailedPreconditionError(fmt::format("{} is needed", ValueName(**value)));
+}
+
+// place_rows (t, p, ids): the rows p of the table t; without p the first rows, as many as ids [B, S] has columns.
+absl::StatusOr<Term> PlaceRows(const FunctionContext&, absl::Span<const Term> arguments) {
+  if (arguments[1].kind != Term::Kind::kAbsent) {
+    return Term::Node({"", "Gather", {{"axis", Term::Integer(0)}}, {arguments[0], arguments[1]}, 1});
+  }
+  const auto one = [](int64_t number) { return Term::List({Term::Integer(number)}); };
+  const Term shape = Term::Node({"", "Shape", {}, {arguments[2]}, 1});
+  const Term length = Term::Node({"", "Gather", {{"axis", Term::Integer(0)}}, {shape, one(1)}, 1});
+  return Term::Node({"", "Slice", {}, {arguments[0], one(0), length, one(0)}, 1});
+}
+
 // rescalable (x, epsilon): holds where x may be multiplied by c = sqrt(1e-6 / epsilon) so that a norm that adds 1e-6 gives
 // what one with epsilon gives. With the exponents of float32 always. In float16 for c from 1/4 to 1: nothing overflows, the
 // product is rounded once more, and what is lost of elements below 2^-12, at most 2^-25 each, is divided by a root of at
@@ -869,6 +954,50 @@ absl::StatusOr<Term> PairRotation(const FunctionContext& context, absl::Span<con
   if (cut->mode == *join) return Term::Text(cut->mode);
   if (cut->mode == "interleaved") return Term::Text("interleave_half");
   return absl::FailedPreconditionError("the parts are cut as halves and joined as pairs");
+}
+
+// written_rotation (y, p, i, j, x1, x2): the mode of a rotation whose parts were written to the rows i and j [D/2, 1] of a
+// tensor that the perm p turns into y [..., D]: p exchanges the first and the last axis.
+absl::StatusOr<Term> WrittenRotation(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> y = ValueArgument(context, arguments[0]);
+  if (!y.ok()) return y.status();
+  const Fact& fact = context.facts->Of(*y);
+  const int64_t rank = fact.rank();
+  bool exchanges = rank >= 2 && arguments[1].list != nullptr && static_cast<int64_t>(arguments[1].list->size()) == rank;
+  for (int64_t i = 0; exchanges && i < rank; ++i) {
+    const double wanted = i == 0 ? static_cast<double>(rank - 1) : i == rank - 1 ? 0 : static_cast<double>(i);
+    exchanges = (*arguments[1].list)[static_cast<size_t>(i)].number == wanted;
+  }
+  if (!exchanges) return absl::FailedPreconditionError("the parts are not written along the last axis");
+  if (!fact.shape.back().is_number() || fact.shape.back().number() % 2 != 0) {
+    return absl::FailedPreconditionError(fmt::format("the width of {} is no even number", ValueName(**y)));
+  }
+  const int64_t half = fact.shape.back().number() / 2;
+  // The rows: first, first + step, ...
+  auto are = [&](const Term& term, int64_t first, int64_t step) {
+    const Elements* elements = term.kind == Term::Kind::kValue ? context.facts->Of(term.value).elements : nullptr;
+    if (elements == nullptr || static_cast<int64_t>(elements->integers.size()) != half) return false;
+    const Fact& rows = context.facts->Of(term.value);
+    if (rows.rank() != 2 || !rows.shape[1].is(1)) return false;
+    for (int64_t i = 0; i < half; ++i) {
+      if (!elements->integers[static_cast<size_t>(i)].is(first + i * step)) return false;
+    }
+    return true;
+  };
+  const bool halves = are(arguments[2], 0, 1) && are(arguments[3], half, 1);
+  const bool pairs = are(arguments[2], 0, 2) && are(arguments[3], 1, 2);
+  if (!halves && !pairs) {
+    return absl::FailedPreconditionError("the parts are written neither to the halves of the last axis nor to its pairs");
+  }
+  absl::StatusOr<Value*> x1 = ValueArgument(context, arguments[4]);
+  if (!x1.ok()) return x1.status();
+  absl::StatusOr<Value*> x2 = ValueArgument(context, arguments[5]);
+  if (!x2.ok()) return x2.status();
+  const absl::StatusOr<Cut> cut = CutSource(context, *x1, *x2, *y);
+  if (!cut.ok()) return cut.status();
+  if (cut->mode == (halves ? "half" : "interleaved")) return Term::Text(cut->mode);
+  if (halves) return Term::Text("interleave_half");
+  return absl::FailedPreconditionError("the parts are cut as halves and written as pairs");
 }
 
 // whole (a, b, y, mode): the value in the shape of y of whose last axis a and b are the halves (mode "half"), or the
@@ -1171,6 +1300,42 @@ absl::StatusOr<Term> ReadOnce(const FunctionContext& context, absl::Span<const T
       fmt::format("{} is also needed elsewhere, and the kernel writes its result in its place", ValueName(**value)));
 }
 
+// swapped (x, t): x, or x with its last two dims swapped where t is 1.
+absl::StatusOr<Term> Swapped(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  if (arguments[1].kind != Term::Kind::kNumber) return absl::FailedPreconditionError("swapped wants a number");
+  if (arguments[1].number == 0) return arguments[0];
+  const int rank = context.facts->Of(*value).rank();
+  if (rank < 2) return absl::FailedPreconditionError(fmt::format("{} is no matrix", ValueName(**value)));
+  std::vector<Term> perm;
+  for (int64_t i = 0; i < rank - 2; ++i) perm.push_back(Term::Integer(i));
+  perm.push_back(Term::Integer(rank - 1));
+  perm.push_back(Term::Integer(rank - 2));
+  return Term::Node({"", "Transpose", {{"perm", Term::List(std::move(perm))}}, {arguments[0]}, 1});
+}
+
+// times_number (n, f): a node times the number f; the node itself where f is 1.
+absl::StatusOr<Term> TimesNumber(const FunctionContext&, absl::Span<const Term> arguments) {
+  if (arguments[1].kind != Term::Kind::kNumber) return absl::FailedPreconditionError("times_number wants a number");
+  if (arguments[1].number == 1) return arguments[0];
+  return Term::Node({"", "Mul", {}, {arguments[0], arguments[1]}, 1});
+}
+
+// plus_value (n, z): a node plus z; the node itself where z is absent.
+absl::StatusOr<Term> PlusValue(const FunctionContext&, absl::Span<const Term> arguments) {
+  if (arguments[1].kind == Term::Kind::kAbsent) return arguments[0];
+  return Term::Node({"", "Add", {}, {arguments[0], arguments[1]}, 1});
+}
+
+// read_by_one (x): holds when one node reads x, which is no output of the graph.
+absl::StatusOr<Term> ReadByOne(const FunctionContext& context, absl::Span<const Term> arguments) {
+  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
+  if (!value.ok()) return value.status();
+  if (std::string why = OtherReader(*value); !why.empty()) return absl::FailedPreconditionError(why);
+  return Term::Integer(1);
+}
+
 constexpr FunctionRow kFunctions[] = {
     {"shape", 1, 1, Shape, "The list of dims of a value."},
     {"dim", 2, 2, DimOf, "One dim of a value; negative axes count from the end."},
@@ -1184,10 +1349,14 @@ constexpr FunctionRow kFunctions[] = {
     {"linear_input", 1, 1, LinearInput, "What a linear multiplies, as a matrix [rows, K]."},
     {"linear_weight", 1, 1, LinearWeight, "The weight of a linear as a matrix [K, N]."},
     {"linear_bias", 1, 1, LinearBias, "The bias [N] of a linear, or no value."},
+    {"float_bias", 1, 1, FloatBias, "The same, and in float32 where the linear is in bfloat16."},
     {"without_bias", 1, 1, WithoutBias, "Holds for a linear without a bias."},
     {"rows_as", 2, 2, RowsAs, "A matrix [rows, N] in the shape of a linear's output."},
     {"both_linear", 2, 2, BothLinear, "Holds when both values are outputs of linear layers."},
     {"merged_linear", 2, 2, Merged, "One linear in place of two of the same input: [a | b] along the last axis."},
+    {"merged_input", 2, 2, MergedInput, "What two linears of the same input multiply."},
+    {"merged_weight", 2, 2, MergedWeight, "The weights of two linears of the same input side by side, [K, 2 N]."},
+    {"merged_bias", 2, 2, MergedBias, "The biases of two linears one behind the other, or no value."},
     {"no_gate", 1, 1, NoGate, "Holds unless a value is multiplied by one that is computed."},
     {"mask_fill", 1, 1, MaskFill, "Holds for a constant that takes a key out of a softmax."},
     {"changes", 1, 1, Changes, "Holds for a value that is not a copy of another."},
@@ -1216,6 +1385,10 @@ constexpr FunctionRow kFunctions[] = {
     {"recognised", 1, 1, Recognised, "Holds for what a rule made, not for an operator that the model has."},
     {"absent", 0, 0, AbsentValue, "No value: a weight that is not there."},
     {"with_layer_normalization", 0, 0, WithLayerNormalization, "Holds from opset 17 on, which has LayerNormalization."},
+    {"opset_from", 1, 1, OpsetFrom, "Holds from this opset of the default domain on."},
+    {"opset_before", 1, 1, OpsetBefore, "Holds before this opset of the default domain."},
+    {"unread", 1, 1, Unread, "Holds for an output that is not there or that nothing reads."},
+    {"place_rows", 3, 3, PlaceRows, "Rows of a table, or the first rows, as many as ids have columns."},
     {"rescalable", 2, 2, Rescalable, "Holds where a value may be scaled so that a norm's epsilon becomes 1e-6."},
     {"never", 1, 1, Never, "Does not hold; says why what looks like the construct is not it."},
     {"single", 2, 2, Single, "A constant [1] of a number, of a type."},
@@ -1230,6 +1403,7 @@ constexpr FunctionRow kFunctions[] = {
      "How a value is another one turned: \"half\", \"interleaved\" or \"quarter\".", "Neg"},
     {"sign_vector", 1, 1, SignVector, "Holds for a constant of numbers 1 and -1, not all the same."},
     {"pair_rotation", 5, 5, PairRotation, "The mode of a rotation computed part by part.", "Sub"},
+    {"written_rotation", 6, 6, WrittenRotation, "The same where the parts are written to rows of a tensor.", "Sub"},
     {"part_rotation", 3, 3, PartRotation, "The same where the parts stand side by side among others.", "Sub"},
     {"part_whole", 3, 3, PartWhole, "The value that is rotated then."},
     {"whole", 3, 4, WholeOf, "The value of which two others are the halves or the even and odd channels."},
@@ -1244,7 +1418,11 @@ constexpr FunctionRow kFunctions[] = {
     {"cached_table", 4, 4, CachedTable, "Rows of a half-wide table, as wide as a head."},
     {"rank4", 2, 2, RankFour, "A value with axes of 1 in front up to rank 4."},
     {"rank_of", 2, 2, RankBack, "A node of rank 4 without the axes that rank4 put in front."},
-    {"read_once", 1, 1, ReadOnce, "Holds when one node reads a value that is no output of the graph."},
+    {"read_once", 1, 1, ReadOnce, "Holds when one node reads a value that is computed and no output of the graph."},
+    {"swapped", 2, 2, Swapped, "A value, with its last two dims swapped where the number is 1."},
+    {"times_number", 2, 2, TimesNumber, "A node times a number; the node itself where that is 1."},
+    {"plus_value", 2, 2, PlusValue, "A node plus a value; the node itself where that is absent."},
+    {"read_by_one", 1, 1, ReadByOne, "Holds when one node reads a value that is no output of the graph."},
 };
 
 }  // namespace

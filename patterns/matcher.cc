@@ -198,23 +198,38 @@ bool Matcher::Fail(const SourcePosition& position, const Node* node, int kind,
   return true;
 }
 
-std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failure, Value* partner) {
+namespace {
+
+// A name of the rule as a pattern of its own.
+Pattern NamePattern(const Rule& rule, const std::string& name) {
+  Pattern pattern;
+  pattern.kind = Pattern::Kind::kVariable;
+  pattern.name = name;
+  pattern.slot = rule.scope.Find(name);
+  pattern.position = rule.position;
+  return pattern;
+}
+
+}  // namespace
+
+Matcher::Frame* Matcher::Begin(const Rule& rule, Failure* failure) {
   rule_ = &rule;
   failure_ = failure;
   frame_count_ = 0;
   covered_.clear();
   steps_ = 0;
   depth_ = 0;
-  Frame* frame = NewFrame(rule.scope);
+  return NewFrame(rule.scope);
+}
+
+bool Matcher::Starts(const Rule& rule, Value* value, Failure* failure) {
+  return MatchTerm(NamePattern(rule, rule.from), Begin(rule, failure), Term::Of(value), [] { return true; });
+}
+
+std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failure, Value* partner) {
+  Frame* frame = Begin(rule, failure);
   std::optional<Match> match;
-  auto output = [&](size_t index) {
-    Pattern pattern;
-    pattern.kind = Pattern::Kind::kVariable;
-    pattern.name = rule.outputs[index];
-    pattern.slot = rule.scope.Find(rule.outputs[index]);
-    pattern.position = rule.position;
-    return pattern;
-  };
+  auto output = [&](size_t index) { return NamePattern(rule, rule.outputs[index]); };
   auto finish = [&] {
     // An input marked ? that no alternative bound is absent.
     std::vector<int> absent;
@@ -305,7 +320,7 @@ bool Matcher::CostlyIsShared(Frame* frame) {
   for (const Node* node : covered_) {
     const Schema* schema = SchemaOf(*node);
     if (schema == nullptr || !schema->costly || dies(node)) continue;
-    const bool heavy = IsOp(*node, "MatMul") || IsOp(*node, "Softmax");
+    const bool heavy = IsOp(*node, "MatMul") || IsOp(*node, "Gemm") || IsOp(*node, "Softmax");
     for (const Value* value : node->outputs()) {
       const Node* reader = nullptr;
       if (value == nullptr || !kept_by(value, &reader)) continue;

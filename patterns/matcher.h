@@ -42,6 +42,8 @@ class Matcher {
   // (slower: sentences are made). A rule about two constructs side by side has a second output that the first does
   // not lead to: it is looked for at `partner`, and without one such a rule does not match.
   std::optional<Match> Run(const Rule& rule, Value* root, Failure* failure = nullptr, Value* partner = nullptr);
+  // Whether `value` can be what the rule calls `from`, as far as its pattern goes.
+  bool Starts(const Rule& rule, Value* value, Failure* failure = nullptr);
 
  private:
   struct Frame;
@@ -56,6 +58,7 @@ class Matcher {
   };
   using Next = absl::FunctionRef<bool()>;
 
+  Frame* Begin(const Rule& rule, Failure* failure);
   bool MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, Next next);
   bool MatchVariable(const Pattern& pattern, Frame* frame, const Term& term, Next next);
   // outputs: the line that names several outputs, of which `value` is the one at `place`. quiet: no failure

@@ -157,6 +157,7 @@ struct Rule {
   std::string precision;  // exact | reassociated | approximate
   std::string by_ge;      // a construct: where GE builds it itself, the rule is not used
   std::string before;     // the rule that must be tried after this one
+  std::string from;       // the recognised value that a lowering starts from; default the first output
   std::vector<Parameter> inputs;
   std::vector<std::string> outputs;
   std::vector<MatchStatement> match;

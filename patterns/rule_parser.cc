@@ -191,9 +191,11 @@ class Parser {
           rule.by_ge = value;
         } else if (key == "before") {
           rule.before = value;
+        } else if (key == "from") {
+          rule.from = value;
         } else if (ok()) {
           error_ = absl::InvalidArgumentError(
-              fmt::format("{}: unknown annotation '{}'; known are kind, precision, by_ge, before",
+              fmt::format("{}: unknown annotation '{}'; known are kind, precision, by_ge, before, from",
                           PositionOf(key_token).ToString(), key));
         }
         if (!AcceptSymbol(",")) break;

@@ -1,7 +1,9 @@
 #include "patterns/rule_set.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <mutex>
 
 #include "absl/container/flat_hash_set.h"
 #include "embedded/pattern_data.h"
@@ -58,26 +60,20 @@ absl::StatusOr<std::shared_ptr<const RuleSet>> RuleSet::Shared(
   };
   if (!user.empty()) return read(folder);
   // One for each folder; never destroyed, for threads may outlive main's statics.
-  switch (folder) {
-    case RuleFolder::kLibrary: {
-      static const Result* const kLibrary = new Result(read(folder));
-      return *kLibrary;
-    }
-    case RuleFolder::kNpu: {
-      static const Result* const kNpu = new Result(read(folder));
-      return *kNpu;
-    }
-    case RuleFolder::kReference:
-      break;
-  }
-  static const Result* const kReference = new Result(read(RuleFolder::kReference));
-  return *kReference;
+  struct Slot {
+    std::once_flag once;
+    Result rules;
+  };
+  static auto* const kSlots = new std::array<Slot, kRuleFolders>;
+  Slot& slot = (*kSlots)[static_cast<size_t>(folder)];
+  std::call_once(slot.once, [&] { slot.rules = read(folder); });
+  return slot.rules;
 }
 
 absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
     RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user) {
   static constexpr std::string_view kPrefixes[] = {"patterns/library/", "patterns/npu/",
-                                                   "patterns/reference/"};
+                                                   "patterns/reference/", "patterns/runtime/", "patterns/rest/"};
   const std::string_view prefix = kPrefixes[static_cast<int>(folder)];
   auto set = std::make_unique<RuleSet>();
   auto add = [&](const std::string& path, std::string_view text, bool built_in) -> absl::Status {
@@ -487,13 +483,25 @@ absl::Status RuleSet::Check() {
   }
 
   roots_.resize(rules_.size());
+  starts_.resize(rules_.size());
   for (size_t i = 0; i < rules_.size(); ++i) {
     const Rule& rule = rules_[i];
-    const int slot = rule.scope.Find(rule.outputs[0]);
-    CollectRoots(*rule.match[rule.scope.statement[slot]].pattern, rule, 0, &roots_[i]);
-    std::sort(roots_[i].begin(), roots_[i].end());
-    roots_[i].erase(std::unique(roots_[i].begin(), roots_[i].end()), roots_[i].end());
-    if (roots_[i].empty()) {
+    auto operators_of = [&](const std::string& name) {
+      std::vector<std::string> found;
+      CollectRoots(*rule.match[rule.scope.statement[rule.scope.Find(name)]].pattern, rule, 0, &found);
+      std::sort(found.begin(), found.end());
+      found.erase(std::unique(found.begin(), found.end()), found.end());
+      return found;
+    };
+    roots_[i] = operators_of(rule.outputs[0]);
+    if (!rule.from.empty()) {
+      const int slot = rule.scope.Find(rule.from);
+      if (slot < 0 || rule.scope.statement[slot] < 0) {
+        return Error(rule.position, fmt::format("from: no line of match computes '{}'", rule.from));
+      }
+    }
+    starts_[i] = rule.from.empty() ? roots_[i] : operators_of(rule.from);
+    if (roots_[i].empty() || starts_[i].empty()) {
       return Error(rule.position, fmt::format("the output of rule {} can be anything", rule.name));
     }
   }

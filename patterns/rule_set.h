@@ -13,21 +13,22 @@
 
 namespace ascend_fuse {
 
-enum class RuleFolder { kLibrary, kNpu, kReference };
+enum class RuleFolder { kLibrary, kNpu, kReference, kRuntime, kRest };
+inline constexpr size_t kRuleFolders = 5;
 
 class RuleSet {
  public:
   // The built-in rules of a folder, with those of the `user` files (path, text) that belong there: a rule
   // that matches npu nodes is a reference rule, one that makes npu nodes an npu rule, any other a library
-  // rule. A user's rule or definition of the same name replaces the built-in one. Errors: INVALID_ARGUMENT
-  // with file, line and column, for text that does not parse and for names, arguments, attributes and
-  // operators that do not exist.
+  // rule; none is of the folders runtime and rest. A user's rule or definition of the same name replaces the
+  // built-in one. Errors: INVALID_ARGUMENT with file, line and column, for text that does not parse and for names,
+  // arguments, attributes and operators that do not exist.
   static absl::StatusOr<std::unique_ptr<RuleSet>> Load(
       RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user = {});
 
   // The same; without files of the user the rules are read once in a process and shared.
   static absl::StatusOr<std::shared_ptr<const RuleSet>> Shared(
-      RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user);
+      RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user = {});
 
   const std::vector<Definition>& definitions() const { return definitions_; }
   // Largest pattern first, `before` respected.
@@ -36,6 +37,8 @@ class RuleSet {
   // Operator types ("domain.op_type", without "." for the default domain) that the first output's pattern of
   // a rule can end in.
   const std::vector<std::string>& RootOperators(size_t rule) const { return roots_[rule]; }
+  // The same for the value that a lowering starts from: the first output, or what the annotation `from` names.
+  const std::vector<std::string>& StartOperators(size_t rule) const { return starts_[rule]; }
 
  private:
   absl::Status Check();
@@ -53,6 +56,7 @@ class RuleSet {
   absl::flat_hash_map<std::string, int> definition_index_;
   std::vector<Rule> rules_;
   std::vector<std::vector<std::string>> roots_;
+  std::vector<std::vector<std::string>> starts_;
 };
 
 }  // namespace ascend_fuse

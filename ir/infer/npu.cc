@@ -162,6 +162,7 @@ constexpr Entry kOps[] = {
     ASCEND_FUSE_NPU("NPUMish", SameAsInput),
     ASCEND_FUSE_NPU("NPUGeglu", Geglu),
     ASCEND_FUSE_NPU("NPUGeGlu", Geglu),
+    ASCEND_FUSE_NPU("NPUGeGluV2", Geglu),
     ASCEND_FUSE_NPU("NPUSwiGlu", GluPacked),
     ASCEND_FUSE_NPU("NPURotaryMul", SameAsInput),
     ASCEND_FUSE_NPU("NPURotaryPositionEmbedding", SameAsInput),

@@ -254,7 +254,7 @@ std::string OtherReader(const Value* value) {
 
 absl::StatusOr<LinearView> FindLinear(const FunctionContext& context, Value* y) { return Find(context, y, 0); }
 
-absl::StatusOr<Term> MergedLinear(const FunctionContext& context, Value* a, Value* b) {
+absl::StatusOr<MergedView> MergedLinear(const FunctionContext& context, Value* a, Value* b) {
   auto no = [](const std::string& why) {
     return absl::FailedPreconditionError(fmt::format("the two linears cannot be merged: {}", why));
   };
@@ -315,23 +315,13 @@ absl::StatusOr<Term> MergedLinear(const FunctionContext& context, Value* a, Valu
   auto join = [&](Value* one, Value* other, int64_t axis) {
     return Term::Node({"", "@Join", {{"axis", Term::Integer(axis)}}, {Term::Of(one), Term::Of(other)}, 1});
   };
-  const bool gemm = IsOp(*first.product, "Gemm");
-  const Term weight = join(first.weight, second.weight, first.transposed ? 0 : 1);
-  const Term bias = first.bias != nullptr ? join(joined[1].first, joined[1].second, 0) : Term::Absent();
-  if (gemm) {
-    DeferredNode node{"", "Gemm", {}, {Term::Of(first.x), weight}, 1};
-    if (first.transposed) node.attributes.emplace_back("transB", Term::Integer(1));
-    if (first.bias != nullptr) node.inputs.push_back(bias);
-    return Term::Node(std::move(node));
-  }
-  Term matrix = weight;
-  if (first.transposed) {
-    matrix = Term::Node(
-        {"", "Transpose", {{"perm", Term::List({Term::Integer(1), Term::Integer(0)})}}, {weight}, 1});
-  }
-  Term product = Term::Node({"", "MatMul", {}, {Term::Of(first.x), matrix}, 1});
-  if (first.bias == nullptr) return product;
-  return Term::Node({"", "Add", {}, {std::move(product), bias}, 1});
+  MergedView merged;
+  merged.x = first.x;
+  merged.weight = join(first.weight, second.weight, first.transposed ? 0 : 1);
+  merged.transposed = first.transposed;
+  merged.bias = first.bias != nullptr ? join(joined[1].first, joined[1].second, 0) : Term::Absent();
+  merged.gemm = IsOp(*first.product, "Gemm");
+  return merged;
 }
 
 }  // namespace ascend_fuse

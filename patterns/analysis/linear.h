@@ -33,8 +33,16 @@ absl::StatusOr<LinearView> FindLinear(const FunctionContext& context, Value* y);
 // What keeps `value` computed besides its first reader, as a sentence; empty if nothing does.
 std::string OtherReader(const Value* value);
 
-// One linear for two of the same input: y = x [Wa | Wb] + [ba | bb], to be built; its first half is `a`, its
-// second `b`. FAILED_PRECONDITION says what forbids it.
-absl::StatusOr<Term> MergedLinear(const FunctionContext& context, Value* a, Value* b);
+// One linear for two of the same input, to be built: x [Wa | Wb] + [ba | bb]; its first half is `a`, its second `b`.
+struct MergedView {
+  Value* x = nullptr;  // [.., K]
+  Term weight;         // [2 N, K] if transposed, else [K, 2 N]
+  bool transposed = false;
+  Term bias;           // [2 N], or no value
+  bool gemm = false;   // the two were Gemm
+};
+
+// FAILED_PRECONDITION says what forbids it.
+absl::StatusOr<MergedView> MergedLinear(const FunctionContext& context, Value* a, Value* b);
 
 }  // namespace ascend_fuse

@@ -42,6 +42,18 @@ def gelu_tanh(x: np.ndarray) -> np.ndarray:
 # operator, attributes, input shapes (None: not given), number of outputs, outputs that are compared, the formula
 CASES = {
     "swiglu": ("NPUSwiGlu", {"dim": -1}, [(3, 8)], 1, lambda x: {0: x[:, :4] * sigmoid(x[:, :4]) * x[:, 4:]}),
+    "geglu_erf": (
+        "NPUGeGluV2", {"dim": -1, "approximate": 0, "activate_left": 0}, [(3, 8)], 1,
+        lambda x: {0: x[:, :4] * x[:, 4:] / 2 * (1 + erf(x[:, 4:] / np.sqrt(2)))}),
+    "geglu_erf_left": (
+        "NPUGeGluV2", {"dim": -1, "approximate": 0, "activate_left": 1}, [(3, 8)], 1,
+        lambda x: {0: x[:, 4:] * x[:, :4] / 2 * (1 + erf(x[:, :4] / np.sqrt(2)))}),
+    "geglu_tanh": (
+        "NPUGeGluV2", {"dim": -1, "approximate": 1, "activate_left": 0}, [(3, 8)], 1,
+        lambda x: {0: x[:, :4] * gelu_tanh(x[:, 4:])}),
+    "geglu_tanh_left": (
+        "NPUGeGluV2", {"dim": -1, "approximate": 1, "activate_left": 1}, [(3, 8)], 1,
+        lambda x: {0: x[:, 4:] * gelu_tanh(x[:, :4])}),
     "swish": ("NPUSwish", {}, [(3, 8)], 1, lambda x: {0: x * sigmoid(x)}),
     "rms_norm": (
         "NPURmsNormWithEpsilon", {"epsilon": 0.5}, [(3, 8), (8,)], 1, lambda x, g: {0: norm(x, 0.5, False) * g}),
@@ -78,6 +90,21 @@ CASES = {
     "ffn_silu": (
         "NPUFFN", {"activation": "silu"}, [(3, 4), (4, 6), (6, 4), None, (6,), (4,)], 1,
         lambda x, a, b, c, d: {0: (x @ a + c) * sigmoid(x @ a + c) @ b + d}),
+    "ffn_gelu": (
+        "NPUFFN", {"activation": "gelu"}, [(2, 3, 4), (4, 6), (6, 4), None, (6,)], 1,
+        lambda x, a, b, c: {0: gelu_tanh(x @ a + c) @ b}),
+    "ffn_fastgelu": (
+        "NPUFFN", {"activation": "fastgelu", "inner_precise": 1}, [(3, 4), (4, 6), (6, 4), None, None, (4,)], 1,
+        lambda x, a, b, d: {0: x @ a * sigmoid(1.702 * (x @ a)) @ b + d}),
+    "ffn_geglu": (
+        "NPUFFN", {"activation": "geglu", "inner_precise": 1}, [(3, 4), (4, 12), (6, 4), None, (12,), (4,)], 1,
+        lambda x, a, b, c, d: {0: (x @ a + c)[:, :6] * gelu_tanh((x @ a + c)[:, 6:]) @ b + d}),
+    "ffn_swiglu": (
+        "NPUFFN", {"activation": "swiglu", "inner_precise": 1}, [(3, 4), (4, 12), (6, 4)], 1,
+        lambda x, a, b: {0: (x @ a)[:, :6] * (x @ a)[:, 6:] * sigmoid((x @ a)[:, 6:]) @ b}),
+    "ffn_reglu": (
+        "NPUFFN", {"activation": "reglu", "inner_precise": 1}, [(3, 4), (4, 12), (6, 4)], 1,
+        lambda x, a, b: {0: (x @ a)[:, :6] * np.maximum((x @ a)[:, 6:], 0) @ b}),
 }  # fmt: skip
 
 

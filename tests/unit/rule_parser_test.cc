@@ -161,7 +161,7 @@ TEST(RuleParserTest, ErrorsOfTokensAndAnnotations) {
   EXPECT_EQ(Message("rule r (x) => (y)\n  match { y = Relu (x) & }"),
             "f.rule:2:24: expected an output's name, found '&'");
   EXPECT_EQ(Message("rule r <kinds = a> (x) => (y)"),
-            "f.rule:1:9: unknown annotation 'kinds'; known are kind, precision, by_ge, before");
+            "f.rule:1:9: unknown annotation 'kinds'; known are kind, precision, by_ge, before, from");
 }
 
 TEST(RuleParserTest, DeepNestingIsAnErrorAndNotACrash) {
