@@ -242,6 +242,7 @@ struct OperandShapes {
   std::string_view output;
   std::string_view attribute = "";  // where the row holds for one value of an attribute only
   double number = 0;
+  int opset = 0;  // the first one in which the operator is not written in standard operators before anything is looked for
 };
 
 const std::vector<OperandShapes>& OperandTable() {
@@ -262,10 +263,12 @@ const std::vector<OperandShapes>& OperandTable() {
       {"com.microsoft", "GemmFastGelu", {"*K", "KN", "N"}, "*N"},
       {"com.microsoft", "FusedGemm", {"MK", "KN", "N"}, "MN"},
       {"com.microsoft", "MultiHeadAttention", {"BSC", "BTC", "BTC", "C", "BT", "11ST"}, "BSC"},
-      {"com.microsoft", "SkipLayerNormalization", {"BSD", "BSD", "D", "D", "D"}, "BSD"},
+      {"com.microsoft", "SkipLayerNormalization", {"BSD", "BSD", "D", "D", "D"}, "BSD", "", 0, 17},
       {"com.microsoft", "SkipSimplifiedLayerNormalization", {"BSD", "BSD", "D", "D"}, "BSD"},
       {"com.microsoft", "GroupNorm", {"NHWC", "C", "C"}, "NHWC", "channels_last", 1},
       {"com.microsoft", "GroupNorm", {"NCHW", "C", "C"}, "NCHW", "channels_last", 0},
+      {"com.microsoft", "SkipGroupNorm", {"NHWC", "C", "C", "NHWC", "C"}, "NHWC", "channels_last", 1},
+      {"com.microsoft", "SkipGroupNorm", {"NCHW", "C", "C", "NCHW", "C"}, "NCHW", "channels_last", 0},
   };
   return *kTable;
 }
@@ -807,6 +810,9 @@ class Builder {
   bool BuildOperator(const Pattern& pattern, Frame* frame, const MatchStatement* line, Slot* result) {
     const Schema* schema = FindSchema(pattern.domain, pattern.name, opset_);
     if (schema != nullptr && schema->deprecated) schema = nullptr;
+    for (const OperandShapes& row : OperandTable()) {
+      if (row.domain == pattern.domain && row.op == pattern.name && opset_ < row.opset) schema = nullptr;
+    }
     std::vector<std::string> names;
     std::vector<const Rule*> makers;
     std::vector<const Expression*> emissions;

@@ -210,7 +210,13 @@ def instance_norm(b):
 
 def group_norm(b):
     last = b.attributes.get("channels_last", 1)
-    x = b.op("Transpose", b.wide(0), perm=[0, 3, 1, 2]) if last else b.wide(0)
+    x = b.wide(0)
+    for skip in range(3, len(b.node.input)):  # of SkipGroupNorm
+        if b.has(skip):
+            x = b.op("Add", x, b.wide(skip))
+    if len(b.node.output) > 1 and b.node.output[1]:
+        b.op("Cast", x, to=b.types.get(b.node.output[1], onnx.TensorProto.FLOAT), output=b.node.output[1])
+    x = b.op("Transpose", x, perm=[0, 3, 1, 2]) if last else x
     weights = [b.op("Unsqueeze", b.wide(i), b.constant([1, 2], numpy.int64)) for i in (1, 2)]
     n = grouped_norm(b, x, b.attributes["groups"], b.attributes.get("epsilon", 1e-5))
     y = b.op("Add", b.op("Mul", n, weights[0]), weights[1])
@@ -231,6 +237,7 @@ NOT_ON_CPU = {
     ("com.microsoft", "BiasSplitGelu"): bias_split_gelu,
     ("com.microsoft", "FusedGemm"): fused_gemm,
     ("com.microsoft", "GroupNorm"): group_norm,
+    ("com.microsoft", "SkipGroupNorm"): group_norm,
     ("", "InstanceNormalization"): instance_norm,
     ("", "RMSNormalization"): rms_normalization,  # its own body does not fit a scale of another type
 }
