@@ -188,13 +188,18 @@ class Run {
   }
 
  private:
+  // A rule with `from` ends behind the site that it lowers.
+  bool IsSite(const Site& site, const Specimen& specimen) const {
+    return !rule_.from.empty() || site.output == specimen.outputs[0];
+  }
+
   bool Matches(const Outcome& outcome, const Specimen& specimen, std::string* other) const {
     for (const Site& site : outcome.sites) {
-      if (site.output != specimen.outputs[0]) continue;
+      if (!IsSite(site, specimen)) continue;
       if (lowering_ ? site.lowered_by == rule_.name : site.rule == rule_.name) return true;
     }
     for (const Site& site : outcome.sites) {
-      if (site.output != specimen.outputs[0]) continue;
+      if (!IsSite(site, specimen)) continue;
       const std::string& by = lowering_ ? site.lowered_by : site.rule;
       if (!by.empty() && *other == "") *other = by;
     }
@@ -260,7 +265,7 @@ class Run {
         if (misses_.size() < 5) {
           std::string reason = "no site";
           for (const Site& site : outcome.sites) {
-            if (site.output == specimen->outputs[0]) reason = fmt::format("{} by {}: {}", site.state, site.rule, site.because);
+            if (IsSite(site, *specimen)) reason = fmt::format("{} by {}: {}", site.state, site.rule, site.because);
           }
           misses_.push_back(fmt::format("{}: {}", name, reason));
           Record("missed", name, outcome, bytes, *specimen);
@@ -277,7 +282,7 @@ class Run {
       news = coverage_.choices[key][static_cast<size_t>(option)].matched++ == 0 || news;
     }
     for (const Site& site : outcome.sites) {
-      if (site.output == specimen->outputs[0]) ++states_[site.state];
+      if (IsSite(site, *specimen)) ++states_[site.state];
     }
     if (!outcome.expanded.empty()) ++fused_on_[targets_[target_].name];
     // More of the same says little.
