@@ -395,38 +395,30 @@ class GuessTest(unittest.TestCase):
         self.assertTrue(result.ok)
         self.assertIn("(batch 1) was used", result.to_text())
 
-    def test_sizes_that_a_trace_made_constant_are_tried(self):
-        shape = numpy_helper.from_array(np.array([2, 9, 4, 8], dtype=np.int64), "shape")
+    def traced(self, sizes):
+        """What verify says of a model that reshapes its input to `sizes`."""
+        shape = numpy_helper.from_array(np.array(sizes, dtype=np.int64), "shape")
         graph = helper.make_graph(
             [helper.make_node("Reshape", ["x", "shape"], ["y"])],
             "g",
             [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "seq", 32])],
-            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 9, 4, 8])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, sizes)],
             [shape],
         )
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "m.onnx")
             onnx.save(model, path)
-            result = verify.verify_models(path, path)
+            return verify.verify_models(path, path)
+
+    def test_sizes_that_a_trace_made_constant_are_tried(self):
+        result = self.traced([2, 9, 4, 8])
         self.assertTrue(result.ok)
         self.assertIn("(batch 2, length 9, as traced) was used", result.to_text())
 
     def test_a_model_that_takes_nothing_is_told_how_to_bind(self):
-        shape = numpy_helper.from_array(np.array([7, 13], dtype=np.int64), "shape")
-        graph = helper.make_graph(
-            [helper.make_node("Reshape", ["x", "shape"], ["y"])],
-            "g",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "seq", 32])],
-            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [7, 13])],
-            [shape],
-        )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "m.onnx")
-            onnx.save(model, path)
-            with self.assertRaisesRegex(verify.VerifyError, r"""--bindings '\[\{"batch": 1, "seq": 1\}\]'"""):
-                verify.verify_models(path, path)
+        with self.assertRaisesRegex(verify.VerifyError, r"""--bindings '\[\{"batch": 1, "seq": 1\}\]'"""):
+            self.traced([7, 13])
 
     def test_the_zoo_is_guessed_as_its_exporters_described_it(self):
         for described in json.loads((ROOT / "tests" / "zoo" / "manifest.json").read_text())["models"][::6]:
