@@ -51,25 +51,32 @@ std::string MaskOf(const Rule& rule) {
   return masked ? "explicit" : "none";
 }
 
+// How much a refusal says: of several the one that says most is told. Below are the ranks of a Failure: how far a rule got.
+constexpr int kNotBuilt = 1000;          // the rule matched, and its nodes cannot be built here
+constexpr int kNoSuchNode = 1500;        // the target has no such node, or refuses one for a pair
+constexpr int kNoSuchNodeBehind = 1999;  // the same of a rule that takes what reads the construct too
+constexpr int kRefusedByTarget = 2000;   // the nodes were built, and the target refuses one
+constexpr int kSaidByRule = 3000;        // the rule itself says why what looks like the construct is none
+
 // The first npu node of an expression that the target refuses in any form; "" if there is none.
-std::string RefusedOperator(const Expression& expression, const std::vector<std::string>& known) {
+std::string RefusedOperator(const Expression& expression, const Target& target) {
   if (expression.kind == Expression::Kind::kOperator && expression.domain == "npu") {
-    const std::string op = fmt::format("npu.{}", expression.text);
-    if (std::find(known.begin(), known.end(), op) == known.end()) return op;
+    std::string op = fmt::format("npu.{}", expression.text);
+    if (!target.HasNode(op)) return op;
   }
   for (const Expression& argument : expression.arguments) {
-    if (std::string op = RefusedOperator(argument, known); !op.empty()) return op;
+    if (std::string op = RefusedOperator(argument, target); !op.empty()) return op;
   }
   return "";
 }
 
-// The same of all that a rule emits.
-std::string RefusedOperator(const Rule& rule, const Target& target) {
-  const std::vector<std::string> known = target.Nodes();
+// What the target says of it, of all that a rule emits; nullopt if it has every node.
+std::optional<Answer> WhyNoSuchNode(const Rule& rule, const Target& target, DimTable* dims) {
   for (const EmitStatement& statement : rule.emit) {
-    if (std::string op = RefusedOperator(statement.value, known); !op.empty()) return op;
+    const std::string op = RefusedOperator(statement.value, target);
+    if (!op.empty()) return target.Check(Call{op, {}, {}}, dims);
   }
-  return "";
+  return std::nullopt;
 }
 
 // Where a rule can end that takes what reads `value` besides: the results of the operators behind it, as long as
@@ -133,10 +140,8 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     Matcher matcher(*npu_, context);
     if (!rule.from.empty()) {
       // What needs more of the graph than the recognised operator is looked for only where the target has the node.
-      const std::string op = RefusedOperator(rule, target);
-      if (!op.empty()) {
-        const Answer answer = target.Check(Call{op, {}, {}}, &facts_.dims());
-        if (matcher.Starts(rule, value)) refuse(answer.because, answer.source, 1999);
+      if (const auto none = WhyNoSuchNode(rule, target, &facts_.dims()); none.has_value()) {
+        if (matcher.Starts(rule, value)) refuse(none->because, none->source, kNoSuchNodeBehind);
         continue;
       }
     }
@@ -152,22 +157,23 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
         why_this_form[{rule.kind, rule.before}] = {failure.found, failure.position.ToString()};
       }
       // That there is no such node here says more than why it could not be used.
-      if (const std::string op = failure.is_sentence ? RefusedOperator(rule, target) : ""; !op.empty()) {
-        const Answer answer = target.Check(Call{op, {}, {}}, &facts_.dims());
-        refuse(answer.because, answer.source, 1500);
-        continue;
+      if (failure.is_sentence) {
+        if (const auto none = WhyNoSuchNode(rule, target, &facts_.dims()); none.has_value()) {
+          refuse(none->because, none->source, kNoSuchNode);
+          continue;
+        }
       }
       // A condition that failed says more than an operand that is absent or another attribute.
       refuse(failure.rank < 0 ? ""
              : failure.is_sentence
                  ? failure.found
                  : fmt::format("{}: expected {}, found {}", rule.name, failure.expected, failure.found),
-             failure.position.ToString(), failure.is_sentence && failure.expected.empty() ? 3000 : failure.rank);
+             failure.position.ToString(), failure.is_sentence && failure.expected.empty() ? kSaidByRule : failure.rank);
       continue;
     }
     const absl::StatusOr<Emission> emission = emitter_->Emit(*match, context);
     if (!emission.ok()) {
-      refuse(std::string(emission.status().message()), rule.position.ToString(), 1000);
+      refuse(std::string(emission.status().message()), rule.position.ToString(), kNotBuilt);
       continue;
     }
     std::string lowered_to;
@@ -202,7 +208,7 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     if (!answer.legal) {
       emitter_->Undo(*emission);
       // That the two of a pair cannot share a node says less than why one has none of its own.
-      refuse(answer.because, answer.source, match->rule->outputs.size() > 1 && partner != nullptr ? 1500 : 2000);
+      refuse(answer.because, answer.source, match->rule->outputs.size() > 1 && partner != nullptr ? kNoSuchNode : kRefusedByTarget);
       continue;
     }
     emissions_.push_back(*emission);

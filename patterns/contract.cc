@@ -1292,6 +1292,11 @@ std::vector<std::string> Target::Nodes() const {
   return names;
 }
 
+bool Target::HasNode(std::string_view op) const {
+  const auto it = impl_->nodes.find(op);
+  return it != impl_->nodes.end() && !it->second.data->has_refused();
+}
+
 Answer Target::Impl::Check(const Call& call, const DimTable& dims, DimTable* growing) const {
   Answer answer;
   const auto it = nodes.find(call.op);

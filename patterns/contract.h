@@ -123,6 +123,7 @@ class Target {
 
   // The npu nodes this target has a row for, in the order of its file; refused ones left out.
   std::vector<std::string> Nodes() const;
+  bool HasNode(std::string_view op) const;  // whether `op` is one of them
 
   // Names of all chips (files of patterns/targets), CANN versions.
   static std::vector<std::string> Chips();

@@ -390,7 +390,6 @@ absl::StatusOr<Term> EmptyRows(const FunctionContext& context, absl::Span<const 
   return Term::Integer(1);
 }
 
-
 // empty (type): a constant without elements, ATC's way to say that an input in the middle is absent
 // (ascend-contract.md 0.3).
 absl::StatusOr<Term> Empty(const FunctionContext&, absl::Span<const Term> arguments) {
@@ -401,14 +400,14 @@ absl::StatusOr<Term> Empty(const FunctionContext&, absl::Span<const Term> argume
 absl::StatusOr<Term> PlainNumber(const FunctionContext& context, absl::Span<const Term> arguments);
 absl::StatusOr<Term> BroadcastsTo(const FunctionContext& context, absl::Span<const Term> arguments);
 
+// The items of a list, or what is no list as the only one.
+std::vector<Term> ItemsOf(const Term& term) {
+  return term.kind == Term::Kind::kList ? *term.list : std::vector<Term>{term};
+}
+
 // filled (dims, number, type): a constant of these dims (a list, or one) all of whose elements are the number.
 absl::StatusOr<Term> Filled(const FunctionContext& context, absl::Span<const Term> arguments) {
-  std::vector<Term> dims;
-  if (arguments[0].kind == Term::Kind::kList) {
-    dims = *arguments[0].list;
-  } else {
-    dims.push_back(arguments[0]);
-  }
+  std::vector<Term> dims = ItemsOf(arguments[0]);
   int64_t count = 1;
   for (Term& dim : dims) {
     const auto number = IntegerArgument(dim);
@@ -433,12 +432,7 @@ absl::StatusOr<Term> Ones(const FunctionContext& context, absl::Span<const Term>
 
 // last (axes): -k if the axes, counted from the end, are the last k ones.
 absl::StatusOr<Term> LastAxes(const FunctionContext& context, absl::Span<const Term> arguments) {
-  std::vector<Term> axes;
-  if (arguments[0].kind == Term::Kind::kList) {
-    axes = *arguments[0].list;
-  } else {
-    axes.push_back(arguments[0]);
-  }
+  const std::vector<Term> axes = ItemsOf(arguments[0]);
   const int64_t count = static_cast<int64_t>(axes.size());
   for (int64_t i = 0; i < count; ++i) {
     const auto axis = IntegerArgument(axes[i]);
@@ -463,12 +457,7 @@ absl::StatusOr<Term> LastAxesOf(const FunctionContext&, absl::Span<const Term> a
 
 // size (x, axes): how many elements of x lie along these axes.
 absl::StatusOr<Term> SizeOf(const FunctionContext& context, absl::Span<const Term> arguments) {
-  std::vector<Term> axes;
-  if (arguments[1].kind == Term::Kind::kList) {
-    axes = *arguments[1].list;
-  } else {
-    axes.push_back(arguments[1]);
-  }
+  const std::vector<Term> axes = ItemsOf(arguments[1]);
   int64_t size = 1;
   for (const Term& axis : axes) {
     absl::StatusOr<Term> dim = DimOf(context, {arguments[0], axis});
@@ -490,12 +479,7 @@ absl::StatusOr<Term> Reduced(const FunctionContext& context, absl::Span<const Te
   absl::StatusOr<Term> shape = Shape(context, arguments.subspan(1, 1));
   if (!shape.ok()) return shape;
   std::vector<Term> wanted = *shape->list;
-  std::vector<Term> axes;
-  if (arguments[2].kind == Term::Kind::kList) {
-    axes = *arguments[2].list;
-  } else {
-    axes.push_back(arguments[2]);
-  }
+  const std::vector<Term> axes = ItemsOf(arguments[2]);
   for (const Term& term : axes) {
     const auto axis = IntegerArgument(term);
     const int64_t rank = static_cast<int64_t>(wanted.size());

@@ -644,7 +644,7 @@ absl::StatusOr<std::string> JoinMode(const FunctionContext& context, Value* y, V
   const Fact& operand = context.facts->Of(concat->input(0));
   if (!operand.has_rank || operand.rank() < leading + 1 ||
       !context.facts->dims().Equal(operand.shape.subspan(0, static_cast<size_t>(leading)),
-                fact.shape.subspan(0, static_cast<size_t>(leading)))) {
+                                   fact.shape.subspan(0, static_cast<size_t>(leading)))) {
     return No("the parts are joined with other leading dims");
   }
   int64_t channels_before = 1;
@@ -674,7 +674,7 @@ absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b
       if (model.rank() != fact.rank() || !model.shape.back().is_number() ||
           !fact.shape.back().is(scale * model.shape.back().number()) ||
           !context.facts->dims().Equal(fact.shape.subspan(0, fact.shape.size() - 1),
-                    model.shape.subspan(0, model.shape.size() - 1))) {
+                                       model.shape.subspan(0, model.shape.size() - 1))) {
         continue;
       }
     }
@@ -732,8 +732,8 @@ absl::StatusOr<Value*> DeinterleavedSource(const FunctionContext& context, Value
   for (Value* source : Upstream(context, x)) {
     if (source == x) continue;
     const absl::StatusOr<ChannelMap> map = FollowChannels(context, x, {source});
-    if (!map.ok() || !IsLike(context, *map, x) || !context.facts->dims().Equal(context.facts->Of(x).shape,
-                                                            context.facts->Of(source).shape)) {
+    if (!map.ok() || !IsLike(context, *map, x) ||
+        !context.facts->dims().Equal(context.facts->Of(x).shape, context.facts->Of(source).shape)) {
       continue;
     }
     const int64_t width = map->trailing[0];

@@ -58,10 +58,10 @@ from ascend_fuse.session import plain_session
 _TINY = 1e-30
 _NO_KEY = "no allowed key"
 
-# When --tolerance is not given: by the least precise float type in the original.
 # Operators that may give another result in every run; Dropout where it trains.
 RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial", "Dropout"}
 
+# When --tolerance is not given: by the least precise float type in the original.
 DEFAULT_TOLERANCES = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 
 
