@@ -37,11 +37,6 @@ void AddOnce(std::vector<std::string>* sentences, const std::vector<std::string>
   }
 }
 
-bool EmitsNpuNode(const Rule& rule) {
-  return std::any_of(rule.emit.begin(), rule.emit.end(),
-                     [](const EmitStatement& statement) { return Mentions(statement.value, "npu"); });
-}
-
 // What the mask of a fused attention is, for the report.
 std::string MaskOf(const Rule& rule) {
   if (rule.kind != "attention") return "";
@@ -58,23 +53,10 @@ constexpr int kNoSuchNodeBehind = 1999;  // the same of a rule that takes what r
 constexpr int kRefusedByTarget = 2000;   // the nodes were built, and the target refuses one
 constexpr int kSaidByRule = 3000;        // the rule itself says why what looks like the construct is none
 
-// The first npu node of an expression that the target refuses in any form; "" if there is none.
-std::string RefusedOperator(const Expression& expression, const Target& target) {
-  if (expression.kind == Expression::Kind::kOperator && expression.domain == "npu") {
-    std::string op = fmt::format("npu.{}", expression.text);
-    if (!target.HasNode(op)) return op;
-  }
-  for (const Expression& argument : expression.arguments) {
-    if (std::string op = RefusedOperator(argument, target); !op.empty()) return op;
-  }
-  return "";
-}
-
-// What the target says of it, of all that a rule emits; nullopt if it has every node.
+// What the target says of the first node of a rule that it refuses in any form; nullopt if it has them all.
 std::optional<Answer> WhyNoSuchNode(const Rule& rule, const Target& target, DimTable* dims) {
-  for (const EmitStatement& statement : rule.emit) {
-    const std::string op = RefusedOperator(statement.value, target);
-    if (!op.empty()) return target.Check(Call{op, {}, {}}, dims);
+  for (const std::string& op : rule.nodes) {
+    if (!target.HasNode(op)) return target.Check(Call{op, {}, {}}, dims);
   }
   return std::nullopt;
 }
@@ -121,7 +103,7 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     if (std::find(starts.begin(), starts.end(), key) == starts.end() || Skipped(rule)) continue;
     if (!rule.by_ge.empty() && target.FusedByGe(rule.by_ge).has_value()) continue;
     // A form that GE's own pass takes stays as it is, unless there is a node for it.
-    if (!main->by_ge.empty() && rule.kind == main->kind && !EmitsNpuNode(rule) &&
+    if (!main->by_ge.empty() && rule.kind == main->kind && rule.nodes.empty() &&
         target.FusedByGe(main->by_ge).has_value()) {
       continue;
     }

@@ -165,6 +165,7 @@ struct Rule {
   std::vector<EmitStatement> emit;  // empty: the rule observes and changes nothing
   Scope scope;
   int size = 0;  // mandatory operators of the largest alternative; larger rules are tried first
+  std::vector<std::string> nodes;  // the Ascend nodes it emits ("npu.NPUFFN"), in the order written
 };
 
 // True when `expression` makes a node of `domain`, itself or inside.

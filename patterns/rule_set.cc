@@ -31,6 +31,13 @@ bool Mentions(const Pattern& pattern, std::string_view domain) {
                      [&](const PatternPointer& argument) { return Mentions(*argument, domain); });
 }
 
+void AddNodes(const Expression& expression, std::vector<std::string>* nodes) {
+  if (expression.kind == Expression::Kind::kOperator && expression.domain == "npu") {
+    nodes->push_back(fmt::format("npu.{}", expression.text));
+  }
+  for (const Expression& argument : expression.arguments) AddNodes(argument, nodes);
+}
+
 // A user's rule says by what it reads and makes where it belongs.
 RuleFolder FolderOf(const Rule& rule) {
   for (const MatchStatement& statement : rule.match) {
@@ -461,6 +468,7 @@ absl::Status RuleSet::Check() {
   for (Rule& rule : rules_) {
     rule.size = 0;
     for (const MatchStatement& statement : rule.match) rule.size += Size(*statement.pattern, rule, 0);
+    for (const EmitStatement& statement : rule.emit) AddNodes(statement.value, &rule.nodes);
   }
   std::stable_sort(rules_.begin(), rules_.end(),
                    [](const Rule& a, const Rule& b) { return a.size > b.size; });

@@ -129,8 +129,8 @@ struct NamedTarget {
 };
 
 // Every chip with and without our plugin, in ATC's default precision mode and in the one that keeps every type;
-// combinations that do not exist are left out.
-std::vector<NamedTarget> Targets() {
+// combinations that do not exist are left out, and those without the nodes that the rule emits, unless that is all.
+std::vector<NamedTarget> Targets(const Rule& rule) {
   std::vector<NamedTarget> targets;
   for (const char* mode : {"force_fp16", "must_keep_origin_dtype"}) {
     for (const std::string& chip : Target::Chips()) {
@@ -148,6 +148,11 @@ std::vector<NamedTarget> Targets() {
       }
     }
   }
+  const auto able = std::stable_partition(targets.begin(), targets.end(), [&rule](const NamedTarget& target) {
+    return std::all_of(rule.nodes.begin(), rule.nodes.end(),
+                       [&target](const std::string& op) { return target.target.HasNode(op); });
+  });
+  if (able != targets.begin()) targets.erase(able, targets.end());
   // The commonest first.
   std::stable_sort(targets.begin(), targets.end(), [](const NamedTarget& a, const NamedTarget& b) {
     const auto common = [](const NamedTarget& target) {
@@ -167,7 +172,7 @@ class Run {
         rule_(rule),
         lowering_(lowering),
         random_(0),
-        targets_(Targets()) {
+        targets_(Targets(rule)) {
     uint64_t hash = 1469598103934665603ULL;  // FNV: the same on every machine
     for (const char c : rule.name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
     random_ = Random(options.seed * 1000003 + hash);

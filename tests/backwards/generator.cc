@@ -160,6 +160,7 @@ struct GraphValue {
   bool target = false;  // the shape operand of Reshape and Expand
   bool mask = false;    // holds only 0 and what takes a key out of the softmax
   bool constant = false;  // no input of the graph
+  int fan_in = kUnknown;  // of a linear's weight, a dim: numbers as small as training keeps them, so that no sigmoid saturates
   std::function<double(int64_t index, int64_t count)> element;  // of a constant; random numbers where it is not set
   double number = 0;
   bool number_fixed = false;
@@ -2663,6 +2664,7 @@ struct FunctionHint {
     const int n = builder->NewDim();
     const int weight = builder->NewConstant("weight");
     const int shift = builder->NewConstant("bias");
+    builder->values_[static_cast<size_t>(weight)].fan_in = dims.back();
     const bool matrix = dims.size() == 2 && random.Chance(50);
     const bool turned = matrix && random.Chance(50);
     if (!builder->SetShape(weight, turned ? std::vector<int>{n, dims.back()} : std::vector<int>{dims.back(), n}) ||
@@ -2682,24 +2684,54 @@ struct FunctionHint {
     }
     return true;
   }
-  static bool Linear(Builder* builder, PendingCondition* pending, const Expression&, const std::vector<int>& operands, bool* done) {
+  // The sum or the product that is there already: what the rule leaves open of it is a weight and a bias [N].
+  static bool WrittenLinear(Builder* builder, int y, bool* done) {
+    auto producer = [builder](int value) -> const GraphNode* {
+      const int node = value == kUnknown ? kUnknown : builder->values_[static_cast<size_t>(value)].node;
+      return node == kUnknown ? nullptr : &builder->nodes_[static_cast<size_t>(node)];
+    };
+    if (!builder->Shaped(y)) return true;
     *done = true;
-    int y = operands[0];
-    if (y == kUnknown) return true;
-    if (!builder->IsLeaf(y)) {  // the sum or the product that an emission writes: its other operand is a weight
-      const GraphNode& node = builder->nodes_[static_cast<size_t>(builder->values_[static_cast<size_t>(y)].node)];
-      if (!node.ghost || node.inputs.size() != 2 || node.inputs[1] == kUnknown) return true;
-      builder->values_[static_cast<size_t>(node.inputs[1])].constant = true;
-      y = node.inputs[0];
-      if (node.op != "Add" || y == kUnknown) return true;
-      if (!builder->IsLeaf(y)) {
-        const GraphNode& product = builder->nodes_[static_cast<size_t>(builder->values_[static_cast<size_t>(y)].node)];
-        if (product.ghost && product.op == "MatMul") builder->values_[static_cast<size_t>(product.inputs[1])].constant = true;
-        return true;
-      }
-      return LinearOf(builder, *pending, y, kUnknown, false);
+    const int columns = builder->DimsOf(y).back();
+    const GraphNode* node = producer(y);
+    auto learned = [builder](int value) {
+      if (value == kUnknown || !builder->IsLeaf(value)) return false;
+      builder->values_[static_cast<size_t>(value)].constant = true;
+      return true;
+    };
+    if (node->op == "Add" && node->inputs.size() == 2) {
+      const GraphNode* product = producer(node->inputs[0]);
+      const int bias = node->inputs[1];
+      if (learned(bias) && !builder->Shaped(bias) && !builder->SetShape(bias, {columns})) return false;
+      node = product;
     }
-    return LinearOf(builder, *pending, y, kUnknown);
+    if (node == nullptr || (node->op != "MatMul" && node->op != "Gemm")) return true;
+    if (learned(node->inputs[1]) && builder->Shaped(node->inputs[0])) {
+      builder->values_[static_cast<size_t>(node->inputs[1])].fan_in = builder->DimsOf(node->inputs[0]).back();
+    }
+    if (node->inputs.size() < 3 || !learned(node->inputs[2]) || builder->Shaped(node->inputs[2])) return true;
+    return builder->SetShape(node->inputs[2], {columns});
+  }
+
+  static bool Linear(Builder* builder, PendingCondition* pending, const Expression&, const std::vector<int>& operands, bool* done) {
+    const int y = operands[0];
+    if (y != kUnknown && !builder->IsLeaf(y)) {
+      const GraphNode& node = builder->nodes_[static_cast<size_t>(builder->values_[static_cast<size_t>(y)].node)];
+      if (!node.ghost) return WrittenLinear(builder, y, done);
+    }
+    *done = true;
+    if (y == kUnknown) return true;
+    if (builder->IsLeaf(y)) return LinearOf(builder, *pending, y, kUnknown);
+    // what an emission writes: its other operand is a weight
+    const GraphNode& node = builder->nodes_[static_cast<size_t>(builder->values_[static_cast<size_t>(y)].node)];
+    if (node.inputs.size() != 2 || node.inputs[1] == kUnknown) return true;
+    builder->values_[static_cast<size_t>(node.inputs[1])].constant = true;
+    const int product = node.inputs[0];
+    if (node.op != "Add" || product == kUnknown) return true;
+    if (builder->IsLeaf(product)) return LinearOf(builder, *pending, product, kUnknown, false);
+    const GraphNode& inner = builder->nodes_[static_cast<size_t>(builder->values_[static_cast<size_t>(product)].node)];
+    if (inner.ghost && inner.op == "MatMul") builder->values_[static_cast<size_t>(inner.inputs[1])].constant = true;
+    return true;
   }
 
   // both_linear (a, b), merged_linear (a, b): linears of one input
@@ -2957,7 +2989,9 @@ constexpr FunctionHint kHints[] = {
     {"negative_axes", FunctionHint::NegativeAxes},
     {"linear", FunctionHint::Linear},
     {"linear_input", FunctionHint::Linear},
+    {"linear_weight", FunctionHint::Linear},
     {"both_linear", FunctionHint::BothLinear},
+    {"merged_input", FunctionHint::BothLinear},
     {"gate_pair", FunctionHint::GatePair},
     {"read_once", FunctionHint::ReadOnce},
     {"rotation", FunctionHint::Rotation},
@@ -3347,8 +3381,11 @@ class Writer {
     const std::vector<int64_t> dims = Numbers(value);
     int64_t count = 1;
     for (int64_t dim : dims) count *= dim;
+    const double deviation = of.fan_in == kUnknown ? 1 : 1 / std::sqrt(static_cast<double>(b_.NumberOfDim(of.fan_in)));
     std::vector<double> elements(static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) elements[static_cast<size_t>(i)] = of.element ? of.element(i, count) : random_.Normal();
+    for (int64_t i = 0; i < count; ++i) {
+      elements[static_cast<size_t>(i)] = of.element ? of.element(i, count) : deviation * random_.Normal();
+    }
     if (IsFloat(TypeOf(value))) {
       *graph_->add_initializer() = FloatTensor(names_[value], TypeOf(value), dims, elements);
       return true;
