@@ -266,7 +266,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ascend_fuse_peers_") as folder:
         for entry in entries:
             source = zoo / f"{entry['id']}.onnx"
-            row: dict[str, Any] = {"id": entry["id"], "expected": entry["expected"]}
+            row: dict[str, Any] = {key: entry[key] for key in ("id", "exporter", "opset", "expected")}
             for name in names:
                 target = Path(folder) / f"{name}.onnx"
                 target.unlink(missing_ok=True)
@@ -290,7 +290,7 @@ def main() -> None:
 
 
 def print_tables(rows: list[dict[str, Any]], names: tuple[str, ...]) -> None:
-    """Sites per kind, then cost and soundness, as Markdown."""
+    """Sites per kind and per exporter, then cost and soundness, as Markdown."""
 
     # A peer's count above the expected one (LayerNormalization where an activation is) must not make up for another model.
     def found(row: dict[str, Any], name: str, kind: str, field: str = "counts") -> int:
@@ -304,6 +304,12 @@ def print_tables(rows: list[dict[str, Any]], names: tuple[str, ...]) -> None:
         figures += [sum(found(row, names[0], kind, field) for row in rows) for field in ("counts", "done")]
         figures += [sum(found(row, name, kind) for row in rows) for name in names[1:]]
         print(f"| {kind} | {' | '.join(map(str, figures))} |")
+    print("\n| exporter, opset | models | sites expected | ascend-fuse | onnxruntime | onnxscript |\n|---|---|---|---|---|---|")
+    for exporter, opset in sorted({(row["exporter"], row["opset"]) for row in rows}, key=lambda pair: (pair[0] != "torchscript", *pair)):
+        of = [row for row in rows if (row["exporter"], row["opset"]) == (exporter, opset)]
+        figures = [len(of), sum(row["expected"].get(kind, 0) for row in of for kind in KINDS)]
+        figures += [sum(found(row, name, kind) for row in of for kind in KINDS) for name in names]
+        print(f"| {exporter}, {opset} | {' | '.join(map(str, figures))} |")
     print("\n| | ascend-fuse | onnxruntime | onnxscript |\n|---|---|---|---|")
     lines: dict[str, Callable[[str], Any]] = {
         "models with every expected site": lambda name: sum(

@@ -55,6 +55,15 @@ absl::StatusOr<Attribute> AttributeOf(const std::string& name, const Term& term,
   return absl::InvalidArgumentError(fmt::format("the attribute {} has no plain value", name));
 }
 
+// False when a value of one fact cannot be one of the other: another type, rank, or number of elements along an axis.
+bool CanBeOne(const Fact& a, const Fact& b) {
+  if (a.type != DataType::kUndefined && b.type != DataType::kUndefined && a.type != b.type) return false;
+  if (!a.has_rank || !b.has_rank) return true;
+  return std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end(), [](const Dim& left, const Dim& right) {
+    return !left.is_number() || !right.is_number() || left.number() == right.number();
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, Graph* graph, const std::string& name,
@@ -206,8 +215,10 @@ absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionConte
   const Rule& rule = *match.rule;
   match.terms.resize(rule.scope.names.size());
   Emission emission;
+  const size_t contradictions = facts_->contradictions().size();
   auto undo = [&](const absl::Status& status) {
     Undo(emission);
+    facts_->ForgetContradictions(contradictions);
     return status;
   };
   const Term& first = match.terms[rule.scope.Find(rule.outputs[0])];
@@ -263,15 +274,24 @@ absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionConte
     // inferred.
     std::vector<std::pair<Value*, Fact>> kept;
     for (Value* value : outputs) {
-      if (value != nullptr) kept.emplace_back(value, facts_->Of(value));
+      if (value == nullptr) continue;
+      kept.emplace_back(value, facts_->Of(value));
+      facts_->Set(value, Fact());
     }
     for (size_t i = 0; i < statement.names.size(); ++i) {
       if (statement.names[i] != "_") match.terms[rule.scope.Find(statement.names[i])] = Term::Of(node->output(i));
     }
     InferNode(*node, facts_);
+    // Whatever the conditions of a rule say: what gives another shape is not the same.
+    std::string other;
     for (const auto& [value, fact] : kept) {
+      const bool same = CanBeOne(fact, facts_->Of(value));
+      const std::string given = same ? "" : facts_->Describe(value);
       if (fact.has_rank) facts_->Set(value, fact);
+      if (!same) other = fmt::format("{} of these operands gives {}, and {} is {}", plan->op_type, given, ValueName(*value),
+                                      facts_->Describe(value));
     }
+    if (!other.empty()) return undo(absl::FailedPreconditionError(other));
   }
   return emission;
 }
