@@ -811,6 +811,7 @@ class Builder {
   bool BuildOperator(const Pattern& pattern, Frame* frame, const MatchStatement* line, Slot* result) {
     const Schema* schema = FindSchema(pattern.domain, pattern.name, opset_);
     if (schema != nullptr && schema->deprecated) schema = nullptr;
+    if (pattern.name == "Celu" && type_ != DataType::kFloat) return Fail("the type of Celu");  // ONNX has no other for it
     for (const OperandShapes& row : OperandTable()) {
       if (row.domain == pattern.domain && row.op == pattern.name && opset_ < row.opset) schema = nullptr;
     }
