@@ -2649,10 +2649,10 @@ struct FunctionHint {
   }
 
   // linear (y), linear_input (y) ...: y is a linear layer of x, which is made where it is kUnknown
-  static bool LinearOf(Builder* builder, const PendingCondition& pending, int y, int x, bool bias = true) {
+  static bool LinearOf(Builder* builder, const PendingCondition& pending, int y, int x, int percent_with_bias = 65) {
     Random& random = builder->random_;
     for (const PendingCondition& other : builder->conditions_) {
-      if (other.frame == pending.frame && Builder::Calls(other.condition->left, "without_bias")) bias = false;
+      if (other.frame == pending.frame && Builder::Calls(other.condition->left, "without_bias")) percent_with_bias = 0;
     }
     if (x == kUnknown) x = builder->NewValue("features");
     if (!builder->Shaped(x)) {
@@ -2674,11 +2674,11 @@ struct FunctionHint {
     }
     if (matrix) {
       std::vector<int> inputs = {x, weight};
-      if (bias && random.Chance(70)) inputs.push_back(shift);
+      if (random.Chance(percent_with_bias)) inputs.push_back(shift);
       std::vector<Parameter> parameters;
       if (turned) parameters.push_back(Parameter::Number("transB", 1));
       builder->Define({y}, "Gemm", inputs, parameters);
-    } else if (bias && random.Chance(60)) {
+    } else if (random.Chance(percent_with_bias)) {
       builder->Define({y}, "Add", {builder->Make("MatMul", {x, weight}), shift});
     } else {
       builder->Define({y}, "MatMul", {x, weight});
@@ -2691,27 +2691,28 @@ struct FunctionHint {
       const int node = value == kUnknown ? kUnknown : builder->values_[static_cast<size_t>(value)].node;
       return node == kUnknown ? nullptr : &builder->nodes_[static_cast<size_t>(node)];
     };
-    if (!builder->Shaped(y)) return true;
-    *done = true;
-    const int columns = builder->DimsOf(y).back();
-    const GraphNode* node = producer(y);
     auto learned = [builder](int value) {
       if (value == kUnknown || !builder->IsLeaf(value)) return false;
       builder->values_[static_cast<size_t>(value)].constant = true;
       return true;
     };
+    const GraphNode* node = producer(y);
+    std::vector<int> bias;
     if (node->op == "Add" && node->inputs.size() == 2) {
-      const GraphNode* product = producer(node->inputs[0]);
-      const int bias = node->inputs[1];
-      if (learned(bias) && !builder->Shaped(bias) && !builder->SetShape(bias, {columns})) return false;
-      node = product;
+      bias.push_back(node->inputs[1]);
+      node = producer(node->inputs[0]);
     }
-    if (node == nullptr || (node->op != "MatMul" && node->op != "Gemm")) return true;
-    if (learned(node->inputs[1]) && builder->Shaped(node->inputs[0])) {
-      builder->values_[static_cast<size_t>(node->inputs[1])].fan_in = builder->DimsOf(node->inputs[0]).back();
+    if (node == nullptr || (node->op != "MatMul" && node->op != "Gemm")) return *done = true;
+    const int weight = node->inputs[1];
+    if (node->inputs.size() > 2) bias.push_back(node->inputs[2]);
+    if (learned(weight) && !builder->Shaped(weight)) return builder->SetShape(weight, {builder->NewDim(), builder->NewDim()});
+    if (!builder->Shaped(y) || !builder->Shaped(node->inputs[0])) return true;
+    *done = true;
+    if (learned(weight)) builder->values_[static_cast<size_t>(weight)].fan_in = builder->DimsOf(node->inputs[0]).back();
+    for (int value : bias) {
+      if (learned(value) && !builder->Shaped(value) && !builder->SetShape(value, {builder->DimsOf(y).back()})) return false;
     }
-    if (node->inputs.size() < 3 || !learned(node->inputs[2]) || builder->Shaped(node->inputs[2])) return true;
-    return builder->SetShape(node->inputs[2], {columns});
+    return true;
   }
 
   static bool Linear(Builder* builder, PendingCondition* pending, const Expression&, const std::vector<int>& operands, bool* done) {
@@ -2729,7 +2730,7 @@ struct FunctionHint {
     builder->values_[static_cast<size_t>(node.inputs[1])].constant = true;
     const int product = node.inputs[0];
     if (node.op != "Add" || product == kUnknown) return true;
-    if (builder->IsLeaf(product)) return LinearOf(builder, *pending, product, kUnknown, false);
+    if (builder->IsLeaf(product)) return LinearOf(builder, *pending, product, kUnknown, 0);
     const GraphNode& inner = builder->nodes_[static_cast<size_t>(builder->values_[static_cast<size_t>(product)].node)];
     if (inner.ghost && inner.op == "MatMul") builder->values_[static_cast<size_t>(inner.inputs[1])].constant = true;
     return true;
@@ -2743,7 +2744,8 @@ struct FunctionHint {
       if (operand == kUnknown || !builder->IsLeaf(operand)) return true;
     }
     const int x = builder->NewValue("features");
-    return LinearOf(builder, *pending, operands[0], x) && LinearOf(builder, *pending, operands[1], x);
+    const int with_bias = std::vector<int>{0, 65, 100}[static_cast<size_t>(builder->random_.Below(3))];  // most models: none or both
+    return LinearOf(builder, *pending, operands[0], x, with_bias) && LinearOf(builder, *pending, operands[1], x, with_bias);
   }
 
   // gate_pair (a, b): the halves of one value, or linears of one
@@ -2753,7 +2755,10 @@ struct FunctionHint {
     for (int operand : operands) {
       if (operand == kUnknown || !builder->IsLeaf(operand)) return true;
     }
-    if (builder->random_.Chance(40)) return BothLinear(builder, pending, call, operands, done);
+    const bool merged = std::any_of(builder->conditions_.begin(), builder->conditions_.end(), [](const PendingCondition& other) {
+      return Builder::Calls(other.condition->right, "merged_input");
+    });
+    if (merged || builder->random_.Chance(40)) return BothLinear(builder, pending, call, operands, done);
     const bool first = builder->random_.Chance(50);
     builder->CutInto(builder->NewValue("packed"), {operands[first ? 0 : 1], operands[first ? 1 : 0]}, builder->random_.Chance(20));
     return true;
