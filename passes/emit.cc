@@ -55,9 +55,8 @@ absl::StatusOr<Attribute> AttributeOf(const std::string& name, const Term& term,
   return absl::InvalidArgumentError(fmt::format("the attribute {} has no plain value", name));
 }
 
-// False when a value of one fact cannot be one of the other: another type, rank, or number of elements along an axis.
-bool CanBeOne(const Fact& a, const Fact& b) {
-  if (a.type != DataType::kUndefined && b.type != DataType::kUndefined && a.type != b.type) return false;
+// False when a value of one shape cannot have the other: another rank, or number of elements along an axis.
+bool ShapesCanBeOne(const Fact& a, const Fact& b) {
   if (!a.has_rank || !b.has_rank) return true;
   return std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end(), [](const Dim& left, const Dim& right) {
     return !left.is_number() || !right.is_number() || left.number() == right.number();
@@ -285,7 +284,12 @@ absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionConte
     // Whatever the conditions of a rule say: what gives another shape is not the same.
     std::string other;
     for (const auto& [value, fact] : kept) {
-      const bool same = CanBeOne(fact, facts_->Of(value));
+      // A recognised operator has the type of its operands, whatever the steps in between were computed in: what is
+      // lowered from it brings the type back.
+      const Fact& made = facts_->Of(value);
+      const bool typed = rule.nodes.empty() || fact.type == made.type || fact.type == DataType::kUndefined ||
+                         made.type == DataType::kUndefined;
+      const bool same = typed && ShapesCanBeOne(fact, made);
       const std::string given = same ? "" : facts_->Describe(value);
       if (fact.has_rank) facts_->Set(value, fact);
       if (!same) other = fmt::format("{} of these operands gives {}, and {} is {}", plan->op_type, given, ValueName(*value),

@@ -89,13 +89,30 @@ TEST(EmitTest, NestedNodesNumbersAndTypes) {
 TEST(EmitTest, ParametersGoWhereTheOpsetKeepsThem) {
   const std::string rule =
       "rule r (x) => (y) match { y = Relu (x) } emit { y = ReduceMean <axes = [-1], keepdims = 1> (x) }";
-  const std::string model = "(float[2, 4] a) => (float[2, 4] y) { y = Relu (a) }";
+  const std::string model = "(float[2, 1] a) => (float[2, 1] y) { y = Relu (a) }";
   const Emitted before = Emit(model, rule, 17);
   ASSERT_TRUE(before.status.ok());
   EXPECT_EQ(before.Nodes(), "y = ReduceMean <axes = [-1], keepdims = 1> (a)\n");
   const Emitted after = Emit(model, rule, 18);
   ASSERT_TRUE(after.status.ok());
   EXPECT_EQ(after.Nodes(), "y = ReduceMean <keepdims = 1> (a, y_constant)\n");
+}
+
+TEST(EmitTest, WhatGivesAnotherShapeIsNotTheSame) {
+  const std::string rule =
+      "rule r (x) => (y) match { y = Relu (x) } emit { y = ReduceMean <axes = [-1], keepdims = 1> (x) }";
+  const Emitted emitted = Emit("(float[2, 4] a) => (float[2, 4] y) { y = Relu (a) }", rule);
+  EXPECT_EQ(emitted.status.message(), "ReduceMean of these operands gives float[2, 1], and y is float[2, 4]");
+  EXPECT_EQ(emitted.Nodes(), "y = Relu (a)\n");
+}
+
+TEST(EmitTest, AnAscendNodeHasTheTypeOfWhatItReplaces) {
+  const std::string model = "(float16[4] a) => (float[4] y) { w = Cast <to = 1> (a)\n y = Relu (w) }";
+  const std::string rule = "rule r (x) => (y) match { y = Relu (Cast <to = float> (x)) } emit { y = ";
+  const Emitted other = Emit(model, rule + "npu.NPUSwish (x) }");
+  EXPECT_EQ(other.status.message(), "NPUSwish of these operands gives float16[4], and y is float[4]");
+  const Emitted same = Emit(model, rule + "Cast <to = float> (npu.NPUSwish (x)) }");
+  EXPECT_TRUE(same.status.ok()) << same.status.message();
 }
 
 TEST(EmitTest, AttributesHaveTheTypeOfTheSchema) {
