@@ -495,7 +495,7 @@ class Builder {
       if (closure.absent) {
         possible.assign(names.size(), false);
         possible.back() = true;
-      } else if (closure.pattern != nullptr && unbound) {
+      } else if (closure.pattern != nullptr && unbound && !definition.parameters[i].has_default) {
         possible.back() = false;
       }
     }
