@@ -137,6 +137,7 @@ struct DimTable::Impl {
   uint64_t version = 1;
   bool has_fresh = false;
   uint64_t scope = 0;
+  bool learning = true;
   uint64_t work = 0;
   size_t stored_terms = 0;
   int depth = 0;  // of Resolve
@@ -1166,11 +1167,14 @@ Dim DimTable::Broadcast(Dim a, Dim b) { return impl_->Broadcast(Resolve(a), Reso
 Dim DimTable::Meet(Dim a, Dim b) {
   a = Resolve(a);
   b = Resolve(b);
-  if (a.known() && b.known() && a != b && impl_->UnifyWithinBounds(a, b)) a = Resolve(a);
+  if (a.known() && b.known() && a != b && impl_->learning && impl_->UnifyWithinBounds(a, b)) a = Resolve(a);
   return impl_->Broadcast(a, Resolve(b));
 }
 
-bool DimTable::Unify(Dim a, Dim b) { return impl_->Unify(a, b); }
+bool DimTable::Unify(Dim a, Dim b) { return impl_->learning ? impl_->Unify(a, b) : !NotEqual(a, b); }
+
+bool DimTable::SetLearning(bool learning) { return std::exchange(impl_->learning, learning); }
+
 Dim DimTable::Resolve(Dim dim) const { return impl_->Resolve(dim); }
 
 bool DimTable::Equal(Dim a, Dim b) const {

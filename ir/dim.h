@@ -91,6 +91,9 @@ class DimTable {
   // 0, Unify replaces only symbols that FreshSymbol made in that scope, and what is computed from them. Returns the
   // scope left.
   uint64_t SetScope(uint64_t scope);
+  // Whether Unify and Meet record what they are told; off, they only say what they would. Off is for nodes of our own,
+  // whose needs are no evidence about the model. Returns what it was.
+  bool SetLearning(bool learning);
   // A dim of a body of which it is known that it holds outside, in terms of the scope we are in.
   Dim Outside(Dim dim);
   // Now; later, OlderThan tells whether all symbols of a dim were there at that time.

@@ -55,13 +55,32 @@ absl::StatusOr<Attribute> AttributeOf(const std::string& name, const Term& term,
   return absl::InvalidArgumentError(fmt::format("the attribute {} has no plain value", name));
 }
 
-// False when a value of one shape cannot have the other: another rank, or number of elements along an axis.
-bool ShapesCanBeOne(const Fact& a, const Fact& b) {
+// False when a value of one shape cannot have the other: another rank, or provably another number along an axis.
+bool CanBeOneShape(const Fact& a, const Fact& b, const DimTable& dims) {
   if (!a.has_rank || !b.has_rank) return true;
-  return std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end(), [](const Dim& left, const Dim& right) {
-    return !left.is_number() || !right.is_number() || left.number() == right.number();
-  });
+  return std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end(),
+                    [&dims](Dim left, Dim right) { return !dims.NotEqual(left, right); });
 }
+
+// What recognised operators and Ascend nodes need of their operands says nothing about the model; what an operator of the
+// model needs does, written in other standard ones too.
+class Learning {
+ public:
+  Learning(const Rule& rule, DimTable* dims) : dims_(dims), before_(dims->SetLearning(!MakesOwnNodes(rule))) {}
+  Learning(const Learning&) = delete;
+  Learning& operator=(const Learning&) = delete;
+  ~Learning() { dims_->SetLearning(before_); }
+
+  static bool MakesOwnNodes(const Rule& rule) {
+    return !rule.nodes.empty() || std::any_of(rule.emit.begin(), rule.emit.end(), [](const EmitStatement& statement) {
+      return Mentions(statement.value, "ascend_fuse");
+    });
+  }
+
+ private:
+  DimTable* dims_;
+  bool before_;
+};
 
 }  // namespace
 
@@ -214,9 +233,12 @@ absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionConte
   const Rule& rule = *match.rule;
   match.terms.resize(rule.scope.names.size());
   Emission emission;
+  const Learning learning(rule, &facts_->dims());
   const size_t contradictions = facts_->contradictions().size();
+  std::vector<std::pair<Value*, Fact>> kept;  // of the rule's outputs: the same numbers in the same type
   auto undo = [&](const absl::Status& status) {
     Undo(emission);
+    for (const auto& [value, fact] : kept) facts_->Set(value, fact);
     facts_->ForgetContradictions(contradictions);
     return status;
   };
@@ -269,9 +291,7 @@ absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionConte
     if (root_name.empty()) plan->name.clear();
     Node* node = rewriter_->Replace(outputs, *plan);
     emission.replacements.push_back(node);
-    // The values that stay keep the facts they have: the same numbers in the same type. New ones are
-    // inferred.
-    std::vector<std::pair<Value*, Fact>> kept;
+    const size_t first_kept = kept.size();
     for (Value* value : outputs) {
       if (value == nullptr) continue;
       kept.emplace_back(value, facts_->Of(value));
@@ -281,22 +301,25 @@ absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionConte
       if (statement.names[i] != "_") match.terms[rule.scope.Find(statement.names[i])] = Term::Of(node->output(i));
     }
     InferNode(*node, facts_);
-    // Whatever the conditions of a rule say: what gives another shape is not the same.
-    std::string other;
-    for (const auto& [value, fact] : kept) {
-      // A recognised operator has the type of its operands, whatever the steps in between were computed in: what is
-      // lowered from it brings the type back.
+    // The values that stay keep the facts they have. Whatever the conditions of a rule say: what gives another shape is not
+    // the same. A recognised operator has the type of its operands, whatever the steps in between were computed in: what
+    // is lowered from it brings the type back.
+    for (size_t i = first_kept; i < kept.size(); ++i) {
+      const auto& [value, fact] = kept[i];
       const Fact& made = facts_->Of(value);
       const bool typed = rule.nodes.empty() || fact.type == made.type || fact.type == DataType::kUndefined ||
                          made.type == DataType::kUndefined;
-      const bool same = typed && ShapesCanBeOne(fact, made);
-      const std::string given = same ? "" : facts_->Describe(value);
+      if (!typed || !CanBeOneShape(fact, made, facts_->dims())) {
+        const std::string given = facts_->Describe(value);
+        facts_->Set(value, fact);
+        return undo(absl::FailedPreconditionError(fmt::format("{} of these operands gives {}, and {} is {}", plan->op_type,
+                                                              given, ValueName(*value), facts_->Describe(value))));
+      }
       if (fact.has_rank) facts_->Set(value, fact);
-      if (!same) other = fmt::format("{} of these operands gives {}, and {} is {}", plan->op_type, given, ValueName(*value),
-                                      facts_->Describe(value));
     }
-    if (!other.empty()) return undo(absl::FailedPreconditionError(other));
   }
+  // What is declared of a value was compared with what is computed when the model was read.
+  facts_->ForgetContradictions(contradictions);
   return emission;
 }
 

@@ -22,7 +22,8 @@ class Emitter {
   Emitter(Rewriter* rewriter, Facts* facts) : rewriter_(rewriter), facts_(facts) {}
 
   // Replaces the match by the rule's emission and infers facts of all new values. INVALID_ARGUMENT with a
-  // sentence if an expression of the emit block has no value; then nothing has changed.
+  // sentence if an expression of the emit block has no value, FAILED_PRECONDITION if what it makes cannot have the shape
+  // of what it stands for, or an Ascend node not its type; then nothing has changed.
   absl::StatusOr<Emission> Emit(const Match& match, const FunctionContext& context);
 
   // Takes an emission back: the matched nodes compute their values again.

@@ -434,4 +434,14 @@ TEST_P(DimProperty, SimplifyingKeepsTheValue) {
 INSTANTIATE_TEST_SUITE_P(Seeds, DimProperty, ::testing::Range(0, 40));
 
 }  // namespace
+TEST_F(DimTest, NothingIsRecordedWhileNothingIsLearned) {
+  EXPECT_TRUE(table_.SetLearning(false));
+  EXPECT_TRUE(table_.Unify(P("a"), P("b")));
+  EXPECT_FALSE(table_.Unify(P("a"), P("a + 1")));
+  EXPECT_FALSE(Same("a", "b"));
+  EXPECT_FALSE(table_.SetLearning(true));
+  EXPECT_TRUE(table_.Unify(P("a"), P("b")));
+  EXPECT_TRUE(Same("a", "b"));
+}
+
 }  // namespace ascend_fuse

@@ -115,6 +115,18 @@ TEST(EmitTest, AnAscendNodeHasTheTypeOfWhatItReplaces) {
   EXPECT_TRUE(same.status.ok()) << same.status.message();
 }
 
+TEST(EmitTest, WhatOurNodesNeedIsNoEvidence) {
+  // NPUAddRmsNorm wants operands of one shape; a sum of A and B elements only says that they broadcast.
+  const std::string model = "(float[A] a, float[B] b, float[A] w) => (float[C] y) { y = Add (a, b) }";
+  const Emitted ours = Emit(model, "rule r (a, b) => (y) match { y = Add (a, b) } "
+                                   "emit { n, _, y = npu.NPUAddRmsNorm <epsilon = 0.000001> (a, b, a) }");
+  ASSERT_TRUE(ours.status.ok()) << ours.status.message();
+  const Subject& subject = *ours.subject;
+  const auto dim = [&subject](const char* name) { return subject.facts.Of(subject.Named(name)).shape[0]; };
+  EXPECT_FALSE(subject.facts.dims().Equal(dim("a"), dim("b")));
+  EXPECT_TRUE(subject.facts.contradictions().empty());
+}
+
 TEST(EmitTest, AttributesHaveTheTypeOfTheSchema) {
   const Emitted emitted = Emit("(float[2, 4] a, float[4] g) => (float[2, 4] y) { y = Mul (a, g) }",
                                "rule r (x, g) => (y) match { y = Mul (x, g) } where { shape (x) = [..., D], "
