@@ -911,6 +911,11 @@ class Builder {
       static const std::vector<std::vector<int64_t>> kAxes = {{-1}, {-1}, {-1}, {-1}, {-2, -1}, {-3, -2, -1}, {-2}, {-3}};
       parameter->kind = Parameter::Kind::kInts;
       parameter->ints = random_.Pick(kAxes);
+    } else if (parameter->name == "perm") {
+      // Of one that is undone by itself: the first axis and the last exchanged.
+      static const std::vector<std::vector<int64_t>> kPerms = {{3, 1, 2, 0}, {3, 1, 2, 0}, {2, 1, 0}};
+      parameter->kind = Parameter::Kind::kInts;
+      parameter->ints = random_.Pick(kPerms);
     } else if (parameter->name == "epsilon") {
       parameter->kind = Parameter::Kind::kNumber;
       parameter->number = random_.Chance(60) ? 1e-6 : 1e-5;
@@ -1756,6 +1761,22 @@ class Builder {
       };
       return SetShape(node->inputs[1], {DimsOf(part).back()});
     }
+    if (op == "ScatterND") {  // rows of the first axis, half of them
+      if (Shaped(x) && !SetShape(y, DimsOf(x))) return false;
+      if (Shaped(y) && !SetShape(x, DimsOf(y))) return false;
+      const GraphNode* key = node;
+      if (!RelateAxis(y, node->inputs[2], 0, [&](int whole, int rows) {
+            Equation(key, {whole}, {rows}, 2);
+            return true;
+          })) {
+        return false;
+      }
+      if (!Shaped(node->inputs[2]) || Shaped(node->inputs[1])) return true;
+      GraphValue& rows = values_[static_cast<size_t>(node->inputs[1])];
+      rows.constant = true;
+      if (!rows.element) rows.element = [](int64_t i, int64_t) { return static_cast<double>(i); };
+      return SetShape(node->inputs[1], {DimsOf(node->inputs[2]).front(), NewDim(1)});
+    }
     if (op == "Concat") {
       int64_t axis = static_cast<int64_t>(NumberParameter(*node, "axis", 0));
       int shaped = kUnknown;
@@ -2304,7 +2325,7 @@ class Builder {
           if (!SetType(input, DataType::kInt64)) return false;
           continue;
         }
-        if (values_[static_cast<size_t>(input)].target || (i > 0 && (node.op == "Gather" || node.op == "Slice"))) {
+        if (values_[static_cast<size_t>(input)].target || (i > 0 && (node.op == "Gather" || node.op == "Slice")) || (i == 1 && node.op == "ScatterND")) {
           if (!SetType(input, DataType::kInt64)) return false;
           continue;
         }
@@ -2941,6 +2962,33 @@ struct FunctionHint {
     return true;
   }
 
+  // written_rotation (y, p, i, j, x1, x2): the parts are written to the rows i and j of what is y transposed
+  static bool WrittenRotation(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
+                              bool* done) {
+    *done = true;
+    for (size_t i : {0, 2, 3, 4, 5}) {
+      if (operands[i] == kUnknown) return true;
+    }
+    if (!builder->IsLeaf(operands[4])) return true;
+    const std::vector<std::string> names = {"half", "interleaved", "interleave_half"};
+    const std::optional<Result> wanted = builder->Wanted(*pending, call);
+    const std::string mode = wanted.has_value()
+                                 ? wanted->text
+                                 : names[static_cast<size_t>(builder->Choose(pending->frame->path + " > written_rotation", names))];
+    if (std::find(names.begin(), names.end(), mode) == names.end()) return builder->Fail("a mode that parts do not have");
+    builder->called_[{&call, pending->frame}] = Result::Text(mode);
+    for (int64_t part : {0, 1}) {
+      builder->values_[static_cast<size_t>(operands[2 + static_cast<size_t>(part)])].element =
+          [pairs = mode == "interleaved", part](int64_t i, int64_t count) {
+            return static_cast<double>(pairs ? 2 * i + part : part * count + i);
+          };
+    }
+    const int x = WholeOf(builder, pending, {"whole"});
+    builder->CutInto(x, {operands[4], operands[5]}, mode != "half");
+    builder->same_shapes_.emplace_back(x, operands[0]);
+    return true;
+  }
+
   // part_rotation (a, x1, x2): the halves, or the even and the odd channels, of one value
   static bool PartRotation(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
                            bool* done) {
@@ -3002,6 +3050,7 @@ constexpr FunctionHint kHints[] = {
     {"read_once", FunctionHint::ReadOnce},
     {"rotation", FunctionHint::Rotation},
     {"pair_rotation", FunctionHint::PairRotation},
+    {"written_rotation", FunctionHint::WrittenRotation},
     {"whole", FunctionHint::Whole},
     {"part_rotation", FunctionHint::PartRotation},
     {"table", FunctionHint::OneShape},
