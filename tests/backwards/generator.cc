@@ -1657,7 +1657,14 @@ class Builder {
     const int y = node->outputs[0];
     if (op == "Transpose") {
       const Parameter* perm = node->Find("perm");
-      if (perm == nullptr || perm->kind != Parameter::Kind::kInts) return true;
+      if (perm == nullptr || perm->kind != Parameter::Kind::kInts) {  // the axes from the last to the first
+        for (const auto& [from, to] : {std::make_pair(x, y), std::make_pair(y, x)}) {
+          if (!Shaped(from)) continue;
+          const std::vector<int> dims = DimsOf(from);
+          return SetShape(to, {dims.rbegin(), dims.rend()});
+        }
+        return true;
+      }
       if (Shaped(x)) {
         const std::vector<int> in = DimsOf(x);
         if (in.size() != perm->ints.size()) return Fail("perm does not fit");
@@ -3477,8 +3484,11 @@ class Writer {
     const std::string name = names_[value];
     const DataType type = TypeOf(value);
     const std::vector<int64_t> dims = Numbers(value);
-    static const std::vector<double> kFills = {-std::numeric_limits<double>::infinity(), -65504, -1e4};
-    const double fill = random_.Pick(kFills);
+    // Below every score that the random factors of a graph can make: -1e4 is not.
+    static const std::vector<double> kFills = {-std::numeric_limits<double>::infinity(), -65504};
+    static const std::vector<double> kWideFills = {-std::numeric_limits<double>::infinity(), -1e9,
+                                                   std::numeric_limits<float>::lowest()};
+    const double fill = random_.Pick(type == DataType::kFloat ? kWideFills : kFills);
     const int form = random_.Below(4);
     auto* input = graph_->add_input();
     Declare(value, input);
