@@ -705,6 +705,12 @@ class Builder {
     values_[static_cast<size_t>(value)].constant = true;
     return value;
   }
+  // The node that computes a value; nullptr for one that is absent or a leaf.
+  GraphNode* Producer(int value) {
+    const int node = value == kUnknown ? kUnknown : values_[static_cast<size_t>(value)].node;
+    return node == kUnknown ? nullptr : &nodes_[static_cast<size_t>(node)];
+  }
+
   bool IsLeaf(int value) const { return values_[static_cast<size_t>(value)].node == kUnknown; }
 
   // `parts` as blocks of the last axis of `whole` in their order, or as every so many channels of it.
@@ -2594,12 +2600,10 @@ struct FunctionHint {
     if (!axes.has_value()) return builder->Fail("an axis beyond the rank");
     *done = true;
     for (int64_t axis : *axes) dims[static_cast<size_t>(axis)] = builder->NewDim(1);
-    int node = builder->values_[static_cast<size_t>(operands[0])].node;
-    while (node != kUnknown && builder->nodes_[static_cast<size_t>(node)].schema->elementwise) {  // scaled
-      node = builder->values_[static_cast<size_t>(builder->nodes_[static_cast<size_t>(node)].inputs[0])].node;
-    }
-    if (node != kUnknown && builder->nodes_[static_cast<size_t>(node)].op == "Unsqueeze") {
-      Parameter* written = builder->nodes_[static_cast<size_t>(node)].Find("axes");
+    GraphNode* node = builder->Producer(operands[0]);
+    while (node != nullptr && node->schema->elementwise) node = builder->Producer(node->inputs[0]);  // scaled
+    if (node != nullptr && node->op == "Unsqueeze") {
+      Parameter* written = node->Find("axes");
       if (written != nullptr && written->kind == Parameter::Kind::kFree) {
         written->kind = Parameter::Kind::kInts;
         written->ints = *axes;
@@ -2713,22 +2717,19 @@ struct FunctionHint {
     }
     return true;
   }
+
   // The sum or the product that is there already: what the rule leaves open of it is a weight and a bias [N].
   static bool WrittenLinear(Builder* builder, int y, bool* done) {
-    auto producer = [builder](int value) -> const GraphNode* {
-      const int node = value == kUnknown ? kUnknown : builder->values_[static_cast<size_t>(value)].node;
-      return node == kUnknown ? nullptr : &builder->nodes_[static_cast<size_t>(node)];
-    };
     auto learned = [builder](int value) {
       if (value == kUnknown || !builder->IsLeaf(value)) return false;
       builder->values_[static_cast<size_t>(value)].constant = true;
       return true;
     };
-    const GraphNode* node = producer(y);
+    const GraphNode* node = builder->Producer(y);
     std::vector<int> bias;
     if (node->op == "Add" && node->inputs.size() == 2) {
       bias.push_back(node->inputs[1]);
-      node = producer(node->inputs[0]);
+      node = builder->Producer(node->inputs[0]);
     }
     if (node == nullptr || (node->op != "MatMul" && node->op != "Gemm")) return *done = true;
     const int weight = node->inputs[1];
@@ -2745,22 +2746,19 @@ struct FunctionHint {
 
   static bool Linear(Builder* builder, PendingCondition* pending, const Expression&, const std::vector<int>& operands, bool* done) {
     const int y = operands[0];
-    if (y != kUnknown && !builder->IsLeaf(y)) {
-      const GraphNode& node = builder->nodes_[static_cast<size_t>(builder->values_[static_cast<size_t>(y)].node)];
-      if (!node.ghost) return WrittenLinear(builder, y, done);
-    }
+    const GraphNode* node = builder->Producer(y);
+    if (node != nullptr && !node->ghost) return WrittenLinear(builder, y, done);
     *done = true;
     if (y == kUnknown) return true;
-    if (builder->IsLeaf(y)) return LinearOf(builder, *pending, y, kUnknown);
+    if (node == nullptr) return LinearOf(builder, *pending, y, kUnknown);
     // what an emission writes: its other operand is a weight
-    const GraphNode& node = builder->nodes_[static_cast<size_t>(builder->values_[static_cast<size_t>(y)].node)];
-    if (node.inputs.size() != 2 || node.inputs[1] == kUnknown) return true;
-    builder->values_[static_cast<size_t>(node.inputs[1])].constant = true;
-    const int product = node.inputs[0];
-    if (node.op != "Add" || product == kUnknown) return true;
-    if (builder->IsLeaf(product)) return LinearOf(builder, *pending, product, kUnknown, 0);
-    const GraphNode& inner = builder->nodes_[static_cast<size_t>(builder->values_[static_cast<size_t>(product)].node)];
-    if (inner.ghost && inner.op == "MatMul") builder->values_[static_cast<size_t>(inner.inputs[1])].constant = true;
+    if (node->inputs.size() != 2 || node->inputs[1] == kUnknown) return true;
+    builder->values_[static_cast<size_t>(node->inputs[1])].constant = true;
+    const int product = node->inputs[0];
+    if (node->op != "Add" || product == kUnknown) return true;
+    const GraphNode* inner = builder->Producer(product);
+    if (inner == nullptr) return LinearOf(builder, *pending, product, kUnknown, 0);
+    if (inner->ghost && inner->op == "MatMul") builder->values_[static_cast<size_t>(inner->inputs[1])].constant = true;
     return true;
   }
 
@@ -2904,17 +2902,13 @@ struct FunctionHint {
       if (operand == kUnknown) return *done = true;
     }
     const int y = operands[0];
-    auto producer = [builder](int value) -> GraphNode* {
-      const int node = builder->values_[static_cast<size_t>(value)].node;
-      return node == kUnknown ? nullptr : &builder->nodes_[static_cast<size_t>(node)];
-    };
-    GraphNode* join = producer(y);
+    GraphNode* join = builder->Producer(y);
     const bool reshaped = join != nullptr && join->op == "Reshape";
-    if (reshaped) join = producer(join->inputs[0]);
+    if (reshaped) join = builder->Producer(join->inputs[0]);
     if (join == nullptr || join->op != "Concat") return builder->Fail("parts that are not joined");
     std::vector<GraphNode*> apart;
     for (size_t i = 0; i < 2; ++i) {
-      GraphNode* node = producer(join->inputs[i]);
+      GraphNode* node = builder->Producer(join->inputs[i]);
       if (join->inputs[i] != operands[1 + i]) apart.push_back(node);
     }
     if (apart.size() == 1) return builder->Fail("one part with an axis more");
@@ -2958,8 +2952,8 @@ struct FunctionHint {
     if (call.arguments.size() < 4) return true;  // pair_rotation cuts
     const int x = WholeOf(builder, pending, {"whole"});
     const bool interleaved = call.arguments[3].text == "interleaved";
-    const int y = builder->values_[static_cast<size_t>(operands[2])].node;
-    if (y != kUnknown && builder->nodes_[static_cast<size_t>(y)].op == "Reshape") {  // each channel beside an axis of 1
+    const GraphNode* y = builder->Producer(operands[2]);
+    if (y != nullptr && y->op == "Reshape") {  // each channel beside an axis of 1
       const std::vector<int> parts = builder->Cut(x, 2, interleaved);
       for (size_t i = 0; i < 2; ++i) builder->Define({operands[i]}, "Unsqueeze", {parts[i]}, {Parameter::Ints("axes", {-1})});
       builder->same_shapes_.emplace_back(x, operands[2]);
@@ -3031,11 +3025,10 @@ struct FunctionHint {
   static bool NegativeAxes(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done) {
     *done = true;
     if (operands[0] == kUnknown) return true;
-    const int index = builder->values_[static_cast<size_t>(operands[0])].node;
-    if (index == kUnknown) return builder->Fail("axes that nothing has");
-    GraphNode& node = builder->nodes_[static_cast<size_t>(index)];
-    if (node.schema == nullptr || node.schema->FindAttribute("axes") == nullptr) return builder->Fail("axes in an input");
-    return node.axes_from_end = true;
+    GraphNode* node = builder->Producer(operands[0]);
+    if (node == nullptr) return builder->Fail("axes that nothing has");
+    if (node->schema == nullptr || node->schema->FindAttribute("axes") == nullptr) return builder->Fail("axes in an input");
+    return node->axes_from_end = true;
   }
 };
 

@@ -433,7 +433,6 @@ TEST_P(DimProperty, SimplifyingKeepsTheValue) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, DimProperty, ::testing::Range(0, 40));
 
-}  // namespace
 TEST_F(DimTest, NothingIsRecordedWhileNothingIsLearned) {
   EXPECT_TRUE(table_.SetLearning(false));
   EXPECT_TRUE(table_.Unify(P("a"), P("b")));
@@ -444,4 +443,5 @@ TEST_F(DimTest, NothingIsRecordedWhileNothingIsLearned) {
   EXPECT_TRUE(Same("a", "b"));
 }
 
+}  // namespace
 }  // namespace ascend_fuse
