@@ -11,7 +11,7 @@
 #include "google/protobuf/arena.h"
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
-#include "ir/onnx/skeleton.h"
+#include "ir/onnx/model_file.h"
 #include "ir/rewriter.h"
 
 namespace ascend_fuse {
@@ -52,7 +52,7 @@ void Protobuf(benchmark::State& state, const std::string& letter) {
 void Scan(benchmark::State& state, const std::string& letter) {
   const std::string path = FileOf(letter);
   for (auto _ : state) {
-    if (!Skeleton::Read(path).ok()) std::abort();
+    if (!ModelFile::Read(path).ok()) std::abort();
   }
 }
 

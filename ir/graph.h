@@ -28,7 +28,7 @@ struct Use {
 };
 
 // Bytes of an encoded message. For a message of the loaded file `file.offset` >= 0 and `data` points at
-// its in-memory copy, in which payloads of 4 KB and more are left out (ir/onnx/skeleton.h); for a new
+// its in-memory copy, in which payloads of 4 KB and more are left out (ir/onnx/model_file.h); for a new
 // message file.offset is -1 and data[0, file.size) is all of it.
 struct EncodedSpan {
   const uint8_t* data = nullptr;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/onnx/skeleton.h"
+#include "ir/onnx/model_file.h"
 
 namespace ascend_fuse {
 
@@ -150,9 +150,9 @@ void GraphBuilder::AddExternalLocation(std::string_view location) {
   if (std::find(known.begin(), known.end(), location) == known.end()) known.emplace_back(location);
 }
 
-void GraphBuilder::SetSource(std::string path, std::unique_ptr<Skeleton> skeleton) {
+void GraphBuilder::SetSource(std::string path, std::unique_ptr<ModelFile> model_file) {
   model_->path_ = std::move(path);
-  model_->skeleton_ = std::move(skeleton);
+  model_->model_file_ = std::move(model_file);
 }
 
 }  // namespace ascend_fuse

@@ -16,7 +16,7 @@
 
 namespace ascend_fuse {
 
-class Skeleton;  // ir/onnx/skeleton.h: the open file and its structural bytes
+class ModelFile;  // ir/onnx/model_file.h: the open file and its structural bytes
 
 struct OpsetImport {
   NameId domain = NameId::kEmpty;  // "" also when the file writes "ai.onnx"
@@ -78,7 +78,7 @@ class Model {
 
   // The model file's path; empty for a model built in memory. External data lies in its directory.
   const std::string& path() const { return path_; }
-  const Skeleton* skeleton() const { return skeleton_.get(); }
+  const ModelFile* model_file() const { return model_file_.get(); }
 
  private:
   friend class GraphBuilder;
@@ -106,7 +106,7 @@ class Model {
   uint32_t node_count_ = 0;
   std::string path_;
   std::vector<std::string> external_locations_;
-  std::unique_ptr<Skeleton> skeleton_;
+  std::unique_ptr<ModelFile> model_file_;
 };
 
 // Builds graphs while loading or parsing; after that graphs change through Rewriter only.
@@ -136,7 +136,7 @@ class GraphBuilder {
   void AddOpsetImport(OpsetImport import);
   void AddFunction(const LocalFunction& function);
   void AddExternalLocation(std::string_view location);
-  void SetSource(std::string path, std::unique_ptr<Skeleton> skeleton);
+  void SetSource(std::string path, std::unique_ptr<ModelFile> model_file);
 
  private:
   Model* model_;

@@ -213,7 +213,7 @@ absl::StatusOr<Value*> Emitter::Build(const Term& term, Graph* graph, DataType l
   // one.
   std::string key = fmt::format("{}:{}.{}:", static_cast<const void*>(graph), plan->domain, plan->op_type);
   for (const Value* input : plan->inputs) {
-    key += input == nullptr ? std::string("-,") : fmt::format("{},", canonical_->Number(input));
+    key += input == nullptr ? std::string("-,") : fmt::format("{},", numbering_->Number(input));
   }
   key += EncodeAttributes(rewriter_->model(), plan->attributes);
   auto [entry, fresh] = built_.try_emplace(std::move(key), nullptr);
@@ -228,7 +228,7 @@ absl::StatusOr<Value*> Emitter::Build(const Term& term, Graph* graph, DataType l
 }
 
 absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionContext& context) {
-  canonical_ = context.canonical;
+  numbering_ = context.numbering;
   Match match = matched;
   const Rule& rule = *match.rule;
   match.terms.resize(rule.scope.names.size());

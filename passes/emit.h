@@ -7,7 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "ir/rewriter.h"
-#include "patterns/matcher.h"
+#include "patterns/language/matcher.h"
 
 namespace ascend_fuse {
 
@@ -37,7 +37,7 @@ class Emitter {
 
   Rewriter* rewriter_;
   Facts* facts_;
-  const Canonical* canonical_ = nullptr;           // of the context of the running Emit
+  const ValueNumbering* numbering_ = nullptr;           // of the context of the running Emit
   absl::flat_hash_map<std::string, Node*> built_;  // helper nodes by what they compute
 };
 

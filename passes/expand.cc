@@ -1,4 +1,4 @@
-// Expand: rules of patterns/reference replace NPU nodes by what the kernels compute, in standard operators.
+// Expand: rules of patterns/rules/reference replace NPU nodes by what the kernels compute, in standard operators.
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "passes/pipeline.h"
@@ -24,7 +24,7 @@ absl::Status Pipeline::Expand() {
     }
   }
   facts_ = Infer(*model_, options_.infer);
-  canonical_ = std::make_unique<Canonical>(*model_, facts_);
+  numbering_ = std::make_unique<ValueNumbering>(*model_, facts_);
   const FunctionContext context = Context();
   std::vector<std::string> unknown;
   bool any = false;
@@ -47,7 +47,7 @@ absl::Status Pipeline::Expand() {
         done = true;
       }
       if (done) continue;
-      unknown.push_back(failure.rank < 0 ? fmt::format("{} {} (no rule of patterns/reference knows it)", key,
+      unknown.push_back(failure.rank < 0 ? fmt::format("{} {} (no rule of patterns/rules/reference knows it)", key,
                                                        NodeName(*node))
                                          : fmt::format("{} {} (expected {}, found {})", key, NodeName(*node),
                                                        failure.expected, failure.found));

@@ -1,4 +1,4 @@
-// Lower: rules of patterns/npu replace recognised operators by NPU nodes that the target's contract allows.
+// Lower: rules of patterns/rules/npu replace recognised operators by NPU nodes that the target's contract allows.
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
@@ -328,7 +328,7 @@ absl::Status Pipeline::Lower(const Target& target) {
       // Both our rule and GE's pass start from the node of the norm.
       const std::optional<ByGe> pass = target.FusedByGe(construct);
       site.because = unjoined;
-      site.source = pass.has_value() ? pass->source : "patterns/npu/norm.rule";
+      site.source = pass.has_value() ? pass->source : "patterns/rules/npu/norm.rule";
     }
     // A standard operator that the parser maps to one kernel is left as it is where it was there, and stays where it
     // took the place of a subgraph.
@@ -371,7 +371,7 @@ absl::Status Pipeline::Lower(const Target& target) {
     }
     if (site.because.empty()) {
       site.because = fmt::format("no node of {} with CANN {} computes this", target.chip(), target.cann());
-      site.source = fmt::format("patterns/npu, patterns/targets/{}.txtpb", target.chip());
+      site.source = fmt::format("patterns/rules/npu, patterns/targets/{}.txtpb", target.chip());
     }
   }
   FinishRun("lower", started, before);

@@ -12,7 +12,7 @@
 #include "fmt/ranges.h"
 #include "ir/onnx/save.h"
 #include "passes/pipeline.h"
-#include "patterns/rule_set.h"
+#include "patterns/language/rule_set.h"
 
 namespace ascend_fuse {
 namespace {
@@ -326,10 +326,10 @@ absl::Status Expand(Model* model, const std::vector<std::pair<std::string, std::
 absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {
   std::string text;
   static constexpr std::pair<RuleFolder, std::string_view> kFolders[] = {
-      {RuleFolder::kRuntime, "Standardize: operators of ONNX Runtime to standard operators"},
+      {RuleFolder::kContrib, "Standardize: operators of ONNX Runtime to standard operators"},
       {RuleFolder::kLibrary, "Recognise: subgraphs to standard operators"},
       {RuleFolder::kNpu, "Lower: standard operators to NPU nodes"},
-      {RuleFolder::kRest, "Rest: operators of ONNX Runtime that no node was made of"},
+      {RuleFolder::kLeftovers, "Rest: operators of ONNX Runtime that no node was made of"},
       {RuleFolder::kReference, "Expand: NPU nodes to standard operators"}};
   for (const auto& [folder, title] : kFolders) {
     auto rules = RuleSet::Load(folder, options.rule_files);

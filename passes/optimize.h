@@ -12,7 +12,7 @@
 #include "ir/infer/facts.h"
 #include "ir/model.h"
 #include "passes/report.h"
-#include "patterns/contract.h"
+#include "patterns/target/target.h"
 
 namespace ascend_fuse {
 

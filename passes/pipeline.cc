@@ -33,10 +33,10 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(Model* model, const P
   auto npu = RuleSet::Shared(RuleFolder::kNpu, options.rule_files);
   if (!npu.ok()) return npu.status();
   pipeline->npu_ = *std::move(npu);
-  auto runtime = RuleSet::Shared(RuleFolder::kRuntime);
+  auto runtime = RuleSet::Shared(RuleFolder::kContrib);
   if (!runtime.ok()) return runtime.status();
   pipeline->runtime_ = *std::move(runtime);
-  auto rest = RuleSet::Shared(RuleFolder::kRest);
+  auto rest = RuleSet::Shared(RuleFolder::kLeftovers);
   if (!rest.ok()) return rest.status();
   pipeline->rest_ = *std::move(rest);
   for (const std::string& name : options.skip) {
@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(Model* model, const P
   pipeline->facts_ = Infer(*model, options.infer);
   pipeline->FinishRun("infer", started, 0);
   started = Now();
-  pipeline->canonical_ = std::make_unique<Canonical>(*model, pipeline->facts_);
+  pipeline->numbering_ = std::make_unique<ValueNumbering>(*model, pipeline->facts_);
   pipeline->FinishRun("number", started, 0);
   pipeline->emitter_ = std::make_unique<Emitter>(pipeline->rewriter_.get(), &pipeline->facts_);
   pipeline->nodes_before_ = pipeline->CountNodes();
@@ -81,7 +81,7 @@ FunctionContext Pipeline::Context(std::vector<std::string>* assumptions) {
   FunctionContext context;
   context.model = model_;
   context.facts = &facts_;
-  context.canonical = canonical_.get();
+  context.numbering = numbering_.get();
   context.assumptions = assumptions;
   return context;
 }

@@ -12,9 +12,9 @@
 #include "absl/status/status.h"
 #include "ir/onnx/inline.h"
 #include "passes/emit.h"
-#include "patterns/canonical.h"
-#include "patterns/contract.h"
-#include "patterns/rule_set.h"
+#include "patterns/analysis/value_numbering.h"
+#include "patterns/target/target.h"
+#include "patterns/language/rule_set.h"
 
 namespace ascend_fuse {
 
@@ -136,7 +136,7 @@ class Pipeline {
   std::unique_ptr<Rewriter> rewriter_;
   Inliner inliner_;
   Facts facts_;
-  std::unique_ptr<Canonical> canonical_;
+  std::unique_ptr<ValueNumbering> numbering_;
   std::unique_ptr<Emitter> emitter_;
   std::shared_ptr<const RuleSet> library_;
   std::shared_ptr<const RuleSet> npu_;

@@ -1,4 +1,4 @@
-// Recognise: rules of patterns/library replace subgraphs by standard operators, or note what they see.
+// Recognise: rules of patterns/rules/library replace subgraphs by standard operators, or note what they see.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -278,7 +278,7 @@ void Pipeline::FindPairs() {
     if (sites_[i].kind != "rotary" || node == nullptr || node->dead || Domain(*node) != "ascend_fuse") continue;
     if (node->input(1) == nullptr || node->input(2) == nullptr) continue;
     groups[{node->graph, std::string(StringAttribute(*node, "mode").value_or("")),
-            canonical_->Number(node->input(1)), canonical_->Number(node->input(2))}]
+            numbering_->Number(node->input(1)), numbering_->Number(node->input(2))}]
         .push_back(static_cast<int>(i));
   }
   // Whether `from` computes something that `node` needs: the search stays between the two.

@@ -1,6 +1,6 @@
 // Standardize: operators of ONNX Runtime as standard operators, for ATC reads none of com.microsoft. First, by rules
-// of patterns/runtime, those that are no construct by themselves, such as a MatMul with a transposed operand; at the
-// end, by rules of patterns/rest, the constructs that no node was made of.
+// of patterns/rules/contrib, those that are no construct by themselves, such as a MatMul with a transposed operand; at the
+// end, by rules of patterns/rules/leftovers, the constructs that no node was made of.
 #include <string>
 #include <vector>
 

@@ -29,7 +29,7 @@
 #include "ir/text/printer.h"
 #include "passes/optimize.h"
 #include "passes/report.h"
-#include "patterns/contract.h"
+#include "patterns/target/target.h"
 
 namespace ascend_fuse {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "ir/graph.h"
 #include "ir/model.h"
-#include "ir/onnx/skeleton.h"
+#include "ir/onnx/model_file.h"
 #include "ir/onnx/tensor_proto.h"
 #include "proto/onnx.pb.h"
 
@@ -15,11 +15,11 @@ namespace {
 using onnx::AttributeProto;
 
 wire::Cursor Open(const Node& node, const EncodedSpan& span) {
-  const Skeleton* skeleton = node.graph->model().skeleton();
-  if (span.file.offset < 0 || skeleton == nullptr) {
+  const ModelFile* model_file = node.graph->model().model_file();
+  if (span.file.offset < 0 || model_file == nullptr) {
     return wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles);
   }
-  return skeleton->Open(span);
+  return model_file->Open(span);
 }
 
 // The part of a node that holds its attributes. Only attributes have holes: none lies before the first one.

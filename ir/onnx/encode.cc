@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "ir/onnx/skeleton.h"
+#include "ir/onnx/model_file.h"
 #include "ir/onnx/wire.h"
 #include "proto/onnx.pb.h"
 
@@ -26,10 +26,10 @@ void AppendFloat(std::string* out, float value) {
 std::string EncodeAttribute(const Model& model, const Attribute& attribute) {
   if (!attribute.encoded.empty()) {
     FileRange range;
-    const Skeleton* skeleton = model.skeleton();
-    if (skeleton != nullptr && skeleton->FindRange(attribute.encoded, &range)) {
+    const ModelFile* model_file = model.model_file();
+    if (model_file != nullptr && model_file->FindRange(attribute.encoded, &range)) {
       std::string bytes(static_cast<size_t>(range.size), '\0');
-      if (skeleton->Copy(range.offset, range.size, bytes.data()).ok()) return bytes;
+      if (model_file->Copy(range.offset, range.size, bytes.data()).ok()) return bytes;
     }
     return std::string(attribute.encoded);
   }
@@ -111,13 +111,13 @@ std::string EncodeAttributes(const Model& model, const std::vector<Attribute>& a
 }
 
 std::string EncodeTensor(const Model& model, const Tensor& tensor) {
-  const Skeleton* skeleton = model.skeleton();
+  const ModelFile* model_file = model.model_file();
   if (tensor.proto_bytes != nullptr) {  // as it was read, typed fields and external references included
     std::string bytes(static_cast<size_t>(tensor.proto.size), '\0');
     if (tensor.proto.offset < 0) {
       std::memcpy(bytes.data(), tensor.proto_bytes, bytes.size());
-    } else if (skeleton == nullptr ||
-               !skeleton->Copy(tensor.proto.offset, tensor.proto.size, bytes.data()).ok()) {
+    } else if (model_file == nullptr ||
+               !model_file->Copy(tensor.proto.offset, tensor.proto.size, bytes.data()).ok()) {
       return {};
     }
     return bytes;
@@ -130,7 +130,7 @@ std::string EncodeTensor(const Model& model, const Tensor& tensor) {
   }
   if (tensor.storage == Storage::kFile) {
     std::string bytes(static_cast<size_t>(tensor.file.size), '\0');
-    if (skeleton == nullptr || !skeleton->Copy(tensor.file.offset, tensor.file.size, bytes.data()).ok())
+    if (model_file == nullptr || !model_file->Copy(tensor.file.offset, tensor.file.size, bytes.data()).ok())
       return {};
     wire::AppendBytes(&body, TensorProto::kRawDataFieldNumber, bytes);
   } else if (tensor.storage == Storage::kJoined) {

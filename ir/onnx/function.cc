@@ -7,7 +7,7 @@
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
 #include "ir/onnx/load.h"
-#include "ir/onnx/skeleton.h"
+#include "ir/onnx/model_file.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse {
@@ -202,8 +202,8 @@ absl::Status LocalFunctions::Decode(Function* function) {
   auto refuse = [function](absl::Status status) { return function->error = std::move(status); };
   if (function->twice) return refuse(absl::InvalidArgumentError("the model has two functions of that name"));
   const EncodedSpan& span = function->source->encoded;
-  const Skeleton* skeleton = model_.skeleton();
-  wire::Cursor cursor = skeleton != nullptr ? skeleton->Open(span)
+  const ModelFile* model_file = model_.model_file();
+  wire::Cursor cursor = model_file != nullptr ? model_file->Open(span)
                                             : wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles);
   std::string bytes;
   wire::Field field;
@@ -223,9 +223,9 @@ absl::Status LocalFunctions::Decode(Function* function) {
     }
     const size_t at = bytes.size();
     bytes.resize(at + static_cast<size_t>(size));
-    if (skeleton == nullptr || span.file.offset < 0) {
+    if (model_file == nullptr || span.file.offset < 0) {
       std::copy_n(reinterpret_cast<const char*>(span.data) + field.start, size, bytes.data() + at);
-    } else if (absl::Status status = skeleton->Copy(field.start, size, bytes.data() + at); !status.ok()) {
+    } else if (absl::Status status = model_file->Copy(field.start, size, bytes.data() + at); !status.ok()) {
       return refuse(status);
     }
   }

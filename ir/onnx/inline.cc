@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "ir/onnx/skeleton.h"
+#include "ir/onnx/model_file.h"
 #include "ir/schema.h"
 #include "proto/onnx.pb.h"
 
@@ -63,8 +63,8 @@ std::string_view WithoutDimNames(std::string_view declared, Arena* arena) {
 
 // Everything in a node but what a Node keeps in members of its own.
 std::string_view CopyFields(const Node& node, Arena* arena) {
-  const Skeleton* skeleton = node.graph->model().skeleton();
-  wire::Cursor cursor = skeleton->Open(node.encoded);
+  const ModelFile* model_file = node.graph->model().model_file();
+  wire::Cursor cursor = model_file->Open(node.encoded);
   wire::Field field;
   std::string bytes;
   while (cursor.Next(&field)) {
@@ -79,7 +79,7 @@ std::string_view CopyFields(const Node& node, Arena* arena) {
         const size_t at = bytes.size();
         bytes.resize(at + static_cast<size_t>(cursor.position() - field.start));
         // A body is a file in memory, which nobody shortens.
-        (void)skeleton->Copy(field.start, cursor.position() - field.start, bytes.data() + at);
+        (void)model_file->Copy(field.start, cursor.position() - field.start, bytes.data() + at);
         break;
       }
     }

@@ -13,7 +13,7 @@
 #include "absl/container/inlined_vector.h"
 #include "fmt/format.h"
 #include "ir/onnx/external_data.h"
-#include "ir/onnx/skeleton.h"
+#include "ir/onnx/model_file.h"
 #include "ir/onnx/tensor_proto.h"
 #include "proto/onnx.pb.h"
 
@@ -54,7 +54,7 @@ bool IsBadType(const wire::Field& field, uint32_t known_bytes_fields) {
 // time of parsing nodes was waiting.
 class ReadAhead {
  public:
-  explicit ReadAhead(const Skeleton& skeleton) : end_(skeleton.data() + skeleton.structural_size()) {}
+  explicit ReadAhead(const ModelFile& model_file) : end_(model_file.data() + model_file.structural_size()) {}
 
   void To(const wire::Field& field) {
     if (field.type != wire::kBytes) return;
@@ -75,12 +75,12 @@ class ReadAhead {
 
 class Loader {
  public:
-  Loader(Model* model, const Skeleton& skeleton, std::string path)
-      : model_(*model), builder_(model), skeleton_(skeleton), names_(model->names()), path_(std::move(path)) {
+  Loader(Model* model, const ModelFile& model_file, std::string path)
+      : model_(*model), builder_(model), model_file_(model_file), names_(model->names()), path_(std::move(path)) {
     // A node names itself and one output; some have more. Tables of that size need no growing and are no
     // larger than they must be; what a file of empty nodes can claim is bounded by its size.
-    const int64_t names = std::min(2 * skeleton.node_fields() + skeleton.initializer_fields(),
-                                   skeleton.structural_size() / 16);
+    const int64_t names = std::min(2 * model_file.node_fields() + model_file.initializer_fields(),
+                                   model_file.structural_size() / 16);
     const size_t room = static_cast<size_t>(names + names / 64) + 256;
     names_.Reserve(room);
     scope_.reserve(room);
@@ -89,7 +89,7 @@ class Loader {
   }
 
   absl::Status Run() {
-    wire::Cursor cursor = skeleton_.Open({skeleton_.data(), {0, skeleton_.file_size()}});
+    wire::Cursor cursor = model_file_.Open({model_file_.data(), {0, model_file_.file_size()}});
     wire::Field field;
     std::optional<wire::Field> graph;
     int64_t ir_version = 0;
@@ -282,7 +282,7 @@ class Loader {
 
     wire::Cursor cursor(message);
     wire::Field field;
-    ReadAhead ahead(skeleton_);
+    ReadAhead ahead(model_file_);
     size_t parsed = 0;  // nodes
     size_t linked = 0;
     const auto link_until = [&](size_t end) {
@@ -765,7 +765,7 @@ class Loader {
 
   Model& model_;
   GraphBuilder builder_;
-  const Skeleton& skeleton_;
+  const ModelFile& model_file_;
   StringPool& names_;
   std::string path_;
   std::optional<ExternalData> external_;
@@ -778,13 +778,13 @@ class Loader {
   PendingNode pending_[kPending];  // a ring; empty while a body is entered
 };
 
-absl::StatusOr<std::unique_ptr<Model>> Load(absl::StatusOr<std::unique_ptr<Skeleton>> source,
+absl::StatusOr<std::unique_ptr<Model>> Load(absl::StatusOr<std::unique_ptr<ModelFile>> source,
                                             const std::string& path, const std::string& shown) {
   if (!source.ok()) return source.status();
   auto model = std::make_unique<Model>();
-  const Skeleton& skeleton = **source;
+  const ModelFile& model_file = **source;
   GraphBuilder(model.get()).SetSource(path, *std::move(source));
-  absl::Status status = Loader(model.get(), skeleton, path).Run();
+  absl::Status status = Loader(model.get(), model_file, path).Run();
   if (!status.ok()) {
     return absl::Status(status.code(), fmt::format("{}: {}.", shown, std::string(status.message())));
   }
@@ -794,12 +794,12 @@ absl::StatusOr<std::unique_ptr<Model>> Load(absl::StatusOr<std::unique_ptr<Skele
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path) {
-  return Load(Skeleton::Read(path), path, path);
+  return Load(ModelFile::Read(path), path, path);
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModelFromBytes(std::string_view bytes, const std::string& path) {
   const std::string shown = path.empty() ? std::string("the model in memory") : path;
-  return Load(Skeleton::FromBytes(bytes, shown), path, shown);
+  return Load(ModelFile::FromBytes(bytes, shown), path, shown);
 }
 
 }  // namespace ascend_fuse

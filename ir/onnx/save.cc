@@ -18,7 +18,7 @@
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
 #include "ir/onnx/external_data.h"
-#include "ir/onnx/skeleton.h"
+#include "ir/onnx/model_file.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse {
@@ -170,21 +170,21 @@ class ModelWriter {
   // `data_location`: the file beside the output for merged weights that come from external data; empty: they
   // become part of the model.
   explicit ModelWriter(const Model& model, std::string data_location = {})
-      : model_(model), skeleton_(model.skeleton()), data_location_(std::move(data_location)) {}
+      : model_(model), model_file_(model.model_file()), data_location_(std::move(data_location)) {}
 
   // What the file at `data_location` must hold.
   Pieces& data() { return data_; }
 
   bool IsUnchanged() const {
-    return skeleton_ != nullptr && !model_.graph_->changed_ && !model_.opset_imports_changed_ &&
+    return model_file_ != nullptr && !model_.graph_->changed_ && !model_.opset_imports_changed_ &&
            !model_.functions_changed_;
   }
 
   Pieces Run() {
-    if (skeleton_ == nullptr) {
+    if (model_file_ == nullptr) {
       WriteNewModel();
     } else if (IsUnchanged()) {
-      out_.File(0, skeleton_->file_size());
+      out_.File(0, model_file_->file_size());
     } else {
       WriteModel();
     }
@@ -194,7 +194,7 @@ class ModelWriter {
  private:
   std::string_view Text(NameId id) const { return model_.names_.Text(id); }
   wire::Cursor Open(const EncodedSpan& span) const {
-    return skeleton_ != nullptr ? skeleton_->Open(span)
+    return model_file_ != nullptr ? model_file_->Open(span)
                                 : wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles);
   }
   // A field as it is, tag included: `cursor` stands right behind it.
@@ -208,7 +208,7 @@ class ModelWriter {
   }
 
   void WriteModel() {
-    const EncodedSpan span = {skeleton_->data(), {0, skeleton_->file_size()}};
+    const EncodedSpan span = {model_file_->data(), {0, model_file_->file_size()}};
     wire::Cursor cursor = Open(span);
     wire::Field field;
     bool imports_written = !model_.opset_imports_changed_;
@@ -256,8 +256,8 @@ class ModelWriter {
   std::string_view ImportText(NameId domain) const {
     if (domain != NameId::kEmpty) return Text(domain);
     if (model_.default_domain_ == DefaultDomain::kExplicit) return kDefaultDomain;
-    if (skeleton_ == nullptr || model_.default_domain_ == DefaultDomain::kEmpty) return {};
-    wire::Cursor cursor = Open({skeleton_->data(), {0, skeleton_->file_size()}});
+    if (model_file_ == nullptr || model_.default_domain_ == DefaultDomain::kEmpty) return {};
+    wire::Cursor cursor = Open({model_file_->data(), {0, model_file_->file_size()}});
     wire::Field field;
     while (cursor.Next(&field)) {
       if (field.number != ModelProto::kOpsetImportFieldNumber) continue;
@@ -666,7 +666,7 @@ class ModelWriter {
   }
 
   const Model& model_;
-  const Skeleton* skeleton_;
+  const ModelFile* model_file_;
   const std::string data_location_;
   absl::flat_hash_set<int64_t> kept_functions_;  // offsets in the file; filled by HasFunction
   Pieces out_;
@@ -703,9 +703,9 @@ class BlockWriter {
   BlockWriter(const BlockWriter&) = delete;
   BlockWriter& operator=(const BlockWriter&) = delete;
 
-  absl::Status Append(const Skeleton* skeleton, int64_t offset, int64_t size) {
+  absl::Status Append(const ModelFile* model_file, int64_t offset, int64_t size) {
     return Fill(size, [&](char* to, int64_t done, int64_t count) {
-      return skeleton->Copy(offset + done, count, to);
+      return model_file->Copy(offset + done, count, to);
     });
   }
   absl::Status Append(JoinedReader* reader, int64_t size) {
@@ -767,8 +767,8 @@ absl::StatusOr<Pieces> LayOut(const Model& model, const std::string& shown, cons
   ModelWriter writer(model, data_location);
   Pieces pieces = writer.Run();
   *data = std::move(writer.data());
-  if (model.skeleton() != nullptr) {
-    if (absl::Status status = model.skeleton()->CheckUnchanged(); !status.ok()) return status;
+  if (model.model_file() != nullptr) {
+    if (absl::Status status = model.model_file()->CheckUnchanged(); !status.ok()) return status;
   }
   if (pieces.total() > kLargestModel && !writer.IsUnchanged()) {
     return absl::OutOfRangeError(fmt::format(
@@ -821,7 +821,7 @@ absl::Status WritePieces(const Model& model, const Pieces& pieces, int fd, const
     absl::Status status;
     const auto size = static_cast<size_t>(piece.size);
     if (piece.kind == Pieces::kFile) {
-      status = writer.Append(model.skeleton(), piece.offset, piece.size);
+      status = writer.Append(model.model_file(), piece.offset, piece.size);
     } else if (piece.kind == Pieces::kJoined) {
       JoinedReader reader(model, *piece.tensor);
       status = writer.Append(&reader, piece.size);
@@ -833,8 +833,8 @@ absl::Status WritePieces(const Model& model, const Pieces& pieces, int fd, const
     if (!status.ok()) return status;
   }
   if (absl::Status status = writer.Flush(); !status.ok()) return status;
-  if (model.skeleton() != nullptr) {
-    if (absl::Status status = model.skeleton()->CheckUnchanged(); !status.ok()) return status;
+  if (model.model_file() != nullptr) {
+    if (absl::Status status = model.model_file()->CheckUnchanged(); !status.ok()) return status;
   }
   if (options.progress) options.progress(pieces.total(), pieces.total());
   return absl::OkStatus();
@@ -920,7 +920,7 @@ absl::StatusOr<std::string> SaveModelToBytes(const Model& model) {
   for (const Pieces::Piece& piece : pieces->pieces()) {
     const auto size = static_cast<size_t>(piece.size);
     if (piece.kind == Pieces::kFile) {
-      if (absl::Status status = model.skeleton()->Copy(piece.offset, piece.size, to); !status.ok())
+      if (absl::Status status = model.model_file()->Copy(piece.offset, piece.size, to); !status.ok())
         return status;
     } else if (piece.kind == Pieces::kJoined) {
       JoinedReader reader(model, *piece.tensor);

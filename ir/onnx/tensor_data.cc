@@ -9,7 +9,7 @@
 #include "fmt/format.h"
 #include "ir/model.h"
 #include "ir/onnx/external_data.h"
-#include "ir/onnx/skeleton.h"
+#include "ir/onnx/model_file.h"
 #include "ir/onnx/tensor_proto.h"
 #include "proto/onnx.pb.h"
 
@@ -57,9 +57,9 @@ void AppendEntry(uint64_t value, int bits, std::string* out) {
 
 absl::StatusOr<std::string> ReadTyped(const Model& model, const Tensor& tensor, int64_t expected) {
   const EncodedSpan span = {tensor.proto_bytes, tensor.proto};
-  const Skeleton* skeleton = model.skeleton();
-  wire::Cursor cursor = span.file.offset >= 0 && skeleton != nullptr
-                            ? skeleton->Open(span)
+  const ModelFile* model_file = model.model_file();
+  wire::Cursor cursor = span.file.offset >= 0 && model_file != nullptr
+                            ? model_file->Open(span)
                             : wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles);
   const auto number = static_cast<uint32_t>(TypedField(tensor.type));
   const bool varints =
@@ -79,7 +79,7 @@ absl::StatusOr<std::string> ReadTyped(const Model& model, const Tensor& tensor, 
         // A varint has at most ten bytes: more is more than the dims allow.
         if (field.size > (expected + 1) * 10) return WrongSize(model, tensor, field.size, expected);
         payload.resize(static_cast<size_t>(field.size));
-        if (absl::Status status = skeleton->ReadFile(field.position, field.size, payload.data());
+        if (absl::Status status = model_file->ReadFile(field.position, field.size, payload.data());
             !status.ok()) {
           return status;
         }
@@ -179,9 +179,9 @@ absl::StatusOr<std::string> ReadBytes(const Model& model, const Tensor& tensor, 
       break;
     case Storage::kFile:
       if (tensor.file.size != expected) return WrongSize(model, tensor, tensor.file.size, expected);
-      if (model.skeleton() == nullptr) return WrongSize(model, tensor, 0, expected);
+      if (model.model_file() == nullptr) return WrongSize(model, tensor, 0, expected);
       bytes.resize(static_cast<size_t>(expected));
-      if (absl::Status status = model.skeleton()->ReadFile(tensor.file.offset, expected, bytes.data());
+      if (absl::Status status = model.model_file()->ReadFile(tensor.file.offset, expected, bytes.data());
           !status.ok()) {
         return status;
       }
@@ -257,8 +257,8 @@ absl::Status JoinedReader::Next(int64_t count, char* to) {
       const Tensor& tensor = *part.tensor;
       if (tensor.storage == Storage::kMemory) {
         std::memcpy(part.block.data(), tensor.memory.data() + part.at, static_cast<size_t>(size));
-      } else if (tensor.storage == Storage::kFile && model_.skeleton() != nullptr) {
-        if (absl::Status status = model_.skeleton()->Copy(tensor.file.offset + part.at, size, part.block.data());
+      } else if (tensor.storage == Storage::kFile && model_.model_file() != nullptr) {
+        if (absl::Status status = model_.model_file()->Copy(tensor.file.offset + part.at, size, part.block.data());
             !status.ok()) {
           return status;
         }

@@ -11,7 +11,7 @@
 namespace ascend_fuse {
 
 // Fills `tensor` from the TensorProto body in `field`. INVALID_ARGUMENT with what is wrong and the file
-// offset. Names are interned as views of the skeleton; for external data only the entries are read.
+// offset. Names are interned as views of the bytes of the file; for external data only the entries are read.
 absl::Status ParseTensor(const wire::Field& field, Model* model, Tensor* tensor);
 
 // "INVALID_ARGUMENT: at byte ..." of a cursor that stopped on an error.

@@ -32,9 +32,9 @@ class Follower {
 
   absl::StatusOr<ChannelMap> Follow(Value* value) {
     for (size_t i = 0; i < sources_.size(); ++i) {
-      if (context_.canonical->Same(value, sources_[i])) return Whole(sources_[i], static_cast<int>(i));
+      if (context_.numbering->Same(value, sources_[i])) return Whole(sources_[i], static_cast<int>(i));
     }
-    if (Value* source = context_.canonical->Source(value); source != nullptr) {
+    if (Value* source = context_.numbering->Source(value); source != nullptr) {
       if (!Visit(value->producer)) return TooLong();
       return Follow(source);
     }
@@ -433,7 +433,7 @@ std::vector<Value*> Upstream(const FunctionContext& context, Value* value) {
   std::vector<Value*> values = {value};
   while (static_cast<int>(values.size()) < kMaximumSteps) {
     Value* last = values.back();
-    if (Value* source = context.canonical->Source(last); source != nullptr) {
+    if (Value* source = context.numbering->Source(last); source != nullptr) {
       values.push_back(source);
       continue;
     }
@@ -613,11 +613,11 @@ absl::StatusOr<std::string> JoinMode(const FunctionContext& context, Value* y, V
   for (Value* value : Upstream(context, y)) {
     const Node* node = value->producer;
     if (node == nullptr) break;
-    if (IsOp(*node, "Concat") && context.canonical->Source(value) == nullptr) {
+    if (IsOp(*node, "Concat") && context.numbering->Source(value) == nullptr) {
       concat = node;
       break;
     }
-    if (!KeepsOrder(*node) && context.canonical->Source(value) == nullptr) break;
+    if (!KeepsOrder(*node) && context.numbering->Source(value) == nullptr) break;
   }
   if (concat == nullptr || concat->input_count != 2) return No("two parts are not joined by one Concat");
   // [..., D/2] or, with an axis for the pair, [..., D/2, 1].
@@ -633,9 +633,9 @@ absl::StatusOr<std::string> JoinMode(const FunctionContext& context, Value* y, V
   const int64_t at = axis < 0 ? axis + shape.rank() : axis;
   auto is = [&](Value* operand, Value* wanted) {
     for (Value* value : Upstream(context, operand)) {
-      if (context.canonical->Same(value, wanted)) return true;
+      if (context.numbering->Same(value, wanted)) return true;
       const Node* node = value->producer;
-      if (node == nullptr || (!KeepsOrder(*node) && context.canonical->Source(value) == nullptr)) return false;
+      if (node == nullptr || (!KeepsOrder(*node) && context.numbering->Source(value) == nullptr)) return false;
     }
     return false;
   };

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "patterns/functions.h"
+#include "patterns/functions/functions.h"
 
 namespace ascend_fuse {
 

@@ -10,7 +10,7 @@
 namespace ascend_fuse {
 absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, Value* part) {
   Value* value = part;
-  while (context.canonical->Source(value) != nullptr) value = context.canonical->Source(value);
+  while (context.numbering->Source(value) != nullptr) value = context.numbering->Source(value);
   const Node* node = value->producer;
   auto no = [&](std::string_view why) {
     return absl::FailedPreconditionError(fmt::format("{} is not a half: {}", ValueName(*value), why));

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "patterns/functions.h"
+#include "patterns/functions/functions.h"
 
 namespace ascend_fuse {
 

@@ -11,8 +11,8 @@ namespace ascend_fuse {
 namespace {
 
 Value* WithoutNoise(const FunctionContext& context, Value* value, std::vector<const Value*>* chain) {
-  while (context.canonical->Source(value) != nullptr) {
-    value = context.canonical->Source(value);
+  while (context.numbering->Source(value) != nullptr) {
+    value = context.numbering->Source(value);
     if (chain != nullptr) chain->push_back(value);
   }
   return value;
@@ -209,7 +209,7 @@ absl::StatusOr<LinearView> Find(const FunctionContext& context, Value* y, int de
       if (!outer.ok() || outer->bias != nullptr) continue;
       absl::StatusOr<LinearView> inner = Find(context, outer->x, depth + 1);
       absl::StatusOr<LinearView> base = Find(context, node->input(1 - side), depth + 1);
-      if (!inner.ok() || !base.ok() || inner->bias != nullptr || !context.canonical->Same(inner->x, base->x)) continue;
+      if (!inner.ok() || !base.ok() || inner->bias != nullptr || !context.numbering->Same(inner->x, base->x)) continue;
       NotPlain(&*base, "a LoRA update is added to it");
       return base;
     }
@@ -267,7 +267,7 @@ absl::StatusOr<MergedView> MergedLinear(const FunctionContext& context, Value* a
   }
   const LinearView& first = views[0];
   const LinearView& second = views[1];
-  if (!context.canonical->Same(first.x, second.x)) {
+  if (!context.numbering->Same(first.x, second.x)) {
     return no(fmt::format("their inputs are {} and {}", ValueName(*first.x), ValueName(*second.x)));
   }
   if (OpType(*first.product) != OpType(*second.product) || first.transposed != second.transposed) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "patterns/functions.h"
+#include "patterns/functions/functions.h"
 
 namespace ascend_fuse {
 

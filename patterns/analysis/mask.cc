@@ -159,12 +159,12 @@ class ValueSets {
       if (op == "Where") {
         // Where (x as bool, fill, x): what is left of x is its zeros (transformers' inverted masks, D2).
         Value* tested = node->input(0);
-        while (tested != nullptr && context_.canonical->Source(tested) != nullptr) {
-          tested = context_.canonical->Source(tested);
+        while (tested != nullptr && context_.numbering->Source(tested) != nullptr) {
+          tested = context_.numbering->Source(tested);
         }
         const Node* condition = tested != nullptr ? tested->producer : nullptr;
         if (condition != nullptr && IsOp(*condition, "Cast") && node->input(2) != nullptr &&
-            context_.canonical->Same(condition->input(0), node->input(2)) &&
+            context_.numbering->Same(condition->input(0), node->input(2)) &&
             context_.facts->Of(node->input(0)).type == DataType::kBool) {
           const PossibleValues& rest = Of(node->input(2), depth + 1);
           Union({node->input(1)}, depth, result);
@@ -313,7 +313,7 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
   Value* source = mask;
   Value* boolean = nullptr;
   bool true_means_masked = false;
-  while (Value* copied = context.canonical->Source(source)) source = copied;
+  while (Value* copied = context.numbering->Source(source)) source = copied;
   const Fact& mask_fact = context.facts->Of(mask);
   if (mask_fact.type == DataType::kBool) {
     boolean = mask;
@@ -350,8 +350,8 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
     term = Term::Node({"", "Less", {}, {Term::Of(mask), Term::Number(-1)}, 1});
   } else if (true_means_masked) {
     term = Term::Of(boolean);
-    while (boolean->producer != nullptr && context.canonical->Source(boolean) != nullptr) {
-      boolean = context.canonical->Source(boolean);
+    while (boolean->producer != nullptr && context.numbering->Source(boolean) != nullptr) {
+      boolean = context.numbering->Source(boolean);
       term = Term::Of(boolean);
     }
     shaped = boolean;

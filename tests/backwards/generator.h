@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ir/data_type.h"
-#include "patterns/rule_set.h"
+#include "patterns/language/rule_set.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse::backwards {

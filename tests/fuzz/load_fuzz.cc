@@ -7,7 +7,7 @@
 
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
-#include "ir/onnx/skeleton.h"
+#include "ir/onnx/model_file.h"
 #include "ir/rewriter.h"
 
 namespace {

@@ -1,6 +1,6 @@
 """What the recognisers' operators compute, in operators that ONNX Runtime has at every opset: formulas of the ONNX
 operator documents (RMSNormalization, Swish, Gelu, Attention, RotaryEmbedding) and, for the private domain
-ascend_fuse, of docs/rules.md and the comments of patterns/library.
+ascend_fuse, of docs/rules.md and the comments of patterns/rules/library.
 
 Written for tests: the graph after recognition is compared in numbers whether or not a chip takes the operators.
 """

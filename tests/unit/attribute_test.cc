@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "ir/onnx/encode.h"
-#include "ir/onnx/skeleton.h"
+#include "ir/onnx/model_file.h"
 #include "ir/rewriter.h"
 #include "tests/unit/models.h"
 

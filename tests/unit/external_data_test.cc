@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include "ir/onnx/skeleton.h"
+#include "ir/onnx/model_file.h"
 #include "ir/rewriter.h"
 #include "tests/unit/models.h"
 

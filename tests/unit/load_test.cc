@@ -1,7 +1,7 @@
 // Loading: what the graph looks like, and what is refused with which words.
 #include "ir/onnx/load.h"
 
-#include "ir/onnx/skeleton.h"
+#include "ir/onnx/model_file.h"
 #include "tests/unit/models.h"
 
 namespace ascend_fuse {

@@ -1,6 +1,6 @@
 // The matcher: every choice is taken back with its bindings when something later fails, repeated names are
 // one value, attributes are closed, and parameters are read where this opset keeps them.
-#include "patterns/matcher.h"
+#include "patterns/language/matcher.h"
 
 #include <algorithm>
 #include <string>

@@ -1,5 +1,5 @@
 // Rule text to rules: what every construct becomes, and where and in which words errors are told.
-#include "patterns/rule_parser.h"
+#include "patterns/language/rule_parser.h"
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 // The rules in force: the built-in ones load, a user's rules add and override, and every misspelt name is
 // refused with its place.
-#include "patterns/rule_set.h"
+#include "patterns/language/rule_set.h"
 
 #include <algorithm>
 #include <string>
@@ -15,7 +15,7 @@ using testing::Refusal;
 using testing::Rules;
 
 TEST(RuleSetTest, BuiltInRulesLoad) {
-  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference, RuleFolder::kRuntime, RuleFolder::kRest}) {
+  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference, RuleFolder::kContrib, RuleFolder::kLeftovers}) {
     const auto rules = RuleSet::Load(folder);
     ASSERT_TRUE(rules.ok()) << rules.status().message();
     EXPECT_FALSE((*rules)->rules().empty());
@@ -98,7 +98,7 @@ TEST(RuleSetTest, AUsersDefinitionOfLibraryPartsDoesNotHinderTheOtherFolders) {
   const std::string text =
       "def mine (x)\n  | silu_of (x)\nrule r (x) => (y) match { y = mine (x) } emit { y = Swish <alpha = 1> "
       "(x) }\n";
-  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference, RuleFolder::kRuntime, RuleFolder::kRest}) {
+  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference, RuleFolder::kContrib, RuleFolder::kLeftovers}) {
     const auto rules = RuleSet::Load(folder, {{"user.rule", text}});
     EXPECT_TRUE(rules.ok()) << rules.status().message();
   }

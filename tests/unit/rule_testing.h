@@ -13,9 +13,9 @@
 #include "gtest/gtest.h"
 #include "ir/infer/facts.h"
 #include "ir/text/parser.h"
-#include "patterns/canonical.h"
-#include "patterns/matcher.h"
-#include "patterns/rule_set.h"
+#include "patterns/analysis/value_numbering.h"
+#include "patterns/language/matcher.h"
+#include "patterns/language/rule_set.h"
 
 namespace ascend_fuse::testing {
 
@@ -30,7 +30,7 @@ struct Subject {
     }
     model = *std::move(parsed);
     facts = Infer(*model);
-    canonical = std::make_unique<Canonical>(*model, facts);
+    numbering = std::make_unique<ValueNumbering>(*model, facts);
   }
 
   Value* Named(std::string_view name) const {
@@ -51,20 +51,20 @@ struct Subject {
     std::abort();
   }
 
-  bool Same(std::string_view a, std::string_view b) const { return canonical->Same(Named(a), Named(b)); }
+  bool Same(std::string_view a, std::string_view b) const { return numbering->Same(Named(a), Named(b)); }
 
   FunctionContext Context(std::vector<std::string>* assumptions = nullptr) {
     FunctionContext context;
     context.model = model.get();
     context.facts = &facts;
-    context.canonical = canonical.get();
+    context.numbering = numbering.get();
     context.assumptions = assumptions;
     return context;
   }
 
   std::unique_ptr<Model> model;
   Facts facts;
-  std::unique_ptr<Canonical> canonical;
+  std::unique_ptr<ValueNumbering> numbering;
 };
 
 inline std::unique_ptr<RuleSet> Rules(const std::string& text, RuleFolder folder = RuleFolder::kLibrary) {

@@ -7,7 +7,7 @@
 
 #include <random>
 
-#include "ir/onnx/skeleton.h"
+#include "ir/onnx/model_file.h"
 #include "ir/rewriter.h"
 #include "tests/unit/models.h"
 

@@ -1,6 +1,6 @@
 // Loads target files and answers whether a planned node is legal. The notation of the data is explained in
 // proto/contract.proto; this file knows how to decide a row, and nothing about any chip.
-#include "patterns/contract.h"
+#include "patterns/target/target.h"
 
 #include <algorithm>
 #include <cctype>
@@ -22,7 +22,7 @@
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 #include "ir/data_type.h"
-#include "patterns/signature.h"
+#include "patterns/target/signature.h"
 #include "proto/contract.pb.h"
 
 namespace ascend_fuse {

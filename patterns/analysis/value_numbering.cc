@@ -1,4 +1,4 @@
-#include "patterns/canonical.h"
+#include "patterns/analysis/value_numbering.h"
 
 #include <algorithm>
 #include <optional>
@@ -304,7 +304,7 @@ bool AppendAttributes(const Node& node, const Schema* schema, std::string* key) 
 
 }  // namespace
 
-Canonical::Canonical(const Model& model, const Facts& facts) {
+ValueNumbering::ValueNumbering(const Model& model, const Facts& facts) {
   numbers_.resize(model.value_count());
   sources_.resize(model.value_count(), nullptr);
   for (uint32_t i = 0; i < numbers_.size(); ++i) numbers_[i] = i;

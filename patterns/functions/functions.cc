@@ -1,4 +1,4 @@
-#include "patterns/functions.h"
+#include "patterns/functions/functions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "patterns/analysis/halves.h"
 #include "patterns/analysis/linear.h"
 #include "patterns/analysis/mask.h"
-#include "patterns/contract.h"
+#include "patterns/target/target.h"
 
 namespace ascend_fuse {
 namespace {
@@ -140,13 +140,13 @@ absl::StatusOr<Term> GatePair(const FunctionContext& context, absl::Span<const T
   if (!b.ok()) return b.status();
   const absl::StatusOr<HalfOf> first = FindHalf(context, *a);
   const absl::StatusOr<HalfOf> second = FindHalf(context, *b);
-  if (first.ok() && second.ok() && context.canonical->Same(first->whole, second->whole) &&
+  if (first.ok() && second.ok() && context.numbering->Same(first->whole, second->whole) &&
       first->axis == second->axis && first->strided == second->strided && first->index != second->index) {
     return Term::Integer(1);
   }
   const absl::StatusOr<LinearView> gate = FindLinear(context, *a);
   const absl::StatusOr<LinearView> up = FindLinear(context, *b);
-  if (gate.ok() && up.ok() && context.canonical->Same(gate->x, up->x)) return Term::Integer(1);
+  if (gate.ok() && up.ok() && context.numbering->Same(gate->x, up->x)) return Term::Integer(1);
   return absl::FailedPreconditionError(
       fmt::format("{} and {} are neither the halves of one tensor nor linears of one input", ValueName(**a),
                   ValueName(**b)));
@@ -367,7 +367,7 @@ absl::StatusOr<Term> MaskArgument(const FunctionContext& context, absl::Span<con
 absl::StatusOr<Term> Changes(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
   if (!value.ok()) return value.status();
-  if (const Value* source = context.canonical->Source(*value); source != nullptr) {
+  if (const Value* source = context.numbering->Source(*value); source != nullptr) {
     return absl::FailedPreconditionError(
         fmt::format("{} is the same as {}", ValueName(**value), ValueName(*source)));
   }
@@ -1528,7 +1528,7 @@ bool EqualTerms(const FunctionContext& context, const Term& a, const Term& b) {
   if (a.kind != b.kind) return false;
   switch (a.kind) {
     case Term::Kind::kValue:
-      return context.canonical->Same(a.value, b.value);
+      return context.numbering->Same(a.value, b.value);
     case Term::Kind::kNumber:
       // Attributes are float: 1e-06 read back is 9.99999997e-07.
       return a.number == b.number || std::fabs(a.number - b.number) <= 1e-6 * std::fabs(a.number);

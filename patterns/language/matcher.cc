@@ -1,4 +1,4 @@
-#include "patterns/matcher.h"
+#include "patterns/language/matcher.h"
 
 #include <algorithm>
 #include <cmath>
@@ -494,7 +494,7 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
 bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next,
                             const MatchStatement* outputs, int place, bool quiet) {
   const size_t covered = covered_.size();
-  for (Value* current = value; current != nullptr; current = context_.canonical->Source(current)) {
+  for (Value* current = value; current != nullptr; current = context_.numbering->Source(current)) {
     const Node* node = current->producer;
     if (node == nullptr || node->dead) break;
     if (Computes(*node, pattern)) {
@@ -506,7 +506,7 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
         if (MatchNode(pattern, frame, *node, next)) return true;
         covered_.resize(covered);
         // Noise above stays covered for what lies below.
-        for (Value* noise = value; noise != current; noise = context_.canonical->Source(noise)) {
+        for (Value* noise = value; noise != current; noise = context_.numbering->Source(noise)) {
           covered_.push_back(noise->producer);
         }
       } else if (outputs != nullptr) {
@@ -540,7 +540,7 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
                                FullName(Domain(*node), OpType(*node)));
           });
     }
-    if (context_.canonical->Source(current) != nullptr) covered_.push_back(node);
+    if (context_.numbering->Source(current) != nullptr) covered_.push_back(node);
   }
   covered_.resize(covered);
   if (value->producer == nullptr && !quiet) {

@@ -19,21 +19,21 @@ namespace ascend_fuse {
 
 // A model file that is open for reading. Bytes of the file outside the holes lie in memory, in file order
 // and without gaps; a message without a hole inside is contiguous there.
-class Skeleton {
+class ModelFile {
  public:
   // Tensor data of at least this many bytes is left in the file.
   static constexpr int64_t kPayloadBytes = 4096;
 
-  ~Skeleton();
-  Skeleton(const Skeleton&) = delete;
-  Skeleton& operator=(const Skeleton&) = delete;
+  ~ModelFile();
+  ModelFile(const ModelFile&) = delete;
+  ModelFile& operator=(const ModelFile&) = delete;
 
   // Reads the structure of the file at `path` with pread. Errors: NOT_FOUND / PERMISSION_DENIED (cannot
   // open), INVALID_ARGUMENT (not a protobuf message of ModelProto's shape; the sentence names the offset).
-  static absl::StatusOr<std::unique_ptr<Skeleton>> Read(const std::string& path);
+  static absl::StatusOr<std::unique_ptr<ModelFile>> Read(const std::string& path);
 
   // The same over bytes, which are put into an anonymous file (memfd). `name` stands for them in messages.
-  static absl::StatusOr<std::unique_ptr<Skeleton>> FromBytes(std::string_view bytes, const std::string& name);
+  static absl::StatusOr<std::unique_ptr<ModelFile>> FromBytes(std::string_view bytes, const std::string& name);
 
   int fd() const { return fd_; }
   int64_t file_size() const { return file_size_; }
@@ -57,7 +57,7 @@ class Skeleton {
   }
 
   // The range of the file that `view`, a whole message in memory, stands for: holes inside it are added.
-  // False when `view` does not lie in the skeleton.
+  // False when `view` does not lie in the file.
   bool FindRange(std::string_view view, FileRange* range) const;
 
   // Copies bytes [offset, offset + size) of the file to `to`, from memory where they are there.
@@ -71,10 +71,10 @@ class Skeleton {
   absl::Status CheckUnchanged() const;
 
  private:
-  Skeleton() = default;
-  friend class SkeletonReader;
+  ModelFile() = default;
+  friend class ModelFileReader;
 
-  static absl::StatusOr<std::unique_ptr<Skeleton>> FromDescriptor(int fd, const std::string& name);
+  static absl::StatusOr<std::unique_ptr<ModelFile>> FromDescriptor(int fd, const std::string& name);
 
   int fd_ = -1;
   std::string name_;

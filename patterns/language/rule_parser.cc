@@ -1,4 +1,4 @@
-#include "patterns/rule_parser.h"
+#include "patterns/language/rule_parser.h"
 
 #include <cctype>
 #include <cstdlib>

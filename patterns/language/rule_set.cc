@@ -1,4 +1,4 @@
-#include "patterns/rule_set.h"
+#include "patterns/language/rule_set.h"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@
 #include "embedded/pattern_data.h"
 #include "fmt/format.h"
 #include "ir/schema.h"
-#include "patterns/functions.h"
-#include "patterns/rule_parser.h"
+#include "patterns/functions/functions.h"
+#include "patterns/language/rule_parser.h"
 
 namespace ascend_fuse {
 namespace {
@@ -79,8 +79,8 @@ absl::StatusOr<std::shared_ptr<const RuleSet>> RuleSet::Shared(
 
 absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
     RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user) {
-  static constexpr std::string_view kPrefixes[] = {"patterns/library/", "patterns/npu/",
-                                                   "patterns/reference/", "patterns/runtime/", "patterns/rest/"};
+  static constexpr std::string_view kPrefixes[] = {"patterns/rules/library/", "patterns/rules/npu/",
+                                                   "patterns/rules/reference/", "patterns/rules/contrib/", "patterns/rules/leftovers/"};
   const std::string_view prefix = kPrefixes[static_cast<int>(folder)];
   auto set = std::make_unique<RuleSet>();
   auto add = [&](const std::string& path, std::string_view text, bool built_in) -> absl::Status {
@@ -119,7 +119,7 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
   for (size_t i = 0; i < embedded::pattern_data_count; ++i) {
     const embedded::File& file = embedded::pattern_data[i];
     // Spellings of one idea are shared by all three folders.
-    if (file.path.substr(0, prefix.size()) != prefix && file.path != "patterns/library/defs.rule") continue;
+    if (file.path.substr(0, prefix.size()) != prefix && file.path != "patterns/rules/library/defs.rule") continue;
     if (absl::Status status = add(std::string(file.path), file.text, true); !status.ok()) return status;
   }
   for (const auto& [path, text] : user) {

@@ -1,5 +1,5 @@
 // Recursive descent over the row notation; the grammar is in the comment of Row in proto/contract.proto.
-#include "patterns/signature.h"
+#include "patterns/target/signature.h"
 
 #include <cctype>
 #include <utility>

@@ -1,6 +1,6 @@
 // Reads a model file once, front to back, keeping the structure and leaving out the payloads. Descends only
 // into messages of 4 KB and more that can contain a tensor, so small nodes cost a few nanoseconds each.
-#include "ir/onnx/skeleton.h"
+#include "ir/onnx/model_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -116,9 +116,9 @@ void Populate(uint8_t* to, size_t size) {
 }  // namespace
 
 // One scan of one file. Memory position m of the mapping holds file offset m + removed_.
-class SkeletonReader {
+class ModelFileReader {
  public:
-  SkeletonReader(Skeleton* skeleton, const std::string& name) : skeleton_(*skeleton), name_(name) {}
+  ModelFileReader(ModelFile* file, const std::string& name) : file_(*file), name_(name) {}
 
   absl::Status Run() {
     struct Frame {
@@ -126,7 +126,7 @@ class SkeletonReader {
       uint32_t group;  // the field number of a group, 0 for a message
       int64_t end;
     };
-    std::vector<Frame> stack = {{kModel, 0, skeleton_.file_size_}};
+    std::vector<Frame> stack = {{kModel, 0, file_.file_size_}};
     while (!stack.empty()) {
       const Frame frame = stack.back();
       if (position_ == frame.end) {
@@ -160,10 +160,10 @@ class SkeletonReader {
           }
           const auto size = static_cast<int64_t>(length);
           if (frame.kind == kGraph) {
-            skeleton_.node_fields_ += number == onnx::GraphProto::kNodeFieldNumber ? 1 : 0;
-            skeleton_.initializer_fields_ += number == onnx::GraphProto::kInitializerFieldNumber ? 1 : 0;
+            file_.node_fields_ += number == onnx::GraphProto::kNodeFieldNumber ? 1 : 0;
+            file_.initializer_fields_ += number == onnx::GraphProto::kInitializerFieldNumber ? 1 : 0;
           }
-          const Kind child = size < Skeleton::kPayloadBytes || number >= kFields
+          const Kind child = size < ModelFile::kPayloadBytes || number >= kFields
                                  ? kOpaque
                                  : kTable.child[frame.kind][number];
           if (child == kOpaque) {
@@ -189,9 +189,9 @@ class SkeletonReader {
       }
     }
     if (absl::Status status = Fill(position_); !status.ok()) return status;
-    skeleton_.structural_size_ = position_ - removed_;
-    skeleton_.holes_.push_back(wire::kNoHoles);
-    skeleton_.removed_.push_back(removed_);
+    file_.structural_size_ = position_ - removed_;
+    file_.holes_.push_back(wire::kNoHoles);
+    file_.removed_.push_back(removed_);
     return absl::OkStatus();
   }
 
@@ -200,7 +200,7 @@ class SkeletonReader {
     return absl::InvalidArgumentError(
         fmt::format("{}: not an ONNX model, or a damaged one: {} at byte {} of {}. Export the model again, "
                     "or check the download.",
-                    name_, what, offset, skeleton_.file_size_));
+                    name_, what, offset, file_.file_size_));
   }
   absl::Status Broken(const char* what) const { return Broken(what, position_); }
 
@@ -208,10 +208,10 @@ class SkeletonReader {
   absl::Status Fill(int64_t end) {
     while (read_to_ < end) {
       const int64_t want = std::max<int64_t>(static_cast<int64_t>(next_read_), end - read_to_);
-      const int64_t size = std::min(want, skeleton_.file_size_ - read_to_);
-      uint8_t* to = skeleton_.data_ + (read_to_ - removed_);
-      if (!skeleton_.huge_pages_) Populate(to, static_cast<size_t>(size));
-      if (!ReadAll(skeleton_.fd_, read_to_, size, to)) {
+      const int64_t size = std::min(want, file_.file_size_ - read_to_);
+      uint8_t* to = file_.data_ + (read_to_ - removed_);
+      if (!file_.huge_pages_) Populate(to, static_cast<size_t>(size));
+      if (!ReadAll(file_.fd_, read_to_, size, to)) {
         if (errno == 0) return ChangedWhileReading(name_);
         return absl::DataLossError(fmt::format("{}: cannot read: {}", name_, SystemError(errno)));
       }
@@ -224,10 +224,10 @@ class SkeletonReader {
   absl::Status Varint(int64_t end, uint64_t* value) {
     if (position_ + 10 > read_to_) {
       // All bytes skipped so far must land in memory, and ten more to look at.
-      if (absl::Status status = Fill(std::min(position_ + 10, skeleton_.file_size_)); !status.ok())
+      if (absl::Status status = Fill(std::min(position_ + 10, file_.file_size_)); !status.ok())
         return status;
     }
-    const uint8_t* data = skeleton_.data_ + (position_ - removed_);
+    const uint8_t* data = file_.data_ + (position_ - removed_);
     if (position_ < end && *data < 0x80) {
       *value = *data;
       ++position_;
@@ -249,12 +249,12 @@ class SkeletonReader {
 
   // Makes [position_, position_ + size) a hole and goes on behind it.
   absl::Status LeaveOut(int64_t size) {
-    skeleton_.holes_.push_back({position_, size});
-    skeleton_.removed_.push_back(removed_);
+    file_.holes_.push_back({position_, size});
+    file_.removed_.push_back(removed_);
     const int64_t after = position_ + size;
     const int64_t kept = read_to_ - after;
     if (kept > 0 && kept <= static_cast<int64_t>(4 * kFirstRead)) {
-      uint8_t* to = skeleton_.data_ + (position_ - removed_);
+      uint8_t* to = file_.data_ + (position_ - removed_);
       std::memmove(to, to + size, static_cast<size_t>(kept));
     } else {
       read_to_ = after;  // what was read behind is read again, in small pieces
@@ -266,7 +266,7 @@ class SkeletonReader {
     return absl::OkStatus();
   }
 
-  Skeleton& skeleton_;
+  ModelFile& file_;
   const std::string& name_;
   int64_t position_ = 0;
   int64_t read_to_ = 0;
@@ -274,12 +274,12 @@ class SkeletonReader {
   size_t next_read_ = kFirstRead;
 };
 
-Skeleton::~Skeleton() {
+ModelFile::~ModelFile() {
   if (data_ != nullptr) munmap(data_, reserved_);
   if (fd_ >= 0) close(fd_);
 }
 
-absl::StatusOr<std::unique_ptr<Skeleton>> Skeleton::Read(const std::string& path) {
+absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::Read(const std::string& path) {
   // O_NONBLOCK: opening a named pipe must not wait for a writer.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
@@ -292,7 +292,7 @@ absl::StatusOr<std::unique_ptr<Skeleton>> Skeleton::Read(const std::string& path
   return FromDescriptor(fd, path);
 }
 
-absl::StatusOr<std::unique_ptr<Skeleton>> Skeleton::FromBytes(std::string_view bytes,
+absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::FromBytes(std::string_view bytes,
                                                               const std::string& name) {
   const int fd = memfd_create("ascend-fuse-model", MFD_CLOEXEC);
   if (fd < 0) {
@@ -313,10 +313,10 @@ absl::StatusOr<std::unique_ptr<Skeleton>> Skeleton::FromBytes(std::string_view b
   return FromDescriptor(fd, name);
 }
 
-absl::StatusOr<std::unique_ptr<Skeleton>> Skeleton::FromDescriptor(int fd, const std::string& name) {
-  std::unique_ptr<Skeleton> skeleton(new Skeleton);
-  skeleton->fd_ = fd;
-  skeleton->name_ = name;
+absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::FromDescriptor(int fd, const std::string& name) {
+  std::unique_ptr<ModelFile> file(new ModelFile);
+  file->fd_ = fd;
+  file->name_ = name;
   struct stat info;
   if (fstat(fd, &info) != 0) {
     return absl::UnavailableError(fmt::format("{}: cannot examine the model: {}", name, SystemError(errno)));
@@ -330,30 +330,30 @@ absl::StatusOr<std::unique_ptr<Skeleton>> Skeleton::FromDescriptor(int fd, const
     return absl::InvalidArgumentError(
         fmt::format("{}: the file is empty. Export the model again, or check the download.", name));
   }
-  skeleton->file_size_ = info.st_size;
-  skeleton->modified_seconds_ = info.st_mtim.tv_sec;
-  skeleton->modified_nanoseconds_ = info.st_mtim.tv_nsec;
+  file->file_size_ = info.st_size;
+  file->modified_seconds_ = info.st_mtim.tv_sec;
+  file->modified_nanoseconds_ = info.st_mtim.tv_nsec;
   // Address space for the whole file; memory only for what is read into it. Aligned for huge pages.
   const size_t size = static_cast<size_t>(info.st_size);
-  skeleton->reserved_ = (size + 2 * kHugePage) & ~(kHugePage - 1);
-  void* map = mmap(nullptr, skeleton->reserved_, PROT_READ | PROT_WRITE,
+  file->reserved_ = (size + 2 * kHugePage) & ~(kHugePage - 1);
+  void* map = mmap(nullptr, file->reserved_, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) {
     return absl::ResourceExhaustedError(
         fmt::format("{}: cannot reserve {} bytes of address space: {}", name, size, SystemError(errno)));
   }
-  skeleton->data_ = static_cast<uint8_t*>(map);
-  skeleton->huge_pages_ = size >= 2 * kHugePage && madvise(map, skeleton->reserved_, MADV_HUGEPAGE) == 0;
-  if (absl::Status status = SkeletonReader(skeleton.get(), name).Run(); !status.ok()) return status;
-  return skeleton;
+  file->data_ = static_cast<uint8_t*>(map);
+  file->huge_pages_ = size >= 2 * kHugePage && madvise(map, file->reserved_, MADV_HUGEPAGE) == 0;
+  if (absl::Status status = ModelFileReader(file.get(), name).Run(); !status.ok()) return status;
+  return file;
 }
 
-const FileRange* Skeleton::HoleAt(int64_t offset) const {
+const FileRange* ModelFile::HoleAt(int64_t offset) const {
   return std::lower_bound(holes_.data(), holes_.data() + holes_.size() - 1, offset,
                           [](const FileRange& hole, int64_t at) { return hole.offset < at; });
 }
 
-bool Skeleton::FindRange(std::string_view view, FileRange* range) const {
+bool ModelFile::FindRange(std::string_view view, FileRange* range) const {
   const auto* first = reinterpret_cast<const uint8_t*>(view.data());
   if (first < data_ || first + view.size() > data_ + structural_size_) return false;
   const int64_t begin = first - data_;
@@ -377,14 +377,14 @@ bool Skeleton::FindRange(std::string_view view, FileRange* range) const {
   return true;
 }
 
-absl::Status Skeleton::ReadFile(int64_t offset, int64_t size, char* to) const {
+absl::Status ModelFile::ReadFile(int64_t offset, int64_t size, char* to) const {
   if (ReadAll(fd_, offset, size, to)) return absl::OkStatus();
   if (errno == 0) return ChangedWhileReading(name_);
   return absl::DataLossError(
       fmt::format("{}: cannot read at byte {}: {}", name_, offset, SystemError(errno)));
 }
 
-absl::Status Skeleton::Copy(int64_t offset, int64_t size, char* to) const {
+absl::Status ModelFile::Copy(int64_t offset, int64_t size, char* to) const {
   // The hole that contains `offset`, or the first one behind it.
   const FileRange* hole = HoleAt(offset);
   if (hole != holes_.data() && hole[-1].offset + hole[-1].size > offset) --hole;
@@ -406,7 +406,7 @@ absl::Status Skeleton::Copy(int64_t offset, int64_t size, char* to) const {
   return absl::OkStatus();
 }
 
-absl::Status Skeleton::CheckUnchanged() const {
+absl::Status ModelFile::CheckUnchanged() const {
   struct stat info;
   if (fstat(fd_, &info) == 0 && info.st_size == file_size_ && info.st_mtim.tv_sec == modified_seconds_ &&
       info.st_mtim.tv_nsec == modified_nanoseconds_) {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "patterns/functions.h"
-#include "patterns/rule_set.h"
+#include "patterns/functions/functions.h"
+#include "patterns/language/rule_set.h"
 
 namespace ascend_fuse {
 

@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ir/infer/facts.h"
-#include "patterns/canonical.h"
-#include "patterns/term.h"
+#include "patterns/analysis/value_numbering.h"
+#include "patterns/language/term.h"
 
 namespace ascend_fuse {
 
@@ -21,7 +21,7 @@ struct FunctionContext {
   const Model* model = nullptr;
   const Target* target = nullptr;  // nullptr outside of lowering
   Facts* facts = nullptr;  // the DimTable may get new expressions; facts are not changed
-  const Canonical* canonical = nullptr;
+  const ValueNumbering* numbering = nullptr;
   // Where a function writes what it takes for granted; nullptr while matching.
   std::vector<std::string>* assumptions = nullptr;
   // Where a function notes the nodes it read as part of what is matched; nullptr where nobody asks.

@@ -9,18 +9,18 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "patterns/pattern.h"
+#include "patterns/language/pattern.h"
 
 namespace ascend_fuse {
 
-enum class RuleFolder { kLibrary, kNpu, kReference, kRuntime, kRest };
+enum class RuleFolder { kLibrary, kNpu, kReference, kContrib, kLeftovers };
 inline constexpr size_t kRuleFolders = 5;
 
 class RuleSet {
  public:
   // The built-in rules of a folder, with those of the `user` files (path, text) that belong there: a rule
   // that matches npu nodes is a reference rule, one that makes npu nodes an npu rule, any other a library
-  // rule; none is of the folders runtime and rest. A user's rule or definition of the same name replaces the
+  // rule; none is of the folders contrib and leftovers. A user's rule or definition of the same name replaces the
   // built-in one. Errors: INVALID_ARGUMENT with file, line and column, for text that does not parse and for names,
   // arguments, attributes and operators that do not exist.
   static absl::StatusOr<std::unique_ptr<RuleSet>> Load(

@@ -1,5 +1,5 @@
 // What the targets answer: yes, no with its sentence, or yes under an assumption, for every node and chip.
-#include "patterns/contract.h"
+#include "patterns/target/target.h"
 
 #include <algorithm>
 #include <fstream>

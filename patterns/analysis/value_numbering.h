@@ -13,10 +13,10 @@ namespace ascend_fuse {
 // chains of Reshape, Squeeze, Unsqueeze and Flatten that come back to the shape they started from, Concat, Sum,
 // Max, Min or Mean of one, Split into one, operands that change nothing (times 1, plus 0, and true, or false), and
 // a ScatterND that overwrites everything. Noise between two nodes that cancel is looked through as well.
-class Canonical {
+class ValueNumbering {
  public:
   // One pass over all graphs; linear.
-  Canonical(const Model& model, const Facts& facts);
+  ValueNumbering(const Model& model, const Facts& facts);
 
   // Equal numbers: the same value in every run, or one differs from the other by noise only. Small tensors of
   // equal type, shape and elements are the same, constants as well as shapes that inference proves equal, and

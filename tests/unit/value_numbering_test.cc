@@ -1,6 +1,6 @@
 // Values modulo noise: each kind of node that does nothing is looked through, and its nearest neighbour that
 // does something is not.
-#include "patterns/canonical.h"
+#include "patterns/analysis/value_numbering.h"
 
 #include <string>
 
@@ -14,9 +14,9 @@ using testing::Subject;
 // Whether `y` is a mere copy of `x`.
 bool Copies(const std::string& text, int opset = 17) { return Subject(text, opset).Same("x", "y"); }
 
-TEST(CanonicalTest, Identity) { EXPECT_TRUE(Copies("(float[4] x) => (float[4] y) { y = Identity (x) }")); }
+TEST(ValueNumberingTest, Identity) { EXPECT_TRUE(Copies("(float[4] x) => (float[4] y) { y = Identity (x) }")); }
 
-TEST(CanonicalTest, DropoutAtInferenceOnly) {
+TEST(ValueNumberingTest, DropoutAtInferenceOnly) {
   EXPECT_TRUE(Copies("(float[4] x) => (float[4] y) { y = Dropout (x) }"));
   EXPECT_TRUE(Copies("(float[4] x) => (float[4] y) { y, mask = Dropout (x) }"));
   EXPECT_TRUE(
@@ -28,14 +28,14 @@ TEST(CanonicalTest, DropoutAtInferenceOnly) {
   EXPECT_FALSE(Copies("(float[4] x) => (float[4] y, bool[4] mask) { y, mask = Dropout (x) }"));
 }
 
-TEST(CanonicalTest, CastToTheSameType) {
+TEST(ValueNumberingTest, CastToTheSameType) {
   EXPECT_TRUE(Copies("(float[4] x) => (float[4] y) { y = Cast <to = 1> (x) }"));
   EXPECT_FALSE(Copies("(float[4] x) => (float16[4] y) { y = Cast <to = 10> (x) }"));
   EXPECT_FALSE(Copies("(float[4] x) => (float[4] y) { h = Cast <to = 10> (x)\n y = Cast <to = 1> (h) }"))
       << "the way through float16 rounds";
 }
 
-TEST(CanonicalTest, SliceOverTheWholeAxis) {
+TEST(ValueNumberingTest, SliceOverTheWholeAxis) {
   EXPECT_TRUE(
       Copies("(float[N, 8] x) => (float[N, 8] y) <int64[1] s = {0}, int64[1] e = {9223372036854775807}, "
              "int64[1] a = {1}> { y = Slice (x, s, e, a) }"));
@@ -55,7 +55,7 @@ TEST(CanonicalTest, SliceOverTheWholeAxis) {
       "(float[N, 8] x, int64[1] e) => (y) <int64[1] s = {0}, int64[1] a = {1}> { y = Slice (x, s, e, a) }"));
 }
 
-TEST(CanonicalTest, ReshapeAndItsLikeToTheSameShape) {
+TEST(ValueNumberingTest, ReshapeAndItsLikeToTheSameShape) {
   EXPECT_TRUE(Copies("(float[2, 3] x) => (float[2, 3] y) <int64[2] s = {2, -1}> { y = Reshape (x, s) }"));
   EXPECT_TRUE(Copies("(float[N, 3] x) => (float[N, 3] y) <int64[2] s = {0, 3}> { y = Reshape (x, s) }"));
   EXPECT_TRUE(Copies("(float[N, 3] x) => (float[N, 3] y) { s = Shape (x)\n y = Reshape (x, s) }"));
@@ -72,7 +72,7 @@ TEST(CanonicalTest, ReshapeAndItsLikeToTheSameShape) {
   EXPECT_FALSE(Copies("(float[2, 3, 4] x) => (float[2, 12] y) { y = Flatten <axis = 1> (x) }"));
 }
 
-TEST(CanonicalTest, TransposeBackAndForth) {
+TEST(ValueNumberingTest, TransposeBackAndForth) {
   EXPECT_TRUE(Copies("(float[2, 3, 4] x) => (float[2, 3, 4] y) { y = Transpose <perm = [0, 1, 2]> (x) }"));
   EXPECT_TRUE(
       Copies("(float[2, 3, 4] x) => (float[2, 3, 4] y) "
@@ -85,12 +85,12 @@ TEST(CanonicalTest, TransposeBackAndForth) {
   EXPECT_FALSE(Copies("(float[3, 3] x) => (float[3, 3] y) { y = Transpose (x) }"));
 }
 
-TEST(CanonicalTest, ConcatOfOne) {
+TEST(ValueNumberingTest, ConcatOfOne) {
   EXPECT_TRUE(Copies("(float[4] x) => (float[4] y) { y = Concat <axis = 0> (x) }"));
   EXPECT_FALSE(Copies("(float[4] x) => (float[8] y) { y = Concat <axis = 0> (x, x) }"));
 }
 
-TEST(CanonicalTest, NeutralConstants) {
+TEST(ValueNumberingTest, NeutralConstants) {
   EXPECT_TRUE(Copies("(float[2, 3] x) => (float[2, 3] y) <float c = {1}> { y = Mul (x, c) }"));
   EXPECT_TRUE(Copies("(float[2, 3] x) => (float[2, 3] y) <float[3] c = {1, 1, 1}> { y = Mul (c, x) }"));
   EXPECT_TRUE(Copies("(float[2, 3] x) => (float[2, 3] y) <float c = {1}> { y = Div (x, c) }"));
@@ -112,7 +112,7 @@ TEST(CanonicalTest, NeutralConstants) {
 // The updates are copied, not the data.
 bool Overwrites(const std::string& text) { return Subject(text, 18).Same("x", "y"); }
 
-TEST(CanonicalTest, ScatterThatOverwritesEverything) {
+TEST(ValueNumberingTest, ScatterThatOverwritesEverything) {
   EXPECT_TRUE(
       Overwrites("(float[3, 4] d, float[3, 4] x) => (float[3, 4] y) <int64[3, 1] i = {0, 1, 2}> "
                  "{ y = ScatterND (d, i, x) }"));
@@ -141,7 +141,7 @@ TEST(CanonicalTest, ScatterThatOverwritesEverything) {
       << "the indices start at 1";
 }
 
-TEST(CanonicalTest, EqualComputationsHaveOneNumber) {
+TEST(ValueNumberingTest, EqualComputationsHaveOneNumber) {
   const Subject subject(
       R"((float[4] x, float[4] z) => (float[4] y) <float[1] c = {2}, float[1] d = {2}, float e = {2}> {
     a = Mul (x, c)
@@ -168,7 +168,7 @@ TEST(CanonicalTest, EqualComputationsHaveOneNumber) {
   EXPECT_FALSE(subject.Same("o", "p")) << "two draws of random numbers";
 }
 
-TEST(CanonicalTest, ConstantsDifferInTypeShapeAndSign) {
+TEST(ValueNumberingTest, ConstantsDifferInTypeShapeAndSign) {
   const Subject subject(
       R"((float[1] x) => (float[1] y) <float[1] a = {0}, float[1] b = {-0.0}, float16[1] c = {0},
       float[1] d = {1}, int64[1] e = {1}, int32[1] f = {1}, int64[1] g = {1}> { y = Identity (x) })");
@@ -179,7 +179,7 @@ TEST(CanonicalTest, ConstantsDifferInTypeShapeAndSign) {
   EXPECT_TRUE(subject.Same("e", "g"));
 }
 
-TEST(CanonicalTest, OutputsOfOneNodeAreNotEachOther) {
+TEST(ValueNumberingTest, OutputsOfOneNodeAreNotEachOther) {
   const Subject subject(R"((float[4] x) => (float[2] y) <int64[2] s = {2, 2}> {
     a, b = Split (x, s)
     c, d = Split (x, s)
@@ -190,13 +190,13 @@ TEST(CanonicalTest, OutputsOfOneNodeAreNotEachOther) {
   EXPECT_FALSE(subject.Same("a", "d"));
 }
 
-TEST(CanonicalTest, SourceIsOneStepOfNoise) {
+TEST(ValueNumberingTest, SourceIsOneStepOfNoise) {
   const Subject subject(
       "(float[4] x) => (float[4] y) { a = Identity (x)\n b = Cast <to = 1> (a)\n y = Relu (b) }");
-  EXPECT_EQ(subject.canonical->Source(subject.Named("b")), subject.Named("a"));
-  EXPECT_EQ(subject.canonical->Source(subject.Named("a")), subject.Named("x"));
-  EXPECT_EQ(subject.canonical->Source(subject.Named("x")), nullptr);
-  EXPECT_EQ(subject.canonical->Source(subject.Named("y")), nullptr);
+  EXPECT_EQ(subject.numbering->Source(subject.Named("b")), subject.Named("a"));
+  EXPECT_EQ(subject.numbering->Source(subject.Named("a")), subject.Named("x"));
+  EXPECT_EQ(subject.numbering->Source(subject.Named("x")), nullptr);
+  EXPECT_EQ(subject.numbering->Source(subject.Named("y")), nullptr);
 }
 
 }  // namespace

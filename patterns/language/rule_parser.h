@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "patterns/pattern.h"
+#include "patterns/language/pattern.h"
 
 namespace ascend_fuse {
 
