@@ -73,7 +73,7 @@ struct Node {
   bool is_new = false;   // made by a Rewriter
   bool rewired = false;  // an original node whose inputs or outputs were changed
   bool dead = false;     // replaced: nothing alive reads it; kept so that it can be restored
-  uint64_t order = 0;    // sort key of the node list; a topological order
+  uint64_t order = 0;    // sort key of the node list (StandsBefore); a topological order
   EncodedSpan encoded;   // NodeProto body; for a new node only its attribute fields
 
   static constexpr uint32_t kToTheEnd = ~uint32_t{0};
@@ -159,6 +159,9 @@ std::string_view OpType(const Node& node);
 std::string_view Domain(const Node& node);
 std::string_view NodeName(const Node& node);
 std::string_view ValueName(const Value& value);
+
+// Whether `a` stands before `b` in the order of one graph: by Node::order, and by age where two have one order.
+inline bool StandsBefore(const Node& a, const Node& b) { return a.order != b.order ? a.order < b.order : a.id < b.id; }
 
 // True when `node` is `op_type` of the default domain.
 bool IsOp(const Node& node, std::string_view op_type);

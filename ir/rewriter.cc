@@ -1,14 +1,15 @@
 #include "ir/rewriter.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
-#include <queue>
 
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
 
 namespace ascend_fuse {
+
+// Nodes of the file stand 2^20 places apart (GraphBuilder::SetNodes).
+constexpr int kOrderBits = 20;
 
 Rewriter::Rewriter(Model* model) : model_(model) {}
 
@@ -16,8 +17,16 @@ void Rewriter::MarkChanged(Graph* graph) {
   ++change_count_;
   for (; graph != nullptr; graph = graph->owner_ != nullptr ? graph->owner_->graph : nullptr) {
     if (graph->changed_) return;
-    graph->changed_ = true;
+    Assign(&graph->changed_, true);
   }
+}
+
+void Rewriter::RollBack(const Mark& mark) {
+  while (journal_.size() > mark.journal) {
+    journal_.back()();
+    journal_.pop_back();
+  }
+  change_count_ = mark.changes;
 }
 
 NameId Rewriter::UniqueName(std::string_view base) {
@@ -34,11 +43,20 @@ NameId Rewriter::UniqueName(std::string_view base) {
     }
   }
   NameId id = model_->names().InternCopy(base);
-  if (id != NameId::kEmpty && taken_.insert(id).second) return id;
-  uint32_t& suffix = next_suffix_[std::string(base)];
+  if (id != NameId::kEmpty && taken_.insert(id).second) {
+    Note([this, id] { taken_.erase(id); });
+    return id;
+  }
+  std::string key(base);
+  uint32_t& suffix = next_suffix_[key];
+  const uint32_t before = suffix;
   do {
     id = model_->names().InternCopy(fmt::format("{}_{}", base, ++suffix));
   } while (!taken_.insert(id).second);
+  Note([this, id, before, key = std::move(key)] {
+    taken_.erase(id);
+    next_suffix_[key] = before;
+  });
   return id;
 }
 
@@ -48,7 +66,18 @@ Value* Rewriter::CreateValue(Graph* graph, std::string_view name) {
 
 Node* Rewriter::Create(const NewNode& spec, Graph* graph, size_t output_count, uint64_t order) {
   GraphBuilder builder(model_);
+  // After what it reads, wherever the values it computes stood.
+  for (const Value* value : spec.inputs) {
+    if (value != nullptr && value->producer != nullptr && value->producer->graph == graph) {
+      order = std::max(order, value->producer->order);
+    }
+  }
   Node* node = builder.NewNode(graph, spec.inputs.size(), output_count, 0);
+  Note([this, node, graph] {
+    for (size_t i = 0; i < node->input_count; ++i) GraphBuilder(model_).SetInput(node, i, nullptr);
+    node->dead = true;
+    graph->nodes_.pop_back();
+  });
   node->op_type = model_->names().InternCopy(spec.op_type);
   node->domain = model_->names().InternCopy(spec.domain);
   if (!spec.name.empty()) {
@@ -69,14 +98,8 @@ Node* Rewriter::Create(const NewNode& spec, Graph* graph, size_t output_count, u
 }
 
 Node* Rewriter::Insert(const NewNode& spec, size_t output_count, Graph* graph, std::string_view value_name) {
-  // Ties are broken by id, so the node sorts behind producers of the same order.
-  uint64_t order = 0;
-  for (const Value* value : spec.inputs) {
-    if (value != nullptr && value->producer != nullptr && value->graph == graph) {
-      order = std::max(order, value->producer->order);
-    }
-  }
-  Node* node = Create(spec, graph, output_count, order);
+  // Ties are broken by id, so the node sorts after producers of the same order.
+  Node* node = Create(spec, graph, output_count, 0);
   GraphBuilder builder(model_);
   for (size_t i = 0; i < output_count; ++i) {
     builder.SetOutput(node, i, CreateValue(graph, value_name.empty() ? spec.op_type : value_name));
@@ -84,7 +107,48 @@ Node* Rewriter::Insert(const NewNode& spec, size_t output_count, Graph* graph, s
   return node;
 }
 
-void Rewriter::Discard(Node* node) { KillIfUnused(node); }
+void Rewriter::SetProducer(Value* value, Node* producer, uint32_t output_index) {
+  Assign(&value->producer, producer);
+  Assign(&value->output_index, output_index);
+}
+
+// Readers of what `node` computes, and what reads their results, are moved to a place after it where they stood before
+// it: a new node may stand where the last of the nodes stood that it replaces. Only the part of the graph between the
+// two places is looked at (Pearce and Kelly, A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs, 2006).
+void Rewriter::KeepOrder(Node* node) {
+  Graph* const graph = node->graph;
+  auto in_graph = [graph](Node* reader) {  // the node around a body stands for what is in it
+    while (reader != nullptr && reader->graph != graph) reader = reader->graph->owner();
+    return reader;
+  };
+  auto readers_of = [&](const Node* from, auto visit) {
+    for (const Value* value : from->outputs()) {
+      if (value == nullptr || value->producer != from) continue;
+      for (const Use& use : LiveUses(*value)) {
+        if (Node* reader = in_graph(use.user); reader != nullptr) visit(reader);
+      }
+    }
+  };
+  bool right = true;
+  readers_of(node, [&](Node* reader) { right = right && StandsBefore(*node, *reader); });
+  if (right) return;
+  const uint64_t gap = node->order >> kOrderBits << kOrderBits;  // the places up to the next node of the file
+  uint64_t& last = last_place_.try_emplace({graph, gap}, node->order).first->second;
+  last = std::max(last, node->order);
+  std::vector<Node*> moved;
+  absl::flat_hash_set<const Node*> seen;
+  auto visit = [&](Node* reader) {
+    if (reader != node && reader->order <= last && seen.insert(reader).second) moved.push_back(reader);
+  };
+  readers_of(node, visit);
+  for (size_t i = 0; i < moved.size(); ++i) readers_of(moved[i], visit);
+  std::sort(moved.begin(), moved.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
+  Note([this, graph, gap, before = last] { last_place_[{graph, gap}] = before; });
+  for (Node* reader : moved) {
+    if (!reader->is_new) Assign(&graph->reordered_, true);
+    Assign(&reader->order, ++last);
+  }
+}
 
 void Rewriter::KillIfUnused(Node* first) {
   // An explicit stack: chains of dead nodes can be as long as the model. The nodes of the bodies of a dead
@@ -100,14 +164,14 @@ void Rewriter::KillIfUnused(Node* first) {
       if (value->is_graph_output || !LiveUses(*value).empty()) used = true;
     }
     if (used && !forced) continue;
-    node->dead = true;
+    Assign(&node->dead, true);
     for (const Use& use : node->inputs()) {
       if (use.value != nullptr) stack.push_back({use.value->producer, false});
     }
     // Values that a body captures are uses of the outer value by nodes of the body.
     for (Graph* body : node->subgraphs()) {
       if (body == nullptr) continue;
-      body->changed_ = true;
+      Assign(&body->changed_, true);
       for (Node* inner : body->nodes_) stack.push_back({inner, true});
     }
   }
@@ -119,9 +183,12 @@ void Rewriter::Revive(Node* first) {
     Node* node = stack.back();
     stack.pop_back();
     if (node == nullptr || !node->dead) continue;
-    node->dead = false;
+    Assign(&node->dead, false);
     for (const Use& use : node->inputs()) {
-      if (use.value != nullptr) stack.push_back(use.value->producer);
+      Node* producer = use.value != nullptr ? use.value->producer : nullptr;
+      if (producer == nullptr) continue;
+      stack.push_back(producer);
+      if (producer->graph == node->graph && !StandsBefore(*producer, *node)) KeepOrder(producer);
     }
     for (Graph* body : node->subgraphs()) {
       if (body == nullptr) continue;
@@ -153,6 +220,7 @@ Node* Rewriter::Replace(absl::Span<Value* const> outputs, const NewNode& spec) {
   const std::string base_name(base);
   Node* node = Create(spec, graph, outputs.size(), order);
   if (undo_.size() <= node->id) undo_.resize(node->id + 1);
+  Note([this, node] { undo_[node->id].clear(); });
   GraphBuilder builder(model_);
   std::vector<Node*> old;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -163,9 +231,16 @@ Node* Rewriter::Replace(absl::Span<Value* const> outputs, const NewNode& spec) {
     }
     undo_[node->id].push_back({value, value->producer, value->output_index});
     old.push_back(value->producer);
-    builder.SetOutput(node, i, value);
+    node->outputs_begin[i] = value;
+    SetProducer(value, node, static_cast<uint32_t>(i));
   }
   for (Node* producer : old) KillIfUnused(producer);
+  for (const Node* producer : old) {
+    // Another of its outputs is still needed: then both stay, and the name is taken.
+    if (producer->dead || producer->name != node->name || node->name == NameId::kEmpty) continue;
+    node->name = UniqueName(spec.name);
+  }
+  KeepOrder(node);
   return node;
 }
 
@@ -174,10 +249,11 @@ void Rewriter::Restore(Node* replacement) {
   std::vector<Undo> undo = std::move(undo_[replacement->id]);
   undo_[replacement->id].clear();
   for (const Undo& entry : undo) {
-    entry.value->producer = entry.producer;
-    entry.value->output_index = entry.output_index;
+    SetProducer(entry.value, entry.producer, entry.output_index);
     Revive(entry.producer);
+    KeepOrder(entry.producer);
   }
+  Note([this, id = replacement->id, undo = std::move(undo)] { undo_[id] = undo; });
   KillIfUnused(replacement);
   MarkChanged(replacement->graph);
 }
@@ -186,8 +262,12 @@ void Rewriter::SetInput(Node* node, size_t index, Value* value) {
   Value* old = node->input(index);
   if (old == value) return;
   GraphBuilder(model_).SetInput(node, index, value);
-  if (!node->is_new) node->rewired = true;
-  if (value != nullptr) Revive(value->producer);
+  Note([this, node, index, old] { GraphBuilder(model_).SetInput(node, index, old); });
+  if (!node->is_new) Assign(&node->rewired, true);
+  if (value != nullptr && value->producer != nullptr) {
+    Revive(value->producer);
+    KeepOrder(value->producer);
+  }
   if (old != nullptr) KillIfUnused(old->producer);
   MarkChanged(node->graph);
 }
@@ -197,8 +277,9 @@ Value* Rewriter::Constant(Graph* graph, DataType type, absl::Span<const int64_t>
   std::string key =
       fmt::format("{}:{}:{}:", static_cast<const void*>(graph), static_cast<int>(type), fmt::join(dims, ","));
   key.append(bytes.data(), bytes.size());
-  auto [entry, inserted] = constants_.try_emplace(std::move(key), nullptr);
+  auto [entry, inserted] = constants_.try_emplace(key, nullptr);
   if (!inserted) return entry->second;
+  Note([this, key = std::move(key)] { constants_.erase(key); });
   Tensor* tensor = model_->arena().New<Tensor>();
   tensor->type = type;
   tensor->storage = Storage::kMemory;
@@ -206,10 +287,19 @@ Value* Rewriter::Constant(Graph* graph, DataType type, absl::Span<const int64_t>
   tensor->memory = model_->arena().Copy(bytes);
   Value* value = CreateValue(graph, name);
   tensor->name = value->name;
-  GraphBuilder(model_).AddInitializer(graph, value, tensor);
   entry->second = value;
-  MarkChanged(graph);
+  AddInitializer(graph, value, tensor);
   return value;
+}
+
+void Rewriter::AddInitializer(Graph* graph, Value* value, const Tensor* tensor) {
+  GraphBuilder(model_).AddInitializer(graph, value, tensor);
+  made_constants_.push_back(value);
+  Note([this, graph] {
+    graph->initializers_.pop_back();
+    made_constants_.pop_back();
+  });
+  MarkChanged(graph);
 }
 
 absl::StatusOr<Value*> Rewriter::Join(absl::Span<Value* const> constants, int64_t axis, std::string_view name) {
@@ -265,8 +355,7 @@ absl::StatusOr<Value*> Rewriter::Join(absl::Span<Value* const> constants, int64_
   Graph* graph = constants[0]->graph;
   Value* value = CreateValue(graph, name);
   tensor->name = value->name;
-  GraphBuilder(model_).AddInitializer(graph, value, tensor);
-  MarkChanged(graph);
+  AddInitializer(graph, value, tensor);
   return value;
 }
 
@@ -286,8 +375,9 @@ void Rewriter::SetOpsetImport(std::string_view domain, int64_t version) {
   auto& imports = model_->opset_imports_;
   auto found = std::find_if(imports.begin(), imports.end(),
                             [&](const OpsetImport& import) { return import.domain == id; });
-  if (found != imports.end() && found->version == version) return;
-  model_->opset_imports_changed_ = true;
+  if (found != imports.end() ? found->version == version : version == 0) return;
+  Note([this, before = imports] { model_->opset_imports_ = before; });
+  Assign(&model_->opset_imports_changed_, true);
   ++change_count_;
   if (version == 0) {
     if (found != imports.end()) imports.erase(found);
@@ -300,73 +390,17 @@ void Rewriter::SetOpsetImport(std::string_view domain, int64_t version) {
 
 void Rewriter::SpellDefaultDomain(DefaultDomain spelling) {
   if (model_->default_domain_ == spelling) return;
-  model_->default_domain_ = spelling;
-  model_->opset_imports_changed_ = true;
+  Assign(&model_->default_domain_, spelling);
+  Assign(&model_->opset_imports_changed_, true);
   for (const auto& graph : model_->graphs()) MarkChanged(graph.get());
 }
 
 void Rewriter::Rename(Node* node, std::string_view domain, std::string_view op_type) {
-  node->domain = model_->names().InternCopy(domain);
-  node->op_type = model_->names().InternCopy(op_type);
-  if (!node->is_new) node->rewired = true;
+  Assign(&node->domain, model_->names().InternCopy(domain));
+  Assign(&node->op_type, model_->names().InternCopy(op_type));
+  if (!node->is_new) Assign(&node->rewired, true);
   MarkChanged(node->graph);
 }
-
-namespace {
-
-// Sorts by order; where a rewrite has moved a producer behind a reader, a stable topological sort mends it
-// and the nodes get new orders. True if it had to.
-bool SortNodes(std::vector<Node*>* nodes) {
-  std::sort(nodes->begin(), nodes->end(), [](const Node* a, const Node* b) {
-    return a->order != b->order ? a->order < b->order : a->id < b->id;
-  });
-  absl::flat_hash_map<const Node*, uint32_t> place;
-  place.reserve(nodes->size());
-  for (size_t i = 0; i < nodes->size(); ++i) place[(*nodes)[i]] = static_cast<uint32_t>(i);
-  // What a node waits for: producers of its inputs, and of what its bodies capture, in the same graph.
-  std::vector<std::vector<uint32_t>> readers(nodes->size());
-  std::vector<uint32_t> waiting(nodes->size(), 0);
-  bool sorted = true;
-  for (size_t i = 0; i < nodes->size(); ++i) {
-    std::vector<const Node*> stack = {(*nodes)[i]};
-    while (!stack.empty()) {
-      const Node* node = stack.back();
-      stack.pop_back();
-      for (const Use& use : node->inputs()) {
-        if (use.value == nullptr || use.value->producer == nullptr) continue;
-        auto found = place.find(use.value->producer);
-        if (found == place.end() || found->second == i) continue;
-        readers[found->second].push_back(static_cast<uint32_t>(i));
-        ++waiting[i];
-        sorted = sorted && found->second < i;
-      }
-      for (const Graph* body : node->subgraphs()) {
-        for (const Node* inner : body->nodes()) stack.push_back(inner);
-      }
-    }
-  }
-  if (sorted) return false;
-  std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<uint32_t>> ready;
-  for (size_t i = 0; i < nodes->size(); ++i) {
-    if (waiting[i] == 0) ready.push(static_cast<uint32_t>(i));
-  }
-  std::vector<Node*> result;
-  result.reserve(nodes->size());
-  while (!ready.empty()) {
-    const uint32_t next = ready.top();
-    ready.pop();
-    result.push_back((*nodes)[next]);
-    for (uint32_t reader : readers[next]) {
-      if (--waiting[reader] == 0) ready.push(reader);
-    }
-  }
-  if (result.size() != nodes->size()) return false;  // a cycle: Verify says so
-  *nodes = std::move(result);
-  for (size_t i = 0; i < nodes->size(); ++i) (*nodes)[i]->order = static_cast<uint64_t>(i + 1) << 20;
-  return true;
-}
-
-}  // namespace
 
 void Rewriter::Sweep() {
   GraphBuilder builder(model_);
@@ -385,8 +419,11 @@ void Rewriter::Sweep() {
     }
     nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [](const Node* node) { return node->dead; }),
                 nodes.end());
-    if (SortNodes(&nodes)) graph->reordered_ = true;
+    std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
     absl::flat_hash_set<Value*> unused;
+    for (Value* value : made_constants_) {
+      if (value->graph == graph.get()) loose.push_back(value);
+    }
     for (Value* value : loose) {
       if (value->uses == nullptr && !value->is_graph_output && !value->is_graph_input) unused.insert(value);
     }
@@ -406,6 +443,8 @@ void Rewriter::Sweep() {
       if (initializers.size() != before) MarkChanged(owner.get());
     }
   }
+  made_constants_.clear();
+  journal_.clear();
 }
 
 }  // namespace ascend_fuse

@@ -1,8 +1,10 @@
 // The only way to change a graph. Replacing keeps value names, and the nodes replaced stay in memory as dead
-// nodes, so that a replacement can be taken back to the byte until Sweep.
+// nodes, so that a replacement can be taken back to the byte until Sweep. Every change is noted in a journal, so that
+// everything since a mark can be taken back without a trace. Node::order stays a topological order throughout.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,11 +70,20 @@ class Rewriter {
   // Renames operator or domain of a node that a Rewriter made.
   void Rename(Node* node, std::string_view domain, std::string_view op_type);
 
-  // Kills a node made by Insert that nothing reads.
-  void Discard(Node* node);
+  // A moment to come back to.
+  struct Mark {
+    size_t journal = 0;
+    uint64_t changes = 0;
+  };
+  Mark Now() const { return {journal_.size(), change_count_}; }
+  // Takes back everything that was done since `mark`: nodes, values, constants, names, imports and spellings are as
+  // they were. Only marks younger than the latest Sweep can be come back to. Ids of nodes and values are not
+  // given out again.
+  void RollBack(const Mark& mark);
 
-  // Removes dead nodes for good, and the initializers and value_info that only they used. What was unused
-  // in the input stays. Sorts nodes into a topological order that keeps the original one.
+  // Removes dead nodes for good, and the initializers and value_info that only they used; constants that were made
+  // and are not used go too. What was unused in the input stays. Sorts nodes by their order. Nothing from before can be
+  // taken back any more.
   void Sweep();
 
   // A name no value or node has: `base`, else base_1, base_2 ...
@@ -89,13 +100,28 @@ class Rewriter {
   };
   Node* Create(const NewNode& node, Graph* graph, size_t output_count, uint64_t order);
   Value* CreateValue(Graph* graph, std::string_view name);
+  void Note(std::function<void()> undo) { journal_.push_back(std::move(undo)); }
+  // Sets a field of a node, a value, a graph or the model, and notes what it was.
+  template <typename T>
+  void Assign(T* field, T value) {
+    if (*field == value) return;
+    Note([field, old = *field] { *field = old; });
+    *field = value;
+  }
+  void AddInitializer(Graph* graph, Value* value, const Tensor* tensor);
+  void SetProducer(Value* value, Node* producer, uint32_t output_index);
   void KillIfUnused(Node* node);
   void Revive(Node* node);
+  void KeepOrder(Node* node);
   void MarkChanged(Graph* graph);
 
   Model* model_;
   std::vector<std::vector<Undo>> undo_;  // by Node::id
+  std::vector<std::function<void()>> journal_;
   absl::flat_hash_map<std::string, Value*> constants_;
+  std::vector<Value*> made_constants_;
+  // The last place in use between two neighbours of the file, by graph and Node::order of the first of the two.
+  absl::flat_hash_map<std::pair<const Graph*, uint64_t>, uint64_t> last_place_;
   absl::flat_hash_map<std::string, uint32_t> next_suffix_;
   absl::flat_hash_set<NameId> taken_;  // every value and node name; filled on first use
   uint64_t change_count_ = 0;

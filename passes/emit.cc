@@ -1,7 +1,6 @@
 #include "passes/emit.h"
 
 #include <algorithm>
-#include <deque>
 
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
@@ -64,27 +63,39 @@ bool CanBeOneShape(const Fact& a, const Fact& b, const DimTable& dims) {
 
 // What recognised operators and Ascend nodes need of their operands says nothing about the model; what an operator of the
 // model needs does, written in other standard ones too.
-class Learning {
- public:
-  Learning(const Rule& rule, DimTable* dims) : dims_(dims), before_(dims->SetLearning(!MakesOwnNodes(rule))) {}
-  Learning(const Learning&) = delete;
-  Learning& operator=(const Learning&) = delete;
-  ~Learning() { dims_->SetLearning(before_); }
+bool MakesOwnNodes(const Rule& rule) {
+  return !rule.nodes.empty() || std::any_of(rule.emit.begin(), rule.emit.end(), [](const EmitStatement& statement) {
+    return Mentions(statement.value, "ascend_fuse");
+  });
+}
 
-  static bool MakesOwnNodes(const Rule& rule) {
-    return !rule.nodes.empty() || std::any_of(rule.emit.begin(), rule.emit.end(), [](const EmitStatement& statement) {
-      return Mentions(statement.value, "ascend_fuse");
-    });
-  }
+// While it lives, inference proves nothing about the dims of the model: what it looks at may be taken back.
+class Speculative {
+ public:
+  explicit Speculative(DimTable* dims) : dims_(dims), before_(dims->SetLearning(false)) {}
+  Speculative(const Speculative&) = delete;
+  Speculative& operator=(const Speculative&) = delete;
+  ~Speculative() { dims_->SetLearning(before_); }
 
  private:
   DimTable* dims_;
   bool before_;
 };
 
+bool IsOutput(const Rule& rule, const std::string& name) {
+  return std::find(rule.outputs.begin(), rule.outputs.end(), name) != rule.outputs.end();
+}
+
+// The value of the graph that `name` stands for where it is an output that the match found; else nullptr.
+Value* OldOutput(const Match& matched, const std::string& name) {
+  if (!IsOutput(*matched.rule, name)) return nullptr;
+  const Term& term = matched.terms[matched.rule->scope.Find(name)];
+  return term.kind == Term::Kind::kValue ? term.value : nullptr;
+}
+
 }  // namespace
 
-absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, Graph* graph, const std::string& name,
+absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::string& name,
                                       Emission* emission) {
   NewNode plan;
   plan.op_type = deferred.op_type;
@@ -99,7 +110,7 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, Graph* graph
         input.kind == Term::Kind::kAbsent) {
       continue;
     }
-    absl::StatusOr<Value*> value = Build(input, graph, DataType::kUndefined, name, emission);
+    absl::StatusOr<Value*> value = Build(input, DataType::kUndefined, name, emission);
     if (!value.ok()) return value.status();
     plan.inputs[i] = *value;
     // The condition of Where is not of the type of its branches.
@@ -109,7 +120,7 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, Graph* graph
   for (size_t i = 0; i < deferred.inputs.size(); ++i) {
     const Term& input = deferred.inputs[i];
     if (input.kind != Term::Kind::kNumber && input.kind != Term::Kind::kList) continue;
-    absl::StatusOr<Value*> value = Build(input, graph, like, name, emission);
+    absl::StatusOr<Value*> value = Build(input, like, name, emission);
     if (!value.ok()) return value.status();
     plan.inputs[i] = *value;
   }
@@ -130,7 +141,7 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, Graph* graph
       }
       if (plan.inputs.size() <= static_cast<size_t>(input)) plan.inputs.resize(input + 1, nullptr);
       Term list = term.kind == Term::Kind::kList ? term : Term::List({term});
-      absl::StatusOr<Value*> value = Build(list, graph, DataType::kInt64, name, emission);
+      absl::StatusOr<Value*> value = Build(list, DataType::kInt64, name, emission);
       if (!value.ok()) return value.status();
       plan.inputs[input] = *value;
       continue;
@@ -144,32 +155,29 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, Graph* graph
   return plan;
 }
 
-absl::StatusOr<Value*> Emitter::Build(const Term& term, Graph* graph, DataType like, const std::string& name,
-                                      Emission* emission) {
+absl::StatusOr<Value*> Emitter::Build(const Term& term, DataType like, const std::string& name, Emission* emission) {
   switch (term.kind) {
     case Term::Kind::kValue:
       return term.value;
     case Term::Kind::kAbsent:
       return nullptr;
     case Term::Kind::kDim:
-      if (term.dim.is_number()) {
-        return Build(Term::Integer(term.dim.number()), graph, like, name, emission);
-      }
+      if (term.dim.is_number()) return Build(Term::Integer(term.dim.number()), like, name, emission);
       return absl::InvalidArgumentError("a symbolic dim cannot be a constant");
     case Term::Kind::kNumber: {
       DataType type = like;
       if (type == DataType::kUndefined) type = term.is_integer ? DataType::kInt64 : DataType::kFloat;
-      Value* value = rewriter_->NumberConstant(graph, type, term.number, name + "_constant");
+      Value* value = rewriter_->NumberConstant(graph_, type, term.number, name + "_constant");
       if (value == nullptr) return absl::InvalidArgumentError("a constant of this type cannot be made");
       InferConstant(value, facts_);
+      numbering_->AddConstant(*value, *facts_);
       return value;
     }
     case Term::Kind::kList: {
-      if (!AllIntegers(*term.list)) {
-        return absl::InvalidArgumentError("only lists of integers can be inputs");
-      }
-      Value* value = rewriter_->Int64Constant(graph, IntegersOf(*term.list), name + "_constant");
+      if (!AllIntegers(*term.list)) return absl::InvalidArgumentError("only lists of integers can be inputs");
+      Value* value = rewriter_->Int64Constant(graph_, IntegersOf(*term.list), name + "_constant");
       InferConstant(value, facts_);
+      numbering_->AddConstant(*value, *facts_);
       return value;
     }
     case Term::Kind::kNode:
@@ -177,89 +185,123 @@ absl::StatusOr<Value*> Emitter::Build(const Term& term, Graph* graph, DataType l
     default:
       return absl::InvalidArgumentError("this cannot be an input of a node");
   }
-  const DeferredNode& deferred = *term.node;
-  if (deferred.op_type == "@Join") {
+  if (term.node->op_type[0] == '@') {
+    absl::StatusOr<Value*> value = BuildConstant(*term.node, name);
+    if (!value.ok()) return value;
+    InferConstant(*value, facts_);
+    numbering_->AddConstant(**value, *facts_);
+    return value;
+  }
+  return BuildNode(term, name, emission);
+}
+
+absl::StatusOr<Value*> Emitter::BuildConstant(const DeferredNode& constant, const std::string& name) {
+  if (constant.op_type == "@Join") {
     // Merged weights: a new constant that refers to the elements of others.
     std::vector<Value*> parts;
-    for (const Term& input : deferred.inputs) parts.push_back(input.value);
-    absl::StatusOr<Value*> value =
-        rewriter_->Join(parts, static_cast<int64_t>(deferred.attributes[0].second.number), name + "_merged");
-    if (value.ok()) InferConstant(*value, facts_);
-    return value;
+    for (const Term& input : constant.inputs) parts.push_back(input.value);
+    return rewriter_->Join(parts, static_cast<int64_t>(constant.attributes[0].second.number), name + "_merged");
   }
-  if (deferred.op_type == "@Constant") {
-    DataType type = DataType::kUndefined;
-    std::vector<int64_t> dims;
-    double fill = 0;
-    for (const auto& [key, value] : deferred.attributes) {
-      if (key == "type") type = value.type;
-      if (key == "dims") dims = IntegersOf(*value.list);
-      if (key == "fill") fill = value.number;
-    }
-    int64_t count = 1;
-    for (int64_t dim : dims) count *= dim;
-    const std::string element = EncodeNumber(type, fill);
-    if (element.empty()) return absl::InvalidArgumentError("a constant of this type cannot be made");
-    std::string bytes;
-    bytes.reserve(element.size() * static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) bytes += element;
-    Value* value = rewriter_->Constant(graph, type, dims, bytes, name + "_constant");
-    InferConstant(value, facts_);
-    return value;
+  DataType type = DataType::kUndefined;
+  std::vector<int64_t> dims;
+  double fill = 0;
+  for (const auto& [key, value] : constant.attributes) {
+    if (key == "type") type = value.type;
+    if (key == "dims") dims = IntegersOf(*value.list);
+    if (key == "fill") fill = value.number;
   }
-  absl::StatusOr<NewNode> plan = Plan(deferred, graph, name + "_" + deferred.op_type, emission);
+  int64_t count = 1;
+  for (int64_t dim : dims) count *= dim;
+  const std::string element = EncodeNumber(type, fill);
+  if (element.empty()) return absl::InvalidArgumentError("a constant of this type cannot be made");
+  std::string bytes;
+  bytes.reserve(element.size() * static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) bytes += element;
+  return rewriter_->Constant(graph_, type, dims, bytes, name + "_constant");
+}
+
+absl::StatusOr<Value*> Emitter::BuildNode(const Term& term, const std::string& name, Emission* emission) {
+  const DeferredNode& deferred = *term.node;
+  const std::string own_name = name + "_" + deferred.op_type;
+  absl::StatusOr<NewNode> plan = Plan(deferred, own_name, emission);
   if (!plan.ok()) return plan.status();
-  // The same helper once: all layers share one mask. Inputs that are one computation, or copies, count as
-  // one.
-  std::string key = fmt::format("{}:{}.{}:", static_cast<const void*>(graph), plan->domain, plan->op_type);
+  // Inputs that are one computation, or copies, count as one.
+  std::string key = fmt::format("{}:{}.{}:", static_cast<const void*>(graph_), plan->domain, plan->op_type);
   for (const Value* input : plan->inputs) {
     key += input == nullptr ? std::string("-,") : fmt::format("{},", numbering_->Number(input));
   }
   key += EncodeAttributes(rewriter_->model(), plan->attributes);
-  auto [entry, fresh] = built_.try_emplace(std::move(key), nullptr);
-  if (fresh) {
-    entry->second = rewriter_->Insert(*plan, deferred.output_count, graph, name + "_" + deferred.op_type);
-    InferNode(*entry->second, facts_);
-    emission->inserted.push_back(entry->second);
-  } else if (entry->second->dead) {
-    emission->inserted.push_back(entry->second);
+  const auto known = helpers_.find(key);
+  if (known != helpers_.end()) {
+    Node* helper = known->second;
+    // One that is dead can be made alive again with all it reads. One that stands after what is replaced may need its
+    // result: equal inputs may be computed at different places.
+    if (helper->order <= first_->order) {
+      if (helper->dead) emission->inserted.push_back(helper);
+      return helper->output(term.output);
+    }
   }
-  return entry->second->output(term.output);
+  Node* helper = rewriter_->Insert(*plan, deferred.output_count, graph_, own_name);
+  Know(helper);
+  emission->inserted.push_back(helper);
+  helpers_[key] = helper;
+  emission->helpers.push_back(std::move(key));
+  return helper->output(term.output);
+}
+
+void Emitter::Know(Node* node) {
+  InferNode(*node, facts_);
+  numbering_->Add(*node, *facts_);
 }
 
 absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionContext& context) {
-  numbering_ = context.numbering;
+  Emission emission;
+  emission.mark = rewriter_->Now();
+  emission.contradictions = facts_->contradictions().size();
+  absl::Status status;
+  {
+    const Speculative speculative(&facts_->dims());
+    status = EmitStatements(matched, context, &emission);
+  }
+  if (!status.ok()) {
+    TakeBack(emission);
+    return status;
+  }
+  if (!MakesOwnNodes(*matched.rule)) {
+    for (Node* node : emission.inserted) InferNode(*node, facts_);
+    for (Node* node : emission.replacements) InferNode(*node, facts_);
+    for (const auto& [value, fact] : emission.facts) {
+      if (fact.has_rank) facts_->Set(value, fact);
+    }
+  }
+  // What is declared of a value was compared with what is computed when the model was read.
+  facts_->ForgetContradictions(emission.contradictions);
+  return emission;
+}
+
+absl::Status Emitter::EmitStatements(const Match& matched, const FunctionContext& context, Emission* emission) {
   Match match = matched;
   const Rule& rule = *match.rule;
   match.terms.resize(rule.scope.names.size());
-  Emission emission;
-  const Learning learning(rule, &facts_->dims());
-  const size_t contradictions = facts_->contradictions().size();
-  std::vector<std::pair<Value*, Fact>> kept;  // of the rule's outputs: the same numbers in the same type
-  auto undo = [&](const absl::Status& status) {
-    Undo(emission);
-    for (const auto& [value, fact] : kept) facts_->Set(value, fact);
-    facts_->ForgetContradictions(contradictions);
-    return status;
-  };
   const Term& first = match.terms[rule.scope.Find(rule.outputs[0])];
-  Graph* graph = first.value->graph;
+  graph_ = first.value->graph;
   const Node* root = first.value->producer;
+  first_ = root;
+  for (const std::string& name : rule.outputs) {
+    const Value* value = OldOutput(matched, name);
+    if (value != nullptr && value->producer != nullptr && StandsBefore(*value->producer, *first_)) first_ = value->producer;
+  }
   std::string base(root != nullptr ? NodeName(*root) : std::string_view());
   if (base.empty()) base = std::string(ValueName(*first.value));
   const std::string root_name(root != nullptr ? NodeName(*root) : std::string_view());
 
   for (const EmitStatement& statement : rule.emit) {
     absl::StatusOr<Term> term = EvaluateInMatch(statement.value, match, context);
-    if (!term.ok()) return undo(term.status());
-    bool replaces = false;
-    for (const std::string& name : statement.names) {
-      // An output that nothing asked for is a value like any other.
-      replaces = replaces ||
-                 (std::find(rule.outputs.begin(), rule.outputs.end(), name) != rule.outputs.end() &&
-                  matched.terms[rule.scope.Find(name)].kind == Term::Kind::kValue);
-    }
-    if (!replaces) {
+    if (!term.ok()) return term.status();
+    std::vector<Value*> outputs;
+    for (const std::string& name : statement.names) outputs.push_back(OldOutput(matched, name));
+    // An output that nothing asked for is a value like any other.
+    if (std::all_of(outputs.begin(), outputs.end(), [](const Value* value) { return value == nullptr; })) {
       if (term->kind == Term::Kind::kNode && statement.names.size() > 1) {
         DeferredNode node = *term->node;
         node.output_count = static_cast<int>(statement.names.size());
@@ -276,60 +318,59 @@ absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionConte
       // The output is a value that is there already.
       term = Term::Node({"", "Identity", {}, {*term}, 1});
     }
-    std::vector<Value*> outputs;
-    for (const std::string& name : statement.names) {
-      const bool output = std::find(rule.outputs.begin(), rule.outputs.end(), name) != rule.outputs.end();
-      const Term& old = output ? matched.terms[rule.scope.Find(name)] : Term::Absent();
-      outputs.push_back(old.kind == Term::Kind::kValue ? old.value : nullptr);
-    }
-    absl::StatusOr<NewNode> plan = Plan(*term->node, graph, base, &emission);
-    if (!plan.ok()) return undo(plan.status());
-    // The new node takes the name of the node it stands for; a second one of the same emission a name near
-    // it.
+    absl::StatusOr<NewNode> plan = Plan(*term->node, base, emission);
+    if (!plan.ok()) return plan.status();
+    // The new node takes the name of the node it stands for; a second one of the same emission a name near it.
     plan->name = base;
-    plan->keep_name = !root_name.empty() && emission.replacements.empty();
+    plan->keep_name = !root_name.empty() && emission->replacements.empty();
     if (root_name.empty()) plan->name.clear();
     Node* node = rewriter_->Replace(outputs, *plan);
-    emission.replacements.push_back(node);
-    const size_t first_kept = kept.size();
+    emission->replacements.push_back(node);
+    const size_t first_fact = emission->facts.size();
     for (Value* value : outputs) {
       if (value == nullptr) continue;
-      kept.emplace_back(value, facts_->Of(value));
+      emission->facts.emplace_back(value, facts_->Of(value));
       facts_->Set(value, Fact());
     }
     for (size_t i = 0; i < statement.names.size(); ++i) {
       if (statement.names[i] != "_") match.terms[rule.scope.Find(statement.names[i])] = Term::Of(node->output(i));
     }
     InferNode(*node, facts_);
-    // The values that stay keep the facts they have. Whatever the conditions of a rule say: what gives another shape is not
-    // the same. A recognised operator has the type of its operands, whatever the steps in between were computed in: what
-    // is lowered from it brings the type back.
-    for (size_t i = first_kept; i < kept.size(); ++i) {
-      const auto& [value, fact] = kept[i];
-      const Fact& made = facts_->Of(value);
-      const bool typed = rule.nodes.empty() || fact.type == made.type || fact.type == DataType::kUndefined ||
-                         made.type == DataType::kUndefined;
-      if (!typed || !CanBeOneShape(fact, made, facts_->dims())) {
-        const std::string given = facts_->Describe(value);
-        facts_->Set(value, fact);
-        return undo(absl::FailedPreconditionError(fmt::format("{} of these operands gives {}, and {} is {}", plan->op_type,
-                                                              given, ValueName(*value), facts_->Describe(value))));
-      }
-      if (fact.has_rank) facts_->Set(value, fact);
-    }
+    if (absl::Status status = CheckOutputs(rule, *node, first_fact, *emission); !status.ok()) return status;
   }
-  // What is declared of a value was compared with what is computed when the model was read.
-  facts_->ForgetContradictions(contradictions);
-  return emission;
+  return absl::OkStatus();
 }
 
-void Emitter::Undo(const Emission& emission) {
-  for (auto node = emission.replacements.rbegin(); node != emission.replacements.rend(); ++node) {
-    rewriter_->Restore(*node);
+// The values that stay keep the facts they have. Whatever the conditions of a rule say: what gives another shape is not the
+// same. A recognised operator has the type of its operands, whatever the steps in between were computed in: what is lowered
+// from it brings the type back.
+absl::Status Emitter::CheckOutputs(const Rule& rule, const Node& node, size_t first, const Emission& emission) {
+  for (size_t i = first; i < emission.facts.size(); ++i) {
+    const auto& [value, fact] = emission.facts[i];
+    const Fact& made = facts_->Of(value);
+    const bool typed = rule.nodes.empty() || fact.type == made.type || fact.type == DataType::kUndefined ||
+                       made.type == DataType::kUndefined;
+    if (!typed || !CanBeOneShape(fact, made, facts_->dims())) {
+      const std::string given = facts_->Describe(value);
+      facts_->Set(value, fact);
+      return absl::FailedPreconditionError(fmt::format("{} of these operands gives {}, and {} is {}", OpType(node), given,
+                                                       ValueName(*value), facts_->Describe(value)));
+    }
+    if (fact.has_rank) facts_->Set(value, fact);
   }
-  for (auto node = emission.inserted.rbegin(); node != emission.inserted.rend(); ++node) {
-    rewriter_->Discard(*node);
-  }
+  return absl::OkStatus();
+}
+
+void Emitter::TakeBack(const Emission& emission) {
+  rewriter_->RollBack(emission.mark);
+  for (const auto& [value, fact] : emission.facts) facts_->Set(value, fact);
+  facts_->ForgetContradictions(emission.contradictions);
+  for (const std::string& key : emission.helpers) helpers_.erase(key);
+}
+
+void Emitter::TakeBackAll(const Rewriter::Mark& mark) {
+  rewriter_->RollBack(mark);
+  helpers_.clear();
 }
 
 }  // namespace ascend_fuse

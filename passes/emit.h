@@ -1,7 +1,9 @@
-// Builds what a rule's emit block says, through the Rewriter.
+// Builds what a rule's emit block says, through the Rewriter. An emission is a trial until it is kept: one that is taken
+// back leaves nothing, neither in the graph nor in what is known about it.
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -15,30 +17,46 @@ namespace ascend_fuse {
 struct Emission {
   std::vector<Node*> replacements;  // nodes that took over the rule's outputs
   std::vector<Node*> inserted;      // helper nodes, shared ones that were there before not included
+
+  // Where to go back to.
+  Rewriter::Mark mark;
+  size_t contradictions = 0;
+  std::vector<std::pair<Value*, Fact>> facts;  // of the rule's outputs, before
+  std::vector<std::string> helpers;            // keys of helper nodes
 };
 
 class Emitter {
  public:
-  Emitter(Rewriter* rewriter, Facts* facts) : rewriter_(rewriter), facts_(facts) {}
+  Emitter(Rewriter* rewriter, Facts* facts, ValueNumbering* numbering)
+      : rewriter_(rewriter), facts_(facts), numbering_(numbering) {}
 
-  // Replaces the match by the rule's emission and infers facts of all new values. INVALID_ARGUMENT with a
+  // Replaces the match by the rule's emission, and infers and numbers all new values. INVALID_ARGUMENT with a
   // sentence if an expression of the emit block has no value, FAILED_PRECONDITION if what it makes cannot have the shape
   // of what it stands for, or an Ascend node not its type; then nothing has changed.
   absl::StatusOr<Emission> Emit(const Match& match, const FunctionContext& context);
 
-  // Takes an emission back: the matched nodes compute their values again.
-  void Undo(const Emission& emission);
+  // Takes the latest emission back: the matched nodes compute their values again, and everything else is as it was.
+  void TakeBack(const Emission& emission);
+
+  // Takes back everything since `mark`, whose emissions nobody needs any more.
+  void TakeBackAll(const Rewriter::Mark& mark);
 
  private:
-  absl::StatusOr<Value*> Build(const Term& term, Graph* graph, DataType like, const std::string& name,
-                               Emission* emission);
-  absl::StatusOr<NewNode> Plan(const DeferredNode& node, Graph* graph, const std::string& name,
-                               Emission* emission);
+  absl::Status EmitStatements(const Match& matched, const FunctionContext& context, Emission* emission);
+  absl::Status CheckOutputs(const Rule& rule, const Node& node, size_t first, const Emission& emission);
+  absl::StatusOr<Value*> Build(const Term& term, DataType like, const std::string& name, Emission* emission);
+  absl::StatusOr<Value*> BuildConstant(const DeferredNode& constant, const std::string& name);
+  absl::StatusOr<Value*> BuildNode(const Term& term, const std::string& name, Emission* emission);
+  absl::StatusOr<NewNode> Plan(const DeferredNode& node, const std::string& name, Emission* emission);
+  void Know(Node* node);
 
   Rewriter* rewriter_;
   Facts* facts_;
-  const ValueNumbering* numbering_ = nullptr;           // of the context of the running Emit
-  absl::flat_hash_map<std::string, Node*> built_;  // helper nodes by what they compute
+  ValueNumbering* numbering_;
+  Graph* graph_ = nullptr;        // of the running emission
+  const Node* first_ = nullptr;   // of the nodes that the running emission replaces, the one that stands first
+  // Helper nodes by what they compute: all layers share one mask. Of several equal ones the one that stands first.
+  absl::flat_hash_map<std::string, Node*> helpers_;
 };
 
 }  // namespace ascend_fuse

@@ -1,69 +1,72 @@
 // Expand: rules of patterns/rules/reference replace NPU nodes by what the kernels compute, in standard operators.
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
-#include "passes/pipeline.h"
+#include "passes/apply_rules.h"
+#include "passes/pass.h"
 
 namespace ascend_fuse {
+namespace {
 
-absl::Status Pipeline::Expand() {
-  const double started = Now();
-  const uint64_t before = rewriter_->change_count();
-  auto reference = RuleSet::Shared(RuleFolder::kReference, options_.rule_files);
-  if (!reference.ok()) return reference.status();
-  // Nodes of emission style D carry no domain: they are npu nodes all the same.
+// Nodes of emission style D carry no domain: they are npu nodes all the same. Before anything is inferred.
+void NameDomains(Workspace& workspace) {
+  const RuleSet& reference = workspace.rules(RuleFolder::kReference);
   absl::flat_hash_set<std::string> known;
-  for (size_t r = 0; r < (*reference)->rules().size(); ++r) {
-    for (const std::string& root : (*reference)->RootOperators(r)) known.insert(root);
+  for (size_t r = 0; r < reference.rules().size(); ++r) {
+    for (const std::string& root : reference.RootOperators(r)) known.insert(root);
   }
-  for (const auto& graph : model_->graphs()) {
+  for (const auto& graph : workspace.model().graphs()) {
     for (Node* node : graph->nodes()) {
       if (node->domain == NameId::kEmpty && known.contains(fmt::format("npu.{}", OpType(*node)))) {
-        rewriter_->Rename(node, "npu", std::string(OpType(*node)));
-        InferNode(*node, &facts_);
+        workspace.rewriter().Rename(node, "npu", std::string(OpType(*node)));
       }
     }
   }
-  facts_ = Infer(*model_, options_.infer);
-  numbering_ = std::make_unique<ValueNumbering>(*model_, facts_);
-  const FunctionContext context = Context();
-  std::vector<std::string> unknown;
-  bool any = false;
-  for (const auto& graph : model_->graphs()) {
-    const std::vector<Node*> nodes = graph->nodes();  // grows while expanding
-    for (Node* node : nodes) {
-      if (node->dead || Domain(*node) != "npu") continue;
-      any = true;
-      const std::string key = OperatorKey(*node);
-      Failure failure;
-      bool done = false;
-      for (size_t r = 0; r < (*reference)->rules().size() && !done; ++r) {
-        const auto& roots = (*reference)->RootOperators(r);
-        if (std::find(roots.begin(), roots.end(), key) == roots.end()) continue;
-        Matcher matcher(**reference, context);
-        const std::optional<Match> match = matcher.Run((*reference)->rules()[r], node->output(0), &failure);
-        if (!match.has_value()) continue;
-        const absl::StatusOr<Emission> emission = emitter_->Emit(*match, context);
-        if (!emission.ok()) return emission.status();
-        done = true;
-      }
-      if (done) continue;
-      unknown.push_back(failure.rank < 0 ? fmt::format("{} {} (no rule of patterns/rules/reference knows it)", key,
-                                                       NodeName(*node))
-                                         : fmt::format("{} {} (expected {}, found {})", key, NodeName(*node),
-                                                       failure.expected, failure.found));
+}
+
+std::vector<const Node*> NpuNodes(const Model& model) {
+  std::vector<const Node*> nodes;
+  for (const auto& graph : model.graphs()) {
+    for (const Node* node : graph->nodes()) {
+      if (!node->dead && Domain(*node) == "npu") nodes.push_back(node);
     }
+  }
+  return nodes;
+}
+
+}  // namespace
+
+absl::Status ExpandNodes(Workspace& workspace) {
+  NameDomains(workspace);
+  workspace.InferModel();
+  workspace.NumberValues();
+  const bool any = !NpuNodes(workspace.model()).empty();
+  absl::flat_hash_map<const Node*, std::string> why;
+  RuleSteps steps;
+  steps.refused = [](const Rule&, const absl::Status& status) { return status; };
+  steps.unmatched = [&](Node* node, const Failure& failure) {
+    why[node] = fmt::format("expected {}, found {}", failure.expected, failure.found);
+  };
+  if (absl::Status status =
+          ApplyRules(workspace, workspace.rules(RuleFolder::kReference), VisitOrder::kNodes, steps);
+      !status.ok()) {
+    return status;
+  }
+  std::vector<std::string> unknown;
+  for (const Node* node : NpuNodes(workspace.model())) {
+    const auto told = why.find(node);
+    unknown.push_back(fmt::format("{} {} ({})", OperatorKey(*node), NodeName(*node),
+                                  told != why.end() ? told->second : "no rule of patterns/rules/reference knows it"));
   }
   if (!unknown.empty()) {
     return absl::FailedPreconditionError(
         fmt::format("{} node(s) cannot be expanded to standard operators: {}", unknown.size(), unknown[0]));
   }
   if (any) {
-    rewriter_->SetOpsetImport("npu", 0);
-    rewriter_->SpellDefaultDomain(DefaultDomain::kEmpty);
+    workspace.rewriter().SetOpsetImport("npu", 0);
+    workspace.rewriter().SpellDefaultDomain(DefaultDomain::kEmpty);
   }
-  FinishRun("expand", started, before);
-  Sweep();
-  return Verify("expand");
+  return absl::OkStatus();
 }
 
 }  // namespace ascend_fuse

@@ -1,11 +1,11 @@
 // Lower: rules of patterns/rules/npu replace recognised operators by NPU nodes that the target's contract allows.
 #include <algorithm>
+#include <optional>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "ir/schema.h"
-#include "passes/pipeline.h"
+#include "passes/pass.h"
 #include "patterns/analysis/linear.h"
 
 namespace ascend_fuse {
@@ -46,13 +46,6 @@ std::string MaskOf(const Rule& rule) {
   return masked ? "explicit" : "none";
 }
 
-// How much a refusal says: of several the one that says most is told. Below are the ranks of a Failure: how far a rule got.
-constexpr int kNotBuilt = 1000;          // the rule matched, and its nodes cannot be built here
-constexpr int kNoSuchNode = 1500;        // the target has no such node, or refuses one for a pair
-constexpr int kNoSuchNodeBehind = 1999;  // the same of a rule that takes what reads the construct too
-constexpr int kRefusedByTarget = 2000;   // the nodes were built, and the target refuses one
-constexpr int kSaidByRule = 3000;        // the rule itself says why what looks like the construct is none
-
 // What the target says of the first node of a rule that it refuses in any form; nullopt if it has them all.
 std::optional<Answer> WhyNoSuchNode(const Rule& rule, const Target& target, DimTable* dims) {
   for (const std::string& op : rule.nodes) {
@@ -61,9 +54,9 @@ std::optional<Answer> WhyNoSuchNode(const Rule& rule, const Target& target, DimT
   return std::nullopt;
 }
 
-// Where a rule can end that takes what reads `value` besides: the results of the operators behind it, as long as
+// Where a rule can end that takes what reads `value` besides: the results of the operators after it, as long as
 // each has one reader. A linear is up to three (Reshape, MatMul, Add). The last one first.
-std::vector<Value*> Behind(const Value* value) {
+std::vector<Value*> Readers(const Value* value) {
   constexpr int kMost = 3;
   std::vector<Value*> found;
   for (int step = 0; step < kMost; ++step) {
@@ -76,152 +69,12 @@ std::vector<Value*> Behind(const Value* value) {
   return found;
 }
 
-}  // namespace
-
-void Pipeline::LowerNode(Node* node, const Target& target) {
-  const std::string key = OperatorKey(*node);
-  Value* value = node->output(0);
-  std::vector<PipelineSite*> sites;
-  for (size_t index : sites_of_[value]) {
-    if (sites_[index].state == SiteState::kPending) sites.push_back(&sites_[index]);
-  }
-  PipelineSite* main = nullptr;
-  for (PipelineSite* site : sites) {
-    if (site->node == node) main = site;
-  }
-  if (main == nullptr) return;
-
-  // Why a rule that goes before another one was not used: what that other one emits has its form for this reason.
-  // By kind and name of the other one.
-  absl::flat_hash_map<std::pair<std::string, std::string>, std::pair<std::string, std::string>> why_this_form;
-  PipelineSite* partner = main->pair >= 0 ? &sites_[static_cast<size_t>(main->pair)] : nullptr;
-  if (partner != nullptr && (partner->state != SiteState::kPending || partner->node->dead)) partner = nullptr;
-
-  for (size_t r = 0; r < npu_->rules().size(); ++r) {
-    const Rule& rule = npu_->rules()[r];
-    const auto& starts = npu_->StartOperators(r);
-    if (std::find(starts.begin(), starts.end(), key) == starts.end() || Skipped(rule)) continue;
-    if (!rule.by_ge.empty() && target.FusedByGe(rule.by_ge).has_value()) continue;
-    // A form that GE's own pass takes stays as it is, unless there is a node for it.
-    if (!main->by_ge.empty() && rule.kind == main->kind && rule.nodes.empty() &&
-        target.FusedByGe(main->by_ge).has_value()) {
-      continue;
-    }
-    // A rule's refusal is told where its kind is counted.
-    auto refuse = [&](const std::string& because, const std::string& source, int rank) {
-      for (PipelineSite* site : sites) {
-        if (site->kind != rule.kind || rank <= site->lowering_rank) continue;
-        site->lowering_rank = rank;
-        site->because = because;
-        site->source = source;
-      }
-    };
-    std::vector<std::string> assumptions;
-    FunctionContext context = Context(&assumptions);
-    context.target = &target;
-    Matcher matcher(*npu_, context);
-    if (!rule.from.empty()) {
-      // What needs more of the graph than the recognised operator is looked for only where the target has the node.
-      if (const auto none = WhyNoSuchNode(rule, target, &facts_.dims()); none.has_value()) {
-        if (matcher.Starts(rule, value)) refuse(none->because, none->source, kNoSuchNodeBehind);
-        continue;
-      }
-    }
-    Failure failure;
-    std::optional<Match> match;
-    if (rule.from.empty()) {
-      match = matcher.Run(rule, value, &failure, partner != nullptr ? partner->node->output(0) : nullptr);
-    } else {
-      match = RunBehind(rule, npu_->RootOperators(r), value, &matcher, &failure);
-    }
-    if (!match.has_value()) {
-      if (failure.is_sentence && !rule.before.empty()) {
-        why_this_form[{rule.kind, rule.before}] = {failure.found, failure.position.ToString()};
-      }
-      // That there is no such node here says more than why it could not be used.
-      if (failure.is_sentence) {
-        if (const auto none = WhyNoSuchNode(rule, target, &facts_.dims()); none.has_value()) {
-          refuse(none->because, none->source, kNoSuchNode);
-          continue;
-        }
-      }
-      // A condition that failed says more than an operand that is absent or another attribute.
-      refuse(failure.rank < 0 ? ""
-             : failure.is_sentence
-                 ? failure.found
-                 : fmt::format("{}: expected {}, found {}", rule.name, failure.expected, failure.found),
-             failure.position.ToString(), failure.is_sentence && failure.expected.empty() ? kSaidByRule : failure.rank);
-      continue;
-    }
-    const absl::StatusOr<Emission> emission = emitter_->Emit(*match, context);
-    if (!emission.ok()) {
-      refuse(std::string(emission.status().message()), rule.position.ToString(), kNotBuilt);
-      continue;
-    }
-    std::string lowered_to;
-    Answer answer;
-    answer.legal = true;
-    std::vector<Node*> made = emission->replacements;
-    made.insert(made.end(), emission->inserted.begin(), emission->inserted.end());
-    for (Node* candidate : made) {
-      if (Domain(*candidate) != "npu") continue;
-      const std::string op = fmt::format("npu.{}", OpType(*candidate));
-      const Answer one = target.Check(CallOf(*candidate, facts_, op), &facts_.dims());
-      if (!one.legal) {
-        answer = one;
-        break;
-      }
-      lowered_to = op;
-      AddOnce(&assumptions, one.assumptions);
-    }
-    // Without an NPU node the rule wrote standard operators that every parser of the target maps to a kernel.
-    if (lowered_to.empty()) {
-      const auto main_node = std::find_if(made.begin(), made.end(), [](const Node* candidate) {
-        const Schema* schema = SchemaOf(*candidate);
-        return schema != nullptr && schema->costly;
-      });
-      lowered_to = OperatorKey(main_node != made.end() ? **main_node : *emission->replacements.back());
-    }
-    if (answer.legal && options_.strict && !assumptions.empty()) {
-      answer.legal = false;
-      answer.because = fmt::format("--strict: fusing would assume that {}", assumptions[0]);
-      answer.source = rule.position.ToString();
-    }
-    if (!answer.legal) {
-      emitter_->Undo(*emission);
-      // That the two of a pair cannot share a node says less than why one has none of its own.
-      refuse(answer.because, answer.source, match->rule->outputs.size() > 1 && partner != nullptr ? kNoSuchNode : kRefusedByTarget);
-      continue;
-    }
-    emissions_.push_back(*emission);
-    // A rule about both of a pair replaces the partner too.
-    if (partner != nullptr && partner->node->dead) sites.push_back(partner);
-    for (PipelineSite* site : sites) {
-      const bool same = site == main || site == partner;
-      const bool joined = rule.kind == site->kind;
-      if (!same && !joined) continue;
-      site->state = SiteState::kFused;
-      site->lowered_by = rule.name;
-      // What it took besides is given by the node now.
-      if (!rule.from.empty()) site->others.push_back(match->terms[static_cast<size_t>(rule.scope.Find(rule.outputs[0]))].value);
-      if (rule.precision == "approximate" || site->precision == "exact") site->precision = rule.precision;
-      site->lowered_to = lowered_to;
-      site->mask = MaskOf(rule);
-      const auto why = why_this_form.find({rule.kind, rule.name});
-      site->because = why != why_this_form.end() ? why->second.first : "";
-      site->source = why != why_this_form.end() ? why->second.second : "";
-      AddOnce(&site->assumptions, assumptions);
-    }
-    return;
-  }
-}
-
 // A rule that starts from `value` and ends in one of `roots` behind it.
-std::optional<Match> Pipeline::RunBehind(const Rule& rule, const std::vector<std::string>& roots, Value* value,
-                                         Matcher* matcher, Failure* failure) {
+std::optional<Match> RunAround(const Rule& rule, const std::vector<std::string>& roots, Value* value, Matcher* matcher,
+                               Failure* failure) {
   if (!matcher->Starts(rule, value, failure)) return std::nullopt;
   *failure = Failure();  // what was tried on the way
-  for (Value* root : Behind(value)) {
+  for (Value* root : Readers(value)) {
     if (std::find(roots.begin(), roots.end(), OperatorKey(*root->producer)) == roots.end()) continue;
     Failure attempt;
     std::optional<Match> match = matcher->Run(rule, root, &attempt);
@@ -245,137 +98,224 @@ std::optional<Match> Pipeline::RunBehind(const Rule& rule, const std::vector<std
   return std::nullopt;
 }
 
-std::string Pipeline::WhyGeCannot(const PipelineSite& site, const ByGe& by_ge) {
-  if (by_ge.static_shapes) {
-    const Fact& fact = facts_.Of(site.value);
-    const bool fixed = fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(),
-                                                    [](Dim dim) { return dim.is_number(); });
-    if (!fixed) return fmt::format("here it is {}", facts_.Describe(site.value));
-  }
-  if (by_ge.last_opset > 0 && model_->OpsetVersion() > by_ge.last_opset) {
-    return fmt::format("the model imports opset {}", model_->OpsetVersion());
-  }
-  const Node* node = site.value->producer;
-  if (!by_ge.computed_by.empty() && (node == nullptr || OperatorKey(*node) != by_ge.computed_by)) {
-    return fmt::format("{} was not emitted here", by_ge.computed_by);
-  }
-  if (by_ge.plain_linear) {
-    Value* product = node != nullptr ? node->input(0) : nullptr;
-    if (product != nullptr && product->IsConstant()) product = node->input(1);  // Max (0, x)
-    if (product == nullptr) return "no linear feeds it";
-    const absl::StatusOr<LinearView> linear = FindLinear(Context(), product);
-    if (!linear.ok()) return std::string(linear.status().message());
-    if (!linear->plain) return fmt::format("here {}", linear->why_not_plain);
-    if (CountReaders(*product) > 1) return fmt::format("here {} has another reader", ValueName(*product));
-  }
-  return "";
-}
+class Lowering {
+ public:
+  explicit Lowering(Workspace& workspace)
+      : workspace_(workspace), rules_(workspace.rules(RuleFolder::kNpu)), target_(*workspace.target()) {}
 
-// A sum is joined with the kernel of the norm that reads it, by us or by GE. Where the norm stayed as it was there is
-// no such kernel, and where it reads something else than the sum (scaled, or in another type) GE's pass does not see
-// them together. "" where they can be joined.
-std::string Pipeline::WhyNotJoined(const PipelineSite& site) const {
-  const auto same = sites_of_.find(site.value);
-  for (const size_t index : same->second) {
-    const PipelineSite& norm = sites_[index];
-    if (norm.kind != "rms_norm" && norm.kind != "layer_norm") continue;
-    if (norm.state == SiteState::kByGe) return "";
-    if (norm.state != SiteState::kFused) break;
-    const Value* x = site.value->producer->input(0);
-    if (x == nullptr || x->producer == nullptr) break;
-    if (IsOp(*x->producer, "Add")) return "";
-    if (OpType(*x->producer).substr(0, 3) == "NPU") {
-      return fmt::format("{} computes the sum already, with another norm that reads it", OpType(*x->producer));
+  void Run() {
+    for (size_t i = 0; i < workspace_.sites.size(); ++i) {
+      const Site& site = workspace_.sites[i];
+      sites_of_[site.node != nullptr ? site.node->output(0) : site.value].push_back(i);
     }
-    return fmt::format("{} reads the sum behind a {} ({}), and only the sum itself can be joined with it", norm.lowered_to,
-                       OpType(*x->producer), ValueName(*x));
+    PlaceObservations();
+    // Outermost last: helpers made for one site are there for the next.
+    std::vector<Node*> nodes;
+    for (const Site& site : workspace_.sites) {
+      if (site.node != nullptr && site.pending()) nodes.push_back(site.node);
+    }
+    std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
+    for (Node* node : nodes) {
+      if (!node->dead) LowerNode(node);
+    }
   }
-  return "the norm behind the sum was not fused";
-}
 
-absl::Status Pipeline::Lower(const Target& target) {
-  const double started = Now();
-  const uint64_t before = rewriter_->change_count();
-  for (size_t i = 0; i < sites_.size(); ++i) {
-    const PipelineSite& site = sites_[i];
-    sites_of_[site.node != nullptr ? site.node->output(0) : site.value].push_back(i);
-  }
+ private:
+  // A recognised operator whose lowering is looked for, and the rule that is tried.
+  struct Attempt {
+    Node* node = nullptr;
+    Site* main = nullptr;
+    Site* partner = nullptr;    // the other of a pair, where it is not decided
+    std::vector<Site*> sites;   // all that are not decided and computed by this operator
+    // Why a rule that goes before another one was not used: what that other one emits has its form for this
+    // reason. By kind and name of the other one.
+    absl::flat_hash_map<std::pair<std::string, std::string>, std::pair<std::string, std::string>> why_this_form;
+  };
+
   // What was seen beside no other construct (a linear and its Relu) is lowered where it stands.
-  for (PipelineSite& site : sites_) {
-    Node* producer = site.value->producer;
-    if (site.node != nullptr || producer == nullptr || producer->output(0) != site.value) continue;
-    const std::vector<size_t>& same = sites_of_[site.value];
-    if (std::none_of(same.begin(), same.end(), [&](size_t other) { return sites_[other].node != nullptr; })) {
-      site.node = producer;
-    }
-  }
-  // Outermost last: helpers made for one site are there for the next.
-  std::vector<Node*> nodes;
-  for (const PipelineSite& site : sites_) {
-    if (site.node != nullptr && site.state == SiteState::kPending) nodes.push_back(site.node);
-  }
-  std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) {
-    return a->order != b->order ? a->order < b->order : a->id < b->id;
-  });
-  for (Node* node : nodes) {
-    if (!node->dead) LowerNode(node, target);
-  }
-  for (PipelineSite& site : sites_) {
-    if (site.state != SiteState::kPending) continue;
-    const std::string& construct = site.by_ge.empty() ? site.kind : site.by_ge;
-    const std::string unjoined = site.kind == "add_norm" ? WhyNotJoined(site) : "";
-    if (!unjoined.empty()) {
-      // Both our rule and GE's pass start from the node of the norm.
-      const std::optional<ByGe> pass = target.FusedByGe(construct);
-      site.because = unjoined;
-      site.source = pass.has_value() ? pass->source : "patterns/rules/npu/norm.rule";
-    }
-    // A standard operator that the parser maps to one kernel is left as it is where it was there, and stays where it
-    // took the place of a subgraph.
-    if (site.node != nullptr && site.node->domain == NameId::kEmpty) {
-      if (const auto standard = target.Standard(OpType(*site.node)); standard.has_value()) {
-        const int64_t opset = model_->OpsetVersion();
-        site.because = standard->because;
-        site.source = standard->source;
-        site.state = site.node->is_new ? SiteState::kFused : SiteState::kByGe;
-        if (opset < standard->first) {
-          site.state = SiteState::kLeft;
-          site.because = fmt::format("{}; the model imports opset {}", standard->because, opset);
-        } else if (site.node->is_new) {
-          site.lowered_to = OpType(*site.node);
-          site.because.clear();
-          site.source.clear();
-        }
-        continue;
+  void PlaceObservations() {
+    for (Site& site : workspace_.sites) {
+      Node* producer = site.value->producer;
+      if (site.node != nullptr || producer == nullptr || producer->output(0) != site.value) continue;
+      const std::vector<size_t>& same = sites_of_[site.value];
+      if (std::none_of(same.begin(), same.end(), [&](size_t other) { return workspace_.sites[other].node != nullptr; })) {
+        site.node = producer;
       }
     }
-    const std::optional<ByGe> by_ge = target.FusedByGe(construct);
-    if (by_ge.has_value()) {
-      if (std::string why = WhyGeCannot(site, *by_ge); !why.empty()) {
-        site.state = SiteState::kLeft;
-        site.because = fmt::format("{}; {}", by_ge->because, why);
-        site.source = by_ge->source;
+  }
+
+  void LowerNode(Node* node) {
+    const std::string key = OperatorKey(*node);
+    Attempt attempt;
+    attempt.node = node;
+    for (size_t index : sites_of_[node->output(0)]) {
+      Site& site = workspace_.sites[index];
+      if (!site.pending()) continue;
+      attempt.sites.push_back(&site);
+      if (site.node == node) attempt.main = &site;
+    }
+    if (attempt.main == nullptr) return;
+    if (attempt.main->pair >= 0) {
+      Site& partner = workspace_.sites[static_cast<size_t>(attempt.main->pair)];
+      if (partner.pending() && !partner.node->dead) attempt.partner = &partner;
+    }
+    for (size_t r = 0; r < rules_.rules().size(); ++r) {
+      const Rule& rule = rules_.rules()[r];
+      const auto& starts = rules_.StartOperators(r);
+      if (std::find(starts.begin(), starts.end(), key) == starts.end() || workspace_.Skipped(rule)) continue;
+      if (!rule.by_ge.empty() && target_.FusedByGe(rule.by_ge).has_value()) continue;
+      // A form that GE's own pass takes stays as it is, unless there is a node for it.
+      const Site& main = *attempt.main;
+      if (!main.by_ge.empty() && rule.kind == main.record.kind && rule.nodes.empty() &&
+          target_.FusedByGe(main.by_ge).has_value()) {
         continue;
       }
-    }
-    if (by_ge.has_value() && unjoined.empty()) {
-      site.state = SiteState::kByGe;
-      site.because = by_ge->because;
-      site.source = by_ge->source;
-      continue;
-    }
-    site.state = SiteState::kLeft;
-    if (const auto left = target.WhyLeft(construct); left.has_value()) {
-      site.because = left->because;
-      site.source = left->source;
-    }
-    if (site.because.empty()) {
-      site.because = fmt::format("no node of {} with CANN {} computes this", target.chip(), target.cann());
-      site.source = fmt::format("patterns/rules/npu, patterns/targets/{}.txtpb", target.chip());
+      if (Try(r, &attempt)) return;
     }
   }
-  FinishRun("lower", started, before);
-  return Verify("lower");
+
+  // A rule's refusal is told where its kind is counted.
+  static void Refuse(const Rule& rule, const Attempt& attempt, std::string_view code, const std::string& because,
+                     const std::string& source, int rank) {
+    for (Site* site : attempt.sites) {
+      if (site->record.kind != rule.kind || rank <= site->refusal_rank) continue;
+      site->refusal_rank = rank;
+      site->Say(std::string(code), because, source);
+    }
+  }
+
+  // Matches the rule at the operator of the attempt; nullopt notes why not.
+  std::optional<Match> FindMatch(size_t r, Attempt* attempt, const FunctionContext& context) {
+    const Rule& rule = rules_.rules()[r];
+    Value* value = attempt->node->output(0);
+    Matcher matcher(rules_, context);
+    if (!rule.from.empty()) {
+      // What needs more of the graph than the recognised operator is looked for only where the target has the node.
+      if (const auto none = WhyNoSuchNode(rule, target_, &workspace_.facts().dims()); none.has_value()) {
+        if (matcher.Starts(rule, value)) Refuse(rule, *attempt, "no-node", none->because, none->source, kNoSuchNodeAround);
+        return std::nullopt;
+      }
+    }
+    Failure failure;
+    std::optional<Match> match;
+    if (rule.from.empty()) {
+      match = matcher.Run(rule, value, &failure, attempt->partner != nullptr ? attempt->partner->node->output(0) : nullptr);
+    } else {
+      match = RunAround(rule, rules_.RootOperators(r), value, &matcher, &failure);
+    }
+    if (match.has_value()) return match;
+    if (failure.is_sentence && !rule.before.empty()) {
+      attempt->why_this_form[{rule.kind, rule.before}] = {failure.found, failure.position.ToString()};
+    }
+    // That there is no such node here says more than why it could not be used.
+    if (failure.is_sentence) {
+      if (const auto none = WhyNoSuchNode(rule, target_, &workspace_.facts().dims()); none.has_value()) {
+        Refuse(rule, *attempt, "no-node", none->because, none->source, kNoSuchNode);
+        return std::nullopt;
+      }
+    }
+    // A condition that failed says more than an operand that is absent or another attribute.
+    const std::string because = failure.rank < 0        ? ""
+                                : failure.is_sentence ? failure.found
+                                                      : fmt::format("{}: expected {}, found {}", rule.name,
+                                                                    failure.expected, failure.found);
+    Refuse(rule, *attempt, failure.is_sentence ? "condition-fails" : "form-differs", because, failure.position.ToString(),
+           failure.is_sentence && failure.expected.empty() ? kSaidByRule : failure.rank);
+    return std::nullopt;
+  }
+
+  // What the target says of the Ascend nodes of an emission: the first refusal, or all assumptions. `lowered_to` is the
+  // last of them, or the standard operator that every parser of the target maps to a kernel.
+  Answer Ask(const Emission& emission, std::vector<std::string>* assumptions, std::string* lowered_to) {
+    Answer answer;
+    answer.legal = true;
+    std::vector<Node*> made = emission.replacements;
+    made.insert(made.end(), emission.inserted.begin(), emission.inserted.end());
+    for (Node* candidate : made) {
+      if (Domain(*candidate) != "npu") continue;
+      const std::string op = fmt::format("npu.{}", OpType(*candidate));
+      Answer one = target_.Check(CallOf(*candidate, workspace_.facts(), op), &workspace_.facts().dims());
+      if (!one.legal) return one;
+      *lowered_to = op;
+      AddOnce(assumptions, one.assumptions);
+    }
+    if (lowered_to->empty()) {
+      const auto main_node = std::find_if(made.begin(), made.end(), [](const Node* candidate) {
+        const Schema* schema = SchemaOf(*candidate);
+        return schema != nullptr && schema->costly;
+      });
+      *lowered_to = OperatorKey(main_node != made.end() ? **main_node : *emission.replacements.back());
+    }
+    return answer;
+  }
+
+  // True where the rule took the operator.
+  bool Try(size_t r, Attempt* attempt) {
+    const Rule& rule = rules_.rules()[r];
+    std::vector<std::string> assumptions;
+    const FunctionContext context = workspace_.Context(&assumptions);
+    const std::optional<Match> match = FindMatch(r, attempt, context);
+    if (!match.has_value()) return false;
+    const absl::StatusOr<Emission> emission = workspace_.emitter().Emit(*match, context);
+    if (!emission.ok()) {
+      Refuse(rule, *attempt, "not-buildable", std::string(emission.status().message()), rule.position.ToString(), kNotBuilt);
+      return false;
+    }
+    std::string lowered_to;
+    Answer answer = Ask(*emission, &assumptions, &lowered_to);
+    std::string_view code = "node-refused";
+    if (answer.legal && workspace_.options().strict && !assumptions.empty()) {
+      answer.legal = false;
+      answer.because = fmt::format("--strict: fusing would assume that {}", assumptions[0]);
+      answer.source = rule.position.ToString();
+      code = "assumption-refused";
+    }
+    if (!answer.legal) {
+      workspace_.emitter().TakeBack(*emission);
+      // That the two of a pair cannot share a node says less than why one has none of its own.
+      const bool pair = rule.outputs.size() > 1 && attempt->partner != nullptr;
+      Refuse(rule, *attempt, code, answer.because, answer.source, pair ? kNoSuchNode : kRefusedByTarget);
+      return false;
+    }
+    Take(rule, *match, lowered_to, assumptions, attempt);
+    return true;
+  }
+
+  void Take(const Rule& rule, const Match& match, const std::string& lowered_to,
+            const std::vector<std::string>& assumptions, Attempt* attempt) {
+    // A rule about both of a pair replaces the partner too.
+    Site* const partner = attempt->partner;
+    if (partner != nullptr && partner->node->dead) attempt->sites.push_back(partner);
+    for (Site* site : attempt->sites) {
+      SiteRecord& record = site->record;
+      if (site != attempt->main && site != partner && rule.kind != record.kind) continue;
+      site->SetState("fused");
+      // What it took besides is given by the node now.
+      if (!rule.from.empty()) {
+        site->others.push_back(match.terms[static_cast<size_t>(rule.scope.Find(rule.outputs[0]))].value);
+      }
+      if (rule.precision == "approximate" || record.precision == "exact") record.precision = rule.precision;
+      record.emitted_op = lowered_to;
+      record.mask = MaskOf(rule);
+      const auto why = attempt->why_this_form.find({rule.kind, rule.name});
+      const bool told = why != attempt->why_this_form.end();
+      site->Say(told ? "other-form" : "", told ? why->second.first : "", told ? why->second.second : "");
+      AddOnce(&record.assumptions, assumptions);
+    }
+  }
+
+  Workspace& workspace_;
+  const RuleSet& rules_;
+  const Target& target_;
+  absl::flat_hash_map<const Value*, std::vector<size_t>> sites_of_;  // by what they compute
+};
+
+}  // namespace
+
+absl::Status Lower(Workspace& workspace) {
+  if (workspace.target() == nullptr) return absl::FailedPreconditionError("without a target nothing can be lowered");
+  Lowering(workspace).Run();
+  return absl::OkStatus();
 }
 
 }  // namespace ascend_fuse

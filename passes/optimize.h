@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "ir/infer/facts.h"
 #include "ir/model.h"
+#include "passes/pass.h"
 #include "passes/report.h"
 #include "patterns/target/target.h"
 
@@ -26,6 +27,7 @@ struct OptimizeOptions {
   std::vector<std::string> skip;  // passes or rules that are not run, by name
   int64_t limit = -1;             // at most so many rewrites; negative: no limit
   std::string dump_directory;     // the model after each pass is written there; empty: nowhere
+  std::vector<PlacedPass> passes;  // the user's own, in C++
 };
 
 // Changes the model. On an error the model may be changed in part and should be dropped.

@@ -1,152 +1,102 @@
-#include "passes/pipeline.h"
-
+// The list of passes, and how a list is run.
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "ir/verify.h"
-#include "passes/module_path.h"
+#include "ir/onnx/save.h"
+#include "passes/pass.h"
 
 namespace ascend_fuse {
-std::string OperatorKey(const Node& node) {
-  const std::string_view domain = Domain(node);
-  return domain.empty() ? std::string(OpType(node)) : fmt::format("{}.{}", domain, OpType(node));
+namespace {
+
+double Milliseconds() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-double Pipeline::Now() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+// --dump: the model as it is now, numbered in the order of the passes.
+absl::Status Dump(const Model& model, const std::string& folder, size_t number, std::string_view pass) {
+  if (folder.empty()) return absl::OkStatus();
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return absl::UnavailableError(fmt::format("--dump {}: {}", folder, error.message()));
+  return SaveModel(model, fmt::format("{}/{:02}-{}.onnx", folder, number, pass));
 }
 
-Pipeline::Pipeline(Model* model, const PipelineOptions& options)
-    : model_(model),
-      options_(options),
-      rewriter_(std::make_unique<Rewriter>(model)),
-      inliner_(rewriter_.get()) {}
+}  // namespace
 
-absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(Model* model, const PipelineOptions& options) {
-  std::unique_ptr<Pipeline> pipeline(new Pipeline(model, options));
-  auto library = RuleSet::Shared(RuleFolder::kLibrary, options.rule_files);
-  if (!library.ok()) return library.status();
-  pipeline->library_ = *std::move(library);
-  auto npu = RuleSet::Shared(RuleFolder::kNpu, options.rule_files);
-  if (!npu.ok()) return npu.status();
-  pipeline->npu_ = *std::move(npu);
-  auto runtime = RuleSet::Shared(RuleFolder::kContrib);
-  if (!runtime.ok()) return runtime.status();
-  pipeline->runtime_ = *std::move(runtime);
-  auto rest = RuleSet::Shared(RuleFolder::kLeftovers);
-  if (!rest.ok()) return rest.status();
-  pipeline->rest_ = *std::move(rest);
-  for (const std::string& name : options.skip) {
-    if (absl::Status status = pipeline->CheckSkip(name); !status.ok()) return status;
+std::vector<Pass> OptimizePasses() {
+  return {
+      {"inline", "a model that was just loaded", "nodes of local functions in place of their calls", Inline},
+      {"infer", "the graph", "facts of every value: type, symbolic shape, small elements", InferFacts},
+      {"number", "facts", "which values are the same computation, or copies", Number},
+      {"decompose_contrib", "facts and numbers",
+       "operators of ONNX Runtime that are no construct by themselves, written in standard ones", DecomposeContrib},
+      {"recognise", "facts and numbers", "sites, each recognised construct as one operator", Recognise},
+      {"pair_rotations", "sites", "which rotations of query and key share cos and sin", PairRotations},
+      {"find_near_misses", "sites", "where a rule got far and what stopped it", FindNearMisses},
+      {"lower", "sites and a target", "NPU nodes where the target takes one", Lower},
+      {"account", "sites that were not lowered", "each taken by GE, or left with a reason", Account},
+      {"restore", "decided sites", "original nodes in place of recognised operators that no node took", Restore},
+      {"decompose_leftovers", "the graph without recognised operators",
+       "operators of ONNX Runtime that nothing was made of, written in standard ones", DecomposeLeftovers},
+      {"keep_calls", "the graph with its final nodes", "calls of local functions again where nothing was fused", KeepCalls},
+      {"choose_style", "the graph with its final nodes and imports", "the emission style", ChooseStyle},
+      {"write_style", "the emission style", "domains as the style spells them", WriteStyle, true},
+      {"sweep", "the graph with its final nodes", "no dead node, no initializer that only dead nodes used", Sweep, true},
+  };
+}
+
+absl::StatusOr<std::vector<Pass>> WithPasses(std::vector<Pass> passes, const std::vector<PlacedPass>& placed) {
+  // Of several after one stage, the first given stands first: they are put in from the last one on.
+  auto put = [&passes](const PlacedPass& one) -> absl::Status {
+    std::vector<std::string> names;
+    for (const Pass& pass : passes) names.push_back(pass.name);
+    if (one.pass.name.empty() || one.pass.run == nullptr) {
+      return absl::InvalidArgumentError("a pass needs a name and a function");
+    }
+    if (std::find(names.begin(), names.end(), one.pass.name) != names.end()) {
+      return absl::InvalidArgumentError(fmt::format("there is a pass {} already", one.pass.name));
+    }
+    const auto stage = std::find(names.begin(), names.end(), one.stage);
+    if (stage == names.end()) {
+      return absl::InvalidArgumentError(fmt::format("the pass {} is to stand beside {}, which is no pass; there are {}",
+                                                    one.pass.name, one.stage, fmt::join(names, ", ")));
+    }
+    const auto at = passes.begin() + (stage - names.begin()) + (one.place == PlacedPass::Place::kAfter ? 1 : 0);
+    passes.insert(at, one.pass);
+    return absl::OkStatus();
+  };
+  for (auto one = placed.rbegin(); one != placed.rend(); ++one) {
+    if (one->place != PlacedPass::Place::kAfter) continue;
+    if (absl::Status status = put(*one); !status.ok()) return status;
   }
-  double started = Now();
-  if (!model->functions().empty()) {
-    const ModuleNames names(*model);
-    pipeline->inliner_.Run(
-        [&names](const Node& call, const CallScope& outer) { return names.ScopeOf(call, outer); });
-    pipeline->FinishRun("inline", started, 0);
-    pipeline->runs_.back().changes = static_cast<uint64_t>(pipeline->inliner_.inlined());
-    if (absl::Status status = pipeline->Verify("inline"); !status.ok()) return status;
+  for (const PlacedPass& one : placed) {
+    if (one.place != PlacedPass::Place::kBefore) continue;
+    if (absl::Status status = put(one); !status.ok()) return status;
   }
-  started = Now();
-  pipeline->facts_ = Infer(*model, options.infer);
-  pipeline->FinishRun("infer", started, 0);
-  started = Now();
-  pipeline->numbering_ = std::make_unique<ValueNumbering>(*model, pipeline->facts_);
-  pipeline->FinishRun("number", started, 0);
-  pipeline->emitter_ = std::make_unique<Emitter>(pipeline->rewriter_.get(), &pipeline->facts_);
-  pipeline->nodes_before_ = pipeline->CountNodes();
-  return pipeline;
+  return passes;
 }
 
-// A name that skips nothing is most likely misspelt.
-absl::Status Pipeline::CheckSkip(const std::string& name) const {
-  std::vector<std::string> kinds;
-  for (const RuleSet* rules : {library_.get(), npu_.get(), runtime_.get(), rest_.get()}) {
-    for (const Rule& rule : rules->rules()) {
-      if (rule.name == name || rule.kind == name) return absl::OkStatus();
-      if (std::find(kinds.begin(), kinds.end(), rule.kind) == kinds.end()) kinds.push_back(rule.kind);
+absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, const RunOptions& options) {
+  size_t number = 0;
+  for (const Pass& pass : passes) {
+    ++number;
+    if (options.dry && pass.final) continue;
+    const double started = Milliseconds();
+    const uint64_t changes = workspace.rewriter().Now().changes;
+    if (absl::Status status = pass.run(workspace); !status.ok()) return status;
+    const uint64_t now = workspace.rewriter().Now().changes;
+    workspace.runs.push_back(
+        {pass.name, Milliseconds() - started, now < changes ? 0 : static_cast<int64_t>(now - changes)});
+    if (absl::Status status = workspace.Verify(pass.name); !status.ok()) return status;
+    if (absl::Status status = Dump(workspace.model(), options.dump_directory, number, pass.name); !status.ok()) {
+      return status;
     }
   }
-  std::sort(kinds.begin(), kinds.end());
-  return absl::InvalidArgumentError(fmt::format(
-      "--skip {}: no kind or rule is called that; the kinds are {}, and `ascend-fuse rules` lists the rules",
-      name, fmt::join(kinds, ", ")));
-}
-
-FunctionContext Pipeline::Context(std::vector<std::string>* assumptions) {
-  FunctionContext context;
-  context.model = model_;
-  context.facts = &facts_;
-  context.numbering = numbering_.get();
-  context.assumptions = assumptions;
-  return context;
-}
-
-bool Pipeline::Skipped(const Rule& rule) const {
-  return std::find(options_.skip.begin(), options_.skip.end(), rule.name) != options_.skip.end() ||
-         std::find(options_.skip.begin(), options_.skip.end(), rule.kind) != options_.skip.end();
-}
-
-int64_t Pipeline::CountNodes() const {
-  int64_t count = 0;
-  for (const auto& graph : model_->graphs()) {
-    for (const Node* node : graph->nodes()) count += node->dead ? 0 : 1;
-  }
-  return count;
-}
-
-void Pipeline::FinishRun(const char* name, double started, uint64_t changes_before) {
-  runs_.push_back({name, Now() - started, rewriter_->change_count() - changes_before});
-}
-
-absl::Status Pipeline::Verify(const std::string& pass) const {
-  absl::Status status = ascend_fuse::Verify(*model_);
-  if (status.ok()) return status;
-  return absl::InternalError(fmt::format("after the pass {}: {}", pass, std::string(status.message())));
-}
-
-void Pipeline::Restore() {
-  const double started = Now();
-  const uint64_t before = rewriter_->change_count();
-  // The latest replacement first: one may stand on another.
-  for (auto site = sites_.rbegin(); site != sites_.rend(); ++site) {
-    if (site->state == SiteState::kFused || site->made.empty() || site->made.back()->dead) continue;
-    for (auto made = site->made.rbegin(); made != site->made.rend(); ++made) {
-      if (!(*made)->dead) rewriter_->Restore(*made);
-    }
-  }
-  FinishRun("restore", started, before);
-}
-
-void Pipeline::KeepCalls() {
-  if (inliner_.inlined() == 0) return;
-  for (const auto& graph : model_->graphs()) {
-    for (const Node* node : graph->nodes()) {
-      if (node->is_new && !node->dead) return;
-    }
-  }
-  calls_kept_ = inliner_.inlined();
-  UndoAll();
-  nodes_before_ = CountNodes();
-}
-
-void Pipeline::UndoAll() {
-  for (auto emission = emissions_.rbegin(); emission != emissions_.rend(); ++emission)
-    emitter_->Undo(*emission);
-  emissions_.clear();
-  Sweep();
-  inliner_.Undo();
-}
-
-void Pipeline::Sweep() {
-  const double started = Now();
-  const uint64_t before = rewriter_->change_count();
-  rewriter_->Sweep();
-  FinishRun("sweep", started, before);
+  return absl::OkStatus();
 }
 
 }  // namespace ascend_fuse

@@ -1,5 +1,5 @@
-// The report of a run: plain data that passes fill in, printed as a table a person reads and as JSON with the
-// names of proto/report.proto.
+// The report of a run: one record for each site, near miss, warning and contradiction, which passes fill in and from which
+// text and JSON are printed. The JSON has the names of proto/report.proto.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,9 @@
 #include "absl/status/statusor.h"
 
 namespace ascend_fuse {
+
+// The version of the JSON: a program that reads it may rely on the names of one version.
+inline constexpr int kReportSchema = 1;
 
 // The kinds of sites, in the order in which reports list them.
 const std::vector<std::string>& ReportKinds();
@@ -22,21 +25,23 @@ struct ReportTarget {
   bool plugin = false;
 };
 
-struct ReportSite {
+// One place where a construct was recognised.
+struct SiteRecord {
   std::string kind;
-  std::string state;  // "fused", "by_ge", "left"
-  std::string module;
-  std::string rule;
-  std::string node;
-  std::vector<std::string> covers;
-  std::string precision;
-  std::string mask;
+  std::string state;                // "fused", "by_ge", "left"; empty while it is not decided
+  std::string module;               // model.layers.0.self_attn
+  std::string rule;                 // the recogniser, or "native" for an operator that was there
+  std::string emitted_op;           // npu.NPURmsNorm
+  std::vector<std::string> covers;  // names of the original nodes
+  std::string precision = "exact";  // exact, reassociated, approximate
+  std::string mask;                 // attention: none, explicit
   std::vector<std::string> assumptions;
-  std::string because;
-  std::string source;
-  std::string name;
-  std::vector<std::string> outputs;
-  std::string pair;
+  std::string code;     // of `because`: see patterns/codes.h
+  std::string because;  // why it was left, or why in this form
+  std::string source;   // who says so
+  std::string node;     // the original node that computed the value, or the value's name
+  std::vector<std::string> outputs;  // values that the construct computes
+  std::string pair;  // rotary: outputs[0] of the site that shares cos and sin
 };
 
 struct ReportKindCount {
@@ -48,28 +53,37 @@ struct ReportKindCount {
   std::string commonest_reason;
 };
 
-struct ReportNearMiss {
+// An operator at which a construct begins and that no rule covered: the rule that got farthest, and where it stopped.
+struct NearMissRecord {
   std::string rule;
-  std::string at;
+  std::string node;
   std::string module;
   int64_t matched_nodes = 0;
-  std::string stopped_by;
+  std::string stopped_by;  // a node
+  std::string code;
   std::string expected;
   std::string found;
-  std::string source_position;
+  std::string source;  // rule file, line and column
 };
 
-struct ReportPass {
+// Something about the whole model or about operators that no site covers.
+struct WarningRecord {
+  std::string code;
+  std::string message;
+};
+
+struct PassRecord {
   std::string name;
   double milliseconds = 0;
   int64_t changes = 0;
 };
 
-struct ReportContradiction {
+// Two facts about one value that cannot both hold.
+struct ContradictionRecord {
   std::string value;
   std::string declared;
   std::string computed;
-  std::string where;
+  std::string node;  // the node whose semantics give `computed`
 };
 
 struct Report {
@@ -78,12 +92,14 @@ struct Report {
   std::vector<ReportKindCount> kinds;  // all of ReportKinds(), then others; made by Summarize
   int64_t nodes_before = 0;
   int64_t nodes_after = 0;
-  std::vector<ReportSite> sites;
-  std::vector<ReportNearMiss> near_misses;
-  std::vector<ReportPass> passes;
-  std::vector<ReportContradiction> contradictions;
-  std::vector<std::string> warnings;
+  std::vector<SiteRecord> sites;
+  std::vector<NearMissRecord> near_misses;
+  std::vector<PassRecord> passes;
+  std::vector<ContradictionRecord> contradictions;
+  std::vector<WarningRecord> warnings;
 
+  // Adds a warning, once.
+  void Warn(const WarningRecord& warning);
   // Counts `sites` into `kinds`. Call it when the sites are complete.
   void Summarize();
   // The count of a kind, or nullptr.
@@ -98,6 +114,7 @@ struct ReportTextOptions {
 // The same report gives the same bytes.
 std::string ReportToJson(const Report& report);
 std::string ReportToText(const Report& report, const ReportTextOptions& options = {});
+// INVALID_ARGUMENT with a sentence for text that is no report of this schema.
 absl::StatusOr<Report> ReportFromJson(const std::string& json);
 
 }  // namespace ascend_fuse

@@ -242,10 +242,7 @@ int RunOptimize(Flags flags, bool change) {
       change ? Optimize(model->get(), flags.options) : ListOpportunities(model->get(), flags.options);
   if (!report.ok()) return Fail(report.status());
   if (report->model.empty()) report->model = flags.input;
-  for (const std::string& warning : warnings) {
-    auto& all = report->warnings;
-    if (std::find(all.begin(), all.end(), warning) == all.end()) all.push_back(warning);
-  }
+  for (const std::string& warning : warnings) report->Warn({"chip-not-in-cann", warning});
   if (const int code = WriteReports(*report, flags, change); code != kDone) return code;
   const std::vector<std::string> unmet = Unmet(*report, flags.require);
   for (const std::string& sentence : unmet) Fail(sentence);

@@ -19,6 +19,7 @@
 #include "ir/onnx/encode.h"
 #include "ir/onnx/external_data.h"
 #include "ir/onnx/model_file.h"
+#include "ir/verify.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse {
@@ -765,6 +766,9 @@ class BlockWriter {
 absl::StatusOr<Pieces> LayOut(const Model& model, const std::string& shown, const std::string& data_location,
                               Pieces* data) {
   ModelWriter writer(model, data_location);
+  if (!writer.IsUnchanged()) {
+    if (absl::Status status = Verify(model); !status.ok()) return status;
+  }
   Pieces pieces = writer.Run();
   *data = std::move(writer.data());
   if (model.model_file() != nullptr) {

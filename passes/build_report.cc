@@ -1,0 +1,67 @@
+#include "passes/build_report.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "passes/check.h"
+
+namespace ascend_fuse {
+namespace {
+
+std::vector<SiteRecord> RecordsOf(const std::vector<Site>& sites) {
+  std::vector<const Site*> sorted;
+  for (const Site& site : sites) sorted.push_back(&site);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Site* a, const Site* b) {
+    return a->order != b->order ? a->order < b->order : a->record.kind < b->record.kind;
+  });
+  std::vector<SiteRecord> records;
+  for (const Site* site : sorted) {
+    SiteRecord record = site->record;
+    if (site->pending()) record.state = "left";
+    record.outputs.emplace_back(ValueName(*site->value));
+    for (const Value* other : site->others) record.outputs.emplace_back(ValueName(*other));
+    if (site->pair >= 0) record.pair = std::string(ValueName(*sites[static_cast<size_t>(site->pair)].value));
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+}  // namespace
+
+Report BuildReport(const Workspace& workspace) {
+  const Model& model = workspace.model();
+  const Target& target = *workspace.target();
+  Report report;
+  report.model = model.path();
+  report.target = {target.chip(),       target.cann(),        workspace.style, target.options().precision_mode,
+                   model.OpsetVersion(), target.options().plugin};
+  report.sites = RecordsOf(workspace.sites);
+  report.near_misses = workspace.near_misses;
+  report.passes = workspace.runs;
+  for (const Contradiction& contradiction : workspace.facts().contradictions()) {
+    report.contradictions.push_back(
+        {contradiction.value, contradiction.declared, contradiction.computed, contradiction.where});
+  }
+  for (const std::string& warning : target.warnings()) report.Warn({"chip-not-in-cann", warning});
+  if (!workspace.decomposed.empty()) {
+    std::vector<std::string> words;
+    for (const auto& [op, count] : workspace.decomposed) words.push_back(fmt::format("{} {}", count, op));
+    report.Warn({"decomposed", fmt::format("ATC reads none of these operators; written in standard operators: {}",
+                                           fmt::join(words, ", "))});
+  }
+  auto warn = [&report](const std::vector<WarningRecord>& warnings) {
+    for (const WarningRecord& warning : warnings) report.Warn(warning);
+  };
+  warn(CheckPlugin(model, target));
+  warn(CheckCalls(model, workspace.calls_kept, workspace.inliner().left()));
+  warn(CheckOpset(model, target));
+  warn(CheckDims(model, workspace.options().infer));
+  warn(CheckForms(model, target));
+  report.nodes_before = workspace.nodes_before;
+  report.nodes_after = workspace.CountNodes();
+  report.Summarize();
+  return report;
+}
+
+}  // namespace ascend_fuse

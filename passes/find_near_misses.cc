@@ -1,0 +1,168 @@
+// Find near misses: for every operator at which a construct begins and that no rule covered, the rule that got farthest and
+// where it stopped.
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "passes/module_path.h"
+#include "passes/pass.h"
+
+namespace ascend_fuse {
+namespace {
+
+// Operators that only stand where a construct begins, rarest first: one that no rule covered deserves an
+// answer.
+constexpr std::string_view kAnchors[] = {
+    "Softmax",         "Erf",         "Tanh", "InstanceNormalization", "LpNormalization", "Sigmoid",
+    "HardSigmoid",     "Clip",        "ReduceL2",
+    "ReduceSumSquare", "Neg",         "ReduceMean",
+};
+
+bool UsesOperator(const RuleSet& rules, const Pattern& pattern, std::string_view op_type, int depth) {
+  if (depth > 20) return false;
+  if (pattern.kind == Pattern::Kind::kOperator && pattern.name == op_type) return true;
+  for (const PatternPointer& argument : pattern.arguments) {
+    if (UsesOperator(rules, *argument, op_type, depth + 1)) return true;
+  }
+  if (pattern.kind == Pattern::Kind::kDefinition) {
+    for (const auto& alternative : rules.definitions()[pattern.definition].alternatives) {
+      if (UsesOperator(rules, *alternative.pattern, op_type, depth + 1)) return true;
+    }
+  }
+  return false;
+}
+
+class NearMisses {
+ public:
+  explicit NearMisses(Workspace& workspace)
+      : workspace_(workspace),
+        library_(workspace.rules(RuleFolder::kLibrary)),
+        matcher_(library_, workspace.Context()) {}
+
+  void Run() {
+    FindRules();
+    for (const auto& graph : workspace_.model().graphs()) {
+      for (Node* anchor : graph->nodes()) {
+        if (anchor->dead || anchor->is_new || anchor->domain != NameId::kEmpty) continue;
+        const auto rules = rules_of_.find(OpType(*anchor));
+        if (rules != rules_of_.end()) Look(anchor, rules->second);
+      }
+    }
+  }
+
+ private:
+  static bool IsOwn(std::string_view op_type) {
+    return std::find(std::begin(kAnchors), std::end(kAnchors), op_type) != std::end(kAnchors);
+  }
+
+  // The rules that an anchor says something about: those that match it, and those that ask a function of which it is the
+  // sign.
+  void FindRules() {
+    std::vector<std::string_view> anchors(std::begin(kAnchors), std::end(kAnchors));
+    for (const FunctionRow& function : Functions()) {
+      if (!function.anchor.empty() && std::find(anchors.begin(), anchors.end(), function.anchor) == anchors.end()) {
+        anchors.push_back(function.anchor);
+      }
+    }
+    for (std::string_view anchor : anchors) {
+      for (size_t r = 0; r < library_.rules().size(); ++r) {
+        const Rule& rule = library_.rules()[r];
+        if (rule.emit.empty() || workspace_.Skipped(rule)) continue;
+        const bool uses = IsOwn(anchor) && std::any_of(rule.match.begin(), rule.match.end(), [&](const auto& statement) {
+          return UsesOperator(library_, *statement.pattern, anchor, 0);
+        });
+        const bool asks = std::any_of(rule.where.begin(), rule.where.end(), [&](const Condition& condition) {
+          const Expression& side = condition.relation == Condition::Relation::kLet ? condition.right : condition.left;
+          return side.kind == Expression::Kind::kCall && Functions()[side.function].anchor == anchor;
+        });
+        if (uses || asks) rules_of_[anchor].push_back(r);
+      }
+    }
+  }
+
+  // Roots lie a few steps downstream.
+  void Reach(Node* anchor) {
+    constexpr size_t kMost = 48;
+    constexpr int kMostReaders = 8;
+    reached_ = {anchor};
+    seen_ = {anchor};
+    for (size_t i = 0; i < reached_.size() && reached_.size() < kMost; ++i) {
+      for (const Value* value : reached_[i]->outputs()) {
+        if (value == nullptr) continue;
+        int fan_out = 0;
+        for (const Use& use : LiveUses(*value)) {
+          if (++fan_out > kMostReaders) break;
+          if (seen_.insert(use.user).second) reached_.push_back(use.user);
+        }
+      }
+    }
+  }
+
+  void Look(Node* anchor, const std::vector<size_t>& rules) {
+    Reach(anchor);
+    best_ = Failure();
+    best_covers_ = false;
+    for (const size_t r : rules) {
+      const auto& roots = library_.RootOperators(r);
+      for (Node* root : reached_) {
+        if (root->output(0) == nullptr ||
+            std::find(roots.begin(), roots.end(), OperatorKey(*root)) == roots.end()) {
+          continue;
+        }
+        Failure failure;
+        if (matcher_.Run(library_.rules()[r], root->output(0), &failure).has_value()) continue;
+        Consider(anchor, std::move(failure));
+      }
+    }
+    if (best_.rule == nullptr) return;
+    NearMissRecord record;
+    record.rule = best_.rule->name;
+    record.node = std::string(Label(*anchor));
+    record.module = ModulePath(*anchor);
+    record.matched_nodes = static_cast<int64_t>(best_.covered.size());
+    record.stopped_by = best_.node != nullptr ? std::string(NodeName(*best_.node)) : "";
+    record.expected = best_.expected;
+    record.found = best_.found;
+    record.source = best_.position.ToString();
+    workspace_.near_misses.push_back(std::move(record));
+  }
+
+  // An attempt tells of this anchor if it reached it, or if it stopped on the way there or right beside it.
+  void Consider(const Node* anchor, Failure failure) {
+    const auto& covered = failure.covered;
+    const bool covers = std::find(covered.begin(), covered.end(), anchor) != covered.end();
+    const bool beside = covered.size() >= 3 && std::any_of(covered.begin(), covered.end(), [&](const Node* node) {
+                          return std::any_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) {
+                            return use.value != nullptr && use.value->producer == anchor;
+                          });
+                        });
+    // A Sub alone tells nothing: what it is subtracted from and its product must be there too.
+    if (!IsOwn(OpType(*anchor)) && ((!covers && !beside) || covered.size() < 3)) return;
+    const size_t enough = IsOp(*anchor, "Softmax") ? 1 : 2;
+    const bool stopped = beside || (covered.size() >= enough && seen_.contains(failure.node));
+    if ((covers && !best_covers_) || ((covers || (stopped && !best_covers_)) && failure.rank > best_.rank)) {
+      best_ = std::move(failure);
+      best_covers_ = covers;
+    }
+  }
+
+  Workspace& workspace_;
+  const RuleSet& library_;
+  Matcher matcher_;
+  absl::flat_hash_map<std::string_view, std::vector<size_t>> rules_of_;  // by anchor
+  // Of the anchor that is looked at.
+  std::vector<Node*> reached_;
+  absl::flat_hash_set<const Node*> seen_;
+  Failure best_;
+  bool best_covers_ = false;
+};
+
+}  // namespace
+
+absl::Status FindNearMisses(Workspace& workspace) {
+  // With --limit constructs are left on purpose: nothing is missing there.
+  if (workspace.options().limit < 0) NearMisses(workspace).Run();
+  return absl::OkStatus();
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,18 @@
+// Inline: nodes of local functions take the places of their calls.
+#include "passes/module_path.h"
+#include "passes/pass.h"
+
+namespace ascend_fuse {
+
+absl::Status Inline(Workspace& workspace) {
+  if (!workspace.model().functions().empty()) {
+    const ModuleNames names(workspace.model());
+    workspace.inliner().Run(
+        [&names](const Node& call, const CallScope& outer) { return names.ScopeOf(call, outer); });
+  }
+  workspace.StartRewriting();
+  workspace.nodes_before = workspace.CountNodes();
+  return absl::OkStatus();
+}
+
+}  // namespace ascend_fuse

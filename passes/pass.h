@@ -1,0 +1,70 @@
+// A pass: a name, and a function over the workspace. The pipeline of `optimize` is a list of them, and a user's own pass
+// joins it before or after any of them by name. Example in docs/passes.md, built and run by the tests.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "passes/workspace.h"
+
+namespace ascend_fuse {
+
+struct Pass {
+  std::string name;     // small letters and _
+  std::string takes;    // what must have been done, one sentence
+  std::string gives;    // what is true afterwards, one sentence
+  std::function<absl::Status(Workspace&)> run;
+  // What it does cannot be taken back, or is about the file only: a dry run (`list`) leaves it out.
+  bool final = false;
+};
+
+// A pass of the user's, and where it stands.
+struct PlacedPass {
+  enum class Place { kBefore, kAfter };
+  Place place = Place::kAfter;
+  std::string stage;  // the name of another pass
+  Pass pass;
+};
+
+// The pipeline of `optimize`: inline, infer, number, decompose_contrib, recognise, pair_rotations, find_near_misses, lower,
+// account, restore, decompose_leftovers, keep_calls, choose_style, write_style, sweep.
+std::vector<Pass> OptimizePasses();
+
+// The same with passes of the user's, in the order given where several stand at one place. INVALID_ARGUMENT with the
+// names there are for a stage that is none, and for a name that is there already.
+absl::StatusOr<std::vector<Pass>> WithPasses(std::vector<Pass> passes, const std::vector<PlacedPass>& placed);
+
+struct RunOptions {
+  bool dry = false;            // leaves out the passes that are final
+  std::string dump_directory;  // the model after each pass is written there; empty: nowhere
+};
+
+// Runs passes one after another, with Verify after each, and notes time and changes of each in Workspace::runs. The
+// error of a pass is that of the run; the sentence of Verify names the pass.
+absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, const RunOptions& options = {});
+
+// --- the passes, each in a file of its name ---
+
+absl::Status Inline(Workspace& workspace);
+absl::Status InferFacts(Workspace& workspace);
+absl::Status Number(Workspace& workspace);
+absl::Status DecomposeContrib(Workspace& workspace);
+absl::Status Recognise(Workspace& workspace);
+absl::Status PairRotations(Workspace& workspace);
+absl::Status FindNearMisses(Workspace& workspace);
+absl::Status Lower(Workspace& workspace);
+absl::Status Account(Workspace& workspace);
+absl::Status Restore(Workspace& workspace);
+absl::Status DecomposeLeftovers(Workspace& workspace);
+absl::Status KeepCalls(Workspace& workspace);
+absl::Status ChooseStyle(Workspace& workspace);
+absl::Status WriteStyle(Workspace& workspace);
+absl::Status Sweep(Workspace& workspace);
+// Not of `optimize`: NPU nodes back to standard operators. FAILED_PRECONDITION names the nodes that no rule knows.
+absl::Status ExpandNodes(Workspace& workspace);
+
+}  // namespace ascend_fuse

@@ -1,0 +1,282 @@
+// A report as text, made to be read in one glance: a table first, then sites that share a sentence as one line.
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "passes/report.h"
+
+namespace ascend_fuse {
+namespace {
+
+// "model.layers.12.self_attn" -> "model.layers.*.self_attn", "/layers.3/norm" -> "/layers.*/norm": digits
+// that are a whole word of the path.
+std::string WithoutNumbers(const std::string& path) {
+  std::string result;
+  const auto separator = [](char c) { return c == '.' || c == '/' || c == '_' || c == ':'; };
+  for (size_t i = 0; i < path.size();) {
+    size_t end = i;
+    while (end < path.size() && std::isdigit(static_cast<unsigned char>(path[end]))) ++end;
+    const bool starts = i == 0 || separator(path[i - 1]);
+    const bool ends = end == path.size() || separator(path[end]);
+    if (end > i && starts && ends) {
+      result += '*';
+      i = end;
+    } else {
+      if (end == i) ++end;
+      result.append(path, i, end - i);
+      i = end;
+    }
+  }
+  return result;
+}
+
+std::string ShortOp(const std::string& op) {
+  const size_t dot = op.rfind('.');
+  return dot == std::string::npos ? op : op.substr(dot + 1);
+}
+
+const std::string& Place(const SiteRecord& site) { return site.module.empty() ? site.node : site.module; }
+
+// What is said of a fused site after its place: the mask, and precision if it is not exact.
+std::string Notes(const SiteRecord& site) {
+  std::vector<std::string> notes;
+  if (!site.mask.empty()) notes.push_back(fmt::format("mask {}", site.mask));
+  if (site.state == "fused" && !site.precision.empty() && site.precision != "exact") notes.push_back(site.precision);
+  return notes.empty() ? "" : fmt::format(" ({})", fmt::join(notes, ", "));
+}
+
+const char* StateWord(const std::string& state, bool changed) {
+  if (state == "fused") return changed ? "fused" : "can be fused";
+  if (state == "by_ge") return "by GE";
+  return "left";
+}
+
+class Text {
+ public:
+  Text(const Report& report, const ReportTextOptions& options) : report_(report), options_(options) {}
+
+  std::string Run() {
+    Header();
+    Table();
+    Sites();
+    Assumptions();
+    NearMisses();
+    Rest();
+    return std::move(text_);
+  }
+
+ private:
+  template <typename... Args>
+  void Line(fmt::format_string<Args...> format, Args&&... args) {
+    text_ += fmt::format(format, std::forward<Args>(args)...);
+    while (!text_.empty() && text_.back() == ' ') text_.pop_back();
+    text_ += '\n';
+  }
+
+  void Header() {
+    const ReportTarget& target = report_.target;
+    if (!report_.model.empty()) Line("{}", report_.model);
+    std::string line = fmt::format("target {}, CANN {}", target.chip, target.cann);
+    if (target.plugin) line += " with our op plugin";
+    if (!target.style.empty()) line += fmt::format(", style {}", target.style);
+    if (target.opset > 0) line += fmt::format(", opset {}", target.opset);
+    if (!target.precision_mode.empty()) line += fmt::format(", precision mode {}", target.precision_mode);
+    Line("{}", line);
+    for (const WarningRecord& warning : report_.warnings) Line("warning: {}", warning.message);
+    Line("");
+  }
+
+  void Table() {
+    int64_t found = 0, fused = 0;
+    std::vector<std::string> absent;
+    for (const ReportKindCount& count : report_.kinds) {
+      if (count.found == 0) {
+        absent.push_back(count.kind);
+        continue;
+      }
+      if (found == 0) {
+        Line("{:<18}{:>6}{:>7}{:>7}{:>6}  {}", "", "found", options_.changed ? "fused" : "can be", "by GE",
+             "left", "commonest reason");
+      }
+      found += count.found;
+      fused += count.fused;
+      Line("{:<18}{:>6}{:>7}{:>7}{:>6}  {}", count.kind, count.found, count.fused, count.by_ge, count.left,
+           count.commonest_reason);
+    }
+    if (found == 0) {
+      Line("No site of any kind was found ({}): nothing was fused.", fmt::join(absent, ", "));
+      Line("Near misses below, if any, say where a pattern stopped; `ascend-fuse print` shows the graph.");
+    } else if (fused == 0) {
+      Line("{} found, none {} fused: the reasons are below.",
+           found == 1 ? "1 site was" : fmt::format("{} sites were", found),
+           options_.changed ? "was" : "can be");
+    } else if (!absent.empty()) {
+      Line("none found: {}", fmt::join(absent, ", "));
+    }
+    if (options_.changed) {
+      Line("nodes {} -> {}", report_.nodes_before, report_.nodes_after);
+    } else {
+      Line("nodes {} (nothing was changed)", report_.nodes_before);
+    }
+  }
+
+  std::vector<std::string> KindsOfSites() const {
+    std::vector<std::string> kinds = ReportKinds();
+    for (const SiteRecord& site : report_.sites) {
+      if (std::find(kinds.begin(), kinds.end(), site.kind) == kinds.end()) kinds.push_back(site.kind);
+    }
+    return kinds;
+  }
+
+  void Sites() {
+    for (const std::string& kind : KindsOfSites()) {
+      // Groups in the order of their first site.
+      using Key = std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>;
+      std::map<Key, size_t> index;
+      std::vector<std::vector<const SiteRecord*>> groups;
+      for (const SiteRecord& site : report_.sites) {
+        if (site.kind != kind) continue;
+        const Key key(site.state, site.emitted_op, Notes(site), site.because, site.source,
+                      WithoutNumbers(Place(site)));
+        const auto [it, inserted] = index.emplace(key, groups.size());
+        if (inserted || options_.verbose) {
+          groups.push_back({&site});
+        } else {
+          groups[it->second].push_back(&site);
+        }
+      }
+      if (groups.empty()) continue;
+      Line("");
+      Line("{}", kind);
+      // Groups with one reason stand together, and the reason once below them.
+      auto reason = [](const std::vector<const SiteRecord*>& group) {
+        return std::tie(group[0]->state, group[0]->because, group[0]->source);
+      };
+      if (!options_.verbose) {
+        std::vector<std::vector<const SiteRecord*>> sorted;
+        for (size_t i = 0; i < groups.size(); ++i) {
+          if (groups[i].empty()) continue;
+          sorted.push_back(groups[i]);
+          for (size_t k = i + 1; k < groups.size(); ++k) {
+            if (groups[k].empty() || reason(groups[k]) != reason(sorted.back())) continue;
+            sorted.push_back(std::move(groups[k]));
+            groups[k].clear();
+          }
+        }
+        groups = std::move(sorted);
+      }
+      for (size_t i = 0; i < groups.size(); ++i) {
+        const bool last = options_.verbose || i + 1 == groups.size() || reason(groups[i]) != reason(groups[i + 1]);
+        Group(groups[i], last);
+      }
+    }
+  }
+
+  void Group(const std::vector<const SiteRecord*>& group, bool with_reason) {
+    const SiteRecord& site = *group[0];
+    const std::string count = group.size() > 1 ? fmt::format("{} x ", group.size()) : "";
+    std::string place = group.size() > 1 ? WithoutNumbers(Place(site)) : Place(site);
+    if (place == "*") place = fmt::format("{} and {} more", Place(site), group.size() - 1);  // all are numbers
+    const std::string node = site.emitted_op.empty() ? "" : fmt::format(" -> {}", ShortOp(site.emitted_op));
+    Line("  {}{}{}  {}{}", count, StateWord(site.state, options_.changed), node, place, Notes(site));
+    if (options_.verbose) {
+      std::vector<std::string> details;
+      if (!site.rule.empty()) details.push_back(fmt::format("rule {}", site.rule));
+      if (!site.module.empty() && !site.node.empty()) details.push_back(fmt::format("at {}", site.node));
+      if (!details.empty()) Line("      {}", fmt::join(details, ", "));
+      if (!site.covers.empty()) Line("      covers {}", fmt::join(site.covers, " "));
+      if (!site.outputs.empty()) Line("      gives {}", fmt::join(site.outputs, " "));
+      if (!site.pair.empty()) Line("      pair of {}: the same cos and sin", site.pair);
+    }
+    if (!with_reason) return;
+    if (!site.because.empty()) Line("      because {}", site.because);
+    if (!site.source.empty() && (site.state != "fused" || options_.verbose))
+      Line("      source {}", site.source);
+    if (site.state == "left" && site.because.empty()) Line("      because no reason was recorded");
+  }
+
+  void Assumptions() {
+    std::vector<std::pair<std::string, size_t>> sentences;
+    for (const SiteRecord& site : report_.sites) {
+      for (const std::string& sentence : site.assumptions) {
+        const auto it = std::find_if(sentences.begin(), sentences.end(),
+                                     [&](const auto& other) { return other.first == sentence; });
+        if (it == sentences.end()) {
+          sentences.emplace_back(sentence, 1);
+        } else {
+          ++it->second;
+        }
+      }
+    }
+    if (sentences.empty()) return;
+    Line("");
+    Line("assumptions (--strict refuses instead; --dim decides those about dims)");
+    for (const auto& [sentence, count] : sentences) {
+      Line("  {}{}", sentence, count > 1 ? fmt::format("  [{} sites]", count) : "");
+    }
+  }
+
+  void NearMisses() {
+    if (report_.near_misses.empty()) return;
+    Line("");
+    Line("near misses");
+    // The same stop in every layer is told once.
+    using Key = std::tuple<std::string, std::string, std::string, std::string, std::string>;
+    std::map<Key, size_t> index;
+    std::vector<std::pair<const NearMissRecord*, size_t>> groups;
+    for (const NearMissRecord& miss : report_.near_misses) {
+      const Key key(miss.rule, miss.expected, WithoutNumbers(miss.found), miss.source,
+                    WithoutNumbers(miss.module.empty() ? miss.node : miss.module));
+      const auto [it, inserted] = index.emplace(key, groups.size());
+      if (inserted || options_.verbose) {
+        groups.emplace_back(&miss, 1);
+      } else {
+        ++groups[it->second].second;
+      }
+    }
+    for (const auto& [first, count] : groups) {
+      const NearMissRecord& miss = *first;
+      const std::string place = miss.module.empty() ? miss.node : fmt::format("{} ({})", miss.node, miss.module);
+      Line("  {} at {}{}: matched {} node{}, stopped by {}", miss.rule, place,
+           count > 1 ? fmt::format(" and {} more like it", count - 1) : "", miss.matched_nodes,
+           miss.matched_nodes == 1 ? "" : "s", miss.stopped_by);
+      if (!miss.expected.empty()) Line("      expected {}", miss.expected);
+      if (!miss.found.empty()) Line("      {} {}", miss.expected.empty() ? "because" : "found", miss.found);
+      if (!miss.source.empty()) Line("      rule text {}", miss.source);
+    }
+  }
+
+  void Rest() {
+    if (!report_.contradictions.empty()) {
+      Line("");
+      Line("contradictions (the computed shape was believed)");
+      for (const ContradictionRecord& c : report_.contradictions) {
+        Line("  {}: declared {}, computed {} at {}", c.value, c.declared, c.computed, c.node);
+      }
+    }
+    if (options_.verbose && !report_.passes.empty()) {
+      Line("");
+      Line("passes");
+      for (const PassRecord& pass : report_.passes) {
+        Line("  {:<18}{:>10.1f} ms  {} change{}", pass.name, pass.milliseconds, pass.changes,
+             pass.changes == 1 ? "" : "s");
+      }
+    }
+  }
+
+  const Report& report_;
+  const ReportTextOptions& options_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string ReportToText(const Report& report, const ReportTextOptions& options) {
+  return Text(report, options).Run();
+}
+
+}  // namespace ascend_fuse

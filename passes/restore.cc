@@ -1,0 +1,38 @@
+// Restore and its like: what comes back because nothing took it, and what goes because nothing needs it.
+#include <algorithm>
+
+#include "passes/pass.h"
+
+namespace ascend_fuse {
+
+absl::Status Restore(Workspace& workspace) {
+  // The latest replacement first: one may stand on another.
+  for (auto site = workspace.sites.rbegin(); site != workspace.sites.rend(); ++site) {
+    if (site->fused() || site->made.empty() || site->made.back()->dead) continue;
+    for (auto made = site->made.rbegin(); made != site->made.rend(); ++made) {
+      if (!(*made)->dead) workspace.rewriter().Restore(*made);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status KeepCalls(Workspace& workspace) {
+  if (workspace.inliner().inlined() == 0) return absl::OkStatus();
+  for (const auto& graph : workspace.model().graphs()) {
+    const auto& nodes = graph->nodes();
+    if (std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->is_new && !node->dead; })) {
+      return absl::OkStatus();
+    }
+  }
+  workspace.calls_kept = workspace.inliner().inlined();
+  workspace.TakeEverythingBack();
+  workspace.nodes_before = workspace.CountNodes();
+  return absl::OkStatus();
+}
+
+absl::Status Sweep(Workspace& workspace) {
+  workspace.rewriter().Sweep();
+  return absl::OkStatus();
+}
+
+}  // namespace ascend_fuse

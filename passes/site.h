@@ -1,0 +1,45 @@
+// What passes know of a recognised construct beside its record in the report: its places in the graph.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "passes/report.h"
+#include "patterns/language/matcher.h"
+
+namespace ascend_fuse {
+
+// How much the refusal of a lowering says: of several the one that says most is told. Below them are the ranks of a
+// Failure: how far a rule got.
+enum RefusalRank : int {
+  kNothingRefused = -1,
+  kNotBuilt = 1000,          // the rule matched, and its nodes cannot be built here
+  kNoSuchNode = 1500,        // the target has no such node, or refuses one for a pair
+  kNoSuchNodeAround = 1999,  // the same of a rule that takes what reads the construct too
+  kRefusedByTarget = 2000,   // the nodes were built, and the target refuses one
+  kSaidByRule = 3000,        // the rule itself says why what looks like the construct is none
+};
+
+struct Site {
+  SiteRecord record;
+  Value* value = nullptr;            // what the construct computes
+  std::vector<const Value*> others;  // what it computes besides: the sum of a residual
+  Node* node = nullptr;              // the recognised operator; nullptr for an observation
+  std::vector<Node*> made;           // all that replaced original nodes together with it, in the order made
+  int pair = -1;                     // the site that turns the other of query and key with the same cos and sin
+  std::string by_ge;                 // the construct as which GE takes the original nodes, of the recogniser
+  uint64_t order = 0;                // place of `value` in the original order
+  int refusal_rank = kNothingRefused;  // of the best refused lowering
+
+  bool pending() const { return record.state.empty(); }
+  bool fused() const { return record.state == "fused"; }
+  void SetState(std::string_view state) { record.state = state; }
+  void Say(std::string code, std::string because, std::string source) {
+    record.code = std::move(code);
+    record.because = std::move(because);
+    record.source = std::move(source);
+  }
+};
+
+}  // namespace ascend_fuse

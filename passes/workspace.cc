@@ -1,0 +1,114 @@
+#include "passes/workspace.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
+namespace ascend_fuse {
+
+std::string OperatorKey(const Node& node) {
+  const std::string_view domain = Domain(node);
+  return domain.empty() ? std::string(OpType(node)) : fmt::format("{}.{}", domain, OpType(node));
+}
+
+std::string_view Label(const Node& node) {
+  const std::string_view name = NodeName(node);
+  if (!name.empty() || node.output_count == 0 || node.output(0) == nullptr) return name;
+  return ValueName(*node.output(0));
+}
+
+Workspace::Workspace(Model* model, const Target* target, const WorkspaceOptions& options)
+    : model_(model),
+      target_(target),
+      options_(options),
+      signature_(*model),
+      rewriter_(model),
+      inliner_(&rewriter_),
+      start_(rewriter_.Now()) {}
+
+absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Create(Model* model, const Target* target,
+                                                             const WorkspaceOptions& options) {
+  std::unique_ptr<Workspace> workspace(new Workspace(model, target, options));
+  for (size_t folder = 0; folder < kRuleFolders; ++folder) {
+    auto rules = RuleSet::Shared(static_cast<RuleFolder>(folder), options.rule_files);
+    if (!rules.ok()) return rules.status();
+    workspace->rules_.push_back(*std::move(rules));
+  }
+  for (const std::string& name : options.skip) {
+    if (absl::Status status = workspace->CheckSkip(name); !status.ok()) return status;
+  }
+  return workspace;
+}
+
+// A name that skips nothing is most likely misspelt.
+absl::Status Workspace::CheckSkip(const std::string& name) const {
+  std::vector<std::string> kinds;
+  for (const auto& folder : rules_) {
+    for (const Rule& rule : folder->rules()) {
+      if (rule.name == name || rule.kind == name) return absl::OkStatus();
+      if (std::find(kinds.begin(), kinds.end(), rule.kind) == kinds.end()) kinds.push_back(rule.kind);
+    }
+  }
+  std::sort(kinds.begin(), kinds.end());
+  return absl::InvalidArgumentError(fmt::format(
+      "--skip {}: no kind or rule is called that; the kinds are {}, and `ascend-fuse rules` lists the rules",
+      name, fmt::join(kinds, ", ")));
+}
+
+bool Workspace::Skipped(const Rule& rule) const {
+  return std::any_of(options_.skip.begin(), options_.skip.end(),
+                     [&](const std::string& name) { return name == rule.name || name == rule.kind; });
+}
+
+void Workspace::InferModel() { facts_ = Infer(*model_, options_.infer); }
+
+void Workspace::NumberValues() {
+  numbering_ = std::make_unique<ValueNumbering>(*model_, facts_);
+  emitter_ = std::make_unique<Emitter>(&rewriter_, &facts_, numbering_.get());
+}
+
+void Workspace::Know(Node* node) {
+  InferNode(*node, &facts_);
+  numbering_->Add(*node, facts_);
+}
+
+FunctionContext Workspace::Context(std::vector<std::string>* assumptions) {
+  FunctionContext context;
+  context.model = model_;
+  context.target = target_;
+  context.facts = &facts_;
+  context.numbering = numbering_.get();
+  context.assumptions = assumptions;
+  return context;
+}
+
+void Workspace::TakeRewritesBack() {
+  if (emitter_ != nullptr) {
+    emitter_->TakeBackAll(start_);
+  } else {
+    rewriter_.RollBack(start_);
+  }
+}
+
+void Workspace::TakeEverythingBack() {
+  TakeRewritesBack();
+  inliner_.Undo();
+}
+
+int64_t Workspace::CountNodes() const {
+  int64_t count = 0;
+  for (const auto& graph : model_->graphs()) {
+    for (const Node* node : graph->nodes()) count += node->dead ? 0 : 1;
+  }
+  return count;
+}
+
+absl::Status Workspace::Verify(std::string_view pass) const {
+  absl::Status status = ascend_fuse::Verify(*model_);
+  if (status.ok()) status = signature_.Check(*model_);
+  if (status.ok()) return status;
+  return absl::InternalError(fmt::format("after the pass {}: {}", pass, std::string(status.message())));
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,112 @@
+// What the passes work on: the model, what is known about it, the rules and the target, and what was decided so far. A pass
+// (passes/pass.h) is a function over it. One workspace serves one model and one run; there is no other state.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ir/onnx/inline.h"
+#include "ir/verify.h"
+#include "passes/emit.h"
+#include "passes/site.h"
+#include "patterns/analysis/value_numbering.h"
+#include "patterns/language/rule_set.h"
+#include "patterns/target/target.h"
+
+namespace ascend_fuse {
+
+struct WorkspaceOptions {
+  std::vector<std::pair<std::string, std::string>> rule_files;  // path and text
+  std::vector<std::string> skip;                                // kinds and rules not to use
+  int64_t limit = -1;                                           // only the first N replacements; negative: no limit
+  bool strict = false;                                          // refuse what rests on an assumption
+  InferOptions infer;
+};
+
+class Workspace {
+ public:
+  // The model must outlive the workspace, and `target` too; without a target nothing can be lowered. Errors are those
+  // of RuleSet::Load, and INVALID_ARGUMENT for a name in `skip` that no kind or rule has.
+  static absl::StatusOr<std::unique_ptr<Workspace>> Create(Model* model, const Target* target,
+                                                           const WorkspaceOptions& options);
+
+  Model& model() { return *model_; }
+  const Model& model() const { return *model_; }
+  const Target* target() const { return target_; }
+  const WorkspaceOptions& options() const { return options_; }
+  Rewriter& rewriter() { return rewriter_; }
+  Inliner& inliner() { return inliner_; }
+  const Inliner& inliner() const { return inliner_; }
+
+  // What is known. Follows the rewriting: what an emission makes is inferred and numbered. A pass that changes the graph
+  // by the rewriter says so of its nodes by Know.
+  Facts& facts() { return facts_; }
+  const Facts& facts() const { return facts_; }
+  const ValueNumbering& numbering() const { return *numbering_; }
+  void InferModel();   // all facts anew
+  void NumberValues();  // all numbers anew; needs facts
+  void Know(Node* node);
+
+  // Rules of a folder with those of the user.
+  const RuleSet& rules(RuleFolder folder) const { return *rules_[static_cast<size_t>(folder)]; }
+  bool Skipped(const Rule& rule) const;
+  // --limit: whether one more replacement may be made.
+  bool MayReplace() const { return options_.limit < 0 || replacements_ < options_.limit; }
+  void CountReplacement() { ++replacements_; }
+
+  // What functions of rules see. Assumptions are appended to the list where one is given.
+  FunctionContext Context(std::vector<std::string>* assumptions = nullptr);
+  Emitter& emitter() { return *emitter_; }
+
+  // What is done from here on can be taken back; what was done before is the inliner's to undo.
+  void StartRewriting() { start_ = rewriter_.Now(); }
+  // The calls of local functions stand again and everything else is as it was loaded. Not after Sweep.
+  void TakeEverythingBack();
+  // The same but for what was inlined.
+  void TakeRewritesBack();
+
+  int64_t CountNodes() const;
+  // ir/verify.h, with the signature of the graph; the sentence names the pass.
+  absl::Status Verify(std::string_view pass) const;
+
+  // --- what passes decided; each pass says which of these it reads and writes ---
+  std::vector<Site> sites;
+  std::vector<NearMissRecord> near_misses;
+  std::vector<PassRecord> runs;
+  std::map<std::string, int64_t> decomposed;  // how many nodes of com.microsoft were written in others, by operator
+  std::string style;         // D, N or X; "" without NPU nodes
+  int64_t calls_kept = 0;    // calls of local functions that stand again, for nothing was fused
+  int64_t nodes_before = 0;  // with the nodes of functions in place of their calls
+
+ private:
+  Workspace(Model* model, const Target* target, const WorkspaceOptions& options);
+  absl::Status CheckSkip(const std::string& name) const;
+
+  Model* model_;
+  const Target* target_;
+  WorkspaceOptions options_;
+  Signature signature_;
+  Rewriter rewriter_;
+  Inliner inliner_;
+  Rewriter::Mark start_;
+  Facts facts_;
+  std::unique_ptr<ValueNumbering> numbering_;
+  std::unique_ptr<Emitter> emitter_;
+  std::vector<std::shared_ptr<const RuleSet>> rules_;  // by RuleFolder
+  int64_t replacements_ = 0;
+};
+
+// "domain.op_type", without "." for the default domain.
+std::string OperatorKey(const Node& node);
+// A node's name, or that of what it computes: exporters need not name nodes.
+std::string_view Label(const Node& node);
+
+}  // namespace ascend_fuse
