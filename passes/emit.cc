@@ -225,6 +225,7 @@ absl::StatusOr<Value*> Emitter::BuildNode(const Term& term, const std::string& n
   const std::string own_name = name + "_" + deferred.op_type;
   absl::StatusOr<NewNode> plan = Plan(deferred, own_name, emission);
   if (!plan.ok()) return plan.status();
+  for (Value*& input : plan->inputs) input = Earliest(input);
   // Inputs that are one computation, or copies, count as one.
   std::string key = fmt::format("{}:{}.{}:", static_cast<const void*>(graph_), plan->domain, plan->op_type);
   for (const Value* input : plan->inputs) {
@@ -247,6 +248,19 @@ absl::StatusOr<Value*> Emitter::BuildNode(const Term& term, const std::string& n
   helpers_[key] = helper;
   emission->helpers.push_back(std::move(key));
   return helper->output(term.output);
+}
+
+// The value that is equal to `value` and computed first, where that is alive and surely computed before: what is made of it
+// can stand before all that reads one of them, and is made once.
+Value* Emitter::Earliest(Value* value) const {
+  if (value == nullptr || value->producer == nullptr) return value;
+  const Value* first = numbering_->First(value);
+  const Node* producer = first->producer;
+  if (first == value || producer == nullptr || producer->dead || first->graph != value->graph ||
+      !StandsBefore(*producer, *value->producer)) {
+    return value;
+  }
+  return producer->output(first->output_index);
 }
 
 void Emitter::Know(Node* node) {

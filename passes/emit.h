@@ -48,6 +48,7 @@ class Emitter {
   absl::StatusOr<Value*> BuildConstant(const DeferredNode& constant, const std::string& name);
   absl::StatusOr<Value*> BuildNode(const Term& term, const std::string& name, Emission* emission);
   absl::StatusOr<NewNode> Plan(const DeferredNode& node, const std::string& name, Emission* emission);
+  Value* Earliest(Value* value) const;
   void Know(Node* node);
 
   Rewriter* rewriter_;

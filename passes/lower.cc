@@ -295,6 +295,7 @@ class Lowering {
         site->others.push_back(match.terms[static_cast<size_t>(rule.scope.Find(rule.outputs[0]))].value);
       }
       if (rule.precision == "approximate" || record.precision == "exact") record.precision = rule.precision;
+      site->lowered_by = rule.name;
       record.emitted_op = lowered_to;
       record.mask = MaskOf(rule);
       const auto why = attempt->why_this_form.find({rule.kind, rule.name});

@@ -30,6 +30,7 @@ struct Site {
   int pair = -1;                     // the site that turns the other of query and key with the same cos and sin
   std::string by_ge;                 // the construct as which GE takes the original nodes, of the recogniser
   uint64_t order = 0;                // place of `value` in the original order
+  std::string lowered_by;            // the rule that took it
   int refusal_rank = kNothingRefused;  // of the best refused lowering
 
   bool pending() const { return record.state.empty(); }

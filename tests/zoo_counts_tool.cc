@@ -44,16 +44,16 @@ bool Check(const std::string& where, const Report& report) {
       wrong(fmt::format("{}: {} + {} + {} is not {}", count.kind, count.fused, count.by_ge, count.left,
                         count.found));
   }
-  for (const ReportSite& site : report.sites) {
+  for (const SiteRecord& site : report.sites) {
     if (site.state == "fused") {
-      if (site.node.empty()) wrong(fmt::format("{} at {} is fused into nothing", site.kind, site.name));
+      if (site.emitted_op.empty()) wrong(fmt::format("{} at {} is fused into nothing", site.kind, site.node));
       continue;
     }
     if (site.because.empty()) {
-      wrong(fmt::format("{} at {} is {} without a reason", site.kind, site.name, site.state));
+      wrong(fmt::format("{} at {} is {} without a reason", site.kind, site.node, site.state));
     }
     if (site.source.empty())
-      wrong(fmt::format("{} at {}: who says so? {}", site.kind, site.name, site.because));
+      wrong(fmt::format("{} at {}: who says so? {}", site.kind, site.node, site.because));
   }
   return right;
 }

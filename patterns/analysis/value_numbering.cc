@@ -359,10 +359,20 @@ void ValueNumbering::Grow(const Value& value) {
   if (value.id < numbers_.size()) return;
   numbers_.resize(value.id + 1, kNoNumber);
   sources_.resize(value.id + 1, nullptr);
+  firsts_.resize(value.id + 1, nullptr);
 }
 
 void ValueNumbering::Assign(const Value& value, uint32_t number) {
-  if (!IsNumbered(value)) numbers_[value.id] = number;
+  if (IsNumbered(value)) return;
+  numbers_[value.id] = number;
+  if (number == value.id) firsts_[number] = &value;
+}
+
+const Value* ValueNumbering::First(const Value* value) const {
+  while (const Value* source = Source(value)) value = source;
+  const uint32_t number = Number(value);
+  if (number == value->id || number >= firsts_.size() || firsts_[number] == nullptr) return value;
+  return firsts_[number];
 }
 
 bool ValueNumbering::NumberAsCopy(const Node& node, const Facts& facts) {

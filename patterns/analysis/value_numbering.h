@@ -40,6 +40,9 @@ class ValueNumbering {
   Value* Source(const Value* value) const {
     return value->id < sources_.size() ? sources_[value->id] : nullptr;
   }
+  // Of the values with the number of `value`, the one that was numbered first; of those of the file it is the one that is
+  // computed first.
+  const Value* First(const Value* value) const;
 
  private:
   // No value has this id. A value without a number is the first of its class: it counts as numbered by its id.
@@ -59,6 +62,7 @@ class ValueNumbering {
 
   std::vector<uint32_t> numbers_;  // by Value::id
   std::vector<Value*> sources_;    // by Value::id
+  std::vector<const Value*> firsts_;  // by number
   absl::flat_hash_map<std::string, uint32_t> known_tensors_;     // elements or place in a file -> number
   absl::flat_hash_map<std::string, size_t> known_computations_;  // operator, inputs, attributes -> place in computed_
   std::vector<uint32_t> computed_;  // numbers of the outputs of each known computation, one after another

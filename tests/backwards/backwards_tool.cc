@@ -22,7 +22,7 @@
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
 #include "passes/optimize.h"
-#include "passes/pipeline.h"
+#include "passes/pass.h"
 #include "tests/backwards/generator.h"
 
 namespace ascend_fuse::backwards {
@@ -79,7 +79,7 @@ absl::StatusOr<std::string> Expanded(const std::string& bytes) {
   return SaveModelToBytes(**model);
 }
 
-Outcome RunPasses(const std::string& bytes, const Target& target) {
+Outcome RunBothWays(const std::string& bytes, const Target& target) {
   Outcome outcome;
   auto fail = [&outcome](const std::string& what, const absl::Status& status) {
     outcome.error = what + ": " + std::string(status.message());
@@ -87,22 +87,24 @@ Outcome RunPasses(const std::string& bytes, const Target& target) {
   };
   auto model = LoadModelFromBytes(bytes);
   if (!model.ok()) return fail("load", model.status());
-  auto pipeline = Pipeline::Create(model->get(), {});
-  if (!pipeline.ok()) return fail("create", pipeline.status());
-  if (absl::Status status = (*pipeline)->Recognise(); !status.ok()) return fail("recognise", status);
+  auto workspace = Workspace::Create(model->get(), &target, {});
+  if (!workspace.ok()) return fail("create", workspace.status());
+  const std::vector<Pass> passes = OptimizePasses();
+  const auto lower = std::find_if(passes.begin(), passes.end(), [](const Pass& pass) { return pass.name == "lower"; });
+  if (absl::Status status = ascend_fuse::RunPasses({passes.begin(), lower}, **workspace); !status.ok()) {
+    return fail("recognise", status);
+  }
   auto recognised = SaveModelToBytes(**model);
   if (!recognised.ok()) return fail("save", recognised.status());
   if (*recognised != bytes) outcome.recognised = *recognised;
-  if (absl::Status status = (*pipeline)->Lower(target); !status.ok()) return fail("lower", status);
-  if (auto style = (*pipeline)->Adapt(target); !style.ok()) return fail("adapt", style.status());
-  (*pipeline)->Restore();
-  (*pipeline)->Sweep();
-  if (absl::Status status = (*pipeline)->Verify("sweep"); !status.ok()) return fail("verify", status);
-  for (const PipelineSite& site : (*pipeline)->sites()) {
-    const char* state = site.state == SiteState::kFused ? "fused" : site.state == SiteState::kByGe ? "by_ge" : "left";
-    outcome.sites.push_back({site.rule, site.kind, std::string(ValueName(*site.value)), state, site.lowered_by,
-                             site.because});
-    for (const std::string& sentence : site.assumptions) outcome.assumptions.push_back(sentence);
+  if (absl::Status status = ascend_fuse::RunPasses({lower, passes.end()}, **workspace); !status.ok()) {
+    return fail("lower", status);
+  }
+  for (const ascend_fuse::Site& site : (*workspace)->sites) {
+    const SiteRecord& record = site.record;
+    outcome.sites.push_back({record.rule, record.kind, std::string(ValueName(*site.value)), record.state, site.lowered_by,
+                             record.because});
+    for (const std::string& sentence : record.assumptions) outcome.assumptions.push_back(sentence);
   }
   auto optimized = SaveModelToBytes(**model);
   if (!optimized.ok()) return fail("save", optimized.status());
@@ -225,7 +227,7 @@ class Run {
       const size_t index = i == 0 ? preferred_
                            : !all ? static_cast<size_t>(random_.Below(static_cast<int>(targets_.size())))
                                   : (i <= preferred_ ? i - 1 : i);
-      Outcome outcome = RunPasses(bytes, targets_[index].target);
+      Outcome outcome = RunBothWays(bytes, targets_[index].target);
       if (!outcome.error.empty()) return outcome;
       std::string by;
       const bool matched = Matches(outcome, specimen, &by);
@@ -299,7 +301,7 @@ class Run {
       const std::vector<std::string> kinds = AddNoise(&noisy, &random_, 1 + random_.Below(3));
       if (!kinds.empty()) {
         const std::string noisy_bytes = noisy.model.SerializeAsString();
-        const Outcome through = RunPasses(noisy_bytes, targets_[target_].target);
+        const Outcome through = RunBothWays(noisy_bytes, targets_[target_].target);
         std::string by;
         const bool seen = Matches(through, noisy, &by) || !by.empty();
         const std::string noisy_name = fmt::format("{} with {}", name, fmt::join(kinds, ", "));
@@ -334,7 +336,7 @@ class Run {
       const std::string bytes = mutant.model.SerializeAsString();
       const std::string mutant_name = fmt::format("{}, {}", name, mutant.description);
       if (options_.trace) fmt::print(stderr, "{}\n", mutant_name);
-      const Outcome outcome = RunPasses(bytes, targets_[target_].target);
+      const Outcome outcome = RunBothWays(bytes, targets_[target_].target);
       ++mutants_;
       if (!outcome.error.empty()) {
         Record("mutant_error", mutant_name, outcome, bytes, specimen);

@@ -167,7 +167,7 @@ def test_a_users_rules_add_a_fusion(tmp_path: Path) -> None:
     model = mish_model(tmp_path / "m.onnx")
     report = report_of("optimize", model, "-o", tmp_path / "o.onnx", "--rules", tmp_path / "mish.rule")
     assert counts_of(report, "mish") == {"found": 1, "fused": 1, "by_ge": 0, "left": 0}
-    assert report["sites"][0]["node"] == "npu.NPUMish"
+    assert report["sites"][0]["emitted_op"] == "npu.NPUMish"
     assert [node.op_type for node in onnx.load(tmp_path / "o.onnx").graph.node] == ["NPUMish"]
     rules = run_ok("rules", "--rules", tmp_path / "mish.rule").out
     assert "my_mish" in rules and "my_npu_mish" in rules and "y = x * tanh(softplus(x))" in rules
@@ -207,8 +207,8 @@ def test_dim_that_breaks_a_limit_is_a_refusal(llama: Path) -> None:
 
 def test_dim_that_the_model_does_not_have(llama: Path) -> None:
     warnings = report_of("list", llama, "--dim", "sequence=128")["warnings"]
-    assert any("--dim sequence: no input" in w and "seq, " in w for w in warnings), warnings
-    assert not any("--dim" in w for w in report_of("list", llama, "--dim", "seq=128")["warnings"])
+    assert any("--dim sequence: no input" in w["message"] and "seq, " in w["message"] for w in warnings), warnings
+    assert not any("--dim" in w["message"] for w in report_of("list", llama, "--dim", "seq=128")["warnings"])
 
 
 def test_strict_refuses_what_rests_on_an_assumption(llama: Path) -> None:

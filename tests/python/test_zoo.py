@@ -205,7 +205,7 @@ def check_counts(model_id: str, report: dict[str, Any]) -> None:
             assert listed[kind, state] == counts[state], (kind, state)
     for site in report["sites"]:
         if site["state"] == "fused":
-            assert site["node"], site
+            assert site["emitted_op"], site
         else:
             assert site["because"], f"no reason for {site['kind']} at {site['name']}"
 
@@ -300,7 +300,7 @@ def test_what_is_not_fused_stays_as_it_was(optimized: Run, model_id: str) -> Non
     covered = {name for site in optimized.report["sites"] if site["state"] == "fused" for name in site["covers"]}
 
     # The last node of a fusion keeps the name of the last node it replaces.
-    roots = {site["name"] for site in optimized.report["sites"] if site["state"] == "fused"}
+    roots = {site["node"] for site in optimized.report["sites"] if site["state"] == "fused"}
 
     # ONNX Runtime's optimizer gives some nodes one name; such nodes cannot be told apart.
     named = Counter(node.name for node in before.graph.node)

@@ -216,7 +216,7 @@ TEST(ArtefactsTest, X10OperatorsThatAreLeftSaySo) {
     const absl::StatusOr<Report> report = ListOpportunities(model->get());
     EXPECT_TRUE(report.ok()) << report.status().message();
     std::string text;
-    for (const ReportSite& site : report->sites) text += fmt::format("{} {}: {}\n", site.state, site.kind, site.because);
+    for (const SiteRecord& site : report->sites) text += fmt::format("{} {}: {}\n", site.state, site.kind, site.because);
     return text;
   };
   EXPECT_TRUE(StartsWith(left("(float[b, s, 256] q, float[b, s, 128] k, float[b, s, 128] v, float[b, 2, p, 64] pk, "

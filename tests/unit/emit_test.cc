@@ -46,7 +46,8 @@ Emitted Emit(const std::string& model, const std::string& rule, int opset = 17, 
   emitted.rules =
       Rules(rule, rule.find("npu.") == std::string::npos ? RuleFolder::kLibrary : RuleFolder::kNpu);
   emitted.rewriter = std::make_unique<Rewriter>(emitted.subject->model.get());
-  emitted.emitter = std::make_unique<Emitter>(emitted.rewriter.get(), &emitted.subject->facts);
+  emitted.emitter = std::make_unique<Emitter>(emitted.rewriter.get(), &emitted.subject->facts,
+                                              emitted.subject->numbering.get());
   const FunctionContext context = emitted.subject->Context();
   Matcher matcher(*emitted.rules, context);
   const std::optional<Match> match =
@@ -174,13 +175,13 @@ TEST(EmitTest, HelpersAreMadeOnce) {
   EXPECT_EQ(std::count(nodes.begin(), nodes.end(), '\n'), 2) << nodes;
 }
 
-TEST(EmitTest, UndoBringsBackTheBytes) {
+TEST(EmitTest, WhatIsTakenBackLeavesTheBytes) {
   const std::string model = "(float[4] a) => (float[4] z) { s = Sigmoid (a)\n y = Mul (a, s)\n z = Neg (y) }";
   Emitted emitted = Emit(model,
                          "rule r (x) => (y) match { y = Mul (x, Sigmoid (x)) } "
                          "emit { y = Mul (Neg (Neg (x)), npu.Gate <a = 1> (x, 3.0)) }");
   ASSERT_TRUE(emitted.status.ok()) << emitted.status.message();
-  emitted.emitter->Undo(emitted.emission);
+  emitted.emitter->TakeBack(emitted.emission);
   emitted.rewriter->Sweep();
   const absl::StatusOr<std::string> undone = SaveModelToBytes(*emitted.subject->model);
   const absl::StatusOr<std::string> fresh = SaveModelToBytes(*Subject(model).model);
@@ -192,7 +193,7 @@ TEST(EmitTest, AHelperThatWasUndoneCanBeMadeAgain) {
   const std::string rule = "rule r (x) => (y) match { y = Relu (x) } emit { y = Mul (Neg (x), x) }";
   Emitted emitted = Emit("(float[4] a) => (float[4] y) { y = Relu (a) }", rule);
   ASSERT_TRUE(emitted.status.ok());
-  emitted.emitter->Undo(emitted.emission);
+  emitted.emitter->TakeBack(emitted.emission);
   const FunctionContext context = emitted.subject->Context();
   Matcher matcher(*emitted.rules, context);
   const std::optional<Match> match = matcher.Run(*FindRule(*emitted.rules, "r"), emitted.subject->Named("y"));

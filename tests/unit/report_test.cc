@@ -9,38 +9,38 @@ namespace {
 Report Example() {
   Report report;
   report.model = "m.onnx";
-  report.target = {"ascend910b", "8.1", "D", "force_fp16", 16};
+  report.target = {"ascend910b", "8.1", "D", "force_fp16", 16, false};
   report.nodes_before = 812;
   report.nodes_after = 402;
   for (int layer = 0; layer < 3; ++layer) {
-    ReportSite norm;
+    SiteRecord norm;
     norm.kind = "rms_norm";
     norm.state = "fused";
     norm.module = "model.layers." + std::to_string(layer) + ".input_layernorm";
     norm.rule = "rms_norm";
-    norm.node = "npu.NPURmsNorm";
+    norm.emitted_op = "npu.NPURmsNorm";
     norm.precision = "exact";
-    norm.name = "/model/layers." + std::to_string(layer) + "/input_layernorm/Mul_1";
+    norm.node = "/model/layers." + std::to_string(layer) + "/input_layernorm/Mul_1";
     norm.covers = {"Pow_1", "Mul_1"};
     norm.outputs = {"y" + std::to_string(layer)};
     norm.assumptions = {"`batch` is at most 999"};
     report.sites.push_back(norm);
-    ReportSite attention;
+    SiteRecord attention;
     attention.kind = "attention";
     attention.state = layer < 2 ? "left" : "fused";
     attention.module = "model.layers." + std::to_string(layer) + ".self_attn";
-    attention.name = "MatMul_" + std::to_string(layer);
+    attention.node = "MatMul_" + std::to_string(layer);
     if (layer < 2) {
       attention.because = "head_dim is 576, at most 512 (the kernel takes D up to 512)";
       attention.source = "docs/aclnnPromptFlashAttentionV3.md";
     } else {
-      attention.node = "npu.NPUPromptFlashAttention";
+      attention.emitted_op = "npu.NPUPromptFlashAttention";
       attention.mask = "causal+padding";
       attention.precision = "reassociated";
     }
     report.sites.push_back(attention);
   }
-  ReportSite bias;
+  SiteRecord bias;
   bias.kind = "linear_activation";
   bias.state = "by_ge";
   bias.module = "model.fc1";
@@ -48,9 +48,9 @@ Report Example() {
   bias.source = "fusion_config.json";
   report.sites.push_back(bias);
   report.near_misses = {
-      {"rotary", "/rotary/Add", "model.layers.0.self_attn", 4, "Concat", "Neg", "Mul", "rotary.rule:12:3"}};
+      {"rotary", "/rotary/Add", "model.layers.0.self_attn", 4, "Concat", "form-differs", "Neg", "Mul", "rotary.rule:12:3"}};
   report.contradictions = {{"h", "float[1, 4]", "float[batch, 4]", "Add_3"}};
-  report.warnings = {"be careful"};
+  report.warnings = {{"care", "be careful"}};
   report.passes = {{"infer", 1.25, 0}, {"recognise", 10, 7}};
   report.Summarize();
   return report;
@@ -114,7 +114,7 @@ TEST(ReportText, VerboseShowsEverySite) {
 
 TEST(ReportText, ZeroFusionsAreNeverSilent) {
   Report report;
-  report.target = {"ascend310p", "8.1", "", "force_fp16", 17};
+  report.target = {"ascend310p", "8.1", "", "force_fp16", 17, false};
   report.nodes_before = report.nodes_after = 3;
   report.Summarize();
   EXPECT_EQ(ReportToText(report), R"(target ascend310p, CANN 8.1, opset 17, precision mode force_fp16
@@ -123,10 +123,10 @@ No site of any kind was found (rms_norm, layer_norm, group_norm, add_norm, gelu,
 Near misses below, if any, say where a pattern stopped; `ascend-fuse print` shows the graph.
 nodes 3 -> 3
 )");
-  ReportSite site;
+  SiteRecord site;
   site.kind = "gelu";
   site.state = "left";
-  site.name = "Erf_1";
+  site.node = "Erf_1";
   report.sites = {site};
   report.Summarize();
   EXPECT_NE(ReportToText(report).find("1 site was found, none was fused"), std::string::npos);
@@ -161,7 +161,7 @@ TEST(ReportJson, NamesAndZeros) {
   for (const char* part : {"\"chip\": \"ascend910b\"", "\"precision_mode\": \"force_fp16\"", "\"opset\": 16",
                            "\"by_ge\": 1", "\"before\": 812", "\"commonest_reason\": \"head_dim is 576",
                            "\"near_misses\"", "\"matched_nodes\": 4",
-                           "\"source_position\": \"rotary.rule:12:3\"", "\"gelu\": {\n    \"found\": 0"}) {
+                           "\"source\": \"rotary.rule:12:3\"", "\"schema\": 1", "\"code\": \"form-differs\"", "\"gelu\": {\n    \"found\": 0"}) {
     EXPECT_NE(json.find(part), std::string::npos) << part << "\n" << json;
   }
   EXPECT_EQ(json, ReportToJson(Example()));

@@ -98,7 +98,7 @@ class Regions:
                     Region(
                         name,
                         reads,
-                        sorted({kernel.op_type for kernel in kernels} or {site["node"] for site in own}),
+                        sorted({kernel.op_type for kernel in kernels} or {site["emitted_op"] for site in own}),
                         sorted({site["kind"] for site in own}),
                         sorted({site["rule"] for site in own}),
                         own[0]["module"] if own else "",
