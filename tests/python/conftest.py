@@ -46,7 +46,8 @@ def run_ok(*arguments: object, cwd: Path | None = None) -> Result:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--quick", action="store_true", help="of the tests over the zoo, those of one export of every architecture")
+    parser.addoption("--quick", action="store_true", 
+                     help="of the zoo one export of every architecture, and no test that is marked slow")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -56,7 +57,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("--quick"):
         return
     kept = quick_models()
-    left_out = [item for item in items if item.get_closest_marker("zoo") and item.callspec.params["model_id"] not in kept]
+    left_out = [item for item in items if item.get_closest_marker("slow") or
+                (item.get_closest_marker("zoo") and item.callspec.params["model_id"] not in kept)]
     config.hook.pytest_deselected(items=left_out)
     dropped = set(map(id, left_out))
     items[:] = [item for item in items if id(item) not in dropped]
