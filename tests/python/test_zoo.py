@@ -116,12 +116,13 @@ class Verdicts:
         assert not told, "\n".join(told)
 
 
-def note(model_id: str, target: str, **numbers: object) -> None:
-    """Keeps numbers of a model and target for docs/accuracy.md."""
+def note(model_id: str, numbers: dict[str, dict[str, object]]) -> None:
+    """Keeps numbers of a model, by target, for docs/accuracy.md."""
     NUMBERS.mkdir(parents=True, exist_ok=True)
-    path = NUMBERS / f"{model_id}.{target}.json"
-    known = json.loads(path.read_text()) if path.exists() and "sites" not in numbers else {}
-    known.update(numbers)
+    path = NUMBERS / f"{model_id}.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    for target in TARGETS:
+        known[target] = known.get(target, {}) | numbers.get(target, {})
     fill.replace_file(path, json.dumps(known, indent=1, sort_keys=True).encode())
 
 
@@ -202,14 +203,17 @@ def test_every_model_has_reviewed_counts() -> None:
 @of_models
 def test_sites(runs: pipeline.Runs, model_id: str) -> None:
     verdicts = Verdicts(model_id, "test_sites")
+    numbers: dict[str, dict[str, object]] = {}
     for target in TARGETS:
         with verdicts(target):
             assert target not in runs.wrong, " ".join(runs.wrong[target])
             report = runs.targets[target].report
             check_counts(model_id, report)
             sites = report["summary"]["sites"]
-            note(model_id, target, sites={kind: c for kind, c in sites.items() if c["found"]},
-                 nodes=report["summary"]["nodes"])
+            numbers[target] = {"sites": {kind: c for kind, c in sites.items() if c["found"]},
+                               "nodes": report["summary"]["nodes"]}
+    (NUMBERS / f"{model_id}.json").unlink(missing_ok=True)  # of a run before
+    note(model_id, numbers)
     verdicts.tell()
     assert not runs.wrong.get("-"), runs.wrong
     assert len({tuple(sorted((k, c["found"]) for k, c in r.report["summary"]["sites"].items()))
@@ -293,12 +297,14 @@ def check_what_stays(before: onnx.ModelProto, after: onnx.ModelProto, report: di
 def test_numbers(source: Path, runs: pipeline.Runs, model_id: str) -> None:
     """The expanded model computes what the original computes, as a whole and in every rewritten place."""
     verdicts = Verdicts(model_id, "test_numbers")
+    noted = {}
     for target, numbers in zoo_numbers.compare_runs(ENTRIES[model_id], source, runs):
+        noted[target] = numbers.noted()
         with verdicts(target):
             assert not numbers.wrong, "; ".join(numbers.wrong[:5])
             fused = sum(c["fused"] for c in runs.targets[target].report["summary"]["sites"].values())
             assert bool(numbers.regions) == bool(fused)
-            note(model_id, target, **numbers.noted())
+    note(model_id, noted)
     verdicts.tell()
 
 
