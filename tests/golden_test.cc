@@ -1,6 +1,6 @@
 // Runs every tests/golden/<rule>/<case>.onnxtxt: an ONNX text model whose comments say what it shows, with
-// which flags it is optimized (# RUN:), and what must come out: the nodes of the graph (# GRAPH:) and the
-// sites, their assumptions and the near misses (# REPORT:). BLESS=1 in the environment writes GRAPH and
+// which flags it is optimized (# RUN:, those of tests/support/run_flags.h, a file of --rules beside the case), and what
+// must come out: the nodes of the graph (# GRAPH:) and the sites, their assumptions and the near misses (# REPORT:). BLESS=1 in the environment writes GRAPH and
 // REPORT anew; the diff of the files is then what there is to review.
 #include <algorithm>
 #include <cctype>
@@ -21,6 +21,7 @@
 #include "ir/text/printer.h"
 #include "passes/optimize.h"
 #include "proto/onnx.pb.h"
+#include "tests/support/run_flags.h"
 
 namespace ascend_fuse {
 namespace {
@@ -77,31 +78,6 @@ Golden Split(const std::string& text) {
   return golden;
 }
 
-// The flags of the command line that change what is emitted; "" or the flag that is not known.
-std::string ReadFlags(const std::vector<std::string>& flags, OptimizeOptions* options) {
-  for (const std::string& flag : flags) {
-    const size_t equal = flag.find('=');
-    const std::string name = flag.substr(0, equal);
-    const std::string value = equal == std::string::npos ? "" : flag.substr(equal + 1);
-    if (name == "--target") {
-      options->target.chip = value;
-    } else if (name == "--cann") {
-      options->target.cann = value;
-    } else if (name == "--style") {
-      options->target.style = value;
-    } else if (name == "--precision-mode") {
-      options->target.precision_mode = value;
-    } else if (name == "--plugin") {
-      options->target.plugin = true;
-    } else if (name == "--strict") {
-      options->strict = true;
-    } else {
-      return flag;
-    }
-  }
-  return "";
-}
-
 // A model as one message; value infos by name, for text keeps no order of them.
 std::string Canonical(const std::string& bytes) {
   onnx::ModelProto model;
@@ -135,18 +111,28 @@ std::string Source(const std::string& source) {
   return source.empty() || StartsWith(source, "patterns/") ? "" : fmt::format(" ({})", source);
 }
 
-// Warnings that are about what a golden shows, not about the opset it happens to have.
-bool IsShown(std::string_view code) {
+// The warnings that say something about the graph of the case, and not about its opset or about ATC as such.
+std::vector<WarningRecord> ShownWarnings(const Report& report) {
   static constexpr std::string_view kShown[] = {"plugin-needed", "function-call-left", "decomposed", "no-parser"};
-  return std::find(std::begin(kShown), std::end(kShown), code) != std::end(kShown);
+  std::vector<WarningRecord> shown;
+  for (const WarningRecord& warning : report.warnings) {
+    if (std::find(std::begin(kShown), std::end(kShown), warning.code) != std::end(kShown)) shown.push_back(warning);
+  }
+  return shown;
+}
+
+// Whether operators of the input were written in standard operators, though nothing was fused.
+bool WasDecomposed(const Report& report) {
+  return std::any_of(report.warnings.begin(), report.warnings.end(),
+                     [](const WarningRecord& warning) { return warning.code == "decomposed"; });
 }
 
 std::string ReportSection(const Report& report) {
   std::string text = std::string(kReport) + "\n";
   auto add = [&text](const std::string& line) { text += "#   " + line + "\n"; };
   if (!report.target.style.empty()) add(fmt::format("style {}", report.target.style));
-  for (const WarningRecord& warning : report.warnings) {
-    if (IsShown(warning.code)) add(fmt::format("warning {}: {}", warning.code, warning.message));
+  for (const WarningRecord& warning : ShownWarnings(report)) {
+    add(fmt::format("warning {}: {}", warning.code, warning.message));
   }
   for (const SiteRecord& site : report.sites) {
     std::string line = fmt::format("{} {}", site.state, site.kind);
@@ -216,7 +202,8 @@ TEST_P(GoldenTest, Matches) {
   EXPECT_TRUE(StartsWith(text, "# ") && !StartsWith(text, kRun) && !StartsWith(text, kGraph))
       << "the file must open with a sentence about what it shows";
   OptimizeOptions options;
-  ASSERT_EQ(ReadFlags(golden.flags, &options), "") << "a flag of RUN that golden tests do not know";
+  const absl::Status flags = testing::ReadRunFlags(golden.flags, path.parent_path().generic_string(), &options);
+  ASSERT_TRUE(flags.ok()) << flags.message();
 
   const absl::StatusOr<std::string> input = EncodeModelText(text);
   ASSERT_TRUE(input.ok()) << input.status().message();
@@ -240,9 +227,7 @@ TEST_P(GoldenTest, Matches) {
   const bool unchanged = *output == *input;
   const bool fused = std::any_of(report->sites.begin(), report->sites.end(),
                                  [](const SiteRecord& site) { return site.state == "fused"; });
-  const bool decomposed = std::any_of(report->warnings.begin(), report->warnings.end(),
-                                      [](const WarningRecord& warning) { return warning.code == "decomposed"; });
-  EXPECT_EQ(fused || decomposed, !unchanged) << "a model changes if and only if something was rewritten";
+  EXPECT_EQ(fused || WasDecomposed(*report), !unchanged) << "a model changes if and only if something was rewritten";
 
   const std::string found = GraphSection(**model, unchanged) + "#\n" + ReportSection(*report);
   if (std::getenv("BLESS") != nullptr) {

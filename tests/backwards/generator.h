@@ -1,6 +1,6 @@
 // Rules run backwards: from the match part of a rule a concrete graph that the rule must match, with random
 // weights. Driven by the rule data alone; what a pattern cannot say (a mask, a half) is known by the name of
-// the function that asks for it, in the table at the end of generator.cc.
+// the function that asks for it, in the table of hints.cc.
 #pragma once
 
 #include <cstdint>

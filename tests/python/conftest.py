@@ -45,6 +45,34 @@ def run_ok(*arguments: object, cwd: Path | None = None) -> Result:
     return result
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", 
+                     help="of the zoo one export of every architecture, and no test that is marked slow")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # All tests of a model one after the other: they share what came of it.
+    order = {entry["id"]: number for number, entry in enumerate(fill.load_manifest()["models"], 1)}
+    items.sort(key=lambda item: order[item.callspec.params["model_id"]] if item.get_closest_marker("zoo") else 0)
+    if not config.getoption("--quick"):
+        return
+    kept = quick_models()
+    left_out = [item for item in items if item.get_closest_marker("slow") or
+                (item.get_closest_marker("zoo") and item.callspec.params["model_id"] not in kept)]
+    config.hook.pytest_deselected(items=left_out)
+    dropped = set(map(id, left_out))
+    items[:] = [item for item in items if id(item) not in dropped]
+
+
+def quick_models() -> set[str]:
+    """One export of every architecture: the first with dynamic dims, or the first."""
+    best: dict[str, tuple[bool, int, str]] = {}
+    for number, entry in enumerate(fill.load_manifest()["models"]):
+        key = (entry["dims"] != "dynamic", number, entry["id"])
+        best[entry["architecture"]] = min(best.get(entry["architecture"], key), key)
+    return {model_id for _, _, model_id in best.values()}
+
+
 @pytest.fixture(scope="session")
 def zoo() -> Path:
     """The folder of the filled zoo models, filled once whatever the number of workers."""

@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("ASCEND_FUSE_BUILD", ROOT / "build")).resolve()
 TOOL = BUILD / "tests" / "infer_tool"
@@ -256,9 +258,8 @@ def run(names: list[str], verbose: bool = False) -> int:
     return len(failed) + unexplained
 
 
+@pytest.mark.slow
 def test_backend_nodes() -> None:
-    import pytest
-
     pytest.importorskip("onnx")
     if not TOOL.exists():
         pytest.skip("infer_tool is not built")

@@ -22,8 +22,10 @@ import re
 import subprocess
 import warnings
 
+import onnx
 import pytest
 
+import model_checks
 from backwards_oracle import Oracle
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -36,7 +38,7 @@ MUTANTS = int(os.environ.get("BACKWARDS_MUTANTS", "5"))  # of each
 RULES = sorted(
     (folder, name)
     for folder in ("library", "npu")
-    for path in (ROOT / "patterns" / folder).glob("*.rule")
+    for path in (ROOT / "patterns" / "rules" / folder).glob("*.rule")
     for name in re.findall(r"^rule (\w+)", path.read_text(), re.MULTILINE)
 )
 # Alternatives that cannot be reached, by rule, each with the reason. "*": no graph of the rule is matched; one that is
@@ -70,6 +72,17 @@ def write_text(record: dict, why: str) -> pathlib.Path:
     return path
 
 
+def disorder(record: dict) -> str:
+    """What is wrong with the form of the rewritten graphs, "" if nothing: see model_checks."""
+    original, *rewritten = (onnx.ModelProto.FromString(data) if data else None for data in record["models"])
+    for what, model in zip(("recognised", "expanded"), rewritten):
+        if model is not None and not record["error"]:
+            problems = model_checks.order_problems(model) + model_checks.signature_problems(original, model)
+            if problems:
+                return f"{what}: {problems[0]}"
+    return ""
+
+
 @pytest.fixture(scope="module")
 def oracle():
     oracle = Oracle()
@@ -94,8 +107,9 @@ def test_rule(folder, rule, oracle):
         verdict = oracle.check(record)
         checked += 1
         unchecked += bool(verdict.unchecked)
-        if verdict.wrong:
-            wrong.append((record, verdict.wrong))
+        why = verdict.wrong or ("" if verdict.rejected else disorder(record))
+        if why:
+            wrong.append((record, why))
         if verdict.rejected:  # nothing to compare with
             rejected += 1
             if not record["record"].startswith("mutant"):

@@ -301,7 +301,7 @@ def test_rules_lists_every_rule_with_its_sentence() -> None:
     rows = {line.split()[0]: index for index, line in enumerate(lines) if re.match(r"^  \w", line)}
     assert set(rows) == written
     for name, index in rows.items():
-        assert re.search(r"patterns/\w+/\w+\.rule:\d+$", lines[index]), lines[index]
+        assert re.search(r"patterns/[\w/]+\.rule:\d+$", lines[index]), lines[index]
         assert index + 1 < len(lines) and lines[index + 1].startswith("      "), f"{name} has no sentence"
 
 

@@ -102,7 +102,7 @@ def test_links(document: Path) -> None:
 
 
 def test_the_functions_of_rules_are_all_documented() -> None:
-    source = (ROOT / "patterns" / "functions.cc").read_text()
+    source = (ROOT / "patterns" / "functions" / "functions.cc").read_text()
     table = source[source.index("kFunctions[]") :]
     table = table[: table.index("};")]
     names = set(re.findall(r'\{"(\w+)", \d+, \d+', table))

@@ -2,35 +2,26 @@
 
 Both run in ONNX Runtime without any graph optimization, on seeded inputs and several bindings of the named dims.
 Boolean and integer inputs are masks of 0 and 1. Rows of a softmax without any allowed key are left out only where the
-report says that they do not matter. ASCEND_FUSE_BUILD names the build folder.
+report says that they do not matter.
 """
 
-import json
-import os
 import pathlib
-import subprocess
 
 import numpy
 import onnx
 import pytest
 from ascend_fuse.session import plain_session
 
+import pipeline
+from model_checks import check_expanded, check_written, read
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("ASCEND_FUSE_BUILD", ROOT / "build"))
-TEXT_TOOL = BUILD / "tests" / "text_tool"
-TOOL = BUILD / "ascend-fuse"
 FOLDER = ROOT / "tests" / "golden"
 FILES = sorted(str(path.relative_to(FOLDER))[: -len(".onnxtxt")] for path in FOLDER.rglob("*.onnxtxt"))
 TOLERANCE = {numpy.dtype("float32"): 1e-5, numpy.dtype("float16"): 1e-2, numpy.dtype("float64"): 1e-5}
 # What the named dims are; those that name no dim of a model are left out.
 BINDINGS = [{}, {"B": 1}, {"S": 1, "seq": 1, "s1": 1}, {"T": 9, "S": 9}]
 SIZES = {"B": 2, "batch": 2, "s0": 2, "S": 5, "seq": 5, "s1": 5, "T": 7, "N": 4, "H": 3, "W": 6, "M": 1, "L": 64, "C": 2, "D": 2}
-
-
-def run(*command, data=None):
-    done = subprocess.run([str(word) for word in command], input=data, capture_output=True, check=False)
-    assert done.returncode == 0, f"{command}: {done.stderr.decode()}"
-    return done.stdout
 
 
 class GroupNorm:
@@ -118,20 +109,18 @@ def test_numbers(case, tmp_path):
     path = FOLDER / (case + ".onnxtxt")
     text = path.read_text()
     flags = [word for line in text.splitlines() if line.startswith("# RUN:") for word in line[6:].split()]
-    original_path, optimized_path = tmp_path / "original.onnx", tmp_path / "optimized.onnx"
-    expanded_path, report_path = tmp_path / "expanded.onnx", tmp_path / "report.json"
-    original_path.write_bytes(run(TEXT_TOOL, "encode", data=text.encode()))
-    run(TOOL, "optimize", original_path, "-o", optimized_path, "--json", report_path, "--quiet", *flags)
-    run(TOOL, "expand", optimized_path, "-o", expanded_path, "--quiet")
-    original = onnx.load(original_path)
-    expanded = onnx.load(expanded_path)
-    report = json.loads(report_path.read_text())
+    runs = pipeline.optimize(path, tmp_path, {"run": flags})
+    assert not runs.wrong, runs.wrong
+    made = runs.targets["run"]
+    report = made.report
+    original, expanded = read(tmp_path / "original.onnx"), read(made.expanded)
+    check_written(original, read(made.optimized))
     assumptions = [sentence for site in report.get("sites", []) for sentence in site.get("assumptions", [])]
     empty_rows = any(sentence.startswith("rows with no allowed key") for sentence in assumptions)
     masked = any(value.type.tensor_type.elem_type == onnx.TensorProto.BOOL
                  or value.type.tensor_type.elem_type == onnx.TensorProto.INT64 for value in original.graph.input)
     if original != expanded:
-        onnx.checker.check_model(expanded)
+        check_expanded(original, expanded)
     else:  # nothing was fused: the same computation, and what is left to show is that it runs
         assert not any(site.get("state") == "fused" for site in report.get("sites", []))
     first = reference(original)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 FIRST_VALUE = "a038843f"  # Bytes of the first value of the parameter below.
@@ -92,6 +93,7 @@ class Models(unittest.TestCase):
         files = {p.name for p in (fill.ZOO / "models").iterdir()}
         self.assertEqual(files, {f"{e['id']}.onnx.xz" for e in self.manifest["models"]})
 
+    @pytest.mark.slow
     def test_inputs_obey_their_meaning(self) -> None:
         for entry in self.manifest["models"]:
             for binding in entry["bindings"]:

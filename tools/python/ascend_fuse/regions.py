@@ -10,6 +10,7 @@ are right whatever other regions do.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,23 @@ class Region:
     def name(self) -> str:
         what = "+".join(self.kinds) or "rewritten"
         return f"{what} {self.module or self.output}" + (f" -> {'+'.join(self.nodes)}" if self.nodes else "")
+
+
+def _digest(*parts: bytes) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.digest()
+
+
+def with_outputs(model, names):
+    """Returns the model with these values as outputs, too."""
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    outputs = {value.name for value in result.graph.output}
+    result.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in outputs)
+    return result
 
 
 def _is_npu(node) -> bool:
@@ -84,13 +102,14 @@ class Regions:
             if site.get("state") == "fused":
                 for name in site["outputs"]:
                     sites.setdefault(name, []).append(site)
+        self._npu = npu
+        self._optimized = optimized
         self.regions: list[Region] = []
-        self._nodes: dict[int, Any] = {}  # of all regions, by identity
         for node in expanded.graph.node:
             for name in node.output:
                 if name not in self._known or name not in before or _same(before[name], node):
                     continue
-                reads = self._cone(name, self._producers, self._nodes)
+                reads = self._cone(name, self._producers, {})
                 own = sites.get(name, [])
                 kernels = self._kernels(name, npu)
                 dont_care = report is None or any(_NO_KEY in text for site in own for text in site.get("assumptions", []))
@@ -109,16 +128,59 @@ class Regions:
                         ],
                     )
                 )
+        self._collect()
+
+    def _collect(self) -> None:
+        """Finds the nodes of the regions and of their masks."""
+        self._nodes: dict[int, Any] = {}  # of all regions, by identity
+        for region in self.regions:
+            self._cone(region.output, self._producers, self._nodes)
         self._masks = sorted({mask for region in self.regions for mask in region.masks})
-        self._optimized = optimized
         self._mask_nodes: dict[int, Any] = {}  # of masks that the expanded model has no more, being equal to others
         for mask in self._masks:
             if mask in self._known or mask in self._constants:
                 continue
             if mask in self._producers:
                 self._cone(mask, self._producers, self._nodes)
-            elif mask in npu:
-                self._cone(mask, npu, self._mask_nodes)
+            elif mask in self._npu:
+                self._cone(mask, self._npu, self._mask_nodes)
+
+    def restrict(self, outputs: set[str]) -> None:
+        """Leaves out all regions but those that give one of the outputs."""
+        self.regions = [region for region in self.regions if region.output in outputs]
+        self._collect()
+
+    def fingerprints(self) -> dict[str, bytes]:
+        """Returns for each region, by its output, a digest of what it computes from which known values.
+
+        Regions of equal digests, in optimized models of one original, are the same nodes over the same constants and the
+        same known values, and are compared under the same mask: what one gives, the other gives.
+        """
+        digests = self._digests(self.expanded)
+        masks = self._digests(self._optimized) if self._masks else {}
+        result = {}
+        for region in self.regions:
+            parts = [digests[region.output]]
+            parts += [name.encode() + digests.get(name, masks.get(name, b"")) for name in region.masks]
+            result[region.output] = _digest(*parts)
+        return result
+
+    def _digests(self, model) -> dict[str, bytes]:
+        """Returns for every value of a model a digest of its computation, which begins at known values."""
+        unchanged = {tensor.name for tensor in self.original.graph.initializer}
+        opsets = sorted((entry.domain.replace("ai.onnx", ""), entry.version) for entry in model.opset_import)
+        made: dict[str, bytes] = {}
+        for tensor in model.graph.initializer:
+            content = b"" if tensor.name in unchanged else tensor.SerializeToString(deterministic=True)
+            made[tensor.name] = _digest(tensor.name.encode() if tensor.name in unchanged else b"", content)
+        for node in model.graph.node:
+            parts = [repr(opsets).encode(), node.domain.replace("ai.onnx", "").encode(), node.op_type.encode()]
+            parts += sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute)
+            for name in (*node.input, *([] if not node.attribute else _reads(node))):
+                parts.append(name.encode() if name in self._known else made.get(name, b""))
+            for i, name in enumerate(node.output):
+                made[name] = _digest(*parts, str(i).encode())
+        return made
 
     def _cone(self, name: str, producers, nodes: dict[int, Any]) -> list[str]:
         """Collects what computes a value from known ones, and returns those."""
@@ -157,13 +219,7 @@ class Regions:
 
     def probed_original(self):
         """Returns the original with all probes as outputs."""
-        model = onnx.ModelProto()
-        model.CopyFrom(self.original)
-        outputs = {value.name for value in model.graph.output}
-        for name in self.probes:
-            if name not in outputs:
-                model.graph.output.append(onnx.ValueInfoProto(name=name))
-        return model
+        return with_outputs(self.original, self.probes)
 
     def region_model(self, values: dict[str, np.ndarray]):
         """Returns the model of all regions. `values` has a value of the original for every probe and input."""

@@ -422,11 +422,21 @@ def region_comparer(original_path, original, expanded_path, optimized, report):
         return None
     # Beside the model, where its external data is found.
     probed = _session_of_model(regions.probed_original(), original_path, "the original with inner values as outputs")
-    sessions: list[Any] = []
+    compare_values = region_runner(regions, expanded_path)
 
     def compare_all(binding: str, feeds, tolerance: float) -> list[RegionComparison]:
         names = [o.name for o in probed.get_outputs()]
-        values = {**feeds, **dict(zip(names, probed.run(None, feeds)))}
+        return compare_values(binding, {**feeds, **dict(zip(names, probed.run(None, feeds)))}, tolerance)
+
+    return compare_all
+
+
+def region_runner(regions: Regions, expanded_path):
+    """Returns a function (name of the binding, values of the original, tolerance) -> comparisons of the regions. The
+    values are those of the original's inputs and of all `regions.probes`."""
+    sessions: list[Any] = []
+
+    def compare_values(binding: str, values, tolerance: float) -> list[RegionComparison]:
         if not sessions:
             model = regions.region_model(values)
             sessions.append(_session_of_model(model, expanded_path, "the regions"))
@@ -436,18 +446,11 @@ def region_comparer(original_path, original, expanded_path, optimized, report):
         comparisons = []
         for region, a, b, care in regions.compared(values, found):
             one = compare(binding, region.output, a, b, tolerance, care)
-            comparisons.append(
-                RegionComparison(
-                    **dataclasses.asdict(one),
-                    kinds=region.kinds,
-                    rules=region.rules,
-                    nodes=region.nodes,
-                    module=region.module,
-                )
-            )
+            named = {name: getattr(region, name) for name in ("kinds", "rules", "nodes", "module")}
+            comparisons.append(RegionComparison(**vars(one), **named))
         return comparisons
 
-    return compare_all
+    return compare_values
 
 
 def _session_of_model(model, beside, what: str):

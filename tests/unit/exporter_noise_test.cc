@@ -1,12 +1,12 @@
 // What exporters leave in a graph without meaning it (export-patterns.md section 1, X1 ..., and the canonical form of
 // section 9, C1 ...): a pattern sees through each, and not through the nearest thing that does mean something. What is
 // larger than a pattern is in golden files:
-//   X8   bodies of If, Loop and Scan      artefacts/x8_*, rms_norm/in_branch_of_if
+//   X8   bodies of If, Loop and Scan      exporter_noise/body_*, rms_norm/in_branch_of_if
 //   X9   local functions                  functions/*, and inline_test.cc, tests/python/test_functions.py
-//   X10  operators of ONNX Runtime        artefacts/x10_*, and contrib*, runtime_*, skip* of each construct
-//   X11  clamped constants                artefacts/x11_*
-//   X12  casts of autocast                artefacts/x12_*
-//   X16  inner values that are outputs    artefacts/x16_*, */*_is_output, attention/probabilities_are_output
+//   X10  operators of ONNX Runtime        exporter_noise/runtime_*, and contrib*, runtime_*, skip* of each construct
+//   X11  clamped constants                exporter_noise/fill_*
+//   X12  casts of autocast                exporter_noise/autocast_*
+//   X16  inner values that are outputs    exporter_noise/present_keys_are_outputs, */*_is_output
 #include <string>
 
 #include "passes/optimize.h"
@@ -33,7 +33,7 @@ bool Halves(const std::string& constants, const std::string& nodes, const std::s
   return Takes(kHalved, "(" + x + ") => (y) " + constants + "{ " + nodes + " y = Mul (x, c) }", opset);
 }
 
-TEST(ArtefactsTest, X1ConstantsInEverySpelling) {
+TEST(ExporterNoiseTest, X1ConstantsInEverySpelling) {
   EXPECT_TRUE(Halves("<float c = {0.5}>", ""));
   EXPECT_TRUE(Halves("<float[1] c = {0.5}>", ""));
   EXPECT_TRUE(Halves("", "c = Constant <value_float = 0.5> ()\n"));
@@ -51,7 +51,7 @@ TEST(ArtefactsTest, X1ConstantsInEverySpelling) {
                     "(int64[3] x) => (y) { c = Constant <value_ints = [2]> ()\n y = Mul (x, c) }"));
 }
 
-TEST(ArtefactsTest, X1ConstantsOfEqualElementsAreScalarsWhereTheyAddNothingToTheShape) {
+TEST(ExporterNoiseTest, X1ConstantsOfEqualElementsAreScalarsWhereTheyAddNothingToTheShape) {
   EXPECT_TRUE(Halves("<float[1, 1] c = {0.5}>", ""));
   EXPECT_TRUE(Halves("<float[1, 1, 1] c = {0.5}>", ""));
   EXPECT_TRUE(Halves("<float[4] c = {0.5, 0.5, 0.5, 0.5}>", ""));
@@ -79,7 +79,7 @@ TEST(ArtefactsTest, X1ConstantsOfEqualElementsAreScalarsWhereTheyAddNothingToThe
   EXPECT_FALSE(both("float[4]"));
 }
 
-TEST(ArtefactsTest, X2CopiesOfWeights) {
+TEST(ExporterNoiseTest, X2CopiesOfWeights) {
   const std::string rule = "match { y = Add (MatMul (x, w), MatMul (x, w)) } where { rank (w) = 2 }";
   const auto tied = [&](const std::string& second) {
     return Takes(rule, "(float[2, 8] x, float[8, 8] w, float[8, 8] v) => (y) { c = Identity (w)\n d = Identity (c)\n"
@@ -98,7 +98,7 @@ bool Through(const std::string& nodes, const std::string& x = "float[2, 3, 4] x"
                "(" + x + ") => (y) " + constants + "{ a = Neg (x)\n " + nodes + "\n y = Relu (b) }", opset);
 }
 
-TEST(ArtefactsTest, X3NodesThatDoNothing) {
+TEST(ExporterNoiseTest, X3NodesThatDoNothing) {
   const std::string ints =
       "<int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] last = {9223372036854775807}, "
       "int64[3] ones = {1, 1, 1}, int64[3] twos = {2, 1, 1}, int64[6] none = {0, 0, 0, 0, 0, 0}, "
@@ -130,7 +130,7 @@ TEST(ArtefactsTest, X3NodesThatDoNothing) {
   EXPECT_FALSE(noise("b = Mul (a, fs)", "float[3, n] x")) << "n may be 1 and become 4";
 }
 
-TEST(ArtefactsTest, X3ReshapesThatComeBack) {
+TEST(ExporterNoiseTest, X3ReshapesThatComeBack) {
   const std::string shapes =
       "<int64[2] flat = {-1, 4}, int64[3] three = {2, 3, 4}, int64[3] other = {3, 2, 4}, int64[1] minus = {-1}>";
   EXPECT_TRUE(Through("c = Reshape (a, flat)\n b = Reshape (c, three)", "float[2, 3, 4] x", 17, shapes));
@@ -144,7 +144,7 @@ TEST(ArtefactsTest, X3ReshapesThatComeBack) {
       << "the rows are in another order";
 }
 
-TEST(ArtefactsTest, X4ExpandWithMinusOne) {
+TEST(ExporterNoiseTest, X4ExpandWithMinusOne) {
   // TorchScript: -1 becomes 1 by Where; older dynamo: by Abs.
   const std::string where =
       "s = Constant <value_ints = [-1, -1, 4]> ()\n m = Constant <value_int = -1> ()\n n = Shape (s)\n "
@@ -155,7 +155,7 @@ TEST(ArtefactsTest, X4ExpandWithMinusOne) {
   EXPECT_FALSE(Through("s = Constant <value_ints = [-1, -2, -1]> ()\n t = Abs (s)\n b = Expand (a, t)", "float[b, s, 4] x"));
 }
 
-TEST(ArtefactsTest, X5AndX6ShapesFromEveryKindOfPlumbing) {
+TEST(ExporterNoiseTest, X5AndX6ShapesFromEveryKindOfPlumbing) {
   const std::string rule =
       "match { y = Relu (Reshape <allowzero = _> (x, _)) } where { shape (x) = [B, S, 64], shape (y) = [B, S, 4, 16] }";
   const auto splits = [&](const std::string& nodes, const std::string& shape, const std::string& x = "b, s, 64") {
@@ -182,7 +182,7 @@ TEST(ArtefactsTest, X5AndX6ShapesFromEveryKindOfPlumbing) {
 }
 
 // ScatterND over the whole of `a`, as dynamo writes an assignment to a slice: updates u are all that is left.
-TEST(ArtefactsTest, X7ScatterThatOverwritesEverythingBetweenTransposes) {
+TEST(ExporterNoiseTest, X7ScatterThatOverwritesEverythingBetweenTransposes) {
   const auto scatter = [](const std::string& start, const std::string& last_perm) {
     return Takes("match { y = Relu (Neg (x)) }",
                  "(float[b, s, t] x, float[b, s, t] d) => (y) <int64 i0 = {0}, int64 i1 = {1}, int64[1] last = {-1}> {\n"
@@ -208,7 +208,7 @@ bool StartsWith(const std::string& text, std::string_view prefix) {
 }
 
 // Operators of ONNX Runtime that are a construct, and that no rule takes apart: counted, with the reason.
-TEST(ArtefactsTest, X10OperatorsThatAreLeftSaySo) {
+TEST(ExporterNoiseTest, X10OperatorsThatAreLeftSaySo) {
   const auto left = [](const std::string& signature, const std::string& nodes) {
     auto model = ParseModelText("<ir_version: 8, opset_import: [\"\" : 17, \"com.microsoft\" : 1]>\ng " + signature + " { " +
                                 nodes + " }");
@@ -235,7 +235,7 @@ TEST(ArtefactsTest, X10OperatorsThatAreLeftSaySo) {
   EXPECT_EQ(left("(float[b, s, 256] x, float[256, 64] w) => (y)", "y = com.microsoft.FusedMatMul <alpha = 2.0> (x, w)"), "");
 }
 
-TEST(ArtefactsTest, X13SumIsAnAddition) {
+TEST(ExporterNoiseTest, X13SumIsAnAddition) {
   const std::string rule = "match { y = Relu (Add (x, 1)) }";
   EXPECT_TRUE(Takes(rule, "(float[4] x) => (y) <float c = {1}> { s = Sum (x, c)\n y = Relu (s) }"));
   EXPECT_TRUE(Takes(rule, "(float[4] x) => (y) <float c = {1}> { s = Sum (c, x)\n y = Relu (s) }"));
@@ -243,7 +243,7 @@ TEST(ArtefactsTest, X13SumIsAnAddition) {
   EXPECT_FALSE(Takes(rule, "(float[4] x) => (y) <float c = {1}> { s = Max (x, c)\n y = Relu (s) }"));
 }
 
-TEST(ArtefactsTest, X13OneFunctionInSeveralSpellings) {
+TEST(ExporterNoiseTest, X13OneFunctionInSeveralSpellings) {
   const std::string text = "(float[4, 8] x) => (y) <float two = {2}, float half = {0.5}, float minus_half = {-0.5}, "
                            "float one = {1}, float minus = {-1}, float three = {3}> { ";
   const auto takes = [&](const std::string& pattern, const std::string& nodes) {
@@ -268,7 +268,7 @@ TEST(ArtefactsTest, X13OneFunctionInSeveralSpellings) {
 }
 
 // baddbmm (empty, q, k, beta = 0, alpha = s) and beta = 1 with zeros.
-TEST(ArtefactsTest, X14BatchedAdditionOfZeros) {
+TEST(ExporterNoiseTest, X14BatchedAdditionOfZeros) {
   const std::string rule = "match { y = Softmax <axis = -1> (scaled? (MatMul (x, _), f)) }";
   const auto baddbmm = [&](const std::string& nodes, const std::string& shape = "Concat <axis = 0> (h, s, t)") {
     return Takes(rule,
@@ -284,7 +284,7 @@ TEST(ArtefactsTest, X14BatchedAdditionOfZeros) {
   EXPECT_FALSE(baddbmm("b = Add (a, e)", "Concat <axis = 0> (h, h, s, t)")) << "the zeros add a dim";
 }
 
-TEST(ArtefactsTest, X15TheSameTablesComputedForQueryAndKey) {
+TEST(ExporterNoiseTest, X15TheSameTablesComputedForQueryAndKey) {
   // Every use reads its own length: the lengths are one by inference, so the tables are one value.
   const std::string model =
       "(float[b, 4, s, 64] q, float[b, 2, s, 64] k, float[b, 2, t, 64] v) => (y) <float[512, 64] table = {%}, "
@@ -303,7 +303,7 @@ TEST(ArtefactsTest, X15TheSameTablesComputedForQueryAndKey) {
   EXPECT_FALSE(subject.Same("cq", "uq"));
 }
 
-TEST(ArtefactsTest, X15AttributesWrittenOrLeftAtTheirDefaults) {
+TEST(ExporterNoiseTest, X15AttributesWrittenOrLeftAtTheirDefaults) {
   const Subject subject(R"((float[2, 3, 4] x) => (y) {
     a = Softmax (x)
     b = Softmax <axis = -1> (x)
@@ -327,7 +327,7 @@ TEST(ArtefactsTest, X15AttributesWrittenOrLeftAtTheirDefaults) {
 }
 
 // Section 0b, 6: a cache of its own makes a Concat of one, and the And chain starts from a constant true.
-TEST(ArtefactsTest, SeedsOfChainsOfAndAreLookedThrough) {
+TEST(ExporterNoiseTest, SeedsOfChainsOfAndAreLookedThrough) {
   const std::string seeded =
       "e = Constant <value = int64[0] {}> ()\n t = ConstantOfShape <value = bool[1] {1}> (e)\n ";
   EXPECT_TRUE(Takes("match { y = Not (Less (x, _)) }",
@@ -338,7 +338,7 @@ TEST(ArtefactsTest, SeedsOfChainsOfAndAreLookedThrough) {
                      "(float[n] x, float[n] z, bool t) => (y) { l = Less (x, z)\n a = And (t, l)\n y = Not (a) }"));
 }
 
-TEST(ArtefactsTest, C7CastsThatLoseNothing) {
+TEST(ExporterNoiseTest, C7CastsThatLoseNothing) {
   const auto back = [](const std::string& type, int there, int here) {
     return Takes("match { y = Relu (Neg (x)) }",
                  "(" + type + "[4] x) => (y) { a = Neg (x)\n c = Cast <to = " + std::to_string(there) +

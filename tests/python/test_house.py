@@ -1,0 +1,132 @@
+"""How the source is kept: no function over 120 lines, no file over 900, no copy of more than ten lines.
+
+What does not keep to it yet is listed in tests/python/house_exceptions.json, each with its file; an entry that is no longer
+needed fails the test, so that the list can only shrink. A C++ function may be longer if a comment before it or in its first
+lines starts with `// Long because` and says why.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+EXCEPTIONS = json.loads(Path(__file__).with_name("house_exceptions.json").read_text())
+MOST_LINES_OF_A_FUNCTION = 120
+MOST_LINES_OF_A_FILE = 900
+COPIED = 11  # so many lines in a row that stand in two places are a copy
+ENDINGS = (".cc", ".h", ".py", ".rule")
+# Lines that no copy is made of: brackets, and what every file of a language opens with.
+TRIVIAL = re.compile(r"^(\W*|#include .*|import .*|from .* import .*|using .*|namespace .*|break;|return (true|false|nullptr);|\} else \{)$")
+
+
+def sources() -> list[Path]:
+    """Every source file that git knows or would add."""
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True,
+                            text=True, check=True).stdout
+    paths = sorted({ROOT / name for name in listed.splitlines() if name.endswith(ENDINGS) or name.startswith("scripts/")})
+    return [path for path in paths if path.is_file()]
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
+
+
+def without_literals(line: str) -> str:
+    """A line of C++ without comments and without what strings and characters hold."""
+    line = re.sub(r'"(\\.|[^"\\])*"', '""', line)
+    return re.sub(r"'(\\.|[^'\\])'", "''", line).split("//")[0]
+
+
+def long_functions(text: str) -> Iterator[tuple[str, int]]:
+    """Yields the first line and the length of every C++ function that is too long and says nothing about it."""
+    text = re.sub(r'R"(\w*)\(.*?\)\1"', lambda raw: '""' + "\n" * raw.group().count("\n"), text, flags=re.DOTALL)
+    lines = text.split("\n")
+    depth: list[tuple[int, bool]] = []  # of every open bracket: its line, whether it opens a function
+    head = 0  # the line on which the statement before the bracket begins
+    for number, line in enumerate(map(without_literals, lines)):
+        if line.startswith("#"):
+            continue
+        for column, c in enumerate(line):
+            if c == "{":
+                opening = " ".join(map(without_literals, lines[head:number])) + " " + line[:column]
+                inside = any(function for _, function in depth)
+                function = not inside and re.search(r"\)\s*(const|override|noexcept|->[\w:<>* ]+|:.*)?\s*$", opening) is not None
+                first = next(i for i in range(head, number + 1) if without_literals(lines[i]).strip())
+                depth.append((first, function))
+            elif c == "}" and depth:
+                start, function = depth.pop()
+                length = number - start + 1
+                if function and length > MOST_LINES_OF_A_FUNCTION:
+                    around = lines[max(0, start - 6) : start + 12]
+                    if not any(other.strip().startswith("// Long because") for other in around):
+                        yield " ".join(lines[start].split()), length
+            if c in "{};" and not line[column + 1 :].strip():
+                head = number + 1
+    assert not depth, "brackets that do not close"
+
+
+def copies(paths: list[Path]) -> dict[tuple[str, str], list[tuple[int, int]]]:
+    """Returns for pairs of files (or one file and itself) where copies begin in both."""
+    places: dict[tuple[str, ...], list[tuple[str, int]]] = defaultdict(list)
+    for path in paths:
+        kept = []
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            plain = " ".join(line.split())
+            if plain and not TRIVIAL.match(plain) and not plain.startswith(("//", "# ")):
+                kept.append((number, plain))
+        for i in range(len(kept) - COPIED + 1):
+            window = kept[i : i + COPIED]
+            places[tuple(line for _, line in window)].append((name(path), window[0][0]))
+    found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for same in places.values():
+        for i, (a, line_a) in enumerate(same):
+            for b, line_b in same[i + 1 :]:
+                if a != b or abs(line_a - line_b) >= COPIED:
+                    found[a, b].append((line_a, line_b))
+    return found
+
+
+def compare(found: dict[str, str], allowed: dict[str, str], what: str) -> None:
+    new = [f"{key}: {value}" for key, value in sorted(found.items()) if key not in allowed]
+    assert not new, f"{what}:\n" + "\n".join(new)
+    gone = sorted(set(allowed) - set(found))
+    assert not gone, f"these are right now, delete them from house_exceptions.json: {gone}"
+
+
+def test_no_function_is_too_long() -> None:
+    found = {}
+    for path in sources():
+        if path.suffix in (".cc", ".h"):
+            for head, length in long_functions(path.read_text()):
+                found[f"{name(path)}: {head}"] = f"{length} lines"
+    compare(found, EXCEPTIONS["functions"], f"functions of more than {MOST_LINES_OF_A_FUNCTION} lines")
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {name(path): path.read_text().count("\n") for path in sources()}
+    found = {path: f"{length} lines" for path, length in lengths.items() if length > MOST_LINES_OF_A_FILE}
+    compare(found, EXCEPTIONS["files"], f"files of more than {MOST_LINES_OF_A_FILE} lines")
+
+
+def test_nothing_is_copied() -> None:
+    found = {f"{a} ~ {b}": f"lines {lines[0][0]} and {lines[0][1]}, {len(lines)} runs of {COPIED} lines"
+             for (a, b), lines in copies(sources()).items()}
+    compare(found, EXCEPTIONS["copies"], f"copies of {COPIED} lines or more")
+
+
+def test_the_detectors_detect(tmp_path: Path) -> None:
+    body = "\n".join(f"  call_{i} (x);" for i in range(130))
+    assert [head for head, _ in long_functions(f"int F(int x) {{\n{body}\n}}\n")] == ["int F(int x) {"]
+    assert not list(long_functions(f"// Long because it is a table.\nint F(int x) {{\n{body}\n}}\n"))
+    assert not list(long_functions(f"struct S {{\n{body.replace('(x)', '')}\n}};\n"))
+    lines = [f"  call_{i} (x);" for i in range(COPIED)]
+    for count in (COPIED - 1, COPIED):
+        paths = [tmp_path / "a.cc", tmp_path / "b.cc"]
+        for path in paths:
+            path.write_text("\n".join(lines[:count]) + "\n")
+        assert bool(copies(paths)) == (count == COPIED)

@@ -1,0 +1,74 @@
+#include "tests/support/run_flags.h"
+
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+#include "fmt/format.h"
+
+namespace ascend_fuse::testing {
+namespace {
+
+bool ParseNumber(std::string_view text, int64_t* number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc() && end == text.data() + text.size() && *number >= 0;
+}
+
+// "seq=128", "seq=1..2048"
+bool AddDim(std::string_view text, InferOptions* infer) {
+  const size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string_view::npos) return false;
+  const std::string_view range = text.substr(equals + 1);
+  const size_t dots = range.find("..");
+  int64_t low = 0;
+  if (!ParseNumber(range.substr(0, dots), &low)) return false;
+  int64_t high = low;
+  if (dots != std::string_view::npos && !ParseNumber(range.substr(dots + 2), &high)) return false;
+  infer->dims.push_back({std::string(text.substr(0, equals)), {low, high}});
+  return low <= high;
+}
+
+absl::Status AddRules(const std::string& folder, const std::string& name, OptimizeOptions* options) {
+  const std::string path = (std::filesystem::path(folder) / name).generic_string();
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError(fmt::format("the rules file {} cannot be read", path));
+  options->rule_files.emplace_back(
+      name, std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>()));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadRunFlags(const std::vector<std::string>& words, const std::string& folder, OptimizeOptions* options) {
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    if (name == "--target") {
+      options->target.chip = value;
+    } else if (name == "--cann") {
+      options->target.cann = value;
+    } else if (name == "--style") {
+      options->target.style = value;
+    } else if (name == "--precision-mode") {
+      options->target.precision_mode = value;
+    } else if (word == "--plugin") {
+      options->target.plugin = true;
+    } else if (word == "--strict") {
+      options->strict = true;
+    } else if (name == "--skip") {
+      options->skip.push_back(value);
+    } else if (name == "--rules") {
+      const absl::Status read = AddRules(folder, value, options);
+      if (!read.ok()) return read;
+    } else if (name != "--dim" || !AddDim(value, &options->infer)) {
+      return absl::InvalidArgumentError(fmt::format("{} is no flag that tests understand", word));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ascend_fuse::testing
