@@ -38,12 +38,14 @@ void AddOnce(std::vector<std::string>* sentences, const std::vector<std::string>
 }
 
 // What the mask of a fused attention is, for the report.
-std::string MaskOf(const Rule& rule) {
+std::string MaskOf(const Match& match) {
+  const Rule& rule = *match.rule;
   if (rule.kind != "attention") return "";
-  const bool masked = std::any_of(rule.inputs.begin(), rule.inputs.end(), [](const Parameter& input) {
-    return input.name == "mask" || input.name == "keep";
-  });
-  return masked ? "explicit" : "none";
+  for (size_t i = 0; i < rule.inputs.size(); ++i) {
+    const bool mask = rule.inputs[i].name == "mask" || rule.inputs[i].name == "keep" || rule.inputs[i].name == "bias";
+    if (mask && match.terms[i].kind == Term::Kind::kValue) return "explicit";
+  }
+  return "none";
 }
 
 // How much a refusal says: of several the one that says most is told. Below are the ranks of a Failure: how far a rule got.
@@ -97,10 +99,9 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
   PipelineSite* partner = main->pair >= 0 ? &sites_[static_cast<size_t>(main->pair)] : nullptr;
   if (partner != nullptr && (partner->state != SiteState::kPending || partner->node->dead)) partner = nullptr;
 
-  for (size_t r = 0; r < npu_->rules().size(); ++r) {
+  for (const size_t r : npu_->RulesStartingAt(key)) {
     const Rule& rule = npu_->rules()[r];
-    const auto& starts = npu_->StartOperators(r);
-    if (std::find(starts.begin(), starts.end(), key) == starts.end() || Skipped(rule)) continue;
+    if (Skipped(rule)) continue;
     if (!rule.by_ge.empty() && target.FusedByGe(rule.by_ge).has_value()) continue;
     // A form that GE's own pass takes stays as it is, unless there is a node for it.
     if (!main->by_ge.empty() && rule.kind == main->kind && rule.nodes.empty() &&
@@ -120,7 +121,7 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     FunctionContext context = Context(&assumptions);
     context.target = &target;
     Matcher matcher(*npu_, context);
-    if (!rule.from.empty()) {
+    if (!rule.anchor.empty()) {
       // What needs more of the graph than the recognised operator is looked for only where the target has the node.
       if (const auto none = WhyNoSuchNode(rule, target, &facts_.dims()); none.has_value()) {
         if (matcher.Starts(rule, value)) refuse(none->because, none->source, kNoSuchNodeBehind);
@@ -129,14 +130,14 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     }
     Failure failure;
     std::optional<Match> match;
-    if (rule.from.empty()) {
+    if (rule.anchor.empty()) {
       match = matcher.Run(rule, value, &failure, partner != nullptr ? partner->node->output(0) : nullptr);
     } else {
       match = RunBehind(rule, npu_->RootOperators(r), value, &matcher, &failure);
     }
     if (!match.has_value()) {
-      if (failure.is_sentence && !rule.before.empty()) {
-        why_this_form[{rule.kind, rule.before}] = {failure.found, failure.position.ToString()};
+      if (failure.is_sentence && !rule.preferred_over.empty()) {
+        why_this_form[{rule.kind, rule.preferred_over}] = {failure.found, failure.position.ToString()};
       }
       // That there is no such node here says more than why it could not be used.
       if (failure.is_sentence) {
@@ -203,10 +204,10 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
       site->state = SiteState::kFused;
       site->lowered_by = rule.name;
       // What it took besides is given by the node now.
-      if (!rule.from.empty()) site->others.push_back(match->terms[static_cast<size_t>(rule.scope.Find(rule.outputs[0]))].value);
+      if (!rule.anchor.empty()) site->others.push_back(match->terms[static_cast<size_t>(rule.scope.Find(rule.outputs[0]))].value);
       if (rule.precision == "approximate" || site->precision == "exact") site->precision = rule.precision;
       site->lowered_to = lowered_to;
-      site->mask = MaskOf(rule);
+      site->mask = MaskOf(*match);
       const auto why = why_this_form.find({rule.kind, rule.name});
       site->because = why != why_this_form.end() ? why->second.first : "";
       site->source = why != why_this_form.end() ? why->second.second : "";
@@ -226,7 +227,7 @@ std::optional<Match> Pipeline::RunBehind(const Rule& rule, const std::vector<std
     Failure attempt;
     std::optional<Match> match = matcher->Run(rule, root, &attempt);
     const bool from_it =
-        match.has_value() && match->terms[static_cast<size_t>(rule.scope.Find(rule.from))].value == value;
+        match.has_value() && match->terms[static_cast<size_t>(rule.scope.Find(rule.anchor))].value == value;
     if (from_it) return match;
     if (attempt.rank > failure->rank) *failure = attempt;
   }
@@ -322,7 +323,8 @@ absl::Status Pipeline::Lower(const Target& target) {
   }
   for (PipelineSite& site : sites_) {
     if (site.state != SiteState::kPending) continue;
-    const std::string& construct = site.by_ge.empty() ? site.kind : site.by_ge;
+    // What no pass of GE finds is no construct of its lists.
+    const std::string construct = site.no_ge_pass ? "" : site.by_ge.empty() ? site.kind : site.by_ge;
     const std::string unjoined = site.kind == "add_norm" ? WhyNotJoined(site) : "";
     if (!unjoined.empty()) {
       // Both our rule and GE's pass start from the node of the norm.

@@ -135,6 +135,7 @@ absl::Status Pipeline::Recognise() {
     site.kind = rule.kind;
     site.rule = rule.name;
     site.by_ge = rule.by_ge;
+    site.no_ge_pass = rule.no_ge_pass;
     site.precision = rule.precision;
     for (const std::string& name : rule.outputs) {
       const Term& output = match.terms[rule.scope.Find(name)];

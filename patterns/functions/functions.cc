@@ -695,6 +695,22 @@ absl::StatusOr<Term> Recognised(const FunctionContext& context, absl::Span<const
 // absent (): no value, for a weight that is not there.
 absl::StatusOr<Term> AbsentValue(const FunctionContext&, absl::Span<const Term>) { return Term::Absent(); }
 
+// given (x, a, b): a where x has a value, else b, or no value.
+absl::StatusOr<Term> Given(const FunctionContext&, absl::Span<const Term> arguments) {
+  if (arguments[0].kind != Term::Kind::kAbsent) return arguments[1];
+  return arguments.size() > 2 ? arguments[2] : Term::Absent();
+}
+
+// translated (a, table, word, meaning, ...): what the loader makes of a use of a table of words. NOT_FOUND for a word
+// that the table lacks.
+absl::StatusOr<Term> Translated(const FunctionContext& context, absl::Span<const Term> arguments) {
+  for (size_t i = 2; i + 1 < arguments.size(); i += 2) {
+    if (arguments[0].kind == Term::Kind::kText && arguments[0].text == arguments[i].text) return arguments[i + 1];
+  }
+  return absl::NotFoundError(
+      fmt::format("the table {} has no word {}", arguments[1].text, DescribeTerm(context, arguments[0])));
+}
+
 // with_layer_normalization (): holds where LayerNormalization may be written: from opset 17 on.
 absl::StatusOr<Term> WithLayerNormalization(const FunctionContext& context, absl::Span<const Term>) {
   const int64_t opset = context.model->OpsetVersion();
@@ -1368,6 +1384,8 @@ constexpr FunctionRow kFunctions[] = {
     {"negative_axes", 1, 1, NegativeAxes, "Holds when the axes were written as an attribute that counts from the end."},
     {"recognised", 1, 1, Recognised, "Holds for what a rule made, not for an operator that the model has."},
     {"absent", 0, 0, AbsentValue, "No value: a weight that is not there."},
+    {"given", 2, 3, Given, "One value where another is there, else a third or none."},
+    {"translated", 2, 1000, Translated, "What a table says of a word."},
     {"with_layer_normalization", 0, 0, WithLayerNormalization, "Holds from opset 17 on, which has LayerNormalization."},
     {"opset_from", 1, 1, OpsetFrom, "Holds from this opset of the default domain on."},
     {"opset_before", 1, 1, OpsetBefore, "Holds before this opset of the default domain."},
