@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
 #include "patterns/analysis/channels.h"
 #include "patterns/analysis/halves.h"
@@ -1432,10 +1433,13 @@ constexpr FunctionRow kFunctions[] = {
 absl::Span<const FunctionRow> Functions() { return kFunctions; }
 
 int FindFunction(std::string_view name) {
-  for (size_t i = 0; i < std::size(kFunctions); ++i) {
-    if (kFunctions[i].name == name) return static_cast<int>(i);
-  }
-  return -1;
+  static const auto* const kIndex = [] {
+    auto* index = new absl::flat_hash_map<std::string_view, int>;
+    for (size_t i = 0; i < std::size(kFunctions); ++i) index->emplace(kFunctions[i].name, static_cast<int>(i));
+    return index;
+  }();
+  const auto found = kIndex->find(name);
+  return found == kIndex->end() ? -1 : found->second;
 }
 
 std::optional<std::vector<Dim>> ListParameter(const Facts& facts, const Node& node, std::string_view name,

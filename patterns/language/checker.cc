@@ -19,6 +19,7 @@ absl::Status Error(const SourcePosition& position, const std::string& sentence) 
 
 // Names that stand for themselves in expressions.
 bool IsKeyword(const std::string& name) {
+  if (name.size() < 4) return false;  // most names are letters, and no keyword is shorter
   return name == "true" || name == "false" || name == "infinity" || DataTypeFromName(name) != DataType::kUndefined;
 }
 

@@ -1,7 +1,10 @@
 #include "patterns/language/order.h"
 
 #include <algorithm>
+#include <numeric>
+#include <string_view>
 
+#include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
 
 namespace ascend_fuse {
@@ -84,30 +87,39 @@ void CollectRoots(const std::vector<Definition>& definitions, const Rule& rule, 
 
 absl::Status OrderRules(const std::vector<Definition>& definitions, std::vector<Rule>* rules) {
   Sizes sizes(definitions);
-  for (Rule& rule : *rules) {
-    rule.size = 0;
-    for (const MatchStatement& statement : rule.match) rule.size += sizes.Of(*statement.pattern, 0);
-  }
   std::vector<Rule>& all = *rules;
-  std::stable_sort(all.begin(), all.end(), [](const Rule& a, const Rule& b) { return a.size > b.size; });
+  absl::flat_hash_map<std::string_view, size_t> by_name;
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i].size = 0;
+    for (const MatchStatement& statement : all[i].match) all[i].size += sizes.Of(*statement.pattern, 0);
+    by_name[all[i].name] = i;
+  }
+  // Rules are large: their places are sorted, and each is moved once.
+  std::vector<size_t> order(all.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return all[a].size > all[b].size; });
   for (size_t round = 0; round < all.size(); ++round) {
     bool moved = false;
-    for (size_t i = 0; i < all.size(); ++i) {
-      if (all[i].preferred_over.empty()) continue;
-      const auto other = std::find_if(all.begin(), all.end(),
-                                      [&](const Rule& rule) { return rule.name == all[i].preferred_over; });
-      if (other == all.end()) {
+    for (size_t i = 0; i < order.size(); ++i) {
+      const Rule& rule = all[order[i]];
+      if (rule.preferred_over.empty()) continue;
+      const auto other = by_name.find(rule.preferred_over);
+      if (other == by_name.end()) {
         return absl::InvalidArgumentError(fmt::format("{}: preferred_over: there is no rule '{}'",
-                                                      all[i].position.ToString(), all[i].preferred_over));
+                                                      rule.position.ToString(), rule.preferred_over));
       }
-      const auto to = other - all.begin();
-      const auto from = static_cast<std::ptrdiff_t>(i);
+      const auto to = std::find(order.begin(), order.end(), other->second);
+      const auto from = order.begin() + static_cast<std::ptrdiff_t>(i);
       if (to >= from) continue;
-      std::rotate(all.begin() + to, all.begin() + from, all.begin() + from + 1);
+      std::rotate(to, from, from + 1);
       moved = true;
     }
     if (!moved) break;
   }
+  std::vector<Rule> sorted;
+  sorted.reserve(all.size());
+  for (const size_t place : order) sorted.push_back(std::move(all[place]));
+  all = std::move(sorted);
   return absl::OkStatus();
 }
 

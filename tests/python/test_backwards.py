@@ -36,7 +36,7 @@ MUTANTS = int(os.environ.get("BACKWARDS_MUTANTS", "5"))  # of each
 RULES = sorted(
     (folder, name)
     for folder in ("library", "npu")
-    for path in (ROOT / "patterns" / folder).glob("*.rule")
+    for path in (ROOT / "patterns" / "rules" / folder).glob("*.rule")
     for name in re.findall(r"^rule (\w+)", path.read_text(), re.MULTILINE)
 )
 # Alternatives that cannot be reached, by rule, each with the reason. "*": no graph of the rule is matched; one that is
