@@ -1,5 +1,5 @@
-// What the rules cost: to load the built-in ones, and to have 100 more whose root no model has. The reading of the
-// operator table by libprotobuf, 67 KB, is what the others are compared with.
+// What the rules cost: to load the built-in ones, and to have 100 more whose root no model has. The reading
+// of the operator table by libprotobuf, 67 KB, is what the others are compared with.
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,8 +44,10 @@ BENCHMARK(BM_LoadBuiltInRules)->Unit(benchmark::kMillisecond);
 void BM_LoadWithHundredRules(benchmark::State& state) {
   std::string text;
   for (int i = 0; i < 100; ++i) {
-    text += fmt::format("rule extra_{} (x) => (y)\nmatch {{ y = Hardmax <axis = -1> (Add (Relu (x), Neg (x))) }}\n"
-                        "where {{ shape (x) = [..., D], D >= {} }}\nemit {{ y = ascend_fuse.Extra{} (x) }}\n", i, i, i);
+    text += fmt::format(
+        "rule extra_{} (x) => (y)\nmatch {{ y = Hardmax <axis = -1> (Add (Relu (x), Neg (x))) }}\n"
+        "where {{ shape (x) = [..., D], D >= {} }}\nemit {{ y = ascend_fuse.Extra{} (x) }}\n",
+        i, i, i);
   }
   for (auto _ : state) LoadAll({{"extra.rule", text}});
 }

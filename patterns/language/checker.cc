@@ -20,7 +20,8 @@ absl::Status Error(const SourcePosition& position, const std::string& sentence) 
 // Names that stand for themselves in expressions.
 bool IsKeyword(const std::string& name) {
   if (name.size() < 4) return false;  // most names are letters, and no keyword is shorter
-  return name == "true" || name == "false" || name == "infinity" || DataTypeFromName(name) != DataType::kUndefined;
+  return name == "true" || name == "false" || name == "infinity" ||
+         DataTypeFromName(name) != DataType::kUndefined;
 }
 
 // The constructs that the built-in targets say something about: what `construct: "..."` names in their files.
@@ -31,7 +32,8 @@ const absl::flat_hash_set<std::string_view>& Constructs() {
     for (size_t i = 0; i < embedded::pattern_data_count; ++i) {
       const embedded::File& file = embedded::pattern_data[i];
       if (file.path.substr(0, 17) != "patterns/targets/") continue;
-      for (size_t at = file.text.find(kField); at != std::string_view::npos; at = file.text.find(kField, at)) {
+      for (size_t at = file.text.find(kField); at != std::string_view::npos;
+           at = file.text.find(kField, at)) {
         at += kField.size();
         found->insert(file.text.substr(at, file.text.find('"', at) - at));
       }
@@ -82,7 +84,8 @@ class PatternChecker {
                                                   definition.parameters.size(), pattern->arguments.size()));
     }
     if (!pattern->attributes.empty()) {
-      return Error(pattern->position, fmt::format("'{}' is a definition and has no attributes", definition.name));
+      return Error(pattern->position,
+                   fmt::format("'{}' is a definition and has no attributes", definition.name));
     }
     if (pattern->optional && pattern->arguments.empty()) {
       return Error(pattern->position, fmt::format("'{}?' needs a first argument", definition.name));
@@ -104,7 +107,8 @@ class PatternChecker {
       return status;
     }
     for (AttributePattern& attribute : pattern->attributes) {
-      if (absl::Status status = CheckExpression(&attribute.value, scope_, true, false); !status.ok()) return status;
+      if (absl::Status status = CheckExpression(&attribute.value, scope_, true, false); !status.ok())
+        return status;
     }
     return absl::OkStatus();
   }
@@ -118,17 +122,19 @@ absl::Status CheckCondition(Condition* condition, Scope* scope) {
   const bool equal = condition->relation == Condition::Relation::kEqual;
   // The right side of a let first, so that a name is not its own definition.
   if (condition->relation == Condition::Relation::kLet) {
-    if (absl::Status status = CheckExpression(&condition->right, scope, false, true); !status.ok()) return status;
+    if (absl::Status status = CheckExpression(&condition->right, scope, false, true); !status.ok())
+      return status;
     condition->left.slot = scope->Add(condition->left.text);
     return absl::OkStatus();
   }
-  if (absl::Status status = CheckExpression(&condition->left, scope, equal, false); !status.ok()) return status;
+  if (absl::Status status = CheckExpression(&condition->left, scope, equal, false); !status.ok())
+    return status;
   if (condition->relation == Condition::Relation::kHolds) return absl::OkStatus();
   return CheckExpression(&condition->right, scope, equal, false);
 }
 
-// How often each name of a scope is written. A variable that is written once says nothing: it is a misspelt name, or
-// should be `_`.
+// How often each name of a scope is written. A variable that is written once says nothing: it is a misspelt
+// name, or should be `_`.
 class Mentions {
  public:
   explicit Mentions(const Scope& scope) : counts_(scope.names.size(), 0), first_(scope.names.size()) {}
@@ -166,8 +172,9 @@ class Mentions {
     for (size_t slot = 0; slot < counts_.size(); ++slot) {
       const std::string& name = scope.names[slot];
       if (counts_[slot] != 1 || first_[slot].line == 0 || name[0] == '_') continue;
-      return Error(first_[slot], fmt::format("'{}' occurs nowhere else: a misspelt name, or one to write as _ or _{}",
-                                             name, name));
+      return Error(
+          first_[slot],
+          fmt::format("'{}' occurs nowhere else: a misspelt name, or one to write as _ or _{}", name, name));
     }
     return absl::OkStatus();
   }
@@ -208,7 +215,8 @@ absl::Status CheckMentions(const Definition& definition) {
   return absl::OkStatus();
 }
 
-// Finds a definition that stands at the head of itself: without an operator between, matching it would not end.
+// Finds a definition that stands at the head of itself: without an operator between, matching it would not
+// end.
 class SelfReference {
  public:
   explicit SelfReference(const std::vector<Definition>& definitions)
@@ -252,11 +260,12 @@ class SelfReference {
 
 absl::Status CheckAnnotations(const absl::flat_hash_set<std::string>& kinds, const Rule& rule) {
   if (rule.kind_position.line > 0 && !kinds.contains(rule.kind)) {
-    return Error(rule.kind_position,
-                 fmt::format("'{}' is no kind and no rule; the kinds are {}", rule.kind, fmt::join(SiteKinds(), ", ")));
+    return Error(rule.kind_position, fmt::format("'{}' is no kind and no rule; the kinds are {}", rule.kind,
+                                                 fmt::join(SiteKinds(), ", ")));
   }
   if (!rule.by_ge.empty() && rule.no_ge_pass) {
-    return Error(rule.by_ge_position, "by_ge names what a pass of GE builds, and no_ge_pass says that none does");
+    return Error(rule.by_ge_position,
+                 "by_ge names what a pass of GE builds, and no_ge_pass says that none does");
   }
   if (!rule.by_ge.empty() && !Constructs().contains(rule.by_ge)) {
     std::vector<std::string_view> known(Constructs().begin(), Constructs().end());
@@ -318,7 +327,8 @@ absl::Status CheckInputsAndOutputs(const Rule& rule) {
 absl::Status CheckEmission(Rule* rule) {
   absl::flat_hash_set<std::string> emitted;
   for (EmitStatement& statement : rule->emit) {
-    if (absl::Status status = CheckExpression(&statement.value, &rule->scope, false, true); !status.ok()) return status;
+    if (absl::Status status = CheckExpression(&statement.value, &rule->scope, false, true); !status.ok())
+      return status;
     for (const std::string& name : statement.names) {
       if (name == "_") continue;
       emitted.insert(name);
@@ -343,22 +353,24 @@ const std::vector<std::string>& SiteKinds() {
   return *kKinds;
 }
 
-absl::Status CheckOperator(const SourcePosition& position, const std::string& domain, const std::string& op_type,
-                           const std::vector<std::string>& attributes, int arguments) {
+absl::Status CheckOperator(const SourcePosition& position, const std::string& domain,
+                           const std::string& op_type, const std::vector<std::string>& attributes,
+                           int arguments) {
   // Ascend nodes are described by the targets' contracts, our private operators by the rules that emit them.
   if (domain == "npu" || domain == "ascend_fuse") return absl::OkStatus();
   // A rule may name an operator of any version.
   const absl::Span<const Schema> versions = SchemaVersions(domain, op_type);
   if (versions.empty()) {
-    return Error(position, fmt::format("unknown operator or definition '{}{}{}'", domain, domain.empty() ? "" : ".",
-                                       op_type));
+    return Error(position, fmt::format("unknown operator or definition '{}{}{}'", domain,
+                                       domain.empty() ? "" : ".", op_type));
   }
   for (const std::string& attribute : attributes) {
     const bool known = std::any_of(versions.begin(), versions.end(), [&](const Schema& schema) {
       return schema.FindAttribute(attribute) != nullptr || schema.FindInput(attribute) >= 0;
     });
     if (!known) {
-      return Error(position, fmt::format("{} has no attribute or input '{}' at any opset", op_type, attribute));
+      return Error(position,
+                   fmt::format("{} has no attribute or input '{}' at any opset", op_type, attribute));
     }
   }
   int most = 0;
@@ -400,20 +412,23 @@ absl::Status CheckExpression(Expression* expression, Scope* scope, bool may_bind
     }
     case Expression::Kind::kOperator: {
       if (!may_build) {
-        return Error(expression->position, fmt::format("'{}' builds a node; nodes can be built in let and emit only",
-                                                       expression->text));
+        return Error(
+            expression->position,
+            fmt::format("'{}' builds a node; nodes can be built in let and emit only", expression->text));
       }
       if (expression->optional && expression->arguments.size() != 2) {
-        return Error(expression->position, fmt::format("'{}?': only an operator of two operands can do without one",
-                                                       expression->text));
+        return Error(
+            expression->position,
+            fmt::format("'{}?': only an operator of two operands can do without one", expression->text));
       }
       std::vector<std::string> names;
       for (auto& attribute : expression->attributes) {
         names.push_back(attribute.name);
-        if (absl::Status status = CheckExpression(&attribute.value, scope, false, false); !status.ok()) return status;
+        if (absl::Status status = CheckExpression(&attribute.value, scope, false, false); !status.ok())
+          return status;
       }
-      if (absl::Status status = CheckOperator(expression->position, expression->domain, expression->text, names,
-                                              static_cast<int>(expression->arguments.size()));
+      if (absl::Status status = CheckOperator(expression->position, expression->domain, expression->text,
+                                              names, static_cast<int>(expression->arguments.size()));
           !status.ok()) {
         return status;
       }
@@ -454,7 +469,8 @@ absl::Status CheckDefinitions(const DefinitionIndex& index, std::vector<Definiti
   SelfReference self(*definitions);
   for (size_t i = 0; i < definitions->size(); ++i) {
     if (self.Reaches(i)) {
-      return Error((*definitions)[i].position, fmt::format("'{}' is defined by itself", (*definitions)[i].name));
+      return Error((*definitions)[i].position,
+                   fmt::format("'{}' is defined by itself", (*definitions)[i].name));
     }
   }
   return absl::OkStatus();

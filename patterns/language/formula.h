@@ -1,5 +1,5 @@
-// Formulas (`def f (x) = ...`) and tables of words are written out where rules use them, once, when the rules are loaded.
-// What the checker, the matcher and the emitter see has neither.
+// Formulas (`def f (x) = ...`) and tables of words are written out where rules use them, once, when the rules
+// are loaded. What the checker, the matcher and the emitter see has neither.
 #pragma once
 
 #include <string>
@@ -19,10 +19,11 @@ class FormulaExpander {
   // `formulas` and `tables` have names of their own and outlive the expander.
   FormulaExpander(const std::vector<Formula>& formulas, const std::vector<WordTable>& tables);
 
-  // Writes out what the conditions and the emission of a rule use. A parameter that a formula mentions more than once
-  // stands for one value: where the argument is more than a name or a number, it is bound to a fresh name first, by a
-  // line of its own. INVALID_ARGUMENT with file, line and column for a wrong number of arguments, a formula that uses
-  // itself or grows beyond kMaximumParts, and a word that a table does not have.
+  // Writes out what the conditions and the emission of a rule use. A parameter that a formula mentions more
+  // than once stands for one value: where the argument is more than a name or a number, it is bound to a
+  // fresh name first, by a line of its own. INVALID_ARGUMENT with file, line and column for a wrong number of
+  // arguments, a formula that uses itself or grows beyond kMaximumParts, and a word that a table does not
+  // have.
   absl::Status Expand(Rule* rule);
   // The same for the conditions of a definition.
   absl::Status Expand(Definition* definition);

@@ -48,8 +48,8 @@ class Sizes {
   std::vector<int> known_;
 };
 
-void CollectRoots(const std::vector<Definition>& definitions, const Rule& rule, const Pattern& pattern, int depth,
-                  std::vector<std::string>* roots) {
+void CollectRoots(const std::vector<Definition>& definitions, const Rule& rule, const Pattern& pattern,
+                  int depth, std::vector<std::string>* roots) {
   if (depth > kMaximumRootDepth) return;
   auto collect = [&](const Pattern& inner) { CollectRoots(definitions, rule, inner, depth + 1, roots); };
   switch (pattern.kind) {
@@ -75,7 +75,8 @@ void CollectRoots(const std::vector<Definition>& definitions, const Rule& rule, 
     }
     case Pattern::Kind::kVariable:
       if (pattern.slot >= 0 && rule.scope.statement[static_cast<size_t>(pattern.slot)] >= 0) {
-        collect(*rule.match[static_cast<size_t>(rule.scope.statement[static_cast<size_t>(pattern.slot)])].pattern);
+        collect(*rule.match[static_cast<size_t>(rule.scope.statement[static_cast<size_t>(pattern.slot)])]
+                     .pattern);
       }
       break;
     default:
@@ -127,7 +128,8 @@ std::vector<std::string> OperatorsOf(const std::vector<Definition>& definitions,
                                      const std::string& name) {
   std::vector<std::string> found;
   const size_t slot = static_cast<size_t>(rule.scope.Find(name));
-  CollectRoots(definitions, rule, *rule.match[static_cast<size_t>(rule.scope.statement[slot])].pattern, 0, &found);
+  CollectRoots(definitions, rule, *rule.match[static_cast<size_t>(rule.scope.statement[slot])].pattern, 0,
+               &found);
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;

@@ -11,8 +11,9 @@
 
 namespace ascend_fuse {
 
-// Where something is written: "attention.rule:16:7". The file's name is kept until the process ends (InternFileName):
-// every part of a rule has a position, and copies of the name would be most of what a rule costs to load.
+// Where something is written: "attention.rule:16:7". The file's name is kept until the process ends
+// (InternFileName): every part of a rule has a position, and copies of the name would be most of what a rule
+// costs to load.
 struct SourcePosition {
   std::string_view file;
   int line = 0;
@@ -43,8 +44,8 @@ struct Expression {
   std::string domain;  // kOperator
   int slot = -1;       // kName: its place in the scope, filled by the checker; -1 for keywords
   int function = -1;   // kCall: index into the function table, filled by the checker
-  // kCall, kOperator: written f? (x, ...). Of a function: no value where x is absent. Of an operator: where one of two
-  // operands is absent the other one, and no value where all are.
+  // kCall, kOperator: written f? (x, ...). Of a function: no value where x is absent. Of an operator: where
+  // one of two operands is absent the other one, and no value where all are.
   bool optional = false;
   std::vector<Expression> arguments;
   std::vector<NamedExpression> attributes;  // kOperator
@@ -141,8 +142,8 @@ struct Definition {
   int result_slot = -1;  // the name `result`: the value that the definition matched
 };
 
-// def name (parameters) = expression: what emissions write in one place and use by name. It is written out where it is
-// used when the rules are loaded (patterns/language/formula.h): the matcher never sees it.
+// def name (parameters) = expression: what emissions write in one place and use by name. It is written out
+// where it is used when the rules are loaded (patterns/language/formula.h): the matcher never sees it.
 struct Formula {
   std::string name;
   std::string doc;
@@ -177,13 +178,13 @@ struct Rule {
   std::string name;
   std::string doc;  // the comment above the rule; its first line is the catalogue entry
   SourcePosition position;
-  std::string kind;       // site kind; default the rule's name
-  std::string precision;  // exact | reassociated | approximate
-  std::string by_ge;      // a construct: where GE builds it itself, the rule is not used
-  bool no_ge_pass = false;     // GE has a pass for constructs of this kind, and it does not find this spelling
-  std::string preferred_over;  // the rule that must be tried after this one
-  std::string anchor;          // the recognised value that a lowering starts from; default the first output
-  SourcePosition kind_position;   // of the annotations, where they are written
+  std::string kind;         // site kind; default the rule's name
+  std::string precision;    // exact | reassociated | approximate
+  std::string by_ge;        // a construct: where GE builds it itself, the rule is not used
+  bool no_ge_pass = false;  // GE has a pass for constructs of this kind, and it does not find this spelling
+  std::string preferred_over;    // the rule that must be tried after this one
+  std::string anchor;            // the recognised value that a lowering starts from; default the first output
+  SourcePosition kind_position;  // of the annotations, where they are written
   SourcePosition by_ge_position;
   std::vector<Parameter> inputs;
   std::vector<std::string> outputs;

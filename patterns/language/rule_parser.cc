@@ -204,7 +204,8 @@ class Parser {
         break;
       }
       std::string key = Unquote(word);
-      if (std::any_of(table.words.begin(), table.words.end(), [&](const auto& row) { return row.first == key; })) {
+      if (std::any_of(table.words.begin(), table.words.end(),
+                      [&](const auto& row) { return row.first == key; })) {
         error_ = absl::InvalidArgumentError(
             fmt::format("{}: the table has {} twice", PositionOf(word).ToString(), word.text));
         break;
@@ -269,8 +270,8 @@ class Parser {
     ExpectSymbol(">");
   }
 
-  void ParseAnnotation(const std::string& key, const Token& key_token, std::string value, SourcePosition position,
-                       Rule* rule) {
+  void ParseAnnotation(const std::string& key, const Token& key_token, std::string value,
+                       SourcePosition position, Rule* rule) {
     if (!ok()) return;
     if (key == "kind") {
       rule->kind = std::move(value);

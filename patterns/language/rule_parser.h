@@ -9,7 +9,8 @@
 
 namespace ascend_fuse {
 
-// What is written in `text`. INVALID_ARGUMENT with file, line and column, what was expected and what was found.
+// What is written in `text`. INVALID_ARGUMENT with file, line and column, what was expected and what was
+// found.
 absl::StatusOr<RuleText> ParseRules(std::string_view file, std::string_view text);
 
 // The same name, valid until the process ends. Each name is kept once.

@@ -15,7 +15,8 @@ namespace ascend_fuse {
 namespace {
 
 absl::Status DefinedTwice(const SourcePosition& position, const std::string& name) {
-  return absl::InvalidArgumentError(fmt::format("{}: '{}' is defined twice in this file", position.ToString(), name));
+  return absl::InvalidArgumentError(
+      fmt::format("{}: '{}' is defined twice in this file", position.ToString(), name));
 }
 
 bool Mentions(const Pattern& pattern, std::string_view domain) {
@@ -52,7 +53,8 @@ bool BelongsTo(std::string_view path, RuleFolder folder) {
          path == "patterns/rules/library/formulas.rule";
 }
 
-// Moves `added` to `all`, each in the place of what had its name. INVALID_ARGUMENT where one file has two of a name.
+// Moves `added` to `all`, each in the place of what had its name. INVALID_ARGUMENT where one file has two of
+// a name.
 template <typename Named>
 absl::Status AddByName(std::vector<Named>* added, std::vector<Named>* all) {
   absl::flat_hash_set<std::string_view> here;
@@ -60,7 +62,8 @@ absl::Status AddByName(std::vector<Named>* added, std::vector<Named>* all) {
     if (!here.insert(one.name).second) return DefinedTwice(one.position, one.name);
   }
   for (Named& one : *added) {
-    const auto same = std::find_if(all->begin(), all->end(), [&](const Named& other) { return other.name == one.name; });
+    const auto same =
+        std::find_if(all->begin(), all->end(), [&](const Named& other) { return other.name == one.name; });
     if (same != all->end()) {
       *same = std::move(one);
     } else {
@@ -126,8 +129,8 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
     for (const Rule& rule : text.rules) kinds.insert(rule.name);
   }
   FormulaExpander expander(formulas, tables);
-  // A user's formulas and definitions are spelled for the rules that use them: in other folders they may build on parts
-  // that are not there. In the library all of them are looked at.
+  // A user's formulas and definitions are spelled for the rules that use them: in other folders they may
+  // build on parts that are not there. In the library all of them are looked at.
   if (folder == RuleFolder::kLibrary) {
     if (absl::Status status = expander.CheckAll(); !status.ok()) return status;
   }

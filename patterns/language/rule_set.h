@@ -25,9 +25,9 @@ class RuleSet {
  public:
   // The built-in rules of a folder, with those of the `user` files (path, text) that belong there: a rule
   // that matches npu nodes is a reference rule, one that makes npu nodes an npu rule, any other a library
-  // rule; none is of the folders contrib and leftovers. A user's rule or definition of the same name replaces the
-  // built-in one. Errors: INVALID_ARGUMENT with file, line and column, for text that does not parse and for names,
-  // arguments, attributes and operators that do not exist.
+  // rule; none is of the folders contrib and leftovers. A user's rule or definition of the same name replaces
+  // the built-in one. Errors: INVALID_ARGUMENT with file, line and column, for text that does not parse and
+  // for names, arguments, attributes and operators that do not exist.
   static absl::StatusOr<std::unique_ptr<RuleSet>> Load(
       RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user = {});
 
@@ -42,10 +42,11 @@ class RuleSet {
   // Operator types ("domain.op_type", without "." for the default domain) that the first output's pattern of
   // a rule can end in.
   const std::vector<std::string>& RootOperators(size_t rule) const { return roots_[rule]; }
-  // The same for the value that a lowering starts from: the first output, or what the annotation `anchor` names.
+  // The same for the value that a lowering starts from: the first output, or what the annotation `anchor`
+  // names.
   const std::vector<std::string>& StartOperators(size_t rule) const { return starts_[rule]; }
-  // The rules that can start from an operator, in the order in which they are tried: rules about other operators cost
-  // nothing.
+  // The rules that can start from an operator, in the order in which they are tried: rules about other
+  // operators cost nothing.
   absl::Span<const size_t> RulesStartingAt(std::string_view op) const;
 
  private:

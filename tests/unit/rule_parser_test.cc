@@ -105,7 +105,8 @@ def scaled (x, f = 1.0)
 }
 
 TEST(RuleParserTest, AFormulaIsADefinitionWithAnEqualsSign) {
-  const Parsed parsed = Parse("# doc\ndef silu (x, a = 1.0) = Mul (x, Sigmoid (Mul (x, a)))\ndef d (x) | Relu (x)");
+  const Parsed parsed =
+      Parse("# doc\ndef silu (x, a = 1.0) = Mul (x, Sigmoid (Mul (x, a)))\ndef d (x) | Relu (x)");
   ASSERT_TRUE(parsed.status.ok()) << parsed.status.message();
   ASSERT_EQ(parsed.formulas.size(), 1u);
   EXPECT_EQ(parsed.definitions.size(), 1u);
@@ -128,13 +129,15 @@ TEST(RuleParserTest, ATableOfWords) {
   EXPECT_EQ(parsed.tables[0].words[1].second.number, -1);
   EXPECT_EQ(Message("table t { a -> \"b\" }"), "f.rule:1:11: expected a word in quotes, found 'a'");
   EXPECT_EQ(Message("table t { \"a\" = \"b\" }"), "f.rule:1:15: expected '-', found '='");
-  EXPECT_EQ(Message("table t { \"a\" -> b }"), "f.rule:1:18: expected a word in quotes or a number, found 'b'");
+  EXPECT_EQ(Message("table t { \"a\" -> b }"),
+            "f.rule:1:18: expected a word in quotes or a number, found 'b'");
   EXPECT_EQ(Message("table t { \"a\" -> 1, \"a\" -> 2 }"), "f.rule:1:21: the table has \"a\" twice");
 }
 
 TEST(RuleParserTest, OptionalFunctionsAndOperatorsOfEmissions) {
   const Parsed parsed = Parse(
-      "rule r (x, b?) => (y) match { y = Relu (x) } where { let m = f? (b) } emit { y = npu.Add? <a = 1> (x, m) }");
+      "rule r (x, b?) => (y) match { y = Relu (x) } where { let m = f? (b) } emit { y = npu.Add? <a = 1> (x, "
+      "m) }");
   ASSERT_TRUE(parsed.status.ok()) << parsed.status.message();
   EXPECT_TRUE(parsed.rules[0].where[0].right.optional);
   EXPECT_TRUE(parsed.rules[0].emit[0].value.optional);
@@ -187,7 +190,8 @@ TEST(RuleParserTest, ErrorsNameLineColumnExpectedAndFound) {
   EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = Cast <to> }"), "f.rule:2:23: expected '(', found '}'");
   EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = Relu (\"x\") }"),
             "f.rule:2:19: expected a pattern, found '\"x\"'");
-  EXPECT_EQ(Message("def d (x)\nrule"), "f.rule:2:1: expected '|' and an alternative, or '=' and an expression, found 'rule'");
+  EXPECT_EQ(Message("def d (x)\nrule"),
+            "f.rule:2:1: expected '|' and an alternative, or '=' and an expression, found 'rule'");
   EXPECT_EQ(Message("rule r (x) => (y) match { y = Relu (x) }\nwhere { let 5 = x }"),
             "f.rule:2:19: expected let name = expression, found '}'");
   EXPECT_EQ(Message("rule r (x) => (y) match { y = Relu (x) }\nwhere { shape (x) = }"),
@@ -199,9 +203,10 @@ TEST(RuleParserTest, ErrorsOfTokensAndAnnotations) {
             "f.rule:1:54: the string that starts here has no closing quote");
   EXPECT_EQ(Message("rule r (x) => (y)\n  match { y = Relu (x) & }"),
             "f.rule:2:24: expected an output's name, found '&'");
-  EXPECT_EQ(Message("rule r <kinds = a> (x) => (y)"),
-            "f.rule:1:9: unknown annotation 'kinds'; known are kind, precision, by_ge, no_ge_pass, preferred_over, "
-            "anchor");
+  EXPECT_EQ(
+      Message("rule r <kinds = a> (x) => (y)"),
+      "f.rule:1:9: unknown annotation 'kinds'; known are kind, precision, by_ge, no_ge_pass, preferred_over, "
+      "anchor");
   EXPECT_EQ(Message("rule r <precision = excat> (x) => (y)"),
             "f.rule:1:21: expected a precision (exact, reassociated or approximate), found 'excat'");
   EXPECT_EQ(Message("rule r <kind> (x) => (y)"), "f.rule:1:13: expected '=', found '>'");

@@ -15,7 +15,8 @@ using testing::Refusal;
 using testing::Rules;
 
 TEST(RuleSetTest, BuiltInRulesLoad) {
-  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference, RuleFolder::kContrib, RuleFolder::kLeftovers}) {
+  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference,
+                                  RuleFolder::kContrib, RuleFolder::kLeftovers}) {
     const auto rules = RuleSet::Load(folder);
     ASSERT_TRUE(rules.ok()) << rules.status().message();
     EXPECT_FALSE((*rules)->rules().empty());
@@ -32,7 +33,8 @@ TEST(RuleSetTest, LargerPatternsAreTriedFirstAndPreferenceMovesARule) {
   EXPECT_LT(place(*plain, "attention"), place(*plain, "r"));
   EXPECT_LT(place(*plain, "r"), place(*plain, "tiny"));
   const auto moved = Rules(
-      "rule r (x) => (y) match { y = Relu (Relu (x)) } rule tiny <preferred_over = r> (x) => (y) match { y = Relu "
+      "rule r (x) => (y) match { y = Relu (Relu (x)) } rule tiny <preferred_over = r> (x) => (y) match { y = "
+      "Relu "
       "(x) }");
   EXPECT_LT(place(*moved, "tiny"), place(*moved, "r"));
   EXPECT_EQ(Refusal("rule r <preferred_over = nobody> (x) => (y) match { y = Relu (x) }"),
@@ -98,7 +100,8 @@ TEST(RuleSetTest, AUsersDefinitionOfLibraryPartsDoesNotHinderTheOtherFolders) {
   const std::string text =
       "def mine (x)\n  | silu_of (x)\nrule r (x) => (y) match { y = mine (x) } emit { y = Swish <alpha = 1> "
       "(x) }\n";
-  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference, RuleFolder::kContrib, RuleFolder::kLeftovers}) {
+  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference,
+                                  RuleFolder::kContrib, RuleFolder::kLeftovers}) {
     const auto rules = RuleSet::Load(folder, {{"user.rule", text}});
     EXPECT_TRUE(rules.ok()) << rules.status().message();
   }
@@ -137,7 +140,8 @@ TEST(RuleSetTest, AVariableThatOccursOnceIsMisspelt) {
             "user.rule:3:13: 'n' occurs nowhere else: a misspelt name, or one to write as _ or _n");
   EXPECT_EQ(Refusal("def d (x)\n  | Add (x, z)\nrule r (x) => (y) match { y = d (x) }"),
             "user.rule:2:13: 'z' occurs nowhere else: a misspelt name, or one to write as _ or _z");
-  // Inputs and outputs are for others, letters of shapes count dims, and an underscore says that it is meant so.
+  // Inputs and outputs are for others, letters of shapes count dims, and an underscore says that it is meant
+  // so.
   Rules("rule r (x) => (y) match { y = Add (Relu (x), _z) } where { shape (x) = [A, B] }");
   Rules("rule r (x) => (y) match { y = Elu <alpha = _alpha> (x) }");
 }
@@ -190,11 +194,14 @@ TEST(RuleSetTest, FormulasUseFormulasAndKeepTheirNamesApart) {
 TEST(RuleSetTest, WrongFormulasAreRefusedWithTheirPlace) {
   const std::string use = "\nrule r (x) => (y) match { y = Relu (x) } emit { y = f (x) }";
   EXPECT_EQ(Refusal("def f (a) = Mul (a, b)" + use), "user.rule:1:21: unknown name 'b'");
-  EXPECT_EQ(Refusal("def f (a) = Mull (a, a)" + use), "user.rule:1:13: unknown operator or definition 'Mull'");
+  EXPECT_EQ(Refusal("def f (a) = Mull (a, a)" + use),
+            "user.rule:1:13: unknown operator or definition 'Mull'");
   EXPECT_EQ(Refusal("def f (a) = shap (a)" + use), "user.rule:1:13: unknown function 'shap'");
-  EXPECT_EQ(Refusal("def f (a) = Neg (g (a))\ndef g (a) = f (a)" + use), "user.rule:1:5: 'f' is defined by itself");
+  EXPECT_EQ(Refusal("def f (a) = Neg (g (a))\ndef g (a) = f (a)" + use),
+            "user.rule:1:5: 'f' is defined by itself");
   EXPECT_EQ(Refusal("def f (a, b) = Mul (a, b)" + use), "user.rule:2:53: f takes 2 to 2 arguments, 1 given");
-  EXPECT_EQ(Refusal("def f (a) = Neg (a)\ndef f (a) = Abs (a)" + use), "user.rule:2:5: 'f' is defined twice in this file");
+  EXPECT_EQ(Refusal("def f (a) = Neg (a)\ndef f (a) = Abs (a)" + use),
+            "user.rule:2:5: 'f' is defined twice in this file");
   EXPECT_EQ(Refusal("def f (a) = Neg (a)\nrule r (x) => (y) match { y = Relu (x) } where { f (x) }"),
             "user.rule:1:13: 'Neg' builds a node; nodes can be built in let and emit only");
   // Each twice the one before it.
@@ -207,9 +214,11 @@ TEST(RuleSetTest, WrongFormulasAreRefusedWithTheirPlace) {
 
 TEST(RuleSetTest, ATableTranslatesWords) {
   const std::string table = "table t { \"none\" -> \"erf\", \"tanh\" -> 1 }\n";
-  const auto rules = Rules(table + "rule r (x) => (y) match { y = Gelu <approximate> (x) } where { let w = t (approximate) "
-                                   "} emit { y = npu.G <form = w, other = t (\"none\")> (x) }",
-                           RuleFolder::kNpu);
+  const auto rules =
+      Rules(table +
+                "rule r (x) => (y) match { y = Gelu <approximate> (x) } where { let w = t (approximate) "
+                "} emit { y = npu.G <form = w, other = t (\"none\")> (x) }",
+            RuleFolder::kNpu);
   const Rule& r = *FindRule(*rules, "r");
   EXPECT_EQ(r.where[0].right.text, "translated");
   EXPECT_EQ(r.emit[0].value.attributes[1].value.text, "erf");
@@ -222,8 +231,10 @@ TEST(RuleSetTest, ATableTranslatesWords) {
 TEST(RuleSetTest, AnOperatorThatCanDoWithoutAnOperandHasTwo) {
   EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nemit { y = Neg? (x) }"),
             "user.rule:3:12: 'Neg?': only an operator of two operands can do without one");
-  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nwhere { let n = absent? () }\nemit { y = Neg (n) }"),
-            "user.rule:3:17: 'absent?' needs a first argument");
+  EXPECT_EQ(
+      Refusal(
+          "rule r (x) => (y)\nmatch { y = Relu (x) }\nwhere { let n = absent? () }\nemit { y = Neg (n) }"),
+      "user.rule:3:17: 'absent?' needs a first argument");
 }
 
 TEST(RuleSetTest, RulesAreFoundByTheOperatorThatTheyStartFrom) {
