@@ -1,5 +1,5 @@
-// The operator table at run time: ir/ops.txtpb, embedded, parsed once on first use, then found by one hash
-// probe and a short walk over the versions of one operator.
+// The operator table at run time: ir/ops.txtpb, encoded and embedded when the program is built (cmake/embed.cmake), read
+// once on first use, then found by one hash probe and a short walk over the versions of one operator.
 #include "ir/schema.h"
 
 #include <algorithm>
@@ -11,8 +11,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "embedded/ir_data.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "google/protobuf/text_format.h"
 #include "proto/schema.pb.h"
 
 namespace ascend_fuse {
@@ -73,9 +71,8 @@ const Table* ReadTable() {
   auto* table = new Table;
   for (size_t i = 0; i < embedded::ir_data_count; ++i) {
     const embedded::File& file = embedded::ir_data[i];
-    if (file.path != "ir/ops.txtpb") continue;
-    google::protobuf::io::ArrayInputStream stream(file.text.data(), static_cast<int>(file.text.size()));
-    if (!google::protobuf::TextFormat::Parse(&stream, &table->text)) {
+    if (file.path != "ir/ops.binpb") continue;
+    if (!table->text.ParseFromArray(file.text.data(), static_cast<int>(file.text.size()))) {
       std::fprintf(stderr, "the operator table built into this program (ir/ops.txtpb) does not parse\n");
       std::abort();
     }
@@ -121,13 +118,16 @@ int Schema::FindInput(std::string_view name) const {
   return -1;
 }
 
-const Schema* FindSchema(std::string_view domain, std::string_view op_type, int64_t opset) {
-  if (domain == "ai.onnx") domain = "";
+absl::Span<const Schema> SchemaVersions(std::string_view domain, std::string_view op_type) {
   const Table& table = OperatorTable();
   const auto found = table.versions.find(OperatorName(domain, op_type));
-  if (found == table.versions.end()) return nullptr;
+  return found == table.versions.end() ? absl::Span<const Schema>() : found->second;
+}
+
+const Schema* FindSchema(std::string_view domain, std::string_view op_type, int64_t opset) {
+  if (domain == "ai.onnx") domain = "";
   const Schema* in_force = nullptr;
-  for (const Schema& schema : found->second) {
+  for (const Schema& schema : SchemaVersions(domain, op_type)) {
     if (schema.since_version <= opset) in_force = &schema;
   }
   return in_force;

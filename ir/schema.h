@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "ir/attribute.h"
 #include "ir/model.h"
 
@@ -51,7 +52,10 @@ const Schema* FindSchema(std::string_view domain, std::string_view op_type, int6
 // The schema of a node in its model.
 const Schema* SchemaOf(const Node& node);
 
-// All schemas of the table, for listing and for checking rules: a rule may name an operator of any version.
+// All versions of one operator, the oldest first; empty if it is unknown. One hash probe.
+absl::Span<const Schema> SchemaVersions(std::string_view domain, std::string_view op_type);
+
+// All schemas of the table, for listing.
 const std::vector<Schema>& AllSchemas();
 
 }  // namespace ascend_fuse

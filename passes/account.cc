@@ -54,7 +54,8 @@ class Accountant {
 
  private:
   void Decide(Site* site) {
-    const std::string& construct = site->by_ge.empty() ? site->record.kind : site->by_ge;
+    // What no pass of GE finds is no construct of its lists.
+    const std::string construct = site->no_ge_pass ? "" : site->by_ge.empty() ? site->record.kind : site->by_ge;
     const std::string unjoined = site->record.kind == "add_norm" ? WhyNotJoined(*site) : "";
     if (!unjoined.empty()) {
       // Both our rule and GE's pass start from the node of the norm.

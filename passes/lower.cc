@@ -38,12 +38,14 @@ void AddOnce(std::vector<std::string>* sentences, const std::vector<std::string>
 }
 
 // What the mask of a fused attention is, for the report.
-std::string MaskOf(const Rule& rule) {
+std::string MaskOf(const Match& match) {
+  const Rule& rule = *match.rule;
   if (rule.kind != "attention") return "";
-  const bool masked = std::any_of(rule.inputs.begin(), rule.inputs.end(), [](const Parameter& input) {
-    return input.name == "mask" || input.name == "keep";
-  });
-  return masked ? "explicit" : "none";
+  for (size_t i = 0; i < rule.inputs.size(); ++i) {
+    const bool mask = rule.inputs[i].name == "mask" || rule.inputs[i].name == "keep" || rule.inputs[i].name == "bias";
+    if (mask && match.terms[i].kind == Term::Kind::kValue) return "explicit";
+  }
+  return "none";
 }
 
 // What the target says of the first node of a rule that it refuses in any form; nullopt if it has them all.
@@ -79,7 +81,7 @@ std::optional<Match> RunAround(const Rule& rule, const std::vector<std::string>&
     Failure attempt;
     std::optional<Match> match = matcher->Run(rule, root, &attempt);
     const bool from_it =
-        match.has_value() && match->terms[static_cast<size_t>(rule.scope.Find(rule.from))].value == value;
+        match.has_value() && match->terms[static_cast<size_t>(rule.scope.Find(rule.anchor))].value == value;
     if (from_it) return match;
     if (attempt.rank > failure->rank) *failure = attempt;
   }
@@ -159,10 +161,9 @@ class Lowering {
       Site& partner = workspace_.sites[static_cast<size_t>(attempt.main->pair)];
       if (partner.pending() && !partner.node->dead) attempt.partner = &partner;
     }
-    for (size_t r = 0; r < rules_.rules().size(); ++r) {
+    for (const size_t r : rules_.RulesStartingAt(key)) {
       const Rule& rule = rules_.rules()[r];
-      const auto& starts = rules_.StartOperators(r);
-      if (std::find(starts.begin(), starts.end(), key) == starts.end() || workspace_.Skipped(rule)) continue;
+      if (workspace_.Skipped(rule)) continue;
       if (!rule.by_ge.empty() && target_.FusedByGe(rule.by_ge).has_value()) continue;
       // A form that GE's own pass takes stays as it is, unless there is a node for it.
       const Site& main = *attempt.main;
@@ -189,7 +190,7 @@ class Lowering {
     const Rule& rule = rules_.rules()[r];
     Value* value = attempt->node->output(0);
     Matcher matcher(rules_, context);
-    if (!rule.from.empty()) {
+    if (!rule.anchor.empty()) {
       // What needs more of the graph than the recognised operator is looked for only where the target has the node.
       if (const auto none = WhyNoSuchNode(rule, target_, &workspace_.facts().dims()); none.has_value()) {
         if (matcher.Starts(rule, value)) Refuse(rule, *attempt, "no-node", none->because, none->source, kNoSuchNodeAround);
@@ -198,14 +199,14 @@ class Lowering {
     }
     Failure failure;
     std::optional<Match> match;
-    if (rule.from.empty()) {
+    if (rule.anchor.empty()) {
       match = matcher.Run(rule, value, &failure, attempt->partner != nullptr ? attempt->partner->node->output(0) : nullptr);
     } else {
       match = RunAround(rule, rules_.RootOperators(r), value, &matcher, &failure);
     }
     if (match.has_value()) return match;
-    if (failure.is_sentence && !rule.before.empty()) {
-      attempt->why_this_form[{rule.kind, rule.before}] = {failure.found, failure.position.ToString()};
+    if (failure.is_sentence && !rule.preferred_over.empty()) {
+      attempt->why_this_form[{rule.kind, rule.preferred_over}] = {failure.found, failure.position.ToString()};
     }
     // That there is no such node here says more than why it could not be used.
     if (failure.is_sentence) {
@@ -291,13 +292,13 @@ class Lowering {
       if (site != attempt->main && site != partner && rule.kind != record.kind) continue;
       site->SetState("fused");
       // What it took besides is given by the node now.
-      if (!rule.from.empty()) {
+      if (!rule.anchor.empty()) {
         site->others.push_back(match.terms[static_cast<size_t>(rule.scope.Find(rule.outputs[0]))].value);
       }
       if (rule.precision == "approximate" || record.precision == "exact") record.precision = rule.precision;
       site->lowered_by = rule.name;
       record.emitted_op = lowered_to;
-      record.mask = MaskOf(rule);
+      record.mask = MaskOf(match);
       const auto why = attempt->why_this_form.find({rule.kind, rule.name});
       const bool told = why != attempt->why_this_form.end();
       site->Say(told ? "other-form" : "", told ? why->second.first : "", told ? why->second.second : "");

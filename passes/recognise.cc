@@ -117,6 +117,7 @@ class Recogniser {
     Site site;
     site.value = root->output(0);
     site.by_ge = rule.by_ge;
+    site.no_ge_pass = rule.no_ge_pass;
     site.order = root->order;
     site.record.kind = rule.kind;
     site.record.rule = rule.name;

@@ -22,6 +22,9 @@ constexpr std::array<std::string_view, 28> kSymbols = {
     "...", "=>", "==", "!=", "<=", ">=", "|", "?", "@", ";", ":", "+", "-", "*",
     "/",   ".",  ",",  "(",  ")",  "[",  "]", "{", "}", "<", ">", "=", "!", "&"};
 
+// A symbol that no longer one starts with, except for the dots of an ellipsis.
+bool IsWholeSymbol(char c) { return std::string_view("()[]{},|?@;:+-*/.&").find(c) != std::string_view::npos; }
+
 class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) {}
@@ -75,6 +78,10 @@ class Lexer {
     if (IsDigit(c)) return ScanNumber(token);
     if (c == '"') return ScanString(token);
     token->kind = TokenKind::kSymbol;
+    if (IsWholeSymbol(c) && !(c == '.' && At(at_ + 1) == '.')) {
+      ++at_;
+      return absl::OkStatus();
+    }
     for (std::string_view symbol : kSymbols) {
       if (text_.compare(at_, symbol.size(), symbol) == 0) {
         at_ += symbol.size();

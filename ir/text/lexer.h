@@ -28,7 +28,11 @@ struct Token {
   uint32_t column = 1;    // from 1, in bytes
   std::string_view text;  // as written, a string with its quotes; a view of the lexed text
 
-  bool Is(std::string_view symbol) const { return kind == TokenKind::kSymbol && text == symbol; }
+  // Asked many times for each token: nearly always the first character says no.
+  bool Is(std::string_view symbol) const {
+    return kind == TokenKind::kSymbol && text[0] == symbol[0] && text.size() == symbol.size() &&
+           (symbol.size() == 1 || text == symbol);
+  }
   bool IsWord(std::string_view word) const { return kind == TokenKind::kIdentifier && text == word; }
 };
 

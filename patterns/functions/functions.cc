@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
 #include "patterns/analysis/channels.h"
 #include "patterns/analysis/halves.h"
@@ -695,6 +696,22 @@ absl::StatusOr<Term> Recognised(const FunctionContext& context, absl::Span<const
 // absent (): no value, for a weight that is not there.
 absl::StatusOr<Term> AbsentValue(const FunctionContext&, absl::Span<const Term>) { return Term::Absent(); }
 
+// given (x, a, b): a where x has a value, else b, or no value.
+absl::StatusOr<Term> Given(const FunctionContext&, absl::Span<const Term> arguments) {
+  if (arguments[0].kind != Term::Kind::kAbsent) return arguments[1];
+  return arguments.size() > 2 ? arguments[2] : Term::Absent();
+}
+
+// translated (a, table, word, meaning, ...): what the loader makes of a use of a table of words. NOT_FOUND for a word
+// that the table lacks.
+absl::StatusOr<Term> Translated(const FunctionContext& context, absl::Span<const Term> arguments) {
+  for (size_t i = 2; i + 1 < arguments.size(); i += 2) {
+    if (arguments[0].kind == Term::Kind::kText && arguments[0].text == arguments[i].text) return arguments[i + 1];
+  }
+  return absl::NotFoundError(
+      fmt::format("the table {} has no word {}", arguments[1].text, DescribeTerm(context, arguments[0])));
+}
+
 // with_layer_normalization (): holds where LayerNormalization may be written: from opset 17 on.
 absl::StatusOr<Term> WithLayerNormalization(const FunctionContext& context, absl::Span<const Term>) {
   const int64_t opset = context.model->OpsetVersion();
@@ -1368,6 +1385,8 @@ constexpr FunctionRow kFunctions[] = {
     {"negative_axes", 1, 1, NegativeAxes, "Holds when the axes were written as an attribute that counts from the end."},
     {"recognised", 1, 1, Recognised, "Holds for what a rule made, not for an operator that the model has."},
     {"absent", 0, 0, AbsentValue, "No value: a weight that is not there."},
+    {"given", 2, 3, Given, "One value where another is there, else a third or none."},
+    {"translated", 2, 1000, Translated, "What a table says of a word."},
     {"with_layer_normalization", 0, 0, WithLayerNormalization, "Holds from opset 17 on, which has LayerNormalization."},
     {"opset_from", 1, 1, OpsetFrom, "Holds from this opset of the default domain on."},
     {"opset_before", 1, 1, OpsetBefore, "Holds before this opset of the default domain."},
@@ -1414,10 +1433,13 @@ constexpr FunctionRow kFunctions[] = {
 absl::Span<const FunctionRow> Functions() { return kFunctions; }
 
 int FindFunction(std::string_view name) {
-  for (size_t i = 0; i < std::size(kFunctions); ++i) {
-    if (kFunctions[i].name == name) return static_cast<int>(i);
-  }
-  return -1;
+  static const auto* const kIndex = [] {
+    auto* index = new absl::flat_hash_map<std::string_view, int>;
+    for (size_t i = 0; i < std::size(kFunctions); ++i) index->emplace(kFunctions[i].name, static_cast<int>(i));
+    return index;
+  }();
+  const auto found = kIndex->find(name);
+  return found == kIndex->end() ? -1 : found->second;
 }
 
 std::optional<std::vector<Dim>> ListParameter(const Facts& facts, const Node& node, std::string_view name,

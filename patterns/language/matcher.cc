@@ -223,7 +223,7 @@ Matcher::Frame* Matcher::Begin(const Rule& rule, Failure* failure) {
 }
 
 bool Matcher::Starts(const Rule& rule, Value* value, Failure* failure) {
-  return MatchTerm(NamePattern(rule, rule.from), Begin(rule, failure), Term::Of(value), [] { return true; });
+  return MatchTerm(NamePattern(rule, rule.anchor), Begin(rule, failure), Term::Of(value), [] { return true; });
 }
 
 std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failure, Value* partner) {
@@ -749,7 +749,8 @@ bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Fram
         condition.position, covered_.empty() ? nullptr : covered_.front(), kConditionFails,
         [&] { return absl::IsCancelled(status) ? std::string() : condition.source; },
         [&] { return std::string(status.message()); });
-    if (kept) failure_->is_sentence = true;
+    // A word that a table lacks says no more than another attribute would.
+    if (kept) failure_->is_sentence = !absl::IsNotFound(status);
     return false;
   };
   if (condition.relation == Condition::Relation::kLet) {
@@ -801,7 +802,7 @@ bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Fram
     return Dim();
   };
   const bool numbers = left->kind == Term::Kind::kNumber && right->kind == Term::Kind::kNumber;
-  const DimTable& dims = context_.facts->dims();
+  DimTable& dims = context_.facts->dims();
   switch (condition.relation) {
     case Condition::Relation::kNotEqual:
       if (left->kind == Term::Kind::kDim || right->kind == Term::Kind::kDim) {
@@ -811,13 +812,15 @@ bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Fram
       }
       break;
     case Condition::Relation::kLess:
-      holds = numbers && left->number < right->number;
+      holds = numbers ? left->number < right->number
+                      : dims.AtLeast(dim_of(*right), dims.Add(dim_of(*left), Dim::Of(1)));
       break;
     case Condition::Relation::kLessEqual:
       holds = numbers ? left->number <= right->number : dims.AtLeast(dim_of(*right), dim_of(*left));
       break;
     case Condition::Relation::kGreater:
-      holds = numbers && left->number > right->number;
+      holds = numbers ? left->number > right->number
+                      : dims.AtLeast(dim_of(*left), dims.Add(dim_of(*right), Dim::Of(1)));
       break;
     case Condition::Relation::kGreaterEqual:
       holds = numbers ? left->number >= right->number : dims.AtLeast(dim_of(*left), dim_of(*right));
@@ -901,6 +904,7 @@ absl::StatusOr<Term> Matcher::Evaluate(const Expression& expression, Frame* fram
         if (!item.ok()) return item;
         arguments.push_back(*std::move(item));
       }
+      if (expression.optional && arguments[0].kind == Term::Kind::kAbsent) return Term::Absent();
       return Functions()[expression.function].call(context_, arguments);
     }
     case Expression::Kind::kUnary: {
@@ -961,6 +965,8 @@ absl::StatusOr<Term> Matcher::Evaluate(const Expression& expression, Frame* fram
         if (!value.ok()) return value;
         node.inputs.push_back(*std::move(value));
       }
+      if (expression.optional && node.inputs[0].kind == Term::Kind::kAbsent) return node.inputs[1];
+      if (expression.optional && node.inputs[1].kind == Term::Kind::kAbsent) return node.inputs[0];
       return Term::Node(std::move(node));
     }
   }

@@ -5,13 +5,17 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ascend_fuse {
 
-// Where something is written: "attention.rule:16:7".
+// Where something is written: "attention.rule:16:7". The file's name is kept until the process ends
+// (InternFileName): every part of a rule has a position, and copies of the name would be most of what a rule
+// costs to load.
 struct SourcePosition {
-  std::string file;
+  std::string_view file;
   int line = 0;
   int column = 0;
   std::string ToString() const;
@@ -40,6 +44,9 @@ struct Expression {
   std::string domain;  // kOperator
   int slot = -1;       // kName: its place in the scope, filled by the checker; -1 for keywords
   int function = -1;   // kCall: index into the function table, filled by the checker
+  // kCall, kOperator: written f? (x, ...). Of a function: no value where x is absent. Of an operator: where
+  // one of two operands is absent the other one, and no value where all are.
+  bool optional = false;
   std::vector<Expression> arguments;
   std::vector<NamedExpression> attributes;  // kOperator
 };
@@ -135,6 +142,24 @@ struct Definition {
   int result_slot = -1;  // the name `result`: the value that the definition matched
 };
 
+// def name (parameters) = expression: what emissions write in one place and use by name. It is written out
+// where it is used when the rules are loaded (patterns/language/formula.h): the matcher never sees it.
+struct Formula {
+  std::string name;
+  std::string doc;
+  SourcePosition position;
+  std::vector<Parameter> parameters;
+  Expression value;
+};
+
+// table name { "word" -> "other", ... }: a function from text to text or numbers, written out like a formula.
+struct WordTable {
+  std::string name;
+  std::string doc;
+  SourcePosition position;
+  std::vector<std::pair<std::string, Expression>> words;
+};
+
 // a, b = pattern
 struct MatchStatement {
   std::vector<std::string> names;  // "_" for an output that does not matter
@@ -153,11 +178,14 @@ struct Rule {
   std::string name;
   std::string doc;  // the comment above the rule; its first line is the catalogue entry
   SourcePosition position;
-  std::string kind;       // site kind; default the rule's name
-  std::string precision;  // exact | reassociated | approximate
-  std::string by_ge;      // a construct: where GE builds it itself, the rule is not used
-  std::string before;     // the rule that must be tried after this one
-  std::string from;       // the recognised value that a lowering starts from; default the first output
+  std::string kind;         // site kind; default the rule's name
+  std::string precision;    // exact | reassociated | approximate
+  std::string by_ge;        // a construct: where GE builds it itself, the rule is not used
+  bool no_ge_pass = false;  // GE has a pass for constructs of this kind, and it does not find this spelling
+  std::string preferred_over;    // the rule that must be tried after this one
+  std::string anchor;            // the recognised value that a lowering starts from; default the first output
+  SourcePosition kind_position;  // of the annotations, where they are written
+  SourcePosition by_ge_position;
   std::vector<Parameter> inputs;
   std::vector<std::string> outputs;
   std::vector<MatchStatement> match;
@@ -166,6 +194,14 @@ struct Rule {
   Scope scope;
   int size = 0;  // mandatory operators of the largest alternative; larger rules are tried first
   std::vector<std::string> nodes;  // the Ascend nodes it emits ("npu.NPUFFN"), in the order written
+};
+
+// What one file holds, in the order written.
+struct RuleText {
+  std::vector<Definition> definitions;
+  std::vector<Formula> formulas;
+  std::vector<WordTable> tables;
+  std::vector<Rule> rules;
 };
 
 // True when `expression` makes a node of `domain`, itself or inside.

@@ -1,9 +1,13 @@
 #include "patterns/language/rule_parser.h"
 
+#include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
+#include <mutex>
 #include <utility>
 
+#include "absl/container/node_hash_set.h"
 #include "fmt/format.h"
 #include "ir/text/lexer.h"
 
@@ -35,7 +39,7 @@ std::string CommentAbove(const std::vector<std::string_view>& lines, uint32_t li
 // Recursive descent; `Parser::error_` holds the first error and everything after it is skipped.
 class Parser {
  public:
-  Parser(const std::string& file, std::string_view text, const std::vector<Token>& tokens)
+  Parser(std::string_view file, std::string_view text, const std::vector<Token>& tokens)
       : file_(file), text_(text), tokens_(tokens) {
     size_t start = 0;
     while (true) {
@@ -46,17 +50,21 @@ class Parser {
     }
   }
 
-  absl::Status Run(std::vector<Definition>* definitions, std::vector<Rule>* rules) {
+  absl::StatusOr<RuleText> Run() {
+    RuleText parsed;
     while (ok() && Current().kind != TokenKind::kEnd) {
       if (AcceptName("def")) {
-        definitions->push_back(ParseDefinition());
+        ParseDefinitionOrFormula(&parsed);
+      } else if (AcceptName("table")) {
+        parsed.tables.push_back(ParseTable());
       } else if (AcceptName("rule")) {
-        rules->push_back(ParseRule());
+        parsed.rules.push_back(ParseRule());
       } else {
-        Fail("'def' or 'rule'");
+        Fail("'def', 'table' or 'rule'");
       }
     }
-    return error_;
+    if (!ok()) return error_;
+    return parsed;
   }
 
  private:
@@ -148,12 +156,17 @@ class Parser {
     return parameters;
   }
 
-  Definition ParseDefinition() {
+  void ParseDefinitionOrFormula(RuleText* parsed) {
     Definition definition;
     definition.doc = CommentAbove(lines_, Previous().line);
     definition.position = PositionOf(Current());
     definition.name = ExpectName("the definition's name");
     definition.parameters = ParseParameters();
+    if (AcceptSymbol("=")) {
+      parsed->formulas.push_back({std::move(definition.name), std::move(definition.doc), definition.position,
+                                  std::move(definition.parameters), ParseExpression()});
+      return;
+    }
     while (AcceptSymbol("|")) {
       Definition::Alternative alternative;
       alternative.pattern = ParsePrimary();
@@ -166,8 +179,42 @@ class Parser {
       }
       definition.alternatives.push_back(std::move(alternative));
     }
-    if (definition.alternatives.empty()) Fail("'|' and an alternative");
-    return definition;
+    if (definition.alternatives.empty()) Fail("'|' and an alternative, or '=' and an expression");
+    parsed->definitions.push_back(std::move(definition));
+  }
+
+  WordTable ParseTable() {
+    WordTable table;
+    table.doc = CommentAbove(lines_, Previous().line);
+    table.position = PositionOf(Current());
+    table.name = ExpectName("the table's name");
+    ExpectSymbol("{");
+    while (ok() && !AtSymbol("}")) {
+      const Token word = Current();
+      if (word.kind != TokenKind::kString) {
+        Fail("a word in quotes");
+        break;
+      }
+      Step();
+      ExpectSymbol("-");
+      ExpectSymbol(">");
+      const Token meaning = Current();
+      if (!AtNumber() && !AtSymbol("-") && meaning.kind != TokenKind::kString) {
+        Fail("a word in quotes or a number");
+        break;
+      }
+      std::string key = Unquote(word);
+      if (std::any_of(table.words.begin(), table.words.end(),
+                      [&](const auto& row) { return row.first == key; })) {
+        error_ = absl::InvalidArgumentError(
+            fmt::format("{}: the table has {} twice", PositionOf(word).ToString(), word.text));
+        break;
+      }
+      table.words.emplace_back(std::move(key), ParseUnary());
+      if (!AcceptSymbol(",")) break;
+    }
+    ExpectSymbol("}");
+    return table;
   }
 
   Rule ParseRule() {
@@ -177,31 +224,7 @@ class Parser {
     rule.name = ExpectName("the rule's name");
     rule.kind = rule.name;
     rule.precision = "exact";
-    if (AcceptSymbol("<")) {
-      while (ok() && !AtSymbol(">")) {
-        const Token key_token = Current();
-        const std::string key = ExpectName("an annotation's name");
-        ExpectSymbol("=");
-        std::string value = ExpectName("the annotation's value");
-        if (key == "kind") {
-          rule.kind = value;
-        } else if (key == "precision") {
-          rule.precision = value;
-        } else if (key == "by_ge") {
-          rule.by_ge = value;
-        } else if (key == "before") {
-          rule.before = value;
-        } else if (key == "from") {
-          rule.from = value;
-        } else if (ok()) {
-          error_ = absl::InvalidArgumentError(
-              fmt::format("{}: unknown annotation '{}'; known are kind, precision, by_ge, before, from",
-                          PositionOf(key_token).ToString(), key));
-        }
-        if (!AcceptSymbol(",")) break;
-      }
-      ExpectSymbol(">");
-    }
+    if (AcceptSymbol("<")) ParseAnnotations(&rule);
     rule.inputs = ParseParameters();
     ExpectSymbol("=>");
     ExpectSymbol("(");
@@ -229,6 +252,49 @@ class Parser {
       ExpectSymbol("}");
     }
     return rule;
+  }
+
+  void ParseAnnotations(Rule* rule) {
+    while (ok() && !AtSymbol(">")) {
+      const Token key_token = Current();
+      const std::string key = ExpectName("an annotation's name");
+      if (key == "no_ge_pass") {
+        rule->no_ge_pass = true;
+      } else {
+        ExpectSymbol("=");
+        const Token value_token = Current();
+        ParseAnnotation(key, key_token, ExpectName("the annotation's value"), PositionOf(value_token), rule);
+      }
+      if (!AcceptSymbol(",")) break;
+    }
+    ExpectSymbol(">");
+  }
+
+  void ParseAnnotation(const std::string& key, const Token& key_token, std::string value,
+                       SourcePosition position, Rule* rule) {
+    if (!ok()) return;
+    if (key == "kind") {
+      rule->kind = std::move(value);
+      rule->kind_position = position;
+    } else if (key == "precision") {
+      if (value != "exact" && value != "reassociated" && value != "approximate") {
+        error_ = absl::InvalidArgumentError(
+            fmt::format("{}: expected a precision (exact, reassociated or approximate), found '{}'",
+                        position.ToString(), value));
+      }
+      rule->precision = std::move(value);
+    } else if (key == "by_ge") {
+      rule->by_ge = std::move(value);
+      rule->by_ge_position = position;
+    } else if (key == "preferred_over") {
+      rule->preferred_over = std::move(value);
+    } else if (key == "anchor") {
+      rule->anchor = std::move(value);
+    } else {
+      error_ = absl::InvalidArgumentError(fmt::format(
+          "{}: unknown annotation '{}'; known are kind, precision, by_ge, no_ge_pass, preferred_over, anchor",
+          PositionOf(key_token).ToString(), key));
+    }
   }
 
   std::vector<std::string> ParseNames() {
@@ -466,6 +532,10 @@ class Parser {
       atom->domain += atom->text;
       atom->text = ExpectName("an operator's name");
     }
+    if (AtSymbol("?") && (Ahead(1).Is("(") || Ahead(1).Is("<"))) {
+      atom->optional = true;
+      Step();
+    }
     // Operators start with a capital letter, C++ functions do not. "D < 5" is a comparison, "Op <a = 1>" is
     // an operator with attributes.
     const bool capital = std::isupper(static_cast<unsigned char>(atom->text[0])) != 0;
@@ -508,9 +578,14 @@ class Parser {
     ExpectSymbol(")");
   }
 
-  static double NumberOf(const Token& token) { return std::strtod(std::string(token.text).c_str(), nullptr); }
+  static double NumberOf(const Token& token) {
+    double number = 0;
+    const auto read = std::from_chars(token.text.data(), token.text.data() + token.text.size(), number);
+    // Beyond the range of doubles it is infinite or zero.
+    return read.ec == std::errc() ? number : std::strtod(std::string(token.text).c_str(), nullptr);
+  }
 
-  const std::string& file_;
+  std::string_view file_;  // interned
   std::string_view text_;
   const std::vector<Token>& tokens_;
   std::vector<std::string_view> lines_;
@@ -521,13 +596,19 @@ class Parser {
 
 }  // namespace
 
-absl::Status ParseRules(const std::string& file, std::string_view text, std::vector<Definition>* definitions,
-                        std::vector<Rule>* rules) {
+absl::StatusOr<RuleText> ParseRules(std::string_view file, std::string_view text) {
   const absl::StatusOr<std::vector<Token>> tokens = Lex(text);
   if (!tokens.ok()) {
     return absl::InvalidArgumentError(fmt::format("{}:{}", file, std::string(tokens.status().message())));
   }
-  return Parser(file, text, *tokens).Run(definitions, rules);
+  return Parser(InternFileName(file), text, *tokens).Run();
+}
+
+std::string_view InternFileName(std::string_view name) {
+  static auto* const kMutex = new std::mutex;
+  static auto* const kNames = new absl::node_hash_set<std::string>;
+  const std::lock_guard<std::mutex> lock(*kMutex);
+  return *kNames->emplace(name).first;
 }
 
 }  // namespace ascend_fuse

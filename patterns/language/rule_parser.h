@@ -3,16 +3,17 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "patterns/language/pattern.h"
 
 namespace ascend_fuse {
 
-// Appends the definitions and rules written in `text`. INVALID_ARGUMENT with file, line and column, what was
-// expected and what was found.
-absl::Status ParseRules(const std::string& file, std::string_view text, std::vector<Definition>* definitions,
-                        std::vector<Rule>* rules);
+// What is written in `text`. INVALID_ARGUMENT with file, line and column, what was expected and what was
+// found.
+absl::StatusOr<RuleText> ParseRules(std::string_view file, std::string_view text);
+
+// The same name, valid until the process ends. Each name is kept once.
+std::string_view InternFileName(std::string_view name);
 
 }  // namespace ascend_fuse

@@ -4,14 +4,19 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "patterns/language/pattern.h"
 
 namespace ascend_fuse {
+
+class FormulaExpander;
 
 enum class RuleFolder { kLibrary, kNpu, kReference, kContrib, kLeftovers };
 inline constexpr size_t kRuleFolders = 5;
@@ -20,9 +25,9 @@ class RuleSet {
  public:
   // The built-in rules of a folder, with those of the `user` files (path, text) that belong there: a rule
   // that matches npu nodes is a reference rule, one that makes npu nodes an npu rule, any other a library
-  // rule; none is of the folders contrib and leftovers. A user's rule or definition of the same name replaces the
-  // built-in one. Errors: INVALID_ARGUMENT with file, line and column, for text that does not parse and for names,
-  // arguments, attributes and operators that do not exist.
+  // rule; none is of the folders contrib and leftovers. A user's rule or definition of the same name replaces
+  // the built-in one. Errors: INVALID_ARGUMENT with file, line and column, for text that does not parse and
+  // for names, arguments, attributes and operators that do not exist.
   static absl::StatusOr<std::unique_ptr<RuleSet>> Load(
       RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user = {});
 
@@ -31,32 +36,29 @@ class RuleSet {
       RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user = {});
 
   const std::vector<Definition>& definitions() const { return definitions_; }
-  // Largest pattern first, `before` respected.
+  // Largest pattern first, a rule before the one that it is preferred over.
   const std::vector<Rule>& rules() const { return rules_; }
 
   // Operator types ("domain.op_type", without "." for the default domain) that the first output's pattern of
   // a rule can end in.
   const std::vector<std::string>& RootOperators(size_t rule) const { return roots_[rule]; }
-  // The same for the value that a lowering starts from: the first output, or what the annotation `from` names.
+  // The same for the value that a lowering starts from: the first output, or what the annotation `anchor`
+  // names.
   const std::vector<std::string>& StartOperators(size_t rule) const { return starts_[rule]; }
+  // The rules that can start from an operator, in the order in which they are tried: rules about other
+  // operators cost nothing.
+  absl::Span<const size_t> RulesStartingAt(std::string_view op) const;
 
  private:
-  absl::Status Check();
-  absl::Status CheckPattern(Pattern* pattern, Scope* scope, bool in_rule);
-  absl::Status CheckExpression(Expression* expression, Scope* scope, bool may_bind, bool may_build);
-  absl::Status CheckCondition(Condition* condition, Scope* scope);
-  absl::Status CheckOperator(const SourcePosition& position, const std::string& domain,
-                             const std::string& op_type, const std::vector<std::string>& attributes,
-                             int arguments) const;
-  void CollectRoots(const Pattern& pattern, const Rule& rule, int depth,
-                    std::vector<std::string>* roots) const;
-  int Size(const Pattern& pattern, const Rule& rule, int depth) const;
+  absl::Status Add(RuleText text, RuleFolder folder, bool built_in, FormulaExpander* expander);
+  void DropUnreached(const absl::flat_hash_set<std::string_view>& user_files);
+  absl::Status Check(const absl::flat_hash_set<std::string>& kinds);
 
   std::vector<Definition> definitions_;
-  absl::flat_hash_map<std::string, int> definition_index_;
   std::vector<Rule> rules_;
   std::vector<std::vector<std::string>> roots_;
   std::vector<std::vector<std::string>> starts_;
+  absl::flat_hash_map<std::string_view, std::vector<size_t>> starting_at_;  // keys: of starts_
 };
 
 }  // namespace ascend_fuse

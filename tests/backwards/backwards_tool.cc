@@ -197,7 +197,7 @@ class Run {
  private:
   // A rule with `from` ends behind the site that it lowers.
   bool IsSite(const Site& site, const Specimen& specimen) const {
-    return !rule_.from.empty() || site.output == specimen.outputs[0];
+    return !rule_.anchor.empty() || site.output == specimen.outputs[0];
   }
 
   bool Matches(const Outcome& outcome, const Specimen& specimen, std::string* other) const {

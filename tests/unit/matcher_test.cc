@@ -162,7 +162,8 @@ TEST(MatcherTest, AnAxisOfUnknownRankIsNotCountedFromTheEnd) {
 }
 
 TEST(MatcherTest, AnAttributeIsBound) {
-  const std::string rule = "rule r (x) => (y) match { y = LayerNormalization <axis = -1, epsilon> (x, _) }";
+  const std::string rule =
+      "rule r (x) => (y) match { y = LayerNormalization <axis = -1, epsilon> (x, _) } where { epsilon > 0 }";
   const Attempt attempt =
       Try("(float[2, 4] a, float[4] g) => (float[2, 4] y) { y = LayerNormalization <epsilon = 0.5> (a, g) }",
           rule);

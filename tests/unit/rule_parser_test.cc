@@ -9,16 +9,14 @@
 namespace ascend_fuse {
 namespace {
 
-struct Parsed {
+struct Parsed : RuleText {
   absl::Status status;
-  std::vector<Definition> definitions;
-  std::vector<Rule> rules;
 };
 
 Parsed Parse(const std::string& text) {
-  Parsed parsed;
-  parsed.status = ParseRules("f.rule", text, &parsed.definitions, &parsed.rules);
-  return parsed;
+  absl::StatusOr<RuleText> read = ParseRules("f.rule", text);
+  if (!read.ok()) return {{}, read.status()};
+  return {*std::move(read), absl::OkStatus()};
 }
 
 std::string Message(const std::string& text) {
@@ -31,7 +29,8 @@ TEST(RuleParserTest, ARuleWithEveryPart) {
   const Parsed parsed = Parse(R"(# y = gelu (x)
 #
 # More words.
-rule gelu <kind = activation, precision = approximate, by_ge = linear_gelu, before = silu> (x, m?) => (y, s)
+rule gelu <kind = activation, precision = approximate, by_ge = linear_gelu, preferred_over = silu,
+           anchor = s> (x, m?) => (y, s)
 match {
   y = Mul (x, 0.5) | Add (x, m)
   s, _ = npu.Op <axis = -1, scale> (y, "", _)
@@ -53,7 +52,10 @@ emit {
   EXPECT_EQ(rule.kind, "activation");
   EXPECT_EQ(rule.precision, "approximate");
   EXPECT_EQ(rule.by_ge, "linear_gelu");
-  EXPECT_EQ(rule.before, "silu");
+  EXPECT_EQ(rule.preferred_over, "silu");
+  EXPECT_EQ(rule.anchor, "s");
+  EXPECT_FALSE(rule.no_ge_pass);
+  EXPECT_EQ(rule.kind_position.ToString(), "f.rule:4:19");
   EXPECT_EQ(rule.position.ToString(), "f.rule:4:6");
   ASSERT_EQ(rule.inputs.size(), 2u);
   EXPECT_FALSE(rule.inputs[0].optional);
@@ -102,6 +104,46 @@ def scaled (x, f = 1.0)
   EXPECT_EQ(definition.alternatives[1].conditions.size(), 2u);
 }
 
+TEST(RuleParserTest, AFormulaIsADefinitionWithAnEqualsSign) {
+  const Parsed parsed =
+      Parse("# doc\ndef silu (x, a = 1.0) = Mul (x, Sigmoid (Mul (x, a)))\ndef d (x) | Relu (x)");
+  ASSERT_TRUE(parsed.status.ok()) << parsed.status.message();
+  ASSERT_EQ(parsed.formulas.size(), 1u);
+  EXPECT_EQ(parsed.definitions.size(), 1u);
+  const Formula& formula = parsed.formulas[0];
+  EXPECT_EQ(formula.name, "silu");
+  EXPECT_EQ(formula.doc, "doc");
+  EXPECT_EQ(formula.position.ToString(), "f.rule:2:5");
+  EXPECT_TRUE(formula.parameters[1].has_default);
+  EXPECT_EQ(formula.value.kind, Expression::Kind::kOperator);
+  EXPECT_EQ(formula.value.text, "Mul");
+}
+
+TEST(RuleParserTest, ATableOfWords) {
+  const Parsed parsed = Parse("table t { \"a\" -> \"b\", \"c\" -> -1 }");
+  ASSERT_TRUE(parsed.status.ok()) << parsed.status.message();
+  ASSERT_EQ(parsed.tables.size(), 1u);
+  ASSERT_EQ(parsed.tables[0].words.size(), 2u);
+  EXPECT_EQ(parsed.tables[0].words[0].first, "a");
+  EXPECT_EQ(parsed.tables[0].words[0].second.text, "b");
+  EXPECT_EQ(parsed.tables[0].words[1].second.number, -1);
+  EXPECT_EQ(Message("table t { a -> \"b\" }"), "f.rule:1:11: expected a word in quotes, found 'a'");
+  EXPECT_EQ(Message("table t { \"a\" = \"b\" }"), "f.rule:1:15: expected '-', found '='");
+  EXPECT_EQ(Message("table t { \"a\" -> b }"),
+            "f.rule:1:18: expected a word in quotes or a number, found 'b'");
+  EXPECT_EQ(Message("table t { \"a\" -> 1, \"a\" -> 2 }"), "f.rule:1:21: the table has \"a\" twice");
+}
+
+TEST(RuleParserTest, OptionalFunctionsAndOperatorsOfEmissions) {
+  const Parsed parsed = Parse(
+      "rule r (x, b?) => (y) match { y = Relu (x) } where { let m = f? (b) } emit { y = npu.Add? <a = 1> (x, "
+      "m) }");
+  ASSERT_TRUE(parsed.status.ok()) << parsed.status.message();
+  EXPECT_TRUE(parsed.rules[0].where[0].right.optional);
+  EXPECT_TRUE(parsed.rules[0].emit[0].value.optional);
+  EXPECT_EQ(parsed.rules[0].emit[0].value.attributes.size(), 1u);
+}
+
 TEST(RuleParserTest, OptionalWrappersAndParentheses) {
   const Parsed parsed = Parse("rule r (x) => (y) match { y = (widen? (x)) }");
   ASSERT_TRUE(parsed.status.ok()) << parsed.status.message();
@@ -133,7 +175,7 @@ TEST(RuleParserTest, ACommentApartFromARuleIsNotItsDocumentation) {
 }
 
 TEST(RuleParserTest, ErrorsNameLineColumnExpectedAndFound) {
-  EXPECT_EQ(Message("rules r"), "f.rule:1:1: expected 'def' or 'rule', found 'rules'");
+  EXPECT_EQ(Message("rules r"), "f.rule:1:1: expected 'def', 'table' or 'rule', found 'rules'");
   EXPECT_EQ(Message("rule (x) => (y)"), "f.rule:1:6: expected the rule's name, found '('");
   EXPECT_EQ(Message("rule r (x) (y)"), "f.rule:1:12: expected '=>', found '('");
   EXPECT_EQ(Message("rule r (x) => (y)\nemit { }"), "f.rule:2:1: expected 'match', found 'emit'");
@@ -148,7 +190,8 @@ TEST(RuleParserTest, ErrorsNameLineColumnExpectedAndFound) {
   EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = Cast <to> }"), "f.rule:2:23: expected '(', found '}'");
   EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = Relu (\"x\") }"),
             "f.rule:2:19: expected a pattern, found '\"x\"'");
-  EXPECT_EQ(Message("def d (x)\nrule"), "f.rule:2:1: expected '|' and an alternative, found 'rule'");
+  EXPECT_EQ(Message("def d (x)\nrule"),
+            "f.rule:2:1: expected '|' and an alternative, or '=' and an expression, found 'rule'");
   EXPECT_EQ(Message("rule r (x) => (y) match { y = Relu (x) }\nwhere { let 5 = x }"),
             "f.rule:2:19: expected let name = expression, found '}'");
   EXPECT_EQ(Message("rule r (x) => (y) match { y = Relu (x) }\nwhere { shape (x) = }"),
@@ -160,8 +203,13 @@ TEST(RuleParserTest, ErrorsOfTokensAndAnnotations) {
             "f.rule:1:54: the string that starts here has no closing quote");
   EXPECT_EQ(Message("rule r (x) => (y)\n  match { y = Relu (x) & }"),
             "f.rule:2:24: expected an output's name, found '&'");
-  EXPECT_EQ(Message("rule r <kinds = a> (x) => (y)"),
-            "f.rule:1:9: unknown annotation 'kinds'; known are kind, precision, by_ge, before, from");
+  EXPECT_EQ(
+      Message("rule r <kinds = a> (x) => (y)"),
+      "f.rule:1:9: unknown annotation 'kinds'; known are kind, precision, by_ge, no_ge_pass, preferred_over, "
+      "anchor");
+  EXPECT_EQ(Message("rule r <precision = excat> (x) => (y)"),
+            "f.rule:1:21: expected a precision (exact, reassociated or approximate), found 'excat'");
+  EXPECT_EQ(Message("rule r <kind> (x) => (y)"), "f.rule:1:13: expected '=', found '>'");
 }
 
 TEST(RuleParserTest, DeepNestingIsAnErrorAndNotACrash) {

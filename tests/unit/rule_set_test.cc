@@ -15,7 +15,8 @@ using testing::Refusal;
 using testing::Rules;
 
 TEST(RuleSetTest, BuiltInRulesLoad) {
-  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference, RuleFolder::kContrib, RuleFolder::kLeftovers}) {
+  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference,
+                                  RuleFolder::kContrib, RuleFolder::kLeftovers}) {
     const auto rules = RuleSet::Load(folder);
     ASSERT_TRUE(rules.ok()) << rules.status().message();
     EXPECT_FALSE((*rules)->rules().empty());
@@ -23,7 +24,7 @@ TEST(RuleSetTest, BuiltInRulesLoad) {
   }
 }
 
-TEST(RuleSetTest, LargerPatternsAreTriedFirstAndBeforeMovesARule) {
+TEST(RuleSetTest, LargerPatternsAreTriedFirstAndPreferenceMovesARule) {
   const auto plain =
       Rules("rule r (x) => (y) match { y = Relu (Relu (x)) } rule tiny (x) => (y) match { y = Relu (x) }");
   auto place = [](const RuleSet& rules, const std::string& name) {
@@ -32,11 +33,12 @@ TEST(RuleSetTest, LargerPatternsAreTriedFirstAndBeforeMovesARule) {
   EXPECT_LT(place(*plain, "attention"), place(*plain, "r"));
   EXPECT_LT(place(*plain, "r"), place(*plain, "tiny"));
   const auto moved = Rules(
-      "rule r (x) => (y) match { y = Relu (Relu (x)) } rule tiny <before = r> (x) => (y) match { y = Relu "
+      "rule r (x) => (y) match { y = Relu (Relu (x)) } rule tiny <preferred_over = r> (x) => (y) match { y = "
+      "Relu "
       "(x) }");
   EXPECT_LT(place(*moved, "tiny"), place(*moved, "r"));
-  EXPECT_EQ(Refusal("rule r <before = nobody> (x) => (y) match { y = Relu (x) }"),
-            "user.rule:1:6: before: there is no rule 'nobody'");
+  EXPECT_EQ(Refusal("rule r <preferred_over = nobody> (x) => (y) match { y = Relu (x) }"),
+            "user.rule:1:6: preferred_over: there is no rule 'nobody'");
 }
 
 TEST(RuleSetTest, RootsAreSeenThroughDefinitionsAndOptionalParts) {
@@ -98,7 +100,8 @@ TEST(RuleSetTest, AUsersDefinitionOfLibraryPartsDoesNotHinderTheOtherFolders) {
   const std::string text =
       "def mine (x)\n  | silu_of (x)\nrule r (x) => (y) match { y = mine (x) } emit { y = Swish <alpha = 1> "
       "(x) }\n";
-  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference, RuleFolder::kContrib, RuleFolder::kLeftovers}) {
+  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference,
+                                  RuleFolder::kContrib, RuleFolder::kLeftovers}) {
     const auto rules = RuleSet::Load(folder, {{"user.rule", text}});
     EXPECT_TRUE(rules.ok()) << rules.status().message();
   }
@@ -126,6 +129,125 @@ TEST(RuleSetTest, UnknownNamesAreRefusedWithTheirPlace) {
             "user.rule:3:12: unknown operator or definition 'Swishh'");
   EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nwhere { D >= 4 }"),
             "user.rule:3:9: unknown name 'D'");
+}
+
+TEST(RuleSetTest, AVariableThatOccursOnceIsMisspelt) {
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Add (Relu (x), z) }"),
+            "user.rule:2:28: 'z' occurs nowhere else: a misspelt name, or one to write as _ or _z");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Elu <alpha> (x) }"),
+            "user.rule:2:18: 'alpha' occurs nowhere else: a misspelt name, or one to write as _ or _alpha");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nwhere { let n = rank (x) }"),
+            "user.rule:3:13: 'n' occurs nowhere else: a misspelt name, or one to write as _ or _n");
+  EXPECT_EQ(Refusal("def d (x)\n  | Add (x, z)\nrule r (x) => (y) match { y = d (x) }"),
+            "user.rule:2:13: 'z' occurs nowhere else: a misspelt name, or one to write as _ or _z");
+  // Inputs and outputs are for others, letters of shapes count dims, and an underscore says that it is meant
+  // so.
+  Rules("rule r (x) => (y) match { y = Add (Relu (x), _z) } where { shape (x) = [A, B] }");
+  Rules("rule r (x) => (y) match { y = Elu <alpha = _alpha> (x) }");
+}
+
+TEST(RuleSetTest, AnnotationsMustBeKnown) {
+  EXPECT_EQ(Refusal("rule r <kind = glue> (x) => (y) match { y = Relu (x) }").substr(0, 65),
+            "user.rule:1:16: 'glue' is no kind and no rule; the kinds are rms_");
+  EXPECT_EQ(Refusal("rule r <by_ge = linear_relo> (x) => (y) match { y = Relu (x) }").substr(0, 70),
+            "user.rule:1:17: no target says anything about the construct 'linear_re");
+  EXPECT_EQ(Refusal("rule r <by_ge = linear_relu, no_ge_pass> (x) => (y) match { y = Relu (x) }"),
+            "user.rule:1:17: by_ge names what a pass of GE builds, and no_ge_pass says that none does");
+  EXPECT_EQ(Refusal("rule r <anchor = z> (x) => (y) match { y = Relu (x) }"),
+            "user.rule:1:6: anchor: no line of match computes 'z'");
+  // The name of a rule is a kind.
+  Rules("rule r (x) => (y) match { y = Relu (x) } rule s <kind = r> (x) => (y) match { y = Elu (x) }");
+}
+
+TEST(RuleSetTest, AFormulaIsWrittenOutWhereItIsUsed) {
+  const auto rules = Rules(
+      "def mine (a, n = 2.0) = Mul (a, Add (a, n))\n"
+      "rule r (x) => (y) match { y = Relu (x) } emit { y = mine (Neg (x)) }\n"
+      "rule s (x) => (y) match { y = Elu (x) } emit { y = mine (x, 3.0) }");
+  // What the formula mentions twice and is more than a name stands for one value.
+  const Rule& r = *FindRule(*rules, "r");
+  ASSERT_EQ(r.emit.size(), 2u);
+  EXPECT_EQ(r.emit[0].value.text, "Neg");
+  EXPECT_EQ(r.emit[1].value.text, "Mul");
+  EXPECT_EQ(r.emit[1].value.arguments[0].slot, r.scope.Find(r.emit[0].names[0]));
+  EXPECT_EQ(r.emit[1].value.arguments[1].arguments[1].number, 2.0);
+  const Rule& s = *FindRule(*rules, "s");
+  ASSERT_EQ(s.emit.size(), 1u);
+  EXPECT_EQ(s.emit[0].value.arguments[0].text, "x");
+  EXPECT_EQ(s.emit[0].value.arguments[1].arguments[1].number, 3.0);
+}
+
+TEST(RuleSetTest, FormulasUseFormulasAndKeepTheirNamesApart) {
+  // `x` of the rule, of `inner` and of `outer` are three names.
+  const auto rules = Rules(
+      "def outer (x, y) = Sub (inner (Neg (y)), inner (x))\n"
+      "def inner (x) = Mul (x, x)\n"
+      "rule r (x, w) => (y) match { y = Add (x, w) } where { let d = outer (w, x) } emit { y = Abs (d) }");
+  const Rule& r = *FindRule(*rules, "r");
+  ASSERT_EQ(r.where.size(), 2u);
+  EXPECT_EQ(r.where[0].right.text, "Neg");
+  EXPECT_EQ(r.where[0].right.arguments[0].text, "x");
+  EXPECT_EQ(r.where[1].right.text, "Sub");
+  EXPECT_EQ(r.where[1].right.arguments[1].arguments[0].text, "w");
+}
+
+TEST(RuleSetTest, WrongFormulasAreRefusedWithTheirPlace) {
+  const std::string use = "\nrule r (x) => (y) match { y = Relu (x) } emit { y = f (x) }";
+  EXPECT_EQ(Refusal("def f (a) = Mul (a, b)" + use), "user.rule:1:21: unknown name 'b'");
+  EXPECT_EQ(Refusal("def f (a) = Mull (a, a)" + use),
+            "user.rule:1:13: unknown operator or definition 'Mull'");
+  EXPECT_EQ(Refusal("def f (a) = shap (a)" + use), "user.rule:1:13: unknown function 'shap'");
+  EXPECT_EQ(Refusal("def f (a) = Neg (g (a))\ndef g (a) = f (a)" + use),
+            "user.rule:1:5: 'f' is defined by itself");
+  EXPECT_EQ(Refusal("def f (a, b) = Mul (a, b)" + use), "user.rule:2:53: f takes 2 to 2 arguments, 1 given");
+  EXPECT_EQ(Refusal("def f (a) = Neg (a)\ndef f (a) = Abs (a)" + use),
+            "user.rule:2:5: 'f' is defined twice in this file");
+  EXPECT_EQ(Refusal("def f (a) = Neg (a)\nrule r (x) => (y) match { y = Relu (x) } where { f (x) }"),
+            "user.rule:1:13: 'Neg' builds a node; nodes can be built in let and emit only");
+  // Each twice the one before it.
+  std::string doubling = "def f0 (a) = Add (a, Neg (a))\n";
+  for (int i = 1; i < 30; ++i) {
+    doubling += fmt::format("def f{} (a) = Add (f{} (Neg (a)), f{} (Abs (a)))\n", i, i - 1, i - 1);
+  }
+  EXPECT_NE(Refusal(doubling).find("has more than 10000 parts when it is written out"), std::string::npos);
+}
+
+TEST(RuleSetTest, ATableTranslatesWords) {
+  const std::string table = "table t { \"none\" -> \"erf\", \"tanh\" -> 1 }\n";
+  const auto rules =
+      Rules(table +
+                "rule r (x) => (y) match { y = Gelu <approximate> (x) } where { let w = t (approximate) "
+                "} emit { y = npu.G <form = w, other = t (\"none\")> (x) }",
+            RuleFolder::kNpu);
+  const Rule& r = *FindRule(*rules, "r");
+  EXPECT_EQ(r.where[0].right.text, "translated");
+  EXPECT_EQ(r.emit[0].value.attributes[1].value.text, "erf");
+  EXPECT_EQ(Refusal(table + "rule r (x) => (y) match { y = Relu (x) } where { t (\"erf\") = 1 }"),
+            "user.rule:2:50: the table t has no word \"erf\"");
+  EXPECT_EQ(Refusal(table + "rule r (x) => (y) match { y = Relu (x) } where { t (x, 1) = 1 }"),
+            "user.rule:2:50: the table t takes 1 argument, 2 given");
+}
+
+TEST(RuleSetTest, AnOperatorThatCanDoWithoutAnOperandHasTwo) {
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nemit { y = Neg? (x) }"),
+            "user.rule:3:12: 'Neg?': only an operator of two operands can do without one");
+  EXPECT_EQ(
+      Refusal(
+          "rule r (x) => (y)\nmatch { y = Relu (x) }\nwhere { let n = absent? () }\nemit { y = Neg (n) }"),
+      "user.rule:3:17: 'absent?' needs a first argument");
+}
+
+TEST(RuleSetTest, RulesAreFoundByTheOperatorThatTheyStartFrom) {
+  const auto rules = RuleSet::Load(RuleFolder::kNpu);
+  ASSERT_TRUE(rules.ok()) << rules.status().message();
+  size_t found = 0;
+  for (const size_t r : (*rules)->RulesStartingAt("Gelu")) {
+    const std::vector<std::string>& starts = (*rules)->StartOperators(r);
+    EXPECT_NE(std::find(starts.begin(), starts.end(), "Gelu"), starts.end());
+    ++found;
+  }
+  EXPECT_GE(found, 3u);  // a node of its own, with the linear before it, with both linears around it
+  EXPECT_TRUE((*rules)->RulesStartingAt("Conv").empty());
 }
 
 TEST(RuleSetTest, ArgumentsAreCounted) {

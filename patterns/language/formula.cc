@@ -1,0 +1,251 @@
+#include "patterns/language/formula.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "patterns/language/checker.h"
+
+namespace ascend_fuse {
+namespace {
+
+absl::Status ErrorAt(const SourcePosition& position, const std::string& sentence) {
+  return absl::InvalidArgumentError(fmt::format("{}: {}", position.ToString(), sentence));
+}
+
+template <typename Visit>
+void VisitAll(Expression& expression, const Visit& visit) {
+  visit(expression);
+  for (Expression& argument : expression.arguments) VisitAll(argument, visit);
+  for (auto& attribute : expression.attributes) VisitAll(attribute.value, visit);
+}
+
+int CountParts(const Expression& expression) {
+  int count = 0;
+  VisitAll(const_cast<Expression&>(expression), [&count](Expression&) { ++count; });
+  return count;
+}
+
+// What may be written several times: it costs nothing and stands for itself.
+bool IsPlain(const Expression& expression) {
+  return expression.kind == Expression::Kind::kName || expression.kind == Expression::Kind::kNumber ||
+         expression.kind == Expression::Kind::kString;
+}
+
+Expression NameExpression(const std::string& name, const SourcePosition& position) {
+  Expression expression;
+  expression.kind = Expression::Kind::kName;
+  expression.text = name;
+  expression.position = position;
+  return expression;
+}
+
+// Every name of `names` becomes the expression beside it.
+void Substitute(const std::vector<std::pair<std::string, Expression>>& names, Expression* expression) {
+  if (expression->kind == Expression::Kind::kName) {
+    for (const auto& [name, replacement] : names) {
+      if (expression->text != name) continue;
+      *expression = Expression(replacement);
+      return;
+    }
+    return;
+  }
+  for (Expression& argument : expression->arguments) Substitute(names, &argument);
+  for (auto& attribute : expression->attributes) Substitute(names, &attribute.value);
+}
+
+}  // namespace
+
+FormulaExpander::FormulaExpander(const std::vector<Formula>& formulas, const std::vector<WordTable>& tables)
+    : formulas_(formulas), tables_(tables), expanded_(formulas.size()) {
+  for (size_t i = 0; i < formulas.size(); ++i) formula_index_[formulas[i].name] = i;
+  for (size_t i = 0; i < tables.size(); ++i) table_index_[tables[i].name] = i;
+}
+
+// No name of a rule can contain "@".
+std::string FormulaExpander::Fresh(const std::string& name) {
+  return fmt::format("{}@{}", name.substr(0, name.find('@')), ++fresh_);
+}
+
+absl::Status FormulaExpander::Expand(std::vector<Condition>* conditions) {
+  std::vector<Condition> expanded;
+  expanded.reserve(conditions->size());
+  for (Condition& condition : *conditions) {
+    Bindings lets;
+    if (absl::Status status = Expand(&condition.left, &lets); !status.ok()) return status;
+    if (absl::Status status = Expand(&condition.right, &lets); !status.ok()) return status;
+    for (auto& [name, value] : lets) {
+      Condition let;
+      let.relation = Condition::Relation::kLet;
+      let.position = value.position;
+      let.source = condition.source;
+      let.left = NameExpression(name, value.position);
+      let.right = std::move(value);
+      expanded.push_back(std::move(let));
+    }
+    expanded.push_back(std::move(condition));
+  }
+  *conditions = std::move(expanded);
+  return absl::OkStatus();
+}
+
+absl::Status FormulaExpander::Expand(Definition* definition) {
+  for (Definition::Alternative& alternative : definition->alternatives) {
+    if (absl::Status status = Expand(&alternative.conditions); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FormulaExpander::Expand(Rule* rule) {
+  if (absl::Status status = Expand(&rule->where); !status.ok()) return status;
+  std::vector<EmitStatement> expanded;
+  expanded.reserve(rule->emit.size());
+  for (EmitStatement& statement : rule->emit) {
+    Bindings lets;
+    if (absl::Status status = Expand(&statement.value, &lets); !status.ok()) return status;
+    for (auto& [name, value] : lets) {
+      const SourcePosition position = value.position;
+      expanded.push_back({{std::move(name)}, std::move(value), position});
+    }
+    expanded.push_back(std::move(statement));
+  }
+  rule->emit = std::move(expanded);
+  return absl::OkStatus();
+}
+
+absl::Status FormulaExpander::Expand(Expression* expression, Bindings* lets) {
+  for (Expression& argument : expression->arguments) {
+    if (absl::Status status = Expand(&argument, lets); !status.ok()) return status;
+  }
+  for (auto& attribute : expression->attributes) {
+    if (absl::Status status = Expand(&attribute.value, lets); !status.ok()) return status;
+  }
+  if (expression->kind != Expression::Kind::kCall) return absl::OkStatus();
+  if (const auto table = table_index_.find(expression->text); table != table_index_.end()) {
+    return UseTable(tables_[table->second], expression);
+  }
+  if (const auto formula = formula_index_.find(expression->text); formula != formula_index_.end()) {
+    return UseFormula(formula->second, expression, lets);
+  }
+  return absl::OkStatus();
+}
+
+// The uses of other formulas inside one, once for all its own uses.
+absl::Status FormulaExpander::ExpandFormula(size_t index) {
+  Expanded& expanded = expanded_[index];
+  if (expanded.state == Expanded::State::kDone) return absl::OkStatus();
+  const Formula& formula = formulas_[index];
+  if (expanded.state == Expanded::State::kOpen) {
+    return ErrorAt(formula.position, fmt::format("'{}' is defined by itself", formula.name));
+  }
+  expanded.state = Expanded::State::kOpen;
+  expanded.value = formula.value;
+  if (absl::Status status = Expand(&expanded.value, &expanded.lets); !status.ok()) return status;
+  expanded.parts = CountParts(expanded.value);
+  for (const auto& let : expanded.lets) expanded.parts += CountParts(let.second);
+  if (expanded.parts > kMaximumParts) {
+    return ErrorAt(formula.position, fmt::format("'{}' has more than {} parts when it is written out",
+                                                 formula.name, kMaximumParts));
+  }
+  expanded.state = Expanded::State::kDone;
+  return absl::OkStatus();
+}
+
+absl::Status FormulaExpander::UseFormula(size_t index, Expression* call, Bindings* lets) {
+  if (absl::Status status = ExpandFormula(index); !status.ok()) return status;
+  const Formula& formula = formulas_[index];
+  const Expanded& expanded = expanded_[index];
+  const size_t given = call->arguments.size();
+  const size_t needed =
+      static_cast<size_t>(std::count_if(formula.parameters.begin(), formula.parameters.end(),
+                                        [](const Parameter& p) { return !p.has_default; }));
+  if (given < needed || given > formula.parameters.size()) {
+    return ErrorAt(call->position, fmt::format("{} takes {} to {} arguments, {} given", formula.name, needed,
+                                               formula.parameters.size(), given));
+  }
+  if (call->optional) {
+    return ErrorAt(call->position,
+                   fmt::format("'{}?': only a function or an operator can be left out", formula.name));
+  }
+  std::vector<int> uses(formula.parameters.size(), 0);
+  auto count = [&](Expression& part) {
+    if (part.kind != Expression::Kind::kName) return;
+    for (size_t i = 0; i < uses.size(); ++i) uses[i] += formula.parameters[i].name == part.text ? 1 : 0;
+  };
+  VisitAll(const_cast<Expression&>(expanded.value), count);
+  for (const auto& let : expanded.lets) VisitAll(const_cast<Expression&>(let.second), count);
+  Bindings names;
+  for (size_t i = 0; i < formula.parameters.size(); ++i) {
+    Expression argument = i < given ? std::move(call->arguments[i]) : formula.parameters[i].default_value;
+    if (uses[i] > 1 && !IsPlain(argument)) {
+      const std::string fresh = Fresh(formula.parameters[i].name);
+      const SourcePosition position = argument.position;
+      lets->emplace_back(fresh, std::move(argument));
+      argument = NameExpression(fresh, position);
+    }
+    names.emplace_back(formula.parameters[i].name, std::move(argument));
+  }
+  for (const auto& [name, value] : expanded.lets) {
+    Expression part = value;
+    Substitute(names, &part);
+    const std::string fresh = Fresh(name);
+    names.emplace_back(name, NameExpression(fresh, part.position));
+    lets->emplace_back(fresh, std::move(part));
+  }
+  Expression value = expanded.value;
+  Substitute(names, &value);
+  *call = std::move(value);
+  return absl::OkStatus();
+}
+
+// word (a) becomes translated (a, "word", "key", "meaning", ...).
+absl::Status FormulaExpander::UseTable(const WordTable& table, Expression* call) const {
+  if (call->arguments.size() != 1) {
+    return ErrorAt(call->position, fmt::format("the table {} takes 1 argument, {} given", table.name,
+                                               call->arguments.size()));
+  }
+  auto text = [call](const std::string& words) {
+    Expression expression;
+    expression.kind = Expression::Kind::kString;
+    expression.position = call->position;
+    expression.text = words;
+    return expression;
+  };
+  if (call->arguments[0].kind == Expression::Kind::kString) {
+    for (const auto& [word, meaning] : table.words) {
+      if (word != call->arguments[0].text) continue;
+      *call = Expression(meaning);
+      return absl::OkStatus();
+    }
+    return ErrorAt(call->position,
+                   fmt::format("the table {} has no word \"{}\"", table.name, call->arguments[0].text));
+  }
+  call->text = "translated";
+  call->arguments.push_back(text(table.name));
+  for (const auto& [word, meaning] : table.words) {
+    call->arguments.push_back(text(word));
+    call->arguments.push_back(meaning);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FormulaExpander::CheckAll() {
+  for (size_t i = 0; i < formulas_.size(); ++i) {
+    if (absl::Status status = ExpandFormula(i); !status.ok()) return status;
+    const Formula& formula = formulas_[i];
+    const Expanded& expanded = expanded_[i];
+    Scope scope;
+    for (const Parameter& parameter : formula.parameters) scope.Add(parameter.name);
+    for (const auto& let : expanded.lets) {
+      Expression copy = let.second;
+      if (absl::Status status = CheckExpression(&copy, &scope, false, true); !status.ok()) return status;
+      scope.Add(let.first);
+    }
+    Expression copy = expanded.value;
+    if (absl::Status status = CheckExpression(&copy, &scope, false, true); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ascend_fuse
