@@ -2,6 +2,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "passes/pipeline.h"
+#include "patterns/operators/inference.h"
 
 namespace ascend_fuse {
 
@@ -23,7 +24,7 @@ absl::Status Pipeline::Expand() {
       }
     }
   }
-  facts_ = Infer(*model_, options_.infer);
+  facts_ = Infer(*model_, WithDeclaredOperators(options_.infer));
   numbering_ = std::make_unique<ValueNumbering>(*model_, facts_);
   const FunctionContext context = Context();
   std::vector<std::string> unknown;

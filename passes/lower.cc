@@ -7,6 +7,7 @@
 #include "ir/schema.h"
 #include "passes/pipeline.h"
 #include "patterns/analysis/linear.h"
+#include "patterns/operators/declarations.h"
 
 namespace ascend_fuse {
 namespace {
@@ -278,7 +279,7 @@ std::string Pipeline::WhyNotJoined(const PipelineSite& site) const {
   const auto same = sites_of_.find(site.value);
   for (const size_t index : same->second) {
     const PipelineSite& norm = sites_[index];
-    if (norm.kind != "rms_norm" && norm.kind != "layer_norm") continue;
+    if (!FindSiteKind(site.kind)->IsSumBefore(norm.kind)) continue;
     if (norm.state == SiteState::kByGe) return "";
     if (norm.state != SiteState::kFused) break;
     const Value* x = site.value->producer->input(0);
@@ -323,7 +324,8 @@ absl::Status Pipeline::Lower(const Target& target) {
   for (PipelineSite& site : sites_) {
     if (site.state != SiteState::kPending) continue;
     const std::string& construct = site.by_ge.empty() ? site.kind : site.by_ge;
-    const std::string unjoined = site.kind == "add_norm" ? WhyNotJoined(site) : "";
+    const SiteKind* kind = FindSiteKind(site.kind);
+    const std::string unjoined = kind != nullptr && !kind->sum_before.empty() ? WhyNotJoined(site) : "";
     if (!unjoined.empty()) {
       // Both our rule and GE's pass start from the node of the norm.
       const std::optional<ByGe> pass = target.FusedByGe(construct);

@@ -13,6 +13,7 @@
 #include "ir/onnx/save.h"
 #include "passes/pipeline.h"
 #include "patterns/language/rule_set.h"
+#include "patterns/operators/inference.h"
 
 namespace ascend_fuse {
 namespace {
@@ -231,7 +232,7 @@ void FillReport(Pipeline* pipeline, const Target& target, const std::string& sty
 // --dim for a dim that no input has is most likely misspelt.
 void WarnOfDims(const Model& model, const InferOptions& options, std::vector<std::string>* warnings) {
   if (options.dims.empty()) return;
-  const Facts facts = Infer(model, {});  // without the bindings, which replace symbols by numbers
+  const Facts facts = Infer(model, WithDeclaredOperators());  // without the bindings, which replace symbols by numbers
   std::set<std::string> names;
   for (const Value* value : model.graphs()[0]->inputs()) {
     for (const Dim dim : facts.Of(value).shape) {

@@ -7,6 +7,7 @@
 #include "fmt/ranges.h"
 #include "ir/verify.h"
 #include "passes/module_path.h"
+#include "patterns/operators/inference.h"
 
 namespace ascend_fuse {
 std::string OperatorKey(const Node& node) {
@@ -52,7 +53,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(Model* model, const P
     if (absl::Status status = pipeline->Verify("inline"); !status.ok()) return status;
   }
   started = Now();
-  pipeline->facts_ = Infer(*model, options.infer);
+  pipeline->facts_ = Infer(*model, WithDeclaredOperators(options.infer));
   pipeline->FinishRun("infer", started, 0);
   started = Now();
   pipeline->numbering_ = std::make_unique<ValueNumbering>(*model, pipeline->facts_);

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
+#include "ir/schema.h"
 #include "passes/module_path.h"
 #include "passes/pipeline.h"
 
@@ -45,14 +46,6 @@ std::string_view Label(const Node& node) {
   if (!name.empty() || node.output_count == 0 || node.output(0) == nullptr) return name;
   return ValueName(*node.output(0));
 }
-
-// Operators that only stand where a construct begins, rarest first: one that no rule covered deserves an
-// answer.
-constexpr std::string_view kAnchors[] = {
-    "Softmax",         "Erf",         "Tanh", "InstanceNormalization", "LpNormalization", "Sigmoid",
-    "HardSigmoid",     "Clip",        "ReduceL2",
-    "ReduceSumSquare", "Neg",         "ReduceMean",
-};
 
 bool UsesOperator(const RuleSet& rules, const Pattern& pattern, std::string_view op_type, int depth) {
   if (depth > 20) return false;
@@ -318,14 +311,15 @@ void Pipeline::FindNearMisses() {
   if (options_.limit >= 0) return;
   Matcher matcher(*library_, Context());
   absl::flat_hash_map<std::string_view, std::vector<size_t>> rules_of;
-  std::vector<std::string_view> anchors(std::begin(kAnchors), std::end(kAnchors));
+  const std::vector<std::string_view>& own_anchors = NearMissAnchors();
+  std::vector<std::string_view> anchors = own_anchors;
   for (const FunctionRow& function : Functions()) {
     if (!function.anchor.empty() && std::find(anchors.begin(), anchors.end(), function.anchor) == anchors.end()) {
       anchors.push_back(function.anchor);
     }
   }
   for (std::string_view anchor : anchors) {
-    const bool own = std::find(std::begin(kAnchors), std::end(kAnchors), anchor) != std::end(kAnchors);
+    const bool own = std::find(own_anchors.begin(), own_anchors.end(), anchor) != own_anchors.end();
     for (size_t r = 0; r < library_->rules().size(); ++r) {
       const Rule& rule = library_->rules()[r];
       if (rule.emit.empty() || Skipped(rule)) continue;
@@ -344,7 +338,7 @@ void Pipeline::FindNearMisses() {
       if (anchor->dead || anchor->is_new || anchor->domain != NameId::kEmpty) continue;
       auto rules = rules_of.find(OpType(*anchor));
       if (rules == rules_of.end()) continue;
-      const bool own = std::find(std::begin(kAnchors), std::end(kAnchors), OpType(*anchor)) != std::end(kAnchors);
+      const bool own = std::find(own_anchors.begin(), own_anchors.end(), OpType(*anchor)) != own_anchors.end();
       // Roots lie a few steps downstream.
       std::vector<Node*> reached = {anchor};
       absl::flat_hash_set<const Node*> seen = {anchor};

@@ -17,6 +17,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/util/json_util.h"
 #include "google/protobuf/util/type_resolver_util.h"
+#include "patterns/operators/declarations.h"
 #include "proto/report.pb.h"
 
 namespace ascend_fuse {
@@ -361,9 +362,11 @@ class Text {
 }  // namespace
 
 const std::vector<std::string>& ReportKinds() {
-  static const auto* kinds = new std::vector<std::string>{
-      "rms_norm",   "layer_norm", "group_norm", "add_norm",          "gelu",   "silu",
-      "hard_swish", "mish",       "glu",        "linear_activation", "rotary", "attention"};
+  static const auto* const kinds = [] {
+    auto* names = new std::vector<std::string>;
+    for (const SiteKind& kind : SiteKinds()) names->push_back(kind.name);
+    return names;
+  }();
   return *kinds;
 }
 

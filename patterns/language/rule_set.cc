@@ -11,6 +11,7 @@
 #include "ir/schema.h"
 #include "patterns/functions/functions.h"
 #include "patterns/language/rule_parser.h"
+#include "patterns/operators/check.h"
 
 namespace ascend_fuse {
 namespace {
@@ -83,11 +84,13 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
                                                    "patterns/rules/reference/", "patterns/rules/contrib/", "patterns/rules/leftovers/"};
   const std::string_view prefix = kPrefixes[static_cast<int>(folder)];
   auto set = std::make_unique<RuleSet>();
+  OperatorCheck operators;
   auto add = [&](const std::string& path, std::string_view text, bool built_in) -> absl::Status {
     std::vector<Definition> definitions;
     std::vector<Rule> rules;
     absl::Status status = ParseRules(path, text, &definitions, &rules);
     if (!status.ok()) return status;
+    if (!built_in) operators.AddOfUser(definitions, rules);
     absl::flat_hash_set<std::string> here;
     for (Definition& definition : definitions) {
       if (!here.insert(definition.name).second) {
@@ -153,6 +156,7 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
                                            }),
                             set->definitions_.end());
   }
+  if (absl::Status status = operators.Check(set->definitions_, set->rules_); !status.ok()) return status;
   if (absl::Status status = set->Check(); !status.ok()) return status;
   return set;
 }
@@ -160,7 +164,7 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
 absl::Status RuleSet::CheckOperator(const SourcePosition& position, const std::string& domain,
                                     const std::string& op_type, const std::vector<std::string>& attributes,
                                     int arguments) const {
-  // Ascend nodes are described by the targets' contracts, our private operators by the rules that emit them.
+  // Load has checked these against their declarations (patterns/operators/check.h).
   if (domain == "npu" || domain == "ascend_fuse") return absl::OkStatus();
   bool known = false;
   int most = 0;
