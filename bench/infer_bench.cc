@@ -19,6 +19,7 @@
 #include "ir/infer/facts.h"
 #include "ir/onnx/load.h"
 #include "ir/onnx/wire.h"
+#include "patterns/operators/inference.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse {
@@ -111,7 +112,7 @@ int Measure(const std::string& path) {
   }
   double load = 0;
   const double loaded = Megabytes();
-  const Facts facts = Infer(**model);
+  const Facts facts = Infer(**model, WithDeclaredOperators());
   double infer = 0;
   double kernel = 0;
   const double inferred = Megabytes();
@@ -122,7 +123,7 @@ int Measure(const std::string& path) {
     const absl::StatusOr<std::unique_ptr<Model>> other = LoadModel(path);
     if (!other.ok()) return 1;
     const Time middle = Now();
-    const Facts others = Infer(**other);
+    const Facts others = Infer(**other, WithDeclaredOperators());
     const Time end = Now();
     load += (middle.user - start.user) / rounds;
     infer += (end.user - middle.user) / rounds;

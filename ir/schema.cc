@@ -21,6 +21,8 @@ using OperatorName = std::pair<std::string_view, std::string_view>;  // domain, 
 struct Table {
   proto::OperatorTable text;    // owns every name that the schemas view
   std::vector<Schema> schemas;  // by domain, op_type, since_version
+  std::vector<std::string_view> anchors;
+  std::vector<std::pair<std::string_view, std::string_view>> second_names;  // type, what it is with two inputs
   absl::flat_hash_map<OperatorName, absl::Span<const Schema>> versions;
 };
 
@@ -49,6 +51,9 @@ Schema SchemaFrom(const proto::Operator& from) {
   schema.costly = from.costly();
   schema.deterministic = !from.nondeterministic();
   schema.elementwise = from.elementwise();
+  schema.heavy = from.heavy();
+  schema.near_miss_anchor = from.near_miss_anchor();
+  schema.equals_with_two_inputs = from.equals_with_two_inputs();
   schema.inputs.reserve(from.inputs_size());
   for (const proto::Parameter& input : from.inputs()) {
     schema.inputs.push_back({input.name(), input.optional(), input.variadic()});
@@ -69,13 +74,10 @@ Schema SchemaFrom(const proto::Operator& from) {
 // build, which no caller could do anything about.
 const Table* ReadTable() {
   auto* table = new Table;
-  for (size_t i = 0; i < embedded::ir_data_count; ++i) {
-    const embedded::File& file = embedded::ir_data[i];
-    if (file.path != "ir/ops.binpb") continue;
-    if (!table->text.ParseFromArray(file.text.data(), static_cast<int>(file.text.size()))) {
-      std::fprintf(stderr, "the operator table built into this program (ir/ops.txtpb) does not parse\n");
-      std::abort();
-    }
+  const std::string_view bytes = embedded::ir_data[0].text;
+  if (!table->text.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    std::fprintf(stderr, "the operator table built into this program (ir/ops.txtpb) does not parse\n");
+    std::abort();
   }
   table->schemas.reserve(table->text.ops_size());
   for (const proto::Operator& row : table->text.ops()) table->schemas.push_back(SchemaFrom(row));
@@ -93,6 +95,16 @@ const Table* ReadTable() {
     }
     table->versions[{all[first].domain, all[first].op_type}] = all.subspan(first, end - first);
     first = end;
+  }
+  for (const Schema& schema : all) {
+    if (!schema.domain.empty()) continue;
+    if (schema.near_miss_anchor && (table->anchors.empty() || table->anchors.back() != schema.op_type)) {
+      table->anchors.push_back(schema.op_type);
+    }
+    const std::pair second(schema.op_type, schema.equals_with_two_inputs);
+    if (!second.second.empty() && (table->second_names.empty() || table->second_names.back() != second)) {
+      table->second_names.push_back(second);
+    }
   }
   return table;
 }
@@ -144,5 +156,16 @@ const Schema* SchemaOf(const Node& node) {
 }
 
 const std::vector<Schema>& AllSchemas() { return OperatorTable().schemas; }
+
+const std::vector<std::string_view>& NearMissAnchors() { return OperatorTable().anchors; }
+
+std::string_view SecondName(const Node& node) {
+  if (node.input_count != 2 || node.domain != NameId::kEmpty) return {};
+  const std::string_view op_type = OpType(node);
+  for (const auto& [name, second] : OperatorTable().second_names) {
+    if (name == op_type) return second;
+  }
+  return {};
+}
 
 }  // namespace ascend_fuse

@@ -37,6 +37,9 @@ struct Schema {
   bool costly = false;       // computing it twice is not free: MatMul, Conv, Softmax, reductions ...; not Cast, Reshape ...
   bool deterministic = true; // false for Random*, Bernoulli, Multinomial, Dropout in training
   bool elementwise = false;  // output element depends on the input elements at the (broadcast) same place only
+  bool heavy = false;        // MatMul, Gemm, Softmax: not computed twice even where both readers are of one construct
+  bool near_miss_anchor = false;  // it mostly stands in a construct: one that no rule covered deserves an answer
+  std::string_view equals_with_two_inputs;  // "Add" of Sum: what it is when it has two inputs
   std::vector<SchemaInput> inputs;
   std::vector<std::string_view> outputs;
   std::vector<SchemaAttribute> attributes;
@@ -57,5 +60,11 @@ absl::Span<const Schema> SchemaVersions(std::string_view domain, std::string_vie
 
 // All schemas of the table, for listing.
 const std::vector<Schema>& AllSchemas();
+
+// The operators of ai.onnx with near_miss_anchor at any version, by name.
+const std::vector<std::string_view>& NearMissAnchors();
+
+// What the node is besides its own type: "Add" for a Sum of two; "" for every other node.
+std::string_view SecondName(const Node& node);
 
 }  // namespace ascend_fuse

@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "passes/pass.h"
 #include "patterns/analysis/linear.h"
+#include "patterns/operators/declarations.h"
 
 namespace ascend_fuse {
 namespace {
@@ -56,7 +57,8 @@ class Accountant {
   void Decide(Site* site) {
     // What no pass of GE finds is no construct of its lists.
     const std::string construct = site->no_ge_pass ? "" : site->by_ge.empty() ? site->record.kind : site->by_ge;
-    const std::string unjoined = site->record.kind == "add_norm" ? WhyNotJoined(*site) : "";
+    const SiteKind* kind = FindSiteKind(site->record.kind);
+    const std::string unjoined = kind != nullptr && !kind->sum_before.empty() ? WhyNotJoined(*site) : "";
     if (!unjoined.empty()) {
       // Both our rule and GE's pass start from the node of the norm.
       const std::optional<ByGe> pass = target_.FusedByGe(construct);
@@ -111,7 +113,7 @@ class Accountant {
   std::string WhyNotJoined(const Site& site) const {
     for (const size_t index : sites_of_.at(site.value)) {
       const Site& norm = workspace_.sites[index];
-      if (norm.record.kind != "rms_norm" && norm.record.kind != "layer_norm") continue;
+      if (!FindSiteKind(site.record.kind)->IsSumBefore(norm.record.kind)) continue;
       if (norm.record.state == "by_ge") return "";
       if (!norm.fused()) break;
       const Value* x = site.value->producer->input(0);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "ir/schema.h"
+
 namespace ascend_fuse {
 namespace {
 
@@ -76,7 +78,7 @@ class Driver {
 
   void Add(Node* node) {
     by_operator_[OperatorKey(*node)].push_back(node);
-    if (IsOp(*node, "Sum") && node->input_count == 2) by_operator_["Add"].push_back(node);  // one of them
+    if (const std::string_view second = SecondName(*node); !second.empty()) by_operator_[second].push_back(node);
   }
 
   absl::Status Apply(const Rule& rule, Node* node, Failure* failure, bool* applied) {

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "patterns/operators/inference.h"
 
 namespace ascend_fuse {
 
@@ -133,7 +134,7 @@ std::vector<WarningRecord> CheckCalls(const Model& model, int64_t calls_kept, ab
 std::vector<WarningRecord> CheckDims(const Model& model, const InferOptions& options) {
   std::vector<WarningRecord> warnings;
   if (options.dims.empty()) return warnings;
-  const Facts facts = Infer(model, {});  // without the bindings, which replace symbols by numbers
+  const Facts facts = Infer(model, WithDeclaredOperators());  // without the bindings, which replace symbols by numbers
   std::set<std::string> names;
   for (const Value* value : model.graphs()[0]->inputs()) {
     for (const Dim dim : facts.Of(value).shape) {

@@ -4,19 +4,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "ir/schema.h"
 #include "passes/module_path.h"
 #include "passes/pass.h"
 
 namespace ascend_fuse {
 namespace {
-
-// Operators that only stand where a construct begins, rarest first: one that no rule covered deserves an
-// answer.
-constexpr std::string_view kAnchors[] = {
-    "Softmax",         "Erf",         "Tanh", "InstanceNormalization", "LpNormalization", "Sigmoid",
-    "HardSigmoid",     "Clip",        "ReduceL2",
-    "ReduceSumSquare", "Neg",         "ReduceMean",
-};
 
 bool UsesOperator(const RuleSet& rules, const Pattern& pattern, std::string_view op_type, int depth) {
   if (depth > 20) return false;
@@ -52,13 +45,14 @@ class NearMisses {
 
  private:
   static bool IsOwn(std::string_view op_type) {
-    return std::find(std::begin(kAnchors), std::end(kAnchors), op_type) != std::end(kAnchors);
+    const auto& own = NearMissAnchors();
+    return std::find(own.begin(), own.end(), op_type) != own.end();
   }
 
   // The rules that an anchor says something about: those that match it, and those that ask a function of which it is the
   // sign.
   void FindRules() {
-    std::vector<std::string_view> anchors(std::begin(kAnchors), std::end(kAnchors));
+    std::vector<std::string_view> anchors = NearMissAnchors();
     for (const FunctionRow& function : Functions()) {
       if (!function.anchor.empty() && std::find(anchors.begin(), anchors.end(), function.anchor) == anchors.end()) {
         anchors.push_back(function.anchor);

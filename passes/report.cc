@@ -5,12 +5,16 @@
 #include <map>
 #include <utility>
 
+#include "patterns/operators/declarations.h"
+
 namespace ascend_fuse {
 
 const std::vector<std::string>& ReportKinds() {
-  static const auto* kinds = new std::vector<std::string>{
-      "rms_norm",   "layer_norm", "group_norm", "add_norm",          "gelu",   "silu",
-      "hard_swish", "mish",       "glu",        "linear_activation", "rotary", "attention"};
+  static const auto* const kinds = [] {
+    auto* names = new std::vector<std::string>;
+    for (const SiteKind& kind : SiteKinds()) names->push_back(kind.name);
+    return names;
+  }();
   return *kinds;
 }
 

@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "patterns/operators/inference.h"
 
 namespace ascend_fuse {
 
@@ -61,7 +62,7 @@ bool Workspace::Skipped(const Rule& rule) const {
                      [&](const std::string& name) { return name == rule.name || name == rule.kind; });
 }
 
-void Workspace::InferModel() { facts_ = Infer(*model_, options_.infer); }
+void Workspace::InferModel() { facts_ = Infer(*model_, WithDeclaredOperators(options_.infer)); }
 
 void Workspace::NumberValues() {
   numbering_ = std::make_unique<ValueNumbering>(*model_, facts_);

@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "ir/infer/facts.h"
 #include "ir/onnx/load.h"
+#include "patterns/operators/inference.h"
 
 namespace ascend_fuse {
 namespace {
@@ -103,7 +104,10 @@ int Main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--operators") {
-      for (const auto& [domain, op_type] : InferredOperators()) fmt::print("{} {}\n", domain, op_type);
+      auto operators = InferredOperators();
+      const auto declared = DeclaredInference()->Operators();
+      operators.insert(operators.end(), declared.begin(), declared.end());
+      for (const auto& [domain, op_type] : operators) fmt::print("{} {}\n", domain, op_type);
       return 0;
     }
     if (argument == "--text") {
@@ -125,7 +129,7 @@ int Main(int argc, char** argv) {
     std::cerr << model.status().message() << "\n";
     return 1;
   }
-  const Facts facts = Infer(**model, options);
+  const Facts facts = Infer(**model, WithDeclaredOperators(options));
   PrintGraph((*model)->graph(), facts, text);
   for (const Contradiction& contradiction : facts.contradictions()) {
     std::cerr << "contradiction: " << contradiction.sentence << "\n";

@@ -29,6 +29,7 @@
 #include "ir/text/printer.h"
 #include "passes/optimize.h"
 #include "passes/report.h"
+#include "patterns/operators/document.h"
 #include "patterns/target/target.h"
 
 namespace ascend_fuse {
@@ -51,6 +52,7 @@ struct Flags {
   std::string report;
   bool verbose = false;
   bool quiet = false;
+  bool operators = false;  // rules: the operators instead
   int64_t max_elements = 16;
   std::vector<std::string> verify_arguments;
 };
@@ -278,6 +280,10 @@ int RunPrint(const Flags& flags) {
 }
 
 int RunRules(Flags flags) {
+  if (flags.operators) {
+    const auto status = WriteText("-", OperatorsDocument());
+    return status.ok() ? kDone : Fail(status);
+  }
   std::string chip;
   std::vector<std::string> warnings;
   if (const int code = Prepare(&flags, &chip, &warnings); code != kDone) return code;
@@ -430,6 +436,7 @@ int Main(int argc, char** argv) {
 
   CLI::App* rules = app.add_subcommand("rules", "the rules in force and where they are written");
   AddTargetFlags(rules, &flags);
+  rules->add_flag("--operators", flags.operators, "the operators that rules may name beside those of ONNX, as Markdown");
 
   std::vector<std::string> commands;
   for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());

@@ -1,5 +1,5 @@
 // What an inference function sees of its node: facts of the inputs, attributes, and places for the facts of
-// the outputs. Private to ir/infer.
+// the outputs. For ir/infer and for who implements OperatorInference (facts.h).
 #pragma once
 
 #include <optional>
@@ -102,7 +102,6 @@ absl::Span<const Entry> ShapeOps();
 absl::Span<const Entry> MatMulOps();
 absl::Span<const Entry> NnOps();
 absl::Span<const Entry> ControlFlowOps();
-absl::Span<const Entry> NpuOps();
 absl::Span<const Entry> VisionOps();
 absl::Span<const Entry> SignalOps();
 absl::Span<const Entry> TextOps();

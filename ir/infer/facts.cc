@@ -479,7 +479,7 @@ const absl::flat_hash_map<OpKey, Handler>& Handlers() {
   static const auto* const handlers = [] {
     auto* map = new absl::flat_hash_map<OpKey, Handler>();
     for (const auto& entries :
-         {ElementwiseOps(), ReductionOps(), ShapeOps(), MatMulOps(), NnOps(), ControlFlowOps(), NpuOps(),
+         {ElementwiseOps(), ReductionOps(), ShapeOps(), MatMulOps(), NnOps(), ControlFlowOps(),
           VisionOps(), SignalOps(), TextOps(), SequenceOps(), ContribOps()}) {
       for (const Entry& entry : entries) map->emplace(OpKey{entry.domain, entry.op_type}, entry.handler);
     }
@@ -563,7 +563,11 @@ void InferNode(const Node& node, Facts* facts) {
   } else if (calls == nullptr || calls->CountNode()) {
     const auto& handlers = infer::Handlers();
     const auto found = handlers.find(infer::OpKey{Domain(node), OpType(node)});
-    if (found != handlers.end()) found->second(context);
+    if (found != handlers.end()) {
+      found->second(context);
+    } else if (facts->operators() != nullptr) {
+      facts->operators()->Infer(context);
+    }
   }
   context.Commit();
   facts->dims().SetScope(outer_scope);
@@ -583,6 +587,7 @@ void InferConstant(const Value* value, Facts* facts) {
 
 Facts Infer(const Model& model, const InferOptions& options) {
   Facts facts;
+  facts.SetOperators(options.operators);
   if (model.graphs().empty()) return facts;
   for (const auto& [symbol, range] : options.dims) facts.dims().SetRange(symbol, range.first, range.second);
   if (!model.functions().empty()) facts.SetCalls(std::make_shared<infer::Calls>(model));

@@ -58,14 +58,27 @@ struct Contradiction {
   std::string sentence;
 };
 
+namespace infer {
+class Calls;
+class NodeContext;
+}  // namespace infer
+
+// Inference of operators that ir does not know. Who has operators of his own brings it with InferOptions.
+class OperatorInference {
+ public:
+  virtual ~OperatorInference() = default;
+  // Sets what follows of the outputs (ir/infer/context.h); false if it does not know the operator.
+  virtual bool Infer(infer::NodeContext& context) const = 0;
+  // Domain and type of every operator it knows.
+  virtual std::vector<std::pair<std::string_view, std::string_view>> Operators() const = 0;
+};
+
 struct InferOptions {
   // --dim: symbol, low, high (inclusive).
   std::vector<std::pair<std::string, std::pair<int64_t, int64_t>>> dims;
+  // Asked for operators that are not in the tables of ir/infer; must outlive the facts. Local functions go before it.
+  const OperatorInference* operators = nullptr;
 };
-
-namespace infer {
-class Calls;
-}
 
 class Facts {
  public:
@@ -125,6 +138,9 @@ class Facts {
   // DimTable::Mark at the first visit to the body of that scope: what is older comes from outside.
   uint64_t MarkOf(uint64_t scope) { return marks_.try_emplace(scope, dims_.Mark()).first->second; }
 
+  const OperatorInference* operators() const { return operators_; }
+  void SetOperators(const OperatorInference* operators) { operators_ = operators; }
+
   infer::Calls* calls() { return calls_.get(); }
   void SetCalls(std::shared_ptr<infer::Calls> calls) { calls_ = std::move(calls); }
 
@@ -136,6 +152,7 @@ class Facts {
   size_t stored_elements_ = 0;
   int64_t loop_nodes_ = 0;
   absl::flat_hash_map<uint64_t, uint64_t> marks_;  // by scope
+  const OperatorInference* operators_ = nullptr;
   std::shared_ptr<infer::Calls> calls_;  // nullptr without local functions
 };
 
@@ -143,10 +160,11 @@ class Facts {
 // operator gives unknown facts, a wrong declaration gives a Contradiction.
 Facts Infer(const Model& model, const InferOptions& options = {});
 
-// Facts of the outputs of one node made by a Rewriter, from the facts of its inputs.
+// Facts of the outputs of one node made by a Rewriter, from the facts of its inputs, with the operators that the facts
+// were inferred with.
 void InferNode(const Node& node, Facts* facts);
 
-// Domain and type of every operator that inference knows, sorted.
+// Domain and type of every operator that inference knows by itself, sorted.
 std::vector<std::pair<std::string_view, std::string_view>> InferredOperators();
 
 // Facts of a constant that a Rewriter made.

@@ -9,6 +9,7 @@
 #include "fmt/ranges.h"
 #include "ir/schema.h"
 #include "patterns/functions/functions.h"
+#include "patterns/operators/declarations.h"
 
 namespace ascend_fuse {
 namespace {
@@ -259,9 +260,12 @@ class SelfReference {
 };
 
 absl::Status CheckAnnotations(const absl::flat_hash_set<std::string>& kinds, const Rule& rule) {
-  if (rule.kind_position.line > 0 && !kinds.contains(rule.kind)) {
+  if (rule.kind_position.line > 0 && FindSiteKind(rule.kind) == nullptr && !kinds.contains(rule.kind) &&
+      !Constructs().contains(rule.kind)) {
+    std::vector<std::string> names;
+    for (const SiteKind& kind : SiteKinds()) names.push_back(kind.name);
     return Error(rule.kind_position, fmt::format("'{}' is no kind and no rule; the kinds are {}", rule.kind,
-                                                 fmt::join(SiteKinds(), ", ")));
+                                                 fmt::join(names, ", ")));
   }
   if (!rule.by_ge.empty() && rule.no_ge_pass) {
     return Error(rule.by_ge_position,
@@ -346,17 +350,10 @@ absl::Status CheckEmission(Rule* rule) {
 
 }  // namespace
 
-const std::vector<std::string>& SiteKinds() {
-  static const auto* const kKinds = new std::vector<std::string>{
-      "rms_norm", "layer_norm", "group_norm",        "add_norm", "gelu",      "silu",           "hard_swish",
-      "mish",     "glu",        "linear_activation", "rotary",   "attention", "conv_batch_norm"};
-  return *kKinds;
-}
-
 absl::Status CheckOperator(const SourcePosition& position, const std::string& domain,
                            const std::string& op_type, const std::vector<std::string>& attributes,
                            int arguments) {
-  // Ascend nodes are described by the targets' contracts, our private operators by the rules that emit them.
+  // RuleSet::Load has checked these against their declarations (patterns/operators/check.h).
   if (domain == "npu" || domain == "ascend_fuse") return absl::OkStatus();
   // A rule may name an operator of any version.
   const absl::Span<const Schema> versions = SchemaVersions(domain, op_type);

@@ -29,12 +29,10 @@ absl::Status CheckExpression(Expression* expression, Scope* scope, bool may_bind
 // itself without an operator between, which would match forever.
 absl::Status CheckDefinitions(const DefinitionIndex& index, std::vector<Definition>* definitions);
 
-// Checks a rule that uses these definitions. INVALID_ARGUMENT also for a kind that is none of `kinds`, a
+// Checks a rule that uses these definitions. INVALID_ARGUMENT also for a kind that is neither
+// declared nor one of `kinds`, a
 // construct that no target mentions, and a variable that occurs once, which is misspelt or should be `_`.
 absl::Status CheckRule(const DefinitionIndex& index, const std::vector<Definition>& definitions,
                        const absl::flat_hash_set<std::string>& kinds, Rule* rule);
-
-// The kinds of site that built-in rules know (design: site.kind of the report).
-const std::vector<std::string>& SiteKinds();
 
 }  // namespace ascend_fuse

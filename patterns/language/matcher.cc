@@ -55,11 +55,10 @@ bool BroadcastsAsScalar(const Fact& fact) {
   return fact.rank() == 0 || (fact.rank() == 1 && fact.shape[0].is(1));
 }
 
-// A Sum of two is an Add (GELU before opset 14, export-patterns.md X13).
+// Also by a second name: a Sum of two is an Add (GELU before opset 14, export-patterns.md X13).
 bool Computes(const Node& node, const Pattern& pattern) {
   if (Domain(node) != pattern.domain) return false;
-  const std::string_view op_type = OpType(node);
-  return op_type == pattern.name || (op_type == "Sum" && node.input_count == 2 && pattern.name == "Add");
+  return OpType(node) == pattern.name || SecondName(node) == pattern.name;
 }
 
 // Whether input `place`, a constant of equal elements, leaves the shape of an elementwise node to the other
@@ -320,11 +319,10 @@ bool Matcher::CostlyIsShared(Frame* frame) {
   for (const Node* node : covered_) {
     const Schema* schema = SchemaOf(*node);
     if (schema == nullptr || !schema->costly || dies(node)) continue;
-    const bool heavy = IsOp(*node, "MatMul") || IsOp(*node, "Gemm") || IsOp(*node, "Softmax");
     for (const Value* value : node->outputs()) {
       const Node* reader = nullptr;
       if (value == nullptr || !kept_by(value, &reader)) continue;
-      if (!heavy && !value->is_graph_output && Covers(reader)) continue;
+      if (!schema->heavy && !value->is_graph_output && Covers(reader)) continue;
       Fail(
           rule_->position, node, kConditionFails,
           [&] { return fmt::format("nothing else reads the result of {}", OpType(*node)); },

@@ -10,6 +10,7 @@
 #include "patterns/language/formula.h"
 #include "patterns/language/order.h"
 #include "patterns/language/rule_parser.h"
+#include "patterns/operators/check.h"
 
 namespace ascend_fuse {
 namespace {
@@ -122,7 +123,7 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
   // Formulas and tables of all files first: a rule may use what a later file has.
   std::vector<Formula> formulas;
   std::vector<WordTable> tables;
-  absl::flat_hash_set<std::string> kinds(SiteKinds().begin(), SiteKinds().end());
+  absl::flat_hash_set<std::string> kinds;  // of the rules themselves
   for (RuleText& text : texts) {
     if (absl::Status status = AddByName(&text.formulas, &formulas); !status.ok()) return status;
     if (absl::Status status = AddByName(&text.tables, &tables); !status.ok()) return status;
@@ -135,25 +136,30 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
     if (absl::Status status = expander.CheckAll(); !status.ok()) return status;
   }
   auto set = std::make_unique<RuleSet>();
+  OperatorCheck operators;
   for (size_t i = 0; i < texts.size(); ++i) {
-    if (absl::Status status = set->Add(std::move(texts[i]), folder, i < built_in, &expander); !status.ok()) {
-      return status;
-    }
+    const absl::Status status =
+        set->Add(std::move(texts[i]), folder, &expander, i < built_in ? nullptr : &operators);
+    if (!status.ok()) return status;
   }
+  if (absl::Status status = operators.Check(set->definitions_, set->rules_); !status.ok()) return status;
   if (folder != RuleFolder::kLibrary && !user.empty()) set->DropUnreached(user_files);
   if (absl::Status status = set->Check(kinds); !status.ok()) return status;
   return set;
 }
 
-absl::Status RuleSet::Add(RuleText text, RuleFolder folder, bool built_in, FormulaExpander* expander) {
+absl::Status RuleSet::Add(RuleText text, RuleFolder folder, FormulaExpander* expander, OperatorCheck* of_user) {
   for (Definition& definition : text.definitions) {
     if (absl::Status status = expander->Expand(&definition); !status.ok()) return status;
   }
+  for (Rule& rule : text.rules) {
+    if (absl::Status status = expander->Expand(&rule); !status.ok()) return status;
+  }
+  if (of_user != nullptr) of_user->AddOfUser(text.definitions, text.rules);
   if (absl::Status status = AddByName(&text.definitions, &definitions_); !status.ok()) return status;
   std::vector<Rule> rules;
   for (Rule& rule : text.rules) {
-    if (absl::Status status = expander->Expand(&rule); !status.ok()) return status;
-    if (built_in || FolderOf(rule) == folder) rules.push_back(std::move(rule));
+    if (of_user == nullptr || FolderOf(rule) == folder) rules.push_back(std::move(rule));
   }
   return AddByName(&rules, &rules_);
 }

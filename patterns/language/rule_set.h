@@ -17,6 +17,7 @@
 namespace ascend_fuse {
 
 class FormulaExpander;
+class OperatorCheck;
 
 enum class RuleFolder { kLibrary, kNpu, kReference, kContrib, kLeftovers };
 inline constexpr size_t kRuleFolders = 5;
@@ -50,7 +51,7 @@ class RuleSet {
   absl::Span<const size_t> RulesStartingAt(std::string_view op) const;
 
  private:
-  absl::Status Add(RuleText text, RuleFolder folder, bool built_in, FormulaExpander* expander);
+  absl::Status Add(RuleText text, RuleFolder folder, FormulaExpander* expander, OperatorCheck* of_user);
   void DropUnreached(const absl::flat_hash_set<std::string_view>& user_files);
   absl::Status Check(const absl::flat_hash_set<std::string>& kinds);
 

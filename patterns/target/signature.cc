@@ -1,4 +1,5 @@
-// Recursive descent over the row notation; the grammar is in the comment of Row in proto/contract.proto.
+// Recursive descent over the row notation; the grammar is in the comments of Row in proto/contract.proto and of
+// SignatureRow in proto/operators.proto.
 #include "patterns/target/signature.h"
 
 #include <cctype>
@@ -12,7 +13,8 @@ namespace {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit Parser(std::string_view text, bool for_inference = false)
+      : text_(text), for_inference_(for_inference) {}
 
   absl::StatusOr<SignaturePattern> Signature() {
     SignaturePattern signature;
@@ -32,7 +34,20 @@ class Parser {
 
   absl::StatusOr<LimitExpression> Expression() {
     LimitExpression expression;
-    expression.text = std::string(text_);
+    if (auto status = Product(&expression); !status.ok()) return status;
+    if (!AtEnd()) return Expected("`*`, `/` or the end");
+    return expression;
+  }
+
+ private:
+  absl::Status Expected(const char* what) const {
+    return absl::InvalidArgumentError(
+        fmt::format("`{}`, column {}: {} expected", text_, position_ + 1, what));
+  }
+
+  absl::Status Product(LimitExpression* expression) {
+    Space();
+    const size_t start = position_;
     bool divide = false;
     while (true) {
       LimitExpression::Factor factor;
@@ -48,7 +63,7 @@ class Parser {
       } else {
         return Expected("a letter, an attribute, a number or bytes(...)");
       }
-      expression.factors.push_back(std::move(factor));
+      expression->factors.push_back(std::move(factor));
       if (Take("*")) {
         divide = false;
       } else if (Take("/")) {
@@ -57,14 +72,8 @@ class Parser {
         break;
       }
     }
-    if (!AtEnd()) return Expected("`*`, `/` or the end");
-    return expression;
-  }
-
- private:
-  absl::Status Expected(const char* what) const {
-    return absl::InvalidArgumentError(
-        fmt::format("`{}`, column {}: {} expected", text_, position_ + 1, what));
+    expression->text = std::string(text_.substr(start, position_ - start));
+    return absl::OkStatus();
   }
 
   void Space() {
@@ -149,6 +158,13 @@ class Parser {
     return absl::OkStatus();
   }
 
+  // Whether the axis that begins here is a product and not a single letter or number.
+  bool AtProduct() {
+    Space();
+    const size_t end = text_.find_first_of("*/|,]", position_);
+    return end != std::string_view::npos && (text_[end] == '*' || text_[end] == '/');
+  }
+
   absl::Status Shape(ShapePattern* shape) {
     Space();
     const size_t start = position_;
@@ -160,10 +176,16 @@ class Parser {
         Space();
         const size_t axis_start = position_;
         if (Take("...")) {
-          if (ellipsis) return Expected("only one `...`");
+          if (ellipsis && !for_inference_) return Expected("only one `...`");
           ellipsis = true;
           axis.kind = AxisPattern::Kind::kEllipsis;
           Name(&axis.ellipsis);
+        } else if (for_inference_ && Take("1...")) {
+          axis.kind = AxisPattern::Kind::kOnes;
+          if (!Name(&axis.ellipsis)) return Expected("the name of a list of dims");
+        } else if (for_inference_ && AtProduct()) {
+          axis.kind = AxisPattern::Kind::kProduct;
+          if (auto status = Product(&axis.product); !status.ok()) return status;
         } else {
           axis.kind = AxisPattern::Kind::kOneOf;
           do {
@@ -185,12 +207,17 @@ class Parser {
   }
 
   std::string_view text_;
+  bool for_inference_ = false;
   size_t position_ = 0;
 };
 
 }  // namespace
 
 absl::StatusOr<SignaturePattern> ParseSignature(std::string_view text) { return Parser(text).Signature(); }
+
+absl::StatusOr<SignaturePattern> ParseInferenceSignature(std::string_view text) {
+  return Parser(text, true).Signature();
+}
 
 absl::StatusOr<ShapePattern> ParseShapePattern(std::string_view text) { return Parser(text).WholeShape(); }
 

@@ -1,5 +1,5 @@
-// The row notation of contracts, "(T[..., D] x, T[D] gamma?) => (T y)", and the small expressions of their
-// limits, "B*N", "H/num_heads": parsed once when a target is loaded. Used by contract.cc only.
+// The row notation of contracts and declared operators, "(T[..., D] x, T[D] gamma?) => (T y)", and the small expressions
+// of limits, "B*N", "H/num_heads".
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,27 @@
 
 namespace ascend_fuse {
 
+// A product of factors over another: letters, attributes, numbers, bytes(operand).
+struct LimitExpression {
+  struct Factor {
+    int64_t number = -1;
+    std::string name;
+    bool bytes = false;
+    bool divide = false;
+  };
+  std::vector<Factor> factors;
+  std::string text;
+};
+
 // One axis of a shape in a row.
 struct AxisPattern {
-  enum class Kind { kAny, kEllipsis, kOneOf };
+  enum class Kind {
+    kAny,
+    kEllipsis,
+    kOneOf,
+    kOnes,     // "1...L": as many 1 as `ellipsis` has dims; in rows for inference only
+    kProduct,  // "D/2": `product`; in rows for inference only
+  };
   struct Atom {
     int64_t number = -1;  // or, when negative:
     std::string name;     // a letter or an integer attribute
@@ -23,6 +41,7 @@ struct AxisPattern {
   std::string ellipsis;     // "...L" -> "L"
   std::vector<Atom> atoms;  // kOneOf: alternatives
   bool or_more = false;     // "S+"
+  LimitExpression product;  // kProduct
   std::string text;
 };
 
@@ -45,20 +64,11 @@ struct SignaturePattern {
   std::vector<OperandPattern> outputs;
 };
 
-// A product of factors over another: letters, attributes, numbers, bytes(operand).
-struct LimitExpression {
-  struct Factor {
-    int64_t number = -1;
-    std::string name;
-    bool bytes = false;
-    bool divide = false;
-  };
-  std::vector<Factor> factors;
-  std::string text;
-};
-
 // Errors name the column.
 absl::StatusOr<SignaturePattern> ParseSignature(std::string_view text);
+// The same with what inference needs more (SignatureRow of proto/operators.proto): several lists of dims in a shape,
+// and `1...L` and products.
+absl::StatusOr<SignaturePattern> ParseInferenceSignature(std::string_view text);
 absl::StatusOr<ShapePattern> ParseShapePattern(std::string_view text);
 absl::StatusOr<LimitExpression> ParseLimitExpression(std::string_view text);
 

@@ -1,5 +1,6 @@
 """Every operator that the onnx and onnxruntime packages define in the domains we infer either has inference or
-stands in docs/inference.md, in the list of those without, with a reason."""
+stands in docs/inference.md, in the list of those without, with a reason. So has every operator of patterns/operators.txtpb
+that has a signature."""
 
 from __future__ import annotations
 
@@ -49,3 +50,20 @@ def test_every_operator_of_microsoft_has_inference_or_a_reason():
     assert sorted(names - known - without) == [], "neither inferred nor documented"
     assert sorted(without & known) == [], "documented as unknown, and known"
     assert sorted(without - names) == [], "documented, and no operator"
+
+
+def test_every_declared_operator_with_a_signature_has_inference():
+    text = (REPOSITORY / "patterns" / "operators.txtpb").read_text()
+    rows = re.split(r"^op \{", text, flags=re.MULTILINE)[1:]
+    declared = {re.search(r'^  name: "([\w.]+)"', row, re.MULTILINE)[1] for row in rows if "signature {" in row}  # type: ignore[index]
+    assert len(declared) > 30
+    known = {f"{domain}.{name}" for domain, name in inferred()}
+    assert sorted(declared - known) == []
+    assert sorted(name for name in known if name.startswith(("npu.", "ascend_fuse.")) and name not in declared) == []
+    # Nodes are written without their domain too.
+    assert sorted(name for name in declared if name.startswith("npu.") and name[3:] not in known) == []
+
+
+def test_ir_knows_no_operator_of_our_own():
+    for path in (REPOSITORY / "ir").rglob("*.cc"):
+        assert not re.search(r'"npu"|"ascend_fuse"|"NPU[A-Z]', path.read_text()), path

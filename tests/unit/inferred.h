@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "ir/infer/facts.h"
 #include "ir/text/parser.h"
+#include "patterns/operators/inference.h"
 
 namespace ascend_fuse::testing {
 
@@ -24,7 +25,7 @@ class Inferred {
     EXPECT_TRUE(model.ok()) << model.status().message() << "\n" << text;
     if (!model.ok()) return;
     model_ = *std::move(model);
-    facts_ = Infer(*model_, options);
+    facts_ = Infer(*model_, WithDeclaredOperators(options));
   }
 
   const Value* Find(std::string_view name) const {

@@ -16,6 +16,7 @@
 #include "patterns/analysis/value_numbering.h"
 #include "patterns/language/matcher.h"
 #include "patterns/language/rule_set.h"
+#include "patterns/operators/inference.h"
 
 namespace ascend_fuse::testing {
 
@@ -29,7 +30,7 @@ struct Subject {
       std::abort();
     }
     model = *std::move(parsed);
-    facts = Infer(*model);
+    facts = Infer(*model, WithDeclaredOperators());
     numbering = std::make_unique<ValueNumbering>(*model, facts);
   }
 

@@ -8,7 +8,7 @@ Sources, pinned in requirements.txt:
   - com.microsoft, and the two normalizations that ONNX Runtime writes into the default domain: the registry
     compiled into onnxruntime 1.31.1, from which microsoft/onnxruntime:tools/python/gen_contrib_doc.py also
     writes docs/ContribOperators.md.
-The four traits below are ours: the official definitions do not say them.
+The traits below are ours: the official definitions do not say them.
 """
 
 import pathlib
@@ -71,9 +71,23 @@ RUNTIME_RANDOM = {
     "com.microsoft." + name for name in "BiasDropout BitmaskBiasDropout BitmaskDropout Sampling".split()
 }
 
+# heavy: of the costly operators those that are most of a model's work. One that a fused construct reads in two places
+# would be computed once more beside it.
+HEAVY = set("MatMul Gemm Softmax".split())
+
+# near_miss_anchor: they mostly stand in a construct that rules know. Where no rule covered one, the report says which
+# rule got farthest.
+NEAR_MISS_ANCHORS = set(
+    "Softmax Erf Tanh InstanceNormalization LpNormalization Sigmoid HardSigmoid Clip ReduceL2 ReduceSumSquare Neg"
+    " ReduceMean".split()
+)
+
+# With two inputs the operator is another one. Exporters of opsets before 14 write a GELU with Sum.
+EQUALS_WITH_TWO_INPUTS = {"Sum": "Add"}
+
 
 def traits(name, version):
-    """The flags of one row, in the order of proto/schema.proto."""
+    """Our columns of one row."""
     legacy = name in LEGACY_BROADCAST and version < 7
     elementwise = (name in UNARY | BINARY | N_ARY | RUNTIME_ELEMENTWISE) and not legacy
     cheap = name in UNARY | BINARY | N_ARY | RUNTIME_ELEMENTWISE | MOVING | RUNTIME_MOVING
@@ -83,8 +97,13 @@ def traits(name, version):
         "costly": not cheap,
         "elementwise": elementwise,
         "nondeterministic": random,
+        "heavy": name in HEAVY,
+        "near_miss_anchor": name in NEAR_MISS_ANCHORS,
     }
-    return [flag for flag, value in flags.items() if value]
+    values = [f"{flag}: true" for flag, value in flags.items() if value]
+    if name in EQUALS_WITH_TWO_INPUTS and not legacy:
+        values.append(f"equals_with_two_inputs: {quote(EQUALS_WITH_TWO_INPUTS[name])}")
+    return values
 
 
 def quote(text):
@@ -140,7 +159,7 @@ def row(onnx, domain, schema):
     parts += [f"op_type: {quote(schema.name)}", f"since_version: {schema.since_version}"]
     if schema.deprecated:
         parts.append("deprecated: true")
-    parts += [f"{flag}: true" for flag in traits(qualified, schema.since_version)]
+    parts += traits(qualified, schema.since_version)
     for formal in schema.inputs:
         option = {"Optional": " optional: true", "Variadic": " variadic: true"}.get(formal.option.name, "")
         parts.append(f"inputs {{ name: {quote(formal.name)}{option} }}")
@@ -162,7 +181,7 @@ def row(onnx, domain, schema):
 def check_traits(names):
     """A misspelt name in a set above would silently do nothing."""
     for listed in (COMMUTATIVE, UNARY, BINARY, N_ARY, RUNTIME_ELEMENTWISE, MOVING, RUNTIME_MOVING, RANDOM,
-                   RUNTIME_RANDOM, LEGACY_BROADCAST):
+                   RUNTIME_RANDOM, LEGACY_BROADCAST, HEAVY, NEAR_MISS_ANCHORS, set(EQUALS_WITH_TWO_INPUTS)):
         unknown = listed - names
         if unknown:
             raise ValueError(f"no such operator: {sorted(unknown)}")
