@@ -133,14 +133,18 @@ const Schema* FindSchema(std::string_view domain, std::string_view op_type, int6
   return in_force;
 }
 
-const Schema* SchemaOf(const Node& node) {
-  const Model& model = node.graph->model();
-  const std::string_view domain = model.Text(node.domain);
-  int64_t version = model.OpsetVersion(node.domain);
+int64_t VersionInForce(const Model& model, NameId domain) {
+  const int64_t version = model.OpsetVersion(domain);
   // ONNX Runtime runs its own operators also in models that forgot the import
   // (microsoft/onnxruntime:onnxruntime/core/graph/model.cc adds every registered domain), and so do we.
-  if (version == 0 && domain == "com.microsoft") version = 1;
-  return FindSchema(domain, OpType(node), version);
+  if (version == 0 && model.Text(domain) == "com.microsoft") return 1;
+  return version;
+}
+
+const Schema* SchemaOf(const Node& node, int64_t opset) {
+  const Model& model = node.graph->model();
+  if (node.domain != NameId::kEmpty || opset == 0) opset = VersionInForce(model, node.domain);
+  return FindSchema(model.Text(node.domain), OpType(node), opset);
 }
 
 const std::vector<Schema>& AllSchemas() { return OperatorTable().schemas; }

@@ -48,8 +48,13 @@ struct Schema {
 // or not there yet. Domains "" (to opset 24) and "com.microsoft". Lookup is one hash probe.
 const Schema* FindSchema(std::string_view domain, std::string_view op_type, int64_t opset);
 
-// The schema of a node in its model.
-const Schema* SchemaOf(const Node& node);
+// The version of the operators of a domain that `model` imports, as ONNX Runtime reads it: its own operators are
+// there without an import. 0 when the domain is not imported.
+int64_t VersionInForce(const Model& model, NameId domain);
+
+// The schema of a node in its model. With `opset` the node is read as one of that opset of the default domain, whatever
+// the model imports; 0 is the model's import.
+const Schema* SchemaOf(const Node& node, int64_t opset = 0);
 
 // All schemas of the table, for listing and for checking rules: a rule may name an operator of any version.
 const std::vector<Schema>& AllSchemas();

@@ -47,7 +47,7 @@ absl::Status Pipeline::Expand() {
         done = true;
       }
       if (done) continue;
-      unknown.push_back(failure.rank < 0 ? fmt::format("{} {} (no rule of patterns/rules/reference knows it)", key,
+      unknown.push_back(!failure.rank.tried() ? fmt::format("{} {} (no rule of patterns/rules/reference knows it)", key,
                                                        NodeName(*node))
                                          : fmt::format("{} {} (expected {}, found {})", key, NodeName(*node),
                                                        failure.expected, failure.found));

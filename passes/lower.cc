@@ -46,13 +46,6 @@ std::string MaskOf(const Rule& rule) {
   return masked ? "explicit" : "none";
 }
 
-// How much a refusal says: of several the one that says most is told. Below are the ranks of a Failure: how far a rule got.
-constexpr int kNotBuilt = 1000;          // the rule matched, and its nodes cannot be built here
-constexpr int kNoSuchNode = 1500;        // the target has no such node, or refuses one for a pair
-constexpr int kNoSuchNodeBehind = 1999;  // the same of a rule that takes what reads the construct too
-constexpr int kRefusedByTarget = 2000;   // the nodes were built, and the target refuses one
-constexpr int kSaidByRule = 3000;        // the rule itself says why what looks like the construct is none
-
 // What the target says of the first node of a rule that it refuses in any form; nullopt if it has them all.
 std::optional<Answer> WhyNoSuchNode(const Rule& rule, const Target& target, DimTable* dims) {
   for (const std::string& op : rule.nodes) {
@@ -108,10 +101,12 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
       continue;
     }
     // A rule's refusal is told where its kind is counted.
-    auto refuse = [&](const std::string& because, const std::string& source, int rank) {
+    auto refuse = [&](const std::string& because, const std::string& source, RefusalRank kind,
+                      const FailureRank& how_far = {}) {
+      const std::pair rank(kind, how_far);
       for (PipelineSite* site : sites) {
-        if (site->kind != rule.kind || rank <= site->lowering_rank) continue;
-        site->lowering_rank = rank;
+        if (site->kind != rule.kind || rank <= site->refusal) continue;
+        site->refusal = rank;
         site->because = because;
         site->source = source;
       }
@@ -123,7 +118,7 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     if (!rule.from.empty()) {
       // What needs more of the graph than the recognised operator is looked for only where the target has the node.
       if (const auto none = WhyNoSuchNode(rule, target, &facts_.dims()); none.has_value()) {
-        if (matcher.Starts(rule, value)) refuse(none->because, none->source, kNoSuchNodeBehind);
+        if (matcher.Starts(rule, value)) refuse(none->because, none->source, RefusalRank::kNoSuchNodeBehind);
         continue;
       }
     }
@@ -141,21 +136,25 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
       // That there is no such node here says more than why it could not be used.
       if (failure.is_sentence) {
         if (const auto none = WhyNoSuchNode(rule, target, &facts_.dims()); none.has_value()) {
-          refuse(none->because, none->source, kNoSuchNode);
+          refuse(none->because, none->source, RefusalRank::kNoSuchNode);
           continue;
         }
       }
       // A condition that failed says more than an operand that is absent or another attribute.
-      refuse(failure.rank < 0 ? ""
-             : failure.is_sentence
-                 ? failure.found
-                 : fmt::format("{}: expected {}, found {}", rule.name, failure.expected, failure.found),
-             failure.position.ToString(), failure.is_sentence && failure.expected.empty() ? kSaidByRule : failure.rank);
+      if (!failure.rank.tried()) continue;
+      const std::string because =
+          failure.is_sentence ? failure.found
+                              : fmt::format("{}: expected {}, found {}", rule.name, failure.expected, failure.found);
+      if (failure.is_sentence && failure.expected.empty()) {
+        refuse(because, failure.position.ToString(), RefusalRank::kSaidByRule);
+      } else {
+        refuse(because, failure.position.ToString(), RefusalRank::kNoMatch, failure.rank);
+      }
       continue;
     }
     const absl::StatusOr<Emission> emission = emitter_->Emit(*match, context);
     if (!emission.ok()) {
-      refuse(std::string(emission.status().message()), rule.position.ToString(), kNotBuilt);
+      refuse(std::string(emission.status().message()), rule.position.ToString(), RefusalRank::kNotBuilt);
       continue;
     }
     std::string lowered_to;
@@ -190,7 +189,7 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
     if (!answer.legal) {
       emitter_->Undo(*emission);
       // That the two of a pair cannot share a node says less than why one has none of its own.
-      refuse(answer.because, answer.source, match->rule->outputs.size() > 1 && partner != nullptr ? kNoSuchNode : kRefusedByTarget);
+      refuse(answer.because, answer.source, match->rule->outputs.size() > 1 && partner != nullptr ? RefusalRank::kNoSuchNode : RefusalRank::kRefusedByTarget);
       continue;
     }
     emissions_.push_back(*emission);
@@ -230,7 +229,7 @@ std::optional<Match> Pipeline::RunBehind(const Rule& rule, const std::vector<std
     if (from_it) return match;
     if (attempt.rank > failure->rank) *failure = attempt;
   }
-  if (failure->rank >= 0) return std::nullopt;
+  if (failure->rank.tried()) return std::nullopt;
   std::string other = OtherReader(value);
   const LiveUses uses(*value);
   if (other.empty() && uses.empty()) other = fmt::format("nothing reads {}", ValueName(*value));
@@ -240,7 +239,7 @@ std::optional<Match> Pipeline::RunBehind(const Rule& rule, const std::vector<std
   failure->rule = &rule;
   failure->position = rule.position;
   failure->is_sentence = true;
-  failure->rank = 0;
+  failure->rank = {0, Stop::kWrongOperator};
   failure->found = fmt::format("{} takes {} behind it too, and here {}", rule.name, wanted, other);
   return std::nullopt;
 }

@@ -20,6 +20,17 @@ namespace ascend_fuse {
 
 enum class SiteState { kPending, kFused, kByGe, kLeft };
 
+// How much a refusal to lower says: of several the one that says most is told.
+enum class RefusalRank : uint8_t {
+  kNothing,           // there is none
+  kNoMatch,           // a rule does not match; how far it got says more
+  kNotBuilt,          // the rule matched, and its nodes cannot be built here
+  kNoSuchNode,        // the target has no such node, or refuses one for a pair
+  kNoSuchNodeBehind,  // the same of a rule that takes what reads the construct too
+  kRefusedByTarget,   // the nodes were built, and the target refuses one
+  kSaidByRule,        // the rule itself says why what looks like the construct is none
+};
+
 // One place where a construct was recognised.
 struct PipelineSite {
   std::string kind;
@@ -42,7 +53,7 @@ struct PipelineSite {
   std::vector<std::string> assumptions;
   std::string because;
   std::string source;
-  int lowering_rank = -1;  // how far the best refused lowering got
+  std::pair<RefusalRank, FailureRank> refusal;  // of the lowering that `because` tells of
 };
 
 struct PipelineNearMiss {

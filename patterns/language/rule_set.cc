@@ -311,6 +311,9 @@ absl::Status RuleSet::CheckPattern(Pattern* pattern, Scope* scope, bool in_rule)
             !status.ok()) {
           return status;
         }
+        const auto next = static_cast<uint16_t>(operator_numbers_.size() + 1);
+        pattern->operator_number =
+            operator_numbers_.try_emplace({pattern->domain, pattern->name}, next).first->second;
         for (AttributePattern& attribute : pattern->attributes) {
           if (absl::Status status = CheckExpression(&attribute.value, scope, true, false); !status.ok()) {
             return status;
@@ -513,7 +516,13 @@ absl::Status RuleSet::Check() {
       return Error(rule.position, fmt::format("the output of rule {} can be anything", rule.name));
     }
   }
+  prefilter_ = Prefilter(definitions_, rules_);
   return absl::OkStatus();
+}
+
+uint16_t RuleSet::OperatorNumber(std::string_view domain, std::string_view op_type) const {
+  const auto found = operator_numbers_.find(std::pair(std::string(domain), std::string(op_type)));
+  return found != operator_numbers_.end() ? found->second : 0;
 }
 
 void RuleSet::CollectRoots(const Pattern& pattern, const Rule& rule, int depth,

@@ -2,14 +2,17 @@
 // which they are tried.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "patterns/language/pattern.h"
+#include "patterns/language/prefilter.h"
 
 namespace ascend_fuse {
 
@@ -40,6 +43,11 @@ class RuleSet {
   // The same for the value that a lowering starts from: the first output, or what the annotation `from` names.
   const std::vector<std::string>& StartOperators(size_t rule) const { return starts_[rule]; }
 
+  // The operators that patterns of these rules name, numbered from 1; 0 for any other.
+  uint16_t OperatorNumber(std::string_view domain, std::string_view op_type) const;
+  // What a value must look like for a rule to match there.
+  const Prefilter& prefilter() const { return prefilter_; }
+
  private:
   absl::Status Check();
   absl::Status CheckPattern(Pattern* pattern, Scope* scope, bool in_rule);
@@ -57,6 +65,8 @@ class RuleSet {
   std::vector<Rule> rules_;
   std::vector<std::vector<std::string>> roots_;
   std::vector<std::vector<std::string>> starts_;
+  absl::flat_hash_map<std::pair<std::string, std::string>, uint16_t> operator_numbers_;  // domain, op_type
+  Prefilter prefilter_;
 };
 
 }  // namespace ascend_fuse
