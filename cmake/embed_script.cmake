@@ -18,7 +18,16 @@ extern const size_t ${SYMBOL}_count;
 set(text "#include \"embedded/${SYMBOL}.h\"\nnamespace ascend_fuse::embedded {\nconst File ${SYMBOL}[] = {\n")
 list(LENGTH FILES count)
 foreach(file IN LISTS FILES)
-  file(READ ${ROOT}/${file} hex HEX)
+  set(from ${ROOT}/${file})
+  if(MESSAGE)
+    set(from ${DIRECTORY}/${SYMBOL}.binpb)
+    execute_process(COMMAND ${PROTOC} --encode=${MESSAGE} -I ${ROOT} ${ROOT}/${PROTO} INPUT_FILE ${ROOT}/${file}
+                    OUTPUT_FILE ${from} RESULT_VARIABLE failed)
+    if(failed)
+      message(FATAL_ERROR "${file} is no ${MESSAGE} of ${PROTO}")
+    endif()
+  endif()
+  file(READ ${from} hex HEX)
   string(LENGTH "${hex}" length)
   math(EXPR size "${length} / 2")
   # String literals of at most 64 KB each would be needed for portability; g++ and clang take any length.

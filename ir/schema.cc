@@ -11,8 +11,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "embedded/ir_data.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "google/protobuf/text_format.h"
 #include "proto/schema.pb.h"
 
 namespace ascend_fuse {
@@ -21,7 +19,7 @@ namespace {
 using OperatorName = std::pair<std::string_view, std::string_view>;  // domain, op_type
 
 struct Table {
-  proto::OperatorTable text;    // owns every name that the schemas view
+  proto::OperatorTable rows;    // owns every name that the schemas view
   std::vector<Schema> schemas;  // by domain, op_type, since_version
   absl::flat_hash_map<OperatorName, absl::Span<const Schema>> versions;
 };
@@ -74,14 +72,13 @@ const Table* ReadTable() {
   for (size_t i = 0; i < embedded::ir_data_count; ++i) {
     const embedded::File& file = embedded::ir_data[i];
     if (file.path != "ir/ops.txtpb") continue;
-    google::protobuf::io::ArrayInputStream stream(file.text.data(), static_cast<int>(file.text.size()));
-    if (!google::protobuf::TextFormat::Parse(&stream, &table->text)) {
+    if (!table->rows.ParseFromArray(file.text.data(), static_cast<int>(file.text.size()))) {
       std::fprintf(stderr, "the operator table built into this program (ir/ops.txtpb) does not parse\n");
       std::abort();
     }
   }
-  table->schemas.reserve(table->text.ops_size());
-  for (const proto::Operator& row : table->text.ops()) table->schemas.push_back(SchemaFrom(row));
+  table->schemas.reserve(table->rows.ops_size());
+  for (const proto::Operator& row : table->rows.ops()) table->schemas.push_back(SchemaFrom(row));
   std::stable_sort(table->schemas.begin(), table->schemas.end(), [](const Schema& a, const Schema& b) {
     if (a.domain != b.domain) return a.domain < b.domain;
     if (a.op_type != b.op_type) return a.op_type < b.op_type;
@@ -121,13 +118,16 @@ int Schema::FindInput(std::string_view name) const {
   return -1;
 }
 
-const Schema* FindSchema(std::string_view domain, std::string_view op_type, int64_t opset) {
+absl::Span<const Schema> SchemaVersions(std::string_view domain, std::string_view op_type) {
   if (domain == "ai.onnx") domain = "";
   const Table& table = OperatorTable();
   const auto found = table.versions.find(OperatorName(domain, op_type));
-  if (found == table.versions.end()) return nullptr;
+  return found != table.versions.end() ? found->second : absl::Span<const Schema>();
+}
+
+const Schema* FindSchema(std::string_view domain, std::string_view op_type, int64_t opset) {
   const Schema* in_force = nullptr;
-  for (const Schema& schema : found->second) {
+  for (const Schema& schema : SchemaVersions(domain, op_type)) {
     if (schema.since_version <= opset) in_force = &schema;
   }
   return in_force;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "ir/attribute.h"
 #include "ir/model.h"
 
@@ -55,6 +56,9 @@ int64_t VersionInForce(const Model& model, NameId domain);
 // The schema of a node in its model. With `opset` the node is read as one of that opset of the default domain, whatever
 // the model imports; 0 is the model's import.
 const Schema* SchemaOf(const Node& node, int64_t opset = 0);
+
+// All versions of an operator, oldest first; empty if it is unknown.
+absl::Span<const Schema> SchemaVersions(std::string_view domain, std::string_view op_type);
 
 // All schemas of the table, for listing and for checking rules: a rule may name an operator of any version.
 const std::vector<Schema>& AllSchemas();

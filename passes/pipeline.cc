@@ -23,7 +23,8 @@ Pipeline::Pipeline(Model* model, const PipelineOptions& options)
     : model_(model),
       options_(options),
       rewriter_(std::make_unique<Rewriter>(model)),
-      inliner_(rewriter_.get()) {}
+      inliner_(rewriter_.get()),
+      match_cache_(*model) {}
 
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(Model* model, const PipelineOptions& options) {
   std::unique_ptr<Pipeline> pipeline(new Pipeline(model, options));
@@ -83,6 +84,7 @@ FunctionContext Pipeline::Context(std::vector<std::string>* assumptions) {
   context.facts = &facts_;
   context.numbering = numbering_.get();
   context.assumptions = assumptions;
+  context.cache = &match_cache_;
   return context;
 }
 

@@ -149,6 +149,7 @@ class Pipeline {
   Facts facts_;
   std::unique_ptr<ValueNumbering> numbering_;
   std::unique_ptr<Emitter> emitter_;
+  MatchCache match_cache_;
   std::shared_ptr<const RuleSet> library_;
   std::shared_ptr<const RuleSet> npu_;
   std::shared_ptr<const RuleSet> runtime_;

@@ -27,17 +27,10 @@ MatchCache::Operators* MatchCache::OperatorsOf(const RuleSet& rules) {
   return operators_.back().get();
 }
 
-size_t MatchCache::AddKind(const Node& node) {
-  if (node.domain != NameId::kEmpty) {
-    const auto [place, is_new] = kind_of_.try_emplace({node.domain, node.op_type}, kinds_.size());
-    if (is_new) kinds_.push_back({node.domain, node.op_type});
-    return place->second;
-  }
-  const auto name = static_cast<size_t>(node.op_type);
-  if (name >= kind_of_name_.size()) kind_of_name_.resize(model_.names().size());
-  kinds_.push_back({node.domain, node.op_type});
-  kind_of_name_[name] = static_cast<uint32_t>(kinds_.size());
-  return kinds_.size() - 1;
+size_t MatchCache::KindOf(const Node& node) {
+  const auto [place, is_new] = kind_of_.try_emplace({node.domain, node.op_type}, kinds_.size());
+  if (is_new) kinds_.push_back({node.domain, node.op_type});
+  return place->second;
 }
 
 const Schema* MatchCache::SchemaOf(const Node& node, int64_t opset) {

@@ -34,7 +34,7 @@ class MatchCache {
    public:
     Operators(MatchCache* cache, const RuleSet& rules) : cache_(cache), rules_(&rules) {}
     const RuleSet& rules() const { return *rules_; }
-    const Operator& Of(const Node& node) {
+    Operator Of(const Node& node) {
       const size_t kind = cache_->KindOf(node);
       if (kind >= of_kind_.size()) Add();
       return of_kind_[kind];
@@ -59,20 +59,12 @@ class MatchCache {
     int64_t version = -1;  // for which `schema` was found; -1: not yet
     const Schema* schema = nullptr;
   };
-  size_t KindOf(const Node& node) {
-    const auto name = static_cast<size_t>(node.op_type);
-    if (node.domain == NameId::kEmpty && name < kind_of_name_.size() && kind_of_name_[name] != 0) {
-      return kind_of_name_[name] - 1;
-    }
-    return AddKind(node);
-  }
-  size_t AddKind(const Node& node);
+  size_t KindOf(const Node& node);
 
   const Model& model_;
   std::vector<Kind> kinds_;
-  std::vector<uint32_t> kind_of_name_;  // for the default domain by op_type: 1 + index into kinds_; 0: not met yet
-  absl::flat_hash_map<std::pair<NameId, NameId>, size_t> kind_of_;  // other domains: domain, op_type
-  std::vector<std::unique_ptr<Operators>> operators_;               // one for each set of rules
+  absl::flat_hash_map<std::pair<NameId, NameId>, size_t> kind_of_;  // domain, op_type
+  std::vector<std::unique_ptr<Operators>> operators_;  // one for each set of rules
 };
 
 }  // namespace ascend_fuse

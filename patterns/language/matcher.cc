@@ -230,7 +230,7 @@ bool Matcher::MayBe(Prefilter::FormId id, const Value* value, int* budget) const
     const Node* node = current->producer;
     if (node == nullptr || node->dead) break;
     if (--*budget < 0) return true;
-    const MatchCache::Operator& is = operators_->Of(*node);
+    const MatchCache::Operator is = operators_->Of(*node);
     if ((form.operators & (bit(is.number) | bit(is.number_of_two))) == 0) continue;
     for (const Prefilter::Branch& branch : form.branches) {
       if (is.Is(*node, branch.operator_number) && MayRead(branch, *node, budget)) return true;

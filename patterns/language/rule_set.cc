@@ -165,8 +165,7 @@ absl::Status RuleSet::CheckOperator(const SourcePosition& position, const std::s
   bool known = false;
   int most = 0;
   absl::flat_hash_set<std::string> names;
-  for (const Schema& schema : AllSchemas()) {
-    if (schema.domain != domain || schema.op_type != op_type) continue;
+  for (const Schema& schema : SchemaVersions(domain, op_type)) {
     known = true;
     for (const SchemaAttribute& attribute : schema.attributes) names.insert(std::string(attribute.name));
     for (const SchemaInput& input : schema.inputs) {
