@@ -1,11 +1,16 @@
-// Synthetic models for the I/O benchmarks: transformer layers with the names and operators that exporters
-// write.
+// Models for the benchmarks: synthetic ones with the names and operators that exporters write, and real exports made
+// deeper by repeating their last layer.
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_replace.h"
 #include "fmt/format.h"
 #include "ir/onnx/wire.h"
 #include "proto/onnx.pb.h"
@@ -115,6 +120,99 @@ inline ModelSize SizeOf(const std::string& letter) {
   if (letter == "C") return {60003, 200000, 64, false};
   if (letter == "D1") return {60003, 0, 0, true};
   return {60003, 0, 0, false};  // D0
+}
+
+// An exported decoder of two layers, with `layers` of them: layer 1 is repeated behind itself with nodes, weights and
+// cache of its own, each copy reading the hidden state of the one before. Layers are told by the exporters' names
+// ("/model/layers.1/..."). False when the model has no such layers or a file cannot be read or written.
+inline bool StackLayers(const std::string& from, int layers, const std::string& to) {
+  onnx::ModelProto model;
+  std::ifstream in(from, std::ios::binary);
+  if (!model.ParseFromIstream(&in)) return false;
+  onnx::GraphProto* graph = model.mutable_graph();
+  constexpr const char* kFirst = "layers.0/";
+  constexpr const char* kLast = "layers.1/";
+  const std::vector<onnx::NodeProto> nodes(graph->node().begin(), graph->node().end());
+  std::vector<const onnx::NodeProto*> layer;
+  absl::flat_hash_set<std::string> inside;      // what layer 1 computes
+  absl::flat_hash_set<std::string> read;        // what it reads
+  absl::flat_hash_set<std::string> read_elsewhere;
+  absl::flat_hash_set<std::string> from_first;  // what layer 0 computes
+  for (const onnx::NodeProto& node : nodes) {
+    const bool last = node.name().find(kLast) != std::string::npos;
+    if (last) layer.push_back(&node);
+    for (const std::string& name : node.input()) (last ? read : read_elsewhere).insert(name);
+    for (const std::string& name : node.output()) {
+      if (last) inside.insert(name);
+      if (node.name().find(kFirst) != std::string::npos) from_first.insert(name);
+    }
+  }
+  // The hidden state: what layer 1 computes and the rest reads. Layer 0 computes one of the same name.
+  std::string hidden;
+  for (const std::string& name : inside) {
+    if (read_elsewhere.contains(name)) hidden = name;
+  }
+  const std::string before = absl::StrReplaceAll(hidden, {{kLast, kFirst}});
+  if (layer.empty() || hidden.empty() || !from_first.contains(before)) return false;
+  // What belongs to layer 1 alone is there once a copy: weights, the inputs and outputs of its cache.
+  absl::flat_hash_set<std::string> own;
+  for (const auto& tensor : graph->initializer()) {
+    if (read.contains(tensor.name()) && !read_elsewhere.contains(tensor.name())) own.insert(tensor.name());
+  }
+  for (const auto& input : graph->input()) {
+    if (read.contains(input.name()) && !read_elsewhere.contains(input.name())) own.insert(input.name());
+  }
+  auto renamed = [&](const std::string& name, int copy) {
+    const std::string moved = absl::StrReplaceAll(name, {{"layers.1", fmt::format("layers.{}", copy)}});
+    return moved == name && !name.empty() ? fmt::format("{}_{}", name, copy) : moved;
+  };
+  auto value = [&](const std::string& name, int copy) {
+    if (name == before) return copy == 2 ? hidden : renamed(hidden, copy - 1);
+    return inside.contains(name) || own.contains(name) ? renamed(name, copy) : name;
+  };
+  graph->clear_node();
+  bool stacked = false;
+  auto stack = [&] {
+    for (int copy = 2; copy < layers; ++copy) {
+      for (const onnx::NodeProto* node : layer) {
+        onnx::NodeProto* made = graph->add_node();
+        *made = *node;
+        made->set_name(renamed(node->name(), copy));
+        for (std::string& name : *made->mutable_input()) name = value(name, copy);
+        for (std::string& name : *made->mutable_output()) name = renamed(name, copy);
+      }
+    }
+    stacked = true;
+  };
+  size_t left = layer.size();
+  for (const onnx::NodeProto& node : nodes) {
+    const bool last = node.name().find(kLast) != std::string::npos;
+    if (!stacked && left == 0) stack();
+    onnx::NodeProto* kept = graph->add_node();
+    *kept = node;
+    left -= last ? 1 : 0;
+    if (last || layers <= 2) continue;
+    for (std::string& name : *kept->mutable_input()) {
+      if (name == hidden) name = renamed(hidden, layers - 1);
+    }
+  }
+  auto repeat = [&](auto* list, auto belongs) {
+    const int count = list->size();
+    for (int copy = 2; copy < layers; ++copy) {
+      for (int i = 0; i < count; ++i) {
+        if (!belongs(list->Get(i).name())) continue;
+        auto one = list->Get(i);
+        one.set_name(renamed(one.name(), copy));
+        list->Add(std::move(one));
+      }
+    }
+  };
+  repeat(graph->mutable_initializer(), [&](const std::string& name) { return own.contains(name); });
+  repeat(graph->mutable_input(), [&](const std::string& name) { return own.contains(name); });
+  repeat(graph->mutable_output(), [&](const std::string& name) { return inside.contains(name); });
+  repeat(graph->mutable_value_info(), [&](const std::string& name) { return inside.contains(name); });
+  std::ofstream out(to, std::ios::binary);
+  return model.SerializeToOstream(&out);
 }
 
 }  // namespace ascend_fuse::bench

@@ -19,7 +19,7 @@ namespace {
 using OperatorName = std::pair<std::string_view, std::string_view>;  // domain, op_type
 
 struct Table {
-  proto::OperatorTable text;    // owns every name that the schemas view
+  proto::OperatorTable rows;    // owns every name that the schemas view
   std::vector<Schema> schemas;  // by domain, op_type, since_version
   std::vector<std::string_view> anchors;
   std::vector<std::pair<std::string_view, std::string_view>> second_names;  // type, what it is with two inputs
@@ -75,12 +75,12 @@ Schema SchemaFrom(const proto::Operator& from) {
 const Table* ReadTable() {
   auto* table = new Table;
   const std::string_view bytes = embedded::ir_data[0].text;
-  if (!table->text.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+  if (!table->rows.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     std::fprintf(stderr, "the operator table built into this program (ir/ops.txtpb) does not parse\n");
     std::abort();
   }
-  table->schemas.reserve(table->text.ops_size());
-  for (const proto::Operator& row : table->text.ops()) table->schemas.push_back(SchemaFrom(row));
+  table->schemas.reserve(table->rows.ops_size());
+  for (const proto::Operator& row : table->rows.ops()) table->schemas.push_back(SchemaFrom(row));
   std::stable_sort(table->schemas.begin(), table->schemas.end(), [](const Schema& a, const Schema& b) {
     if (a.domain != b.domain) return a.domain < b.domain;
     if (a.op_type != b.op_type) return a.op_type < b.op_type;
@@ -131,13 +131,13 @@ int Schema::FindInput(std::string_view name) const {
 }
 
 absl::Span<const Schema> SchemaVersions(std::string_view domain, std::string_view op_type) {
+  if (domain == "ai.onnx") domain = "";
   const Table& table = OperatorTable();
   const auto found = table.versions.find(OperatorName(domain, op_type));
-  return found == table.versions.end() ? absl::Span<const Schema>() : found->second;
+  return found != table.versions.end() ? found->second : absl::Span<const Schema>();
 }
 
 const Schema* FindSchema(std::string_view domain, std::string_view op_type, int64_t opset) {
-  if (domain == "ai.onnx") domain = "";
   const Schema* in_force = nullptr;
   for (const Schema& schema : SchemaVersions(domain, op_type)) {
     if (schema.since_version <= opset) in_force = &schema;
@@ -145,27 +145,34 @@ const Schema* FindSchema(std::string_view domain, std::string_view op_type, int6
   return in_force;
 }
 
-const Schema* SchemaOf(const Node& node) {
-  const Model& model = node.graph->model();
-  const std::string_view domain = model.Text(node.domain);
-  int64_t version = model.OpsetVersion(node.domain);
+int64_t VersionInForce(const Model& model, NameId domain) {
+  const int64_t version = model.OpsetVersion(domain);
   // ONNX Runtime runs its own operators also in models that forgot the import
   // (microsoft/onnxruntime:onnxruntime/core/graph/model.cc adds every registered domain), and so do we.
-  if (version == 0 && domain == "com.microsoft") version = 1;
-  return FindSchema(domain, OpType(node), version);
+  if (version == 0 && model.Text(domain) == "com.microsoft") return 1;
+  return version;
+}
+
+const Schema* SchemaOf(const Node& node, int64_t opset) {
+  const Model& model = node.graph->model();
+  if (node.domain != NameId::kEmpty || opset == 0) opset = VersionInForce(model, node.domain);
+  return FindSchema(model.Text(node.domain), OpType(node), opset);
 }
 
 const std::vector<Schema>& AllSchemas() { return OperatorTable().schemas; }
 
 const std::vector<std::string_view>& NearMissAnchors() { return OperatorTable().anchors; }
 
-std::string_view SecondName(const Node& node) {
-  if (node.input_count != 2 || node.domain != NameId::kEmpty) return {};
-  const std::string_view op_type = OpType(node);
+std::string_view SecondName(std::string_view op_type) {
   for (const auto& [name, second] : OperatorTable().second_names) {
     if (name == op_type) return second;
   }
   return {};
+}
+
+std::string_view SecondName(const Node& node) {
+  if (node.input_count != 2 || node.domain != NameId::kEmpty) return {};
+  return SecondName(OpType(node));
 }
 
 }  // namespace ascend_fuse

@@ -52,8 +52,13 @@ struct Schema {
 // or not there yet. Domains "" (to opset 24) and "com.microsoft". Lookup is one hash probe.
 const Schema* FindSchema(std::string_view domain, std::string_view op_type, int64_t opset);
 
-// The schema of a node in its model.
-const Schema* SchemaOf(const Node& node);
+// The version of the operators of a domain that `model` imports, as ONNX Runtime reads it: its own operators are
+// there without an import. 0 when the domain is not imported.
+int64_t VersionInForce(const Model& model, NameId domain);
+
+// The schema of a node in its model. With `opset` the node is read as one of that opset of the default domain, whatever
+// the model imports; 0 is the model's import.
+const Schema* SchemaOf(const Node& node, int64_t opset = 0);
 
 // All versions of one operator, the oldest first; empty if it is unknown. One hash probe.
 absl::Span<const Schema> SchemaVersions(std::string_view domain, std::string_view op_type);
@@ -64,7 +69,9 @@ const std::vector<Schema>& AllSchemas();
 // The operators of ai.onnx with near_miss_anchor at any version, by name.
 const std::vector<std::string_view>& NearMissAnchors();
 
-// What the node is besides its own type: "Add" for a Sum of two; "" for every other node.
+// What an operator of ai.onnx with two inputs is besides its own type: "Add" for Sum; "" for every other one.
+std::string_view SecondName(std::string_view op_type);
+// The same of a node: "" unless it has two inputs.
 std::string_view SecondName(const Node& node);
 
 }  // namespace ascend_fuse

@@ -85,7 +85,7 @@ std::optional<Match> RunAround(const Rule& rule, const std::vector<std::string>&
     if (from_it) return match;
     if (attempt.rank > failure->rank) *failure = attempt;
   }
-  if (failure->rank >= 0) return std::nullopt;
+  if (failure->rank.tried()) return std::nullopt;
   std::string other = OtherReader(value);
   const LiveUses uses(*value);
   if (other.empty() && uses.empty()) other = fmt::format("nothing reads {}", ValueName(*value));
@@ -95,7 +95,7 @@ std::optional<Match> RunAround(const Rule& rule, const std::vector<std::string>&
   failure->rule = &rule;
   failure->position = rule.position;
   failure->is_sentence = true;
-  failure->rank = 0;
+  failure->rank = {0, Stop::kWrongOperator};
   failure->found = fmt::format("{} takes {} behind it too, and here {}", rule.name, wanted, other);
   return std::nullopt;
 }
@@ -177,10 +177,11 @@ class Lowering {
 
   // A rule's refusal is told where its kind is counted.
   static void Refuse(const Rule& rule, const Attempt& attempt, std::string_view code, const std::string& because,
-                     const std::string& source, int rank) {
+                     const std::string& source, RefusalRank kind, const FailureRank& how_far = {}) {
+    const std::pair rank(kind, how_far);
     for (Site* site : attempt.sites) {
-      if (site->record.kind != rule.kind || rank <= site->refusal_rank) continue;
-      site->refusal_rank = rank;
+      if (site->record.kind != rule.kind || rank <= site->refusal) continue;
+      site->refusal = rank;
       site->Say(std::string(code), because, source);
     }
   }
@@ -193,7 +194,8 @@ class Lowering {
     if (!rule.anchor.empty()) {
       // What needs more of the graph than the recognised operator is looked for only where the target has the node.
       if (const auto none = WhyNoSuchNode(rule, target_, &workspace_.facts().dims()); none.has_value()) {
-        if (matcher.Starts(rule, value)) Refuse(rule, *attempt, "no-node", none->because, none->source, kNoSuchNodeAround);
+        if (matcher.Starts(rule, value)) Refuse(rule, *attempt, "no-node", none->because, none->source,
+                                                     RefusalRank::kNoSuchNodeAround);
         return std::nullopt;
       }
     }
@@ -211,17 +213,21 @@ class Lowering {
     // That there is no such node here says more than why it could not be used.
     if (failure.is_sentence) {
       if (const auto none = WhyNoSuchNode(rule, target_, &workspace_.facts().dims()); none.has_value()) {
-        Refuse(rule, *attempt, "no-node", none->because, none->source, kNoSuchNode);
+        Refuse(rule, *attempt, "no-node", none->because, none->source, RefusalRank::kNoSuchNode);
         return std::nullopt;
       }
     }
     // A condition that failed says more than an operand that is absent or another attribute.
-    const std::string because = failure.rank < 0        ? ""
-                                : failure.is_sentence ? failure.found
-                                                      : fmt::format("{}: expected {}, found {}", rule.name,
-                                                                    failure.expected, failure.found);
-    Refuse(rule, *attempt, failure.is_sentence ? "condition-fails" : "form-differs", because, failure.position.ToString(),
-           failure.is_sentence && failure.expected.empty() ? kSaidByRule : failure.rank);
+    if (!failure.rank.tried()) return std::nullopt;
+    const std::string because = failure.is_sentence ? failure.found
+                                                    : fmt::format("{}: expected {}, found {}", rule.name,
+                                                                  failure.expected, failure.found);
+    const std::string_view code = failure.is_sentence ? "condition-fails" : "form-differs";
+    if (failure.is_sentence && failure.expected.empty()) {
+      Refuse(rule, *attempt, code, because, failure.position.ToString(), RefusalRank::kSaidByRule);
+    } else {
+      Refuse(rule, *attempt, code, because, failure.position.ToString(), RefusalRank::kNoMatch, failure.rank);
+    }
     return std::nullopt;
   }
 
@@ -259,7 +265,8 @@ class Lowering {
     if (!match.has_value()) return false;
     const absl::StatusOr<Emission> emission = workspace_.emitter().Emit(*match, context);
     if (!emission.ok()) {
-      Refuse(rule, *attempt, "not-buildable", std::string(emission.status().message()), rule.position.ToString(), kNotBuilt);
+      Refuse(rule, *attempt, "not-buildable", std::string(emission.status().message()), rule.position.ToString(),
+             RefusalRank::kNotBuilt);
       return false;
     }
     std::string lowered_to;
@@ -275,7 +282,8 @@ class Lowering {
       workspace_.emitter().TakeBack(*emission);
       // That the two of a pair cannot share a node says less than why one has none of its own.
       const bool pair = rule.outputs.size() > 1 && attempt->partner != nullptr;
-      Refuse(rule, *attempt, code, answer.because, answer.source, pair ? kNoSuchNode : kRefusedByTarget);
+      Refuse(rule, *attempt, code, answer.because, answer.source,
+             pair ? RefusalRank::kNoSuchNode : RefusalRank::kRefusedByTarget);
       return false;
     }
     Take(rule, *match, lowered_to, assumptions, attempt);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "passes/report.h"
@@ -10,15 +11,15 @@
 
 namespace ascend_fuse {
 
-// How much the refusal of a lowering says: of several the one that says most is told. Below them are the ranks of a
-// Failure: how far a rule got.
-enum RefusalRank : int {
-  kNothingRefused = -1,
-  kNotBuilt = 1000,          // the rule matched, and its nodes cannot be built here
-  kNoSuchNode = 1500,        // the target has no such node, or refuses one for a pair
-  kNoSuchNodeAround = 1999,  // the same of a rule that takes what reads the construct too
-  kRefusedByTarget = 2000,   // the nodes were built, and the target refuses one
-  kSaidByRule = 3000,        // the rule itself says why what looks like the construct is none
+// How much a refusal to lower says: of several the one that says most is told.
+enum class RefusalRank : uint8_t {
+  kNothing,           // there is none
+  kNoMatch,           // a rule does not match; how far it got says more
+  kNotBuilt,          // the rule matched, and its nodes cannot be built here
+  kNoSuchNode,        // the target has no such node, or refuses one for a pair
+  kNoSuchNodeAround,  // the same of a rule that takes what reads the construct too
+  kRefusedByTarget,   // the nodes were built, and the target refuses one
+  kSaidByRule,        // the rule itself says why what looks like the construct is none
 };
 
 struct Site {
@@ -32,7 +33,7 @@ struct Site {
   std::string by_ge;                 // the construct as which GE takes the original nodes, of the recogniser
   uint64_t order = 0;                // place of `value` in the original order
   std::string lowered_by;            // the rule that took it
-  int refusal_rank = kNothingRefused;  // of the best refused lowering
+  std::pair<RefusalRank, FailureRank> refusal;  // of the lowering that `because` tells of
 
   bool pending() const { return record.state.empty(); }
   bool fused() const { return record.state == "fused"; }

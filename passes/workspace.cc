@@ -26,7 +26,8 @@ Workspace::Workspace(Model* model, const Target* target, const WorkspaceOptions&
       signature_(*model),
       rewriter_(model),
       inliner_(&rewriter_),
-      start_(rewriter_.Now()) {}
+      start_(rewriter_.Now()),
+      match_cache_(*model) {}
 
 absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Create(Model* model, const Target* target,
                                                              const WorkspaceOptions& options) {
@@ -81,6 +82,7 @@ FunctionContext Workspace::Context(std::vector<std::string>* assumptions) {
   context.facts = &facts_;
   context.numbering = numbering_.get();
   context.assumptions = assumptions;
+  context.cache = &match_cache_;
   return context;
 }
 

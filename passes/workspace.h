@@ -100,6 +100,7 @@ class Workspace {
   Facts facts_;
   std::unique_ptr<ValueNumbering> numbering_;
   std::unique_ptr<Emitter> emitter_;
+  MatchCache match_cache_;
   std::vector<std::shared_ptr<const RuleSet>> rules_;  // by RuleFolder
   int64_t replacements_ = 0;
 };

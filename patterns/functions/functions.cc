@@ -776,7 +776,7 @@ absl::StatusOr<Term> Rescalable(const FunctionContext& context, absl::Span<const
 
 // never (sentence): does not hold. For what only looks like the construct: the sentence says why it is not.
 absl::StatusOr<Term> Never(const FunctionContext&, absl::Span<const Term> arguments) {
-  return absl::CancelledError(arguments[0].text);
+  return absl::CancelledError(std::string(arguments[0].text));
 }
 
 // single (n, type): a constant [1] that holds a number.

@@ -15,6 +15,7 @@
 
 namespace ascend_fuse {
 
+class MatchCache;
 class Target;
 
 struct FunctionContext {
@@ -22,6 +23,11 @@ struct FunctionContext {
   const Target* target = nullptr;  // nullptr outside of lowering
   Facts* facts = nullptr;  // the DimTable may get new expressions; facts are not changed
   const ValueNumbering* numbering = nullptr;
+  // The opset of the default domain under which nodes are read; 0: the model's import. A pass that takes a model from
+  // one opset to another says here which of the two the nodes before it are of.
+  int64_t opset = 0;
+  // What all matchers of the model share; nullptr: each keeps its own.
+  MatchCache* cache = nullptr;
   // Where a function writes what it takes for granted; nullptr while matching.
   std::vector<std::string>* assumptions = nullptr;
   // Where a function notes the nodes it read as part of what is matched; nullptr where nobody asks.

@@ -16,13 +16,8 @@ constexpr int64_t kMaximumSteps = 200000;
 // Recursion of continuations: each matched operator adds a few levels.
 constexpr int kMaximumDepth = 2000;
 
-// Kinds of stop, better ones first told: a wrong attribute of the right operator says more than a wrong
-// operator.
-constexpr int kWrongOperator = 0;
-constexpr int kWrongValue = 1;
-constexpr int kWrongAttribute = 2;
-constexpr int kConditionFails = 3;
-constexpr int kWrongConstant = 6;  // the shape is there and a number is not: worth more than one node farther
+// Steps of the prefilter, after which it lets a value pass.
+constexpr int kPrefilterSteps = 500;
 
 std::string FullName(std::string_view domain, std::string_view op_type) {
   return domain.empty() ? std::string(op_type) : fmt::format("{}.{}", domain, op_type);
@@ -55,22 +50,15 @@ bool BroadcastsAsScalar(const Fact& fact) {
   return fact.rank() == 0 || (fact.rank() == 1 && fact.shape[0].is(1));
 }
 
-// Also by a second name: a Sum of two is an Add (GELU before opset 14, export-patterns.md X13).
-bool Computes(const Node& node, const Pattern& pattern) {
-  if (Domain(node) != pattern.domain) return false;
-  return OpType(node) == pattern.name || SecondName(node) == pattern.name;
-}
-
 // Whether input `place`, a constant of equal elements, leaves the shape of an elementwise node to the other
 // operands: each of its dims is 1 or the dim that another operand has there anyway.
-bool BroadcastsLikeScalar(const FunctionContext& context, const Node& node, size_t place) {
+bool BroadcastsLikeScalar(const FunctionContext& context, const Schema* schema, const Node& node, size_t place) {
   const Facts& facts = *context.facts;
   const Value* value = node.input(place);
   if (value == nullptr || node.input_count < 2) return false;
   const Fact& fact = facts.Of(value);
   double number = 0;
   if (!fact.has_rank || BroadcastsAsScalar(fact) || !ConstantNumber(facts, value, &number)) return false;
-  const Schema* schema = SchemaOf(node);
   if (schema == nullptr || !schema->elementwise) return false;
   size_t rank = 0;
   for (size_t i = 0; i < node.input_count; ++i) {
@@ -166,10 +154,14 @@ bool IsAxisAttribute(std::string_view name) { return name == "axes" || name == "
 }  // namespace
 
 Matcher::Frame* Matcher::NewFrame(const Scope& scope) {
-  if (frame_count_ == frames_.size()) frames_.emplace_back();
-  Frame* frame = &frames_[frame_count_++];
+  if (frame_count_ == frames_.size()) frames_.push_back(std::make_unique<Frame>());
+  Frame* frame = frames_[frame_count_++].get();
   frame->scope = &scope;
-  frame->terms.assign(scope.names.size(), Term());
+  // Most names are unbound already: an attempt that failed took them back.
+  for (Term& term : frame->terms) {
+    if (term.bound()) term = Term();
+  }
+  frame->terms.resize(scope.names.size());
   frame->closures.clear();
   return frame;
 }
@@ -178,13 +170,15 @@ bool Matcher::Covers(const Node* node) const {
   return std::find(covered_.begin(), covered_.end(), node) != covered_.end();
 }
 
-bool Matcher::Fail(const SourcePosition& position, const Node* node, int kind,
+bool Matcher::Fail(const SourcePosition& position, const Node* node, Stop stop,
                    absl::FunctionRef<std::string()> expected, absl::FunctionRef<std::string()> found) {
   if (failure_ == nullptr) return false;
+  // A node may be there twice.
+  if (FailureRank{static_cast<int>(covered_.size()), stop} <= failure_->rank) return false;
   std::vector<const Node*> covered = covered_;
   std::sort(covered.begin(), covered.end());
   covered.erase(std::unique(covered.begin(), covered.end()), covered.end());
-  const int rank = static_cast<int>(covered.size()) * 4 + kind;
+  const FailureRank rank{static_cast<int>(covered.size()), stop};
   if (rank <= failure_->rank) return false;
   failure_->rank = rank;
   failure_->rule = rule_;
@@ -197,38 +191,76 @@ bool Matcher::Fail(const SourcePosition& position, const Node* node, int kind,
   return true;
 }
 
-namespace {
-
-// A name of the rule as a pattern of its own.
-Pattern NamePattern(const Rule& rule, const std::string& name) {
-  Pattern pattern;
-  pattern.kind = Pattern::Kind::kVariable;
-  pattern.name = name;
-  pattern.slot = rule.scope.Find(name);
-  pattern.position = rule.position;
-  return pattern;
-}
-
-}  // namespace
-
-Matcher::Frame* Matcher::Begin(const Rule& rule, Failure* failure) {
+Matcher::Frame* Matcher::Begin(const Rule& rule, const Value* root, Failure* failure) {
   rule_ = &rule;
   failure_ = failure;
   frame_count_ = 0;
   covered_.clear();
   steps_ = 0;
   depth_ = 0;
+  if (cache_ == nullptr) {
+    cache_ = context_.cache;
+    if (cache_ == nullptr) {
+      own_cache_ = std::make_unique<MatchCache>(root->graph->model());
+      cache_ = own_cache_.get();
+    }
+    operators_ = cache_->OperatorsOf(rules_);
+  }
   return NewFrame(rule.scope);
 }
 
+bool Matcher::MayMatch(Prefilter::FormId form, const Value* value) const {
+  int budget = kPrefilterSteps;
+  return failure_ != nullptr || MayBe(form, value, &budget);
+}
+
+bool Matcher::MayBe(Prefilter::FormId id, const Value* value, int* budget) const {
+  if (id == Prefilter::kAnything) return true;
+  if (value == nullptr) return false;
+  const Prefilter::Form& form = rules_.prefilter().form(id);
+  double number = 0;
+  if (form.has_number && ConstantNumber(*context_.facts, value, &number)) {
+    const DataType type = context_.facts->Of(value).type;
+    for (const Prefilter::Branch& branch : form.branches) {
+      if (branch.operator_number == 0 && NearlyEqual(branch.number, number, type)) return true;
+    }
+  }
+  auto bit = [](uint16_t operator_number) { return uint64_t{1} << (operator_number % 64); };
+  for (const Value* current = value; current != nullptr; current = context_.numbering->Source(current)) {
+    const Node* node = current->producer;
+    if (node == nullptr || node->dead) break;
+    if (--*budget < 0) return true;
+    const MatchCache::Operator is = operators_->Of(*node);
+    if ((form.operators & (bit(is.number) | bit(is.number_of_two))) == 0) continue;
+    for (const Prefilter::Branch& branch : form.branches) {
+      if (is.Is(*node, branch.operator_number) && MayRead(branch, *node, budget)) return true;
+    }
+  }
+  return false;
+}
+
+bool Matcher::MayRead(const Prefilter::Branch& branch, const Node& node, int* budget) const {
+  const size_t count = branch.arguments.size();
+  bool fits = true;
+  for (size_t i = 0; fits && i < count; ++i) fits = MayBe(branch.arguments[i], node.input(i), budget);
+  if (fits || count != 2 || node.input_count != 2) return fits;
+  const Schema* schema = SchemaFor(node);
+  return schema != nullptr && schema->commutative && MayBe(branch.arguments[0], node.input(1), budget) &&
+         MayBe(branch.arguments[1], node.input(0), budget);
+}
+
 bool Matcher::Starts(const Rule& rule, Value* value, Failure* failure) {
-  return MatchTerm(NamePattern(rule, rule.anchor), Begin(rule, failure), Term::Of(value), [] { return true; });
+  Frame* frame = Begin(rule, value, failure);
+  const size_t index = static_cast<size_t>(&rule - rules_.rules().data());
+  return MayMatch(rules_.prefilter().StartOf(index), value) &&
+         MatchLine(rule.scope.Find(rule.anchor), frame, Term::Of(value), [] { return true; });
 }
 
 std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failure, Value* partner) {
-  Frame* frame = Begin(rule, failure);
+  Frame* frame = Begin(rule, root, failure);
   std::optional<Match> match;
-  auto output = [&](size_t index) { return NamePattern(rule, rule.outputs[index]); };
+  const size_t index = static_cast<size_t>(&rule - rules_.rules().data());
+  if (!MayMatch(rules_.prefilter().RootOf(index), root)) return match;
   auto finish = [&] {
     // An input marked ? that no alternative bound is absent.
     std::vector<int> absent;
@@ -256,11 +288,11 @@ std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failur
     }
     return done;
   };
-  MatchTerm(output(0), frame, Term::Of(root), [&] {
+  MatchLine(rule.scope.Find(rule.outputs[0]), frame, Term::Of(root), [&] {
     for (size_t i = 1; i < rule.outputs.size(); ++i) {
-      const Pattern other = output(i);
-      if (frame->terms[other.slot].bound()) continue;
-      return partner != nullptr && MatchTerm(other, frame, Term::Of(partner), finish);
+      const int other = rule.scope.Find(rule.outputs[i]);
+      if (frame->terms[other].bound()) continue;
+      return partner != nullptr && MatchLine(other, frame, Term::Of(partner), finish);
     }
     return finish();
   });
@@ -317,14 +349,14 @@ bool Matcher::CostlyIsShared(Frame* frame) {
     }
   }
   for (const Node* node : covered_) {
-    const Schema* schema = SchemaOf(*node);
+    const Schema* schema = SchemaFor(*node);
     if (schema == nullptr || !schema->costly || dies(node)) continue;
     for (const Value* value : node->outputs()) {
       const Node* reader = nullptr;
       if (value == nullptr || !kept_by(value, &reader)) continue;
       if (!schema->heavy && !value->is_graph_output && Covers(reader)) continue;
       Fail(
-          rule_->position, node, kConditionFails,
+          rule_->position, node, Stop::kConditionFails,
           [&] { return fmt::format("nothing else reads the result of {}", OpType(*node)); },
           [&] {
             // Follow the copies to what is really read.
@@ -371,7 +403,7 @@ bool Matcher::FeedsItself(Frame* frame) {
     work.pop_back();
     if (seen.size() > kMost || std::find(producers.begin(), producers.end(), node) != producers.end()) {
       Fail(
-          rule_->position, node, kConditionFails,
+          rule_->position, node, Stop::kConditionFails,
           [] { return std::string("inputs that are not computed from outputs"); },
           [&] { return fmt::format("an input that {} computes", OpType(*node)); });
       return true;
@@ -384,7 +416,7 @@ bool Matcher::FeedsItself(Frame* frame) {
 bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, Next next) {
   if (++steps_ > kMaximumSteps || depth_ > kMaximumDepth) {
     Fail(
-        pattern.position, nullptr, kConditionFails, [] { return std::string("a search of bounded length"); },
+        pattern.position, nullptr, Stop::kConditionFails, [] { return std::string("a search of bounded length"); },
         [] { return std::string("too many combinations; the search was given up"); });
     return false;
   }
@@ -402,7 +434,7 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
     case Pattern::Kind::kAbsent:
       if (term.kind == Term::Kind::kAbsent) return next();
       Fail(
-          pattern.position, value != nullptr ? value->producer : nullptr, kWrongValue,
+          pattern.position, value != nullptr ? value->producer : nullptr, Stop::kWrongValue,
           [] { return std::string("no input here"); }, [&] { return DescribeTerm(context_, term); });
       return false;
     case Pattern::Kind::kVariable:
@@ -420,7 +452,7 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
       const bool constant = value != nullptr && ConstantNumber(*context_.facts, value, &number);
       Fail(
           pattern.position, value != nullptr ? value->producer : nullptr,
-          constant ? kWrongConstant : kWrongValue,
+          constant ? Stop::kWrongConstant : Stop::kWrongValue,
           [&] { return fmt::format("the constant {}", pattern.number); },
           [&] { return DescribeTerm(context_, term); });
       return false;
@@ -448,7 +480,7 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
                             BroadcastsAsScalar(context_.facts->Of(term.value)));
     if (as_number && EqualTerms(context_, slot, term)) return next();
     Fail(
-        pattern.position, term.kind == Term::Kind::kValue ? term.value->producer : nullptr, kWrongValue,
+        pattern.position, term.kind == Term::Kind::kValue ? term.value->producer : nullptr, Stop::kWrongValue,
         [&] { return fmt::format("the same as {} = {}", pattern.name, DescribeTerm(context_, slot)); },
         [&] { return DescribeTerm(context_, term); });
     return false;
@@ -460,25 +492,13 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
     frame->terms[pattern.slot] = Term();
     return false;
   }
-  const int statement = frame->scope->statement[pattern.slot];
-  if (statement >= 0) {
-    const MatchStatement& line = rule_->match[statement];
-    if (line.names.size() > 1) {
-      if (term.kind != Term::Kind::kValue) return false;
-      return MatchOperator(*line.pattern, frame, term.value, next, &line, frame->scope->output[pattern.slot],
-                           false);
-    }
-    slot = term;
-    if (MatchTerm(*line.pattern, frame, term, next)) return true;
-    frame->terms[pattern.slot] = Term();
-    return false;
-  }
+  if (frame->scope->statement[pattern.slot] >= 0) return MatchLine(pattern.slot, frame, term, next);
   if (term.kind == Term::Kind::kAbsent && frame->scope == &rule_->scope) {
     const bool optional =
         static_cast<size_t>(pattern.slot) < rule_->inputs.size() && rule_->inputs[pattern.slot].optional;
     if (!optional) {
       Fail(
-          pattern.position, nullptr, kWrongValue, [&] { return fmt::format("an input {}", pattern.name); },
+          pattern.position, nullptr, Stop::kWrongValue, [&] { return fmt::format("an input {}", pattern.name); },
           [] { return std::string("no input"); });
       return false;
     }
@@ -489,14 +509,26 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
   return false;
 }
 
+bool Matcher::MatchLine(int slot, Frame* frame, const Term& term, Next next) {
+  const MatchStatement& line = rule_->match[frame->scope->statement[slot]];
+  if (line.names.size() > 1) {
+    if (term.kind != Term::Kind::kValue) return false;
+    return MatchOperator(*line.pattern, frame, term.value, next, &line, frame->scope->output[slot], false);
+  }
+  frame->terms[slot] = term;
+  if (MatchTerm(*line.pattern, frame, term, next)) return true;
+  frame->terms[slot] = Term();
+  return false;
+}
+
 bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next,
                             const MatchStatement* outputs, int place, bool quiet) {
   const size_t covered = covered_.size();
   for (Value* current = value; current != nullptr; current = context_.numbering->Source(current)) {
     const Node* node = current->producer;
     if (node == nullptr || node->dead) break;
-    if (Computes(*node, pattern)) {
-      const Schema* schema = SchemaOf(*node);
+    if (operators_->Of(*node).Is(*node, pattern.operator_number)) {
+      const Schema* schema = SchemaFor(*node);
       // A pattern stands for the first output; operators with interchangeable outputs (Split) for any.
       const bool any_output = schema != nullptr && schema->outputs.size() == 1;
       if (outputs == nullptr && (current->output_index == 0 || any_output)) {
@@ -532,7 +564,7 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
       }
     } else if (!quiet) {
       Fail(
-          pattern.position, node, kWrongOperator, [&] { return FullName(pattern.domain, pattern.name); },
+          pattern.position, node, Stop::kWrongOperator, [&] { return FullName(pattern.domain, pattern.name); },
           [&] {
             return fmt::format("{} computed by {}", ValueName(*current),
                                FullName(Domain(*node), OpType(*node)));
@@ -543,7 +575,7 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
   covered_.resize(covered);
   if (value->producer == nullptr && !quiet) {
     Fail(
-        pattern.position, nullptr, kWrongOperator, [&] { return FullName(pattern.domain, pattern.name); },
+        pattern.position, nullptr, Stop::kWrongOperator, [&] { return FullName(pattern.domain, pattern.name); },
         [&] { return DescribeTerm(context_, Term::Of(value)); });
   }
   return false;
@@ -551,7 +583,7 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
 
 bool Matcher::MatchNode(const Pattern& pattern, Frame* frame, const Node& node, Next next) {
   return MatchAttributes(pattern, frame, node, 0, [&] {
-    const Schema* schema = SchemaOf(node);
+    const Schema* schema = SchemaFor(node);
     // Attributes that the pattern does not mention must have their defaults.
     for (const Attribute& attribute : ReadAttributes(node)) {
       const bool mentioned =
@@ -564,7 +596,7 @@ bool Matcher::MatchNode(const Pattern& pattern, Frame* frame, const Node& node, 
         continue;
       }
       Fail(
-          pattern.position, &node, kWrongAttribute,
+          pattern.position, &node, Stop::kWrongAttribute,
           [&] { return fmt::format("{} with the default of `{}`", pattern.name, attribute.name); },
           [&] {
             return fmt::format("{} = {}", attribute.name, DescribeTerm(context_, TermOfAttribute(attribute)));
@@ -581,7 +613,7 @@ bool Matcher::MatchNode(const Pattern& pattern, Frame* frame, const Node& node, 
                                          });
       if (mentioned) continue;
       Fail(
-          pattern.position, &node, kWrongAttribute,
+          pattern.position, &node, Stop::kWrongAttribute,
           [&] { return fmt::format("{} with {} inputs", pattern.name, pattern.arguments.size()); },
           [&] { return fmt::format("{} inputs", node.input_count); });
       return false;
@@ -599,7 +631,7 @@ bool Matcher::MatchInputs(const Pattern& pattern, Frame* frame, const Node& node
   if (index == pattern.arguments.size()) return next();
   const size_t input = swapped ? 1 - index : index;
   Term term = Term::Of(node.input(input));
-  term.like_scalar = BroadcastsLikeScalar(context_, node, input);
+  term.like_scalar = BroadcastsLikeScalar(context_, SchemaFor(node), node, input);
   return MatchTerm(*pattern.arguments[index], frame, term,
                    [&] { return MatchInputs(pattern, frame, node, index + 1, swapped, next); });
 }
@@ -610,7 +642,7 @@ bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& 
   const AttributePattern& mention = pattern.attributes[index];
   auto rest = [&] { return MatchAttributes(pattern, frame, node, index + 1, next); };
   if (mention.value.kind == Expression::Kind::kWildcard) return rest();
-  const Schema* schema = SchemaOf(node);
+  const Schema* schema = SchemaFor(node);
   Term term = Term::Absent();
   if (const auto attribute = FindAttribute(node, mention.name); attribute.has_value()) {
     term = TermOfAttribute(*attribute);
@@ -636,7 +668,7 @@ bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& 
         return rest();
       }
       Fail(
-          mention.position, &node, kWrongAttribute,
+          mention.position, &node, Stop::kWrongAttribute,
           [&] {
             return fmt::format("{} with {} = {}", pattern.name, mention.name,
                                expected.ok() ? DescribeTerm(context_, *expected) : "?");
@@ -655,7 +687,7 @@ bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& 
   }
   if (reached) return false;
   Fail(
-      mention.position, &node, kWrongAttribute,
+      mention.position, &node, Stop::kWrongAttribute,
       [&] {
         const absl::StatusOr<Term> expected = Evaluate(mention.value, frame);
         return fmt::format("{} with {} = {}", pattern.name, mention.name,
@@ -737,14 +769,14 @@ bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Fram
   auto rest = [&] { return Conditions(conditions, index + 1, frame, next); };
   auto fail = [&](const std::string& found) {
     Fail(
-        condition.position, covered_.empty() ? nullptr : covered_.front(), kConditionFails,
+        condition.position, covered_.empty() ? nullptr : covered_.front(), Stop::kConditionFails,
         [&] { return condition.source; }, [&] { return found; });
     return false;
   };
   // What a function says of why it has no value needs no further words.
   auto refuse = [&](const absl::Status& status) {
     const bool kept = Fail(
-        condition.position, covered_.empty() ? nullptr : covered_.front(), kConditionFails,
+        condition.position, covered_.empty() ? nullptr : covered_.front(), Stop::kConditionFails,
         [&] { return absl::IsCancelled(status) ? std::string() : condition.source; },
         [&] { return std::string(status.message()); });
     // A word that a table lacks says no more than another attribute would.
@@ -828,157 +860,6 @@ bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Fram
   }
   if (holds) return rest();
   return fail(fmt::format("{} and {}", DescribeTerm(context_, *left), DescribeTerm(context_, *right)));
-}
-
-bool Matcher::Unify(const Expression& expression, Frame* frame, const Term& term, Next next) {
-  switch (expression.kind) {
-    case Expression::Kind::kWildcard:
-      return next();
-    case Expression::Kind::kName:
-      if (expression.slot >= 0 && !frame->terms[expression.slot].bound()) {
-        return Deliver(frame, expression.slot, term, next);
-      }
-      break;
-    case Expression::Kind::kList:
-      if (term.kind != Term::Kind::kList) return false;
-      return UnifyList(expression, 0, frame, *term.list, 0, next);
-    default:
-      break;
-  }
-  const absl::StatusOr<Term> value = Evaluate(expression, frame);
-  return value.ok() && EqualTerms(context_, *value, term) && next();
-}
-
-bool Matcher::UnifyList(const Expression& list, size_t index, Frame* frame, const std::vector<Term>& items,
-                        size_t item, Next next) {
-  if (index == list.arguments.size()) return item == items.size() && next();
-  const Expression& expression = list.arguments[index];
-  if (expression.kind == Expression::Kind::kEllipsis) {
-    const size_t after = list.arguments.size() - index - 1;
-    if (items.size() - item < after) return false;
-    return UnifyList(list, index + 1, frame, items, items.size() - after, next);
-  }
-  if (item >= items.size()) return false;
-  return Unify(expression, frame, items[item],
-               [&] { return UnifyList(list, index + 1, frame, items, item + 1, next); });
-}
-
-absl::StatusOr<Term> Matcher::Evaluate(const Expression& expression, Frame* frame) {
-  switch (expression.kind) {
-    case Expression::Kind::kNumber:
-      return expression.is_integer ? Term::Integer(static_cast<int64_t>(expression.number))
-                                   : Term::Number(expression.number);
-    case Expression::Kind::kString:
-      return Term::Text(expression.text);
-    case Expression::Kind::kName: {
-      if (expression.slot < 0) {
-        if (expression.text == "true") return Term::Integer(1);
-        if (expression.text == "false") return Term::Integer(0);
-        if (expression.text == "infinity") return Term::Number(std::numeric_limits<double>::infinity());
-        return Term::Of(DataTypeFromName(expression.text));
-      }
-      const Term& term = frame->terms[expression.slot];
-      if (!term.bound()) {
-        return absl::FailedPreconditionError(fmt::format("'{}' has no value here", expression.text));
-      }
-      return term;
-    }
-    case Expression::Kind::kWildcard:
-    case Expression::Kind::kEllipsis:
-      return absl::FailedPreconditionError("_ and ... have no value");
-    case Expression::Kind::kList: {
-      std::vector<Term> items;
-      for (const Expression& argument : expression.arguments) {
-        absl::StatusOr<Term> item = Evaluate(argument, frame);
-        if (!item.ok()) return item;
-        items.push_back(*std::move(item));
-      }
-      return Term::List(std::move(items));
-    }
-    case Expression::Kind::kCall: {
-      std::vector<Term> arguments;
-      for (const Expression& argument : expression.arguments) {
-        absl::StatusOr<Term> item = Evaluate(argument, frame);
-        if (!item.ok()) return item;
-        arguments.push_back(*std::move(item));
-      }
-      if (expression.optional && arguments[0].kind == Term::Kind::kAbsent) return Term::Absent();
-      return Functions()[expression.function].call(context_, arguments);
-    }
-    case Expression::Kind::kUnary: {
-      absl::StatusOr<Term> operand = Evaluate(expression.arguments[0], frame);
-      if (!operand.ok()) return operand;
-      if (operand->kind == Term::Kind::kNumber) {
-        Term term = *operand;
-        term.number = -term.number;
-        return term;
-      }
-      return absl::InvalidArgumentError("only a number can be negated");
-    }
-    case Expression::Kind::kBinary: {
-      absl::StatusOr<Term> left = Evaluate(expression.arguments[0], frame);
-      if (!left.ok()) return left;
-      absl::StatusOr<Term> right = Evaluate(expression.arguments[1], frame);
-      if (!right.ok()) return right;
-      const char op = expression.text[0];
-      if (left->kind == Term::Kind::kNumber && right->kind == Term::Kind::kNumber) {
-        const double a = left->number;
-        const double b = right->number;
-        if (op == '/' && b == 0) return absl::InvalidArgumentError("a division by 0");
-        Term term = Term::Number(op == '+' ? a + b : op == '-' ? a - b : op == '*' ? a * b : a / b);
-        term.is_integer = left->is_integer && right->is_integer && term.number == std::floor(term.number);
-        return term;
-      }
-      auto dim_of = [](const Term& term) {
-        if (term.kind == Term::Kind::kDim) return term.dim;
-        if (term.kind == Term::Kind::kNumber && term.number == std::floor(term.number)) {
-          return Dim::Of(static_cast<int64_t>(term.number));
-        }
-        return Dim();
-      };
-      const Dim a = dim_of(*left);
-      const Dim b = dim_of(*right);
-      DimTable& dims = context_.facts->dims();
-      const Dim result = op == '+'   ? dims.Add(a, b)
-                         : op == '-' ? dims.Sub(a, b)
-                         : op == '*' ? dims.Mul(a, b)
-                                     : dims.ExactDiv(a, b);
-      if (!result.known()) {
-        return absl::InvalidArgumentError(fmt::format("{} {} {} is not known", DescribeTerm(context_, *left),
-                                                      expression.text, DescribeTerm(context_, *right)));
-      }
-      return result.is_number() ? Term::Integer(result.number()) : Term::Of(result);
-    }
-    case Expression::Kind::kOperator: {
-      DeferredNode node;
-      node.domain = expression.domain;
-      node.op_type = expression.text;
-      for (const auto& attribute : expression.attributes) {
-        absl::StatusOr<Term> value = Evaluate(attribute.value, frame);
-        if (!value.ok()) return value;
-        node.attributes.emplace_back(attribute.name, *std::move(value));
-      }
-      for (const Expression& argument : expression.arguments) {
-        absl::StatusOr<Term> value = Evaluate(argument, frame);
-        if (!value.ok()) return value;
-        node.inputs.push_back(*std::move(value));
-      }
-      if (expression.optional && node.inputs[0].kind == Term::Kind::kAbsent) return node.inputs[1];
-      if (expression.optional && node.inputs[1].kind == Term::Kind::kAbsent) return node.inputs[0];
-      return Term::Node(std::move(node));
-    }
-  }
-  return absl::InternalError("unknown expression");
-}
-
-absl::StatusOr<Term> EvaluateInMatch(const Expression& expression, const Match& match,
-                                     const FunctionContext& context) {
-  static const RuleSet* const kNoRules = new RuleSet();
-  Matcher matcher(*kNoRules, context);
-  Matcher::Frame frame;
-  frame.scope = &match.rule->scope;
-  frame.terms = match.terms;
-  return matcher.Evaluate(expression, &frame);
 }
 
 }  // namespace ascend_fuse

@@ -2,14 +2,18 @@
 // conditions are all choices that are taken back when a later one fails.
 #pragma once
 
+#include <compare>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "patterns/functions/functions.h"
+#include "patterns/language/match_cache.h"
+#include "patterns/language/prefilter.h"
 #include "patterns/language/rule_set.h"
 
 namespace ascend_fuse {
@@ -21,6 +25,35 @@ struct Match {
   std::vector<const Node*> covered;  // each once, root first
 };
 
+// What stopped an attempt, better things first told: a wrong attribute of the right operator says more than a wrong
+// operator.
+enum class Stop : uint8_t {
+  kWrongOperator,
+  kWrongValue,
+  kWrongAttribute,
+  kConditionFails,
+  kWrongConstant,  // the shape is there and a number is not: worth more than one node farther
+};
+
+// How far an attempt got; larger got farther.
+struct FailureRank {
+  int nodes = -1;  // matched ones, each counted once; -1: nothing was tried
+  Stop stop = Stop::kWrongOperator;
+
+  bool tried() const { return nodes >= 0; }
+  // By nodes, then by what stopped it. A wrong constant stands where a wrong attribute would with one node more.
+  friend std::weak_ordering operator<=>(const FailureRank& a, const FailureRank& b) {
+    if (a.Place() != b.Place()) return a.Place() < b.Place() ? std::weak_ordering::less : std::weak_ordering::greater;
+    return std::weak_ordering::equivalent;
+  }
+  friend bool operator==(const FailureRank& a, const FailureRank& b) { return a.Place() == b.Place(); }
+
+ private:
+  std::pair<int, Stop> Place() const {
+    return stop == Stop::kWrongConstant ? std::pair(nodes + 1, Stop::kWrongAttribute) : std::pair(nodes, stop);
+  }
+};
+
 // The attempt that got farthest.
 struct Failure {
   const Rule* rule = nullptr;
@@ -30,7 +63,7 @@ struct Failure {
   std::string found;
   bool is_sentence = false;  // `found` says all there is to say: a condition's own words
   std::vector<const Node*> covered;
-  int rank = -1;  // nodes covered, then the kind of stop; larger got farther
+  FailureRank rank;
 };
 
 class Matcher {
@@ -58,9 +91,15 @@ class Matcher {
   };
   using Next = absl::FunctionRef<bool()>;
 
-  Frame* Begin(const Rule& rule, Failure* failure);
+  Frame* Begin(const Rule& rule, const Value* root, Failure* failure);
+  // Whether the rule's pattern can match at `value` as far as the prefilter sees. Only where nobody asks for a failure.
+  bool MayMatch(Prefilter::FormId form, const Value* value) const;
+  bool MayBe(Prefilter::FormId form, const Value* value, int* budget) const;
+  bool MayRead(const Prefilter::Branch& branch, const Node& node, int* budget) const;
   bool MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, Next next);
   bool MatchVariable(const Pattern& pattern, Frame* frame, const Term& term, Next next);
+  // The line of match that says what the rule's name in `slot`, not bound yet, is.
+  bool MatchLine(int slot, Frame* frame, const Term& term, Next next);
   // outputs: the line that names several outputs, of which `value` is the one at `place`. quiet: no failure
   // is noted.
   bool MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next,
@@ -86,16 +125,21 @@ class Matcher {
 
   Frame* NewFrame(const Scope& scope);
   // True if this attempt got farther than those before.
-  bool Fail(const SourcePosition& position, const Node* node, int kind,
+  bool Fail(const SourcePosition& position, const Node* node, Stop stop,
             absl::FunctionRef<std::string()> expected, absl::FunctionRef<std::string()> found);
 
   friend absl::StatusOr<Term> EvaluateInMatch(const Expression&, const Match&, const FunctionContext&);
 
+  const Schema* SchemaFor(const Node& node) const { return cache_->SchemaOf(node, context_.opset); }
+
   const RuleSet& rules_;
   FunctionContext context_;
+  std::unique_ptr<MatchCache> own_cache_;  // where the context has none
+  MatchCache* cache_ = nullptr;            // from the first attempt on, as the next line
+  MatchCache::Operators* operators_ = nullptr;
   const Rule* rule_ = nullptr;
   Failure* failure_ = nullptr;
-  std::deque<Frame> frames_;
+  std::vector<std::unique_ptr<Frame>> frames_;
   size_t frame_count_ = 0;
   std::vector<const Node*> covered_;
   int64_t steps_ = 0;

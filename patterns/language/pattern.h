@@ -93,6 +93,7 @@ struct Pattern {
   bool optional = false;  // f? (x, ...): f (x, ...) or just x
   int definition = -1;    // kDefinition: index into RuleSet::definitions, filled by the checker
   int slot = -1;          // kVariable: its place in the scope, filled by the checker
+  uint16_t operator_number = 0;  // kOperator: RuleSet::OperatorNumber, filled by the checker
   std::vector<AttributePattern> attributes;
   std::vector<PatternPointer> arguments;
 };

@@ -210,7 +210,27 @@ absl::Status RuleSet::Check(const absl::flat_hash_set<std::string>& kinds) {
   for (size_t i = 0; i < rules_.size(); ++i) {
     for (const std::string& op : starts_[i]) starting_at_[op].push_back(i);
   }
+  for (Definition& definition : definitions_) {
+    for (auto& alternative : definition.alternatives) NumberOperators(alternative.pattern.get());
+  }
+  for (Rule& rule : rules_) {
+    for (MatchStatement& statement : rule.match) NumberOperators(statement.pattern.get());
+  }
+  prefilter_ = Prefilter(definitions_, rules_);
   return absl::OkStatus();
+}
+
+void RuleSet::NumberOperators(Pattern* pattern) {
+  if (pattern->kind == Pattern::Kind::kOperator) {
+    const auto next = static_cast<uint16_t>(operator_numbers_.size() + 1);
+    pattern->operator_number = operator_numbers_.try_emplace({pattern->domain, pattern->name}, next).first->second;
+  }
+  for (PatternPointer& argument : pattern->arguments) NumberOperators(argument.get());
+}
+
+uint16_t RuleSet::OperatorNumber(std::string_view domain, std::string_view op_type) const {
+  const auto found = operator_numbers_.find(std::pair(std::string(domain), std::string(op_type)));
+  return found != operator_numbers_.end() ? found->second : 0;
 }
 
 absl::Span<const size_t> RuleSet::RulesStartingAt(std::string_view op) const {

@@ -2,6 +2,7 @@
 // which they are tried.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "patterns/language/pattern.h"
+#include "patterns/language/prefilter.h"
 
 namespace ascend_fuse {
 
@@ -50,16 +52,24 @@ class RuleSet {
   // operators cost nothing.
   absl::Span<const size_t> RulesStartingAt(std::string_view op) const;
 
+  // The operators that patterns of these rules name, numbered from 1; 0 for any other.
+  uint16_t OperatorNumber(std::string_view domain, std::string_view op_type) const;
+  // What a value must look like for a rule to match there.
+  const Prefilter& prefilter() const { return prefilter_; }
+
  private:
   absl::Status Add(RuleText text, RuleFolder folder, FormulaExpander* expander, OperatorCheck* of_user);
   void DropUnreached(const absl::flat_hash_set<std::string_view>& user_files);
   absl::Status Check(const absl::flat_hash_set<std::string>& kinds);
+  void NumberOperators(Pattern* pattern);
 
   std::vector<Definition> definitions_;
   std::vector<Rule> rules_;
   std::vector<std::vector<std::string>> roots_;
   std::vector<std::vector<std::string>> starts_;
   absl::flat_hash_map<std::string_view, std::vector<size_t>> starting_at_;  // keys: of starts_
+  absl::flat_hash_map<std::pair<std::string, std::string>, uint16_t> operator_numbers_;  // domain, op_type
+  Prefilter prefilter_;
 };
 
 }  // namespace ascend_fuse

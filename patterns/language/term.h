@@ -2,8 +2,10 @@
 // a list, a type, a text, or a node that is only built if the emission uses it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,20 +17,21 @@ namespace ascend_fuse {
 struct DeferredNode;
 
 struct Term {
-  enum class Kind { kUnbound, kAbsent, kValue, kNumber, kDim, kList, kType, kText, kNode };
+  enum class Kind : uint8_t { kUnbound, kAbsent, kValue, kNumber, kDim, kList, kType, kText, kNode };
   Kind kind = Kind::kUnbound;
-  Value* value = nullptr;
   // kValue: a constant of equal elements that, where it was met, broadcasts like a scalar: the other operands
   // alone give the shape of the result (export-patterns.md X1).
   bool like_scalar = false;
-  double number = 0;
   bool is_integer = false;
-  Dim dim;
   DataType type = DataType::kUndefined;
-  std::string text;
-  std::shared_ptr<const std::vector<Term>> list;
-  std::shared_ptr<const DeferredNode> node;
   int output = 0;  // kNode: which output
+  Value* value = nullptr;
+  double number = 0;
+  Dim dim;
+  // Text, list and node are shared by all copies of a term: the matcher copies terms wherever it binds a name.
+  std::string_view text;
+  const std::vector<Term>* list = nullptr;
+  const DeferredNode* node = nullptr;
 
   bool bound() const { return kind != Kind::kUnbound; }
 
@@ -60,12 +63,16 @@ struct Term {
   }
   static Term Text(std::string text) {
     Term term = OfKind(Kind::kText);
-    term.text = std::move(text);
+    auto kept = std::make_shared<const std::string>(std::move(text));
+    term.text = *kept;
+    term.kept_ = std::move(kept);
     return term;
   }
   static Term List(std::vector<Term> items) {
     Term term = OfKind(Kind::kList);
-    term.list = std::make_shared<const std::vector<Term>>(std::move(items));
+    auto kept = std::make_shared<const std::vector<Term>>(std::move(items));
+    term.list = kept.get();
+    term.kept_ = std::move(kept);
     return term;
   }
   static Term Node(DeferredNode node);
@@ -76,6 +83,8 @@ struct Term {
     term.kind = kind;
     return term;
   }
+
+  std::shared_ptr<const void> kept_;  // owns what text, list or node refers to
 };
 
 // A node to be built: named by `let`, returned by a C++ function, or written in `emit`.
@@ -89,7 +98,9 @@ struct DeferredNode {
 
 inline Term Term::Node(DeferredNode node) {
   Term term = OfKind(Kind::kNode);
-  term.node = std::make_shared<const DeferredNode>(std::move(node));
+  auto kept = std::make_shared<const DeferredNode>(std::move(node));
+  term.node = kept.get();
+  term.kept_ = std::move(kept);
   return term;
 }
 

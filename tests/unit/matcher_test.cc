@@ -3,6 +3,7 @@
 #include "patterns/language/matcher.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "tests/unit/rule_testing.h"
@@ -268,6 +269,50 @@ TEST(MatcherTest, CoveredNodesAreEachOnceAndTheRootFirst) {
   ASSERT_TRUE(attempt);
   ASSERT_EQ(attempt.match->covered.size(), 3u);
   EXPECT_TRUE(IsOp(*attempt.match->covered[0], "Mul"));
+}
+
+TEST(MatcherTest, NodesAreReadUnderTheOpsetThatTheContextNames) {
+  // Without an attribute Softmax is over the last axis from opset 13 on, over axis 1 and all behind it before.
+  testing::Subject subject("(float[2, 3, 4] a) => (float[2, 3, 4] y) { y = Softmax (a) }", 17);
+  const auto rules = testing::Rules("rule r (x) => (y) match { y = Softmax <axis = -1> (x) }");
+  const Rule& rule = *testing::FindRule(*rules, "r");
+  auto matches = [&](int64_t opset) {
+    FunctionContext context = subject.Context();
+    context.opset = opset;
+    return Matcher(*rules, context).Run(rule, subject.Named("y")).has_value();
+  };
+  EXPECT_TRUE(matches(0));  // the model's import
+  EXPECT_TRUE(matches(13));
+  EXPECT_FALSE(matches(11));
+  // Matchers that share what they know may be of different opsets.
+  MatchCache cache(*subject.model);
+  EXPECT_NE(cache.SchemaOf(*subject.Named("y")->producer, 11), cache.SchemaOf(*subject.Named("y")->producer, 17));
+}
+
+TEST(MatcherTest, AFailureRanksByNodesAndThenByWhatStoppedIt) {
+  const FailureRank nothing;
+  EXPECT_FALSE(nothing.tried());
+  auto rank = [](int nodes, Stop stop) {
+    FailureRank made;
+    made.nodes = nodes;
+    made.stop = stop;
+    return made;
+  };
+  const FailureRank in_order[] = {
+      nothing,
+      rank(0, Stop::kWrongOperator),
+      rank(1, Stop::kWrongOperator),
+      rank(1, Stop::kWrongValue),
+      rank(1, Stop::kWrongAttribute),
+      rank(1, Stop::kConditionFails),
+      rank(2, Stop::kWrongOperator),
+      rank(1, Stop::kWrongConstant),
+      rank(2, Stop::kConditionFails),
+      rank(3, Stop::kWrongOperator),
+  };
+  for (size_t i = 1; i < std::size(in_order); ++i) EXPECT_TRUE(in_order[i - 1] < in_order[i]) << i;
+  // The first of two that got equally far is told.
+  EXPECT_TRUE(rank(1, Stop::kWrongConstant) == rank(2, Stop::kWrongAttribute));
 }
 
 TEST(MatcherTest, ASearchWithoutEndIsGivenUp) {

@@ -1,0 +1,70 @@
+// What matchers of one model share, so that a rule asks a node nothing that another rule asked before: which operator of
+// the rules it is, and the schema in force. Both follow from a node's names and the opset alone, so rewriting the graph
+// does not make them wrong.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "ir/graph.h"
+#include "ir/schema.h"
+#include "patterns/language/rule_set.h"
+
+namespace ascend_fuse {
+
+class MatchCache {
+ public:
+  explicit MatchCache(const Model& model) : model_(model) {}
+
+  // As what operators of the rules a node is read.
+  struct Operator {
+    uint16_t number = 0;         // RuleSet::OperatorNumber; 0: no pattern names it
+    uint16_t number_of_two = 0;  // with two inputs, this one too: a Sum of two is an Add (GELU before opset 14,
+                                 // export-patterns.md X13)
+    bool Is(const Node& node, uint16_t wanted) const {
+      return wanted != 0 && (number == wanted || (number_of_two == wanted && node.input_count == 2));
+    }
+  };
+
+  // The operators of one set of rules, by kind of node. Valid as long as the cache.
+  class Operators {
+   public:
+    Operators(MatchCache* cache, const RuleSet& rules) : cache_(cache), rules_(&rules) {}
+    const RuleSet& rules() const { return *rules_; }
+    Operator Of(const Node& node) {
+      const size_t kind = cache_->KindOf(node);
+      if (kind >= of_kind_.size()) Add();
+      return of_kind_[kind];
+    }
+
+   private:
+    void Add();
+    MatchCache* cache_;
+    const RuleSet* rules_;
+    std::vector<Operator> of_kind_;
+  };
+  Operators* OperatorsOf(const RuleSet& rules);
+
+  // SchemaOf (node, opset).
+  const Schema* SchemaOf(const Node& node, int64_t opset);
+
+ private:
+  // Domain and operator of nodes, numbered as they are met.
+  struct Kind {
+    NameId domain = NameId::kEmpty;
+    NameId op_type = NameId::kEmpty;
+    int64_t version = -1;  // for which `schema` was found; -1: not yet
+    const Schema* schema = nullptr;
+  };
+  size_t KindOf(const Node& node);
+
+  const Model& model_;
+  std::vector<Kind> kinds_;
+  absl::flat_hash_map<std::pair<NameId, NameId>, size_t> kind_of_;  // domain, op_type
+  std::vector<std::unique_ptr<Operators>> operators_;  // one for each set of rules
+};
+
+}  // namespace ascend_fuse
