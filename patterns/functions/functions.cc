@@ -227,7 +227,7 @@ absl::StatusOr<Term> MergedBias(const FunctionContext& context, absl::Span<const
 }
 
 // The linear behind `argument`, if a node may take its place. Who else reads the argument itself is the rule's
-// question: where it is inside what is replaced, read_by_one.
+// question: where it is inside what is replaced, single_reader.
 absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, const Term& argument) {
   absl::StatusOr<Value*> value = ValueArgument(context, argument);
   if (!value.ok()) return value.status();
@@ -430,7 +430,7 @@ absl::StatusOr<Term> Ones(const FunctionContext& context, absl::Span<const Term>
   return Filled(context, {arguments[0], Term::Number(1), arguments[1]});
 }
 
-// last (axes): -k if the axes, counted from the end, are the last k ones.
+// trailing_axes (axes): -k if the axes, counted from the end, are the last k ones.
 absl::StatusOr<Term> LastAxes(const FunctionContext& context, absl::Span<const Term> arguments) {
   const std::vector<Term> axes = ItemsOf(arguments[0]);
   const int64_t count = static_cast<int64_t>(axes.size());
@@ -491,7 +491,7 @@ absl::StatusOr<Term> Reduced(const FunctionContext& context, absl::Span<const Te
                                                    DescribeTerm(context, Term::List(std::move(wanted)))));
 }
 
-// weight (w, x, axis, fill): the weight of a norm of x over the dims from `axis` on, with exactly these dims. Dims
+// norm_weight (w, x, axis, fill): the weight of a norm of x over the dims from `axis` on, with exactly these dims. Dims
 // of 1 in front are dropped; a weight that is not there, and a constant that is one number, become constants.
 absl::StatusOr<Term> NormWeight(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Term> shape = Shape(context, arguments.subspan(1, 1));
@@ -551,7 +551,7 @@ absl::StatusOr<Term> PerChannel(const FunctionContext& context, absl::Span<const
       DescribeTerm(context, arguments[0]), DescribeTerm(context, *own), DescribeTerm(context, *channels)));
 }
 
-// channels (w, x, fill): the weight of a norm of x [N, C, ...] for each channel, as [C]. It is written [C, 1, 1],
+// channel_weight (w, x, fill): the weight of a norm of x [N, C, ...] for each channel, as [C]. It is written [C, 1, 1],
 // or with more dims of 1 in front; one that is not there becomes a constant.
 absl::StatusOr<Term> ChannelWeight(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Term> shape = Shape(context, arguments.subspan(1, 1));
@@ -664,7 +664,7 @@ absl::StatusOr<Term> ConstantValue(const FunctionContext& context, absl::Span<co
   return absl::FailedPreconditionError(fmt::format("{} is not a constant", ValueName(**value)));
 }
 
-// readers (x): how many inputs of nodes read x; an output of the graph counts as one more.
+// reader_count (x): how many inputs of nodes read x; an output of the graph counts as one more.
 absl::StatusOr<Term> Readers(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
   if (!value.ok()) return value.status();
@@ -719,7 +719,7 @@ absl::StatusOr<Term> OpsetBefore(const FunctionContext& context, absl::Span<cons
   return absl::FailedPreconditionError(fmt::format("the model imports opset {}", opset));
 }
 
-// unread (x): holds for an output that is not there or that nothing reads.
+// unused (x): holds for an output that is not there or that nothing reads.
 absl::StatusOr<Term> Unread(const FunctionContext& context, absl::Span<const Term> arguments) {
   if (arguments[0].kind == Term::Kind::kAbsent) return Term::Integer(1);
   absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
@@ -984,7 +984,7 @@ absl::StatusOr<Term> WrittenRotation(const FunctionContext& context, absl::Span<
   return absl::FailedPreconditionError("the parts are cut as halves and written as pairs");
 }
 
-// whole (a, b, y, mode): the value in the shape of y of whose last axis a and b are the halves (mode "half"), or the
+// joined_source (a, b, y, mode): the value in the shape of y of whose last axis a and b are the halves (mode "half"), or the
 // even and the odd channels ("interleaved").
 absl::StatusOr<Term> WholeOf(const FunctionContext& context, absl::Span<const Term> arguments) {
   const auto values = ValueArguments(context, arguments, 3);
@@ -1021,7 +1021,7 @@ Term Join(const Term& a, const Term& b, int rank, int64_t width, bool interleave
   return Build("Reshape", {}, {pairs, Axes(dims)});
 }
 
-// table (a, b, x1, mode): factors a of the first and b of the second channels of every pair, made for the part x1 of
+// rotary_table (a, b, x1, mode): factors a of the first and b of the second channels of every pair, made for the part x1 of
 // a value, as one table for all channels of that value in the order of the mode.
 absl::StatusOr<Term> Table(const FunctionContext& context, absl::Span<const Term> arguments) {
   const auto values = ValueArguments(context, arguments, 3);
@@ -1241,7 +1241,7 @@ absl::StatusOr<Term> RankFour(const FunctionContext& context, absl::Span<const T
   return Build("Unsqueeze", {{"axes", Axes(axes)}}, {arguments[0]});
 }
 
-// rank_of (y, x): the node y, which has rank 4, without the axes that rank4 put in front of x.
+// squeeze_rank4 (y, x): the node y, which has rank 4, without the axes that rank4 put in front of x.
 absl::StatusOr<Term> RankBack(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> value = ValueArgument(context, arguments[1]);
   if (!value.ok()) return value.status();
@@ -1274,7 +1274,7 @@ absl::StatusOr<Term> Deinterleave(const FunctionContext& context, absl::Span<con
   return Build("Reshape", {}, {apart, Axes(flat)});
 }
 
-// read_once (x): holds when one node reads x and x is no output of the graph: a kernel may write where it was.
+// in_place_safe (x): holds when one node reads x and x is no output of the graph: a kernel may write where it was.
 absl::StatusOr<Term> ReadOnce(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
   if (!value.ok()) return value.status();
@@ -1312,7 +1312,7 @@ absl::StatusOr<Term> PlusValue(const FunctionContext&, absl::Span<const Term> ar
   return Term::Node({"", "Add", {}, {arguments[0], arguments[1]}, 1});
 }
 
-// read_by_one (x): holds when one node reads x, which is no output of the graph.
+// single_reader (x): holds when one node reads x, which is no output of the graph.
 absl::StatusOr<Term> ReadByOne(const FunctionContext& context, absl::Span<const Term> arguments) {
   absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
   if (!value.ok()) return value.status();
@@ -1350,13 +1350,13 @@ constexpr FunctionRow kFunctions[] = {
     {"empty", 1, 1, Empty, "A constant of shape [0]: an absent input in the middle, for ATC."},
     {"ones", 2, 2, Ones, "A constant [n] of ones of a type."},
     {"filled", 3, 3, Filled, "A constant of dims, all of whose elements are one number, of a type."},
-    {"last", 1, 1, LastAxes, "-k if these axes are the last k ones."},
+    {"trailing_axes", 1, 1, LastAxes, "-k if these axes are the last k ones."},
     {"last_axes", 1, 1, LastAxesOf, "The last k axes, [-k, ..., -1]."},
     {"size", 2, 2, SizeOf, "The number of elements along some axes of a value."},
     {"reduced", 3, 3, Reduced, "Holds when a value has the shape of another with 1 in place of some axes."},
-    {"weight", 4, 4, NormWeight, "The weight of a norm over the dims from an axis on, with exactly these dims."},
+    {"norm_weight", 4, 4, NormWeight, "The weight of a norm over the dims from an axis on, with exactly these dims."},
     {"per_channel", 2, 2, PerChannel, "Holds for a weight that has one element for each channel."},
-    {"channels", 3, 3, ChannelWeight, "The weight of a norm for each channel, as [C]."},
+    {"channel_weight", 3, 3, ChannelWeight, "The weight of a norm for each channel, as [C]."},
     {"channels_last", 1, 1, ChannelsLast, "The perm of a Transpose that moves axis 1 behind the others."},
     {"channels_first", 1, 1, ChannelsFirst, "The perm of a Transpose that moves the last axis to place 1."},
     {"channel_dims", 1, 1, ChannelDims, "[C, 1, 1]: the dims of a weight that broadcasts over [N, C, H, W]."},
@@ -1364,14 +1364,14 @@ constexpr FunctionRow kFunctions[] = {
     {"all_are", 2, 2, AllAre, "Holds for a constant all of whose elements are a number."},
     {"floating", 1, 1, Floating, "Holds for a value of a floating-point type."},
     {"constant", 1, 1, ConstantValue, "Holds for a constant."},
-    {"readers", 1, 1, Readers, "How many inputs of nodes, and outputs of the graph, a value is."},
+    {"reader_count", 1, 1, Readers, "How many inputs of nodes, and outputs of the graph, a value is."},
     {"negative_axes", 1, 1, NegativeAxes, "Holds when the axes were written as an attribute that counts from the end."},
     {"recognised", 1, 1, Recognised, "Holds for what a rule made, not for an operator that the model has."},
     {"absent", 0, 0, AbsentValue, "No value: a weight that is not there."},
     {"with_layer_normalization", 0, 0, WithLayerNormalization, "Holds from opset 17 on, which has LayerNormalization."},
     {"opset_from", 1, 1, OpsetFrom, "Holds from this opset of the default domain on."},
     {"opset_before", 1, 1, OpsetBefore, "Holds before this opset of the default domain."},
-    {"unread", 1, 1, Unread, "Holds for an output that is not there or that nothing reads."},
+    {"unused", 1, 1, Unread, "Holds for an output that is not there or that nothing reads."},
     {"place_rows", 3, 3, PlaceRows, "Rows of a table, or the first rows, as many as ids have columns."},
     {"rescalable", 2, 2, Rescalable, "Holds where a value may be scaled so that a norm's epsilon becomes 1e-6."},
     {"never", 1, 1, Never, "Does not hold; says why what looks like the construct is not it."},
@@ -1390,10 +1390,10 @@ constexpr FunctionRow kFunctions[] = {
     {"written_rotation", 6, 6, WrittenRotation, "The same where the parts are written to rows of a tensor.", "Sub"},
     {"part_rotation", 3, 3, PartRotation, "The same where the parts stand side by side among others.", "Sub"},
     {"part_whole", 3, 3, PartWhole, "The value that is rotated then."},
-    {"whole", 3, 4, WholeOf, "The value of which two others are the halves or the even and odd channels."},
+    {"joined_source", 3, 4, WholeOf, "The value of which two others are the halves or the even and odd channels."},
     {"rotation_source", 2, 2, RotationSource, "What a rotation of x in a mode takes: x, or what x was taken apart from."},
     {"deinterleaved", 1, 1, Deinterleave, "The even channels of a value and then the odd ones, as nodes to be built."},
-    {"table", 4, 4, Table, "The factors of both channels of a pair as one table."},
+    {"rotary_table", 4, 4, Table, "The factors of both channels of a pair as one table."},
     {"matrix_table", 3, 3, MatrixTable, "cos or sin of 2 x 2 matrices, as one table of pairs."},
     {"unset", 3, 3, Unset, "Holds for an attribute that is not written, or has the number given."},
     {"rotary_mode", 1, 1, RotaryModeOf, "The mode that an attribute `interleaved` means."},
@@ -1401,12 +1401,12 @@ constexpr FunctionRow kFunctions[] = {
     {"turned_whole", 5, 5, TurnedWhole, "A turned part with the rest of the data of a RotaryEmbedding."},
     {"cached_table", 4, 4, CachedTable, "Rows of a half-wide table, as wide as a head."},
     {"rank4", 2, 2, RankFour, "A value with axes of 1 in front up to rank 4."},
-    {"rank_of", 2, 2, RankBack, "A node of rank 4 without the axes that rank4 put in front."},
-    {"read_once", 1, 1, ReadOnce, "Holds when one node reads a value that is computed and no output of the graph."},
+    {"squeeze_rank4", 2, 2, RankBack, "A node of rank 4 without the axes that rank4 put in front."},
+    {"in_place_safe", 1, 1, ReadOnce, "Holds when one node reads a value that is computed and no output of the graph."},
     {"swapped", 2, 2, Swapped, "A value, with its last two dims swapped where the number is 1."},
     {"times_number", 2, 2, TimesNumber, "A node times a number; the node itself where that is 1."},
     {"plus_value", 2, 2, PlusValue, "A node plus a value; the node itself where that is absent."},
-    {"read_by_one", 1, 1, ReadByOne, "Holds when one node reads a value that is no output of the graph."},
+    {"single_reader", 1, 1, ReadByOne, "Holds when one node reads a value that is no output of the graph."},
 };
 
 }  // namespace

@@ -1003,10 +1003,10 @@ class Builder {
   // What gives its first operand in the graphs made here, and what gives the value that its operands are cut from.
   static bool GivesOperand(const Expression* call) {
     return call != nullptr && (call->text == "rotation_source" || call->text == "turned_part" ||
-                               (call->text == "weight" && call->arguments[0].kind == Expression::Kind::kName));
+                               (call->text == "norm_weight" && call->arguments[0].kind == Expression::Kind::kName));
   }
   static bool GivesWhole(const Expression* call) {
-    return call != nullptr && (call->text == "whole" || call->text == "part_whole");
+    return call != nullptr && (call->text == "joined_source" || call->text == "part_whole");
   }
 
   // The call that a rule binds a name to.
@@ -1033,7 +1033,7 @@ class Builder {
       if (const Expression* call = slot >= 0 ? LetCall(rule, slot) : nullptr; call != nullptr && wanted != nullptr) {
         if (GivesOperand(call)) {
           // The weight that the norm has, or the one of ones where it has none.
-          if (call->text != "weight" || random_.Chance(70)) slot = call->arguments[0].slot;
+          if (call->text != "norm_weight" || random_.Chance(70)) slot = call->arguments[0].slot;
         } else if (GivesWhole(call)) {
           Slot whole;
           if (!Build(*wanted, frame, &whole)) return false;
@@ -1264,7 +1264,7 @@ class Builder {
       }
       return Result::Number(size);
     }
-    if (name == "last") {
+    if (name == "trailing_axes") {
       const std::optional<Result> axes = Evaluate(call.arguments[0], frame);
       if (!axes.has_value()) return std::nullopt;
       const double count = axes->kind == Result::Kind::kList ? static_cast<double>(axes->list.size()) : 1;
@@ -2612,7 +2612,7 @@ struct FunctionHint {
     return builder->SetShape(operands[0], dims);
   }
 
-  // last (axes)
+  // trailing_axes (axes)
   static bool Last(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>&, bool* done) {
     *done = true;
     return builder->Evaluate(call, pending->frame).has_value() || builder->Fail("axes that are not the last ones");
@@ -2626,7 +2626,7 @@ struct FunctionHint {
     return builder->SetShape(weight, dims);
   }
 
-  // weight (w, x, axis, fill): the last dims of x
+  // norm_weight (w, x, axis, fill): the last dims of x
   static bool NormWeight(Builder* builder, PendingCondition* pending, const Expression& call,
                          const std::vector<int>& operands, bool* done) {
     if (operands[1] == kUnknown) return *done = true;
@@ -2640,7 +2640,7 @@ struct FunctionHint {
     return Weight(builder, operands[0], std::vector<int>(dims.end() + static_cast<int>(*axis), dims.end()), dims.size());
   }
 
-  // channels (w, x, fill): [C, 1, ...] beside x [N, C, ...]
+  // channel_weight (w, x, fill): [C, 1, ...] beside x [N, C, ...]
   static bool Channels(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done) {
     if (operands[1] == kUnknown) return *done = true;
     if (!builder->Shaped(operands[1])) return true;
@@ -2790,7 +2790,7 @@ struct FunctionHint {
     return true;
   }
 
-  // read_once (x): something computes x
+  // in_place_safe (x): something computes x
   static bool ReadOnce(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done) {
     *done = true;
     if (operands[0] != kUnknown && builder->IsLeaf(operands[0])) builder->Define({operands[0]}, "Tanh", {builder->NewValue("before")});
@@ -2928,7 +2928,7 @@ struct FunctionHint {
       for (GraphNode* node : apart) {
         if (node->op == "Unsqueeze") *node->Find("axes") = Parameter::Ints("axes", {axis});
       }
-      const int x = WholeOf(builder, pending, {"whole"});
+      const int x = WholeOf(builder, pending, {"joined_source"});
       builder->CutInto(x, {operands[3], operands[4]}, mode == "interleaved");
       if (reshaped) builder->same_shapes_.emplace_back(x, y);
     }
@@ -2944,13 +2944,13 @@ struct FunctionHint {
     return true;
   }
 
-  // whole (a, b, y, mode): a and b are cut from a value like y
+  // joined_source (a, b, y, mode): a and b are cut from a value like y
   static bool Whole(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
                     bool* done) {
     *done = true;
     if (operands[0] == kUnknown || operands[1] == kUnknown || !builder->IsLeaf(operands[0])) return true;
     if (call.arguments.size() < 4) return true;  // pair_rotation cuts
-    const int x = WholeOf(builder, pending, {"whole"});
+    const int x = WholeOf(builder, pending, {"joined_source"});
     const bool interleaved = call.arguments[3].text == "interleaved";
     const GraphNode* y = builder->Producer(operands[2]);
     if (y != nullptr && y->op == "Reshape") {  // each channel beside an axis of 1
@@ -2984,7 +2984,7 @@ struct FunctionHint {
             return static_cast<double>(pairs ? 2 * i + part : part * count + i);
           };
     }
-    const int x = WholeOf(builder, pending, {"whole"});
+    const int x = WholeOf(builder, pending, {"joined_source"});
     builder->CutInto(x, {operands[4], operands[5]}, mode != "half");
     builder->same_shapes_.emplace_back(x, operands[0]);
     return true;
@@ -3006,7 +3006,7 @@ struct FunctionHint {
     return true;
   }
 
-  // table (a, b, x1, mode), matrix_table (f, g, name): of one shape
+  // rotary_table (a, b, x1, mode), matrix_table (f, g, name): of one shape
   static bool OneShape(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done) {
     *done = true;
     if (operands[0] != kUnknown && operands[1] != kUnknown) builder->same_shapes_.emplace_back(operands[0], operands[1]);
@@ -3034,9 +3034,9 @@ struct FunctionHint {
 
 constexpr FunctionHint kHints[] = {
     {"reduced", FunctionHint::Reduced},
-    {"last", FunctionHint::Last},
-    {"weight", FunctionHint::NormWeight},
-    {"channels", FunctionHint::Channels},
+    {"trailing_axes", FunctionHint::Last},
+    {"norm_weight", FunctionHint::NormWeight},
+    {"channel_weight", FunctionHint::Channels},
     {"per_channel", FunctionHint::PerChannel},
     {"constant", FunctionHint::Constant},
     {"all_are", FunctionHint::AllAre},
@@ -3047,13 +3047,13 @@ constexpr FunctionHint kHints[] = {
     {"both_linear", FunctionHint::BothLinear},
     {"merged_input", FunctionHint::BothLinear},
     {"gate_pair", FunctionHint::GatePair},
-    {"read_once", FunctionHint::ReadOnce},
+    {"in_place_safe", FunctionHint::ReadOnce},
     {"rotation", FunctionHint::Rotation},
     {"pair_rotation", FunctionHint::PairRotation},
     {"written_rotation", FunctionHint::WrittenRotation},
-    {"whole", FunctionHint::Whole},
+    {"joined_source", FunctionHint::Whole},
     {"part_rotation", FunctionHint::PartRotation},
-    {"table", FunctionHint::OneShape},
+    {"rotary_table", FunctionHint::OneShape},
     {"matrix_table", FunctionHint::OneShape},
     {"rotary_mode", FunctionHint::RotaryMode},
     {"half", FunctionHint::Half},
