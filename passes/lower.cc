@@ -150,7 +150,7 @@ void Pipeline::LowerNode(Node* node, const Target& target) {
              : failure.is_sentence
                  ? failure.found
                  : fmt::format("{}: expected {}, found {}", rule.name, failure.expected, failure.found),
-             failure.position.ToString(), failure.is_sentence && failure.expected.empty() ? kSaidByRule : failure.rank);
+             failure.position.ToString(), failure.final_word ? kSaidByRule : failure.rank);
       continue;
     }
     const absl::StatusOr<Emission> emission = emitter_->Emit(*match, context);
@@ -240,6 +240,7 @@ std::optional<Match> Pipeline::RunBehind(const Rule& rule, const std::vector<std
   failure->rule = &rule;
   failure->position = rule.position;
   failure->is_sentence = true;
+  failure->final_word = true;
   failure->rank = 0;
   failure->found = fmt::format("{} takes {} behind it too, and here {}", rule.name, wanted, other);
   return std::nullopt;

@@ -81,6 +81,7 @@ FunctionContext Pipeline::Context(std::vector<std::string>* assumptions) {
   FunctionContext context;
   context.model = model_;
   context.facts = &facts_;
+  context.dims = &facts_.dims();
   context.numbering = numbering_.get();
   context.assumptions = assumptions;
   return context;

@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "passes/module_path.h"
 #include "passes/pipeline.h"
+#include "patterns/functions/functions.h"
 
 namespace ascend_fuse {
 namespace {

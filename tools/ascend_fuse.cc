@@ -29,6 +29,7 @@
 #include "ir/text/printer.h"
 #include "passes/optimize.h"
 #include "passes/report.h"
+#include "patterns/functions/functions.h"
 #include "patterns/target/target.h"
 
 namespace ascend_fuse {
@@ -51,6 +52,7 @@ struct Flags {
   std::string report;
   bool verbose = false;
   bool quiet = false;
+  bool functions = false;
   int64_t max_elements = 16;
   std::vector<std::string> verify_arguments;
 };
@@ -281,6 +283,10 @@ int RunPrint(const Flags& flags) {
 }
 
 int RunRules(Flags flags) {
+  if (flags.functions) {
+    const auto status = WriteText("-", DescribeFunctions());
+    return status.ok() ? kDone : Fail(status);
+  }
   std::string chip;
   std::vector<std::string> warnings;
   if (const int code = Prepare(&flags, &chip, &warnings); code != kDone) return code;
@@ -433,6 +439,7 @@ int Main(int argc, char** argv) {
 
   CLI::App* rules = app.add_subcommand("rules", "the rules in force and where they are written");
   AddTargetFlags(rules, &flags);
+  rules->add_flag("--functions", flags.functions, "the functions that rules may call instead, as a table");
 
   std::vector<std::string> commands;
   for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());

@@ -7,6 +7,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "ir/schema.h"
+#include "patterns/functions/functions.h"
+#include "patterns/functions/refusal.h"
 
 namespace ascend_fuse {
 namespace {
@@ -194,6 +196,7 @@ bool Matcher::Fail(const SourcePosition& position, const Node* node, int kind,
   failure_->expected = expected();
   failure_->found = found();
   failure_->is_sentence = false;
+  failure_->final_word = false;
   failure_->covered = std::move(covered);
   return true;
 }
@@ -747,9 +750,10 @@ bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Fram
   auto refuse = [&](const absl::Status& status) {
     const bool kept = Fail(
         condition.position, covered_.empty() ? nullptr : covered_.front(), kConditionFails,
-        [&] { return absl::IsCancelled(status) ? std::string() : condition.source; },
+        [&] { return IsFinalWord(status) ? std::string() : condition.source; },
         [&] { return std::string(status.message()); });
     if (kept) failure_->is_sentence = true;
+    if (kept) failure_->final_word = IsFinalWord(status);
     return false;
   };
   if (condition.relation == Condition::Relation::kLet) {
@@ -936,7 +940,7 @@ absl::StatusOr<Term> Matcher::Evaluate(const Expression& expression, Frame* fram
       };
       const Dim a = dim_of(*left);
       const Dim b = dim_of(*right);
-      DimTable& dims = context_.facts->dims();
+      DimTable& dims = *context_.dims;
       const Dim result = op == '+'   ? dims.Add(a, b)
                          : op == '-' ? dims.Sub(a, b)
                          : op == '*' ? dims.Mul(a, b)

@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "ir/schema.h"
 #include "patterns/functions/functions.h"
+#include "patterns/language/call_check.h"
 #include "patterns/language/rule_parser.h"
 
 namespace ascend_fuse {
@@ -213,6 +214,10 @@ absl::Status RuleSet::CheckExpression(Expression* expression, Scope* scope, bool
       if (count < row.minimum_arguments || count > row.maximum_arguments) {
         return Error(expression->position, fmt::format("{} takes {} to {} arguments, {} given", row.name,
                                                        row.minimum_arguments, row.maximum_arguments, count));
+      }
+      for (size_t i = 0; i < expression->arguments.size(); ++i) {
+        const Expression& argument = expression->arguments[i];
+        if (std::string why = Misfit(row, i, argument); !why.empty()) return Error(argument.position, why);
       }
       break;
     }

@@ -2488,7 +2488,7 @@ class Builder {
 
 // --- what a pattern cannot say --------------------------------------------------------------------------
 //
-// One row for each function of patterns/functions/functions.cc whose truth must be built, not found: it gets the
+// One row for each function of patterns/functions whose truth must be built, not found: it gets the
 // operands of the call, and does its part once they are known. True in *done when there is nothing left to do.
 struct FunctionHint {
   std::string_view name;
