@@ -7,6 +7,7 @@
 #include "ir/schema.h"
 #include "passes/module_path.h"
 #include "passes/pass.h"
+#include "patterns/functions/functions.h"
 
 namespace ascend_fuse {
 namespace {

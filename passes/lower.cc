@@ -95,6 +95,7 @@ std::optional<Match> RunAround(const Rule& rule, const std::vector<std::string>&
   failure->rule = &rule;
   failure->position = rule.position;
   failure->is_sentence = true;
+  failure->final_word = true;
   failure->rank = {0, Stop::kWrongOperator};
   failure->found = fmt::format("{} takes {} behind it too, and here {}", rule.name, wanted, other);
   return std::nullopt;
@@ -223,7 +224,7 @@ class Lowering {
                                                     : fmt::format("{}: expected {}, found {}", rule.name,
                                                                   failure.expected, failure.found);
     const std::string_view code = failure.is_sentence ? "condition-fails" : "form-differs";
-    if (failure.is_sentence && failure.expected.empty()) {
+    if (failure.final_word) {
       Refuse(rule, *attempt, code, because, failure.position.ToString(), RefusalRank::kSaidByRule);
     } else {
       Refuse(rule, *attempt, code, because, failure.position.ToString(), RefusalRank::kNoMatch, failure.rank);

@@ -80,6 +80,7 @@ FunctionContext Workspace::Context(std::vector<std::string>* assumptions) {
   context.model = model_;
   context.target = target_;
   context.facts = &facts_;
+  context.dims = &facts_.dims();
   context.numbering = numbering_.get();
   context.assumptions = assumptions;
   context.cache = &match_cache_;

@@ -29,6 +29,7 @@
 #include "ir/text/printer.h"
 #include "passes/optimize.h"
 #include "passes/report.h"
+#include "patterns/functions/functions.h"
 #include "patterns/operators/document.h"
 #include "patterns/target/target.h"
 
@@ -53,6 +54,7 @@ struct Flags {
   bool verbose = false;
   bool quiet = false;
   bool operators = false;  // rules: the operators instead
+  bool functions = false;  // rules: the functions instead
   int64_t max_elements = 16;
   std::vector<std::string> verify_arguments;
 };
@@ -280,6 +282,10 @@ int RunPrint(const Flags& flags) {
 }
 
 int RunRules(Flags flags) {
+  if (flags.functions) {
+    const auto status = WriteText("-", DescribeFunctions());
+    return status.ok() ? kDone : Fail(status);
+  }
   if (flags.operators) {
     const auto status = WriteText("-", OperatorsDocument());
     return status.ok() ? kDone : Fail(status);
@@ -436,6 +442,7 @@ int Main(int argc, char** argv) {
 
   CLI::App* rules = app.add_subcommand("rules", "the rules in force and where they are written");
   AddTargetFlags(rules, &flags);
+  rules->add_flag("--functions", flags.functions, "the functions that rules may call, as a table");
   rules->add_flag("--operators", flags.operators, "the operators that rules may name beside those of ONNX, as Markdown");
 
   std::vector<std::string> commands;

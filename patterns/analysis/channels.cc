@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "ir/infer/facts.h"
 #include "ir/model.h"
+#include "patterns/language/term.h"
 
 namespace ascend_fuse {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "patterns/functions/functions.h"
+#include "patterns/language/function_context.h"
 
 namespace ascend_fuse {
 

@@ -6,6 +6,7 @@
 
 #include "fmt/format.h"
 #include "ir/attribute.h"
+#include "patterns/language/term.h"
 
 namespace ascend_fuse {
 absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, Value* part) {
@@ -16,7 +17,7 @@ absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, Value* part) {
     return absl::FailedPreconditionError(fmt::format("{} is not a half: {}", ValueName(*value), why));
   };
   if (node == nullptr || node->input(0) == nullptr) return no("nothing computes it");
-  DimTable& dims = context.facts->dims();
+  DimTable& dims = *context.dims;
   const Fact& whole = context.facts->Of(node->input(0));
   const Fact& cut = context.facts->Of(value);
   const bool split = IsOp(*node, "Split");

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "patterns/functions/functions.h"
+#include "patterns/language/function_context.h"
+#include "patterns/language/term.h"
 
 namespace ascend_fuse {
 

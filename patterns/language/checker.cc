@@ -9,6 +9,7 @@
 #include "fmt/ranges.h"
 #include "ir/schema.h"
 #include "patterns/functions/functions.h"
+#include "patterns/language/call_check.h"
 #include "patterns/operators/declarations.h"
 
 namespace ascend_fuse {
@@ -401,6 +402,10 @@ absl::Status CheckExpression(Expression* expression, Scope* scope, bool may_bind
       if (count < row.minimum_arguments || count > row.maximum_arguments) {
         return Error(expression->position, fmt::format("{} takes {} to {} arguments, {} given", row.name,
                                                        row.minimum_arguments, row.maximum_arguments, count));
+      }
+      for (size_t i = 0; i < expression->arguments.size(); ++i) {
+        const Expression& argument = expression->arguments[i];
+        if (std::string why = Misfit(row, i, argument); !why.empty()) return Error(argument.position, why);
       }
       if (expression->optional && count == 0) {
         return Error(expression->position, fmt::format("'{}?' needs a first argument", row.name));

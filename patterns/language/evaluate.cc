@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "fmt/format.h"
+#include "patterns/functions/functions.h"
 #include "patterns/language/matcher.h"
 
 namespace ascend_fuse {
@@ -115,7 +116,7 @@ absl::StatusOr<Term> Matcher::Evaluate(const Expression& expression, Frame* fram
       };
       const Dim a = dim_of(*left);
       const Dim b = dim_of(*right);
-      DimTable& dims = context_.facts->dims();
+      DimTable& dims = *context_.dims;
       const Dim result = op == '+'   ? dims.Add(a, b)
                          : op == '-' ? dims.Sub(a, b)
                          : op == '*' ? dims.Mul(a, b)

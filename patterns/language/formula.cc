@@ -199,7 +199,7 @@ absl::Status FormulaExpander::UseFormula(size_t index, Expression* call, Binding
   return absl::OkStatus();
 }
 
-// word (a) becomes translated (a, "word", "key", "meaning", ...).
+// word (a) becomes translated (a, "word", ["key", "meaning", ...]).
 absl::Status FormulaExpander::UseTable(const WordTable& table, Expression* call) const {
   if (call->arguments.size() != 1) {
     return ErrorAt(call->position, fmt::format("the table {} takes 1 argument, {} given", table.name,
@@ -223,10 +223,14 @@ absl::Status FormulaExpander::UseTable(const WordTable& table, Expression* call)
   }
   call->text = "translated";
   call->arguments.push_back(text(table.name));
+  Expression words;
+  words.kind = Expression::Kind::kList;
+  words.position = call->position;
   for (const auto& [word, meaning] : table.words) {
-    call->arguments.push_back(text(word));
-    call->arguments.push_back(meaning);
+    words.arguments.push_back(text(word));
+    words.arguments.push_back(meaning);
   }
+  call->arguments.push_back(std::move(words));
   return absl::OkStatus();
 }
 

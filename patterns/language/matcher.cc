@@ -7,6 +7,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "ir/schema.h"
+#include "patterns/functions/functions.h"
+#include "patterns/functions/refusal.h"
 
 namespace ascend_fuse {
 namespace {
@@ -187,6 +189,7 @@ bool Matcher::Fail(const SourcePosition& position, const Node* node, Stop stop,
   failure_->expected = expected();
   failure_->found = found();
   failure_->is_sentence = false;
+  failure_->final_word = false;
   failure_->covered = std::move(covered);
   return true;
 }
@@ -777,10 +780,12 @@ bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Fram
   auto refuse = [&](const absl::Status& status) {
     const bool kept = Fail(
         condition.position, covered_.empty() ? nullptr : covered_.front(), Stop::kConditionFails,
-        [&] { return absl::IsCancelled(status) ? std::string() : condition.source; },
+        [&] { return IsFinalWord(status) ? std::string() : condition.source; },
         [&] { return std::string(status.message()); });
+    if (!kept) return false;
     // A word that a table lacks says no more than another attribute would.
-    if (kept) failure_->is_sentence = !absl::IsNotFound(status);
+    failure_->is_sentence = !absl::IsNotFound(status);
+    failure_->final_word = IsFinalWord(status);
     return false;
   };
   if (condition.relation == Condition::Relation::kLet) {
@@ -832,7 +837,7 @@ bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Fram
     return Dim();
   };
   const bool numbers = left->kind == Term::Kind::kNumber && right->kind == Term::Kind::kNumber;
-  DimTable& dims = context_.facts->dims();
+  DimTable& dims = *context_.dims;
   switch (condition.relation) {
     case Condition::Relation::kNotEqual:
       if (left->kind == Term::Kind::kDim || right->kind == Term::Kind::kDim) {

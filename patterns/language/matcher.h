@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "patterns/functions/functions.h"
+#include "patterns/language/function_context.h"
 #include "patterns/language/match_cache.h"
 #include "patterns/language/prefilter.h"
 #include "patterns/language/rule_set.h"
+#include "patterns/language/term.h"
 
 namespace ascend_fuse {
 
@@ -62,6 +63,7 @@ struct Failure {
   std::string expected;
   std::string found;
   bool is_sentence = false;  // `found` says all there is to say: a condition's own words
+  bool final_word = false;   // what looks like the construct is none (functions/refusal.h), and `expected` is empty
   std::vector<const Node*> covered;
   FailureRank rank;
 };

@@ -30,7 +30,7 @@ struct Expression {
     kWildcard,  // _
     kEllipsis,  // ... (first element of a shape list)
     kList,      // arguments
-    kCall,      // text (arguments): a C++ function of patterns/functions/functions.cc
+    kCall,      // text (arguments): a C++ function of patterns/functions
     kUnary,     // - argument
     kBinary,    // text is one of + - * / ; two arguments
     kOperator,  // text (arguments) <attributes>: builds a node; in emit and let only

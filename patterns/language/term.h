@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,7 +15,9 @@
 
 namespace ascend_fuse {
 
+class Facts;
 struct DeferredNode;
+struct FunctionContext;
 
 struct Term {
   enum class Kind : uint8_t { kUnbound, kAbsent, kValue, kNumber, kDim, kList, kType, kText, kNode };
@@ -103,5 +106,26 @@ inline Term Term::Node(DeferredNode node) {
   term.kept_ = std::move(kept);
   return term;
 }
+
+// A dim as a term: a number where it is one.
+Term TermOfDim(Dim dim);
+// The whole number that a term is; nullopt where it is none.
+std::optional<int64_t> IntegerOf(const Term& term);
+// The dim that a term is, number or not; an unknown dim where it is none.
+Dim DimOf(const Term& term);
+
+// As messages show it: "x (float[2, 4])", "[B, 4]", "no value".
+std::string DescribeTerm(const FunctionContext& context, const Term& term);
+// a = b as rules mean it: same value, equal number, provably equal dim, equal list. [x] and x are the same list.
+bool EqualTerms(const FunctionContext& context, const Term& a, const Term& b);
+
+// The number that all elements of a constant are, if `value` is known to be one.
+bool ConstantNumber(const Facts& facts, const Value* value, double* number);
+// A parameter that is a list (`axes` of Slice): the attribute `name` or, at newer opsets, input `input`; nullopt where
+// there is none or its elements are not known. Ints: the elements are numbers.
+std::optional<std::vector<Dim>> ListParameter(const Facts& facts, const Node& node, std::string_view name,
+                                              size_t input);
+std::optional<std::vector<int64_t>> IntsParameter(const Facts& facts, const Node& node, std::string_view name,
+                                                  size_t input);
 
 }  // namespace ascend_fuse

@@ -215,7 +215,7 @@ std::optional<Result> Builder::EvaluateCall(const Expression& call, Frame* frame
     }
     return Result::Number(size);
   }
-  if (name == "last") {
+  if (name == "trailing_axes") {
     const std::optional<Result> axes = Evaluate(call.arguments[0], frame);
     if (!axes.has_value()) return std::nullopt;
     const double count = axes->kind == Result::Kind::kList ? static_cast<double>(axes->list.size()) : 1;

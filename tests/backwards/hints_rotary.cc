@@ -144,7 +144,7 @@ bool FunctionHint::PairRotation(Builder* builder, PendingCondition* pending, con
     for (GraphNode* node : apart) {
       if (node->op == "Unsqueeze") *node->Find("axes") = Parameter::Ints("axes", {axis});
     }
-    const int x = WholeOf(builder, pending, {"whole"});
+    const int x = WholeOf(builder, pending, {"joined_source"});
     builder->CutInto(x, {operands[3], operands[4]}, mode == "interleaved");
     if (reshaped) builder->same_shapes_.emplace_back(x, y);
   }
@@ -165,7 +165,7 @@ bool FunctionHint::Whole(Builder* builder, PendingCondition* pending, const Expr
   *done = true;
   if (operands[0] == kUnknown || operands[1] == kUnknown || !builder->IsLeaf(operands[0])) return true;
   if (call.arguments.size() < 4) return true;  // pair_rotation cuts
-  const int x = WholeOf(builder, pending, {"whole"});
+  const int x = WholeOf(builder, pending, {"joined_source"});
   const bool interleaved = call.arguments[3].text == "interleaved";
   const GraphNode* y = builder->Producer(operands[2]);
   if (y != nullptr && y->op == "Reshape") {  // each channel beside an axis of 1
@@ -201,7 +201,7 @@ bool FunctionHint::WrittenRotation(Builder* builder, PendingCondition* pending, 
           return static_cast<double>(pairs ? 2 * i + part : part * count + i);
         };
   }
-  const int x = WholeOf(builder, pending, {"whole"});
+  const int x = WholeOf(builder, pending, {"joined_source"});
   builder->CutInto(x, {operands[4], operands[5]}, mode != "half");
   builder->same_shapes_.emplace_back(x, operands[0]);
   return true;

@@ -87,11 +87,11 @@ bool Builder::DeliverNode(const Pattern& pattern, Frame* frame, const Slot& valu
 
 bool Builder::GivesOperand(const Expression* call) {
   return call != nullptr && (call->text == "rotation_source" || call->text == "turned_part" ||
-                             (call->text == "weight" && call->arguments[0].kind == Expression::Kind::kName));
+                             (call->text == "norm_weight" && call->arguments[0].kind == Expression::Kind::kName));
 }
 
 bool Builder::GivesWhole(const Expression* call) {
-  return call != nullptr && (call->text == "whole" || call->text == "part_whole");
+  return call != nullptr && (call->text == "joined_source" || call->text == "part_whole");
 }
 
 const Expression* Builder::LetCall(const Rule& rule, int slot) {
@@ -118,7 +118,7 @@ bool Builder::BuildMade(const Pattern& pattern, Frame* frame, const Rule& rule, 
         call != nullptr && wanted != nullptr) {
       if (GivesOperand(call)) {
         // The weight that the norm has, or the one of ones where it has none.
-        if (call->text != "weight" || random_.Chance(70)) slot = call->arguments[0].slot;
+        if (call->text != "norm_weight" || random_.Chance(70)) slot = call->arguments[0].slot;
       } else if (GivesWhole(call)) {
         Slot whole;
         if (!Build(*wanted, frame, &whole)) return false;

@@ -58,6 +58,7 @@ struct Subject {
     FunctionContext context;
     context.model = model.get();
     context.facts = &facts;
+    context.dims = &facts.dims();
     context.numbering = numbering.get();
     context.assumptions = assumptions;
     return context;

@@ -1,0 +1,112 @@
+// Functions of rules about axes: which ones a reduction is taken over, and where the channels are.
+#include <array>
+
+#include "fmt/format.h"
+#include "patterns/functions/constructs.h"
+#include "patterns/functions/refusal.h"
+#include "patterns/functions/tensor.h"
+
+namespace ascend_fuse {
+namespace {
+
+absl::StatusOr<int64_t> TrailingAxes(const FunctionContext& context, List axes) {
+  const int64_t count = static_cast<int64_t>(axes.size());
+  for (int64_t i = 0; i < count; ++i) {
+    const auto axis = IntegerOf(axes[static_cast<size_t>(i)]);
+    if (!axis.has_value() || *axis != i - count) {
+      return Refuse(fmt::format("the mean is taken over the axes {}, which are not the last ones",
+                                DescribeList(context, axes)));
+    }
+  }
+  if (count == 0) return Refuse("the mean is taken over no axis");
+  return -count;
+}
+
+absl::StatusOr<std::vector<Term>> LastAxes(int64_t k) {
+  if (k < 1) return absl::InvalidArgumentError(fmt::format("there are no last {} axes", k));
+  std::vector<Term> axes;
+  for (int64_t axis = -k; axis < 0; ++axis) axes.push_back(Term::Integer(axis));
+  return axes;
+}
+
+absl::StatusOr<int64_t> SizeAlong(const FunctionContext& context, Shaped x, List axes) {
+  constexpr int64_t kLargest = int64_t{1} << 40;
+  int64_t size = 1;
+  for (const Term& axis : axes) {
+    const auto index = IntegerOf(axis);
+    if (!index.has_value()) return absl::InvalidArgumentError("the axis is not a number");
+    const auto dim = DimAt(context, x.term, *index);
+    if (!dim.ok()) return dim.status();
+    if (!dim->is_number() || dim->number() < 1 || size > kLargest / dim->number()) {
+      return Refuse(fmt::format("the dim {} must be a number in the graph", context.dims->ToString(*dim)));
+    }
+    size *= dim->number();
+  }
+  return size;
+}
+
+Holds Reduced(const FunctionContext& context, Shaped r, Shaped x, List axes) {
+  const auto own = ShapeOf(context, r.term);
+  if (!own.ok()) return own.status();
+  auto wanted = ShapeOf(context, x.term);
+  if (!wanted.ok()) return wanted.status();
+  const int64_t rank = static_cast<int64_t>(wanted->size());
+  for (const Term& term : axes) {
+    const auto axis = IntegerOf(term);
+    if (!axis.has_value() || *axis < -rank || *axis >= rank) {
+      return absl::InvalidArgumentError("the axes are not known");
+    }
+    (*wanted)[static_cast<size_t>(*axis < 0 ? *axis + rank : *axis)] = Term::Integer(1);
+  }
+  if (EqualLists(context, *own, *wanted)) return absl::OkStatus();
+  return Refuse(fmt::format("the shape {} is not {}", DescribeList(context, *own), DescribeList(context, *wanted)));
+}
+
+// The perm of a Transpose that moves axis 1 after the others, or the last axis to place 1.
+absl::StatusOr<std::vector<Term>> ChannelPerm(const FunctionContext& context, const Term& x, bool to_last) {
+  const auto shape = ShapeOf(context, x);
+  if (!shape.ok()) return shape.status();
+  const int64_t rank = static_cast<int64_t>(shape->size());
+  if (rank < 2) return Refuse("a value without channels");
+  std::vector<Term> perm = {Term::Integer(0)};
+  if (!to_last) perm.push_back(Term::Integer(rank - 1));
+  for (int64_t i = to_last ? 2 : 1; i < rank - (to_last ? 0 : 1); ++i) perm.push_back(Term::Integer(i));
+  if (to_last) perm.push_back(Term::Integer(1));
+  return perm;
+}
+
+absl::StatusOr<std::vector<Term>> ChannelsLast(const FunctionContext& context, Shaped x) {
+  return ChannelPerm(context, x.term, true);
+}
+
+absl::StatusOr<std::vector<Term>> ChannelsFirst(const FunctionContext& context, Shaped x) {
+  return ChannelPerm(context, x.term, false);
+}
+
+absl::StatusOr<std::vector<Term>> ChannelDims(const FunctionContext& context, Shaped x) {
+  const auto shape = ShapeOf(context, x.term);
+  if (!shape.ok()) return shape.status();
+  if (shape->size() < 2) return Refuse("a value without channels");
+  const auto channels = PlainNumber(context, DimOf((*shape)[1]));
+  if (!channels.ok()) return channels.status();
+  std::vector<Term> dims(shape->size() - 1, Term::Integer(1));
+  dims[0] = Term::Integer(*channels);
+  return dims;
+}
+
+constexpr std::array kRows = {
+    Function<"trailing_axes (axes)", TrailingAxes>("-k if the axes, counted from the end, are the last k ones."),
+    Function<"last_axes (k)", LastAxes>("The last k axes, [-k, ..., -1]."),
+    Function<"size (x, axes)", SizeAlong>("The number of elements of x along the axes."),
+    Function<"reduced (r, x, axes)", Reduced>("Holds where r has the shape of x with 1 in place of the axes."),
+    Function<"channels_last (x)", ChannelsLast>("The perm of a Transpose that moves axis 1 after the others."),
+    Function<"channels_first (x)", ChannelsFirst>("The perm of a Transpose that moves the last axis to place 1."),
+    Function<"channel_dims (x)", ChannelDims>(
+        "[C, 1, 1]: the dims of a weight that broadcasts over x [N, C, H, W]."),
+};
+
+}  // namespace
+
+absl::Span<const FunctionRow> AxisFunctions() { return kRows; }
+
+}  // namespace ascend_fuse

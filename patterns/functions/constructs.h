@@ -1,0 +1,20 @@
+// The functions of each file of this folder; functions.cc puts them in one table.
+#pragma once
+
+#include "absl/types/span.h"
+#include "patterns/functions/registry.h"
+
+namespace ascend_fuse {
+
+absl::Span<const FunctionRow> TensorFunctions();
+absl::Span<const FunctionRow> AxisFunctions();
+absl::Span<const FunctionRow> ReaderFunctions();
+absl::Span<const FunctionRow> ModelFunctions();
+absl::Span<const FunctionRow> NodeFunctions();
+absl::Span<const FunctionRow> NormFunctions();
+absl::Span<const FunctionRow> LinearFunctions();
+absl::Span<const FunctionRow> RotaryFunctions();
+absl::Span<const FunctionRow> RotaryEmbeddingFunctions();
+absl::Span<const FunctionRow> AttentionFunctions();
+
+}  // namespace ascend_fuse

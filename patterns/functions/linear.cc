@@ -1,0 +1,172 @@
+// Functions of rules about linear layers: their parts as kernels take them, and two of one input merged into one.
+#include <array>
+
+#include "fmt/format.h"
+#include "patterns/analysis/halves.h"
+#include "patterns/analysis/linear.h"
+#include "patterns/functions/constructs.h"
+#include "patterns/functions/node_builder.h"
+#include "patterns/functions/refusal.h"
+
+namespace ascend_fuse {
+namespace {
+
+Holds Linear(const FunctionContext& context, Value* y) { return FindLinear(context, y).status(); }
+
+absl::StatusOr<int64_t> BothLinear(const FunctionContext& context, Value* a, Value* b) {
+  return FindLinear(context, a).ok() && FindLinear(context, b).ok() ? 1 : 0;
+}
+
+Holds GatePair(const FunctionContext& context, Value* a, Value* b) {
+  const absl::StatusOr<HalfOf> first = FindHalf(context, a);
+  const absl::StatusOr<HalfOf> second = FindHalf(context, b);
+  if (first.ok() && second.ok() && context.numbering->Same(first->whole, second->whole) &&
+      first->axis == second->axis && first->strided == second->strided && first->index != second->index) {
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<LinearView> gate = FindLinear(context, a);
+  const absl::StatusOr<LinearView> up = FindLinear(context, b);
+  if (gate.ok() && up.ok() && context.numbering->Same(gate->x, up->x)) return absl::OkStatus();
+  return Refuse(fmt::format("{} and {} are neither the halves of one tensor nor linears of one input", ValueName(*a),
+                            ValueName(*b)));
+}
+
+// A matrix [N, K] as [K, N] where it is transposed.
+Term Upright(Term matrix, bool transposed) {
+  return transposed ? build::Transpose(std::move(matrix), {1, 0}) : matrix;
+}
+
+absl::StatusOr<Term> Merged(const FunctionContext& context, Value* a, Value* b) {
+  const absl::StatusOr<MergedView> merged = MergedLinear(context, a, b);
+  if (!merged.ok()) return merged.status();
+  const bool biased = merged->bias.kind != Term::Kind::kAbsent;
+  const Term x = Term::Of(merged->x);
+  if (merged->gemm) {
+    std::vector<Term> inputs = {x, merged->weight};
+    if (biased) inputs.push_back(merged->bias);
+    return build::Op("Gemm", std::move(inputs),
+                     {{"transB", merged->transposed ? Term::Integer(1) : Term::Absent()}});
+  }
+  Term product = build::Op("MatMul", {x, Upright(merged->weight, merged->transposed)});
+  return biased ? build::Op("Add", {std::move(product), merged->bias}) : product;
+}
+
+absl::StatusOr<Value*> MergedInput(const FunctionContext& context, Value* a, Value* b) {
+  const absl::StatusOr<MergedView> merged = MergedLinear(context, a, b);
+  if (!merged.ok()) return merged.status();
+  return merged->x;
+}
+
+absl::StatusOr<Term> MergedWeight(const FunctionContext& context, Value* a, Value* b) {
+  const absl::StatusOr<MergedView> merged = MergedLinear(context, a, b);
+  if (!merged.ok()) return merged.status();
+  return Upright(merged->weight, merged->transposed);
+}
+
+absl::StatusOr<Term> MergedBias(const FunctionContext& context, Value* a, Value* b) {
+  const absl::StatusOr<MergedView> merged = MergedLinear(context, a, b);
+  if (!merged.ok()) return merged.status();
+  return merged->bias;
+}
+
+// The linear that computes y, if a node may take its place. Who else reads y itself is the rule's question: where y is
+// inside what is replaced, single_reader.
+absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, Value* y) {
+  absl::StatusOr<LinearView> view = FindLinear(context, y);
+  if (!view.ok()) return view.status();
+  if (!view->plain) {
+    return Refuse(fmt::format("the linear that gives {} cannot be taken into a node: {}", ValueName(*y),
+                              view->why_not_plain));
+  }
+  for (const Value* inner : view->chain) {
+    if (inner == y) continue;
+    if (const std::string why = OtherReader(inner); !why.empty() && !inner->IsConstant()) return Refuse(why);
+  }
+  return view;
+}
+
+absl::StatusOr<Term> LinearInput(const FunctionContext& context, Value* y) {
+  const absl::StatusOr<LinearView> view = OwnLinear(context, y);
+  if (!view.ok()) return view.status();
+  const Fact& x = context.facts->Of(view->x);
+  if (x.rank() == 2) return Term::Of(view->x);
+  if (x.rank() < 2 || !x.shape.back().is_number()) {
+    return Refuse(fmt::format("the shape of {} is not known", ValueName(*view->x)));
+  }
+  return build::Reshape(Term::Of(view->x), {-1, x.shape.back().number()});
+}
+
+absl::StatusOr<Term> LinearWeight(const FunctionContext& context, Value* y) {
+  const absl::StatusOr<LinearView> view = OwnLinear(context, y);
+  if (!view.ok()) return view.status();
+  return Upright(Term::Of(view->weight), view->transposed);
+}
+
+absl::StatusOr<Value*> LinearBias(const FunctionContext& context, Value* y) {
+  const absl::StatusOr<LinearView> view = OwnLinear(context, y);
+  if (!view.ok()) return view.status();
+  if (view->bias != nullptr && context.facts->Of(view->bias).rank() != 1) {
+    return Refuse(fmt::format("the bias {} has not one dim", ValueName(*view->bias)));
+  }
+  return view->bias;
+}
+
+absl::StatusOr<Term> FloatBias(const FunctionContext& context, Value* y) {
+  const absl::StatusOr<Value*> bias = LinearBias(context, y);
+  if (!bias.ok()) return bias.status();
+  if (*bias == nullptr || context.facts->Of(*bias).type != DataType::kBfloat16) return Term::Of(*bias);
+  return build::Cast(Term::Of(*bias), DataType::kFloat);
+}
+
+Holds WithoutBias(const FunctionContext& context, Value* y) {
+  const absl::StatusOr<LinearView> view = OwnLinear(context, y);
+  if (!view.ok()) return view.status();
+  if (view->bias == nullptr) return absl::OkStatus();
+  return Refuse(fmt::format("the linear has a bias ({}), which the kernel does not take with this activation",
+                            ValueName(*view->bias)));
+}
+
+absl::StatusOr<Term> RowsAs(const FunctionContext& context, const Term& node, Value* y) {
+  const Fact& fact = context.facts->Of(y);
+  if (fact.rank() == 2) return node;
+  std::vector<int64_t> dims;
+  int symbolic = 0;
+  for (Dim dim : fact.shape) {
+    dims.push_back(dim.is_number() ? dim.number() : -1);
+    symbolic += dim.is_number() ? 0 : 1;
+  }
+  if (fact.rank() < 1 || dims.back() < 0) {
+    return Refuse(fmt::format("the shape of {} is not known", ValueName(*y)));
+  }
+  if (symbolic <= 1) return build::Reshape(node, dims);
+  const absl::StatusOr<LinearView> view = FindLinear(context, y);
+  if (!view.ok()) return view.status();
+  // All dims of the input but the last, which is N here.
+  const Term leading = build::Slice(build::Shape(Term::Of(view->x)), 0, fact.rank() - 1, 0);
+  return build::Reshape(node, build::Concat({leading, build::Numbers({dims.back()})}, 0));
+}
+
+constexpr std::array kRows = {
+    Function<"linear (y)", Linear>("Holds for the output y of a linear layer in any spelling."),
+    Function<"linear_input (y)", LinearInput>("What the linear that computes y multiplies, as a matrix [rows, K]."),
+    Function<"linear_weight (y)", LinearWeight>("Its weight as a matrix [K, N]."),
+    Function<"linear_bias (y)", LinearBias>("Its bias [N], or no value."),
+    Function<"float_bias (y)", FloatBias>(
+        "The same, and in float32 where the linear is in bfloat16: what kernels add to such products."),
+    Function<"without_bias (y)", WithoutBias>("Holds for a linear without a bias."),
+    Function<"rows_as (node, y)", RowsAs>("The node, a matrix [rows, N], in the shape of y, a linear's output."),
+    Function<"both_linear (a, b)", BothLinear>("1 where both are outputs of linear layers, else 0."),
+    Function<"gate_pair (a, b)", GatePair>(
+        "Holds for the two halves of one tensor, along any axis, and for two linears of one input."),
+    Function<"merged_linear (a, b)", Merged>(
+        "One linear in place of two of the same input: [a | b] along the last axis."),
+    Function<"merged_input (a, b)", MergedInput>("What both multiply."),
+    Function<"merged_weight (a, b)", MergedWeight>("Their weights side by side, [K, 2 N]."),
+    Function<"merged_bias (a, b)", MergedBias>("Their biases one after the other, [2 N], or no value."),
+};
+
+}  // namespace
+
+absl::Span<const FunctionRow> LinearFunctions() { return kRows; }
+
+}  // namespace ascend_fuse

@@ -1,0 +1,13 @@
+// Constants to be built that the functions of rules share.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "patterns/functions/registry.h"
+
+namespace ascend_fuse {
+
+// A constant with these dims, all of whose elements are the number. FAILED_PRECONDITION for dims that are no numbers
+// from 1 on, or more than 2^24 elements.
+absl::StatusOr<Term> Filled(const FunctionContext& context, List dims, double number, DataType type);
+
+}  // namespace ascend_fuse

@@ -1,0 +1,137 @@
+// Functions of rules about norms: their weights in the shape that the operators and kernels take, and their epsilon.
+#include <array>
+#include <cmath>
+
+#include "fmt/format.h"
+#include "patterns/functions/constructs.h"
+#include "patterns/functions/node_builder.h"
+#include "patterns/functions/nodes.h"
+#include "patterns/functions/refusal.h"
+#include "patterns/functions/tensor.h"
+#include "patterns/target/target.h"
+
+namespace ascend_fuse {
+namespace {
+
+using Weight = AnyOf<kValueTerm | kNodeTerm | kAbsentTerm>;
+
+// Whether a weight with the dims `own` lies along the last dims `tail` of x [rank dims]: 1 before them, and the same.
+bool HasTail(const FunctionContext& context, List own, List tail, size_t rank) {
+  if (own.size() <= tail.size() || own.size() > rank) return false;
+  const size_t leading = own.size() - tail.size();
+  for (size_t i = 0; i < leading; ++i) {
+    if (!DimOf(own[i]).is(1)) return false;
+  }
+  return EqualLists(context, own.subspan(leading), tail);
+}
+
+// Dims of 1 in front are dropped; a weight that is not there, and a constant that is one number, become constants.
+absl::StatusOr<Term> NormWeight(const FunctionContext& context, Weight w, Shaped x, int64_t axis, double fill) {
+  const auto shape = ShapeOf(context, x.term);
+  if (!shape.ok()) return shape.status();
+  const int64_t rank = static_cast<int64_t>(shape->size());
+  if (axis >= 0 || -axis > rank) return absl::InvalidArgumentError("the axis is not known");
+  const List tail = List(*shape).subspan(static_cast<size_t>(rank + axis));
+  if (w.term.kind == Term::Kind::kAbsent) {
+    const auto type = TypeOf(context, x.term);
+    if (!type.ok()) return type.status();
+    return Filled(context, tail, fill, *type);
+  }
+  const auto own = ShapeOf(context, w.term);
+  if (!own.ok()) return own.status();
+  if (EqualLists(context, *own, tail)) return w.term;
+  if (!HasTail(context, *own, tail, shape->size())) {
+    // A factor that exporters spread over all of x (torch, for a weight that is not there).
+    double number = 0;
+    if (w.term.kind == Term::Kind::kValue && Broadcasts(context, *own, *shape) &&
+        ConstantNumber(*context.facts, w.term.value, &number)) {
+      return Filled(context, tail, number, context.facts->Of(w.term.value).type);
+    }
+    return Refuse(fmt::format("the weight {} has the dims {}, not {} as a norm over these axes has",
+                              NameOfTerm(context, w.term), DescribeList(context, *own),
+                              DescribeList(context, tail)));
+  }
+  for (const Term& dim : tail) {
+    if (!IntegerOf(dim).has_value()) {
+      return Refuse(fmt::format("the dim {} must be a number in the graph", DescribeTerm(context, dim)));
+    }
+  }
+  return build::Reshape(w.term, Term::List({tail.begin(), tail.end()}));
+}
+
+Holds PerChannel(const FunctionContext& context, Shaped w, Shaped x) {
+  const auto channels = DimAt(context, x.term, 1);
+  if (!channels.ok()) return channels.status();
+  const auto own = ShapeOf(context, w.term);
+  if (!own.ok()) return own.status();
+  if (own->size() == 1 && EqualTerms(context, (*own)[0], TermOfDim(*channels))) return absl::OkStatus();
+  return FinalWord(fmt::format(
+      "the weight {} has the dims {}: one element for each group, as in opset 18, where the kernel takes one for "
+      "each of {} channels",
+      DescribeTerm(context, w.term), DescribeList(context, *own), context.dims->ToString(*channels)));
+}
+
+// The weight is written [C, 1, 1], or with more dims of 1 in front.
+absl::StatusOr<Term> ChannelWeight(const FunctionContext& context, Weight w, Shaped x, double fill) {
+  const auto shape = ShapeOf(context, x.term);
+  if (!shape.ok()) return shape.status();
+  const size_t rank = shape->size();
+  if (rank < 2) return Refuse("a value without channels");
+  const Term& channels = (*shape)[1];
+  if (w.term.kind == Term::Kind::kAbsent) {
+    const auto type = TypeOf(context, x.term);
+    if (!type.ok()) return type.status();
+    return Filled(context, {&channels, 1}, fill, *type);
+  }
+  const auto own = ShapeOf(context, w.term);
+  if (!own.ok()) return own.status();
+  bool fits = own->size() == rank || own->size() + 1 == rank;
+  for (size_t i = 0; fits && i < own->size(); ++i) {
+    const bool channel = own->size() - i == rank - 1;
+    fits = channel ? EqualTerms(context, (*own)[i], channels) : DimOf((*own)[i]).is(1);
+  }
+  if (!fits) {
+    return Refuse(fmt::format("the weight {} has the dims {}, not one element for each of {} channels",
+                              NameOfTerm(context, w.term), DescribeList(context, *own),
+                              DescribeTerm(context, channels)));
+  }
+  if (own->size() == 1) return w.term;
+  const auto count = IntegerOf(channels);
+  if (!count.has_value()) {
+    return Refuse(fmt::format("the number of channels {} must be a number in the graph",
+                              DescribeTerm(context, channels)));
+  }
+  return build::Reshape(w.term, {*count});
+}
+
+// c = sqrt(1e-6 / epsilon). With the exponents of float32 always. In float16 for c from 1/4 to 1: nothing overflows,
+// the product is rounded once more, and what is lost of elements below 2^-12, at most 2^-25 each, is divided by a root
+// of at least 1e-3 and so stays below 3e-5 in a result whose mean square is up to 1.
+Holds Rescalable(const FunctionContext& context, Shaped x, double epsilon) {
+  const auto type = TypeOf(context, x.term);
+  if (!type.ok()) return type.status();
+  const bool wide = *type == DataType::kFloat || *type == DataType::kBfloat16;
+  if (wide && context.target != nullptr && context.target->KeepsRange()) return absl::OkStatus();
+  if (epsilon >= 1e-6 && epsilon <= 16e-6) return absl::OkStatus();
+  return FinalWord(fmt::format(
+      "the kernel adds 1e-6 whatever the attribute says; an epsilon of {:.7g} would need {} times {:.3g}, which may be "
+      "computed in float16, whose range is too small for that",
+      epsilon, DescribeTerm(context, x.term), std::sqrt(1e-6 / epsilon)));
+}
+
+constexpr std::array kRows = {
+    Function<"norm_weight (w, x, axis, n)", NormWeight>(
+        "The weight w of a norm of x over the dims from the axis on, with exactly these dims; n where it is absent."),
+    Function<"channel_weight (w, x, n)", ChannelWeight>(
+        "The weight w [C] of a norm of x [N, C, ...]; n where it is absent."),
+    Function<"per_channel (w, x)", PerChannel>("Holds for a weight w that is [C] already, for x [N, C, ...]."),
+    Function<"rescalable (x, epsilon)", Rescalable>(
+        "Holds where x may be multiplied by sqrt(1e-6 / epsilon), for a norm whose kernel adds 1e-6: with the "
+        "exponents of float32, or for an epsilon from 1e-6 to 1.6e-5."),
+};
+
+}  // namespace
+
+absl::Span<const FunctionRow> NormFunctions() { return kRows; }
+
+}  // namespace ascend_fuse

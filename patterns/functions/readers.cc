@@ -1,0 +1,63 @@
+// Functions of rules about who reads a value, and what it is read from.
+#include <algorithm>
+#include <array>
+
+#include "fmt/format.h"
+#include "patterns/analysis/linear.h"
+#include "patterns/functions/constructs.h"
+#include "patterns/functions/refusal.h"
+
+namespace ascend_fuse {
+namespace {
+
+int64_t ReaderCount(Value* x) { return CountReaders(*x); }
+
+Holds Unused(std::optional<Value*> x) {
+  if (!x.has_value() || (!(*x)->is_graph_output && CountReaders(**x) == 0)) return absl::OkStatus();
+  return Refuse(fmt::format("{} is needed", ValueName(**x)));
+}
+
+Holds SingleReader(Value* x) {
+  const std::string why = OtherReader(x);
+  return why.empty() ? absl::OkStatus() : Refuse(why);
+}
+
+Holds InPlaceSafe(Value* x) {
+  if (!x->is_graph_output && x->producer != nullptr && CountReaders(*x) <= 1) return absl::OkStatus();
+  return Refuse(
+      fmt::format("{} is also needed elsewhere, and the kernel writes its result in its place", ValueName(*x)));
+}
+
+Holds NoGate(const FunctionContext& context, Value* x) {
+  for (const Use& use : LiveUses(*x)) {
+    const bool gated = Domain(*use.user) == "ascend_fuse" && OpType(*use.user) == "Glu";
+    if (!gated && !IsOp(*use.user, "Mul")) continue;
+    const Value* other = use.user->input(1 - std::min<uint32_t>(use.index, 1));
+    if (other == nullptr || other == x || other->IsConstant()) continue;
+    if (!gated && context.facts->Of(other).elements != nullptr) continue;
+    return Refuse(fmt::format("{} is a gate: it is multiplied by {}", ValueName(*x), ValueName(*other)));
+  }
+  return absl::OkStatus();
+}
+
+Holds Changes(const FunctionContext& context, Value* x) {
+  const Value* source = context.numbering->Source(x);
+  if (source == nullptr) return absl::OkStatus();
+  return Refuse(fmt::format("{} is the same as {}", ValueName(*x), ValueName(*source)));
+}
+
+constexpr std::array kRows = {
+    Function<"reader_count (x)", ReaderCount>("How many inputs of nodes, and outputs of the graph, read x."),
+    Function<"unused (x)", Unused>("Holds for an output x that is not there or that nothing reads."),
+    Function<"single_reader (x)", SingleReader>("Holds where one node reads x, which is no output of the graph."),
+    Function<"in_place_safe (x)", InPlaceSafe>(
+        "Holds where one node reads x, which is no input or output of the graph: a kernel may write over it."),
+    Function<"no_gate (x)", NoGate>("Holds unless x is multiplied by a value that is computed."),
+    Function<"changes (x)", Changes>("Holds for x unless it is a copy of another value, as adding zeros gives one."),
+};
+
+}  // namespace
+
+absl::Span<const FunctionRow> ReaderFunctions() { return kRows; }
+
+}  // namespace ascend_fuse

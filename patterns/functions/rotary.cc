@@ -1,0 +1,281 @@
+// Functions of rules about rotations: how values are rotated, which value parts come from, and the tables and layouts
+// that kernels take.
+#include "patterns/functions/rotary.h"
+
+#include <array>
+
+#include "fmt/format.h"
+#include "patterns/analysis/channels.h"
+#include "patterns/analysis/halves.h"
+#include "patterns/functions/constructs.h"
+#include "patterns/functions/node_builder.h"
+#include "patterns/functions/refusal.h"
+
+namespace ascend_fuse {
+
+Term JoinTables(const Term& a, const Term& b, int rank, int64_t width, bool interleaved) {
+  if (!interleaved) return build::Concat({a, b}, -1);
+  std::vector<int64_t> dims(static_cast<size_t>(rank) - 1, 0);
+  dims.push_back(width);
+  return build::Reshape(build::Concat({build::Unsqueeze(a, {rank}), build::Unsqueeze(b, {rank})}, -1), dims);
+}
+
+namespace {
+
+// The dim before the last one.
+Dim LastButOne(const Fact& fact) { return fact.shape[static_cast<size_t>(fact.rank()) - 2]; }
+
+absl::StatusOr<int64_t> Half(const FunctionContext& context, Value* part) {
+  const absl::StatusOr<HalfOf> half = FindHalf(context, part);
+  if (!half.ok()) return half.status();
+  if (half->axis != context.facts->Of(half->whole).rank() - 1) {
+    return Refuse(fmt::format("{} is cut along axis {}, not along the last", ValueName(*part), half->axis));
+  }
+  if (half->strided) return Refuse(fmt::format("{} is every other element, not one block", ValueName(*part)));
+  return half->index;
+}
+
+absl::StatusOr<std::string> Rotation(const FunctionContext& context, Value* r, Value* x, double sign,
+                                     Trailing<AnyOf<kValueTerm | kNumberTerm>> signs) {
+  const Value* vector = signs.has_value() && signs->term.kind == Term::Kind::kValue ? signs->term.value : nullptr;
+  absl::StatusOr<std::string> mode = RotationMode(context, r, x, sign < 0 ? -1 : 1, vector);
+  if (mode.ok() && *mode == "half" && DeinterleavedSource(context, x).ok()) return "interleave_half";
+  return mode;
+}
+
+Holds SignVector(const FunctionContext& context, Value* s) {
+  const Elements* elements = context.facts->Of(s).elements;
+  bool plus = false;
+  bool minus = false;
+  bool other = elements == nullptr;
+  if (elements != nullptr) {
+    for (double number : elements->floats) {
+      plus = plus || number == 1;
+      minus = minus || number == -1;
+      other = other || (number != 1 && number != -1);
+    }
+  }
+  if (plus && minus && !other) return absl::OkStatus();
+  return Refuse(fmt::format("{} holds no signs", ValueName(*s)));
+}
+
+absl::StatusOr<Value*> RotationSource(const FunctionContext& context, Value* x, std::string_view mode) {
+  if (mode != "interleave_half") return x;
+  return DeinterleavedSource(context, x);
+}
+
+absl::StatusOr<std::string> PairRotation(const FunctionContext& context, Value* y, Value* a, Value* b, Value* x1,
+                                         Value* x2) {
+  const absl::StatusOr<std::string> join = JoinMode(context, y, a, b);
+  if (!join.ok()) return join.status();
+  const absl::StatusOr<Cut> cut = CutSource(context, x1, x2, y);
+  if (!cut.ok()) return cut.status();
+  if (cut->mode == *join) return cut->mode;
+  if (cut->mode == "interleaved") return "interleave_half";
+  return Refuse("the parts are cut as halves and joined as pairs");
+}
+
+// Whether the perm exchanges the first and the last of `rank` axes.
+bool ExchangesEnds(List perm, int64_t rank) {
+  if (rank < 2 || static_cast<int64_t>(perm.size()) != rank) return false;
+  for (int64_t i = 0; i < rank; ++i) {
+    const int64_t wanted = i == 0 ? rank - 1 : i == rank - 1 ? 0 : i;
+    if (IntegerOf(perm[static_cast<size_t>(i)]) != wanted) return false;
+  }
+  return true;
+}
+
+// Whether the value is the rows [count, 1] first, first + step, ...
+bool AreRows(const FunctionContext& context, const Value* value, int64_t count, int64_t first, int64_t step) {
+  const Fact& rows = context.facts->Of(value);
+  if (rows.elements == nullptr || static_cast<int64_t>(rows.elements->integers.size()) != count) return false;
+  if (rows.rank() != 2 || !rows.shape[1].is(1)) return false;
+  for (int64_t i = 0; i < count; ++i) {
+    if (!rows.elements->integers[static_cast<size_t>(i)].is(first + i * step)) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<std::string> WrittenRotation(const FunctionContext& context, Value* y, List perm, Value* i, Value* j,
+                                            Value* x1, Value* x2) {
+  const Fact& fact = context.facts->Of(y);
+  if (!ExchangesEnds(perm, fact.rank())) return Refuse("the parts are not written along the last axis");
+  if (!fact.shape.back().is_number() || fact.shape.back().number() % 2 != 0) {
+    return Refuse(fmt::format("the width of {} is no even number", ValueName(*y)));
+  }
+  const int64_t half = fact.shape.back().number() / 2;
+  const bool halves = AreRows(context, i, half, 0, 1) && AreRows(context, j, half, half, 1);
+  const bool pairs = AreRows(context, i, half, 0, 2) && AreRows(context, j, half, 1, 2);
+  if (!halves && !pairs) {
+    return Refuse("the parts are written neither to the halves of the last axis nor to its pairs");
+  }
+  const absl::StatusOr<Cut> cut = CutSource(context, x1, x2, y);
+  if (!cut.ok()) return cut.status();
+  if (cut->mode == (halves ? "half" : "interleaved")) return cut->mode;
+  if (halves) return "interleave_half";
+  return Refuse("the parts are cut as halves and written as pairs");
+}
+
+absl::StatusOr<std::string> PartRotation(const FunctionContext& context, Value* a, Value* x1, Value* x2) {
+  const absl::StatusOr<Cut> cut = CutSource(context, x1, x2, a, 2);
+  if (!cut.ok()) return cut.status();
+  return cut->mode == "half" ? "half" : "interleave_half";
+}
+
+absl::StatusOr<Value*> PartWhole(const FunctionContext& context, Value* a, Value* x1, Value* x2) {
+  const absl::StatusOr<Cut> cut = CutSource(context, x1, x2, a, 2);
+  if (!cut.ok()) return cut.status();
+  return cut->source;
+}
+
+absl::StatusOr<Value*> JoinedSource(const FunctionContext& context, Value* a, Value* b, Value* y,
+                                    Trailing<std::string_view> mode) {
+  const absl::StatusOr<Cut> cut = CutSource(context, a, b, y);
+  if (!cut.ok()) return cut.status();
+  if (mode.has_value() && *mode != cut->mode) {
+    return Refuse(fmt::format("the parts are {}, not {}", cut->mode == "half" ? "halves" : "pairs",
+                              *mode == "half" ? "halves" : "pairs"));
+  }
+  return cut->source;
+}
+
+// That two tables have one shape.
+absl::Status CheckSameShape(const FunctionContext& context, const Value* a, const Value* b) {
+  const Fact& first = context.facts->Of(a);
+  const Fact& second = context.facts->Of(b);
+  for (const Value* value : {a, b}) {
+    if (!context.facts->Of(value).has_rank) {
+      return Refuse(fmt::format("the shape of {} is not known", ValueName(*value)));
+    }
+  }
+  if (context.dims->Equal(first.shape, second.shape)) return absl::OkStatus();
+  return Refuse(fmt::format("{} and {} have not the same shape", context.facts->Describe(a),
+                            context.facts->Describe(b)));
+}
+
+absl::StatusOr<Term> RotaryTable(const FunctionContext& context, Value* a, Value* b, Value* x1,
+                                 std::string_view mode) {
+  const Facts& facts = *context.facts;
+  const Fact& part = facts.Of(x1);
+  const Fact& table = facts.Of(a);
+  if (!part.has_rank || table.rank() < 1) {
+    return Refuse(fmt::format("the shape of {} is not known", ValueName(*a)));
+  }
+  if (absl::Status same = CheckSameShape(context, a, b); !same.ok()) return same;
+  if (part.rank() < 1) return Refuse("the rank of the part is 0");
+  // The part may have an axis of 1 after its channels, and then so have its factors.
+  const bool unit = part.rank() > 1 && part.shape.back().is(1) && table.shape.back().is(1) && table.rank() > 1;
+  const Dim channels = unit ? LastButOne(part) : part.shape.back();
+  const Dim factors = unit ? LastButOne(table) : table.shape.back();
+  if (!channels.is_number() || !context.dims->Equal(factors, channels)) {
+    return Refuse(fmt::format("{} has {} factors for {} channels", facts.Describe(a), context.dims->ToString(factors),
+                              context.dims->ToString(channels)));
+  }
+  const bool interleaved = mode == "interleaved";
+  const int64_t width = 2 * channels.number();
+  if (!unit && a != b) {
+    const absl::StatusOr<Cut> cut = CutSource(context, a, b);
+    if (cut.ok() && cut->mode == (interleaved ? "interleaved" : "half") &&
+        facts.Of(cut->source).rank() == table.rank() && facts.Of(cut->source).shape.back().is(width)) {
+      return Term::Of(cut->source);
+    }
+  }
+  if (!unit) return JoinTables(Term::Of(a), Term::Of(b), table.rank(), width, interleaved);
+  if (interleaved) {
+    std::vector<int64_t> dims(static_cast<size_t>(table.rank()) - 2, 0);
+    dims.push_back(width);
+    return build::Reshape(build::Concat({Term::Of(a), Term::Of(b)}, -1), dims);
+  }
+  const auto flat = [&](Value* value) { return build::Squeeze(Term::Of(value), {table.rank() - 1}); };
+  return JoinTables(flat(a), flat(b), table.rank() - 1, width, false);
+}
+
+// Of y = f * x[even] + g * x[odd] with f and g [..., D/2, 2]: cos is f[0], g[1] of every pair, sin is -g[0], f[1].
+absl::StatusOr<Term> MatrixTable(const FunctionContext& context, Value* f, Value* g, std::string_view name) {
+  if (absl::Status same = CheckSameShape(context, f, g); !same.ok()) return same;
+  const Fact& fact = context.facts->Of(f);
+  if (fact.rank() < 2 || !fact.shape.back().is(2) || !LastButOne(fact).is_number()) {
+    return Refuse(fmt::format("{} are no columns of 2 x 2 matrices", context.facts->Describe(f)));
+  }
+  const auto take = [](Value* from, int64_t i) { return build::Slice(Term::Of(from), i, i + 1, -1); };
+  const Term pairs = name == "cos" ? build::Concat({take(f, 0), take(g, 1)}, -1)
+                                   : build::Concat({build::Op("Neg", {take(g, 0)}), take(f, 1)}, -1);
+  std::vector<int64_t> dims(static_cast<size_t>(fact.rank()) - 2, 0);
+  dims.push_back(2 * LastButOne(fact).number());
+  return build::Reshape(pairs, dims);
+}
+
+// The axes in front that are missing of four.
+std::vector<int64_t> MissingAxes(int rank) {
+  std::vector<int64_t> axes;
+  for (int i = 0; i < 4 - rank; ++i) axes.push_back(i);
+  return axes;
+}
+
+absl::StatusOr<Term> RankFour(const FunctionContext& context, Value* t, Value* x) {
+  const int rank = context.facts->Of(t).rank();
+  const int data = context.facts->Of(x).rank();
+  if (rank < 1 || data < 1) return Refuse(fmt::format("the rank of {} is not known", ValueName(*t)));
+  if (data > 4 || rank > 4) {
+    return Refuse(fmt::format("{} has {} axes, and the kernel takes 4", context.facts->Describe(x),
+                              std::max(rank, data)));
+  }
+  return rank == 4 ? Term::Of(t) : build::Unsqueeze(Term::Of(t), MissingAxes(rank));
+}
+
+absl::StatusOr<Term> SqueezeRankFour(const FunctionContext& context, const Term& y, Value* x) {
+  const int rank = context.facts->Of(x).rank();
+  if (rank < 1 || rank > 4) return Refuse("the rank is not known");
+  return rank == 4 ? y : build::Squeeze(y, MissingAxes(rank));
+}
+
+absl::StatusOr<Term> Deinterleaved(const FunctionContext& context, Value* x) {
+  const Fact& fact = context.facts->Of(x);
+  if (fact.rank() < 1 || !fact.shape.back().is_number() || fact.shape.back().number() % 2 != 0) {
+    return Refuse(fmt::format("{} has no pairs of channels", context.facts->Describe(x)));
+  }
+  const int64_t width = fact.shape.back().number();
+  const size_t leading = static_cast<size_t>(fact.rank()) - 1;
+  std::vector<int64_t> pairs(leading, 0);
+  std::vector<int64_t> flat(leading, 0);
+  std::vector<int64_t> perm;
+  for (size_t i = 0; i < leading; ++i) perm.push_back(static_cast<int64_t>(i));
+  perm.insert(perm.end(), {fact.rank(), fact.rank() - 1});
+  pairs.insert(pairs.end(), {width / 2, 2});
+  flat.push_back(width);
+  return build::Reshape(build::Transpose(build::Reshape(Term::Of(x), pairs), perm), flat);
+}
+
+constexpr std::array kRows = {
+    Function<"half (part)", Half>("0 or 1: which half of the last axis of a value the part is, by Slice, Split or Gather."),
+    Function<"rotation (r, x, sign, signs?)", Rotation>(
+        "How r, times the sign and channel by channel times the constant signs, is x rotated: \"half\", "
+        "\"interleaved\", \"quarter\" or \"interleave_half\".",
+        "Neg"),
+    Function<"sign_vector (s)", SignVector>("Holds for a constant s of numbers 1 and -1, not all the same."),
+    Function<"rotation_source (x, mode)", RotationSource>(
+        "What a rotation of x in this mode takes: x, or the value that x takes the pairs apart of."),
+    Function<"pair_rotation (y, a, b, x1, x2)", PairRotation>(
+        "The mode of a rotation y whose parts a and b are computed from the parts x1 and x2 of one value.", "Sub"),
+    Function<"written_rotation (y, perm, i, j, x1, x2)", WrittenRotation>(
+        "The same where the parts are written to the rows i and j of a tensor that the perm turns into y.", "Sub"),
+    Function<"part_rotation (a, x1, x2)", PartRotation>(
+        "The same where the part a stands among others, beside its partner.", "Sub"),
+    Function<"part_whole (a, x1, x2)", PartWhole>("The value that is rotated then."),
+    Function<"joined_source (a, b, y, mode?)", JoinedSource>(
+        "The value in the shape of y of which a and b are the halves (\"half\") or the even and the odd channels "
+        "(\"interleaved\")."),
+    Function<"rotary_table (a, b, x1, mode)", RotaryTable>(
+        "The factors a of the first and b of the second channel of every pair as one table, made for the part x1."),
+    Function<"matrix_table (f, g, name)", MatrixTable>(
+        "\"cos\" or \"sin\" of 2 x 2 matrices with the columns f and g, as one table of pairs."),
+    Function<"deinterleaved (x)", Deinterleaved>("The even channels of x and then the odd ones."),
+    Function<"rank4 (t, x)", RankFour>("t with axes of 1 in front up to rank 4, which kernels take for x."),
+    Function<"squeeze_rank4 (y, x)", SqueezeRankFour>("y, of rank 4, without the axes that rank4 put in front of x."),
+};
+
+}  // namespace
+
+absl::Span<const FunctionRow> RotaryFunctions() { return kRows; }
+
+}  // namespace ascend_fuse
