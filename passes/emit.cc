@@ -64,12 +64,13 @@ bool CanBeOneShape(const Fact& a, const Fact& b, const DimTable& dims) {
 
 // What recognised operators and Ascend nodes need of their operands says nothing about the model; what an operator of the
 // model needs does, written in other standard ones too.
-class Learning {
+class SpeculativeInference {
  public:
-  Learning(const Rule& rule, DimTable* dims) : dims_(dims), before_(dims->SetLearning(!MakesOwnNodes(rule))) {}
-  Learning(const Learning&) = delete;
-  Learning& operator=(const Learning&) = delete;
-  ~Learning() { dims_->SetLearning(before_); }
+  SpeculativeInference(const Rule& rule, DimTable* dims)
+      : dims_(dims), before_(dims->SetUnification(!MakesOwnNodes(rule))) {}
+  SpeculativeInference(const SpeculativeInference&) = delete;
+  SpeculativeInference& operator=(const SpeculativeInference&) = delete;
+  ~SpeculativeInference() { dims_->SetUnification(before_); }
 
   static bool MakesOwnNodes(const Rule& rule) {
     return !rule.nodes.empty() || std::any_of(rule.emit.begin(), rule.emit.end(), [](const EmitStatement& statement) {
@@ -233,7 +234,7 @@ absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionConte
   const Rule& rule = *match.rule;
   match.terms.resize(rule.scope.names.size());
   Emission emission;
-  const Learning learning(rule, &facts_->dims());
+  const SpeculativeInference inference(rule, &facts_->dims());
   const size_t contradictions = facts_->contradictions().size();
   std::vector<std::pair<Value*, Fact>> kept;  // of the rule's outputs: the same numbers in the same type
   auto undo = [&](const absl::Status& status) {
