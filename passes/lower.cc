@@ -333,19 +333,22 @@ absl::Status Pipeline::Lower(const Target& target) {
     // A standard operator that the parser maps to one kernel is left as it is where it was there, and stays where it
     // took the place of a subgraph.
     if (site.node != nullptr && site.node->domain == NameId::kEmpty) {
-      if (const auto standard = target.Standard(OpType(*site.node)); standard.has_value()) {
-        const int64_t opset = model_->OpsetVersion();
+      LeftReason outside;
+      if (const auto standard = target.Standard(OpType(*site.node), model_->OpsetVersion(), &outside)) {
         site.because = standard->because;
         site.source = standard->source;
         site.state = site.node->is_new ? SiteState::kFused : SiteState::kByGe;
-        if (opset < standard->first) {
-          site.state = SiteState::kLeft;
-          site.because = fmt::format("{}; the model imports opset {}", standard->because, opset);
-        } else if (site.node->is_new) {
+        if (site.node->is_new) {
           site.lowered_to = OpType(*site.node);
           site.because.clear();
           site.source.clear();
         }
+        continue;
+      }
+      if (!outside.because.empty()) {
+        site.state = SiteState::kLeft;
+        site.because = outside.because;
+        site.source = outside.source;
         continue;
       }
     }

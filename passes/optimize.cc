@@ -1,16 +1,13 @@
 #include "passes/optimize.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
-#include <map>
-#include <set>
 #include <system_error>
 
-#include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/onnx/save.h"
+#include "passes/check.h"
 #include "passes/pipeline.h"
 #include "patterns/language/rule_set.h"
 
@@ -68,116 +65,8 @@ std::vector<ReportSite> SitesOf(const std::vector<PipelineSite>& sites) {
   return result;
 }
 
-// What ATC is known to read wrongly in what was left as it was (atc-op-audit.md W1, W2, R1). Said here until
-// these forms are rewritten.
-void WarnOfAtc(const Model& model, std::vector<std::string>* warnings) {
-  int64_t reduce = 0;
-  int64_t shape = 0;
-  int64_t split = 0;
-  std::map<std::string, int64_t> unparsed;
-  static constexpr std::string_view kNoParser[] = {"Gelu",
-                                                   "RMSNormalization",
-                                                   "SimplifiedLayerNormalization",
-                                                   "RotaryEmbedding",
-                                                   "Attention",
-                                                   "GroupNormalization",
-                                                   "Swish",
-                                                   "Loop",
-                                                   "Scan",
-                                                   "QuantizeLinear",
-                                                   "DequantizeLinear",
-                                                   "ConvInteger",
-                                                   "MatMulInteger",
-                                                   "DFT",
-                                                   "STFT",
-                                                   "CenterCropPad",
-                                                   "DynamicQuantizeLinear",
-                                                   "QLinearMatMul",
-                                                   "QLinearConv",
-                                                   "RNN",
-                                                   "TensorScatter"};
-  absl::flat_hash_set<std::pair<NameId, NameId>> functions;
-  for (const LocalFunction& function : model.functions()) functions.insert({function.domain, function.name});
-  for (const auto& graph : model.graphs()) {
-    for (const Node* node : graph->nodes()) {
-      if (node->dead || functions.contains({node->domain, node->op_type})) continue;
-      if (node->domain == NameId::kEmpty) {
-        const std::string_view op = OpType(*node);
-        if (op == "ReduceMean" && node->input(1) != nullptr) ++reduce;
-        if (op == "Shape" &&
-            (IntAttribute(*node, "end").has_value() || IntAttribute(*node, "start").value_or(0) != 0)) {
-          ++shape;
-        }
-        if (op == "Split" && IntAttribute(*node, "num_outputs").has_value()) ++split;
-        if (std::find(std::begin(kNoParser), std::end(kNoParser), op) != std::end(kNoParser)) {
-          ++unparsed[std::string(op)];
-        }
-      } else if (Domain(*node) != "npu") {
-        ++unparsed[fmt::format("{}.{}", Domain(*node), OpType(*node))];
-      }
-    }
-  }
-  if (reduce > 0) {
-    warnings->push_back(fmt::format(
-        "{} ReduceMean with axes as an input: ATC before 9.2 averages over all axes there without a word "
-        "(hicann/ops-math:math/reduce_mean/framework); export at opset 17 or lower",
-        reduce));
-  }
-  if (shape > 0) {
-    warnings->push_back(
-        fmt::format("{} Shape with start or end: every known ATC ignores both and gives the full shape "
-                    "(hicann/ops-math:math/shape/framework)",
-                    shape));
-  }
-  if (split > 0) {
-    warnings->push_back(fmt::format(
-        "{} Split with num_outputs: ATC refuses it or fails on it; explicit split sizes are read", split));
-  }
-  for (const auto& [op, count] : unparsed) {
-    warnings->push_back(
-        fmt::format("{} {}: stock ATC has no parser for it and will refuse the model", count, op));
-  }
-}
-
-// What the output needs that stock ATC does not have.
-void WarnOfPlugin(const Model& model, const Target& target, std::vector<std::string>* warnings) {
-  if (!target.options().plugin) return;
-  std::map<std::string, int64_t> nodes;
-  for (const auto& graph : model.graphs()) {
-    for (const Node* node : graph->nodes()) {
-      if (node->dead || (Domain(*node) != "npu" && node->domain != NameId::kEmpty)) continue;
-      if (target.NeedsPlugin(fmt::format("npu.{}", OpType(*node)))) ++nodes[std::string(OpType(*node))];
-    }
-  }
-  std::vector<std::string> words;
-  for (const auto& [op, count] : nodes) words.push_back(fmt::format("{} {}", count, op));
-  if (words.empty()) return;
-  warnings->push_back(fmt::format(
-      "ATC reads these nodes only with our op plugin installed, and refuses the model without it: {} "
-      "(docs/targets.md says what the plugin registers)",
-      fmt::join(words, ", ")));
-}
-
-// ATC has no local functions: its ModelProto has no field for them, so a call is an operator that nobody knows
-// (ascend-contract.md 5.3).
-void WarnOfCalls(const Pipeline& pipeline, const Model& model, std::vector<std::string>* warnings) {
-  if (model.functions().empty()) return;
-  if (pipeline.calls_kept() > 0) {
-    warnings->push_back(
-        fmt::format("nothing was fused, so the model keeps its calls of {} local function(s). ATC knows no functions "
-                    "and will refuse them: inline them first (onnx.inliner.inline_local_functions)",
-                    model.functions().size()));
-  }
-  constexpr size_t kMost = 10;
-  const std::vector<CallsLeft>& left = pipeline.inliner().left();
-  for (size_t i = 0; i < std::min(left.size(), kMost); ++i) {
-    warnings->push_back(fmt::format(
-        "{} call(s) of the local function {} were not looked into, and ATC knows no functions and will refuse them: {}",
-        left[i].count, left[i].function, left[i].because));
-  }
-  if (left.size() > kMost) {
-    warnings->push_back(fmt::format("calls of {} more local functions were not looked into", left.size() - kMost));
-  }
+void AddWarnings(const std::vector<Warning>& warnings, Report* report) {
+  for (const Warning& warning : warnings) report->warnings.push_back(warning.sentence);
 }
 
 void FillReport(Pipeline* pipeline, const Target& target, const std::string& style, const Model& model,
@@ -215,46 +104,13 @@ void FillReport(Pipeline* pipeline, const Target& target, const std::string& sty
     report->warnings.push_back(
         fmt::format("ATC reads none of these operators; written in standard operators: {}", fmt::join(words, ", ")));
   }
-  WarnOfPlugin(model, target, &report->warnings);
-  WarnOfCalls(*pipeline, model, &report->warnings);
-  if (model.OpsetVersion() > target.MaxOpset()) {
-    report->warnings.push_back(
-        fmt::format("the model imports opset {}; ATC of CANN {} reads standard operators up to opset {}",
-                    model.OpsetVersion(), target.cann(), target.MaxOpset()));
-  }
+  AddWarnings(CheckPlugin(model, target), report);
+  AddWarnings(CheckCalls(model, pipeline->calls_kept(), pipeline->inliner().left()), report);
+  AddWarnings(CheckOpset(model, target), report);
   report->model = model.path();
   report->nodes_before = pipeline->nodes_before();
   report->nodes_after = pipeline->CountNodes();
   report->Summarize();
-}
-
-// --dim for a dim that no input has is most likely misspelt.
-void WarnOfDims(const Model& model, const InferOptions& options, std::vector<std::string>* warnings) {
-  if (options.dims.empty()) return;
-  const Facts facts = Infer(model, {});  // without the bindings, which replace symbols by numbers
-  std::set<std::string> names;
-  for (const Value* value : model.graphs()[0]->inputs()) {
-    for (const Dim dim : facts.Of(value).shape) {
-      const std::string text = facts.dims().ToString(dim);
-      std::string word;
-      for (const char c : text + " ") {
-        if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
-          word += c;
-        } else if (!word.empty()) {
-          if (std::isdigit(static_cast<unsigned char>(word[0])) == 0) names.insert(word);
-          word.clear();
-        }
-      }
-      if (!dim.is_number()) names.insert(text);
-    }
-  }
-  for (const auto& [name, range] : options.dims) {
-    if (names.count(name) > 0) continue;
-    warnings->push_back(
-        names.empty() ? fmt::format("--dim {}: no input of the model has a symbolic dim", name)
-                      : fmt::format("--dim {}: no input of the model has a dim of that name; there are {}",
-                                    name, fmt::join(names, ", ")));
-  }
 }
 
 // --dump: the model as it is now, numbered in the order of the passes.
@@ -289,8 +145,8 @@ absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options) {
   if (absl::Status status = (*pipeline)->Verify("sweep"); !status.ok()) return status;
   Report report;
   FillReport(pipeline->get(), *target, *style, *model, &report);
-  WarnOfDims(*model, options.infer, &report.warnings);
-  WarnOfAtc(*model, &report.warnings);
+  AddWarnings(CheckDims(*model, options.infer), &report);
+  AddWarnings(CheckForms(*model, *target), &report);
   return report;
 }
 
@@ -309,8 +165,8 @@ absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& op
   if (!style.ok()) return style.status();
   Report report;
   FillReport(pipeline->get(), *target, *style, *model, &report);
-  WarnOfDims(*model, options.infer, &report.warnings);
-  WarnOfAtc(*model, &report.warnings);
+  AddWarnings(CheckDims(*model, options.infer), &report);
+  AddWarnings(CheckForms(*model, *target), &report);
   (*pipeline)->UndoAll();
   return report;
 }

@@ -1,4 +1,5 @@
-// Building expressions: every one is interned in its canonical form, and divisions that cancel are carried out.
+// Building expressions: every one is interned in its canonical form, and divisions that cancel are carried
+// out.
 #include <algorithm>
 #include <numeric>
 
@@ -74,8 +75,8 @@ Dim DimTable::Impl::Opaque(AtomKind kind, Dim a, Dim b) {
     key.push_back(static_cast<char>(operand.kind_));
     key.append(reinterpret_cast<const char*>(&operand.bits_), sizeof(operand.bits_));
   }
-  // Two whose outcome operators decide (a slice within its buffer, a broadcast of equals) are one atom in each body
-  // and another outside: what is decided where a body runs is not decided for others.
+  // Two whose outcome operators decide (a slice within its buffer, a broadcast of equals) are one atom in
+  // each body and another outside: what is decided where a body runs is not decided for others.
   std::string scoped = key;
   if (scope != 0 && (kind == AtomKind::kMin || kind == AtomKind::kBroadcast)) {
     scoped.append(reinterpret_cast<const char*>(&scope), sizeof scope);

@@ -1,5 +1,5 @@
-// Polynomials with int64 coefficients over numbered atoms, in one canonical form: sums, products and division with a
-// rest. Nothing here knows what an atom stands for.
+// Polynomials with int64 coefficients over numbered atoms, in one canonical form: sums, products and division
+// with a rest. Nothing here knows what an atom stands for.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
-// The expressions of a DimTable: polynomials over symbols and opaque atoms (floor division, min, max, broadcast),
-// hash-consed so that one expression has one number. What is unified becomes a substitution of atoms; resolving is
-// memoised. Modulo has no atom of its own: a mod b is a - b * floor(a / b), so that the two cancel each other.
-// Included by ir/dim/*.cc only.
+// The expressions of a DimTable: polynomials over symbols and opaque atoms (floor division, min, max,
+// broadcast), hash-consed so that one expression has one number. What is unified becomes a substitution of
+// atoms; resolving is memoised. Modulo has no atom of its own: a mod b is a - b * floor(a / b), so that the
+// two cancel each other. Included by ir/dim/*.cc only.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,9 @@ struct DimTable::Impl {
     bool fresh = false;
     bool resolving = false;
     uint8_t nesting = 0;
-    // The body that made it up: nobody else knows it, so what that body proves of it harms nobody. 0 for names
-    // and for what is computed from names, which stand for the same dims everywhere. See DimTable::SetScope.
+    // The body that made it up: nobody else knows it, so what that body proves of it harms nobody. 0 for
+    // names and for what is computed from names, which stand for the same dims everywhere. See
+    // DimTable::SetScope.
     uint64_t scope = 0;
     size_t weight = 1;
     std::string_view name;  // of a symbol

@@ -1,5 +1,5 @@
-// Equalities that every error-free run satisfies: which atom each of them replaces, and resolving expressions under
-// all of them.
+// Equalities that every error-free run satisfies: which atom each of them replaces, and resolving expressions
+// under all of them.
 #include <algorithm>
 #include <numeric>
 

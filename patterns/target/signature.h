@@ -1,5 +1,5 @@
 // The row notation of contracts, "(T[..., D] x, T[D] gamma?) => (T y)", and the small expressions of their
-// limits, "B*N", "H/num_heads": parsed once when a target is loaded. Used by contract.cc only.
+// limits, "B*N", "H/num_heads": parsed when a row is compiled.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,40 @@
+// What a user must know about the output before ATC sees it: forms that ATC refuses or misreads, nodes that
+// need our op plugin, calls of functions that are left, names given with --dim that no input has. Each
+// finding has a stable code.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "ir/infer/facts.h"
+#include "ir/model.h"
+#include "ir/onnx/inline.h"
+#include "patterns/target/target.h"
+
+namespace ascend_fuse {
+
+struct Warning {
+  std::string code;      // "no-parser", "reduce-axes-input" ...: stable, for programs
+  std::string sentence;  // for people
+};
+
+// The model imports an opset above what the target's ATC reads: "opset-too-high".
+std::vector<Warning> CheckOpset(const Model& model, const Target& target);
+
+// Operators that the target's ATC has no parser for ("no-parser"), and forms that it refuses or misreads,
+// with the code of their row in patterns/targets.
+std::vector<Warning> CheckForms(const Model& model, const Target& target);
+
+// Nodes that ATC reads only with our op plugin: "plugin-needed".
+std::vector<Warning> CheckPlugin(const Model& model, const Target& target);
+
+// Calls of local functions in the output, which ATC does not know: "function-call-left". `calls_kept`: how
+// many calls stayed because nothing was fused; `left`: the functions that were not inlined.
+std::vector<Warning> CheckCalls(const Model& model, int64_t calls_kept, absl::Span<const CallsLeft> left);
+
+// Names bound with --dim that no input of the model declares: "dim-unknown".
+std::vector<Warning> CheckDims(const Model& model, const InferOptions& options);
+
+}  // namespace ascend_fuse
