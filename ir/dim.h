@@ -9,8 +9,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 namespace ascend_fuse {
 
@@ -24,7 +25,7 @@ class Dim {
   bool is_number() const { return kind_ == Kind::kNumber; }
   bool is(int64_t number) const { return kind_ == Kind::kNumber && bits_ == number; }
   int64_t number() const { return bits_; }  // only when is_number()
-  // With is_number(), what tells one representation from another: the number, or which expression it is.
+  // Together with is_number() this identifies the representation: the number, or the index of the expression.
   int64_t id() const { return bits_; }
 
   // The same representation. For "provably equal" ask DimTable::Equal, which also uses what was unified.
@@ -57,8 +58,8 @@ class DimTable {
   Dim Add(Dim a, Dim b);
   Dim Sub(Dim a, Dim b);
   Dim Mul(Dim a, Dim b);
-  Dim ExactDiv(
-      Dim a, Dim b);  // a / b where the division is known to have no rest; unknown if it cannot be cancelled
+  // a / b where the division is known to have no rest; unknown if it cannot be cancelled.
+  Dim ExactDiv(Dim a, Dim b);
   Dim FloorDiv(Dim a, Dim b);  // toward minus infinity
   Dim Mod(Dim a, Dim b);       // sign of the divisor
   Dim Min(Dim a, Dim b);
@@ -67,8 +68,8 @@ class DimTable {
   // operands, or by what is unified later.
   Dim Broadcast(Dim a, Dim b);
 
-  // The same for two dims that an operator of the model broadcasts: the run shows that slices of the buffers
-  // of a fixed size (position tables, causal masks) stay inside them where the full length is what fits.
+  // The same for two dims that an operator of the model broadcasts. An error-free run also proves that a slice of a
+  // buffer of fixed size (a position table, a causal mask) stays inside it, where only its full length fits here.
   Dim Meet(Dim a, Dim b);
 
   // Records that a and b are equal in every error-free run. False if they are provably different.
@@ -76,13 +77,16 @@ class DimTable {
   // The canonical form under everything unified so far.
   Dim Resolve(Dim dim) const;
 
-  bool Equal(Dim a, Dim b) const;     // provably equal
-  bool Equal(absl::Span<const Dim> a, absl::Span<const Dim> b) const;  // as many, each provably equal
+  bool Equal(Dim a, Dim b) const;  // provably equal
+  // As many dims, and each provably equal to its counterpart.
+  bool Equal(absl::Span<const Dim> a, absl::Span<const Dim> b) const;
   bool NotEqual(Dim a, Dim b) const;  // provably different
   bool AtLeast(Dim a, Dim b) const;   // provably a >= b
   // Known bounds of a dim, from SetRange and from >= 0.
   std::optional<int64_t> LowerBound(Dim dim) const;
   std::optional<int64_t> UpperBound(Dim dim) const;
+  // The names of the symbols in `dim` as it was written: before anything was unified or bound. Each once.
+  std::vector<std::string_view> Symbols(Dim dim) const;
   // True if a symbol that FreshSymbol made occurs in it.
   bool MentionsFresh(Dim dim) const;
   // True if FreshSymbol made any symbol.
@@ -91,12 +95,12 @@ class DimTable {
   // 0, Unify replaces only symbols that FreshSymbol made in that scope, and what is computed from them. Returns the
   // scope left.
   uint64_t SetScope(uint64_t scope);
-  // Whether Unify and Meet record what they are told; off, they only say what they would. Off is for nodes of our own,
-  // whose needs are no evidence about the model. Returns what it was.
-  bool SetLearning(bool learning);
-  // A dim of a body of which it is known that it holds outside, in terms of the scope we are in.
+  // Whether Unify and Meet record what they are told; off, they only answer. Off is for speculative inference: what
+  // nodes of our own need is no evidence about the model. Returns what it was.
+  bool SetUnification(bool on);
+  // A dim of a body that is known to hold outside of it too, in terms of the current scope.
   Dim Outside(Dim dim);
-  // Now; later, OlderThan tells whether all symbols of a dim were there at that time.
+  // A mark of this moment: OlderThan tells whether all symbols of a dim existed then.
   uint64_t Mark() const;
   bool OlderThan(Dim dim, uint64_t mark) const;
   // Grows with every fact that Unify or SetRange adds.

@@ -23,7 +23,7 @@ enum class Storage : uint8_t {
   kNone,      // no elements given (a tensor of zero elements, or a broken file)
   kMemory,    // `memory`: little-endian packed elements (TensorProto.raw_data layout)
   kFile,      // `file`: the same layout, in the model file
-  kTyped,     // typed fields of TensorProto (float_data, int32_data ...); decode with ReadTensor
+  kTyped,     // typed fields of TensorProto (float_data, int32_data ...); decode with ReadIntegers, ReadFloats or ReadBytes (ir/model.h)
   kExternal,  // `location` beside the model, `file` inside it
   kJoined,    // `rows` rows, each made of that row of every tensor of `parts`: a concatenation along any axis
 };

@@ -90,13 +90,15 @@ class Accountant {
   // the place of a subgraph.
   bool TakeStandard(Site* site) {
     if (site->node == nullptr || site->node->domain != NameId::kEmpty) return false;
-    const auto standard = target_.Standard(OpType(*site->node));
-    if (!standard.has_value()) return false;
-    const int64_t opset = workspace_.model().OpsetVersion();
-    if (opset < standard->first) {
+    LeftReason outside;
+    const auto standard = target_.Standard(OpType(*site->node), workspace_.model().OpsetVersion(), &outside);
+    if (!standard.has_value()) {
+      if (outside.because.empty()) return false;
       site->SetState("left");
-      site->Say("opset-too-low", fmt::format("{}; the model imports opset {}", standard->because, opset), standard->source);
-    } else if (site->node->is_new) {
+      site->Say("opset-not-parsed", outside.because, outside.source);
+      return true;
+    }
+    if (site->node->is_new) {
       site->SetState("fused");
       site->record.emitted_op = OpType(*site->node);
       site->Say("", "", "");

@@ -1,8 +1,10 @@
-// What a user must know about the output before ATC sees it: forms that ATC refuses or misreads, nodes that need our op
-// plugin, calls of functions that are left, names given with --dim that no input has. Each finding has a stable code.
+// What a user must know about the output before ATC sees it: forms that ATC refuses or misreads, nodes that
+// need our op plugin, calls of functions that are left, names given with --dim that no input has. Each
+// finding has a stable code.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -17,15 +19,15 @@ namespace ascend_fuse {
 // The model imports an opset above what the target's ATC reads: "opset-too-high".
 std::vector<WarningRecord> CheckOpset(const Model& model, const Target& target);
 
-// Operators that the target's ATC has no parser for ("no-parser"), and forms that it refuses or misreads, with the code of
-// their row in patterns/targets.
+// Operators that the target's ATC has no parser for ("no-parser"), and forms that it refuses or misreads,
+// with the code of their row in patterns/targets.
 std::vector<WarningRecord> CheckForms(const Model& model, const Target& target);
 
 // Nodes that ATC reads only with our op plugin: "plugin-needed".
 std::vector<WarningRecord> CheckPlugin(const Model& model, const Target& target);
 
-// Calls of local functions in the output, which ATC does not know: "function-call-left". `calls_kept`: how many calls stayed
-// because nothing was fused; `left`: the functions that were not inlined.
+// Calls of local functions in the output, which ATC does not know: "function-call-left". `calls_kept`: how
+// many calls stayed because nothing was fused; `left`: the functions that were not inlined.
 std::vector<WarningRecord> CheckCalls(const Model& model, int64_t calls_kept, absl::Span<const CallsLeft> left);
 
 // Names bound with --dim that no input of the model declares: "dim-unknown".

@@ -70,12 +70,12 @@ bool MakesOwnNodes(const Rule& rule) {
 }
 
 // While it lives, inference proves nothing about the dims of the model: what it looks at may be taken back.
-class Speculative {
+class SpeculativeInference {
  public:
-  explicit Speculative(DimTable* dims) : dims_(dims), before_(dims->SetLearning(false)) {}
-  Speculative(const Speculative&) = delete;
-  Speculative& operator=(const Speculative&) = delete;
-  ~Speculative() { dims_->SetLearning(before_); }
+  explicit SpeculativeInference(DimTable* dims) : dims_(dims), before_(dims->SetUnification(false)) {}
+  SpeculativeInference(const SpeculativeInference&) = delete;
+  SpeculativeInference& operator=(const SpeculativeInference&) = delete;
+  ~SpeculativeInference() { dims_->SetUnification(before_); }
 
  private:
   DimTable* dims_;
@@ -274,7 +274,7 @@ absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionConte
   emission.contradictions = facts_->contradictions().size();
   absl::Status status;
   {
-    const Speculative speculative(&facts_->dims());
+    const SpeculativeInference speculative(&facts_->dims());
     status = EmitStatements(matched, context, &emission);
   }
   if (!status.ok()) {

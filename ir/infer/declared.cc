@@ -1,5 +1,7 @@
 // Types and shapes that the file declares (TypeProto), read with the wire cursor: a large export declares one
 // for every value, and libprotobuf would build an object for each.
+#include <algorithm>
+
 #include "ir/infer/context.h"
 #include "ir/onnx/wire.h"
 #include "proto/onnx.pb.h"
@@ -123,3 +125,18 @@ bool DeclaresOptionalTensor(const Value& value) {
 }
 
 }  // namespace ascend_fuse::infer
+
+namespace ascend_fuse {
+
+std::vector<std::string> DeclaredSymbols(const Value& value) {
+  Facts facts;  // without bindings, which put numbers in the place of symbols
+  std::vector<std::string> names;
+  for (const Dim dim : infer::DeclaredFact(value, &facts).shape) {
+    for (const std::string_view name : facts.dims().Symbols(dim)) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+    }
+  }
+  return names;
+}
+
+}  // namespace ascend_fuse

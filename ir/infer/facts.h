@@ -160,6 +160,9 @@ class Facts {
 // operator gives unknown facts, a wrong declaration gives a Contradiction.
 Facts Infer(const Model& model, const InferOptions& options = {});
 
+// The names that --dim can bind in a value: the symbols in its declared shape, each once.
+std::vector<std::string> DeclaredSymbols(const Value& value);
+
 // Facts of the outputs of one node made by a Rewriter, from the facts of its inputs, with the operators that the facts
 // were inferred with.
 void InferNode(const Node& node, Facts* facts);

@@ -1,5 +1,5 @@
 // The row notation of contracts and declared operators, "(T[..., D] x, T[D] gamma?) => (T y)", and the small expressions
-// of limits, "B*N", "H/num_heads".
+// of limits, "B*N", "H/num_heads": parsed when a row is compiled.
 #pragma once
 
 #include <cstdint>

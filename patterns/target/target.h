@@ -9,8 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ir/attribute.h"
+#include "ir/data_type.h"
 #include "ir/dim.h"
 
 namespace ascend_fuse {
@@ -65,16 +67,26 @@ struct LeftReason {
 
 // A standard operator with a parser and a kernel.
 struct StandardOp {
-  int64_t first = 0;
-  int64_t last = 0;
   std::string because;
+  std::string source;
+};
+
+// A form of a standard operator that ATC of this release does not read as ONNX defines it.
+struct UnreadForm {
+  enum class Effect { kNoParser, kRefused, kMisread };
+  std::string code;     // stable: "no-parser", "reduce-axes-input" ...
+  Effect effect = Effect::kNoParser;
+  std::string form;     // continues the operator in a sentence: "with axes as an input", or ""
+  std::string because;  // what happens: a clause
+  std::string instead;  // what to do: a clause, or ""
   std::string source;
 };
 
 class Target {
  public:
-  // NOT_FOUND names the chips and CANN versions there are; INVALID_ARGUMENT names line and column in a
-  // target file that does not parse.
+  // NOT_FOUND names the chips and CANN versions there are; INVALID_ARGUMENT names line and column in a user's
+  // target file that does not parse, or the row of it that is wrong. Rows of built-in files are compiled when
+  // they are first asked for.
   static absl::StatusOr<Target> Load(const TargetOptions& options);
   ~Target();
   Target(Target&&) noexcept;
@@ -98,8 +110,14 @@ class Target {
 
   // Why nothing on this chip computes `construct` as one, where the chip's data says so.
   std::optional<LeftReason> WhyLeft(std::string_view construct) const;
-  // The standard operator `op` ("HardSwish"), where ATC's parser maps it to one kernel.
-  std::optional<StandardOp> Standard(std::string_view op) const;
+
+  // The standard operator `op` ("HardSwish"), where ATC's parser maps it to one kernel at this opset. Where
+  // it does so at other opsets only, `outside` is given the reason; else it is left as it is.
+  std::optional<StandardOp> Standard(std::string_view op, int64_t opset, LeftReason* outside = nullptr) const;
+
+  // The forms of `node`, of the default domain, that this release does not read as ONNX defines them, where
+  // the model imports `opset`; at most one of each code. They live as long as the target.
+  std::vector<const UnreadForm*> UnreadForms(const Node& node, int64_t opset) const;
 
   // True when ATC's parser of this CANN version reads nodes of domain "npu" beside nodes of the empty domain
   // (style N).
@@ -109,11 +127,16 @@ class Target {
   // The highest default-domain opset <= `opset` at which all of `ops` have an alias, or 0.
   int64_t AliasOpset(const std::vector<std::string>& ops, int64_t opset) const;
 
-  // Whether the precision mode surely leaves float and bfloat16 their range of exponents, in kernels that take them.
+  // Whether the precision mode surely leaves float and bfloat16 their range of exponents, in kernels that
+  // take them.
   bool KeepsRange() const;
 
   // The highest opset of the default domain at which standard operators have a parser.
   int64_t MaxOpset() const;
+
+  // Compiles and checks every row now. Errors are those that Load reports of a user's file; for tests of the
+  // data.
+  absl::Status CheckData() const;
 
   // Sentences a user should see with this target: a CANN version that does not know the chip ...
   const std::vector<std::string>& warnings() const;

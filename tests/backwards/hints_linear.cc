@@ -25,7 +25,7 @@ bool FunctionHint::LinearOf(Builder* builder, const PendingCondition& pending, i
   }
   const std::vector<int> dims = builder->DimsOf(x);
   const int n = builder->NewDim();
-  const int weight = builder->NewConstant("norm_weight");
+  const int weight = builder->NewConstant("weight");
   const int shift = builder->NewConstant("bias");
   builder->values_[static_cast<size_t>(weight)].fan_in = dims.back();
   const bool matrix = dims.size() == 2 && random.Chance(50);

@@ -433,14 +433,26 @@ TEST_P(DimProperty, SimplifyingKeepsTheValue) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, DimProperty, ::testing::Range(0, 40));
 
-TEST_F(DimTest, NothingIsRecordedWhileNothingIsLearned) {
-  EXPECT_TRUE(table_.SetLearning(false));
+TEST_F(DimTest, NothingIsRecordedWhileUnificationIsOff) {
+  EXPECT_TRUE(table_.SetUnification(false));
   EXPECT_TRUE(table_.Unify(P("a"), P("b")));
   EXPECT_FALSE(table_.Unify(P("a"), P("a + 1")));
   EXPECT_FALSE(Same("a", "b"));
-  EXPECT_FALSE(table_.SetLearning(true));
+  EXPECT_FALSE(table_.SetUnification(true));
   EXPECT_TRUE(table_.Unify(P("a"), P("b")));
   EXPECT_TRUE(Same("a", "b"));
+}
+
+TEST_F(DimTest, SymbolsAreThoseThatWereWritten) {
+  using Names = std::vector<std::string_view>;
+  EXPECT_EQ(table_.Symbols(P("2*s1 + Max(batch, floor(s1/4))")), (Names{"s1", "batch"}));
+  EXPECT_EQ(table_.Symbols(Dim::Of(7)), Names());
+  EXPECT_EQ(table_.Symbols(Dim()), Names());
+  // Not what they were bound to or found equal to.
+  const Dim total = P("total + seq");
+  table_.SetRange("seq", 4, 4);
+  table_.Unify(P("total"), P("past + 1"));
+  EXPECT_EQ(table_.Symbols(total), (Names{"total", "seq"}));
 }
 
 }  // namespace

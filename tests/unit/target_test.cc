@@ -145,6 +145,8 @@ TEST_F(ContractTest, EveryTargetLoads) {
       EXPECT_EQ(target.cann(), cann);
       EXPECT_PRED2(AnyHas, target.Nodes(), "npu.NPURmsNorm");
       EXPECT_FALSE(AnyHas(target.Nodes(), "npu.NPUSwiGlu"));
+      EXPECT_EQ(target.CheckData(), absl::OkStatus());
+      EXPECT_EQ(LoadPlugin(chip, cann).CheckData(), absl::OkStatus());
     }
   }
 }
@@ -598,10 +600,27 @@ TEST_F(ContractTest, ByGe) {
   EXPECT_FALSE(Load("ascend910_93").FusedByGe("add_layer_norm").has_value());
   for (const Target* target : {&a2, &p, &n}) {
     EXPECT_TRUE(target->FusedByGe("layer_norm").has_value());
-    EXPECT_EQ(target->Standard("HardSwish")->first, 14);
-    EXPECT_FALSE(target->Standard("Mish").has_value());
+    EXPECT_TRUE(target->Standard("HardSwish", 14).has_value());
+    EXPECT_FALSE(target->Standard("Mish", 18).has_value());
     EXPECT_FALSE(target->FusedByGe("rotary").has_value());
   }
+}
+
+TEST_F(ContractTest, StandardOperatorsAtTheOpsetsThatHaveAParser) {
+  const Target target = Load("ascend910b");
+  LeftReason outside;
+  EXPECT_TRUE(target.Standard("HardSwish", 14, &outside).has_value());
+  EXPECT_TRUE(target.Standard("HardSwish", 18, &outside).has_value());
+  EXPECT_EQ(outside.because, "");
+  for (const int64_t opset : {13, 19, 22}) {
+    EXPECT_FALSE(target.Standard("HardSwish", opset, &outside).has_value()) << opset;
+    EXPECT_EQ(outside.because, "ATC's parser maps HardSwish (opset 14 to 18) to the HardSwish kernel; the model "
+                               "imports opset " + std::to_string(opset));
+    EXPECT_NE(outside.source, "");
+  }
+  outside = {};
+  EXPECT_FALSE(target.Standard("Relu", 14, &outside).has_value());
+  EXPECT_EQ(outside.because, "");
 }
 
 TEST_F(ContractTest, Styles) {
@@ -722,6 +741,28 @@ TEST_F(TargetFileTest, RowsOfAPluginCountWithItOnly) {
   };
   EXPECT_PRED2(Has, message("like: \"npu.NPUMisch\""), "`like`: there is no node npu.NPUMisch with rows of its own");
   EXPECT_PRED2(Has, message("like: \"npu.NPUMish\" accepts: \"(float x) => ()\""), "`like` beside `accepts`");
+}
+
+TEST_F(TargetFileTest, ACannVersionOfAUser) {
+  const auto load = [](const std::string& rows) {
+    const std::string path = ::testing::TempDir() + "/my-cann.txtpb";
+    std::ofstream(path) << "version: \"mine\" max_opset: 18 precision_mode { name: \"force_fp16\" view { } } " + rows;
+    TargetOptions options;
+    options.cann = path;
+    return Target::Load(options);
+  };
+  EXPECT_TRUE(load("").ok());
+  EXPECT_EQ(load("base: \"_parser\" without: \"no-parser\"").status(), absl::OkStatus());
+  const auto message = [&](const std::string& rows) { return std::string(load(rows).status().message()); };
+  EXPECT_PRED2(Has, message("base: \"8.1\""), "base `8.1` is not one of the built-in target files (_parser)");
+  EXPECT_PRED2(Has, message("unread { code: \"x\" }"), "my-cann.txtpb: unread `x`: `effect` is missing");
+  const std::string row = "code: \"x\" effect: MISREAD op: \"Shape\" because: \"it is so\" source: \"measured\" ";
+  EXPECT_EQ(load("unread { " + row + "when { attribute: \"end\" } }").status(), absl::OkStatus());
+  EXPECT_PRED2(Has, message("unread { " + row + "when { attribute: \"ende\" } }"), "ONNX knows no attribute ende of Shape");
+  EXPECT_PRED2(Has, message("unread { " + row + "when { input: \"end\" } }"), "ONNX knows no input end of Shape");
+  EXPECT_PRED2(Has, message("unread { " + row + "when { input: \"data\" attribute: \"end\" } }"), "`when` takes one of");
+  EXPECT_PRED2(Has, message("unread { " + row + "when { input: \"data\" is: \"1\" } }"), "need `attribute`");
+  EXPECT_PRED2(Has, message("unread { " + row + "first: 5 last: 4 }"), "`last` is below `first`");
 }
 
 TEST_F(TargetFileTest, AMissingFileIsSaid) {

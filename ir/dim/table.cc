@@ -1,0 +1,167 @@
+// The operations of DimTable: operands are resolved, then ir/dim/*.cc compute.
+#include "ir/dim/table.h"
+
+#include <algorithm>
+
+namespace ascend_fuse {
+
+using namespace dim_algebra;  // NOLINT: of the same folder
+
+DimTable::DimTable() : impl_(std::make_unique<Impl>()) {}
+DimTable::~DimTable() = default;
+DimTable::DimTable(DimTable&&) noexcept = default;
+DimTable& DimTable::operator=(DimTable&&) noexcept = default;
+
+Dim DimTable::Symbol(std::string_view name) {
+  auto found = impl_->symbols.find(name);
+  if (found != impl_->symbols.end()) return impl_->OfAtom(found->second);
+  Impl::Atom atom;
+  atom.name = impl_->names.Copy(name);
+  const uint32_t id = static_cast<uint32_t>(impl_->atoms.size());
+  impl_->atoms.push_back(atom);
+  impl_->symbols.emplace(atom.name, id);
+  return impl_->OfAtom(id);
+}
+
+Dim DimTable::FreshSymbol(std::string_view hint) {
+  std::string name(hint.empty() ? std::string_view("dim") : hint);
+  uint32_t& suffix = impl_->fresh_suffixes[name];
+  if (suffix > 0 || impl_->symbols.contains(name)) {
+    std::string candidate;
+    do {
+      candidate = name + "'" + std::to_string(++suffix);
+    } while (impl_->symbols.contains(candidate));
+    name = std::move(candidate);
+  }
+  const Dim dim = Symbol(name);
+  impl_->atoms.back().fresh = true;
+  impl_->atoms.back().scope = impl_->scope;
+  impl_->has_fresh = true;
+  return dim;
+}
+
+bool DimTable::HasFresh() const { return impl_->has_fresh; }
+
+bool DimTable::MentionsFresh(Dim dim) const {
+  return impl_->has_fresh && impl_->MentionsFresh(Resolve(dim));
+}
+
+std::vector<std::string_view> DimTable::Symbols(Dim dim) const {
+  std::vector<std::string_view> names;
+  impl_->AddSymbols(dim, &names);
+  return names;
+}
+
+Dim DimTable::Outside(Dim dim) { return impl_->Outside(dim); }
+
+uint64_t DimTable::Mark() const { return impl_->atoms.size(); }
+
+bool DimTable::OlderThan(Dim dim, uint64_t mark) const {
+  dim = Resolve(dim);
+  return dim.known() && impl_->OlderThan(dim, mark);
+}
+
+uint64_t DimTable::SetScope(uint64_t scope) { return std::exchange(impl_->scope, scope); }
+
+uint64_t DimTable::version() const { return impl_->version; }
+
+Dim DimTable::Add(Dim a, Dim b) {
+  int64_t sum = 0;
+  if (a.is_number() && b.is_number() && !__builtin_add_overflow(a.number(), b.number(), &sum)) {
+    return Dim::Of(sum);
+  }
+  return impl_->Sum(Resolve(a), Resolve(b), 1);
+}
+
+Dim DimTable::Sub(Dim a, Dim b) { return impl_->Sum(Resolve(a), Resolve(b), -1); }
+
+Dim DimTable::Mul(Dim a, Dim b) {
+  int64_t product = 0;
+  if (a.is_number() && b.is_number() && !__builtin_mul_overflow(a.number(), b.number(), &product)) {
+    return Dim::Of(product);
+  }
+  if (a.is(1)) return Resolve(b);
+  if (b.is(1)) return Resolve(a);
+  return impl_->Product(Resolve(a), Resolve(b));
+}
+
+Dim DimTable::ExactDiv(Dim a, Dim b) { return impl_->ExactDiv(Resolve(a), Resolve(b)); }
+Dim DimTable::FloorDiv(Dim a, Dim b) { return impl_->FloorDiv(Resolve(a), Resolve(b)); }
+Dim DimTable::Mod(Dim a, Dim b) { return Sub(a, Mul(b, FloorDiv(a, b))); }
+Dim DimTable::Min(Dim a, Dim b) { return impl_->MinMax(AtomKind::kMin, Resolve(a), Resolve(b)); }
+Dim DimTable::Max(Dim a, Dim b) { return impl_->MinMax(AtomKind::kMax, Resolve(a), Resolve(b)); }
+Dim DimTable::Broadcast(Dim a, Dim b) { return impl_->Broadcast(Resolve(a), Resolve(b)); }
+
+Dim DimTable::Meet(Dim a, Dim b) {
+  a = Resolve(a);
+  b = Resolve(b);
+  if (a.known() && b.known() && a != b && impl_->unification && impl_->UnifyWithinBounds(a, b)) a = Resolve(a);
+  return impl_->Broadcast(a, Resolve(b));
+}
+
+bool DimTable::Unify(Dim a, Dim b) { return impl_->unification ? impl_->Unify(a, b) : !NotEqual(a, b); }
+
+bool DimTable::SetUnification(bool on) { return std::exchange(impl_->unification, on); }
+
+Dim DimTable::Resolve(Dim dim) const { return impl_->Resolve(dim); }
+
+bool DimTable::Equal(Dim a, Dim b) const {
+  return a.known() && b.known() && (a == b || Resolve(a) == Resolve(b));
+}
+
+bool DimTable::Equal(absl::Span<const Dim> a, absl::Span<const Dim> b) const {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](Dim x, Dim y) { return Equal(x, y); });
+}
+
+bool DimTable::NotEqual(Dim a, Dim b) const {
+  if (!a.known() || !b.known()) return false;
+  if (a.is_number() && b.is_number()) return a.number() != b.number();
+  Polynomial difference = impl_->Of(Resolve(a));
+  return AddTo(&difference, impl_->Of(Resolve(b)), -1) && impl_->NonZero(difference);
+}
+
+bool DimTable::AtLeast(Dim a, Dim b) const { return impl_->AtLeast(Resolve(a), Resolve(b)); }
+
+std::optional<int64_t> DimTable::LowerBound(Dim dim) const {
+  dim = Resolve(dim);
+  if (!dim.known()) return std::nullopt;
+  const int64_t low = impl_->LowerOf(dim);
+  return low == kMinusInfinity ? std::nullopt : std::optional<int64_t>(low);
+}
+
+std::optional<int64_t> DimTable::UpperBound(Dim dim) const {
+  dim = Resolve(dim);
+  if (!dim.known()) return std::nullopt;
+  const int64_t high = impl_->Upper(impl_->Of(dim), 3);
+  return high == kInfinity ? std::nullopt : std::optional<int64_t>(high);
+}
+
+void DimTable::SetRange(std::string_view symbol, int64_t low, int64_t high) {
+  const Dim dim = Symbol(symbol);
+  if (low == high) {
+    impl_->Unify(dim, Dim::Of(low));
+    return;
+  }
+  Impl::Atom& atom = impl_->atoms[impl_->symbols.at(symbol)];
+  atom.range.low = std::max(atom.range.low, low);
+  atom.range.high = std::min(atom.range.high, high);
+  if (atom.substitute.known()) {
+    const Dim value = Resolve(dim);
+    if (value.known()) impl_->Transfer(impl_->Of(value), value, atom.range);
+  }
+  ++impl_->version;
+}
+
+std::string DimTable::ToString(Dim dim) const {
+  std::string text;
+  impl_->Print(Resolve(dim), &text);
+  return text;
+}
+
+std::optional<int64_t> DimTable::Evaluate(
+    Dim dim, const std::function<std::optional<int64_t>(std::string_view)>& symbol) const {
+  const std::optional<int64_t> value = impl_->Evaluate(Resolve(dim), symbol);
+  return value.has_value() ? value : impl_->Evaluate(dim, symbol);
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,181 @@
+#include "patterns/target/load.h"
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "embedded/target_data.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+#include "proto/contract.pb.h"
+
+namespace ascend_fuse::contract {
+namespace {
+
+constexpr std::string_view kFolder = "patterns/targets/";
+constexpr std::string_view kSuffix = ".txtpb";
+constexpr std::string_view kCannPrefix = "cann-";
+// Stands between a chip and the stock base when our op plugin is installed.
+constexpr std::string_view kPlugin = "_plugin";
+
+const embedded::File* FindBuiltIn(std::string_view name) {
+  const std::string path = fmt::format("{}{}{}", kFolder, name, kSuffix);
+  for (size_t i = 0; i < embedded::target_data_count; ++i) {
+    if (embedded::target_data[i].path == path) return &embedded::target_data[i];
+  }
+  return nullptr;
+}
+
+// Names of chips, or of CANN versions. Files that start with _ are bases only.
+std::vector<std::string> BuiltInNames(bool cann) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < embedded::target_data_count; ++i) {
+    std::string_view name = embedded::target_data[i].path;
+    name.remove_prefix(kFolder.size());
+    name.remove_suffix(kSuffix.size());
+    if (name[0] == '_') continue;
+    const bool is_cann = name.substr(0, kCannPrefix.size()) == kCannPrefix;
+    if (is_cann != cann) continue;
+    if (is_cann) name.remove_prefix(kCannPrefix.size());
+    names.emplace_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool IsPath(std::string_view name) {
+  return name.find('/') != std::string_view::npos ||
+         (name.size() > kSuffix.size() && name.substr(name.size() - kSuffix.size()) == kSuffix);
+}
+
+absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError(fmt::format("target file {} cannot be opened", path));
+  std::stringstream text;
+  text << file.rdbuf();
+  if (file.bad()) return absl::DataLossError(fmt::format("target file {} cannot be read", path));
+  return text.str();
+}
+
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
+    if (text_.empty()) text_ = fmt::format("line {}, column {}: {}", line + 1, column + 1, message);
+  }
+  void AddWarning(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+template <typename Message>
+absl::StatusOr<OpenedFile<Message>> OpenUsersFile(const std::string& path) {
+  absl::StatusOr<std::string> text = ReadTextFile(path);
+  if (!text.ok()) return text.status();
+  auto message = std::make_shared<Message>();
+  FirstError error;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  if (!parser.ParseFromString(*text, message.get())) {
+    return absl::InvalidArgumentError(fmt::format("{}: {}", path, error.text()));
+  }
+  return OpenedFile<Message>{path, true, std::move(message)};
+}
+
+template <typename Message>
+absl::StatusOr<OpenedFile<Message>> OpenBuiltIn(const embedded::File& file) {
+  auto message = std::make_shared<Message>();
+  if (!message->ParseFromArray(file.text.data(), static_cast<int>(file.text.size()))) {
+    return absl::InternalError(fmt::format("the built-in target file {} is damaged", file.path));
+  }
+  return OpenedFile<Message>{std::string(file.path), false, std::move(message)};
+}
+
+// A file by path or, where `built_in` is one, a built-in file; `what` and `names` are for the sentence when
+// it is neither.
+template <typename Message>
+absl::StatusOr<OpenedFile<Message>> Open(const std::string& name, const embedded::File* built_in, std::string_view what,
+                                         const std::vector<std::string>& names) {
+  if (IsPath(name)) return OpenUsersFile<Message>(name);
+  if (built_in != nullptr) return OpenBuiltIn<Message>(*built_in);
+  return absl::NotFoundError(fmt::format("no {} is called {}; there are {}, or give the path of a .txtpb", what, name,
+                                         fmt::join(names, ", ")));
+}
+
+// The chip whose name `name` starts with, as ATC's --soc_version does; "" if none.
+std::string ResolveChip(const std::string& name) {
+  std::string lower = name;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::string best;
+  for (const std::string& chip : ChipNames()) {
+    if (lower.compare(0, chip.size(), chip) != 0 || chip.size() <= best.size()) continue;
+    const bool rest_is_a_bin = std::all_of(lower.begin() + static_cast<int>(chip.size()), lower.end(), [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-';
+    });
+    if (rest_is_a_bin) best = chip;
+  }
+  return best;
+}
+
+// Adds to `files`, which holds one file, its bases. `replace` may put another base in the place of one.
+template <typename Message, typename Replace>
+absl::Status AddBases(const std::vector<std::string>& names, Replace replace, std::vector<OpenedFile<Message>>* files) {
+  std::set<std::string> seen;
+  while (!files->back().data->base().empty()) {
+    const std::string base = replace(files->back().data->base());
+    const embedded::File* next = FindBuiltIn(base);
+    if (next == nullptr || !seen.insert(base).second) {
+      return absl::InvalidArgumentError(fmt::format("{}: base `{}` is not one of the built-in target files ({})",
+                                                    files->back().path, base, fmt::join(names, ", ")));
+    }
+    absl::StatusOr<OpenedFile<Message>> file = OpenBuiltIn<Message>(*next);
+    if (!file.ok()) return file.status();
+    files->push_back(*std::move(file));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<std::string> ChipNames() { return BuiltInNames(false); }
+std::vector<std::string> CannNames() { return BuiltInNames(true); }
+
+absl::StatusOr<std::vector<OpenedFile<proto::TargetFile>>> OpenChip(const std::string& name, bool plugin) {
+  std::vector<std::string> names = ChipNames();
+  auto file = Open<proto::TargetFile>(name, FindBuiltIn(ResolveChip(name)), "target", names);
+  if (!file.ok()) return file.status();
+  if (file->data->chip().empty()) {
+    return absl::InvalidArgumentError(fmt::format("{}: `chip` is missing", file->path));
+  }
+  std::vector<OpenedFile<proto::TargetFile>> files = {*std::move(file)};
+  names.emplace_back(kStock);
+  bool placed = !plugin;
+  const auto replace = [&placed](const std::string& base) {
+    placed = placed || base == kPlugin;
+    if (placed || base != kStock) return base;
+    placed = true;
+    return std::string(kPlugin);
+  };
+  if (absl::Status status = AddBases(names, replace, &files); !status.ok()) return status;
+  return files;
+}
+
+absl::StatusOr<std::vector<OpenedFile<proto::CannFile>>> OpenCann(const std::string& name) {
+  const std::vector<std::string> names = CannNames();
+  auto file = Open<proto::CannFile>(name, FindBuiltIn(fmt::format("{}{}", kCannPrefix, name)), "CANN version", names);
+  if (!file.ok()) return file.status();
+  std::vector<OpenedFile<proto::CannFile>> files = {*std::move(file)};
+  const auto keep = [](const std::string& base) { return base; };
+  if (absl::Status status = AddBases({"_parser"}, keep, &files); !status.ok()) return status;
+  return files;
+}
+
+}  // namespace ascend_fuse::contract
