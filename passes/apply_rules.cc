@@ -78,7 +78,7 @@ class Driver {
 
   void Add(Node* node) {
     by_operator_[OperatorKey(*node)].push_back(node);
-    if (const std::string_view second = SecondName(*node); !second.empty()) by_operator_[second].push_back(node);
+    if (const std::string_view second = SecondName(*node); !second.empty()) by_operator_[std::string(second)].push_back(node);
   }
 
   absl::Status Apply(const Rule& rule, Node* node, Failure* failure, bool* applied) {

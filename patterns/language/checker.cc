@@ -4,7 +4,6 @@
 #include <functional>
 #include <string_view>
 
-#include "embedded/pattern_data.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/schema.h"
@@ -26,19 +25,13 @@ bool IsKeyword(const std::string& name) {
          DataTypeFromName(name) != DataType::kUndefined;
 }
 
-// The constructs that the built-in targets say something about: what `construct: "..."` names in their files.
+// What `by_ge` and `kind` may name: the kinds and the special forms of them that targets speak of.
 const absl::flat_hash_set<std::string_view>& Constructs() {
   static const auto* const kConstructs = [] {
     auto* found = new absl::flat_hash_set<std::string_view>;
-    constexpr std::string_view kField = "construct: \"";
-    for (size_t i = 0; i < embedded::pattern_data_count; ++i) {
-      const embedded::File& file = embedded::pattern_data[i];
-      if (file.path.substr(0, 17) != "patterns/targets/") continue;
-      for (size_t at = file.text.find(kField); at != std::string_view::npos;
-           at = file.text.find(kField, at)) {
-        at += kField.size();
-        found->insert(file.text.substr(at, file.text.find('"', at) - at));
-      }
+    for (const SiteKind& kind : SiteKinds()) {
+      found->insert(kind.name);
+      found->insert(kind.constructs.begin(), kind.constructs.end());
     }
     return found;
   }();
@@ -276,7 +269,7 @@ absl::Status CheckAnnotations(const absl::flat_hash_set<std::string>& kinds, con
     std::vector<std::string_view> known(Constructs().begin(), Constructs().end());
     std::sort(known.begin(), known.end());
     return Error(rule.by_ge_position,
-                 fmt::format("no target says anything about the construct '{}'; they know {}", rule.by_ge,
+                 fmt::format("'{}' is no kind and no construct that is declared; there are {}", rule.by_ge,
                              fmt::join(known, ", ")));
   }
   return absl::OkStatus();

@@ -28,9 +28,9 @@ Target On(const std::string& cann) {
   return *std::move(target);
 }
 
-std::vector<std::string> CodesOf(const std::vector<Warning>& warnings) {
+std::vector<std::string> CodesOf(const std::vector<WarningRecord>& warnings) {
   std::vector<std::string> codes;
-  for (const Warning& warning : warnings) codes.push_back(warning.code);
+  for (const WarningRecord& warning : warnings) codes.push_back(warning.code);
   return codes;
 }
 
@@ -48,7 +48,7 @@ TEST(CheckTest, AxesOfReduceMeanAreMisreadBeforeTheyWereFixed) {
   EXPECT_EQ(Forms(attribute, "8.1", 17), Codes());
   const auto warnings = CheckForms(*Parse(input), On("8.1"));
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_EQ(warnings[0].sentence,
+  EXPECT_EQ(warnings[0].message,
             "1 ReduceMean with axes as an input: ATC before 9.2 averages over all axes there without a word "
             "(hicann/ops-math:math/reduce_mean/framework); export at opset 17 or lower");
 }
@@ -82,7 +82,7 @@ TEST(CheckTest, OperatorsWithoutAParser) {
   const auto warnings =
       CheckForms(*Parse("(float[4] x) => (float[4] y) { a = Gelu (x)\n y = Gelu (a) }", 20), On("8.1"));
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_EQ(warnings[0].sentence, "2 Gelu: stock ATC has no parser for it and will refuse the model");
+  EXPECT_EQ(warnings[0].message, "2 Gelu: stock ATC has no parser for it and will refuse the model");
 }
 
 TEST(CheckTest, OtherFormsThatAreRefusedOrMisread) {
@@ -131,14 +131,14 @@ TEST(CheckTest, NamesOfDims) {
   for (const char* name : {"bach", "out"}) {
     const auto warnings = check(name);
     ASSERT_EQ(CodesOf(warnings), Codes{"dim-unknown"});
-    EXPECT_EQ(warnings[0].sentence,
+    EXPECT_EQ(warnings[0].message,
               fmt::format("--dim {}: no input of the model has a dim of that name; there are N, batch, past, seq", name));
   }
   const auto fixed = Parse("(float[4] x) => (float[4] y) { y = Relu (x) }");
   InferOptions options;
   options.dims = {{"batch", {1, 1}}};
   ASSERT_EQ(CheckDims(*fixed, options).size(), 1u);
-  EXPECT_EQ(CheckDims(*fixed, options)[0].sentence, "--dim batch: no input of the model has a symbolic dim");
+  EXPECT_EQ(CheckDims(*fixed, options)[0].message, "--dim batch: no input of the model has a symbolic dim");
 }
 
 }  // namespace

@@ -263,8 +263,8 @@ TEST(ExporterNoiseTest, X13OneFunctionInSeveralSpellings) {
     EXPECT_TRUE(takes("over_root (x, x)", nodes)) << nodes;
   }
   EXPECT_FALSE(takes("over_root (x, x)", "r = Sqrt (x)\n i = Div (two, r)\n y = Mul (x, i)"));
-  EXPECT_TRUE(takes("scaled (x, f)", "y = Div (x, two)"));
-  EXPECT_FALSE(takes("scaled (x, f)", "y = Div (two, x)"));
+  EXPECT_TRUE(takes("scaled (x, _f)", "y = Div (x, two)"));
+  EXPECT_FALSE(takes("scaled (x, _f)", "y = Div (two, x)"));
 }
 
 // baddbmm (empty, q, k, beta = 0, alpha = s) and beta = 1 with zeros.

@@ -107,7 +107,7 @@ TEST(FunctionsTest, TheTypeOfANodeToBeBuiltIsWhatItsOperatorGives) {
 }
 
 TEST(FunctionsTest, TheTypeOfANodeThatItsOperatorDoesNotSayIsAnError) {
-  EXPECT_EQ(Where("let n = npu.NPURmsNorm (x)  dtype (n) = float16").failure.found,
+  EXPECT_EQ(Where("let n = npu.NPURmsNorm (x, x)  dtype (n) = float16").failure.found,
             "the type of a NPURmsNorm to be built is not known");
   EXPECT_EQ(Where("let n = QuantizeLinear (x, x)  dtype (n) = float16").failure.found,
             "the type of a QuantizeLinear to be built is not known");

@@ -79,7 +79,8 @@ Mentioned BuiltInRules() {
 std::vector<proto::TargetFile> Targets() {
   std::vector<proto::TargetFile> targets;
   for (const auto& entry : std::filesystem::directory_iterator(SOURCE_DIR "/patterns/targets")) {
-    if (entry.path().filename().string().starts_with("cann-")) continue;
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("cann-") || name == "_parser.txtpb") continue;  // about CANN releases
     proto::TargetFile target;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(ReadFile(entry.path()), &target)) << entry.path();
     targets.push_back(std::move(target));
@@ -293,16 +294,16 @@ TEST(OperatorsTest, OperatorsOfAUser) {
   Rules(made + "rule two (x) => (y)\nmatch { y = ascend_fuse.Mish <beta = 1> (x) }\nemit { y = npu.NPUMish (x) }");
   EXPECT_EQ(Refusal(made + "rule two (x) => (y)\nmatch { y = ascend_fuse.Mish <beat = 1> (x) }\nemit { y = npu.NPUMish (x) }"),
             "user.rule:5:31: no rule makes a ascend_fuse.Mish with an attribute 'beat'");
-  EXPECT_EQ(Refusal(made + "rule two (x) => (y)\nmatch { y = ascend_fuse.Mish <beta> (x, x) }\nemit { y = npu.NPUMish (x) }"),
+  EXPECT_EQ(Refusal(made + "rule two (x) => (y)\nmatch { y = ascend_fuse.Mish <beta = _> (x, x) }\nemit { y = npu.NPUMish (x) }"),
             "user.rule:5:13: ascend_fuse.Mish has 2 operands, and no rule makes one with more than 1");
-  EXPECT_EQ(Refusal(made + "rule two (x) => (y)\nmatch { y = ascend_fuse.Mihs <beta> (x) }\nemit { y = npu.NPUMish (x) }"),
+  EXPECT_EQ(Refusal(made + "rule two (x) => (y)\nmatch { y = ascend_fuse.Mihs <beta = _> (x) }\nemit { y = npu.NPUMish (x) }"),
             "user.rule:3:12: unknown operator 'ascend_fuse.Mish': it is not among those of docs/operators.md, and no rule of "
             "a user matches it too");
   // In whichever file and folder they stand.
   for (const RuleFolder folder : kFolders) {
     const auto rules = RuleSet::Load(
         folder, {{"a.rule", made},
-                 {"b.rule", "rule two (x) => (y)\nmatch { y = ascend_fuse.Mish <beta> (x) }\nemit { y = npu.NPUMish (x) }"}});
+                 {"b.rule", "rule two (x) => (y)\nmatch { y = ascend_fuse.Mish <beta = _> (x) }\nemit { y = npu.NPUMish (x) }"}});
     EXPECT_TRUE(rules.ok()) << rules.status().message();
   }
 }
