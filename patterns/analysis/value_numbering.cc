@@ -302,107 +302,131 @@ bool AppendAttributes(const Node& node, const Schema* schema, std::string* key) 
   return true;
 }
 
+void AppendNumber(uint64_t number, std::string* key) {
+  key->append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
 }  // namespace
 
 ValueNumbering::ValueNumbering(const Model& model, const Facts& facts) {
-  numbers_.resize(model.value_count());
-  sources_.resize(model.value_count(), nullptr);
-  for (uint32_t i = 0; i < numbers_.size(); ++i) numbers_[i] = i;
-  const Noise noise(facts, sources_);
-  absl::flat_hash_map<std::string, uint32_t> known;  // by elements
-  absl::flat_hash_map<std::string, const Node*> known_nodes;
-  std::string key;
-  auto append = [&key](const void* data, size_t size) { key.append(static_cast<const char*>(data), size); };
-  auto append_number = [&](uint64_t number) { append(&number, sizeof number); };
-
-  // Small tensors by their elements, be they numbers or dims.
-  auto number_elements = [&](const Value* value) {
-    const Fact& fact = facts.Of(value);
-    if (fact.elements == nullptr || !fact.has_rank) return;
-    key.assign("elements");
-    append_number(static_cast<uint64_t>(fact.type));
-    for (Dim dim : fact.shape) {
-      if (!dim.is_number()) return;
-      append_number(static_cast<uint64_t>(dim.number()));
-    }
-    key += ':';
-    for (Dim element : fact.elements->integers) {
-      const Dim resolved = facts.dims().Resolve(element);
-      if (!resolved.known()) return;
-      append_number(resolved.is_number() ? 0 : 1);
-      append_number(static_cast<uint64_t>(resolved.id()));
-    }
-    for (double element : fact.elements->floats) append(&element, sizeof element);
-    numbers_[value->id] = known.try_emplace(key, value->id).first->second;
-  };
-
-  absl::flat_hash_map<uint64_t, bool> plain;  // operator -> may be numbered
+  numbers_.reserve(model.value_count());
+  sources_.reserve(model.value_count());
   for (const auto& graph : model.graphs()) {
     for (const Value* value : graph->initializers()) {
-      if (!value->IsConstant()) continue;
-      number_elements(value);
-      const Tensor& tensor = *value->initializer;
-      if (tensor.storage != Storage::kExternal || numbers_[value->id] != value->id) continue;
-      // Two names of one range of bytes: tied weights.
-      key.assign("external");
-      append_number(static_cast<uint64_t>(tensor.type));
-      append_number(static_cast<uint64_t>(tensor.file.offset));
-      append_number(static_cast<uint64_t>(tensor.file.size));
-      append_number(tensor.dims.size());
-      for (int64_t dim : tensor.dims) append_number(static_cast<uint64_t>(dim));
-      key.append(tensor.location);
-      numbers_[value->id] = known.try_emplace(key, value->id).first->second;
+      if (value->IsConstant()) AddConstant(*value, facts);
     }
     for (const Node* node : graph->nodes()) {
-      if (node->dead || node->output_count == 0) continue;
-      const std::string_view op = OpType(*node);
-      if (node->domain == NameId::kEmpty) {
-        if (Value* source = noise.CopiedBy(*node, op); source != nullptr && node->output(0) != nullptr) {
-          sources_[node->output(0)->id] = source;
-          numbers_[node->output(0)->id] = numbers_[source->id];
-          continue;
-        }
-      }
-      if (node->output_count == 1 && node->output(0) != nullptr) {
-        const uint32_t before = numbers_[node->output(0)->id];
-        number_elements(node->output(0));
-        if (facts.Of(node->output(0)).elements != nullptr &&
-            (numbers_[node->output(0)->id] != before || node->input_count == 0)) {
-          continue;
-        }
-      }
-      const uint64_t op_key =
-          (static_cast<uint64_t>(node->domain) << 32) | static_cast<uint64_t>(node->op_type);
-      auto [entry, inserted] = plain.try_emplace(op_key, false);
-      const Schema* schema = nullptr;
-      if (inserted) {
-        schema = SchemaOf(*node);
-        entry->second = schema != nullptr && schema->deterministic;
-      }
-      if (!entry->second || node->subgraph_count != 0) continue;
-      key.assign("node");
-      append_number(op_key);
-      std::vector<uint64_t> inputs;
-      for (const Use& use : node->inputs()) {
-        inputs.push_back(use.value == nullptr ? UINT64_MAX : numbers_[use.value->id]);
-      }
-      if (inputs.size() == 2) {
-        if (schema == nullptr) schema = SchemaOf(*node);
-        if (schema != nullptr && schema->commutative && inputs[0] > inputs[1])
-          std::swap(inputs[0], inputs[1]);
-      }
-      for (uint64_t input : inputs) append_number(input);
-      append_number(node->output_count);
-      if (schema == nullptr) schema = SchemaOf(*node);
-      if (schema == nullptr || !AppendAttributes(*node, schema, &key)) continue;
-      auto [same, fresh] = known_nodes.try_emplace(key, node);
-      if (fresh) continue;
-      for (size_t i = 0; i < node->output_count; ++i) {
-        const Value* first = same->second->output(i);
-        if (first != nullptr && node->output(i) != nullptr) {
-          numbers_[node->output(i)->id] = numbers_[first->id];
-        }
-      }
+      if (!node->dead) Add(*node, facts);
+    }
+  }
+}
+
+void ValueNumbering::AddConstant(const Value& value, const Facts& facts) {
+  Grow(value);
+  if (IsNumbered(value)) return;
+  if (const uint32_t number = NumberOfElements(value, facts); number != kNoNumber && number != value.id) {
+    Assign(value, number);
+    return;
+  }
+  Assign(value, value.id);
+  const Tensor& tensor = *value.initializer;
+  if (tensor.storage != Storage::kExternal) return;
+  // Two names of one range of bytes: tied weights.
+  std::string key = "external";
+  AppendNumber(static_cast<uint64_t>(tensor.type), &key);
+  AppendNumber(static_cast<uint64_t>(tensor.file.offset), &key);
+  AppendNumber(static_cast<uint64_t>(tensor.file.size), &key);
+  AppendNumber(tensor.dims.size(), &key);
+  for (int64_t dim : tensor.dims) AppendNumber(static_cast<uint64_t>(dim), &key);
+  key.append(tensor.location);
+  numbers_[value.id] = known_tensors_.try_emplace(std::move(key), value.id).first->second;
+}
+
+void ValueNumbering::Add(const Node& node, const Facts& facts) {
+  for (const Use& use : node.inputs()) {
+    if (use.value != nullptr && use.value->IsConstant()) AddConstant(*use.value, facts);
+  }
+  for (const Value* value : node.outputs()) {
+    if (value != nullptr) Grow(*value);
+  }
+  if (!NumberAsCopy(node, facts) && !NumberByElements(node, facts)) NumberByComputation(node);
+  for (const Value* value : node.outputs()) {
+    if (value != nullptr) Assign(*value, value->id);
+  }
+}
+
+void ValueNumbering::Grow(const Value& value) {
+  if (value.id < numbers_.size()) return;
+  numbers_.resize(value.id + 1, kNoNumber);
+  sources_.resize(value.id + 1, nullptr);
+}
+
+void ValueNumbering::Assign(const Value& value, uint32_t number) {
+  if (!IsNumbered(value)) numbers_[value.id] = number;
+}
+
+bool ValueNumbering::NumberAsCopy(const Node& node, const Facts& facts) {
+  const Value* copy = node.output(0);
+  if (node.domain != NameId::kEmpty || copy == nullptr || IsNumbered(*copy)) return false;
+  Value* source = Noise(facts, sources_).CopiedBy(node, OpType(node));
+  if (source == nullptr) return false;
+  sources_[copy->id] = source;
+  Assign(*copy, Number(source));
+  return true;
+}
+
+uint32_t ValueNumbering::NumberOfElements(const Value& value, const Facts& facts) {
+  const Fact& fact = facts.Of(&value);
+  if (fact.elements == nullptr || !fact.has_rank) return kNoNumber;
+  std::string key = "elements";
+  AppendNumber(static_cast<uint64_t>(fact.type), &key);
+  for (Dim dim : fact.shape) {
+    if (!dim.is_number()) return kNoNumber;
+    AppendNumber(static_cast<uint64_t>(dim.number()), &key);
+  }
+  key += ':';
+  for (Dim element : fact.elements->integers) {
+    const Dim resolved = facts.dims().Resolve(element);
+    if (!resolved.known()) return kNoNumber;
+    AppendNumber(resolved.is_number() ? 0 : 1, &key);
+    AppendNumber(static_cast<uint64_t>(resolved.id()), &key);
+  }
+  for (double element : fact.elements->floats) {
+    key.append(reinterpret_cast<const char*>(&element), sizeof element);
+  }
+  return known_tensors_.try_emplace(std::move(key), Number(&value)).first->second;
+}
+
+bool ValueNumbering::NumberByElements(const Node& node, const Facts& facts) {
+  if (node.output_count != 1 || node.output(0) == nullptr) return false;
+  const Value& value = *node.output(0);
+  const uint32_t number = NumberOfElements(value, facts);
+  if (number == kNoNumber || IsNumbered(value)) return false;
+  // The first of its elements may still be what an earlier node computes.
+  if (number == value.id && node.input_count != 0) return false;
+  Assign(value, number);
+  return true;
+}
+
+void ValueNumbering::NumberByComputation(const Node& node) {
+  const Schema* schema = node.subgraph_count == 0 ? SchemaOf(node) : nullptr;
+  if (schema == nullptr || !schema->deterministic) return;
+  std::vector<uint32_t> inputs;
+  for (const Use& use : node.inputs()) inputs.push_back(use.value == nullptr ? kNoNumber : Number(use.value));
+  if (inputs.size() == 2 && schema->commutative && inputs[0] > inputs[1]) std::swap(inputs[0], inputs[1]);
+  std::string key;
+  AppendNumber(static_cast<uint64_t>(node.domain) << 32 | static_cast<uint64_t>(node.op_type), &key);
+  AppendNumber(inputs.size(), &key);
+  for (uint32_t input : inputs) AppendNumber(input, &key);
+  AppendNumber(node.output_count, &key);
+  if (!AppendAttributes(node, schema, &key)) return;
+  const auto [same, fresh] = known_computations_.try_emplace(std::move(key), computed_.size());
+  for (size_t i = 0; i < node.output_count; ++i) {
+    const Value* value = node.output(i);
+    if (fresh) {
+      computed_.push_back(value == nullptr ? kNoNumber : Number(value));
+    } else if (value != nullptr && computed_[same->second + i] != kNoNumber) {
+      Assign(*value, computed_[same->second + i]);
     }
   }
 }

@@ -1,29 +1,39 @@
 // Values modulo noise and repetition: which values are the same computation, and which nodes do nothing.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "ir/infer/facts.h"
 
 namespace ascend_fuse {
 
 // Value numbering over the inferred facts. Noise (design.md section 3): Identity, Dropout at inference, Cast to
-// the same type or to a wider one and back, full-range Slice, Expand and Tile to the same shape, Pad by nothing, Transposes that cancel,
-// chains of Reshape, Squeeze, Unsqueeze and Flatten that come back to the shape they started from, Concat, Sum,
-// Max, Min or Mean of one, Split into one, operands that change nothing (times 1, plus 0, and true, or false), and
-// a ScatterND that overwrites everything. Noise between two nodes that cancel is looked through as well.
+// the same type or to a wider one and back, full-range Slice, Expand and Tile to the same shape, Pad by nothing,
+// Transposes that cancel, chains of Reshape, Squeeze, Unsqueeze and Flatten that come back to the shape they
+// started from, Concat, Sum, Max, Min or Mean of one, Split into one, operands that change nothing (times 1,
+// plus 0, and true, or false), and a ScatterND that overwrites everything. Noise between two nodes that cancel
+// is looked through as well.
 class ValueNumbering {
  public:
-  // One pass over all graphs; linear.
+  // One pass over all graphs; linear. Dead nodes are passed over.
   ValueNumbering(const Model& model, const Facts& facts);
+
+  // Numbers the outputs of a node that was made later, and the constants among its inputs, as the constructor
+  // would; the facts of its outputs must be known by then. A value that has a number keeps it: one whose
+  // producer was replaced is the value it was. Nodes are added in the order in which they were made. The cost
+  // does not depend on the size of the model.
+  void Add(const Node& node, const Facts& facts);
+  // The same for an initializer that was made later. One that has a number keeps it.
+  void AddConstant(const Value& value, const Facts& facts);
 
   // Equal numbers: the same value in every run, or one differs from the other by noise only. Small tensors of
   // equal type, shape and elements are the same, constants as well as shapes that inference proves equal, and
   // initializers that are one range of an external file. An attribute at its default may be written or not.
-  uint32_t Number(const Value* value) const {
-    return value->id < numbers_.size() ? numbers_[value->id] : value->id;
-  }
+  uint32_t Number(const Value* value) const { return IsNumbered(*value) ? numbers_[value->id] : value->id; }
   bool Same(const Value* a, const Value* b) const { return a == b || Number(a) == Number(b); }
 
   // The value that `value` is a mere copy of through one node of noise, or nullptr.
@@ -32,8 +42,26 @@ class ValueNumbering {
   }
 
  private:
-  std::vector<uint32_t> numbers_;
-  std::vector<Value*> sources_;
+  // No value has this id. A value without a number is the first of its class: it counts as numbered by its id.
+  static constexpr uint32_t kNoNumber = UINT32_MAX;
+
+  bool IsNumbered(const Value& value) const {
+    return value.id < numbers_.size() && numbers_[value.id] != kNoNumber;
+  }
+  void Grow(const Value& value);
+  void Assign(const Value& value, uint32_t number);  // unless it has one
+  // Each tells whether it has numbered the node's outputs.
+  bool NumberAsCopy(const Node& node, const Facts& facts);
+  bool NumberByElements(const Node& node, const Facts& facts);
+  void NumberByComputation(const Node& node);
+  // The number of the small tensors with these elements, be they numbers or dims; kNoNumber if not all are known.
+  uint32_t NumberOfElements(const Value& value, const Facts& facts);
+
+  std::vector<uint32_t> numbers_;  // by Value::id
+  std::vector<Value*> sources_;    // by Value::id
+  absl::flat_hash_map<std::string, uint32_t> known_tensors_;     // elements or place in a file -> number
+  absl::flat_hash_map<std::string, size_t> known_computations_;  // operator, inputs, attributes -> place in computed_
+  std::vector<uint32_t> computed_;  // numbers of the outputs of each known computation, one after another
 };
 
 }  // namespace ascend_fuse

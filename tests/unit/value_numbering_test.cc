@@ -3,7 +3,9 @@
 #include "patterns/analysis/value_numbering.h"
 
 #include <string>
+#include <vector>
 
+#include "ir/rewriter.h"
 #include "tests/unit/rule_testing.h"
 
 namespace ascend_fuse {
@@ -197,6 +199,107 @@ TEST(ValueNumberingTest, SourceIsOneStepOfNoise) {
   EXPECT_EQ(subject.numbering->Source(subject.Named("a")), subject.Named("x"));
   EXPECT_EQ(subject.numbering->Source(subject.Named("x")), nullptr);
   EXPECT_EQ(subject.numbering->Source(subject.Named("y")), nullptr);
+}
+
+// What a pass makes after the model was numbered.
+class ValueNumberingAddTest : public ::testing::Test {
+ protected:
+  Value* Insert(const std::string& op, const std::vector<Value*>& inputs,
+                const std::vector<Attribute>& attributes = {}) {
+    NewNode spec;
+    spec.op_type = op;
+    spec.inputs = inputs;
+    spec.attributes = attributes;
+    Node* node = rewriter.Insert(spec, 1, &subject.model->graph(), "made");
+    Number(node);
+    return node->output(0);
+  }
+
+  void Number(Node* node) {
+    InferNode(*node, &subject.facts);
+    subject.numbering->Add(*node, subject.facts);
+  }
+
+  Value* Constant(const std::string& name, std::vector<int64_t> elements) {
+    Value* value = rewriter.Int64Constant(&subject.model->graph(), elements, name);
+    InferConstant(value, &subject.facts);
+    return value;
+  }
+
+  std::vector<const Value*> Values() const {
+    const Graph& graph = subject.model->graph();
+    std::vector<const Value*> values(graph.inputs().begin(), graph.inputs().end());
+    values.insert(values.end(), graph.initializers().begin(), graph.initializers().end());
+    for (const Node* node : graph.nodes()) {
+      if (!node->dead) values.insert(values.end(), node->outputs().begin(), node->outputs().end());
+    }
+    return values;
+  }
+
+  Subject subject{R"((float[B, 4, 8] x, float[B, 4, 8] z) => (float[B, 4, 8] y) <int64[3] same = {0, 4, 8}> {
+    t = Transpose <perm = [1, 0, 2]> (x)
+    s = Add (x, z)
+    e = Exp (s)
+    r = Reshape (e, same)
+    y = Mul (r, z)
+  })"};
+  Rewriter rewriter{subject.model.get()};
+};
+
+TEST_F(ValueNumberingAddTest, GivesTheClassesOfNumberingFromTheStart) {
+  Value* x = subject.Named("x");
+  Value* z = subject.Named("z");
+  Value* swapped = Insert("Add", {z, x});
+  Value* exp = Insert("Exp", {Insert("Identity", {swapped})});
+  Value* back = Insert("Transpose", {subject.Named("t")}, {Attribute::Ints("perm", {1, 0, 2})});
+  Value* other = Insert("Transpose", {subject.Named("t")}, {Attribute::Ints("perm", {2, 1, 0})});
+  Value* equal_constant = Constant("again", {0, 4, 8});
+  Value* reshaped = Insert("Reshape", {exp, equal_constant});
+  Value* folded = Insert("Reshape", {exp, Constant("folded", {-1, 8})});
+  Value* unfolded = Insert("Reshape", {folded, equal_constant});
+
+  EXPECT_TRUE(subject.numbering->Same(swapped, subject.Named("s")));
+  EXPECT_TRUE(subject.numbering->Same(exp, subject.Named("e")));
+  EXPECT_TRUE(subject.numbering->Same(back, x));
+  EXPECT_EQ(subject.numbering->Source(back), x);
+  EXPECT_FALSE(subject.numbering->Same(other, x));
+  EXPECT_TRUE(subject.numbering->Same(reshaped, subject.Named("r")));
+  EXPECT_FALSE(subject.numbering->Same(folded, subject.Named("r")));
+  EXPECT_TRUE(subject.numbering->Same(unfolded, exp));
+
+  const ValueNumbering fresh(*subject.model, subject.facts);
+  for (const Value* a : Values()) {
+    EXPECT_EQ(subject.numbering->Source(a), fresh.Source(a)) << ValueName(*a);
+    for (const Value* b : Values()) {
+      EXPECT_EQ(subject.numbering->Same(a, b), fresh.Same(a, b)) << ValueName(*a) << " and " << ValueName(*b);
+    }
+  }
+}
+
+TEST_F(ValueNumberingAddTest, AValueWithAnotherProducerKeepsItsNumber) {
+  Value* s = subject.Named("s");
+  const uint32_t before = subject.numbering->Number(s);
+  NewNode spec;
+  spec.op_type = "Sum";
+  spec.inputs = {subject.Named("x"), subject.Named("z")};
+  Number(rewriter.Replace({s}, spec));
+  EXPECT_EQ(subject.numbering->Number(s), before);
+  EXPECT_EQ(subject.numbering->Source(s), nullptr);
+  // Both spellings are known from now on.
+  EXPECT_TRUE(subject.numbering->Same(Insert("Sum", {subject.Named("x"), subject.Named("z")}), s));
+  EXPECT_TRUE(subject.numbering->Same(Insert("Add", {subject.Named("x"), subject.Named("z")}), s));
+}
+
+TEST_F(ValueNumberingAddTest, AnInputWithoutANumberIsItself) {
+  NewNode spec;
+  spec.op_type = "Exp";
+  spec.inputs = {subject.Named("x")};
+  Node* unnumbered = rewriter.Insert(spec, 1, &subject.model->graph(), "made");
+  InferNode(*unnumbered, &subject.facts);
+  Value* a = Insert("Neg", {unnumbered->output(0)});
+  Value* b = Insert("Neg", {unnumbered->output(0)});
+  EXPECT_TRUE(subject.numbering->Same(a, b));
+  EXPECT_FALSE(subject.numbering->Same(a, unnumbered->output(0)));
 }
 
 }  // namespace
