@@ -85,6 +85,44 @@ Node* RecognisedNode(const Emission& emission) {
   return last;
 }
 
+// Values that value numbering proves equal although each is computed by itself, by graph and number, in the order of the
+// graph. Copies of one another (noise) are not among them.
+class EqualValues {
+ public:
+  EqualValues(const Model& model, const ValueNumbering& numbering) : numbering_(numbering) {
+    for (const auto& graph : model.graphs()) {
+      for (Node* node : graph->nodes()) {
+        if (node->dead || node->output(0) == nullptr || numbering.Source(node->output(0)) != nullptr) continue;
+        members_[{graph.get(), numbering.Number(node->output(0))}].push_back(node->output(0));
+      }
+    }
+    for (auto& [key, values] : members_) {
+      std::sort(values.begin(), values.end(), [](const Value* a, const Value* b) {
+        return a->producer->order != b->producer->order ? a->producer->order < b->producer->order : a->id < b->id;
+      });
+    }
+  }
+
+  // All of them, the first one first; empty where there is none.
+  const std::vector<Value*>& Of(const Value& value) const {
+    static const std::vector<Value*>* const kNone = new std::vector<Value*>();
+    const auto found = members_.find({value.graph, numbering_.Number(&value)});
+    return found != members_.end() ? found->second : *kNone;
+  }
+
+ private:
+  const ValueNumbering& numbering_;
+  absl::flat_hash_map<std::pair<const Graph*, uint32_t>, std::vector<Value*>> members_;
+};
+
+// Whether a construct is looked for at `value`, or at a value that is the same: at one of several copies it would be found
+// once for each.
+bool IsLookedAt(const Value& value, const EqualValues& equal, const ValueNumbering& numbering) {
+  const Value* source = numbering.Source(&value);
+  if (source == nullptr) return true;
+  return CountReaders(*source) == 1 && equal.Of(value).size() <= 1;
+}
+
 }  // namespace
 
 absl::Status Pipeline::Recognise() {
@@ -153,6 +191,23 @@ absl::Status Pipeline::Recognise() {
     sites_.push_back(std::move(site));
   };
 
+  const EqualValues equal(*model_, *numbering_);
+  // Later values that equal one that was recognised read it instead of computing the construct once more.
+  auto share = [&](const Value& first, PipelineSite* site) {
+    for (Value* value : equal.Of(first)) {
+      const Node* producer = value->producer;
+      if (value == &first || producer->dead || producer->is_new || producer->order <= first.producer->order) continue;
+      if (!Label(*producer).empty()) site->covers.emplace_back(Label(*producer));
+      NewNode copy;
+      copy.op_type = "Identity";
+      copy.inputs = {const_cast<Value*>(&first)};
+      Emission emission;
+      emission.replacements = {rewriter_->Replace({value}, copy)};
+      site->made.push_back(emission.replacements[0]);
+      emissions_.push_back(std::move(emission));
+    }
+  };
+
   absl::flat_hash_map<const Value*, std::string> module_of;
   auto sweep_rules = [&](bool observations) -> absl::Status {
     for (size_t r = 0; r < library_->rules().size(); ++r) {
@@ -174,8 +229,12 @@ absl::Status Pipeline::Recognise() {
         if (node->dead || node->output(0) == nullptr) continue;
         if (options_.limit >= 0 && replacements_ >= options_.limit && !observations) break;
         Value* value = node->output(0);
+        if (!observations && !IsLookedAt(*value, equal, *numbering_)) continue;
         const std::optional<Match> match = matcher.Run(rule, value);
         if (!match.has_value()) continue;
+        // The first of equal values is recognised, and the others read it.
+        Value* first = observations || equal.Of(*value).empty() ? value : equal.Of(*value).front();
+        if (first != value && !first->producer->dead && matcher.Run(rule, first).has_value()) continue;
         const std::string root(Label(*node));
         if (observations) {
           if (!observed.insert({rule.kind, value}).second) continue;
@@ -202,6 +261,7 @@ absl::Status Pipeline::Recognise() {
           site_of.emplace(made, sites_.size() - 1);
         }
         for (Node* made : emission->inserted) add(made);
+        share(*value, &sites_.back());
       }
     }
     return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "patterns/analysis/channels.h"
 #include "patterns/analysis/halves.h"
+#include "patterns/analysis/island.h"
 #include "patterns/analysis/linear.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/target/target.h"
@@ -363,15 +364,21 @@ absl::StatusOr<Term> MaskArgument(const FunctionContext& context, absl::Span<con
   return ExplicitMask(context, values[0], values[1], values[2]);
 }
 
-// changes (x): fails for a copy of another value, which patterns look through.
-absl::StatusOr<Term> Changes(const FunctionContext& context, absl::Span<const Term> arguments) {
-  absl::StatusOr<Value*> value = ValueArgument(context, arguments[0]);
-  if (!value.ok()) return value.status();
-  if (const Value* source = context.numbering->Source(*value); source != nullptr) {
-    return absl::FailedPreconditionError(
-        fmt::format("{} is the same as {}", ValueName(**value), ValueName(*source)));
+// in_one_type (x, a, b): x in the type that x, a and b can have in one kernel (patterns/analysis/island.h). A node to be
+// built counts as what it moves.
+absl::StatusOr<Term> OneType(const FunctionContext& context, absl::Span<const Term> arguments) {
+  std::vector<Value*> values;
+  for (const Term& argument : arguments) {
+    const bool moved = argument.kind == Term::Kind::kNode && !argument.node->inputs.empty();
+    absl::StatusOr<Value*> value = ValueArgument(context, moved ? argument.node->inputs[0] : argument);
+    if (!value.ok()) return value.status();
+    values.push_back(*value);
   }
-  return Term::Integer(1);
+  Term term = InOneType(context, values[0], values);
+  if (arguments[0].kind != Term::Kind::kNode) return term;
+  DeferredNode node = *arguments[0].node;
+  node.inputs[0] = std::move(term);
+  return Term::Node(std::move(node));
 }
 
 // empty_rows (mask, guard): notes what happens to a row of the softmax in which every key is masked.
@@ -894,7 +901,7 @@ absl::StatusOr<Term> PartWhole(const FunctionContext& context, absl::Span<const 
   if (!values.ok()) return values.status();
   const absl::StatusOr<Cut> cut = CutSource(context, (*values)[1], (*values)[2], (*values)[0], 2);
   if (!cut.ok()) return cut.status();
-  return Term::Of(cut->source);
+  return cut->whole;
 }
 
 // sign_vector (s): holds for a constant of signs, some of either kind.
@@ -996,7 +1003,7 @@ absl::StatusOr<Term> WholeOf(const FunctionContext& context, absl::Span<const Te
         fmt::format("the parts are {}, not {}", cut->mode == "half" ? "halves" : "pairs",
                     arguments[3].text == "half" ? "halves" : "pairs"));
   }
-  return Term::Of(cut->source);
+  return cut->whole;
 }
 
 Term Build(std::string op, std::vector<std::pair<std::string, Term>> attributes, std::vector<Term> inputs) {
@@ -1224,10 +1231,12 @@ absl::StatusOr<Term> CachedTable(const FunctionContext& context, absl::Span<cons
 
 // rank4 (t, x): t brought to the rank 4 of the kernels, by axes of 1 in front, as x is.
 absl::StatusOr<Term> RankFour(const FunctionContext& context, absl::Span<const Term> arguments) {
-  const auto values = ValueArguments(context, arguments, 2);
+  // A node to be built has the rank of x.
+  const Term& t = arguments[arguments[0].kind == Term::Kind::kNode ? 1 : 0];
+  const auto values = ValueArguments(context, std::vector<Term>{t, arguments[1]}, 2);
   if (!values.ok()) return values.status();
-  const int rank = context.facts->Of((*values)[0]).rank();
   const int data = context.facts->Of((*values)[1]).rank();
+  const int rank = context.facts->Of((*values)[0]).rank();
   if (rank < 1 || data < 1) {
     return absl::FailedPreconditionError(fmt::format("the rank of {} is not known", ValueName(*(*values)[0])));
   }
@@ -1343,7 +1352,7 @@ constexpr FunctionRow kFunctions[] = {
     {"merged_bias", 2, 2, MergedBias, "The biases of two linears one behind the other, or no value."},
     {"no_gate", 1, 1, NoGate, "Holds unless a value is multiplied by one that is computed."},
     {"mask_fill", 1, 1, MaskFill, "Holds for a constant that takes a key out of a softmax."},
-    {"changes", 1, 1, Changes, "Holds for a value that is not a copy of another."},
+    {"in_one_type", 3, 3, OneType, "A value in the type that three operands of one kernel can have."},
     {"explicit_mask", 3, 3, MaskArgument,
      "A mask as bool [B or 1, 1, S, T], true = masked, for a query and a key."},
     {"empty_rows", 2, 2, EmptyRows, "Notes what happens to rows in which every key is masked."},
