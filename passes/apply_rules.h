@@ -27,9 +27,12 @@ struct RuleSteps {
   std::function<bool(const Rule&)> use;
   // Whether to go on with this rule: asked before each match of it.
   std::function<bool(const Rule&)> go_on;
+  // Whether the rule is tried at this node at all.
+  std::function<bool(const Rule&, Node* root)> looks_at;
   // A match; false: nothing is emitted.
   std::function<bool(const Rule&, const Match&, Node* root)> matched;
-  std::function<void(const Rule&, Node* root, const std::string& root_operator, const Emission&)> emitted;
+  // `value` is what the rule was about, root_operator what computed it before.
+  std::function<void(const Rule&, const Value* value, const std::string& root_operator, const Emission&)> emitted;
   // What the rule makes cannot be built here. An error ends the run.
   std::function<absl::Status(const Rule&, const absl::Status& why)> refused;
   // kNodes: a node that a rule can end in and that no rule was applied to; the failure that got farthest.

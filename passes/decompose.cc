@@ -13,7 +13,7 @@ constexpr std::string_view kContribDomain = "com.microsoft";
 
 absl::Status Decompose(Workspace& workspace, RuleFolder folder) {
   RuleSteps steps;
-  steps.emitted = [&](const Rule&, Node*, const std::string& root_operator, const Emission&) {
+  steps.emitted = [&](const Rule&, const Value*, const std::string& root_operator, const Emission&) {
     ++workspace.decomposed[root_operator];
   };
   // What cannot be built, for a shape is not known, stays, and a warning names it.

@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "passes/apply_rules.h"
+#include "passes/equal_values.h"
 #include "passes/module_path.h"
 #include "passes/pass.h"
 
@@ -95,15 +96,23 @@ class Recogniser {
     RuleSteps steps;
     steps.use = [](const Rule& rule) { return !rule.emit.empty(); };
     steps.go_on = [&](const Rule&) { return workspace_.MayReplace(); };
+    const EqualValues equal(workspace_.model(), workspace_.numbering());
+    Matcher matcher(library_, workspace_.Context());
+    steps.looks_at = [&](const Rule&, Node* root) { return equal.IsLookedAt(*root->output(0)); };
     steps.matched = [&](const Rule& rule, const Match& match, Node* root) {
+      // The first of equal values is recognised, and the others read it.
+      const std::vector<Value*>& same = equal.Of(*root->output(0));
+      Value* first = same.empty() ? root->output(0) : same.front();
+      if (first != root->output(0) && !first->producer->dead && matcher.Run(rule, first).has_value()) return false;
       Note(rule, match, root);
       return true;
     };
-    steps.emitted = [&](const Rule&, Node*, const std::string&, const Emission& emission) {
+    steps.emitted = [&](const Rule&, const Value* value, const std::string&, const Emission& emission) {
       workspace_.CountReplacement();
       sites_.back().node = RecognisedNode(emission);
       sites_.back().made = emission.replacements;
       for (Node* made : emission.replacements) site_of_.emplace(made, sites_.size() - 1);
+      Share(*value, equal);
     };
     steps.refused = [&](const Rule& rule, const absl::Status& why) {
       sites_.back().SetState("left");
@@ -111,6 +120,20 @@ class Recogniser {
       return absl::OkStatus();
     };
     return ApplyRules(workspace_, library_, VisitOrder::kRules, steps);
+  }
+
+  // Later values that equal one that was recognised read it instead of computing the construct once more.
+  void Share(const Value& first, const EqualValues& equal) {
+    Site& site = sites_.back();
+    for (Value* value : equal.Of(first)) {
+      const Node* producer = value->producer;
+      if (value == &first || producer->dead || producer->is_new || !StandsBefore(*first.producer, *producer)) continue;
+      if (!Label(*producer).empty()) site.record.covers.emplace_back(Label(*producer));
+      NewNode copy;
+      copy.op_type = "Identity";
+      copy.inputs = {first.producer->output(first.output_index)};
+      site.made.push_back(workspace_.rewriter().Replace({value}, copy));
+    }
   }
 
   void Note(const Rule& rule, const Match& match, Node* root) {

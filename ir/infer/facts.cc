@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "ir/infer/call.h"
 #include "ir/infer/context.h"
+#include "ir/rounding.h"
 
 namespace ascend_fuse {
 
@@ -114,34 +115,7 @@ Dim FreshDim(const Value& value, size_t axis, Facts* facts) {
   return facts->dims().FreshSymbol(fmt::format("{}{}_d{}", letter_first ? "" : "v", name, axis));
 }
 
-double RoundTo(DataType type, double value) {
-  int precision = 53;  // bits of the significand
-  int min_exponent = -1021;
-  double max = std::numeric_limits<double>::max();
-  switch (type) {
-    case DataType::kFloat:
-      return static_cast<double>(static_cast<float>(value));
-    case DataType::kFloat16:
-      precision = 11;
-      min_exponent = -13;  // of frexp: the smallest normal number is 0.5 * 2^-13
-      max = 65504;
-      break;
-    case DataType::kBfloat16:
-      precision = 8;
-      min_exponent = -125;
-      max = 3.3895313892515355e38;
-      break;
-    default:
-      return value;
-  }
-  if (!std::isfinite(value) || value == 0) return value;
-  int exponent = 0;
-  std::frexp(value, &exponent);
-  const int shift = precision - std::max(exponent, min_exponent);
-  const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, shift)), -shift);
-  if (std::abs(rounded) > max) return std::copysign(std::numeric_limits<double>::infinity(), value);
-  return rounded;
-}
+double RoundTo(DataType type, double value) { return ascend_fuse::RoundTo(type, value); }
 
 namespace {
 

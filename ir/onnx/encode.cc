@@ -8,6 +8,7 @@
 
 #include "ir/onnx/model_file.h"
 #include "ir/onnx/wire.h"
+#include "ir/rounding.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse {
@@ -73,31 +74,30 @@ std::string EncodeAttribute(const Model& model, const Attribute& attribute) {
   return body;
 }
 
-// A double as a float of 1 + exponent_bits + mantissa_bits bits with infinities, rounded to nearest even.
-uint32_t RoundTo(double value, int exponent_bits, int mantissa_bits) {
-  const auto bits = std::bit_cast<uint64_t>(value);
-  const auto sign = static_cast<uint32_t>(bits >> 63) << (exponent_bits + mantissa_bits);
-  const uint32_t infinity = ((1u << exponent_bits) - 1) << mantissa_bits;
-  if (std::isnan(value)) return sign | infinity | (1u << (mantissa_bits - 1));
-  const double magnitude = std::fabs(value);
-  if (magnitude == 0) return sign;
-  if (std::isinf(value)) return sign | infinity;
-  const int bias = (1 << (exponent_bits - 1)) - 1;
-  int exponent;
+// The bits of the float16 that `value` rounds to.
+uint16_t Float16Bits(double value) {
+  constexpr int kMantissaBits = 10;
+  constexpr int kBias = 15;
+  constexpr uint16_t kInfinity = 0x7C00;
+  const double rounded = RoundTo(DataType::kFloat16, value);
+  const auto sign = static_cast<uint16_t>(std::signbit(rounded) ? 0x8000 : 0);
+  if (std::isnan(rounded)) return sign | kInfinity | 1 << (kMantissaBits - 1);
+  if (std::isinf(rounded)) return sign | kInfinity;
+  const double magnitude = std::fabs(rounded);
+  int exponent = 0;
   std::frexp(magnitude, &exponent);  // magnitude = f * 2^exponent, 0.5 <= f < 1
-  // Steps of the last mantissa bit at this magnitude; subnormals share the smallest exponent.
-  const int scale = std::max(exponent - 1, 1 - bias) - mantissa_bits;
-  const double steps = std::nearbyint(std::ldexp(magnitude, -scale));  // exact but for the rounding to even
-  const auto count = static_cast<uint32_t>(steps);
-  uint32_t result;
-  if (exponent - 1 < 1 - bias) {
-    result = count;  // a carry into the exponent makes the smallest normal number
-  } else {
-    const auto biased = static_cast<uint32_t>(exponent - 1 + bias);
-    if (biased >= (1u << exponent_bits) - 1) return sign | infinity;
-    result = (biased << mantissa_bits) + (count - (1u << mantissa_bits));
+  const int biased = exponent - 1 + kBias;
+  if (magnitude == 0 || biased < 1) {  // subnormal: in steps of 2^-24
+    return sign | static_cast<uint16_t>(std::ldexp(magnitude, kMantissaBits + kBias - 1));
   }
-  return sign | std::min(result, infinity);
+  const auto steps = static_cast<uint16_t>(std::ldexp(magnitude, kMantissaBits - (exponent - 1)));
+  return sign | static_cast<uint16_t>((biased << kMantissaBits) + (steps - (1 << kMantissaBits)));
+}
+
+// The bits of the bfloat16 that `value` rounds to: the upper half of that float's.
+uint16_t Bfloat16Bits(double value) {
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(RoundTo(DataType::kBfloat16, value)));
+  return static_cast<uint16_t>(bits >> 16);
 }
 
 }  // namespace
@@ -166,9 +166,11 @@ std::string EncodeNumber(DataType type, double value) {
     case DataType::kDouble:
       return bytes(value);
     case DataType::kFloat16:
-      return bytes(static_cast<uint16_t>(RoundTo(value, 5, 10)));
+      return bytes(Float16Bits(value));
     case DataType::kBfloat16:
-      return bytes(static_cast<uint16_t>(RoundTo(value, 8, 7)));
+      return bytes(Bfloat16Bits(value));
+    case DataType::kBool:
+      return bytes(static_cast<uint8_t>(value != 0));
     case DataType::kInt32:
       return bytes(static_cast<int32_t>(value));
     case DataType::kInt64:

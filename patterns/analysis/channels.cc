@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "ir/infer/facts.h"
 #include "ir/model.h"
+#include "patterns/analysis/data_movement.h"
 #include "patterns/language/term.h"
 
 namespace ascend_fuse {
@@ -24,6 +25,19 @@ bool InOrder(const ChannelMap& map) {
     if (map.axes[static_cast<size_t>(i)] != i) return false;
   }
   return true;
+}
+
+bool IsWhole(const ChannelMap& map) {
+  return std::all_of(map.windows.begin(), map.windows.end(), [](const Window& window) { return window.whole; });
+}
+
+// Whether two values of one source take the same parts of its leading axes.
+bool SameWindows(const ChannelMap& a, const ChannelMap& b, const DimTable& dims) {
+  return std::equal(a.windows.begin(), a.windows.end(), b.windows.begin(), b.windows.end(),
+                    [&dims](const Window& x, const Window& y) {
+                      if (x.whole || y.whole) return x.whole && y.whole;
+                      return dims.Equal(x.start, y.start) && dims.Equal(x.extent, y.extent);
+                    });
 }
 
 class Follower {
@@ -51,7 +65,7 @@ class Follower {
     if (op == "Gather" || op == "GatherND") return Gather(*node, value);
     if (op == "Transpose") return Transpose(*node);
     if (op == "MatMul") return Multiply(*node, value);
-    if (op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze") return Reshape(*node, value);
+    if (KeepsOrder(*node)) return Reshape(*node, value);
     nodes_.pop_back();  // it computes: the end of the way
     return No(fmt::format("{} is computed by {}", ValueName(*value), OpType(*node)));
   }
@@ -77,6 +91,7 @@ class Follower {
     ChannelMap map;
     map.leading = fact.rank() - 1;
     map.trailing = {width.number()};
+    map.windows.resize(static_cast<size_t>(map.leading));
     for (int i = 0; i < map.leading; ++i) map.axes.push_back(i);
     map.axes.push_back(ChannelMap::kChannels);
     for (int64_t i = 0; i < width.number(); ++i) map.channels.push_back({source, i, false});
@@ -130,6 +145,7 @@ class Follower {
   static ChannelMap Take(const ChannelMap& map, size_t axis, const std::vector<int64_t>& positions, bool drop) {
     ChannelMap result;
     result.leading = map.leading;
+    result.windows = map.windows;
     result.axes = map.axes;
     if (drop) result.axes.erase(result.axes.begin() + AxisOf(map, axis));
     int64_t outer = 1;
@@ -176,11 +192,29 @@ class Follower {
                           axis < 0 ? axis + rank : axis, rank));
   }
 
+  // What a Slice takes of a leading axis. Equal windows of one axis start at the same place, whatever Slice makes of a
+  // start that is negative or too large. False where that is not known, or where the axis was cut before.
+  bool CutLeading(const Node& node, int64_t axis, Dim start, Dim end, int64_t step, ChannelMap* map) {
+    const Fact& in = facts_.Of(node.input(0));
+    const Fact& out = facts_.Of(node.output(0));
+    if (axis < 0) axis += in.rank();
+    if (axis < 0 || axis >= in.rank() || out.rank() != in.rank() || step != 1) return false;
+    const size_t at = static_cast<size_t>(axis);
+    if (facts_.dims().Equal(in.shape[at], out.shape[at])) return true;
+    Window& window = map->windows[static_cast<size_t>(map->axes[at])];
+    if (!window.whole || !start.known() || !out.shape[at].known()) return false;
+    if (start.is_number() && start.number() < 0 && in.shape[at].is_number()) {
+      start = Dim::Of(std::max<int64_t>(0, start.number() + in.shape[at].number()));
+    }
+    window = {false, start, end, out.shape[at]};
+    return true;
+  }
+
   absl::StatusOr<ChannelMap> Slice(const Node& node, const Value* value) {
     absl::StatusOr<ChannelMap> map = Follow(node.input(0));
     if (!map.ok()) return map;
-    const auto starts = IntsParameter(facts_, node, "starts", 1);
-    const auto ends = IntsParameter(facts_, node, "ends", 2);
+    const auto starts = ListParameter(facts_, node, "starts", 1);
+    const auto ends = ListParameter(facts_, node, "ends", 2);
     auto axes = IntsParameter(facts_, node, "axes", 3);
     auto steps = IntsParameter(facts_, node, "steps", 4);
     const bool axes_known = axes.has_value() || node.input(3) == nullptr;
@@ -192,18 +226,22 @@ class Follower {
       for (size_t i = 0; i < starts->size(); ++i) axes->push_back(static_cast<int64_t>(i));
     }
     if (!steps.has_value()) steps = std::vector<int64_t>(starts->size(), 1);
-    const Fact& in = facts_.Of(node.input(0));
-    const Fact& out = facts_.Of(value);
+    if (ends->size() != starts->size() || axes->size() != starts->size() || steps->size() != starts->size()) {
+      return No(fmt::format("the bounds of Slice {} do not fit", ValueName(*value)));
+    }
     for (size_t i = 0; i < starts->size(); ++i) {
       const int axis = TrailingAxis(*map, (*axes)[i]);
       if (axis < 0) {
-        const int64_t leading = (*axes)[i] < 0 ? (*axes)[i] + in.rank() : (*axes)[i];
-        if (leading < 0 || leading >= in.rank() || out.rank() != in.rank() || (*steps)[i] != 1 ||
-            !facts_.dims().Equal(in.shape[leading], out.shape[leading])) {
+        if (!CutLeading(node, (*axes)[i], (*starts)[i], (*ends)[i], (*steps)[i], &*map)) {
           return WrongAxis(node, (*axes)[i], *map);
         }
-        continue;  // the whole axis
+        continue;
       }
+      if (!(*starts)[i].is_number() || !(*ends)[i].is_number()) {
+        return No(fmt::format("the bounds of Slice {} are not known", ValueName(*value)));
+      }
+      const int64_t start = (*starts)[i].number();
+      const int64_t last = (*ends)[i].number();
       const int64_t size = map->trailing[axis];
       const int64_t step = (*steps)[i];
       if (step == 0) return No("a Slice with step 0");
@@ -213,11 +251,11 @@ class Follower {
       };
       std::vector<int64_t> positions;
       if (step > 0) {
-        const int64_t end = clamp((*ends)[i], 0, size);
-        for (int64_t p = clamp((*starts)[i], 0, size); p < end; p += std::min(step, size)) positions.push_back(p);
+        const int64_t end = clamp(last, 0, size);
+        for (int64_t p = clamp(start, 0, size); p < end; p += std::min(step, size)) positions.push_back(p);
       } else {
-        const int64_t end = (*ends)[i] < -size ? -1 : clamp((*ends)[i], -1, size - 1);
-        for (int64_t p = clamp((*starts)[i], 0, size - 1); p > end; p += std::max(step, -size)) positions.push_back(p);
+        const int64_t end = last < -size ? -1 : clamp(last, -1, size - 1);
+        for (int64_t p = clamp(start, 0, size - 1); p > end; p += std::max(step, -size)) positions.push_back(p);
       }
       if (positions.empty()) return No(fmt::format("Slice {} takes no channel", ValueName(*value)));
       *map = Take(*map, static_cast<size_t>(axis), positions, false);
@@ -268,7 +306,8 @@ class Follower {
     result.channels.clear();
     result.trailing[at] = 0;
     for (const ChannelMap& part : parts) {
-      bool fits = part.axes == result.axes && part.trailing.size() == result.trailing.size();
+      bool fits = part.axes == result.axes && part.trailing.size() == result.trailing.size() &&
+                  SameWindows(part, result, facts_.dims());
       for (size_t i = 0; fits && i < part.trailing.size(); ++i) {
         fits = i == at || part.trailing[i] == result.trailing[i];
       }
@@ -322,6 +361,7 @@ class Follower {
     const size_t count = map->trailing.size();
     ChannelMap result;
     result.leading = map->leading;
+    result.windows = map->windows;
     std::vector<int64_t> strides(count, 1);
     for (size_t i = count; i-- > 1;) strides[i - 1] = strides[i] * map->trailing[i];
     std::vector<int64_t> order;
@@ -439,17 +479,14 @@ std::vector<Value*> Upstream(const FunctionContext& context, Value* value) {
       continue;
     }
     const Node* node = last->producer;
-    if (node == nullptr || node->domain != NameId::kEmpty || node->input(0) == nullptr) break;
-    static constexpr std::string_view kMoves[] = {"Slice",   "Split",     "Gather",  "Transpose", "Neg",
-                                                  "Reshape", "Unsqueeze", "Squeeze", "Flatten"};
-    if (std::find(std::begin(kMoves), std::end(kMoves), OpType(*node)) == std::end(kMoves)) break;
+    if (node == nullptr || node->input(0) == nullptr) break;
+    const Movement movement = MovementOf(*node);
+    const bool moves =
+        movement == Movement::kKeepsOrder || movement == Movement::kPermutes || movement == Movement::kPicks;
+    if (!moves && !IsOp(*node, "Neg")) break;
     values.push_back(node->input(0));
   }
   return values;
-}
-
-bool KeepsOrder(const Node& node) {
-  return IsOp(node, "Reshape") || IsOp(node, "Unsqueeze") || IsOp(node, "Squeeze") || IsOp(node, "Flatten");
 }
 
 void Note(const FunctionContext& context, const std::vector<const Node*>& nodes) {
@@ -515,11 +552,20 @@ absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* 
     if (reached.size() > longest.size()) longest = reached;
     if (why.ok()) why = map.status();
     if (!map.ok()) continue;
+    if (source == x && !IsWhole(*map)) {
+      map = No(fmt::format("it is a part of {} along another axis", ValueName(*x)));
+      why = map.status();
+      continue;
+    }
     if (source != x) {
       const absl::StatusOr<ChannelMap> own = FollowChannels(context, x, {source});
       if (!own.ok()) {
         map = own.status();
         continue;
+      }
+      if (!SameWindows(*own, *map, context.facts->dims())) {
+        return No(fmt::format("{} and {} are different parts of {}", ValueName(*rotated), ValueName(*x),
+                              ValueName(*source)));
       }
       if (own->axes != map->axes || own->trailing != map->trailing) {
         return No(fmt::format("{} and {} do not lie along the same axes", ValueName(*rotated), ValueName(*x)));
@@ -664,6 +710,37 @@ absl::StatusOr<std::string> JoinMode(const FunctionContext& context, Value* y, V
   return No("the parts are joined in blocks");
 }
 
+namespace {
+
+// The part of `source` that `map` takes of its leading axes, which must have the leading dims of `like`; all of it where
+// `like` is null. nullopt where it has not, or where the bounds are not known.
+std::optional<Term> PartOf(const FunctionContext& context, Value* source, const ChannelMap& map, const Value* like) {
+  const Fact& fact = context.facts->Of(source);
+  std::vector<Term> starts, ends, axes;
+  for (size_t i = 0; i < map.windows.size(); ++i) {
+    const Window& window = map.windows[i];
+    if (like != nullptr) {
+      const Dim extent = window.whole ? fact.shape[i] : window.extent;
+      if (!context.facts->dims().Equal(extent, context.facts->Of(like).shape[i])) return std::nullopt;
+    }
+    if (window.whole) continue;
+    if (like == nullptr || !window.start.is_number() || !window.end.is_number()) return std::nullopt;
+    starts.push_back(Term::Integer(window.start.number()));
+    ends.push_back(Term::Integer(window.end.number()));
+    axes.push_back(Term::Integer(static_cast<int64_t>(i)));
+  }
+  if (starts.empty()) return Term::Of(source);
+  return Term::Node({"",
+                     "Slice",
+                     {{"starts", Term::List(std::move(starts))},
+                      {"ends", Term::List(std::move(ends))},
+                      {"axes", Term::List(std::move(axes))}},
+                     {Term::Of(source)},
+                     1});
+}
+
+}  // namespace
+
 absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b, const Value* like,
                               int64_t scale) {
   absl::Status why;
@@ -673,14 +750,14 @@ absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b
     if (like != nullptr) {
       const Fact& model = context.facts->Of(like);
       if (model.rank() != fact.rank() || !model.shape.back().is_number() ||
-          !fact.shape.back().is(scale * model.shape.back().number()) ||
-          !context.facts->dims().Equal(fact.shape.subspan(0, fact.shape.size() - 1),
-                                       model.shape.subspan(0, model.shape.size() - 1))) {
+          !fact.shape.back().is(scale * model.shape.back().number())) {
         continue;
       }
     }
     const absl::StatusOr<ChannelMap> first = FollowChannels(context, a, {source});
     if (!first.ok()) continue;
+    const std::optional<Term> part = PartOf(context, source, *first, like);
+    if (!part.has_value()) continue;
     const int64_t width = first->channels.size() == 0 ? 0 : static_cast<int64_t>(first->channels.size());
     if (!fact.shape.back().is(2 * width)) {
       if (why.ok() && source != a) {
@@ -699,7 +776,8 @@ absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b
       continue;
     }
     // Two parts that lie along different axes broadcast against each other.
-    if (second->axes != first->axes || second->trailing != first->trailing) {
+    if (second->axes != first->axes || second->trailing != first->trailing ||
+        !SameWindows(*first, *second, context.facts->dims())) {
       if (why.ok()) why = No(fmt::format("{} and {} do not lie along the same axes", ValueName(*a), ValueName(*b)));
       continue;
     }
@@ -716,7 +794,7 @@ absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b
       if (!fits) continue;
       Note(context, first->nodes);
       Note(context, second->nodes);
-      return Cut{source, mode.name};
+      return Cut{source, mode.name, *part};
     }
     if (why.ok()) {
       const Channel& p = first->channels[0];
@@ -733,7 +811,7 @@ absl::StatusOr<Value*> DeinterleavedSource(const FunctionContext& context, Value
   for (Value* source : Upstream(context, x)) {
     if (source == x) continue;
     const absl::StatusOr<ChannelMap> map = FollowChannels(context, x, {source});
-    if (!map.ok() || !IsLike(context, *map, x) ||
+    if (!map.ok() || !IsLike(context, *map, x) || !IsWhole(*map) ||
         !context.facts->dims().Equal(context.facts->Of(x).shape, context.facts->Of(source).shape)) {
       continue;
     }

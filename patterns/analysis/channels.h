@@ -20,19 +20,28 @@ struct Channel {
   bool negative = false;
 };
 
-// A value whose axes are the leading axes of its sources, and between or behind them others that, taken together in
+// The part of a leading axis that a Slice with step 1 takes.
+struct Window {
+  bool whole = true;
+  Dim start;   // as the Slice has it; what follows says something where it is not whole
+  Dim end;     // likewise
+  Dim extent;  // how many elements that is
+};
+
+// A value whose axes are the leading axes of its sources, and between or after them others that, taken together in
 // row-major order, hold these channels of the last axis of the sources.
 struct ChannelMap {
   static constexpr int kChannels = -1;
   int leading = 0;
-  std::vector<int> axes;  // of the value: which leading axis of the source each is, or kChannels
+  std::vector<Window> windows;  // of each leading axis of the source
+  std::vector<int> axes;        // of the value: which leading axis of the source each is, or kChannels
   std::vector<int64_t> trailing;
   std::vector<Channel> channels;
   std::vector<const Node*> nodes;  // read on the way, the last one first
 };
 
-// Follows `value` back to `sources` through operators that only move, drop or negate channels. A source of shape
-// [..., C] has C channels; C must be a number of at most 4096. FAILED_PRECONDITION with a sentence naming the
+// Follows `value` back to `sources` through operators that only move, drop or negate channels, or take a part of a
+// leading axis. A source of shape [..., C] has C channels; C must be a number of at most 4096. FAILED_PRECONDITION with a sentence naming the
 // operator that does anything else; `reached` (may be null) then still gets the nodes that were read.
 absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, Value* value,
                                           absl::Span<Value* const> sources,
@@ -54,10 +63,12 @@ absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* 
 absl::StatusOr<std::string> JoinMode(const FunctionContext& context, Value* y, Value* a, Value* b);
 
 // The value whose last axis a and b are cut from, and how: "half" or "interleaved". If `like` is not null, a value of
-// its shape, but for a last axis `scale` times as wide.
+// its shape, but for a last axis `scale` times as wide; where a and b are cut from the same part of leading axes too, that
+// part is the value, which is to be built.
 struct Cut {
   Value* source = nullptr;
   std::string mode;
+  Term whole;  // `source`, or the part of it
 };
 absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b, const Value* like = nullptr,
                               int64_t scale = 1);

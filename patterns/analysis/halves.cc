@@ -34,18 +34,31 @@ absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, Value* part) {
   std::vector<Dim> starts, axes, steps;
   if (slice) {
     const auto given_starts = ListParameter(*context.facts, *node, "starts", 1);
-    if (!given_starts.has_value() || given_starts->size() != 1) {
-      return no("it is not cut along one axis with known bounds");
-    }
+    if (!given_starts.has_value()) return no("it is not cut along one axis with known bounds");
     starts = *given_starts;
     const auto given_axes = ListParameter(*context.facts, *node, "axes", 3);
     if (node->input(3) != nullptr && !given_axes.has_value()) return no("the axis of Slice is not known");
-    axes = given_axes.value_or(std::vector<Dim>{Dim::Of(0)});
+    if (given_axes.has_value()) axes = *given_axes;
+    for (size_t i = 0; !given_axes.has_value() && i < starts.size(); ++i) {
+      axes.push_back(Dim::Of(static_cast<int64_t>(i)));
+    }
     const auto given_steps = ListParameter(*context.facts, *node, "steps", 4);
     if (node->input(4) != nullptr && !given_steps.has_value()) return no("the step of Slice is not known");
-    steps = given_steps.value_or(std::vector<Dim>{Dim::Of(1)});
-    if (axes.size() != 1 || !axes[0].is_number() || steps.size() != 1) return no("it is cut along several axes");
-    if (!set_axis(axes[0].number())) return no("the axis is beyond the rank");
+    steps = given_steps.value_or(std::vector<Dim>(starts.size(), Dim::Of(1)));
+    if (axes.size() != starts.size() || steps.size() != starts.size()) return no("the bounds of Slice do not fit");
+    // The one axis that is cut; the others are taken whole, in order.
+    std::optional<size_t> place;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (!axes[i].is_number() || !set_axis(axes[i].number())) return no("the axis is beyond the rank");
+      const size_t axis = static_cast<size_t>(half.axis);
+      if (steps[i].is(1) && dims.Equal(whole.shape[axis], cut.shape[axis])) continue;
+      if (place.has_value()) return no("it is cut along several axes");
+      place = i;
+    }
+    if (!place.has_value()) return no("it is not cut along one axis with known bounds");
+    starts = {starts[*place]};
+    steps = {steps[*place]};
+    set_axis(axes[*place].number());
   } else if (!set_axis(IntAttribute(*node, "axis").value_or(0))) {
     return no("the axis is beyond the rank");
   }

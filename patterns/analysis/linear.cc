@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "ir/attribute.h"
 #include "ir/schema.h"
+#include "patterns/analysis/data_movement.h"
 
 namespace ascend_fuse {
 namespace {
@@ -52,8 +53,7 @@ Weight FindWeight(const FunctionContext& context, Value* value) {
       const auto perm = IntsAttribute(*node, "perm");
       if (weight.transposed || !perm.has_value() || *perm != std::vector<int64_t>{1, 0}) weight.direct = false;
       weight.transposed = true;
-    } else if (IsOp(*node, "DequantizeLinear") || IsOp(*node, "Cast") || IsOp(*node, "Reshape") ||
-               IsOp(*node, "Unsqueeze") || IsOp(*node, "Squeeze") || IsOp(*node, "Mul") ||
+    } else if (KeepsOrder(*node) || IsOp(*node, "DequantizeLinear") || IsOp(*node, "Cast") || IsOp(*node, "Mul") ||
                IsContrib(*node, "DequantizeLinear")) {
       weight.direct = false;
     } else {

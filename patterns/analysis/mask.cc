@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
+#include "ir/rounding.h"
+#include "ir/schema.h"
+#include "patterns/analysis/data_movement.h"
+#include "patterns/analysis/rebuild.h"
 
 namespace ascend_fuse {
 namespace {
@@ -16,21 +21,6 @@ constexpr size_t kMaximumValues = 16;
 // Constants with more elements than this are not read to find out what they hold.
 constexpr int64_t kMaximumConstant = int64_t{1} << 24;
 constexpr int kMaximumDepth = 400;
-
-// Rounds to the element type, so that min + min is -inf where the run says so.
-double RoundTo(DataType type, double number) {
-  switch (type) {
-    case DataType::kFloat:
-      return static_cast<double>(static_cast<float>(number));
-    case DataType::kFloat16:
-      if (std::fabs(number) >= 65520.0) return std::copysign(std::numeric_limits<double>::infinity(), number);
-      return number;
-    case DataType::kBfloat16:
-      return static_cast<double>(static_cast<float>(number));
-    default:
-      return number;
-  }
-}
 
 class ValueSets {
  public:
@@ -60,7 +50,7 @@ class ValueSets {
       values.insert(fact.splat);
     } else if (fact.elements != nullptr) {
       for (double element : fact.elements->floats) {
-        if (std::isnan(element)) return false;  // a set would lose it: NaN is less than nothing
+        if (std::isnan(element)) return false;  // a set orders its members, and NaN has no order
         values.insert(element);
       }
       for (Dim element : fact.elements->integers) {
@@ -137,14 +127,12 @@ class ValueSets {
     }
     const std::string_view op = OpType(*node);
     if (node->domain == NameId::kEmpty) {
-      static constexpr std::string_view kCopies[] = {
-          "Identity", "Reshape",  "Transpose", "Slice", "Expand",  "Unsqueeze",     "Squeeze",
-          "Gather",   "GatherND", "Tile",      "Split", "Flatten", "GatherElements"};
-      if (std::find(std::begin(kCopies), std::end(kCopies), op) != std::end(kCopies)) {
+      const Movement movement = MovementOf(*node);
+      if (movement != Movement::kNone && movement != Movement::kJoins) {
         Union({node->input(0)}, depth, result);
         if (result->known || type != DataType::kBool) return;
       }
-      if (op == "Concat" || op == "Max" || op == "Min") {  // each element is one of the inputs'
+      if (movement == Movement::kJoins || op == "Max" || op == "Min") {  // each element is one of the inputs'
         std::set<double> values;
         for (const Use& use : node->inputs()) {
           if (use.value == nullptr) return;
@@ -291,6 +279,70 @@ Term DimAsShapeElement(const FunctionContext& context, Value* value, int axis) {
   return Term::Node(std::move(element));
 }
 
+// A value without its differences from head to head, where it has none: with 1 (or no axis) in place of the heads, the
+// third axis from the end. Expand and Tile are taken back, elementwise operators are made of such operands.
+class OneForAllHeads {
+ public:
+  explicit OneForAllHeads(const FunctionContext& context) : context_(context) {}
+
+  // nullopt where it may differ from head to head.
+  std::optional<Term> Of(Value* value) {
+    if (++visited_ > kMaximumNodes) return std::nullopt;
+    while (Value* source = context_.numbering->Source(value)) value = source;
+    const Fact& fact = context_.facts->Of(value);
+    if (!fact.has_rank) return std::nullopt;
+    if (HasOneHead(fact)) return Term::Of(value);
+    if (fact.is_splat) {
+      return Term::Node({"",
+                         "@Constant",
+                         {{"type", Term::Of(fact.type)},
+                          {"dims", Term::List({Term::Integer(1)})},
+                          {"fill", Term::Number(fact.splat)}},
+                         {},
+                         1});
+    }
+    const Node* node = value->producer;
+    if (node == nullptr || node->domain != NameId::kEmpty || node->input(0) == nullptr) return std::nullopt;
+    if (IsOp(*node, "Expand")) return Of(node->input(0));
+    if (IsOp(*node, "Tile")) return OfTile(*node);
+    const Schema* schema = SchemaOf(*node);
+    if (schema == nullptr || !schema->elementwise || !schema->deterministic || node->output_count != 1) return std::nullopt;
+    std::vector<Term> inputs;
+    for (const Use& use : node->inputs()) {
+      std::optional<Term> input = use.value == nullptr ? Term::Absent() : Of(use.value);
+      if (!input.has_value()) return std::nullopt;
+      inputs.push_back(*std::move(input));
+    }
+    return Rebuilt(*node, std::move(inputs), 0);
+  }
+
+ private:
+  static constexpr int kMaximumNodes = 64;
+
+  static bool HasOneHead(const Fact& fact) {
+    return fact.rank() < 3 || fact.shape[static_cast<size_t>(fact.rank()) - 3].is(1);
+  }
+
+  // The same Tile with the heads once.
+  std::optional<Term> OfTile(const Node& node) {
+    auto repeats = IntsParameter(*context_.facts, node, "", 1);
+    const Fact& input = context_.facts->Of(node.input(0));
+    if (!repeats.has_value() || repeats->size() < 3 || input.rank() != static_cast<int>(repeats->size()) ||
+        !HasOneHead(input)) {
+      return std::nullopt;
+    }
+    (*repeats)[repeats->size() - 3] = 1;
+    std::vector<Term> items;
+    for (int64_t count : *repeats) items.push_back(Term::Integer(count));
+    const bool copies = std::any_of(repeats->begin(), repeats->end(), [](int64_t count) { return count != 1; });
+    if (!copies) return Term::Of(node.input(0));
+    return Term::Node({"", "Tile", {}, {Term::Of(node.input(0)), Term::List(std::move(items))}, 1});
+  }
+
+  const FunctionContext& context_;
+  int visited_ = 0;
+};
+
 }  // namespace
 
 PossibleValues ValuesOf(const FunctionContext& context, const Value* value) {
@@ -343,26 +395,39 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
       }
     }
   }
-  Value* shaped = boolean != nullptr ? boolean : mask;
-  Term term;
-  if (boolean == nullptr) {
-    // Elements are 0 or at most -9960: any number between tells them apart.
-    term = Term::Node({"", "Less", {}, {Term::Of(mask), Term::Number(-1)}, 1});
-  } else if (true_means_masked) {
-    term = Term::Of(boolean);
-    while (boolean->producer != nullptr && context.numbering->Source(boolean) != nullptr) {
-      boolean = context.numbering->Source(boolean);
-      term = Term::Of(boolean);
-    }
+  // What is made one for all heads, and what then makes it true where it masks.
+  enum class Polarity { kTrueMasks, kTrueKeeps, kNegativeMasks };
+  Polarity polarity = Polarity::kNegativeMasks;
+  Value* shaped = mask;
+  if (boolean != nullptr) {
+    polarity = true_means_masked ? Polarity::kTrueMasks : Polarity::kTrueKeeps;
     shaped = boolean;
-  } else {
-    // Not (Not (m)) is m.
-    const Node* node = boolean->producer;
-    if (node != nullptr && IsOp(*node, "Not") && node->input(0) != nullptr) {
-      term = Term::Of(node->input(0));
-    } else {
-      term = Term::Node({"", "Not", {}, {Term::Of(boolean)}, 1});
+    if (true_means_masked) {
+      while (Value* copied = context.numbering->Source(shaped)) shaped = copied;
+    } else if (const Node* node = boolean->producer;
+               node != nullptr && IsOp(*node, "Not") && node->input(0) != nullptr) {  // Not (Not (m)) is m
+      polarity = Polarity::kTrueMasks;
+      shaped = node->input(0);
     }
+  }
+  const Fact& whole = context.facts->Of(shaped);
+  Term term = Term::Of(shaped);
+  if (whole.rank() >= 3 && !whole.shape[static_cast<size_t>(whole.rank()) - 3].is(1)) {
+    const std::optional<Term> one = OneForAllHeads(context).Of(shaped);
+    if (!one.has_value()) {
+      return absl::FailedPreconditionError(fmt::format(
+          "the mask {} differs from head to head ({} heads), and the kernel takes one mask for all", ValueName(*shaped),
+          context.facts->dims().ToString(whole.shape[static_cast<size_t>(whole.rank()) - 3])));
+    }
+    term = *one;
+    if (term.kind == Term::Kind::kValue) shaped = term.value;
+  }
+  const bool rebuilt = term.kind != Term::Kind::kValue;
+  if (polarity == Polarity::kTrueKeeps) {
+    term = Term::Node({"", "Not", {}, {std::move(term)}, 1});
+  } else if (polarity == Polarity::kNegativeMasks) {
+    // Elements are 0 or at most -9960: any number between tells them apart.
+    term = Term::Node({"", "Less", {}, {std::move(term), Term::Number(-1)}, 1});
   }
 
   const Fact& fact = context.facts->Of(shaped);
@@ -374,12 +439,7 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
     return absl::FailedPreconditionError(
         fmt::format("the mask {} has {} dimensions, at most 4", ValueName(*shaped), fact.rank()));
   }
-  const DimTable& dims = context.facts->dims();
-  if (fact.rank() >= 3 && !fact.shape[fact.rank() - 3].is(1)) {
-    return absl::FailedPreconditionError(
-        fmt::format("the mask {} differs from head to head ({} heads), and the kernel takes one mask for all",
-                    ValueName(*shaped), dims.ToString(fact.shape[fact.rank() - 3])));
-  }
+  const DimTable& dims = *context.dims;
   if (fact.rank() == 4 && !fact.shape[0].is(1) && !dims.Equal(fact.shape[0], q.shape[0])) {
     if (dims.NotEqual(fact.shape[0], q.shape[0])) {
       return absl::FailedPreconditionError(fmt::format("the mask's batch {} is not the query's {}",
@@ -407,7 +467,7 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
     }
   }
   const bool exact =
-      fact.rank() == 4 && dims.Equal(fact.shape[2], q.shape[2]) && dims.Equal(fact.shape[3], k.shape[2]);
+      !rebuilt && fact.rank() == 4 && dims.Equal(fact.shape[2], q.shape[2]) && dims.Equal(fact.shape[3], k.shape[2]);
   if (exact) return term;
   // Expand broadcasts both ways: [1, 1, S, T] brings any mask to [B or 1, 1, S, T].
   const Term queries = DimAsShapeElement(context, query, 2);

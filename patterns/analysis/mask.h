@@ -28,13 +28,13 @@ constexpr double kMaskThreshold = -1e4 * (1 - 1.0 / 256);
 
 // `mask` as a boolean tensor of shape [B or 1, 1, queries, keys] in which true means masked out, built from
 // the boolean the exporter started with where there is one, by comparison otherwise. mask: the additive or
-// boolean (true = attend) mask; query [B, N, S, D]; key [B, G, T, D]. FAILED_PRECONDITION with a sentence if
-// it holds numbers other than 0 and minus infinity (a bias), differs from head to head, or has a shape that
-// is not known. Adds what it assumes to context.assumptions.
+// boolean (true = attend) mask; query [B, N, S, D]; key [B, G, T, D]. A mask that was only expanded over the heads is
+// taken from before that. FAILED_PRECONDITION with a sentence if it holds numbers other than 0 and minus infinity (a
+// bias), differs from head to head, or has a shape that is not known. Adds what it assumes to context.assumptions.
 absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, Value* query, Value* key);
 
 // True when every masked element of an additive mask is minus infinity itself, so that a row without any
-// allowed key is NaN after the softmax (and 0 behind an IsNaN guard).
+// allowed key is NaN after the softmax (and 0 after an IsNaN guard).
 bool MasksWithInfinity(const FunctionContext& context, const Value* mask);
 
 }  // namespace ascend_fuse

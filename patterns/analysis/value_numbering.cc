@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "ir/schema.h"
+#include "patterns/analysis/data_movement.h"
 
 namespace ascend_fuse {
 namespace {
@@ -68,7 +69,7 @@ class Noise {
                             : node.input(1) != nullptr && IsSplatOf(facts_, node.input(1), 0);
       return none && SameShape(facts_, x, y) ? x : nullptr;
     }
-    if (KeepsOrder(op)) return BeforeReshaping(x, y);
+    if (KeepsOrder(node)) return BeforeReshaping(x, y);
     if (op == "Transpose") return BeforeTransposing(node);
     if (op == "Mul" || op == "Div" || op == "Pow") return Combined(node, 1, op == "Mul");
     if (op == "Add" || op == "Sub") return Combined(node, 0, op == "Add");
@@ -95,11 +96,6 @@ class Noise {
       value = sources_[value->id];
     }
     return value;
-  }
-
-  // Elements stay in their order in memory.
-  static bool KeepsOrder(std::string_view op) {
-    return op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten";
   }
 
   bool IsInference(const Node& node) const {
@@ -148,8 +144,7 @@ class Noise {
       const Node* node = x->producer;
       if (x->id < sources_.size() && sources_[x->id] != nullptr) {
         x = sources_[x->id];
-      } else if (node != nullptr && node->domain == NameId::kEmpty && x->output_index == 0 &&
-                 KeepsOrder(OpType(*node))) {
+      } else if (node != nullptr && KeepsOrder(*node)) {
         x = node->input(0);
       } else {
         return nullptr;
@@ -219,8 +214,8 @@ class Noise {
       return true;
     }
     const Node* node = Through(indices)->producer;
-    for (int i = 0; i < kMaximumSteps && node != nullptr && node->domain == NameId::kEmpty &&
-                    (KeepsOrder(OpType(*node)) || (IsOp(*node, "Cast") && IsIndexType(node->output(0))));
+    for (int i = 0; i < kMaximumSteps && node != nullptr &&
+                    (KeepsOrder(*node) || (IsOp(*node, "Cast") && IsIndexType(node->output(0))));
          ++i) {
       Value* input = Through(node->input(0));
       node = input != nullptr ? input->producer : nullptr;
@@ -289,14 +284,14 @@ bool AppendAttributes(const Node& node, const Schema* schema, std::string* key) 
   for (const Attribute& attribute : attributes) {
     const size_t start = key->size();
     text(attribute.name);
-    const size_t behind_name = key->size();
+    const size_t after_name = key->size();
     if (!attribute.ref_attr_name.empty() || !value(attribute)) return false;
     const SchemaAttribute* row = schema->FindAttribute(attribute.name);
     if (row == nullptr || !row->has_default) continue;
-    const std::string written = key->substr(behind_name);
-    key->resize(behind_name);
-    const bool is_default = value(row->default_value) && key->substr(behind_name) == written;
-    key->resize(is_default ? start : behind_name);
+    const std::string written = key->substr(after_name);
+    key->resize(after_name);
+    const bool is_default = value(row->default_value) && key->substr(after_name) == written;
+    key->resize(is_default ? start : after_name);
     if (!is_default) key->append(written);
   }
   return true;

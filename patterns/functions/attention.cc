@@ -1,8 +1,11 @@
 // Functions of rules about attention: masks, scales and numbers of heads.
+#include <vector>
+#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "fmt/format.h"
+#include "patterns/analysis/island.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/refusal.h"
@@ -49,8 +52,25 @@ absl::StatusOr<double> AttentionScale(const FunctionContext& context, std::optio
   return 1 / std::sqrt(static_cast<double>(width.number()));
 }
 
+// A node to be built counts as what it moves.
+Term OneType(const FunctionContext& context, Shaped x, Shaped a, Shaped b) {
+  const auto moved = [](const Term& term) -> Value* {
+    if (term.kind == Term::Kind::kValue) return term.value;
+    return term.node->inputs.empty() ? nullptr : term.node->inputs[0].value;
+  };
+  const std::vector<Value*> operands = {moved(x.term), moved(a.term), moved(b.term)};
+  if (std::find(operands.begin(), operands.end(), nullptr) != operands.end()) return x.term;
+  Term term = InOneType(context, operands[0], operands);
+  if (x.term.kind == Term::Kind::kValue) return term;
+  DeferredNode node = *x.term.node;
+  node.inputs[0] = std::move(term);
+  return Term::Node(std::move(node));
+}
+
 constexpr std::array kRows = {
     Function<"mask_fill (x)", MaskFill>("Holds for a constant x that takes a key out of a softmax."),
+    Function<"in_one_type (x, a, b)", OneType>(
+        "x in the type that x, a and b can have in one kernel: that of before the Casts in front, or the wider one."),
     Function<"explicit_mask (mask, q, k)", ExplicitMask>(
         "The mask as bool [B or 1, 1, S, T], true = masked, built for a query and a key."),
     Function<"empty_rows (mask, guard)", EmptyRows>(

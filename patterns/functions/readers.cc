@@ -40,12 +40,6 @@ Holds NoGate(const FunctionContext& context, Value* x) {
   return absl::OkStatus();
 }
 
-Holds Changes(const FunctionContext& context, Value* x) {
-  const Value* source = context.numbering->Source(x);
-  if (source == nullptr) return absl::OkStatus();
-  return Refuse(fmt::format("{} is the same as {}", ValueName(*x), ValueName(*source)));
-}
-
 constexpr std::array kRows = {
     Function<"reader_count (x)", ReaderCount>("How many inputs of nodes, and outputs of the graph, read x."),
     Function<"unused (x)", Unused>("Holds for an output x that is not there or that nothing reads."),
@@ -53,7 +47,6 @@ constexpr std::array kRows = {
     Function<"in_place_safe (x)", InPlaceSafe>(
         "Holds where one node reads x, which is no input or output of the graph: a kernel may write over it."),
     Function<"no_gate (x)", NoGate>("Holds unless x is multiplied by a value that is computed."),
-    Function<"changes (x)", Changes>("Holds for x unless it is a copy of another value, as adding zeros gives one."),
 };
 
 }  // namespace

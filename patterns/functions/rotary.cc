@@ -122,13 +122,13 @@ absl::StatusOr<std::string> PartRotation(const FunctionContext& context, Value* 
   return cut->mode == "half" ? "half" : "interleave_half";
 }
 
-absl::StatusOr<Value*> PartWhole(const FunctionContext& context, Value* a, Value* x1, Value* x2) {
+absl::StatusOr<Term> PartWhole(const FunctionContext& context, Value* a, Value* x1, Value* x2) {
   const absl::StatusOr<Cut> cut = CutSource(context, x1, x2, a, 2);
   if (!cut.ok()) return cut.status();
-  return cut->source;
+  return cut->whole;
 }
 
-absl::StatusOr<Value*> JoinedSource(const FunctionContext& context, Value* a, Value* b, Value* y,
+absl::StatusOr<Term> JoinedSource(const FunctionContext& context, Value* a, Value* b, Value* y,
                                     Trailing<std::string_view> mode) {
   const absl::StatusOr<Cut> cut = CutSource(context, a, b, y);
   if (!cut.ok()) return cut.status();
@@ -136,7 +136,7 @@ absl::StatusOr<Value*> JoinedSource(const FunctionContext& context, Value* a, Va
     return Refuse(fmt::format("the parts are {}, not {}", cut->mode == "half" ? "halves" : "pairs",
                               *mode == "half" ? "halves" : "pairs"));
   }
-  return cut->source;
+  return cut->whole;
 }
 
 // That two tables have one shape.
@@ -212,15 +212,17 @@ std::vector<int64_t> MissingAxes(int rank) {
   return axes;
 }
 
-absl::StatusOr<Term> RankFour(const FunctionContext& context, Value* t, Value* x) {
-  const int rank = context.facts->Of(t).rank();
+absl::StatusOr<Term> RankFour(const FunctionContext& context, Shaped t, Value* x) {
+  // A node to be built has the rank of x.
+  const Value* shaped = t.term.kind == Term::Kind::kValue ? t.term.value : x;
+  const int rank = context.facts->Of(shaped).rank();
   const int data = context.facts->Of(x).rank();
-  if (rank < 1 || data < 1) return Refuse(fmt::format("the rank of {} is not known", ValueName(*t)));
+  if (rank < 1 || data < 1) return Refuse(fmt::format("the rank of {} is not known", ValueName(*shaped)));
   if (data > 4 || rank > 4) {
     return Refuse(fmt::format("{} has {} axes, and the kernel takes 4", context.facts->Describe(x),
                               std::max(rank, data)));
   }
-  return rank == 4 ? Term::Of(t) : build::Unsqueeze(Term::Of(t), MissingAxes(rank));
+  return rank == 4 ? t.term : build::Unsqueeze(t.term, MissingAxes(rank));
 }
 
 absl::StatusOr<Term> SqueezeRankFour(const FunctionContext& context, const Term& y, Value* x) {

@@ -320,7 +320,8 @@ bool Matcher::CostlyIsShared(Frame* frame) {
     *reader = nullptr;
     if (std::find(outputs.begin(), outputs.end(), value) != outputs.end()) return false;
     for (const Use& use : LiveUses(*value)) {
-      if (dies(use.user)) continue;
+      // The shape of what is matched can be told without its elements.
+      if (dies(use.user) || (IsOp(*use.user, "Shape") && Covers(value->producer))) continue;
       if (*reader == nullptr || !Covers(use.user)) *reader = use.user;
     }
     return *reader != nullptr || value->is_graph_output;
@@ -348,7 +349,9 @@ bool Matcher::CostlyIsShared(Frame* frame) {
     for (const Use& use : node->inputs()) {
       if (use.value == nullptr || use.value->producer == nullptr) continue;
       if (std::find(inputs.begin(), inputs.end(), use.value) != inputs.end()) continue;
-      work.push_back(use.value->producer);
+      // The matched nodes first: programs that compute shapes may be longer than the search.
+      const Node* producer = use.value->producer;
+      work.insert(Covers(producer) ? work.end() : work.begin(), producer);
     }
   }
   for (const Node* node : covered_) {

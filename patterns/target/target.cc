@@ -196,6 +196,28 @@ absl::StatusOr<const CompiledNode*> Target::Impl::Compiled(NodeRows* rows) {
   return &rows->compiled;
 }
 
+namespace {
+
+// Whether float32 stands beside a half-precision type in one call: in a graph of ONNX an explicit Cast set them apart,
+// and what a Cast made float32 no precision mode lowers.
+bool MixesFloats(const Call& call) {
+  bool wide = false;
+  bool half = false;
+  for (const CallInput& input : call.inputs) {
+    if (!input.present) continue;
+    wide = wide || input.type == DataType::kFloat;
+    half = half || input.type == DataType::kFloat16 || input.type == DataType::kBfloat16;
+  }
+  return wide && half;
+}
+
+bool LowersFloat(const proto::PrecisionMode::View& view) {
+  return std::any_of(view.change().begin(), view.change().end(),
+                     [](const auto& change) { return change.type() == DataTypeName(DataType::kFloat); });
+}
+
+}  // namespace
+
 // Why no row takes the types, in one sentence: about the first operand that fits none, or the combination.
 std::string Target::Impl::TypeRefusal(const Call& call, const CompiledNode& node) const {
   const proto::PrecisionMode::View& view = mode->view(0);
@@ -230,8 +252,8 @@ std::string Target::Impl::TypeRefusal(const Call& call, const CompiledNode& node
   for (const CallInput& input : call.inputs) {
     if (input.present) types.emplace_back(DataTypeName(input.type));
   }
-  return fmt::format("({}) is no combination of types that {} takes on {}", fmt::join(types, ", "), call.op,
-                     chip);
+  return fmt::format("({}) is no combination of types that {} takes on {}{}", fmt::join(types, ", "), call.op, chip,
+                     MixesFloats(call) ? ", and no precision mode lowers what a Cast made float" : "");
 }
 
 Target::Target(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -320,7 +342,9 @@ Answer Target::Impl::Check(const Call& call, const DimTable& dims, DimTable* gro
   contract::Refusal refusal;
   if (judge.CheckAttributesAndPresence(&refusal)) {
     // Views in ATC's order of preference; of the rows that fit, the one that assumes least.
+    const bool mixed = MixesFloats(call);
     for (const auto& view : mode->view()) {
+      if (mixed && LowersFloat(view)) continue;
       for (const CompiledRow& row : node.rows) {
         std::vector<std::string> assumptions;
         if (!judge.CheckRow(row, view, &refusal, &assumptions)) continue;

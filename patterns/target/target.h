@@ -97,8 +97,9 @@ class Target {
   const TargetOptions& options() const;
 
   // Whether the node may be emitted. Under force_fp16 (and the other modes that lower precision) a float
-  // operand is judged by the kernel's float16 row. A bound on a symbolic dim that `dims` cannot decide is an
-  // assumption; an exactness that cannot be decided (multiple of, equal to) is a refusal.
+  // operand is judged by the kernel's float16 row, unless operands of float32 and of a half-precision type stand
+  // side by side: no mode lowers what a Cast made float32. A bound on a symbolic dim that `dims` cannot decide is
+  // an assumption; an exactness that cannot be decided (multiple of, equal to) is a refusal.
   Answer Check(const Call& call, const DimTable& dims) const;
   // The same with a table that may grow: also decides whether a symbolic dim (2*s3) is a multiple of a
   // number.

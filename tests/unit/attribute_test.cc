@@ -259,6 +259,7 @@ TEST(Encode, RoundsToNearestEven) {
   EXPECT_EQ(bits(DataType::kBfloat16, -std::numeric_limits<double>::infinity()), 0xff80);
   EXPECT_EQ(bits(DataType::kFloat16, std::nan("")) & 0x7e00, 0x7e00);
   EXPECT_EQ(EncodeNumber(DataType::kInt8, 1), "");
+  EXPECT_EQ(EncodeNumber(DataType::kBool, 1), std::string(1, '\1'));
   // Back and forth over every float16.
   Model model;
   for (int i = 0; i < 0x10000; ++i) {

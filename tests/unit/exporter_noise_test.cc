@@ -269,7 +269,7 @@ TEST(ExporterNoiseTest, X13OneFunctionInSeveralSpellings) {
 
 // baddbmm (empty, q, k, beta = 0, alpha = s) and beta = 1 with zeros.
 TEST(ExporterNoiseTest, X14BatchedAdditionOfZeros) {
-  const std::string rule = "match { y = Softmax <axis = -1> (scaled? (MatMul (x, _), f)) }";
+  const std::string rule = "match { y = Softmax <axis = -1> (scaled? (MatMul (x, _), _f)) }";
   const auto baddbmm = [&](const std::string& nodes, const std::string& shape = "Concat <axis = 0> (h, s, t)") {
     return Takes(rule,
                  "(float[h, s, 64] x, float[h, 64, t] k) => (y) <float c = {0.125}, float beta = {0}> {\n"

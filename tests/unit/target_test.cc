@@ -382,6 +382,21 @@ TEST_F(ContractTest, AttentionWithoutMask) {
   EXPECT_NO(Load("ascend950").Check(Attention(Qkv()), dims_), "has no kernel for ascend950");
 }
 
+TEST_F(ContractTest, NoPrecisionModeLowersWhatACastMadeFloat) {
+  const Target target = Load("ascend910b");
+  auto attention = [&](DataType query, DataType value) {
+    Call call = Attention(Qkv());
+    call.inputs[0].type = query;
+    call.inputs[1].type = query;
+    call.inputs[2].type = value;
+    return target.Check(call, dims_);
+  };
+  EXPECT_TRUE(attention(DataType::kFloat, DataType::kFloat).legal);
+  EXPECT_TRUE(attention(DataType::kFloat16, DataType::kFloat16).legal);
+  EXPECT_NO(attention(DataType::kFloat, DataType::kFloat16), "no precision mode lowers what a Cast made float");
+  EXPECT_NO(attention(DataType::kFloat16, DataType::kFloat), "(float16, float16, float) is no combination of types");
+}
+
 TEST_F(ContractTest, AttentionWithMask) {
   const CallInput mask = In(DataType::kBool, {2, 1, "seq", "total"});
   const Target a2 = Load("ascend910b");
