@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "patterns/language/function_context.h"
+#include "patterns/language/term.h"
 
 namespace ascend_fuse {
 
