@@ -126,7 +126,8 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
   }
   Model& model = rewriter_->model();
   const NameId domain = model.names().InternCopy(deferred.domain);
-  const Schema* schema = FindSchema(deferred.domain, deferred.op_type, model.OpsetVersion(domain));
+  const int64_t opset = opset_ > 0 && domain == NameId::kEmpty ? opset_ : model.OpsetVersion(domain);
+  const Schema* schema = FindSchema(deferred.domain, deferred.op_type, opset);
   for (const auto& [key, term] : deferred.attributes) {
     if (term.kind == Term::Kind::kAbsent) continue;
     const SchemaAttribute* row = schema != nullptr ? schema->FindAttribute(key) : nullptr;
@@ -137,7 +138,7 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
       if (input < 0 && deferred.op_type == "Split" && key == "num_outputs") continue;
       if (input < 0) {
         return absl::InvalidArgumentError(fmt::format("{} has no parameter {} at opset {}", deferred.op_type,
-                                                      key, model.OpsetVersion(domain)));
+                                                      key, opset));
       }
       if (plan.inputs.size() <= static_cast<size_t>(input)) plan.inputs.resize(input + 1, nullptr);
       Term list = term.kind == Term::Kind::kList ? term : Term::List({term});
@@ -299,6 +300,7 @@ absl::Status Emitter::EmitStatements(const Match& matched, const FunctionContext
   match.terms.resize(rule.scope.names.size());
   const Term& first = match.terms[rule.scope.Find(rule.outputs[0])];
   graph_ = first.value->graph;
+  opset_ = context.opset;
   const Node* root = first.value->producer;
   first_ = root;
   for (const std::string& name : rule.outputs) {

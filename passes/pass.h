@@ -20,6 +20,8 @@ struct Pass {
   std::function<absl::Status(Workspace&)> run;
   // What it does cannot be taken back, or is about the file only: a dry run (`list`) leaves it out.
   bool final = false;
+  // It leaves the graph as it is, so that Verify need not look again.
+  bool reads_only = false;
 };
 
 // A pass of the user's, and where it stands.

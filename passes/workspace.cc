@@ -32,10 +32,12 @@ Workspace::Workspace(Model* model, const Target* target, const WorkspaceOptions&
 absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Create(Model* model, const Target* target,
                                                              const WorkspaceOptions& options) {
   std::unique_ptr<Workspace> workspace(new Workspace(model, target, options));
-  for (size_t folder = 0; folder < kRuleFolders; ++folder) {
-    auto rules = RuleSet::Shared(static_cast<RuleFolder>(folder), options.rule_files);
-    if (!rules.ok()) return rules.status();
-    workspace->rules_.push_back(*std::move(rules));
+  if (!options.rule_files.empty()) {
+    for (size_t folder = 0; folder < kRuleFolders; ++folder) {
+      auto rules = RuleSet::Shared(static_cast<RuleFolder>(folder), options.rule_files);
+      if (!rules.ok()) return rules.status();
+      workspace->rules_[folder] = *std::move(rules);
+    }
   }
   for (const std::string& name : options.skip) {
     if (absl::Status status = workspace->CheckSkip(name); !status.ok()) return status;
@@ -46,8 +48,8 @@ absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Create(Model* model, const
 // A name that skips nothing is most likely misspelt.
 absl::Status Workspace::CheckSkip(const std::string& name) const {
   std::vector<std::string> kinds;
-  for (const auto& folder : rules_) {
-    for (const Rule& rule : folder->rules()) {
+  for (size_t folder = 0; folder < kRuleFolders; ++folder) {
+    for (const Rule& rule : rules(static_cast<RuleFolder>(folder)).rules()) {
       if (rule.name == name || rule.kind == name) return absl::OkStatus();
       if (std::find(kinds.begin(), kinds.end(), rule.kind) == kinds.end()) kinds.push_back(rule.kind);
     }
@@ -56,6 +58,13 @@ absl::Status Workspace::CheckSkip(const std::string& name) const {
   return absl::InvalidArgumentError(fmt::format(
       "--skip {}: no kind or rule is called that; the kinds are {}, and `ascend-fuse rules` lists the rules",
       name, fmt::join(kinds, ", ")));
+}
+
+const RuleSet& Workspace::rules(RuleFolder folder) const {
+  auto& rules = rules_[static_cast<size_t>(folder)];
+  // What is built in is checked by the tests: it cannot fail here.
+  if (rules == nullptr) rules = *RuleSet::Shared(folder, {});
+  return *rules;
 }
 
 bool Workspace::Skipped(const Rule& rule) const {

@@ -2,6 +2,7 @@
 // (passes/pass.h) is a function over it. One workspace serves one model and one run; there is no other state.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -55,8 +56,8 @@ class Workspace {
   void NumberValues();  // all numbers anew; needs facts
   void Know(Node* node);
 
-  // Rules of a folder with those of the user.
-  const RuleSet& rules(RuleFolder folder) const { return *rules_[static_cast<size_t>(folder)]; }
+  // Rules of a folder with those of the user. Built-in ones are read when they are first asked for.
+  const RuleSet& rules(RuleFolder folder) const;
   bool Skipped(const Rule& rule) const;
   // --limit: whether one more replacement may be made.
   bool MayReplace() const { return options_.limit < 0 || replacements_ < options_.limit; }
@@ -101,7 +102,7 @@ class Workspace {
   std::unique_ptr<ValueNumbering> numbering_;
   std::unique_ptr<Emitter> emitter_;
   MatchCache match_cache_;
-  std::vector<std::shared_ptr<const RuleSet>> rules_;  // by RuleFolder
+  mutable std::array<std::shared_ptr<const RuleSet>, kRuleFolders> rules_;
   int64_t replacements_ = 0;
 };
 

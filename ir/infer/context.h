@@ -99,6 +99,7 @@ struct Entry {
 absl::Span<const Entry> ElementwiseOps();
 absl::Span<const Entry> ReductionOps();
 absl::Span<const Entry> ShapeOps();
+absl::Span<const Entry> SliceOps();
 absl::Span<const Entry> MatMulOps();
 absl::Span<const Entry> NnOps();
 absl::Span<const Entry> ControlFlowOps();

@@ -453,7 +453,7 @@ const absl::flat_hash_map<OpKey, Handler>& Handlers() {
   static const auto* const handlers = [] {
     auto* map = new absl::flat_hash_map<OpKey, Handler>();
     for (const auto& entries :
-         {ElementwiseOps(), ReductionOps(), ShapeOps(), MatMulOps(), NnOps(), ControlFlowOps(),
+         {ElementwiseOps(), ReductionOps(), ShapeOps(), SliceOps(), MatMulOps(), NnOps(), ControlFlowOps(),
           VisionOps(), SignalOps(), TextOps(), SequenceOps(), ContribOps()}) {
       for (const Entry& entry : entries) map->emplace(OpKey{entry.domain, entry.op_type}, entry.handler);
     }

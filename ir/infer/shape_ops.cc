@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/infer/context.h"
+#include "ir/infer/pick.h"
 
 namespace ascend_fuse::infer {
 namespace {
@@ -19,11 +19,7 @@ void CopyTypeAndShape(NodeContext& c) {
 // The data of input 0 in another shape.
 void CopyData(NodeContext& c) { c.CopyElements(0, c.in(0)); }
 
-void Splat(NodeContext& c) {
-  if (c.in(0).is_splat) c.SetSplat(0, c.in(0).splat);
-}
-
-// --- shapes as values --------------------------------------------------------------------------------------
+// --- shapes as values ---
 
 void ShapeOf(NodeContext& c) {
   c.SetType(0, kInt64);
@@ -156,8 +152,7 @@ void Range(NodeContext& c) {
   c.SetIntegers(0, values);
 }
 
-// --- the same elements in another shape
-// -----------------------------------------------------------------------
+// --- the same elements in another shape ---
 
 void Reshape(NodeContext& c) {
   c.SetType(0, c.type(0));
@@ -286,63 +281,7 @@ void Unsqueeze(NodeContext& c) {
   CopyData(c);
 }
 
-// --- elements picked by position
-// ----------------------------------------------------------------------------
-
-// Element k of the output is element `index(k)` of input 0; output shape is set and small.
-template <typename Index>
-void PickElements(NodeContext& c, Index index) {
-  const std::optional<int64_t> count = c.SmallCount(0);
-  const Fact& in = c.in(0);
-  if (in.is_splat) c.SetSplat(0, in.splat);
-  if (!count.has_value() || in.elements == nullptr) return;
-  if (IsFloat(in.type)) {
-    std::vector<double> values;
-    for (int64_t k = 0; k < *count; ++k) {
-      const int64_t from = index(k);
-      if (from < 0 || from >= static_cast<int64_t>(in.elements->floats.size())) return;
-      values.push_back(in.elements->floats[static_cast<size_t>(from)]);
-    }
-    c.SetFloats(0, values);
-  } else {
-    Dims values;
-    for (int64_t k = 0; k < *count; ++k) {
-      const int64_t from = index(k);
-      if (from < 0 || from >= static_cast<int64_t>(in.elements->integers.size())) return;
-      values.push_back(in.elements->integers[static_cast<size_t>(from)]);
-    }
-    c.SetIntegers(0, values);
-  }
-}
-
-// Row-major positions of a small shape: the offset that strides give to position k.
-class Strided {
- public:
-  Strided(absl::Span<const Dim> shape, absl::Span<const int64_t> strides, int64_t base)
-      : strides_(strides.begin(), strides.end()), base_(base) {
-    for (Dim dim : shape) extents_.push_back(std::max<int64_t>(dim.number(), 1));
-  }
-  int64_t operator()(int64_t k) const {
-    int64_t offset = base_;
-    for (size_t axis = extents_.size(); axis-- > 0;) {
-      offset += (k % extents_[axis]) * strides_[axis];
-      k /= extents_[axis];
-    }
-    return offset;
-  }
-
- private:
-  absl::InlinedVector<int64_t, 6> extents_;
-  absl::InlinedVector<int64_t, 6> strides_;
-  int64_t base_;
-};
-
-std::vector<int64_t> StridesOf(absl::Span<const Dim> shape) {
-  std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t i = shape.size(); i-- > 1;)
-    strides[i - 1] = strides[i] * std::max<int64_t>(shape[i].number(), 1);
-  return strides;
-}
+// --- elements picked by position ---
 
 void Transpose(NodeContext& c) {
   c.SetType(0, c.type(0));
@@ -370,145 +309,6 @@ void Transpose(NodeContext& c) {
   std::vector<int64_t> permuted;
   for (int64_t axis : perm) permuted.push_back(strides[static_cast<size_t>(NormalizeAxis(axis, c.rank(0)))]);
   PickElements(c, Strided(shape, permuted, 0));
-}
-
-void Slice(NodeContext& c) {
-  c.SetType(0, c.type(0));
-  DimTable& d = c.dims();
-  const Fact& in = c.in(0);
-  if (!in.has_rank) return Splat(c);
-  Shape shape = c.shape(0);
-  const Shape original = shape;
-  Dims starts;
-  Dims ends;
-  std::vector<int64_t> axes;
-  std::vector<int64_t> steps;
-  bool axes_known = true;
-  const auto unknown_list = [&](size_t i, Dims* list) {  // of as many entries as the input has
-    absl::Span<const Dim> elements;
-    if (c.Integers(i, &elements)) {
-      list->assign(elements.begin(), elements.end());
-      for (Dim& dim : *list) dim = d.Resolve(dim);
-    } else if (c.in(i).rank() == 1 && c.in(i).shape[0].is_number()) {
-      const int64_t count = c.in(i).shape[0].number();
-      if (count >= 0 && count <= 64) list->assign(static_cast<size_t>(count), Dim());
-    }
-  };
-  if (c.opset() < 10) {
-    for (int64_t value : c.Ints("starts").value_or(std::vector<int64_t>())) starts.push_back(Dim::Of(value));
-    for (int64_t value : c.Ints("ends").value_or(std::vector<int64_t>())) ends.push_back(Dim::Of(value));
-    if (const auto given = c.Ints("axes"); given.has_value()) axes = *given;
-  } else {
-    unknown_list(1, &starts);
-    unknown_list(2, &ends);
-    if (c.has(3)) {
-      const auto given = c.Numbers(3);
-      axes_known = given.has_value();
-      if (axes_known) axes = *given;
-    }
-    if (c.has(4)) {
-      const auto given = c.Numbers(4);
-      if (given.has_value()) {
-        steps = *given;
-      } else {
-        steps.assign(starts.size(), 0);  // not known
-      }
-    }
-  }
-  const size_t count = std::max(starts.size(), ends.size());
-  starts.resize(count);
-  ends.resize(count);
-  if (axes.empty()) {
-    for (size_t i = 0; i < count; ++i) axes.push_back(static_cast<int64_t>(i));
-  }
-  if (!axes_known || (count == 0 && !axes.empty())) {
-    c.SetRank(0, shape.size());
-    return Splat(c);
-  }
-  if (count == 0) {
-    c.SetRank(0, shape.size());
-    return Splat(c);
-  }
-  steps.resize(count, 1);
-  axes.resize(count, -1);
-  std::vector<int64_t> first(shape.size(), 0);
-  std::vector<int64_t> stride(shape.size(), 1);
-  bool elements = true;
-  const Dim zero = Dim::Of(0);
-  for (size_t k = 0; k < count; ++k) {
-    const int64_t axis = NormalizeAxis(axes[k], c.rank(0));
-    if (axis < 0) {
-      c.SetRank(0, shape.size());
-      return;
-    }
-    const size_t a = static_cast<size_t>(axis);
-    const Dim dim = original[a];
-    const int64_t step = steps[k];
-    const Dim start = starts[k];
-    const Dim end = ends[k];
-    Dim length;
-    if (step != 0 && dim.is_number() && start.is_number() && end.is_number()) {
-      const int64_t size = dim.number();
-      const auto clamp = [size](int64_t at, int64_t low, int64_t high) {
-        if (at < 0) at = at < -size ? -1 : at + size;
-        return std::clamp(at, low, high);
-      };
-      int64_t from = 0;
-      int64_t to = 0;
-      int64_t items = 0;
-      if (step > 0) {
-        from = clamp(start.number(), 0, size);
-        to = clamp(end.number(), 0, size);
-        items = to > from ? (to - from - 1) / step + 1 : 0;
-      } else {
-        from = clamp(start.number(), 0, std::max<int64_t>(size - 1, 0));
-        to = clamp(end.number(), -1, size - 1);
-        if (start.number() < -size) from = -1;
-        items = from > to && step > std::numeric_limits<int64_t>::min() ? (from - to - 1) / -step + 1 : 0;
-      }
-      length = Dim::Of(std::max<int64_t>(items, 0));
-      first[a] = std::max<int64_t>(from, 0);
-      stride[a] = step;
-    } else if (step > 0 && start.known() && end.known()) {
-      elements = false;
-      // Where a bound lies in [0, dim]; unknown when its sign is not known.
-      const auto place = [&](Dim at) {
-        if (at.is_number() && at.number() >= int64_t{0x7fffffff}) return dim;  // "to the end"
-        if (at.is_number() && at.number() <= -int64_t{0x7fffffff}) return zero;
-        if (d.AtLeast(at, zero)) return d.Min(at, dim);
-        if (d.AtLeast(Dim::Of(-1), at)) return d.Max(zero, d.Add(dim, at));
-        return Dim();
-      };
-      if (start.is_number() && start.number() < 0 && start.number() > -int64_t{0x7fffffff} &&
-          place(end) == dim) {
-        length = d.Min(dim, Dim::Of(-start.number()));  // the last rows
-      } else {
-        const Dim from = place(start);
-        const Dim to = place(end);
-        length = d.Sub(to, from);
-        // Both ends are clamped by the same dim, so their order is that of the bounds as given.
-        const bool ordered = (d.AtLeast(start, zero) && d.AtLeast(end, start)) || from.is(0);
-        if (!ordered) length = d.Max(zero, length);
-      }
-      if (step > 1) length = d.Sub(zero, d.FloorDiv(d.Sub(zero, length), Dim::Of(step)));
-    } else if (step == -1 && start.is(-1) && end.is_number() && end.number() < -int64_t{0x7fffffff}) {
-      elements = false;
-      length = dim;  // reversed
-    } else {
-      elements = false;
-      // Not known; but x[a:b] of a constant difference is: Slice(start = n, end = n + 1).
-    }
-    shape[a] = length;
-  }
-  c.SetShape(0, shape);
-  if (!elements || in.elements == nullptr || !NodeContext::SmallCountOf(in).has_value()) return Splat(c);
-  std::vector<int64_t> strides = StridesOf(original);
-  int64_t base = 0;
-  for (size_t i = 0; i < strides.size(); ++i) {
-    base += first[i] * strides[i];
-    strides[i] *= stride[i];
-  }
-  PickElements(c, Strided(shape, strides, base));
 }
 
 void Gather(NodeContext& c) {
@@ -574,8 +374,7 @@ void Scatter(NodeContext& c) {
   }
 }
 
-// --- joining and splitting
-// -----------------------------------------------------------------------------------
+// --- joining and splitting ---
 
 void Concat(NodeContext& c) {
   const size_t count = c.input_count();
@@ -769,8 +568,7 @@ void Pad(NodeContext& c) {
   if (nothing) CopyData(c);
 }
 
-// --- the rest
-// ------------------------------------------------------------------------------------------------
+// --- the rest ---
 
 void Trilu(NodeContext& c) {
   CopyTypeAndShape(c);
@@ -999,7 +797,6 @@ constexpr Entry kOps[] = {
     {"", "Squeeze", Squeeze},
     {"", "Unsqueeze", Unsqueeze},
     {"", "Transpose", Transpose},
-    {"", "Slice", Slice},
     {"", "Gather", Gather},
     {"", "GatherElements", GatherElements},
     {"", "GatherND", GatherNd},

@@ -82,6 +82,7 @@ absl::Status WireTypeError(const wire::Field& field, const char* message) {
       field.number, message, field.start, static_cast<uint32_t>(field.type)));
 }
 
+// Long because it is one switch over the fields of one message.
 absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tensor) {
   using T = onnx::TensorProto;
   wire::Cursor cursor(message);

@@ -107,6 +107,7 @@ class ValueSets {
     }
   }
 
+  // Long because it is one case for each operator.
   void Compute(const Value* value, int depth, PossibleValues* result) {
     if (FromFacts(value, result)) return;
     const DataType type = context_.facts->Of(value).type;

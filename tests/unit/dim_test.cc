@@ -304,6 +304,7 @@ std::optional<int64_t> Bound(const Binding& binding, std::string_view name) {
 
 class DimProperty : public ::testing::TestWithParam<int> {};
 
+// Long because it is one case for each operation.
 TEST_P(DimProperty, SimplifyingKeepsTheValue) {
   std::mt19937 random(static_cast<uint32_t>(GetParam()));
   const auto pick = [&](int64_t low, int64_t high) {
