@@ -109,6 +109,13 @@ class Accountant {
     return true;
   }
 
+  // The Ascend node that computes what `node` gives, where only a Cast or a Reshape stands after it.
+  static const Node& KernelOf(const Node& node) {
+    const Value* input = node.input(0);
+    const bool own = OpType(node).substr(0, 3) == "NPU" || input == nullptr || input->producer == nullptr;
+    return own || OpType(*input->producer).substr(0, 3) != "NPU" ? node : *input->producer;
+  }
+
   // A sum is joined with the kernel of the norm that reads it, by us or by GE. Where the norm stayed as it was there is no
   // such kernel, and where it reads something else than the sum (scaled, or in another type) GE's pass does not see them
   // together. "" where they can be joined.
@@ -118,7 +125,7 @@ class Accountant {
       if (!FindSiteKind(site.record.kind)->IsSumBefore(norm.record.kind)) continue;
       if (norm.record.state == "by_ge") return "";
       if (!norm.fused()) break;
-      const Value* x = site.value->producer->input(0);
+      const Value* x = KernelOf(*site.value->producer).input(0);
       if (x == nullptr || x->producer == nullptr) break;
       if (IsOp(*x->producer, "Add")) return "";
       if (OpType(*x->producer).substr(0, 3) == "NPU") {

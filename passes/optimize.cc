@@ -41,9 +41,11 @@ absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& op
   return Run(model, options, true);
 }
 
-absl::Status Expand(Model* model, const std::vector<std::pair<std::string, std::string>>& rule_files) {
+absl::Status Expand(Model* model, const std::vector<std::pair<std::string, std::string>>& rule_files,
+                    const InferOptions& infer) {
   WorkspaceOptions options;
   options.rule_files = rule_files;
+  options.infer = infer;
   const auto workspace = Workspace::Create(model, nullptr, options);
   if (!workspace.ok()) return workspace.status();
   return RunPasses({{"inline", "", "", Inline}, {"expand", "", "", ExpandNodes}, {"sweep", "", "", Sweep, true}},

@@ -38,8 +38,10 @@ absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& op
 
 // NPU nodes back to standard operators, from the kernels' documented formulas; calls of local functions become the
 // functions' nodes.
-// rule_files: path and text of files with reference rules of the user's own nodes.
-absl::Status Expand(Model* model, const std::vector<std::pair<std::string, std::string>>& rule_files = {});
+// rule_files: path and text of files with reference rules of the user's own nodes; infer: dims that were bound when the
+// model was optimized (heads that are a symbol).
+absl::Status Expand(Model* model, const std::vector<std::pair<std::string, std::string>>& rule_files = {},
+                    const InferOptions& infer = {});
 
 // The rules in force, one line each with what it makes and where it is written: for the command `rules`.
 absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options = {});

@@ -124,7 +124,7 @@ class Request {
     const size_t number = optimized_.Write(*written);
     if (auto listed = CheckListing(name, options, *report); !listed.ok()) return listed;
     if (auto again = CheckSecondRun(name, options, *written); !again.ok()) return again;
-    const absl::StatusOr<size_t> expanded = WriteExpanded(number, *written);
+    const absl::StatusOr<size_t> expanded = WriteExpanded(number, *written, options);
     if (!expanded.ok()) return expanded.status();
     std::cout << fmt::format("target\t{}\t{}\t{}\n", name, number, *expanded);
     return absl::OkStatus();
@@ -153,11 +153,11 @@ class Request {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<size_t> WriteExpanded(size_t optimized, const std::string& written) {
+  absl::StatusOr<size_t> WriteExpanded(size_t optimized, const std::string& written, const OptimizeOptions& options) {
     if (const auto known = expansions_.find(optimized); known != expansions_.end()) return known->second;
     auto model = LoadModelFromBytes(written);
     if (!model.ok()) return model.status();
-    if (auto status = Expand(model->get()); !status.ok()) return status;
+    if (auto status = Expand(model->get(), options.rule_files, options.infer); !status.ok()) return status;
     const absl::StatusOr<std::string> bytes = SaveModelToBytes(**model);
     if (!bytes.ok()) return bytes.status();
     if (auto again = LoadModelFromBytes(*bytes); !again.ok()) return again.status();

@@ -137,6 +137,26 @@ int ReadRules(Flags* flags) {
   return kDone;
 }
 
+// Reads what --dim gives.
+int ReadDims(Flags* flags) {
+  for (const std::string& dim : flags->dims) {
+    if (!ParseDim(dim, &flags->options.infer)) {
+      return Fail(
+          fmt::format("--dim {}: expected name=N or name=low..high, for example --dim seq=1..2048", dim),
+          kUsage);
+    }
+  }
+  return kDone;
+}
+
+void AddDimFlag(CLI::App* command, Flags* flags) {
+  command
+      ->add_option("--dim", flags->dims,
+                   "name=N or name=low..high: what a symbolic dim can be; may be repeated")
+      ->type_name("NAME=RANGE")
+      ->allow_extra_args(false);
+}
+
 // Everything about the flags that CLI11 cannot check.
 int Prepare(Flags* flags, std::string* chip, std::vector<std::string>* warnings) {
   OptimizeOptions& options = flags->options;
@@ -144,13 +164,7 @@ int Prepare(Flags* flags, std::string* chip, std::vector<std::string>* warnings)
     return Fail("--report writes text, or JSON for a name that ends in .json; HTML is not available yet",
                 kUsage);
   }
-  for (const std::string& dim : flags->dims) {
-    if (!ParseDim(dim, &options.infer)) {
-      return Fail(
-          fmt::format("--dim {}: expected name=N or name=low..high, for example --dim seq=1..2048", dim),
-          kUsage);
-    }
-  }
+  if (const int code = ReadDims(flags); code != kDone) return code;
   for (const std::string& kind : flags->require) {
     const auto& kinds = ReportKinds();
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
@@ -263,9 +277,11 @@ int RunOptimize(Flags flags, bool change) {
 
 int RunExpand(Flags flags) {
   if (const int code = ReadRules(&flags); code != kDone) return code;
+  if (const int code = ReadDims(&flags); code != kDone) return code;
   const auto model = LoadModel(flags.input);
   if (!model.ok()) return Fail(model.status());
-  if (const auto status = Expand(model->get(), flags.options.rule_files); !status.ok()) return Fail(status);
+  const auto status = Expand(model->get(), flags.options.rule_files, flags.options.infer);
+  if (!status.ok()) return Fail(status);
   const std::string output = flags.output.empty() ? Beside(flags.input, "expanded") : flags.output;
   if (const auto status = Save(**model, output, flags.quiet); !status.ok()) return Fail(status);
   SayWritten(flags, output);
@@ -375,11 +391,7 @@ void AddTargetFlags(CLI::App* command, Flags* flags) {
 void AddRunFlags(CLI::App* command, Flags* flags) {
   command->add_option("model", flags->input, "the exported ONNX model")->required();
   AddTargetFlags(command, flags);
-  command
-      ->add_option("--dim", flags->dims,
-                   "name=N or name=low..high: what a symbolic dim can be; may be repeated")
-      ->type_name("NAME=RANGE")
-      ->allow_extra_args(false);
+  AddDimFlag(command, flags);
   command->add_flag("--strict", flags->options.strict, "refuse what rests on an assumption");
   command
       ->add_option("--require", flags->require,
@@ -424,6 +436,7 @@ int Main(int argc, char** argv) {
   expand->add_option("--rules", flags.rule_paths, "rule file with reference rules of your own nodes; may be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);
+  AddDimFlag(expand, &flags);
   expand->add_flag("--quiet", flags.quiet, "print errors only");
 
   CLI::App* verify = app.add_subcommand("verify", "run both models in ONNX Runtime and compare all outputs");
@@ -431,7 +444,7 @@ int Main(int argc, char** argv) {
   verify->add_option("optimized", flags.second, "the optimized model")->required();
   verify->footer(
       "Further flags go to the comparison: --bindings JSON, --seed N, --tolerance 1e-4, --report fused.json, "
-      "--json FILE, --rules FILE, --no-regions (the outputs only).");
+      "--json FILE, --rules FILE, --dim NAME=RANGE, --no-regions (the outputs only).");
   verify->allow_extras();
 
   CLI::App* print = app.add_subcommand("print", "the model as ONNX text");

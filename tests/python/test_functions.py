@@ -33,7 +33,7 @@ def optimized(model: onnx.ModelProto, folder: Path, name: str) -> tuple[dict[str
 
 
 def sites(report: dict[str, Any]) -> Counter[tuple[str, str, str]]:
-    return Counter((site["kind"], site["state"], site.get("node", "")) for site in report.get("sites", []))
+    return Counter((site["kind"], site["state"], site.get("emitted_op", "")) for site in report.get("sites", []))
 
 
 def operators(model: onnx.ModelProto) -> Counter[str]:

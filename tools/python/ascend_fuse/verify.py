@@ -194,6 +194,7 @@ def verify_models(
     tolerance=None,
     report=None,
     rules=(),
+    dims=(),
     regions=True,
 ) -> Result:
     """Compares two models; see the module's text.
@@ -206,6 +207,7 @@ def verify_models(
     report     the report of the fusion, a dict or the path of its JSON: names the don't-care rows and the
                regions. When None, the tool is asked what it assumes of the original model.
     rules      paths of files with reference rules, for nodes of your own.
+    dims       what --dim bound when the model was optimized, "heads=8".
     regions    compare what was rewritten place by place, too.
     """
     original_path, optimized_path = pathlib.Path(original_path), pathlib.Path(optimized_path)
@@ -241,7 +243,7 @@ def verify_models(
         result.notes.append("the regions were not compared: --tool must name the program that inlines local functions")
         regions = False
     with (
-        _expanded(optimized_path, optimized, tool, result, rules) as expanded_path,
+        _expanded(optimized_path, optimized, tool, result, rules, dims) as expanded_path,
         _inlined(original_path, original, tool, result, regions) as inlined_path,
     ):
         expanded_session = _session(expanded_path, "the expanded model")
@@ -339,9 +341,10 @@ def _has_external_data(model) -> bool:
 class _expanded:
     """The path of the optimized model without NPU nodes; temporary files are removed again."""
 
-    def __init__(self, path: pathlib.Path, model, tool, result: Result, rules=()):
+    def __init__(self, path: pathlib.Path, model, tool, result: Result, rules=(), dims=()):
         self.path, self.model, self.tool, self.result = path, model, tool, result
-        self.rules = [word for rule in rules for word in ("--rules", str(rule))]
+        self.flags = [word for rule in rules for word in ("--rules", str(rule))]
+        self.flags += [word for dim in dims for word in ("--dim", dim)]
         self.folder: str | None = None
         self.file: pathlib.Path | None = None
 
@@ -372,7 +375,7 @@ class _expanded:
             self.file = pathlib.Path(self.folder) / "expanded.onnx"
         try:
             run = subprocess.run(
-                [str(tool), "expand", str(self.path), "-o", str(self.file), "--quiet", *self.rules],
+                [str(tool), "expand", str(self.path), "-o", str(self.file), "--quiet", *self.flags],
                 capture_output=True,
                 text=True,
                 check=False,
@@ -747,6 +750,9 @@ def main(arguments=None) -> int:
     parser.add_argument(
         "--rules", metavar="FILE", action="append", default=[], help="reference rules of your own nodes"
     )
+    parser.add_argument(
+        "--dim", metavar="NAME=RANGE", action="append", default=[], help="what --dim bound when the model was optimized"
+    )
     parser.add_argument("--no-regions", action="store_true", help="compare the outputs of the models only")
     options = parser.parse_args(arguments)
     try:
@@ -766,6 +772,7 @@ def main(arguments=None) -> int:
             tolerance=options.tolerance,
             report=options.report,
             rules=options.rules,
+            dims=options.dim,
             regions=not options.no_regions,
         )
     except (VerifyError, guess_inputs.CannotGuess) as error:
