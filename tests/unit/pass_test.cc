@@ -171,6 +171,31 @@ TEST(PassTest, ADryRunLeavesTheModelAsItWas) {
   }
 }
 
+TEST(PassTest, CallsOfFunctionsStayInlinedWhereAPassRewiredANode) {
+  const auto encoded = EncodeModelText(R"(
+    <ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+    g (float[B, 8] x) => (float[B, 8] y) { a = Relu (x)  y = local.Twice (a) }
+    <domain: "local", opset_import: ["" : 17]>
+    Twice (v) => (w) { u = Relu (v)  w = Relu (u) })");
+  ASSERT_TRUE(encoded.ok()) << encoded.status();
+  OptimizeOptions options;
+  options.passes = {Placed(kAfter, "number", "merge", [](Workspace& workspace) {
+    const auto& nodes = workspace.model().graph().nodes();
+    Value* x = workspace.model().graph().inputs()[0];
+    for (Node* node : nodes) {
+      if (!node->dead && node->output() == workspace.model().graph().outputs()[0]) workspace.rewriter().SetInput(node, 0, x);
+    }
+    return absl::OkStatus();
+  })};
+  const auto model = MustLoad(*encoded);
+  ASSERT_TRUE(Optimize(model.get(), options).ok());
+  EXPECT_EQ(ProducerOf(model->graph(), "y"), "y = Relu (x)");
+  const std::string bytes = MustSave(*MustLoad(*encoded));
+  const auto listed = MustLoad(bytes);
+  ASSERT_TRUE(ListOpportunities(listed.get(), options).ok());
+  EXPECT_TRUE(MustSave(*listed) == bytes);
+}
+
 TEST(PassTest, ADryRunThatFailsLeavesTheModelAsItWas) {
   OptimizeOptions options;
   options.passes = {Placed(kAfter, "number", "rewrite", [](Workspace& workspace) -> absl::Status {
