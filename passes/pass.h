@@ -32,12 +32,15 @@ struct PlacedPass {
   Pass pass;
 };
 
-// The pipeline of `optimize`: inline, infer, number, decompose_contrib, recognise, pair_rotations, find_near_misses, lower,
-// account, restore, decompose_leftovers, keep_calls, choose_style, write_style, sweep.
+// The pipeline of `optimize`. docs/passes.md shows it as a table.
 std::vector<Pass> OptimizePasses();
 
-// The same with passes of the user's, in the order given where several stand at one place. INVALID_ARGUMENT with the
-// names there are for a stage that is none, and for a name that is there already.
+// Passes as a table of Markdown, one row each: name, what it takes and gives, and whether `list` runs it.
+std::string DescribePasses(const std::vector<Pass>& passes);
+
+// The same list with passes of the user's, in the order given where several stand at one place. A stage may be one of
+// those that were given before. INVALID_ARGUMENT with the names there are for a stage that is none, and for a name that
+// is there already.
 absl::StatusOr<std::vector<Pass>> WithPasses(std::vector<Pass> passes, const std::vector<PlacedPass>& placed);
 
 struct RunOptions {

@@ -1,9 +1,11 @@
 // The list of passes, and how a list is run.
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <system_error>
 
+#include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/onnx/save.h"
@@ -59,9 +61,17 @@ std::vector<Pass> OptimizePasses() {
   };
 }
 
+std::string DescribePasses(const std::vector<Pass>& passes) {
+  std::string text = "| pass | takes | gives | `list` |\n|---|---|---|---|\n";
+  for (const Pass& pass : passes) {
+    text += fmt::format("| `{}` | {} | {} | {} |\n", pass.name, pass.takes, pass.gives, pass.final ? "no" : "yes");
+  }
+  return text;
+}
+
 absl::StatusOr<std::vector<Pass>> WithPasses(std::vector<Pass> passes, const std::vector<PlacedPass>& placed) {
-  // Of several after one stage, the first given stands first: they are put in from the last one on.
-  auto put = [&passes](const PlacedPass& one) -> absl::Status {
+  absl::flat_hash_map<std::string, std::string> after;  // by name of a pass of the user's: the stage it stands after
+  for (const PlacedPass& one : placed) {
     std::vector<std::string> names;
     for (const Pass& pass : passes) names.push_back(pass.name);
     if (one.pass.name.empty() || one.pass.run == nullptr) {
@@ -75,17 +85,20 @@ absl::StatusOr<std::vector<Pass>> WithPasses(std::vector<Pass> passes, const std
       return absl::InvalidArgumentError(fmt::format("the pass {} is to stand beside {}, which is no pass; there are {}",
                                                     one.pass.name, one.stage, fmt::join(names, ", ")));
     }
-    const auto at = passes.begin() + (stage - names.begin()) + (one.place == PlacedPass::Place::kAfter ? 1 : 0);
-    passes.insert(at, one.pass);
-    return absl::OkStatus();
-  };
-  for (auto one = placed.rbegin(); one != placed.rend(); ++one) {
-    if (one->place != PlacedPass::Place::kAfter) continue;
-    if (absl::Status status = put(*one); !status.ok()) return status;
-  }
-  for (const PlacedPass& one : placed) {
-    if (one.place != PlacedPass::Place::kBefore) continue;
-    if (absl::Status status = put(one); !status.ok()) return status;
+    auto follows = [&](const std::string& name) {
+      for (auto at = after.find(name); at != after.end(); at = after.find(at->second)) {
+        if (at->second == one.stage) return true;
+      }
+      return false;
+    };
+    size_t at = static_cast<size_t>(stage - names.begin());
+    if (one.place == PlacedPass::Place::kAfter) {
+      // Those that were given first stand first.
+      ++at;
+      while (at < names.size() && follows(names[at])) ++at;
+      after[one.pass.name] = one.stage;
+    }
+    passes.insert(passes.begin() + static_cast<std::ptrdiff_t>(at), one.pass);
   }
   return passes;
 }

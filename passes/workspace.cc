@@ -26,7 +26,8 @@ Workspace::Workspace(Model* model, const Target* target, const WorkspaceOptions&
       signature_(*model),
       rewriter_(model),
       inliner_(&rewriter_),
-      start_(rewriter_.Now()),
+      loaded_(rewriter_.Now()),
+      start_(loaded_),
       match_cache_(*model) {}
 
 absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Create(Model* model, const Target* target,
@@ -107,6 +108,7 @@ void Workspace::TakeRewritesBack() {
 void Workspace::TakeEverythingBack() {
   TakeRewritesBack();
   inliner_.Undo();
+  rewriter_.RollBack(loaded_);  // what a pass of the user's did before `inline`
 }
 
 int64_t Workspace::CountNodes() const {

@@ -97,6 +97,7 @@ class Workspace {
   Signature signature_;
   Rewriter rewriter_;
   Inliner inliner_;
+  Rewriter::Mark loaded_;
   Rewriter::Mark start_;
   Facts facts_;
   std::unique_ptr<ValueNumbering> numbering_;

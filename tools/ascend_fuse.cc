@@ -55,6 +55,7 @@ struct Flags {
   bool quiet = false;
   bool operators = false;  // rules: the operators instead
   bool functions = false;  // rules: the functions instead
+  bool passes = false;     // rules: the passes instead
   int64_t max_elements = 16;
   std::vector<std::string> verify_arguments;
 };
@@ -306,6 +307,10 @@ int RunRules(Flags flags) {
     const auto status = WriteText("-", OperatorsDocument());
     return status.ok() ? kDone : Fail(status);
   }
+  if (flags.passes) {
+    const auto status = WriteText("-", DescribePasses(OptimizePasses()));
+    return status.ok() ? kDone : Fail(status);
+  }
   std::string chip;
   std::vector<std::string> warnings;
   if (const int code = Prepare(&flags, &chip, &warnings); code != kDone) return code;
@@ -457,6 +462,7 @@ int Main(int argc, char** argv) {
   AddTargetFlags(rules, &flags);
   rules->add_flag("--functions", flags.functions, "the functions that rules may call, as a table");
   rules->add_flag("--operators", flags.operators, "the operators that rules may name beside those of ONNX, as Markdown");
+  rules->add_flag("--passes", flags.passes, "the passes of optimize in their order, as a table");
 
   std::vector<std::string> commands;
   for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());

@@ -4,11 +4,15 @@
                           also for whole lines
     ```rule mish.rule     written to that file, and loaded by `ascend-fuse rules --rules`; the name may be left out
     ```txtpb x.txtpb      written to that file
+    ```onnxtxt x.onnxtxt  written to that file
+    ```cpp                not run by itself: the build compiles the file that it names
     ```python             run by Python
     ```sh                 commands for a whole machine: the scripts they name must exist
     ```text               not run
 
-The blocks of one document run in order in one folder, which holds llama.onnx, an export of the zoo.
+A block whose name has a folder (tests/golden/x/y.rule) must be that file of the repository; it is written without the folder.
+The blocks of one document run in order in one folder, which holds llama.onnx, an export of the zoo. Programs of the build and
+of its tests are found by name.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ import pytest
 from conftest import BUILD, ROOT
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-KINDS = {"console", "rule", "txtpb", "python", "sh", "text", "cpp"}
+KINDS = {"console", "rule", "txtpb", "onnxtxt", "python", "sh", "text", "cpp"}
 BLOCK = re.compile(r"^```(\w*) *(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 
@@ -74,11 +78,13 @@ def run_console(block: Block, folder: Path, environment: dict[str, str]) -> None
 def test_blocks(document: Path, zoo: Path, tmp_path: Path) -> None:
     shutil.copy(zoo / "llama-sdpa-past-ts17-dynamic.onnx", tmp_path / "llama.onnx")
     environment = dict(os.environ, LC_ALL="C")
-    environment["PATH"] = f"{BUILD}:{Path(sys.executable).parent}:{environment['PATH']}"
+    environment["PATH"] = f"{BUILD}:{BUILD / 'tests'}:{Path(sys.executable).parent}:{environment['PATH']}"
     for block in blocks_of(document):
         assert block.kind in KINDS, f"line {block.line}: a block of kind '{block.kind}'"
-        if block.kind in ("rule", "txtpb"):
-            path = tmp_path / (block.name or f"line{block.line}.{block.kind}")
+        if "/" in block.name:
+            assert (ROOT / block.name).read_text() == block.text, f"line {block.line}: {block.name} is not the same"
+        if block.kind in ("rule", "txtpb", "onnxtxt"):
+            path = tmp_path / (Path(block.name).name or f"line{block.line}.{block.kind}")
             path.write_text(block.text)
             if block.kind == "rule":
                 done = subprocess.run([str(BUILD / "ascend-fuse"), "rules", "--rules", str(path)], capture_output=True,
@@ -101,9 +107,12 @@ def test_links(document: Path) -> None:
         assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
-def test_the_table_of_functions_is_the_one_that_the_program_prints() -> None:
-    """docs/rules.md holds what `ascend-fuse rules --functions` prints: paste it there after a change."""
-    done = subprocess.run([str(BUILD / "ascend-fuse"), "rules", "--functions"], capture_output=True, text=True,
-                          check=True)
-    section = (ROOT / "docs" / "rules.md").read_text().split("\n## Functions\n")[1].split("\n## ")[0]
-    assert [line for line in section.splitlines() if line.startswith("|")] == done.stdout.splitlines()
+@pytest.mark.parametrize(("flag", "document", "section"), [
+    ("--functions", "rules.md", "Functions"),
+    ("--passes", "passes.md", "The list"),
+])
+def test_a_table_is_the_one_that_the_program_prints(flag: str, document: str, section: str) -> None:
+    """The section holds what `ascend-fuse rules` prints with the flag: paste it there after a change."""
+    done = subprocess.run([str(BUILD / "ascend-fuse"), "rules", flag], capture_output=True, text=True, check=True)
+    text = (ROOT / "docs" / document).read_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
+    assert [line for line in text.splitlines() if line.startswith("|")] == done.stdout.splitlines()

@@ -48,7 +48,8 @@ absl::Status ReadRunFlags(const std::vector<std::string>& words, const std::stri
     const std::string name = word.substr(0, equals);
     const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
     if (name == "--target") {
-      options->target.chip = value;
+      const bool file = std::filesystem::path(value).extension() == ".txtpb";
+      options->target.chip = file ? (std::filesystem::path(folder) / value).generic_string() : value;
     } else if (name == "--cann") {
       options->target.cann = value;
     } else if (name == "--style") {

@@ -11,7 +11,7 @@
 namespace ascend_fuse::testing {
 
 // Reads words such as "--target=ascend310p", "--dim=seq=1..2048", "--plugin" into `options`, as the command line does.
-// A file of --rules is looked for in `folder`; it must be readable. INVALID_ARGUMENT names a word that is not
+// A file of --rules, or of --target, is looked for in `folder`; it must be readable. INVALID_ARGUMENT names a word that is not
 // understood, NOT_FOUND a rules file that cannot be read.
 absl::Status ReadRunFlags(const std::vector<std::string>& words, const std::string& folder, OptimizeOptions* options);
 

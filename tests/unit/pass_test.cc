@@ -1,0 +1,241 @@
+// The list of passes, and a user's own ones in it: where they stand, whose error is told, and that nothing of them is left
+// after a dry run.
+#include "passes/pass.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "gtest/gtest.h"
+#include "ir/text/parser.h"
+#include "ir/text/printer.h"
+#include "passes/optimize.h"
+#include "tests/unit/models.h"
+
+namespace ascend_fuse {
+namespace {
+
+using testing::MustLoad;
+using testing::MustSave;
+
+constexpr auto kBefore = PlacedPass::Place::kBefore;
+constexpr auto kAfter = PlacedPass::Place::kAfter;
+
+absl::Status DoNothing(Workspace&) { return absl::OkStatus(); }
+
+PlacedPass Placed(PlacedPass::Place place, const std::string& stage, const std::string& name,
+                  std::function<absl::Status(Workspace&)> run = DoNothing) {
+  return {place, stage, {name, "nothing", "nothing", std::move(run)}};
+}
+
+// Four passes of these names and those of the user's, in their order.
+std::string Order(const std::vector<PlacedPass>& placed) {
+  std::vector<Pass> passes;
+  for (const char* name : {"one", "two", "three", "four"}) passes.push_back({name, "", "", DoNothing});
+  const auto all = WithPasses(passes, placed);
+  if (!all.ok()) return std::string(all.status().message());
+  std::vector<std::string> names;
+  for (const Pass& pass : *all) names.push_back(pass.name);
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+std::string Encoded() {
+  return *EncodeModelText(R"(
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[B, 8] x) => (float[B, 8] y)
+    { [first] a = Relu (x)  [second] b = Relu (a)  [third] c = Sigmoid (b)  [fourth] y = Mul (b, c) })");
+}
+
+// Every Relu becomes the given operator.
+absl::Status Rewrite(Workspace& workspace, const std::string& op) {
+  std::vector<Node*> found;
+  for (Node* node : workspace.model().graph().nodes()) {
+    if (!node->dead && IsOp(*node, "Relu")) found.push_back(node);
+  }
+  for (Node* node : found) {
+    NewNode made;
+    made.op_type = op;
+    made.inputs = {node->input(0)};
+    workspace.rewriter().Replace({node->output()}, made);
+  }
+  return absl::OkStatus();
+}
+
+// What computes the value of that name.
+std::string ProducerOf(const Graph& graph, const std::string& name) {
+  for (const Node* node : graph.nodes()) {
+    if (!node->dead && ValueName(*node->output()) == name) return PrintNode(*node);
+  }
+  return "nothing";
+}
+
+TEST(PassTest, APassStandsWhereItIsPlaced) {
+  EXPECT_EQ(Order({}), "one two three four");
+  EXPECT_EQ(Order({Placed(kBefore, "one", "a")}), "a one two three four");
+  EXPECT_EQ(Order({Placed(kAfter, "four", "a")}), "one two three four a");
+  EXPECT_EQ(Order({Placed(kAfter, "two", "a"), Placed(kBefore, "three", "b")}), "one two a b three four");
+  EXPECT_EQ(Order({Placed(kBefore, "three", "a"), Placed(kAfter, "two", "b")}), "one two b a three four");
+}
+
+TEST(PassTest, SeveralAtOnePlaceKeepTheirOrder) {
+  EXPECT_EQ(Order({Placed(kAfter, "two", "a"), Placed(kAfter, "two", "b"), Placed(kAfter, "two", "c")}),
+            "one two a b c three four");
+  EXPECT_EQ(Order({Placed(kBefore, "two", "a"), Placed(kBefore, "two", "b")}), "one a b two three four");
+}
+
+TEST(PassTest, APassMayStandBesideOneThatWasGivenBefore) {
+  EXPECT_EQ(Order({Placed(kAfter, "two", "a"), Placed(kAfter, "a", "b"), Placed(kBefore, "a", "c")}),
+            "one two c a b three four");
+  EXPECT_EQ(Order({Placed(kAfter, "two", "a"), Placed(kAfter, "a", "b"), Placed(kAfter, "two", "c")}),
+            "one two a b c three four");
+}
+
+TEST(PassTest, AStageThatIsNoneIsAnErrorThatNamesThem) {
+  EXPECT_EQ(Order({Placed(kAfter, "five", "a")}),
+            "the pass a is to stand beside five, which is no pass; there are one, two, three, four");
+  EXPECT_EQ(Order({Placed(kAfter, "a", "b"), Placed(kAfter, "two", "a")}),
+            "the pass b is to stand beside a, which is no pass; there are one, two, three, four");
+}
+
+TEST(PassTest, ANameCountsOnce) {
+  EXPECT_EQ(Order({Placed(kAfter, "two", "three")}), "there is a pass three already");
+  EXPECT_EQ(Order({Placed(kAfter, "two", "a"), Placed(kBefore, "two", "a")}), "there is a pass a already");
+}
+
+TEST(PassTest, APassNeedsANameAndAFunction) {
+  EXPECT_EQ(Order({Placed(kAfter, "two", "")}), "a pass needs a name and a function");
+  EXPECT_EQ(Order({Placed(kAfter, "two", "a", nullptr)}), "a pass needs a name and a function");
+}
+
+TEST(PassTest, PassesOfOptimizeSayWhatTheyTakeAndGive) {
+  std::vector<std::string> names;
+  for (const Pass& pass : OptimizePasses()) {
+    EXPECT_FALSE(pass.takes.empty() || pass.gives.empty()) << pass.name;
+    EXPECT_EQ(std::count(names.begin(), names.end(), pass.name), 0) << pass.name;
+    names.push_back(pass.name);
+  }
+  EXPECT_EQ(DescribePasses({{"one", "a", "b", DoNothing}, {"two", "c", "d", DoNothing, true}}),
+            "| pass | takes | gives | `list` |\n|---|---|---|---|\n| `one` | a | b | yes |\n| `two` | c | d | no |\n");
+}
+
+TEST(PassTest, TheErrorOfAPassIsThatOfTheRun) {
+  OptimizeOptions options;
+  bool later = false;
+  options.passes = {
+      Placed(kAfter, "recognise", "refuse", [](Workspace&) { return absl::ResourceExhaustedError("no more of this"); }),
+      Placed(kAfter, "refuse", "later", [&later](Workspace&) {
+        later = true;
+        return absl::OkStatus();
+      })};
+  const auto model = MustLoad(Encoded());
+  EXPECT_EQ(Optimize(model.get(), options).status(), absl::ResourceExhaustedError("no more of this"));
+  EXPECT_FALSE(later);
+}
+
+TEST(PassTest, WhatAPassDidIsWrittenAndCounted) {
+  for (const auto& [place, stage] : {std::pair(kBefore, "inline"), std::pair(kAfter, "number")}) {
+    OptimizeOptions options;
+    options.passes = {Placed(place, stage, "rewrite", [](Workspace& workspace) { return Rewrite(workspace, "Abs"); })};
+    const auto model = MustLoad(Encoded());
+    const auto report = Optimize(model.get(), options);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(ProducerOf(model->graph(), "b"), "b = Abs (a)") << stage;
+    const auto run = std::find_if(report->passes.begin(), report->passes.end(),
+                                  [](const PassRecord& pass) { return pass.name == "rewrite"; });
+    ASSERT_NE(run, report->passes.end());
+    EXPECT_GT(run->changes, 0);
+  }
+}
+
+TEST(PassTest, ADryRunLeavesTheModelAsItWas) {
+  for (const auto& [place, stage] :
+       {std::pair(kBefore, "inline"), std::pair(kAfter, "inline"), std::pair(kAfter, "number"), std::pair(kAfter, "recognise"),
+        std::pair(kAfter, "lower"), std::pair(kBefore, "sweep"), std::pair(kAfter, "sweep")}) {
+    OptimizeOptions options;
+    bool ran = false;
+    options.passes = {Placed(place, stage, "rewrite", [&ran](Workspace& workspace) {
+      ran = true;
+      return Rewrite(workspace, "Abs");
+    })};
+    const std::string bytes = MustSave(*MustLoad(Encoded()));
+    const auto model = MustLoad(bytes);
+    const auto report = ListOpportunities(model.get(), options);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_TRUE(ran) << stage;
+    EXPECT_TRUE(MustSave(*model) == bytes) << stage;
+  }
+}
+
+TEST(PassTest, CallsOfFunctionsStayInlinedWhereAPassRewiredANode) {
+  const auto encoded = EncodeModelText(R"(
+    <ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+    g (float[B, 8] x) => (float[B, 8] y) { a = Relu (x)  y = local.Twice (a) }
+    <domain: "local", opset_import: ["" : 17]>
+    Twice (v) => (w) { u = Relu (v)  w = Relu (u) })");
+  ASSERT_TRUE(encoded.ok()) << encoded.status();
+  OptimizeOptions options;
+  options.passes = {Placed(kAfter, "number", "merge", [](Workspace& workspace) {
+    const auto& nodes = workspace.model().graph().nodes();
+    Value* x = workspace.model().graph().inputs()[0];
+    for (Node* node : nodes) {
+      if (!node->dead && node->output() == workspace.model().graph().outputs()[0]) workspace.rewriter().SetInput(node, 0, x);
+    }
+    return absl::OkStatus();
+  })};
+  const auto model = MustLoad(*encoded);
+  ASSERT_TRUE(Optimize(model.get(), options).ok());
+  EXPECT_EQ(ProducerOf(model->graph(), "y"), "y = Relu (x)");
+  const std::string bytes = MustSave(*MustLoad(*encoded));
+  const auto listed = MustLoad(bytes);
+  ASSERT_TRUE(ListOpportunities(listed.get(), options).ok());
+  EXPECT_TRUE(MustSave(*listed) == bytes);
+}
+
+TEST(PassTest, ADryRunThatFailsLeavesTheModelAsItWas) {
+  OptimizeOptions options;
+  options.passes = {Placed(kAfter, "number", "rewrite", [](Workspace& workspace) -> absl::Status {
+    if (absl::Status status = Rewrite(workspace, "Abs"); !status.ok()) return status;
+    return absl::InternalError("after all");
+  })};
+  const std::string bytes = MustSave(*MustLoad(Encoded()));
+  const auto model = MustLoad(bytes);
+  EXPECT_EQ(ListOpportunities(model.get(), options).status(), absl::InternalError("after all"));
+  EXPECT_TRUE(MustSave(*model) == bytes);
+}
+
+TEST(PassTest, APassThatIsFinalIsLeftOutOfADryRun) {
+  for (const bool dry : {false, true}) {
+    OptimizeOptions options;
+    bool ran = false;
+    options.passes = {Placed(kAfter, "sweep", "note", [&ran](Workspace&) {
+      ran = true;
+      return absl::OkStatus();
+    })};
+    options.passes[0].pass.final = true;
+    const auto model = MustLoad(Encoded());
+    ASSERT_TRUE((dry ? ListOpportunities(model.get(), options) : Optimize(model.get(), options)).ok());
+    EXPECT_EQ(ran, !dry);
+  }
+}
+
+TEST(PassTest, VerifyNamesThePassThatBrokeTheGraph) {
+  OptimizeOptions options;
+  options.passes = {Placed(kAfter, "number", "make_cycle", [](Workspace& workspace) {
+    const auto& nodes = workspace.model().graph().nodes();
+    workspace.rewriter().SetInput(nodes.front(), 0, nodes.back()->output());
+    return absl::OkStatus();
+  })};
+  const auto model = MustLoad(Encoded());
+  const absl::Status status = Optimize(model.get(), options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_HAS(std::string(status.message()), "after the pass make_cycle: ");
+  EXPECT_HAS(std::string(status.message()), "or in a cycle");
+}
+
+}  // namespace
+}  // namespace ascend_fuse
