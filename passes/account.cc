@@ -79,7 +79,9 @@ class Accountant {
       }
     }
     site->SetState("left");
-    if (const auto left = target_.WhyLeft(construct); left.has_value()) site->Say("no-kernel", left->because, left->source);
+    if (const auto left = target_.WhyLeft(construct); left.has_value()) {
+      site->Say(left->code, left->because, left->source);
+    }
     if (site->record.because.empty()) {
       site->Say("no-node", fmt::format("no node of {} with CANN {} computes this", target_.chip(), target_.cann()),
                 fmt::format("patterns/rules/npu, patterns/targets/{}.txtpb", target_.chip()));
@@ -95,7 +97,7 @@ class Accountant {
     if (!standard.has_value()) {
       if (outside.because.empty()) return false;
       site->SetState("left");
-      site->Say("opset-not-parsed", outside.because, outside.source);
+      site->Say(outside.code, outside.because, outside.source);
       return true;
     }
     if (site->node->is_new) {

@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
 #include "ir/schema.h"
+#include "patterns/functions/refusal.h"
 
 namespace ascend_fuse {
 namespace {
@@ -369,8 +370,9 @@ absl::Status Emitter::CheckOutputs(const Rule& rule, const Node& node, size_t fi
     if (!typed || !CanBeOneShape(fact, made, facts_->dims())) {
       const std::string given = facts_->Describe(value);
       facts_->Set(value, fact);
-      return absl::FailedPreconditionError(fmt::format("{} of these operands gives {}, and {} is {}", OpType(node), given,
-                                                       ValueName(*value), facts_->Describe(value)));
+      return Refuse(fmt::format("{} of these operands gives {}, and {} is {}", OpType(node), given, ValueName(*value),
+                                facts_->Describe(value)),
+                    "result-differs");
     }
     if (fact.has_rank) facts_->Set(value, fact);
   }

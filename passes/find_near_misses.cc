@@ -116,6 +116,7 @@ class NearMisses {
     record.module = ModulePath(*anchor);
     record.matched_nodes = static_cast<int64_t>(best_.covered.size());
     record.stopped_by = best_.node != nullptr ? std::string(NodeName(*best_.node)) : "";
+    record.code = best_.code;
     record.expected = best_.expected;
     record.found = best_.found;
     record.source = best_.position.ToString();

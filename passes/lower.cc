@@ -7,6 +7,7 @@
 #include "ir/schema.h"
 #include "passes/pass.h"
 #include "patterns/analysis/linear.h"
+#include "patterns/functions/refusal.h"
 
 namespace ascend_fuse {
 namespace {
@@ -95,6 +96,7 @@ std::optional<Match> RunAround(const Rule& rule, const std::vector<std::string>&
   failure->rule = &rule;
   failure->position = rule.position;
   failure->is_sentence = true;
+  failure->code = "readers-differ";
   failure->final_word = true;
   failure->rank = {0, Stop::kWrongOperator};
   failure->found = fmt::format("{} takes {} behind it too, and here {}", rule.name, wanted, other);
@@ -124,6 +126,12 @@ class Lowering {
   }
 
  private:
+  struct WhyThisForm {
+    std::string code;
+    std::string because;
+    std::string source;
+  };
+
   // A recognised operator whose lowering is looked for, and the rule that is tried.
   struct Attempt {
     Node* node = nullptr;
@@ -132,7 +140,7 @@ class Lowering {
     std::vector<Site*> sites;   // all that are not decided and computed by this operator
     // Why a rule that goes before another one was not used: what that other one emits has its form for this
     // reason. By kind and name of the other one.
-    absl::flat_hash_map<std::pair<std::string, std::string>, std::pair<std::string, std::string>> why_this_form;
+    absl::flat_hash_map<std::pair<std::string, std::string>, WhyThisForm> why_this_form;
   };
 
   // What was seen beside no other construct (a linear and its Relu) is lowered where it stands.
@@ -195,8 +203,9 @@ class Lowering {
     if (!rule.anchor.empty()) {
       // What needs more of the graph than the recognised operator is looked for only where the target has the node.
       if (const auto none = WhyNoSuchNode(rule, target_, &workspace_.facts().dims()); none.has_value()) {
-        if (matcher.Starts(rule, value)) Refuse(rule, *attempt, "no-node", none->because, none->source,
-                                                     RefusalRank::kNoSuchNodeAround);
+        if (matcher.Starts(rule, value)) {
+          Refuse(rule, *attempt, none->code, none->because, none->source, RefusalRank::kNoSuchNodeAround);
+        }
         return std::nullopt;
       }
     }
@@ -209,12 +218,13 @@ class Lowering {
     }
     if (match.has_value()) return match;
     if (failure.is_sentence && !rule.preferred_over.empty()) {
-      attempt->why_this_form[{rule.kind, rule.preferred_over}] = {failure.found, failure.position.ToString()};
+      attempt->why_this_form[{rule.kind, rule.preferred_over}] = {
+          failure.has_own_code() ? failure.code : "other-form", failure.found, failure.position.ToString()};
     }
     // That there is no such node here says more than why it could not be used.
     if (failure.is_sentence) {
       if (const auto none = WhyNoSuchNode(rule, target_, &workspace_.facts().dims()); none.has_value()) {
-        Refuse(rule, *attempt, "no-node", none->because, none->source, RefusalRank::kNoSuchNode);
+        Refuse(rule, *attempt, none->code, none->because, none->source, RefusalRank::kNoSuchNode);
         return std::nullopt;
       }
     }
@@ -223,11 +233,10 @@ class Lowering {
     const std::string because = failure.is_sentence ? failure.found
                                                     : fmt::format("{}: expected {}, found {}", rule.name,
                                                                   failure.expected, failure.found);
-    const std::string_view code = failure.is_sentence ? "condition-fails" : "form-differs";
     if (failure.final_word) {
-      Refuse(rule, *attempt, code, because, failure.position.ToString(), RefusalRank::kSaidByRule);
+      Refuse(rule, *attempt, failure.code, because, failure.position.ToString(), RefusalRank::kSaidByRule);
     } else {
-      Refuse(rule, *attempt, code, because, failure.position.ToString(), RefusalRank::kNoMatch, failure.rank);
+      Refuse(rule, *attempt, failure.code, because, failure.position.ToString(), RefusalRank::kNoMatch, failure.rank);
     }
     return std::nullopt;
   }
@@ -266,24 +275,24 @@ class Lowering {
     if (!match.has_value()) return false;
     const absl::StatusOr<Emission> emission = workspace_.emitter().Emit(*match, context);
     if (!emission.ok()) {
-      Refuse(rule, *attempt, "not-buildable", std::string(emission.status().message()), rule.position.ToString(),
-             RefusalRank::kNotBuilt);
+      const std::string code = CodeOf(emission.status());
+      Refuse(rule, *attempt, code.empty() ? "not-buildable" : code, std::string(emission.status().message()),
+             rule.position.ToString(), RefusalRank::kNotBuilt);
       return false;
     }
     std::string lowered_to;
     Answer answer = Ask(*emission, &assumptions, &lowered_to);
-    std::string_view code = "node-refused";
     if (answer.legal && workspace_.options().strict && !assumptions.empty()) {
       answer.legal = false;
       answer.because = fmt::format("--strict: fusing would assume that {}", assumptions[0]);
       answer.source = rule.position.ToString();
-      code = "assumption-refused";
+      answer.code = "assumption-refused";
     }
     if (!answer.legal) {
       workspace_.emitter().TakeBack(*emission);
       // That the two of a pair cannot share a node says less than why one has none of its own.
       const bool pair = rule.outputs.size() > 1 && attempt->partner != nullptr;
-      Refuse(rule, *attempt, code, answer.because, answer.source,
+      Refuse(rule, *attempt, answer.code, answer.because, answer.source,
              pair ? RefusalRank::kNoSuchNode : RefusalRank::kRefusedByTarget);
       return false;
     }
@@ -310,7 +319,11 @@ class Lowering {
       record.mask = MaskOf(match);
       const auto why = attempt->why_this_form.find({rule.kind, rule.name});
       const bool told = why != attempt->why_this_form.end();
-      site->Say(told ? "other-form" : "", told ? why->second.first : "", told ? why->second.second : "");
+      if (told) {
+        site->Say(why->second.code, why->second.because, why->second.source);
+      } else {
+        site->Say("", "", "");
+      }
       AddOnce(&record.assumptions, assumptions);
     }
   }

@@ -8,6 +8,7 @@
 #include "passes/equal_values.h"
 #include "passes/module_path.h"
 #include "passes/pass.h"
+#include "patterns/functions/refusal.h"
 
 namespace ascend_fuse {
 namespace {
@@ -116,7 +117,8 @@ class Recogniser {
     };
     steps.refused = [&](const Rule& rule, const absl::Status& why) {
       sites_.back().SetState("left");
-      sites_.back().Say("not-buildable", std::string(why.message()), rule.position.ToString());
+      const std::string code = CodeOf(why);
+      sites_.back().Say(code.empty() ? "not-buildable" : code, std::string(why.message()), rule.position.ToString());
       return absl::OkStatus();
     };
     return ApplyRules(workspace_, library_, VisitOrder::kRules, steps);
@@ -206,7 +208,7 @@ class Recogniser {
           Failure failure;
           matcher.Run(*reader->second, site.value, &failure);
           if (failure.rule != nullptr) {
-            site.Say("operator-differs",
+            site.Say(failure.has_own_code() ? failure.code : "operator-differs",
                      failure.is_sentence ? failure.found
                                          : fmt::format("expected {}, found {}", failure.expected, failure.found),
                      failure.position.ToString());

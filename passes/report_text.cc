@@ -77,6 +77,11 @@ class Text {
     text_ += '\n';
   }
 
+  // What `ascend-fuse explain` takes.
+  std::string Code(const std::string& code) const {
+    return options_.verbose && !code.empty() ? fmt::format(" [{}]", code) : "";
+  }
+
   void Header() {
     const ReportTarget& target = report_.target;
     if (!report_.model.empty()) Line("{}", report_.model);
@@ -86,7 +91,7 @@ class Text {
     if (target.opset > 0) line += fmt::format(", opset {}", target.opset);
     if (!target.precision_mode.empty()) line += fmt::format(", precision mode {}", target.precision_mode);
     Line("{}", line);
-    for (const WarningRecord& warning : report_.warnings) Line("warning: {}", warning.message);
+    for (const WarningRecord& warning : report_.warnings) Line("warning: {}{}", warning.message, Code(warning.code));
     Line("");
   }
 
@@ -193,7 +198,7 @@ class Text {
       if (!site.pair.empty()) Line("      pair of {}: the same cos and sin", site.pair);
     }
     if (!with_reason) return;
-    if (!site.because.empty()) Line("      because {}", site.because);
+    if (!site.because.empty()) Line("      because {}{}", site.because, Code(site.code));
     if (!site.source.empty() && (site.state != "fused" || options_.verbose))
       Line("      source {}", site.source);
     if (site.state == "left" && site.because.empty()) Line("      because no reason was recorded");
@@ -245,7 +250,9 @@ class Text {
            count > 1 ? fmt::format(" and {} more like it", count - 1) : "", miss.matched_nodes,
            miss.matched_nodes == 1 ? "" : "s", miss.stopped_by);
       if (!miss.expected.empty()) Line("      expected {}", miss.expected);
-      if (!miss.found.empty()) Line("      {} {}", miss.expected.empty() ? "because" : "found", miss.found);
+      if (!miss.found.empty()) {
+        Line("      {} {}{}", miss.expected.empty() ? "because" : "found", miss.found, Code(miss.code));
+      }
       if (!miss.source.empty()) Line("      rule text {}", miss.source);
     }
   }

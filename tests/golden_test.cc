@@ -20,6 +20,7 @@
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
 #include "passes/optimize.h"
+#include "patterns/codes.h"
 #include "proto/onnx.pb.h"
 #include "tests/support/run_flags.h"
 
@@ -166,6 +167,23 @@ std::string ReportSection(const Report& report) {
   return text;
 }
 
+// Every reason, near miss and warning has a code that `ascend-fuse explain` knows, and a site without a reason has none.
+void CheckCodes(const Report& report) {
+  for (const SiteRecord& site : report.sites) {
+    if (site.because.empty()) {
+      EXPECT_EQ(site.code, "") << site.kind;
+    } else {
+      EXPECT_NE(FindCode(site.code), nullptr) << "'" << site.code << "' of: " << site.because;
+    }
+  }
+  for (const NearMissRecord& miss : report.near_misses) {
+    EXPECT_NE(FindCode(miss.code), nullptr) << "'" << miss.code << "' of: " << miss.found;
+  }
+  for (const WarningRecord& warning : report.warnings) {
+    EXPECT_NE(FindCode(warning.code), nullptr) << "'" << warning.code << "' of: " << warning.message;
+  }
+}
+
 // Lines that are only in `expected` with -, those only in `found` with +.
 std::string Diff(const std::string& expected, const std::string& found) {
   const std::vector<std::string> a = Lines(expected);
@@ -229,6 +247,7 @@ TEST_P(GoldenTest, Matches) {
                                  [](const SiteRecord& site) { return site.state == "fused"; });
   EXPECT_EQ(fused || WasDecomposed(*report), !unchanged) << "a model changes if and only if something was rewritten";
 
+  CheckCodes(*report);
   const std::string found = GraphSection(**model, unchanged) + "#\n" + ReportSection(*report);
   if (std::getenv("BLESS") != nullptr) {
     std::ofstream(path, std::ios::binary) << golden.head << "\n\n" << found;

@@ -29,6 +29,7 @@
 #include "ir/text/printer.h"
 #include "passes/optimize.h"
 #include "passes/report.h"
+#include "patterns/codes.h"
 #include "patterns/functions/functions.h"
 #include "patterns/operators/document.h"
 #include "patterns/target/target.h"
@@ -56,6 +57,8 @@ struct Flags {
   bool operators = false;  // rules: the operators instead
   bool functions = false;  // rules: the functions instead
   bool passes = false;     // rules: the passes instead
+  std::string code;        // explain
+  bool markdown = false;   // explain: docs/codes.md instead
   int64_t max_elements = 16;
   std::vector<std::string> verify_arguments;
 };
@@ -320,6 +323,23 @@ int RunRules(Flags flags) {
   return status.ok() ? kDone : Fail(status);
 }
 
+int RunExplain(const Flags& flags) {
+  if (flags.code.empty()) {
+    const auto status = WriteText("-", flags.markdown ? CodesDocument() : ListCodes());
+    return status.ok() ? kDone : Fail(status);
+  }
+  const Code* code = FindCode(flags.code);
+  if (code == nullptr) {
+    const auto near = NearestCodes(flags.code);
+    Fail(near.empty() ? fmt::format("{} is no code of a report", flags.code)
+                      : fmt::format("{} is no code of a report; did you mean {}?", flags.code, fmt::join(near, " or ")));
+    fmt::print(stderr, "\n{}", ListCodes());
+    return kUsage;
+  }
+  const auto status = WriteText("-", DescribeCode(*code));
+  return status.ok() ? kDone : Fail(status);
+}
+
 std::string OwnPath() {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
@@ -464,6 +484,10 @@ int Main(int argc, char** argv) {
   rules->add_flag("--operators", flags.operators, "the operators that rules may name beside those of ONNX, as Markdown");
   rules->add_flag("--passes", flags.passes, "the passes of optimize in their order, as a table");
 
+  CLI::App* explain = app.add_subcommand("explain", "what a code of a report means, and what can be done about it");
+  explain->add_option("code", flags.code, "as the report gives it (mask-per-head); default: all, with their titles");
+  explain->add_flag("--markdown", flags.markdown, "all codes with their explanations, as docs/codes.md has them");
+
   std::vector<std::string> commands;
   for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
   if (argc > 1 && argv[1][0] != '-' &&
@@ -480,6 +504,7 @@ int Main(int argc, char** argv) {
   if (expand->parsed()) return RunExpand(flags);
   if (print->parsed()) return RunPrint(flags);
   if (rules->parsed()) return RunRules(std::move(flags));
+  if (explain->parsed()) return RunExplain(flags);
   flags.verify_arguments = verify->remaining();
   return RunVerify(flags);
 }

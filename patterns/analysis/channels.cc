@@ -7,6 +7,7 @@
 #include "ir/infer/facts.h"
 #include "ir/model.h"
 #include "patterns/analysis/data_movement.h"
+#include "patterns/functions/refusal.h"
 #include "patterns/language/term.h"
 
 namespace ascend_fuse {
@@ -17,7 +18,7 @@ constexpr int64_t kMaximumWidth = 512;  // of a matrix that moves channels
 constexpr int kMaximumNodes = 64;
 constexpr int kMaximumSteps = 12;  // from a value up to what it is cut from
 
-absl::Status No(const std::string& sentence) { return absl::FailedPreconditionError(sentence); }
+absl::Status No(const std::string& sentence) { return Refuse(sentence, "channels-not-proved"); }
 
 // Whether the leading axes come first, in their order.
 bool InOrder(const ChannelMap& map) {

@@ -6,6 +6,7 @@
 
 #include "fmt/format.h"
 #include "ir/attribute.h"
+#include "patterns/functions/refusal.h"
 #include "patterns/language/term.h"
 
 namespace ascend_fuse {
@@ -14,7 +15,7 @@ absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, Value* part) {
   while (context.numbering->Source(value) != nullptr) value = context.numbering->Source(value);
   const Node* node = value->producer;
   auto no = [&](std::string_view why) {
-    return absl::FailedPreconditionError(fmt::format("{} is not a half: {}", ValueName(*value), why));
+    return Refuse(fmt::format("{} is not a half: {}", ValueName(*value), why), "not-a-half");
   };
   if (node == nullptr || node->input(0) == nullptr) return no("nothing computes it");
   DimTable& dims = *context.dims;

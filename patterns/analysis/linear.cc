@@ -7,6 +7,7 @@
 #include "ir/attribute.h"
 #include "ir/schema.h"
 #include "patterns/analysis/data_movement.h"
+#include "patterns/functions/refusal.h"
 
 namespace ascend_fuse {
 namespace {
@@ -118,7 +119,7 @@ void NotPlain(LinearView* view, std::string why) {
 absl::StatusOr<LinearView> Find(const FunctionContext& context, Value* y, int depth) {
   const Value* const asked = y;
   auto no = [&](std::string_view why) {
-    return absl::FailedPreconditionError(fmt::format("{} is not the output of a linear: {}", ValueName(*asked), why));
+    return Refuse(fmt::format("{} is not the output of a linear: {}", ValueName(*asked), why), "no-linear");
   };
   if (depth > 4) return no("too many operators stand between");
   LinearView view;
@@ -256,7 +257,7 @@ absl::StatusOr<LinearView> FindLinear(const FunctionContext& context, Value* y) 
 
 absl::StatusOr<MergedView> MergedLinear(const FunctionContext& context, Value* a, Value* b) {
   auto no = [](const std::string& why) {
-    return absl::FailedPreconditionError(fmt::format("the two linears cannot be merged: {}", why));
+    return Refuse(fmt::format("the two linears cannot be merged: {}", why), "linears-not-merged");
   };
   LinearView views[2];
   for (int i = 0; i < 2; ++i) {

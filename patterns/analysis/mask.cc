@@ -13,6 +13,7 @@
 #include "ir/schema.h"
 #include "patterns/analysis/data_movement.h"
 #include "patterns/analysis/rebuild.h"
+#include "patterns/functions/refusal.h"
 
 namespace ascend_fuse {
 namespace {
@@ -360,7 +361,7 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
   const Fact& q = context.facts->Of(query);
   const Fact& k = context.facts->Of(key);
   if (q.rank() != 4 || k.rank() != 4) {
-    return absl::FailedPreconditionError("the ranks of query and key are not known to be 4");
+    return Refuse("the ranks of query and key are not known to be 4", "shape-not-known");
   }
   // The boolean that the exporter started with, seen through copies.
   Value* source = mask;
@@ -373,14 +374,14 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
   } else {
     const PossibleValues set = ValuesOf(context, mask);
     if (!set.known) {
-      return absl::FailedPreconditionError(fmt::format(
-          "{} is an additive bias, not a mask: it is not proved to hold only 0 and minus infinity",
-          ValueName(*mask)));
+      return Refuse(fmt::format("{} is an additive bias, not a mask: it is not proved to hold only 0 and minus infinity",
+                                ValueName(*mask)),
+                    "mask-is-bias");
     }
     for (double number : set.values) {
       if (number != 0 && number > kMaskThreshold) {
-        return absl::FailedPreconditionError(
-            fmt::format("{} can hold {:.6g}, which is a bias and not a mask", ValueName(*mask), number));
+        return Refuse(fmt::format("{} can hold {:.6g}, which is a bias and not a mask", ValueName(*mask), number),
+                      "mask-is-bias");
       }
     }
     if (context.assumptions != nullptr) {
@@ -416,9 +417,10 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
   if (whole.rank() >= 3 && !whole.shape[static_cast<size_t>(whole.rank()) - 3].is(1)) {
     const std::optional<Term> one = OneForAllHeads(context).Of(shaped);
     if (!one.has_value()) {
-      return absl::FailedPreconditionError(fmt::format(
-          "the mask {} differs from head to head ({} heads), and the kernel takes one mask for all", ValueName(*shaped),
-          context.facts->dims().ToString(whole.shape[static_cast<size_t>(whole.rank()) - 3])));
+      const Dim heads = whole.shape[static_cast<size_t>(whole.rank()) - 3];
+      return Refuse(fmt::format("the mask {} differs from head to head ({} heads), and the kernel takes one mask for all",
+                                ValueName(*shaped), context.facts->dims().ToString(heads)),
+                    "mask-per-head");
     }
     term = *one;
     if (term.kind == Term::Kind::kValue) shaped = term.value;
@@ -433,19 +435,17 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
 
   const Fact& fact = context.facts->Of(shaped);
   if (!fact.has_rank) {
-    return absl::FailedPreconditionError(
-        fmt::format("the shape of the mask {} is not known", ValueName(*shaped)));
+    return Refuse(fmt::format("the shape of the mask {} is not known", ValueName(*shaped)), "shape-not-known");
   }
   if (fact.rank() > 4) {
-    return absl::FailedPreconditionError(
-        fmt::format("the mask {} has {} dimensions, at most 4", ValueName(*shaped), fact.rank()));
+    return Refuse(fmt::format("the mask {} has {} dimensions, at most 4", ValueName(*shaped), fact.rank()), "mask-rank");
   }
   const DimTable& dims = *context.dims;
   if (fact.rank() == 4 && !fact.shape[0].is(1) && !dims.Equal(fact.shape[0], q.shape[0])) {
     if (dims.NotEqual(fact.shape[0], q.shape[0])) {
-      return absl::FailedPreconditionError(fmt::format("the mask's batch {} is not the query's {}",
-                                                       dims.ToString(fact.shape[0]),
-                                                       dims.ToString(q.shape[0])));
+      return Refuse(fmt::format("the mask's batch {} is not the query's {}", dims.ToString(fact.shape[0]),
+                                dims.ToString(q.shape[0])),
+                    "mask-shape");
     }
     if (context.assumptions != nullptr) {
       context.assumptions->push_back(fmt::format("the mask's batch {} is 1 or the query's batch {}",
@@ -457,8 +457,9 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
     const Dim queries = fact.shape[fact.rank() - 2];
     if (!queries.is(1) && !dims.Equal(queries, q.shape[2])) {
       if (dims.NotEqual(queries, q.shape[2]) && dims.NotEqual(queries, Dim::Of(1))) {
-        return absl::FailedPreconditionError(fmt::format("the mask has {} queries and the attention {}",
-                                                         dims.ToString(queries), dims.ToString(q.shape[2])));
+        return Refuse(fmt::format("the mask has {} queries and the attention {}", dims.ToString(queries),
+                                  dims.ToString(q.shape[2])),
+                      "mask-shape");
       }
       if (context.assumptions != nullptr) {
         context.assumptions->push_back(

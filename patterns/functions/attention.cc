@@ -16,7 +16,8 @@ namespace {
 Holds MaskFill(const FunctionContext& context, Value* x) {
   double number = 0;
   if (ConstantNumber(*context.facts, x, &number) && number <= kMaskThreshold) return absl::OkStatus();
-  return Refuse(fmt::format("{} is not minus infinity or a number at most {}", ValueName(*x), kMaskThreshold));
+  return Refuse(fmt::format("{} is not minus infinity or a number at most {}", ValueName(*x), kMaskThreshold),
+                "mask-is-bias");
 }
 
 Holds EmptyRows(const FunctionContext& context, Value* mask, std::optional<int64_t> guard) {
@@ -34,7 +35,7 @@ Holds EmptyRows(const FunctionContext& context, Value* mask, std::optional<int64
 absl::StatusOr<int64_t> KeyValueHeads(const FunctionContext& context, Dim heads, Dim key_heads) {
   if (!heads.is_number() || !key_heads.is_number()) {
     return Refuse(fmt::format("the numbers of heads {} and {} must be known", context.dims->ToString(heads),
-                              context.dims->ToString(key_heads)));
+                              context.dims->ToString(key_heads)), "needs-dim");
   }
   return heads.number() == key_heads.number() ? 0 : key_heads.number();
 }
@@ -42,12 +43,12 @@ absl::StatusOr<int64_t> KeyValueHeads(const FunctionContext& context, Dim heads,
 absl::StatusOr<double> AttentionScale(const FunctionContext& context, std::optional<double> scale, Dim width) {
   if (scale.has_value()) {
     // ONNX Runtime takes a scale of 0 for one that is left out; the definition of the operator does not.
-    if (*scale == 0) return Refuse("its scale is written as 0");
+    if (*scale == 0) return Refuse("its scale is written as 0", "scale-is-zero");
     return *scale;
   }
   if (!width.is_number() || width.number() < 1) {
     return Refuse(fmt::format("the scale is 1 / sqrt(head_dim), and the head_dim {} is not known",
-                              context.dims->ToString(width)));
+                              context.dims->ToString(width)), "needs-dim");
   }
   return 1 / std::sqrt(static_cast<double>(width.number()));
 }

@@ -15,10 +15,10 @@ absl::StatusOr<int64_t> TrailingAxes(const FunctionContext& context, List axes) 
     const auto axis = IntegerOf(axes[static_cast<size_t>(i)]);
     if (!axis.has_value() || *axis != i - count) {
       return Refuse(fmt::format("the mean is taken over the axes {}, which are not the last ones",
-                                DescribeList(context, axes)));
+                                DescribeList(context, axes)), "axes-not-last");
     }
   }
-  if (count == 0) return Refuse("the mean is taken over no axis");
+  if (count == 0) return Refuse("the mean is taken over no axis", "axes-not-last");
   return -count;
 }
 
@@ -38,7 +38,8 @@ absl::StatusOr<int64_t> SizeAlong(const FunctionContext& context, Shaped x, List
     const auto dim = DimAt(context, x.term, *index);
     if (!dim.ok()) return dim.status();
     if (!dim->is_number() || dim->number() < 1 || size > kLargest / dim->number()) {
-      return Refuse(fmt::format("the dim {} must be a number in the graph", context.dims->ToString(*dim)));
+      return Refuse(fmt::format("the dim {} must be a number in the graph", context.dims->ToString(*dim)),
+                    "needs-dim");
     }
     size *= dim->number();
   }

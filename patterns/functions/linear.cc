@@ -28,7 +28,7 @@ Holds GatePair(const FunctionContext& context, Value* a, Value* b) {
   const absl::StatusOr<LinearView> up = FindLinear(context, b);
   if (gate.ok() && up.ok() && context.numbering->Same(gate->x, up->x)) return absl::OkStatus();
   return Refuse(fmt::format("{} and {} are neither the halves of one tensor nor linears of one input", ValueName(*a),
-                            ValueName(*b)));
+                            ValueName(*b)), "gate-not-paired");
 }
 
 // A matrix [N, K] as [K, N] where it is transposed.
@@ -76,11 +76,13 @@ absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, Value* y) {
   if (!view.ok()) return view.status();
   if (!view->plain) {
     return Refuse(fmt::format("the linear that gives {} cannot be taken into a node: {}", ValueName(*y),
-                              view->why_not_plain));
+                              view->why_not_plain), "linear-not-plain");
   }
   for (const Value* inner : view->chain) {
     if (inner == y) continue;
-    if (const std::string why = OtherReader(inner); !why.empty() && !inner->IsConstant()) return Refuse(why);
+    if (const std::string why = OtherReader(inner); !why.empty() && !inner->IsConstant()) {
+      return Refuse(why, "value-shared");
+    }
   }
   return view;
 }
@@ -91,7 +93,7 @@ absl::StatusOr<Term> LinearInput(const FunctionContext& context, Value* y) {
   const Fact& x = context.facts->Of(view->x);
   if (x.rank() == 2) return Term::Of(view->x);
   if (x.rank() < 2 || !x.shape.back().is_number()) {
-    return Refuse(fmt::format("the shape of {} is not known", ValueName(*view->x)));
+    return Refuse(fmt::format("the shape of {} is not known", ValueName(*view->x)), "shape-not-known");
   }
   return build::Reshape(Term::Of(view->x), {-1, x.shape.back().number()});
 }
@@ -106,7 +108,7 @@ absl::StatusOr<Value*> LinearBias(const FunctionContext& context, Value* y) {
   const absl::StatusOr<LinearView> view = OwnLinear(context, y);
   if (!view.ok()) return view.status();
   if (view->bias != nullptr && context.facts->Of(view->bias).rank() != 1) {
-    return Refuse(fmt::format("the bias {} has not one dim", ValueName(*view->bias)));
+    return Refuse(fmt::format("the bias {} has not one dim", ValueName(*view->bias)), "bias-not-taken");
   }
   return view->bias;
 }
@@ -123,7 +125,7 @@ Holds WithoutBias(const FunctionContext& context, Value* y) {
   if (!view.ok()) return view.status();
   if (view->bias == nullptr) return absl::OkStatus();
   return Refuse(fmt::format("the linear has a bias ({}), which the kernel does not take with this activation",
-                            ValueName(*view->bias)));
+                            ValueName(*view->bias)), "bias-not-taken");
 }
 
 absl::StatusOr<Term> RowsAs(const FunctionContext& context, const Term& node, Value* y) {
@@ -136,7 +138,7 @@ absl::StatusOr<Term> RowsAs(const FunctionContext& context, const Term& node, Va
     symbolic += dim.is_number() ? 0 : 1;
   }
   if (fact.rank() < 1 || dims.back() < 0) {
-    return Refuse(fmt::format("the shape of {} is not known", ValueName(*y)));
+    return Refuse(fmt::format("the shape of {} is not known", ValueName(*y)), "shape-not-known");
   }
   if (symbolic <= 1) return build::Reshape(node, dims);
   const absl::StatusOr<LinearView> view = FindLinear(context, y);

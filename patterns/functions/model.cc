@@ -13,7 +13,8 @@ namespace {
 
 Holds OpsetFrom(const FunctionContext& context, int64_t n) {
   const int64_t opset = context.model->OpsetVersion();
-  return opset >= n ? absl::OkStatus() : Refuse(fmt::format("the model imports opset {}", opset));
+  if (opset >= n) return absl::OkStatus();
+  return Refuse(fmt::format("the model imports opset {}", opset), "opset-too-low");
 }
 
 Holds OpsetBefore(const FunctionContext& context, int64_t n) {
@@ -27,7 +28,7 @@ Holds WithLayerNormalization(const FunctionContext& context) {
   return FinalWord(fmt::format(
       "LayerNormalization exists from opset 17 on and the model has opset {}; of LayerNormONNXFusionPass another "
       "form is known (one type, one Sub, Pow by 2, Div by Sqrt, last axes that count from the end, constant weights)",
-      opset));
+      opset), "opset-too-low");
 }
 
 Holds NegativeAxes(Value* x) {
@@ -47,10 +48,13 @@ Holds Unset(const FunctionContext& context, const Term& attribute, double n, std
   if (attribute.kind == Term::Kind::kAbsent || EqualTerms(context, attribute, Term::Number(n))) {
     return absl::OkStatus();
   }
-  return Refuse(fmt::format("{} is {}, which no kernel knows", name, DescribeTerm(context, attribute)));
+  return Refuse(fmt::format("{} is {}, which no kernel knows", name, DescribeTerm(context, attribute)),
+                "attribute-not-supported");
 }
 
-Holds Never(std::string_view sentence) { return FinalWord(sentence); }
+Holds Never(std::string_view sentence, Trailing<std::string_view> code) {
+  return FinalWord(sentence, code.value_or("not-the-construct"));
+}
 
 Term Given(const Term& x, const Term& a, Trailing<Term> b) {
   if (x.kind != Term::Kind::kAbsent) return a;
@@ -79,8 +83,8 @@ constexpr std::array kRows = {
         "Holds where a rule made the operator that computes x; not for operators that the model has."),
     Function<"unset (attribute, n, name)", Unset>(
         "Holds where the attribute of this name is not written, or is n, which means the same."),
-    Function<"never (sentence)", Never>(
-        "Does not hold: the sentence says why what looks like the construct is not it."),
+    Function<"never (sentence, code?)", Never>(
+        "Does not hold: the sentence says why what looks like the construct is not it; code is what reports call that."),
 };
 
 }  // namespace

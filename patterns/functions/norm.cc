@@ -49,11 +49,12 @@ absl::StatusOr<Term> NormWeight(const FunctionContext& context, Weight w, Shaped
     }
     return Refuse(fmt::format("the weight {} has the dims {}, not {} as a norm over these axes has",
                               NameOfTerm(context, w.term), DescribeList(context, *own),
-                              DescribeList(context, tail)));
+                              DescribeList(context, tail)), "weight-shape");
   }
   for (const Term& dim : tail) {
     if (!IntegerOf(dim).has_value()) {
-      return Refuse(fmt::format("the dim {} must be a number in the graph", DescribeTerm(context, dim)));
+      return Refuse(fmt::format("the dim {} must be a number in the graph", DescribeTerm(context, dim)),
+                    "needs-dim");
     }
   }
   return build::Reshape(w.term, Term::List({tail.begin(), tail.end()}));
@@ -68,7 +69,8 @@ Holds PerChannel(const FunctionContext& context, Shaped w, Shaped x) {
   return FinalWord(fmt::format(
       "the weight {} has the dims {}: one element for each group, as in opset 18, where the kernel takes one for "
       "each of {} channels",
-      DescribeTerm(context, w.term), DescribeList(context, *own), context.dims->ToString(*channels)));
+      DescribeTerm(context, w.term), DescribeList(context, *own), context.dims->ToString(*channels)),
+      "weight-shape");
 }
 
 // The weight is written [C, 1, 1], or with more dims of 1 in front.
@@ -93,13 +95,13 @@ absl::StatusOr<Term> ChannelWeight(const FunctionContext& context, Weight w, Sha
   if (!fits) {
     return Refuse(fmt::format("the weight {} has the dims {}, not one element for each of {} channels",
                               NameOfTerm(context, w.term), DescribeList(context, *own),
-                              DescribeTerm(context, channels)));
+                              DescribeTerm(context, channels)), "weight-shape");
   }
   if (own->size() == 1) return w.term;
   const auto count = IntegerOf(channels);
   if (!count.has_value()) {
     return Refuse(fmt::format("the number of channels {} must be a number in the graph",
-                              DescribeTerm(context, channels)));
+                              DescribeTerm(context, channels)), "needs-dim");
   }
   return build::Reshape(w.term, {*count});
 }
@@ -116,7 +118,7 @@ Holds Rescalable(const FunctionContext& context, Shaped x, double epsilon) {
   return FinalWord(fmt::format(
       "the kernel adds 1e-6 whatever the attribute says; an epsilon of {:.7g} would need {} times {:.3g}, which may be "
       "computed in float16, whose range is too small for that",
-      epsilon, DescribeTerm(context, x.term), std::sqrt(1e-6 / epsilon)));
+      epsilon, DescribeTerm(context, x.term), std::sqrt(1e-6 / epsilon)), "epsilon-not-scalable");
 }
 
 constexpr std::array kRows = {

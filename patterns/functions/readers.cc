@@ -14,18 +14,19 @@ int64_t ReaderCount(Value* x) { return CountReaders(*x); }
 
 Holds Unused(std::optional<Value*> x) {
   if (!x.has_value() || (!(*x)->is_graph_output && CountReaders(**x) == 0)) return absl::OkStatus();
-  return Refuse(fmt::format("{} is needed", ValueName(**x)));
+  return Refuse(fmt::format("{} is needed", ValueName(**x)), "value-shared");
 }
 
 Holds SingleReader(Value* x) {
   const std::string why = OtherReader(x);
-  return why.empty() ? absl::OkStatus() : Refuse(why);
+  return why.empty() ? absl::OkStatus() : Refuse(why, "value-shared");
 }
 
 Holds InPlaceSafe(Value* x) {
   if (!x->is_graph_output && x->producer != nullptr && CountReaders(*x) <= 1) return absl::OkStatus();
   return Refuse(
-      fmt::format("{} is also needed elsewhere, and the kernel writes its result in its place", ValueName(*x)));
+      fmt::format("{} is also needed elsewhere, and the kernel writes its result in its place", ValueName(*x)),
+      "value-shared");
 }
 
 Holds NoGate(const FunctionContext& context, Value* x) {

@@ -1,8 +1,9 @@
 // Refusals of functions. Most say that a condition does not hold here, and another rule may still apply. A final word
 // says that what looks like the construct is none, or that no kernel takes it: it is what the report tells, whatever
-// other rules and the target say.
+// other rules and the target say. A refusal that a user can do something about has a code of patterns/codes.txtpb.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -10,9 +11,11 @@
 namespace ascend_fuse {
 
 // The condition does not hold, for the reason that the sentence gives.
-absl::Status Refuse(std::string_view sentence);
+absl::Status Refuse(std::string_view sentence, std::string_view code = "");
 // The same as a final word.
-absl::Status FinalWord(std::string_view sentence);
+absl::Status FinalWord(std::string_view sentence, std::string_view code = "");
 bool IsFinalWord(const absl::Status& status);
+// The code of a refusal, or "" where it has none of its own.
+std::string CodeOf(const absl::Status& status);
 
 }  // namespace ascend_fuse

@@ -29,9 +29,12 @@ absl::StatusOr<int64_t> Half(const FunctionContext& context, Value* part) {
   const absl::StatusOr<HalfOf> half = FindHalf(context, part);
   if (!half.ok()) return half.status();
   if (half->axis != context.facts->Of(half->whole).rank() - 1) {
-    return Refuse(fmt::format("{} is cut along axis {}, not along the last", ValueName(*part), half->axis));
+    return Refuse(fmt::format("{} is cut along axis {}, not along the last", ValueName(*part), half->axis),
+                  "not-a-half");
   }
-  if (half->strided) return Refuse(fmt::format("{} is every other element, not one block", ValueName(*part)));
+  if (half->strided) {
+    return Refuse(fmt::format("{} is every other element, not one block", ValueName(*part)), "not-a-half");
+  }
   return half->index;
 }
 
@@ -72,7 +75,7 @@ absl::StatusOr<std::string> PairRotation(const FunctionContext& context, Value* 
   if (!cut.ok()) return cut.status();
   if (cut->mode == *join) return cut->mode;
   if (cut->mode == "interleaved") return "interleave_half";
-  return Refuse("the parts are cut as halves and joined as pairs");
+  return Refuse("the parts are cut as halves and joined as pairs", "rotation-order");
 }
 
 // Whether the perm exchanges the first and the last of `rank` axes.
@@ -99,7 +102,9 @@ bool AreRows(const FunctionContext& context, const Value* value, int64_t count, 
 absl::StatusOr<std::string> WrittenRotation(const FunctionContext& context, Value* y, List perm, Value* i, Value* j,
                                             Value* x1, Value* x2) {
   const Fact& fact = context.facts->Of(y);
-  if (!ExchangesEnds(perm, fact.rank())) return Refuse("the parts are not written along the last axis");
+  if (!ExchangesEnds(perm, fact.rank())) {
+    return Refuse("the parts are not written along the last axis", "rotation-order");
+  }
   if (!fact.shape.back().is_number() || fact.shape.back().number() % 2 != 0) {
     return Refuse(fmt::format("the width of {} is no even number", ValueName(*y)));
   }
@@ -107,13 +112,14 @@ absl::StatusOr<std::string> WrittenRotation(const FunctionContext& context, Valu
   const bool halves = AreRows(context, i, half, 0, 1) && AreRows(context, j, half, half, 1);
   const bool pairs = AreRows(context, i, half, 0, 2) && AreRows(context, j, half, 1, 2);
   if (!halves && !pairs) {
-    return Refuse("the parts are written neither to the halves of the last axis nor to its pairs");
+    return Refuse("the parts are written neither to the halves of the last axis nor to its pairs",
+                  "rotation-order");
   }
   const absl::StatusOr<Cut> cut = CutSource(context, x1, x2, y);
   if (!cut.ok()) return cut.status();
   if (cut->mode == (halves ? "half" : "interleaved")) return cut->mode;
   if (halves) return "interleave_half";
-  return Refuse("the parts are cut as halves and written as pairs");
+  return Refuse("the parts are cut as halves and written as pairs", "rotation-order");
 }
 
 absl::StatusOr<std::string> PartRotation(const FunctionContext& context, Value* a, Value* x1, Value* x2) {
@@ -134,7 +140,7 @@ absl::StatusOr<Term> JoinedSource(const FunctionContext& context, Value* a, Valu
   if (!cut.ok()) return cut.status();
   if (mode.has_value() && *mode != cut->mode) {
     return Refuse(fmt::format("the parts are {}, not {}", cut->mode == "half" ? "halves" : "pairs",
-                              *mode == "half" ? "halves" : "pairs"));
+                              *mode == "half" ? "halves" : "pairs"), "rotation-order");
   }
   return cut->whole;
 }
@@ -145,12 +151,12 @@ absl::Status CheckSameShape(const FunctionContext& context, const Value* a, cons
   const Fact& second = context.facts->Of(b);
   for (const Value* value : {a, b}) {
     if (!context.facts->Of(value).has_rank) {
-      return Refuse(fmt::format("the shape of {} is not known", ValueName(*value)));
+      return Refuse(fmt::format("the shape of {} is not known", ValueName(*value)), "shape-not-known");
     }
   }
   if (context.dims->Equal(first.shape, second.shape)) return absl::OkStatus();
   return Refuse(fmt::format("{} and {} have not the same shape", context.facts->Describe(a),
-                            context.facts->Describe(b)));
+                            context.facts->Describe(b)), "rotary-table-shape");
 }
 
 absl::StatusOr<Term> RotaryTable(const FunctionContext& context, Value* a, Value* b, Value* x1,
@@ -159,7 +165,7 @@ absl::StatusOr<Term> RotaryTable(const FunctionContext& context, Value* a, Value
   const Fact& part = facts.Of(x1);
   const Fact& table = facts.Of(a);
   if (!part.has_rank || table.rank() < 1) {
-    return Refuse(fmt::format("the shape of {} is not known", ValueName(*a)));
+    return Refuse(fmt::format("the shape of {} is not known", ValueName(*a)), "shape-not-known");
   }
   if (absl::Status same = CheckSameShape(context, a, b); !same.ok()) return same;
   if (part.rank() < 1) return Refuse("the rank of the part is 0");
@@ -169,7 +175,7 @@ absl::StatusOr<Term> RotaryTable(const FunctionContext& context, Value* a, Value
   const Dim factors = unit ? LastButOne(table) : table.shape.back();
   if (!channels.is_number() || !context.dims->Equal(factors, channels)) {
     return Refuse(fmt::format("{} has {} factors for {} channels", facts.Describe(a), context.dims->ToString(factors),
-                              context.dims->ToString(channels)));
+                              context.dims->ToString(channels)), "rotary-table-shape");
   }
   const bool interleaved = mode == "interleaved";
   const int64_t width = 2 * channels.number();
@@ -195,7 +201,8 @@ absl::StatusOr<Term> MatrixTable(const FunctionContext& context, Value* f, Value
   if (absl::Status same = CheckSameShape(context, f, g); !same.ok()) return same;
   const Fact& fact = context.facts->Of(f);
   if (fact.rank() < 2 || !fact.shape.back().is(2) || !LastButOne(fact).is_number()) {
-    return Refuse(fmt::format("{} are no columns of 2 x 2 matrices", context.facts->Describe(f)));
+    return Refuse(fmt::format("{} are no columns of 2 x 2 matrices", context.facts->Describe(f)),
+                  "rotary-table-shape");
   }
   const auto take = [](Value* from, int64_t i) { return build::Slice(Term::Of(from), i, i + 1, -1); };
   const Term pairs = name == "cos" ? build::Concat({take(f, 0), take(g, 1)}, -1)
@@ -217,17 +224,19 @@ absl::StatusOr<Term> RankFour(const FunctionContext& context, Shaped t, Value* x
   const Value* shaped = t.term.kind == Term::Kind::kValue ? t.term.value : x;
   const int rank = context.facts->Of(shaped).rank();
   const int data = context.facts->Of(x).rank();
-  if (rank < 1 || data < 1) return Refuse(fmt::format("the rank of {} is not known", ValueName(*shaped)));
+  if (rank < 1 || data < 1) {
+    return Refuse(fmt::format("the rank of {} is not known", ValueName(*shaped)), "shape-not-known");
+  }
   if (data > 4 || rank > 4) {
     return Refuse(fmt::format("{} has {} axes, and the kernel takes 4", context.facts->Describe(x),
-                              std::max(rank, data)));
+                              std::max(rank, data)), "rank-not-taken");
   }
   return rank == 4 ? t.term : build::Unsqueeze(t.term, MissingAxes(rank));
 }
 
 absl::StatusOr<Term> SqueezeRankFour(const FunctionContext& context, const Term& y, Value* x) {
   const int rank = context.facts->Of(x).rank();
-  if (rank < 1 || rank > 4) return Refuse("the rank is not known");
+  if (rank < 1 || rank > 4) return Refuse("the rank is not known", "shape-not-known");
   return rank == 4 ? y : build::Squeeze(y, MissingAxes(rank));
 }
 

@@ -14,7 +14,7 @@ namespace {
 absl::StatusOr<std::string> RotaryMode(std::optional<int64_t> interleaved) {
   const int64_t number = interleaved.value_or(0);
   if (number == 0 || number == 1) return number == 1 ? "interleaved" : "half";
-  return Refuse(fmt::format("interleaved is {}, neither 0 nor 1", number));
+  return Refuse(fmt::format("interleaved is {}, neither 0 nor 1", number), "attribute-not-supported");
 }
 
 // The dims of a RotaryEmbedding: its heads, the width of one, and how much of that turns.
@@ -35,7 +35,8 @@ absl::StatusOr<RotaryDims> RotaryDimsOf(const FunctionContext& context, const Va
     return Refuse(fmt::format("{} is neither [B, N, S, D] nor [B, S, N * D]", context.facts->Describe(x)));
   }
   if (table.rank() < 2 || !table.shape.back().is_number()) {
-    return Refuse(fmt::format("the width of the table {} is not known", context.facts->Describe(cache)));
+    return Refuse(fmt::format("the width of the table {} is not known", context.facts->Describe(cache)),
+                  "rotary-table-shape");
   }
   dims.turned = turned.value_or(0);
   dims.heads = heads.value_or(0);
@@ -53,7 +54,7 @@ absl::StatusOr<RotaryDims> RotaryDimsOf(const FunctionContext& context, const Va
       (dims.rank == 3 && dims.heads * dims.width != last) || !table.shape.back().is(dims.turned / 2)) {
     return Refuse(fmt::format("{} with {} heads and a table of {} factors does not fit a rotation of {} channels",
                               context.facts->Describe(x), dims.heads, context.dims->ToString(table.shape.back()),
-                              dims.turned));
+                              dims.turned), "rotary-table-shape");
   }
   return dims;
 }
@@ -88,7 +89,7 @@ absl::StatusOr<Term> CachedTable(const FunctionContext& context, Value* cache, s
   const int rank = context.facts->Of(x).rank();
   if (fact.rank() != (positions.has_value() ? 2 : 3) || !fact.shape.back().is_number() || rank < 3) {
     return Refuse(fmt::format("the table {} is neither [B, S, r / 2] nor, with positions, [P, r / 2]",
-                              context.facts->Describe(cache)));
+                              context.facts->Describe(cache)), "rotary-table-shape");
   }
   const Term half = Term::Of(cache);
   const Term table = JoinTables(half, half, fact.rank(), 2 * fact.shape.back().number(), mode == "interleaved");

@@ -46,7 +46,7 @@ constexpr std::string_view kInt64[] = {"ArgMax", "ArgMin", "NonZero", "Shape", "
 
 absl::StatusOr<DataType> TypeOfNode(const FunctionContext& context, const DeferredNode& node) {
   const auto unknown = [&] {
-    return Refuse(fmt::format("the type of a {} to be built is not known", node.op_type));
+    return Refuse(fmt::format("the type of a {} to be built is not known", node.op_type), "type-not-known");
   };
   if (!node.domain.empty()) return unknown();
   const bool cast = node.op_type == "Cast";
@@ -95,7 +95,7 @@ absl::StatusOr<double> ScalarNumber(const FunctionContext& context, AnyOf<kValue
                       std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is(1); });
   if (!(term.like_scalar || scalar) || !ConstantNumber(*context.facts, term.value, &number)) {
     return Refuse(fmt::format("{} ({}) is not a constant number", ValueName(*term.value),
-                              context.facts->Describe(term.value)));
+                              context.facts->Describe(term.value)), "not-constant");
   }
   return number;
 }
@@ -113,7 +113,7 @@ Holds AllAre(const FunctionContext& context, Value* x, double n) {
 
 Holds IsConstant(const FunctionContext& context, Value* x) {
   if (x->IsConstant() || context.facts->Of(x).elements != nullptr) return absl::OkStatus();
-  return Refuse(fmt::format("{} is not a constant", ValueName(*x)));
+  return Refuse(fmt::format("{} is not a constant", ValueName(*x)), "not-constant");
 }
 
 Holds Floating(const FunctionContext& context, Shaped x) {
@@ -130,7 +130,7 @@ Holds SameShape(const FunctionContext& context, Shaped a, Shaped b) {
   if (!second.ok()) return second.status();
   if (EqualLists(context, *first, *second)) return absl::OkStatus();
   return Refuse(fmt::format("the shapes {} and {} are not the same", DescribeList(context, *first),
-                            DescribeList(context, *second)));
+                            DescribeList(context, *second)), "shapes-differ");
 }
 
 Holds BroadcastsTo(const FunctionContext& context, Shaped a, Shaped b) {
@@ -140,7 +140,7 @@ Holds BroadcastsTo(const FunctionContext& context, Shaped a, Shaped b) {
   if (!second.ok()) return second.status();
   if (Broadcasts(context, *first, *second)) return absl::OkStatus();
   return Refuse(fmt::format("the shape {} does not broadcast to {}", DescribeList(context, *first),
-                            DescribeList(context, *second)));
+                            DescribeList(context, *second)), "shapes-differ");
 }
 
 Holds MultipleOf(const FunctionContext& context, Dim d, Dim n) {
@@ -149,13 +149,14 @@ Holds MultipleOf(const FunctionContext& context, Dim d, Dim n) {
         d.is_number() ? d.number() % n.number() == 0 : context.dims->ExactDiv(d, n).known();
     if (multiple) return absl::OkStatus();
   }
-  return Refuse(fmt::format("{} is not a multiple of {}", context.dims->ToString(d), context.dims->ToString(n)));
+  return Refuse(fmt::format("{} is not a multiple of {}", context.dims->ToString(d), context.dims->ToString(n)),
+                "not-a-multiple");
 }
 
 absl::StatusOr<Dim> Product(const FunctionContext& context, List dims) {
   Dim product = Dim::Of(1);
   for (const Term& item : dims) product = context.dims->Mul(product, DimOf(item));
-  if (!product.known()) return Refuse("the product of the dims is not known");
+  if (!product.known()) return Refuse("the product of the dims is not known", "shape-not-known");
   return product;
 }
 
@@ -196,7 +197,9 @@ absl::StatusOr<std::vector<Term>> ShapeOf(const FunctionContext& context, const 
   const absl::StatusOr<Value*> value = ValueOf(context, term);
   if (!value.ok()) return value.status();
   const Fact& fact = context.facts->Of(*value);
-  if (!fact.has_rank) return Refuse(fmt::format("the shape of {} is not known", ValueName(**value)));
+  if (!fact.has_rank) {
+    return Refuse(fmt::format("the shape of {} is not known", ValueName(**value)), "shape-not-known");
+  }
   std::vector<Term> dims;
   for (Dim dim : fact.shape) dims.push_back(TermOfDim(context.dims->Resolve(dim)));
   return dims;
@@ -216,13 +219,16 @@ absl::StatusOr<DataType> TypeOf(const FunctionContext& context, const Term& term
   const absl::StatusOr<Value*> value = ValueOf(context, term);
   if (!value.ok()) return value.status();
   const DataType type = context.facts->Of(*value).type;
-  if (type == DataType::kUndefined) return Refuse(fmt::format("the type of {} is not known", ValueName(**value)));
+  if (type == DataType::kUndefined) {
+    return Refuse(fmt::format("the type of {} is not known", ValueName(**value)), "type-not-known");
+  }
   return type;
 }
 
 absl::StatusOr<int64_t> PlainNumber(const FunctionContext& context, Dim d) {
   if (d.is_number()) return d.number();
-  return Refuse(fmt::format("{} must be a number in the graph; bind the dim with --dim", context.dims->ToString(d)));
+  return Refuse(fmt::format("{} must be a number in the graph; bind the dim with --dim", context.dims->ToString(d)),
+                "needs-dim");
 }
 
 std::string NameOfTerm(const FunctionContext& context, const Term& term) {

@@ -188,6 +188,7 @@ bool Matcher::Fail(const SourcePosition& position, const Node* node, Stop stop,
   failure_->node = node;
   failure_->expected = expected();
   failure_->found = found();
+  failure_->code = kFormDiffers;
   failure_->is_sentence = false;
   failure_->final_word = false;
   failure_->covered = std::move(covered);
@@ -774,9 +775,10 @@ bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Fram
   const Condition& condition = conditions[index];
   auto rest = [&] { return Conditions(conditions, index + 1, frame, next); };
   auto fail = [&](const std::string& found) {
-    Fail(
+    const bool kept = Fail(
         condition.position, covered_.empty() ? nullptr : covered_.front(), Stop::kConditionFails,
         [&] { return condition.source; }, [&] { return found; });
+    if (kept) failure_->code = kConditionFails;
     return false;
   };
   // What a function says of why it has no value needs no further words.
@@ -788,6 +790,8 @@ bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Fram
     if (!kept) return false;
     // A word that a table lacks says no more than another attribute would.
     failure_->is_sentence = !absl::IsNotFound(status);
+    failure_->code = CodeOf(status);
+    if (failure_->code.empty()) failure_->code = failure_->is_sentence ? kConditionFails : kFormDiffers;
     failure_->final_word = IsFinalWord(status);
     return false;
   };

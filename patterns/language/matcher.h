@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,11 @@ struct FailureRank {
   }
 };
 
+// The codes of failures that have none of their own: the graph is written differently from the pattern, or a condition
+// does not hold.
+inline constexpr std::string_view kFormDiffers = "form-differs";
+inline constexpr std::string_view kConditionFails = "condition-fails";
+
 // The attempt that got farthest.
 struct Failure {
   const Rule* rule = nullptr;
@@ -62,10 +68,14 @@ struct Failure {
   const Node* node = nullptr;  // where in the graph
   std::string expected;
   std::string found;
+  std::string code{kFormDiffers};  // of patterns/codes.txtpb
   bool is_sentence = false;  // `found` says all there is to say: a condition's own words
   bool final_word = false;   // what looks like the construct is none (functions/refusal.h), and `expected` is empty
   std::vector<const Node*> covered;
   FailureRank rank;
+
+  // Whether a function or a rule gave it the code.
+  bool has_own_code() const { return code != kFormDiffers && code != kConditionFails; }
 };
 
 class Matcher {

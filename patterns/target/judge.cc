@@ -94,7 +94,7 @@ bool Judge::CheckAttributesAndPresence(Refusal* refusal) {
   }
   for (const Attribute& attribute : call_.attributes) {
     if (Rule(std::string(attribute.name)) == nullptr) {
-      return Refuse(refusal, kInput,
+      return Refuse(refusal, kInput, "attribute-refused",
                     fmt::format("{} does not read an attribute {}", call_.op, attribute.name),
                     FirstSource());
     }
@@ -107,12 +107,12 @@ bool Judge::CheckAttributesAndPresence(Refusal* refusal) {
     const bool present = InputOf(rule.data->name()) != nullptr;
     if (rule.data->absent() && present) {
       return Refuse(
-          refusal, kInput,
+          refusal, kInput, "operand-refused",
           WithReason(fmt::format("{} must not be given", rule.data->name()), rule.data->because()),
           rule.data->source());
     }
     if (rule.data->required() && !present) {
-      return Refuse(refusal, kInput,
+      return Refuse(refusal, kInput, "operand-refused",
                     WithReason(fmt::format("{} must be given", rule.data->name()), rule.data->because()),
                     rule.data->source());
     }
@@ -123,14 +123,14 @@ bool Judge::CheckAttributesAndPresence(Refusal* refusal) {
       count.only().end()) {
     std::vector<std::string> words;
     for (const int n : count.only()) words.push_back(fmt::format("{}", n));
-    return Refuse(refusal, kInput,
+    return Refuse(refusal, kInput, "operand-refused",
                   WithReason(fmt::format("{} inputs, {} takes {}", input_count_, call_.op, JoinOr(words)),
                              count.because()),
                   count.source());
   }
   for (size_t i = 0; i < input_count_; ++i) {
     if (!call_.inputs[i].present) {
-      return Refuse(refusal, kInput,
+      return Refuse(refusal, kInput, "operand-refused",
                     WithReason(fmt::format("input {} is not connected", i), count.because()),
                     count.source());
     }
@@ -148,20 +148,20 @@ bool Judge::CheckRow(const CompiledRow& row, const proto::PrecisionMode::View& v
   for (const CallInput& input : call_.inputs) types_.push_back(Viewed(input.type, view));
   const auto& operands = row.signature.inputs;
   if (input_count_ > operands.size()) {
-    return Refuse(refusal, kType,
+    return Refuse(refusal, kType, "operand-refused",
                   fmt::format("{} inputs, {} takes at most {}", input_count_, call_.op, operands.size()),
                   FirstSource());
   }
-  if (!Holds(row.when)) return Refuse(refusal, kType, "", "");
+  if (!Holds(row.when)) return Refuse(refusal, kType, "types-refused", "", "");
   for (size_t i = 0; i < operands.size(); ++i) {
     const bool present = i < input_count_ && call_.inputs[i].present;
     if (!present) {
       if (operands[i].optional) continue;
-      return Refuse(refusal, kType, fmt::format("{} must be given", operands[i].name), FirstSource());
+      return Refuse(refusal, kType, "operand-refused", fmt::format("{} must be given", operands[i].name), FirstSource());
     }
     const auto& types = operands[i].types;
     if (!types.empty() && std::find(types.begin(), types.end(), types_[i]) == types.end()) {
-      return Refuse(refusal, kType, "", "");  // said for all rows together
+      return Refuse(refusal, kType, "types-refused", "", "");  // said for all rows together
     }
   }
   types_fit_ = true;
@@ -184,11 +184,11 @@ bool Judge::CheckRow(const CompiledRow& row, const proto::PrecisionMode::View& v
   return true;
 }
 
-bool Judge::Refuse(Refusal* refusal, int stage, std::string because, std::string source,
-            bool undecided) const {
+bool Judge::Refuse(Refusal* refusal, int stage, std::string_view code, std::string because, std::string source,
+                   bool undecided) const {
   if (stage == kAxis) stage += matched_axes_;
   if (stage > refusal->stage || (stage == refusal->stage && refusal->because.empty())) {
-    *refusal = {stage, undecided, std::move(because), std::move(source)};
+    *refusal = {stage, std::string(code), undecided, std::move(because), std::move(source)};
   }
   return false;
 }
@@ -219,19 +219,19 @@ bool Judge::CheckAttribute(const proto::AttributeRule& rule, Refusal* refusal) {
   const Attribute* attribute = Find(rule.name());
   if (attribute == nullptr) {
     if (!rule.required()) return true;
-    return Refuse(refusal, kInput,
+    return Refuse(refusal, kInput, "attribute-refused",
                   WithReason(fmt::format("{} must be written", rule.name()), rule.because()),
                   rule.source());
   }
   if (!rule.type().empty() && rule.type() != TypeWord(attribute->type)) {
-    return Refuse(refusal, kInput,
+    return Refuse(refusal, kInput, "attribute-refused",
                   fmt::format("{} is {}, the plugin reads {} only", rule.name(), TypeWord(attribute->type),
                               rule.type()),
                   rule.source());
   }
   const auto refuse = [&](const std::string& rest) {
     return Refuse(
-        refusal, kInput,
+        refusal, kInput, "attribute-refused",
         WithReason(fmt::format("{} is {}, {}", rule.name(), ValueText(*attribute), rest), rule.because()),
         rule.source());
   };
@@ -320,15 +320,17 @@ bool Judge::MatchOneOf(const CompiledInput& rule, const CallInput& input, Refusa
     letters_ = letters;
     ellipses_ = ellipses;
   }
+  std::string code = best.code;
   std::string because = best.because;
   if (rule.shapes.size() > 1 && !best.undecided) {
     std::vector<std::string> forms;
     for (const ShapePattern& shape : rule.shapes) forms.push_back(shape.text);
+    if (code != "shape-not-known") code = "shape-refused";
     because = WithReason(fmt::format("{} has shape {}, one of {} is needed", rule.data->name(),
                                      ShapeText(input), JoinOr(forms)),
                          rule.data->because());
   }
-  return Refuse(refusal, kInput, std::move(because), rule.data->source());
+  return Refuse(refusal, kInput, code, std::move(because), rule.data->source());
 }
 
 std::string Judge::ShapeText(const CallInput& input) const {
@@ -347,13 +349,13 @@ bool Judge::MatchShape(const std::string& name, const ShapePattern& pattern, con
   const size_t ellipsis = std::find_if(axes.begin(), axes.end(), is_ellipsis) - axes.begin();
   const bool has_ellipsis = ellipsis < axes.size();
   if (!input.has_rank) {
-    return Refuse(refusal, kUndecided,
+    return Refuse(refusal, kUndecided, "shape-not-known",
                   fmt::format("the rank of {} is not known, {} is needed", name, pattern.text), source);
   }
   const size_t fixed = axes.size() - (has_ellipsis ? 1 : 0);
   if (has_ellipsis ? input.shape.size() < fixed : input.shape.size() != fixed) {
     return Refuse(
-        refusal, kRank,
+        refusal, kRank, "shape-refused",
         WithReason(fmt::format("{} has shape {}, {} is needed", name, ShapeText(input), pattern.text),
                    because),
         source);
@@ -378,7 +380,7 @@ bool Judge::MatchEllipsis(const std::string& name, const AxisPattern& axis, cons
   const auto [it, inserted] = ellipses_.emplace(axis.ellipsis, dims);
   if (inserted) return true;
   if (it->second.size() != dims.size()) {
-    return Refuse(refusal, kRank,
+    return Refuse(refusal, kRank, "shape-refused",
                   fmt::format("{} has {} leading dims where the first operand has {}: no broadcast", name,
                               dims.size(), it->second.size()),
                   source);
@@ -389,11 +391,11 @@ bool Judge::MatchEllipsis(const std::string& name, const AxisPattern& axis, cons
     const std::string b = dims_.ToString(it->second[i]);
     if (dims_.NotEqual(dims[i], it->second[i])) {
       return Refuse(
-          refusal, kAxis,
+          refusal, kAxis, "shape-refused",
           fmt::format("dim {} of {} is {} where the first operand has {}: no broadcast", i, name, a, b),
           source);
     }
-    return Refuse(refusal, kUndecided,
+    return Refuse(refusal, kUndecided, "undecided-dim",
                   fmt::format("that dim {} of {} (`{}`) equals `{}` cannot be decided; {}", i, name, a, b,
                               HowToBind({dims[i], it->second[i]})),
                   source, true);
@@ -439,12 +441,12 @@ bool Judge::MatchAxis(const std::string& name, const AxisPattern& pattern, size_
     wanted.push_back(std::move(word));
   }
   if (undecided) {
-    return Refuse(refusal, kUndecided,
+    return Refuse(refusal, kUndecided, "undecided-dim",
                   fmt::format("that axis {} of {} (`{}`) is {} cannot be decided; {}", axis, name,
                               dims_.ToString(dim), JoinOr(wanted), HowToBind(compared)),
                   source, true);
   }
-  return Refuse(refusal, kAxis,
+  return Refuse(refusal, kAxis, "shape-refused",
                 WithReason(fmt::format("axis {} of {} is {}, {} is needed", axis, name, dims_.ToString(dim),
                                        JoinOr(wanted)),
                            because),

@@ -41,6 +41,7 @@ enum Stage { kType, kRank, kAxis = 100, kUndecided = 100, kInput = 10000, kLimit
 
 struct Refusal {
   int stage = -1;
+  std::string code;  // of patterns/codes.txtpb
   bool undecided = false;
   std::string because;
   std::string source;
@@ -76,7 +77,7 @@ class Judge {
   bool types_fit() const { return types_fit_; }
 
  private:
-  bool Refuse(Refusal* refusal, int stage, std::string because, std::string source,
+  bool Refuse(Refusal* refusal, int stage, std::string_view code, std::string because, std::string source,
               bool undecided = false) const;
   std::string FirstSource() const;
   const proto::AttributeRule* Rule(const std::string& name) const;

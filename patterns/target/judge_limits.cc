@@ -156,7 +156,7 @@ bool Judge::CheckLimit(const CompiledLimit& limit, Refusal* refusal) {
   const proto::Limit& data = *limit.data;
   const std::string& label = data.name().empty() ? data.of() : data.name();
   const auto refuse = [&](const std::string& rest) {
-    return Refuse(refusal, kLimit,
+    return Refuse(refusal, kLimit, "limit-exceeded",
                   WithReason(fmt::format("{} is {}, {}", label, Text(of), rest), data.because()),
                   data.source());
   };
@@ -220,7 +220,7 @@ bool Judge::RefuseUndecided(const std::string& claim, const std::string& label, 
   if (std::all_of(dims.begin(), dims.end(), [](Dim dim) { return dim.known(); })) {
     what = fmt::format("the symbolic dim `{}`", of.is_number() && !dims.empty() ? dims_.ToString(dims[0]) : Text(of));
   }
-  return Refuse(refusal, kLimit,
+  return Refuse(refusal, kLimit, "undecided-dim",
                 WithReason(fmt::format("that {} {} cannot be decided for {}; {}", label, claim, what,
                                        HowToBind(dims)),
                            data.because()),

@@ -321,18 +321,21 @@ Answer Target::Impl::Check(const Call& call, const DimTable& dims, DimTable* gro
   Answer answer;
   const auto it = nodes.find(call.op);
   if (it == nodes.end()) {
+    answer.code = "no-node";
     answer.because = fmt::format("{} is not in the contract of {}", call.op, chip);
     answer.source = fmt::format("patterns/targets/{}.txtpb", chip);
     return answer;
   }
   const proto::NodeContract& data = *it->second.data;
   if (data.has_refused()) {
+    answer.code = "node-refused";
     answer.because = data.refused().because();
     answer.source = data.refused().source();
     return answer;
   }
   const absl::StatusOr<const CompiledNode*> compiled = Compiled(&it->second);
   if (!compiled.ok()) {
+    answer.code = "node-refused";
     answer.because = std::string(compiled.status().message());
     answer.source = it->second.path;
     return answer;
@@ -356,6 +359,7 @@ Answer Target::Impl::Check(const Call& call, const DimTable& dims, DimTable* gro
     }
   }
   answer.because = refusal.because.empty() ? TypeRefusal(call, node) : refusal.because;
+  answer.code = refusal.because.empty() ? "types-refused" : refusal.code;
   answer.source = refusal.source;
   if (answer.source.empty() && !data.source().empty()) answer.source = data.source(0);
   return answer;
@@ -377,7 +381,8 @@ std::optional<ByGe> Target::FusedByGe(std::string_view construct) const {
 std::optional<LeftReason> Target::WhyLeft(std::string_view construct) const {
   const auto it = impl_->left.find(construct);
   if (it == impl_->left.end()) return std::nullopt;
-  return LeftReason{it->second->because(), it->second->source()};
+  const proto::LeftRow& row = *it->second;
+  return LeftReason{row.because(), row.source(), row.code().empty() ? "no-kernel" : row.code()};
 }
 
 std::optional<StandardOp> Target::Standard(std::string_view op, int64_t opset, LeftReason* outside) const {
@@ -385,7 +390,9 @@ std::optional<StandardOp> Target::Standard(std::string_view op, int64_t opset, L
   if (it == impl_->standard.end()) return std::nullopt;
   const proto::StandardOp& row = *it->second;
   if (opset >= row.first() && (row.last() == 0 || opset <= row.last())) return StandardOp{row.because(), row.source()};
-  if (outside != nullptr) *outside = {fmt::format("{}; the model imports opset {}", row.because(), opset), row.source()};
+  if (outside != nullptr) {
+    *outside = {fmt::format("{}; the model imports opset {}", row.because(), opset), row.source(), "opset-not-parsed"};
+  }
   return std::nullopt;
 }
 

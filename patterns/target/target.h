@@ -44,6 +44,7 @@ struct Call {
 struct Answer {
   bool legal = false;
   std::vector<std::string> assumptions;  // bounds on symbolic dims that could not be decided, as sentences
+  std::string code;                      // of patterns/codes.txtpb: what kind of refusal this is
   std::string because;                   // why not: one sentence
   std::string source;                    // where that statement is written
 };
@@ -63,6 +64,7 @@ struct ByGe {
 struct LeftReason {
   std::string because;
   std::string source;
+  std::string code;
 };
 
 // A standard operator with a parser and a kernel.

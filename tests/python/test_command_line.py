@@ -22,7 +22,7 @@ class CommandLineTest(unittest.TestCase):
 
     def test_wrong_usage(self):
         self.expect(2, "A subcommand is required")
-        self.expect(2, "bogus is no command; there are optimize, list, expand, verify, print, rules", "bogus")
+        self.expect(2, "bogus is no command; there are optimize, list, expand, verify, print, rules, explain", "bogus")
         self.expect(2, "model is required", "optimize")
         self.expect(2, "there are ascend310p, ascend910_93", "optimize", "m.onnx", "--target", "h100")
         self.expect(2, "there are 2026.07, 8.1", "optimize", "m.onnx", "--cann", "1")
@@ -40,7 +40,7 @@ class CommandLineTest(unittest.TestCase):
         self.expect(1, "/nowhere/a.rule cannot be read", "list", "m.onnx", "--rules", "/nowhere/a.rule")
 
     def test_help_and_version(self):
-        for command in ("optimize", "list", "expand", "verify", "print", "rules"):
+        for command in ("optimize", "list", "expand", "verify", "print", "rules", "explain"):
             run = self.run_tool(command, "--help")
             self.assertEqual(run.returncode, 0)
             self.assertIn("Usage: ascend-fuse " + command, run.stdout)

@@ -1,0 +1,85 @@
+"""Every code that is given anywhere is in the catalogue, every code of the catalogue is given somewhere, and `explain`
+says what it means."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from conftest import ROOT, run, run_ok
+
+# A string that is nothing but lower-case words with hyphens between them. In these folders that is a code.
+LITERAL = re.compile(r'"([a-z]+(?:-[a-z]+)+)"')
+CODE_FOLDERS = ("passes", "patterns")
+CATALOGUE = ROOT / "patterns" / "codes.txtpb"
+
+
+def catalogued() -> set[str]:
+    found = re.findall(r'^ +code: "([^"]+)"', CATALOGUE.read_text(), re.MULTILINE)
+    assert len(found) == len(set(found)) > 60
+    return set(found)
+
+
+def without_comments(path: Path) -> str:
+    return re.sub(r"//[^\n]*", "", path.read_text())
+
+
+def given() -> dict[str, str]:
+    """Returns every code with a file that gives it."""
+    codes: dict[str, str] = {}
+    for folder in CODE_FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".cc", ".h"):
+                text = without_comments(path)
+                found = LITERAL.findall(text) + re.findall(r'Warn\(\{"([a-z-]+)"', text)
+            elif path.suffix == ".txtpb" and path.parent.name == "targets":
+                found = re.findall(r'^ +code: "([^"]+)"', path.read_text(), re.MULTILINE)
+            elif path.suffix == ".rule":
+                found = re.findall(r'never \("[^"]*", "([^"]+)"\)', path.read_text())
+            else:
+                continue
+            codes.update(dict.fromkeys(found, str(path.relative_to(ROOT))))
+    return codes
+
+
+def test_every_code_that_is_given_is_explained() -> None:
+    known = catalogued()
+    missing = {code: path for code, path in given().items() if code not in known}
+    assert not missing, f"not in {CATALOGUE.name}: {missing}"
+
+
+def test_every_code_that_is_explained_is_given() -> None:
+    assert sorted(catalogued() - set(given())) == []
+
+
+def test_every_never_of_the_library_has_a_code() -> None:
+    for path in (ROOT / "patterns" / "rules").rglob("*.rule"):
+        text = re.sub(r"^ *#.*", "", path.read_text(), flags=re.MULTILINE)
+        assert len(re.findall(r"\bnever \(", text)) == len(re.findall(r'never \("[^"]*", "[^"]+"\)', text)), path
+
+
+def test_explain_prints_a_code_and_its_way_out() -> None:
+    out = run_ok("explain", "mask-per-head").out
+    assert out.startswith("mask-per-head: The mask differs from head to head\n")
+    assert "\nway out\n" in out
+    for code in catalogued():
+        assert run_ok("explain", code).out.startswith(f"{code}: ")
+
+
+def test_explain_alone_lists_all_codes() -> None:
+    listed = re.findall(r"^  ([a-z-]+) +[A-Z-]", run_ok("explain").out, re.MULTILINE)
+    assert set(listed) == catalogued()
+
+
+def test_an_unknown_code_is_answered_with_the_nearest_and_the_list() -> None:
+    result = run("explain", "mask-per-heads")
+    assert result.code == 2
+    assert result.err.startswith("ascend-fuse: mask-per-heads is no code of a report; did you mean mask-per-head?\n")
+    assert "by-parser" in result.err
+    result = run("explain", "zzzzzzzz")
+    assert result.code == 2
+    assert result.err.startswith("ascend-fuse: zzzzzzzz is no code of a report\n")
+
+
+def test_the_document_is_what_the_program_prints() -> None:
+    assert run_ok("explain", "--markdown").out == (ROOT / "docs" / "codes.md").read_text()
