@@ -29,19 +29,24 @@ void Rewriter::RollBack(const Mark& mark) {
   change_count_ = mark.changes;
 }
 
-NameId Rewriter::UniqueName(std::string_view base) {
-  if (taken_.empty()) {
-    for (const auto& graph : model_->graphs()) {
-      for (const Value* value : graph->inputs()) taken_.insert(value->name);
-      for (const Value* value : graph->initializers()) taken_.insert(value->name);
-      for (const Node* node : graph->nodes()) {
-        taken_.insert(node->name);
-        for (const Value* value : node->outputs()) {
-          if (value != nullptr) taken_.insert(value->name);
-        }
+void Rewriter::ReadNames() {
+  if (!taken_.empty()) return;
+  absl::flat_hash_set<NameId> nodes;
+  for (const auto& graph : model_->graphs()) {
+    for (const Value* value : graph->inputs()) taken_.insert(value->name);
+    for (const Value* value : graph->initializers()) taken_.insert(value->name);
+    for (const Node* node : graph->nodes()) {
+      taken_.insert(node->name);
+      if (!node->is_new && !nodes.insert(node->name).second) repeated_.insert(node->name);
+      for (const Value* value : node->outputs()) {
+        if (value != nullptr) taken_.insert(value->name);
       }
     }
   }
+}
+
+NameId Rewriter::UniqueName(std::string_view base) {
+  ReadNames();
   NameId id = model_->names().InternCopy(base);
   if (id != NameId::kEmpty && taken_.insert(id).second) {
     Note([this, id] { taken_.erase(id); });
@@ -81,7 +86,9 @@ Node* Rewriter::Create(const NewNode& spec, Graph* graph, size_t output_count, u
   node->op_type = model_->names().InternCopy(spec.op_type);
   node->domain = model_->names().InternCopy(spec.domain);
   if (!spec.name.empty()) {
-    node->name = spec.keep_name ? model_->names().InternCopy(spec.name) : UniqueName(spec.name);
+    ReadNames();
+    node->name = model_->names().InternCopy(spec.name);
+    if (!spec.keep_name || repeated_.contains(node->name)) node->name = UniqueName(spec.name);
   }
   node->order = order;
   node->is_new = true;
@@ -91,7 +98,9 @@ Node* Rewriter::Create(const NewNode& spec, Graph* graph, size_t output_count, u
   node->encoded.file = {-1, static_cast<int64_t>(kept.size())};
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
     builder.SetInput(node, i, spec.inputs[i]);
-    if (spec.inputs[i] != nullptr) Revive(spec.inputs[i]->producer);
+    if (spec.inputs[i] == nullptr) continue;
+    Revive(spec.inputs[i]->producer);
+    KeepBefore(spec.inputs[i], node);
   }
   MarkChanged(graph);
   return node;
@@ -168,12 +177,20 @@ void Rewriter::KillIfUnused(Node* first) {
     for (const Use& use : node->inputs()) {
       if (use.value != nullptr) stack.push_back({use.value->producer, false});
     }
+    if (node->subgraph_count == 0) continue;
+    std::vector<Node*> with_it;
     // Values that a body captures are uses of the outer value by nodes of the body.
     for (Graph* body : node->subgraphs()) {
       if (body == nullptr) continue;
       Assign(&body->changed_, true);
-      for (Node* inner : body->nodes_) stack.push_back({inner, true});
+      for (Node* inner : body->nodes_) {
+        if (inner->dead) continue;  // replaced inside the body before
+        with_it.push_back(inner);
+        stack.push_back({inner, true});
+      }
     }
+    Note([this, node = node, before = died_with_[node]] { died_with_[node] = before; });
+    died_with_[node] = std::move(with_it);
   }
 }
 
@@ -184,24 +201,54 @@ void Rewriter::Revive(Node* first) {
     stack.pop_back();
     if (node == nullptr || !node->dead) continue;
     Assign(&node->dead, false);
+    PartNames(node);
     for (const Use& use : node->inputs()) {
-      Node* producer = use.value != nullptr ? use.value->producer : nullptr;
-      if (producer == nullptr) continue;
-      stack.push_back(producer);
-      if (producer->graph == node->graph && !StandsBefore(*producer, *node)) KeepOrder(producer);
+      if (use.value == nullptr || use.value->producer == nullptr) continue;
+      stack.push_back(use.value->producer);
+      KeepBefore(use.value, node);
     }
-    for (Graph* body : node->subgraphs()) {
-      if (body == nullptr) continue;
-      for (Node* inner : body->nodes_) {
-        // Not those that were replaced inside the body before.
-        for (const Value* value : inner->outputs()) {
-          if (value != nullptr && value->producer == inner) {
-            stack.push_back(inner);
-            break;
-          }
-        }
-      }
-    }
+    if (node->subgraph_count == 0) continue;
+    const auto with_it = died_with_.find(node);
+    if (with_it != died_with_.end()) stack.insert(stack.end(), with_it->second.begin(), with_it->second.end());
+  }
+}
+
+// Moves `reader`, or the node around the body that it is in, after what computes `value`, where it stands before.
+void Rewriter::KeepBefore(const Value* value, Node* reader) {
+  Node* const producer = value->producer;
+  if (producer == nullptr) return;
+  while (reader != nullptr && reader->graph != producer->graph) reader = reader->graph->owner();
+  if (reader != nullptr && reader != producer && !StandsBefore(*producer, *reader)) KeepOrder(producer);
+}
+
+// Notes that `node` has the name of some that it replaced, and gives it another one where such a node is still alive.
+void Rewriter::ShareName(Node* node, absl::Span<Node* const> replaced) {
+  if (node->name == NameId::kEmpty) return;
+  std::vector<Node*> sharing;
+  for (Node* producer : replaced) {
+    if (producer->name == node->name) sharing.push_back(producer);
+  }
+  if (sharing.empty()) return;
+  if (std::any_of(sharing.begin(), sharing.end(), [](const Node* other) { return !other->dead; })) {
+    // Another of its outputs is still needed: then both stay, and the name is taken.
+    node->name = UniqueName(NodeName(*node));
+    return;
+  }
+  std::vector<Node*>& all = sharing_[node->name];
+  Note([this, name = node->name, before = all.size()] { sharing_[name].resize(before); });
+  all.insert(all.end(), sharing.begin(), sharing.end());
+  all.push_back(node);
+}
+
+// A node that is alive again may have the name of one that took it over: one that was made gets another name.
+void Rewriter::PartNames(Node* revived) {
+  const auto found = sharing_.find(revived->name);
+  if (found == sharing_.end()) return;
+  for (Node* other : found->second) {
+    if (other == revived || other->dead || other->name != revived->name) continue;
+    Node* made = revived->is_new ? revived : other;
+    if (made->is_new) Assign(&made->name, UniqueName(NodeName(*made)));
+    if (made == revived) return;
   }
 }
 
@@ -235,11 +282,7 @@ Node* Rewriter::Replace(absl::Span<Value* const> outputs, const NewNode& spec) {
     SetProducer(value, node, static_cast<uint32_t>(i));
   }
   for (Node* producer : old) KillIfUnused(producer);
-  for (const Node* producer : old) {
-    // Another of its outputs is still needed: then both stay, and the name is taken.
-    if (producer->dead || producer->name != node->name || node->name == NameId::kEmpty) continue;
-    node->name = UniqueName(spec.name);
-  }
+  ShareName(node, old);
   KeepOrder(node);
   return node;
 }
@@ -248,21 +291,29 @@ void Rewriter::Restore(Node* replacement) {
   if (replacement->id >= undo_.size()) return;
   std::vector<Undo> undo = std::move(undo_[replacement->id]);
   undo_[replacement->id].clear();
+  for (const Undo& entry : undo) SetProducer(entry.value, entry.producer, entry.output_index);
+  KillIfUnused(replacement);
   for (const Undo& entry : undo) {
-    SetProducer(entry.value, entry.producer, entry.output_index);
     Revive(entry.producer);
     KeepOrder(entry.producer);
   }
   Note([this, id = replacement->id, undo = std::move(undo)] { undo_[id] = undo; });
-  KillIfUnused(replacement);
   MarkChanged(replacement->graph);
 }
 
 void Rewriter::SetInput(Node* node, size_t index, Value* value) {
   Value* old = node->input(index);
   if (old == value) return;
+  Use* const use = &node->inputs_begin[index];
+  Use** const place = use->previous;
   GraphBuilder(model_).SetInput(node, index, value);
-  Note([this, node, index, old] { GraphBuilder(model_).SetInput(node, index, old); });
+  Note([this, node, index, old, use, place] {
+    GraphBuilder(model_).SetInput(node, index, nullptr);
+    if (old == nullptr) return;
+    *use = {old, node, *place, place, use->index};  // where it stood among the uses
+    if (use->next != nullptr) use->next->previous = &use->next;
+    *place = use;
+  });
   if (!node->is_new) Assign(&node->rewired, true);
   if (value != nullptr && value->producer != nullptr) {
     Revive(value->producer);
@@ -445,6 +496,9 @@ void Rewriter::Sweep() {
   }
   made_constants_.clear();
   journal_.clear();
+  undo_.clear();
+  died_with_.clear();
+  sharing_.clear();
 }
 
 }  // namespace ascend_fuse

@@ -22,7 +22,7 @@ struct NewNode {
   std::string op_type;
   std::string domain;          // "" for the default domain
   std::string name;            // a free name near it is taken; "" for none
-  bool keep_name = false;      // take the name although a node that this one replaces has it
+  bool keep_name = false;      // take the name although a node that this one replaces has it, if no other one of the file has
   std::vector<Value*> inputs;  // nullptr: absent
   std::vector<Attribute> attributes;
 };
@@ -113,6 +113,9 @@ class Rewriter {
   void KillIfUnused(Node* node);
   void Revive(Node* node);
   void KeepOrder(Node* node);
+  void KeepBefore(const Value* value, Node* reader);
+  void ShareName(Node* node, absl::Span<Node* const> replaced);
+  void PartNames(Node* revived);
   void MarkChanged(Graph* graph);
 
   Model* model_;
@@ -122,8 +125,14 @@ class Rewriter {
   std::vector<Value*> made_constants_;
   // The last place in use between two neighbours of the file, by graph and Node::order of the first of the two.
   absl::flat_hash_map<std::pair<const Graph*, uint64_t>, uint64_t> last_place_;
+  // The nodes of a body that died with the node around it, by that node: those come back with it.
+  absl::flat_hash_map<const Node*, std::vector<Node*>> died_with_;
+  // Nodes that have one name, as one took it over from the other: not two of them may be alive.
+  absl::flat_hash_map<NameId, std::vector<Node*>> sharing_;
   absl::flat_hash_map<std::string, uint32_t> next_suffix_;
-  absl::flat_hash_set<NameId> taken_;  // every value and node name; filled on first use
+  void ReadNames();
+  absl::flat_hash_set<NameId> taken_;     // every value and node name; filled on first use
+  absl::flat_hash_set<NameId> repeated_;  // names that several nodes of the file have
   uint64_t change_count_ = 0;
 };
 

@@ -9,6 +9,14 @@ namespace {
 
 std::string Described(const Node& node) { return fmt::format("{} '{}'", OpType(node), NodeName(node)); }
 
+std::string_view FirstOutput(const Node& node) {
+  return node.output() != nullptr ? ValueName(*node.output()) : std::string_view();
+}
+
+std::string GraphName(const Graph& graph) {
+  return graph.owner() != nullptr ? "a body of " + Described(*graph.owner()) : std::string("the main graph");
+}
+
 class Verifier {
  public:
   explicit Verifier(const Model& model)
@@ -61,22 +69,34 @@ class Verifier {
           return absl::InternalError(
               fmt::format("'{}' has lost its place among the outputs of {}", ValueName(*value), Described(*node)));
         }
-        if (absl::Status status = DefineOnce(*value, graph, "an output of a node"); !status.ok()) return status;
+        if (absl::Status status = DefineOnce(*value, graph, "an output of", node); !status.ok()) return status;
       }
     }
     return absl::OkStatus();
   }
 
-  absl::Status DefineOnce(const Value& value, const Graph& graph, std::string_view as) {
+  absl::Status DefineOnce(const Value& value, const Graph& graph, std::string_view as, const Node* node = nullptr) {
+    const auto place = [&] { return node != nullptr ? fmt::format("{} {}", as, Described(*node)) : std::string(as); };
     if (value.graph != &graph) {
       return absl::InternalError(
-          fmt::format("'{}' is {} in a graph that it does not belong to", ValueName(value), as));
+          fmt::format("'{}' is {} in a graph that it does not belong to", ValueName(value), place()));
     }
     const Graph*& defined = defined_by_[value.id];
     if (defined != nullptr) {
-      return absl::InternalError(fmt::format("'{}' is defined twice, the second time as {}", ValueName(value), as));
+      return absl::InternalError(fmt::format("'{}' is defined twice, the second time as {}", ValueName(value), place()));
     }
     defined = &graph;
+    return CheckUses(value);
+  }
+
+  // That the list of the uses of a value is whole and holds uses of that value only.
+  static absl::Status CheckUses(const Value& value) {
+    const Use* const* link = &value.uses;
+    for (const Use* use = value.uses; use != nullptr; link = &use->next, use = use->next) {
+      if (use->value == &value && use->previous == link && use->user != nullptr) continue;
+      return absl::InternalError(fmt::format("the uses of '{}' hold one that is none: {}", ValueName(value),
+                                             use->user != nullptr ? Described(*use->user) : "of no node"));
+    }
     return absl::OkStatus();
   }
 
@@ -85,7 +105,9 @@ class Verifier {
     auto add = [&](const Value& value) -> absl::Status {
       uint32_t& last = value_names_[static_cast<size_t>(value.name)];
       if (last == graph_number_) {
-        return absl::InternalError(fmt::format("two values are named '{}'", ValueName(value)));
+        return absl::InternalError(fmt::format("two values of a graph are named '{}', one of them {}", ValueName(value),
+                                               value.producer != nullptr ? "computed by " + Described(*value.producer)
+                                                                         : "an input or initializer"));
       }
       last = graph_number_;
       return absl::OkStatus();
@@ -107,7 +129,8 @@ class Verifier {
       // Exporters may repeat names of nodes; what is made must not add to that.
       NodeNames& named = node_names_[static_cast<size_t>(node->name)];
       if (named == NodeNames::kMade || (named == NodeNames::kOfTheFile && node->is_new)) {
-        return absl::InternalError(fmt::format("two nodes are named '{}'", NodeName(*node)));
+        return absl::InternalError(fmt::format("two nodes are named '{}', one of them {} computing '{}'", NodeName(*node),
+                                               Described(*node), FirstOutput(*node)));
       }
       named = node->is_new ? NodeNames::kMade : NodeNames::kOfTheFile;
     }
@@ -164,6 +187,14 @@ class Verifier {
       }
       if (defined_by_[value->id] == nullptr) {
         return absl::InternalError(fmt::format("the graph output '{}' is not defined", ValueName(*value)));
+      }
+      const Graph* around = &graph;
+      while (around != nullptr && around != value->graph) {
+        around = around->owner() != nullptr ? around->owner()->graph : nullptr;
+      }
+      if (around == nullptr) {
+        return absl::InternalError(fmt::format("the graph output '{}' of {} is defined in a graph that is not around it",
+                                               ValueName(*value), GraphName(graph)));
       }
     }
     return absl::OkStatus();

@@ -238,8 +238,9 @@ absl::StatusOr<Value*> Emitter::BuildNode(const Term& term, const std::string& n
   if (known != helpers_.end()) {
     Node* helper = known->second;
     // One that is dead can be made alive again with all it reads. One that stands after what is replaced may need its
-    // result: equal inputs may be computed at different places.
-    if (helper->order <= first_->order) {
+    // result, unless this emission made it: equal inputs may be computed at different places.
+    const auto& own = emission->inserted;
+    if (StandsBefore(*helper, *first_) || std::find(own.begin(), own.end(), helper) != own.end()) {
       if (helper->dead) emission->inserted.push_back(helper);
       return helper->output(term.output);
     }
@@ -247,8 +248,9 @@ absl::StatusOr<Value*> Emitter::BuildNode(const Term& term, const std::string& n
   Node* helper = rewriter_->Insert(*plan, deferred.output_count, graph_, own_name);
   Know(helper);
   emission->inserted.push_back(helper);
-  helpers_[key] = helper;
-  emission->helpers.push_back(std::move(key));
+  Node*& known_helper = helpers_[key];
+  emission->helpers.emplace_back(std::move(key), known_helper);
+  known_helper = helper;
   return helper->output(term.output);
 }
 
@@ -383,7 +385,13 @@ void Emitter::TakeBack(const Emission& emission) {
   rewriter_->RollBack(emission.mark);
   for (const auto& [value, fact] : emission.facts) facts_->Set(value, fact);
   facts_->ForgetContradictions(emission.contradictions);
-  for (const std::string& key : emission.helpers) helpers_.erase(key);
+  for (auto helper = emission.helpers.rbegin(); helper != emission.helpers.rend(); ++helper) {
+    if (helper->second == nullptr) {
+      helpers_.erase(helper->first);
+    } else {
+      helpers_[helper->first] = helper->second;
+    }
+  }
 }
 
 void Emitter::TakeBackAll(const Rewriter::Mark& mark) {

@@ -22,7 +22,7 @@ struct Emission {
   Rewriter::Mark mark;
   size_t contradictions = 0;
   std::vector<std::pair<Value*, Fact>> facts;  // of the rule's outputs, before
-  std::vector<std::string> helpers;            // keys of helper nodes
+  std::vector<std::pair<std::string, Node*>> helpers;  // keys of helper nodes, and the node that had the key before
 };
 
 class Emitter {

@@ -225,5 +225,108 @@ TEST(EmitTest, AnExpressionWithoutAValueChangesNothing) {
   EXPECT_EQ(emitted.Nodes(), "y = Relu (a)\n");
 }
 
+// Tries the rule "r" at `root` of a subject, with what earlier tries left behind.
+absl::StatusOr<Emission> EmitAt(Emitted* emitted, const RuleSet& rules, std::string_view root) {
+  const FunctionContext context = emitted->subject->Context();
+  Matcher matcher(rules, context);
+  const std::optional<Match> match = matcher.Run(*FindRule(rules, "r"), emitted->subject->Named(root));
+  if (!match.has_value()) return absl::NotFoundError("the rule does not match");
+  return emitted->emitter->Emit(*match, context);
+}
+
+TEST(EmitTest, WhatIsRefusedHalfWayLeavesNothing) {
+  // The first statement makes a constant, a helper and a node in place of s; the second gives another shape.
+  const std::string model =
+      "(float[2, N] a, float[M, N] b) => (float[K, N] y, float[K, N] s) { s = Add (a, b)\n y = Relu (s) }";
+  const std::string refused =
+      "rule r (a, b) => (y, s) match { y = Relu (s)\n s = Add (a, b) } "
+      "emit { s = Add (Mul (a, 3.0), Neg (b))\n y = ReduceMean <axes = [-1], keepdims = 0> (s) }";
+  const std::string taken = "rule r (x) => (y) match { y = Relu (x) } emit { y = Mul (Neg (x), 3.0) }";
+  Emitted emitted = Emit(model, refused);
+  Subject& subject = *emitted.subject;
+  ASSERT_FALSE(emitted.status.ok());
+  const Subject fresh(model);
+  EXPECT_EQ(*SaveModelToBytes(*subject.model), *SaveModelToBytes(*fresh.model));
+  EXPECT_EQ(subject.facts.contradictions().size(), fresh.facts.contradictions().size());
+  for (const char* name : {"a", "b", "s", "y"}) {
+    EXPECT_EQ(subject.facts.Describe(subject.Named(name)), fresh.facts.Describe(fresh.Named(name))) << name;
+  }
+  const auto rows = [](const Subject& of, const char* name) { return of.facts.Of(of.Named(name)).shape[0]; };
+  EXPECT_EQ(subject.facts.dims().Equal(rows(subject, "a"), rows(subject, "b")),
+            fresh.facts.dims().Equal(rows(fresh, "a"), rows(fresh, "b")));
+  // The next emission makes what it makes of a model on which nothing was tried.
+  const auto rules = Rules(taken);
+  ASSERT_TRUE(EmitAt(&emitted, *rules, "y").ok());
+  const Emitted first = Emit(model, taken);
+  EXPECT_EQ(emitted.Nodes(), first.Nodes());
+  EXPECT_EQ(*SaveModelToBytes(*subject.model), *SaveModelToBytes(*first.subject->model));
+}
+
+TEST(EmitTest, EqualInputsInBranchesAreNotSharedAcrossThem) {
+  const std::string rule = "rule r (x) => (y) match { y = Relu (x) } emit { y = Mul (Neg (x), x) }";
+  Emitted emitted = Emit(R"((bool c, float[4] a) => (float[4] z) {
+    z = If (c) < then_branch = g1 () => (y) { p = Abs (a)
+                                              y = Relu (p) },
+                 else_branch = g2 () => (v) { q = Abs (a)
+                                              v = Relu (q) } > })",
+                         rule);
+  ASSERT_TRUE(emitted.status.ok()) << emitted.status.message();
+  EXPECT_TRUE(emitted.subject->Same("p", "q"));
+  ASSERT_TRUE(EmitAt(&emitted, *emitted.rules, "v").ok());
+  const absl::Status valid = Verify(*emitted.subject->model);
+  EXPECT_TRUE(valid.ok()) << valid.message();
+  EXPECT_EQ(emitted.subject->Named("v")->producer->input(0)->graph, emitted.subject->Named("v")->graph);
+}
+
+TEST(EmitTest, ABodyOfALoopMakesItsOwnHelpers) {
+  const std::string rule = "rule r (x) => (y) match { y = Relu (x) } emit { y = Mul (Neg (x), x) }";
+  Emitted emitted = Emit(R"((bool c, float[4] a) => (float[4] l, float[4] y)
+  <int64 trips = {3}> {
+    l = Loop (trips, c, a) < body = g1 (int64 j, bool go, float[4] k) => (bool on, float[4] m) {
+                               on = Identity (go)
+                               p = Abs (a)
+                               v = Relu (p)
+                               m = Add (k, v) } >
+    q = Abs (a)
+    y = Relu (q) })",
+                         rule);
+  ASSERT_TRUE(emitted.status.ok()) << emitted.status.message();
+  ASSERT_TRUE(EmitAt(&emitted, *emitted.rules, "v").ok());
+  const absl::Status valid = Verify(*emitted.subject->model);
+  EXPECT_TRUE(valid.ok()) << valid.message();
+}
+
+TEST(EmitTest, AHelperIsNotBuiltOnADeadOrLaterValue) {
+  // p and q are equal: what is made of q first is made of p, which stands before y2 too.
+  const std::string rule = "rule r (x) => (y) match { y = Relu (x) } emit { y = Mul (Neg (x), x) }";
+  Emitted emitted = Emit(
+      "(float[4] a) => (float[4] y, float[4] y2) { p = Abs (a)\n y2 = Relu (p)\n d = Add (y2, a)\n q = Abs (a)\n "
+      "y = Relu (q)\n }",
+      rule);
+  ASSERT_TRUE(emitted.status.ok()) << emitted.status.message();
+  EXPECT_EQ(emitted.subject->Named("y")->producer->input(0)->producer->input(0), emitted.subject->Named("p"));
+  ASSERT_TRUE(EmitAt(&emitted, *emitted.rules, "y2").ok());
+  EXPECT_EQ(emitted.subject->Named("y2")->producer->input(0), emitted.subject->Named("y")->producer->input(0));
+  const absl::Status valid = Verify(*emitted.subject->model);
+  EXPECT_TRUE(valid.ok()) << valid.message();
+}
+
+TEST(EmitTest, AHelperThatAnotherHasTakenTheKeyOfComesBack) {
+  // The emission at y makes a helper of its own, as the one of z stands later; taken back, that of z is known again.
+  const std::string rule = "rule r (x) => (y) match { y = Relu (x) } emit { y = Mul (Neg (x), x) }";
+  const std::string model =
+      "(float[4] a) => (float[4] y, float[4] z, float[4] w) { p = Abs (a)\n y = Relu (p)\n d = Neg (y)\n q = Abs (a)\n "
+      "z = Relu (q)\n w = Relu (q) }";
+  Emitted emitted = Emit(model, rule, 17, "z");
+  ASSERT_TRUE(emitted.status.ok());
+  const absl::StatusOr<Emission> early = EmitAt(&emitted, *emitted.rules, "y");
+  ASSERT_TRUE(early.ok());
+  emitted.emitter->TakeBack(*early);
+  ASSERT_TRUE(EmitAt(&emitted, *emitted.rules, "w").ok());
+  Emitted straight = Emit(model, rule, 17, "z");
+  ASSERT_TRUE(EmitAt(&straight, *straight.rules, "w").ok());
+  EXPECT_EQ(emitted.Nodes(), straight.Nodes());
+}
+
 }  // namespace
 }  // namespace ascend_fuse

@@ -2,20 +2,17 @@
 // used.
 #include "ir/rewriter.h"
 
+#include <set>
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "tests/unit/models.h"
+#include "tests/unit/random_rewrites.h"
 
 namespace ascend_fuse {
 namespace {
 
 using namespace ascend_fuse::testing;  // NOLINT
-
-NewNode Spec(std::string_view op_type, std::vector<Value*> inputs) {
-  NewNode node;
-  node.op_type = op_type;
-  node.inputs = std::move(inputs);
-  return node;
-}
 
 size_t Count(const Graph& graph, const std::string& name) {
   size_t count = 0;
@@ -171,6 +168,197 @@ TEST(Rewriter, JoinSaysWhatDoesNotFit) {
   EXPECT_TRUE(absl::StrContains(rewriter.Join(parts, 2, "ab").status().message(), "too few dims"));
   Value* computed[] = {concat->output(), concat->input(1)};
   EXPECT_TRUE(absl::StrContains(rewriter.Join(computed, 1, "ab").status().message(), "not an initializer"));
+}
+
+// That every node of a saved graph reads what stands before it, whatever stands around the graph.
+void ExpectSorted(const onnx::GraphProto& graph, std::set<std::string> defined, const std::string& steps) {
+  for (const auto& value : graph.input()) defined.insert(value.name());
+  for (const auto& tensor : graph.initializer()) defined.insert(tensor.name());
+  for (const onnx::NodeProto& node : graph.node()) {
+    for (const std::string& input : node.input()) {
+      EXPECT_TRUE(input.empty() || defined.contains(input)) << node.DebugString() << steps;
+    }
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_g()) ExpectSorted(attribute.g(), defined, steps);
+    }
+    defined.insert(node.output().begin(), node.output().end());
+  }
+  for (const auto& value : graph.output()) EXPECT_TRUE(defined.contains(value.name())) << value.name() << steps;
+}
+
+TEST(RewriterRollBack, BringsEverythingBackAfterAnySteps) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    for (const std::unique_ptr<Model>& model : ModelsToRewrite()) {
+      const std::string bytes = MustSave(*model);
+      RandomRewrites random(model.get(), seed);
+      Rewriter& rewriter = random.rewriter();
+      std::vector<std::pair<Rewriter::Mark, std::string>> marks = {{rewriter.Now(), Picture(*model)}};
+      std::string steps = fmt::format("\nseed {} of {}", seed, model->Text(model->graph().name()));
+      for (int i = 0; i < 30; ++i) {
+        if (random.Below(8) == 0) marks.emplace_back(rewriter.Now(), Picture(*model));
+        if (random.Below(10) == 0) {  // back to some mark
+          const size_t to = random.Below(marks.size());
+          rewriter.RollBack(marks[to].first);
+          ASSERT_EQ(Picture(*model), marks[to].second) << steps;
+          marks.resize(to + 1);
+          steps += fmt::format("\nback to {}", to);
+        }
+        steps += "\n" + random.Step();
+        const absl::Status valid = Verify(*model);
+        ASSERT_TRUE(valid.ok()) << valid << steps;
+      }
+      ExpectSorted(Parse(MustSave(*model)).graph(), {}, steps);
+      rewriter.RollBack(marks[0].first);
+      ASSERT_EQ(Picture(*model), marks[0].second) << steps;
+      ASSERT_EQ(MustSave(*model), bytes) << steps;
+      Rewriter fresh(model.get());
+      for (const char* name : {"made", "constant", "joined", "made_made"}) {
+        EXPECT_EQ(rewriter.UniqueName(name), fresh.UniqueName(name)) << name << steps;
+      }
+    }
+  }
+}
+
+TEST(RewriterRollBack, SweptModelsAreValidAndSorted) {
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    for (const std::unique_ptr<Model>& model : ModelsToRewrite()) {
+      RandomRewrites random(model.get(), seed);
+      std::string steps = fmt::format("\nseed {}", seed);
+      for (int round = 0; round < 2; ++round) {
+        for (int i = 0; i < 15; ++i) steps += "\n" + random.Step();
+        random.rewriter().Sweep();
+        const absl::Status valid = Verify(*model);
+        ASSERT_TRUE(valid.ok()) << valid << steps;
+        const std::string bytes = MustSave(*model);
+        ExpectSorted(Parse(bytes).graph(), {}, steps);
+        const Rewriter::Mark mark = random.rewriter().Now();
+        for (int i = 0; i < 10; ++i) random.Step();
+        random.rewriter().RollBack(mark);
+        ASSERT_EQ(MustSave(*model), bytes) << steps;
+      }
+    }
+  }
+}
+
+// s0 .. s3, a = s0 * w, ra = Relu (a), na = Neg (ra), d = s1 * w, rd = Relu (d) ...
+class RewriterOrder : public ::testing::Test {
+ protected:
+  RewriterOrder() : model_(Loaded(kOutputs)), bytes_(MustSave(*model_)), rewriter_(model_.get()) {}
+
+  Value* Named(std::string_view name) const {
+    for (const Node* node : model_->graph().nodes()) {
+      for (Value* value : node->outputs()) {
+        if (ValueName(*value) == name) return value;
+      }
+    }
+    ADD_FAILURE() << "no value " << name;
+    return nullptr;
+  }
+  // The outputs of the nodes that are alive, in their order.
+  std::string Order() const {
+    EXPECT_TRUE(Verify(*model_).ok()) << Verify(*model_);
+    const onnx::ModelProto saved = Parse(MustSave(*model_));
+    std::string text;
+    for (const onnx::NodeProto& node : saved.graph().node()) text += node.output(0) + " ";
+    return text;
+  }
+
+  std::unique_ptr<Model> model_;
+  std::string bytes_;
+  Rewriter rewriter_;
+};
+
+TEST_F(RewriterOrder, ReadersOfTheFirstOutputMoveAfterTheLastProducer) {
+  const Rewriter::Mark mark = rewriter_.Now();
+  Node* both = rewriter_.Replace({Named("a"), Named("d")}, Spec("Both", {Named("s0"), Named("s1")}));
+  EXPECT_EQ(Order(), "s0 a ra na rd e re f g y z ");
+  rewriter_.Restore(both);
+  EXPECT_TRUE(Verify(*model_).ok()) << Verify(*model_);
+  rewriter_.RollBack(mark);
+  EXPECT_EQ(MustSave(*model_), bytes_);
+}
+
+TEST_F(RewriterOrder, TwoMovesIntoOneGap) {
+  const Rewriter::Mark mark = rewriter_.Now();
+  rewriter_.Replace({Named("a"), Named("d")}, Spec("Both", {Named("s0"), Named("s1")}));
+  const Rewriter::Mark inner = rewriter_.Now();
+  const std::string picture = Picture(*model_);
+  // What was moved stands where d was; now it moves after e, and then one more node stands there.
+  rewriter_.Replace({Named("ra"), Named("e")}, Spec("Both", {Named("a"), Named("s2")}));
+  EXPECT_EQ(Order(), "s0 a rd ra na re f g y z ");
+  rewriter_.Replace({Named("rd"), Named("na")}, Spec("Both", {Named("d"), Named("ra")}));
+  EXPECT_TRUE(Verify(*model_).ok()) << Verify(*model_);
+  rewriter_.RollBack(inner);
+  EXPECT_EQ(Picture(*model_), picture);
+  rewriter_.RollBack(mark);
+  EXPECT_EQ(MustSave(*model_), bytes_);
+}
+
+TEST(Rewriter, ABodyThatReadsAMovedValueMovesWithItsNode) {
+  auto model = Loaded(R"(g (bool c, float[4] x) => (float[4] y) {
+    a = Relu (x)
+    i = If (c) < then_branch = g1 () => (t) { t = Neg (a) }, else_branch = g2 () => (e) { e = Abs (x) } >
+    b = Sigmoid (x)
+    y = Add (i, b)
+  })");
+  const auto& nodes = model->graph().nodes();
+  Node* const choice = nodes[1];
+  Value* const a = nodes[0]->output();
+  Value* const b = nodes[2]->output();
+  Rewriter rewriter(model.get());
+  Node* both = rewriter.Replace({a, b}, Spec("Both", {model->graph().inputs()[1]}));
+  EXPECT_TRUE(StandsBefore(*both, *choice));
+  EXPECT_TRUE(Verify(*model).ok()) << Verify(*model);
+  rewriter.Restore(both);
+  EXPECT_TRUE(Verify(*model).ok()) << Verify(*model);
+}
+
+TEST(Rewriter, ABodyThatComesBackStandsAfterWhatItReads) {
+  auto model = Loaded(R"(g (bool c, float[4] x) => (float[4] y, float[4] a) {
+    a = Relu (x)
+    i = If (c) < then_branch = g1 () => (t) { t = Neg (a) }, else_branch = g2 () => (e) { e = Abs (x) } >
+    b = Sigmoid (x)
+    y = Add (i, b)
+  })");
+  const auto& nodes = model->graph().nodes();
+  Node* const choice = nodes[1];
+  Value* const x = model->graph().inputs()[1];
+  Rewriter rewriter(model.get());
+  Node* other = rewriter.Replace({choice->output()}, Spec("Other", {x}));
+  rewriter.Replace({nodes[0]->output(), nodes[2]->output()}, Spec("Both", {x}));
+  rewriter.Restore(other);
+  EXPECT_FALSE(choice->dead);
+  EXPECT_TRUE(Verify(*model).ok()) << Verify(*model);
+}
+
+TEST(Rewriter, WhatWasReplacedInABodyStaysSoWhenTheBodyComesBack) {
+  auto model = MustLoad(RichModel().SerializeAsString());
+  Rewriter rewriter(model.get());
+  Node* choice = FindNode(model->graph(), "choice");
+  Node* inner = FindNode(*choice->subgraphs()[0], "inner/add");
+  rewriter.Replace({inner->output()}, Spec("Linear", {inner->input(1)}));
+  const std::string bytes = MustSave(*model);
+  Node* made = rewriter.Replace({choice->output()}, Spec("Const", {model->graph().inputs()[0]}));
+  rewriter.Restore(made);
+  EXPECT_EQ(MustSave(*model), bytes);
+}
+
+TEST(Rewriter, ANodeThatComesBackDoesNotShareItsName) {
+  auto model = Loaded(kOutputs);
+  Rewriter rewriter(model.get());
+  Node* split = model->graph().nodes()[0];
+  NewNode named = Spec("Named", {model->graph().inputs()[0]});
+  named.name = "n";
+  Node* first = rewriter.Insert(named, 2, &model->graph(), "first");
+  rewriter.SetInput(model->graph().nodes()[1], 0, first->output(0));
+  named.keep_name = true;
+  Node* second = rewriter.Replace({first->output(0)}, named);
+  EXPECT_EQ(NodeName(*second), "n");
+  EXPECT_TRUE(first->dead);
+  rewriter.SetInput(model->graph().nodes()[4], 0, first->output(1));
+  EXPECT_FALSE(first->dead);
+  EXPECT_FALSE(split->dead);
+  EXPECT_TRUE(Verify(*model).ok()) << Verify(*model);
 }
 
 }  // namespace
