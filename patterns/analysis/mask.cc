@@ -345,6 +345,105 @@ class OneForAllHeads {
   int visited_ = 0;
 };
 
+// What a mask is made of: a value, and what of it takes a key out.
+enum class Polarity { kTrueMasks, kTrueKeeps, kNegativeMasks };
+struct MaskSource {
+  Value* value = nullptr;
+  Polarity polarity = Polarity::kNegativeMasks;
+};
+
+void Assume(const FunctionContext& context, std::string sentence) {
+  if (context.assumptions != nullptr) context.assumptions->push_back(std::move(sentence));
+}
+
+Value* BehindCopies(const FunctionContext& context, Value* value) {
+  while (Value* source = context.numbering->Source(value)) value = source;
+  return value;
+}
+
+// true = kept, and the mask before a Not in front: Not (Not (m)) is m.
+MaskSource KeptWhereTrue(Value* boolean) {
+  const Node* node = boolean->producer;
+  if (node != nullptr && IsOp(*node, "Not") && node->input(0) != nullptr) return {node->input(0), Polarity::kTrueMasks};
+  return {boolean, Polarity::kTrueKeeps};
+}
+
+// The boolean that the exporter started with, where there is one. An error for what is no mask but a bias.
+absl::StatusOr<MaskSource> ReadMask(const FunctionContext& context, Value* mask) {
+  if (context.facts->Of(mask).type == DataType::kBool) return KeptWhereTrue(mask);
+  const PossibleValues set = ValuesOf(context, mask);
+  if (!set.known) {
+    return Refuse(fmt::format("{} is an additive bias, not a mask: it is not proved to hold only 0 and minus infinity",
+                              ValueName(*mask)),
+                  "mask-is-bias");
+  }
+  for (double number : set.values) {
+    if (number != 0 && number > kMaskThreshold) {
+      return Refuse(fmt::format("{} can hold {:.6g}, which is a bias and not a mask", ValueName(*mask), number),
+                    "mask-is-bias");
+    }
+  }
+  for (const std::string& sentence : set.assumptions) Assume(context, sentence);
+  const Node* node = BehindCopies(context, mask)->producer;
+  if (node != nullptr && IsOp(*node, "Where") && node->input(0) != nullptr) {
+    if (IsZero(context, node->input(1)) && IsMaskFill(context, node->input(2))) return KeptWhereTrue(node->input(0));
+    if (IsMaskFill(context, node->input(1)) && IsZero(context, node->input(2))) {
+      return MaskSource{BehindCopies(context, node->input(0)), Polarity::kTrueMasks};
+    }
+  }
+  return MaskSource{mask, Polarity::kNegativeMasks};
+}
+
+// The dims of a mask, numbered from the end, beside those of the scores [B, N, S, T] of a query q [B, N, S, D]:
+// broadcasting may enlarge the mask, never the scores. Keys need no look: the product with v would fail.
+absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, const Fact& fact, const Fact& q) {
+  if (!fact.has_rank) {
+    return Refuse(fmt::format("the shape of the mask {} is not known", ValueName(mask)), "shape-not-known");
+  }
+  if (fact.rank() > 4) {
+    return Refuse(fmt::format("the mask {} has {} dimensions, at most 4", ValueName(mask), fact.rank()), "mask-rank");
+  }
+  const DimTable& dims = *context.dims;
+  if (fact.rank() == 4 && !fact.shape[0].is(1) && !dims.Equal(fact.shape[0], q.shape[0])) {
+    if (dims.NotEqual(fact.shape[0], q.shape[0])) {
+      return Refuse(fmt::format("the mask's batch {} is not the query's {}", dims.ToString(fact.shape[0]),
+                                dims.ToString(q.shape[0])),
+                    "mask-shape");
+    }
+    Assume(context, fmt::format("the mask's batch {} is 1 or the query's batch {}", dims.ToString(fact.shape[0]),
+                                dims.ToString(q.shape[0])));
+  }
+  if (fact.rank() < 2) return absl::OkStatus();
+  const Dim queries = fact.shape[fact.rank() - 2];
+  if (queries.is(1) || dims.Equal(queries, q.shape[2])) return absl::OkStatus();
+  if (dims.NotEqual(queries, q.shape[2]) && dims.NotEqual(queries, Dim::Of(1))) {
+    return Refuse(
+        fmt::format("the mask has {} queries and the attention {}", dims.ToString(queries), dims.ToString(q.shape[2])),
+        "mask-shape");
+  }
+  Assume(context, fmt::format("the mask's number of queries {} is 1 or the attention's {}", dims.ToString(queries),
+                              dims.ToString(q.shape[2])));
+  return absl::OkStatus();
+}
+
+// A mask brought to [B or 1, 1, S, T]: Expand broadcasts both ways, so [1, 1, S, T] does it for any mask.
+Term ExpandedMask(const FunctionContext& context, Term mask, Value* query, Value* key) {
+  const Term queries = DimAsShapeElement(context, query, 2);
+  const Term keys = DimAsShapeElement(context, key, 2);
+  Term shape;
+  if (queries.kind == Term::Kind::kNumber && keys.kind == Term::Kind::kNumber) {
+    shape = Term::List({Term::Integer(1), Term::Integer(1), queries, keys});
+  } else {
+    auto part = [](const Term& term) { return term.kind == Term::Kind::kNumber ? Term::List({term}) : term; };
+    shape = Term::Node({"",
+                        "Concat",
+                        {{"axis", Term::Integer(0)}},
+                        {Term::List({Term::Integer(1), Term::Integer(1)}), part(queries), part(keys)},
+                        1});
+  }
+  return Term::Node({"", "Expand", {}, {std::move(mask), std::move(shape)}, 1});
+}
+
 }  // namespace
 
 PossibleValues ValuesOf(const FunctionContext& context, const Value* value) {
@@ -363,129 +462,32 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
   if (q.rank() != 4 || k.rank() != 4) {
     return Refuse("the ranks of query and key are not known to be 4", "shape-not-known");
   }
-  // The boolean that the exporter started with, seen through copies.
-  Value* source = mask;
-  Value* boolean = nullptr;
-  bool true_means_masked = false;
-  while (Value* copied = context.numbering->Source(source)) source = copied;
-  const Fact& mask_fact = context.facts->Of(mask);
-  if (mask_fact.type == DataType::kBool) {
-    boolean = mask;
-  } else {
-    const PossibleValues set = ValuesOf(context, mask);
-    if (!set.known) {
-      return Refuse(fmt::format("{} is an additive bias, not a mask: it is not proved to hold only 0 and minus infinity",
-                                ValueName(*mask)),
-                    "mask-is-bias");
-    }
-    for (double number : set.values) {
-      if (number != 0 && number > kMaskThreshold) {
-        return Refuse(fmt::format("{} can hold {:.6g}, which is a bias and not a mask", ValueName(*mask), number),
-                      "mask-is-bias");
-      }
-    }
-    if (context.assumptions != nullptr) {
-      for (const std::string& sentence : set.assumptions) context.assumptions->push_back(sentence);
-    }
-    const Node* node = source->producer;
-    if (node != nullptr && IsOp(*node, "Where") && node->input(0) != nullptr) {
-      if (IsZero(context, node->input(1)) && IsMaskFill(context, node->input(2))) {
-        boolean = node->input(0);
-      } else if (IsMaskFill(context, node->input(1)) && IsZero(context, node->input(2))) {
-        boolean = node->input(0);
-        true_means_masked = true;
-      }
-    }
-  }
-  // What is made one for all heads, and what then makes it true where it masks.
-  enum class Polarity { kTrueMasks, kTrueKeeps, kNegativeMasks };
-  Polarity polarity = Polarity::kNegativeMasks;
-  Value* shaped = mask;
-  if (boolean != nullptr) {
-    polarity = true_means_masked ? Polarity::kTrueMasks : Polarity::kTrueKeeps;
-    shaped = boolean;
-    if (true_means_masked) {
-      while (Value* copied = context.numbering->Source(shaped)) shaped = copied;
-    } else if (const Node* node = boolean->producer;
-               node != nullptr && IsOp(*node, "Not") && node->input(0) != nullptr) {  // Not (Not (m)) is m
-      polarity = Polarity::kTrueMasks;
-      shaped = node->input(0);
-    }
-  }
-  const Fact& whole = context.facts->Of(shaped);
-  Term term = Term::Of(shaped);
-  if (whole.rank() >= 3 && !whole.shape[static_cast<size_t>(whole.rank()) - 3].is(1)) {
-    const std::optional<Term> one = OneForAllHeads(context).Of(shaped);
+  absl::StatusOr<MaskSource> source = ReadMask(context, mask);
+  if (!source.ok()) return source.status();
+  Term term = Term::Of(source->value);
+  if (const Fact& whole = context.facts->Of(source->value); whole.rank() >= 3 && !whole.shape[whole.rank() - 3].is(1)) {
+    const std::optional<Term> one = OneForAllHeads(context).Of(source->value);
     if (!one.has_value()) {
-      const Dim heads = whole.shape[static_cast<size_t>(whole.rank()) - 3];
       return Refuse(fmt::format("the mask {} differs from head to head ({} heads), and the kernel takes one mask for all",
-                                ValueName(*shaped), context.facts->dims().ToString(heads)),
+                                ValueName(*source->value), context.facts->dims().ToString(whole.shape[whole.rank() - 3])),
                     "mask-per-head");
     }
     term = *one;
-    if (term.kind == Term::Kind::kValue) shaped = term.value;
+    if (term.kind == Term::Kind::kValue) source->value = term.value;
   }
-  const bool rebuilt = term.kind != Term::Kind::kValue;
-  if (polarity == Polarity::kTrueKeeps) {
+  const Fact& fact = context.facts->Of(source->value);
+  if (absl::Status status = CheckMaskShape(context, *source->value, fact, q); !status.ok()) return status;
+
+  const bool whole = term.kind == Term::Kind::kValue && fact.rank() == 4 && context.dims->Equal(fact.shape[2], q.shape[2]) &&
+                     context.dims->Equal(fact.shape[3], k.shape[2]);
+  if (source->polarity == Polarity::kTrueKeeps) {
     term = Term::Node({"", "Not", {}, {std::move(term)}, 1});
-  } else if (polarity == Polarity::kNegativeMasks) {
+  } else if (source->polarity == Polarity::kNegativeMasks) {
     // Elements are 0 or at most -9960: any number between tells them apart.
     term = Term::Node({"", "Less", {}, {std::move(term), Term::Number(-1)}, 1});
   }
-
-  const Fact& fact = context.facts->Of(shaped);
-  if (!fact.has_rank) {
-    return Refuse(fmt::format("the shape of the mask {} is not known", ValueName(*shaped)), "shape-not-known");
-  }
-  if (fact.rank() > 4) {
-    return Refuse(fmt::format("the mask {} has {} dimensions, at most 4", ValueName(*shaped), fact.rank()), "mask-rank");
-  }
-  const DimTable& dims = *context.dims;
-  if (fact.rank() == 4 && !fact.shape[0].is(1) && !dims.Equal(fact.shape[0], q.shape[0])) {
-    if (dims.NotEqual(fact.shape[0], q.shape[0])) {
-      return Refuse(fmt::format("the mask's batch {} is not the query's {}", dims.ToString(fact.shape[0]),
-                                dims.ToString(q.shape[0])),
-                    "mask-shape");
-    }
-    if (context.assumptions != nullptr) {
-      context.assumptions->push_back(fmt::format("the mask's batch {} is 1 or the query's batch {}",
-                                                 dims.ToString(fact.shape[0]), dims.ToString(q.shape[0])));
-    }
-  }
-  // Broadcasting may enlarge the mask, never the scores. (Keys need no look: the product with v would fail.)
-  if (fact.rank() >= 2) {
-    const Dim queries = fact.shape[fact.rank() - 2];
-    if (!queries.is(1) && !dims.Equal(queries, q.shape[2])) {
-      if (dims.NotEqual(queries, q.shape[2]) && dims.NotEqual(queries, Dim::Of(1))) {
-        return Refuse(fmt::format("the mask has {} queries and the attention {}", dims.ToString(queries),
-                                  dims.ToString(q.shape[2])),
-                      "mask-shape");
-      }
-      if (context.assumptions != nullptr) {
-        context.assumptions->push_back(
-            fmt::format("the mask's number of queries {} is 1 or the attention's {}", dims.ToString(queries),
-                        dims.ToString(q.shape[2])));
-      }
-    }
-  }
-  const bool exact =
-      !rebuilt && fact.rank() == 4 && dims.Equal(fact.shape[2], q.shape[2]) && dims.Equal(fact.shape[3], k.shape[2]);
-  if (exact) return term;
-  // Expand broadcasts both ways: [1, 1, S, T] brings any mask to [B or 1, 1, S, T].
-  const Term queries = DimAsShapeElement(context, query, 2);
-  const Term keys = DimAsShapeElement(context, key, 2);
-  Term shape;
-  if (queries.kind == Term::Kind::kNumber && keys.kind == Term::Kind::kNumber) {
-    shape = Term::List({Term::Integer(1), Term::Integer(1), queries, keys});
-  } else {
-    auto part = [](const Term& term) { return term.kind == Term::Kind::kNumber ? Term::List({term}) : term; };
-    shape = Term::Node({"",
-                        "Concat",
-                        {{"axis", Term::Integer(0)}},
-                        {Term::List({Term::Integer(1), Term::Integer(1)}), part(queries), part(keys)},
-                        1});
-  }
-  return Term::Node({"", "Expand", {}, {term, shape}, 1});
+  if (whole) return term;
+  return ExpandedMask(context, std::move(term), query, key);
 }
 
 }  // namespace ascend_fuse

@@ -45,6 +45,7 @@ struct Fault {
   std::function<std::optional<Named>(Place)> make;
 };
 
+// Long because it is a list, one entry a kind of fault.
 std::vector<Fault> Faults() {
   return {
       {"a cycle of two",
