@@ -195,9 +195,23 @@ class Run {
   }
 
  private:
-  // A rule with `from` ends behind the site that it lowers.
+  // A rule with an anchor ends behind the site that it lowers. A site ends before copies.
   bool IsSite(const Site& site, const Specimen& specimen) const {
-    return !rule_.anchor.empty() || site.output == specimen.outputs[0];
+    if (!rule_.anchor.empty()) return true;
+    std::string output = specimen.outputs[0];
+    while (site.output != output) {
+      const auto& nodes = specimen.model.graph().node();
+      const auto node = std::find_if(nodes.begin(), nodes.end(), [&](const onnx::NodeProto& node) {
+        return node.output_size() > 0 && node.output(0) == output;
+      });
+      if (node == nodes.end() || (node->op_type() != "Cast" && node->op_type() != "Identity")) return false;
+      const auto before = specimen.values.find(node->input(0)), behind = specimen.values.find(output);
+      if (before == specimen.values.end() || behind == specimen.values.end() || before->second.type != behind->second.type) {
+        return false;
+      }
+      output = node->input(0);
+    }
+    return true;
   }
 
   bool Matches(const Outcome& outcome, const Specimen& specimen, std::string* other) const {

@@ -196,6 +196,7 @@ class Builder {
   friend struct FunctionHint;
   const RuleSet& library_;
   Random& random_;
+  const bool islands_ = random_.Chance(25);  // whether operands may stand in an island of a wider type
   Coverage& coverage_;
   int opset_;
   DataType type_;

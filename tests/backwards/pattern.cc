@@ -142,6 +142,12 @@ bool Builder::BuildDefinition(const Pattern& pattern, Frame* frame, Slot* result
       possible.back() = false;
     }
   }
+  // The ends of an island have to meet: where every operand decides by itself, hardly a graph has one type. Most graphs
+  // have no island.
+  if (pattern.optional && pattern.name == "widen" && !islands_) {
+    possible.assign(names.size(), false);
+    possible.back() = true;
+  }
   const int choice = Choose(key, names, possible);
   if (choice < 0) return Fail("no option fits");
   const size_t option = static_cast<size_t>(choice);
