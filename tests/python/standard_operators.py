@@ -215,7 +215,7 @@ def group_norm(b):
         if b.has(skip):
             x = b.op("Add", x, b.wide(skip))
     if len(b.node.output) > 1 and b.node.output[1]:
-        b.op("Cast", x, to=b.types.get(b.node.output[1], onnx.TensorProto.FLOAT), output=b.node.output[1])
+        b.op("Cast", x, to=b.types.get(b.node.output[1]) or onnx.TensorProto.FLOAT, output=b.node.output[1])
     x = b.op("Transpose", x, perm=[0, 3, 1, 2]) if last else x
     weights = [b.op("Unsqueeze", b.wide(i), b.constant([1, 2], numpy.int64)) for i in (1, 2)]
     n = grouped_norm(b, x, b.attributes["groups"], b.attributes.get("epsilon", 1e-5))
