@@ -71,6 +71,7 @@ void Match(benchmark::State& state, const Files& more) {
   FunctionContext context;
   context.model = model->get();
   context.facts = &facts;
+  context.dims = &facts.dims();
   context.numbering = &numbering;
   absl::flat_hash_map<std::string, std::vector<Value*>> by_operator;
   int64_t nodes = 0;
