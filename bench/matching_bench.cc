@@ -64,7 +64,7 @@ BENCHMARK(Parse)->Unit(benchmark::kMillisecond);
 
 void Match(benchmark::State& state, const Files& more) {
   auto model = LoadModel(model_path);
-  auto rules = RuleSet::Shared(RuleFolder::kLibrary, more);
+  auto rules = RuleSet::Load(RuleFolder::kLibrary, more);
   if (!model.ok() || !rules.ok()) return state.SkipWithError("the model or the rules cannot be read");
   Facts facts = Infer(**model);
   const ValueNumbering numbering(**model, facts);

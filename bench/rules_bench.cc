@@ -13,13 +13,13 @@
 namespace ascend_fuse {
 namespace {
 
-using UserFiles = std::vector<std::pair<std::string, std::string>>;
-
 // The folders that `optimize` reads.
-void LoadAll(const UserFiles& user) {
+void LoadAll(const std::vector<std::pair<std::string, std::string>>& files) {
+  const auto user = UserRules::Parse(files);
+  if (!user.ok()) std::abort();
   for (const RuleFolder folder :
        {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kContrib, RuleFolder::kLeftovers}) {
-    auto rules = RuleSet::Load(folder, user);
+    auto rules = RuleSet::Load(folder, *user);
     if (!rules.ok()) {
       fmt::print(stderr, "{}\n", rules.status().ToString());
       std::abort();

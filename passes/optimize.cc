@@ -60,8 +60,10 @@ absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {
       {RuleFolder::kNpu, "Lower: standard operators to NPU nodes"},
       {RuleFolder::kLeftovers, "Decompose: operators of ONNX Runtime that no node was made of"},
       {RuleFolder::kReference, "Expand: NPU nodes to standard operators"}};
+  const absl::StatusOr<UserRules> user = UserRules::Parse(options.rule_files);
+  if (!user.ok()) return user.status();
   for (const auto& [folder, title] : kFolders) {
-    auto rules = RuleSet::Load(folder, options.rule_files);
+    auto rules = RuleSet::Load(folder, *user);
     if (!rules.ok()) return rules.status();
     text += fmt::format("{}\n", title);
     for (const Rule& rule : (*rules)->rules()) {

@@ -34,8 +34,10 @@ absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Create(Model* model, const
                                                              const WorkspaceOptions& options) {
   std::unique_ptr<Workspace> workspace(new Workspace(model, target, options));
   if (!options.rule_files.empty()) {
+    const absl::StatusOr<UserRules> user = UserRules::Parse(options.rule_files);
+    if (!user.ok()) return user.status();
     for (size_t folder = 0; folder < kRuleFolders; ++folder) {
-      auto rules = RuleSet::Shared(static_cast<RuleFolder>(folder), options.rule_files);
+      auto rules = RuleSet::Load(static_cast<RuleFolder>(folder), *user);
       if (!rules.ok()) return rules.status();
       workspace->rules_[folder] = *std::move(rules);
     }
@@ -63,8 +65,7 @@ absl::Status Workspace::CheckSkip(const std::string& name) const {
 
 const RuleSet& Workspace::rules(RuleFolder folder) const {
   auto& rules = rules_[static_cast<size_t>(folder)];
-  // What is built in is checked by the tests: it cannot fail here.
-  if (rules == nullptr) rules = *RuleSet::Shared(folder, {});
+  if (rules == nullptr) rules = RuleSet::Shared(folder);
   return *rules;
 }
 

@@ -441,8 +441,9 @@ absl::Status CheckExpression(Expression* expression, Scope* scope, bool may_bind
   return absl::OkStatus();
 }
 
-absl::Status CheckDefinitions(const DefinitionIndex& index, std::vector<Definition>* definitions) {
-  for (Definition& definition : *definitions) {
+absl::Status CheckDefinitions(const DefinitionIndex& index, size_t first, std::vector<Definition>* definitions) {
+  for (size_t d = first; d < definitions->size(); ++d) {
+    Definition& definition = (*definitions)[d];
     for (const Parameter& parameter : definition.parameters) definition.scope.Add(parameter.name);
     definition.result_slot = definition.scope.Add("result");
     for (Parameter& parameter : definition.parameters) {
@@ -462,7 +463,7 @@ absl::Status CheckDefinitions(const DefinitionIndex& index, std::vector<Definiti
     if (absl::Status status = CheckMentions(definition); !status.ok()) return status;
   }
   SelfReference self(*definitions);
-  for (size_t i = 0; i < definitions->size(); ++i) {
+  for (size_t i = first; i < definitions->size(); ++i) {
     if (self.Reaches(i)) {
       return Error((*definitions)[i].position,
                    fmt::format("'{}' is defined by itself", (*definitions)[i].name));

@@ -25,9 +25,9 @@ absl::Status CheckOperator(const SourcePosition& position, const std::string& do
 // a slot; may_build: operators may stand here.
 absl::Status CheckExpression(Expression* expression, Scope* scope, bool may_bind, bool may_build);
 
-// Checks the definitions, which may use each other. INVALID_ARGUMENT also for a definition that reaches
-// itself without an operator between, which would match forever.
-absl::Status CheckDefinitions(const DefinitionIndex& index, std::vector<Definition>* definitions);
+// Checks the definitions from number `first` on, which may use each other and those before them. INVALID_ARGUMENT also
+// for a definition that reaches itself without an operator between, which would match forever.
+absl::Status CheckDefinitions(const DefinitionIndex& index, size_t first, std::vector<Definition>* definitions);
 
 // Checks a rule that uses these definitions. INVALID_ARGUMENT also for a kind that is neither
 // declared nor one of `kinds`, a

@@ -225,7 +225,7 @@ bool Matcher::MayBe(Prefilter::FormId id, const Value* value, int* budget) const
   double number = 0;
   if (form.has_number && ConstantNumber(*context_.facts, value, &number)) {
     const DataType type = context_.facts->Of(value).type;
-    for (const Prefilter::Branch& branch : form.branches) {
+    for (const Prefilter::Branch& branch : rules_.prefilter().Branches(form)) {
       if (branch.operator_number == 0 && NearlyEqual(branch.number, number, type)) return true;
     }
   }
@@ -236,7 +236,7 @@ bool Matcher::MayBe(Prefilter::FormId id, const Value* value, int* budget) const
     if (--*budget < 0) return true;
     const MatchCache::Operator is = operators_->Of(*node);
     if ((form.operators & (bit(is.number) | bit(is.number_of_two))) == 0) continue;
-    for (const Prefilter::Branch& branch : form.branches) {
+    for (const Prefilter::Branch& branch : rules_.prefilter().Branches(form)) {
       if (is.Is(*node, branch.operator_number) && MayRead(branch, *node, budget)) return true;
     }
   }
@@ -244,27 +244,26 @@ bool Matcher::MayBe(Prefilter::FormId id, const Value* value, int* budget) const
 }
 
 bool Matcher::MayRead(const Prefilter::Branch& branch, const Node& node, int* budget) const {
-  const size_t count = branch.arguments.size();
+  const absl::Span<const Prefilter::FormId> arguments = rules_.prefilter().Arguments(branch);
+  const size_t count = arguments.size();
   bool fits = true;
-  for (size_t i = 0; fits && i < count; ++i) fits = MayBe(branch.arguments[i], node.input(i), budget);
+  for (size_t i = 0; fits && i < count; ++i) fits = MayBe(arguments[i], node.input(i), budget);
   if (fits || count != 2 || node.input_count != 2) return fits;
   const Schema* schema = SchemaFor(node);
-  return schema != nullptr && schema->commutative && MayBe(branch.arguments[0], node.input(1), budget) &&
-         MayBe(branch.arguments[1], node.input(0), budget);
+  return schema != nullptr && schema->commutative && MayBe(arguments[0], node.input(1), budget) &&
+         MayBe(arguments[1], node.input(0), budget);
 }
 
 bool Matcher::Starts(const Rule& rule, Value* value, Failure* failure) {
   Frame* frame = Begin(rule, value, failure);
-  const size_t index = static_cast<size_t>(&rule - rules_.rules().data());
-  return MayMatch(rules_.prefilter().StartOf(index), value) &&
+  return MayMatch(rule.start_form, value) &&
          MatchLine(rule.scope.Find(rule.anchor), frame, Term::Of(value), [] { return true; });
 }
 
 std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failure, Value* partner) {
   Frame* frame = Begin(rule, root, failure);
   std::optional<Match> match;
-  const size_t index = static_cast<size_t>(&rule - rules_.rules().data());
-  if (!MayMatch(rules_.prefilter().RootOf(index), root)) return match;
+  if (!MayMatch(rule.root_form, root)) return match;
   auto finish = [&] {
     // An input marked ? that no alternative bound is absent.
     std::vector<int> absent;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
@@ -91,14 +92,17 @@ absl::Status OrderRules(const std::vector<Definition>& definitions, std::vector<
   std::vector<Rule>& all = *rules;
   absl::flat_hash_map<std::string_view, size_t> by_name;
   for (size_t i = 0; i < all.size(); ++i) {
+    by_name[all[i].name] = i;
+    if (all[i].size >= 0) continue;
     all[i].size = 0;
     for (const MatchStatement& statement : all[i].match) all[i].size += sizes.Of(*statement.pattern, 0);
-    by_name[all[i].name] = i;
   }
   // Rules are large: their places are sorted, and each is moved once.
   std::vector<size_t> order(all.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return all[a].size > all[b].size; });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(-all[a].size, all[a].place) < std::pair(-all[b].size, all[b].place);
+  });
   for (size_t round = 0; round < all.size(); ++round) {
     bool moved = false;
     for (size_t i = 0; i < order.size(); ++i) {

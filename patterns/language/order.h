@@ -9,8 +9,9 @@
 
 namespace ascend_fuse {
 
-// Gives every rule its size and brings them in the order in which they are tried: the larger pattern first, a
-// rule before the one that it is preferred over. INVALID_ARGUMENT where there is no rule of that name.
+// Gives every rule that has none yet its size, and brings all in the order in which they are tried: the larger pattern
+// first, of equal ones the one written first, and a rule before the one that it is preferred over. INVALID_ARGUMENT
+// where there is no rule of that name.
 absl::Status OrderRules(const std::vector<Definition>& definitions, std::vector<Rule>* rules);
 
 // The operator types ("domain.op_type", without "." for the default domain) that the pattern of `name`, an

@@ -66,7 +66,24 @@ struct Condition {
 };
 
 struct Pattern;
-using PatternPointer = std::unique_ptr<Pattern>;
+
+// A pattern inside another one; a copy of it is a copy of the whole tree.
+class PatternPointer {
+ public:
+  PatternPointer() = default;
+  explicit PatternPointer(std::unique_ptr<Pattern> pattern);
+  PatternPointer(const PatternPointer& other);
+  PatternPointer(PatternPointer&& other) noexcept;
+  PatternPointer& operator=(PatternPointer other) noexcept;
+  ~PatternPointer();
+
+  Pattern* get() const { return pattern_.get(); }
+  Pattern* operator->() const { return pattern_.get(); }
+  Pattern& operator*() const { return *pattern_; }
+
+ private:
+  std::unique_ptr<Pattern> pattern_;
+};
 
 // <axes = [-1]>, <scale> (binds), <to = _> (anything, also absent).
 struct AttributePattern {
@@ -97,6 +114,16 @@ struct Pattern {
   std::vector<AttributePattern> attributes;
   std::vector<PatternPointer> arguments;
 };
+
+inline PatternPointer::PatternPointer(std::unique_ptr<Pattern> pattern) : pattern_(std::move(pattern)) {}
+inline PatternPointer::PatternPointer(const PatternPointer& other)
+    : pattern_(other.pattern_ == nullptr ? nullptr : std::make_unique<Pattern>(*other)) {}
+inline PatternPointer::PatternPointer(PatternPointer&& other) noexcept = default;
+inline PatternPointer& PatternPointer::operator=(PatternPointer other) noexcept {
+  pattern_.swap(other.pattern_);
+  return *this;
+}
+inline PatternPointer::~PatternPointer() = default;
 
 // The names of a rule or definition, numbered: what a Frame of the matcher holds one term each for.
 // A definition's parameters come first, in order.
@@ -193,15 +220,28 @@ struct Rule {
   std::vector<Condition> where;
   std::vector<EmitStatement> emit;  // empty: the rule observes and changes nothing
   Scope scope;
-  int size = 0;  // mandatory operators of the largest alternative; larger rules are tried first
-  std::vector<std::string> nodes;  // the Ascend nodes it emits ("npu.NPUFFN"), in the order written
+
+  // Filled when the rule set is put together.
+  int place = -1;                   // among all rules in the order written, a user's last
+  int size = -1;                    // mandatory operators of the largest alternative; larger rules are tried first
+  std::vector<std::string> nodes;   // the Ascend nodes it emits ("npu.NPUFFN"), in the order written
+  std::vector<std::string> roots;   // RuleSet::RootOperators
+  std::vector<std::string> starts;  // RuleSet::StartOperators
+  uint32_t root_form = 0;           // Prefilter::FormId of the first output
+  uint32_t start_form = 0;          // and of what StartOperators is about
+};
+
+// What conditions and emissions of rules can be written with.
+struct RuleVocabulary {
+  std::vector<Formula> formulas;
+  std::vector<WordTable> tables;
 };
 
 // What one file holds, in the order written.
 struct RuleText {
+  std::string_view file;  // as in SourcePosition
   std::vector<Definition> definitions;
-  std::vector<Formula> formulas;
-  std::vector<WordTable> tables;
+  RuleVocabulary vocabulary;
   std::vector<Rule> rules;
 };
 

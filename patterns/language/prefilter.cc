@@ -16,12 +16,11 @@ constexpr int kMaximumDepth = 4;
 // Definitions inside each other between two operators.
 constexpr int kMaximumNesting = 20;
 
-class Compiler {
+}  // namespace
+
+class Prefilter::Compiler {
  public:
-  Compiler(const std::vector<Definition>& definitions, std::vector<Prefilter::Form>* forms)
-      : definitions_(definitions), forms_(*forms) {
-    forms_.emplace_back();  // kAnything
-  }
+  Compiler(const std::vector<Definition>& definitions, Prefilter* filter) : definitions_(definitions), filter_(*filter) {}
 
   // The form of what a rule calls `name`.
   Prefilter::FormId OfName(const Rule& rule, const std::string& name) {
@@ -47,13 +46,15 @@ class Compiler {
     Branches branches;
     Prefilter::FormId id = Prefilter::kAnything;
     if (depth < kMaximumDepth && Collect(pattern, use, depth, nesting, &branches)) {
-      id = static_cast<Prefilter::FormId>(forms_.size());
-      Prefilter::Form& form = forms_.emplace_back();
+      id = static_cast<Prefilter::FormId>(filter_.forms_.size());
+      Prefilter::Form& form = filter_.forms_.emplace_back();
       for (const Prefilter::Branch& branch : branches) {
         if (branch.operator_number != 0) form.operators |= uint64_t{1} << (branch.operator_number % 64);
         form.has_number = form.has_number || branch.operator_number == 0;
       }
-      form.branches = std::move(branches);
+      form.first_branch = static_cast<uint32_t>(filter_.branches_.size());
+      form.branch_count = static_cast<uint32_t>(branches.size());
+      filter_.branches_.insert(filter_.branches_.end(), branches.begin(), branches.end());
     }
     known_.emplace(key, id);
     return id;
@@ -67,7 +68,7 @@ class Compiler {
       case Pattern::Kind::kAbsent:
         return false;
       case Pattern::Kind::kLiteral:
-        branches->push_back({0, pattern.number, {}});
+        branches->push_back({0, 0, 0, pattern.number});
         return true;
       case Pattern::Kind::kVariable:
         return CollectVariable(pattern, use, depth, nesting, branches);
@@ -87,12 +88,13 @@ class Compiler {
         return !pattern.optional || Collect(*pattern.arguments[0], use, depth, nesting + 1, branches);
       }
       case Pattern::Kind::kOperator: {
-        Prefilter::Branch branch;
-        branch.operator_number = pattern.operator_number;
+        std::vector<FormId> arguments;
         for (const PatternPointer& argument : pattern.arguments) {
-          branch.arguments.push_back(OfPattern(*argument, use, depth + 1, nesting + 1));
+          arguments.push_back(OfPattern(*argument, use, depth + 1, nesting + 1));
         }
-        branches->push_back(std::move(branch));
+        branches->push_back({pattern.operator_number, static_cast<uint16_t>(arguments.size()),
+                             static_cast<uint32_t>(filter_.arguments_.size()), 0});
+        filter_.arguments_.insert(filter_.arguments_.end(), arguments.begin(), arguments.end());
         return true;
       }
     }
@@ -151,21 +153,17 @@ class Compiler {
   }
 
   const std::vector<Definition>& definitions_;
-  std::vector<Prefilter::Form>& forms_;
+  Prefilter& filter_;
   const Rule* rule_ = nullptr;
   std::deque<Use> scopes_;
   absl::node_hash_map<const Definition::Alternative*, std::vector<const Pattern*>> first_places_;
   absl::flat_hash_map<std::tuple<const Pattern*, const Use*, int>, Prefilter::FormId> known_;
 };
 
-}  // namespace
-
-Prefilter::Prefilter(const std::vector<Definition>& definitions, const std::vector<Rule>& rules) {
-  Compiler compiler(definitions, &forms_);
-  for (const Rule& rule : rules) {
-    roots_.push_back(compiler.OfName(rule, rule.outputs[0]));
-    starts_.push_back(rule.anchor.empty() ? roots_.back() : compiler.OfName(rule, rule.anchor));
-  }
+void Prefilter::Add(const std::vector<Definition>& definitions, Rule* rule) {
+  Compiler compiler(definitions, this);
+  rule->root_form = compiler.OfName(*rule, rule->outputs[0]);
+  rule->start_form = rule->anchor.empty() ? rule->root_form : compiler.OfName(*rule, rule->anchor);
 }
 
 }  // namespace ascend_fuse

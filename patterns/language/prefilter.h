@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "ir/graph.h"
 #include "patterns/language/pattern.h"
 
@@ -19,29 +20,38 @@ class Prefilter {
   // One operator, or one number, that a value can be.
   struct Branch {
     uint16_t operator_number = 0;  // 0: a constant whose elements are `number`
+    uint16_t argument_count = 0;
+    uint32_t first_argument = 0;
     double number = 0;
-    std::vector<FormId> arguments;
   };
   struct Form {
     uint64_t operators = 0;  // the bit `operator_number` modulo 64 of every branch
     bool has_number = false;
-    std::vector<Branch> branches;
+    uint32_t first_branch = 0;
+    uint32_t branch_count = 0;
   };
 
-  Prefilter() = default;
-  // Definitions are written out where they are used, to a bounded depth: what lies deeper asks for nothing.
-  Prefilter(const std::vector<Definition>& definitions, const std::vector<Rule>& rules);
+  // Gives a checked rule its root_form and start_form. Definitions are written out where they are used, to a bounded
+  // depth: what lies deeper asks for nothing.
+  void Add(const std::vector<Definition>& definitions, Rule* rule);
 
   const Form& form(FormId id) const { return forms_[id]; }
+  absl::Span<const Branch> Branches(const Form& form) const {
+    return absl::MakeConstSpan(branches_).subspan(form.first_branch, form.branch_count);
+  }
+  absl::Span<const FormId> Arguments(const Branch& branch) const {
+    return absl::MakeConstSpan(arguments_).subspan(branch.first_argument, branch.argument_count);
+  }
   size_t size() const { return forms_.size(); }
-  // Of the rule's first output, and of what it calls `from`.
-  FormId RootOf(size_t rule) const { return roots_[rule]; }
-  FormId StartOf(size_t rule) const { return starts_[rule]; }
 
  private:
-  std::vector<Form> forms_;
-  std::vector<FormId> roots_;
-  std::vector<FormId> starts_;
+  friend class RuleArchive;
+  class Compiler;
+
+  // Every process reads thousands of them: three tables instead of a tree.
+  std::vector<Form> forms_ = std::vector<Form>(1);  // kAnything
+  std::vector<Branch> branches_;
+  std::vector<FormId> arguments_;
 };
 
 }  // namespace ascend_fuse

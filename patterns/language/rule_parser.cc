@@ -52,11 +52,12 @@ class Parser {
 
   absl::StatusOr<RuleText> Run() {
     RuleText parsed;
+    parsed.file = file_;
     while (ok() && Current().kind != TokenKind::kEnd) {
       if (AcceptName("def")) {
         ParseDefinitionOrFormula(&parsed);
       } else if (AcceptName("table")) {
-        parsed.tables.push_back(ParseTable());
+        parsed.vocabulary.tables.push_back(ParseTable());
       } else if (AcceptName("rule")) {
         parsed.rules.push_back(ParseRule());
       } else {
@@ -163,7 +164,7 @@ class Parser {
     definition.name = ExpectName("the definition's name");
     definition.parameters = ParseParameters();
     if (AcceptSymbol("=")) {
-      parsed->formulas.push_back({std::move(definition.name), std::move(definition.doc), definition.position,
+      parsed->vocabulary.formulas.push_back({std::move(definition.name), std::move(definition.doc), definition.position,
                                   std::move(definition.parameters), ParseExpression()});
       return;
     }
@@ -326,7 +327,7 @@ class Parser {
   PatternPointer ParsePattern() {
     PatternPointer first = ParsePrimary();
     if (!AtSymbol("|")) return first;
-    auto alternatives = std::make_unique<Pattern>();
+    PatternPointer alternatives(std::make_unique<Pattern>());
     alternatives->kind = Pattern::Kind::kAlternatives;
     alternatives->position = first->position;
     alternatives->arguments.push_back(std::move(first));
@@ -335,7 +336,7 @@ class Parser {
   }
 
   PatternPointer ParsePrimary() {
-    auto pattern = std::make_unique<Pattern>();
+    PatternPointer pattern(std::make_unique<Pattern>());
     pattern->position = PositionOf(Current());
     if (++depth_ > 100) Fail("fewer nested patterns (at most 100)");
     if (ok() && Current().kind == TokenKind::kIdentifier) {

@@ -9,10 +9,19 @@
 #include "patterns/language/checker.h"
 #include "patterns/language/formula.h"
 #include "patterns/language/order.h"
+#include "patterns/language/rule_archive.h"
 #include "patterns/language/rule_parser.h"
 #include "patterns/operators/check.h"
 
 namespace ascend_fuse {
+
+// What tools/rule_compiler wrote while the program was built. Its declaration cannot be generated: the compiler itself
+// is made of this file.
+namespace embedded {
+extern const File compiled_rules[];
+extern const size_t compiled_rules_count;
+}  // namespace embedded
+
 namespace {
 
 absl::Status DefinedTwice(const SourcePosition& position, const std::string& name) {
@@ -46,12 +55,18 @@ RuleFolder FolderOf(const Rule& rule) {
 
 // Where the built-in rules of a folder are, besides what all folders share.
 bool BelongsTo(std::string_view path, RuleFolder folder) {
-  static constexpr std::string_view kPrefixes[] = {"patterns/rules/library/", "patterns/rules/npu/",
-                                                   "patterns/rules/reference/", "patterns/rules/contrib/",
-                                                   "patterns/rules/leftovers/"};
-  const std::string_view prefix = kPrefixes[static_cast<size_t>(folder)];
+  const std::string prefix = fmt::format("patterns/rules/{}/", RuleFolderName(folder));
   return path.substr(0, prefix.size()) == prefix || path == "patterns/rules/library/defs.rule" ||
          path == "patterns/rules/library/formulas.rule";
+}
+
+// The bytes that the build made of a folder.
+std::string_view Compiled(RuleFolder folder, std::string_view part) {
+  const std::string name = fmt::format("{}.{}", RuleFolderName(folder), part);
+  for (size_t i = 0; i < embedded::compiled_rules_count; ++i) {
+    if (embedded::compiled_rules[i].path == name) return embedded::compiled_rules[i].text;
+  }
+  return {};
 }
 
 // Moves `added` to `all`, each in the place of what had its name. INVALID_ARGUMENT where one file has two of
@@ -76,35 +91,62 @@ absl::Status AddByName(std::vector<Named>* added, std::vector<Named>* all) {
 
 }  // namespace
 
+std::string_view RuleFolderName(RuleFolder folder) {
+  static constexpr std::string_view kNames[] = {"library", "npu", "reference", "contrib", "leftovers"};
+  return kNames[static_cast<size_t>(folder)];
+}
+
 bool Mentions(const Expression& expression, std::string_view domain) {
   if (expression.kind == Expression::Kind::kOperator && expression.domain == domain) return true;
   return std::any_of(expression.arguments.begin(), expression.arguments.end(),
                      [&](const Expression& argument) { return Mentions(argument, domain); });
 }
 
-absl::StatusOr<std::shared_ptr<const RuleSet>> RuleSet::Shared(
-    RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user) {
-  using Result = absl::StatusOr<std::shared_ptr<const RuleSet>>;
-  auto read = [&user](RuleFolder from) -> Result {
-    auto rules = Load(from, user);
-    if (!rules.ok()) return rules.status();
-    return std::shared_ptr<const RuleSet>(*std::move(rules));
-  };
-  if (!user.empty()) return read(folder);
+absl::StatusOr<UserRules> UserRules::Parse(const std::vector<std::pair<std::string, std::string>>& files) {
+  UserRules user;
+  for (const auto& [path, content] : files) {
+    absl::StatusOr<RuleText> text = ParseRules(path, content);
+    if (!text.ok()) return text.status();
+    user.texts_.push_back(*std::move(text));
+  }
+  return user;
+}
+
+std::shared_ptr<const RuleSet> RuleSet::Shared(RuleFolder folder) {
   // One for each folder; never destroyed, for threads may outlive main's statics.
   struct Slot {
     std::once_flag once;
-    Result rules;
+    std::shared_ptr<const RuleSet> rules;
   };
   static auto* const kSlots = new std::array<Slot, kRuleFolders>;
   Slot& slot = (*kSlots)[static_cast<size_t>(folder)];
-  std::call_once(slot.once, [&] { slot.rules = read(folder); });
+  std::call_once(slot.once, [&] { slot.rules = *Load(folder); });
   return slot.rules;
 }
 
 absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
     RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user) {
+  const absl::StatusOr<UserRules> parsed = UserRules::Parse(user);
+  if (!parsed.ok()) return parsed.status();
+  return Load(folder, *parsed);
+}
+
+absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(RuleFolder folder, const UserRules& user) {
+  auto set = std::make_unique<RuleSet>();
+  RuleArchive::Read(Compiled(folder, "rules"), set.get());
+  set->Index();
+  if (user.empty()) return set;
+  RuleVocabulary vocabulary;
+  RuleArchive::Read(Compiled(folder, "vocabulary"), &vocabulary);
+  if (set->Redefines(user, vocabulary)) return FromText(folder, user);
+  if (absl::Status status = set->Extend(user.texts(), 0, folder, vocabulary); !status.ok()) return status;
+  return set;
+}
+
+absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::FromText(RuleFolder folder, const UserRules& user,
+                                                           RuleVocabulary* vocabulary) {
   std::vector<RuleText> texts;
+  RuleVocabulary own;
   for (size_t i = 0; i < embedded::pattern_data_count; ++i) {
     const embedded::File& file = embedded::pattern_data[i];
     if (!BelongsTo(file.path, folder)) continue;
@@ -113,55 +155,91 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
     texts.push_back(*std::move(text));
   }
   const size_t built_in = texts.size();
-  absl::flat_hash_set<std::string_view> user_files;
-  for (const auto& [path, content] : user) {
-    absl::StatusOr<RuleText> text = ParseRules(path, content);
-    if (!text.ok()) return text.status();
-    texts.push_back(*std::move(text));
-    user_files.insert(path);
-  }
-  // Formulas and tables of all files first: a rule may use what a later file has.
-  std::vector<Formula> formulas;
-  std::vector<WordTable> tables;
-  absl::flat_hash_set<std::string> kinds;  // of the rules themselves
   for (RuleText& text : texts) {
-    if (absl::Status status = AddByName(&text.formulas, &formulas); !status.ok()) return status;
-    if (absl::Status status = AddByName(&text.tables, &tables); !status.ok()) return status;
-    for (const Rule& rule : text.rules) kinds.insert(rule.name);
+    if (absl::Status status = AddByName(&text.vocabulary.formulas, &own.formulas); !status.ok()) return status;
+    if (absl::Status status = AddByName(&text.vocabulary.tables, &own.tables); !status.ok()) return status;
   }
-  FormulaExpander expander(formulas, tables);
+  texts.insert(texts.end(), user.texts().begin(), user.texts().end());
+  auto set = std::make_unique<RuleSet>();
+  if (absl::Status status = set->Extend(std::move(texts), built_in, folder, own); !status.ok()) return status;
+  if (vocabulary != nullptr) *vocabulary = std::move(own);
+  return set;
+}
+
+// Whether built-in rules would read differently: what they are written with has another meaning in the user's files.
+bool RuleSet::Redefines(const UserRules& user, const RuleVocabulary& vocabulary) const {
+  absl::flat_hash_set<std::string_view> names;
+  for (const Definition& definition : definitions_) names.insert(definition.name);
+  for (const Formula& formula : vocabulary.formulas) names.insert(formula.name);
+  for (const WordTable& table : vocabulary.tables) names.insert(table.name);
+  // A definition may have the name of an operator.
+  for (const auto& [domain, op_type] : operators_) {
+    if (domain.empty()) names.insert(op_type);
+  }
+  const auto redefines = [&names](const auto& all) {
+    return std::any_of(all.begin(), all.end(), [&names](const auto& one) { return names.contains(one.name); });
+  };
+  return std::any_of(user.texts().begin(), user.texts().end(), [&](const RuleText& text) {
+    return redefines(text.definitions) || redefines(text.vocabulary.formulas) || redefines(text.vocabulary.tables);
+  });
+}
+
+// Adds the rules of `texts`, of which the first `built_in` are no user's, to those that are there already.
+absl::Status RuleSet::Extend(std::vector<RuleText> texts, size_t built_in, RuleFolder folder,
+                             const RuleVocabulary& vocabulary) {
+  // The vocabulary of all files first: a rule may use what a later file has.
+  RuleVocabulary all = vocabulary;
+  absl::flat_hash_set<std::string> kinds;  // of the rules themselves
+  for (const Rule& rule : rules_) kinds.insert(rule.name);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    for (const Rule& rule : texts[i].rules) kinds.insert(rule.name);
+    if (i < built_in) continue;
+    if (absl::Status status = AddByName(&texts[i].vocabulary.formulas, &all.formulas); !status.ok()) return status;
+    if (absl::Status status = AddByName(&texts[i].vocabulary.tables, &all.tables); !status.ok()) return status;
+  }
+  FormulaExpander expander(all.formulas, all.tables);
   // A user's formulas and definitions are spelled for the rules that use them: in other folders they may
   // build on parts that are not there. In the library all of them are looked at.
   if (folder == RuleFolder::kLibrary) {
     if (absl::Status status = expander.CheckAll(); !status.ok()) return status;
   }
-  auto set = std::make_unique<RuleSet>();
   OperatorCheck operators;
   for (size_t i = 0; i < texts.size(); ++i) {
-    const absl::Status status =
-        set->Add(std::move(texts[i]), folder, &expander, i < built_in ? nullptr : &operators);
-    if (!status.ok()) return status;
+    for (Definition& definition : texts[i].definitions) {
+      if (absl::Status status = expander.Expand(&definition); !status.ok()) return status;
+    }
+    for (Rule& rule : texts[i].rules) {
+      if (absl::Status status = expander.Expand(&rule); !status.ok()) return status;
+    }
+    if (i >= built_in) operators.AddOfUser(texts[i].definitions, texts[i].rules);
   }
-  if (absl::Status status = operators.Check(set->definitions_, set->rules_); !status.ok()) return status;
-  if (folder != RuleFolder::kLibrary && !user.empty()) set->DropUnreached(user_files);
-  if (absl::Status status = set->Check(kinds); !status.ok()) return status;
-  return set;
+  const size_t first_definition = definitions_.size();
+  absl::flat_hash_set<std::string_view> user_files;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (i >= built_in) user_files.insert(texts[i].file);
+    if (absl::Status status = Add(&texts[i], folder, operators, i >= built_in); !status.ok()) return status;
+  }
+  if (folder != RuleFolder::kLibrary && !user_files.empty()) DropUnreached(user_files);
+  return Check(kinds, first_definition);
 }
 
-absl::Status RuleSet::Add(RuleText text, RuleFolder folder, FormulaExpander* expander, OperatorCheck* of_user) {
-  for (Definition& definition : text.definitions) {
-    if (absl::Status status = expander->Expand(&definition); !status.ok()) return status;
-  }
-  for (Rule& rule : text.rules) {
-    if (absl::Status status = expander->Expand(&rule); !status.ok()) return status;
-  }
-  if (of_user != nullptr) of_user->AddOfUser(text.definitions, text.rules);
-  if (absl::Status status = AddByName(&text.definitions, &definitions_); !status.ok()) return status;
+absl::Status RuleSet::Add(RuleText* text, RuleFolder folder, const OperatorCheck& operators, bool of_user) {
   std::vector<Rule> rules;
-  for (Rule& rule : text.rules) {
-    if (of_user == nullptr || FolderOf(rule) == folder) rules.push_back(std::move(rule));
+  for (Rule& rule : text->rules) {
+    if (!of_user || FolderOf(rule) == folder) rules.push_back(std::move(rule));
   }
-  return AddByName(&rules, &rules_);
+  if (absl::Status status = operators.Check(text->definitions, rules); !status.ok()) return status;
+  if (absl::Status status = AddByName(&text->definitions, &definitions_); !status.ok()) return status;
+  for (Rule& rule : rules) {
+    const auto same =
+        std::find_if(rules_.begin(), rules_.end(), [&](const Rule& other) { return other.name == rule.name; });
+    if (same != rules_.end()) rule.place = same->place;
+  }
+  if (absl::Status status = AddByName(&rules, &rules_); !status.ok()) return status;
+  for (size_t i = 0; i < rules_.size(); ++i) {
+    if (rules_[i].place < 0) rules_[i].place = static_cast<int>(i);
+  }
+  return absl::OkStatus();
 }
 
 // Removes the user's definitions that no rule of this folder uses.
@@ -181,49 +259,70 @@ void RuleSet::DropUnreached(const absl::flat_hash_set<std::string_view>& user_fi
       for (const auto& alternative : definition.alternatives) work.push_back(alternative.pattern.get());
     }
   }
-  definitions_.erase(std::remove_if(definitions_.begin(), definitions_.end(),
-                                    [&](const Definition& definition) {
-                                      return user_files.contains(definition.position.file) &&
-                                             !reached.contains(definition.name);
-                                    }),
-                     definitions_.end());
+  const auto unreached = [&](const Definition& definition) {
+    return user_files.contains(definition.position.file) && !reached.contains(definition.name);
+  };
+  definitions_.erase(std::remove_if(definitions_.begin(), definitions_.end(), unreached), definitions_.end());
 }
 
-absl::Status RuleSet::Check(const absl::flat_hash_set<std::string>& kinds) {
+// Checks, completes and orders what was added: the definitions from `first_definition` on, and the rules without size.
+absl::Status RuleSet::Check(const absl::flat_hash_set<std::string>& kinds, size_t first_definition) {
   DefinitionIndex index;
   for (size_t i = 0; i < definitions_.size(); ++i) index[definitions_[i].name] = static_cast<int>(i);
-  if (absl::Status status = CheckDefinitions(index, &definitions_); !status.ok()) return status;
+  if (absl::Status status = CheckDefinitions(index, first_definition, &definitions_); !status.ok()) return status;
+  std::vector<std::string> added;
   for (Rule& rule : rules_) {
+    if (rule.size >= 0) continue;
     if (absl::Status status = CheckRule(index, definitions_, kinds, &rule); !status.ok()) return status;
     for (const EmitStatement& statement : rule.emit) AddNodes(statement.value, &rule.nodes);
+    added.push_back(rule.name);
   }
   if (absl::Status status = OrderRules(definitions_, &rules_); !status.ok()) return status;
-  for (size_t i = 0; i < rules_.size(); ++i) {
-    const Rule& rule = rules_[i];
-    roots_.push_back(OperatorsOf(definitions_, rule, rule.outputs[0]));
-    starts_.push_back(rule.anchor.empty() ? roots_[i] : OperatorsOf(definitions_, rule, rule.anchor));
-    if (roots_[i].empty() || starts_[i].empty()) {
-      return absl::InvalidArgumentError(
-          fmt::format("{}: the output of rule {} can be anything", rule.position.ToString(), rule.name));
-    }
+  for (size_t i = first_definition; i < definitions_.size(); ++i) {
+    for (auto& alternative : definitions_[i].alternatives) NumberOperators(alternative.pattern.get());
   }
-  for (size_t i = 0; i < rules_.size(); ++i) {
-    for (const std::string& op : starts_[i]) starting_at_[op].push_back(i);
-  }
-  for (Definition& definition : definitions_) {
-    for (auto& alternative : definition.alternatives) NumberOperators(alternative.pattern.get());
-  }
+  const absl::flat_hash_set<std::string_view> is_added(added.begin(), added.end());
   for (Rule& rule : rules_) {
+    if (!is_added.contains(rule.name)) continue;
     for (MatchStatement& statement : rule.match) NumberOperators(statement.pattern.get());
   }
-  prefilter_ = Prefilter(definitions_, rules_);
+  for (Rule& rule : rules_) {
+    if (!is_added.contains(rule.name)) continue;
+    if (absl::Status status = Complete(&rule); !status.ok()) return status;
+  }
+  Index();
   return absl::OkStatus();
+}
+
+// Where the rule is looked for. INVALID_ARGUMENT for one that would be looked for everywhere.
+absl::Status RuleSet::Complete(Rule* rule) {
+  rule->roots = OperatorsOf(definitions_, *rule, rule->outputs[0]);
+  rule->starts = rule->anchor.empty() ? rule->roots : OperatorsOf(definitions_, *rule, rule->anchor);
+  if (rule->roots.empty() || rule->starts.empty()) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: the output of rule {} can be anything", rule->position.ToString(), rule->name));
+  }
+  prefilter_.Add(definitions_, rule);
+  return absl::OkStatus();
+}
+
+// The tables that are made anew whenever rules or operators were added.
+void RuleSet::Index() {
+  starting_at_.clear();
+  for (size_t i = 0; i < rules_.size(); ++i) {
+    for (const std::string& op : rules_[i].starts) starting_at_[op].push_back(i);
+  }
+  for (size_t i = operator_numbers_.size(); i < operators_.size(); ++i) {
+    operator_numbers_.emplace(operators_[i], static_cast<uint16_t>(i + 1));
+  }
 }
 
 void RuleSet::NumberOperators(Pattern* pattern) {
   if (pattern->kind == Pattern::Kind::kOperator) {
-    const auto next = static_cast<uint16_t>(operator_numbers_.size() + 1);
-    pattern->operator_number = operator_numbers_.try_emplace({pattern->domain, pattern->name}, next).first->second;
+    const auto next = static_cast<uint16_t>(operators_.size() + 1);
+    const auto [found, is_new] = operator_numbers_.try_emplace({pattern->domain, pattern->name}, next);
+    if (is_new) operators_.emplace_back(pattern->domain, pattern->name);
+    pattern->operator_number = found->second;
   }
   for (PatternPointer& argument : pattern->arguments) NumberOperators(argument.get());
 }

@@ -12,7 +12,7 @@ namespace {
 std::string Text(const RuleSet& rules, Prefilter::FormId id) {
   if (id == Prefilter::kAnything) return "_";
   std::string text;
-  for (const Prefilter::Branch& branch : rules.prefilter().form(id).branches) {
+  for (const Prefilter::Branch& branch : rules.prefilter().Branches(rules.prefilter().form(id))) {
     if (!text.empty()) text += " | ";
     if (branch.operator_number == 0) {
       text += fmt::format("{}", branch.number);
@@ -22,7 +22,7 @@ std::string Text(const RuleSet& rules, Prefilter::FormId id) {
       if (rules.OperatorNumber("", name) == branch.operator_number) text += name;
     }
     std::string arguments;
-    for (const Prefilter::FormId argument : branch.arguments) {
+    for (const Prefilter::FormId argument : rules.prefilter().Arguments(branch)) {
       arguments += (arguments.empty() ? "" : ", ") + Text(rules, argument);
     }
     text += fmt::format(" ({})", arguments);
@@ -32,8 +32,7 @@ std::string Text(const RuleSet& rules, Prefilter::FormId id) {
 
 std::string Root(const std::string& rule) {
   const auto rules = testing::Rules(rule);
-  const Rule* r = testing::FindRule(*rules, "r");
-  return Text(*rules, rules->prefilter().RootOf(static_cast<size_t>(r - rules->rules().data())));
+  return Text(*rules, testing::FindRule(*rules, "r")->root_form);
 }
 
 TEST(PrefilterTest, OperatorsAndNumbersAtFixedPlacesAreAskedFor) {

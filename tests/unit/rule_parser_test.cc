@@ -108,9 +108,9 @@ TEST(RuleParserTest, AFormulaIsADefinitionWithAnEqualsSign) {
   const Parsed parsed =
       Parse("# doc\ndef silu (x, a = 1.0) = Mul (x, Sigmoid (Mul (x, a)))\ndef d (x) | Relu (x)");
   ASSERT_TRUE(parsed.status.ok()) << parsed.status.message();
-  ASSERT_EQ(parsed.formulas.size(), 1u);
+  ASSERT_EQ(parsed.vocabulary.formulas.size(), 1u);
   EXPECT_EQ(parsed.definitions.size(), 1u);
-  const Formula& formula = parsed.formulas[0];
+  const Formula& formula = parsed.vocabulary.formulas[0];
   EXPECT_EQ(formula.name, "silu");
   EXPECT_EQ(formula.doc, "doc");
   EXPECT_EQ(formula.position.ToString(), "f.rule:2:5");
@@ -122,11 +122,11 @@ TEST(RuleParserTest, AFormulaIsADefinitionWithAnEqualsSign) {
 TEST(RuleParserTest, ATableOfWords) {
   const Parsed parsed = Parse("table t { \"a\" -> \"b\", \"c\" -> -1 }");
   ASSERT_TRUE(parsed.status.ok()) << parsed.status.message();
-  ASSERT_EQ(parsed.tables.size(), 1u);
-  ASSERT_EQ(parsed.tables[0].words.size(), 2u);
-  EXPECT_EQ(parsed.tables[0].words[0].first, "a");
-  EXPECT_EQ(parsed.tables[0].words[0].second.text, "b");
-  EXPECT_EQ(parsed.tables[0].words[1].second.number, -1);
+  ASSERT_EQ(parsed.vocabulary.tables.size(), 1u);
+  ASSERT_EQ(parsed.vocabulary.tables[0].words.size(), 2u);
+  EXPECT_EQ(parsed.vocabulary.tables[0].words[0].first, "a");
+  EXPECT_EQ(parsed.vocabulary.tables[0].words[0].second.text, "b");
+  EXPECT_EQ(parsed.vocabulary.tables[0].words[1].second.number, -1);
   EXPECT_EQ(Message("table t { a -> \"b\" }"), "f.rule:1:11: expected a word in quotes, found 'a'");
   EXPECT_EQ(Message("table t { \"a\" = \"b\" }"), "f.rule:1:15: expected '-', found '='");
   EXPECT_EQ(Message("table t { \"a\" -> b }"),
