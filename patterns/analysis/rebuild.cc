@@ -6,29 +6,6 @@
 #include "ir/attribute.h"
 
 namespace ascend_fuse {
-namespace {
-
-std::optional<Term> TermOf(const Attribute& attribute) {
-  std::vector<Term> items;
-  switch (attribute.type) {
-    case AttributeType::kInt:
-      return Term::Integer(attribute.i);
-    case AttributeType::kFloat:
-      return Term::Number(attribute.f);
-    case AttributeType::kString:
-      return Term::Text(std::string(attribute.s));
-    case AttributeType::kInts:
-      for (int64_t item : attribute.ints) items.push_back(Term::Integer(item));
-      return Term::List(std::move(items));
-    case AttributeType::kFloats:
-      for (float item : attribute.floats) items.push_back(Term::Number(item));
-      return Term::List(std::move(items));
-    default:
-      return std::nullopt;
-  }
-}
-
-}  // namespace
 
 std::optional<Term> Rebuilt(const Node& node, std::vector<Term> inputs, uint32_t output) {
   if (node.subgraph_count != 0) return std::nullopt;
@@ -38,7 +15,7 @@ std::optional<Term> Rebuilt(const Node& node, std::vector<Term> inputs, uint32_t
   copy.inputs = std::move(inputs);
   copy.output_count = static_cast<int>(node.output_count);
   for (const Attribute& attribute : ReadAttributes(node)) {
-    std::optional<Term> term = TermOf(attribute);
+    std::optional<Term> term = TermOfAttribute(attribute);
     if (!term.has_value()) return std::nullopt;
     copy.attributes.emplace_back(std::string(attribute.name), *std::move(term));
   }

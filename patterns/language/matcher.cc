@@ -83,27 +83,9 @@ bool BroadcastsLikeScalar(const FunctionContext& context, const Schema* schema, 
   return true;
 }
 
-Term TermOfAttribute(const Attribute& attribute) {
-  switch (attribute.type) {
-    case AttributeType::kInt:
-      return Term::Integer(attribute.i);
-    case AttributeType::kFloat:
-      return Term::Number(attribute.f);
-    case AttributeType::kString:
-      return Term::Text(std::string(attribute.s));
-    case AttributeType::kInts: {
-      std::vector<Term> items;
-      for (int64_t item : attribute.ints) items.push_back(Term::Integer(item));
-      return Term::List(std::move(items));
-    }
-    case AttributeType::kFloats: {
-      std::vector<Term> items;
-      for (float item : attribute.floats) items.push_back(Term::Number(item));
-      return Term::List(std::move(items));
-    }
-    default:
-      return Term::Text(fmt::format("(attribute {})", attribute.name));
-  }
+// An attribute that no term stands for is compared with others by its name.
+Term AttributeTerm(const Attribute& attribute) {
+  return TermOfAttribute(attribute).value_or(Term::Text(fmt::format("(attribute {})", attribute.name)));
 }
 
 // An integer input that newer opsets use in place of an attribute (axes, split ...), as the attribute was.
@@ -598,14 +580,14 @@ bool Matcher::MatchNode(const Pattern& pattern, Frame* frame, const Node& node, 
       if (mentioned) continue;
       const SchemaAttribute* row = schema != nullptr ? schema->FindAttribute(attribute.name) : nullptr;
       if (row != nullptr && row->has_default &&
-          EqualTerms(context_, TermOfAttribute(attribute), TermOfAttribute(row->default_value))) {
+          EqualTerms(context_, AttributeTerm(attribute), AttributeTerm(row->default_value))) {
         continue;
       }
       Fail(
           pattern.position, &node, Stop::kWrongAttribute,
           [&] { return fmt::format("{} with the default of `{}`", pattern.name, attribute.name); },
           [&] {
-            return fmt::format("{} = {}", attribute.name, DescribeTerm(context_, TermOfAttribute(attribute)));
+            return fmt::format("{} = {}", attribute.name, DescribeTerm(context_, AttributeTerm(attribute)));
           });
       return false;
     }
@@ -651,14 +633,14 @@ bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& 
   const Schema* schema = SchemaFor(node);
   Term term = Term::Absent();
   if (const auto attribute = FindAttribute(node, mention.name); attribute.has_value()) {
-    term = TermOfAttribute(*attribute);
+    term = AttributeTerm(*attribute);
   } else if (schema != nullptr) {
     const int input = schema->FindInput(mention.name);
     if (input >= 0 && node.input(input) != nullptr) {
       term = TermOfParameterInput(*context_.facts, node.input(input));
     } else if (const SchemaAttribute* row = schema->FindAttribute(mention.name);
                row != nullptr && row->has_default) {
-      term = TermOfAttribute(row->default_value);
+      term = AttributeTerm(row->default_value);
     }
   }
   if (IsAxisAttribute(mention.name) && node.input(0) != nullptr) {

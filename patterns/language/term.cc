@@ -10,6 +10,26 @@
 
 namespace ascend_fuse {
 
+std::optional<Term> TermOfAttribute(const Attribute& attribute) {
+  std::vector<Term> items;
+  switch (attribute.type) {
+    case AttributeType::kInt:
+      return Term::Integer(attribute.i);
+    case AttributeType::kFloat:
+      return Term::Number(attribute.f);
+    case AttributeType::kString:
+      return Term::Text(std::string(attribute.s));
+    case AttributeType::kInts:
+      for (int64_t item : attribute.ints) items.push_back(Term::Integer(item));
+      return Term::List(std::move(items));
+    case AttributeType::kFloats:
+      for (float item : attribute.floats) items.push_back(Term::Number(item));
+      return Term::List(std::move(items));
+    default:
+      return std::nullopt;
+  }
+}
+
 Term TermOfDim(Dim dim) { return dim.is_number() ? Term::Integer(dim.number()) : Term::Of(dim); }
 
 std::optional<int64_t> IntegerOf(const Term& term) {

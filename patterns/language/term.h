@@ -16,6 +16,7 @@
 namespace ascend_fuse {
 
 class Facts;
+struct Attribute;
 struct DeferredNode;
 struct FunctionContext;
 
@@ -107,6 +108,8 @@ inline Term Term::Node(DeferredNode node) {
   return term;
 }
 
+// A number, a text or a list as a term; nullopt for a tensor, a graph or a type.
+std::optional<Term> TermOfAttribute(const Attribute& attribute);
 // A dim as a term: a number where it is one.
 Term TermOfDim(Dim dim);
 // The whole number that a term is; nullopt where it is none.

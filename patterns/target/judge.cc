@@ -403,6 +403,12 @@ bool Judge::MatchEllipsis(const std::string& name, const AxisPattern& axis, cons
   return true;
 }
 
+std::optional<Dim> Judge::Named(const std::string& name) const {
+  if (const auto letter = letters_.find(name); letter != letters_.end()) return letter->second;
+  if (const auto value = IntOf(name)) return Dim::Of(*value);
+  return std::nullopt;
+}
+
 bool Judge::MatchAxis(const std::string& name, const AxisPattern& pattern, size_t axis, const CallInput& input,
                const std::string& because, const std::string& source, Refusal* refusal) {
   if (pattern.kind == AxisPattern::Kind::kAny) return true;
@@ -414,15 +420,12 @@ bool Judge::MatchAxis(const std::string& name, const AxisPattern& pattern, size_
     Dim other = Dim::Of(atom.number);
     std::string word = fmt::format("{}", atom.number);
     if (atom.number < 0) {
-      const auto it = letters_.find(atom.name);
-      if (it != letters_.end()) {
-        other = it->second;
-      } else if (const auto value = IntOf(atom.name)) {
-        other = Dim::Of(*value);
-      } else {
+      const std::optional<Dim> named = Named(atom.name);
+      if (!named.has_value()) {
         letters_.emplace(atom.name, dim);
         return true;
       }
+      other = *named;
       word = fmt::format("{} ({})", dims_.ToString(other), atom.name);
     }
     if (dims_.Equal(dim, other)) return true;

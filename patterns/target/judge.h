@@ -122,6 +122,9 @@ class Judge {
   int matched_axes_ = 0;
   std::vector<DataType> types_;
   bool types_fit_ = false;
+  // What a letter stands for so far, or the attribute of that name; nullopt where neither is there.
+  std::optional<Dim> Named(const std::string& name) const;
+
   std::map<std::string, Dim> letters_;
   std::map<std::string, std::vector<Dim>> ellipses_;
   std::vector<std::string>* assumptions_ = nullptr;

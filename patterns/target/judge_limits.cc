@@ -39,14 +39,9 @@ Quantity Judge::Value(const LimitExpression& expression) const {
       if (it == positions_.end() || it->second >= types_.size()) return {};
       dim = Dim::Of(BitWidth(types_[it->second]) / 8);
     } else if (factor.number < 0) {
-      const auto it = letters_.find(factor.name);
-      if (it != letters_.end()) {
-        dim = it->second;
-      } else if (const auto value = IntOf(factor.name)) {
-        dim = Dim::Of(*value);
-      } else {
-        return {};
-      }
+      const std::optional<Dim> named = Named(factor.name);
+      if (!named.has_value()) return {};
+      dim = *named;
     }
     if (!dim.is_number()) {
       (factor.divide ? quantity.divisors : quantity.dims).push_back(dim);
