@@ -114,6 +114,20 @@ def test_require_that_is_not_met_writes_nothing(llama: Path, tmp_path: Path, kin
     assert run("list", llama, "--require", kinds).code == 3
 
 
+@pytest.mark.parametrize("arguments", [
+    ("list",), ("optimize", "--limit", "0"), ("optimize", "--strict"), ("optimize", "--require", "glu"), ("print",)])
+def test_the_model_that_is_read_is_never_touched(llama: Path, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    model = tmp_path / "m.onnx"
+    model.write_bytes(llama.read_bytes())
+    model.chmod(0o444)
+    before = model.stat()
+    result = run(arguments[0], model, *arguments[1:])
+    assert model.read_bytes() == llama.read_bytes()
+    assert model.stat().st_mtime_ns == before.st_mtime_ns and model.stat().st_ino == before.st_ino
+    beside = {path.name for path in tmp_path.iterdir()} - {"m.onnx"}
+    assert bool(beside) == (arguments[0] == "optimize" and result.code == 0)
+
+
 @pytest.mark.parametrize("name", ["attention", "rms_norm", "rotary"])
 def test_skip_leaves_a_kind_alone(llama: Path, name: str) -> None:
     counts = {kind: counts_of(report_of("list", llama, "--skip", name), kind) for kind in ("attention", "rms_norm", "rotary")}
