@@ -57,7 +57,7 @@ Report BuildReport(const Workspace& workspace) {
   warn(CheckCalls(model, workspace.calls_kept, workspace.inliner().left()));
   warn(CheckOpset(model, target));
   warn(CheckDims(model, workspace.options().infer));
-  warn(CheckForms(model, target));
+  warn(CheckForms(model, target, &workspace.facts()));
   report.nodes_before = workspace.nodes_before;
   report.nodes_after = workspace.CountNodes();
   report.Summarize();

@@ -21,6 +21,7 @@ std::string SentenceOf(int64_t count, std::string_view op, const UnreadForm& for
   // That there is no parser is a fact about all sources at once.
   if (form.effect != UnreadForm::Effect::kNoParser) sentence += fmt::format(" ({})", form.source);
   if (!form.instead.empty()) sentence += fmt::format("; {}", form.instead);
+  if (!form.certain) sentence += fmt::format(" (possible: {})", form.open);
   return sentence;
 }
 
@@ -33,7 +34,7 @@ std::vector<WarningRecord> CheckOpset(const Model& model, const Target& target) 
                        model.OpsetVersion(), target.cann(), target.MaxOpset())}};
 }
 
-std::vector<WarningRecord> CheckForms(const Model& model, const Target& target) {
+std::vector<WarningRecord> CheckForms(const Model& model, const Target& target, const Facts* facts) {
   struct Found {
     const UnreadForm* form = nullptr;
     int64_t count = 0;
@@ -41,9 +42,12 @@ std::vector<WarningRecord> CheckForms(const Model& model, const Target& target) 
   // By code and operator; and by operator those that have no parser.
   std::map<std::pair<std::string_view, std::string>, Found> forms;
   std::map<std::string, Found> unparsed;
-  static const UnreadForm* const kOtherDomain =
-      new UnreadForm{"no-parser", UnreadForm::Effect::kNoParser, "",
-                     "stock ATC has no parser for it and will refuse the model", "", ""};
+  static const UnreadForm* const kOtherDomain = [] {
+    auto* form = new UnreadForm();
+    form->code = "no-parser";
+    form->because = "stock ATC has no parser for it and will refuse the model";
+    return form;
+  }();
   absl::flat_hash_set<std::pair<NameId, NameId>> functions;
   for (const LocalFunction& function : model.functions()) functions.insert({function.domain, function.name});
   const int64_t opset = model.OpsetVersion();
@@ -57,11 +61,12 @@ std::vector<WarningRecord> CheckForms(const Model& model, const Target& target) 
         ++found.count;
         continue;
       }
-      for (const UnreadForm* form : target.UnreadForms(*node, opset)) {
+      for (const UnreadForm* form : target.UnreadForms(*node, opset, facts)) {
+        if (form->effect == UnreadForm::Effect::kAiCpu || form->effect == UnreadForm::Effect::kHost) continue;
         std::string op(OpType(*node));
         Found& found = form->effect == UnreadForm::Effect::kNoParser ? unparsed[std::move(op)]
                                                                      : forms[{form->code, std::move(op)}];
-        if (found.form == nullptr) found.form = form;
+        if (found.form == nullptr || (form->certain && !found.form->certain)) found.form = form;
         ++found.count;
       }
     }

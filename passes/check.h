@@ -20,8 +20,9 @@ namespace ascend_fuse {
 std::vector<WarningRecord> CheckOpset(const Model& model, const Target& target);
 
 // Operators that the target's ATC has no parser for ("no-parser"), and forms that it refuses or misreads,
-// with the code of their row in patterns/targets.
-std::vector<WarningRecord> CheckForms(const Model& model, const Target& target);
+// with the code of their row in patterns/targets. What runs elsewhere than on the AI Core is not among them. Without
+// `facts`, what depends on types, shapes and constants is told as possible.
+std::vector<WarningRecord> CheckForms(const Model& model, const Target& target, const Facts* facts = nullptr);
 
 // Nodes that ATC reads only with our op plugin: "plugin-needed".
 std::vector<WarningRecord> CheckPlugin(const Model& model, const Target& target);

@@ -3,49 +3,16 @@
 #include <algorithm>
 
 #include "fmt/format.h"
-#include "ir/attribute.h"
 #include "ir/schema.h"
-#include "patterns/target/judge.h"
+#include "patterns/target/conditions.h"
 #include "proto/contract.pb.h"
 
 namespace ascend_fuse::contract {
 namespace {
 
-// Whether some version of `op` has what the condition names.
-bool OnnxHas(const proto::FormCondition& condition, const std::string& op) {
-  const std::string& input = condition.input().empty() ? condition.no_input() : condition.input();
-  const std::string& attribute = condition.attribute().empty() ? condition.no_attribute() : condition.attribute();
-  for (const Schema& schema : AllSchemas()) {
-    if (!schema.domain.empty() || schema.op_type != op) continue;
-    if (!input.empty() && schema.FindInput(input) >= 0) return true;
-    if (!attribute.empty() && schema.FindAttribute(attribute) != nullptr) return true;
-  }
-  return false;
-}
-
-bool IsOneOf(const google::protobuf::RepeatedPtrField<std::string>& values, const Attribute& attribute) {
-  return std::any_of(values.begin(), values.end(),
-                     [&](const std::string& value) { return SameValue(value, attribute); });
-}
-
-bool Holds(const proto::FormCondition& condition, const Node& node, const Schema* schema) {
-  const auto given = [&](const std::string& name) {
-    const int index = schema != nullptr ? schema->FindInput(name) : -1;
-    return index >= 0 && node.input(static_cast<size_t>(index)) != nullptr;
-  };
-  if (!condition.input().empty()) return given(condition.input());
-  if (!condition.no_input().empty()) return !given(condition.no_input());
-  if (!condition.no_attribute().empty()) return !FindAttribute(node, condition.no_attribute()).has_value();
-  std::optional<Attribute> attribute = FindAttribute(node, condition.attribute());
-  if (condition.is().empty() && condition.is_not().empty()) return attribute.has_value();
-  if (!attribute.has_value()) {
-    const SchemaAttribute* row = schema != nullptr ? schema->FindAttribute(condition.attribute()) : nullptr;
-    if (row == nullptr || !row->has_default) return false;
-    attribute = row->default_value;
-  }
-  if (!condition.is().empty() && !IsOneOf(condition.is(), *attribute)) return false;
-  return !IsOneOf(condition.is_not(), *attribute);
-}
+constexpr std::string_view kNoParser = "no-parser";
+constexpr std::string_view kNoParserBecause = "stock ATC has no parser for it and will refuse the model";
+constexpr std::string_view kNoParserError = "E16002";
 
 UnreadForm::Effect EffectOf(proto::UnreadForm::Effect effect) {
   switch (effect) {
@@ -53,9 +20,34 @@ UnreadForm::Effect EffectOf(proto::UnreadForm::Effect effect) {
       return UnreadForm::Effect::kRefused;
     case proto::UnreadForm::MISREAD:
       return UnreadForm::Effect::kMisread;
+    case proto::UnreadForm::LOSES_TYPE:
+      return UnreadForm::Effect::kLosesType;
+    case proto::UnreadForm::NO_KERNEL:
+      return UnreadForm::Effect::kNoKernel;
+    case proto::UnreadForm::AI_CPU:
+      return UnreadForm::Effect::kAiCpu;
+    case proto::UnreadForm::HOST:
+      return UnreadForm::Effect::kHost;
     default:
       return UnreadForm::Effect::kNoParser;
   }
+}
+
+UnreadForm FormOf(const proto::UnreadForm& row) {
+  UnreadForm form;
+  form.code = row.code();
+  form.effect = EffectOf(row.effect());
+  form.form = row.form();
+  form.because = row.because();
+  form.instead = row.instead();
+  form.source = row.source();
+  form.error = row.error();
+  return form;
+}
+
+bool ParsedAt(const proto::ParsedOperator& row, int64_t opset) {
+  return opset >= row.first() && opset <= row.last() &&
+         std::find(row.except().begin(), row.except().end(), opset) == row.except().end();
 }
 
 }  // namespace
@@ -66,54 +58,111 @@ absl::Status CheckForm(const std::string& path, const proto::UnreadForm& row) {
   };
   if (row.code().empty()) return error("`code` is missing");
   if (row.effect() == proto::UnreadForm::EFFECT_NOT_GIVEN) {
-    return error("`effect` is missing: NO_PARSER, REFUSED or MISREAD");
+    return error("`effect` is missing: NO_PARSER, REFUSED, MISREAD, LOSES_TYPE, NO_KERNEL, AI_CPU or HOST");
   }
   if (row.op().empty()) return error("`op` is missing");
   if (row.because().empty() || row.source().empty()) return error("`because` or `source` is missing");
   if (row.last() > 0 && row.last() < row.first()) return error("`last` is below `first`");
   for (const proto::FormCondition& condition : row.when()) {
-    const int fields = static_cast<int>(!condition.input().empty()) + static_cast<int>(!condition.no_input().empty()) +
-                       static_cast<int>(!condition.attribute().empty()) +
-                       static_cast<int>(!condition.no_attribute().empty());
-    if (fields != 1) return error("`when` takes one of `input`, `no_input`, `attribute` and `no_attribute`");
-    if (condition.attribute().empty() && (!condition.is().empty() || !condition.is_not().empty())) {
-      return error("`is` and `is_not` need `attribute`");
-    }
     for (const std::string& op : row.op()) {
-      if (!OnnxHas(condition, op)) {
-        return error(fmt::format("ONNX knows no {} {} of {}",
-                                 condition.input().empty() && condition.no_input().empty() ? "attribute" : "input",
-                                 condition.input() + condition.no_input() + condition.attribute() +
-                                     condition.no_attribute(),
-                                 op));
-      }
+      if (absl::Status status = CheckCondition(condition, op); !status.ok()) return error(std::string(status.message()));
     }
   }
   return absl::OkStatus();
 }
 
 void UnreadForms::Add(const proto::UnreadForm& row) {
-  rows_.push_back({&row, {row.code(), EffectOf(row.effect()), row.form(), row.because(), row.instead(), row.source()}});
-  for (const std::string& op : row.op()) by_op_[op].push_back(&rows_.back());
+  Row& added = rows_.emplace_back();
+  added.data = &row;
+  added.certain = FormOf(row);
+  added.possible = added.certain;
+  added.possible.certain = false;
+  added.possible.open =
+      row.unsettled() ? "the sources do not settle it for this release" : "what the node is given does not decide it";
+  for (const std::string& op : row.op()) by_op_[op].push_back(&added);
 }
 
-std::vector<const UnreadForm*> UnreadForms::Of(const Node& node, int64_t opset) const {
-  std::vector<const UnreadForm*> forms;
-  const auto found = by_op_.find(OpType(node));
-  if (found == by_op_.end()) return forms;
-  const Schema* schema = FindSchema("", OpType(node), opset);
-  for (const Row* row : found->second) {
-    const proto::UnreadForm& data = *row->data;
-    if (opset < data.first() || (data.last() > 0 && opset > data.last())) continue;
-    if (std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) { return form->code == data.code(); })) {
-      continue;
-    }
-    const bool holds = std::all_of(data.when().begin(), data.when().end(), [&](const proto::FormCondition& condition) {
-      return Holds(condition, node, schema);
-    });
-    if (holds) forms.push_back(&row->form);
+void UnreadForms::AddParsed(const proto::ParsedOperator& row, const std::string& source) {
+  Parsed& added = parsed_rows_.emplace_back();
+  added.data = &row;
+  UnreadForm& form = added.outside;
+  form.code = kNoParser;
+  form.effect = UnreadForm::Effect::kNoParser;
+  form.form = "at this opset";
+  form.because = fmt::format("stock ATC has a parser for it at opset {} to {}{} and will refuse the model", row.first(),
+                             row.last(), row.except().empty() ? " only" : ", not at all of them,");
+  form.instead = fmt::format("export at opset {}", row.last());
+  form.source = source;
+  form.error = kNoParserError;
+  for (const std::string& op : row.op()) parsed_.try_emplace(op, &added);
+}
+
+const UnreadForm* UnreadForms::Judge(const Row& row, const Node& node, int64_t opset, const Facts* facts) const {
+  const proto::UnreadForm& data = *row.data;
+  if (opset < data.first() || (data.last() > 0 && opset > data.last())) return nullptr;
+  Truth truth = data.unsettled() ? Truth::kUnknown : Truth::kYes;
+  const JudgedNode judged = {node, FindSchema("", OpType(node), opset), facts};
+  for (const proto::FormCondition& condition : data.when()) {
+    const Truth holds = Holds(condition, judged);
+    if (holds == Truth::kNo || (holds == Truth::kUnknown && data.only_if_proven())) return nullptr;
+    truth = std::min(truth, holds);
   }
+  return truth == Truth::kYes ? &row.certain : &row.possible;
+}
+
+const UnreadForm* UnreadForms::WithoutParser(std::string_view op, int64_t opset, int64_t max_opset) const {
+  static const UnreadForm* const kUnknown = [] {
+    auto* form = new UnreadForm();
+    form->code = kNoParser;
+    form->effect = UnreadForm::Effect::kNoParser;
+    form->because = kNoParserBecause;
+    form->error = kNoParserError;
+    return form;
+  }();
+  if (parsed_.empty()) return nullptr;
+  const auto found = parsed_.find(op);
+  if (found == parsed_.end()) return kUnknown;
+  const Parsed& parsed = *found->second;
+  return opset > max_opset || ParsedAt(*parsed.data, opset) ? nullptr : &parsed.outside;
+}
+
+std::vector<const UnreadForm*> UnreadForms::Of(const Node& node, int64_t opset, int64_t max_opset, bool is_node,
+                                               const Facts* facts) const {
+  std::vector<const UnreadForm*> forms;
+  const std::string_view op = OpType(node);
+  if (const auto found = by_op_.find(op); found != by_op_.end()) {
+    for (const Row* row : found->second) {
+      const auto same = std::find_if(forms.begin(), forms.end(),
+                                     [&](const UnreadForm* form) { return form->code == row->data->code(); });
+      if (same != forms.end() && (*same)->certain) continue;
+      const UnreadForm* form = Judge(*row, node, opset, facts);
+      if (form == nullptr) continue;
+      if (same == forms.end()) {
+        forms.push_back(form);
+      } else if (form->certain) {
+        *same = form;
+      }
+    }
+  }
+  const bool refused = std::any_of(forms.begin(), forms.end(), [](const UnreadForm* form) {
+    return form->effect == UnreadForm::Effect::kNoParser && form->certain;
+  });
+  if (is_node || refused) return forms;
+  if (const UnreadForm* form = WithoutParser(op, opset, max_opset); form != nullptr) forms.push_back(form);
   return forms;
+}
+
+std::vector<const proto::UnreadForm*> UnreadForms::RowsOf(std::string_view op) const {
+  std::vector<const proto::UnreadForm*> rows;
+  if (const auto found = by_op_.find(op); found != by_op_.end()) {
+    for (const Row* row : found->second) rows.push_back(row->data);
+  }
+  return rows;
+}
+
+const proto::ParsedOperator* UnreadForms::ParsedOf(std::string_view op) const {
+  const auto found = parsed_.find(op);
+  return found == parsed_.end() ? nullptr : found->second->data;
 }
 
 }  // namespace ascend_fuse::contract

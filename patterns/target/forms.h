@@ -1,5 +1,5 @@
-// The forms of standard operators that ATC does not read as ONNX defines them: which of them a node has. Used
-// by target.cc only.
+// The forms of standard operators that ATC does not read as ONNX defines them, or that run elsewhere than on the AI Core:
+// which of them a node has. Used by target.cc only.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "ir/graph.h"
+#include "ir/infer/facts.h"
 #include "patterns/target/target.h"
 
 namespace ascend_fuse::proto {
+class ParsedOperator;
 class UnreadForm;
 }  // namespace ascend_fuse::proto
 
@@ -27,16 +29,35 @@ class UnreadForms {
  public:
   // The row must stay where it is.
   void Add(const proto::UnreadForm& row);
-  // In the order in which the rows were added, at most one of each code.
-  std::vector<const UnreadForm*> Of(const Node& node, int64_t opset) const;
+  // A row of an operator that is there already adds nothing. Where there is none at all, every operator is parsed.
+  void AddParsed(const proto::ParsedOperator& row, const std::string& source);
+  // In the order in which the rows were added, at most one of each code. `is_node`: the node is known otherwise (as one
+  // of domain npu written in the default domain), so that it has a parser whatever `parsed` says. Opsets above
+  // `max_opset` are no matter of single operators.
+  std::vector<const UnreadForm*> Of(const Node& node, int64_t opset, int64_t max_opset, bool is_node,
+                                    const Facts* facts) const;
+  // The rows of an operator, and the opsets at which it is parsed: for listing.
+  std::vector<const proto::UnreadForm*> RowsOf(std::string_view op) const;
+  const proto::ParsedOperator* ParsedOf(std::string_view op) const;
+  bool KnowsParsed() const { return !parsed_.empty(); }
 
  private:
   struct Row {
     const proto::UnreadForm* data = nullptr;
-    UnreadForm form;
+    UnreadForm certain;
+    UnreadForm possible;
   };
+  struct Parsed {
+    const proto::ParsedOperator* data = nullptr;
+    UnreadForm outside;  // of the opsets
+  };
+  const UnreadForm* Judge(const Row& row, const Node& node, int64_t opset, const Facts* facts) const;
+  const UnreadForm* WithoutParser(std::string_view op, int64_t opset, int64_t max_opset) const;
+
   std::deque<Row> rows_;
+  std::deque<Parsed> parsed_rows_;
   absl::flat_hash_map<std::string_view, std::vector<const Row*>> by_op_;
+  absl::flat_hash_map<std::string_view, const Parsed*> parsed_;
 };
 
 }  // namespace ascend_fuse::contract

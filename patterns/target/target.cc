@@ -51,9 +51,15 @@ struct Target::Impl {
   std::map<std::string, const proto::StandardOp*, std::less<>> standard;
   contract::UnreadForms unread;
   const proto::PrecisionMode* mode = nullptr;
+  std::optional<bool> parses_npu_domain;
+  std::string kernels;  // the CANN version that `cann` of a row speaks of
+  int64_t max_opset = 0;
+  std::vector<const proto::Alias*> aliases;  // of the CANN version and its bases
 
   absl::Status FindMode();
-  absl::Status AddUnreadForms();
+  void ReadCann();
+  template <typename Files>
+  absl::Status AddUnreadForms(const Files& of);
   absl::StatusOr<const proto::NodeContract*> Like(const std::string& path, const proto::NodeContract& node);
   absl::Status AddNodes(const contract::OpenedFile<proto::TargetFile>& opened, const std::set<std::string>& without);
   absl::Status AddFiles();
@@ -62,22 +68,28 @@ struct Target::Impl {
   Answer Check(const Call& call, const DimTable& dims, DimTable* growing);
 };
 
+// What a CANN version does not give itself holds as its base gives it.
 absl::Status Target::Impl::FindMode() {
   std::vector<std::string> modes;
-  for (const proto::PrecisionMode& candidate : cann->precision_mode()) {
-    for (const std::string& word : candidate.name()) {
-      modes.push_back(word);
-      if (word == options.precision_mode) mode = &candidate;
+  for (const auto& file : cann_files) {
+    for (const proto::PrecisionMode& candidate : file.data->precision_mode()) {
+      for (const std::string& word : candidate.name()) {
+        modes.push_back(word);
+        if (mode == nullptr && word == options.precision_mode) mode = &candidate;
+      }
     }
+    if (!modes.empty()) break;
   }
   if (mode != nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(fmt::format("no precision mode is called {}; ATC's words are {}",
                                                 options.precision_mode, fmt::join(modes, ", ")));
 }
 
-absl::Status Target::Impl::AddUnreadForms() {
+// Of a CANN version, or of a chip.
+template <typename Files>
+absl::Status Target::Impl::AddUnreadForms(const Files& of) {
   std::set<std::string> without;
-  for (const auto& file : cann_files) {
+  for (const auto& file : of) {
     for (const proto::UnreadForm& row : file.data->unread()) {
       if (without.count(row.code()) > 0) continue;
       if (file.is_users) {
@@ -88,6 +100,17 @@ absl::Status Target::Impl::AddUnreadForms() {
     without.insert(file.data->without().begin(), file.data->without().end());
   }
   return absl::OkStatus();
+}
+
+void Target::Impl::ReadCann() {
+  kernels = cann->kernels().empty() ? cann->version() : cann->kernels();
+  for (const auto& file : cann_files) {
+    const proto::CannFile& data = *file.data;
+    if (!parses_npu_domain.has_value() && data.has_parses_npu_domain()) parses_npu_domain = data.parses_npu_domain();
+    if (max_opset == 0) max_opset = data.max_opset();
+    for (const proto::Alias& alias : data.alias()) aliases.push_back(&alias);
+    for (const proto::ParsedOperator& row : data.parsed()) unread.AddParsed(row, data.parsed_source());
+  }
 }
 
 // The row `like` another one, in full; nullptr where the chip has no such node or refuses it.
@@ -275,12 +298,14 @@ absl::StatusOr<Target> Target::Load(const TargetOptions& options) {
   impl->cann_files = *std::move(cann_files);
   impl->cann = impl->cann_files[0].data.get();
   if (absl::Status status = impl->FindMode(); !status.ok()) return status;
-  if (absl::Status status = impl->AddUnreadForms(); !status.ok()) return status;
+  impl->ReadCann();
+  if (absl::Status status = impl->AddUnreadForms(impl->cann_files); !status.ok()) return status;
   auto files = contract::OpenChip(options.chip, options.plugin);
   if (!files.ok()) return files.status();
   impl->files = *std::move(files);
   impl->chip = impl->files[0].data->chip();
   if (absl::Status status = impl->AddFiles(); !status.ok()) return status;
+  if (absl::Status status = impl->AddUnreadForms(impl->files); !status.ok()) return status;
   return Target(std::move(impl));
 }
 
@@ -288,12 +313,17 @@ absl::Status Target::CheckData() const {
   for (auto& [op, rows] : impl_->nodes) {
     if (auto compiled = impl_->Compiled(&rows); !compiled.ok()) return compiled.status();
   }
-  for (const auto& file : impl_->cann_files) {
-    for (const proto::UnreadForm& row : file.data->unread()) {
-      if (absl::Status status = contract::CheckForm(file.path, row); !status.ok()) return status;
+  absl::Status status;
+  const auto check = [&status](const auto& files) {
+    for (const auto& file : files) {
+      for (const proto::UnreadForm& row : file.data->unread()) {
+        if (status.ok()) status = contract::CheckForm(file.path, row);
+      }
     }
-  }
-  return absl::OkStatus();
+  };
+  check(impl_->cann_files);
+  check(impl_->files);
+  return status;
 }
 
 const std::string& Target::chip() const { return impl_->chip; }
@@ -302,7 +332,7 @@ const TargetOptions& Target::options() const { return impl_->options; }
 const std::vector<std::string>& Target::warnings() const { return impl_->warnings; }
 bool Target::KeepsRange() const { return impl_->mode->keeps_range(); }
 
-int64_t Target::MaxOpset() const { return impl_->cann->max_opset(); }
+int64_t Target::MaxOpset() const { return impl_->max_opset; }
 
 std::vector<std::string> Target::Nodes() const {
   std::vector<std::string> names;
@@ -341,7 +371,7 @@ Answer Target::Impl::Check(const Call& call, const DimTable& dims, DimTable* gro
     return answer;
   }
   const CompiledNode& node = **compiled;
-  Judge judge(call, node, dims, growing, cann->version());
+  Judge judge(call, node, dims, growing, kernels);
   contract::Refusal refusal;
   if (judge.CheckAttributesAndPresence(&refusal)) {
     // Views in ATC's order of preference; of the rows that fit, the one that assumes least.
@@ -396,23 +426,24 @@ std::optional<StandardOp> Target::Standard(std::string_view op, int64_t opset, L
   return std::nullopt;
 }
 
-std::vector<const UnreadForm*> Target::UnreadForms(const Node& node, int64_t opset) const {
-  return impl_->unread.Of(node, opset);
+std::vector<const UnreadForm*> Target::UnreadForms(const Node& node, int64_t opset, const Facts* facts) const {
+  const bool is_node = impl_->unread.ParsedOf(OpType(node)) == nullptr && HasAlias(fmt::format("npu.{}", OpType(node)), opset);
+  return impl_->unread.Of(node, opset, MaxOpset(), is_node, facts);
 }
 
-bool Target::ParsesNpuDomain() const { return impl_->cann->parses_npu_domain(); }
+bool Target::ParsesNpuDomain() const { return impl_->parses_npu_domain.value_or(false); }
 
 bool Target::HasAlias(std::string_view op, int64_t opset) const {
-  auto has = [&](const auto& aliases) {
-    for (const proto::Alias& alias : aliases) {
-      if (std::find(alias.op().begin(), alias.op().end(), op) == alias.op().end()) continue;
-      if (alias.last() > 0 && opset >= alias.first() && opset <= alias.last()) return true;
-      if (std::find(alias.opset().begin(), alias.opset().end(), opset) != alias.opset().end()) return true;
-    }
-    return false;
+  const auto has = [&](const proto::Alias& alias) {
+    if (std::find(alias.op().begin(), alias.op().end(), op) == alias.op().end()) return false;
+    if (alias.last() > 0 && opset >= alias.first() && opset <= alias.last()) return true;
+    return std::find(alias.opset().begin(), alias.opset().end(), opset) != alias.opset().end();
   };
-  return has(impl_->cann->alias()) || std::any_of(impl_->files.begin(), impl_->files.end(),
-                                                 [&](const auto& file) { return has(file.data->alias()); });
+  return std::any_of(impl_->aliases.begin(), impl_->aliases.end(),
+                     [&](const proto::Alias* alias) { return has(*alias); }) ||
+         std::any_of(impl_->files.begin(), impl_->files.end(), [&](const auto& file) {
+           return std::any_of(file.data->alias().begin(), file.data->alias().end(), has);
+         });
 }
 
 bool Target::NeedsPlugin(std::string_view op) const {

@@ -14,6 +14,7 @@
 #include "ir/attribute.h"
 #include "ir/data_type.h"
 #include "ir/dim.h"
+#include "ir/infer/facts.h"
 
 namespace ascend_fuse {
 
@@ -73,15 +74,21 @@ struct StandardOp {
   std::string source;
 };
 
-// A form of a standard operator that ATC of this release does not read as ONNX defines it.
+// A form of a standard operator that ATC of this release does not read as ONNX defines it, or that does not run on the
+// AI Core of the chip.
 struct UnreadForm {
-  enum class Effect { kNoParser, kRefused, kMisread };
+  // See UnreadForm of proto/contract.proto.
+  enum class Effect { kNoParser, kRefused, kMisread, kLosesType, kNoKernel, kAiCpu, kHost };
   std::string code;     // stable: "no-parser", "reduce-axes-input" ...
   Effect effect = Effect::kNoParser;
   std::string form;     // continues the operator in a sentence: "with axes as an input", or ""
   std::string because;  // what happens: a clause
   std::string instead;  // what to do: a clause, or ""
   std::string source;
+  std::string error;    // the code that ATC prints: "E19999", or ""
+  // Whether it surely is so. If not, `open` says why: the node was not decided, or the sources do not settle it.
+  bool certain = true;
+  std::string open;
 };
 
 class Target {
@@ -118,9 +125,11 @@ class Target {
   // it does so at other opsets only, `outside` is given the reason; else it is left as it is.
   std::optional<StandardOp> Standard(std::string_view op, int64_t opset, LeftReason* outside = nullptr) const;
 
-  // The forms of `node`, of the default domain, that this release does not read as ONNX defines them, where
-  // the model imports `opset`; at most one of each code. They live as long as the target.
-  std::vector<const UnreadForm*> UnreadForms(const Node& node, int64_t opset) const;
+  // The forms of `node`, of the default domain, that this release does not read as ONNX defines them or the chip does not
+  // run on its AI Core, where the model imports `opset`; at most one of each code, one that is certain before one
+  // that is not. Without `facts`, what depends on types, shapes and constants is possible. They live as long as the
+  // target.
+  std::vector<const UnreadForm*> UnreadForms(const Node& node, int64_t opset, const Facts* facts = nullptr) const;
 
   // True when ATC's parser of this CANN version reads nodes of domain "npu" beside nodes of the empty domain
   // (style N).

@@ -1,0 +1,23 @@
+// Between which numbers all elements of an integer value lie, from constants, from dims and from what operators give.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ir/graph.h"
+#include "ir/infer/facts.h"
+
+namespace ascend_fuse {
+
+// A bound that is not known is absent. Of a value without elements every bound holds.
+struct IntegerBounds {
+  std::optional<int64_t> low;
+  std::optional<int64_t> high;
+
+  bool NotNegative() const { return low.has_value() && *low >= 0; }
+};
+
+// Bounds of an integer or bool value of an error-free run. Looks at a bounded number of nodes.
+IntegerBounds BoundsOf(const Value& value, const Facts& facts);
+
+}  // namespace ascend_fuse
