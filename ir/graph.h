@@ -119,6 +119,7 @@ class Graph {
   std::vector<Node*> nodes_;
   std::vector<Value*> declared_;  // values with an entry in value_info, in the file's order
   bool reordered_ = false;        // the file's nodes were not in topological order: nodes_ is sorted
+  bool value_info_dropped_ = false;  // none of it is written
   bool changed_ = false;          // some node or initializer differs from the file (or in a nested graph)
 };
 

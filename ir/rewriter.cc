@@ -446,6 +446,14 @@ void Rewriter::SpellDefaultDomain(DefaultDomain spelling) {
   for (const auto& graph : model_->graphs()) MarkChanged(graph.get());
 }
 
+void Rewriter::DropValueInfo() {
+  for (const auto& graph : model_->graphs()) {
+    if (graph->value_info_dropped_) continue;
+    Assign(&graph->value_info_dropped_, true);
+    MarkChanged(graph.get());
+  }
+}
+
 void Rewriter::Rename(Node* node, std::string_view domain, std::string_view op_type) {
   Assign(&node->domain, model_->names().InternCopy(domain));
   Assign(&node->op_type, model_->names().InternCopy(op_type));

@@ -67,6 +67,8 @@ class Rewriter {
   void SetOpsetImport(std::string_view domain, int64_t version);
   // How the default domain is spelled when saving.
   void SpellDefaultDomain(DefaultDomain spelling);
+  // No value_info is written: inner values have other shapes than the file says.
+  void DropValueInfo();
   // Renames operator or domain of a node that a Rewriter made.
   void Rename(Node* node, std::string_view domain, std::string_view op_type);
 

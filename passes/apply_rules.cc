@@ -11,7 +11,7 @@ namespace {
 class Driver {
  public:
   Driver(Workspace& workspace, const RuleSet& rules, const RuleSteps& steps)
-      : workspace_(workspace), rules_(rules), steps_(steps), context_(workspace.Context()), matcher_(rules, context_) {}
+      : workspace_(workspace), rules_(rules), steps_(steps), context_(ContextOf(workspace, steps)), matcher_(rules, context_) {}
 
   absl::Status ByNodes() {
     absl::flat_hash_map<std::string, std::vector<size_t>> rules_of;  // by root, in the order to try them
@@ -72,6 +72,12 @@ class Driver {
   }
 
  private:
+  static FunctionContext ContextOf(Workspace& workspace, const RuleSteps& steps) {
+    FunctionContext context = workspace.Context();
+    context.literal = steps.literal;
+    return context;
+  }
+
   bool Uses(const Rule& rule) const {
     return !workspace_.Skipped(rule) && (!steps_.use || steps_.use(rule));
   }

@@ -23,6 +23,8 @@ enum class VisitOrder {
 
 // What a user of the driver does at its steps. Those that are left out do nothing.
 struct RuleSteps {
+  // Nodes are matched as they are written: no copy is looked through.
+  bool literal = false;
   // Whether a rule takes part.
   std::function<bool(const Rule&)> use;
   // Whether to go on with this rule: asked before each match of it.

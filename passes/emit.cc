@@ -366,6 +366,10 @@ absl::Status Emitter::EmitStatements(const Match& matched, const FunctionContext
 absl::Status Emitter::CheckOutputs(const Rule& rule, const Node& node, size_t first, const Emission& emission) {
   for (size_t i = first; i < emission.facts.size(); ++i) {
     const auto& [value, fact] = emission.facts[i];
+    if (rule.differs) {
+      facts_->Set(value, fact);
+      continue;
+    }
     const Fact& made = facts_->Of(value);
     const bool typed = rule.nodes.empty() || fact.type == made.type || fact.type == DataType::kUndefined ||
                        made.type == DataType::kUndefined;

@@ -1,9 +1,11 @@
-// Expand: rules of patterns/rules/reference replace NPU nodes by what the kernels compute, in standard operators.
+// Expand: rules of patterns/rules/reference replace NPU nodes by what the kernels compute, in standard operators. Where the
+// workspace has a target, the standard operators are taken as its ATC reads them.
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "passes/apply_rules.h"
 #include "passes/pass.h"
+#include "passes/read_as_atc.h"
 
 namespace ascend_fuse {
 namespace {
@@ -38,6 +40,9 @@ std::vector<const Node*> NpuNodes(const Model& model) {
 
 absl::Status ExpandNodes(Workspace& workspace) {
   NameDomains(workspace);
+  if (workspace.target() != nullptr) {
+    if (absl::Status status = ReadAsAtc(workspace); !status.ok()) return status;
+  }
   workspace.InferModel();
   workspace.NumberValues();
   const bool any = !NpuNodes(workspace.model()).empty();

@@ -2,6 +2,7 @@
 #include "passes/optimize.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -41,12 +42,17 @@ absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& op
   return Run(model, options, true);
 }
 
-absl::Status Expand(Model* model, const std::vector<std::pair<std::string, std::string>>& rule_files,
-                    const InferOptions& infer) {
-  WorkspaceOptions options;
-  options.rule_files = rule_files;
-  options.infer = infer;
-  const auto workspace = Workspace::Create(model, nullptr, options);
+absl::Status Expand(Model* model, const ExpandOptions& options) {
+  std::optional<Target> target;
+  if (options.as_atc.has_value()) {
+    auto loaded = Target::Load(*options.as_atc);
+    if (!loaded.ok()) return loaded.status();
+    target.emplace(*std::move(loaded));
+  }
+  WorkspaceOptions of_workspace;
+  of_workspace.rule_files = options.rule_files;
+  of_workspace.infer = options.infer;
+  const auto workspace = Workspace::Create(model, target.has_value() ? &*target : nullptr, of_workspace);
   if (!workspace.ok()) return workspace.status();
   return RunPasses({{"inline", "", "", Inline}, {"expand", "", "", ExpandNodes}, {"sweep", "", "", Sweep, true}},
                    **workspace);

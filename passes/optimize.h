@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,12 +37,17 @@ absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options = {
 // What Optimize would do. The model is as before when this returns.
 absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& options = {});
 
+struct ExpandOptions {
+  // Path and text of files with reference rules of the user's own nodes.
+  std::vector<std::pair<std::string, std::string>> rule_files;
+  InferOptions infer;  // dims that were bound when the model was optimized (heads that are a symbol)
+  // The ATC as whose reading the standard operators are taken (passes/read_as_atc.h); without it they are ONNX's.
+  std::optional<TargetOptions> as_atc;
+};
+
 // NPU nodes back to standard operators, from the kernels' documented formulas; calls of local functions become the
-// functions' nodes.
-// rule_files: path and text of files with reference rules of the user's own nodes; infer: dims that were bound when the
-// model was optimized (heads that are a symbol).
-absl::Status Expand(Model* model, const std::vector<std::pair<std::string, std::string>>& rule_files = {},
-                    const InferOptions& infer = {});
+// functions' nodes. With as_atc, UNAVAILABLE where that ATC refuses the model.
+absl::Status Expand(Model* model, const ExpandOptions& options = {});
 
 // The rules in force, one line each with what it makes and where it is written: for the command `rules`.
 absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options = {});

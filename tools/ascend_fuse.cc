@@ -61,6 +61,7 @@ struct Flags {
   bool markdown = false;   // explain: docs/codes.md instead
   int64_t max_elements = 16;
   std::vector<std::string> verify_arguments;
+  bool as_atc = false;  // expand
 };
 
 // One line on stderr. Names out of a file may hold line breaks and terminal control codes: they are written out.
@@ -284,7 +285,10 @@ int RunExpand(Flags flags) {
   if (const int code = ReadDims(&flags); code != kDone) return code;
   const auto model = LoadModel(flags.input);
   if (!model.ok()) return Fail(model.status());
-  const auto status = Expand(model->get(), flags.options.rule_files, flags.options.infer);
+  ExpandOptions options = {flags.options.rule_files, flags.options.infer, std::nullopt};
+  if (flags.as_atc) options.as_atc = flags.options.target;
+  const auto status = Expand(model->get(), options);
+  if (absl::IsUnavailable(status)) return Fail(std::string(status.message()), kNotMet);
   if (!status.ok()) return Fail(status);
   const std::string output = flags.output.empty() ? Beside(flags.input, "expanded") : flags.output;
   if (const auto status = Save(**model, output, flags.quiet); !status.ok()) return Fail(status);
@@ -391,7 +395,8 @@ int RunVerify(const Flags& flags) {
   return WEXITSTATUS(status);
 }
 
-void AddTargetFlags(CLI::App* command, Flags* flags) {
+// The ATC that is meant.
+void AddAtcFlags(CLI::App* command, Flags* flags) {
   TargetOptions& target = flags->options.target;
   command
       ->add_option("--target", target.chip,
@@ -405,6 +410,11 @@ void AddTargetFlags(CLI::App* command, Flags* flags) {
       ->capture_default_str();
   command->add_flag("--plugin", target.plugin,
                     "emit nodes that ATC reads only with our op plugin installed (docs/targets.md lists them)");
+}
+
+void AddTargetFlags(CLI::App* command, Flags* flags) {
+  TargetOptions& target = flags->options.target;
+  AddAtcFlags(command, flags);
   command->add_option("--precision-mode", target.precision_mode, "what atc will be given as --precision_mode")
       ->capture_default_str();
   command->add_option("--style", target.style, "emission style: D, N or X; default: chosen for the target");
@@ -462,6 +472,10 @@ int Main(int argc, char** argv) {
       ->type_name("FILE")
       ->allow_extra_args(false);
   AddDimFlag(expand, &flags);
+  expand->add_flag("--as-atc", flags.as_atc,
+                   "take standard operators as ATC of --target and --cann reads them, not as ONNX defines them; exit code 3 "
+                   "if it refuses the model");
+  AddAtcFlags(expand, &flags);
   expand->add_flag("--quiet", flags.quiet, "print errors only");
 
   CLI::App* verify = app.add_subcommand("verify", "run both models in ONNX Runtime and compare all outputs");
@@ -469,7 +483,8 @@ int Main(int argc, char** argv) {
   verify->add_option("optimized", flags.second, "the optimized model")->required();
   verify->footer(
       "Further flags go to the comparison: --bindings JSON, --seed N, --tolerance 1e-4, --report fused.json, "
-      "--json FILE, --rules FILE, --dim NAME=RANGE, --no-regions (the outputs only).");
+      "--json FILE, --rules FILE, --dim NAME=RANGE, --no-regions (the outputs only), --as-atc with --target, --cann and "
+      "--plugin (the second model is taken as that ATC reads it; it may be the export itself).");
   verify->allow_extras();
 
   CLI::App* print = app.add_subcommand("print", "the model as ONNX text");

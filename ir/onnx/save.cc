@@ -257,6 +257,7 @@ class ModelWriter {
           }
           break;
         case GraphProto::kValueInfoFieldNumber:
+          if (graph.value_info_dropped_) break;
           if (next_declared < graph.declared_.size() &&
               graph.declared_[next_declared]->value_info == field.position) {
             if (IsLive(*graph.declared_[next_declared++], initializers)) Keep(graph.encoded_, field, cursor);
@@ -284,6 +285,7 @@ class ModelWriter {
     for (const Value* value : graph.inputs_) WriteValueInfo(GraphProto::kInputFieldNumber, *value);
     for (const Value* value : graph.outputs_) WriteValueInfo(GraphProto::kOutputFieldNumber, *value);
     for (const Value* value : graph.declared_) {
+      if (graph.value_info_dropped_) break;
       if (IsLive(*value, initializers)) WriteValueInfo(GraphProto::kValueInfoFieldNumber, *value);
     }
   }

@@ -23,6 +23,8 @@ struct FunctionContext {
   // The opset of the default domain under which nodes are read; 0: the model's import. A pass that takes a model from
   // one opset to another says here which of the two the nodes before it are of.
   int64_t opset = 0;
+  // Nodes are matched as they are written: no copy is looked through.
+  bool literal = false;
   // What all matchers of the model share; nullptr: each keeps its own.
   MatchCache* cache = nullptr;
   // Where a function notes the nodes it read as part of what is matched; nullptr where nobody asks.

@@ -212,7 +212,7 @@ bool Matcher::MayBe(Prefilter::FormId id, const Value* value, int* budget) const
     }
   }
   auto bit = [](uint16_t operator_number) { return uint64_t{1} << (operator_number % 64); };
-  for (const Value* current = value; current != nullptr; current = context_.numbering->Source(current)) {
+  for (const Value* current = value; current != nullptr; current = Below(current)) {
     const Node* node = current->producer;
     if (node == nullptr || node->dead) break;
     if (--*budget < 0) return true;
@@ -512,7 +512,7 @@ bool Matcher::MatchLine(int slot, Frame* frame, const Term& term, Next next) {
 bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next,
                             const MatchStatement* outputs, int place, bool quiet) {
   const size_t covered = covered_.size();
-  for (Value* current = value; current != nullptr; current = context_.numbering->Source(current)) {
+  for (Value* current = value; current != nullptr; current = Below(current)) {
     const Node* node = current->producer;
     if (node == nullptr || node->dead) break;
     if (operators_->Of(*node).Is(*node, pattern.operator_number)) {
@@ -524,7 +524,7 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
         if (MatchNode(pattern, frame, *node, next)) return true;
         covered_.resize(covered);
         // Noise above stays covered for what lies below.
-        for (Value* noise = value; noise != current; noise = context_.numbering->Source(noise)) {
+        for (Value* noise = value; noise != current; noise = Below(noise)) {
           covered_.push_back(noise->producer);
         }
       } else if (outputs != nullptr) {
@@ -558,7 +558,7 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
                                FullName(Domain(*node), OpType(*node)));
           });
     }
-    if (context_.numbering->Source(current) != nullptr) covered_.push_back(node);
+    if (Below(current) != nullptr) covered_.push_back(node);
   }
   covered_.resize(covered);
   if (value->producer == nullptr && !quiet) {

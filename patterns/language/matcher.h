@@ -142,6 +142,8 @@ class Matcher {
 
   friend absl::StatusOr<Term> EvaluateInMatch(const Expression&, const Match&, const FunctionContext&);
 
+  // What `value` is a mere copy of, or nullptr.
+  Value* Below(const Value* value) const { return context_.literal ? nullptr : context_.numbering->Source(value); }
   const Schema* SchemaFor(const Node& node) const { return cache_->SchemaOf(node, context_.opset); }
 
   const RuleSet& rules_;

@@ -211,6 +211,8 @@ struct Rule {
   std::string by_ge;        // a construct: where GE builds it itself, the rule is not used
   bool no_ge_pass = false;  // GE has a pass for constructs of this kind, and it does not find this spelling
   std::string preferred_over;    // the rule that must be tried after this one
+  std::string fixes;             // the code of the form that an adapter writes anew (patterns/targets)
+  bool differs = false;          // what it makes is another result, of another shape even: what ATC makes of a node
   std::string anchor;            // the recognised value that a lowering starts from; default the first output
   SourcePosition kind_position;  // of the annotations, where they are written
   SourcePosition by_ge_position;

@@ -77,9 +77,10 @@ template <typename D> void Visit(D& d, Is<EmitStatement> auto& x) {
   d(names, value, position);
 }
 template <typename D> void Visit(D& d, Is<Rule> auto& x) {
-  auto& [name, doc, position, kind, precision, by_ge, no_ge_pass, preferred_over, anchor, kind_position, by_ge_position,
-         inputs, outputs, match, where, emit, scope, place, size, nodes, roots, starts, root_form, start_form] = x;
-  d(name, doc, position, kind, precision, by_ge, no_ge_pass, preferred_over, anchor, kind_position, by_ge_position);
+  auto& [name, doc, position, kind, precision, by_ge, no_ge_pass, preferred_over, fixes, differs, anchor, kind_position,
+         by_ge_position, inputs, outputs, match, where, emit, scope, place, size, nodes, roots, starts, root_form, start_form] = x;
+  d(name, doc, position, kind, precision, by_ge, no_ge_pass, preferred_over, fixes, differs, anchor, kind_position);
+  d(by_ge_position);
   d(inputs, outputs, match, where, emit, scope, place, size, nodes, roots, starts, root_form, start_form);
 }
 template <typename D> void Visit(D& d, Is<Prefilter::Branch> auto& x) {

@@ -261,14 +261,27 @@ class Parser {
       const std::string key = ExpectName("an annotation's name");
       if (key == "no_ge_pass") {
         rule->no_ge_pass = true;
+      } else if (key == "differs") {
+        rule->differs = true;
       } else {
         ExpectSymbol("=");
         const Token value_token = Current();
-        ParseAnnotation(key, key_token, ExpectName("the annotation's value"), PositionOf(value_token), rule);
+        if (key == "fixes") {
+          rule->fixes = ParseCode();
+        } else {
+          ParseAnnotation(key, key_token, ExpectName("the annotation's value"), PositionOf(value_token), rule);
+        }
       }
       if (!AcceptSymbol(",")) break;
     }
     ExpectSymbol(">");
+  }
+
+  // Words with hyphens between them.
+  std::string ParseCode() {
+    std::string code = ExpectName("a code");
+    while (ok() && AcceptSymbol("-")) code += "-" + ExpectName("the rest of the code");
+    return code;
   }
 
   void ParseAnnotation(const std::string& key, const Token& key_token, std::string value,
@@ -293,7 +306,8 @@ class Parser {
       rule->anchor = std::move(value);
     } else {
       error_ = absl::InvalidArgumentError(fmt::format(
-          "{}: unknown annotation '{}'; known are kind, precision, by_ge, no_ge_pass, preferred_over, anchor",
+          "{}: unknown annotation '{}'; known are kind, precision, by_ge, no_ge_pass, preferred_over, anchor, fixes, "
+          "differs",
           PositionOf(key_token).ToString(), key));
     }
   }

@@ -92,7 +92,8 @@ absl::Status AddByName(std::vector<Named>* added, std::vector<Named>* all) {
 }  // namespace
 
 std::string_view RuleFolderName(RuleFolder folder) {
-  static constexpr std::string_view kNames[] = {"library", "npu", "reference", "contrib", "leftovers"};
+  static constexpr std::string_view kNames[] = {"library", "npu",    "reference", "contrib",
+                                                "leftovers", "adapt", "misread"};
   return kNames[static_cast<size_t>(folder)];
 }
 

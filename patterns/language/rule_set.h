@@ -20,8 +20,8 @@ namespace ascend_fuse {
 
 class OperatorCheck;
 
-enum class RuleFolder { kLibrary, kNpu, kReference, kContrib, kLeftovers };
-inline constexpr size_t kRuleFolders = 5;
+enum class RuleFolder { kLibrary, kNpu, kReference, kContrib, kLeftovers, kAdapt, kMisread };
+inline constexpr size_t kRuleFolders = 7;
 std::string_view RuleFolderName(RuleFolder folder);  // that of patterns/rules: "library"
 
 // Rule files of a user, parsed: once, for all folders.
@@ -41,8 +41,7 @@ class UserRules {
 class RuleSet {
  public:
   // The built-in rules of a folder, with those of the user that belong there: a rule that matches npu nodes is a
-  // reference rule, one that makes npu nodes an npu rule, any other a library rule; none is of the folders contrib and
-  // leftovers. A user's rule or definition of the same name replaces the built-in one. Errors: INVALID_ARGUMENT with
+  // reference rule, one that makes npu nodes an npu rule, any other a library rule; none is of another folder. A user's rule or definition of the same name replaces the built-in one. Errors: INVALID_ARGUMENT with
   // file, line and column, for names, arguments, attributes and operators that do not exist.
   static absl::StatusOr<std::unique_ptr<RuleSet>> Load(RuleFolder folder, const UserRules& user = UserRules());
   // The same of files that are not parsed yet.

@@ -77,6 +77,7 @@ void UnreadForms::Add(const proto::UnreadForm& row) {
   added.certain = FormOf(row);
   added.possible = added.certain;
   added.possible.certain = false;
+  added.possible.unsettled = row.unsettled();
   added.possible.open =
       row.unsettled() ? "the sources do not settle it for this release" : "what the node is given does not decide it";
   for (const std::string& op : row.op()) by_op_[op].push_back(&added);

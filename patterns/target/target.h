@@ -89,6 +89,7 @@ struct UnreadForm {
   // Whether it surely is so. If not, `open` says why: the node was not decided, or the sources do not settle it.
   bool certain = true;
   std::string open;
+  bool unsettled = false;  // the sources do not say whether it is so
 };
 
 class Target {

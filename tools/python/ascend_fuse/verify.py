@@ -25,6 +25,7 @@ Exit codes: 0 every comparison is within tolerance, 1 an error, 3 a comparison i
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -67,6 +68,10 @@ DEFAULT_TOLERANCES = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 
 class VerifyError(Exception):
     """Something that keeps the comparison from being made; a sentence."""
+
+
+class RefusedByAtc(Exception):
+    """ATC would not compile the model, or what it would compute is not known; a sentence."""
 
 
 @dataclasses.dataclass
@@ -196,6 +201,7 @@ def verify_models(
     rules=(),
     dims=(),
     regions=True,
+    as_atc=None,
 ) -> Result:
     """Compares two models; see the module's text.
 
@@ -209,6 +215,8 @@ def verify_models(
     rules      paths of files with reference rules, for nodes of your own.
     dims       what --dim bound when the model was optimized, "heads=8".
     regions    compare what was rewritten place by place, too.
+    as_atc     flags that name a target (["--target", "ascend910b", "--cann", "8.1"]): the optimized model is taken as
+               this ATC reads it, misreadings included, and not as ONNX defines it. Regions are not compared then.
     """
     original_path, optimized_path = pathlib.Path(original_path), pathlib.Path(optimized_path)
     original = _read_graph(original_path)
@@ -239,14 +247,20 @@ def verify_models(
         result.notes.append("rows with no allowed key are don't-care, as the report of the fusion assumes")
 
     session = _session(original_path, "the original")
+    regions = regions and as_atc is None
     if regions and original.functions and not (tool or shutil.which("ascend-fuse")):
         result.notes.append("the regions were not compared: --tool must name the program that inlines local functions")
         regions = False
-    with (
-        _expanded(optimized_path, optimized, tool, result, rules, dims) as expanded_path,
-        _inlined(original_path, original, tool, result, regions) as inlined_path,
-    ):
-        expanded_session = _session(expanded_path, "the expanded model")
+    with contextlib.ExitStack() as files:
+        try:
+            expanded_path = files.enter_context(_expanded(optimized_path, optimized, tool, result, rules, dims, as_atc))
+            expanded_session = _session(expanded_path, "the expanded model")
+        except (RefusedByAtc, VerifyError) as error:
+            if as_atc is None or (isinstance(error, VerifyError) and "ONNX Runtime cannot load" not in str(error)):
+                raise
+            result.comparisons.append(Comparison("(model)", "ATC", because=_first_line(error)))
+            return result
+        inlined_path = files.enter_context(_inlined(original_path, original, tool, result, regions))
         compare_regions = None
         if regions:
             inlined = _read_graph(inlined_path)
@@ -341,16 +355,19 @@ def _has_external_data(model) -> bool:
 class _expanded:
     """The path of the optimized model without NPU nodes; temporary files are removed again."""
 
-    def __init__(self, path: pathlib.Path, model, tool, result: Result, rules=(), dims=()):
+    def __init__(self, path: pathlib.Path, model, tool, result: Result, rules=(), dims=(), as_atc=None):
         self.path, self.model, self.tool, self.result = path, model, tool, result
         self.flags = [word for rule in rules for word in ("--rules", str(rule))]
         self.flags += [word for dim in dims for word in ("--dim", dim)]
+        self.as_atc = as_atc is not None
+        if self.as_atc:
+            self.flags += ["--as-atc", *as_atc]
         self.folder: str | None = None
         self.file: pathlib.Path | None = None
 
     def __enter__(self) -> pathlib.Path:
         count = _npu_nodes(self.model.graph)
-        if count == 0:
+        if count == 0 and not self.as_atc:
             self.result.notes.append("the optimized model has no NPU nodes: it ran as it is")
             return self.path
         self._expand(count)
@@ -359,6 +376,8 @@ class _expanded:
             self.__exit__()
             raise VerifyError(f"ascend-fuse expand left {left} NPU nodes in the model")
         self.result.notes.append(f"{count} NPU nodes were expanded to standard operators")
+        if self.as_atc:
+            self.result.notes.append("the optimized model ran as ATC reads it")
         return self.file
 
     def _expand(self, count: int) -> None:
@@ -383,6 +402,9 @@ class _expanded:
         except OSError as error:
             self.__exit__()
             raise VerifyError(f"{tool} cannot be started: {error}") from None
+        if self.as_atc and run.returncode == 3:
+            self.__exit__()
+            raise RefusedByAtc(run.stderr.strip().removeprefix("ascend-fuse: "))
         if run.returncode != 0 or not self.file.exists():
             self.__exit__()
             raise VerifyError(
@@ -720,6 +742,14 @@ def _symbol_bindings(bindings, entry):
     return result
 
 
+def _target_flags(options) -> list[str]:
+    flags = ["--plugin"] if options.plugin else []
+    for name in ("target", "cann"):
+        if getattr(options, name) is not None:
+            flags += [f"--{name}", getattr(options, name)]
+    return flags
+
+
 def main(arguments=None) -> int:
     parser = argparse.ArgumentParser(
         prog="ascend-fuse verify", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -754,6 +784,14 @@ def main(arguments=None) -> int:
         "--dim", metavar="NAME=RANGE", action="append", default=[], help="what --dim bound when the model was optimized"
     )
     parser.add_argument("--no-regions", action="store_true", help="compare the outputs of the models only")
+    parser.add_argument(
+        "--as-atc",
+        action="store_true",
+        help="take the optimized model as ATC of --target and --cann reads it, misreadings included",
+    )
+    for flag, meaning in (("--target", "the chip"), ("--cann", "the CANN version")):
+        parser.add_argument(flag, metavar="NAME", help=f"with --as-atc: {meaning}")
+    parser.add_argument("--plugin", action="store_true", help="with --as-atc: the op plugin is installed")
     options = parser.parse_args(arguments)
     try:
         entry, bindings = _read_bindings(options.bindings)
@@ -774,6 +812,7 @@ def main(arguments=None) -> int:
             rules=options.rules,
             dims=options.dim,
             regions=not options.no_regions,
+            as_atc=_target_flags(options) if options.as_atc else None,
         )
     except (VerifyError, guess_inputs.CannotGuess) as error:
         print(f"verify: {error}", file=sys.stderr)

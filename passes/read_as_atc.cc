@@ -1,0 +1,137 @@
+#include "passes/read_as_atc.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "passes/apply_rules.h"
+#include "passes/check.h"
+
+namespace ascend_fuse {
+namespace {
+
+using Effect = UnreadForm::Effect;
+
+// Sentences of one refusal that are told; the others are counted.
+constexpr size_t kMostReasons = 5;
+
+bool Is(const UnreadForm& form, Effect effect) { return form.certain && form.effect == effect; }
+
+class Reader {
+ public:
+  explicit Reader(Workspace& workspace) : workspace_(workspace), target_(*workspace.target()) {
+    for (const LocalFunction& function : workspace.model().functions()) calls_.insert({function.domain, function.name});
+  }
+
+  absl::Status Run() {
+    FindRefusals();
+    if (!reasons_.empty()) return Refusal("refuses the model");
+    ReadConditions();
+    if (absl::Status status = ApplyMisreadRules(); !status.ok()) return status;
+    if (!done_.empty()) workspace_.rewriter().DropValueInfo();
+    for (const auto& graph : workspace_.model().graphs()) {
+      for (const Node* node : graph->nodes()) {
+        for (const UnreadForm* form : FormsOf(*node)) {
+          if (Is(*form, Effect::kMisread)) Note(*node, *form);
+        }
+      }
+    }
+    return reasons_.empty() ? absl::OkStatus() : Refusal("misreads the model in a way that no rule writes out");
+  }
+
+ private:
+  std::vector<const UnreadForm*> FormsOf(const Node& node) const {
+    if (node.dead || node.domain != NameId::kEmpty || done_.contains(&node)) return {};
+    return target_.UnreadForms(node, workspace_.model().OpsetVersion(), &workspace_.facts());
+  }
+
+  // Also where the values decide it, which are not known: a rule says what ATC computes whatever they are.
+  bool HasForm(const Node& node, std::string_view code) const {
+    const auto forms = FormsOf(node);
+    return std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) {
+      return form->effect == Effect::kMisread && !form->unsettled && form->code == code;
+    });
+  }
+
+  void Note(const Node& node, const UnreadForm& form) {
+    reasons_.push_back(fmt::format("{} {}{}{}: {} [{}]", OpType(node), NodeName(node), form.form.empty() ? "" : " ",
+                                   form.form, form.because, form.code));
+  }
+
+  absl::Status Refusal(std::string_view what) const {
+    const size_t told = std::min(reasons_.size(), kMostReasons);
+    const std::string more =
+        reasons_.size() > told ? fmt::format("; and {} more", reasons_.size() - told) : std::string();
+    return absl::UnavailableError(
+        fmt::format("ATC of CANN {} {}: {}{}", target_.cann(), what,
+                    fmt::join(absl::MakeConstSpan(reasons_).subspan(0, told), "; "), more));
+  }
+
+  void FindRefusals() {
+    for (const WarningRecord& record : CheckOpset(workspace_.model(), target_)) reasons_.push_back(record.message);
+    for (const auto& graph : workspace_.model().graphs()) {
+      for (const Node* node : graph->nodes()) {
+        if (node->dead) continue;
+        const bool other_domain = node->domain != NameId::kEmpty && Domain(*node) != "npu";
+        if (other_domain || calls_.contains({node->domain, node->op_type})) {
+          reasons_.push_back(fmt::format("{} {}: ATC has no parser for it", OperatorKey(*node), NodeName(*node)));
+          continue;
+        }
+        for (const UnreadForm* form : FormsOf(*node)) {
+          if (Is(*form, Effect::kNoParser) || Is(*form, Effect::kRefused) || Is(*form, Effect::kNoKernel)) {
+            Note(*node, *form);
+          }
+        }
+      }
+    }
+  }
+
+  // If with a condition that is no scalar: GE asks for its size, which is 1 (W3). No rule can name bodies.
+  void ReadConditions() {
+    for (const auto& graph : workspace_.model().graphs()) {
+      for (Node* node : graph->nodes()) {
+        const auto forms = FormsOf(*node);
+        if (std::none_of(forms.begin(), forms.end(), [](const UnreadForm* form) {
+              return Is(*form, Effect::kMisread) && form->code == "if-condition-rank";
+            })) {
+          continue;
+        }
+        Rewriter& rewriter = workspace_.rewriter();
+        rewriter.SetInput(node, 0, rewriter.NumberConstant(graph.get(), DataType::kBool, 1, "atc_condition"));
+        done_.insert(node);
+      }
+    }
+  }
+
+  absl::Status ApplyMisreadRules() {
+    RuleSteps steps;
+    steps.literal = true;
+    steps.matched = [this](const Rule& rule, const Match&, Node* root) { return HasForm(*root, rule.fixes); };
+    steps.emitted = [this](const Rule&, const Value* value, const std::string&, const Emission&) {
+      done_.insert(value->producer);
+    };
+    steps.refused = [](const Rule&, const absl::Status& status) { return status; };
+    return ApplyRules(workspace_, workspace_.rules(RuleFolder::kMisread), VisitOrder::kRules, steps);
+  }
+
+  Workspace& workspace_;
+  const Target& target_;
+  absl::flat_hash_set<std::pair<NameId, NameId>> calls_;  // local functions: domain and name
+  absl::flat_hash_set<const Node*> done_;                 // written as what ATC makes of them
+  std::vector<std::string> reasons_;
+};
+
+}  // namespace
+
+absl::Status ReadAsAtc(Workspace& workspace) {
+  workspace.InferModel();
+  workspace.NumberValues();
+  return Reader(workspace).Run();
+}
+
+}  // namespace ascend_fuse

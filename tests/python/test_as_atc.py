@@ -1,0 +1,152 @@
+"""`expand --as-atc` and `verify --as-atc`: the numbers that ATC would make of a model, misreadings included.
+
+Each case is a small model, what ONNX makes of its inputs, and what the named ATC makes of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx.checker
+import onnx.parser
+import pytest
+from conftest import ROOT, TOOL, run, run_ok
+
+from ascend_fuse.session import plain_session
+
+X = np.array([[1.0, 5.0, 3.0], [4.0, 2.0, 9.0]], np.float32)
+HEAD = '<ir_version: 8, opset_import: ["" : {opset}]>\n'
+
+
+@dataclasses.dataclass
+class Case:
+    rule: str
+    opset: int
+    text: str
+    atc: Any  # what ATC makes of X
+    cann: str = "8.1"
+    feeds: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+    def write(self, folder: Path) -> Path:
+        model = onnx.parser.parse_model(HEAD.format(opset=self.opset) + self.text)
+        onnx.checker.check_model(model, full_check=True)
+        path = folder / "m.onnx"
+        onnx.save(model, str(path))
+        return path
+
+
+def reduce(op: str, opset: int, axes_input: bool = True) -> str:
+    if axes_input:
+        return f"g (float[2, 3] x) => (float[2, 1] y) <int64[1] a = {{1}}> {{ y = {op} (x, a) }}"
+    return f"g (float[2, 3] x) => (float[2, 1] y) {{ y = {op} <axes = [1]> (x) }}"
+
+
+def full(op: str) -> str:
+    return f"g (float[2, 3] x) => (float[1, 1] y) {{ y = {op} (x) }}"
+
+
+CASES = [
+    Case("read_shape", 18, "g (float[2, 3] x) => (int64[1] y) { y = Shape <start = 1> (x) }", np.array([2, 3])),
+    Case("read_shape", 15, "g (float[2, 3] x) => (int64[1] y) { y = Shape <end = 1> (x) }", np.array([2, 3])),
+    Case("read_reduce_mean", 18, reduce("ReduceMean", 18), X.mean(keepdims=True)),
+    Case("read_reduce_sum_square", 18, reduce("ReduceSumSquare", 18), (X * X).sum(keepdims=True)),
+    Case("read_reduce_log_sum", 18, reduce("ReduceLogSum", 18), np.log(X.sum(keepdims=True))),
+    Case("read_reduce_log_sum_exp", 18, reduce("ReduceLogSumExp", 18), np.log(np.exp(X).sum(keepdims=True))),
+    Case("read_reduce_max", 18, reduce("ReduceMax", 18), X, cann="8.5"),
+    Case("read_reduce_min", 18, reduce("ReduceMin", 18), X, cann="8.5"),
+    Case("read_reduce_prod", 18, reduce("ReduceProd", 18), X, cann="8.5"),
+    Case("read_full_sum", 17, full("ReduceSum"), X, cann="8.5"),
+    Case("read_full_max", 17, full("ReduceMax"), X, cann="8.5"),
+    Case("read_full_min", 17, full("ReduceMin"), X, cann="8.5"),
+    Case("read_full_prod", 17, full("ReduceProd"), X, cann="8.5"),
+    Case("read_max_over", 17, reduce("ReduceMax", 17, False), X.max(keepdims=True), cann="9.1"),
+    Case("read_min_over", 17, reduce("ReduceMin", 17, False), X.min(keepdims=True), cann="9.1"),
+    Case("read_prod_over", 17, reduce("ReduceProd", 17, False), X.prod(keepdims=True), cann="9.1"),
+    Case("read_log_sum_exp_over", 17, reduce("ReduceLogSumExp", 17, False), np.log(np.exp(X).sum(keepdims=True)), cann="9.1"),
+    Case("read_mod", 17, "g (int64[2] i) => (int64[2] y) <int64 d = {3}> { y = Mod (i, d) }", np.array([-1, 2]),
+         feeds={"i": np.array([-7, 5])}),
+    Case("read_scatter_nd", 18, 'g (float[2, 3] x) => (float[2, 3] y) <int64[1, 2] at = {0, 1}, float[1] u = {10}>'
+         ' { y = ScatterND <reduction = "add"> (x, at, u) }', np.array([[1, 10, 3], [4, 2, 9]], np.float32)),
+    Case("read_scatter_elements", 18, 'g (float[2, 3] x) => (float[2, 3] y) <int64[1, 1] at = {1}, float[1, 1] u = {10}>'
+         ' { y = ScatterElements <axis = 1, reduction = "add"> (x, at, u) }', np.array([[1, 10, 3], [4, 2, 9]], np.float32)),
+    Case("read_gemm", 13, "g (float[2, 3] x) => (float[2, 2] y) <float[3, 2] w = {1, 0, 0, 1, 1, 1}>"
+         " { y = Gemm <alpha = 2.0> (x, w) }", X @ np.array([[1, 0], [0, 1], [1, 1]], np.float32)),
+    Case("read_one_hot", 17, "g (int64[2] i) => (float[2, 3] y) <int64 d = {3}, float[2] v = {0, 1}>"
+         " { y = OneHot (i, d, v) }", np.array([[0, 1, 0], [0, 1, 0]], np.float32), feeds={"i": np.array([1, 4])}),
+    Case("read_dropout", 13, "g (float[2, 3] x) => (float[2, 3] y) <float r = {0.5}, bool t = {1}>"
+         " { y = Dropout (x, r, t) }", X),
+    Case("read_batch_normalization", 14, "g (float[2, 3] x) => (float[2, 3] y) <float[3] one = {1, 1, 1},"
+         " float[3] zero = {0, 0, 0}, float[3] m = {1, 1, 1}>"
+         " { y, rm, rv = BatchNormalization <epsilon = 0.0, training_mode = 1> (x, one, zero, m, one) }", X - 1),
+    Case("if", 17, """g (float[2, 3] x, bool[1] c) => (float[2, 3] y) {
+        y = If (c) <then_branch = t () => (a) { a = Neg (x) }, else_branch = e () => (b) { b = Identity (x) }> }""", -X,
+         feeds={"x": X, "c": np.array([False])}),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule}-{case.opset}-{case.cann}")
+def test_what_atc_makes_of_a_misread_form(case: Case, tmp_path: Path) -> None:
+    model, read = case.write(tmp_path), tmp_path / "read.onnx"
+    run_ok("expand", model, "-o", read, "--as-atc", "--cann", case.cann)
+    feeds = case.feeds or {"x": X}
+    # Without declared output shapes, which no longer hold.
+    loaded = onnx.load(str(read))
+    for output in loaded.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    found = plain_session(loaded.SerializeToString()).run(None, feeds)[0]
+    np.testing.assert_allclose(found, case.atc, rtol=1e-6)
+    expected = plain_session(str(model)).run(None, feeds)[0]
+    assert expected.shape != found.shape or not np.allclose(expected, found), "the case shows no misreading"
+
+
+def test_every_rule_has_a_case() -> None:
+    rules = (ROOT / "patterns" / "rules" / "misread" / "misread.rule").read_text()
+    named = {line.split()[1] for line in rules.splitlines() if line.startswith("rule ")}
+    assert named == {case.rule for case in CASES if case.rule != "if"}
+
+
+def test_what_is_read_rightly_is_not_touched(tmp_path: Path) -> None:
+    case = Case("", 17, "g (float[2, 3] x) => (float[2, 1] y) { s = Shape (x) y = ReduceMean <axes = [1]> (x) }", None)
+    model, read = case.write(tmp_path), tmp_path / "read.onnx"
+    run_ok("expand", model, "-o", read, "--as-atc")
+    assert read.read_bytes() == model.read_bytes()
+
+
+@pytest.mark.parametrize(("opset", "text", "sentence"), [
+    (18, "g (float[2, 4] x) => (float[2, 2] y, float[2, 2] z) { y, z = Split <axis = 1, num_outputs = 2> (x) }", "Split"),
+    (20, "g (float[2, 3] x) => (float[2, 3] y) { y = Gelu (x) }", "opset"),
+])
+def test_a_model_that_atc_refuses_has_no_numbers(opset: int, text: str, sentence: str, tmp_path: Path) -> None:
+    model = Case("", opset, text, None).write(tmp_path)
+    result = run("expand", model, "-o", tmp_path / "read.onnx", "--as-atc")
+    assert result.code == 3
+    assert "refuses the model" in result.err and sentence in result.err
+    assert not (tmp_path / "read.onnx").exists()
+
+
+def verify(original: Path, second: Path, *flags: str) -> tuple[int, dict[str, Any]]:
+    words = [sys.executable, "-m", "ascend_fuse.verify", original, second, "--tool", TOOL, "--json", "-", *flags]
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False, cwd=ROOT / "tools" / "python")
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_verify_shows_the_wrong_numbers_of_an_untouched_export(tmp_path: Path) -> None:
+    model = Case("", 18, reduce("ReduceMean", 18), None).write(tmp_path)
+    assert verify(model, model)[0] == 0
+    code, result = verify(model, model, "--as-atc", "--cann", "8.1")
+    assert code == 3 and not result["ok"]
+    assert verify(model, model, "--as-atc", "--cann", "2026.07")[0] == 0
+
+
+def test_verify_tells_what_atc_refuses(tmp_path: Path) -> None:
+    text = "g (float[2, 4] x) => (float[2, 2] y, float[2, 2] z) { y, z = Split <axis = 1, num_outputs = 2> (x) }"
+    model = Case("", 18, text, None).write(tmp_path)
+    code, result = verify(model, model, "--as-atc")
+    assert code == 3
+    assert "refuses the model" in result["comparisons"][0]["because"]
