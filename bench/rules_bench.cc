@@ -18,7 +18,7 @@ void LoadAll(const std::vector<std::pair<std::string, std::string>>& files) {
   const auto user = UserRules::Parse(files);
   if (!user.ok()) std::abort();
   for (const RuleFolder folder :
-       {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kContrib, RuleFolder::kLeftovers}) {
+       {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kContrib, RuleFolder::kLeftovers, RuleFolder::kAdapt}) {
     auto rules = RuleSet::Load(folder, *user);
     if (!rules.ok()) {
       fmt::print(stderr, "{}\n", rules.status().ToString());

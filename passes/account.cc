@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
+#include "passes/adapt.h"
 #include "passes/pass.h"
 #include "patterns/analysis/linear.h"
 #include "patterns/operators/declarations.h"
@@ -19,7 +20,7 @@ std::string WhyGeCannot(Workspace& workspace, const Site& site, const ByGe& by_g
                                                     [](Dim dim) { return dim.is_number(); });
     if (!fixed) return fmt::format("here it is {}", workspace.facts().Describe(site.value));
   }
-  if (by_ge.last_opset > 0 && workspace.model().OpsetVersion() > by_ge.last_opset) {
+  if (by_ge.last_opset > 0 && OpsetToWrite(workspace) > by_ge.last_opset) {
     return fmt::format("the model imports opset {}", workspace.model().OpsetVersion());
   }
   const Node* node = site.value->producer;
@@ -93,7 +94,7 @@ class Accountant {
   bool TakeStandard(Site* site) {
     if (site->node == nullptr || site->node->domain != NameId::kEmpty) return false;
     LeftReason outside;
-    const auto standard = target_.Standard(OpType(*site->node), workspace_.model().OpsetVersion(), &outside);
+    const auto standard = target_.Standard(OpType(*site->node), OpsetToWrite(workspace_), &outside);
     if (!standard.has_value()) {
       if (outside.because.empty()) return false;
       site->SetState("left");

@@ -50,6 +50,18 @@ Report BuildReport(const Workspace& workspace) {
     report.Warn({"decomposed", fmt::format("ATC reads none of these operators; written in standard operators: {}",
                                            fmt::join(words, ", "))});
   }
+  if (workspace.opset_before > 0) {
+    report.Warn({"opset-converted",
+                 fmt::format("the model is written at opset {} instead of {}, which ATC of CANN {} reads; {} node(s) have "
+                             "another form for that",
+                             model.OpsetVersion(), workspace.opset_before, target.cann(), workspace.respelled)});
+  }
+  if (!workspace.opset_kept.empty()) report.Warn({"opset-kept", workspace.opset_kept});
+  if (!workspace.adapted.empty()) {
+    std::vector<std::string> words;
+    for (const auto& [form, count] : workspace.adapted) words.push_back(fmt::format("{} {} ({})", count, form.second, form.first));
+    report.Warn({"adapted", fmt::format("written in forms that ATC reads: {}", fmt::join(words, ", "))});
+  }
   auto warn = [&report](const std::vector<WarningRecord>& warnings) {
     for (const WarningRecord& warning : warnings) report.Warn(warning);
   };

@@ -1,6 +1,7 @@
 #include "passes/emit.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
@@ -207,7 +208,9 @@ absl::StatusOr<Value*> Emitter::BuildConstant(const DeferredNode& constant, cons
   DataType type = DataType::kUndefined;
   std::vector<int64_t> dims;
   double fill = 0;
+  std::optional<std::vector<int64_t>> elements;
   for (const auto& [key, value] : constant.attributes) {
+    if (key == "elements") elements = IntegersOf(*value.list);
     if (key == "type") type = value.type;
     if (key == "dims") dims = IntegersOf(*value.list);
     if (key == "fill") fill = value.number;
@@ -217,6 +220,10 @@ absl::StatusOr<Value*> Emitter::BuildConstant(const DeferredNode& constant, cons
   const std::string element = EncodeNumber(type, fill);
   if (element.empty()) return absl::InvalidArgumentError("a constant of this type cannot be made");
   std::string bytes;
+  if (elements.has_value()) {
+    for (const int64_t number : *elements) bytes += EncodeNumber(type, static_cast<double>(number));
+    return rewriter_->Constant(graph_, type, dims, bytes, name + "_constant");
+  }
   bytes.reserve(element.size() * static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) bytes += element;
   return rewriter_->Constant(graph_, type, dims, bytes, name + "_constant");

@@ -65,6 +65,8 @@ absl::Status Lower(Workspace& workspace);
 absl::Status Account(Workspace& workspace);
 absl::Status Restore(Workspace& workspace);
 absl::Status DecomposeLeftovers(Workspace& workspace);
+absl::Status ConvertOpset(Workspace& workspace);
+absl::Status Adapt(Workspace& workspace);
 absl::Status KeepCalls(Workspace& workspace);
 absl::Status ChooseStyle(Workspace& workspace);
 absl::Status WriteStyle(Workspace& workspace);

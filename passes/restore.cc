@@ -17,7 +17,7 @@ absl::Status Restore(Workspace& workspace) {
 }
 
 absl::Status KeepCalls(Workspace& workspace) {
-  if (workspace.inliner().inlined() == 0) return absl::OkStatus();
+  if (workspace.inliner().inlined() == 0 || workspace.opset_before > 0) return absl::OkStatus();
   for (const auto& graph : workspace.model().graphs()) {
     const auto& nodes = graph->nodes();
     if (std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return (node->is_new || node->rewired) && !node->dead; })) {

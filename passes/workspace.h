@@ -83,6 +83,12 @@ class Workspace {
   std::vector<NearMissRecord> near_misses;
   std::vector<PassRecord> runs;
   std::map<std::string, int64_t> decomposed;  // how many nodes of com.microsoft were written in others, by operator
+  // Forms that ATC does not read, written in others: by code and operator.
+  std::map<std::pair<std::string, std::string>, int64_t> adapted;
+  int64_t opset_wanted = 0;  // the opset to convert to, while that is tried; else 0
+  int64_t opset_before = 0;  // where the opset of the model was converted; else 0
+  int64_t respelled = 0;     // how many nodes have another form for that
+  std::string opset_kept;    // why it was not converted though another one is read better: a sentence
   std::string style;         // D, N or X; "" without NPU nodes
   int64_t calls_kept = 0;    // calls of local functions that stand again, for nothing was fused
   int64_t nodes_before = 0;  // with the nodes of functions in place of their calls

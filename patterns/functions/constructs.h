@@ -16,5 +16,6 @@ absl::Span<const FunctionRow> LinearFunctions();
 absl::Span<const FunctionRow> RotaryFunctions();
 absl::Span<const FunctionRow> RotaryEmbeddingFunctions();
 absl::Span<const FunctionRow> AttentionFunctions();
+absl::Span<const FunctionRow> AdaptFunctions();
 
 }  // namespace ascend_fuse

@@ -13,7 +13,7 @@ std::vector<FunctionRow> AllRows() {
   std::vector<FunctionRow> rows;
   for (const absl::Span<const FunctionRow> some :
        {TensorFunctions(), AxisFunctions(), ReaderFunctions(), ModelFunctions(), NodeFunctions(), NormFunctions(),
-        LinearFunctions(), RotaryFunctions(), RotaryEmbeddingFunctions(), AttentionFunctions()}) {
+        LinearFunctions(), RotaryFunctions(), RotaryEmbeddingFunctions(), AttentionFunctions(), AdaptFunctions()}) {
     rows.insert(rows.end(), some.begin(), some.end());
   }
   return rows;

@@ -49,4 +49,8 @@ Term Constant(DataType type, const std::vector<int64_t>& dims, double fill) {
   return Op("@Constant", {}, {{"type", Term::Of(type)}, {"dims", Numbers(dims)}, {"fill", Term::Number(fill)}});
 }
 
+Term Elements(DataType type, const std::vector<int64_t>& dims, const std::vector<int64_t>& elements) {
+  return Op("@Constant", {}, {{"type", Term::Of(type)}, {"dims", Numbers(dims)}, {"elements", Numbers(elements)}});
+}
+
 }  // namespace ascend_fuse::build

@@ -30,4 +30,7 @@ Term Unsqueeze(Term x, const std::vector<int64_t>& axes);
 // A constant with these dims, all of whose elements are `fill`.
 Term Constant(DataType type, const std::vector<int64_t>& dims, double fill);
 
+// A constant with these dims and elements, whole numbers of type int32 or int64.
+Term Elements(DataType type, const std::vector<int64_t>& dims, const std::vector<int64_t>& elements);
+
 }  // namespace ascend_fuse::build

@@ -41,8 +41,8 @@ class UserRules {
 class RuleSet {
  public:
   // The built-in rules of a folder, with those of the user that belong there: a rule that matches npu nodes is a
-  // reference rule, one that makes npu nodes an npu rule, any other a library rule; none is of another folder. A user's rule or definition of the same name replaces the built-in one. Errors: INVALID_ARGUMENT with
-  // file, line and column, for names, arguments, attributes and operators that do not exist.
+  // reference rule, one that makes npu nodes an npu rule, any other a library rule; none is of another folder. A user's
+  // rule or definition of the same name replaces the built-in one. Errors: INVALID_ARGUMENT with file, line and column, for names, arguments, attributes and operators that do not exist.
   static absl::StatusOr<std::unique_ptr<RuleSet>> Load(RuleFolder folder, const UserRules& user = UserRules());
   // The same of files that are not parsed yet.
   static absl::StatusOr<std::unique_ptr<RuleSet>> Load(

@@ -28,7 +28,7 @@ using testing::Inferred;
 using testing::Rules;
 
 constexpr RuleFolder kFolders[] = {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference,
-                                   RuleFolder::kContrib, RuleFolder::kLeftovers};
+                                   RuleFolder::kContrib, RuleFolder::kLeftovers, RuleFolder::kAdapt};
 
 // The sentence with which a user's rules are refused, in the first folder that they belong to.
 std::string Refusal(const std::string& text) {

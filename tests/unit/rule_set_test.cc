@@ -16,7 +16,7 @@ using testing::Rules;
 
 TEST(RuleSetTest, BuiltInRulesLoad) {
   for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference,
-                                  RuleFolder::kContrib, RuleFolder::kLeftovers}) {
+                                  RuleFolder::kContrib, RuleFolder::kLeftovers, RuleFolder::kAdapt}) {
     const auto rules = RuleSet::Load(folder);
     ASSERT_TRUE(rules.ok()) << rules.status().message();
     EXPECT_FALSE((*rules)->rules().empty());
@@ -101,7 +101,7 @@ TEST(RuleSetTest, AUsersDefinitionOfLibraryPartsDoesNotHinderTheOtherFolders) {
       "def mine (x)\n  | silu_of (x)\nrule r (x) => (y) match { y = mine (x) } emit { y = Swish <alpha = 1> "
       "(x) }\n";
   for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference,
-                                  RuleFolder::kContrib, RuleFolder::kLeftovers}) {
+                                  RuleFolder::kContrib, RuleFolder::kLeftovers, RuleFolder::kAdapt}) {
     const auto rules = RuleSet::Load(folder, {{"user.rule", text}});
     EXPECT_TRUE(rules.ok()) << rules.status().message();
   }

@@ -1,0 +1,90 @@
+#include "passes/adapt.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "ir/schema.h"
+#include "passes/apply_rules.h"
+#include "passes/pass.h"
+
+namespace ascend_fuse {
+namespace {
+
+bool IsCall(const Model& model, const Node& node) {
+  return std::any_of(model.functions().begin(), model.functions().end(), [&](const LocalFunction& function) {
+    return function.domain == node.domain && function.name == node.op_type;
+  });
+}
+
+void Count(Workspace& workspace, const Node& node, std::string_view code) {
+  ++workspace.adapted[{std::string(code), std::string(OpType(node))}];
+}
+
+// A rule without a code is for an operator that is not there at the opset to be written.
+bool IsFor(const Workspace& workspace, const Rule& rule, const Node& node) {
+  return rule.fixes.empty() ? workspace.opset_wanted > 0 && FindSchema("", OpType(node), workspace.opset_wanted) == nullptr
+                            : HasForm(workspace, node, rule.fixes);
+}
+
+absl::Status ApplyAdapterRules(Workspace& workspace, const std::function<bool(const Node&)>& may) {
+  RuleSteps steps;
+  steps.literal = true;
+  const Node* fixed = nullptr;
+  steps.matched = [&](const Rule& rule, const Match& match, Node*) {
+    const auto found = std::find_if(match.covered.begin(), match.covered.end(), [&](const Node* node) {
+      return IsFor(workspace, rule, *node) && may(*node);
+    });
+    fixed = found == match.covered.end() ? nullptr : *found;
+    return fixed != nullptr;
+  };
+  steps.emitted = [&](const Rule& rule, const Value*, const std::string&, const Emission&) {
+    Count(workspace, *fixed, rule.fixes.empty() ? "opset-converted" : rule.fixes);
+  };
+  // What cannot be built stays, and the warning with it.
+  return ApplyRules(workspace, workspace.rules(RuleFolder::kAdapt), VisitOrder::kRules, steps);
+}
+
+void ApplyAdapterFunctions(Workspace& workspace, const std::function<bool(const Node&)>& may) {
+  absl::flat_hash_map<std::string_view, std::vector<const Adapter*>> by_op;
+  for (const Adapter& adapter : Adapters()) by_op[adapter.op].push_back(&adapter);
+  std::vector<std::pair<Node*, const Adapter*>> found;  // first all, then the changes
+  for (const auto& graph : workspace.model().graphs()) {
+    for (Node* node : graph->nodes()) {
+      if (node->dead || node->domain != NameId::kEmpty) continue;
+      const auto adapters = by_op.find(OpType(*node));
+      if (adapters == by_op.end() || !may(*node)) continue;
+      for (const Adapter* adapter : adapters->second) {
+        if (HasForm(workspace, *node, adapter->code)) found.emplace_back(node, adapter);
+      }
+    }
+  }
+  for (const auto& [node, adapter] : found) {
+    if (!node->dead && adapter->write(workspace, node)) Count(workspace, *node, adapter->code);
+  }
+}
+
+}  // namespace
+
+std::vector<const UnreadForm*> FormsOf(const Workspace& workspace, const Node& node) {
+  if (node.domain != NameId::kEmpty || IsCall(workspace.model(), node)) return {};
+  return workspace.target()->UnreadForms(node, workspace.model().OpsetVersion());
+}
+
+bool HasForm(const Workspace& workspace, const Node& node, std::string_view code) {
+  const auto forms = FormsOf(workspace, node);
+  return std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) { return form->code == code; });
+}
+
+absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const Node&)>& may) {
+  if (absl::Status status = ApplyAdapterRules(workspace, may); !status.ok()) return status;
+  ApplyAdapterFunctions(workspace, may);
+  return absl::OkStatus();
+}
+
+absl::Status Adapt(Workspace& workspace) {
+  return ApplyAdapters(workspace, [](const Node&) { return true; });
+}
+
+}  // namespace ascend_fuse

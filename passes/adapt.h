@@ -1,0 +1,37 @@
+// Adapters: forms of standard operators that the target's ATC refuses or misreads, written in forms that it reads as ONNX
+// defines them. Which forms those are is data (the `unread` rows of patterns/targets); an adapter names the code of the rows
+// that it fixes, and takes no node that none of them matches. Rules of patterns/rules/adapt are adapters, and functions of
+// passes/adapters.cc where a rule cannot say it.
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "passes/workspace.h"
+
+namespace ascend_fuse {
+
+// The rows of the target that match the node, read at the opset of the model; none for a node of another domain or a call
+// of a local function.
+std::vector<const UnreadForm*> FormsOf(const Workspace& workspace, const Node& node);
+bool HasForm(const Workspace& workspace, const Node& node, std::string_view code);
+
+// The opset that the model is written at, as far as it can be told before its nodes are final: that of the model, or where
+// no ATC reads that, the one that it is converted to if every node has a form there.
+int64_t OpsetToWrite(const Workspace& workspace);
+
+// Applies every adapter to the nodes that it is for and that `may` lets through, and counts them in Workspace::adapted.
+absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const Node&)>& may);
+
+// An adapter in C++, for nodes with any number of inputs or outputs, with bodies or with tensors as attributes.
+struct Adapter {
+  std::string_view code;
+  std::string_view op;
+  // Writes the node anew; false, and nothing changed, where that cannot be done exactly.
+  bool (*write)(Workspace& workspace, Node* node);
+};
+const std::vector<Adapter>& Adapters();
+
+}  // namespace ascend_fuse

@@ -1,0 +1,117 @@
+// Opset conversion: where ATC reads the model better at opset 17 than at its own, every node is written in the form of that
+// opset. A model with a node that has none stays at its opset, and the report says which node.
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+#include "passes/adapt.h"
+#include "passes/pass.h"
+#include "passes/respell.h"
+
+namespace ascend_fuse {
+namespace {
+
+// The newest opset at which reductions have their axes in an attribute, which every release reads, and at which
+// LayerNormalization has a parser (atc-op-audit.md, section 5).
+constexpr int64_t kBestRead = 17;
+
+template <typename Visit>
+void EachStandardNode(const Model& model, Visit visit) {
+  for (const auto& graph : model.graphs()) {
+    for (Node* node : graph->nodes()) {
+      if (!node->dead && node->domain == NameId::kEmpty) visit(node);
+    }
+  }
+}
+
+// Whether a form of some node has a row at the opset of the model and none at `to`.
+bool Cures(const Workspace& workspace, int64_t to) {
+  bool cures = false;
+  EachStandardNode(workspace.model(), [&](const Node* node) {
+    if (cures) return;
+    const auto there = workspace.target()->UnreadForms(*node, to);
+    for (const UnreadForm* form : FormsOf(workspace, *node)) {
+      cures = cures || std::none_of(there.begin(), there.end(), [&](const UnreadForm* other) { return other->code == form->code; });
+    }
+  });
+  return cures;
+}
+
+// The opset to write; that of the model where no other one is better.
+int64_t WantedOpset(const Workspace& workspace) {
+  const int64_t opset = OpsetToWrite(workspace);
+  return opset > kBestRead && Cures(workspace, kBestRead) ? kBestRead : opset;
+}
+
+// A form that was not there before: some release reads the axes of a reduction as an input only.
+const UnreadForm* NewForm(const std::vector<const UnreadForm*>& now, const std::vector<const UnreadForm*>& before) {
+  const auto is_new = [&](const UnreadForm* form) {
+    return std::none_of(before.begin(), before.end(), [&](const UnreadForm* other) { return other->code == form->code; });
+  };
+  const auto found = std::find_if(now.begin(), now.end(), is_new);
+  return found == now.end() ? nullptr : *found;
+}
+
+std::string Kept(int64_t from, int64_t to, std::string_view why) {
+  return fmt::format("the model stays at opset {}, and ATC reads opset {} better: {}", from, to, why);
+}
+
+}  // namespace
+
+int64_t OpsetToWrite(const Workspace& workspace) {
+  const int64_t opset = workspace.model().OpsetVersion();
+  return opset > workspace.target()->MaxOpset() ? kBestRead : opset;
+}
+
+absl::Status ConvertOpset(Workspace& workspace) {
+  const int64_t from = workspace.model().OpsetVersion();
+  const int64_t to = WantedOpset(workspace);
+  // Functions have opsets of their own, and what calls them is not compiled anyway.
+  if (to == from || !workspace.model().functions().empty()) return absl::OkStatus();
+  const Facts& facts = workspace.facts();
+  // Adapters take what has no form at that opset, if only it is for them.
+  const auto has_no_form = [&](const Node& node) { return !Respell(node, from, to, facts).ok(); };
+  workspace.opset_wanted = to;
+  const absl::Status adapted = ApplyAdapters(workspace, has_no_form);
+  workspace.opset_wanted = 0;
+  if (!adapted.ok()) return adapted;
+
+  std::vector<std::pair<Node*, Respelling>> planned;
+  std::string why;
+  EachStandardNode(workspace.model(), [&](Node* node) {
+    if (!why.empty()) return;
+    auto respelling = Respell(*node, from, to, facts);
+    if (!respelling.ok()) {
+      why = fmt::format("{} {} {}", OpType(*node), Label(*node), std::string(respelling.status().message()));
+    } else if (respelling->has_value()) {
+      planned.emplace_back(node, **std::move(respelling));
+    }
+  });
+  if (!why.empty()) {
+    workspace.opset_kept = Kept(from, to, why);
+    return absl::OkStatus();
+  }
+  const Rewriter::Mark mark = workspace.rewriter().Now();
+  std::vector<std::pair<Node*, std::vector<const UnreadForm*>>> written;  // with the forms from before
+  for (const auto& [node, respelling] : planned) {
+    auto forms = FormsOf(workspace, *node);
+    written.emplace_back(Write(respelling, *node, &workspace.rewriter()), std::move(forms));
+    workspace.Know(written.back().first);
+  }
+  workspace.rewriter().SetOpsetImport("", to);
+  for (const auto& [node, before] : written) {
+    const UnreadForm* made = NewForm(FormsOf(workspace, *node), before);
+    if (made == nullptr) continue;
+    workspace.opset_kept = Kept(from, to, fmt::format("{} {} would be {} ({})", OpType(*node), Label(*node), made->form, made->because));
+    workspace.emitter().TakeBackAll(mark);
+    return absl::OkStatus();
+  }
+  workspace.opset_before = from;
+  workspace.respelled = static_cast<int64_t>(planned.size());
+  return absl::OkStatus();
+}
+
+}  // namespace ascend_fuse

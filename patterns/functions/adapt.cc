@@ -1,0 +1,216 @@
+// Functions of adapters: an operator's parameters and shapes in the spelling that ATC reads.
+#include <algorithm>
+#include <array>
+
+#include "fmt/format.h"
+#include "patterns/functions/constructs.h"
+#include "patterns/functions/node_builder.h"
+#include "patterns/functions/refusal.h"
+#include "patterns/functions/tensor.h"
+
+namespace ascend_fuse {
+namespace {
+
+// The place of a negative axis, counted from the front.
+absl::StatusOr<int64_t> Place(int64_t axis, int64_t rank) {
+  const int64_t place = axis < 0 ? axis + rank : axis;
+  if (place >= 0 && place < rank) return place;
+  return Refuse(fmt::format("there is no axis {} of {}", axis, rank));
+}
+
+absl::StatusOr<int64_t> RankOf(const FunctionContext& context, const Term& x) {
+  const auto shape = ShapeOf(context, x);
+  if (!shape.ok()) return shape.status();
+  return static_cast<int64_t>(shape->size());
+}
+
+// The length of an axis as a scalar, at run time.
+Term LengthOf(const Term& x, int64_t place) {
+  return build::Gather(build::Shape(x), Term::Integer(place), 0);
+}
+
+// The part [first, last) of the dims that start and end of a Shape name.
+absl::StatusOr<std::pair<int64_t, int64_t>> DimRange(const FunctionContext& context, Value* x, int64_t start,
+                                                     std::optional<int64_t> end) {
+  const auto rank = RankOf(context, Term::Of(x));
+  if (!rank.ok()) return rank.status();
+  const auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + *rank : at, 0, *rank); };
+  const int64_t first = clamp(start);
+  return std::pair(first, std::max(first, clamp(end.value_or(*rank))));
+}
+
+absl::StatusOr<Term> DimsBetween(const FunctionContext& context, Value* x, int64_t start, std::optional<int64_t> end) {
+  const auto range = DimRange(context, x, start, end);
+  if (!range.ok()) return range.status();
+  const auto [first, last] = *range;
+  const Term dims = build::Shape(Term::Of(x));
+  if (last == first + 1) return build::Gather(dims, build::Numbers({first}), 0);
+  return build::Slice(dims, first, last, 0);
+}
+
+absl::StatusOr<Term> OneDim(const FunctionContext& context, Value* x, int64_t start, std::optional<int64_t> end) {
+  const auto range = DimRange(context, x, start, end);
+  if (!range.ok()) return range.status();
+  if (range->second != range->first + 1) return Refuse("the shape has more than one dim");
+  return LengthOf(Term::Of(x), range->first);
+}
+
+absl::StatusOr<Term> ElementCount(const FunctionContext& context, Value* x) {
+  const auto rank = RankOf(context, Term::Of(x));
+  if (!rank.ok()) return rank.status();
+  if (*rank == 0) return build::Constant(DataType::kInt64, {}, 1);
+  Term count = LengthOf(Term::Of(x), 0);
+  for (int64_t axis = 1; axis < *rank; ++axis) count = build::Op("Mul", {count, LengthOf(Term::Of(x), axis)});
+  return count;
+}
+
+absl::StatusOr<std::vector<Term>> ReversedAxes(const FunctionContext& context, Value* x) {
+  const auto rank = RankOf(context, Term::Of(x));
+  if (!rank.ok()) return rank.status();
+  std::vector<Term> perm;
+  for (int64_t axis = *rank - 1; axis >= 0; --axis) perm.push_back(Term::Integer(axis));
+  return perm;
+}
+
+absl::StatusOr<std::vector<Term>> AllAxes(const FunctionContext& context, Value* x) {
+  const auto rank = RankOf(context, Term::Of(x));
+  if (!rank.ok()) return rank.status();
+  if (*rank == 0) return Refuse("a scalar has no axes");
+  std::vector<Term> axes;
+  for (int64_t axis = 0; axis < *rank; ++axis) axes.push_back(Term::Integer(axis));
+  return axes;
+}
+
+absl::StatusOr<std::vector<Term>> UnitAxes(const FunctionContext& context, Value* x, Value* y) {
+  const auto shape = ShapeOf(context, Term::Of(x));
+  if (!shape.ok()) return shape.status();
+  std::vector<Term> axes;
+  for (size_t axis = 0; axis < shape->size(); ++axis) {
+    if (DimOf((*shape)[axis]).is(1)) axes.push_back(Term::Integer(static_cast<int64_t>(axis)));
+  }
+  // A dim that may be 1 in some run is one that ONNX may squeeze.
+  const auto rank = RankOf(context, Term::Of(y));
+  if (!rank.ok()) return rank.status();
+  if (*rank + static_cast<int64_t>(axes.size()) != static_cast<int64_t>(shape->size()) || axes.empty()) {
+    return Refuse("which dims are 1 is not known");
+  }
+  return axes;
+}
+
+absl::StatusOr<std::vector<Term>> FullPads(const FunctionContext& context, Value* x, List pads, List axes) {
+  const auto rank = RankOf(context, Term::Of(x));
+  if (!rank.ok()) return rank.status();
+  const size_t count = axes.size();
+  if (pads.size() != 2 * count) return Refuse("there are not two pads for each axis");
+  std::vector<Term> full(static_cast<size_t>(2 * *rank), Term::Integer(0));
+  for (size_t i = 0; i < count; ++i) {
+    const auto axis = IntegerOf(axes[i]);
+    const auto before = IntegerOf(pads[i]);
+    const auto after = IntegerOf(pads[i + count]);
+    if (!axis.has_value() || !before.has_value() || !after.has_value()) return Refuse("the pads are not constant", "not-constant");
+    const auto place = Place(*axis, *rank);
+    if (!place.ok()) return place.status();
+    full[static_cast<size_t>(*place)] = Term::Integer(*before);
+    full[static_cast<size_t>(*place + *rank)] = Term::Integer(*after);
+  }
+  return full;
+}
+
+// Constant indices of which some are negative; those of element i count along the axis of the length lengths [i % depth].
+absl::StatusOr<Term> FromFront(const FunctionContext& context, Value* indices, const Term& x, int64_t first, int64_t depth) {
+  const Fact& fact = context.facts->Of(indices);
+  if (fact.elements == nullptr || !fact.has_rank || depth < 1) return Refuse("the indices are not constant", "not-constant");
+  std::vector<int64_t> dims;
+  for (const Dim dim : fact.shape) dims.push_back(dim.number());
+  std::vector<int64_t> numbers;
+  for (size_t i = 0; i < fact.elements->integers.size(); ++i) {
+    const Dim index = fact.elements->integers[i];
+    if (!index.is_number()) return Refuse("the indices are not constant", "not-constant");
+    int64_t number = index.number();
+    if (number < 0) {
+      const auto length = DimAt(context, x, first + static_cast<int64_t>(i) % depth);
+      if (!length.ok()) return length.status();
+      const auto plain = PlainNumber(context, *length);
+      if (!plain.ok()) return plain.status();
+      number += *plain;
+    }
+    if (number < 0) return Refuse("an index lies before the first element");
+    numbers.push_back(number);
+  }
+  return build::Elements(fact.type, dims, numbers);
+}
+
+absl::StatusOr<Term> NdIndicesFromFront(const FunctionContext& context, Value* indices, Value* x) {
+  const auto depth = DimAt(context, Term::Of(indices), -1);
+  if (!depth.ok()) return depth.status();
+  return FromFront(context, indices, Term::Of(x), 0, depth->is_number() ? depth->number() : 0);
+}
+
+absl::StatusOr<Term> IndicesFromFront(const FunctionContext& context, Value* indices, Value* x, int64_t axis) {
+  const auto rank = RankOf(context, Term::Of(x));
+  if (!rank.ok()) return rank.status();
+  const auto place = Place(axis, *rank);
+  if (!place.ok()) return place.status();
+  return FromFront(context, indices, Term::Of(x), *place, 1);
+}
+
+absl::StatusOr<Term> FullShape(const FunctionContext& context, Value* shape, Value* x) {
+  const auto rank = RankOf(context, Term::Of(x));
+  if (!rank.ok()) return rank.status();
+  const auto length = DimAt(context, Term::Of(shape), 0);
+  if (!length.ok()) return length.status();
+  if (!length->is_number() || length->number() >= *rank) return Refuse("the shape is not shorter than the rank");
+  const std::vector<int64_t> ones(static_cast<size_t>(*rank - length->number()), 1);
+  return build::Concat({build::Numbers(ones), Term::Of(shape)}, 0);
+}
+
+absl::StatusOr<Term> Banded(const FunctionContext& context, Value* x, const Term& k, int64_t upper) {
+  const auto rank = RankOf(context, Term::Of(x));
+  if (!rank.ok()) return rank.status();
+  const auto type = TypeOf(context, Term::Of(x));
+  if (!type.ok()) return type.status();
+  if (*rank < 2) return Refuse("a value that is no matrix");
+  const auto numbers = [&](int64_t axis) -> absl::StatusOr<Term> {
+    const auto length = DimAt(context, Term::Of(x), axis);
+    if (!length.ok()) return length.status();
+    const Term limit = length->is_number() ? Term::Integer(length->number()) : LengthOf(Term::Of(x), axis);
+    return build::Op("Range", {Term::Integer(0), limit, Term::Integer(1)});
+  };
+  const auto rows = numbers(*rank - 2);
+  if (!rows.ok()) return rows.status();
+  const auto columns = numbers(*rank - 1);
+  if (!columns.ok()) return columns.status();
+  Term diagonal = build::Unsqueeze(*rows, {1});
+  const auto number = IntegerOf(k);
+  if (k.kind != Term::Kind::kAbsent && number != 0) diagonal = build::Op("Add", {diagonal, k});
+  const Term inside = build::Op(upper != 0 ? "LessOrEqual" : "GreaterOrEqual", {diagonal, *columns});
+  if (*type == DataType::kBool) return build::Op("And", {inside, Term::Of(x)});
+  return build::Op("Where", {inside, Term::Of(x), Term::Integer(0)});
+}
+
+Holds Inference(const FunctionContext& context, const Term& mode) {
+  if (mode.kind == Term::Kind::kAbsent || EqualTerms(context, mode, Term::Integer(0))) return absl::OkStatus();
+  return Refuse("it may be in training");
+}
+
+constexpr std::array kRows = {
+    Function<"dims_between (x, start, end)", DimsBetween>("The dims of x that start and end of a Shape name, [n]."),
+    Function<"one_dim (x, start, end)", OneDim>("The same as a scalar; they must name one dim."),
+    Function<"element_count (x)", ElementCount>("The number of elements of x, a scalar."),
+    Function<"reversed_axes (x)", ReversedAxes>("The axes of x from the last to the first."),
+    Function<"all_axes (x)", AllAxes>("The axes of x."),
+    Function<"unit_axes (x, y)", UnitAxes>("The axes of x of length 1, where y is x without them and without no other one."),
+    Function<"full_pads (x, pads, axes)", FullPads>("Constant pads of some axes as pads of all axes of x."),
+    Function<"nd_indices_from_front (indices, x)", NdIndicesFromFront>(
+        "Constant indices of GatherND, none of them negative."),
+    Function<"indices_from_front (indices, x, axis)", IndicesFromFront>("The same of Gather."),
+    Function<"full_shape (shape, x)", FullShape>("A shape with as many dims of 1 in front as x has more dims."),
+    Function<"banded (x, k, upper)", Banded>("x [..., M, N] with 0 below (upper 1) or above the diagonal k."),
+    Function<"inference (mode)", Inference>("Holds where the input training_mode is absent or constantly false."),
+};
+
+}  // namespace
+
+absl::Span<const FunctionRow> AdaptFunctions() { return kRows; }
+
+}  // namespace ascend_fuse
