@@ -46,23 +46,36 @@ constexpr NewWord kNewWords[] = {
     {"ScatterND", 18, "reduction", "min"},
 };
 
-// The versions that did nothing but take more types took bfloat16 at these opsets, and types of less than 16 bits at others.
-constexpr int kWithBfloat16[] = {14, 16, 20, 22, 24};
+// Types that a version brought, besides those of less than 16 bits.
+struct NewType {
+  std::string_view op;
+  int since;
+  DataType type;
+};
+constexpr NewType kNewTypes[] = {
+    {"CumSum", 14, DataType::kFloat16},           {"DequantizeLinear", 19, DataType::kFloat16},
+    {"Equal", 19, DataType::kString},             {"IsInf", 20, DataType::kFloat16},
+    {"QuantizeLinear", 19, DataType::kFloat16},   {"ReduceMax", 20, DataType::kBool},
+    {"ReduceMin", 20, DataType::kBool},
+};
+// The opsets at which operators came to take bfloat16.
+constexpr int kWithBfloat16[] = {14, 16, 19, 20, 22, 24};
 
 // A type that the other version may not take.
-absl::Status CheckTypes(const Node& node, const Schema& old, const Facts& facts) {
+absl::Status CheckTypes(const Node& node, const Schema& old, const Schema& other, const Facts& facts) {
   const auto check = [&](const Value* value) -> absl::Status {
     if (value == nullptr) return absl::OkStatus();
     const DataType type = facts.Of(value).type;
     const int bits = BitWidth(type);
     const bool narrow = (bits > 0 && bits < 8) || type == DataType::kFloat8E4M3FN || type == DataType::kFloat8E4M3FNUZ ||
                         type == DataType::kFloat8E5M2 || type == DataType::kFloat8E5M2FNUZ || type == DataType::kFloat8E8M0;
-    const bool late = type == DataType::kBfloat16 &&
-                      std::find(std::begin(kWithBfloat16), std::end(kWithBfloat16), old.since_version) != std::end(kWithBfloat16);
-    const bool reduced = type == DataType::kBool && (old.op_type == "ReduceMax" || old.op_type == "ReduceMin");
-    const bool text = type == DataType::kString && old.op_type == "Equal";
-    if (!narrow && !late && !reduced && !text) return absl::OkStatus();
-    return Cannot(fmt::format("takes {} from opset {} on", DataTypeName(type), old.since_version));
+    const auto between = [&](int since) { return other.since_version < since && since <= old.since_version; };
+    const bool late = type == DataType::kBfloat16 && std::any_of(std::begin(kWithBfloat16), std::end(kWithBfloat16), between);
+    const bool is_new = std::any_of(std::begin(kNewTypes), std::end(kNewTypes), [&](const NewType& row) {
+      return row.op == old.op_type && row.type == type && between(row.since);
+    });
+    if (!narrow && !late && !is_new) return absl::OkStatus();
+    return Cannot(fmt::format("may not take {} before opset {}", DataTypeName(type), old.since_version));
   };
   for (const Use& use : node.inputs()) {
     if (absl::Status status = check(use.value); !status.ok()) return status;
@@ -131,7 +144,7 @@ absl::StatusOr<Respelling::Input> AsInput(const Node& node, const Attribute& att
 absl::StatusOr<Attribute> AsAttribute(const Value& value, const SchemaAttribute& row, const Facts& facts) {
   const Fact& fact = facts.Of(&value);
   const auto cannot = [&] {
-    return Cannot(fmt::format("has {} as an attribute there, and {} is not a constant of a model", row.name, ValueName(value)));
+    return Cannot(fmt::format("has {} as an attribute there, and {} is no constant", row.name, ValueName(value)));
   };
   if (fact.elements == nullptr) return cannot();
   std::vector<int64_t> integers;
@@ -279,7 +292,7 @@ absl::StatusOr<std::optional<Respelling>> Respell(const Node& node, int64_t from
   if (old->since_version == other->since_version) return std::nullopt;
   if (other->deprecated) return Cannot(fmt::format("is deprecated at opset {}", to));
   if (to < from) {
-    if (absl::Status status = CheckTypes(node, *old, facts); !status.ok()) return status;
+    if (absl::Status status = CheckTypes(node, *old, *other, facts); !status.ok()) return status;
   }
   if (absl::Status status = CheckMeaning(node, *old, *other, facts); !status.ok()) return status;
   return Writer(node, *old, *other, facts).Run();

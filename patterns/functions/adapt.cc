@@ -123,6 +123,7 @@ absl::StatusOr<Term> FromFront(const FunctionContext& context, Value* indices, c
   std::vector<int64_t> dims;
   for (const Dim dim : fact.shape) dims.push_back(dim.number());
   std::vector<int64_t> numbers;
+  bool changed = false;
   for (size_t i = 0; i < fact.elements->integers.size(); ++i) {
     const Dim index = fact.elements->integers[i];
     if (!index.is_number()) return Refuse("the indices are not constant", "not-constant");
@@ -133,10 +134,12 @@ absl::StatusOr<Term> FromFront(const FunctionContext& context, Value* indices, c
       const auto plain = PlainNumber(context, *length);
       if (!plain.ok()) return plain.status();
       number += *plain;
+      changed = true;
     }
     if (number < 0) return Refuse("an index lies before the first element");
     numbers.push_back(number);
   }
+  if (!changed) return Refuse("no index is negative");
   return build::Elements(fact.type, dims, numbers);
 }
 
