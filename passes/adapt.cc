@@ -68,8 +68,16 @@ void ApplyAdapterFunctions(Workspace& workspace, const std::function<bool(const 
 }  // namespace
 
 std::vector<const UnreadForm*> FormsOf(const Workspace& workspace, const Node& node) {
+  return FormsAt(workspace, node, workspace.model().OpsetVersion());
+}
+
+std::vector<const UnreadForm*> FormsAt(const Workspace& workspace, const Node& node, int64_t opset) {
   if (node.domain != NameId::kEmpty || IsCall(workspace.model(), node)) return {};
-  return workspace.target()->UnreadForms(node, workspace.model().OpsetVersion());
+  auto forms = workspace.target()->UnreadForms(node, opset, &workspace.facts());
+  forms.erase(std::remove_if(forms.begin(), forms.end(), [](const UnreadForm* form) {
+                return form->effect == UnreadForm::Effect::kAiCpu || form->effect == UnreadForm::Effect::kHost;
+              }), forms.end());
+  return forms;
 }
 
 bool HasForm(const Workspace& workspace, const Node& node, std::string_view code) {

@@ -13,9 +13,10 @@
 
 namespace ascend_fuse {
 
-// The rows of the target that match the node, read at the opset of the model; none for a node of another domain or a call
-// of a local function.
+// The rows of the target that match the node, read at the opset of the model or at another one; none for a node of another
+// domain or a call of a local function. Where a node runs is no matter here: all computes the same.
 std::vector<const UnreadForm*> FormsOf(const Workspace& workspace, const Node& node);
+std::vector<const UnreadForm*> FormsAt(const Workspace& workspace, const Node& node, int64_t opset);
 bool HasForm(const Workspace& workspace, const Node& node, std::string_view code);
 
 // The opset that the model is written at, as far as it can be told before its nodes are final: that of the model, or where

@@ -32,7 +32,7 @@ bool Cures(const Workspace& workspace, int64_t to) {
   bool cures = false;
   EachStandardNode(workspace.model(), [&](const Node* node) {
     if (cures) return;
-    const auto there = workspace.target()->UnreadForms(*node, to);
+    const auto there = FormsAt(workspace, *node, to);
     for (const UnreadForm* form : FormsOf(workspace, *node)) {
       cures = cures || std::none_of(there.begin(), there.end(), [&](const UnreadForm* other) { return other->code == form->code; });
     }

@@ -1,5 +1,7 @@
 // The emission style: how nodes are spelled, so that ATC's parser finds every NPU node under a name it knows
 // (ascend-contract.md 0.1). Chosen and written last, when the nodes and imports of the model are final.
+#include <algorithm>
+
 #include "fmt/format.h"
 #include "passes/pass.h"
 
@@ -14,6 +16,11 @@ std::vector<Node*> NpuNodes(const Model& model) {
     }
   }
   return nodes;
+}
+
+bool ImportsNpu(const Model& model) {
+  return std::any_of(model.opset_imports().begin(), model.opset_imports().end(),
+                     [&](const OpsetImport& import) { return model.Text(import.domain) == "npu"; });
 }
 
 }  // namespace
@@ -65,6 +72,9 @@ absl::Status WriteStyle(Workspace& workspace) {
   } else if (!workspace.style.empty()) {
     rewriter.SetOpsetImport("npu", 1);
     rewriter.SpellDefaultDomain(workspace.style == "X" ? DefaultDomain::kExplicit : DefaultDomain::kEmpty);
+  } else if (!workspace.adapted.empty() && ImportsNpu(workspace.model()) && !workspace.target()->ParsesNpuDomain()) {
+    // NPU nodes of the file stand beside the nodes that adapters made.
+    rewriter.SpellDefaultDomain(DefaultDomain::kExplicit);
   }
   return absl::OkStatus();
 }

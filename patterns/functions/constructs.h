@@ -17,5 +17,6 @@ absl::Span<const FunctionRow> RotaryFunctions();
 absl::Span<const FunctionRow> RotaryEmbeddingFunctions();
 absl::Span<const FunctionRow> AttentionFunctions();
 absl::Span<const FunctionRow> AdaptFunctions();
+absl::Span<const FunctionRow> EinsumFunctions();
 
 }  // namespace ascend_fuse

@@ -52,6 +52,15 @@ def test_every_code_that_is_explained_is_given() -> None:
     assert sorted(catalogued() - set(given())) == []
 
 
+def test_every_adapter_fixes_a_form_of_some_target() -> None:
+    rules = "".join(path.read_text() for path in (ROOT / "patterns" / "rules" / "adapt").glob("*.rule"))
+    fixed = set(re.findall(r"<fixes = ([a-z-]+)>", rules))
+    fixed |= set(re.findall(r'^ +\{"([a-z-]+)", "[A-Z]', (ROOT / "passes" / "adapters.cc").read_text(), re.MULTILINE))
+    rows = "".join(path.read_text() for path in (ROOT / "patterns" / "targets").glob("*.txtpb"))
+    assert len(fixed) > 20
+    assert sorted(fixed - set(re.findall(r'^ +code: "([^"]+)"', rows, re.MULTILINE))) == []
+
+
 def test_every_never_of_the_library_has_a_code() -> None:
     for path in (ROOT / "patterns" / "rules").rglob("*.rule"):
         text = re.sub(r"^ *#.*", "", path.read_text(), flags=re.MULTILINE)

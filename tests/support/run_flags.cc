@@ -51,8 +51,7 @@ absl::Status ReadRunFlags(const std::vector<std::string>& words, const std::stri
       const bool file = std::filesystem::path(value).extension() == ".txtpb";
       options->target.chip = file ? (std::filesystem::path(folder) / value).generic_string() : value;
     } else if (name == "--cann") {
-      const bool file = std::filesystem::path(value).extension() == ".txtpb";
-      options->target.cann = file ? (std::filesystem::path(folder) / value).generic_string() : value;
+      options->target.cann = value;
     } else if (name == "--style") {
       options->target.style = value;
     } else if (name == "--precision-mode") {
