@@ -206,7 +206,7 @@ TEST(RuleParserTest, ErrorsOfTokensAndAnnotations) {
   EXPECT_EQ(
       Message("rule r <kinds = a> (x) => (y)"),
       "f.rule:1:9: unknown annotation 'kinds'; known are kind, precision, by_ge, no_ge_pass, preferred_over, "
-      "anchor, fixes");
+      "anchor, fixes, differs");
   EXPECT_EQ(Message("rule r <precision = excat> (x) => (y)"),
             "f.rule:1:21: expected a precision (exact, reassociated or approximate), found 'excat'");
   EXPECT_EQ(Message("rule r <kind> (x) => (y)"), "f.rule:1:13: expected '=', found '>'");
