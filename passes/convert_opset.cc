@@ -40,10 +40,13 @@ bool Cures(const Workspace& workspace, int64_t to) {
   return cures;
 }
 
-// The opset to write; that of the model where no other one is better.
-int64_t WantedOpset(const Workspace& workspace) {
-  const int64_t opset = OpsetToWrite(workspace);
-  return opset > kBestRead && Cures(workspace, kBestRead) ? kBestRead : opset;
+// Whether the opset makes no difference to a form of the node: it is written anew in any case.
+bool StaysUnread(const Workspace& workspace, const Node& node, int64_t to) {
+  const auto there = FormsAt(workspace, node, to);
+  const auto forms = FormsOf(workspace, node);
+  return std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) {
+    return std::any_of(there.begin(), there.end(), [&](const UnreadForm* other) { return other->code == form->code; });
+  });
 }
 
 // A form that was not there before: some release reads the axes of a reduction as an input only.
@@ -68,9 +71,12 @@ int64_t OpsetToWrite(const Workspace& workspace) {
 
 absl::Status ConvertOpset(Workspace& workspace) {
   const int64_t from = workspace.model().OpsetVersion();
-  const int64_t to = WantedOpset(workspace);
+  const int64_t to = kBestRead;
   // Functions have opsets of their own, and what calls them is not compiled anyway.
-  if (to == from || !workspace.model().functions().empty()) return absl::OkStatus();
+  if (from <= to || !workspace.model().functions().empty()) return absl::OkStatus();
+  const auto stays = [&](const Node& node) { return StaysUnread(workspace, node, to); };
+  if (absl::Status status = ApplyAdapters(workspace, stays); !status.ok()) return status;
+  if (OpsetToWrite(workspace) == from && !Cures(workspace, to)) return absl::OkStatus();
   const Facts& facts = workspace.facts();
   // Adapters take what has no form at that opset, if only it is for them.
   const auto has_no_form = [&](const Node& node) { return !Respell(node, from, to, facts).ok(); };

@@ -97,21 +97,36 @@ absl::StatusOr<std::vector<Term>> UnitAxes(const FunctionContext& context, Value
   return axes;
 }
 
-absl::StatusOr<std::vector<Term>> FullPads(const FunctionContext& context, Value* x, List pads, List axes) {
+// The elements of a constant, in their order.
+absl::StatusOr<std::vector<int64_t>> NumbersOf(const FunctionContext& context, const Value* value) {
+  const Fact& fact = context.facts->Of(value);
+  std::vector<int64_t> numbers;
+  if (fact.elements != nullptr) {
+    for (const Dim element : fact.elements->integers) {
+      if (element.is_number()) numbers.push_back(element.number());
+    }
+  }
+  if (fact.elements == nullptr || numbers.size() != fact.elements->integers.size()) {
+    return Refuse(fmt::format("{} is not constant", ValueName(*value)), "not-constant");
+  }
+  return numbers;
+}
+
+absl::StatusOr<std::vector<Term>> FullPads(const FunctionContext& context, Value* x, Value* pads, Value* axes) {
   const auto rank = RankOf(context, Term::Of(x));
   if (!rank.ok()) return rank.status();
-  const size_t count = axes.size();
-  if (pads.size() != 2 * count) return Refuse("there are not two pads for each axis");
+  const auto some = NumbersOf(context, pads);
+  if (!some.ok()) return some.status();
+  const auto places = NumbersOf(context, axes);
+  if (!places.ok()) return places.status();
+  const size_t count = places->size();
+  if (some->size() != 2 * count) return Refuse("there are not two pads for each axis");
   std::vector<Term> full(static_cast<size_t>(2 * *rank), Term::Integer(0));
   for (size_t i = 0; i < count; ++i) {
-    const auto axis = IntegerOf(axes[i]);
-    const auto before = IntegerOf(pads[i]);
-    const auto after = IntegerOf(pads[i + count]);
-    if (!axis.has_value() || !before.has_value() || !after.has_value()) return Refuse("the pads are not constant", "not-constant");
-    const auto place = Place(*axis, *rank);
+    const auto place = Place((*places)[i], *rank);
     if (!place.ok()) return place.status();
-    full[static_cast<size_t>(*place)] = Term::Integer(*before);
-    full[static_cast<size_t>(*place + *rank)] = Term::Integer(*after);
+    full[static_cast<size_t>(*place)] = Term::Integer((*some)[i]);
+    full[static_cast<size_t>(*place + *rank)] = Term::Integer((*some)[i + count]);
   }
   return full;
 }
