@@ -85,7 +85,8 @@ class Recogniser {
         const Expression& op = statement.value;
         kind_of_[op.domain.empty() ? op.text : op.domain + "." + op.text] = rule.kind;
       }
-      if (rule.size == 1 && !rule.emit.empty()) {
+      // A rule without inputs asks a function what its operator is part of.
+      if (rule.size == 1 && !rule.emit.empty() && !rule.inputs.empty()) {
         const std::string& root = library_.RootOperators(r)[0];
         kind_of_[root] = rule.kind;
         reader_of_[root] = &rule;

@@ -1,24 +1,16 @@
 // Functions of rules about attention: masks, scales and numbers of heads.
 #include <vector>
-#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "fmt/format.h"
-#include "patterns/analysis/island.h"
+#include "patterns/analysis/attention.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/refusal.h"
 
 namespace ascend_fuse {
 namespace {
-
-Holds MaskFill(const FunctionContext& context, Value* x) {
-  double number = 0;
-  if (ConstantNumber(*context.facts, x, &number) && number <= kMaskThreshold) return absl::OkStatus();
-  return Refuse(fmt::format("{} is not minus infinity or a number at most {}", ValueName(*x), kMaskThreshold),
-                "mask-is-bias");
-}
 
 Holds EmptyRows(const FunctionContext& context, Value* mask, std::optional<int64_t> guard) {
   // -inf rows are NaN after the softmax and 0 after the guard: what the kernel's row correction gives too.
@@ -53,25 +45,25 @@ absl::StatusOr<double> AttentionScale(const FunctionContext& context, std::optio
   return 1 / std::sqrt(static_cast<double>(width.number()));
 }
 
-// A node to be built counts as what it moves.
-Term OneType(const FunctionContext& context, Shaped x, Shaped a, Shaped b) {
-  const auto moved = [](const Term& term) -> Value* {
-    if (term.kind == Term::Kind::kValue) return term.value;
-    return term.node->inputs.empty() ? nullptr : term.node->inputs[0].value;
-  };
-  const std::vector<Value*> operands = {moved(x.term), moved(a.term), moved(b.term)};
-  if (std::find(operands.begin(), operands.end(), nullptr) != operands.end()) return x.term;
-  Term term = InOneType(context, operands[0], operands);
-  if (x.term.kind == Term::Kind::kValue) return term;
-  DeferredNode node = *x.term.node;
-  node.inputs[0] = std::move(term);
-  return Term::Node(std::move(node));
+absl::StatusOr<std::vector<Term>> AttentionParts(const FunctionContext& context, Value* y) {
+  const absl::StatusOr<AttentionView> view = FollowAttention(context, y);
+  if (!view.ok()) return view.status();
+  return std::vector<Term>{view->query, view->key, view->value, view->mask, view->keep, view->bias,
+                           Term::Number(view->scale), Term::Integer(view->guard ? 1 : 0),
+                           view->softcap == 0 ? Term::Absent() : Term::Number(view->softcap)};
+}
+
+absl::StatusOr<Term> AttentionOutputAs(const FunctionContext& context, const Term& node, Value* y) {
+  return AttentionOutput(context, y, node);
 }
 
 constexpr std::array kRows = {
-    Function<"mask_fill (x)", MaskFill>("Holds for a constant x that takes a key out of a softmax."),
-    Function<"in_one_type (x, a, b)", OneType>(
-        "x in the type that x, a and b can have in one kernel: that of before the Casts in front, or the wider one."),
+    Function<"attention_parts (y)", AttentionParts>(
+        "What an attention y is made of: query, key and value with the axes [B, H, S, D], [B, G, T, D] and [B, G, T, E], "
+        "mask, keep, bias, scale, guard and softcap.",
+        "Softmax"),
+    Function<"attention_output (node, y)", AttentionOutputAs>(
+        "The node, an attention of the parts of y, with the axes and the type of y."),
     Function<"explicit_mask (mask, q, k)", ExplicitMask>(
         "The mask as bool [B or 1, 1, S, T], true = masked, built for a query and a key."),
     Function<"empty_rows (mask, guard)", EmptyRows>(
