@@ -232,6 +232,9 @@ absl::StatusOr<Value*> Emitter::BuildConstant(const DeferredNode& constant, cons
 absl::StatusOr<Value*> Emitter::BuildNode(const Term& term, const std::string& name, Emission* emission) {
   const DeferredNode& deferred = *term.node;
   const std::string own_name = name + "_" + deferred.op_type;
+  const Rewriter::Mark before = rewriter_->Now();
+  const size_t helpers_before = emission->helpers.size();
+  const size_t inserted_before = emission->inserted.size();
   absl::StatusOr<NewNode> plan = Plan(deferred, own_name, emission);
   if (!plan.ok()) return plan.status();
   for (Value*& input : plan->inputs) input = Earliest(input);
@@ -254,6 +257,17 @@ absl::StatusOr<Value*> Emitter::BuildNode(const Term& term, const std::string& n
   }
   Node* helper = rewriter_->Insert(*plan, deferred.output_count, graph_, own_name);
   Know(helper);
+  // Who reads it would read an equal value that was there before instead: nothing would read the helper, nor what was
+  // built for it.
+  if (Value* equal = Earliest(helper->output()); deferred.output_count == 1 && equal != helper->output()) {
+    const auto built = emission->inserted.begin() + static_cast<std::ptrdiff_t>(inserted_before);
+    if (std::find(built, emission->inserted.end(), equal->producer) == emission->inserted.end()) {
+      rewriter_->RollBack(before);
+      emission->inserted.resize(inserted_before);
+      ForgetHelpers(helpers_before, &emission->helpers);
+      return equal;
+    }
+  }
   emission->inserted.push_back(helper);
   Node*& known_helper = helpers_[key];
   emission->helpers.emplace_back(std::move(key), known_helper);
@@ -396,11 +410,17 @@ void Emitter::TakeBack(const Emission& emission) {
   rewriter_->RollBack(emission.mark);
   for (const auto& [value, fact] : emission.facts) facts_->Set(value, fact);
   facts_->ForgetContradictions(emission.contradictions);
-  for (auto helper = emission.helpers.rbegin(); helper != emission.helpers.rend(); ++helper) {
-    if (helper->second == nullptr) {
-      helpers_.erase(helper->first);
+  auto helpers = emission.helpers;
+  ForgetHelpers(0, &helpers);
+}
+
+void Emitter::ForgetHelpers(size_t kept, std::vector<std::pair<std::string, Node*>>* helpers) {
+  for (; helpers->size() > kept; helpers->pop_back()) {
+    const auto& [key, earlier] = helpers->back();
+    if (earlier == nullptr) {
+      helpers_.erase(key);
     } else {
-      helpers_[helper->first] = helper->second;
+      helpers_[key] = earlier;
     }
   }
 }

@@ -48,6 +48,8 @@ class Emitter {
   absl::StatusOr<Value*> BuildConstant(const DeferredNode& constant, const std::string& name);
   absl::StatusOr<Value*> BuildNode(const Term& term, const std::string& name, Emission* emission);
   absl::StatusOr<NewNode> Plan(const DeferredNode& node, const std::string& name, Emission* emission);
+  // Helpers of the emission beyond the first `kept` are known no more.
+  void ForgetHelpers(size_t kept, std::vector<std::pair<std::string, Node*>>* helpers);
   Value* Earliest(Value* value) const;
   void Know(Node* node);
 

@@ -85,10 +85,11 @@ class Recogniser {
         const Expression& op = statement.value;
         kind_of_[op.domain.empty() ? op.text : op.domain + "." + op.text] = rule.kind;
       }
-      if (rule.size == 1 && !rule.emit.empty()) {
+      // A rule without inputs asks a function what its operator is part of.
+      if (rule.size == 1 && !rule.emit.empty() && !rule.inputs.empty()) {
         const std::string& root = library_.RootOperators(r)[0];
         kind_of_[root] = rule.kind;
-        reader_of_[root] = &rule;
+        readers_of_[root].push_back(&rule);
       }
     }
   }
@@ -204,9 +205,13 @@ class Recogniser {
         site.record.node = std::string(Label(*node));
         site.record.module = ModulePath(*node);
         site.record.covers.emplace_back(Label(*node));
-        if (const auto reader = reader_of_.find(kind->first); reader != reader_of_.end()) {
-          Failure failure;
-          matcher.Run(*reader->second, site.value, &failure);
+        if (const auto readers = readers_of_.find(kind->first); readers != readers_of_.end()) {
+          Failure failure;  // of the rule that got farthest
+          for (const Rule* reader : readers->second) {
+            Failure of_reader;
+            matcher.Run(*reader, site.value, &of_reader);
+            if (failure.rule == nullptr || of_reader.rank > failure.rank) failure = std::move(of_reader);
+          }
           if (failure.rule != nullptr) {
             site.Say(failure.has_own_code() ? failure.code : "operator-differs",
                      failure.is_sentence ? failure.found
@@ -242,7 +247,7 @@ class Recogniser {
   const RuleSet& library_;
   std::vector<Site>& sites_;
   absl::flat_hash_map<std::string, std::string> kind_of_;        // by operator
-  absl::flat_hash_map<std::string, const Rule*> reader_of_;      // by operator
+  absl::flat_hash_map<std::string, std::vector<const Rule*>> readers_of_;  // by operator
   absl::flat_hash_map<const Node*, size_t> site_of_;             // what was made, and for which site
   std::vector<std::pair<size_t, size_t>> taken_;  // sites whose node a later one matched, with the later one
 };

@@ -1,24 +1,17 @@
 // Functions of rules about attention: masks, scales and numbers of heads.
 #include <vector>
-#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "fmt/format.h"
-#include "patterns/analysis/island.h"
+#include "patterns/analysis/attention.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/functions/constructs.h"
+#include "patterns/functions/node_builder.h"
 #include "patterns/functions/refusal.h"
 
 namespace ascend_fuse {
 namespace {
-
-Holds MaskFill(const FunctionContext& context, Value* x) {
-  double number = 0;
-  if (ConstantNumber(*context.facts, x, &number) && number <= kMaskThreshold) return absl::OkStatus();
-  return Refuse(fmt::format("{} is not minus infinity or a number at most {}", ValueName(*x), kMaskThreshold),
-                "mask-is-bias");
-}
 
 Holds EmptyRows(const FunctionContext& context, Value* mask, std::optional<int64_t> guard) {
   // -inf rows are NaN after the softmax and 0 after the guard: what the kernel's row correction gives too.
@@ -53,25 +46,61 @@ absl::StatusOr<double> AttentionScale(const FunctionContext& context, std::optio
   return 1 / std::sqrt(static_cast<double>(width.number()));
 }
 
-// A node to be built counts as what it moves.
-Term OneType(const FunctionContext& context, Shaped x, Shaped a, Shaped b) {
-  const auto moved = [](const Term& term) -> Value* {
-    if (term.kind == Term::Kind::kValue) return term.value;
-    return term.node->inputs.empty() ? nullptr : term.node->inputs[0].value;
-  };
-  const std::vector<Value*> operands = {moved(x.term), moved(a.term), moved(b.term)};
-  if (std::find(operands.begin(), operands.end(), nullptr) != operands.end()) return x.term;
-  Term term = InOneType(context, operands[0], operands);
-  if (x.term.kind == Term::Kind::kValue) return term;
-  DeferredNode node = *x.term.node;
-  node.inputs[0] = std::move(term);
-  return Term::Node(std::move(node));
+absl::StatusOr<std::vector<Term>> AttentionParts(const FunctionContext& context, Value* y) {
+  const absl::StatusOr<AttentionView> view = FollowAttention(context, y);
+  if (!view.ok()) return view.status();
+  return std::vector<Term>{view->query, view->key, view->value, view->mask, view->keep, view->bias,
+                           Term::Number(view->scale), Term::Integer(view->guard ? 1 : 0),
+                           view->softcap == 0 ? Term::Absent() : Term::Number(view->softcap)};
+}
+
+// Elements first to last - 1 of a vector that has no others than a rule asks for.
+absl::StatusOr<Term> Segment(const FunctionContext& context, Value* w, Dim first, Dim last) {
+  if (!first.is_number() || !last.is_number() || context.facts->Of(w).rank() != 1) {
+    return Refuse(fmt::format("{} is not cut at known places", ValueName(*w)), "shape-not-known");
+  }
+  return build::Slice(Term::Of(w), first.number(), last.number(), 0);
+}
+
+absl::StatusOr<Term> KeyPadding(const FunctionContext& context, Value* pad) {
+  const Fact& fact = context.facts->Of(pad);
+  if (!IsInteger(fact.type) || (fact.rank() != 2 && fact.rank() != 3)) {
+    return Refuse(fmt::format("{} gives lengths, not a mask [B, T] or [B, S, T]", ValueName(*pad)), "operator-differs");
+  }
+  std::vector<int64_t> axes = {1};
+  if (fact.rank() == 2) axes.push_back(2);
+  return build::Unsqueeze(build::Cast(Term::Of(pad), DataType::kBool), axes);
+}
+
+// The places [0, 1, ... n - 1] along axis 1 of x, with an axis of 1 added.
+Term Places(Value* x, int64_t added) {
+  const Term length = build::Squeeze(build::Gather(build::Shape(Term::Of(x)), build::Numbers({1}), 0), {0});
+  const Term zero = build::Squeeze(build::Constant(DataType::kInt64, {1}, 0), {0});
+  const Term one = build::Squeeze(build::Constant(DataType::kInt64, {1}, 1), {0});
+  return build::Unsqueeze(build::Op("Range", {zero, length, one}), {added});
+}
+
+Term CausalMask(Value* q, Value* k, std::optional<int64_t> unidirectional) {
+  if (unidirectional.value_or(0) == 0) return Term::Absent();
+  return build::Op("Not", {build::Op("Greater", {Places(k, 0), Places(q, 1)})});
+}
+
+absl::StatusOr<Term> AttentionOutputAs(const FunctionContext& context, const Term& node, Value* y) {
+  return AttentionOutput(context, y, node);
 }
 
 constexpr std::array kRows = {
-    Function<"mask_fill (x)", MaskFill>("Holds for a constant x that takes a key out of a softmax."),
-    Function<"in_one_type (x, a, b)", OneType>(
-        "x in the type that x, a and b can have in one kernel: that of before the Casts in front, or the wider one."),
+    Function<"attention_parts (y)", AttentionParts>(
+        "What an attention y is made of: query, key and value with the axes [B, H, S, D], [B, G, T, D] and [B, G, T, E], "
+        "mask, keep, bias, scale, guard and softcap.",
+        "Softmax"),
+    Function<"attention_output (node, y)", AttentionOutputAs>(
+        "The node, an attention of the parts of y, with the axes and the type of y."),
+    Function<"segment (w, first, last)", Segment>("The elements of a vector from first to before last."),
+    Function<"key_padding (pad)", KeyPadding>(
+        "The padding mask [B, T] or [B, S, T] of integers, 1 where a key is attended to, as a boolean for the scores."),
+    Function<"causal_mask (q, k, u)", CausalMask>(
+        "Where u is 1, the boolean [S, T] that is true up to the diagonal, for a query [B, S, ...] and a key [B, T, ...]."),
     Function<"explicit_mask (mask, q, k)", ExplicitMask>(
         "The mask as bool [B or 1, 1, S, T], true = masked, built for a query and a key."),
     Function<"empty_rows (mask, guard)", EmptyRows>(

@@ -30,7 +30,6 @@ constexpr FunctionHint kHints[] = {
     {"matrix_table", FunctionHint::OneShape},
     {"rotary_mode", FunctionHint::RotaryMode},
     {"half", FunctionHint::Half},
-    {"mask_fill", FunctionHint::MaskFill},
     {"same_shape", FunctionHint::SameShape},
     {"broadcasts_to", FunctionHint::BroadcastsTo},
     {"explicit_mask", FunctionHint::ExplicitMask},

@@ -72,8 +72,6 @@ struct FunctionHint {
                    const std::vector<int>& operands, bool* done);
 
   // hints_attention.cc
-  static bool MaskFill(Builder* builder, PendingCondition*, const Expression&,
-                       const std::vector<int>& operands, bool* done);
   // explicit_mask (m, q, k): m is proved to hold 0 and what takes a key out of the softmax
   static bool ExplicitMask(Builder* builder, PendingCondition*, const Expression&,
                            const std::vector<int>& operands, bool* done);

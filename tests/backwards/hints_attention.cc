@@ -1,24 +1,10 @@
 // Hints of functions about masks.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "fmt/format.h"
 #include "tests/backwards/hints.h"
 
 namespace ascend_fuse::backwards {
-
-bool FunctionHint::MaskFill(Builder* builder, PendingCondition*, const Expression&,
-                            const std::vector<int>& operands, bool* done) {
-  *done = true;
-  if (operands[0] == kUnknown) return true;
-  GraphValue& value = builder->values_[static_cast<size_t>(operands[0])];
-  static const std::vector<double> kFills = {-std::numeric_limits<double>::infinity(), -1e4, -65504, -1e9};
-  value.scalar = true;
-  value.number = builder->random_.Pick(kFills);
-  value.number_fixed = true;
-  return true;
-}
 
 bool FunctionHint::ExplicitMask(Builder* builder, PendingCondition*, const Expression&,
                                 const std::vector<int>& operands, bool* done) {

@@ -1,0 +1,361 @@
+#include "patterns/analysis/scores.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "fmt/format.h"
+#include "patterns/analysis/data_movement.h"
+#include "patterns/analysis/mask.h"
+#include "patterns/analysis/softmax.h"
+#include "patterns/functions/refusal.h"
+
+namespace ascend_fuse {
+namespace {
+
+constexpr int kMostWeightSteps = 24;   // between the softmax and the product with the value
+constexpr int kMostScoreSteps = 200;   // between the product of query and key and the softmax, all attempts together
+constexpr int kMostLookahead = 64;
+constexpr double kLargestHalf = 65504;
+constexpr double kNearlyLargestFloat = 3.38e38;  // bfloat16 keeps no more of it
+
+absl::Status No(const std::string& sentence) { return Refuse(sentence, "attention-not-proved"); }
+
+std::string DescribeProducer(const Value& value) {
+  if (value.producer == nullptr) return fmt::format("{}, which no node computes", ValueName(value));
+  return fmt::format("{}, computed by {}", ValueName(value), OpType(*value.producer));
+}
+
+bool IsFloating(const FunctionContext& context, const Value* value) {
+  return value != nullptr && IsFloat(context.facts->Of(value).type);
+}
+
+// The value that a Cast between floating-point types converts; nullptr for any other node.
+Value* ConvertedFrom(const FunctionContext& context, const Node& node) {
+  const bool converts = IsOp(node, "Cast") && IsFloating(context, node.input(0)) && IsFloating(context, node.output());
+  return converts ? node.input(0) : nullptr;
+}
+
+bool Number(const FunctionContext& context, const Value* value, double* number) {
+  return value != nullptr && ConstantNumber(*context.facts, value, number);
+}
+
+bool IsZero(const FunctionContext& context, const Value* value) {
+  double number = 1;
+  return Number(context, value, &number) && number == 0;
+}
+
+// Where (IsNaN (p), 0, p): p.
+Value* Guarded(const FunctionContext& context, const Node& node) {
+  if (!IsOp(node, "Where") || !IsZero(context, node.input(1)) || node.input(0) == nullptr) return nullptr;
+  const Node* test = node.input(0)->producer;
+  if (test == nullptr || !IsOp(*test, "IsNaN") || test->input(0) == nullptr || node.input(2) == nullptr) return nullptr;
+  return context.numbering->Same(test->input(0), node.input(2)) ? node.input(2) : nullptr;
+}
+
+// Whether a product of two tensors is found on one of the ways that scores go.
+bool LeadsToProduct(const FunctionContext& context, Value* value) {
+  std::vector<Value*> work = {value};
+  for (int step = 0; step < kMostLookahead && !work.empty(); ++step) {
+    Value* next = work.back();
+    work.pop_back();
+    const Node* node = next != nullptr ? next->producer : nullptr;
+    if (node == nullptr || node->domain != NameId::kEmpty) continue;
+    if (FindProduct(context, next).has_value()) return true;
+    const std::string_view op = OpType(*node);
+    if (KeepsOrder(*node) || op == "Transpose" || op == "Cast" || op == "Tanh" || op == "Clip" || op == "Div") {
+      work.push_back(node->input(0));
+    } else if (op == "Add" || op == "Sub" || op == "Mul" || op == "Max" || op == "Sum") {
+      work.push_back(node->input(1));
+      work.push_back(node->input(0));
+    } else if (op == "Where") {
+      work.push_back(node->input(2));
+      work.push_back(node->input(1));
+    }
+  }
+  return false;
+}
+
+class ScoreReader {
+ public:
+  ScoreReader(const FunctionContext& context, AtomTable* atoms, const Atoms& keys, std::vector<const Node*>* reached)
+      : context_(context), atoms_(atoms), keys_(keys), reached_(reached) {}
+
+  absl::StatusOr<ScorePath> Read(AxisView view) {
+    ScorePath path;
+    for (int step = 0; step < kMostWeightSteps; ++step) {
+      if (const auto softmax = FindSoftmax(context_, view.value); softmax.has_value()) return BeforeSoftmax(*softmax, view, path);
+      if (absl::Status status = WeightStep(&view, &path); !status.ok()) return status;
+    }
+    return No(fmt::format("no softmax is near {}", ValueName(*view.value)));
+  }
+
+ private:
+  void Reach(const Node* node) {
+    if (std::find(reached_->begin(), reached_->end(), node) == reached_->end()) reached_->push_back(node);
+  }
+
+  // view->value is a factor of the product with the value: back over one node.
+  absl::Status WeightStep(AxisView* view, ScorePath* path) {
+    const Node* node = view->value->producer;
+    if (node == nullptr) return No(fmt::format("the weights are {}", DescribeProducer(*view->value)));
+    Reach(node);
+    if (FollowCopy(context_, view) || FollowMovement(context_, atoms_, view)) return absl::OkStatus();
+    if (Value* source = ConvertedFrom(context_, *node); source != nullptr) {
+      view->value = source;
+      return absl::OkStatus();
+    }
+    if (Value* source = Guarded(context_, *node); source != nullptr) {
+      Reach(node->input(0)->producer);
+      path->guard = true;
+      view->value = source;
+      return absl::OkStatus();
+    }
+    // Weights are made 0 where a key was taken out: a guard, if those are the keys that the mask takes out.
+    if (IsOp(*node, "Where") && node->input(0) != nullptr) {
+      const bool drops = IsZero(context_, node->input(1));
+      if (drops || IsZero(context_, node->input(2))) {
+        zeroed_ = {drops ? ScoreMask::Kind::kDrops : ScoreMask::Kind::kKeeps, node->input(0), {}};
+        return Continue(view, node->input(drops ? 2 : 1));
+      }
+    }
+    return No(fmt::format("the weights are {}, which is no softmax along one axis", DescribeProducer(*view->value)));
+  }
+
+  absl::StatusOr<ScorePath> BeforeSoftmax(const SoftmaxView& softmax, AxisView view, ScorePath path) {
+    for (const Node* node : softmax.nodes) Reach(node);
+    if (static_cast<size_t>(softmax.axis) >= view.axes.size() ||
+        atoms_->Leaves(view.axes[static_cast<size_t>(softmax.axis)]) != atoms_->Leaves(keys_)) {
+      return No(fmt::format("the softmax that gives {} is along axis {}, which is not the axis that the product with the "
+                            "value sums over", ValueName(*view.value), softmax.axis));
+    }
+    view.value = softmax.input;
+    view.factor = 1;
+    path.stages.push_back(view.axes);
+    absl::StatusOr<ScorePath> done = Follow(std::move(view), std::move(path));
+    if (!done.ok() || zeroed_.value == nullptr) return done;
+    const bool same = std::any_of(done->masks.begin(), done->masks.end(), [&](const ScoreMask& mask) {
+      return mask.kind == zeroed_.kind && context_.numbering->Same(mask.value, zeroed_.value);
+    });
+    if (!same) return No(fmt::format("weights are made 0 by {}, which is no mask of the scores", ValueName(*zeroed_.value)));
+    done->guard = true;
+    return done;
+  }
+
+  // The scores go on at x, the operand of the node that computes view->value which is no mask: of its shape.
+  absl::Status Continue(AxisView* view, Value* x) {
+    const Fact& before = context_.facts->Of(x);
+    const Fact& after = context_.facts->Of(view->value);
+    if (!before.has_rank || !after.has_rank || before.shape.size() != after.shape.size()) {
+      return No(fmt::format("{} has not as many dims as {}", ValueName(*x), ValueName(*view->value)));
+    }
+    for (size_t i = 0; i < before.shape.size(); ++i) {
+      if (context_.dims->Equal(before.shape[i], after.shape[i])) continue;
+      // What broadcasting may do to an open dim is asked of the mask later; two numbers are two numbers.
+      if (context_.dims->NotEqual(before.shape[i], after.shape[i]) || !before.shape[i].known() ||
+          !atoms_->Resize(view->axes[i], before.shape[i])) {
+        return Refuse(fmt::format("the scores {} are enlarged to {} by what is added", ValueName(*x),
+                                  ValueName(*view->value)), "mask-shape");
+      }
+    }
+    view->value = x;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<ScorePath> Follow(AxisView view, ScorePath path) {
+    while (true) {
+      if (++steps_ > kMostScoreSteps) return No("the way from the softmax to the scores is too long");
+      if (const auto product = FindProduct(context_, view.value); product.has_value()) {
+        Reach(product->node);
+        path.product = *product;
+        path.axes = view.axes;
+        path.scale = view.factor;
+        path.stages.push_back(view.axes);
+        return path;
+      }
+      const Node* node = view.value->producer;
+      if (node == nullptr) return No(fmt::format("the scores are {}, not a product", DescribeProducer(*view.value)));
+      Reach(node);
+      if (FollowCopy(context_, &view)) continue;
+      if (FollowMovement(context_, atoms_, &view)) {
+        path.stages.push_back(view.axes);
+        continue;
+      }
+      if (Value* source = ConvertedFrom(context_, *node); source != nullptr) {
+        view.value = source;
+        continue;
+      }
+      if (FollowFactor(context_, &view)) continue;
+      if (IsOp(*node, "Tanh") && node->input(0) != nullptr) {
+        if (path.softcap != 0 || view.factor <= 0) return No("the scores are capped twice, or by a negative number");
+        path.softcap = view.factor;
+        view.value = node->input(0);
+        continue;
+      }
+      if (Value* clamped = Clamped(*node, view.factor); clamped != nullptr) {
+        if (absl::Status status = Continue(&view, clamped); !status.ok()) return status;
+        continue;
+      }
+      if (IsOp(*node, "Add") || IsOp(*node, "Sub")) return Sum(*node, std::move(view), std::move(path));
+      absl::Status status = IsOp(*node, "Where") ? Replaced(*node, &view, &path)
+                            : IsOp(*node, "Mul") ? Multiplied(*node, &view, &path)
+                                                 : No(fmt::format("the scores are {}, which is no part of an attention",
+                                                                  DescribeProducer(*view.value)));
+      if (!status.ok()) return status;
+    }
+  }
+
+  // x, of a node that changes only scores that the softmax drops anyway.
+  Value* Clamped(const Node& node, double factor) {
+    double low = 0;
+    if (IsOp(node, "Max") && node.input_count == 2) {
+      for (size_t i = 0; i < 2; ++i) {
+        if (Number(context_, node.input(1 - i), &low) && factor > 0 && low * factor <= kMaskThreshold) return node.input(i);
+      }
+      return nullptr;
+    }
+    if (!IsOp(node, "Clip") || node.input_count < 2) return nullptr;  // before opset 11 its bounds are attributes
+    if (node.input(1) != nullptr && (!Number(context_, node.input(1), &low) || low * factor > kMaskThreshold)) return nullptr;
+    double high = 0;
+    const bool half = context_.facts->Of(node.output()).type == DataType::kFloat16;
+    if (node.input(2) != nullptr &&
+        (!Number(context_, node.input(2), &high) || high < (half ? kLargestHalf : kNearlyLargestFloat))) {
+      return nullptr;
+    }
+    return factor > 0 ? node.input(0) : nullptr;
+  }
+
+  static absl::Status MayAdd(const Value& mask, double factor, double softcap) {
+    if (softcap != 0) {
+      return Refuse(fmt::format("{} is applied to the scores before they are capped by tanh", ValueName(mask)),
+                    "attention-not-proved");
+    }
+    if (factor == 1) return absl::OkStatus();
+    return Refuse(fmt::format("the scores are multiplied by {:.6g} behind {}, which is multiplied with them", factor,
+                              ValueName(mask)), "scale-behind-mask");
+  }
+
+  // Add (x, m) and Sub (x, m): x is the operand that leads to the product of query and key.
+  absl::StatusOr<ScorePath> Sum(const Node& node, AxisView view, ScorePath path) {
+    absl::Status why = No(fmt::format("the scores are {}, which leads to no product", DescribeProducer(*view.value)));
+    const bool subtracts = IsOp(node, "Sub");
+    for (size_t i = 0; i < (subtracts ? 1U : 2U); ++i) {
+      Value* x = node.input(i);
+      Value* mask = node.input(1 - i);
+      if (x == nullptr || mask == nullptr || !LeadsToProduct(context_, x)) continue;
+      AxisView next = view;
+      ScorePath longer = path;
+      double number = 0;
+      // The same number added to all scores of a row changes no weight.
+      const bool shifts = Number(context_, mask, &number) && std::isfinite(number) && path.softcap == 0;
+      if (!shifts) {
+        if (absl::Status status = MayAdd(*mask, view.factor, path.softcap); !status.ok()) {
+          why = status;
+          continue;
+        }
+        const auto kind = subtracts ? ScoreMask::Kind::kSubtracted : ScoreMask::Kind::kAdded;
+        longer.masks.push_back({kind, mask, view.axes});
+        longer.stages.insert(longer.stages.begin(), view.axes);
+      }
+      if (absl::Status status = Continue(&next, x); !status.ok()) {
+        why = status;
+        continue;
+      }
+      absl::StatusOr<ScorePath> done = Follow(std::move(next), std::move(longer));
+      if (done.ok()) return done;
+      why = done.status();
+    }
+    return why;
+  }
+
+  // Where (keep, x, fill) and Where (drop, fill, x).
+  absl::Status Replaced(const Node& node, AxisView* view, ScorePath* path) {
+    for (size_t i = 1; i <= 2; ++i) {
+      double fill = 0;
+      if (!Number(context_, node.input(3 - i), &fill) || node.input(0) == nullptr || node.input(i) == nullptr) continue;
+      if (view->factor <= 0 || fill * view->factor > kMaskThreshold) {
+        return Refuse(fmt::format("{} puts {:.6g} in the place of scores, which is not minus infinity or a number at most {}",
+                                  ValueName(*view->value), fill, kMaskThreshold), "mask-is-bias");
+      }
+      // A scale behind it does nothing to what is dropped, a cap does.
+      if (absl::Status status = MayAdd(*node.input(0), 1, path->softcap); !status.ok()) return status;
+      path->masks.push_back({i == 1 ? ScoreMask::Kind::kKeeps : ScoreMask::Kind::kDrops, node.input(0), view->axes});
+      path->stages.insert(path->stages.begin(), view->axes);
+      return Continue(view, node.input(i));
+    }
+    return No(fmt::format("{} chooses between two tensors of scores", ValueName(*view->value)));
+  }
+
+  // Mul (x, m) of numbers m that are 0 and 1, behind which something large is taken off where m is 0.
+  absl::Status Multiplied(const Node& node, AxisView* view, ScorePath* path) {
+    for (size_t i = 0; i < 2; ++i) {
+      Value* x = node.input(i);
+      Value* keep = node.input(1 - i);
+      if (x == nullptr || keep == nullptr || path->masks.empty() || view->factor != 1) continue;
+      if (!DropsWhereZero(path->masks.back(), keep)) continue;
+      path->masks.back() = {ScoreMask::Kind::kMultiplied, keep, view->axes};
+      return Continue(view, x);
+    }
+    return No(fmt::format("the scores {} are multiplied by a tensor that is not one number", ValueName(*view->value)));
+  }
+
+  // Whether what is added is 0 where `keep` is 1 and at most the threshold where it is 0: c * (1 - keep).
+  bool DropsWhereZero(const ScoreMask& mask, Value* keep) {
+    const bool subtracts = mask.kind == ScoreMask::Kind::kSubtracted;
+    if (!subtracts && mask.kind != ScoreMask::Kind::kAdded) return false;
+    AxisView added;
+    added.value = mask.value;
+    while (FollowCopy(context_, &added)) {
+    }
+    if (!FollowFactor(context_, &added)) return false;
+    while (FollowCopy(context_, &added)) {
+    }
+    const Node* inverse = added.value->producer;
+    double one = 0;
+    if (inverse == nullptr || !IsOp(*inverse, "Sub") || !Number(context_, inverse->input(0), &one) || one != 1 ||
+        inverse->input(1) == nullptr || !context_.numbering->Same(inverse->input(1), keep)) {
+      return false;
+    }
+    const PossibleValues set = ValuesOf(context_, keep);
+    const bool zero_or_one = set.known && set.assumptions.empty() &&
+                             std::all_of(set.values.begin(), set.values.end(), [](double n) { return n == 0 || n == 1; });
+    return zero_or_one && (subtracts ? -added.factor : added.factor) <= kMaskThreshold;
+  }
+
+  const FunctionContext& context_;
+  AtomTable* atoms_;
+  Atoms keys_;
+  std::vector<const Node*>* reached_;
+  ScoreMask zeroed_;
+  int steps_ = 0;
+};
+
+}  // namespace
+
+bool LeadsToSoftmax(const FunctionContext& context, Value* value) {
+  int changes = 0;  // what is not followed: there is something to tell if a softmax stands behind it
+  for (int step = 0; step < kMostWeightSteps; ++step) {
+    const Node* node = value->producer;
+    if (node == nullptr || node->domain != NameId::kEmpty) return false;
+    if (IsOp(*node, "Softmax") || FindSoftmax(context, value).has_value()) return true;
+    Value* next = nullptr;
+    if (IsOp(*node, "Where")) {
+      next = IsZero(context, node->input(1)) ? node->input(2) : node->input(1);
+    } else if ((IsOp(*node, "Mul") || IsOp(*node, "Add") || IsOp(*node, "Div")) && changes++ < 2) {
+      next = node->input(0);
+    } else if (IsOp(*node, "Cast") || context.numbering->Source(value) != nullptr || MovementOf(*node) != Movement::kNone) {
+      next = context.numbering->Source(value) != nullptr ? context.numbering->Source(value) : node->input(0);
+    }
+    if (next == nullptr) return false;
+    value = next;
+  }
+  return false;
+}
+
+absl::StatusOr<ScorePath> FollowScores(const FunctionContext& context, AtomTable* atoms, AxisView weights,
+                                       const Atoms& keys, std::vector<const Node*>* reached) {
+  return ScoreReader(context, atoms, keys, reached).Read(std::move(weights));
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,49 @@
+// The way from the weights of an attention back to the product of query and key: softmax, masks, scale and whatever else
+// lies between, in any order and any grouping of axes.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "patterns/analysis/axis_map.h"
+#include "patterns/analysis/product.h"
+
+namespace ascend_fuse {
+
+// What is done to the scores for a mask or a bias.
+struct ScoreMask {
+  enum class Kind {
+    kAdded,
+    kSubtracted,
+    kKeeps,  // a boolean: where it is true the score stays, elsewhere it becomes minus infinity
+    kDrops,  // the other way round
+    kMultiplied,  // numbers 0 and 1: where it is 0 the score becomes 0, and something large is subtracted
+  };
+  Kind kind = Kind::kAdded;
+  Value* value = nullptr;
+  AxisList axes;  // those of the scores at that place, which the mask is broadcast to
+};
+
+struct ScorePath {
+  double scale = 1;
+  double softcap = 0;  // scores become softcap * tanh (scores / softcap), before all masks; 0: they do not
+  bool guard = false;  // rows without any allowed key are made 0
+  std::vector<ScoreMask> masks;   // the first one that is applied last
+  std::vector<AxisList> stages;   // the axes of the scores at the masks and elsewhere, those at masks first
+  Product product;                // of query and key
+  AxisList axes;                  // of its result
+  std::vector<const Node*> nodes;
+};
+
+// Whether a softmax computes `value`, with at most a few casts, guards, moves of data and changes behind it: whether it is
+// worth to ask FollowScores.
+bool LeadsToSoftmax(const FunctionContext& context, Value* value);
+
+// weights: what is multiplied by the value, with the atoms of its axes; keys: the atoms of the axis that the product with
+// the value sums over. FAILED_PRECONDITION with a sentence about the node that is no part of an attention. `reached` gets
+// the nodes that were read, also then.
+absl::StatusOr<ScorePath> FollowScores(const FunctionContext& context, AtomTable* atoms, AxisView weights,
+                                       const Atoms& keys, std::vector<const Node*>* reached);
+
+}  // namespace ascend_fuse

@@ -1,0 +1,22 @@
+// A softmax in any spelling: the operator, or its formula written out.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "patterns/language/function_context.h"
+
+namespace ascend_fuse {
+
+struct SoftmaxView {
+  Value* input = nullptr;
+  int axis = 0;                    // of `input`, from 0
+  std::vector<const Node*> nodes;  // the last one first
+};
+
+// The softmax along one axis that computes `value`: Softmax, Exp (LogSoftmax (x)), or exp(x - max(x)) divided by its sum,
+// with or without the maximum. Before opset 13 a Softmax flattens all axes from its own on: it is one along the last axis
+// only. nullopt for anything else.
+std::optional<SoftmaxView> FindSoftmax(const FunctionContext& context, Value* value);
+
+}  // namespace ascend_fuse
