@@ -131,6 +131,19 @@ absl::StatusOr<std::vector<Term>> FullPads(const FunctionContext& context, Value
   return full;
 }
 
+absl::StatusOr<Term> AxesFromEnd(const FunctionContext& context, Value* axes, Value* x) {
+  const auto rank = RankOf(context, Term::Of(x));
+  if (!rank.ok()) return rank.status();
+  auto numbers = NumbersOf(context, axes);
+  if (!numbers.ok()) return numbers.status();
+  for (int64_t& axis : *numbers) {
+    const auto place = Place(axis, *rank);
+    if (!place.ok()) return place.status();
+    axis = *place - *rank;
+  }
+  return build::Elements(context.facts->Of(axes).type, {static_cast<int64_t>(numbers->size())}, *numbers);
+}
+
 // Constant indices of which some are negative; those of element i count along the axis of the length lengths [i % depth].
 absl::StatusOr<Term> FromFront(const FunctionContext& context, Value* indices, const Term& x, int64_t first, int64_t depth) {
   const Fact& fact = context.facts->Of(indices);
@@ -219,6 +232,7 @@ constexpr std::array kRows = {
     Function<"all_axes (x)", AllAxes>("The axes of x."),
     Function<"unit_axes (x, y)", UnitAxes>("The axes of x of length 1, where y is x without them and without no other one."),
     Function<"full_pads (x, pads, axes)", FullPads>("Constant pads of some axes as pads of all axes of x."),
+    Function<"axes_from_end (axes, x)", AxesFromEnd>("Constant axes of x, all negative, in their order and type."),
     Function<"nd_indices_from_front (indices, x)", NdIndicesFromFront>(
         "Constant indices of GatherND, none of them negative."),
     Function<"indices_from_front (indices, x, axis)", IndicesFromFront>("The same of Gather."),
