@@ -59,6 +59,7 @@ def outputs_of(model: bytes, feeds: dict[str, np.ndarray]) -> list[np.ndarray] |
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_numbers_stay(case: object, tmp_path: Path) -> None:
     source = Path(case.model_dir) / "model.onnx"
