@@ -156,11 +156,12 @@ std::string ResolveChip(const std::string& name) {
 // "; did you mean ascend310p?", or "".
 std::string DidYouMean(const std::string& name) {
   constexpr size_t kLongest = 40;
+  const std::string wanted = Canonical(name);
   std::string best;
-  size_t least = 3;
+  size_t least = 2 + wanted.substr(std::string_view("ascend").size()).size() / 5;  // a short name has few letters to err in
   if (name.size() > kLongest) return "";
   const auto look = [&](const std::string& candidate) {
-    const size_t distance = EditDistance(Canonical(name), Lower(candidate));
+    const size_t distance = EditDistance(wanted, Lower(candidate));
     if (distance < least) least = distance, best = candidate;
   };
   for (const std::string& chip : ChipNames()) {

@@ -115,6 +115,9 @@ absl::Status Target::Impl::AddNodes(const contract::OpenedFile<proto::TargetFile
     if (plugin && !options.plugin) continue;
     for (const proto::NodeContract& node : file.node()) {
       if (node.plugin() != plugin || nodes.count(node.op()) > 0 || without.count(node.op()) > 0) continue;
+      // Of a chip whose kernels are not known, neither the plugin's rows hold nor what is said of them without it.
+      if (plugin && other_nodes != nullptr) unknown_nodes.insert(node.op());
+      if (unknown_nodes.count(node.op()) > 0) continue;
       const proto::NodeContract* data = &node;
       if (!node.like().empty()) {
         auto copy = Like(path, node);

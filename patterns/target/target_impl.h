@@ -54,6 +54,7 @@ struct Target::Impl {
   const proto::PrecisionMode* mode = nullptr;
   std::optional<bool> parses_npu_domain;
   const proto::Refusal* other_nodes = nullptr;
+  std::set<std::string> unknown_nodes;
   std::string kernels;  // the CANN version that `cann` of a row speaks of
   int64_t max_opset = 0;
   std::vector<const proto::Alias*> aliases;  // of the CANN version and its bases
