@@ -296,8 +296,9 @@ int RunOptimize(Flags flags, bool change) {
   if (!change) return kDone;
   const std::string output = flags.output.empty() ? Beside(flags.input, chip) : flags.output;
   if (const auto status = Save(**model, output, flags.quiet); !status.ok()) return Fail(status);
+  const int said = SayAtc(**model, flags, output);
   SayWritten(flags, output);
-  return SayAtc(**model, flags, output);
+  return said;
 }
 
 int RunTargets(const Flags& flags) {
