@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "passes/atc_check.h"
 #include "passes/check.h"
 
 namespace ascend_fuse {
@@ -69,7 +70,13 @@ Report BuildReport(const Workspace& workspace) {
   warn(CheckCalls(model, workspace.calls_kept, workspace.inliner().left()));
   warn(CheckOpset(model, target));
   warn(CheckDims(model, workspace.options().infer));
-  warn(CheckForms(model, target, &workspace.facts()));
+  warn(CheckForms(model, target, workspace.facts()));
+  std::vector<FindingRecord> frame = FindInStructure(model, target);
+  // CheckOpset says it; and a style settles what the imports are.
+  std::erase_if(frame, [&](const FindingRecord& finding) {
+    return finding.code == "opset-too-high" || (finding.code == "imports-mixed" && !workspace.style.empty());
+  });
+  warn(WarningsOf(frame));
   report.nodes_before = workspace.nodes_before;
   report.nodes_after = workspace.CountNodes();
   report.Summarize();

@@ -4,29 +4,14 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "passes/atc_check.h"
 
 namespace ascend_fuse {
-namespace {
-
-std::string SentenceOf(int64_t count, std::string_view op, const UnreadForm& form) {
-  std::string sentence = fmt::format("{} {}", count, op);
-  if (!form.form.empty()) sentence += fmt::format(" {}", form.form);
-  sentence += fmt::format(": {}", form.because);
-  // That there is no parser is a fact about all sources at once.
-  if (form.effect != UnreadForm::Effect::kNoParser) sentence += fmt::format(" ({})", form.source);
-  if (!form.instead.empty()) sentence += fmt::format("; {}", form.instead);
-  if (!form.certain) sentence += fmt::format(" (possible: {})", form.open);
-  return sentence;
-}
-
-}  // namespace
-
 std::vector<WarningRecord> CheckOpset(const Model& model, const Target& target) {
   if (model.OpsetVersion() <= target.MaxOpset()) return {};
   return {{"opset-too-high",
@@ -34,51 +19,40 @@ std::vector<WarningRecord> CheckOpset(const Model& model, const Target& target) 
                        model.OpsetVersion(), target.cann(), target.MaxOpset())}};
 }
 
-std::vector<WarningRecord> CheckForms(const Model& model, const Target& target, const Facts* facts) {
-  struct Found {
-    const UnreadForm* form = nullptr;
+std::vector<WarningRecord> WarningsOf(const std::vector<FindingRecord>& findings) {
+  struct Group {
+    const FindingRecord* first = nullptr;
     int64_t count = 0;
   };
-  // By code and operator; and by operator those that have no parser.
-  std::map<std::pair<std::string_view, std::string>, Found> forms;
-  std::map<std::string, Found> unparsed;
-  static const UnreadForm* const kOtherDomain = [] {
-    auto* form = new UnreadForm();
-    form->code = "no-parser";
-    form->because = "stock ATC has no parser for it and will refuse the model";
-    return form;
-  }();
-  absl::flat_hash_set<std::pair<NameId, NameId>> functions;
-  for (const LocalFunction& function : model.functions()) functions.insert({function.domain, function.name});
-  const int64_t opset = model.OpsetVersion();
-  for (const auto& graph : model.graphs()) {
-    for (const Node* node : graph->nodes()) {
-      if (node->dead || functions.contains({node->domain, node->op_type})) continue;
-      if (node->domain != NameId::kEmpty) {
-        if (Domain(*node) == "npu") continue;
-        Found& found = unparsed[fmt::format("{}.{}", Domain(*node), OpType(*node))];
-        found.form = kOtherDomain;
-        ++found.count;
-        continue;
-      }
-      for (const UnreadForm* form : target.UnreadForms(*node, opset, facts)) {
-        if (form->effect == UnreadForm::Effect::kAiCpu || form->effect == UnreadForm::Effect::kHost) continue;
-        std::string op(OpType(*node));
-        Found& found = form->effect == UnreadForm::Effect::kNoParser ? unparsed[std::move(op)]
-                                                                     : forms[{form->code, std::move(op)}];
-        if (found.form == nullptr || (form->certain && !found.form->certain)) found.form = form;
-        ++found.count;
-      }
-    }
+  // Operators without a parser last.
+  std::map<std::tuple<bool, std::string, std::string, std::string>, Group> groups;
+  for (const FindingRecord& finding : findings) {
+    Group& group = groups[{finding.effect == "no_parser", finding.code, finding.op, finding.because}];
+    if (group.first == nullptr) group.first = &finding;
+    ++group.count;
   }
   std::vector<WarningRecord> warnings;
-  for (const auto& [key, found] : forms) {
-    warnings.push_back({found.form->code, SentenceOf(found.count, key.second, *found.form)});
-  }
-  for (const auto& [op, found] : unparsed) {
-    warnings.push_back({found.form->code, SentenceOf(found.count, op, *found.form)});
+  for (const auto& [key, group] : groups) {
+    const FindingRecord& finding = *group.first;
+    std::string sentence = fmt::format("{} {}", group.count, finding.because);
+    // That there is no parser is a fact about all sources at once.
+    if (finding.effect != "no_parser" && !finding.source.empty()) sentence += fmt::format(" ({})", finding.source);
+    if (!finding.way_out.empty()) sentence += fmt::format("; {}", finding.way_out);
+    warnings.push_back({finding.code, std::move(sentence)});
   }
   return warnings;
+}
+
+std::vector<WarningRecord> CheckForms(const Model& model, const Target& target, const Facts& facts) {
+  std::vector<FindingRecord> findings;
+  for (FindingRecord& finding : FindInNodes(model, facts, target)) {
+    // CheckCalls says more of calls; nodes of ours were judged when they were made, and their assumptions are listed.
+    const bool of_node = finding.op.starts_with("npu.");
+    const bool elsewhere = finding.effect == "ai_cpu" || finding.effect == "host";
+    if (finding.code == "function-call-left" || elsewhere || (of_node && !finding.certain)) continue;
+    findings.push_back(std::move(finding));
+  }
+  return WarningsOf(findings);
 }
 
 std::vector<WarningRecord> CheckPlugin(const Model& model, const Target& target) {

@@ -19,10 +19,13 @@ namespace ascend_fuse {
 // The model imports an opset above what the target's ATC reads: "opset-too-high".
 std::vector<WarningRecord> CheckOpset(const Model& model, const Target& target);
 
-// Operators that the target's ATC has no parser for ("no-parser"), and forms that it refuses or misreads,
-// with the code of their row in patterns/targets. What runs elsewhere than on the AI Core is not among them. Without
-// `facts`, what depends on types, shapes and constants is told as possible.
-std::vector<WarningRecord> CheckForms(const Model& model, const Target& target, const Facts* facts = nullptr);
+// Findings of `check` (passes/atc_check.h) as warnings, those of one sentence together.
+std::vector<WarningRecord> WarningsOf(const std::vector<FindingRecord>& findings);
+
+// What `check` finds in the nodes of a result: operators that the target's ATC has no parser for ("no-parser"), forms
+// that it refuses or misreads, with the code of their row in patterns/targets, and npu nodes that their contract refuses.
+// What runs elsewhere than on the AI Core is not among them.
+std::vector<WarningRecord> CheckForms(const Model& model, const Target& target, const Facts& facts);
 
 // Nodes that ATC reads only with our op plugin: "plugin-needed".
 std::vector<WarningRecord> CheckPlugin(const Model& model, const Target& target);

@@ -5,30 +5,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
 #include "ir/schema.h"
+#include "passes/call_of.h"
 #include "passes/pass.h"
 #include "patterns/analysis/linear.h"
 #include "patterns/functions/refusal.h"
 
 namespace ascend_fuse {
 namespace {
-
-Call CallOf(const Node& node, const Facts& facts, const std::string& op) {
-  Call call;
-  call.op = op;
-  for (const Use& use : node.inputs()) {
-    CallInput input;
-    if (use.value != nullptr) {
-      const Fact& fact = facts.Of(use.value);
-      input.present = true;
-      input.type = fact.type;
-      input.has_rank = fact.has_rank;
-      input.shape.assign(fact.shape.begin(), fact.shape.end());
-    }
-    call.inputs.push_back(std::move(input));
-  }
-  call.attributes = ReadAttributes(node);
-  return call;
-}
 
 void AddOnce(std::vector<std::string>* sentences, const std::vector<std::string>& more) {
   for (const std::string& sentence : more) {

@@ -72,6 +72,23 @@ struct WarningRecord {
   std::string message;
 };
 
+// What ATC makes of a node, or of the whole model, that ONNX does not say: one finding of `check`.
+struct FindingRecord {
+  std::string code;
+  // no_parser, refused, misread, loses_type, no_kernel: ATC ends with an error, or what it makes is another model;
+  // ai_cpu, host, precision: it runs, and elsewhere or with less precision.
+  std::string effect;
+  bool certain = true;   // if not, `because` ends with what is open
+  std::string op;        // "ReduceMean", "npu.NPURmsNorm"; "" for the whole model
+  std::string node;      // its name, or that of what it computes
+  std::string module;
+  std::string because;   // a sentence
+  std::string source;    // who says so
+  std::string error;     // the code that ATC prints, where that is known
+  std::string way_out;   // what to do, a clause
+  std::string fixed_by;  // optimize, plugin, or ""
+};
+
 struct PassRecord {
   std::string name;
   double milliseconds = 0;
@@ -97,6 +114,7 @@ struct Report {
   std::vector<PassRecord> passes;
   std::vector<ContradictionRecord> contradictions;
   std::vector<WarningRecord> warnings;
+  std::vector<FindingRecord> findings;  // of `check`
 
   // Adds a warning, once.
   void Warn(const WarningRecord& warning);
@@ -114,6 +132,8 @@ struct ReportTextOptions {
 // The same report gives the same bytes.
 std::string ReportToJson(const Report& report);
 std::string ReportToText(const Report& report, const ReportTextOptions& options = {});
+// The findings of `check`, those of one kind together: up to `places` places of each.
+std::string FindingsToText(const Report& report, size_t places = 3);
 // INVALID_ARGUMENT with a sentence for text that is no report of this schema.
 absl::StatusOr<Report> ReportFromJson(const std::string& json);
 

@@ -38,6 +38,10 @@ void EachField(Record& r, Visit visit) {
     visit("expected", r.expected), visit("found", r.found), visit("source", r.source);
   } else if constexpr (kIs<Record, WarningRecord>) {
     visit("code", r.code), visit("message", r.message);
+  } else if constexpr (kIs<Record, FindingRecord>) {
+    visit("code", r.code), visit("effect", r.effect), visit("certain", r.certain), visit("op", r.op);
+    visit("node", r.node), visit("module", r.module), visit("because", r.because), visit("source", r.source);
+    visit("error", r.error), visit("way_out", r.way_out), visit("fixed_by", r.fixed_by);
   } else if constexpr (kIs<Record, PassRecord>) {
     visit("name", r.name), visit("milliseconds", r.milliseconds), visit("changes", r.changes);
   } else if constexpr (kIs<Record, ContradictionRecord>) {
@@ -127,6 +131,7 @@ proto::Report ToProto(const Report& report) {
   WriteAll(report.passes, out.mutable_passes());
   WriteAll(report.contradictions, out.mutable_contradictions());
   WriteAll(report.warnings, out.mutable_warnings());
+  WriteAll(report.findings, out.mutable_findings());
   return out;
 }
 
@@ -181,6 +186,7 @@ absl::StatusOr<Report> ReportFromJson(const std::string& json) {
   ReadAll(message.passes(), &report.passes);
   ReadAll(message.contradictions(), &report.contradictions);
   ReadAll(message.warnings(), &report.warnings);
+  ReadAll(message.findings(), &report.findings);
   report.Summarize();
   return report;
 }

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <numeric>
 #include <utility>
 
 #include "embedded/codes_data.h"
 #include "fmt/format.h"
+#include "patterns/edit_distance.h"
 #include "proto/codes.pb.h"
 
 namespace ascend_fuse {
@@ -29,22 +29,6 @@ const std::vector<CodeGroup>* ReadGroups() {
     }
   }
   return groups;
-}
-
-// The number of letters to insert, remove or replace to make `a` from `b`.
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t k = 1; k <= b.size(); ++k) {
-      const size_t replaced = diagonal + (a[i - 1] == b[k - 1] ? 0 : 1);
-      diagonal = row[k];
-      row[k] = std::min({replaced, row[k] + 1, row[k - 1] + 1});
-    }
-  }
-  return row.back();
 }
 
 // The text in lines of at most `width` letters, each after `indent`.

@@ -1,6 +1,6 @@
 // The command line: flags become options, results become text, JSON and an exit code. Reports go to stdout,
 // everything else to stderr. Exit codes: 0 done, 1 an error in the input or of the file system, 2 wrong
-// usage, 3 a requirement (--require, verify) is not met.
+// usage, 3 a requirement (--require, verify) is not met, 4 check found what ATC refuses or misreads.
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -27,6 +27,8 @@
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
 #include "ir/text/printer.h"
+#include "passes/atc_check.h"
+#include "passes/atc_command.h"
 #include "passes/optimize.h"
 #include "passes/report.h"
 #include "patterns/codes.h"
@@ -41,6 +43,7 @@ constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kNotMet = 3;
+constexpr int kFound = 4;
 
 struct Flags {
   std::string input;
@@ -58,6 +61,10 @@ struct Flags {
   bool functions = false;  // rules: the functions instead
   bool passes = false;     // rules: the passes instead
   std::string code;        // explain
+  std::string atc_script;  // optimize: where the command line of ATC is written as a script
+  bool force = false;      // optimize: for a later version that asks
+  std::string chip;        // targets
+  std::string op;          // targets
   bool markdown = false;   // explain: docs/codes.md instead
   int64_t max_elements = 16;
   std::vector<std::string> verify_arguments;
@@ -255,6 +262,19 @@ void SayWritten(const Flags& flags, const std::string& path) {
   fmt::print(flags.json == "-" || flags.report == "-" ? stderr : stdout, "wrote {}\n", path);
 }
 
+// What ATC is to be called with for the model that was written: a line on stdout for a person, a script where one is asked
+// for.
+int SayAtc(const Model& model, const Flags& flags, const std::string& path) {
+  const bool says = !flags.quiet && flags.json != "-" && flags.report != "-";
+  if (!says && flags.atc_script.empty()) return kDone;
+  const auto target = Target::Load(flags.options.target);
+  if (!target.ok()) return Fail(target.status(), kUsage);
+  if (says) fmt::print("{}\n", AtcCommand(model, *target, flags.options.infer, path));
+  if (flags.atc_script.empty()) return kDone;
+  const auto status = WriteText(flags.atc_script, AtcScript(model, *target, flags.options.infer, path));
+  return status.ok() ? kDone : Fail(status);
+}
+
 int RunOptimize(Flags flags, bool change) {
   std::string chip;
   std::vector<std::string> warnings;
@@ -276,8 +296,44 @@ int RunOptimize(Flags flags, bool change) {
   if (!change) return kDone;
   const std::string output = flags.output.empty() ? Beside(flags.input, chip) : flags.output;
   if (const auto status = Save(**model, output, flags.quiet); !status.ok()) return Fail(status);
+  const int said = SayAtc(**model, flags, output);
   SayWritten(flags, output);
-  return kDone;
+  return said;
+}
+
+int RunTargets(const Flags& flags) {
+  if (flags.chip.empty()) {
+    const auto status = WriteText("-", Target::DescribeAll());
+    return status.ok() ? kDone : Fail(status);
+  }
+  TargetOptions options = flags.options.target;
+  options.chip = flags.chip;
+  const auto target = Target::Load(options);
+  if (!target.ok()) return Fail(target.status(), kUsage);
+  const auto text = flags.op.empty() ? absl::StatusOr<std::string>(target->Describe()) : target->DescribeOperator(flags.op);
+  if (!text.ok()) return Fail(text.status());
+  const auto status = WriteText("-", *text);
+  return status.ok() ? kDone : Fail(status);
+}
+
+int RunCheck(Flags flags) {
+  std::string chip;
+  std::vector<std::string> warnings;
+  if (const int code = Prepare(&flags, &chip, &warnings); code != kDone) return code;
+  const auto model = LoadModel(flags.input);
+  if (!model.ok()) return Fail(model.status());
+  auto report = CheckModel(model->get(), flags.options);
+  if (!report.ok()) return Fail(report.status());
+  report->model = flags.input;
+  if (!flags.json.empty()) {
+    if (const auto status = WriteText(flags.json, ReportToJson(*report)); !status.ok()) return Fail(status);
+  }
+  if (!flags.quiet && flags.json != "-") {
+    const size_t places = flags.verbose ? report->findings.size() : 3;
+    if (const auto status = WriteText("-", FindingsToText(*report, places)); !status.ok()) return Fail(status);
+  }
+  const auto& findings = report->findings;
+  return std::any_of(findings.begin(), findings.end(), IsFatal) ? kFound : kDone;
 }
 
 int RunExpand(Flags flags) {
@@ -461,8 +517,21 @@ int Main(int argc, char** argv) {
   optimize->add_option("-o,--output", flags.output, "default: <model>.<chip>.onnx beside the model")
       ->type_name("FILE");
 
+  optimize->add_flag("--force", flags.force,
+                     "write the model also where ATC refuses or misreads it; at present it is always written, with a warning");
+  optimize->add_option("--atc-script", flags.atc_script, "write the command line of ATC as a script")->type_name("FILE");
+
   CLI::App* list = app.add_subcommand("list", "fusion opportunities and near misses; changes nothing");
   AddRunFlags(list, &flags);
+
+  CLI::App* check = app.add_subcommand(
+      "check", "what ATC refuses, reads as something else or runs slowly in any ONNX file; exit code 4: it refuses or misreads");
+  check->add_option("model", flags.input, "an ONNX model, optimized or not")->required();
+  AddTargetFlags(check, &flags);
+  AddDimFlag(check, &flags);
+  check->add_option("--json", flags.json, "write the findings as JSON; - is stdout")->type_name("FILE");
+  check->add_flag("--verbose", flags.verbose, "name every node");
+  check->add_flag("--quiet", flags.quiet, "print errors only");
 
   CLI::App* expand = app.add_subcommand("expand", "NPU nodes back to standard ONNX");
   expand->add_option("model", flags.input, "an optimized model")->required();
@@ -499,6 +568,12 @@ int Main(int argc, char** argv) {
   rules->add_flag("--operators", flags.operators, "the operators that rules may name beside those of ONNX, as Markdown");
   rules->add_flag("--passes", flags.passes, "the passes of optimize in their order, as a table");
 
+  CLI::App* targets = app.add_subcommand("targets", "the chips and CANN versions there are, and what one of them accepts");
+  targets->add_option("chip", flags.chip, "a chip, an ATC --soc_version, or a path to a .txtpb");
+  targets->add_option("operator", flags.op, "an NPU node or a standard operator: what is known of it there");
+  targets->add_option("--cann", flags.options.target.cann, "CANN version, or a path to a .txtpb")->capture_default_str();
+  targets->add_flag("--plugin", flags.options.target.plugin, "with our op plugin installed");
+
   CLI::App* explain = app.add_subcommand("explain", "what a code of a report means, and what can be done about it");
   explain->add_option("code", flags.code, "as the report gives it (mask-per-head); default: all, with their titles");
   explain->add_flag("--markdown", flags.markdown, "all codes with their explanations, as docs/codes.md has them");
@@ -516,9 +591,11 @@ int Main(int argc, char** argv) {
   }
   if (optimize->parsed()) return RunOptimize(std::move(flags), true);
   if (list->parsed()) return RunOptimize(std::move(flags), false);
+  if (check->parsed()) return RunCheck(std::move(flags));
   if (expand->parsed()) return RunExpand(flags);
   if (print->parsed()) return RunPrint(flags);
   if (rules->parsed()) return RunRules(std::move(flags));
+  if (targets->parsed()) return RunTargets(flags);
   if (explain->parsed()) return RunExplain(flags);
   flags.verify_arguments = verify->remaining();
   return RunVerify(flags);

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -20,6 +21,7 @@
 #include "ir/onnx/external_data.h"
 #include "ir/onnx/model_file.h"
 #include "ir/onnx/pieces.h"
+#include "ir/onnx/spelling.h"
 #include "ir/verify.h"
 #include "proto/onnx.pb.h"
 
@@ -64,6 +66,33 @@ class ModelWriter {
 
   // What the file at `data_location` must hold.
   Pieces& data() { return data_; }
+
+  // See ir/onnx/spelling.h.
+  std::vector<std::string> Imports() const {
+    const bool as_in_file = model_.default_domain_ == DefaultDomain::kAsWritten && !model_.opset_imports_changed_;
+    std::vector<std::string> imports;
+    if (model_file_ != nullptr && as_in_file) {
+      wire::Cursor cursor = Open({model_file_->data(), {0, model_file_->file_size()}});
+      wire::Field field;
+      while (cursor.Next(&field)) {
+        if (field.number == ModelProto::kOpsetImportFieldNumber) imports.emplace_back(DomainOfImport(field));
+      }
+    }
+    if (!imports.empty()) return imports;
+    for (const OpsetImport& import : model_.opset_imports_) imports.emplace_back(ImportText(import.domain));
+    return imports;
+  }
+  std::string_view Domain(const Node& node) const {
+    std::string_view written;
+    if (model_.default_domain_ == DefaultDomain::kAsWritten && !node.is_new) {
+      wire::Cursor cursor = Open(node.encoded);
+      wire::Field field;
+      while (cursor.Next(&field)) {
+        if (field.number == NodeProto::kDomainFieldNumber) written = field.text();
+      }
+    }
+    return DomainText(node, written);
+  }
 
   bool IsUnchanged() const {
     return model_file_ != nullptr && !model_.graph_->changed_ && !model_.opset_imports_changed_ &&
@@ -142,6 +171,16 @@ class ModelWriter {
     return kept_functions_.contains(field.position);
   }
 
+  static std::string_view DomainOfImport(const wire::Field& import) {
+    wire::Cursor cursor(import);
+    wire::Field part;
+    std::string_view domain;
+    while (cursor.Next(&part)) {
+      if (part.number == onnx::OperatorSetIdProto::kDomainFieldNumber) domain = part.text();
+    }
+    return domain;
+  }
+
   // The text of a domain in opset_import: as the file spells it, if it does.
   std::string_view ImportText(NameId domain) const {
     if (domain != NameId::kEmpty) return Text(domain);
@@ -151,13 +190,7 @@ class ModelWriter {
     wire::Field field;
     while (cursor.Next(&field)) {
       if (field.number != ModelProto::kOpsetImportFieldNumber) continue;
-      wire::Cursor inner(field);
-      wire::Field part;
-      while (inner.Next(&part)) {
-        if (part.number == onnx::OperatorSetIdProto::kDomainFieldNumber && part.text() == kDefaultDomain) {
-          return kDefaultDomain;
-        }
-      }
+      if (DomainOfImport(field) == kDefaultDomain) return kDefaultDomain;
     }
     return {};
   }
@@ -829,5 +862,10 @@ absl::StatusOr<std::string> SaveModelToBytes(const Model& model) {
   }
   return bytes;
 }
+
+Spelling::Spelling(const Model& model) : writer_(std::make_unique<ModelWriter>(model)) {}
+Spelling::~Spelling() = default;
+std::vector<std::string> Spelling::Imports() const { return writer_->Imports(); }
+std::string_view Spelling::DomainOf(const Node& node) const { return writer_->Domain(node); }
 
 }  // namespace ascend_fuse

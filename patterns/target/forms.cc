@@ -161,6 +161,13 @@ std::vector<const proto::UnreadForm*> UnreadForms::RowsOf(std::string_view op) c
   return rows;
 }
 
+std::vector<std::string> UnreadForms::Operators() const {
+  std::vector<std::string> operators;
+  for (const auto& [op, rows] : by_op_) operators.emplace_back(op);
+  std::sort(operators.begin(), operators.end());
+  return operators;
+}
+
 const proto::ParsedOperator* UnreadForms::ParsedOf(std::string_view op) const {
   const auto found = parsed_.find(op);
   return found == parsed_.end() ? nullptr : found->second->data;

@@ -39,6 +39,7 @@ class UnreadForms {
   // The rows of an operator, and the opsets at which it is parsed: for listing.
   std::vector<const proto::UnreadForm*> RowsOf(std::string_view op) const;
   const proto::ParsedOperator* ParsedOf(std::string_view op) const;
+  std::vector<std::string> Operators() const;  // that have rows, sorted
   bool KnowsParsed() const { return !parsed_.empty(); }
 
  private:

@@ -14,6 +14,7 @@
 #include "fmt/ranges.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "patterns/edit_distance.h"
 #include "proto/contract.pb.h"
 
 namespace ascend_fuse::contract {
@@ -110,19 +111,64 @@ absl::StatusOr<OpenedFile<Message>> Open(const std::string& name, const embedded
                                          fmt::join(names, ", ")));
 }
 
-// The chip whose name `name` starts with, as ATC's --soc_version does; "" if none.
-std::string ResolveChip(const std::string& name) {
-  std::string lower = name;
+std::string Lower(std::string_view text) {
+  std::string lower(text);
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+// "310P3", "ascend 310p3" and "Ascend310P3" are one name.
+std::string Canonical(const std::string& name) {
+  std::string lower = Lower(name);
+  lower.erase(std::remove(lower.begin(), lower.end(), ' '), lower.end());
+  return lower.starts_with("ascend") ? lower : "ascend" + lower;
+}
+
+// The words for --soc_version of a built-in chip.
+std::vector<std::string> SocsOf(const std::string& chip) {
+  const auto file = OpenBuiltIn<proto::TargetFile>(*FindBuiltIn(chip));
+  if (!file.ok()) return {};
+  return {file->data->soc().begin(), file->data->soc().end()};
+}
+
+// The chip that is named, or one of its words for --soc_version: one that is listed, or the name of the chip and a bin
+// behind it (ascend910b9). Where names of other chips begin like that (ascend910), only what is listed counts. "" if none.
+std::string ResolveChip(const std::string& name) {
+  const std::string wanted = Canonical(name);
+  const std::vector<std::string> chips = ChipNames();
   std::string best;
-  for (const std::string& chip : ChipNames()) {
-    if (lower.compare(0, chip.size(), chip) != 0 || chip.size() <= best.size()) continue;
-    const bool rest_is_a_bin = std::all_of(lower.begin() + static_cast<int>(chip.size()), lower.end(), [](char c) {
+  for (const std::string& chip : chips) {
+    if (wanted == chip) return chip;
+    const std::vector<std::string> socs = SocsOf(chip);
+    if (std::any_of(socs.begin(), socs.end(), [&](const std::string& soc) { return Lower(soc) == wanted; })) return chip;
+    const bool begins_others = std::any_of(chips.begin(), chips.end(), [&](const std::string& other) {
+      return other.size() > chip.size() && other.starts_with(chip);
+    });
+    if (begins_others || !wanted.starts_with(chip) || chip.size() <= best.size()) continue;
+    const bool rest_is_a_bin = std::all_of(wanted.begin() + static_cast<int>(chip.size()), wanted.end(), [](char c) {
       return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-';
     });
     if (rest_is_a_bin) best = chip;
   }
   return best;
+}
+
+// "; did you mean ascend310p?", or "".
+std::string DidYouMean(const std::string& name) {
+  constexpr size_t kLongest = 40;
+  const std::string wanted = Canonical(name);
+  std::string best;
+  size_t least = 2 + wanted.substr(std::string_view("ascend").size()).size() / 5;  // a short name has few letters to err in
+  if (name.size() > kLongest) return "";
+  const auto look = [&](const std::string& candidate) {
+    const size_t distance = EditDistance(wanted, Lower(candidate));
+    if (distance < least) least = distance, best = candidate;
+  };
+  for (const std::string& chip : ChipNames()) {
+    look(chip);
+    for (const std::string& soc : SocsOf(chip)) look(soc);
+  }
+  return best.empty() ? "" : fmt::format("; did you mean {}?", best);
 }
 
 // Adds to `files`, which holds one file, its bases. `replace` may put another base in the place of one.
@@ -151,6 +197,9 @@ std::vector<std::string> CannNames() { return BuiltInNames(true); }
 absl::StatusOr<std::vector<OpenedFile<proto::TargetFile>>> OpenChip(const std::string& name, bool plugin) {
   std::vector<std::string> names = ChipNames();
   auto file = Open<proto::TargetFile>(name, FindBuiltIn(ResolveChip(name)), "target", names);
+  if (file.status().code() == absl::StatusCode::kNotFound && !IsPath(name)) {
+    return absl::NotFoundError(std::string(file.status().message()) + DidYouMean(name));
+  }
   if (!file.ok()) return file.status();
   if (file->data->chip().empty()) {
     return absl::InvalidArgumentError(fmt::format("{}: `chip` is missing", file->path));

@@ -3,9 +3,6 @@
 #include "patterns/target/target.h"
 
 #include <algorithm>
-#include <deque>
-#include <map>
-#include <mutex>
 #include <set>
 #include <utility>
 
@@ -13,10 +10,8 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/data_type.h"
-#include "patterns/target/compile.h"
-#include "patterns/target/forms.h"
 #include "patterns/target/judge.h"
-#include "patterns/target/load.h"
+#include "patterns/target/target_impl.h"
 #include "proto/contract.pb.h"
 
 namespace ascend_fuse {
@@ -26,47 +21,6 @@ using contract::CompiledRow;
 using contract::Judge;
 using contract::Viewed;
 
-struct Target::Impl {
-  // One node of the contract. Rows of built-in files are compiled when they are first asked for.
-  struct NodeRows {
-    std::string path;  // as errors name the file
-    const proto::NodeContract* data = nullptr;
-    bool is_compiled = false;
-    absl::Status error;
-    CompiledNode compiled;
-  };
-
-  TargetOptions options;
-  std::vector<contract::OpenedFile<proto::TargetFile>> files;  // the chip's own file first, then its bases
-  std::vector<contract::OpenedFile<proto::CannFile>> cann_files;
-  const proto::CannFile* cann = nullptr;  // the first of cann_files
-  std::string chip;
-  std::vector<std::string> warnings;
-  std::deque<proto::NodeContract> copies;  // of rows that are written as `like` another
-  std::mutex compiling;
-  std::map<std::string, NodeRows, std::less<>> nodes;
-  std::vector<std::string> node_order;
-  std::map<std::string, const proto::ByGeRow*, std::less<>> by_ge;
-  std::map<std::string, const proto::LeftRow*, std::less<>> left;
-  std::map<std::string, const proto::StandardOp*, std::less<>> standard;
-  contract::UnreadForms unread;
-  const proto::PrecisionMode* mode = nullptr;
-  std::optional<bool> parses_npu_domain;
-  std::string kernels;  // the CANN version that `cann` of a row speaks of
-  int64_t max_opset = 0;
-  std::vector<const proto::Alias*> aliases;  // of the CANN version and its bases
-
-  absl::Status FindMode();
-  void ReadCann();
-  template <typename Files>
-  absl::Status AddUnreadForms(const Files& of);
-  absl::StatusOr<const proto::NodeContract*> Like(const std::string& path, const proto::NodeContract& node);
-  absl::Status AddNodes(const contract::OpenedFile<proto::TargetFile>& opened, const std::set<std::string>& without);
-  absl::Status AddFiles();
-  absl::StatusOr<const CompiledNode*> Compiled(NodeRows* rows);
-  std::string TypeRefusal(const Call& call, const CompiledNode& node) const;
-  Answer Check(const Call& call, const DimTable& dims, DimTable* growing);
-};
 
 // What a CANN version does not give itself holds as its base gives it.
 absl::Status Target::Impl::FindMode() {
@@ -161,6 +115,9 @@ absl::Status Target::Impl::AddNodes(const contract::OpenedFile<proto::TargetFile
     if (plugin && !options.plugin) continue;
     for (const proto::NodeContract& node : file.node()) {
       if (node.plugin() != plugin || nodes.count(node.op()) > 0 || without.count(node.op()) > 0) continue;
+      // Of a chip whose kernels are not known, neither the plugin's rows hold nor what is said of them without it.
+      if (plugin && other_nodes != nullptr) unknown_nodes.insert(node.op());
+      if (unknown_nodes.count(node.op()) > 0) continue;
       const proto::NodeContract* data = &node;
       if (!node.like().empty()) {
         auto copy = Like(path, node);
@@ -185,6 +142,7 @@ absl::Status Target::Impl::AddFiles() {
   for (const auto& opened : files) {
     const proto::TargetFile& file = *opened.data;
     if (absl::Status status = AddNodes(opened, without); !status.ok()) return status;
+    if (other_nodes == nullptr && file.has_other_nodes()) other_nodes = &file.other_nodes();
     for (const proto::LeftRow& row : file.left()) {
       for (const std::string& construct : row.construct()) {
         if (without.count(construct) == 0) left.emplace(construct, &row);
@@ -350,6 +308,12 @@ bool Target::HasNode(std::string_view op) const {
 Answer Target::Impl::Check(const Call& call, const DimTable& dims, DimTable* growing) {
   Answer answer;
   const auto it = nodes.find(call.op);
+  if (it == nodes.end() && other_nodes != nullptr) {
+    answer.code = "node-refused";
+    answer.because = other_nodes->because();
+    answer.source = other_nodes->source();
+    return answer;
+  }
   if (it == nodes.end()) {
     answer.code = "no-node";
     answer.because = fmt::format("{} is not in the contract of {}", call.op, chip);
@@ -427,8 +391,12 @@ std::optional<StandardOp> Target::Standard(std::string_view op, int64_t opset, L
 }
 
 std::vector<const UnreadForm*> Target::UnreadForms(const Node& node, int64_t opset, const Facts* facts) const {
-  const bool is_node = impl_->unread.ParsedOf(OpType(node)) == nullptr && HasAlias(fmt::format("npu.{}", OpType(node)), opset);
+  const bool is_node = !IsParsed(OpType(node)) && HasAlias(fmt::format("npu.{}", OpType(node)), opset);
   return impl_->unread.Of(node, opset, MaxOpset(), is_node, facts);
+}
+
+bool Target::IsParsed(std::string_view op) const {
+  return !impl_->unread.KnowsParsed() || impl_->unread.ParsedOf(op) != nullptr;
 }
 
 bool Target::ParsesNpuDomain() const { return impl_->parses_npu_domain.value_or(false); }

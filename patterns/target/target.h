@@ -132,6 +132,10 @@ class Target {
   // target.
   std::vector<const UnreadForm*> UnreadForms(const Node& node, int64_t opset, const Facts* facts = nullptr) const;
 
+  // Whether a stock plugin registers the operator of the default domain at some opset; true of every one where the data
+  // does not say.
+  bool IsParsed(std::string_view op) const;
+
   // True when ATC's parser of this CANN version reads nodes of domain "npu" beside nodes of the empty domain
   // (style N).
   bool ParsesNpuDomain() const;
@@ -160,6 +164,19 @@ class Target {
   // The npu nodes this target has a row for, in the order of its file; refused ones left out.
   std::vector<std::string> Nodes() const;
   bool HasNode(std::string_view op) const;  // whether `op` is one of them
+
+  // ATC's words for --soc_version of this chip, as far as they are known, and the one that the target was named by, or "".
+  std::vector<std::string> Socs() const;
+  std::string NamedSoc() const;
+  // Whether ATC takes ranges of dims (--input_shape="x:1~8") for this chip.
+  bool TakesShapeRanges() const;
+
+  // What the target accepts, as a person reads it: its nodes, what GE does, what ATC does not read.
+  std::string Describe() const;
+  // The same of one operator, "npu.NPURmsNorm", "NPURmsNorm" or "ReduceMean". NOT_FOUND where nothing is known of it.
+  absl::StatusOr<std::string> DescribeOperator(const std::string& op) const;
+  // All chips and CANN versions, with titles.
+  static std::string DescribeAll();
 
   // Names of all chips (files of patterns/targets), CANN versions.
   static std::vector<std::string> Chips();

@@ -22,9 +22,9 @@ class CommandLineTest(unittest.TestCase):
 
     def test_wrong_usage(self):
         self.expect(2, "A subcommand is required")
-        self.expect(2, "bogus is no command; there are optimize, list, expand, verify, print, rules, explain", "bogus")
+        self.expect(2, "bogus is no command; there are optimize, list, check, expand, verify, print, rules, targets, explain", "bogus")
         self.expect(2, "model is required", "optimize")
-        self.expect(2, "there are ascend310p, ascend910_93", "optimize", "m.onnx", "--target", "h100")
+        self.expect(2, "there are ascend310b, ascend310p, ascend910", "optimize", "m.onnx", "--target", "h100")
         self.expect(2, "there are 2026.07, 8.1", "optimize", "m.onnx", "--cann", "1")
         self.expect(2, "ATC's words are force_fp16", "list", "m.onnx", "--precision-mode", "half")
         self.expect(2, "no emission style is called Q", "optimize", "m.onnx", "--style", "Q")

@@ -15,7 +15,7 @@ INSIDE_IR = {"ir": {"ir"}, "ir/dim": {"ir", "ir/dim"}, "ir/onnx": {"ir", "ir/onn
              "ir/infer": {"ir", "ir/infer", "ir/onnx"}, "ir/eval": {"ir", "ir/eval"}}
 # The only code that reads protobuf messages.
 MAY_INCLUDE_PROTO = {"ir/schema.cc", "patterns/codes.cc", "patterns/operators/declarations.cc", "passes/report_json.cc"} | {
-    f"patterns/target/{name}.cc" for name in ("compile", "conditions", "forms", "judge", "judge_limits", "load", "target")}
+    f"patterns/target/{name}.cc" for name in ("compile", "conditions", "forms", "describe", "judge", "judge_limits", "load", "target")}
 MAY_INCLUDE_ONNX = {"ir/onnx", "ir/text"}
 # Reads the types that value_info declares from the file's bytes.
 ONNX_EXCEPTIONS = {"ir/infer/declared.cc"}

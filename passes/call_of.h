@@ -1,0 +1,14 @@
+// What a target is asked about a node that stands in the graph.
+#pragma once
+
+#include <string>
+
+#include "ir/infer/facts.h"
+#include "patterns/target/target.h"
+
+namespace ascend_fuse {
+
+// The node as a call of `op`, which must outlive it.
+Call CallOf(const Node& node, const Facts& facts, const std::string& op);
+
+}  // namespace ascend_fuse
