@@ -78,6 +78,7 @@ void Workspace::InferModel() { facts_ = Infer(*model_, WithDeclaredOperators(opt
 
 void Workspace::NumberValues() {
   numbering_ = std::make_unique<ValueNumbering>(*model_, facts_);
+  masks_ = std::make_unique<MaskForms>(*model_, facts_, &facts_.dims(), *numbering_, options_.assumptions);
   emitter_ = std::make_unique<Emitter>(&rewriter_, &facts_, numbering_.get());
 }
 
@@ -95,6 +96,7 @@ FunctionContext Workspace::Context(std::vector<std::string>* assumptions) {
   context.numbering = numbering_.get();
   context.assumptions = assumptions;
   context.cache = &match_cache_;
+  context.masks = masks_.get();
   return context;
 }
 
