@@ -1,6 +1,9 @@
 // Read masks: what the mask of each recognised attention means, for the report, whether the attention is fused or not.
+#include <algorithm>
+
 #include "fmt/format.h"
 #include "passes/pass.h"
+#include "patterns/analysis/mask.h"
 
 namespace ascend_fuse {
 namespace {
@@ -25,7 +28,13 @@ void Read(Workspace& workspace, const Node& attention, SiteRecord* record) {
     return;
   }
   const MaskForms::Scores scores = ScoresOf(workspace.facts(), attention.input(0), attention.input(1));
-  const MaskForm form = workspace.masks().Together(masks, scores);
+  MaskForm form = workspace.masks().Together(masks, scores);
+  // Numbers that are not followed to tests, but are 0 and minus infinity.
+  if (form.bias) {
+    const FunctionContext context = workspace.Context();
+    form.bias = !std::all_of(masks.begin(), masks.end(), [&](const Value* mask) { return OnlyMasks(context, mask); });
+    if (!form.bias) form.clauses.emplace_back();
+  }
   DimTable& dims = workspace.facts().dims();
   record->mask = MaskWord(form, scores[2], scores[3], dims);
   record->mask_padding = form.padding_inputs;

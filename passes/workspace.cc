@@ -42,6 +42,11 @@ absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Create(Model* model, const
       workspace->rules_[folder] = *std::move(rules);
     }
   }
+  for (const InputAssumption& assumption : options.assumptions) {
+    const auto& inputs = model->graph().inputs();
+    if (std::any_of(inputs.begin(), inputs.end(), [&](const Value* input) { return ValueName(*input) == assumption.input; })) continue;
+    return absl::InvalidArgumentError(fmt::format("--assume: the model has no input {}", assumption.input));
+  }
   for (const std::string& name : options.skip) {
     if (absl::Status status = workspace->CheckSkip(name); !status.ok()) return status;
   }
