@@ -52,10 +52,16 @@ int64_t Dot(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
 }  // namespace
 
 std::optional<InputAssumption::Kind> AssumptionFromName(std::string_view name) {
-  if (name == "ones") return InputAssumption::Kind::kOnes;
-  if (name == "binary") return InputAssumption::Kind::kBinary;
-  if (name == "left-padded") return InputAssumption::Kind::kLeftPadded;
-  if (name == "right-padded") return InputAssumption::Kind::kRightPadded;
+  using Kind = InputAssumption::Kind;
+  static constexpr std::pair<std::string_view, Kind> kWords[] = {{"ones", Kind::kOnes},
+                                                                 {"binary", Kind::kBinary},
+                                                                 {"left_padded", Kind::kLeftPadded},
+                                                                 {"right_padded", Kind::kRightPadded}};
+  std::string written(name);
+  std::replace(written.begin(), written.end(), '-', '_');
+  for (const auto& [word, kind] : kWords) {
+    if (word == written) return kind;
+  }
   return std::nullopt;
 }
 
