@@ -209,11 +209,13 @@ absl::StatusOr<Value*> Emitter::BuildConstant(const DeferredNode& constant, cons
   std::vector<int64_t> dims;
   double fill = 0;
   std::optional<std::vector<int64_t>> elements;
+  bool above_diagonal = false;
   for (const auto& [key, value] : constant.attributes) {
     if (key == "elements") elements = IntegersOf(*value.list);
     if (key == "type") type = value.type;
     if (key == "dims") dims = IntegersOf(*value.list);
     if (key == "fill") fill = value.number;
+    if (key == "above_diagonal") above_diagonal = true;  // true above the diagonal of a matrix, false elsewhere
   }
   int64_t count = 1;
   for (int64_t dim : dims) count *= dim;
@@ -224,8 +226,18 @@ absl::StatusOr<Value*> Emitter::BuildConstant(const DeferredNode& constant, cons
     for (const int64_t number : *elements) bytes += EncodeNumber(type, static_cast<double>(number));
     return rewriter_->Constant(graph_, type, dims, bytes, name + "_constant");
   }
-  bytes.reserve(element.size() * static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) bytes += element;
+  if (element.size() == 1) {
+    bytes.assign(static_cast<size_t>(count), element[0]);
+  } else {
+    bytes.reserve(element.size() * static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) bytes += element;
+  }
+  if (above_diagonal && type == DataType::kBool && dims.size() == 2) {
+    for (int64_t row = 0; row < std::min(dims[0], dims[1]); ++row) {
+      const int64_t first = row * dims[1] + row + 1;
+      std::fill(bytes.begin() + first, bytes.begin() + (row + 1) * dims[1], '\1');
+    }
+  }
   return rewriter_->Constant(graph_, type, dims, bytes, name + "_constant");
 }
 

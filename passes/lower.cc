@@ -21,17 +21,6 @@ void AddOnce(std::vector<std::string>* sentences, const std::vector<std::string>
   }
 }
 
-// What the mask of a fused attention is, for the report.
-std::string MaskOf(const Match& match) {
-  const Rule& rule = *match.rule;
-  if (rule.kind != "attention") return "";
-  for (size_t i = 0; i < rule.inputs.size(); ++i) {
-    const bool mask = rule.inputs[i].name == "mask" || rule.inputs[i].name == "keep" || rule.inputs[i].name == "bias";
-    if (mask && match.terms[i].kind == Term::Kind::kValue) return "explicit";
-  }
-  return "none";
-}
-
 // What the target says of the first node of a rule that it refuses in any form; nullopt if it has them all.
 std::optional<Answer> WhyNoSuchNode(const Rule& rule, const Target& target, DimTable* dims) {
   for (const std::string& op : rule.nodes) {
@@ -299,7 +288,6 @@ class Lowering {
       if (rule.precision == "approximate" || record.precision == "exact") record.precision = rule.precision;
       site->lowered_by = rule.name;
       record.emitted_op = lowered_to;
-      record.mask = MaskOf(match);
       const auto why = attempt->why_this_form.find({rule.kind, rule.name});
       const bool told = why != attempt->why_this_form.end();
       if (told) {

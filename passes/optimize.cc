@@ -13,7 +13,8 @@ namespace ascend_fuse {
 namespace {
 
 WorkspaceOptions WorkspaceOptionsOf(const OptimizeOptions& options) {
-  return {options.rule_files, options.skip, options.limit, options.strict, options.infer};
+  return {options.rule_files, options.skip, options.limit, options.strict, options.infer,
+          options.assumptions};
 }
 
 absl::StatusOr<Report> Run(Model* model, const OptimizeOptions& options, bool dry) {

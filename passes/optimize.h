@@ -25,6 +25,7 @@ struct OptimizeOptions {
   std::vector<std::pair<std::string, std::string>> rule_files;
   // Refuse a fusion that rests on an assumption, instead of listing the assumption in the report.
   bool strict = false;
+  std::vector<InputAssumption> assumptions;  // --assume: what inputs hold
   std::vector<std::string> skip;  // passes or rules that are not run, by name
   int64_t limit = -1;             // at most so many rewrites; negative: no limit
   std::string dump_directory;     // the model after each pass is written there; empty: nowhere

@@ -60,6 +60,7 @@ absl::Status Number(Workspace& workspace);
 absl::Status DecomposeContrib(Workspace& workspace);
 absl::Status Recognise(Workspace& workspace);
 absl::Status PairRotations(Workspace& workspace);
+absl::Status ReadMasks(Workspace& workspace);
 absl::Status FindNearMisses(Workspace& workspace);
 absl::Status Lower(Workspace& workspace);
 absl::Status Account(Workspace& workspace);

@@ -48,6 +48,7 @@ std::vector<Pass> OptimizePasses() {
        "operators of ONNX Runtime that are no construct by themselves, written in standard ones", DecomposeContrib},
       {"recognise", "facts and numbers", "sites, each recognised construct as one operator", Recognise},
       ReadsOnly({"pair_rotations", "sites", "which rotations of query and key share cos and sin", PairRotations}),
+      ReadsOnly({"read_masks", "sites", "what the mask of each attention means", ReadMasks}),
       ReadsOnly({"find_near_misses", "sites", "where a rule got far and what stopped it", FindNearMisses}),
       {"lower", "sites and a target", "NPU nodes where the target takes one", Lower},
       ReadsOnly({"account", "sites that were not lowered", "each taken by GE, or left with a reason", Account}),

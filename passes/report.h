@@ -34,7 +34,11 @@ struct SiteRecord {
   std::string emitted_op;           // npu.NPURmsNorm
   std::vector<std::string> covers;  // names of the original nodes
   std::string precision = "exact";  // exact, reassociated, approximate
-  std::string mask;                 // attention: none, explicit
+  std::string mask;                 // attention: none, causal_bottom_right, padding, ... explicit; sums with "+"
+  std::string mask_offset;          // of a causal mask: query i attends to keys up to i + that
+  std::string mask_window;          // "LEFT, RIGHT": keys from i + offset - LEFT on; RIGHT is 0 up to the offset
+  std::vector<std::string> mask_padding;      // the values that its key padding is read from
+  std::vector<std::string> mask_assumptions;  // what is taken for granted to call it that
   std::vector<std::string> assumptions;
   std::string code;     // of `because`: see patterns/codes.h
   std::string because;  // why it was left, or why in this form

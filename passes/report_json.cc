@@ -31,7 +31,9 @@ void EachField(Record& r, Visit visit) {
     visit("emitted_op", r.emitted_op), visit("covers", r.covers), visit("precision", r.precision);
     visit("mask", r.mask), visit("assumptions", r.assumptions), visit("code", r.code);
     visit("because", r.because), visit("source", r.source), visit("node", r.node);
-    visit("outputs", r.outputs), visit("pair", r.pair);
+    visit("outputs", r.outputs), visit("pair", r.pair), visit("mask_offset", r.mask_offset);
+    visit("mask_window", r.mask_window), visit("mask_padding", r.mask_padding);
+    visit("mask_assumptions", r.mask_assumptions);
   } else if constexpr (kIs<Record, NearMissRecord>) {
     visit("rule", r.rule), visit("node", r.node), visit("module", r.module);
     visit("matched_nodes", r.matched_nodes), visit("stopped_by", r.stopped_by), visit("code", r.code);

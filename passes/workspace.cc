@@ -42,6 +42,11 @@ absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Create(Model* model, const
       workspace->rules_[folder] = *std::move(rules);
     }
   }
+  for (const InputAssumption& assumption : options.assumptions) {
+    const auto& inputs = model->graph().inputs();
+    if (std::any_of(inputs.begin(), inputs.end(), [&](const Value* input) { return ValueName(*input) == assumption.input; })) continue;
+    return absl::InvalidArgumentError(fmt::format("--assume: the model has no input {}", assumption.input));
+  }
   for (const std::string& name : options.skip) {
     if (absl::Status status = workspace->CheckSkip(name); !status.ok()) return status;
   }
@@ -78,6 +83,7 @@ void Workspace::InferModel() { facts_ = Infer(*model_, WithDeclaredOperators(opt
 
 void Workspace::NumberValues() {
   numbering_ = std::make_unique<ValueNumbering>(*model_, facts_);
+  masks_ = std::make_unique<MaskForms>(*model_, facts_, &facts_.dims(), *numbering_, options_.assumptions);
   emitter_ = std::make_unique<Emitter>(&rewriter_, &facts_, numbering_.get());
 }
 
@@ -95,6 +101,7 @@ FunctionContext Workspace::Context(std::vector<std::string>* assumptions) {
   context.numbering = numbering_.get();
   context.assumptions = assumptions;
   context.cache = &match_cache_;
+  context.masks = masks_.get();
   return context;
 }
 

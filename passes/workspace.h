@@ -18,6 +18,7 @@
 #include "ir/verify.h"
 #include "passes/emit.h"
 #include "passes/site.h"
+#include "patterns/analysis/mask_form.h"
 #include "patterns/analysis/value_numbering.h"
 #include "patterns/language/rule_set.h"
 #include "patterns/target/target.h"
@@ -30,6 +31,7 @@ struct WorkspaceOptions {
   int64_t limit = -1;                                           // only the first N replacements; negative: no limit
   bool strict = false;                                          // refuse what rests on an assumption
   InferOptions infer;
+  std::vector<InputAssumption> assumptions;  // what the user says of inputs
 };
 
 class Workspace {
@@ -66,6 +68,8 @@ class Workspace {
   // What functions of rules see. Assumptions are appended to the list where one is given.
   FunctionContext Context(std::vector<std::string>* assumptions = nullptr);
   Emitter& emitter() { return *emitter_; }
+  // What masks mean; from `number` on.
+  MaskForms& masks() { return *masks_; }
 
   // What is done from here on can be taken back; what was done before is the inliner's to undo.
   void StartRewriting() { start_ = rewriter_.Now(); }
@@ -107,6 +111,7 @@ class Workspace {
   Rewriter::Mark start_;
   Facts facts_;
   std::unique_ptr<ValueNumbering> numbering_;
+  std::unique_ptr<MaskForms> masks_;
   std::unique_ptr<Emitter> emitter_;
   MatchCache match_cache_;
   mutable std::array<std::shared_ptr<const RuleSet>, kRuleFolders> rules_;

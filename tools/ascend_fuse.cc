@@ -51,6 +51,7 @@ struct Flags {
   std::string output;
   OptimizeOptions options;
   std::vector<std::string> dims;
+  std::vector<std::string> assumptions;
   std::vector<std::string> rule_paths;
   std::vector<std::string> require;
   std::string json;
@@ -149,6 +150,19 @@ int ReadRules(Flags* flags) {
   return kDone;
 }
 
+// Reads what --assume gives.
+int ReadAssumptions(Flags* flags) {
+  for (const std::string& text : flags->assumptions) {
+    const size_t equals = text.rfind('=');
+    const auto kind = equals == std::string::npos ? std::nullopt : AssumptionFromName(text.substr(equals + 1));
+    if (!kind.has_value() || equals == 0) {
+      return Fail(fmt::format("--assume {}: expected INPUT=ones, binary, left-padded or right-padded", text), kUsage);
+    }
+    flags->options.assumptions.push_back({text.substr(0, equals), *kind});
+  }
+  return kDone;
+}
+
 // Reads what --dim gives.
 int ReadDims(Flags* flags) {
   for (const std::string& dim : flags->dims) {
@@ -177,6 +191,7 @@ int Prepare(Flags* flags, std::string* chip, std::vector<std::string>* warnings)
                 kUsage);
   }
   if (const int code = ReadDims(flags); code != kDone) return code;
+  if (const int code = ReadAssumptions(flags); code != kDone) return code;
   for (const std::string& kind : flags->require) {
     const auto& kinds = ReportKinds();
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
@@ -498,6 +513,9 @@ void AddRunFlags(CLI::App* command, Flags* flags) {
   command->add_option("--skip", flags->options.skip, "kinds or rules not to use")
       ->type_name("NAME,...")
       ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--assume", flags->assumptions, "what an input holds: ones, binary (0 and 1), left-padded, right-padded; may be repeated")
+      ->type_name("INPUT=WORD")
       ->allow_extra_args(false);
   command->add_option("--limit", flags->options.limit, "at most so many rewrites")->type_name("N");
   command->add_option("--dump", flags->options.dump_directory, "write the model after each pass there")

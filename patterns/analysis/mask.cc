@@ -426,21 +426,50 @@ absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, c
   return absl::OkStatus();
 }
 
-// A mask brought to [B or 1, 1, S, T]: Expand broadcasts both ways, so [1, 1, S, T] does it for any mask.
-Term ExpandedMask(const FunctionContext& context, Term mask, Value* query, Value* key) {
-  const Term queries = DimAsShapeElement(context, query, 2);
-  const Term keys = DimAsShapeElement(context, key, 2);
-  Term shape;
-  if (queries.kind == Term::Kind::kNumber && keys.kind == Term::Kind::kNumber) {
-    shape = Term::List({Term::Integer(1), Term::Integer(1), queries, keys});
-  } else {
-    auto part = [](const Term& term) { return term.kind == Term::Kind::kNumber ? Term::List({term}) : term; };
-    shape = Term::Node({"",
-                        "Concat",
-                        {{"axis", Term::Integer(0)}},
-                        {Term::List({Term::Integer(1), Term::Integer(1)}), part(queries), part(keys)},
-                        1});
+// Dim `axis` of a value, read from an input of the graph that has it where there is one among the first: then it is one
+// node for all layers.
+Term SharedDim(const FunctionContext& context, Value* value, int axis) {
+  constexpr size_t kInputs = 16;
+  const Dim dim = context.facts->Of(value).shape[static_cast<size_t>(axis)];
+  const Graph& graph = context.model->graph();
+  if (!dim.is_number() && value->graph == &graph) {
+    for (size_t i = 0; i < std::min(kInputs, graph.inputs().size()); ++i) {
+      Value* input = graph.inputs()[i];
+      const Fact& fact = context.facts->Of(input);
+      for (int other = 0; other < fact.rank() && input->initializer == nullptr; ++other) {
+        if (context.dims->Equal(fact.shape[static_cast<size_t>(other)], dim)) return DimAsShapeElement(context, input, other);
+      }
+    }
   }
+  return DimAsShapeElement(context, value, axis);
+}
+
+// A mask of `rank` brought to [S, T], or to [B or 1, 1, S, T] from rank 3 on. Expand broadcasts both ways, so 1 stands for
+// a dim that is right already.
+Term ExpandedMask(const FunctionContext& context, Term mask, const Fact* fact, Value* query, Value* key) {
+  const auto dim = [&](Value* value, int from_the_end) {
+    const Dim wanted = context.facts->Of(value).shape[2];
+    const bool right = fact != nullptr && fact->rank() >= from_the_end &&
+                       context.dims->Equal(fact->shape[static_cast<size_t>(fact->rank() - from_the_end)], wanted);
+    return right ? Term::Integer(1) : SharedDim(context, value, 2);
+  };
+  const Term queries = dim(query, 2);
+  const Term keys = dim(key, 1);
+  std::vector<Term> dims;
+  if (fact == nullptr || fact->rank() > 2) dims = {Term::Integer(1), Term::Integer(1)};
+  std::vector<Term> parts;  // lists of numbers, and dims between them
+  for (const Term& one : {queries, keys}) {
+    if (one.kind == Term::Kind::kNumber) {
+      dims.push_back(one);
+      continue;
+    }
+    if (!dims.empty()) parts.push_back(Term::List(std::move(dims)));
+    dims.clear();
+    parts.push_back(one);
+  }
+  if (parts.empty()) return Term::Node({"", "Expand", {}, {std::move(mask), Term::List(std::move(dims))}, 1});
+  if (!dims.empty()) parts.push_back(Term::List(std::move(dims)));
+  Term shape = parts.size() == 1 ? parts[0] : Term::Node({"", "Concat", {{"axis", Term::Integer(0)}}, std::move(parts), 1});
   return Term::Node({"", "Expand", {}, {std::move(mask), std::move(shape)}, 1});
 }
 
@@ -454,6 +483,30 @@ bool MasksWithInfinity(const FunctionContext& context, const Value* mask) {
   const PossibleValues set = ValuesOf(context, mask);
   if (!set.known) return false;
   return std::all_of(set.values.begin(), set.values.end(), [](double v) { return v == 0 || std::isinf(v); });
+}
+
+absl::Status CheckMaskFits(const FunctionContext& context, const Value* mask, const Value* query) {
+  const Fact& fact = context.facts->Of(mask);
+  const Fact& q = context.facts->Of(query);
+  if (!fact.has_rank || fact.rank() > 4 || q.rank() != 4) {
+    return Refuse(fmt::format("the shape of the mask {} is not known", ValueName(*mask)), "shape-not-known");
+  }
+  for (int from_the_end = 2; from_the_end <= fact.rank(); ++from_the_end) {
+    const Dim dim = fact.shape[static_cast<size_t>(fact.rank() - from_the_end)];
+    const Dim wanted = q.shape[static_cast<size_t>(4 - from_the_end)];
+    if (dim.is(1) || (dim.known() && wanted.known() && context.dims->Equal(dim, wanted))) continue;
+    return Refuse(fmt::format("the mask {} may enlarge the scores: {} is not proved to be 1 or {}", ValueName(*mask),
+                              context.dims->ToString(dim), context.dims->ToString(wanted)),
+                  "mask-shape");
+  }
+  return absl::OkStatus();
+}
+
+bool OnlyMasks(const FunctionContext& context, const Value* mask) {
+  if (context.facts->Of(mask).type == DataType::kBool) return true;
+  const PossibleValues set = ValuesOf(context, mask);
+  return set.known && std::all_of(set.values.begin(), set.values.end(),
+                                  [](double number) { return number == 0 || number <= kMaskThreshold; });
 }
 
 absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, Value* query, Value* key) {
@@ -478,8 +531,10 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
   const Fact& fact = context.facts->Of(source->value);
   if (absl::Status status = CheckMaskShape(context, *source->value, fact, q); !status.ok()) return status;
 
-  const bool whole = term.kind == Term::Kind::kValue && fact.rank() == 4 && context.dims->Equal(fact.shape[2], q.shape[2]) &&
-                     context.dims->Equal(fact.shape[3], k.shape[2]);
+  const bool as_it_is = term.kind == Term::Kind::kValue;
+  const bool whole = as_it_is && fact.rank() >= 2 &&
+                     context.dims->Equal(fact.shape[static_cast<size_t>(fact.rank() - 2)], q.shape[2]) &&
+                     context.dims->Equal(fact.shape[static_cast<size_t>(fact.rank() - 1)], k.shape[2]);
   if (source->polarity == Polarity::kTrueKeeps) {
     term = Term::Node({"", "Not", {}, {std::move(term)}, 1});
   } else if (source->polarity == Polarity::kNegativeMasks) {
@@ -487,7 +542,7 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
     term = Term::Node({"", "Less", {}, {std::move(term), Term::Number(-1)}, 1});
   }
   if (whole) return term;
-  return ExpandedMask(context, std::move(term), query, key);
+  return ExpandedMask(context, std::move(term), as_it_is ? &fact : nullptr, query, key);
 }
 
 }  // namespace ascend_fuse

@@ -26,12 +26,18 @@ PossibleValues ValuesOf(const FunctionContext& context, const Value* value);
 // rounds it, and everything larger in magnitude).
 constexpr double kMaskThreshold = -1e4 * (1 - 1.0 / 256);
 
-// `mask` as a boolean tensor of shape [B or 1, 1, queries, keys] in which true means masked out, built from
+// `mask` as a boolean tensor of shape [queries, keys] or [B or 1, 1, queries, keys] in which true means masked out, built from
 // the boolean the exporter started with where there is one, by comparison otherwise. mask: the additive or
 // boolean (true = attend) mask; query [B, N, S, D]; key [B, G, T, D]. A mask that was only expanded over the heads is
 // taken from before that. FAILED_PRECONDITION with a sentence if it holds numbers other than 0 and minus infinity (a
 // bias), differs from head to head, or has a shape that is not known. Adds what it assumes to context.assumptions.
 absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, Value* query, Value* key);
+
+// OK where adding `mask` to scores of query [B, N, S, D] leaves their shape as it is, for every run.
+absl::Status CheckMaskFits(const FunctionContext& context, const Value* mask, const Value* query);
+
+// Whether a mask is boolean, or provably holds only 0 and what takes a key out.
+bool OnlyMasks(const FunctionContext& context, const Value* mask);
 
 // True when every masked element of an additive mask is minus infinity itself, so that a row without any
 // allowed key is NaN after the softmax (and 0 after an IsNaN guard).

@@ -13,18 +13,6 @@
 namespace ascend_fuse {
 namespace {
 
-Holds EmptyRows(const FunctionContext& context, Value* mask, std::optional<int64_t> guard) {
-  // -inf rows are NaN after the softmax and 0 after the guard: what the kernel's row correction gives too.
-  const bool zero = guard.value_or(0) != 0 && (context.facts->Of(mask).type == DataType::kBool ||
-                                               MasksWithInfinity(context, mask));
-  if (!zero && context.assumptions != nullptr) {
-    context.assumptions->push_back(
-        "rows with no allowed key (queries that are padding themselves) are don't-care: the kernel gives 0 "
-        "there");
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<int64_t> KeyValueHeads(const FunctionContext& context, Dim heads, Dim key_heads) {
   if (!heads.is_number() || !key_heads.is_number()) {
     return Refuse(fmt::format("the numbers of heads {} and {} must be known", context.dims->ToString(heads),
@@ -101,10 +89,6 @@ constexpr std::array kRows = {
         "The padding mask [B, T] or [B, S, T] of integers, 1 where a key is attended to, as a boolean for the scores."),
     Function<"causal_mask (q, k, u)", CausalMask>(
         "Where u is 1, the boolean [S, T] that is true up to the diagonal, for a query [B, S, ...] and a key [B, T, ...]."),
-    Function<"explicit_mask (mask, q, k)", ExplicitMask>(
-        "The mask as bool [B or 1, 1, S, T], true = masked, built for a query and a key."),
-    Function<"empty_rows (mask, guard)", EmptyRows>(
-        "Holds, and notes in the report what happens to rows in which every key is masked."),
     Function<"kv_heads (heads, key_heads)", KeyValueHeads>(
         "The attribute num_key_value_heads: 0 where there are as many as heads."),
     Function<"attention_scale (scale, D)", AttentionScale>(

@@ -18,5 +18,6 @@ absl::Span<const FunctionRow> RotaryEmbeddingFunctions();
 absl::Span<const FunctionRow> AttentionFunctions();
 absl::Span<const FunctionRow> AdaptFunctions();
 absl::Span<const FunctionRow> EinsumFunctions();
+absl::Span<const FunctionRow> MaskFunctions();
 
 }  // namespace ascend_fuse

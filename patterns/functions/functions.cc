@@ -13,7 +13,8 @@ std::vector<FunctionRow> AllRows() {
   std::vector<FunctionRow> rows;
   for (const absl::Span<const FunctionRow> some :
        {TensorFunctions(), AxisFunctions(), ReaderFunctions(), ModelFunctions(), NodeFunctions(), NormFunctions(),
-        LinearFunctions(), RotaryFunctions(), RotaryEmbeddingFunctions(), AttentionFunctions(), AdaptFunctions(), EinsumFunctions()}) {
+        LinearFunctions(), RotaryFunctions(), RotaryEmbeddingFunctions(), AttentionFunctions(), MaskFunctions(), AdaptFunctions(),
+        EinsumFunctions()}) {
     rows.insert(rows.end(), some.begin(), some.end());
   }
   return rows;

@@ -9,6 +9,7 @@
 
 namespace ascend_fuse {
 
+class MaskForms;
 class MatchCache;
 class Target;
 
@@ -25,6 +26,8 @@ struct FunctionContext {
   int64_t opset = 0;
   // Nodes are matched as they are written: no copy is looked through.
   bool literal = false;
+  // What masks mean, found out once for the model; nullptr while nobody asks.
+  MaskForms* masks = nullptr;
   // What all matchers of the model share; nullptr: each keeps its own.
   MatchCache* cache = nullptr;
   // Where a function notes the nodes it read as part of what is matched; nullptr where nobody asks.

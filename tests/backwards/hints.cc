@@ -33,6 +33,7 @@ constexpr FunctionHint kHints[] = {
     {"same_shape", FunctionHint::SameShape},
     {"broadcasts_to", FunctionHint::BroadcastsTo},
     {"explicit_mask", FunctionHint::ExplicitMask},
+    {"kernel_mask", FunctionHint::KernelMask},
 };
 
 }  // namespace

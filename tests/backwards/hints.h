@@ -76,6 +76,10 @@ struct FunctionHint {
   static bool ExplicitMask(Builder* builder, PendingCondition*, const Expression&,
                            const std::vector<int>& operands, bool* done);
 
+  // kernel_mask (q, k, mask, keep, bias, guard): the same of each mask that is there
+  static bool KernelMask(Builder* builder, PendingCondition* pending, const Expression& call,
+                         const std::vector<int>& operands, bool* done);
+
   // hints_rotary.cc
   // rotation (r, x, sign, signs): r is x with its channels turned
   static bool Rotation(Builder* builder, PendingCondition* pending, const Expression& call,

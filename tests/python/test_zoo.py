@@ -29,6 +29,7 @@ from conftest import BUILD, ROOT, run, run_ok
 
 import fill
 import gaps
+import masks
 import model_checks
 import pipeline
 import zoo_numbers
@@ -232,6 +233,17 @@ def test_norms_rotary_and_attention_of_llama_are_fused(runs: pipeline.Runs) -> N
     for kind in ("rms_norm", "rotary", "attention"):
         counts = runs.targets["ascend910b"].report["summary"]["sites"][kind]
         assert counts["fused"] == counts["found"] > 0, counts
+
+
+@pytest.mark.parametrize("model_id", [
+    pytest.param(i, marks=[pytest.mark.xdist_group(i), pytest.mark.zoo]) for i in ENTRIES
+    if masks.expected_masks(ENTRIES[i]) is not None and not any(id == i and kind == "attention" for id, kind in GAPS)])
+def test_masks(runs: pipeline.Runs, model_id: str) -> None:
+    found = Counter(site["mask"] for site in runs.targets["ascend910b"].report["sites"] if site["kind"] == "attention")
+    expected = masks.expected_masks(ENTRIES[model_id])
+    if all("explicit" not in word for word in found):
+        assert found == expected
+    assert all(any(masks.agrees(word, wanted) for wanted in expected) for word in found), (found, expected)
 
 
 @of_models

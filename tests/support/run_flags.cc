@@ -62,6 +62,11 @@ absl::Status ReadRunFlags(const std::vector<std::string>& words, const std::stri
       options->strict = true;
     } else if (name == "--skip") {
       options->skip.push_back(value);
+    } else if (name == "--assume") {
+      const size_t equals = value.rfind('=');
+      const auto kind = AssumptionFromName(value.substr(equals + 1));
+      if (!kind.has_value()) return absl::InvalidArgumentError(fmt::format("{} is no assumption", word));
+      options->assumptions.push_back({value.substr(0, equals), *kind});
     } else if (name == "--rules") {
       const absl::Status read = AddRules(folder, value, options);
       if (!read.ok()) return read;

@@ -268,8 +268,10 @@ class Regions:
         for region in self.regions:
             a, b = np.asarray(values[region.output]), np.asarray(found[region.output + SUFFIX])
             care = None
-            for name in region.masks:  # [B or 1, 1, S, T], true = masked; the output is [B, heads, S, head_dim]
+            for name in region.masks:  # [S, T] or [B or 1, 1, S, T], true = masked; the output is [B, heads, S, head_dim]
                 mask = masks.get(name)
+                if mask is not None and np.ndim(mask) == 2:
+                    mask = np.asarray(mask)[None, None]
                 if mask is None or np.ndim(mask) != 4 or a.ndim != 4 or mask.shape[2] not in (1, a.shape[2]):
                     continue
                 rows = ~np.all(np.asarray(mask) != 0, axis=-1, keepdims=True)

@@ -1,0 +1,387 @@
+#include "patterns/analysis/index_function.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "fmt/format.h"
+#include "ir/rounding.h"
+
+namespace ascend_fuse {
+namespace {
+
+constexpr int kMaximumDepth = 400;
+// Constants are looked into up to this many elements, all of a model up to four times as many.
+constexpr int64_t kMaximumTable = int64_t{1} << 24;
+constexpr size_t kMaximumSteps = 8;
+constexpr size_t kMaximumSentences = 64;
+constexpr size_t kMaximumReads = 3;
+
+int64_t CountOf(absl::Span<const int64_t> dims) {
+  int64_t count = 1;
+  for (int64_t dim : dims) count *= dim;
+  return count;
+}
+
+// Calls visit (place in row-major order, indices) for every element.
+template <typename Visit>
+bool EachElement(absl::Span<const int64_t> dims, Visit visit) {
+  std::vector<int64_t> index(dims.size(), 0);
+  const int64_t count = CountOf(dims);
+  for (int64_t at = 0; at < count; ++at) {
+    if (!visit(static_cast<size_t>(at), index)) return false;
+    for (size_t axis = dims.size(); axis-- > 0;) {
+      if (++index[axis] < dims[axis]) break;
+      index[axis] = 0;
+    }
+  }
+  return true;
+}
+
+std::vector<int64_t> StridesOf(absl::Span<const int64_t> dims) {
+  std::vector<int64_t> strides(dims.size(), 1);
+  for (size_t axis = dims.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * dims[axis];
+  return strides;
+}
+
+int64_t Dot(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  int64_t sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+}  // namespace
+
+std::optional<InputAssumption::Kind> AssumptionFromName(std::string_view name) {
+  using Kind = InputAssumption::Kind;
+  static constexpr std::pair<std::string_view, Kind> kWords[] = {{"ones", Kind::kOnes},
+                                                                 {"binary", Kind::kBinary},
+                                                                 {"left_padded", Kind::kLeftPadded},
+                                                                 {"right_padded", Kind::kRightPadded}};
+  std::string written(name);
+  std::replace(written.begin(), written.end(), '-', '_');
+  for (const auto& [word, kind] : kWords) {
+    if (word == written) return kind;
+  }
+  return std::nullopt;
+}
+
+IndexFunctions::IndexFunctions(const Model& model, const Facts& facts, DimTable* dims,
+                               const ValueNumbering& numbering, absl::Span<const InputAssumption> assumptions)
+    : model_(model),
+      facts_(facts),
+      dims_(*dims),
+      numbering_(numbering),
+      assumptions_(assumptions.begin(), assumptions.end()),
+      sums_(dims),
+      decisions_(&sums_) {}
+
+Decision IndexFunctions::At(const Value* value, const Indices& indices, uint64_t* assumptions) {
+  used_ = 0;
+  const Decision decision = At(value, indices);
+  *assumptions |= used_;
+  return decision;
+}
+
+std::optional<int> IndexFunctions::AssumptionBit(const std::string& sentence) {
+  const auto found = std::find(sentences_.begin(), sentences_.end(), sentence);
+  if (found != sentences_.end()) return static_cast<int>(found - sentences_.begin());
+  if (sentences_.size() == kMaximumSentences) return std::nullopt;
+  sentences_.push_back(sentence);
+  return static_cast<int>(sentences_.size() - 1);
+}
+
+const InputAssumption* IndexFunctions::Assumed(const Value* value) const {
+  if (!value->is_graph_input || value->graph->owner() != nullptr) return nullptr;
+  for (const InputAssumption& assumption : assumptions_) {
+    if (assumption.input == ValueName(*value)) return &assumption;
+  }
+  return nullptr;
+}
+
+bool IndexFunctions::Complete(const Indices& indices) {
+  return std::find(indices.begin(), indices.end(), kNoSum) == indices.end();
+}
+
+Decision IndexFunctions::At(const Value* value, const Indices& indices) {
+  if (value == nullptr || decisions_.exhausted() || !Complete(indices)) return kNoDecision;
+  while (const Value* source = numbering_.Source(value)) value = source;
+  const std::pair key(numbering_.Number(value), indices);
+  if (const auto known = elements_.find(key); known != elements_.end()) {
+    used_ |= known->second.assumptions;
+    return known->second.decision;
+  }
+  const uint64_t outer = used_;
+  used_ = 0;
+  ++depth_;
+  const Decision decision = Compute(value, indices);
+  --depth_;
+  if (decision != kNoDecision) elements_[key] = {decision, used_};
+  used_ |= outer;
+  return decision;
+}
+
+Decision IndexFunctions::Compute(const Value* value, const Indices& indices) {
+  const Fact& fact = FactOf(value);
+  if (!fact.has_rank || static_cast<size_t>(fact.rank()) != indices.size()) return kNoDecision;
+  Decision decision = FromFacts(value, indices);
+  if (decision == kNoDecision) decision = FromTable(value, indices);
+  if (decision == kNoDecision && depth_ < kMaximumDepth) decision = Follow(value, indices);
+  return decision != kNoDecision || decisions_.exhausted() ? decision : ReadElement(value, indices);
+}
+
+Decision IndexFunctions::Follow(const Value* value, const Indices& indices) {
+  const Node* node = value->producer;
+  if (node == nullptr || node->domain != NameId::kEmpty || node->subgraph_count != 0) return kNoDecision;
+  const Handler handler = HandlerOf(OpType(*node));
+  return handler == nullptr ? kNoDecision : (this->*handler)(*node, value->output_index, indices);
+}
+
+Decision IndexFunctions::Number(DataType type, double number) {
+  if (std::isnan(number)) return kNoDecision;
+  if (IsFloat(type)) return decisions_.OfReal(RoundTo(type, number));
+  if (type == DataType::kBool) return decisions_.OfBool(number != 0);
+  if (!IsInteger(type) || std::fabs(number) > 9e15) return kNoDecision;
+  return decisions_.OfSum(sums_.Of(static_cast<int64_t>(number)));
+}
+
+Decision IndexFunctions::ReadElement(const Value* value, const Indices& indices) {
+  const DataType type = FactOf(value).type;
+  if (const InputAssumption* assumed = Assumed(value); assumed != nullptr) {
+    const bool ones = assumed->kind == InputAssumption::Kind::kOnes;
+    const auto bit = AssumptionBit(ones ? fmt::format("the input {} holds only ones (--assume)", ValueName(*value))
+                                        : fmt::format("the input {} holds only 0 and 1 (--assume)", ValueName(*value)));
+    if (bit.has_value() && (ones || type != DataType::kBool)) {
+      used_ |= uint64_t{1} << *bit;
+      const Decision one = Number(type, 1);
+      return ones ? one : decisions_.If(decisions_.IsZero(sums_.Read(value, indices)), Number(type, 0), one);
+    }
+  }
+  const IndexSum read = sums_.Read(value, indices);
+  if (type == DataType::kBool) return decisions_.Not(decisions_.IsZero(read));
+  if (IsInteger(type)) return decisions_.OfSum(read);
+  if (!IsFloat(type)) return kNoDecision;
+  Leaf leaf;
+  leaf.kind = Leaf::Kind::kRead;
+  leaf.reads = {read};
+  return decisions_.OfLeaf(std::move(leaf));
+}
+
+Decision IndexFunctions::FromFacts(const Value* value, const Indices& indices) {
+  const Fact& fact = FactOf(value);
+  if (fact.is_splat) return Number(fact.type, fact.splat);
+  if (fact.elements == nullptr) return kNoDecision;
+  int64_t place = 0;
+  for (size_t axis = 0; axis < indices.size(); ++axis) {
+    const auto index = sums_.NumberOf(indices[axis]);
+    const Dim extent = fact.shape[axis];
+    if (!index.has_value() || !extent.is_number() || *index < 0 || *index >= extent.number()) return kNoDecision;
+    place = place * extent.number() + *index;
+  }
+  const auto at = static_cast<size_t>(place);
+  if (at < fact.elements->floats.size()) return Number(fact.type, fact.elements->floats[at]);
+  if (at >= fact.elements->integers.size() || !fact.elements->integers[at].known()) return kNoDecision;
+  const Dim element = fact.elements->integers[at];
+  if (element.is_number()) return Number(fact.type, static_cast<double>(element.number()));
+  return fact.type == DataType::kBool ? kNoDecision : decisions_.OfSum(sums_.Of(element));
+}
+
+// The element is a function of one sum of indices, or such a sum itself.
+IndexFunctions::TableForm IndexFunctions::FindForm(absl::Span<const int64_t> dims, const std::vector<double>& values) {
+  TableForm form;
+  const std::vector<int64_t> strides = StridesOf(dims);
+  std::vector<size_t> axes;  // along which it is not constant
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    const bool constant = dims[axis] == 1 || EachElement(dims, [&](size_t at, const std::vector<int64_t>& index) {
+      return index[axis] == 0 || values[at] == values[at - static_cast<size_t>(strides[axis])];
+    });
+    if (!constant) axes.push_back(axis);
+  }
+  form.coefficients.assign(dims.size(), 0);
+  form.start = values[0];
+  const auto whole = [](double x) { return std::trunc(x) == x && std::fabs(x) < 1e9; };
+  bool affine = whole(form.start);
+  for (size_t axis : axes) {
+    const double step = values[static_cast<size_t>(strides[axis])] - values[0];
+    affine = affine && whole(step);
+    if (affine) form.coefficients[axis] = static_cast<int64_t>(step);
+  }
+  form.affine = affine && EachElement(dims, [&](size_t at, const std::vector<int64_t>& index) {
+    return values[at] == form.start + static_cast<double>(Dot(form.coefficients, index));
+  });
+  if (form.affine || axes.empty()) {
+    form.known = form.affine;
+    return form;
+  }
+  if (axes.size() > 2) return form;
+  // Of one axis, or of the difference of two.
+  form.coefficients.assign(dims.size(), 0);
+  form.coefficients[axes.back()] = 1;
+  int64_t first = 0;
+  if (axes.size() == 2) {
+    form.coefficients[axes[0]] = -1;
+    first = 1 - dims[axes[0]];
+  }
+  const auto count = static_cast<size_t>(dims[axes.back()] - first);
+  std::vector<double> of_sum(count, std::nan(""));
+  const bool function = EachElement(dims, [&](size_t at, const std::vector<int64_t>& index) {
+    double& value = of_sum[static_cast<size_t>(Dot(form.coefficients, index) - first)];
+    if (std::isnan(value)) value = values[at];
+    return value == values[at];
+  });
+  if (!function) return form;
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t sum = first + static_cast<int64_t>(i);
+    if (form.steps.empty() || form.steps.back().second != of_sum[i]) form.steps.emplace_back(sum, of_sum[i]);
+    form.steps.back().first = sum;
+    if (form.steps.size() > kMaximumSteps) return form;
+  }
+  form.known = true;
+  return form;
+}
+
+const IndexFunctions::TableForm& IndexFunctions::FormOf(const Value* value) {
+  const auto [entry, inserted] = tables_.try_emplace(numbering_.Number(value));
+  if (!inserted) return *entry->second;
+  entry->second = std::make_unique<TableForm>();
+  const Fact& fact = FactOf(value);
+  std::vector<int64_t> dims;
+  for (Dim dim : fact.shape) {
+    if (!dim.is_number() || dim.number() < 1) return *entry->second;
+    dims.push_back(dim.number());
+  }
+  std::vector<double> values;
+  if (fact.elements != nullptr) {
+    values.assign(fact.elements->floats.begin(), fact.elements->floats.end());
+    for (Dim element : fact.elements->integers) {
+      if (!element.is_number()) return *entry->second;
+      values.push_back(static_cast<double>(element.number()));
+    }
+  } else {
+    const Tensor& tensor = *value->initializer;
+    const int64_t count = tensor.ElementCount();
+    if (count < 0 || count > kMaximumTable || (table_elements_ += count) > 4 * kMaximumTable) return *entry->second;
+    if (IsFloat(tensor.type)) {
+      auto numbers = ReadFloats(model_, tensor, kMaximumTable);
+      if (numbers.ok()) values = *std::move(numbers);
+    } else if (auto numbers = ReadIntegers(model_, tensor, kMaximumTable); numbers.ok()) {
+      values.assign(numbers->begin(), numbers->end());
+    }
+  }
+  if (values.empty() || static_cast<int64_t>(values.size()) != CountOf(dims)) return *entry->second;
+  const bool unclear = std::any_of(values.begin(), values.end(), [&](double x) {
+    return std::isnan(x) || (!IsFloat(fact.type) && std::fabs(x) > 9e15);
+  });
+  if (!unclear) *entry->second = FindForm(dims, values);
+  return *entry->second;
+}
+
+Decision IndexFunctions::FromTable(const Value* value, const Indices& indices) {
+  const Fact& fact = FactOf(value);
+  if (!value->IsConstant() && fact.elements == nullptr) return kNoDecision;
+  const TableForm& form = FormOf(value);
+  if (!form.known) return kNoDecision;
+  IndexSum sum = sums_.Of(0);
+  for (size_t axis = 0; axis < indices.size(); ++axis) {
+    sum = sums_.Add(sum, sums_.Scale(indices[axis], Dim::Of(form.coefficients[axis])));
+  }
+  if (form.affine) {
+    sum = sums_.Add(sum, sums_.Of(static_cast<int64_t>(form.start)));
+    if (const auto number = sums_.NumberOf(sum)) return Number(fact.type, static_cast<double>(*number));
+    if (fact.type == DataType::kBool) return decisions_.Not(decisions_.IsZero(sum));
+    return IsFloat(fact.type) ? SafeSum(fact.type, sum) : decisions_.OfSum(sum);
+  }
+  Decision decision = Number(fact.type, form.steps.back().second);
+  for (size_t i = form.steps.size() - 1; i-- > 0;) {
+    const Decision below = decisions_.AtMostZero(sums_.Sub(sum, sums_.Of(form.steps[i].first)));
+    decision = decisions_.If(below, Number(fact.type, form.steps[i].second), decision);
+  }
+  return decision;
+}
+
+IndexSum IndexFunctions::SumAt(const Value* value, const Indices& indices) {
+  if (value == nullptr) return kNoSum;
+  const Decision decision = At(value, indices);
+  if (decision == kNoDecision || !decisions_.IsLeaf(decision)) return kNoSum;
+  return SumOf(decisions_.LeafOf(decision));
+}
+
+IndexSum IndexFunctions::ScalarOf(const Value* value) {
+  if (value == nullptr || !FactOf(value).has_rank) return kNoSum;
+  return SumAt(value, Indices(static_cast<size_t>(FactOf(value).rank()), sums_.Of(0)));
+}
+
+IndexFunctions::Indices IndexFunctions::OperandIndices(const Fact& operand, const Fact& result, const Indices& indices) {
+  if (!operand.has_rank || !result.has_rank || operand.rank() > result.rank()) return {kNoSum};
+  Indices own;
+  for (int axis = 0; axis < operand.rank(); ++axis) {
+    const auto behind = static_cast<size_t>(axis + result.rank() - operand.rank());
+    const Dim extent = operand.shape[static_cast<size_t>(axis)];
+    const Dim wanted = result.shape[behind];
+    if (!extent.known()) return {kNoSum};
+    if (dims_.Equal(extent, Dim::Of(1)) || (wanted.known() && dims_.Equal(wanted, Dim::Of(1)))) {
+      own.push_back(sums_.Of(0));
+    } else if ((wanted.known() && dims_.Equal(extent, wanted)) || dims_.AtLeast(extent, Dim::Of(2))) {
+      own.push_back(indices[behind]);
+    } else {
+      own.push_back(sums_.Broadcast(indices[behind], extent));
+    }
+  }
+  return own;
+}
+
+IndexSum IndexFunctions::FromTheEnd(IndexSum index, Dim extent) {
+  if (index == kNoSum || sums_.AtLeast(index, 0)) return index;
+  return sums_.AtMost(index, -1) ? sums_.Add(index, sums_.Of(extent)) : kNoSum;
+}
+
+Decision IndexFunctions::AsBits(IndexSum sum, uint64_t* assumptions) {
+  if (sum == kNoSum) return kNoDecision;
+  const std::vector<IndexTable::Term> terms = sums_[sum].terms;
+  if (terms.empty()) return decisions_.OfSum(sum);
+  if (terms.size() > kMaximumReads) return kNoDecision;
+  const IndexAtom atom = sums_.Atom(terms[0].atom);
+  if (atom.kind != IndexAtom::Kind::kRead || !atom.value->is_graph_input || atom.value->graph->owner() != nullptr ||
+      !IsInteger(FactOf(atom.value).type)) {
+    return kNoDecision;
+  }
+  const auto bit = AssumptionBit(
+      fmt::format("the integer input {} holds only 0 and 1, as a mask does", ValueName(*atom.value)));
+  if (!bit.has_value()) return kNoDecision;
+  *assumptions |= uint64_t{1} << *bit;
+  const IndexSum read = sums_.Read(atom.value, atom.indices);
+  const IndexSum rest = sums_.Sub(sum, sums_.Scale(read, terms[0].coefficient));
+  return decisions_.If(decisions_.IsZero(read), AsBits(rest, assumptions),
+                       AsBits(sums_.Add(rest, sums_.Of(terms[0].coefficient)), assumptions));
+}
+
+IndexFunctions::Handler IndexFunctions::HandlerOf(std::string_view op) {
+  using F = IndexFunctions;
+  static const auto* const handlers = new absl::flat_hash_map<std::string_view, Handler>({
+      {"Reshape", &F::KeepOrder},   {"Squeeze", &F::KeepOrder},
+      {"Unsqueeze", &F::KeepOrder}, {"Flatten", &F::KeepOrder},
+      {"Identity", &F::KeepOrder},  {"Transpose", &F::Transpose},
+      {"Expand", &F::Expand},       {"Tile", &F::Tile},
+      {"Slice", &F::Slice},         {"Split", &F::Split},
+      {"Concat", &F::Concat},       {"Gather", &F::Gather},
+      {"GatherND", &F::GatherNd},   {"GatherElements", &F::GatherElements},
+      {"ScatterND", &F::ScatterNd}, {"Pad", &F::Pad},
+      {"Trilu", &F::Trilu},         {"Range", &F::Range},
+      {"CumSum", &F::CumSum},       {"Where", &F::Where},
+      {"Cast", &F::Cast},           {"CastLike", &F::Cast},
+      {"Not", &F::Unary},           {"Neg", &F::Unary},
+      {"Abs", &F::Unary},           {"Log", &F::Unary},
+      {"IsNaN", &F::Unary},         {"IsInf", &F::Unary},
+      {"And", &F::Binary},          {"Or", &F::Binary},
+      {"Xor", &F::Binary},          {"Equal", &F::Binary},
+      {"Less", &F::Binary},         {"LessOrEqual", &F::Binary},
+      {"Greater", &F::Binary},      {"GreaterOrEqual", &F::Binary},
+      {"Add", &F::Variadic},        {"Sub", &F::Variadic},
+      {"Mul", &F::Variadic},        {"Div", &F::Variadic},
+      {"Mod", &F::Variadic},        {"Sum", &F::Variadic},
+      {"Max", &F::Variadic},        {"Min", &F::Variadic},
+  });
+  const auto found = handlers->find(op);
+  return found == handlers->end() ? nullptr : found->second;
+}
+
+}  // namespace ascend_fuse

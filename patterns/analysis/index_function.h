@@ -1,0 +1,139 @@
+// Index functions: what the element of a tensor at a place is, as a decision over the place, dims, and elements of the
+// inputs, found by following the program that computes the tensor backwards. Nothing is materialised: a Slice adds to an
+// index, a Trilu asks a test. What an operator is not known to do is an element that is read, which is always true.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "ir/infer/facts.h"
+#include "patterns/analysis/decision.h"
+#include "patterns/analysis/value_numbering.h"
+
+namespace ascend_fuse {
+
+// What a user says of an input of the graph (--assume).
+struct InputAssumption {
+  enum class Kind : uint8_t { kOnes, kBinary, kLeftPadded, kRightPadded };
+  std::string input;
+  Kind kind = Kind::kBinary;
+};
+
+// "ones", "binary", "left-padded", "right-padded"; nullopt for any other word.
+std::optional<InputAssumption::Kind> AssumptionFromName(std::string_view name);
+
+class IndexFunctions {
+ public:
+  using Indices = std::vector<IndexSum>;
+
+  // All must outlive this. Dims are made in the table of the facts; nothing is unified.
+  IndexFunctions(const Model& model, const Facts& facts, DimTable* dims, const ValueNumbering& numbering,
+                 absl::Span<const InputAssumption> assumptions);
+
+  // Element `indices` of `value`, one for each axis. kNoDecision where the work is too much; see SetBudget. The sets of
+  // assumptions it rests on are added to `assumptions`, as bits of Sentence.
+  Decision At(const Value* value, const Indices& indices, uint64_t* assumptions);
+  // The sentence of assumption number `bit`.
+  const std::string& Sentence(int bit) const { return sentences_[static_cast<size_t>(bit)]; }
+  // How an integer that a mask is made of can be only 0 and 1: as a decision over its reads, each of an integer input of
+  // the graph, which is assumed to hold nothing else. kNoDecision for any other sum.
+  Decision AsBits(IndexSum sum, uint64_t* assumptions);
+
+  IndexTable& sums() { return sums_; }
+  const IndexTable& sums() const { return sums_; }
+  DecisionTable& decisions() { return decisions_; }
+
+ private:
+  struct Element {
+    Decision decision = kNoDecision;
+    uint64_t assumptions = 0;
+  };
+  // What is found out of a table of numbers: its elements as a function of sums of indices.
+  struct TableForm {
+    bool known = false;
+    std::vector<int64_t> coefficients;  // by axis: of what is looked up, or of the element itself
+    bool affine = false;
+    double start = 0;                               // affine: the element is start + sum of coefficients * index
+    std::vector<std::pair<int64_t, double>> steps;  // else: up to and including that sum, the element is this
+  };
+  using Handler = Decision (IndexFunctions::*)(const Node&, size_t output, const Indices&);
+  static Handler HandlerOf(std::string_view op);
+
+  // An empty fact of an input that is absent.
+  const Fact& FactOf(const Value* value) const { return value == nullptr ? nothing_ : facts_.Of(value); }
+  Decision At(const Value* value, const Indices& indices);
+  Decision Compute(const Value* value, const Indices& indices);
+  Decision Follow(const Value* value, const Indices& indices);
+  Decision Number(DataType type, double number);
+  Decision ReadElement(const Value* value, const Indices& indices);
+  Decision FromFacts(const Value* value, const Indices& indices);
+  Decision FromTable(const Value* value, const Indices& indices);
+  const TableForm& FormOf(const Value* value);
+  static TableForm FindForm(absl::Span<const int64_t> dims, const std::vector<double>& values);
+  std::optional<int> AssumptionBit(const std::string& sentence);
+  const InputAssumption* Assumed(const Value* value) const;
+  // The integer at a place, where it is one whatever the place is; kNoSum otherwise.
+  IndexSum SumAt(const Value* value, const Indices& indices);
+  // A parameter of one element, of rank 0 or 1.
+  IndexSum ScalarOf(const Value* value);
+  Indices OperandIndices(const Fact& operand, const Fact& result, const Indices& indices);
+  // `index` into an axis of `extent` elements, where a negative one counts from the end.
+  IndexSum FromTheEnd(IndexSum index, Dim extent);
+  static bool Complete(const Indices& indices);
+
+  // Operators that move elements: index_movement.cc.
+  Decision KeepOrder(const Node& node, size_t output, const Indices& indices);
+  Decision Transpose(const Node& node, size_t output, const Indices& indices);
+  Decision Expand(const Node& node, size_t output, const Indices& indices);
+  Decision Tile(const Node& node, size_t output, const Indices& indices);
+  Decision Slice(const Node& node, size_t output, const Indices& indices);
+  Decision Split(const Node& node, size_t output, const Indices& indices);
+  Decision Concat(const Node& node, size_t output, const Indices& indices);
+  Decision Gather(const Node& node, size_t output, const Indices& indices);
+  Decision GatherElements(const Node& node, size_t output, const Indices& indices);
+  Decision GatherNd(const Node& node, size_t output, const Indices& indices);
+  Decision ScatterNd(const Node& node, size_t output, const Indices& indices);
+  Decision Pad(const Node& node, size_t output, const Indices& indices);
+  Decision Trilu(const Node& node, size_t output, const Indices& indices);
+  Decision Range(const Node& node, size_t output, const Indices& indices);
+  Decision CumSum(const Node& node, size_t output, const Indices& indices);
+  // Operators that compute element by element: index_arithmetic.cc.
+  Decision Where(const Node& node, size_t output, const Indices& indices);
+  Decision Unary(const Node& node, size_t output, const Indices& indices);
+  Decision Binary(const Node& node, size_t output, const Indices& indices);
+  Decision Variadic(const Node& node, size_t output, const Indices& indices);
+  Decision Cast(const Node& node, size_t output, const Indices& indices);
+  Decision CastLeaf(const Leaf& leaf, DataType to);
+  Decision Combine(std::string_view op, DataType type, const Leaf& a, const Leaf& b);
+  Decision CombineSums(std::string_view op, DataType type, IndexSum a, IndexSum b);
+  Decision CombineReads(std::string_view op, DataType type, const Leaf& a, const Leaf& b);
+  Decision Compare(std::string_view op, const Leaf& a, const Leaf& b);
+  Decision CompareSums(std::string_view op, IndexSum a, IndexSum b);
+  Decision CompareToNumber(std::string_view op, IndexSum a, double number);
+  std::optional<double> RealOf(const Leaf& leaf) const;
+  IndexSum SumOf(const Leaf& leaf);
+  Decision SafeSum(DataType type, IndexSum sum);
+
+  const Fact nothing_;
+  const Model& model_;
+  const Facts& facts_;
+  DimTable& dims_;
+  const ValueNumbering& numbering_;
+  std::vector<InputAssumption> assumptions_;
+  IndexTable sums_;
+  DecisionTable decisions_;
+  absl::flat_hash_map<std::pair<uint32_t, Indices>, Element> elements_;  // by number of the value
+  absl::flat_hash_map<uint32_t, std::unique_ptr<TableForm>> tables_;
+  std::vector<std::string> sentences_;
+  uint64_t used_ = 0;  // assumptions of what is being computed
+  int depth_ = 0;
+  int64_t table_elements_ = 0;  // read so far
+};
+
+}  // namespace ascend_fuse
