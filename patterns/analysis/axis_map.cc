@@ -268,13 +268,13 @@ class Arrangement {
     // Every atom an axis of its own, and the axes of 1 where they are wanted.
     AxisList split;
     for (const Atoms& axis : axes_) {
-      if (axis.empty() && keeps_ones) split.push_back({});
+      if (axis.empty() && keeps_ones) split.emplace_back();
       for (int atom : axis) split.push_back({atom});
     }
     if (!ReshapeTo(split)) return std::nullopt;
     AxisList apart;
     for (const Atoms& axis : to) {
-      if (axis.empty() && keeps_ones) apart.push_back({});
+      if (axis.empty() && keeps_ones) apart.emplace_back();
       for (int atom : axis) apart.push_back({atom});
     }
     if (!TransposeTo(apart) || !ReshapeTo(to)) return std::nullopt;
