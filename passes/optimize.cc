@@ -67,6 +67,7 @@ absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {
       {RuleFolder::kNpu, "Lower: standard operators to NPU nodes"},
       {RuleFolder::kLeftovers, "Decompose: operators of ONNX Runtime that no node was made of"},
       {RuleFolder::kAdapt, "Adapt: forms that ATC refuses or misreads, in forms that it reads"},
+      {RuleFolder::kMisread, "Misread: what ATC makes of a form, for --as-atc only"},
       {RuleFolder::kReference, "Expand: NPU nodes to standard operators"}};
   const absl::StatusOr<UserRules> user = UserRules::Parse(options.rule_files);
   if (!user.ok()) return user.status();

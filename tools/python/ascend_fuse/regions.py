@@ -112,14 +112,17 @@ class Regions:
                 reads = self._cone(name, self._producers, {})
                 own = sites.get(name, [])
                 kernels = self._kernels(name, npu)
+                # A form that ATC does not read, written in another one, is no site.
+                adapted = report is not None and not own and not kernels
                 dont_care = report is None or any(_NO_KEY in text for site in own for text in site.get("assumptions", []))
                 self.regions.append(
                     Region(
                         name,
                         reads,
-                        sorted({kernel.op_type for kernel in kernels} or {site["emitted_op"] for site in own}),
-                        sorted({site["kind"] for site in own}),
-                        sorted({site["rule"] for site in own}),
+                        sorted({kernel.op_type for kernel in kernels} or {site["emitted_op"] for site in own})
+                        or [node.op_type] * adapted,
+                        sorted({site["kind"] for site in own}) or ["adapted"] * adapted,
+                        sorted({site["rule"] for site in own}) or ["adapted"] * adapted,
                         own[0]["module"] if own else "",
                         [
                             kernel.input[4]
