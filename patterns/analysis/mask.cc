@@ -532,7 +532,8 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
   if (absl::Status status = CheckMaskShape(context, *source->value, fact, q); !status.ok()) return status;
 
   const bool as_it_is = term.kind == Term::Kind::kValue;
-  const bool whole = as_it_is && fact.rank() >= 2 &&
+  // Kernels read three dims as [B, S, T]: these are [1, S, T], and are written with four.
+  const bool whole = as_it_is && (fact.rank() == 2 || fact.rank() == 4) &&
                      context.dims->Equal(fact.shape[static_cast<size_t>(fact.rank() - 2)], q.shape[2]) &&
                      context.dims->Equal(fact.shape[static_cast<size_t>(fact.rank() - 1)], k.shape[2]);
   if (source->polarity == Polarity::kTrueKeeps) {

@@ -121,6 +121,8 @@ CASES = [
          "(float[2, 4] x) => (int64 y) { s = Size (x)\n y = Cast <to = 7> (s) }", certain=False),
     Case("split-num-outputs", 18, "(float[4] x) => (float[2] y, float[2] z) { y, z = Split <num_outputs = 2> (x) }",
          "(float[4] x, int64[2] n) => (float[2] y, float[2] z) { y, z = Split (x, n) }"),
+    Case("squeeze-without-axes", 17, "(float[n, 1] x) => (float[n] y) { y = Squeeze (x) }",
+         "(float[4, 1] x) => (float[4] y) { y = Squeeze (x) }", certain=False),
     Case("transpose-without-perm", 17, "(float[2, 4] x) => (float[4, 2] y) { y = Transpose (x) }",
          "(float[2, 4] x) => (float[4, 2] y) { y = Transpose <perm = [1, 0]> (x) }"),
     Case("clip-without-bounds", 17, "(float[4] x) => (float[4] y) { y = Clip (x) }",

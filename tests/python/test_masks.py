@@ -1,9 +1,8 @@
 """What the analysis claims of masks, element by element against ONNX Runtime: every program of mask_programs.py in random
 spellings, and the same programs with one thing changed. bench/masks.py does thousands of them."""
 
-import os
-
 import pytest
+from conftest import BUILD
 
 import mask_oracle
 import mask_programs
@@ -14,7 +13,7 @@ MUTANTS = 4
 
 @pytest.fixture(scope="module")
 def tool():
-    started = mask_oracle.Tool(os.environ["ASCEND_FUSE_BUILD"])
+    started = mask_oracle.Tool(BUILD)
     yield started
     started.close()
 

@@ -41,10 +41,12 @@ def test_every_fused_site_has_a_region_and_all_are_equal(optimized) -> None:
     assert result.ok
     assert len({region.binding for region in result.regions}) == 5
     fused = {name for site in report["sites"] if site["state"] == "fused" for name in site["outputs"]}
-    assert {region.output for region in result.regions} == fused
-    kinds = {kind for region in result.regions for kind in region.kinds}
-    assert kinds == {"rms_norm", "glu", "rotary", "attention"}
-    assert all(region.module.startswith("model.") for region in result.regions)
+    assert {region.output for region in result.regions if region.kinds != ["adapted"]} == fused
+    # Forms that ATC does not read are compared, too: one dim of a shape, here.
+    assert {region.kinds[0] for region in result.regions if region.output not in fused} == {"adapted"}
+    sites = [region for region in result.regions if region.output in fused]
+    assert {kind for region in sites for kind in region.kinds} == {"rms_norm", "glu", "rotary", "attention"}
+    assert all(region.module.startswith("model.") for region in sites)
 
 
 def test_a_wrong_reference_is_pinned_to_its_sites(optimized, tmp_path: Path) -> None:
