@@ -325,9 +325,20 @@ void Rewriter::SetInput(Node* node, size_t index, Value* value) {
 
 Value* Rewriter::Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view bytes,
                           std::string_view name) {
-  std::string key =
-      fmt::format("{}:{}:{}:", static_cast<const void*>(graph), static_cast<int>(type), fmt::join(dims, ","));
-  key.append(bytes.data(), bytes.size());
+  return KeptConstant(graph, type, dims, fmt::format(":{}", bytes), [bytes] { return bytes; }, name);
+}
+
+Value* Rewriter::Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view words,
+                          absl::FunctionRef<std::string()> bytes, std::string_view name) {
+  std::string made;
+  return KeptConstant(graph, type, dims, fmt::format("={}", words),
+                      [&]() -> std::string_view { return made = bytes(); }, name);
+}
+
+// `key` tells constants of one graph, type and dims apart.
+Value* Rewriter::KeptConstant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string key,
+                              absl::FunctionRef<std::string_view()> bytes, std::string_view name) {
+  key = fmt::format("{}:{}:{}{}", static_cast<const void*>(graph), static_cast<int>(type), fmt::join(dims, ","), key);
   auto [entry, inserted] = constants_.try_emplace(key, nullptr);
   if (!inserted) return entry->second;
   Note([this, key = std::move(key)] { constants_.erase(key); });
@@ -335,7 +346,7 @@ Value* Rewriter::Constant(Graph* graph, DataType type, absl::Span<const int64_t>
   tensor->type = type;
   tensor->storage = Storage::kMemory;
   tensor->dims = model_->arena().Copy(dims);
-  tensor->memory = model_->arena().Copy(bytes);
+  tensor->memory = model_->arena().Copy(bytes());
   Value* value = CreateValue(graph, name);
   tensor->name = value->name;
   entry->second = value;

@@ -11,6 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ir/model.h"
@@ -54,6 +55,9 @@ class Rewriter {
   // A constant in memory, placed among the initializers of `graph`; equal constants are made once.
   Value* Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view bytes,
                   std::string_view name);
+  // The same of a large constant that a few words describe: its bytes are made only where there is none of these words yet.
+  Value* Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view words,
+                  absl::FunctionRef<std::string()> bytes, std::string_view name);
   // A scalar; nullptr for a type that EncodeNumber does not write.
   Value* NumberConstant(Graph* graph, DataType type, double value, std::string_view name);
   Value* Int64Constant(Graph* graph, absl::Span<const int64_t> values, std::string_view name);  // [n]
@@ -102,6 +106,8 @@ class Rewriter {
   };
   Node* Create(const NewNode& node, Graph* graph, size_t output_count, uint64_t order);
   Value* CreateValue(Graph* graph, std::string_view name);
+  Value* KeptConstant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string key,
+                      absl::FunctionRef<std::string_view()> bytes, std::string_view name);
   void Note(std::function<void()> undo) { journal_.push_back(std::move(undo)); }
   // Sets a field of a node, a value, a graph or the model, and notes what it was.
   template <typename T>

@@ -92,7 +92,7 @@ absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const 
 }
 
 absl::Status Adapt(Workspace& workspace) {
-  if (workspace.options().limit == 0) return absl::OkStatus();  // nothing at all is to be changed
+  if (workspace.ChangesNothing()) return absl::OkStatus();
   return ApplyAdapters(workspace, [](const Node&) { return true; });
 }
 

@@ -70,7 +70,7 @@ int64_t OpsetToWrite(const Workspace& workspace) {
 }
 
 absl::Status ConvertOpset(Workspace& workspace) {
-  if (workspace.options().limit == 0) return absl::OkStatus();  // nothing at all is to be changed
+  if (workspace.ChangesNothing()) return absl::OkStatus();
   const int64_t from = workspace.model().OpsetVersion();
   const int64_t to = kBestRead;
   // Functions have opsets of their own, and what calls them is not compiled anyway.

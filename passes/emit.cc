@@ -198,6 +198,19 @@ absl::StatusOr<Value*> Emitter::Build(const Term& term, DataType like, const std
   return BuildNode(term, name, emission);
 }
 
+namespace {
+
+// Booleans [rows, columns], true above the diagonal.
+std::string AboveDiagonal(int64_t rows, int64_t columns) {
+  std::string bytes(static_cast<size_t>(rows * columns), '\0');
+  for (int64_t row = 0; row < std::min(rows, columns); ++row) {
+    std::fill(bytes.begin() + row * columns + row + 1, bytes.begin() + (row + 1) * columns, '\1');
+  }
+  return bytes;
+}
+
+}  // namespace
+
 absl::StatusOr<Value*> Emitter::BuildConstant(const DeferredNode& constant, const std::string& name) {
   if (constant.op_type == "@Join") {
     // Merged weights: a new constant that refers to the elements of others.
@@ -215,7 +228,11 @@ absl::StatusOr<Value*> Emitter::BuildConstant(const DeferredNode& constant, cons
     if (key == "type") type = value.type;
     if (key == "dims") dims = IntegersOf(*value.list);
     if (key == "fill") fill = value.number;
-    if (key == "above_diagonal") above_diagonal = true;  // true above the diagonal of a matrix, false elsewhere
+    if (key == "above_diagonal") above_diagonal = true;  // of booleans [rows, columns]
+  }
+  if (above_diagonal) {
+    return rewriter_->Constant(graph_, type, dims, "above diagonal", [&] { return AboveDiagonal(dims[0], dims[1]); },
+                               name + "_constant");
   }
   int64_t count = 1;
   for (int64_t dim : dims) count *= dim;
@@ -231,12 +248,6 @@ absl::StatusOr<Value*> Emitter::BuildConstant(const DeferredNode& constant, cons
   } else {
     bytes.reserve(element.size() * static_cast<size_t>(count));
     for (int64_t i = 0; i < count; ++i) bytes += element;
-  }
-  if (above_diagonal && type == DataType::kBool && dims.size() == 2) {
-    for (int64_t row = 0; row < std::min(dims[0], dims[1]); ++row) {
-      const int64_t first = row * dims[1] + row + 1;
-      std::fill(bytes.begin() + first, bytes.begin() + (row + 1) * dims[1], '\1');
-    }
   }
   return rewriter_->Constant(graph_, type, dims, bytes, name + "_constant");
 }

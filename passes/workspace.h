@@ -61,6 +61,8 @@ class Workspace {
   // Rules of a folder with those of the user. Built-in ones are read when they are first asked for.
   const RuleSet& rules(RuleFolder folder) const;
   bool Skipped(const Rule& rule) const;
+  // --limit 0: nothing at all is to be changed, not even the forms of what is not fused.
+  bool ChangesNothing() const { return options_.limit == 0; }
   // --limit: whether one more replacement may be made.
   bool MayReplace() const { return options_.limit < 0 || replacements_ < options_.limit; }
   void CountReplacement() { ++replacements_; }

@@ -13,6 +13,7 @@
 #include "ir/schema.h"
 #include "patterns/analysis/data_movement.h"
 #include "patterns/analysis/rebuild.h"
+#include "patterns/functions/node_builder.h"
 #include "patterns/functions/refusal.h"
 
 namespace ascend_fuse {
@@ -294,15 +295,7 @@ class OneForAllHeads {
     const Fact& fact = context_.facts->Of(value);
     if (!fact.has_rank) return std::nullopt;
     if (HasOneHead(fact)) return Term::Of(value);
-    if (fact.is_splat) {
-      return Term::Node({"",
-                         "@Constant",
-                         {{"type", Term::Of(fact.type)},
-                          {"dims", Term::List({Term::Integer(1)})},
-                          {"fill", Term::Number(fact.splat)}},
-                         {},
-                         1});
-    }
+    if (fact.is_splat) return build::Constant(fact.type, {1}, fact.splat);
     const Node* node = value->producer;
     if (node == nullptr || node->domain != NameId::kEmpty || node->input(0) == nullptr) return std::nullopt;
     if (IsOp(*node, "Expand")) return Of(node->input(0));
@@ -334,11 +327,9 @@ class OneForAllHeads {
       return std::nullopt;
     }
     (*repeats)[repeats->size() - 3] = 1;
-    std::vector<Term> items;
-    for (int64_t count : *repeats) items.push_back(Term::Integer(count));
     const bool copies = std::any_of(repeats->begin(), repeats->end(), [](int64_t count) { return count != 1; });
     if (!copies) return Term::Of(node.input(0));
-    return Term::Node({"", "Tile", {}, {Term::Of(node.input(0)), Term::List(std::move(items))}, 1});
+    return build::Op("Tile", {Term::Of(node.input(0)), build::Numbers(*repeats)});
   }
 
   const FunctionContext& context_;
@@ -467,10 +458,10 @@ Term ExpandedMask(const FunctionContext& context, Term mask, const Fact* fact, V
     dims.clear();
     parts.push_back(one);
   }
-  if (parts.empty()) return Term::Node({"", "Expand", {}, {std::move(mask), Term::List(std::move(dims))}, 1});
+  if (parts.empty()) return build::Op("Expand", {std::move(mask), Term::List(std::move(dims))});
   if (!dims.empty()) parts.push_back(Term::List(std::move(dims)));
-  Term shape = parts.size() == 1 ? parts[0] : Term::Node({"", "Concat", {{"axis", Term::Integer(0)}}, std::move(parts), 1});
-  return Term::Node({"", "Expand", {}, {std::move(mask), std::move(shape)}, 1});
+  Term shape = parts.size() == 1 ? parts[0] : build::Concat(std::move(parts), 0);
+  return build::Op("Expand", {std::move(mask), std::move(shape)});
 }
 
 }  // namespace
@@ -537,10 +528,10 @@ absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, V
                      context.dims->Equal(fact.shape[static_cast<size_t>(fact.rank() - 2)], q.shape[2]) &&
                      context.dims->Equal(fact.shape[static_cast<size_t>(fact.rank() - 1)], k.shape[2]);
   if (source->polarity == Polarity::kTrueKeeps) {
-    term = Term::Node({"", "Not", {}, {std::move(term)}, 1});
+    term = build::Op("Not", {std::move(term)});
   } else if (source->polarity == Polarity::kNegativeMasks) {
     // Elements are 0 or at most -9960: any number between tells them apart.
-    term = Term::Node({"", "Less", {}, {std::move(term), Term::Number(-1)}, 1});
+    term = build::Op("Less", {std::move(term), Term::Number(-1)});
   }
   if (whole) return term;
   return ExpandedMask(context, std::move(term), as_it_is ? &fact : nullptr, query, key);

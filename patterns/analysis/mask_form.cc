@@ -33,15 +33,29 @@ const MaskClause* MaskForm::Find(Kind kind) const {
   return found == clauses.end() ? nullptr : &*found;
 }
 
-const MaskForm& MaskForms::Of(const Value* mask, const Scores& scores) {
-  std::string key = fmt::format("{}", numbering_.Number(mask));
+std::string MaskForms::KeyOf(absl::Span<const Value* const> masks, const Scores& scores) const {
+  std::string key;
+  for (const Value* mask : masks) key += fmt::format("{},", numbering_.Number(mask));
   for (Dim dim : scores) {
     const Dim resolved = dims_.Resolve(dim);
     key += fmt::format(" {}{}", resolved.is_number() ? "" : resolved.known() ? "e" : "?", resolved.id());
   }
-  const auto [entry, inserted] = forms_.try_emplace(std::move(key));
+  return key;
+}
+
+const MaskForm& MaskForms::Of(const Value* mask, const Scores& scores) {
+  const auto [entry, inserted] = forms_.try_emplace(KeyOf({mask}, scores));
   if (inserted) entry->second = std::make_unique<MaskForm>(Find(mask, scores));
   return *entry->second;
+}
+
+const MaskForm& MaskForms::Together(absl::Span<const Value* const> masks, const Scores& scores) {
+  if (masks.size() == 1) return Of(masks[0], scores);
+  std::string key = KeyOf(masks, scores);
+  const auto known = forms_.find(key);
+  if (known != forms_.end()) return *known->second;
+  auto joined = std::make_unique<MaskForm>(Join(masks, scores));  // which adds the forms of the single ones
+  return *(forms_[std::move(key)] = std::move(joined));
 }
 
 MaskForm MaskForms::Find(const Value* mask, const Scores& scores) {
@@ -77,8 +91,7 @@ MaskForm MaskForms::Find(const Value* mask, const Scores& scores) {
   return form;
 }
 
-MaskForm MaskForms::Together(absl::Span<const Value* const> masks, const Scores& scores) {
-  if (masks.size() == 1) return Of(masks[0], scores);
+MaskForm MaskForms::Join(absl::Span<const Value* const> masks, const Scores& scores) {
   MaskForm form;
   DecisionTable& decisions = functions_.decisions();
   decisions.SetBudget(kMaximumSteps);

@@ -60,12 +60,14 @@ class MaskForms {
   using Scores = std::array<Dim, 4>;
   const MaskForm& Of(const Value* mask, const Scores& scores);
   // That of several masks of one attention: a key takes part where each says so.
-  MaskForm Together(absl::Span<const Value* const> masks, const Scores& scores);
+  const MaskForm& Together(absl::Span<const Value* const> masks, const Scores& scores);
   // An expression of Python that is true where key j takes part in query i: for tests.
   std::string ToString(const MaskClause& clause) { return functions_.decisions().ToString(clause.condition); }
 
  private:
+  std::string KeyOf(absl::Span<const Value* const> masks, const Scores& scores) const;
   MaskForm Find(const Value* mask, const Scores& scores);
+  MaskForm Join(absl::Span<const Value* const> masks, const Scores& scores);
   // Where the added number lets a key take part.
   Decision Allowed(Decision added, bool* bias);
   // Integers among the leaves as numbers: what the tests before make 0 is 0, an input of 0 and 1 becomes a test.
@@ -86,7 +88,7 @@ class MaskForms {
   DimTable& dims_;
   const ValueNumbering& numbering_;
   int paths_ = 0;  // that Settle may still go
-  absl::flat_hash_map<std::string, std::unique_ptr<MaskForm>> forms_;  // by number of the value and the scores
+  absl::flat_hash_map<std::string, std::unique_ptr<MaskForm>> forms_;  // by numbers of the values and the scores
 };
 
 // The dims of the scores of query [B, N, S, D] and key [B, G, T, D], as far as they are known.

@@ -8,6 +8,7 @@
 #include "patterns/analysis/mask.h"
 #include "patterns/analysis/mask_form.h"
 #include "patterns/functions/constructs.h"
+#include "patterns/functions/node_builder.h"
 #include "patterns/functions/refusal.h"
 
 namespace ascend_fuse {
@@ -77,7 +78,7 @@ Plan PlanFor(const FunctionContext& context, Value* q, Value* k, const std::vect
     if (!CheckMaskFits(context, mask, q).ok()) return plan;
   }
   const MaskForms::Scores scores = ScoresOf(*context.facts, q, k);
-  const MaskForm form = context.masks->Together(masks, scores);
+  const MaskForm& form = context.masks->Together(masks, scores);
   plan = PlanOf(form, scores, *context.dims);
   const bool whole = plan.masks && plan.mode == kWholeMask;
   if (!whole && sentences != nullptr) {
@@ -98,15 +99,7 @@ absl::StatusOr<Term> KernelMask(const FunctionContext& context, Value* q, Value*
                                 int64_t guard) {
   const Plan plan = PlanFor(context, q, k, {mask, keep, bias}, context.assumptions);
   if (!plan.masks) return Term::Absent();
-  if (plan.mode != kWholeMask) {
-    return Term::Node({"",
-                       "@Constant",
-                       {{"type", Term::Of(DataType::kBool)},
-                        {"dims", Term::List({Term::Integer(kTemplate), Term::Integer(kTemplate)})},
-                        {"above_diagonal", Term::Integer(1)}},
-                       {},
-                       1});
-  }
+  if (plan.mode != kWholeMask) return build::AboveDiagonal(kTemplate, kTemplate);
   // A key is masked where any of them says so. A guard of the network speaks of its only mask.
   const int count = (mask.has_value() ? 1 : 0) + (keep.has_value() ? 1 : 0) + (bias.has_value() ? 1 : 0);
   Term masked = Term::Absent();
@@ -114,7 +107,7 @@ absl::StatusOr<Term> KernelMask(const FunctionContext& context, Value* q, Value*
     if (!one.has_value()) continue;
     absl::StatusOr<Term> part = ExplicitMask(context, *one, q, k);
     if (!part.ok()) return part.status();
-    masked = masked.kind == Term::Kind::kAbsent ? *part : Term::Node({"", "Or", {}, {masked, *part}, 1});
+    masked = masked.kind == Term::Kind::kAbsent ? *part : build::Op("Or", {masked, *part});
   }
   for (const Mask& one : {mask, keep, bias}) {
     if (one.has_value()) NoteEmptyRows(context, *one, guard != 0 && one == mask && count == 1);

@@ -49,6 +49,11 @@ Term Constant(DataType type, const std::vector<int64_t>& dims, double fill) {
   return Op("@Constant", {}, {{"type", Term::Of(type)}, {"dims", Numbers(dims)}, {"fill", Term::Number(fill)}});
 }
 
+Term AboveDiagonal(int64_t rows, int64_t columns) {
+  return Op("@Constant", {},
+            {{"type", Term::Of(DataType::kBool)}, {"dims", Numbers({rows, columns})}, {"above_diagonal", Term::Integer(1)}});
+}
+
 Term Elements(DataType type, const std::vector<int64_t>& dims, const std::vector<int64_t>& elements) {
   return Op("@Constant", {}, {{"type", Term::Of(type)}, {"dims", Numbers(dims)}, {"elements", Numbers(elements)}});
 }

@@ -27,6 +27,8 @@ Term Slice(Term x, int64_t first, int64_t last, int64_t axis);
 Term Squeeze(Term x, const std::vector<int64_t>& axes);
 Term Transpose(Term x, const std::vector<int64_t>& perm);
 Term Unsqueeze(Term x, const std::vector<int64_t>& axes);
+// Booleans, true above the diagonal.
+Term AboveDiagonal(int64_t rows, int64_t columns);
 // A constant with these dims, all of whose elements are `fill`.
 Term Constant(DataType type, const std::vector<int64_t>& dims, double fill);
 

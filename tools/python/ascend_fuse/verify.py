@@ -70,6 +70,10 @@ class VerifyError(Exception):
     """Something that keeps the comparison from being made; a sentence."""
 
 
+class CannotLoad(VerifyError):
+    """ONNX Runtime does not take a model; a sentence."""
+
+
 class RefusedByAtc(Exception):
     """ATC would not compile the model, or what it would compute is not known; a sentence."""
 
@@ -255,8 +259,8 @@ def verify_models(
         try:
             expanded_path = files.enter_context(_expanded(optimized_path, optimized, tool, result, rules, dims, as_atc))
             expanded_session = _session(expanded_path, "the expanded model")
-        except (RefusedByAtc, VerifyError) as error:
-            if as_atc is None or (isinstance(error, VerifyError) and "ONNX Runtime cannot load" not in str(error)):
+        except (RefusedByAtc, CannotLoad) as error:
+            if as_atc is None:
                 raise
             result.comparisons.append(Comparison("(model)", "ATC", because=_first_line(error)))
             return result
@@ -437,7 +441,7 @@ def _session(path, what: str):
     try:
         return plain_session(path)
     except Exception as error:
-        raise VerifyError(f"ONNX Runtime cannot load {what}: {error}") from None
+        raise CannotLoad(f"ONNX Runtime cannot load {what}: {error}") from None
 
 
 def region_comparer(original_path, original, expanded_path, optimized, report):
