@@ -15,6 +15,7 @@ Rewriter::Rewriter(Model* model) : model_(model) {}
 
 void Rewriter::MarkChanged(Graph* graph) {
   ++change_count_;
+  ++edits_;
   for (; graph != nullptr; graph = graph->owner_ != nullptr ? graph->owner_->graph : nullptr) {
     if (graph->changed_) return;
     Assign(&graph->changed_, true);
@@ -22,6 +23,7 @@ void Rewriter::MarkChanged(Graph* graph) {
 }
 
 void Rewriter::RollBack(const Mark& mark) {
+  if (journal_.size() > mark.journal) ++edits_;
   while (journal_.size() > mark.journal) {
     journal_.back()();
     journal_.pop_back();
@@ -476,6 +478,7 @@ void Rewriter::Sweep() {
   GraphBuilder builder(model_);
   for (const auto& graph : model_->graphs_) {
     if (!graph->changed_) continue;
+    ++edits_;
     auto& nodes = graph->nodes_;
     std::vector<Value*> loose;  // values that lost a use here
     for (Node* node : nodes) {

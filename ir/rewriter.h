@@ -96,6 +96,8 @@ class Rewriter {
   NameId UniqueName(std::string_view base);
 
   uint64_t change_count() const { return change_count_; }
+  // Grows with everything that is done or taken back: where it has not grown, nothing happened.
+  uint64_t edits() const { return edits_; }
 
  private:
   // What a value's producer was before a Replace.
@@ -108,7 +110,10 @@ class Rewriter {
   Value* CreateValue(Graph* graph, std::string_view name);
   Value* KeptConstant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string key,
                       absl::FunctionRef<std::string_view()> bytes, std::string_view name);
-  void Note(std::function<void()> undo) { journal_.push_back(std::move(undo)); }
+  void Note(std::function<void()> undo) {
+    ++edits_;
+    journal_.push_back(std::move(undo));
+  }
   // Sets a field of a node, a value, a graph or the model, and notes what it was.
   template <typename T>
   void Assign(T* field, T value) {
@@ -142,6 +147,7 @@ class Rewriter {
   absl::flat_hash_set<NameId> taken_;     // every value and node name; filled on first use
   absl::flat_hash_set<NameId> repeated_;  // names that several nodes of the file have
   uint64_t change_count_ = 0;
+  uint64_t edits_ = 0;
 };
 
 }  // namespace ascend_fuse

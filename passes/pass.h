@@ -22,6 +22,8 @@ struct Pass {
   bool final = false;
   // It leaves the graph as it is, so that Verify need not look again.
   bool reads_only = false;
+  // It changes the graph by the rewriter alone, so that Verify need not look again where that did nothing.
+  bool by_rewriter = false;
 };
 
 // A pass of the user's, and where it stands.

@@ -40,7 +40,7 @@ Pass Final(Pass pass) {
 }  // namespace
 
 std::vector<Pass> OptimizePasses() {
-  return {
+  std::vector<Pass> passes = {
       {"inline", "a model that was just loaded", "nodes of local functions in place of their calls", Inline},
       ReadsOnly({"infer", "the graph", "facts of every value: type, symbolic shape, small elements", InferFacts}),
       ReadsOnly({"number", "facts", "which values are the same computation, or copies", Number}),
@@ -63,6 +63,8 @@ std::vector<Pass> OptimizePasses() {
       Final({"write_style", "the emission style", "domains as the style spells them", WriteStyle}),
       Final({"sweep", "the graph with its final nodes", "no dead node, no initializer that only dead nodes used", Sweep}),
   };
+  for (Pass& pass : passes) pass.by_rewriter = pass.name != "inline";  // which has ways of its own
+  return passes;
 }
 
 std::string DescribePasses(const std::vector<Pass>& passes) {
@@ -109,17 +111,21 @@ absl::StatusOr<std::vector<Pass>> WithPasses(std::vector<Pass> passes, const std
 
 absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, const RunOptions& options) {
   size_t number = 0;
+  bool verified = false;  // the model as it was before the pass
   for (const Pass& pass : passes) {
     ++number;
     if (options.dry && pass.final) continue;
     const double started = Milliseconds();
     const uint64_t changes = workspace.rewriter().Now().changes;
+    const uint64_t edits = workspace.rewriter().edits();
     if (absl::Status status = pass.run(workspace); !status.ok()) return status;
     const uint64_t now = workspace.rewriter().Now().changes;
     workspace.runs.push_back(
         {pass.name, Milliseconds() - started, now < changes ? 0 : static_cast<int64_t>(now - changes)});
-    if (!pass.reads_only) {
+    const bool untouched = pass.reads_only || (pass.by_rewriter && workspace.rewriter().edits() == edits);
+    if (!verified || !untouched) {
       if (absl::Status status = workspace.Verify(pass.name); !status.ok()) return status;
+      verified = true;
     }
     if (absl::Status status = Dump(workspace.model(), options.dump_directory, number, pass.name); !status.ok()) {
       return status;

@@ -334,19 +334,23 @@ class AttentionReader {
   static std::string NameOf(const Operand& operand) { return std::string(ValueName(*operand.places.front().value)); }
 
   // The place that costs least of those that are repeated along `copied` and can be given these axes: of one with the type
-  // of all operands, and where there is none of any, with a Cast.
+  // of all operands, and where there is none of any, with a Cast. Of equal ones the first.
   std::optional<Choice> Choose(const Operand& operand, const AxisList& to, const Atoms& copied) {
     std::optional<Choice> best;
     bool best_fits = false;
     const size_t all = operand.places.back().nodes.size();
-    for (const AxisView& place : operand.places) {
+    // From the last place on, which keeps no node, so that most of the others are seen to cost more before they are built.
+    for (auto at = operand.places.rbegin(); at != operand.places.rend(); ++at) {
+      const AxisView& place = *at;
       const bool fits = context_.facts->Of(place.value).type == type_;
+      const int cost_of_kept = kCostOfKept * static_cast<int>(all - place.nodes.size());
+      if (best.has_value() && ((best_fits && !fits) || (best_fits == fits && cost_of_kept > best->cost))) continue;
       // What the value is multiplied with is no part of the scores.
-      if (atoms_.Leaves(place.copied) != copied || (best_fits && !fits) || (&operand == &value_ && place.factor != 1)) continue;
+      if (atoms_.Leaves(place.copied) != copied || (&operand == &value_ && place.factor != 1)) continue;
       const auto arranged = Arrange(context_, atoms_, Term::Of(place.value), place.axes, to, place.value);
       if (!arranged.has_value()) continue;
-      const int cost = kCostOfKept * static_cast<int>(all - place.nodes.size()) + kCostOfBuilt * arranged->nodes;
-      if (best.has_value() && best_fits == fits && cost >= best->cost) continue;
+      const int cost = cost_of_kept + kCostOfBuilt * arranged->nodes;
+      if (best.has_value() && best_fits == fits && cost > best->cost) continue;
       best = Choice{fits ? arranged->term : build::Cast(arranged->term, type_), &place, cost};
       best_fits = fits;
     }

@@ -59,10 +59,20 @@ class MatchCache {
     int64_t version = -1;  // for which `schema` was found; -1: not yet
     const Schema* schema = nullptr;
   };
-  size_t KindOf(const Node& node);
+  size_t KindOf(const Node& node) {
+    const auto name = static_cast<size_t>(node.op_type);
+    if (name < kind_of_op_type_.size()) {
+      const size_t kind = kind_of_op_type_[name];
+      if (kind != kNoKind && kinds_[kind].domain == node.domain) return kind;
+    }
+    return FindKind(node);
+  }
+  size_t FindKind(const Node& node);
 
+  static constexpr uint32_t kNoKind = UINT32_MAX;
   const Model& model_;
   std::vector<Kind> kinds_;
+  std::vector<uint32_t> kind_of_op_type_;  // by NameId: the kind that was met first
   absl::flat_hash_map<std::pair<NameId, NameId>, size_t> kind_of_;  // domain, op_type
   std::vector<std::unique_ptr<Operators>> operators_;  // one for each set of rules
 };

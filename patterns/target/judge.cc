@@ -141,8 +141,8 @@ bool Judge::CheckAttributesAndPresence(Refusal* refusal) {
 bool Judge::CheckRow(const CompiledRow& row, const proto::PrecisionMode::View& view, Refusal* refusal,
               std::vector<std::string>* assumptions) {
   matched_axes_ = 0;
-  letters_.clear();
-  ellipses_.clear();
+  letters_.Clear();
+  ellipses_.Clear();
   assumptions_ = assumptions;
   types_.clear();
   for (const CallInput& input : call_.inputs) types_.push_back(Viewed(input.type, view));
@@ -184,16 +184,19 @@ bool Judge::CheckRow(const CompiledRow& row, const proto::PrecisionMode::View& v
   return true;
 }
 
-bool Judge::Refuse(Refusal* refusal, int stage, std::string_view code, std::string because, std::string source,
-                   bool undecided) const {
+bool Judge::Refuse(Refusal* refusal, int stage, std::string_view code, std::string because,
+                   const std::string& source, bool undecided) const {
   if (stage == kAxis) stage += matched_axes_;
   if (stage > refusal->stage || (stage == refusal->stage && refusal->because.empty())) {
-    *refusal = {stage, std::string(code), undecided, std::move(because), std::move(source)};
+    *refusal = {stage, std::string(code), undecided, std::move(because), source};
   }
   return false;
 }
 
-std::string Judge::FirstSource() const { return node_.data->source().empty() ? "" : node_.data->source(0); }
+const std::string& Judge::FirstSource() const {
+  static const std::string* const kNone = new std::string();
+  return node_.data->source().empty() ? *kNone : node_.data->source(0);
+}
 
 const proto::AttributeRule* Judge::Rule(const std::string& name) const {
   for (const CompiledAttribute& rule : node_.attributes) {
@@ -210,9 +213,9 @@ const Attribute* Judge::Find(const std::string& name) const {
 }
 
 const CallInput* Judge::InputOf(const std::string& name) const {
-  const auto it = positions_.find(name);
-  if (it == positions_.end() || it->second >= call_.inputs.size()) return nullptr;
-  return call_.inputs[it->second].present ? &call_.inputs[it->second] : nullptr;
+  const size_t* const position = positions_.Find(name);
+  if (position == nullptr || *position >= call_.inputs.size()) return nullptr;
+  return call_.inputs[*position].present ? &call_.inputs[*position] : nullptr;
 }
 
 bool Judge::CheckAttribute(const proto::AttributeRule& rule, Refusal* refusal) {
@@ -286,9 +289,9 @@ bool Judge::Holds(const CompiledWhen& when) const {
     }
   }
   if (!data.type_of().empty()) {
-    const auto it = positions_.find(data.type_of());
-    if (it == positions_.end() || it->second >= types_.size()) return false;
-    const std::string type(DataTypeName(types_[it->second]));
+    const size_t* const position = positions_.Find(data.type_of());
+    if (position == nullptr || *position >= types_.size()) return false;
+    const std::string_view type = DataTypeName(types_[*position]);
     if (!one_of([&](const std::string& text) { return text == type; })) return false;
   }
   if (!data.multiple().empty()) {
@@ -377,19 +380,22 @@ bool Judge::MatchShape(const std::string& name, const ShapePattern& pattern, con
 bool Judge::MatchEllipsis(const std::string& name, const AxisPattern& axis, const std::vector<Dim>& dims,
                    const std::string& source, Refusal* refusal) {
   if (axis.ellipsis.empty()) return true;
-  const auto [it, inserted] = ellipses_.emplace(axis.ellipsis, dims);
-  if (inserted) return true;
-  if (it->second.size() != dims.size()) {
+  const std::vector<Dim>* const first = ellipses_.Find(axis.ellipsis);
+  if (first == nullptr) {
+    ellipses_[axis.ellipsis] = dims;
+    return true;
+  }
+  if (first->size() != dims.size()) {
     return Refuse(refusal, kRank, "shape-refused",
                   fmt::format("{} has {} leading dims where the first operand has {}: no broadcast", name,
-                              dims.size(), it->second.size()),
+                              dims.size(), first->size()),
                   source);
   }
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims_.Equal(dims[i], it->second[i])) continue;
+    if (dims_.Equal(dims[i], (*first)[i])) continue;
     const std::string a = dims_.ToString(dims[i]);
-    const std::string b = dims_.ToString(it->second[i]);
-    if (dims_.NotEqual(dims[i], it->second[i])) {
+    const std::string b = dims_.ToString((*first)[i]);
+    if (dims_.NotEqual(dims[i], (*first)[i])) {
       return Refuse(
           refusal, kAxis, "shape-refused",
           fmt::format("dim {} of {} is {} where the first operand has {}: no broadcast", i, name, a, b),
@@ -397,53 +403,60 @@ bool Judge::MatchEllipsis(const std::string& name, const AxisPattern& axis, cons
     }
     return Refuse(refusal, kUndecided, "undecided-dim",
                   fmt::format("that dim {} of {} (`{}`) equals `{}` cannot be decided; {}", i, name, a, b,
-                              HowToBind({dims[i], it->second[i]})),
+                              HowToBind({dims[i], (*first)[i]})),
                   source, true);
   }
   return true;
 }
 
 std::optional<Dim> Judge::Named(const std::string& name) const {
-  if (const auto letter = letters_.find(name); letter != letters_.end()) return letter->second;
+  if (const Dim* letter = letters_.Find(name)) return *letter;
   if (const auto value = IntOf(name)) return Dim::Of(*value);
   return std::nullopt;
+}
+
+std::optional<Dim> Judge::DimOf(const AxisPattern::Atom& atom) const {
+  return atom.number < 0 ? Named(atom.name) : Dim::Of(atom.number);
 }
 
 bool Judge::MatchAxis(const std::string& name, const AxisPattern& pattern, size_t axis, const CallInput& input,
                const std::string& because, const std::string& source, Refusal* refusal) {
   if (pattern.kind == AxisPattern::Kind::kAny) return true;
   const Dim dim = input.shape[axis];
-  bool undecided = false;
+  for (const AxisPattern::Atom& atom : pattern.atoms) {
+    const std::optional<Dim> other = DimOf(atom);
+    if (!other.has_value()) {
+      letters_[atom.name] = dim;
+      return true;
+    }
+    if (dims_.Equal(dim, *other)) return true;
+    if (!pattern.or_more) continue;
+    if (dims_.AtLeast(dim, *other)) return true;
+    if (!dims_.AtLeast(*other, dim) || !dims_.NotEqual(dim, *other)) {
+      Assume(fmt::format("`{}` is at least {} (axis {} of {}, {})", dims_.ToString(dim), dims_.ToString(*other), axis,
+                         name, call_.op));
+      return true;
+    }
+  }
+  return RefuseAxis(name, pattern, axis, dim, because, source, refusal);
+}
+
+bool Judge::RefuseAxis(const std::string& name, const AxisPattern& pattern, size_t axis, Dim dim,
+                       const std::string& because, const std::string& source, Refusal* refusal) const {
   std::vector<Dim> compared = {dim};
   std::vector<std::string> wanted;
-  for (const auto& atom : pattern.atoms) {
-    Dim other = Dim::Of(atom.number);
-    std::string word = fmt::format("{}", atom.number);
-    if (atom.number < 0) {
-      const std::optional<Dim> named = Named(atom.name);
-      if (!named.has_value()) {
-        letters_.emplace(atom.name, dim);
-        return true;
-      }
-      other = *named;
-      word = fmt::format("{} ({})", dims_.ToString(other), atom.name);
-    }
-    if (dims_.Equal(dim, other)) return true;
+  for (const AxisPattern::Atom& atom : pattern.atoms) {
+    const Dim other = *DimOf(atom);  // MatchAxis took an atom without a dim
+    std::string word = atom.number < 0 ? fmt::format("{} ({})", dims_.ToString(other), atom.name)
+                                       : fmt::format("{}", atom.number);
     if (pattern.or_more) {
-      if (dims_.AtLeast(dim, other)) return true;
-      if (!dims_.AtLeast(other, dim) || !dims_.NotEqual(dim, other)) {
-        Assume(fmt::format("`{}` is at least {} (axis {} of {}, {})", dims_.ToString(dim),
-                           dims_.ToString(other), axis, name, call_.op));
-        return true;
-      }
       word = fmt::format("at least {}", word);
     } else if (!dims_.NotEqual(dim, other)) {
-      undecided = true;
       compared.push_back(other);
     }
     wanted.push_back(std::move(word));
   }
-  if (undecided) {
+  if (compared.size() > 1) {
     return Refuse(refusal, kUndecided, "undecided-dim",
                   fmt::format("that axis {} of {} (`{}`) is {} cannot be decided; {}", axis, name,
                               dims_.ToString(dim), JoinOr(wanted), HowToBind(compared)),
@@ -455,4 +468,5 @@ bool Judge::MatchAxis(const std::string& name, const AxisPattern& pattern, size_
                            because),
                 source);
 }
+
 }  // namespace ascend_fuse::contract

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "ir/attribute.h"
 #include "ir/data_type.h"
 #include "ir/dim.h"
@@ -47,6 +48,29 @@ struct Refusal {
   std::string source;
 };
 
+// A map of a few names, which must outlive it: those of a contract are looked for one by one faster than in a tree.
+template <typename T>
+class NameMap {
+ public:
+  const T* Find(std::string_view name) const {
+    for (const auto& [other, value] : entries_) {
+      if (other == name) return &value;
+    }
+    return nullptr;
+  }
+  T* Find(std::string_view name) { return const_cast<T*>(std::as_const(*this).Find(name)); }
+  // The value of the name, a new one where it has none.
+  T& operator[](std::string_view name) {
+    if (T* value = Find(name)) return *value;
+    entries_.emplace_back(name, T());
+    return entries_.back().second;
+  }
+  void Clear() { entries_.clear(); }
+
+ private:
+  absl::InlinedVector<std::pair<std::string_view, T>, 8> entries_;
+};
+
 // "a, b or c".
 std::string JoinOr(const std::vector<std::string>& words);
 
@@ -77,9 +101,9 @@ class Judge {
   bool types_fit() const { return types_fit_; }
 
  private:
-  bool Refuse(Refusal* refusal, int stage, std::string_view code, std::string because, std::string source,
+  bool Refuse(Refusal* refusal, int stage, std::string_view code, std::string because, const std::string& source,
               bool undecided = false) const;
-  std::string FirstSource() const;
+  const std::string& FirstSource() const;
   const proto::AttributeRule* Rule(const std::string& name) const;
   const Attribute* Find(const std::string& name) const;
   const CallInput* InputOf(const std::string& name) const;
@@ -96,6 +120,11 @@ class Judge {
                      const std::string& source, Refusal* refusal);
   bool MatchAxis(const std::string& name, const AxisPattern& pattern, size_t axis, const CallInput& input,
                  const std::string& because, const std::string& source, Refusal* refusal);
+  // What an alternative of an axis stands for; nullopt: a letter that stands for nothing so far.
+  std::optional<Dim> DimOf(const AxisPattern::Atom& atom) const;
+  // After no alternative fitted.
+  bool RefuseAxis(const std::string& name, const AxisPattern& pattern, size_t axis, Dim dim, const std::string& because,
+                  const std::string& source, Refusal* refusal) const;
   Quantity Value(const LimitExpression& expression) const;
   Bound Lower(const Quantity& quantity) const;
   Bound Upper(const Quantity& quantity) const;
@@ -118,15 +147,15 @@ class Judge {
   DimTable* growing_;
   const std::string& cann_;
   size_t input_count_ = 0;
-  std::map<std::string, size_t> positions_;
+  NameMap<size_t> positions_;
   int matched_axes_ = 0;
   std::vector<DataType> types_;
   bool types_fit_ = false;
   // What a letter stands for so far, or the attribute of that name; nullopt where neither is there.
   std::optional<Dim> Named(const std::string& name) const;
 
-  std::map<std::string, Dim> letters_;
-  std::map<std::string, std::vector<Dim>> ellipses_;
+  NameMap<Dim> letters_;
+  NameMap<std::vector<Dim>> ellipses_;
   std::vector<std::string>* assumptions_ = nullptr;
 };
 

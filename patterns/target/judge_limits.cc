@@ -35,9 +35,9 @@ Quantity Judge::Value(const LimitExpression& expression) const {
   for (const auto& factor : expression.factors) {
     Dim dim = Dim::Of(factor.number);
     if (factor.bytes) {
-      const auto it = positions_.find(factor.name);
-      if (it == positions_.end() || it->second >= types_.size()) return {};
-      dim = Dim::Of(BitWidth(types_[it->second]) / 8);
+      const size_t* const position = positions_.Find(factor.name);
+      if (position == nullptr || *position >= types_.size()) return {};
+      dim = Dim::Of(BitWidth(types_[*position]) / 8);
     } else if (factor.number < 0) {
       const std::optional<Dim> named = Named(factor.name);
       if (!named.has_value()) return {};
