@@ -151,14 +151,14 @@ absl::StatusOr<std::vector<double>> ReadFloats(const Model& model, const Tensor&
 // All element bytes, little-endian packed, at most `limit` bytes.
 absl::StatusOr<std::string> ReadBytes(const Model& model, const Tensor& tensor, int64_t limit);
 
-// The element bytes of a joined tensor (Storage::kJoined) from the first to the last, without ever holding more
+// The element bytes of a tensor (not Storage::kTyped) from the first to the last, without ever holding more
 // of them than a block per part.
-class JoinedReader {
+class ElementReader {
  public:
-  JoinedReader(const Model& model, const Tensor& tensor);
-  ~JoinedReader();
-  JoinedReader(const JoinedReader&) = delete;
-  JoinedReader& operator=(const JoinedReader&) = delete;
+  ElementReader(const Model& model, const Tensor& tensor);
+  ~ElementReader();
+  ElementReader(const ElementReader&) = delete;
+  ElementReader& operator=(const ElementReader&) = delete;
 
   // The next `count` bytes. DATA_LOSS when a file has become shorter, and the errors of ExternalData.
   absl::Status Next(int64_t count, char* to);

@@ -70,6 +70,8 @@ struct Flags {
   int64_t max_elements = 16;
   std::vector<std::string> verify_arguments;
   bool as_atc = false;  // expand
+  std::string weights = "copy";  // copy, reference or a file
+  bool copy_data = false;
 };
 
 // One line on stderr. Names out of a file may hold line breaks and terminal control codes: they are written out.
@@ -175,6 +177,16 @@ int ReadDims(Flags* flags) {
   return kDone;
 }
 
+void AddWeightFlags(CLI::App* command, Flags* flags) {
+  command
+      ->add_option("--weights", flags->weights,
+                   "copy: in the model or in data files, as the input has them; reference: only the graph is written, and "
+                   "weights are read from the input's files; FILE: all weights in that file beside the output")
+      ->type_name("copy|reference|FILE")
+      ->capture_default_str();
+  command->add_flag("--copy-data", flags->copy_data, "copy data files that the output's directory does not have");
+}
+
 void AddDimFlag(CLI::App* command, Flags* flags) {
   command
       ->add_option("--dim", flags->dims,
@@ -264,9 +276,16 @@ class Progress {
   int last_ = -1;
 };
 
-absl::Status Save(const Model& model, const std::string& path, bool quiet) {
-  Progress progress(!quiet);
+absl::Status Save(const Model& model, const std::string& path, const Flags& flags) {
+  Progress progress(!flags.quiet);
   SaveOptions options;
+  if (flags.weights == "reference") {
+    options.weights = Weights::kReference;
+  } else if (flags.weights != "copy") {
+    options.weights = Weights::kOneFile;
+    options.weights_file = flags.weights;
+  }
+  options.copy_data = flags.copy_data;
   options.progress = [&progress](int64_t written, int64_t total) { progress(written, total); };
   return SaveModel(model, path, options);
 }
@@ -274,7 +293,13 @@ absl::Status Save(const Model& model, const std::string& path, bool quiet) {
 // The path an output was written to: to stdout when a person reads it, to stderr when a program does.
 void SayWritten(const Flags& flags, const std::string& path) {
   if (flags.quiet) return;
-  fmt::print(flags.json == "-" || flags.report == "-" ? stderr : stdout, "wrote {}\n", path);
+  std::string place;
+  if (flags.weights == "reference") {
+    place = fmt::format(", which reads its weights from {}: keep that", flags.input);
+  } else if (flags.weights != "copy") {
+    place = fmt::format(", its weights to {} beside it", flags.weights);
+  }
+  fmt::print(flags.json == "-" || flags.report == "-" ? stderr : stdout, "wrote {}{}\n", path, place);
 }
 
 // What ATC is to be called with for the model that was written: a line on stdout for a person, a script where one is asked
@@ -310,7 +335,7 @@ int RunOptimize(Flags flags, bool change) {
   }
   if (!change) return kDone;
   const std::string output = flags.output.empty() ? Beside(flags.input, chip) : flags.output;
-  if (const auto status = Save(**model, output, flags.quiet); !status.ok()) return Fail(status);
+  if (const auto status = Save(**model, output, flags); !status.ok()) return Fail(status);
   const int said = SayAtc(**model, flags, output);
   SayWritten(flags, output);
   return said;
@@ -362,7 +387,7 @@ int RunExpand(Flags flags) {
   if (absl::IsUnavailable(status)) return Fail(std::string(status.message()), kNotMet);
   if (!status.ok()) return Fail(status);
   const std::string output = flags.output.empty() ? Beside(flags.input, "expanded") : flags.output;
-  if (const auto status = Save(**model, output, flags.quiet); !status.ok()) return Fail(status);
+  if (const auto status = Save(**model, output, flags); !status.ok()) return Fail(status);
   SayWritten(flags, output);
   return kDone;
 }
@@ -532,6 +557,7 @@ int Main(int argc, char** argv) {
 
   CLI::App* optimize = app.add_subcommand("optimize", "fuse what the target can run fused");
   AddRunFlags(optimize, &flags);
+  AddWeightFlags(optimize, &flags);
   optimize->add_option("-o,--output", flags.output, "default: <model>.<chip>.onnx beside the model")
       ->type_name("FILE");
 
@@ -553,6 +579,7 @@ int Main(int argc, char** argv) {
 
   CLI::App* expand = app.add_subcommand("expand", "NPU nodes back to standard ONNX");
   expand->add_option("model", flags.input, "an optimized model")->required();
+  AddWeightFlags(expand, &flags);
   expand->add_option("-o,--output", flags.output, "default: <model>.expanded.onnx beside it")
       ->type_name("FILE");
   expand->add_option("--rules", flags.rule_paths, "rule file with reference rules of your own nodes; may be repeated")

@@ -17,13 +17,13 @@ namespace ascend_fuse {
 // The bytes of a file to be written, as pieces.
 class Pieces {
  public:
-  enum Kind : uint8_t { kFile, kBuffer, kView, kJoined };
+  enum Kind : uint8_t { kFile, kBuffer, kView, kElements };
   struct Piece {
     Kind kind;
     union {
       int64_t offset;    // kFile: in the input; kBuffer: in buffer()
       const char* data;  // kView
-      const Tensor* tensor;  // kJoined
+      const Tensor* tensor;  // kElements
     };
     int64_t size;
   };
@@ -48,10 +48,10 @@ class Pieces {
     Add(kView, 0, static_cast<int64_t>(bytes.size()));
     pieces_.back().data = bytes.data();
   }
-  // The elements of a joined tensor.
-  void Joined(const Tensor& tensor, int64_t size) {
+  // The elements of a tensor that is joined, or lies in external data.
+  void Elements(const Tensor& tensor, int64_t size) {
     total_ += size;
-    Add(kJoined, 0, size);
+    Add(kElements, 0, size);
     pieces_.back().tensor = &tensor;
   }
   void Copy(std::string_view bytes) {

@@ -12,7 +12,19 @@
 
 namespace ascend_fuse {
 
+// Where weights of the input are found when the model is saved. Elements in typed fields (float_data ...), of bodies and of
+// attributes always stay as they are.
+enum class Weights {
+  kCopy,       // in the model where they are in the model, in data files where they are there
+  kReference,  // where they are: those of 4 KB and more inside the input become external data that lies in it
+  kOneFile,    // in SaveOptions::weights_file, all of 4 KB and more and all external data
+};
+
 struct SaveOptions {
+  Weights weights = Weights::kCopy;
+  std::string weights_file;  // kOneFile: a name relative to the directory of the output, without ".."
+  bool copy_data = false;    // kCopy: copies data files that are not in the directory of the output
+
   // Called now and then while writing with the bytes written so far and the size of the file.
   std::function<void(int64_t written, int64_t total)> progress;
 };
@@ -24,7 +36,7 @@ struct SaveOptions {
 // (Storage::kJoined) are streamed from their parts; those that come from external data are written to
 // `<path>.merged.data`, or a free name near it, and referred to. Errors:
 // FAILED_PRECONDITION (the input file changed meanwhile; external data would not be found from the new
-// place), OUT_OF_RANGE (a changed model of more than 2^31 - 1 bytes, which no runtime could load),
+// place, or a reader would not follow a reference), OUT_OF_RANGE (a changed model of more than 2^31 - 1 bytes, which no runtime could load),
 // PERMISSION_DENIED, NOT_FOUND, RESOURCE_EXHAUSTED (disk full), UNAVAILABLE (other failures of the file
 // system).
 absl::Status SaveModel(const Model& model, const std::string& path, const SaveOptions& options = {});

@@ -1,5 +1,5 @@
 // How a model is spelled where the graph does not tell: whether a standard node is of domain "" or "ai.onnx", and the
-// entries of opset_import one by one. Other readers of the format tell these apart. Implemented in ir/onnx/save.cc.
+// entries of opset_import one by one. Other readers of the format tell these apart. Implemented in ir/onnx/model_writer.cc.
 #pragma once
 
 #include <memory>

@@ -209,7 +209,7 @@ absl::StatusOr<std::string> ReadBytes(const Model& model, const Tensor& tensor, 
     }
     case Storage::kJoined: {
       bytes.resize(static_cast<size_t>(expected));
-      JoinedReader reader(model, tensor);
+      ElementReader reader(model, tensor);
       if (absl::Status status = reader.Next(expected, bytes.data()); !status.ok()) return status;
       break;
     }
@@ -223,7 +223,7 @@ absl::StatusOr<std::string> ReadBytes(const Model& model, const Tensor& tensor, 
 // A part is read in blocks of this size, whatever the size of its rows.
 constexpr int64_t kJoinedBlock = int64_t{1} << 20;
 
-struct JoinedReader::Part {
+struct ElementReader::Part {
   const Tensor* tensor = nullptr;
   int64_t size = 0;  // of the elements, in bytes
   int64_t row = 0;   // of one row
@@ -232,20 +232,23 @@ struct JoinedReader::Part {
   size_t used = 0;  // of `block`
 };
 
-JoinedReader::JoinedReader(const Model& model, const Tensor& tensor) : model_(model) {
-  for (const Tensor* part : tensor.parts) {
+ElementReader::ElementReader(const Model& model, const Tensor& tensor) : model_(model) {
+  const Tensor* const whole = &tensor;
+  const bool joined = tensor.storage == Storage::kJoined;
+  const int64_t rows = joined ? tensor.rows : 1;
+  for (const Tensor* part : joined ? tensor.parts : absl::MakeConstSpan(&whole, 1)) {
     Part entry;
     entry.tensor = part;
-    entry.size = part->ElementCount() * BitWidth(part->type) / 8;
-    entry.row = tensor.rows > 0 ? entry.size / tensor.rows : 0;
+    entry.size = (part->ElementCount() * BitWidth(part->type) + 7) / 8;
+    entry.row = rows > 0 ? entry.size / rows : 0;
     parts_.push_back(std::move(entry));
   }
   if (!model.path().empty()) external_ = std::make_unique<ExternalData>(model.path());
 }
 
-JoinedReader::~JoinedReader() = default;
+ElementReader::~ElementReader() = default;
 
-absl::Status JoinedReader::Next(int64_t count, char* to) {
+absl::Status ElementReader::Next(int64_t count, char* to) {
   while (count > 0) {
     if (parts_.empty()) return absl::DataLossError("a merged constant has no parts");
     Part& part = parts_[part_];

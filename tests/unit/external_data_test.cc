@@ -71,7 +71,7 @@ TEST(ExternalData, ReadsBesideTheModel) {
   TemporaryDirectory other;
   absl::Status status = SaveModel(**model, other / "out.onnx");
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_HAS(std::string(status.message()), "copy the data file");
+  EXPECT_HAS(std::string(status.message()), "--copy-data");
   EXPECT_TRUE(other.Files().empty());
   std::filesystem::copy(directory / "w.bin", other / "w.bin");
   EXPECT_TRUE(SaveModel(**model, other / "out.onnx").ok());

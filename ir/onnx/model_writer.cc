@@ -1,0 +1,662 @@
+#include "ir/onnx/model_writer.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "ir/onnx/encode.h"
+#include "ir/onnx/model_file.h"
+#include "ir/onnx/spelling.h"
+#include "proto/onnx.pb.h"
+
+namespace ascend_fuse {
+namespace {
+
+std::string_view InMemory(const EncodedSpan& span) {
+  return {reinterpret_cast<const char*>(span.data), static_cast<size_t>(span.file.size)};
+}
+
+bool IsFromFile(const EncodedSpan& span) { return span.file.offset >= 0; }
+
+// Where the parts of joined tensors lie decides where these go: what comes from external data stays external.
+bool IsExternal(const Tensor& tensor) {
+  if (tensor.storage == Storage::kExternal) return true;
+  return tensor.storage == Storage::kJoined && std::any_of(tensor.parts.begin(), tensor.parts.end(),
+                                                           [](const Tensor* part) { return IsExternal(*part); });
+}
+
+int64_t ByteSize(const Tensor& tensor) { return (tensor.ElementCount() * BitWidth(tensor.type) + 7) / 8; }
+
+}  // namespace
+
+class ModelWriter::Layout {
+ public:
+  Layout(const Model& model, WeightPlaces places)
+      : model_(model), model_file_(model.model_file()), places_(std::move(places)) {}
+
+  // What the file at WeightPlaces::data_file must hold.
+  Pieces& data() { return data_; }
+
+  // See ir/onnx/spelling.h.
+  std::vector<std::string> Imports() const {
+    const bool as_in_file = model_.default_domain_ == DefaultDomain::kAsWritten && !model_.opset_imports_changed_;
+    std::vector<std::string> imports;
+    if (model_file_ != nullptr && as_in_file) {
+      wire::Cursor cursor = Open({model_file_->data(), {0, model_file_->file_size()}});
+      wire::Field field;
+      while (cursor.Next(&field)) {
+        if (field.number == ModelProto::kOpsetImportFieldNumber) imports.emplace_back(DomainOfImport(field));
+      }
+    }
+    if (!imports.empty()) return imports;
+    for (const OpsetImport& import : model_.opset_imports_) imports.emplace_back(ImportText(import.domain));
+    return imports;
+  }
+  std::string_view Domain(const Node& node) const {
+    std::string_view written;
+    if (model_.default_domain_ == DefaultDomain::kAsWritten && !node.is_new) {
+      wire::Cursor cursor = Open(node.encoded);
+      wire::Field field;
+      while (cursor.Next(&field)) {
+        if (field.number == NodeProto::kDomainFieldNumber) written = field.text();
+      }
+    }
+    return DomainText(node, written);
+  }
+
+  bool IsUnchanged() const {
+    return model_file_ != nullptr && !model_.graph_->changed_ && !model_.opset_imports_changed_ &&
+           !model_.functions_changed_ && !places_.move_weights();
+  }
+
+  Pieces Run() {
+    if (model_file_ == nullptr) {
+      WriteNewModel();
+    } else if (IsUnchanged()) {
+      out_.File(0, model_file_->file_size());
+    } else {
+      WriteModel();
+    }
+    return std::move(out_);
+  }
+
+ private:
+  using AttributeProto = onnx::AttributeProto;
+  using GraphProto = onnx::GraphProto;
+  using ModelProto = onnx::ModelProto;
+  using NodeProto = onnx::NodeProto;
+  using TensorProto = onnx::TensorProto;
+  using ValueInfoProto = onnx::ValueInfoProto;
+  static constexpr std::string_view kDefaultDomain = "ai.onnx";
+
+  std::string_view Text(NameId id) const { return model_.names_.Text(id); }
+  wire::Cursor Open(const EncodedSpan& span) const {
+    return model_file_ != nullptr ? model_file_->Open(span)
+                                : wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles);
+  }
+  // A field as it is, tag included: `cursor` stands right behind it.
+  void Keep(const EncodedSpan& message, const wire::Field& field, const wire::Cursor& cursor) {
+    if (IsFromFile(message)) {
+      out_.File(field.start, cursor.position() - field.start);
+    } else {
+      out_.View({reinterpret_cast<const char*>(message.data) + field.start,
+                 static_cast<size_t>(cursor.position() - field.start)});
+    }
+  }
+
+  void WriteModel() {
+    const EncodedSpan span = {model_file_->data(), {0, model_file_->file_size()}};
+    wire::Cursor cursor = Open(span);
+    wire::Field field;
+    bool imports_written = !model_.opset_imports_changed_;
+    while (cursor.Next(&field)) {
+      switch (field.number) {
+        case ModelProto::kGraphFieldNumber:
+          if (model_.graph_->changed_ || places_.move_weights()) {
+            const Pieces::Mark mark = out_.Begin(ModelProto::kGraphFieldNumber);
+            WriteGraph(*model_.graph_);
+            out_.End(mark);
+          } else {
+            Keep(span, field, cursor);
+          }
+          break;
+        case ModelProto::kOpsetImportFieldNumber:
+          if (!model_.opset_imports_changed_) {
+            Keep(span, field, cursor);
+          } else if (!imports_written) {
+            WriteOpsetImports();
+            imports_written = true;
+          }
+          break;
+        case ModelProto::kFunctionsFieldNumber:
+          if (HasFunction(field)) Keep(span, field, cursor);
+          break;
+        default:
+          Keep(span, field, cursor);
+          break;
+      }
+    }
+    if (!imports_written) WriteOpsetImports();
+  }
+
+  // Whether a function of the file is still one of the model.
+  bool HasFunction(const wire::Field& field) {
+    if (!model_.functions_changed_) return true;
+    if (kept_functions_.empty()) {
+      for (const LocalFunction& function : model_.functions_) kept_functions_.insert(function.encoded.file.offset);
+      kept_functions_.insert(-1);
+    }
+    return kept_functions_.contains(field.position);
+  }
+
+  static std::string_view DomainOfImport(const wire::Field& import) {
+    wire::Cursor cursor(import);
+    wire::Field part;
+    std::string_view domain;
+    while (cursor.Next(&part)) {
+      if (part.number == onnx::OperatorSetIdProto::kDomainFieldNumber) domain = part.text();
+    }
+    return domain;
+  }
+
+  // The text of a domain in opset_import: as the file spells it, if it does.
+  std::string_view ImportText(NameId domain) const {
+    if (domain != NameId::kEmpty) return Text(domain);
+    if (model_.default_domain_ == DefaultDomain::kExplicit) return kDefaultDomain;
+    if (model_file_ == nullptr || model_.default_domain_ == DefaultDomain::kEmpty) return {};
+    wire::Cursor cursor = Open({model_file_->data(), {0, model_file_->file_size()}});
+    wire::Field field;
+    while (cursor.Next(&field)) {
+      if (field.number != ModelProto::kOpsetImportFieldNumber) continue;
+      if (DomainOfImport(field) == kDefaultDomain) return kDefaultDomain;
+    }
+    return {};
+  }
+
+  void WriteOpsetImports() {
+    for (const OpsetImport& import : model_.opset_imports_) {
+      const Pieces::Mark mark = out_.Begin(ModelProto::kOpsetImportFieldNumber);
+      // An empty domain is written as well: exporters do, and some readers miss it otherwise.
+      out_.Bytes(onnx::OperatorSetIdProto::kDomainFieldNumber, ImportText(import.domain));
+      out_.Int(onnx::OperatorSetIdProto::kVersionFieldNumber, import.version);
+      out_.End(mark);
+    }
+  }
+
+  void WriteNewModel() {
+    out_.Int(ModelProto::kIrVersionFieldNumber, model_.ir_version_);
+    if (!model_.producer_name_.empty())
+      out_.Bytes(ModelProto::kProducerNameFieldNumber, model_.producer_name_);
+    if (!model_.producer_version_.empty()) {
+      out_.Bytes(ModelProto::kProducerVersionFieldNumber, model_.producer_version_);
+    }
+    if (model_.graph_ != nullptr) {
+      const Pieces::Mark mark = out_.Begin(ModelProto::kGraphFieldNumber);
+      WriteGraph(*model_.graph_);
+      out_.End(mark);
+    }
+    WriteOpsetImports();
+    for (const LocalFunction& function : model_.functions_) {
+      out_.Bytes(ModelProto::kFunctionsFieldNumber, InMemory(function.encoded));
+    }
+  }
+
+  static std::vector<const Node*> LiveNodes(const Graph& graph) {
+    std::vector<const Node*> nodes;
+    nodes.reserve(graph.nodes_.size());
+    for (const Node* node : graph.nodes_) {
+      if (!node->dead) nodes.push_back(node);
+    }
+    auto before = [](const Node* a, const Node* b) {
+      return a->order != b->order ? a->order < b->order : a->id < b->id;
+    };
+    if (!std::is_sorted(nodes.begin(), nodes.end(), before)) std::sort(nodes.begin(), nodes.end(), before);
+    return nodes;
+  }
+
+  static bool IsLive(const Value& value, const absl::flat_hash_set<const Value*>& initializers) {
+    if (value.is_graph_input || initializers.contains(&value)) return true;
+    return value.producer != nullptr && !value.producer->dead &&
+           value.producer->output(value.output_index) == &value;
+  }
+
+  // The body of a GraphProto.
+  void WriteGraph(const Graph& graph) {
+    const std::vector<const Node*> nodes = LiveNodes(graph);
+    if (!IsFromFile(graph.encoded_)) return WriteNewGraph(graph, nodes);
+
+    // The nodes of the file keep their places; a new node stands before the next node of the file. In a graph
+    // that had to be sorted, all nodes are written at the place of the first.
+    size_t next_node = 0;      // in `nodes`
+    size_t next_original = 0;  // the first at or after next_node that is from the file
+    auto find_original = [&] {
+      while (next_original < nodes.size() && !IsFromFile(nodes[next_original]->encoded)) ++next_original;
+    };
+    find_original();
+    const absl::flat_hash_set<const Value*> initializers(graph.initializers_.begin(),
+                                                         graph.initializers_.end());
+    size_t next_initializer = 0;
+    size_t next_declared = 0;
+
+    wire::Cursor cursor = Open(graph.encoded_);
+    wire::Field field;
+    while (cursor.Next(&field)) {
+      switch (field.number) {
+        case GraphProto::kNodeFieldNumber:
+          if (graph.reordered_) {
+            while (next_node < nodes.size()) WriteNode(*nodes[next_node++], nullptr);
+          } else if (next_original < nodes.size() &&
+                     nodes[next_original]->encoded.file.offset == field.position) {
+            while (next_node < next_original) WriteNode(*nodes[next_node++], nullptr);
+            WriteNode(*nodes[next_node++], &field);
+            ++next_original;
+            find_original();
+          }
+          if (next_original == nodes.size()) {
+            while (next_node < nodes.size()) WriteNode(*nodes[next_node++], nullptr);
+          }
+          break;
+        case GraphProto::kInitializerFieldNumber:
+        case GraphProto::kSparseInitializerFieldNumber:
+          while (next_initializer < graph.initializers_.size() &&
+                 graph.initializers_[next_initializer]->initializer->proto.offset < field.position) {
+            ++next_initializer;
+          }
+          if (next_initializer < graph.initializers_.size() &&
+              graph.initializers_[next_initializer]->initializer->proto.offset == field.position) {
+            const Tensor& tensor = *graph.initializers_[next_initializer]->initializer;
+            // Weights of bodies stay where they are: readers differ on those.
+            if (&graph != model_.graph_ || !WriteMoved(tensor)) Keep(graph.encoded_, field, cursor);
+          }
+          break;
+        case GraphProto::kValueInfoFieldNumber:
+          if (graph.value_info_dropped_) break;
+          if (next_declared < graph.declared_.size() &&
+              graph.declared_[next_declared]->value_info == field.position) {
+            if (IsLive(*graph.declared_[next_declared++], initializers)) Keep(graph.encoded_, field, cursor);
+          } else {
+            Keep(graph.encoded_, field, cursor);
+          }
+          break;
+        default:
+          Keep(graph.encoded_, field, cursor);
+          break;
+      }
+    }
+    while (next_node < nodes.size()) WriteNode(*nodes[next_node++], nullptr);
+    for (const Value* value : graph.initializers_) {
+      if (value->initializer->proto.offset < 0) WriteInitializer(*value->initializer);
+    }
+  }
+
+  void WriteNewGraph(const Graph& graph, const std::vector<const Node*>& nodes) {
+    for (const Node* node : nodes) WriteNode(*node, nullptr);
+    out_.Bytes(GraphProto::kNameFieldNumber, Text(graph.name_));
+    const absl::flat_hash_set<const Value*> initializers(graph.initializers_.begin(),
+                                                         graph.initializers_.end());
+    for (const Value* value : graph.initializers_) WriteInitializer(*value->initializer);
+    for (const Value* value : graph.inputs_) WriteValueInfo(GraphProto::kInputFieldNumber, *value);
+    for (const Value* value : graph.outputs_) WriteValueInfo(GraphProto::kOutputFieldNumber, *value);
+    for (const Value* value : graph.declared_) {
+      if (graph.value_info_dropped_) break;
+      if (IsLive(*value, initializers)) WriteValueInfo(GraphProto::kValueInfoFieldNumber, *value);
+    }
+  }
+
+  void WriteValueInfo(int number, const Value& value) {
+    const Pieces::Mark mark = out_.Begin(number);
+    out_.Bytes(ValueInfoProto::kNameFieldNumber, Text(value.name));
+    if (value.declared_type.data() != nullptr) {
+      out_.Bytes(ValueInfoProto::kTypeFieldNumber, value.declared_type);
+    }
+    out_.End(mark);
+  }
+
+  void WriteInitializer(const Tensor& tensor) {
+    if (WriteMoved(tensor)) return;
+    const Pieces::Mark mark = out_.Begin(GraphProto::kInitializerFieldNumber);
+    if (tensor.proto_bytes != nullptr || tensor.storage == Storage::kExternal) {
+      out_.Copy(EncodeTensor(model_, tensor));
+    } else {
+      WriteTensorHead(tensor);
+      if (tensor.storage == Storage::kFile) {
+        out_.Header(TensorProto::kRawDataFieldNumber, tensor.file.size);
+        out_.File(tensor.file.offset, tensor.file.size);
+      } else if (tensor.storage == Storage::kJoined) {
+        out_.Header(TensorProto::kRawDataFieldNumber, ByteSize(tensor));
+        out_.Elements(tensor, ByteSize(tensor));
+      } else {
+        out_.Bytes(TensorProto::kRawDataFieldNumber, tensor.memory);
+      }
+    }
+    out_.End(mark);
+  }
+
+  void WriteTensorHead(const Tensor& tensor) {
+    for (int64_t dim : tensor.dims) out_.Int(TensorProto::kDimsFieldNumber, dim);
+    out_.Int(TensorProto::kDataTypeFieldNumber, static_cast<int64_t>(tensor.type));
+    out_.Bytes(TensorProto::kNameFieldNumber, Text(tensor.name));
+  }
+
+  // Whether the elements go into the data file.
+  bool GoesIntoDataFile(const Tensor& tensor) const {
+    if (places_.data_file.empty()) return false;
+    const bool joined = tensor.storage == Storage::kJoined;
+    if (joined && IsExternal(tensor)) return true;
+    if (places_.all_in_data_file && tensor.storage == Storage::kExternal) return true;
+    if (!places_.all_in_data_file && (!joined || places_.model_file.empty())) return false;
+    const bool plain = joined || tensor.storage == Storage::kFile || tensor.storage == Storage::kMemory;
+    return plain && ByteSize(tensor) >= ModelFile::kPayloadBytes;
+  }
+
+  // An initializer whose elements are to be found elsewhere than the input has them: with a reference to that place.
+  // False, and nothing written, where they stay.
+  bool WriteMoved(const Tensor& tensor) {
+    FileRange range = tensor.file;
+    std::string location;
+    if (GoesIntoDataFile(tensor)) {
+      range = AddToDataFile(tensor);
+      location = places_.data_file;
+    } else if (tensor.storage == Storage::kFile && !places_.model_file.empty()) {
+      location = places_.model_file;
+    } else if (tensor.storage == Storage::kExternal && !places_.prefix.empty()) {
+      location = places_.prefix + std::string(tensor.location);
+    } else {
+      return false;
+    }
+    const Pieces::Mark mark = out_.Begin(GraphProto::kInitializerFieldNumber);
+    if (tensor.proto.offset < 0) {
+      WriteTensorHead(tensor);
+    } else {
+      const EncodedSpan encoded = {tensor.proto_bytes, tensor.proto};
+      wire::Cursor cursor = Open(encoded);
+      wire::Field field;
+      while (cursor.Next(&field)) {
+        const bool of_place = field.number == TensorProto::kRawDataFieldNumber ||
+                              field.number == TensorProto::kExternalDataFieldNumber ||
+                              field.number == TensorProto::kDataLocationFieldNumber;
+        if (!of_place) Keep(encoded, field, cursor);
+      }
+    }
+    const auto entry = [this](std::string_view key, const std::string& value) {
+      const Pieces::Mark inner = out_.Begin(TensorProto::kExternalDataFieldNumber);
+      out_.Copy(EncodedBytes(onnx::StringStringEntryProto::kKeyFieldNumber, key));
+      out_.Copy(EncodedBytes(onnx::StringStringEntryProto::kValueFieldNumber, value));
+      out_.End(inner);
+    };
+    entry("location", location);
+    entry("offset", std::to_string(std::max<int64_t>(range.offset, 0)));
+    entry("length", std::to_string(range.size));
+    out_.Int(TensorProto::kDataLocationFieldNumber, TensorProto::EXTERNAL);
+    out_.End(mark);
+    return true;
+  }
+
+  static std::string EncodedBytes(int number, std::string_view bytes) {
+    std::string encoded;
+    wire::AppendBytes(&encoded, static_cast<uint32_t>(number), bytes);
+    return encoded;
+  }
+
+  // Large ones begin at a page boundary, so that they can be mapped.
+  FileRange AddToDataFile(const Tensor& tensor) {
+    constexpr int64_t kPage = 4096;
+    constexpr int64_t kVector = 64;
+    constexpr int64_t kLarge = 64 << 10;
+    const int64_t size = ByteSize(tensor);
+    const int64_t unit = size >= kLarge ? kPage : kVector;
+    const int64_t offset = (data_.total() + unit - 1) / unit * unit;
+    data_.Copy(std::string(static_cast<size_t>(offset - data_.total()), '\0'));
+    if (tensor.storage == Storage::kFile) {
+      data_.File(tensor.file.offset, size);
+    } else if (tensor.storage == Storage::kMemory) {
+      data_.View(tensor.memory);
+    } else {
+      data_.Elements(tensor, size);
+    }
+    return {offset, size};
+  }
+
+  // Names to be written.
+  std::string_view InputText(const Node& node, size_t i) const {
+    const Value* value = node.inputs_begin[i].value;
+    return value == nullptr ? std::string_view() : Text(value->name);
+  }
+  // "" also for an output that another node computes now.
+  std::string_view OutputText(const Node& node, size_t i) const {
+    const Value* value = node.outputs_begin[i];
+    return value == nullptr || value->producer != &node ? std::string_view() : Text(value->name);
+  }
+  std::string_view DomainText(const Node& node, std::string_view written) const {
+    if (node.domain != NameId::kEmpty) return Text(node.domain);
+    switch (model_.default_domain_) {
+      case DefaultDomain::kExplicit:
+        return kDefaultDomain;
+      case DefaultDomain::kEmpty:
+        return {};
+      case DefaultDomain::kAsWritten:
+        break;
+    }
+    return written == kDefaultDomain ? kDefaultDomain : std::string_view();
+  }
+
+  void WriteInputs(const Node& node) {
+    size_t count = node.input_count;
+    while (count > 0 && node.inputs_begin[count - 1].value == nullptr) --count;
+    for (size_t i = 0; i < count; ++i) out_.Bytes(NodeProto::kInputFieldNumber, InputText(node, i));
+  }
+  void WriteOutputs(const Node& node) {
+    for (size_t i = 0; i < node.output_count; ++i)
+      out_.Bytes(NodeProto::kOutputFieldNumber, OutputText(node, i));
+  }
+
+  // A `node` field. `field`: where it stands in the file, for its tag; nullptr when it is moved or new.
+  void WriteNode(const Node& node, const wire::Field* field) {
+    if (!IsFromFile(node.encoded)) return WriteNewNode(node);
+    bool body_changed = false;
+    for (const Graph* body : node.subgraphs()) body_changed = body_changed || body->changed_;
+    bool suspect = node.rewired || model_.default_domain_ != DefaultDomain::kAsWritten;
+    for (size_t i = 0; i < node.output_count && !suspect; ++i) {
+      const Value* value = node.outputs_begin[i];
+      suspect = value != nullptr && value->producer != &node;
+    }
+    if (suspect || body_changed) {
+      if (RewriteNode(node, body_changed)) return;
+    }
+    if (field != nullptr) {
+      out_.File(field->start, field->end() - field->start);
+    } else {
+      out_.Header(GraphProto::kNodeFieldNumber, node.encoded.file.size);
+      out_.File(node.encoded.file.offset, node.encoded.file.size);
+    }
+  }
+
+  // Writes a node of the file with what differs from the file; false (and nothing written) when nothing does.
+  bool RewriteNode(const Node& node, bool body_changed) {
+    std::string_view domain;
+    std::string_view op_type;
+    size_t inputs = 0;
+    size_t outputs = 0;
+    bool same_inputs = true;
+    bool same_outputs = true;
+    wire::Cursor cursor = Open(node.encoded);
+    wire::Field field;
+    while (cursor.Next(&field)) {
+      switch (field.number) {
+        case NodeProto::kInputFieldNumber:
+          same_inputs = same_inputs && inputs < node.input_count && InputText(node, inputs) == field.text();
+          ++inputs;
+          break;
+        case NodeProto::kOutputFieldNumber:
+          same_outputs =
+              same_outputs && outputs < node.output_count && OutputText(node, outputs) == field.text();
+          ++outputs;
+          break;
+        case NodeProto::kOpTypeFieldNumber:
+          op_type = field.text();
+          break;
+        case NodeProto::kDomainFieldNumber:
+          domain = field.text();
+          break;
+        default:
+          break;
+      }
+    }
+    same_inputs = same_inputs && inputs == node.input_count;
+    same_outputs = same_outputs && outputs == node.output_count;
+    const bool same_op = op_type == Text(node.op_type);
+    const std::string_view new_domain = DomainText(node, domain);
+    const bool same_domain = domain == new_domain;
+    if (same_inputs && same_outputs && same_op && same_domain && !body_changed) return false;
+
+    const Pieces::Mark mark = out_.Begin(GraphProto::kNodeFieldNumber);
+    if (!same_inputs) WriteInputs(node);
+    if (!same_outputs) WriteOutputs(node);
+    if (!same_op) out_.Bytes(NodeProto::kOpTypeFieldNumber, Text(node.op_type));
+    cursor = Open(node.encoded);
+    while (cursor.Next(&field)) {
+      switch (field.number) {
+        case NodeProto::kInputFieldNumber:
+          if (same_inputs) Keep(node.encoded, field, cursor);
+          break;
+        case NodeProto::kOutputFieldNumber:
+          if (same_outputs) Keep(node.encoded, field, cursor);
+          break;
+        case NodeProto::kOpTypeFieldNumber:
+          if (same_op) Keep(node.encoded, field, cursor);
+          break;
+        case NodeProto::kDomainFieldNumber:
+          if (same_domain) Keep(node.encoded, field, cursor);
+          break;
+        case NodeProto::kAttributeFieldNumber:
+          if (!body_changed || !RewriteBodies(node, field)) Keep(node.encoded, field, cursor);
+          break;
+        default:
+          Keep(node.encoded, field, cursor);
+          break;
+      }
+    }
+    if (!same_domain) out_.Bytes(NodeProto::kDomainFieldNumber, new_domain);
+    out_.End(mark);
+    return true;
+  }
+
+  static const Graph* ChangedBody(const Node& node, const wire::Field& field) {
+    if (field.number != AttributeProto::kGFieldNumber && field.number != AttributeProto::kGraphsFieldNumber) {
+      return nullptr;
+    }
+    for (const Graph* body : node.subgraphs()) {
+      if (body->changed_ && body->encoded_.file.offset == field.position) return body;
+    }
+    return nullptr;
+  }
+
+  // Writes an attribute with the changed bodies in it; false (and nothing written) when there is none.
+  bool RewriteBodies(const Node& node, const wire::Field& attribute) {
+    wire::Cursor cursor(attribute);
+    wire::Field field;
+    bool found = false;
+    while (cursor.Next(&field)) found = found || ChangedBody(node, field) != nullptr;
+    if (!found) return false;
+    const Pieces::Mark mark = out_.Begin(NodeProto::kAttributeFieldNumber);
+    cursor = wire::Cursor(attribute);
+    while (cursor.Next(&field)) {
+      if (const Graph* body = ChangedBody(node, field)) {
+        const Pieces::Mark inner = out_.Begin(static_cast<int>(field.number));
+        WriteGraph(*body);
+        out_.End(inner);
+      } else {
+        Keep(node.encoded, field, cursor);
+      }
+    }
+    out_.End(mark);
+    return true;
+  }
+
+  void WriteNewNode(const Node& node) {
+    const Pieces::Mark mark = out_.Begin(GraphProto::kNodeFieldNumber);
+    WriteInputs(node);
+    WriteOutputs(node);
+    if (node.name != NameId::kEmpty) out_.Bytes(NodeProto::kNameFieldNumber, Text(node.name));
+    out_.Bytes(NodeProto::kOpTypeFieldNumber, Text(node.op_type));
+    if (node.subgraph_count == 0) {
+      out_.View(InMemory(node.encoded));
+    } else {
+      WriteNewAttributes(node);
+    }
+    const std::string_view domain = DomainText(node, {});
+    if (!domain.empty()) out_.Bytes(NodeProto::kDomainFieldNumber, domain);
+    out_.End(mark);
+  }
+
+  // Attributes of a node in memory that has bodies: the graphs of its GRAPH and GRAPHS attributes are its
+  // subgraphs in order, whether the encoding has a place for them (g, graphs) or not.
+  void WriteNewAttributes(const Node& node) {
+    size_t next_body = 0;
+    wire::Cursor attributes(InMemory(node.encoded));
+    wire::Field attribute;
+    while (attributes.Next(&attribute)) {
+      if (attribute.number != NodeProto::kAttributeFieldNumber) {
+        Keep(node.encoded, attribute, attributes);
+        continue;
+      }
+      wire::Cursor cursor(attribute);
+      wire::Field field;
+      int64_t type = AttributeProto::UNDEFINED;
+      size_t graphs = 0;
+      while (cursor.Next(&field)) {
+        if (field.number == AttributeProto::kTypeFieldNumber) type = static_cast<int64_t>(field.value);
+        if (field.number == AttributeProto::kGFieldNumber ||
+            field.number == AttributeProto::kGraphsFieldNumber) {
+          ++graphs;
+        }
+      }
+      if (graphs == 0 && type == AttributeProto::GRAPH) graphs = 1;
+      if (graphs == 0 && type == AttributeProto::GRAPHS) graphs = node.subgraph_count - next_body;
+      const Pieces::Mark mark = out_.Begin(NodeProto::kAttributeFieldNumber);
+      cursor = wire::Cursor(attribute);
+      while (cursor.Next(&field)) {
+        if (field.number != AttributeProto::kGFieldNumber &&
+            field.number != AttributeProto::kGraphsFieldNumber) {
+          Keep(node.encoded, field, cursor);
+        }
+      }
+      const int number =
+          type == AttributeProto::GRAPHS ? AttributeProto::kGraphsFieldNumber : AttributeProto::kGFieldNumber;
+      for (; graphs > 0 && next_body < node.subgraph_count; --graphs, ++next_body) {
+        if (node.subgraphs_begin[next_body] == nullptr) continue;
+        const Pieces::Mark inner = out_.Begin(number);
+        WriteGraph(*node.subgraphs_begin[next_body]);
+        out_.End(inner);
+      }
+      out_.End(mark);
+    }
+  }
+
+  const Model& model_;
+  const ModelFile* model_file_;
+  const WeightPlaces places_;
+  absl::flat_hash_set<int64_t> kept_functions_;  // offsets in the file; filled by HasFunction
+  Pieces out_;
+  Pieces data_;
+};
+
+ModelWriter::ModelWriter(const Model& model, WeightPlaces places)
+    : layout_(std::make_unique<Layout>(model, std::move(places))) {}
+ModelWriter::~ModelWriter() = default;
+bool ModelWriter::IsUnchanged() const { return layout_->IsUnchanged(); }
+Pieces ModelWriter::Run() { return layout_->Run(); }
+Pieces& ModelWriter::data() { return layout_->data(); }
+std::vector<std::string> ModelWriter::Imports() const { return layout_->Imports(); }
+std::string_view ModelWriter::Domain(const Node& node) const { return layout_->Domain(node); }
+
+Spelling::Spelling(const Model& model) : writer_(std::make_unique<ModelWriter>(model)) {}
+Spelling::~Spelling() = default;
+std::vector<std::string> Spelling::Imports() const { return writer_->Imports(); }
+std::string_view Spelling::DomainOf(const Node& node) const { return writer_->Domain(node); }
+
+}  // namespace ascend_fuse

@@ -1,0 +1,39 @@
+// Where the weights of a saved model are found: in the model, in the input file, in one file of their own, or in the data
+// files of the input. Private to ir/onnx.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ir/model.h"
+#include "ir/onnx/save.h"
+
+namespace ascend_fuse {
+
+// Locations are relative to the directory of the output, as readers look for them.
+struct WeightPlaces {
+  std::string data_file;   // gets merged weights that must not become part of the model; empty: there is none
+  bool all_in_data_file = false;  // and every other weight
+  std::string model_file;  // the input, which weights of 4 KB and more in it are referred to in; empty: they are copied
+  std::string prefix;      // goes before the locations of external data
+
+  // Whether weights of the input are found elsewhere than the input says.
+  bool move_weights() const { return all_in_data_file || !model_file.empty() || !prefix.empty(); }
+};
+
+// What `options` mean for `model`, written to `path`. FAILED_PRECONDITION where a reader would not find a weight, or not
+// follow the way to it; INVALID_ARGUMENT for a name that cannot be used.
+absl::StatusOr<WeightPlaces> PlaceWeights(const Model& model, const std::string& path, const SaveOptions& options);
+
+// Copies the data files of `model` that are not in the directory of `path` yet. Each appears whole or not at all.
+// FAILED_PRECONDITION for another file of the same name; RESOURCE_EXHAUSTED, PERMISSION_DENIED and others of the file system.
+absl::Status CopyDataFiles(const Model& model, const std::string& path,
+                           const std::function<void(int64_t written, int64_t total)>& progress);
+
+// The error of a system call on `path`, as a status with what to do.
+absl::Status SystemError(const std::string& path, const std::string& what, int error);
+
+}  // namespace ascend_fuse
