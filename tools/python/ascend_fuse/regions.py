@@ -60,14 +60,14 @@ def _is_npu(node) -> bool:
     return node.domain == "npu" or (node.domain in ("", "ai.onnx") and node.op_type.startswith("NPU"))
 
 
-def _reads(node) -> list[str]:
+def reads_of(node) -> list[str]:
     """Returns the names a node reads, those that its subgraphs take from outside included."""
     names = [name for name in node.input if name]
     for attribute in node.attribute:
         for graph in [attribute.g] if attribute.HasField("g") else list(attribute.graphs):
             own = {v.name for v in graph.input} | {t.name for t in graph.initializer}
             for inner in graph.node:
-                names += [name for name in _reads(inner) if name not in own]
+                names += [name for name in reads_of(inner) if name not in own]
                 own |= set(inner.output)
             names += [v.name for v in graph.output if v.name not in own]
     return names
@@ -179,7 +179,7 @@ class Regions:
         for node in model.graph.node:
             parts = [repr(opsets).encode(), node.domain.replace("ai.onnx", "").encode(), node.op_type.encode()]
             parts += sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute)
-            for name in (*node.input, *([] if not node.attribute else _reads(node))):
+            for name in (*node.input, *([] if not node.attribute else reads_of(node))):
                 parts.append(name.encode() if name in self._known else made.get(name, b""))
             for i, name in enumerate(node.output):
                 made[name] = _digest(*parts, str(i).encode())
@@ -196,7 +196,7 @@ class Regions:
                 continue
             seen.add(id(node))
             nodes[id(node)] = node
-            for value in _reads(node):
+            for value in reads_of(node):
                 if value in self._known:
                     if value not in reads:
                         reads.append(value)
@@ -216,7 +216,7 @@ class Regions:
         """Values of the original that the regions read or give, its inputs left out."""
         names = {region.output for region in self.regions}
         nodes = [*self._nodes.values(), *self._mask_nodes.values()]
-        names |= {name for node in nodes for name in _reads(node) if name in self._known}
+        names |= {name for node in nodes for name in reads_of(node) if name in self._known}
         names |= {mask for mask in self._masks if mask in self._known}
         return sorted(names - {value.name for value in self.original.graph.input})
 
@@ -237,7 +237,7 @@ class Regions:
                 if name in self._known:
                     copy.output[i] = name + SUFFIX
             nodes.append(copy)
-            used |= set(_reads(node))
+            used |= set(reads_of(node))
         made = {name for node in nodes for name in node.output}
         for node in self._optimized.graph.node:
             if id(node) in self._mask_nodes and not made.intersection(node.output):
@@ -246,7 +246,7 @@ class Regions:
                 copy.domain = ""
                 nodes.append(copy)
                 made |= set(node.output)
-                used |= set(_reads(node))
+                used |= set(reads_of(node))
         inputs = [
             helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.asarray(values[name]).dtype), None)
             for name in sorted(used & self._known)
