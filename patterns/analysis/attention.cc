@@ -9,6 +9,7 @@
 #include "fmt/format.h"
 #include "patterns/analysis/axis_map.h"
 #include "patterns/analysis/data_movement.h"
+#include "patterns/analysis/mask.h"
 #include "patterns/analysis/product.h"
 #include "patterns/analysis/scores.h"
 #include "patterns/functions/node_builder.h"
@@ -364,10 +365,8 @@ class AttentionReader {
       if (!term.ok()) return term.status();
       switch (mask.kind) {
         case ScoreMask::Kind::kAdded:
-          added.push_back(*std::move(term));
-          continue;
         case ScoreMask::Kind::kSubtracted:
-          added.push_back(build::Op("Neg", {*std::move(term)}));
+          added.push_back(Scaled(*std::move(term), mask));
           continue;
         case ScoreMask::Kind::kDrops:
           term = build::Op("Not", {*std::move(term)});
@@ -387,6 +386,24 @@ class AttentionReader {
       view->bias = i == 1 ? added[i] : build::Op("Add", {added[i], view->bias});
     }
     return absl::OkStatus();
+  }
+
+  // Whether what is added drops a key or does nothing, scaled or not.
+  bool OnlyDrops(const ScoreMask& mask) const {
+    const PossibleValues set = ValuesOf(context_, mask.value);
+    return set.known && set.assumptions.empty() && std::all_of(set.values.begin(), set.values.end(), [&](double number) {
+             return number == 0 || (number <= kMaskThreshold && number * mask.factor <= kMaskThreshold);
+           });
+  }
+
+  // (scores + mask) * factor is scores * factor + mask * factor.
+  Term Scaled(Term term, const ScoreMask& mask) const {
+    const bool subtracted = mask.kind == ScoreMask::Kind::kSubtracted;
+    if (!subtracted && (mask.factor == 1 || OnlyDrops(mask))) return term;
+    if (mask.factor == 1) return build::Op("Neg", {std::move(term)});
+    const DataType type = context_.facts->Of(mask.value).type;
+    const double factor = subtracted ? -mask.factor : mask.factor;
+    return build::Op("Mul", {std::move(term), build::Constant(type, {}, factor)});
   }
 
   // What is broadcast to the scores at its place as what is broadcast to [B, H, S, T].

@@ -231,8 +231,8 @@ class ScoreReader {
       return Refuse(fmt::format("{} is applied to the scores before they are capped by tanh", ValueName(mask)),
                     "attention-not-proved");
     }
-    if (factor == 1) return absl::OkStatus();
-    return Refuse(fmt::format("the scores are multiplied by {:.6g} behind {}, which is multiplied with them", factor,
+    if (factor > 0) return absl::OkStatus();
+    return Refuse(fmt::format("the scores are multiplied by {:.6g} behind {}, which turns a mask round", factor,
                               ValueName(mask)), "scale-behind-mask");
   }
 
@@ -255,7 +255,7 @@ class ScoreReader {
           continue;
         }
         const auto kind = subtracts ? ScoreMask::Kind::kSubtracted : ScoreMask::Kind::kAdded;
-        longer.masks.push_back({kind, mask, view.axes});
+        longer.masks.push_back({kind, mask, view.axes, view.factor});
         longer.stages.insert(longer.stages.begin(), view.axes);
       }
       if (absl::Status status = Continue(&next, x); !status.ok()) {
@@ -293,6 +293,7 @@ class ScoreReader {
       Value* x = node.input(i);
       Value* keep = node.input(1 - i);
       if (x == nullptr || keep == nullptr || path->masks.empty() || view->factor != 1) continue;
+      if (path->masks.back().factor != 1) continue;
       if (!DropsWhereZero(path->masks.back(), keep)) continue;
       path->masks.back() = {ScoreMask::Kind::kMultiplied, keep, view->axes};
       return Continue(view, x);

@@ -23,6 +23,7 @@ struct ScoreMask {
   Kind kind = Kind::kAdded;
   Value* value = nullptr;
   AxisList axes;  // those of the scores at that place, which the mask is broadcast to
+  double factor = 1;  // of numbers that are added: the sum is multiplied with it, so that they are like the scores
 };
 
 struct ScorePath {
