@@ -1,38 +1,16 @@
 // A report as text, made to be read in one glance: a table first, then sites that share a sentence as one line.
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <tuple>
 #include <utility>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "passes/place_pattern.h"
 #include "passes/report.h"
 
 namespace ascend_fuse {
 namespace {
-
-// "model.layers.12.self_attn" -> "model.layers.*.self_attn", "/layers.3/norm" -> "/layers.*/norm": digits
-// that are a whole word of the path.
-std::string WithoutNumbers(const std::string& path) {
-  std::string result;
-  const auto separator = [](char c) { return c == '.' || c == '/' || c == '_' || c == ':'; };
-  for (size_t i = 0; i < path.size();) {
-    size_t end = i;
-    while (end < path.size() && std::isdigit(static_cast<unsigned char>(path[end]))) ++end;
-    const bool starts = i == 0 || separator(path[i - 1]);
-    const bool ends = end == path.size() || separator(path[end]);
-    if (end > i && starts && ends) {
-      result += '*';
-      i = end;
-    } else {
-      if (end == i) ++end;
-      result.append(path, i, end - i);
-      i = end;
-    }
-  }
-  return result;
-}
 
 std::string ShortOp(const std::string& op) {
   const size_t dot = op.rfind('.');
@@ -146,7 +124,7 @@ class Text {
       for (const SiteRecord& site : report_.sites) {
         if (site.kind != kind) continue;
         const Key key(site.state, site.emitted_op, Notes(site), site.because, site.source,
-                      WithoutNumbers(Place(site)));
+                      PlacePattern(Place(site)));
         const auto [it, inserted] = index.emplace(key, groups.size());
         if (inserted || options_.verbose) {
           groups.push_back({&site});
@@ -184,7 +162,7 @@ class Text {
   void Group(const std::vector<const SiteRecord*>& group, bool with_reason) {
     const SiteRecord& site = *group[0];
     const std::string count = group.size() > 1 ? fmt::format("{} x ", group.size()) : "";
-    std::string place = group.size() > 1 ? WithoutNumbers(Place(site)) : Place(site);
+    std::string place = group.size() > 1 ? PlacePattern(Place(site)) : Place(site);
     if (place == "*") place = fmt::format("{} and {} more", Place(site), group.size() - 1);  // all are numbers
     const std::string node = site.emitted_op.empty() ? "" : fmt::format(" -> {}", ShortOp(site.emitted_op));
     Line("  {}{}{}  {}{}", count, StateWord(site.state, options_.changed), node, place, Notes(site));
@@ -234,8 +212,8 @@ class Text {
     std::map<Key, size_t> index;
     std::vector<std::pair<const NearMissRecord*, size_t>> groups;
     for (const NearMissRecord& miss : report_.near_misses) {
-      const Key key(miss.rule, miss.expected, WithoutNumbers(miss.found), miss.source,
-                    WithoutNumbers(miss.module.empty() ? miss.node : miss.module));
+      const Key key(miss.rule, miss.expected, PlacePattern(miss.found), miss.source,
+                    PlacePattern(miss.module.empty() ? miss.node : miss.module));
       const auto [it, inserted] = index.emplace(key, groups.size());
       if (inserted || options_.verbose) {
         groups.emplace_back(&miss, 1);
