@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMostBytes = size_t{16} << 20;
 
 // The elements of a value that are all known; nullopt where some is not, or for a type that is not written.
-std::optional<std::string> BytesOf(const Fact& fact) {
+std::optional<std::string> BytesOf(const Fact& fact, const DimTable& dims) {
   if (fact.elements == nullptr || !fact.has_rank) return std::nullopt;
   std::string bytes;
   if (IsFloat(fact.type)) {
@@ -26,10 +26,11 @@ std::optional<std::string> BytesOf(const Fact& fact) {
     return bytes;
   }
   const int bits = BitWidth(fact.type);
-  if (bits < 8 || bits > 64) return std::nullopt;
+  if (bits < 8 || bits > 64 || (!IsInteger(fact.type) && fact.type != DataType::kBool)) return std::nullopt;
   for (const Dim element : fact.elements->integers) {
-    if (!element.is_number()) return std::nullopt;
-    const int64_t number = element.number();
+    const Dim known = dims.Resolve(element);
+    if (!known.is_number()) return std::nullopt;
+    const int64_t number = known.number();
     bytes.append(reinterpret_cast<const char*>(&number), static_cast<size_t>(bits / 8));  // little-endian
   }
   return bytes;
@@ -57,12 +58,12 @@ class Folder {
   // Readers that become constants themselves need no constant.
   bool GoesAway(const Node& node) {
     if (node.output_count != 1 || node.output() == nullptr || node.output()->is_graph_output) return false;
-    return BytesOf(workspace_.facts().Of(node.output())).has_value();
+    return BytesOf(workspace_.facts().Of(node.output()), workspace_.facts().dims()).has_value();
   }
 
   void Fold(Value* value) {
     const Fact fact = workspace_.facts().Of(value);
-    const std::optional<std::string> bytes = BytesOf(fact);
+    const std::optional<std::string> bytes = BytesOf(fact, workspace_.facts().dims());
     if (!bytes.has_value() || bytes->empty()) return;
     std::vector<int64_t> dims;
     for (const Dim dim : fact.shape) {
