@@ -459,6 +459,11 @@ void Rewriter::SpellDefaultDomain(DefaultDomain spelling) {
   for (const auto& graph : model_->graphs()) MarkChanged(graph.get());
 }
 
+void Rewriter::Declare(Value* value, std::string_view type) {
+  Assign(&value->declared_type, model_->arena().Copy(type));
+  MarkChanged(value->graph);
+}
+
 void Rewriter::DropValueInfo() {
   for (const auto& graph : model_->graphs()) {
     if (graph->value_info_dropped_) continue;

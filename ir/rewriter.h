@@ -71,6 +71,8 @@ class Rewriter {
   void SetOpsetImport(std::string_view domain, int64_t version);
   // How the default domain is spelled when saving.
   void SpellDefaultDomain(DefaultDomain spelling);
+  // Declares an input or output of a graph anew, with an encoded TypeProto.
+  void Declare(Value* value, std::string_view type);
   // No value_info is written: inner values have other shapes than the file says.
   void DropValueInfo();
   // Renames operator or domain of a node that a Rewriter made.

@@ -18,8 +18,8 @@ bool IsCall(const Model& model, const Node& node) {
   });
 }
 
-void Count(Workspace& workspace, const Node& node, std::string_view code) {
-  ++workspace.adapted[{std::string(code), std::string(OpType(node))}];
+void Note(Workspace& workspace, const Node& node, std::string_view code) {
+  workspace.adapted[{std::string(code), std::string(OpType(node))}].emplace_back(Label(node));
 }
 
 // A rule without a code is for an operator that is not there at the opset to be written.
@@ -40,7 +40,7 @@ absl::Status ApplyAdapterRules(Workspace& workspace, const std::function<bool(co
     return fixed != nullptr;
   };
   steps.emitted = [&](const Rule& rule, const Value*, const std::string&, const Emission&) {
-    Count(workspace, *fixed, rule.fixes.empty() ? "opset-converted" : rule.fixes);
+    Note(workspace, *fixed, rule.fixes.empty() ? "opset-converted" : rule.fixes);
   };
   // What cannot be built stays, and the warning with it.
   return ApplyRules(workspace, workspace.rules(RuleFolder::kAdapt), VisitOrder::kRules, steps);
@@ -61,7 +61,7 @@ void ApplyAdapterFunctions(Workspace& workspace, const std::function<bool(const 
     }
   }
   for (const auto& [node, adapter] : found) {
-    if (!node->dead && adapter->write(workspace, node)) Count(workspace, *node, adapter->code);
+    if (!node->dead && adapter->write(workspace, node)) Note(workspace, *node, adapter->code);
   }
 }
 
@@ -93,6 +93,7 @@ absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const 
 
 absl::Status Adapt(Workspace& workspace) {
   if (workspace.ChangesNothing()) return absl::OkStatus();
+  AdaptNames(workspace);
   return ApplyAdapters(workspace, [](const Node&) { return true; });
 }
 

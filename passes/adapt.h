@@ -26,6 +26,10 @@ int64_t OpsetToWrite(const Workspace& workspace);
 // Applies every adapter to the nodes that it is for and that `may` lets through, and counts them in Workspace::adapted.
 absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const Node&)>& may);
 
+// Nodes of the file that share a name or have that of an input of the graph get names of their own, and outputs written as
+// an empty name get one where ATC would connect them to empty inputs. Nodes with bodies stay. Imports that no node needs go.
+void AdaptNames(Workspace& workspace);
+
 // An adapter in C++, for nodes with any number of inputs or outputs, with bodies or with tensors as attributes.
 struct Adapter {
   std::string_view code;

@@ -1,6 +1,8 @@
 // Adapters that a rule cannot say: Split and Sum have any number of outputs and inputs, Constant holds a tensor, If has
-// bodies. Each is for the forms of one code (patterns/targets) and exact.
+// bodies, a convolution keeps what else it has. Each is for the forms of one code (patterns/targets) and exact.
 #include <algorithm>
+#include <cstdint>
+#include <initializer_list>
 #include <string>
 
 #include "fmt/format.h"
@@ -57,6 +59,40 @@ void Rewrite(Workspace& workspace, Node* node, std::string op_type, std::vector<
   workspace.Know(workspace.rewriter().Replace(outputs, plan));
 }
 
+// The node as it is, but for inputs or attributes.
+void Renew(Workspace& workspace, Node* node, std::vector<Attribute> attributes) {
+  std::vector<Value*> inputs;
+  for (const Use& use : node->inputs()) inputs.push_back(use.value);
+  while (!inputs.empty() && inputs.back() == nullptr) inputs.pop_back();
+  Rewrite(workspace, node, std::string(OpType(*node)), std::move(inputs), std::move(attributes));
+}
+
+std::vector<Attribute> AttributesWithout(const Node& node, std::initializer_list<std::string_view> names) {
+  std::vector<Attribute> attributes = ReadAttributes(node);
+  std::erase_if(attributes, [&](const Attribute& attribute) {
+    return std::find(names.begin(), names.end(), attribute.name) != names.end();
+  });
+  return attributes;
+}
+
+// The numbers of an attribute, or of its default: as many as there are spatial axes.
+std::vector<int64_t> SpatialNumbers(const Node& node, std::string_view name, size_t axes, int64_t otherwise) {
+  const auto given = IntsAttribute(node, name);
+  return given.has_value() && given->size() == axes ? *given : std::vector<int64_t>(axes, otherwise);
+}
+
+// The dims of a value from axis 2 on, where they are numbers; empty where they are not.
+std::vector<int64_t> SpatialDims(const Workspace& workspace, const Value* value) {
+  const Fact& fact = workspace.facts().Of(value);
+  std::vector<int64_t> dims;
+  for (size_t i = 2; fact.has_rank && i < fact.shape.size(); ++i) {
+    const Dim dim = workspace.facts().dims().Resolve(fact.shape[i]);
+    if (!dim.is_number()) return {};
+    dims.push_back(dim.number());
+  }
+  return dims;
+}
+
 // The sizes of the parts of an axis of length d: n of ceil (d / n), and the last one has what is left.
 Value* PartSizes(Workspace& workspace, const Node& node, int64_t axis, int64_t n) {
   Beside beside(workspace, node);
@@ -100,6 +136,155 @@ bool WriteSumAsAdds(Workspace& workspace, Node* node) {
   Beside beside(workspace, *node);
   for (size_t i = 1; i + 1 < node->input_count; ++i) sum = beside.Op("Add", {sum, node->input(i)});
   Rewrite(workspace, node, "Add", {sum, node->input(node->input_count - 1)}, {});
+  return true;
+}
+
+// Mean (a, b, c): the sum of them divided by their number.
+bool WriteMeanAsAdds(Workspace& workspace, Node* node) {
+  const DataType type = workspace.facts().Of(node->input(0)).type;
+  if (node->input_count < 2 || !IsFloat(type)) return false;
+  Value* sum = node->input(0);
+  Beside beside(workspace, *node);
+  for (size_t i = 1; i < node->input_count; ++i) sum = beside.Op("Add", {sum, node->input(i)});
+  Value* count = workspace.rewriter().NumberConstant(node->graph, type, static_cast<double>(node->input_count),
+                                                     std::string(Label(*node)) + "_count");
+  if (count == nullptr) return false;
+  InferConstant(count, &workspace.facts());
+  Rewrite(workspace, node, "Div", {sum, count}, {});
+  return true;
+}
+
+// ConstantOfShape <value>: the number as raw bytes.
+bool WriteRawValue(Workspace& workspace, Node* node) {
+  const auto given = FindAttribute(*node, "value");
+  if (!given.has_value() || given->type != AttributeType::kTensor || given->tensor.ElementCount() != 1) return false;
+  const auto bytes = ReadBytes(workspace.model(), given->tensor, 16);
+  if (!bytes.ok() || bytes->empty()) return false;
+  const std::vector<int64_t> dims = {1};
+  Tensor tensor;
+  tensor.storage = Storage::kMemory;
+  tensor.type = given->tensor.type;
+  tensor.memory = *bytes;
+  tensor.dims = dims;
+  Renew(workspace, node, {Attribute::OfTensor("value", tensor)});
+  return true;
+}
+
+// Optional inputs at the end that are written as an empty name are left out.
+bool DropEmptyInputs(Workspace& workspace, Node* node) {
+  if (node->input_count == 0 || node->input(node->input_count - 1) != nullptr) return false;
+  Renew(workspace, node, ReadAttributes(*node));
+  return true;
+}
+
+// Conv: strides of 1 written out, and pads of auto_pad where all lengths are known.
+bool WriteConvAttributes(Workspace& workspace, Node* node) {
+  const Fact& x = workspace.facts().Of(node->input(0));
+  if (!x.has_rank || x.rank() < 3) return false;
+  const size_t axes = static_cast<size_t>(x.rank() - 2);
+  const std::vector<int64_t> strides = SpatialNumbers(*node, "strides", axes, 1);
+  const std::string word(StringAttribute(*node, "auto_pad").value_or("NOTSET"));
+  std::vector<Attribute> attributes = AttributesWithout(*node, {"strides", "auto_pad", "pads"});
+  attributes.push_back(Attribute::Ints("strides", strides));
+  if (word == "SAME_UPPER" || word == "SAME_LOWER") {
+    const std::vector<int64_t> lengths = SpatialDims(workspace, node->input(0));
+    const std::vector<int64_t> kernel = SpatialDims(workspace, node->input(1));
+    if (lengths.size() != axes || kernel.size() != axes) return false;
+    const std::vector<int64_t> dilations = SpatialNumbers(*node, "dilations", axes, 1);
+    std::vector<int64_t> pads(2 * axes, 0);
+    for (size_t i = 0; i < axes; ++i) {
+      if (strides[i] < 1) return false;
+      const int64_t parts = (lengths[i] + strides[i] - 1) / strides[i];
+      const int64_t total = std::max<int64_t>(0, (parts - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 - lengths[i]);
+      pads[i] = word == "SAME_UPPER" ? total / 2 : total - total / 2;
+      pads[i + axes] = total - pads[i];
+    }
+    attributes.push_back(Attribute::Ints("pads", pads));
+  } else {
+    if (const auto pads = FindAttribute(*node, "pads"); pads.has_value()) attributes.push_back(*pads);
+    if (word != "NOTSET") attributes.push_back(Attribute::String("auto_pad", word));
+  }
+  Renew(workspace, node, std::move(attributes));
+  return true;
+}
+
+// ConvTranspose: the lengths of the kernel written out.
+bool WriteKernelShape(Workspace& workspace, Node* node) {
+  const std::vector<int64_t> kernel = SpatialDims(workspace, node->input(1));
+  if (kernel.empty() || FindAttribute(*node, "kernel_shape").has_value()) return false;
+  std::vector<Attribute> attributes = ReadAttributes(*node);
+  attributes.push_back(Attribute::Ints("kernel_shape", kernel));
+  Renew(workspace, node, std::move(attributes));
+  return true;
+}
+
+// ConvTranspose <output_shape>: the pads that give it. Where their sum is odd, versions of ONNX differ in where the rest
+// goes, and the node stays.
+bool WriteTransposedPads(Workspace& workspace, Node* node) {
+  const std::vector<int64_t> lengths = SpatialDims(workspace, node->input(0));
+  const std::vector<int64_t> kernel = SpatialDims(workspace, node->input(1));
+  const size_t axes = lengths.size();
+  const auto wanted = IntsAttribute(*node, "output_shape");
+  if (axes == 0 || kernel.size() != axes || !wanted.has_value() || wanted->size() != axes) return false;
+  const std::vector<int64_t> strides = SpatialNumbers(*node, "strides", axes, 1);
+  const std::vector<int64_t> dilations = SpatialNumbers(*node, "dilations", axes, 1);
+  const std::vector<int64_t> more = SpatialNumbers(*node, "output_padding", axes, 0);
+  std::vector<int64_t> pads(2 * axes, 0);
+  for (size_t i = 0; i < axes; ++i) {
+    const int64_t whole = strides[i] * (lengths[i] - 1) + more[i] + (kernel[i] - 1) * dilations[i] + 1;
+    const int64_t total = whole - (*wanted)[i];
+    if (total < 0 || total % 2 != 0) return false;
+    pads[i] = pads[i + axes] = total / 2;
+  }
+  std::vector<Attribute> attributes = AttributesWithout(*node, {"output_shape", "auto_pad", "pads"});
+  attributes.push_back(Attribute::Ints("pads", pads));
+  Renew(workspace, node, std::move(attributes));
+  return true;
+}
+
+// CenterCropPad (x, lengths): a Slice where an axis is longer than is wanted, a Pad with 0 where it is shorter. The odd element
+// goes, or is added, at the end.
+bool WriteCropAndPad(Workspace& workspace, Node* node) {
+  const Fact& x = workspace.facts().Of(node->input(0));
+  const Fact& lengths = workspace.facts().Of(node->input(1));
+  if (!x.has_rank || lengths.elements == nullptr) return false;
+  const size_t rank = x.shape.size();
+  std::vector<int64_t> axes = IntsAttribute(*node, "axes").value_or(std::vector<int64_t>());
+  for (size_t i = axes.size(); i < rank && !FindAttribute(*node, "axes").has_value(); ++i) axes.push_back(static_cast<int64_t>(i));
+  if (axes.size() != lengths.elements->integers.size()) return false;
+  std::vector<int64_t> starts(rank, 0);
+  std::vector<int64_t> ends;
+  std::vector<int64_t> pads(2 * rank, 0);
+  bool cropped = false;
+  bool padded = false;
+  for (const Dim dim : x.shape) ends.push_back(dim.is_number() ? dim.number() : INT64_MAX);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t place = axes[i] < 0 ? axes[i] + x.rank() : axes[i];
+    if (place < 0 || place >= x.rank()) return false;
+    const size_t axis = static_cast<size_t>(place);
+    const Dim wanted = lengths.elements->integers[i];
+    if (!x.shape[axis].is_number() || !wanted.is_number() || wanted.number() < 0) return false;
+    const int64_t surplus = x.shape[axis].number() - wanted.number();
+    cropped = cropped || surplus > 0;
+    padded = padded || surplus < 0;
+    if (surplus > 0) {
+      starts[axis] = surplus / 2;
+      ends[axis] = starts[axis] + wanted.number();
+    } else {
+      pads[axis] = -surplus / 2;
+      pads[axis + rank] = -surplus - pads[axis];
+    }
+  }
+  Beside beside(workspace, *node);
+  Value* part = node->input(0);
+  if (cropped && padded) part = beside.Op("Slice", {part, beside.Numbers(starts), beside.Numbers(ends)});
+  if (padded) {
+    Rewrite(workspace, node, "Pad", {part, beside.Numbers(pads)}, {});
+  } else if (cropped) {
+    Rewrite(workspace, node, "Slice", {part, beside.Numbers(starts), beside.Numbers(ends)}, {});
+  } else {
+    Rewrite(workspace, node, "Identity", {part}, {});
+  }
   return true;
 }
 
@@ -160,6 +345,17 @@ const std::vector<Adapter>& Adapters() {
       {"split-num-outputs", "Split", WriteSplitSizes},
       {"sum-broadcast", "Sum", WriteSumAsAdds},
       {"sum-type", "Sum", WriteSumAsAdds},
+      {"sum-broadcast", "Mean", WriteMeanAsAdds},
+      {"no-parser", "CenterCropPad", WriteCropAndPad},
+      {"sum-type", "Mean", WriteMeanAsAdds},
+      {"constant-of-shape-field", "ConstantOfShape", WriteRawValue},
+      {"empty-optional-input", "LayerNormalization", DropEmptyInputs},
+      {"empty-optional-input", "Gemm", DropEmptyInputs},
+      {"empty-optional-input", "Conv", DropEmptyInputs},
+      {"empty-optional-input", "ConvTranspose", DropEmptyInputs},
+      {"conv-attributes", "Conv", WriteConvAttributes},
+      {"conv-transpose-kernel", "ConvTranspose", WriteKernelShape},
+      {"conv-transpose-shape", "ConvTranspose", WriteTransposedPads},
       {"constant-value-form", "Constant", WriteConstantAsTensor},
       {"if-condition-rank", "If", WriteScalarCondition},
   };

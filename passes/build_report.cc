@@ -57,10 +57,22 @@ Report BuildReport(const Workspace& workspace) {
                              "another form for that",
                              model.OpsetVersion(), workspace.opset_before, target.cann(), workspace.respelled)});
   }
+  if (!workspace.options().fix.empty()) {
+    std::vector<std::string> words;
+    for (const auto& [name, range] : workspace.options().infer.dims) {
+      const auto& fix = workspace.options().fix;
+      if (std::find(fix.begin(), fix.end(), name) != fix.end()) words.push_back(fmt::format("{} = {}", name, range.first));
+    }
+    report.Warn({"dims-fixed", fmt::format("the model is for {} only; {} node(s) became constants with that",
+                                           fmt::join(words, ", "), workspace.folded)});
+  }
   if (!workspace.opset_kept.empty()) report.Warn({"opset-kept", workspace.opset_kept});
   if (!workspace.adapted.empty()) {
     std::vector<std::string> words;
-    for (const auto& [form, count] : workspace.adapted) words.push_back(fmt::format("{} {} ({})", count, form.second, form.first));
+    for (const auto& [form, nodes] : workspace.adapted) {
+      words.push_back(fmt::format("{} {} ({})", nodes.size(), form.second, form.first));
+      report.adapted.push_back({form.first, form.second, nodes});
+    }
     report.Warn({"adapted", fmt::format("written in forms that ATC reads: {}", fmt::join(words, ", "))});
   }
   auto warn = [&report](const std::vector<WarningRecord>& warnings) {
@@ -70,12 +82,19 @@ Report BuildReport(const Workspace& workspace) {
   warn(CheckCalls(model, workspace.calls_kept, workspace.inliner().left()));
   warn(CheckOpset(model, target));
   warn(CheckDims(model, workspace.options().infer));
-  warn(CheckForms(model, target, workspace.facts()));
+  const std::vector<FindingRecord> in_nodes = FindInNodes(model, workspace.facts(), target);
+  warn(CheckForms(in_nodes));
   std::vector<FindingRecord> frame = FindInStructure(model, target);
-  // CheckOpset says it; and a style settles what the imports are.
-  std::erase_if(frame, [&](const FindingRecord& finding) {
-    return finding.code == "opset-too-high" || (finding.code == "imports-mixed" && !workspace.style.empty());
-  });
+  // A style settles what the imports are.
+  std::erase_if(frame, [&](const FindingRecord& finding) { return finding.code == "imports-mixed" && !workspace.style.empty(); });
+  for (const FindingRecord& finding : in_nodes) {
+    if (IsFatal(finding)) report.findings.push_back(finding);
+  }
+  for (const FindingRecord& finding : frame) {
+    if (IsFatal(finding)) report.findings.push_back(finding);
+  }
+  // CheckOpset says it.
+  std::erase_if(frame, [](const FindingRecord& finding) { return finding.code == "opset-too-high"; });
   warn(WarningsOf(frame));
   report.nodes_before = workspace.nodes_before;
   report.nodes_after = workspace.CountNodes();

@@ -43,16 +43,44 @@ std::vector<WarningRecord> WarningsOf(const std::vector<FindingRecord>& findings
   return warnings;
 }
 
-std::vector<WarningRecord> CheckForms(const Model& model, const Target& target, const Facts& facts) {
+std::vector<WarningRecord> CheckForms(const std::vector<FindingRecord>& in_nodes) {
   std::vector<FindingRecord> findings;
-  for (FindingRecord& finding : FindInNodes(model, facts, target)) {
+  for (const FindingRecord& finding : in_nodes) {
     // CheckCalls says more of calls; nodes of ours were judged when they were made, and their assumptions are listed.
     const bool of_node = finding.op.starts_with("npu.");
     const bool elsewhere = finding.effect == "ai_cpu" || finding.effect == "host";
     if (finding.code == "function-call-left" || elsewhere || (of_node && !finding.certain)) continue;
-    findings.push_back(std::move(finding));
+    findings.push_back(finding);
   }
   return WarningsOf(findings);
+}
+
+std::vector<std::string> WhyNotWritten(const Report& report, size_t most) {
+  struct Kind {
+    const FindingRecord* first = nullptr;
+    int64_t count = 0;
+  };
+  std::map<std::tuple<std::string, std::string, std::string>, Kind> kinds;
+  for (const FindingRecord& finding : report.findings) {
+    if (!IsFatal(finding)) continue;
+    Kind& kind = kinds[{finding.code, finding.op, finding.because}];
+    if (kind.first == nullptr) kind.first = &finding;
+    ++kind.count;
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [key, kind] : kinds) {
+    if (sentences.size() == most) {
+      sentences.push_back(fmt::format("and {} more kinds of them", kinds.size() - most));
+      break;
+    }
+    const FindingRecord& finding = *kind.first;
+    std::string sentence = fmt::format("{} [{}]", finding.because, finding.code);
+    if (!finding.node.empty()) sentence += fmt::format(", at {}", finding.node);
+    if (kind.count > 1) sentence += fmt::format(" and {} more", kind.count - 1);
+    if (!finding.way_out.empty()) sentence += fmt::format("; {}", finding.way_out);
+    sentences.push_back(std::move(sentence));
+  }
+  return sentences;
 }
 
 std::vector<WarningRecord> CheckPlugin(const Model& model, const Target& target) {
@@ -82,7 +110,7 @@ std::vector<WarningRecord> CheckCalls(const Model& model, int64_t calls_kept, ab
   if (model.functions().empty()) return warnings;
   const auto add = [&](std::string sentence) { warnings.push_back({std::string(kCode), std::move(sentence)}); };
   if (calls_kept > 0) {
-    add(fmt::format("nothing was fused, so the model keeps its calls of {} local function(s). ATC knows no functions "
+    add(fmt::format("nothing is to be changed, so the model keeps its calls of {} local function(s). ATC knows no functions "
                     "and will refuse them: inline them first (onnx.inliner.inline_local_functions)",
                     model.functions().size()));
   }

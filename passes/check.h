@@ -22,10 +22,14 @@ std::vector<WarningRecord> CheckOpset(const Model& model, const Target& target);
 // Findings of `check` (passes/atc_check.h) as warnings, those of one sentence together.
 std::vector<WarningRecord> WarningsOf(const std::vector<FindingRecord>& findings);
 
-// What `check` finds in the nodes of a result: operators that the target's ATC has no parser for ("no-parser"), forms
-// that it refuses or misreads, with the code of their row in patterns/targets, and npu nodes that their contract refuses.
-// What runs elsewhere than on the AI Core is not among them.
-std::vector<WarningRecord> CheckForms(const Model& model, const Target& target, const Facts& facts);
+// What `check` finds in the nodes of a result (FindInNodes of passes/atc_check.h) as warnings: operators that the target's
+// ATC has no parser for ("no-parser"), forms that it refuses or misreads, with the code of their row in patterns/targets,
+// and npu nodes that their contract refuses. What runs elsewhere than on the AI Core is not among them.
+std::vector<WarningRecord> CheckForms(const std::vector<FindingRecord>& in_nodes);
+
+// Why a result should not be written: a sentence for each kind of finding of its report that ATC surely refuses or
+// misreads, at most `most` of them, and one that counts the others. Empty where there is none.
+std::vector<std::string> WhyNotWritten(const Report& report, size_t most = 5);
 
 // Nodes that ATC reads only with our op plugin: "plugin-needed".
 std::vector<WarningRecord> CheckPlugin(const Model& model, const Target& target);

@@ -1,4 +1,6 @@
 // Inline: nodes of local functions take the places of their calls.
+#include <string>
+
 #include "passes/module_path.h"
 #include "passes/pass.h"
 
@@ -8,7 +10,10 @@ absl::Status Inline(Workspace& workspace) {
   if (!workspace.model().functions().empty()) {
     const ModuleNames names(workspace.model());
     workspace.inliner().Run(
-        [&names](const Node& call, const CallScope& outer) { return names.ScopeOf(call, outer); });
+        [&](const Node& call, const CallScope& outer) {
+          workspace.adapted[{"function-call-left", std::string(OpType(call))}].emplace_back(Label(call));
+          return names.ScopeOf(call, outer);
+        });
   }
   workspace.StartRewriting();
   workspace.nodes_before = workspace.CountNodes();

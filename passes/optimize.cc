@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -14,10 +16,33 @@ namespace {
 
 WorkspaceOptions WorkspaceOptionsOf(const OptimizeOptions& options) {
   return {options.rule_files, options.skip, options.limit, options.strict, options.infer,
-          options.assumptions};
+          options.assumptions, options.fix};
+}
+
+// A name that no input has cannot be written.
+absl::Status CheckFixes(const Model& model, const OptimizeOptions& options) {
+  if (options.fix.empty()) return absl::OkStatus();
+  std::set<std::string> symbols;
+  for (const Value* input : model.graph().inputs()) {
+    for (std::string& name : DeclaredSymbols(*input)) symbols.insert(std::move(name));
+  }
+  for (const std::string& name : options.fix) {
+    const auto& dims = options.infer.dims;
+    const auto bound = std::find_if(dims.begin(), dims.end(), [&](const auto& dim) { return dim.first == name; });
+    if (bound == dims.end() || bound->second.first != bound->second.second) {
+      return absl::InvalidArgumentError(fmt::format("--fix {}: it is bound to no number", name));
+    }
+    if (symbols.contains(name)) continue;
+    return absl::InvalidArgumentError(
+        symbols.empty() ? fmt::format("--fix {}: no input of the model has a symbolic dim", name)
+                        : fmt::format("--fix {}: no input of the model has a dim of that name; there are {}", name,
+                                      fmt::join(symbols, ", ")));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Report> Run(Model* model, const OptimizeOptions& options, bool dry) {
+  if (absl::Status status = CheckFixes(*model, options); !status.ok()) return status;
   const auto target = Target::Load(options.target);
   if (!target.ok()) return target.status();
   const auto passes = WithPasses(OptimizePasses(), options.passes);

@@ -26,6 +26,9 @@ struct OptimizeOptions {
   // Refuse a fusion that rests on an assumption, instead of listing the assumption in the report.
   bool strict = false;
   std::vector<InputAssumption> assumptions;  // --assume: what inputs hold
+  // --fix: symbolic dims that `infer.dims` binds to one number each, which is written into the model: its inputs and
+  // outputs are declared with numbers, and what was computed of them becomes constants.
+  std::vector<std::string> fix;
   std::vector<std::string> skip;  // passes or rules that are not run, by name
   int64_t limit = -1;             // at most so many rewrites; negative: no limit
   std::string dump_directory;     // the model after each pass is written there; empty: nowhere

@@ -68,11 +68,13 @@ absl::Status Lower(Workspace& workspace);
 absl::Status Account(Workspace& workspace);
 absl::Status Restore(Workspace& workspace);
 absl::Status DecomposeLeftovers(Workspace& workspace);
+absl::Status FoldConstants(Workspace& workspace);
 absl::Status ConvertOpset(Workspace& workspace);
 absl::Status Adapt(Workspace& workspace);
 absl::Status KeepCalls(Workspace& workspace);
 absl::Status ChooseStyle(Workspace& workspace);
 absl::Status WriteStyle(Workspace& workspace);
+absl::Status WriteDims(Workspace& workspace);
 absl::Status Sweep(Workspace& workspace);
 // Not of `optimize`: NPU nodes back to standard operators. FAILED_PRECONDITION names the nodes that no rule knows.
 absl::Status ExpandNodes(Workspace& workspace);

@@ -55,12 +55,15 @@ std::vector<Pass> OptimizePasses() {
       {"restore", "decided sites", "original nodes in place of recognised operators that no node took", Restore},
       {"decompose_leftovers", "the graph without recognised operators",
        "operators of ONNX Runtime that nothing was made of, written in standard ones", DecomposeLeftovers},
+      {"fold_constants", "the graph with its final operators",
+       "constants in place of what the numbers of `--fix` decide", FoldConstants},
       {"convert_opset", "the graph with its final operators",
        "the opset that ATC reads best, where every node has a form there", ConvertOpset},
       {"adapt", "the graph at its final opset", "forms that ATC reads in place of those that it refuses or misreads", Adapt},
-      {"keep_calls", "the graph with its final nodes", "calls of local functions again where nothing was fused", KeepCalls},
+      {"keep_calls", "the graph with its final nodes", "calls of local functions again where nothing is to be changed", KeepCalls},
       ReadsOnly({"choose_style", "the graph with its final nodes and imports", "the emission style", ChooseStyle}),
       Final({"write_style", "the emission style", "domains as the style spells them", WriteStyle}),
+      Final({"write_dims", "the graph with its final nodes", "the numbers of `--fix` in inputs and outputs", WriteDims}),
       Final({"sweep", "the graph with its final nodes", "no dead node, no initializer that only dead nodes used", Sweep}),
   };
   for (Pass& pass : passes) pass.by_rewriter = pass.name != "inline";  // which has ways of its own

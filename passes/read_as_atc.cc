@@ -10,7 +10,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "passes/apply_rules.h"
-#include "passes/check.h"
+#include "passes/atc_check.h"
 
 namespace ascend_fuse {
 namespace {
@@ -24,15 +24,14 @@ bool Is(const UnreadForm& form, Effect effect) { return form.certain && form.eff
 
 class Reader {
  public:
-  explicit Reader(Workspace& workspace) : workspace_(workspace), target_(*workspace.target()) {
-    for (const LocalFunction& function : workspace.model().functions()) calls_.insert({function.domain, function.name});
-  }
+  explicit Reader(Workspace& workspace) : workspace_(workspace), target_(*workspace.target()) {}
 
   absl::Status Run() {
     FindRefusals();
     if (!reasons_.empty()) return Refusal("refuses the model");
     ReadConditions();
     if (absl::Status status = ApplyMisreadRules(); !status.ok()) return status;
+    reasons_ = unwritten_;
     if (!done_.empty()) workspace_.rewriter().DropValueInfo();
     for (const auto& graph : workspace_.model().graphs()) {
       for (const Node* node : graph->nodes()) {
@@ -72,23 +71,25 @@ class Reader {
                     fmt::join(absl::MakeConstSpan(reasons_).subspan(0, told), "; "), more));
   }
 
+  // What `check` surely finds. Misreadings of nodes are written out by rules; those of the frame are not.
   void FindRefusals() {
-    for (const WarningRecord& record : CheckOpset(workspace_.model(), target_)) reasons_.push_back(record.message);
-    for (const auto& graph : workspace_.model().graphs()) {
-      for (const Node* node : graph->nodes()) {
-        if (node->dead) continue;
-        const bool other_domain = node->domain != NameId::kEmpty && Domain(*node) != "npu";
-        if (other_domain || calls_.contains({node->domain, node->op_type})) {
-          reasons_.push_back(fmt::format("{} {}: ATC has no parser for it", OperatorKey(*node), NodeName(*node)));
-          continue;
-        }
-        for (const UnreadForm* form : FormsOf(*node)) {
-          if (Is(*form, Effect::kNoParser) || Is(*form, Effect::kRefused) || Is(*form, Effect::kNoKernel)) {
-            Note(*node, *form);
-          }
-        }
-      }
+    if (workspace_.inliner().inlined() > 0) reasons_.push_back("the model calls local functions, which ATC does not know");
+    for (const FindingRecord& finding : FindInNodes(workspace_.model(), workspace_.facts(), target_)) {
+      if (IsFatal(finding) && !Accepted(finding)) Tell(finding, &reasons_);
     }
+    for (const FindingRecord& finding : FindInStructure(workspace_.model(), target_)) {
+      if (IsFatal(finding)) Tell(finding, Accepted(finding) ? &unwritten_ : &reasons_);
+    }
+  }
+
+  // ATC accepts it, and makes something else of it.
+  static bool Accepted(const FindingRecord& finding) {
+    return finding.effect == "misread" || finding.effect == "loses_type";
+  }
+
+  static void Tell(const FindingRecord& finding, std::vector<std::string>* sentences) {
+    sentences->push_back(fmt::format("{}{} [{}]", finding.because, finding.node.empty() ? "" : " (" + finding.node + ")",
+                                     finding.code));
   }
 
   // If with a condition that is no scalar: GE asks for its size, which is 1 (W3). No rule can name bodies.
@@ -121,9 +122,9 @@ class Reader {
 
   Workspace& workspace_;
   const Target& target_;
-  absl::flat_hash_set<std::pair<NameId, NameId>> calls_;  // local functions: domain and name
   absl::flat_hash_set<const Node*> done_;                 // written as what ATC makes of them
   std::vector<std::string> reasons_;
+  std::vector<std::string> unwritten_;  // misreadings that no rule is about
 };
 
 }  // namespace

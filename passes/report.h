@@ -93,6 +93,13 @@ struct FindingRecord {
   std::string fixed_by;  // optimize, plugin, or ""
 };
 
+// Nodes that were written in another form, because ATC does not read theirs.
+struct AdaptedRecord {
+  std::string code;                // of the form
+  std::string op;
+  std::vector<std::string> nodes;  // their names, or those of what they computed
+};
+
 struct PassRecord {
   std::string name;
   double milliseconds = 0;
@@ -118,7 +125,9 @@ struct Report {
   std::vector<PassRecord> passes;
   std::vector<ContradictionRecord> contradictions;
   std::vector<WarningRecord> warnings;
-  std::vector<FindingRecord> findings;  // of `check`
+  // Of `check` all; of `optimize` and `list` those that ATC surely refuses or misreads of what is written.
+  std::vector<FindingRecord> findings;
+  std::vector<AdaptedRecord> adapted;
 
   // Adds a warning, once.
   void Warn(const WarningRecord& warning);

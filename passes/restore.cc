@@ -17,7 +17,8 @@ absl::Status Restore(Workspace& workspace) {
 }
 
 absl::Status KeepCalls(Workspace& workspace) {
-  if (workspace.inliner().inlined() == 0 || workspace.opset_before > 0) return absl::OkStatus();
+  // ATC knows no functions: only where nothing at all is to be changed do the calls stand again.
+  if (workspace.inliner().inlined() == 0 || !workspace.ChangesNothing()) return absl::OkStatus();
   for (const auto& graph : workspace.model().graphs()) {
     const auto& nodes = graph->nodes();
     if (std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return (node->is_new || node->rewired) && !node->dead; })) {
@@ -25,6 +26,7 @@ absl::Status KeepCalls(Workspace& workspace) {
     }
   }
   workspace.calls_kept = workspace.inliner().inlined();
+  workspace.adapted.clear();
   workspace.TakeEverythingBack();
   workspace.nodes_before = workspace.CountNodes();
   return absl::OkStatus();

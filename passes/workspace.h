@@ -32,6 +32,7 @@ struct WorkspaceOptions {
   bool strict = false;                                          // refuse what rests on an assumption
   InferOptions infer;
   std::vector<InputAssumption> assumptions;  // what the user says of inputs
+  std::vector<std::string> fix;  // --fix: dims that `infer` binds to a number, to be written into the model
 };
 
 class Workspace {
@@ -80,6 +81,9 @@ class Workspace {
   // The same but for what was inlined.
   void TakeRewritesBack();
 
+  // Inputs and outputs are declared anew, and this is what they have to be from here on.
+  void KnowSignature() { signature_ = Signature(*model_); }
+
   int64_t CountNodes() const;
   // ir/verify.h, with the signature of the graph; the sentence names the pass.
   absl::Status Verify(std::string_view pass) const;
@@ -89,12 +93,13 @@ class Workspace {
   std::vector<NearMissRecord> near_misses;
   std::vector<PassRecord> runs;
   std::map<std::string, int64_t> decomposed;  // how many nodes of com.microsoft were written in others, by operator
-  // Forms that ATC does not read, written in others: by code and operator.
-  std::map<std::pair<std::string, std::string>, int64_t> adapted;
+  // Forms that ATC does not read, written in others: by code and operator, the names of the nodes.
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> adapted;
   int64_t opset_wanted = 0;  // the opset to convert to, while that is tried; else 0
   int64_t opset_before = 0;  // where the opset of the model was converted; else 0
   int64_t respelled = 0;     // how many nodes have another form for that
   std::string opset_kept;    // why it was not converted though another one is read better: a sentence
+  int64_t folded = 0;        // nodes that --fix made constants of
   std::string style;         // D, N or X; "" without NPU nodes
   int64_t calls_kept = 0;    // calls of local functions that stand again, for nothing was fused
   int64_t nodes_before = 0;  // with the nodes of functions in place of their calls

@@ -1,6 +1,6 @@
 // The command line: flags become options, results become text, JSON and an exit code. Reports go to stdout,
 // everything else to stderr. Exit codes: 0 done, 1 an error in the input or of the file system, 2 wrong
-// usage, 3 a requirement (--require, verify) is not met, 4 check found what ATC refuses or misreads.
+// usage, 3 a requirement (--require, verify) is not met, 4 check or optimize found what ATC refuses or misreads.
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -29,6 +29,7 @@
 #include "ir/text/printer.h"
 #include "passes/atc_check.h"
 #include "passes/atc_command.h"
+#include "passes/check.h"
 #include "passes/optimize.h"
 #include "passes/report.h"
 #include "patterns/codes.h"
@@ -51,6 +52,7 @@ struct Flags {
   std::string output;
   OptimizeOptions options;
   std::vector<std::string> dims;
+  std::vector<std::string> fixes;
   std::vector<std::string> assumptions;
   std::vector<std::string> rule_paths;
   std::vector<std::string> require;
@@ -63,7 +65,7 @@ struct Flags {
   bool passes = false;     // rules: the passes instead
   std::string code;        // explain
   std::string atc_script;  // optimize: where the command line of ATC is written as a script
-  bool force = false;      // optimize: for a later version that asks
+  bool force = false;      // optimize: write what ATC refuses or misreads
   std::string chip;        // targets
   std::string op;          // targets
   bool markdown = false;   // explain: docs/codes.md instead
@@ -187,11 +189,37 @@ void AddWeightFlags(CLI::App* command, Flags* flags) {
   command->add_flag("--copy-data", flags->copy_data, "copy data files that the output's directory does not have");
 }
 
+// Reads what --fix gives: a dim with one number, which is written as well.
+int ReadFixes(Flags* flags) {
+  for (const std::string& fix : flags->fixes) {
+    auto& dims = flags->options.infer.dims;
+    if (fix.find("..") != std::string::npos || !ParseDim(fix, &flags->options.infer)) {
+      return Fail(fmt::format("--fix {}: expected name=N, for example --fix batch=1", fix), kUsage);
+    }
+    const std::string& name = dims.back().first;
+    const auto same = [&](const auto& dim) { return dim.first == name; };
+    if (std::count_if(dims.begin(), dims.end(), same) > 1) {
+      return Fail(fmt::format("--fix {}: {} is bound twice", fix, name), kUsage);
+    }
+    flags->options.fix.push_back(name);
+  }
+  return kDone;
+}
+
 void AddDimFlag(CLI::App* command, Flags* flags) {
   command
       ->add_option("--dim", flags->dims,
                    "name=N or name=low..high: what a symbolic dim can be; may be repeated")
       ->type_name("NAME=RANGE")
+      ->allow_extra_args(false);
+}
+
+void AddFixFlag(CLI::App* command, Flags* flags) {
+  command
+      ->add_option("--fix", flags->fixes,
+                   "name=N: as --dim, and the number is written: inputs become static, and what follows becomes constants; "
+                   "may be repeated")
+      ->type_name("NAME=N")
       ->allow_extra_args(false);
 }
 
@@ -203,6 +231,7 @@ int Prepare(Flags* flags, std::string* chip, std::vector<std::string>* warnings)
                 kUsage);
   }
   if (const int code = ReadDims(flags); code != kDone) return code;
+  if (const int code = ReadFixes(flags); code != kDone) return code;
   if (const int code = ReadAssumptions(flags); code != kDone) return code;
   for (const std::string& kind : flags->require) {
     const auto& kinds = ReportKinds();
@@ -334,6 +363,11 @@ int RunOptimize(Flags flags, bool change) {
     return kNotMet;
   }
   if (!change) return kDone;
+  if (const std::vector<std::string> why = WhyNotWritten(*report); !why.empty() && !flags.force) {
+    for (const std::string& sentence : why) Fail(sentence);
+    return Fail(fmt::format("no model was written: ATC of CANN {} refuses or misreads it; --force writes it all the same",
+                            report->target.cann), kFound);
+  }
   const std::string output = flags.output.empty() ? Beside(flags.input, chip) : flags.output;
   if (const auto status = Save(**model, output, flags); !status.ok()) return Fail(status);
   const int said = SayAtc(**model, flags, output);
@@ -523,6 +557,7 @@ void AddRunFlags(CLI::App* command, Flags* flags) {
   command->add_option("model", flags->input, "the exported ONNX model")->required();
   AddTargetFlags(command, flags);
   AddDimFlag(command, flags);
+  AddFixFlag(command, flags);
   command->add_flag("--strict", flags->options.strict, "refuse what rests on an assumption");
   command
       ->add_option("--require", flags->require,
@@ -562,7 +597,7 @@ int Main(int argc, char** argv) {
       ->type_name("FILE");
 
   optimize->add_flag("--force", flags.force,
-                     "write the model also where ATC refuses or misreads it; at present it is always written, with a warning");
+                     "write the model also where ATC surely refuses or misreads it; without it, nothing is written then: exit code 4");
   optimize->add_option("--atc-script", flags.atc_script, "write the command line of ATC as a script")->type_name("FILE");
 
   CLI::App* list = app.add_subcommand("list", "fusion opportunities and near misses; changes nothing");
@@ -573,6 +608,7 @@ int Main(int argc, char** argv) {
   check->add_option("model", flags.input, "an ONNX model, optimized or not")->required();
   AddTargetFlags(check, &flags);
   AddDimFlag(check, &flags);
+  AddFixFlag(check, &flags);
   check->add_option("--json", flags.json, "write the findings as JSON; - is stdout")->type_name("FILE");
   check->add_flag("--verbose", flags.verbose, "name every node");
   check->add_flag("--quiet", flags.quiet, "print errors only");

@@ -241,6 +241,8 @@ class ModelWriter::Layout {
                                                          graph.initializers_.end());
     size_t next_initializer = 0;
     size_t next_declared = 0;
+    size_t next_input = 0;
+    size_t next_output = 0;
 
     wire::Cursor cursor = Open(graph.encoded_);
     wire::Field field;
@@ -273,6 +275,12 @@ class ModelWriter::Layout {
             if (&graph != model_.graph_ || !WriteMoved(tensor)) Keep(graph.encoded_, field, cursor);
           }
           break;
+        case GraphProto::kInputFieldNumber:
+          WritePort(graph, field, cursor, graph.inputs_, next_input++);
+          break;
+        case GraphProto::kOutputFieldNumber:
+          WritePort(graph, field, cursor, graph.outputs_, next_output++);
+          break;
         case GraphProto::kValueInfoFieldNumber:
           if (graph.value_info_dropped_) break;
           if (next_declared < graph.declared_.size() &&
@@ -291,6 +299,16 @@ class ModelWriter::Layout {
     for (const Value* value : graph.initializers_) {
       if (value->initializer->proto.offset < 0) WriteInitializer(*value->initializer);
     }
+  }
+
+  // An input or output of a graph of the file: as it stands there, unless it was declared anew.
+  void WritePort(const Graph& graph, const wire::Field& field, const wire::Cursor& cursor,
+                 const std::vector<Value*>& values, size_t index) {
+    const char* const file = reinterpret_cast<const char*>(model_file_->data());
+    const char* const type = index < values.size() ? values[index]->declared_type.data() : nullptr;
+    const bool of_the_file = type == nullptr || (type >= file && type < file + model_file_->file_size());
+    if (of_the_file) return Keep(graph.encoded_, field, cursor);
+    WriteValueInfo(field.number, *values[index]);
   }
 
   void WriteNewGraph(const Graph& graph, const std::vector<const Node*>& nodes) {

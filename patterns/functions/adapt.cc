@@ -1,6 +1,7 @@
 // Functions of adapters: an operator's parameters and shapes in the spelling that ATC reads.
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "fmt/format.h"
 #include "patterns/functions/constructs.h"
@@ -144,37 +145,50 @@ absl::StatusOr<Term> AxesFromEnd(const FunctionContext& context, Value* axes, Va
   return build::Elements(context.facts->Of(axes).type, {static_cast<int64_t>(numbers->size())}, *numbers);
 }
 
-// Constant indices of which some are negative; those of element i count along the axis of the length lengths [i % depth].
-absl::StatusOr<Term> FromFront(const FunctionContext& context, Value* indices, const Term& x, int64_t first, int64_t depth) {
+// Constant indices of which some are negative; those of element i count along the axis first + i % depth of x. `lengths`
+// are those of these axes at run time, for dims that are no numbers.
+absl::StatusOr<Term> FromFront(const FunctionContext& context, Value* indices, const Term& x, int64_t first, int64_t depth,
+                               const Term& lengths) {
   const Fact& fact = context.facts->Of(indices);
   if (fact.elements == nullptr || !fact.has_rank || depth < 1) return Refuse("the indices are not constant", "not-constant");
   std::vector<int64_t> dims;
   for (const Dim dim : fact.shape) dims.push_back(dim.number());
   std::vector<int64_t> numbers;
-  bool changed = false;
+  std::vector<int64_t> below;  // 1 where the length is to be added
+  bool static_lengths = true;
   for (size_t i = 0; i < fact.elements->integers.size(); ++i) {
     const Dim index = fact.elements->integers[i];
     if (!index.is_number()) return Refuse("the indices are not constant", "not-constant");
     int64_t number = index.number();
+    below.push_back(number < 0 ? 1 : 0);
     if (number < 0) {
       const auto length = DimAt(context, x, first + static_cast<int64_t>(i) % depth);
       if (!length.ok()) return length.status();
-      const auto plain = PlainNumber(context, *length);
-      if (!plain.ok()) return plain.status();
-      number += *plain;
-      changed = true;
+      static_lengths = static_lengths && length->is_number();
+      if (length->is_number()) number += length->number();
+      if (length->is_number() && number < 0) return Refuse("an index lies before the first element");
     }
-    if (number < 0) return Refuse("an index lies before the first element");
     numbers.push_back(number);
   }
-  if (!changed) return Refuse("no index is negative");
-  return build::Elements(fact.type, dims, numbers);
+  const auto negative = std::count(below.begin(), below.end(), 1);
+  if (negative == 0) return Refuse("no index is negative");
+  if (static_lengths) return build::Elements(fact.type, dims, numbers);
+  if (fact.type != DataType::kInt64) return Refuse("the length of the axis is not known, and the indices are not int64");
+  const bool all = static_cast<size_t>(negative) == below.size();
+  const Term added = all ? lengths : build::Op("Mul", {build::Elements(fact.type, dims, below), lengths});
+  const Term sum = build::Op("Add", {Term::Of(indices), added});
+  // That none is negative must be seen; Max takes int64 from opset 12 on.
+  return context.model->OpsetVersion() < 12 ? sum : build::Op("Max", {sum, Term::Integer(0)});
 }
 
 absl::StatusOr<Term> NdIndicesFromFront(const FunctionContext& context, Value* indices, Value* x) {
   const auto depth = DimAt(context, Term::Of(indices), -1);
   if (!depth.ok()) return depth.status();
-  return FromFront(context, indices, Term::Of(x), 0, depth->is_number() ? depth->number() : 0);
+  if (!depth->is_number()) return Refuse("how many axes the indices are of is not known");
+  std::vector<int64_t> axes(static_cast<size_t>(depth->number()));
+  std::iota(axes.begin(), axes.end(), 0);
+  const Term lengths = build::Gather(build::Shape(Term::Of(x)), build::Numbers(axes), 0);
+  return FromFront(context, indices, Term::Of(x), 0, depth->number(), lengths);
 }
 
 absl::StatusOr<Term> IndicesFromFront(const FunctionContext& context, Value* indices, Value* x, int64_t axis) {
@@ -182,7 +196,7 @@ absl::StatusOr<Term> IndicesFromFront(const FunctionContext& context, Value* ind
   if (!rank.ok()) return rank.status();
   const auto place = Place(axis, *rank);
   if (!place.ok()) return place.status();
-  return FromFront(context, indices, Term::Of(x), *place, 1);
+  return FromFront(context, indices, Term::Of(x), *place, 1, LengthOf(Term::Of(x), *place));
 }
 
 absl::StatusOr<Term> FullShape(const FunctionContext& context, Value* shape, Value* x) {

@@ -108,6 +108,23 @@ absl::StatusOr<Term> CachedTable(const FunctionContext& context, Value* cache, s
   return build::Unsqueeze(build::Gather(table, build::Op("Add", {given, steps}), 0), {0, heads});
 }
 
+// x * cos + x rotated * sin. A half is r / 2 channels, as wide as the table that `cache` holds.
+absl::StatusOr<Term> Turned(const FunctionContext& context, const Term& x, const Term& cos, const Term& sin, Value* cache,
+                            std::string_view mode) {
+  const Fact& table = context.facts->Of(cache);
+  if (table.rank() < 2 || !table.shape.back().is_number()) return Refuse("the width of the table is not known");
+  const int64_t half = table.shape.back().number();
+  Term rotated;
+  if (mode == "half") {
+    rotated = build::Concat({build::Op("Neg", {build::Slice(x, half, 2 * half, 3)}), build::Slice(x, 0, half, 3)}, 3);
+  } else {
+    const Term pairs = build::Reshape(x, {0, 0, 0, half, 2});
+    const Term turned = build::Concat({build::Op("Neg", {build::Slice(pairs, 1, 2, 4)}), build::Slice(pairs, 0, 1, 4)}, 4);
+    rotated = build::Reshape(turned, {0, 0, 0, 2 * half});
+  }
+  return build::Op("Add", {build::Op("Mul", {x, cos}), build::Op("Mul", {rotated, sin})});
+}
+
 constexpr std::array kRows = {
     Function<"rotary_mode (interleaved)", RotaryMode>("The mode that the attribute interleaved means."),
     Function<"turned_part (x, cache, heads, width)", TurnedPart>(
@@ -117,6 +134,8 @@ constexpr std::array kRows = {
     Function<"cached_table (cache, positions, x, mode)", CachedTable>(
         "The rows of a half-wide table at the positions, as wide as a head, to be combined with the turned part of x; "
         "without positions the rows are there already, [B, S, r / 2]."),
+    Function<"turned (x, cos, sin, cache, mode)", Turned>(
+        "x [B, N, S, r] turned by tables made of a cache of width r / 2: x * cos + x rotated * sin."),
 };
 
 }  // namespace

@@ -23,10 +23,12 @@ import pipeline
 OPERATORS = (
     "add averagepool batchnorm cast castlike center clip constant conv cumsum dropout einsum elu equal expand flatten gather "
     "gathernd gelu gemm globalaveragepool group hardsigmoid hardswish identity if instancenorm isinf isnan layer leakyrelu "
-    "logsoftmax lppool maxpool mish mod pad pow prelu reduce relu reshape resize rms round scatter scatternd shape sin size "
+    "logsoftmax lppool maxpool mean mish mod pad pow prelu reduce relu reshape resize rms rotary round scatter scatternd shape sin size "
     "softmax softplus split squeeze sum swish thresholdedrelu topk transpose trilu unsqueeze where"
 ).split()
-TARGETS = {"8.1": ("--target=ascend910b", "--cann=8.1"), "2026.07": ("--target=ascend950", "--cann=2026.07")}
+# Of the last one no kernel is known: what ATC has no parser for becomes its definition there.
+TARGETS = {"8.1": ("--target=ascend910b", "--cann=8.1"), "2026.07": ("--target=ascend950", "--cann=2026.07"),
+           "310b": ("--target=ascend310b", "--cann=9.1")}
 
 
 def operator_of(name: str) -> str:

@@ -77,6 +77,8 @@ CASES = [
          ' { y = ScatterElements <axis = 1, reduction = "add"> (x, at, u) }', np.array([[1, 10, 3], [4, 2, 9]], np.float32)),
     Case("read_gemm", 13, "g (float[2, 3] x) => (float[2, 2] y) <float[3, 2] w = {1, 0, 0, 1, 1, 1}>"
          " { y = Gemm <alpha = 2.0> (x, w) }", X @ np.array([[1, 0], [0, 1], [1, 1]], np.float32)),
+    Case("read_softmax", 11, "g (float[2, 3] x) => (float[2, 3] y) { y = Softmax <axis = 0> (x) }",
+         np.exp(X) / np.exp(X).sum(axis=0, keepdims=True), cann="9.2"),
     Case("read_one_hot", 17, "g (int64[2] i) => (float[2, 3] y) <int64 d = {3}, float[2] v = {0, 1}>"
          " { y = OneHot (i, d, v) }", np.array([[0, 1, 0], [0, 1, 0]], np.float32), feeds={"i": np.array([1, 4])}),
     Case("read_dropout", 13, "g (float[2, 3] x) => (float[2, 3] y) <float r = {0.5}, bool t = {1}>"

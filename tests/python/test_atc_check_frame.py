@@ -193,10 +193,68 @@ def test_what_optimize_fixes(tmp_path: Path) -> None:
     assert [f["fixed_by"] for f in findings(left, tmp_path)] == [""]
 
 
-def test_optimize_warns_of_what_is_left(tmp_path: Path) -> None:
-    onnx.save(parse(PLAIN, '"" : 17, "com.microsoft" : 1'), tmp_path / "m.onnx")
+def test_optimize_warns_of_what_is_possible_and_writes(tmp_path: Path) -> None:
+    onnx.save(parse("(float[2, 4] x, int64[1, 1] i) => (float[1, 4] y) { y = GatherND (x, i) }"), tmp_path / "m.onnx")
     result = run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--json", "-")
-    assert [w["code"] for w in json.loads(result.out)["warnings"]] == ["imports-mixed"]
+    report = json.loads(result.out)
+    assert [w["code"] for w in report["warnings"]] == ["gather-nd-negative-index"] and report["findings"] == []
+    assert (tmp_path / "o.onnx").exists()
+
+
+@pytest.mark.parametrize("graph, code, sentence", [
+    ("(float[4] x) => (float[4] y) { y = Frobnicate (x) }", "no-parser", "ATC has no parser for it"),
+    ("(float[2, 4] x, float[2] v) => (float[2, 4] y) <int64[1, 1] at = {0}, float[1, 4] u = {1, 2, 3, 4}> "
+     "{ y = ScatterND <reduction = \"add\"> (x, at, u) }", "scatter-reduction", "overwrites, without a word"),
+])
+def test_optimize_writes_nothing_that_atc_surely_refuses_or_misreads(graph: str, code: str, sentence: str, tmp_path: Path) -> None:
+    onnx.save(parse(graph), tmp_path / "m.onnx")
+    command = ("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--json", tmp_path / "r.json")
+    result = run(*command)
+    assert result.code == 4 and not (tmp_path / "o.onnx").exists()
+    assert f"[{code}]" in result.err and sentence in result.err and "--force" in result.err
+    assert [f["code"] for f in json.loads((tmp_path / "r.json").read_text())["findings"]] == [code]
+    run_ok(*command, "--force")
+    assert code in codes(onnx.load(tmp_path / "o.onnx"), tmp_path)
+    # Nothing is written, so that nothing is refused.
+    run_ok("list", tmp_path / "m.onnx")
+
+
+def test_an_import_that_no_node_needs_goes(tmp_path: Path) -> None:
+    model = parse(PLAIN, '"" : 17, "com.microsoft" : 1')
+    assert [(f["code"], f["fixed_by"]) for f in findings(model, tmp_path)] == [("imports-mixed", "optimize")]
+    result = run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--json", "-")
+    assert json.loads(result.out)["adapted"] == [{"code": "imports-mixed", "op": "import", "nodes": ["com.microsoft"]}]
+    written = onnx.load(tmp_path / "o.onnx")
+    assert [import_.domain for import_ in written.opset_import] == [""]
+    # A parser that reads both keeps it.
+    result = run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "n.onnx", "--cann", "2026.07")
+    assert (tmp_path / "n.onnx").read_bytes() == (tmp_path / "m.onnx").read_bytes()
+
+
+def test_names_that_atc_refuses_are_made_anew(tmp_path: Path) -> None:
+    model = parse("(float[2] x) => (float[2] y) { [same] a = Relu (x)\n [same] b = Neg (a)\n [x] c = Abs (b)\n [d] y = Exp (c) }")
+    onnx.save(model, tmp_path / "m.onnx")
+    run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx")
+    written = onnx.load(tmp_path / "o.onnx")
+    names = [node.name for node in written.graph.node]
+    assert names[0] == "same" and names[3] == "d" and len({*names, "x"}) == 5, names
+    for i in (0, 3):
+        assert written.graph.node[i].SerializeToString() == model.graph.node[i].SerializeToString()
+    assert [node.op_type for node in written.graph.node] == ["Relu", "Neg", "Abs", "Exp"]
+    assert codes(written, tmp_path) == []
+
+
+def test_empty_outputs_get_names_where_an_input_is_empty(tmp_path: Path) -> None:
+    graph = """(float[2, 4] x) => (int64[2, 1] y) <float high = {2}, int64[1] k = {1}> {
+        c = Clip (x, EMPTY, high)
+        EMPTY, y = TopK <axis = 1> (c, k) }"""
+    model = with_empty_names(parse(graph))
+    found = {(f["code"], f["fixed_by"]) for f in findings(model, tmp_path)}
+    assert ("empty-names-wired", "optimize") in found
+    run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx")
+    written = onnx.load(tmp_path / "o.onnx")
+    onnx.checker.check_model(written, full_check=True)
+    assert all(name for node in written.graph.node for name in node.output)
 
 
 def test_our_own_output_has_no_finding(tmp_path: Path) -> None:

@@ -1,0 +1,136 @@
+"""`--fix NAME=N`: symbolic dims become numbers of the model, and what follows from them constants."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.checker
+import onnx.parser
+import pytest
+from conftest import run, run_ok
+
+import fill
+import zoo_numbers
+from ascend_fuse.inputs import make_inputs
+from ascend_fuse.session import plain_session
+
+TEXT = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[batch, seq, 4] x, float[batch, past, 4] p) => (float[batch, SUM, 4] y, float[N, M] z)
+<int64[1] four = {4}, int64[1] rest = {-1}, int64 zero = {0}, int64 one = {1}>
+{
+  y = Concat <axis = 1> (p, x)
+  s = Shape (x)
+  b = Gather (s, zero)
+  l = Gather (s, one)
+  n = Mul (b, l)
+  axes = Constant <value = int64[1] {0}> ()
+  rows = Unsqueeze (n, axes)
+  dims = Concat <axis = 0> (rows, four)
+  z = Reshape (x, dims)
+}
+"""
+
+
+def save(tmp_path: Path) -> Path:
+    model = onnx.parser.parse_model(TEXT)
+    model.graph.output[0].type.tensor_type.shape.dim[1].dim_param = "past + seq"  # as exporters write it
+    onnx.save(model, tmp_path / "m.onnx")
+    return tmp_path / "m.onnx"
+
+
+def shapes(values: Any) -> dict[str, list[int | str]]:
+    return {value.name: [dim.dim_value if dim.HasField("dim_value") else dim.dim_param
+                         for dim in value.type.tensor_type.shape.dim] for value in values}
+
+
+def test_numbers_stand_in_inputs_and_outputs(tmp_path: Path) -> None:
+    source, written = save(tmp_path), tmp_path / "o.onnx"
+    result = run_ok("optimize", source, "-o", written, "--fix", "batch=2", "--fix", "seq=3", "--json", "-")
+    model = onnx.load(written)
+    onnx.checker.check_model(model, full_check=True)
+    assert shapes(model.graph.input) == {"x": [2, 3, 4], "p": [2, "past", 4]}
+    assert shapes(model.graph.output) == {"y": [2, "past + 3", 4], "z": [6, 4]}
+    # The arithmetic of the shape is one constant now.
+    assert [node.op_type for node in model.graph.node] == ["Concat", "Reshape"]
+    told = {w["code"]: w["message"] for w in json.loads(result.out)["warnings"]}
+    assert told["dims-fixed"].startswith("the model is for batch = 2, seq = 3 only; 7 node(s) became constants")
+    rng = np.random.default_rng(1)
+    feeds = {"x": rng.standard_normal((2, 3, 4)).astype(np.float32), "p": rng.standard_normal((2, 5, 4)).astype(np.float32)}
+    for a, b in zip(plain_session(str(source)).run(None, feeds), plain_session(str(written)).run(None, feeds), strict=True):
+        np.testing.assert_array_equal(a, b)
+    run_ok("optimize", written, "-o", tmp_path / "again.onnx")
+    assert (tmp_path / "again.onnx").read_bytes() == written.read_bytes()
+
+
+def test_without_it_nothing_is_folded(tmp_path: Path) -> None:
+    source = save(tmp_path)
+    run_ok("optimize", source, "-o", tmp_path / "o.onnx", "--dim", "batch=2", "--dim", "seq=3")
+    assert (tmp_path / "o.onnx").read_bytes() == source.read_bytes()
+
+
+def test_list_and_check_know_the_numbers_and_write_nothing(tmp_path: Path) -> None:
+    source = save(tmp_path)
+    before = source.read_bytes()
+    result = run_ok("list", source, "--fix", "seq=3", "--json", "-")
+    assert "dims-fixed" in [w["code"] for w in json.loads(result.out)["warnings"]]
+    run_ok("check", source, "--fix", "seq=3")
+    assert source.read_bytes() == before
+
+
+@pytest.mark.parametrize("flags, sentence", [
+    (("--fix", "sequence=3"), "no input of the model has a dim of that name; there are batch, past, seq"),
+    (("--fix", "seq=1..3"), "expected name=N"),
+    (("--fix", "seq"), "expected name=N"),
+    (("--fix", "seq=3", "--dim", "seq=4"), "bound twice"),
+])
+def test_mistakes(flags: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
+    result = run("optimize", save(tmp_path), "-o", tmp_path / "o.onnx", *flags)
+    assert result.code != 0 and sentence in result.err
+    assert not (tmp_path / "o.onnx").exists()
+
+
+ENTRIES = {entry["id"]: entry for entry in fill.load_manifest()["models"]}
+PAIRS = [("llama-sdpa-nocache-ts17-dynamic", "llama-sdpa-nocache-ts17-static"),
+         ("llama-sdpa-past-dy18-dynamic", "llama-sdpa-past-dy18-static"),
+         ("bert-sdpa-ts17-dynamic", "bert-sdpa-ts17-static"),
+         ("gpt2-sdpa-past-ts17-dynamic", "gpt2-sdpa-past-ts17-static")]
+
+
+def bindings_of(entry: dict[str, Any], feeds: dict[str, np.ndarray]) -> dict[str, int]:
+    """The numbers of plain symbols under the feeds of a binding."""
+    numbers: dict[str, int] = {}
+    for given in entry["inputs"]:
+        for dim, length in zip(given["shape"], feeds[given["name"]].shape, strict=True):
+            if isinstance(dim, str) and dim.isidentifier():
+                numbers[dim] = length
+    return numbers
+
+
+@pytest.mark.parametrize("dynamic, static", [pair for pair in PAIRS if all(name in ENTRIES for name in pair)])
+def test_a_dynamic_export_becomes_what_a_static_one_is(dynamic: str, static: str, zoo: Path, tmp_path: Path) -> None:
+    """The same sites are fused as in the static export, and the numbers are those of the export."""
+    entry = ENTRIES[dynamic]
+    source, written, expanded = zoo / f"{dynamic}.onnx", tmp_path / "o.onnx", tmp_path / "e.onnx"
+    feeds = make_inputs(entry, entry["bindings"][0])
+    fixes = [word for name, number in bindings_of(entry, feeds).items() for word in ("--fix", f"{name}={number}")]
+    result = run_ok("optimize", source, "-o", written, "--json", "-", *fixes)
+    report = json.loads(result.out)
+    of_static = json.loads(run_ok("list", zoo / f"{static}.onnx", "--json", "-").out)
+    for kind, count in of_static["summary"]["sites"].items():
+        found = report["summary"]["sites"][kind]
+        assert (found["found"], found["fused"]) == (count["found"], count["fused"]), (kind, found, count)
+    model = onnx.load(written)
+    assert all(isinstance(dim, int) for dims in shapes(model.graph.input).values() for dim in dims), shapes(model.graph.input)
+    run_ok("expand", written, "-o", expanded)
+    session = plain_session(str(expanded))
+    names = [output.name for output in session.get_outputs()]
+    found_numbers = dict(zip(names, session.run(None, feeds), strict=True))
+    original = plain_session(str(source))
+    for name, a in zip([o.name for o in original.get_outputs()], original.run(None, feeds), strict=True):
+        keep = zoo_numbers.visible(feeds, a)
+        error, _ = zoo_numbers.compare(a[keep], found_numbers[name][keep])
+        assert error <= 1e-4, name
