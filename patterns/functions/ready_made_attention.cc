@@ -216,7 +216,9 @@ class ReadyMade {
   }
 
   absl::Status AddOnnxMasks(Parts* parts) {
-    const bool causal = IntAttribute(node_, "is_causal").value_or(0) != 0;
+    const int64_t written = IntAttribute(node_, "is_causal").value_or(0);
+    if (written != 0 && written != 1) return No(fmt::format("is_causal {} is none", written));
+    const bool causal = written == 1;
     if (causal) parts->keep = Causal(*parts, In(4));
     if (Has(6)) {  // where the cache is outside: how many keys of each batch there are
       if (causal) return No("what is_causal means beside nonpad_kv_seqlen differs from release to release of ONNX");
@@ -236,9 +238,10 @@ class ReadyMade {
     }
     if (mask.type == DataType::kBool) {
       parts->keep = And(parts->keep, In(3));
-    } else {
-      parts->added = In(3);
+      return absl::OkStatus();
     }
+    if (mask.type != parts->type) return No("the mask is of another type than the query");
+    parts->added = In(3);
     return absl::OkStatus();
   }
 
@@ -260,7 +263,7 @@ class ReadyMade {
     if (!scale.ok()) return scale.status();
     parts.scale = *scale;
     AddCache(6, 7, &parts);
-    if (IntAttribute(node_, "unidirectional").value_or(0) != 0) parts.keep = Causal(parts, In(6));
+    if (IntAttribute(node_, "unidirectional").value_or(0) == 1) parts.keep = Causal(parts, In(6));
     if (absl::Status status = AddRuntimeMasks(4, 5, &parts); !status.ok()) return status;
     return Outputs(parts, Term::Absent());
   }
@@ -313,7 +316,7 @@ class ReadyMade {
     const absl::StatusOr<double> scale = Scale(Dim::Of(widths[0] / parts.heads));
     if (!scale.ok()) return scale.status();
     parts.scale = *scale;
-    const bool unidirectional = IntAttribute(node_, "unidirectional").value_or(0) != 0;
+    const bool unidirectional = IntAttribute(node_, "unidirectional").value_or(0) == 1;
     Term past = Term::Absent();
     if (Has(4)) {
       plain_ = false;
