@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
+#include "ir/attribute.h"
 #include "ir/rounding.h"
 #include "ir/schema.h"
 #include "patterns/analysis/data_movement.h"
@@ -129,6 +130,12 @@ class ValueSets {
       return;
     }
     const std::string_view op = OpType(*node);
+    if (IsOp(*node, "Constant")) {
+      if (const std::optional<Attribute> written = FindAttribute(*node, "value"); written.has_value()) {
+        FromConstant(written->tensor, result);
+      }
+      return;
+    }
     if (node->domain == NameId::kEmpty) {
       const Movement movement = MovementOf(*node);
       if (movement != Movement::kNone && movement != Movement::kJoins) {
@@ -385,9 +392,75 @@ absl::StatusOr<MaskSource> ReadMask(const FunctionContext& context, Value* mask)
   return MaskSource{mask, Polarity::kNegativeMasks};
 }
 
-// The dims of a mask, numbered from the end, beside those of the scores [B, N, S, T] of a query q [B, N, S, D]:
-// broadcasting may enlarge the mask, never the scores. Keys need no look: the product with v would fail.
-absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, const Fact& fact, const Fact& q) {
+// Dim `axis` of a value, read from an input of the graph that has it where there is one among the first: then it is one
+// node for all layers.
+Term SharedDim(const FunctionContext& context, Value* value, int axis) {
+  constexpr size_t kInputs = 16;
+  const Dim dim = context.facts->Of(value).shape[static_cast<size_t>(axis)];
+  const Graph& graph = context.model->graph();
+  if (!dim.is_number() && value->graph == &graph) {
+    for (size_t i = 0; i < std::min(kInputs, graph.inputs().size()); ++i) {
+      Value* input = graph.inputs()[i];
+      const Fact& fact = context.facts->Of(input);
+      for (int other = 0; other < fact.rank() && input->initializer == nullptr; ++other) {
+        if (context.dims->Equal(fact.shape[static_cast<size_t>(other)], dim)) return DimAsShapeElement(context, input, other);
+      }
+    }
+  }
+  return DimAsShapeElement(context, value, axis);
+}
+
+// The mask that the source says, as ExplicitMask gives it.
+absl::StatusOr<Term> ExplicitMaskOf(const FunctionContext& context, MaskSource source, Value* query, Value* key) {
+  const Fact& q = context.facts->Of(query);
+  const Fact& k = context.facts->Of(key);
+  if (q.rank() != 4 || k.rank() != 4) {
+    return Refuse("the ranks of query and key are not known to be 4", "shape-not-known");
+  }
+  Term term = Term::Of(source.value);
+  if (const Fact& whole = context.facts->Of(source.value); whole.rank() >= 3 && !whole.shape[whole.rank() - 3].is(1)) {
+    const std::optional<Term> one = OneForAllHeads(context).Of(source.value);
+    if (!one.has_value()) {
+      return Refuse(fmt::format("the mask {} differs from head to head ({} heads), and the kernel takes one mask for all",
+                                ValueName(*source.value), context.facts->dims().ToString(whole.shape[whole.rank() - 3])),
+                    "mask-per-head");
+    }
+    term = *one;
+    if (term.kind == Term::Kind::kValue) source.value = term.value;
+  }
+  const Fact& fact = context.facts->Of(source.value);
+  if (absl::Status status = CheckMaskShape(context, *source.value, q); !status.ok()) return status;
+
+  const bool as_it_is = term.kind == Term::Kind::kValue;
+  // Kernels read three dims as [B, S, T]: these are [1, S, T], and are written with four.
+  const bool whole = as_it_is && (fact.rank() == 2 || fact.rank() == 4) &&
+                     context.dims->Equal(fact.shape[static_cast<size_t>(fact.rank() - 2)], q.shape[2]) &&
+                     context.dims->Equal(fact.shape[static_cast<size_t>(fact.rank() - 1)], k.shape[2]);
+  if (source.polarity == Polarity::kTrueKeeps) {
+    term = build::Op("Not", {std::move(term)});
+  } else if (source.polarity == Polarity::kNegativeMasks) {
+    // Elements are 0 or at most -9960: any number between tells them apart.
+    term = build::Op("Less", {std::move(term), Term::Number(-1)});
+  }
+  if (whole) return term;
+  return ExpandedToScores(context, std::move(term), as_it_is ? &fact : nullptr, Term::Integer(1), query, key);
+}
+
+}  // namespace
+
+PossibleValues ValuesOf(const FunctionContext& context, const Value* value) {
+  return ValueSets(context).Of(value);
+}
+
+bool MasksWithInfinity(const FunctionContext& context, const Value* mask) {
+  const PossibleValues set = ValuesOf(context, mask);
+  if (!set.known) return false;
+  return std::all_of(set.values.begin(), set.values.end(), [](double v) { return v == 0 || std::isinf(v); });
+}
+
+// Numbered from the end. Keys need no look: the product with v would fail.
+absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, const Fact& q) {
+  const Fact& fact = context.facts->Of(&mask);
   if (!fact.has_rank) {
     return Refuse(fmt::format("the shape of the mask {} is not known", ValueName(mask)), "shape-not-known");
   }
@@ -417,27 +490,9 @@ absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, c
   return absl::OkStatus();
 }
 
-// Dim `axis` of a value, read from an input of the graph that has it where there is one among the first: then it is one
-// node for all layers.
-Term SharedDim(const FunctionContext& context, Value* value, int axis) {
-  constexpr size_t kInputs = 16;
-  const Dim dim = context.facts->Of(value).shape[static_cast<size_t>(axis)];
-  const Graph& graph = context.model->graph();
-  if (!dim.is_number() && value->graph == &graph) {
-    for (size_t i = 0; i < std::min(kInputs, graph.inputs().size()); ++i) {
-      Value* input = graph.inputs()[i];
-      const Fact& fact = context.facts->Of(input);
-      for (int other = 0; other < fact.rank() && input->initializer == nullptr; ++other) {
-        if (context.dims->Equal(fact.shape[static_cast<size_t>(other)], dim)) return DimAsShapeElement(context, input, other);
-      }
-    }
-  }
-  return DimAsShapeElement(context, value, axis);
-}
-
-// A mask of `rank` brought to [S, T], or to [B or 1, 1, S, T] from rank 3 on. Expand broadcasts both ways, so 1 stands for
-// a dim that is right already.
-Term ExpandedMask(const FunctionContext& context, Term mask, const Fact* fact, Value* query, Value* key) {
+// Expand broadcasts both ways, so 1 stands for a dim that is right already.
+Term ExpandedToScores(const FunctionContext& context, Term mask, const Fact* fact, const Term& heads, Value* query,
+                      Value* key) {
   const auto dim = [&](Value* value, int from_the_end) {
     const Dim wanted = context.facts->Of(value).shape[2];
     const bool right = fact != nullptr && fact->rank() >= from_the_end &&
@@ -447,7 +502,7 @@ Term ExpandedMask(const FunctionContext& context, Term mask, const Fact* fact, V
   const Term queries = dim(query, 2);
   const Term keys = dim(key, 1);
   std::vector<Term> dims;
-  if (fact == nullptr || fact->rank() > 2) dims = {Term::Integer(1), Term::Integer(1)};
+  if (fact == nullptr || fact->rank() > 2 || IntegerOf(heads) != 1) dims = {Term::Integer(1), heads};
   std::vector<Term> parts;  // lists of numbers, and dims between them
   for (const Term& one : {queries, keys}) {
     if (one.kind == Term::Kind::kNumber) {
@@ -462,18 +517,6 @@ Term ExpandedMask(const FunctionContext& context, Term mask, const Fact* fact, V
   if (!dims.empty()) parts.push_back(Term::List(std::move(dims)));
   Term shape = parts.size() == 1 ? parts[0] : build::Concat(std::move(parts), 0);
   return build::Op("Expand", {std::move(mask), std::move(shape)});
-}
-
-}  // namespace
-
-PossibleValues ValuesOf(const FunctionContext& context, const Value* value) {
-  return ValueSets(context).Of(value);
-}
-
-bool MasksWithInfinity(const FunctionContext& context, const Value* mask) {
-  const PossibleValues set = ValuesOf(context, mask);
-  if (!set.known) return false;
-  return std::all_of(set.values.begin(), set.values.end(), [](double v) { return v == 0 || std::isinf(v); });
 }
 
 absl::Status CheckMaskFits(const FunctionContext& context, const Value* mask, const Value* query) {
@@ -501,40 +544,13 @@ bool OnlyMasks(const FunctionContext& context, const Value* mask) {
 }
 
 absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, Value* query, Value* key) {
-  const Fact& q = context.facts->Of(query);
-  const Fact& k = context.facts->Of(key);
-  if (q.rank() != 4 || k.rank() != 4) {
-    return Refuse("the ranks of query and key are not known to be 4", "shape-not-known");
-  }
   absl::StatusOr<MaskSource> source = ReadMask(context, mask);
   if (!source.ok()) return source.status();
-  Term term = Term::Of(source->value);
-  if (const Fact& whole = context.facts->Of(source->value); whole.rank() >= 3 && !whole.shape[whole.rank() - 3].is(1)) {
-    const std::optional<Term> one = OneForAllHeads(context).Of(source->value);
-    if (!one.has_value()) {
-      return Refuse(fmt::format("the mask {} differs from head to head ({} heads), and the kernel takes one mask for all",
-                                ValueName(*source->value), context.facts->dims().ToString(whole.shape[whole.rank() - 3])),
-                    "mask-per-head");
-    }
-    term = *one;
-    if (term.kind == Term::Kind::kValue) source->value = term.value;
-  }
-  const Fact& fact = context.facts->Of(source->value);
-  if (absl::Status status = CheckMaskShape(context, *source->value, fact, q); !status.ok()) return status;
+  return ExplicitMaskOf(context, *source, query, key);
+}
 
-  const bool as_it_is = term.kind == Term::Kind::kValue;
-  // Kernels read three dims as [B, S, T]: these are [1, S, T], and are written with four.
-  const bool whole = as_it_is && (fact.rank() == 2 || fact.rank() == 4) &&
-                     context.dims->Equal(fact.shape[static_cast<size_t>(fact.rank() - 2)], q.shape[2]) &&
-                     context.dims->Equal(fact.shape[static_cast<size_t>(fact.rank() - 1)], k.shape[2]);
-  if (source->polarity == Polarity::kTrueKeeps) {
-    term = build::Op("Not", {std::move(term)});
-  } else if (source->polarity == Polarity::kNegativeMasks) {
-    // Elements are 0 or at most -9960: any number between tells them apart.
-    term = build::Op("Less", {std::move(term), Term::Number(-1)});
-  }
-  if (whole) return term;
-  return ExpandedMask(context, std::move(term), as_it_is ? &fact : nullptr, query, key);
+absl::StatusOr<Term> ExplicitDrop(const FunctionContext& context, Value* drop, Value* query, Value* key) {
+  return ExplicitMaskOf(context, {drop, Polarity::kTrueMasks}, query, key);
 }
 
 }  // namespace ascend_fuse

@@ -33,8 +33,20 @@ constexpr double kMaskThreshold = -1e4 * (1 - 1.0 / 256);
 // bias), differs from head to head, or has a shape that is not known. Adds what it assumes to context.assumptions.
 absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, Value* query, Value* key);
 
+// The same of a boolean in which true means masked out already.
+absl::StatusOr<Term> ExplicitDrop(const FunctionContext& context, Value* drop, Value* query, Value* key);
+
 // OK where adding `mask` to scores of query [B, N, S, D] leaves their shape as it is, for every run.
 absl::Status CheckMaskFits(const FunctionContext& context, const Value* mask, const Value* query);
+
+// OK where the dims of what is added or masked are 1 or those of the scores of a query whose fact is `query`, [B, N, S, D]:
+// broadcasting may enlarge a mask, never the scores. Adds what it assumes to context.assumptions.
+absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, const Fact& query);
+
+// A mask expanded to [S, T], or to [B or 1, heads, S, T] from rank 3 on or where `heads` is not 1, for a query [B, N, S, D] and
+// a key [B, G, T, D]. fact: that of the mask, where it is known.
+Term ExpandedToScores(const FunctionContext& context, Term mask, const Fact* fact, const Term& heads, Value* query,
+                      Value* key);
 
 // Whether a mask is boolean, or provably holds only 0 and what takes a key out.
 bool OnlyMasks(const FunctionContext& context, const Value* mask);

@@ -73,6 +73,21 @@ Term CausalMask(Value* q, Value* k, std::optional<int64_t> unidirectional) {
   return build::Op("Not", {build::Op("Greater", {Places(k, 0), Places(q, 1)})});
 }
 
+// Heads that share a key stand one after another, so that no element moves.
+absl::StatusOr<Term> WithHeads(const FunctionContext& context, const Term& x, Dim to, Dim from) {
+  if (context.dims->Equal(to, from)) return x;
+  if (!to.is_number() || !from.is_number()) {
+    return Refuse(fmt::format("the numbers of heads {} and {} must be known", context.dims->ToString(to),
+                              context.dims->ToString(from)), "needs-dim");
+  }
+  return build::Reshape(x, {0, to.number(), -1, 0});
+}
+
+Term Capped(const Term& scores, std::optional<double> cap) {
+  if (cap.value_or(0) == 0) return scores;
+  return build::Op("Mul", {build::Op("Tanh", {build::Op("Mul", {scores, Term::Number(1 / *cap)})}), Term::Number(*cap)});
+}
+
 absl::StatusOr<Term> AttentionOutputAs(const FunctionContext& context, const Term& node, Value* y) {
   return AttentionOutput(context, y, node);
 }
@@ -91,6 +106,9 @@ constexpr std::array kRows = {
         "Where u is 1, the boolean [S, T] that is true up to the diagonal, for a query [B, S, ...] and a key [B, T, ...]."),
     Function<"kv_heads (heads, key_heads)", KeyValueHeads>(
         "The attribute num_key_value_heads: 0 where there are as many as heads."),
+    Function<"with_heads (x, n, m)", WithHeads>(
+        "x [B, m, S, D] as [B, n, m S / n, D]: the queries of heads that share a key one after another, or such queries as heads."),
+    Function<"capped (scores, cap)", Capped>("cap * tanh (scores / cap); the scores where cap is 0."),
     Function<"attention_scale (scale, D)", AttentionScale>(
         "The scale, or 1 / sqrt(D) where the operator leaves it out."),
 };

@@ -19,5 +19,6 @@ absl::Span<const FunctionRow> AttentionFunctions();
 absl::Span<const FunctionRow> AdaptFunctions();
 absl::Span<const FunctionRow> EinsumFunctions();
 absl::Span<const FunctionRow> MaskFunctions();
+absl::Span<const FunctionRow> ReadyMadeAttentionFunctions();
 
 }  // namespace ascend_fuse

@@ -2,11 +2,13 @@
 // explicit one.
 #include <array>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "fmt/format.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/analysis/mask_form.h"
+#include "patterns/analysis/score_bias.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/node_builder.h"
 #include "patterns/functions/refusal.h"
@@ -64,21 +66,40 @@ Plan PlanOf(const MaskForm& form, const MaskForms::Scores& scores, DimTable& dim
   return plan;
 }
 
+// Zeros that are added to the scores: what a torch.baddbmm with beta 0 leaves of its input.
+bool IsNothing(const FunctionContext& context, const Value* mask, const Value* query) {
+  const PossibleValues set = ValuesOf(context, mask);
+  const bool zeros = set.known && set.values == std::vector<double>{0} && IsFloat(context.facts->Of(mask).type);
+  return zeros && CheckMaskFits(context, mask, query).ok();
+}
+
+// What is done to the scores: masks and biases, told apart where a bias is among them.
+absl::StatusOr<ScoreParts> PartsOf(const FunctionContext& context, Value* q, Value* k, const std::vector<Mask>& given) {
+  ScoreParts parts;
+  for (const Mask& mask : given) {
+    if (mask.has_value()) parts.masks.push_back(*mask);
+  }
+  if (parts.masks.empty() || context.masks == nullptr) return parts;
+  const std::vector<const Value*> masks(parts.masks.begin(), parts.masks.end());
+  if (!context.masks->Together(masks, ScoresOf(*context.facts, q, k)).bias) return parts;
+  std::vector<Value*> added;
+  for (Value* mask : parts.masks) {
+    if (!IsNothing(context, mask, q)) added.push_back(mask);
+  }
+  return SplitScores(context, added);
+}
+
 // `sentences`: what the plan takes for granted; may be null.
-Plan PlanFor(const FunctionContext& context, Value* q, Value* k, const std::vector<Mask>& given,
+Plan PlanFor(const FunctionContext& context, Value* q, Value* k, const ScoreParts& parts,
              std::vector<std::string>* sentences) {
   Plan plan;
-  std::vector<const Value*> masks;
-  for (const Mask& mask : given) {
-    if (mask.has_value()) masks.push_back(*mask);
-  }
-  plan.masks = !masks.empty();
-  if (masks.empty() || context.masks == nullptr) return plan;
-  for (const Value* mask : masks) {
+  plan.masks = !parts.masks.empty() || !parts.drops.empty();
+  if (!plan.masks || !parts.drops.empty() || context.masks == nullptr) return plan;
+  for (const Value* mask : parts.masks) {
     if (!CheckMaskFits(context, mask, q).ok()) return plan;
   }
   const MaskForms::Scores scores = ScoresOf(*context.facts, q, k);
-  const MaskForm& form = context.masks->Together(masks, scores);
+  const MaskForm& form = context.masks->Together(std::vector<const Value*>(parts.masks.begin(), parts.masks.end()), scores);
   plan = PlanOf(form, scores, *context.dims);
   const bool whole = plan.masks && plan.mode == kWholeMask;
   if (!whole && sentences != nullptr) {
@@ -87,49 +108,110 @@ Plan PlanFor(const FunctionContext& context, Value* q, Value* k, const std::vect
   return plan;
 }
 
+Plan PlanOfMasks(const FunctionContext& context, Value* q, Value* k, const std::vector<Mask>& given) {
+  const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, given);
+  return parts.ok() ? PlanFor(context, q, k, *parts, nullptr) : Plan();
+}
+
+constexpr std::string_view kZeroThere = "the kernel gives 0 there";
+constexpr std::string_view kAverageThere = "the kernel gives an average there";
+
+void NoteEmptyRows(const FunctionContext& context, std::string_view what) {
+  if (context.assumptions == nullptr) return;
+  context.assumptions->push_back(fmt::format(
+      "rows with no allowed key (queries that are padding themselves) are don't-care: {}", what));
+}
+
 void NoteEmptyRows(const FunctionContext& context, Value* mask, bool guarded) {
   // -inf rows are NaN after the softmax and 0 after the guard: what the kernel's row correction gives too.
   const bool zero = guarded && (context.facts->Of(mask).type == DataType::kBool || MasksWithInfinity(context, mask));
-  if (zero || context.assumptions == nullptr) return;
-  context.assumptions->push_back(
-      "rows with no allowed key (queries that are padding themselves) are don't-care: the kernel gives 0 there");
+  if (!zero) NoteEmptyRows(context, kZeroThere);
 }
 
-absl::StatusOr<Term> KernelMask(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias,
-                                int64_t guard) {
-  const Plan plan = PlanFor(context, q, k, {mask, keep, bias}, context.assumptions);
-  if (!plan.masks) return Term::Absent();
-  if (plan.mode != kWholeMask) return build::AboveDiagonal(kTemplate, kTemplate);
-  // A key is masked where any of them says so. A guard of the network speaks of its only mask.
-  const int count = (mask.has_value() ? 1 : 0) + (keep.has_value() ? 1 : 0) + (bias.has_value() ? 1 : 0);
+// A key is masked where any of the masks says so.
+absl::StatusOr<Term> AnyMasks(const FunctionContext& context, Value* q, Value* k, const ScoreParts& parts) {
   Term masked = Term::Absent();
-  for (const Mask& one : {keep, bias, mask}) {
-    if (!one.has_value()) continue;
-    absl::StatusOr<Term> part = ExplicitMask(context, *one, q, k);
+  const auto add = [&](const absl::StatusOr<Term>& part) {
     if (!part.ok()) return part.status();
     masked = masked.kind == Term::Kind::kAbsent ? *part : build::Op("Or", {masked, *part});
+    return absl::OkStatus();
+  };
+  for (Value* mask : parts.masks) {
+    if (absl::Status status = add(ExplicitMask(context, mask, q, k)); !status.ok()) return status;
   }
-  for (const Mask& one : {mask, keep, bias}) {
-    if (one.has_value()) NoteEmptyRows(context, *one, guard != 0 && one == mask && count == 1);
+  for (Value* drop : parts.drops) {
+    if (absl::Status status = add(ExplicitDrop(context, drop, q, k)); !status.ok()) return status;
   }
   return masked;
 }
 
+absl::StatusOr<Term> KernelMask(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias,
+                                int64_t guard) {
+  const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
+  if (!parts.ok()) return parts.status();
+  const Plan plan = PlanFor(context, q, k, *parts, context.assumptions);
+  if (!plan.masks) return Term::Absent();
+  if (plan.mode != kWholeMask) return build::AboveDiagonal(kTemplate, kTemplate);
+  const absl::StatusOr<Term> masked = AnyMasks(context, q, k, *parts);
+  if (!masked.ok()) return masked.status();
+  // A guard of the network speaks of its only mask.
+  const bool only = parts->masks.size() == 1 && parts->drops.empty() && parts->biases.empty();
+  for (Value* one : parts->masks) NoteEmptyRows(context, one, guard != 0 && only && mask == one);
+  for (Value* one : parts->drops) NoteEmptyRows(context, one, false);
+  return masked;
+}
+
+absl::StatusOr<Term> SoftmaxMask(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
+  const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
+  if (!parts.ok()) return parts.status();
+  const Plan plan = PlanFor(context, q, k, *parts, context.assumptions);
+  if (!plan.masks) {
+    return Refuse("no key is masked, so that the softmax of the scores is a Softmax already", "nothing-masked");
+  }
+  absl::StatusOr<Term> masked = AnyMasks(context, q, k, *parts);
+  // Edges of one diagonal leave every query a key, as the plan proves.
+  if (masked.ok() && plan.mode == kWholeMask) NoteEmptyRows(context, kAverageThere);
+  return masked;
+}
+
+absl::StatusOr<Term> ScoreBias(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
+  const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
+  if (!parts.ok()) return parts.status();
+  for (const Value* one : parts->biases) {
+    if (absl::Status status = CheckMaskFits(context, one, q); !status.ok()) return status;
+  }
+  return SumOfBiases(context, *parts, q);
+}
+
+absl::StatusOr<Term> KernelBias(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
+  const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
+  if (!parts.ok()) return parts.status();
+  return WholeBias(context, *parts, q, k);
+}
+
+Holds NothingMasked(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
+  const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
+  if (!parts.ok()) return parts.status();
+  if (!parts->biases.empty()) return Refuse(fmt::format("{} is added to the scores", ValueName(*parts->biases[0])));
+  const Plan plan = PlanFor(context, q, k, *parts, context.assumptions);
+  return plan.masks ? Refuse("keys are masked") : absl::OkStatus();
+}
+
 int64_t SparseMode(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
-  return PlanFor(context, q, k, {mask, keep, bias}, nullptr).mode;
+  return PlanOfMasks(context, q, k, {keep, bias, mask}).mode;
 }
 
 int64_t PreTokens(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
-  return PlanFor(context, q, k, {mask, keep, bias}, nullptr).pre_tokens;
+  return PlanOfMasks(context, q, k, {keep, bias, mask}).pre_tokens;
 }
 
 int64_t NextTokens(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
-  return PlanFor(context, q, k, {mask, keep, bias}, nullptr).next_tokens;
+  return PlanOfMasks(context, q, k, {keep, bias, mask}).next_tokens;
 }
 
 // 2 corrects rows without a key, and is for masks of the user's. 0 keeps the softmax in float32 too.
 int64_t InnerPrecise(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
-  const Plan plan = PlanFor(context, q, k, {mask, keep, bias}, nullptr);
+  const Plan plan = PlanOfMasks(context, q, k, {keep, bias, mask});
   return plan.masks && plan.mode == kWholeMask ? 2 : 0;
 }
 
@@ -138,6 +220,14 @@ constexpr std::array kRows = {
         "The mask as bool [S, T] or [B or 1, 1, S, T], true = masked, built for a query and a key."),
     Function<"kernel_mask (q, k, mask, keep, bias, guard)", KernelMask>(
         "What a kernel is given as mask: no value where nothing is masked, the template of a compressed mode, or the explicit mask."),
+    Function<"kernel_bias (q, k, mask, keep, bias)", KernelBias>(
+        "What a kernel adds to the scores, [1 or B, H, S, T] for a query [B, H, S, D]: what is added and takes no key out; no value where nothing is."),
+    Function<"softmax_mask (q, k, mask, keep, bias)", SoftmaxMask>(
+        "What a kernel of the softmax alone is given as mask: the explicit one; not where nothing is masked."),
+    Function<"score_bias (q, k, mask, keep, bias)", ScoreBias>(
+        "What is added to the scores and takes no key out, as far as it is not broadcast yet; no value where nothing is."),
+    Function<"nothing_masked (q, k, mask, keep, bias)", NothingMasked>(
+        "Holds where the masks leave out no key, and nothing is added to the scores."),
     Function<"sparse_mode (q, k, mask, keep, bias)", SparseMode>(
         "The attribute sparse_mode: 2, 3 or 4 where the masks say no more than that mode, else 0."),
     Function<"pre_tokens (q, k, mask, keep, bias)", PreTokens>("The attribute pre_tokens beside that sparse_mode."),

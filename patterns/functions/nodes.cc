@@ -31,6 +31,11 @@ Term Absent() { return Term::Absent(); }
 
 Term Empty(DataType type) { return build::Constant(type, {0}, 0); }
 
+Term FloatUnlessEmpty(const FunctionContext& context, Value* x) {
+  const Fact& fact = context.facts->Of(x);
+  return fact.rank() == 1 && fact.shape[0].is(0) ? Term::Absent() : build::Cast(Term::Of(x), DataType::kFloat);
+}
+
 absl::StatusOr<Term> Ones(const FunctionContext& context, List n, DataType type) {
   return Filled(context, n, 1, type);
 }
@@ -71,6 +76,8 @@ constexpr std::array kRows = {
     Function<"absent ()", Absent>("No value: a weight that is not there."),
     Function<"empty (type)", Empty>(
         "A constant of shape [0]: an absent input in the middle, as ATC wants it (ascend-contract.md 0.3)."),
+    Function<"float_unless_empty (x)", FloatUnlessEmpty>(
+        "x in float32, or no value where it is of shape [0], which stands for an absent input."),
     Function<"single (n, type)", Single>("A constant [1] that holds the number n."),
     Function<"ones (n, type)", Ones>("A constant [n] of ones."),
     Function<"filled (dims, n, type)", Filled>("A constant with these dims, all of whose elements are the number n."),

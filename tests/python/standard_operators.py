@@ -127,6 +127,9 @@ def attention(b):
     scores = b.op("MatMul", grouped, b.op("Transpose", b.op("Unsqueeze", k, two), perm=[0, 1, 2, 4, 3]))
     scores = b.op("Mul", scores, b.constant(b.attributes["scale"]))
     scores = b.op("Reshape", scores, b.op("Concat", dims(q, 0), dims(q, 1), dims(q, 2), dims(k, 2), axis=0))
+    if b.attributes.get("softcap", 0):
+        cap = b.constant(b.attributes["softcap"])
+        scores = b.op("Mul", b.op("Tanh", b.op("Div", scores, cap)), cap)
     boolean = b.has(3) and b.types.get(b.node.input[3]) == onnx.TensorProto.BOOL
     lowest = b.constant(-numpy.inf)
     if b.has(4):

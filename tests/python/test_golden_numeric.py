@@ -46,9 +46,36 @@ class GroupNorm:
         return [value.astype(numpy.float32) for value in (y, total)[: self.outputs]]
 
 
+class PackedHeads:
+    """com.microsoft.MultiHeadAttention of packed heads, [B, S, N, 3, D] or key and value [B, T, N, 2, D], which ONNX Runtime
+    has no kernel for on the CPU: as the same operator of three tensors."""
+
+    def __init__(self, model):
+        model = onnx.ModelProto.FromString(model.SerializeToString())
+        node, inputs = model.graph.node[0], model.graph.input
+        self.packed = node.input[0] if len(node.input) == 1 else node.input[1]
+        self.names = [f"{self.packed}.{i}" for i in range(3 if len(node.input) == 1 else 2)]
+        rest = list(node.input[2:]) if len(node.input) == 1 else list(node.input[3:])
+        node.input[:] = [*([] if len(self.names) == 3 else [node.input[0]]), *self.names, *rest]
+        kept = [value for value in inputs if value.name != self.packed]
+        del inputs[:]
+        shape = [None, None, None]
+        inputs.extend([*kept, *(onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, shape) for n in self.names)])
+        self.session = plain_session(model.SerializeToString(), threads=1)
+
+    def run(self, outputs, feeds):
+        packed = feeds[self.packed]
+        parts = {name: packed[:, :, :, i].reshape(*packed.shape[:2], -1) for i, name in enumerate(self.names)}
+        return self.session.run(outputs, {k: v for k, v in feeds.items() if k != self.packed} | parts)
+
+
 def reference(model):
     """What runs the original model."""
     nodes = model.graph.node
+    if len(nodes) == 1 and nodes[0].op_type == "MultiHeadAttention" and any(
+        len(value.type.tensor_type.shape.dim) == 5 for value in model.graph.input
+    ):
+        return PackedHeads(model)
     if len(nodes) == 1 and nodes[0].op_type in ("GroupNorm", "SkipGroupNorm"):
         return GroupNorm(nodes[0])
     return plain_session(model.SerializeToString(), threads=1)
@@ -104,6 +131,7 @@ NOT_RUNNABLE = {
     "plugin/ffn_swiglu_bfloat16",
     "plugin/swish_bfloat16_310p",
     "rms_norm/standard_operator_of_another_type",
+    "runtime/onnx_attention_short_mask",
 }
 
 

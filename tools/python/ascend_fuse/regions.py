@@ -19,6 +19,7 @@ from onnx import helper
 
 SUFFIX = "@region"  # of a region's output: the name itself is the input of other regions
 _NO_KEY = "no allowed key"
+_MASK_INPUT = {"NPUPromptFlashAttention": 4, "NPUScaledMaskedSoftmax": 1}
 
 
 @dataclasses.dataclass
@@ -125,9 +126,9 @@ class Regions:
                         sorted({site["rule"] for site in own}) or ["adapted"] * adapted,
                         own[0]["module"] if own else "",
                         [
-                            kernel.input[4]
+                            kernel.input[_MASK_INPUT[kernel.op_type]]
                             for kernel in kernels
-                            if dont_care and kernel.op_type == "NPUPromptFlashAttention" and len(kernel.input) > 4
+                            if dont_care and len(kernel.input) > _MASK_INPUT.get(kernel.op_type, len(kernel.input))
                         ],
                     )
                 )
@@ -271,12 +272,15 @@ class Regions:
         for region in self.regions:
             a, b = np.asarray(values[region.output]), np.asarray(found[region.output + SUFFIX])
             care = None
-            for name in region.masks:  # [S, T] or [B or 1, 1, S, T], true = masked; the output is [B, heads, S, head_dim]
+            # [S, T] or [B or 1, 1, S, T], true = masked; the output is [B, heads, S, head_dim] or [B heads, S, head_dim]
+            for name in region.masks:
                 mask = masks.get(name)
                 if mask is not None and np.ndim(mask) == 2:
                     mask = np.asarray(mask)[None, None]
-                if mask is None or np.ndim(mask) != 4 or a.ndim != 4 or mask.shape[2] not in (1, a.shape[2]):
+                if mask is None or np.ndim(mask) != 4 or a.ndim not in (3, 4) or mask.shape[2] not in (1, a.shape[-2]):
                     continue
                 rows = ~np.all(np.asarray(mask) != 0, axis=-1, keepdims=True)
+                if a.ndim == 3 and a.shape[0] % rows.shape[0] == 0:
+                    rows = np.repeat(rows[:, 0], a.shape[0] // rows.shape[0], axis=0)
                 care = rows if care is None else care & rows
             yield region, a, b, None if care is None or care.all() else np.broadcast_to(care, a.shape)

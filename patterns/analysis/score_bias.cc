@@ -1,0 +1,177 @@
+#include "patterns/analysis/score_bias.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "absl/container/flat_hash_set.h"
+#include "fmt/format.h"
+#include "ir/attribute.h"
+#include "ir/schema.h"
+#include "patterns/analysis/data_movement.h"
+#include "patterns/analysis/mask.h"
+#include "patterns/functions/node_builder.h"
+#include "patterns/functions/refusal.h"
+
+namespace ascend_fuse {
+namespace {
+
+constexpr int kMostNodes = 256;
+// Constants with more elements than this are not read.
+constexpr int64_t kMostElements = int64_t{1} << 24;
+
+bool IsOneOf(std::string_view op, std::initializer_list<std::string_view> list) {
+  return std::find(list.begin(), list.end(), op) != list.end();
+}
+
+Value* BehindCopies(const FunctionContext& context, Value* value) {
+  while (Value* source = context.numbering->Source(value)) value = source;
+  return value;
+}
+
+bool TakesOut(const FunctionContext& context, const Value* value) {
+  double number = 0;
+  return value != nullptr && ConstantNumber(*context.facts, value, &number) && number <= kMaskThreshold;
+}
+
+// Proves that no element of what is added takes a key out, whatever its program: constants are below the threshold in
+// magnitude, and what is computed from the network's own values (a product, a sigmoid) is an ordinary number.
+class OrdinaryNumbers {
+ public:
+  explicit OrdinaryNumbers(const FunctionContext& context) : context_(context) {}
+
+  bool Has(const Value* value) {
+    if (value == nullptr) return true;
+    if (!seen_.insert(value).second) return true;
+    if (seen_.size() > kMostNodes) return false;
+    const Fact& fact = context_.facts->Of(value);
+    if (!IsFloat(fact.type)) return IsInteger(fact.type) || fact.type == DataType::kBool;
+    if (fact.is_splat) return IsOrdinary(fact.splat);
+    if (value->IsConstant()) return HasTensor(*value->initializer);
+    const Node* node = value->producer;
+    if (node == nullptr || node->domain != NameId::kEmpty) return false;
+    const std::string_view op = OpType(*node);
+    if (op == "Constant") {
+      const std::optional<Attribute> written = FindAttribute(*node, "value");
+      return written.has_value() && HasTensor(written->tensor);
+    }
+    if (IsOneOf(op, {"MatMul", "Gemm", "Einsum", "Conv", "LayerNormalization", "Sigmoid", "Tanh", "Softmax"})) return true;
+    const Movement movement = MovementOf(*node);
+    if (movement != Movement::kNone && movement != Movement::kJoins) return Has(node->input(0));
+    if (op == "Where") return Has(node->input(1)) && Has(node->input(2));
+    if (op == "Div") {
+      double divisor = 0;
+      return ConstantNumber(*context_.facts, node->input(1), &divisor) && std::fabs(divisor) >= 1 && Has(node->input(0));
+    }
+    if (op == "ScatterND" || op == "ScatterElements") return Has(node->input(0)) && Has(node->input(2));
+    if (!IsOneOf(op, {"Add", "Sub", "Mul", "Neg", "Abs", "Cast", "Relu", "Min", "Max", "Sum", "Concat", "CumSum", "Trilu"})) {
+      return false;
+    }
+    return std::all_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) { return Has(use.value); });
+  }
+
+ private:
+  static bool IsOrdinary(double number) { return std::fabs(number) < -kMaskThreshold; }
+  static bool AreOrdinary(absl::Span<const double> numbers) { return std::all_of(numbers.begin(), numbers.end(), IsOrdinary); }
+
+  bool HasTensor(const Tensor& tensor) {
+    const auto numbers = ReadFloats(*context_.model, tensor, kMostElements);
+    return numbers.ok() && AreOrdinary(*numbers);
+  }
+
+  const FunctionContext& context_;
+  absl::flat_hash_set<const Value*> seen_;
+};
+
+class Splitter {
+ public:
+  Splitter(const FunctionContext& context, ScoreParts* parts) : context_(context), parts_(*parts) {}
+
+  absl::Status Split(Value* added) {
+    if (++steps_ > kMostNodes) return NotProved(*added);
+    if (OnlyMasks(context_, added)) {
+      parts_.masks.push_back(added);
+      return absl::OkStatus();
+    }
+    const Node* node = BehindCopies(context_, added)->producer;
+    if (node != nullptr && IsOp(*node, "Add")) {
+      if (absl::Status status = Split(node->input(0)); !status.ok()) return status;
+      return Split(node->input(1));
+    }
+    if (node != nullptr && IsOp(*node, "Where") && node->input(0) != nullptr) {
+      if (TakesOut(context_, node->input(2))) {
+        parts_.masks.push_back(node->input(0));
+        return Split(node->input(1));
+      }
+      if (TakesOut(context_, node->input(1))) {
+        parts_.drops.push_back(node->input(0));
+        return Split(node->input(2));
+      }
+    }
+    if (!OrdinaryNumbers(context_).Has(added)) return NotProved(*added);
+    parts_.biases.push_back(added);
+    return absl::OkStatus();
+  }
+
+ private:
+  static absl::Status NotProved(const Value& value) {
+    return Refuse(fmt::format("{} is added to the scores, and is proved neither to hold only 0 and minus infinity, which is a "
+                              "mask, nor to hold neither, which is a bias", ValueName(value)), "mask-is-bias");
+  }
+
+  const FunctionContext& context_;
+  ScoreParts& parts_;
+  int steps_ = 0;
+};
+
+// A bias in the query's type: from before it was widened where it was.
+absl::StatusOr<Value*> InTypeOf(const FunctionContext& context, Value* bias, const Value* query) {
+  const DataType wanted = context.facts->Of(query).type;
+  Value* value = bias;
+  if (context.facts->Of(value).type == wanted) return value;
+  const Node* node = BehindCopies(context, value)->producer;
+  if (node != nullptr && IsOp(*node, "Cast") && context.facts->Of(node->input(0)).type == wanted) return node->input(0);
+  return Refuse(fmt::format("the bias {} is {} beside a query of {}, and the kernel adds it in the query's type", ValueName(*bias),
+                            DataTypeName(context.facts->Of(bias).type), DataTypeName(wanted)), "operand-refused");
+}
+
+}  // namespace
+
+absl::StatusOr<ScoreParts> SplitScores(const FunctionContext& context, absl::Span<Value* const> added) {
+  ScoreParts parts;
+  Splitter splitter(context, &parts);
+  for (Value* value : added) {
+    if (absl::Status status = splitter.Split(value); !status.ok()) return status;
+  }
+  return parts;
+}
+
+absl::StatusOr<Term> SumOfBiases(const FunctionContext& context, const ScoreParts& parts, const Value* query) {
+  Term sum = Term::Absent();
+  for (Value* bias : parts.biases) {
+    absl::StatusOr<Value*> value = InTypeOf(context, bias, query);
+    if (!value.ok()) return value.status();
+    sum = sum.kind == Term::Kind::kAbsent ? Term::Of(*value) : build::Op("Add", {std::move(sum), Term::Of(*value)});
+  }
+  return sum;
+}
+
+absl::StatusOr<Term> WholeBias(const FunctionContext& context, const ScoreParts& parts, Value* query, Value* key) {
+  if (parts.biases.empty()) return Term::Absent();
+  const Fact& q = context.facts->Of(query);
+  const Fact& k = context.facts->Of(key);
+  if (q.rank() != 4 || k.rank() != 4) return Refuse("the ranks of query and key are not known to be 4", "shape-not-known");
+  for (const Value* bias : parts.biases) {
+    if (absl::Status status = CheckMaskShape(context, *bias, q); !status.ok()) return status;
+  }
+  absl::StatusOr<Term> sum = SumOfBiases(context, parts, query);
+  if (!sum.ok()) return sum.status();
+  const Fact* fact = sum->kind == Term::Kind::kValue ? &context.facts->Of(sum->value) : nullptr;
+  const bool whole = fact != nullptr && fact->rank() == 4 && context.dims->Equal(fact->shape[1], q.shape[1]) &&
+                     context.dims->Equal(fact->shape[2], q.shape[2]) && context.dims->Equal(fact->shape[3], k.shape[2]);
+  if (whole) return sum;
+  return ExpandedToScores(context, *std::move(sum), fact, TermOfDim(q.shape[1]), query, key);
+}
+
+}  // namespace ascend_fuse
