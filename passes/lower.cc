@@ -152,6 +152,11 @@ class Lowering {
           target_.FusedByGe(main.by_ge).has_value()) {
         continue;
       }
+      if (IsPassedOver(rule)) continue;
+      if (const DeclaredOperator* slower = workspace_.SlowerNode(rule); slower != nullptr) {
+        RefuseSlower(r, *slower, attempt);
+        continue;
+      }
       if (Try(r, &attempt)) return;
     }
   }
@@ -165,6 +170,39 @@ class Lowering {
       site->refusal = rank;
       site->Say(std::string(code), because, source);
     }
+  }
+
+  // Where the target has not the node of our plugin that a rule emits, and has those of a rule that it is preferred over,
+  // there is nothing to say of the former.
+  bool IsPassedOver(const Rule& rule) const {
+    if (rule.nodes.empty() || target_.HasNode(rule.nodes[0])) return false;
+    const DeclaredOperator* node = FindDeclaredOperator("npu", std::string_view(rule.nodes[0]).substr(4));
+    if (node == nullptr || !node->ge.has_value() || node->ge->parser != "plugin") return false;
+    const auto& all = rules_.rules();
+    for (const Rule* before = &rule; !before->preferred_over.empty();) {
+      const auto next = std::find_if(all.begin(), all.end(), [&](const Rule& other) { return other.name == before->preferred_over; });
+      if (next == all.end()) return false;
+      const auto has = [this](const std::string& op) { return target_.HasNode(op); };
+      if (!next->nodes.empty() && std::all_of(next->nodes.begin(), next->nodes.end(), has)) return true;
+      before = &*next;
+    }
+    return false;
+  }
+
+  // A node that was measured slower, where the target has it and the rule starts here.
+  void RefuseSlower(size_t r, const DeclaredOperator& node, const Attempt& attempt) {
+    const Rule& rule = rules_.rules()[r];
+    const FunctionContext context = workspace_.Context();
+    Matcher matcher(rules_, context);
+    if (!matcher.Starts(rule, attempt.node->output(0))) return;
+    if (const auto none = WhyNoSuchNode(rule, target_, &workspace_.facts().dims()); none.has_value()) {
+      Refuse(rule, attempt, none->code, none->because, none->source, RefusalRank::kNoSuchNodeAround);
+      return;
+    }
+    Refuse(rule, attempt, "measured-slower",
+           fmt::format("{} was measured slower than the nodes it takes the place of ({}); --prefer {} emits it", node.op_type,
+                       node.gain->because, node.op_type),
+           node.gain->source, RefusalRank::kNoSuchNodeAround);
   }
 
   // Matches the rule at the operator of the attempt; nullopt notes why not.

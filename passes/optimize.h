@@ -27,6 +27,7 @@ struct OptimizeOptions {
   bool strict = false;
   std::vector<InputAssumption> assumptions;  // --assume: what inputs hold
   std::vector<std::string> skip;  // passes or rules that are not run, by name
+  std::vector<std::string> prefer;  // nodes to emit although they were measured slower, by name: "NPUFFN"
   int64_t limit = -1;             // at most so many rewrites; negative: no limit
   std::string dump_directory;     // the model after each pass is written there; empty: nowhere
   std::vector<PlacedPass> passes;  // the user's own, in C++

@@ -107,6 +107,14 @@ struct ContradictionRecord {
   std::string node;  // the node whose semantics give `computed`
 };
 
+// What is known of the speed of a node that was emitted: see Gain of proto/operators.proto.
+struct GainRecord {
+  std::string node;  // "NPUSwiGlu"
+  std::string evidence;
+  std::string because;
+  std::string source;
+};
+
 struct Report {
   std::string model;
   ReportTarget target;
@@ -119,6 +127,7 @@ struct Report {
   std::vector<ContradictionRecord> contradictions;
   std::vector<WarningRecord> warnings;
   std::vector<FindingRecord> findings;  // of `check`
+  std::vector<GainRecord> gains;        // one for each kind of node that was emitted
 
   // Adds a warning, once.
   void Warn(const WarningRecord& warning);

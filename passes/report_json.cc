@@ -44,6 +44,8 @@ void EachField(Record& r, Visit visit) {
     visit("code", r.code), visit("effect", r.effect), visit("certain", r.certain), visit("op", r.op);
     visit("node", r.node), visit("module", r.module), visit("because", r.because), visit("source", r.source);
     visit("error", r.error), visit("way_out", r.way_out), visit("fixed_by", r.fixed_by);
+  } else if constexpr (kIs<Record, GainRecord>) {
+    visit("node", r.node), visit("evidence", r.evidence), visit("because", r.because), visit("source", r.source);
   } else if constexpr (kIs<Record, PassRecord>) {
     visit("name", r.name), visit("milliseconds", r.milliseconds), visit("changes", r.changes);
   } else if constexpr (kIs<Record, ContradictionRecord>) {
@@ -134,6 +136,7 @@ proto::Report ToProto(const Report& report) {
   WriteAll(report.contradictions, out.mutable_contradictions());
   WriteAll(report.warnings, out.mutable_warnings());
   WriteAll(report.findings, out.mutable_findings());
+  WriteAll(report.gains, out.mutable_gains());
   return out;
 }
 
@@ -189,6 +192,7 @@ absl::StatusOr<Report> ReportFromJson(const std::string& json) {
   ReadAll(message.contradictions(), &report.contradictions);
   ReadAll(message.warnings(), &report.warnings);
   ReadAll(message.findings(), &report.findings);
+  ReadAll(message.gains(), &report.gains);
   report.Summarize();
   return report;
 }

@@ -123,10 +123,86 @@ domi::Status ParseNPUFFN(const ge::Operator& source, ge::Operator& target) {
   Node node("NPUFFN", source);
   node.TakesInputs(3, {"x", "weight1", "weight2", "expert_tokens", "bias1", "bias2"});
   node.TakesOutputs(1);
-  const std::string activation = node.Text("activation", {"relu", "silu", "gelu", "fastgelu", "geglu", "swiglu", "reglu"});
+  const std::string activation = node.Text(
+      "activation", {"relu", "silu", "gelu", "fastgelu", "geglu", "swiglu", "reglu"});
   const int64_t inner_precise = node.Int("inner_precise", 0, {0, 1});
   if (!node.Accepted()) return domi::FAILED;
   target.SetAttr("activation", ge::AscendString(activation.c_str()));
+  target.SetAttr("inner_precise", inner_precise);
+  return domi::SUCCESS;
+}
+
+// gelu(x) by tanh
+domi::Status ParseNPUGelu(const ge::Operator& source, ge::Operator& /*target*/) {
+  Node node("NPUGelu", source);
+  node.TakesInputs(1, {"x"});
+  node.TakesOutputs(1);
+  if (!node.Accepted()) return domi::FAILED;
+  return domi::SUCCESS;
+}
+
+// (x - mean) / sqrt(variance + eps) * gamma + beta, mean and variance of each group of channels
+domi::Status ParseNPUGroupNorm(const ge::Operator& source, ge::Operator& target) {
+  Node node("NPUGroupNorm", source);
+  node.TakesInputs(1, {"x", "gamma", "beta"});
+  node.TakesOutputs(3);
+  const int64_t num_groups = node.Int("num_groups");
+  const float eps = node.Float("eps", 1e-5F);
+  if (!node.Accepted()) return domi::FAILED;
+  target.SetAttr("num_groups", num_groups);
+  target.SetAttr("eps", eps);
+  target.SetAttr("activate_silu", false);
+  return domi::SUCCESS;
+}
+
+// softmax(query key^T * scale_value, masked) value
+domi::Status ParseNPUPromptFlashAttentionDirect(const ge::Operator& source, ge::Operator& target) {
+  Node node("NPUPromptFlashAttentionDirect", source);
+  node.TakesInputs(3, {"query", "key", "value", "pse_shift", "atten_mask"});
+  node.TakesOutputs(1);
+  const int64_t num_heads = node.Int("num_heads");
+  const std::string input_layout = node.Text("input_layout", {"BNSD"});
+  const float scale_value = node.Float("scale_value", 1.0F);
+  const int64_t pre_tokens = node.Int("pre_tokens", 2147483647);
+  const int64_t next_tokens = node.Int("next_tokens", 2147483647);
+  const int64_t num_key_value_heads = node.Int("num_key_value_heads", 0);
+  const int64_t sparse_mode = node.Int("sparse_mode", 0, {0});
+  const int64_t inner_precise = node.Int("inner_precise", 1, {0, 1, 2, 3});
+  if (!node.Accepted()) return domi::FAILED;
+  target.SetAttr("num_heads", num_heads);
+  target.SetAttr("input_layout", ge::AscendString(input_layout.c_str()));
+  target.SetAttr("scale_value", scale_value);
+  target.SetAttr("pre_tokens", pre_tokens);
+  target.SetAttr("next_tokens", next_tokens);
+  target.SetAttr("num_key_value_heads", num_key_value_heads);
+  target.SetAttr("sparse_mode", sparse_mode);
+  target.SetAttr("inner_precise", inner_precise);
+  return domi::SUCCESS;
+}
+
+// softmax(query key^T * scale + pse_shift, masked) value
+domi::Status ParseNPUFusedInferAttentionScore(const ge::Operator& source, ge::Operator& target) {
+  Node node("NPUFusedInferAttentionScore", source);
+  node.TakesInputs(3, {"query", "key", "value", "pse_shift", "atten_mask"});
+  node.TakesOutputs(2);
+  const int64_t num_heads = node.Int("num_heads");
+  const float scale = node.Float("scale", 1.0F);
+  const std::string input_layout = node.Text("input_layout", {"BNSD"});
+  const int64_t num_key_value_heads = node.Int("num_key_value_heads", 0);
+  const int64_t pre_tokens = node.Int("pre_tokens", 2147483647);
+  const int64_t next_tokens = node.Int("next_tokens", 2147483647);
+  const int64_t sparse_mode = node.Int("sparse_mode", 0, {0, 2, 3, 4});
+  const int64_t inner_precise = node.Int("inner_precise", 1, {0, 1, 2, 3});
+  if (!node.Accepted()) return domi::FAILED;
+  target.DynamicInputRegisterByIndex("key", 1, 1);
+  target.DynamicInputRegisterByIndex("value", 1, 2);
+  target.SetAttr("num_heads", num_heads);
+  target.SetAttr("scale", scale);
+  target.SetAttr("input_layout", ge::AscendString(input_layout.c_str()));
+  target.SetAttr("num_key_value_heads", num_key_value_heads);
+  target.SetAttr("pre_tokens", pre_tokens);
+  target.SetAttr("next_tokens", next_tokens);
+  target.SetAttr("sparse_mode", sparse_mode);
   target.SetAttr("inner_precise", inner_precise);
   return domi::SUCCESS;
 }
@@ -200,5 +276,25 @@ REGISTER_CUSTOM_OP("FFN")
     .FrameworkType(ONNX)
     .OriginOpType(ascend_fuse_plugin::Keys("NPUFFN", 11, 18))
     .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUFFN)
+    .ImplyType(ImplyType::TVM);
+REGISTER_CUSTOM_OP("Gelu")
+    .FrameworkType(ONNX)
+    .OriginOpType(ascend_fuse_plugin::Keys("NPUGelu", 11, 18))
+    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUGelu)
+    .ImplyType(ImplyType::TVM);
+REGISTER_CUSTOM_OP("GroupNormSilu")
+    .FrameworkType(ONNX)
+    .OriginOpType(ascend_fuse_plugin::Keys("NPUGroupNorm", 11, 18))
+    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUGroupNorm)
+    .ImplyType(ImplyType::TVM);
+REGISTER_CUSTOM_OP("PromptFlashAttention")
+    .FrameworkType(ONNX)
+    .OriginOpType(ascend_fuse_plugin::Keys("NPUPromptFlashAttentionDirect", 11, 18))
+    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUPromptFlashAttentionDirect)
+    .ImplyType(ImplyType::TVM);
+REGISTER_CUSTOM_OP("FusedInferAttentionScore")
+    .FrameworkType(ONNX)
+    .OriginOpType(ascend_fuse_plugin::Keys("NPUFusedInferAttentionScore", 11, 18))
+    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUFusedInferAttentionScore)
     .ImplyType(ImplyType::TVM);
 }  // namespace domi

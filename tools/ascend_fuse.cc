@@ -559,6 +559,10 @@ void AddRunFlags(CLI::App* command, Flags* flags) {
       ->type_name("NAME,...")
       ->delimiter(',')
       ->allow_extra_args(false);
+  command->add_option("--prefer", flags->options.prefer, "a node to emit although it was measured slower; may be repeated")
+      ->type_name("NODE,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--assume", flags->assumptions, "what an input holds: ones, binary (0 and 1), left-padded, right-padded; may be repeated")
       ->type_name("INPUT=WORD")
       ->allow_extra_args(false);

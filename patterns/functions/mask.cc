@@ -95,11 +95,8 @@ void NoteEmptyRows(const FunctionContext& context, Value* mask, bool guarded) {
       "rows with no allowed key (queries that are padding themselves) are don't-care: the kernel gives 0 there");
 }
 
-absl::StatusOr<Term> KernelMask(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias,
+absl::StatusOr<Term> JoinedMask(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias,
                                 int64_t guard) {
-  const Plan plan = PlanFor(context, q, k, {mask, keep, bias}, context.assumptions);
-  if (!plan.masks) return Term::Absent();
-  if (plan.mode != kWholeMask) return build::AboveDiagonal(kTemplate, kTemplate);
   // A key is masked where any of them says so. A guard of the network speaks of its only mask.
   const int count = (mask.has_value() ? 1 : 0) + (keep.has_value() ? 1 : 0) + (bias.has_value() ? 1 : 0);
   Term masked = Term::Absent();
@@ -113,6 +110,21 @@ absl::StatusOr<Term> KernelMask(const FunctionContext& context, Value* q, Value*
     if (one.has_value()) NoteEmptyRows(context, *one, guard != 0 && one == mask && count == 1);
   }
   return masked;
+}
+
+absl::StatusOr<Term> KernelMask(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias,
+                                int64_t guard) {
+  const Plan plan = PlanFor(context, q, k, {mask, keep, bias}, context.assumptions);
+  if (!plan.masks) return Term::Absent();
+  if (plan.mode != kWholeMask) return build::AboveDiagonal(kTemplate, kTemplate);
+  return JoinedMask(context, q, k, mask, keep, bias, guard);
+}
+
+absl::StatusOr<Term> WholeMask(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias,
+                               int64_t guard) {
+  const Plan plan = PlanFor(context, q, k, {mask, keep, bias}, nullptr);
+  if (!plan.masks) return Refuse("nothing is masked here, so that the stock node takes it");
+  return JoinedMask(context, q, k, mask, keep, bias, guard);
 }
 
 int64_t SparseMode(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
@@ -138,6 +150,7 @@ constexpr std::array kRows = {
         "The mask as bool [S, T] or [B or 1, 1, S, T], true = masked, built for a query and a key."),
     Function<"kernel_mask (q, k, mask, keep, bias, guard)", KernelMask>(
         "What a kernel is given as mask: no value where nothing is masked, the template of a compressed mode, or the explicit mask."),
+    Function<"whole_mask (q, k, mask, keep, bias, guard)", WholeMask>("The explicit mask, also where a compressed mode would do."),
     Function<"sparse_mode (q, k, mask, keep, bias)", SparseMode>(
         "The attribute sparse_mode: 2, 3 or 4 where the masks say no more than that mode, else 0."),
     Function<"pre_tokens (q, k, mask, keep, bias)", PreTokens>("The attribute pre_tokens beside that sparse_mode."),

@@ -75,6 +75,7 @@ DeclaredOperator OperatorFrom(const proto::OperatorDeclaration& from) {
                        ge.since(), ge.release(), Strings(ge.chip()),  Strings(ge.dynamic())};
   }
   op.never_emitted = from.never_emitted();
+  if (from.has_gain()) op.gain = Gain{from.gain().evidence(), from.gain().because(), from.gain().source()};
   op.keeps_facts = from.keeps_facts();
   return op;
 }

@@ -58,6 +58,15 @@ struct GeOperator {
   std::vector<std::string> dynamic;  // inputs of the GE operator that are lists; one of each is given
 };
 
+// What is known of the speed of a node: see Gain of proto/operators.proto.
+struct Gain {
+  std::string evidence;
+  std::string because;
+  std::string source;
+
+  bool IsLoss() const { return evidence == "loss"; }
+};
+
 struct DeclaredOperator {
   std::string name;     // "npu.NPURmsNorm"
   std::string domain;   // "npu"
@@ -68,6 +77,7 @@ struct DeclaredOperator {
   std::string doc;
   std::optional<GeOperator> ge;  // of npu nodes
   std::string never_emitted;     // why no rule makes it
+  std::optional<Gain> gain;      // of npu nodes that rules emit
   bool keeps_facts = false;      // facts that are known of its output are kept
 
   const DeclaredAttribute* FindAttribute(std::string_view attribute) const;

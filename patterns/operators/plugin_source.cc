@@ -16,6 +16,9 @@ namespace {
 // The default domain of today has fewer opsets than this.
 constexpr int64_t kLastOpset = 64;
 
+// Lines of what is written are at most so wide.
+constexpr size_t kWidth = 120;
+
 // "8.5" -> {8, 5}
 std::pair<int, int> VersionNumbers(std::string_view text) {
   std::pair<int, int> numbers(0, 0);
@@ -57,8 +60,11 @@ std::string AskLine(const DeclaredAttribute& attribute) {
     fallback = CppText(fallback);
   }
   const std::string only = attribute.type == AttributeType::kFloat ? "" : CppOnly(attribute);
-  return fmt::format("  const {} {} = node.{}(\"{}\"{}{});\n", type, attribute.name, function, attribute.name,
-                     attribute.default_text.has_value() ? fmt::format(", {}", fallback) : "", only);
+  const std::string given = attribute.default_text.has_value() ? fmt::format(", {}", fallback) : "";
+  const std::string start = fmt::format("  const {} {} = node.{}(", type, attribute.name, function);
+  const std::string line = fmt::format("{}\"{}\"{}{});\n", start, attribute.name, given, only);
+  if (line.size() <= kWidth + 1) return line;
+  return fmt::format("{}\n      \"{}\"{}{});\n", start, attribute.name, given, only);
 }
 
 // How the parser sets the attribute of the GE operator; "" where it has none.
@@ -108,7 +114,7 @@ std::string Parser(const DeclaredOperator& op) {
   }
   std::string body = fmt::format("  Node node(\"{}\", source);\n", op.op_type);
   const std::string takes = fmt::format("  node.TakesInputs({}, {{{}}});\n", required, names);
-  body += takes.size() <= 120 ? takes : fmt::format("  node.TakesInputs({},\n                   {{{}}});\n", required, names);
+  body += takes.size() <= kWidth + 1 ? takes : fmt::format("  node.TakesInputs({},\n                   {{{}}});\n", required, names);
   body += fmt::format("  node.TakesOutputs({});\n", signature.outputs.size());
   std::string sets = DynamicLines(op);
   for (const DeclaredAttribute& attribute : op.attributes) {

@@ -6,20 +6,22 @@ parser/common/convert/message2operator.cc and pb2json.cc.
 
 from __future__ import annotations
 
+import importlib.machinery
+import importlib.util
 import json
 import re
 import struct
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import onnx
+import pipeline
 import pytest
 from conftest import ROOT, run, run_ok
 from onnx import AttributeProto, NodeProto, helper
+from op_plugin import PLUGIN, key_of, node_names, plugin_nodes
 
-PLUGIN = ROOT / "plugin"
 HEADERS = ROOT / "tests" / "plugin" / "include"
 DRIVER = ROOT / "tests" / "plugin" / "driver.cc"
 SOURCES = ["attributes.cc", "node.cc", "parsers.cc"]
@@ -37,6 +39,14 @@ NODES = {
     "NPUApplyRotaryPosEmb": ("ApplyRotaryPosEmb", {"layout": "int64"}),
     "NPUFusedMatMul": ("FusedMatMul", {"fused_op_type": "text"}),
     "NPUFFN": ("FFN", {"activation": "text", "inner_precise": "int64"}),
+    "NPUGelu": ("Gelu", {}),
+    "NPUGroupNorm": ("GroupNormSilu", {"num_groups": "int64", "eps": "float", "activate_silu": "bool"}),
+    "NPUPromptFlashAttentionDirect": ("PromptFlashAttention", {
+        "num_heads": "int64", "input_layout": "text", "scale_value": "float", "pre_tokens": "int64",
+        "next_tokens": "int64", "num_key_value_heads": "int64", "sparse_mode": "int64", "inner_precise": "int64"}),
+    "NPUFusedInferAttentionScore": ("FusedInferAttentionScore", {
+        "num_heads": "int64", "scale": "float", "input_layout": "text", "num_key_value_heads": "int64",
+        "pre_tokens": "int64", "next_tokens": "int64", "sparse_mode": "int64", "inner_precise": "int64"}),
 }
 
 
@@ -78,10 +88,6 @@ def attribute_text(attribute: AttributeProto, new: bool) -> dict[str, Any]:
     return text
 
 
-def key_of(node: NodeProto, opset: int) -> str:
-    return f"npu::1::{node.op_type}" if node.domain == "npu" else f"ai.onnx::{opset}::{node.op_type}"
-
-
 def ask(driver: Path, node: NodeProto, *, new: bool = True, key: str | None = None) -> list[str]:
     """["made", GE operator, what was set ...], or ["refused", the sentence], or ["unregistered"]."""
     attributes = [attribute_text(attribute, new) for attribute in node.attribute]
@@ -116,21 +122,6 @@ def check_made(node: NodeProto, answer: list[str]) -> None:
             assert int(said) == value
 
 
-def all_nodes(graph: onnx.GraphProto) -> Iterator[NodeProto]:
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            if attribute.type == AttributeProto.GRAPH:
-                yield from all_nodes(attribute.g)
-
-
-def plugin_nodes(model: onnx.ModelProto) -> Iterator[tuple[NodeProto, str]]:
-    opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
-    for node in all_nodes(model.graph):
-        if node.op_type in NODES:
-            yield node, key_of(node, opset)
-
-
 def test_the_folder_is_what_the_generator_writes(tmp_path: Path) -> None:
     run_ok("plugin", "-o", tmp_path / "p")
     written = {path.name: path for path in (tmp_path / "p").iterdir()}
@@ -154,6 +145,10 @@ def test_chosen_nodes(tmp_path: Path) -> None:
     assert "--nodes NPUSwigLu: the plugin has no such node; there are NPUSwiGlu, " in wrong.err
     assert "--cann 7: there are" in run("plugin", "-o", tmp_path / "r", "--cann", "7").err
     assert not (tmp_path / "r").exists()
+
+
+def test_all_nodes_are_looked_at() -> None:
+    assert node_names() == set(NODES)
 
 
 def test_what_is_registered(driver: Path) -> None:
@@ -186,8 +181,8 @@ def goldens() -> list[Path]:
 def test_nodes_of_goldens(golden: Path, one_driver: Path, tmp_path: Path) -> None:
     flags = re.search(r"^# RUN: (.*)$", golden.read_text(), re.MULTILINE)
     assert flags is not None
-    run_ok("optimize", golden, *flags[1].split(), "-o", tmp_path / "m.onnx")
-    for node, key in plugin_nodes(onnx.load(tmp_path / "m.onnx")):
+    runs = pipeline.optimize(golden, tmp_path, {"golden": flags[1].split()})
+    for node, key in plugin_nodes(onnx.load(runs.targets["golden"].optimized)):
         for new in (False, True):
             check_made(node, ask(one_driver, node, new=new, key=key))
 
@@ -274,6 +269,18 @@ def test_text_that_is_none(text: str, one_driver: Path) -> None:
     assert done.stdout.endswith("its attributes cannot be read as ATC hands them over\nrefused\n")
 
 
+def test_the_lists_of_a_kernel_stand_in_their_places(one_driver: Path) -> None:
+    """key and value, at the places 1 and 2 of the kernel's inputs: registered at the end, others would be taken for them."""
+    node = node_of("NPUFusedInferAttentionScore", 3, num_heads=8, input_layout="BNSD", scale=0.125)
+    answer = ask(one_driver, node)
+    check_made(node, answer)
+    assert [word for word in answer if word.startswith("dynamic")] == ["dynamic key 1 at 1", "dynamic value 1 at 2"]
+
+
+def test_what_a_parser_sets_by_itself(one_driver: Path) -> None:
+    assert "activate_silu = bool 0" in ask(one_driver, node_of("NPUGroupNorm", 3, num_groups=4))
+
+
 def test_a_float_that_six_digits_do_not_hold(one_driver: Path) -> None:
     """ATC writes a FLOAT with six digits, and old releases lose it where that takes more than nine letters."""
     node = node_of("NPURmsNormWithEpsilon", 2, epsilon=1.1920929e-07)
@@ -315,3 +322,15 @@ def test_installing_without_a_toolkit() -> None:
     done = subprocess.run([str(PLUGIN / "install.sh")], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
     assert done.returncode == 1
     assert "ASCEND_HOME_PATH is not set" in done.stderr
+
+
+def test_the_table_of_shares() -> None:
+    loader = importlib.machinery.SourceFileLoader("plugin_shares", str(ROOT / "scripts" / "plugin-shares"))
+    shares = importlib.util.module_from_spec(importlib.util.spec_from_loader("plugin_shares", loader))
+    loader.exec_module(shares)
+    counts = "a\n  x y: glu 0/1/2, gelu 3/0/0\n  x+plugin y+plugin: glu 2/1/0, gelu 3/0/0\nb\n  x x+plugin: nothing\n"
+    lines = shares.table(counts).splitlines()
+    assert lines[0] == "| kind | sites | x | y |"
+    assert "| glu | 3 | 33 % → 100 % | 33 % → 100 % |" in lines
+    assert "| gelu | 3 | 100 % | 100 % |" in lines
+    assert "<!-- shares -->\n| kind | sites |" in (ROOT / "docs" / "plugin.md").read_text()
