@@ -180,7 +180,8 @@ class Lowering {
     if (node == nullptr || !node->ge.has_value() || node->ge->parser != "plugin") return false;
     const auto& all = rules_.rules();
     for (const Rule* before = &rule; !before->preferred_over.empty();) {
-      const auto next = std::find_if(all.begin(), all.end(), [&](const Rule& other) { return other.name == before->preferred_over; });
+      const auto named = [before](const Rule& other) { return other.name == before->preferred_over; };
+      const auto next = std::find_if(all.begin(), all.end(), named);
       if (next == all.end()) return false;
       const auto has = [this](const std::string& op) { return target_.HasNode(op); };
       if (!next->nodes.empty() && std::all_of(next->nodes.begin(), next->nodes.end(), has)) return true;

@@ -48,6 +48,10 @@ class Reader {
     while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
   }
 
+  static bool InWord(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '+' || c == '-' || c == '.';
+  }
+
   bool Take(char wanted) {
     SkipSpace();
     if (at_ == text_.size() || text_[at_] != wanted) return false;
@@ -66,9 +70,7 @@ class Reader {
     }
     // A number, or true, false or null, which no attribute of ours is.
     const size_t start = at_;
-    while (at_ < text_.size() && std::string("+-.0123456789abcdefghijklmnopqrstuvwxyzE").find(text_[at_]) != std::string::npos) {
-      ++at_;
-    }
+    while (at_ < text_.size() && InWord(text_[at_])) ++at_;
     value->text = text_.substr(start, at_ - start);
     const bool number = !value->text.empty() && std::string("-0123456789").find(value->text[0]) != std::string::npos;
     value->kind = number ? Value::Kind::kNumber : Value::Kind::kNothing;

@@ -57,5 +57,6 @@ if [ -z "$folder" ]; then write_vendors with; fi
 sed -n 's/^#define ASCEND_FUSE_PLUGIN_VERSION /installed version /p' "$here/version.h"
 echo "in $target/framework/onnx/$library"
 if [ -n "$folder" ]; then
-  echo "before atc is run: export ASCEND_CUSTOM_OPP_PATH=$(cd "$folder" && pwd)\${ASCEND_CUSTOM_OPP_PATH:+:\$ASCEND_CUSTOM_OPP_PATH}"
+  echo "before atc is run:"
+  echo "export ASCEND_CUSTOM_OPP_PATH=$(cd "$folder" && pwd)\${ASCEND_CUSTOM_OPP_PATH:+:\$ASCEND_CUSTOM_OPP_PATH}"
 fi

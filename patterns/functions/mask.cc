@@ -150,7 +150,8 @@ constexpr std::array kRows = {
         "The mask as bool [S, T] or [B or 1, 1, S, T], true = masked, built for a query and a key."),
     Function<"kernel_mask (q, k, mask, keep, bias, guard)", KernelMask>(
         "What a kernel is given as mask: no value where nothing is masked, the template of a compressed mode, or the explicit mask."),
-    Function<"whole_mask (q, k, mask, keep, bias, guard)", WholeMask>("The explicit mask, also where a compressed mode would do."),
+    Function<"whole_mask (q, k, mask, keep, bias, guard)", WholeMask>(
+        "The explicit mask, also where a compressed mode would do."),
     Function<"sparse_mode (q, k, mask, keep, bias)", SparseMode>(
         "The attribute sparse_mode: 2, 3 or 4 where the masks say no more than that mode, else 0."),
     Function<"pre_tokens (q, k, mask, keep, bias)", PreTokens>("The attribute pre_tokens beside that sparse_mode."),

@@ -123,8 +123,24 @@ std::string Parser(const DeclaredOperator& op) {
   }
   for (const std::string& fixed : op.ge->fixed) sets += FixedLine(fixed);
   body += "  if (!node.Accepted()) return domi::FAILED;\n";
-  return fmt::format("// {}\ndomi::Status Parse{}(const ge::Operator& source, ge::Operator& {}) {{\n{}{}  return domi::SUCCESS;\n}}\n",
-                     op.computes, op.op_type, sets.empty() ? "/*target*/" : "target", body, sets);
+  return fmt::format(
+      "// {}\n"
+      "domi::Status Parse{}(const ge::Operator& source, ge::Operator& {}) {{\n{}{}  return domi::SUCCESS;\n}}\n",
+      op.computes, op.op_type, sets.empty() ? "/*target*/" : "target", body, sets);
+}
+
+// The first and the last opset at which the node has a name in the default domain, and all between; 0 and 0 without any.
+std::pair<int64_t, int64_t> AliasOpsets(const DeclaredOperator& op) {
+  TargetOptions options;
+  options.plugin = true;
+  static const absl::StatusOr<Target>* const target = new absl::StatusOr<Target>(Target::Load(options));
+  std::pair<int64_t, int64_t> opsets(0, 0);
+  for (int64_t opset = 1; target->ok() && opset <= kLastOpset; ++opset) {
+    if (!(*target)->HasAlias(op.name, opset)) continue;
+    if (opsets.first == 0) opsets.first = opset;
+    opsets.second = opset;
+  }
+  return opsets;
 }
 
 std::string ParserSource(const std::vector<const DeclaredOperator*>& nodes) {
@@ -138,14 +154,11 @@ std::string ParserSource(const std::vector<const DeclaredOperator*>& nodes) {
   std::string registrations;
   for (const DeclaredOperator* op : nodes) {
     text += Parser(*op) + "\n";
-    std::vector<std::string> keys = PluginKeys(*op);
-    const auto aliases = std::find_if(keys.begin(), keys.end(), [](const std::string& key) { return !key.starts_with("npu"); });
-    const std::string other = aliases == keys.end() ? "0, 0" : fmt::format("{}, {}", aliases->substr(9, aliases->find("::", 9) - 9),
-                                                                          keys.back().substr(9, keys.back().find("::", 9) - 9));
+    const auto [first, last] = AliasOpsets(*op);
     registrations += fmt::format(
-        "REGISTER_CUSTOM_OP(\"{}\")\n    .FrameworkType(ONNX)\n    .OriginOpType(ascend_fuse_plugin::Keys(\"{}\", {}))\n"
+        "REGISTER_CUSTOM_OP(\"{}\")\n    .FrameworkType(ONNX)\n    .OriginOpType(ascend_fuse_plugin::Keys(\"{}\", {}, {}))\n"
         "    .ParseParamsByOperatorFn(ascend_fuse_plugin::Parse{})\n    .ImplyType(ImplyType::TVM);\n",
-        op->ge->op, op->op_type, other, op->op_type);
+        op->ge->op, op->op_type, first, last, op->op_type);
   }
   text +=
       "// \"npu::1::NPUX\", and \"ai.onnx::N::NPUX\" for the opsets from first to last.\n"
@@ -176,7 +189,8 @@ std::string VersionHeader() {
 std::string NodeTable(const std::vector<const DeclaredOperator*>& nodes) {
   std::string text = "| node | GE operator | since version | chips with a kernel |\n|---|---|---|---|\n";
   for (const DeclaredOperator* op : nodes) {
-    text += fmt::format("| `{}` | {} | {} | {} |\n", op->op_type, op->ge->op, op->ge->since, fmt::join(op->ge->chips, ", "));
+    text += fmt::format("| `{}` | {} | {} | {} |\n", op->op_type, op->ge->op, op->ge->since,
+                        fmt::join(op->ge->chips, ", "));
   }
   return text;
 }
@@ -195,7 +209,8 @@ absl::StatusOr<std::vector<const DeclaredOperator*>> Chosen(const PluginOptions&
   for (const DeclaredOperator* op : all) names.push_back(op->op_type);
   for (const std::string& wanted : options.nodes) {
     if (std::find(names.begin(), names.end(), wanted) == names.end()) {
-      return absl::NotFoundError(fmt::format("--nodes {}: the plugin has no such node; there are {}", wanted, fmt::join(names, ", ")));
+      return absl::NotFoundError(
+          fmt::format("--nodes {}: the plugin has no such node; there are {}", wanted, fmt::join(names, ", ")));
     }
   }
   const auto versions = Target::CannVersions();
@@ -210,7 +225,8 @@ absl::StatusOr<std::vector<const DeclaredOperator*>> Chosen(const PluginOptions&
     chosen.push_back(op);
   }
   if (chosen.empty()) {
-    return absl::NotFoundError(fmt::format("CANN {} has none of these operators of GE: {}", options.cann, fmt::join(options.nodes, ", ")));
+    return absl::NotFoundError(
+        fmt::format("--cann {}: it has no GE operator of {}", options.cann, fmt::join(options.nodes, ", ")));
   }
   return chosen;
 }
@@ -232,17 +248,6 @@ int PluginVersion() {
     for (const DeclaredAttribute& attribute : op->attributes) version = std::max(version, attribute.since);
   }
   return version;
-}
-
-std::vector<std::string> PluginKeys(const DeclaredOperator& op) {
-  TargetOptions options;
-  options.plugin = true;
-  static const absl::StatusOr<Target>* const target = new absl::StatusOr<Target>(Target::Load(options));
-  std::vector<std::string> keys = {fmt::format("npu::1::{}", op.op_type)};
-  for (int64_t opset = 1; target->ok() && opset <= kLastOpset; ++opset) {
-    if ((*target)->HasAlias(op.name, opset)) keys.push_back(fmt::format("ai.onnx::{}::{}", opset, op.op_type));
-  }
-  return keys;
 }
 
 absl::StatusOr<std::vector<PluginFile>> PluginFiles(const PluginOptions& options) {

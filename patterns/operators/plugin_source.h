@@ -27,9 +27,6 @@ int PluginVersion();
 // The nodes that the plugin registers, in the order of their declarations.
 std::vector<const DeclaredOperator*> PluginNodes();
 
-// The names under which ATC finds the parser of a node: "npu::1::NPUSwiGlu", "ai.onnx::11::NPUSwiGlu" ...
-std::vector<std::string> PluginKeys(const DeclaredOperator& op);
-
 // All files. NOT_FOUND for a CANN version or a node that there is none of.
 absl::StatusOr<std::vector<PluginFile>> PluginFiles(const PluginOptions& options);
 
