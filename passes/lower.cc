@@ -29,6 +29,12 @@ std::optional<Answer> WhyNoSuchNode(const Rule& rule, const Target& target, DimT
   return std::nullopt;
 }
 
+// Who reads "npu.NPUFFN" of an ONNX file: "stock", "plugin", or "" where it is no node that we declare.
+std::string_view ParserOf(std::string_view op) {
+  const DeclaredOperator* node = FindDeclaredOperator("npu", op.substr(op.find('.') + 1));
+  return node != nullptr && node->ge.has_value() ? std::string_view(node->ge->parser) : std::string_view();
+}
+
 // Where a rule can end that takes what reads `value` besides: the results of the operators after it, as long as
 // each has one reader. A linear is up to three (Reshape, MatMul, Add). The last one first.
 std::vector<Value*> Readers(const Value* value) {
@@ -172,19 +178,17 @@ class Lowering {
     }
   }
 
-  // Where the target has not the node of our plugin that a rule emits, and has those of a rule that it is preferred over,
-  // there is nothing to say of the former.
+  // Where the target has not the node of our plugin that a rule emits, and the rule is preferred over one whose nodes stock
+  // ATC reads, what is said of the latter says more.
   bool IsPassedOver(const Rule& rule) const {
-    if (rule.nodes.empty() || target_.HasNode(rule.nodes[0])) return false;
-    const DeclaredOperator* node = FindDeclaredOperator("npu", std::string_view(rule.nodes[0]).substr(4));
-    if (node == nullptr || !node->ge.has_value() || node->ge->parser != "plugin") return false;
+    if (rule.nodes.empty() || target_.HasNode(rule.nodes[0]) || ParserOf(rule.nodes[0]) != "plugin") return false;
     const auto& all = rules_.rules();
     for (const Rule* before = &rule; !before->preferred_over.empty();) {
       const auto named = [before](const Rule& other) { return other.name == before->preferred_over; };
       const auto next = std::find_if(all.begin(), all.end(), named);
       if (next == all.end()) return false;
-      const auto has = [this](const std::string& op) { return target_.HasNode(op); };
-      if (!next->nodes.empty() && std::all_of(next->nodes.begin(), next->nodes.end(), has)) return true;
+      const auto stock = [](const std::string& op) { return ParserOf(op) == "stock"; };
+      if (!next->nodes.empty() && std::all_of(next->nodes.begin(), next->nodes.end(), stock)) return true;
       before = &*next;
     }
     return false;
