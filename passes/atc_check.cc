@@ -4,6 +4,9 @@
 #include <tuple>
 #include <utility>
 
+#include "fmt/format.h"
+#include "passes/check.h"
+#include "patterns/operators/declarations.h"
 #include "patterns/operators/inference.h"
 
 namespace ascend_fuse {
@@ -33,7 +36,12 @@ void MarkFixedByPlugin(const Model& model, const OptimizeOptions& options, std::
     left.insert({finding.op, finding.node});
   }
   for (FindingRecord& finding : *findings) {
-    if (finding.op.starts_with("npu.") && !left.contains({finding.op, finding.node})) finding.fixed_by = "plugin";
+    if (finding.op.starts_with("npu.") && !left.contains({finding.op, finding.node})) {
+      finding.fixed_by = "plugin";
+      const DeclaredOperator* op = FindDeclaredOperator("npu", finding.op.substr(4));
+      const int since = op != nullptr && op->ge.has_value() ? op->ge->since : 0;
+      finding.way_out = fmt::format("install our op plugin, version {} or later (docs/plugin.md), and say --plugin", since);
+    }
   }
 }
 
@@ -61,6 +69,7 @@ absl::StatusOr<Report> CheckModel(Model* model, const OptimizeOptions& options) 
   report.target = {target->chip(),        target->cann(),        "", target->options().precision_mode,
                    model->OpsetVersion(), target->options().plugin};
   for (const std::string& warning : target->warnings()) report.Warn({"chip-not-in-cann", warning});
+  for (const WarningRecord& warning : CheckPlugin(*model, *target)) report.Warn(warning);
   report.findings = FindEverywhere(*model, options.infer, *target);
   for (FindingRecord& finding : FindInConstants(*model, *target)) report.findings.push_back(std::move(finding));
   MarkFixedByPlugin(*model, options, &report.findings);

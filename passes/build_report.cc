@@ -28,6 +28,17 @@ std::vector<SiteRecord> RecordsOf(const std::vector<Site>& sites) {
   return records;
 }
 
+// What is known of the speed of the nodes that were emitted, each once, in the order in which they are declared.
+std::vector<GainRecord> GainsOf(const std::vector<SiteRecord>& sites) {
+  std::vector<GainRecord> gains;
+  for (const DeclaredOperator& op : DeclaredOperators()) {
+    const auto emitted = [&op](const SiteRecord& site) { return site.state == "fused" && site.emitted_op == op.name; };
+    if (!op.gain.has_value() || std::none_of(sites.begin(), sites.end(), emitted)) continue;
+    gains.push_back({op.op_type, op.gain->evidence, op.gain->because, op.gain->source});
+  }
+  return gains;
+}
+
 }  // namespace
 
 Report BuildReport(const Workspace& workspace) {
@@ -38,6 +49,7 @@ Report BuildReport(const Workspace& workspace) {
   report.target = {target.chip(),       target.cann(),        workspace.style, target.options().precision_mode,
                    model.OpsetVersion(), target.options().plugin};
   report.sites = RecordsOf(workspace.sites);
+  report.gains = GainsOf(report.sites);
   report.near_misses = workspace.near_misses;
   report.passes = workspace.runs;
   for (const Contradiction& contradiction : workspace.facts().contradictions()) {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "passes/float_attribute.h"
+
 namespace ascend_fuse {
 
 Call CallOf(const Node& node, const Facts& facts, const std::string& op) {
@@ -19,6 +21,8 @@ Call CallOf(const Node& node, const Facts& facts, const std::string& op) {
     call.inputs.push_back(std::move(input));
   }
   call.attributes = ReadAttributes(node);
+  const DeclaredOperator* declared = FindDeclaredOperator("npu", OpType(node));
+  for (Attribute& attribute : call.attributes) attribute = AsDeclared(declared, attribute);
   return call;
 }
 

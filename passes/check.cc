@@ -10,8 +10,25 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "passes/atc_check.h"
+#include "patterns/operators/declarations.h"
 
 namespace ascend_fuse {
+namespace {
+
+// The version of our plugin that reads the node: that of its node, or of an attribute that came later.
+int PluginVersionOf(const Node& node) {
+  const DeclaredOperator* op = FindDeclaredOperator("npu", OpType(node));
+  if (op == nullptr || !op->ge.has_value()) return 0;
+  int version = op->ge->since;
+  for (const Attribute& attribute : ReadAttributes(node)) {
+    const DeclaredAttribute* declared = op->FindAttribute(attribute.name);
+    if (declared != nullptr) version = std::max(version, declared->since);
+  }
+  return version;
+}
+
+}  // namespace
+
 std::vector<WarningRecord> CheckOpset(const Model& model, const Target& target) {
   if (model.OpsetVersion() <= target.MaxOpset()) return {};
   return {{"opset-too-high",
@@ -86,19 +103,22 @@ std::vector<std::string> WhyNotWritten(const Report& report, size_t most) {
 std::vector<WarningRecord> CheckPlugin(const Model& model, const Target& target) {
   if (!target.options().plugin) return {};
   std::map<std::string, int64_t> nodes;
+  int version = 0;
   for (const auto& graph : model.graphs()) {
     for (const Node* node : graph->nodes()) {
       if (node->dead || (Domain(*node) != "npu" && node->domain != NameId::kEmpty)) continue;
-      if (target.NeedsPlugin(fmt::format("npu.{}", OpType(*node)))) ++nodes[std::string(OpType(*node))];
+      if (!target.NeedsPlugin(fmt::format("npu.{}", OpType(*node)))) continue;
+      ++nodes[std::string(OpType(*node))];
+      version = std::max(version, PluginVersionOf(*node));
     }
   }
   if (nodes.empty()) return {};
   std::vector<std::string> words;
   for (const auto& [op, count] : nodes) words.push_back(fmt::format("{} {}", count, op));
   return {{"plugin-needed",
-           fmt::format("ATC reads these nodes only with our op plugin installed, and refuses the model without it: {} "
-                       "(docs/targets.md says what the plugin registers)",
-                       fmt::join(words, ", "))}};
+           fmt::format("ATC reads these nodes only with our op plugin installed, version {} or later, and refuses the model "
+                       "without it: {} (`ascend-fuse plugin` writes it, docs/plugin.md)",
+                       version, fmt::join(words, ", "))}};
 }
 
 // ATC has no local functions: its ModelProto has no field for them, so a call is an operator that nobody

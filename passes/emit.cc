@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
 #include "ir/schema.h"
+#include "passes/float_attribute.h"
 #include "patterns/functions/refusal.h"
 
 namespace ascend_fuse {
@@ -152,7 +153,8 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
     absl::StatusOr<Attribute> attribute =
         AttributeOf(key, term, row != nullptr ? row->type : AttributeType::kUndefined);
     if (!attribute.ok()) return attribute.status();
-    plan.attributes.push_back(*std::move(attribute));
+    const bool of_node = deferred.domain == "npu";
+    plan.attributes.push_back(of_node ? AsWritten(FindDeclaredOperator("npu", deferred.op_type), *attribute) : *attribute);
   }
   while (!plan.inputs.empty() && plan.inputs.back() == nullptr) plan.inputs.pop_back();
   return plan;

@@ -4,6 +4,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "passes/apply_rules.h"
+#include "passes/float_attribute.h"
 #include "passes/pass.h"
 #include "passes/read_as_atc.h"
 
@@ -26,6 +27,29 @@ void NameDomains(Workspace& workspace) {
   }
 }
 
+// A number that was written as a list is one again: rules ask for numbers.
+void NameNumbers(Workspace& workspace) {
+  std::vector<Node*> found;
+  for (const auto& graph : workspace.model().graphs()) {
+    for (Node* node : graph->nodes()) {
+      const bool ours = !node->dead && Domain(*node) == "npu";
+      if (ours && HasListForNumber(FindDeclaredOperator("npu", OpType(*node)), *node)) found.push_back(node);
+    }
+  }
+  for (Node* node : found) {
+    NewNode same;
+    same.op_type = std::string(OpType(*node));
+    same.domain = "npu";
+    same.name = std::string(NodeName(*node));
+    same.keep_name = true;
+    for (const Use& use : node->inputs()) same.inputs.push_back(use.value);
+    const DeclaredOperator* declared = FindDeclaredOperator("npu", same.op_type);
+    for (const Attribute& attribute : ReadAttributes(*node)) same.attributes.push_back(AsDeclared(declared, attribute));
+    std::vector<Value*> outputs(node->outputs().begin(), node->outputs().end());
+    workspace.rewriter().Replace(outputs, same);
+  }
+}
+
 std::vector<const Node*> NpuNodes(const Model& model) {
   std::vector<const Node*> nodes;
   for (const auto& graph : model.graphs()) {
@@ -40,6 +64,7 @@ std::vector<const Node*> NpuNodes(const Model& model) {
 
 absl::Status ExpandNodes(Workspace& workspace) {
   NameDomains(workspace);
+  NameNumbers(workspace);
   if (workspace.target() != nullptr) {
     if (absl::Status status = ReadAsAtc(workspace); !status.ok()) return status;
   }

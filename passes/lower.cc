@@ -29,6 +29,12 @@ std::optional<Answer> WhyNoSuchNode(const Rule& rule, const Target& target, DimT
   return std::nullopt;
 }
 
+// Who reads "npu.NPUFFN" of an ONNX file: "stock", "plugin", or "" where it is no node that we declare.
+std::string_view ParserOf(std::string_view op) {
+  const DeclaredOperator* node = FindDeclaredOperator("npu", op.substr(op.find('.') + 1));
+  return node != nullptr && node->ge.has_value() ? std::string_view(node->ge->parser) : std::string_view();
+}
+
 // Where a rule can end that takes what reads `value` besides: the results of the operators after it, as long as
 // each has one reader. A linear is up to three (Reshape, MatMul, Add). The last one first.
 std::vector<Value*> Readers(const Value* value) {
@@ -152,6 +158,11 @@ class Lowering {
           target_.FusedByGe(main.by_ge).has_value()) {
         continue;
       }
+      if (IsPassedOver(rule)) continue;
+      if (const DeclaredOperator* slower = workspace_.SlowerNode(rule); slower != nullptr) {
+        RefuseSlower(r, *slower, attempt);
+        continue;
+      }
       if (Try(r, &attempt)) return;
     }
   }
@@ -165,6 +176,38 @@ class Lowering {
       site->refusal = rank;
       site->Say(std::string(code), because, source);
     }
+  }
+
+  // Where the target has not the node of our plugin that a rule emits, and the rule is preferred over one whose nodes stock
+  // ATC reads, what is said of the latter says more.
+  bool IsPassedOver(const Rule& rule) const {
+    if (rule.nodes.empty() || target_.HasNode(rule.nodes[0]) || ParserOf(rule.nodes[0]) != "plugin") return false;
+    const auto& all = rules_.rules();
+    for (const Rule* before = &rule; !before->preferred_over.empty();) {
+      const auto named = [before](const Rule& other) { return other.name == before->preferred_over; };
+      const auto next = std::find_if(all.begin(), all.end(), named);
+      if (next == all.end()) return false;
+      const auto stock = [](const std::string& op) { return ParserOf(op) == "stock"; };
+      if (!next->nodes.empty() && std::all_of(next->nodes.begin(), next->nodes.end(), stock)) return true;
+      before = &*next;
+    }
+    return false;
+  }
+
+  // A node that was measured slower, where the target has it and the rule starts here.
+  void RefuseSlower(size_t r, const DeclaredOperator& node, const Attempt& attempt) {
+    const Rule& rule = rules_.rules()[r];
+    const FunctionContext context = workspace_.Context();
+    Matcher matcher(rules_, context);
+    if (!matcher.Starts(rule, attempt.node->output(0))) return;
+    if (const auto none = WhyNoSuchNode(rule, target_, &workspace_.facts().dims()); none.has_value()) {
+      Refuse(rule, attempt, none->code, none->because, none->source, RefusalRank::kNoSuchNodeAround);
+      return;
+    }
+    Refuse(rule, attempt, "measured-slower",
+           fmt::format("{} was measured slower than the nodes it takes the place of ({}); --prefer {} emits it", node.op_type,
+                       node.gain->because, node.op_type),
+           node.gain->source, RefusalRank::kNoSuchNodeAround);
   }
 
   // Matches the rule at the operator of the attempt; nullopt notes why not.

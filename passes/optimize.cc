@@ -15,7 +15,7 @@ namespace ascend_fuse {
 namespace {
 
 WorkspaceOptions WorkspaceOptionsOf(const OptimizeOptions& options) {
-  return {options.rule_files, options.skip, options.limit, options.strict, options.infer,
+  return {options.rule_files, options.skip, options.prefer, options.limit, options.strict, options.infer,
           options.assumptions, options.fix};
 }
 

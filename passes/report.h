@@ -114,6 +114,14 @@ struct ContradictionRecord {
   std::string node;  // the node whose semantics give `computed`
 };
 
+// What is known of the speed of a node that was emitted: see Gain of proto/operators.proto.
+struct GainRecord {
+  std::string node;  // "NPUSwiGlu"
+  std::string evidence;
+  std::string because;
+  std::string source;
+};
+
 struct Report {
   std::string model;
   ReportTarget target;
@@ -128,6 +136,7 @@ struct Report {
   // Of `check` all; of `optimize` and `list` those that ATC surely refuses or misreads of what is written.
   std::vector<FindingRecord> findings;
   std::vector<AdaptedRecord> adapted;
+  std::vector<GainRecord> gains;        // one for each kind of node that was emitted
 
   // Adds a warning, once.
   void Warn(const WarningRecord& warning);

@@ -46,6 +46,8 @@ void EachField(Record& r, Visit visit) {
     visit("error", r.error), visit("way_out", r.way_out), visit("fixed_by", r.fixed_by);
   } else if constexpr (kIs<Record, AdaptedRecord>) {
     visit("code", r.code), visit("op", r.op), visit("nodes", r.nodes);
+  } else if constexpr (kIs<Record, GainRecord>) {
+    visit("node", r.node), visit("evidence", r.evidence), visit("because", r.because), visit("source", r.source);
   } else if constexpr (kIs<Record, PassRecord>) {
     visit("name", r.name), visit("milliseconds", r.milliseconds), visit("changes", r.changes);
   } else if constexpr (kIs<Record, ContradictionRecord>) {
@@ -137,6 +139,7 @@ proto::Report ToProto(const Report& report) {
   WriteAll(report.warnings, out.mutable_warnings());
   WriteAll(report.findings, out.mutable_findings());
   WriteAll(report.adapted, out.mutable_adapted());
+  WriteAll(report.gains, out.mutable_gains());
   return out;
 }
 
@@ -193,6 +196,7 @@ absl::StatusOr<Report> ReportFromJson(const std::string& json) {
   ReadAll(message.warnings(), &report.warnings);
   ReadAll(message.findings(), &report.findings);
   ReadAll(message.adapted(), &report.adapted);
+  ReadAll(message.gains(), &report.gains);
   report.Summarize();
   return report;
 }

@@ -42,6 +42,7 @@ class Text {
     Table();
     Sites();
     Assumptions();
+    Gains();
     NearMisses();
     Rest();
     return std::move(text_);
@@ -200,6 +201,16 @@ class Text {
     Line("assumptions (--strict refuses instead; --dim decides those about dims)");
     for (const auto& [sentence, count] : sentences) {
       Line("  {}{}", sentence, count > 1 ? fmt::format("  [{} sites]", count) : "");
+    }
+  }
+
+  void Gains() {
+    if (report_.gains.empty()) return;
+    Line("");
+    Line("what is known of the speed of these nodes");
+    for (const GainRecord& gain : report_.gains) {
+      Line("  {}  {}: {}", gain.node, gain.evidence, gain.because);
+      if (options_.verbose) Line("      source {}", gain.source);
     }
   }
 

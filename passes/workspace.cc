@@ -50,6 +50,9 @@ absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Create(Model* model, const
   for (const std::string& name : options.skip) {
     if (absl::Status status = workspace->CheckSkip(name); !status.ok()) return status;
   }
+  for (const std::string& name : options.prefer) {
+    if (absl::Status status = workspace->CheckPrefer(name); !status.ok()) return status;
+  }
   return workspace;
 }
 
@@ -77,6 +80,27 @@ const RuleSet& Workspace::rules(RuleFolder folder) const {
 bool Workspace::Skipped(const Rule& rule) const {
   return std::any_of(options_.skip.begin(), options_.skip.end(),
                      [&](const std::string& name) { return name == rule.name || name == rule.kind; });
+}
+
+const DeclaredOperator* Workspace::SlowerNode(const Rule& rule) const {
+  for (const std::string& name : rule.nodes) {
+    const std::string_view op_type = std::string_view(name).substr(name.rfind('.') + 1);
+    const DeclaredOperator* op = FindDeclaredOperator("npu", op_type);
+    if (op == nullptr || !op->gain.has_value() || !op->gain->IsLoss()) continue;
+    if (std::find(options_.prefer.begin(), options_.prefer.end(), op_type) == options_.prefer.end()) return op;
+  }
+  return nullptr;
+}
+
+// --prefer turns on what is off: a name of another node is a mistake.
+absl::Status Workspace::CheckPrefer(const std::string& name) const {
+  std::vector<std::string> slower;
+  for (const DeclaredOperator& op : DeclaredOperators()) {
+    if (op.gain.has_value() && op.gain->IsLoss()) slower.push_back(op.op_type);
+  }
+  if (std::find(slower.begin(), slower.end(), name) != slower.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("--prefer {}: it names nodes that are not emitted without it: {}", name, fmt::join(slower, ", ")));
 }
 
 void Workspace::InferModel() { facts_ = Infer(*model_, WithDeclaredOperators(options_.infer)); }

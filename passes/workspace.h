@@ -21,6 +21,7 @@
 #include "patterns/analysis/mask_form.h"
 #include "patterns/analysis/value_numbering.h"
 #include "patterns/language/rule_set.h"
+#include "patterns/operators/declarations.h"
 #include "patterns/target/target.h"
 
 namespace ascend_fuse {
@@ -28,6 +29,7 @@ namespace ascend_fuse {
 struct WorkspaceOptions {
   std::vector<std::pair<std::string, std::string>> rule_files;  // path and text
   std::vector<std::string> skip;                                // kinds and rules not to use
+  std::vector<std::string> prefer;                              // nodes that are emitted although they were measured slower
   int64_t limit = -1;                                           // only the first N replacements; negative: no limit
   bool strict = false;                                          // refuse what rests on an assumption
   InferOptions infer;
@@ -62,6 +64,9 @@ class Workspace {
   // Rules of a folder with those of the user. Built-in ones are read when they are first asked for.
   const RuleSet& rules(RuleFolder folder) const;
   bool Skipped(const Rule& rule) const;
+  // The node of a lowering that was measured slower than what it takes the place of, where --prefer does not name it; or
+  // nullptr.
+  const DeclaredOperator* SlowerNode(const Rule& rule) const;
   // --limit 0: nothing at all is to be changed, not even the forms of what is not fused.
   bool ChangesNothing() const { return options_.limit == 0; }
   // --limit: whether one more replacement may be made.
@@ -107,6 +112,7 @@ class Workspace {
  private:
   Workspace(Model* model, const Target* target, const WorkspaceOptions& options);
   absl::Status CheckSkip(const std::string& name) const;
+  absl::Status CheckPrefer(const std::string& name) const;
 
   Model* model_;
   const Target* target_;

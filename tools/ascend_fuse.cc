@@ -35,6 +35,7 @@
 #include "patterns/codes.h"
 #include "patterns/functions/functions.h"
 #include "patterns/operators/document.h"
+#include "patterns/operators/plugin_source.h"
 #include "patterns/target/target.h"
 
 namespace ascend_fuse {
@@ -74,6 +75,7 @@ struct Flags {
   bool as_atc = false;  // expand
   std::string weights = "copy";  // copy, reference or a file
   bool copy_data = false;
+  PluginOptions plugin;  // plugin
 };
 
 // One line on stderr. Names out of a file may hold line breaks and terminal control codes: they are written out.
@@ -474,6 +476,24 @@ int RunExplain(const Flags& flags) {
   return status.ok() ? kDone : Fail(status);
 }
 
+int RunPlugin(const Flags& flags) {
+  const auto files = PluginFiles(flags.plugin);
+  if (!files.ok()) return Fail(files.status(), kUsage);
+  if (mkdir(flags.output.c_str(), 0777) != 0 && errno != EEXIST) {
+    return Fail(fmt::format("{} cannot be made: {}", flags.output, strerror(errno)));
+  }
+  for (const PluginFile& file : *files) {
+    const std::string path = fmt::format("{}/{}", flags.output, file.path);
+    if (const auto status = WriteText(path, file.text); !status.ok()) return Fail(status);
+    if (file.executable && chmod(path.c_str(), 0755) != 0) {
+      return Fail(fmt::format("{} cannot be made executable: {}", path, strerror(errno)));
+    }
+  }
+  fmt::print("wrote {}, version {} of the op plugin; its README.md says how it is built and installed\n", flags.output,
+             PluginVersion());
+  return kDone;
+}
+
 std::string OwnPath() {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
@@ -574,6 +594,10 @@ void AddRunFlags(CLI::App* command, Flags* flags) {
       ->type_name("NAME,...")
       ->delimiter(',')
       ->allow_extra_args(false);
+  command->add_option("--prefer", flags->options.prefer, "a node to emit although it was measured slower; may be repeated")
+      ->type_name("NODE,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--assume", flags->assumptions, "what an input holds: ones, binary (0 and 1), left-padded, right-padded; may be repeated")
       ->type_name("INPUT=WORD")
       ->allow_extra_args(false);
@@ -655,6 +679,15 @@ int Main(int argc, char** argv) {
   targets->add_option("--cann", flags.options.target.cann, "CANN version, or a path to a .txtpb")->capture_default_str();
   targets->add_flag("--plugin", flags.options.target.plugin, "with our op plugin installed");
 
+  CLI::App* plugin = app.add_subcommand("plugin", "the op plugin as source: parsers that let ATC read what --plugin emits");
+  plugin->add_option("-o,--output", flags.output, "the folder that is written")->required()->type_name("FOLDER");
+  plugin->add_option("--cann", flags.plugin.cann, "leave out what this CANN version has no operator for; default: nothing")
+      ->type_name("VERSION");
+  plugin->add_option("--nodes", flags.plugin.nodes, "parsers of these nodes only")
+      ->type_name("NODE,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+
   CLI::App* explain = app.add_subcommand("explain", "what a code of a report means, and what can be done about it");
   explain->add_option("code", flags.code, "as the report gives it (mask-per-head); default: all, with their titles");
   explain->add_flag("--markdown", flags.markdown, "all codes with their explanations, as docs/codes.md has them");
@@ -677,6 +710,7 @@ int Main(int argc, char** argv) {
   if (print->parsed()) return RunPrint(flags);
   if (rules->parsed()) return RunRules(std::move(flags));
   if (targets->parsed()) return RunTargets(flags);
+  if (plugin->parsed()) return RunPlugin(flags);
   if (explain->parsed()) return RunExplain(flags);
   flags.verify_arguments = verify->remaining();
   return RunVerify(flags);

@@ -145,6 +145,17 @@ absl::StatusOr<Term> AnyMasks(const FunctionContext& context, Value* q, Value* k
   return masked;
 }
 
+// The mask in full. `mask`: the one that a guard of the network speaks of, where it is the only one.
+absl::StatusOr<Term> WholeMaskOf(const FunctionContext& context, Value* q, Value* k, const ScoreParts& parts, Mask mask,
+                                 int64_t guard) {
+  const absl::StatusOr<Term> masked = AnyMasks(context, q, k, parts);
+  if (!masked.ok()) return masked.status();
+  const bool only = parts.masks.size() == 1 && parts.drops.empty() && parts.biases.empty();
+  for (Value* one : parts.masks) NoteEmptyRows(context, one, guard != 0 && only && mask == one);
+  for (Value* one : parts.drops) NoteEmptyRows(context, one, false);
+  return masked;
+}
+
 absl::StatusOr<Term> KernelMask(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias,
                                 int64_t guard) {
   const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
@@ -152,13 +163,19 @@ absl::StatusOr<Term> KernelMask(const FunctionContext& context, Value* q, Value*
   const Plan plan = PlanFor(context, q, k, *parts, context.assumptions);
   if (!plan.masks) return Term::Absent();
   if (plan.mode != kWholeMask) return build::AboveDiagonal(kTemplate, kTemplate);
-  const absl::StatusOr<Term> masked = AnyMasks(context, q, k, *parts);
-  if (!masked.ok()) return masked.status();
-  // A guard of the network speaks of its only mask.
-  const bool only = parts->masks.size() == 1 && parts->drops.empty() && parts->biases.empty();
-  for (Value* one : parts->masks) NoteEmptyRows(context, one, guard != 0 && only && mask == one);
-  for (Value* one : parts->drops) NoteEmptyRows(context, one, false);
-  return masked;
+  return WholeMaskOf(context, q, k, *parts, mask, guard);
+}
+
+absl::StatusOr<Term> WholeMask(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias,
+                               int64_t guard) {
+  const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
+  if (!parts.ok()) return parts.status();
+  if (!parts->biases.empty()) {
+    return Refuse(fmt::format("{} is added to the scores, and the kernel takes no bias", ValueName(*parts->biases[0])),
+                  "mask-is-bias");
+  }
+  if (!PlanFor(context, q, k, *parts, nullptr).masks) return Refuse("nothing is masked here, so that the stock node takes it");
+  return WholeMaskOf(context, q, k, *parts, mask, guard);
 }
 
 absl::StatusOr<Term> SoftmaxMask(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
@@ -228,6 +245,8 @@ constexpr std::array kRows = {
         "What is added to the scores and takes no key out, as far as it is not broadcast yet; no value where nothing is."),
     Function<"nothing_masked (q, k, mask, keep, bias)", NothingMasked>(
         "Holds where the masks leave out no key, and nothing is added to the scores."),
+    Function<"whole_mask (q, k, mask, keep, bias, guard)", WholeMask>(
+        "The explicit mask, also where a compressed mode would do."),
     Function<"sparse_mode (q, k, mask, keep, bias)", SparseMode>(
         "The attribute sparse_mode: 2, 3 or 4 where the masks say no more than that mode, else 0."),
     Function<"pre_tokens (q, k, mask, keep, bias)", PreTokens>("The attribute pre_tokens beside that sparse_mode."),

@@ -48,6 +48,7 @@ DeclaredAttribute AttributeFrom(const proto::AttributeDeclaration& from, const s
   attribute.ge = from.ge();
   attribute.ge_type = from.ge_type();
   attribute.doc = from.doc();
+  attribute.since = from.since();
   return attribute;
 }
 
@@ -69,9 +70,12 @@ DeclaredOperator OperatorFrom(const proto::OperatorDeclaration& from) {
   op.computes = from.computes();
   op.doc = from.doc();
   if (from.has_ge()) {
-    op.ge = GeOperator{from.ge().op(), from.ge().parser(), Strings(from.ge().fixed()), Strings(from.ge().source())};
+    const proto::GeOperator& ge = from.ge();
+    op.ge = GeOperator{ge.op(),    ge.parser(),  Strings(ge.fixed()), Strings(ge.source()),
+                       ge.since(), ge.release(), Strings(ge.chip()),  Strings(ge.dynamic())};
   }
   op.never_emitted = from.never_emitted();
+  if (from.has_gain()) op.gain = Gain{from.gain().evidence(), from.gain().because(), from.gain().source()};
   op.keeps_facts = from.keeps_facts();
   return op;
 }

@@ -33,6 +33,7 @@ struct DeclaredAttribute {
   std::string ge;                 // the attribute of the GE operator that is set from it; empty: it is not read
   std::string ge_type;            // "bool", where the GE attribute is of another type
   std::string doc;
+  int since = 0;                  // the version of our plugin that reads it first; 0: that of the node
 };
 
 // One row of operands and outputs, and when it holds.
@@ -50,6 +51,20 @@ struct GeOperator {
   std::string parser;              // "stock", "plugin" or "none"
   std::vector<std::string> fixed;  // "epsilon = 1e-6"
   std::vector<std::string> sources;
+  // Of parser "plugin" only:
+  int since = 0;                     // the version of our plugin that registers it first
+  std::string release;               // CANN before this release surely lacks the GE operator
+  std::vector<std::string> chips;    // those with a kernel of it
+  std::vector<std::string> dynamic;  // inputs of the GE operator that are lists; one of each is given
+};
+
+// What is known of the speed of a node: see Gain of proto/operators.proto.
+struct Gain {
+  std::string evidence;
+  std::string because;
+  std::string source;
+
+  bool IsLoss() const { return evidence == "loss"; }
 };
 
 struct DeclaredOperator {
@@ -62,6 +77,7 @@ struct DeclaredOperator {
   std::string doc;
   std::optional<GeOperator> ge;  // of npu nodes
   std::string never_emitted;     // why no rule makes it
+  std::optional<Gain> gain;      // of npu nodes that rules emit
   bool keeps_facts = false;      // facts that are known of its output are kept
 
   const DeclaredAttribute* FindAttribute(std::string_view attribute) const;

@@ -66,6 +66,11 @@ void AddOperator(const DeclaredOperator& op, std::string* text) {
   AddAttributes(op, text);
   if (!op.doc.empty()) *text += Sentence(op.doc) + "\n\n";
   if (!op.never_emitted.empty()) *text += fmt::format("No rule makes it: {}\n\n", Sentence(op.never_emitted));
+  if (op.gain.has_value()) {
+    *text += fmt::format("Speed: {}{}: {} ({}).\n\n", op.gain->evidence,
+                         op.gain->IsLoss() ? fmt::format(", so that it is emitted with `--prefer {}` only", op.op_type) : "",
+                         op.gain->because, op.gain->source);
+  }
   if (op.ge.has_value()) {
     static constexpr std::pair<std::string_view, std::string_view> kParsers[] = {
         {"stock", "by the parser of stock ATC"}, {"plugin", "by our op plugin"}, {"none", "which no parser makes"}};

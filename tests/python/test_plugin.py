@@ -10,7 +10,7 @@ import onnx
 import pytest
 from ascend_fuse.session import plain_session
 from conftest import ROOT, run, run_ok
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 HALF, FLOAT = TensorProto.FLOAT16, TensorProto.FLOAT
 
@@ -38,6 +38,32 @@ def rotated(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
 def gelu_tanh(x: np.ndarray) -> np.ndarray:
     return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
+
+def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, masked: np.ndarray | bool = False) -> dict[int, np.ndarray]:
+    """With a scale of 0.3; masked broadcasts over batch and heads. A row without a key is 0."""
+    k, v = (np.repeat(x, q.shape[1] // x.shape[1], 1) for x in (k, v))
+    scores = np.where(masked, -np.inf, q @ k.transpose(0, 1, 3, 2) * 0.3)
+    most = np.maximum(scores.max(-1, keepdims=True), -1e30)
+    weights = np.exp(scores - most)
+    return {0: weights / np.maximum(weights.sum(-1, keepdims=True), 1e-30) @ v}
+
+
+def group_norm(x: np.ndarray, gain: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    y = norm(x.reshape(len(x), 2, -1), 0.5, True).reshape(x.shape)
+    return y * gain[:, None, None] + shift[:, None, None]
+
+
+def right_of(offset: int) -> np.ndarray:
+    """How far key j of 6 is right of query i of 4, for a diagonal that begins in key `offset`."""
+    return np.arange(6)[None] - np.arange(4)[:, None] - offset
+
+
+TOKENS = 2147483647
+SCORES = [(2, 4, 4, 8), (2, 2, 6, 8), (2, 2, 6, 8)]
+DIRECT = {"num_heads": 2, "input_layout": "BNSD", "scale_value": 0.3, "pre_tokens": TOKENS, "next_tokens": TOKENS,
+          "sparse_mode": 0, "inner_precise": 2}
+INFER = {"num_heads": 4, "num_key_value_heads": 2, "input_layout": "BNSD", "scale": 0.3, "pre_tokens": TOKENS,
+         "next_tokens": TOKENS, "inner_precise": 2}
 
 # operator, attributes, input shapes (None: not given), number of outputs, outputs that are compared, the formula
 CASES = {
@@ -105,6 +131,34 @@ CASES = {
     "ffn_reglu": (
         "NPUFFN", {"activation": "reglu", "inner_precise": 1}, [(3, 4), (4, 12), (6, 4)], 1,
         lambda x, a, b: {0: (x @ a)[:, :6] * np.maximum((x @ a)[:, 6:], 0) @ b}),
+    "gelu": ("NPUGelu", {}, [(3, 8)], 1, lambda x: {0: gelu_tanh(x)}),
+    "group_norm": (
+        "NPUGroupNorm", {"num_groups": 2, "eps": 0.5}, [(2, 4, 3, 3), (4,), (4,)], 1,
+        lambda x, g, s: {0: group_norm(x, g, s)}),
+    "rms_norm_of_many_digits": (
+        "NPURmsNormWithEpsilon", {"epsilon": [0.123456789]}, [(3, 8), (8,)], 1,
+        lambda x, g: {0: norm(x, 0.123456789, False) * g}),
+    "attention_direct": (
+        "NPUPromptFlashAttentionDirect", DIRECT, [(2, 2, 4, 8), (2, 2, 4, 8), (2, 2, 4, 8), None, "mask 2 1 4 4"], 1,
+        lambda q, k, v, m: attention(q, k, v, m)),
+    "attention_direct_of_one_mask": (
+        "NPUPromptFlashAttentionDirect", {**DIRECT, "scale_value": [0.3]},
+        [(2, 2, 4, 8), (2, 2, 4, 8), (2, 2, 4, 8), None, "mask 4 4"], 1, lambda q, k, v, m: attention(q, k, v, m)),
+    "infer_attention": (
+        "NPUFusedInferAttentionScore", {**INFER, "sparse_mode": 0}, SCORES, 2, lambda q, k, v: attention(q, k, v)),
+    "infer_attention_masked": (
+        "NPUFusedInferAttentionScore", {**INFER, "sparse_mode": 0}, [*SCORES, None, "mask 2 1 4 6"], 2,
+        lambda q, k, v, m: attention(q, k, v, m)),
+    "infer_attention_left_up": (
+        "NPUFusedInferAttentionScore", {**INFER, "sparse_mode": 2}, [*SCORES, None, "template"], 2,
+        lambda q, k, v: attention(q, k, v, right_of(0) > 0)),
+    "infer_attention_right_down": (
+        "NPUFusedInferAttentionScore", {**INFER, "sparse_mode": 3}, [*SCORES, None, "template"], 2,
+        lambda q, k, v: attention(q, k, v, right_of(2) > 0)),
+    "infer_attention_band": (
+        "NPUFusedInferAttentionScore", {**INFER, "sparse_mode": 4, "pre_tokens": 2, "next_tokens": 0},
+        [*SCORES, None, "template"], 2,
+        lambda q, k, v: attention(q, k, v, (right_of(2) > 0) | (right_of(2) < -2))),
 }  # fmt: skip
 
 
@@ -120,11 +174,20 @@ def test_expanded_node_computes_its_formula(case: str, style: str, tmp_path: Pat
         elif shape == "shape":
             constants.append(helper.make_tensor("shape", TensorProto.INT32, [1], [8]))
             inputs.append("shape")
+        elif shape == "template":
+            template = np.triu(np.ones((2048, 2048), bool), 1)
+            constants.append(numpy_helper.from_array(template, "template"))
+            inputs.append("template")
+        elif isinstance(shape, str):
+            dims = [int(word) for word in shape.split()[1:]]
+            feeds[f"x{i}"] = generator.random(dims) < 0.6
+            inputs.append(f"x{i}")
+            values.append(helper.make_tensor_value_info(f"x{i}", TensorProto.BOOL, dims))
         else:
             feeds[f"x{i}"] = generator.normal(size=shape).astype(np.float32)
             inputs.append(f"x{i}")
             values.append(helper.make_tensor_value_info(f"x{i}", FLOAT, shape))
-    expected = formula(*(feed.astype(np.float64) for feed in feeds.values()))
+    expected = formula(*(feed if feed.dtype == bool else feed.astype(np.float64) for feed in feeds.values()))
     names = [f"y{i}" if i in expected else f"unused{i}" for i in range(output_count)]
     domain = "npu" if style == "npu" else ""
     node = helper.make_node(op, inputs, names, domain=domain, name="node", **attributes)
@@ -156,7 +219,7 @@ def test_the_report_says_that_the_output_needs_the_plugin(zoo: Path, tmp_path: P
     with_plugin = run_ok("optimize", source, "-o", tmp_path / "b.onnx", "--plugin")
     assert "with our op plugin" not in stock.out
     assert "target ascend910b, CANN 8.1 with our op plugin" in with_plugin.out
-    assert "only with our op plugin installed, and refuses the model without it: 2 NPUSwiGlu (" in with_plugin.out
+    assert "only with our op plugin installed, version 1 or later, and refuses the model without it: 2 NPUSwiGlu (" in with_plugin.out
 
 
 def nodes_of(path: Path) -> set[str]:

@@ -32,6 +32,7 @@ import fill
 import gaps
 import masks
 import model_checks
+import op_plugin
 import pipeline
 import zoo_numbers
 
@@ -248,6 +249,17 @@ def test_masks(runs: pipeline.Runs, model_id: str) -> None:
     if all("explicit" not in word for word in found):
         assert found == expected
     assert all(any(masks.agrees(word, wanted) for wanted in expected) for word in found), (found, expected)
+
+
+@of_models
+def test_nodes_of_the_plugin_are_registered(runs: pipeline.Runs) -> None:
+    """Under the names that the emission style makes, as the generated plugin registers them."""
+    registered = op_plugin.registered_keys()
+    for target, run in runs.targets.items():
+        model = onnx.load(run.optimized, load_external_data=False)
+        for node, key in op_plugin.plugin_nodes(model):
+            assert target.endswith("-plugin"), f"{node.op_type} for {target}"
+            assert key in registered, f"{key} for {target}"
 
 
 @of_models

@@ -60,6 +60,8 @@ absl::Status ReadRunFlags(const std::vector<std::string>& words, const std::stri
       options->target.plugin = true;
     } else if (word == "--strict") {
       options->strict = true;
+    } else if (name == "--prefer") {
+      options->prefer.push_back(value);
     } else if (name == "--skip") {
       options->skip.push_back(value);
     } else if (name == "--assume") {

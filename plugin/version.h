@@ -1,0 +1,7 @@
+// The version of this plugin. Written by `ascend-fuse plugin`; do not edit.
+#ifndef ASCEND_FUSE_PLUGIN_VERSION_H_
+#define ASCEND_FUSE_PLUGIN_VERSION_H_
+
+#define ASCEND_FUSE_PLUGIN_VERSION 1
+
+#endif  // ASCEND_FUSE_PLUGIN_VERSION_H_
