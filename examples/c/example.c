@@ -72,6 +72,8 @@ int main(int argc, char** argv) {
   watch.stop_at = "recognise";
   code = ascend_fuse_optimize(model, options, NULL);
   printf("cancelled: code %d: %s\n", (int)code, ascend_fuse_error());
+  code = ascend_fuse_save(model, argv[2]);
+  printf("saved after that: code %d: %s\n", (int)code, ascend_fuse_error());
   ascend_fuse_model_free(model);
   ascend_fuse_options_free(options);
   return 0;

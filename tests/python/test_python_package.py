@@ -9,6 +9,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -122,6 +123,18 @@ def test_external_data_stays_where_it_is(llama: Path, tmp_path: Path) -> None:
     assert (tmp_path / "m.data").read_bytes() == data
     without = onnx.load(tmp_path / "m.onnx", load_external_data=False)
     assert ascend_fuse.optimize(without, base_dir=tmp_path).report.summary.sites["attention"].fused == 2
+
+
+def test_weights_may_stay_in_the_input(llama: Path, tmp_path: Path) -> None:
+    model = Path(shutil.copy(llama, tmp_path / "m.onnx"))
+    result = ascend_fuse.optimize(model)
+    result.save(tmp_path / "reference.onnx", weights="reference")
+    result.save(tmp_path / "one.onnx", weights="one.data")
+    assert (tmp_path / "one.data").is_file()
+    assert (tmp_path / "reference.onnx").stat().st_size < len(result.to_bytes())
+    arrays = [[onnx.numpy_helper.to_array(tensor).tobytes() for tensor in onnx.load(tmp_path / name).graph.initializer]
+              for name in ("reference.onnx", "one.onnx")]
+    assert arrays[0] == arrays[1] == [onnx.numpy_helper.to_array(tensor).tobytes() for tensor in result.model.graph.initializer]
 
 
 def test_other_things_are_no_models() -> None:

@@ -19,7 +19,8 @@
 
 struct ascend_fuse_model {
   std::unique_ptr<ascend_fuse::Model> model;
-  std::string bytes;  // of the last ascend_fuse_save_bytes
+  std::string bytes;    // of the last ascend_fuse_save_bytes
+  bool broken = false;  // a run failed half way
 };
 
 struct ascend_fuse_options {
@@ -91,9 +92,16 @@ absl::Status NeedNotNull(std::string_view name) {
   return absl::InvalidArgumentError(std::string(name) + " is NULL");
 }
 
+// A model that can be worked on.
+absl::Status NeedWhole(const ascend_fuse_model* model) {
+  if (model == nullptr) return NeedNotNull("model");
+  if (!model->broken) return absl::OkStatus();
+  return absl::FailedPreconditionError("a run over this model failed, or checked it: it is to be dropped");
+}
+
 absl::Status Give(absl::StatusOr<std::unique_ptr<Model>> loaded, ascend_fuse_model** model) {
   if (!loaded.ok()) return loaded.status();
-  *model = new ascend_fuse_model{*std::move(loaded), ""};
+  *model = new ascend_fuse_model{*std::move(loaded), "", false};
   return absl::OkStatus();
 }
 
@@ -109,8 +117,10 @@ ascend_fuse_code Run(RunFunction run, const ReportTextOptions* text, ascend_fuse
                      const ascend_fuse_options* options, ascend_fuse_report** report) {
   if (report != nullptr) *report = nullptr;
   return Guarded([&]() -> absl::Status {
-    if (model == nullptr) return NeedNotNull("model");
+    if (absl::Status status = NeedWhole(model); !status.ok()) return status;
+    model->broken = run != ListOpportunities;  // until it is done
     const auto made = run(model->model.get(), options == nullptr ? OptimizeOptions() : options->options);
+    model->broken = run == CheckModel || (run == Optimize && !made.ok());
     if (!made.ok()) return made.status();
     Give(*made, text, report);
     return absl::OkStatus();
@@ -178,14 +188,16 @@ ascend_fuse_code ascend_fuse_load_bytes(const void* bytes, size_t size, const ch
 
 ascend_fuse_code ascend_fuse_save(const ascend_fuse_model* model, const char* path) {
   return Guarded([&] {
-    if (model == nullptr || path == nullptr) return NeedNotNull("model or path");
+    if (path == nullptr) return NeedNotNull("path");
+    if (absl::Status status = NeedWhole(model); !status.ok()) return status;
     return SaveModel(*model->model, path);
   });
 }
 
 ascend_fuse_code ascend_fuse_save_bytes(ascend_fuse_model* model, const void** bytes, size_t* size) {
   return Guarded([&]() -> absl::Status {
-    if (model == nullptr || bytes == nullptr || size == nullptr) return NeedNotNull("model, bytes or size");
+    if (bytes == nullptr || size == nullptr) return NeedNotNull("bytes or size");
+    if (absl::Status status = NeedWhole(model); !status.ok()) return status;
     auto saved = SaveModelToBytes(*model->model);
     if (!saved.ok()) return saved.status();
     model->bytes = *std::move(saved);
@@ -214,15 +226,18 @@ ascend_fuse_code ascend_fuse_check(ascend_fuse_model* model, const ascend_fuse_o
 }
 
 ascend_fuse_code ascend_fuse_expand(ascend_fuse_model* model, const ascend_fuse_options* options) {
-  return Guarded([&] {
-    if (model == nullptr) return NeedNotNull("model");
+  return Guarded([&]() -> absl::Status {
+    if (absl::Status status = NeedWhole(model); !status.ok()) return status;
     ExpandOptions of_run;
     if (options != nullptr) {
       of_run.rule_files = options->options.rule_files;
       of_run.infer = options->options.infer;
       of_run.progress = options->options.progress;
     }
-    return Expand(model->model.get(), of_run);
+    model->broken = true;
+    const absl::Status status = Expand(model->model.get(), of_run);
+    model->broken = !status.ok();
+    return status;
   });
 }
 

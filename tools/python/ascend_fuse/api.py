@@ -40,11 +40,18 @@ class Expanded:
         """Returns the model as the bytes of a file."""
         return self._loaded.core.to_bytes()
 
-    def save(self, path: str | os.PathLike[str], *, progress: Progress | bool | None = None) -> None:
-        """Writes the model; the path may be the one that it came from. Weights are copied from file to file. Nothing is left
-        behind by an error or by Control-C."""
+    def save(
+        self, path: str | os.PathLike[str], *, weights: str = "copy", copy_data: bool = False,
+        progress: Progress | bool | None = None,
+    ) -> None:
+        """Writes the model; the path may be the one that it came from. Nothing is left behind by an error or by Control-C.
+
+        weights    "copy": where the input has them, from file to file; "reference": only the graph is written, and weights are
+                   read from the input's files; else the name of a file beside the model for all of them.
+        copy_data  copies data files that the folder of `path` does not have.
+        """
         with _progress(progress) as told:
-            self._loaded.core.save(os.fspath(path), told)
+            self._loaded.core.save(os.fspath(path), weights, copy_data, told)
 
     def to_text(self, most_elements: int = 16) -> str:
         """Returns the model as ONNX text; longer constants are elided, -1 elides none."""

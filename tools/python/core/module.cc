@@ -167,10 +167,17 @@ class PythonModel {
     PythonModel* model_;
   };
 
-  void Save(const std::string& path, const nb::object& progress) {
+  void Save(const std::string& path, const std::string& weights, bool copy_data, const nb::object& progress) {
     const Use use(this);
     Raised raised;
     SaveOptions options;
+    if (weights == "reference") {
+      options.weights = Weights::kReference;
+    } else if (weights != "copy") {
+      options.weights = Weights::kOneFile;
+      options.weights_file = weights;
+    }
+    options.copy_data = copy_data;
     bool go_on = true;
     options.progress = [&](int64_t written, int64_t total) {
       go_on = raised.Run([&] {
@@ -309,7 +316,7 @@ NB_MODULE(_core, module) {
   nb::class_<PythonModel>(module, "Model")
       .def_static("load", &PythonModel::Load, nb::arg("path"))
       .def_static("from_bytes", &PythonModel::FromBytes, nb::arg("bytes"), nb::arg("path") = "")
-      .def("save", &PythonModel::Save, nb::arg("path"), nb::arg("progress").none())
+      .def("save", &PythonModel::Save, nb::arg("path"), nb::arg("weights"), nb::arg("copy_data"), nb::arg("progress").none())
       .def("to_bytes", &PythonModel::ToBytes)
       .def("text", &PythonModel::Text, nb::arg("most_elements"))
       .def("run", &PythonModel::Run, nb::arg("command"), nb::arg("options"), nb::arg("rules"), nb::arg("passes"),
