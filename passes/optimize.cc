@@ -52,6 +52,7 @@ absl::StatusOr<Report> Run(Model* model, const OptimizeOptions& options, bool dr
   RunOptions run;
   run.dry = dry;
   run.dump_directory = dry ? "" : options.dump_directory;
+  run.progress = options.progress;
   const absl::Status status = RunPasses(*passes, **workspace, run);
   Report report;
   if (status.ok()) report = BuildReport(**workspace);
@@ -80,8 +81,10 @@ absl::Status Expand(Model* model, const ExpandOptions& options) {
   of_workspace.infer = options.infer;
   const auto workspace = Workspace::Create(model, target.has_value() ? &*target : nullptr, of_workspace);
   if (!workspace.ok()) return workspace.status();
+  RunOptions run;
+  run.progress = options.progress;
   return RunPasses({{"inline", "", "", Inline}, {"expand", "", "", ExpandNodes}, {"sweep", "", "", Sweep, true}},
-                   **workspace);
+                   **workspace, run);
 }
 
 absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "ir/infer/facts.h"
 #include "ir/model.h"
+#include "ascend_fuse_version.h"
 #include "passes/pass.h"
 #include "passes/report.h"
 #include "patterns/target/target.h"
@@ -34,9 +35,11 @@ struct OptimizeOptions {
   int64_t limit = -1;             // at most so many rewrites; negative: no limit
   std::string dump_directory;     // the model after each pass is written there; empty: nowhere
   std::vector<PlacedPass> passes;  // the user's own, in C++
+  ProgressCallback progress;       // told how far the run is; false ends it
 };
 
-// Changes the model. On an error the model may be changed in part and should be dropped.
+// Changes the model. On an error, CANCELLED by the progress callback among them, the model may be changed in part and
+// should be dropped. There is no global state: runs over different models may go on in different threads.
 absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options = {});
 
 // What Optimize would do. The model is as before when this returns.
@@ -48,6 +51,7 @@ struct ExpandOptions {
   InferOptions infer;  // dims that were bound when the model was optimized (heads that are a symbol)
   // The ATC as whose reading the standard operators are taken (passes/read_as_atc.h); without it they are ONNX's.
   std::optional<TargetOptions> as_atc;
+  ProgressCallback progress;  // as in OptimizeOptions
 };
 
 // NPU nodes back to standard operators, from the kernels' documented formulas; calls of local functions become the

@@ -48,14 +48,14 @@ absl::StatusOr<std::vector<Pass>> WithPasses(std::vector<Pass> passes, const std
 struct RunOptions {
   bool dry = false;            // leaves out the passes that are final
   std::string dump_directory;  // the model after each pass is written there; empty: nowhere
+  ProgressCallback progress;   // told before each pass and now and then within one
 };
 
 // Runs passes one after another, with Verify after each, and notes time and changes of each in Workspace::runs. The
-// error of a pass is that of the run; the sentence of Verify names the pass.
+// error of a pass is that of the run; the sentence of Verify names the pass. CANCELLED when the callback says so.
 absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, const RunOptions& options = {});
 
-// --- the passes, each in a file of its name ---
-
+// The passes, each in a file of its name; the table of docs/passes.md says what each takes and gives.
 absl::Status Inline(Workspace& workspace);
 absl::Status InferFacts(Workspace& workspace);
 absl::Status Number(Workspace& workspace);

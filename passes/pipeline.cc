@@ -115,7 +115,9 @@ absl::StatusOr<std::vector<Pass>> WithPasses(std::vector<Pass> passes, const std
 absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, const RunOptions& options) {
   size_t number = 0;
   bool verified = false;  // the model as it was before the pass
+  workspace.ReportTo(options.progress);
   for (const Pass& pass : passes) {
+    if (absl::Status status = workspace.Begin({pass.name, number, passes.size()}); !status.ok()) return status;
     ++number;
     if (options.dry && pass.final) continue;
     const double started = Milliseconds();

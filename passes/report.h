@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace ascend_fuse {
@@ -145,6 +146,11 @@ struct Report {
   // The count of a kind, or nullptr.
   const ReportKindCount* FindKind(const std::string& kind) const;
 };
+
+// --require: INVALID_ARGUMENT with the kinds there are for one that is none.
+absl::Status CheckRequirements(const std::vector<std::string>& kinds);
+// What --require asked for and the report does not show: a sentence for each of the kinds that was not found, or has sites left.
+std::vector<std::string> UnmetRequirements(const Report& report, const std::vector<std::string>& kinds);
 
 struct ReportTextOptions {
   bool verbose = false;  // every site on its own line, with what it covers; pass timings

@@ -71,6 +71,16 @@ absl::Status Workspace::CheckSkip(const std::string& name) const {
       name, fmt::join(kinds, ", ")));
 }
 
+absl::Status Workspace::Begin(const Progress& progress) {
+  at_ = progress;
+  return Tell();
+}
+
+absl::Status Workspace::Tell() const {
+  if (!progress_ || progress_(at_)) return absl::OkStatus();
+  return absl::CancelledError(fmt::format("cancelled in the pass {}", at_.pass));
+}
+
 const RuleSet& Workspace::rules(RuleFolder folder) const {
   auto& rules = rules_[static_cast<size_t>(folder)];
   if (rules == nullptr) rules = RuleSet::Shared(folder);
@@ -103,7 +113,10 @@ absl::Status Workspace::CheckPrefer(const std::string& name) const {
       fmt::format("--prefer {}: it names nodes that are not emitted without it: {}", name, fmt::join(slower, ", ")));
 }
 
-void Workspace::InferModel() { facts_ = Infer(*model_, WithDeclaredOperators(options_.infer)); }
+void Workspace::InferModel() {
+  facts_ = Infer(*model_, WithDeclaredOperators(options_.infer));
+  inferred_ = true;
+}
 
 void Workspace::NumberValues() {
   numbering_ = std::make_unique<ValueNumbering>(*model_, facts_);
@@ -112,8 +125,8 @@ void Workspace::NumberValues() {
 }
 
 void Workspace::Know(Node* node) {
-  InferNode(*node, &facts_);
-  numbering_->Add(*node, facts_);
+  if (inferred_) InferNode(*node, &facts_);
+  if (numbering_ != nullptr) numbering_->Add(*node, facts_);
 }
 
 FunctionContext Workspace::Context(std::vector<std::string>* assumptions) {

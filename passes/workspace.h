@@ -37,6 +37,15 @@ struct WorkspaceOptions {
   std::vector<std::string> fix;  // --fix: dims that `infer` binds to a number, to be written into the model
 };
 
+// How far a run has come.
+struct Progress {
+  std::string_view pass;  // the name of the pass that runs
+  size_t number = 0;      // of that pass: 0, 1 ... count - 1
+  size_t count = 0;       // of all passes of the run
+};
+// Told how far a run has come; false ends the run with CANCELLED.
+using ProgressCallback = std::function<bool(const Progress&)>;
+
 class Workspace {
  public:
   // The model must outlive the workspace, and `target` too; without a target nothing can be lowered. Errors are those
@@ -53,7 +62,7 @@ class Workspace {
   const Inliner& inliner() const { return inliner_; }
 
   // What is known. Follows the rewriting: what an emission makes is inferred and numbered. A pass that changes the graph
-  // by the rewriter says so of its nodes by Know.
+  // by the rewriter says so of its nodes by Know; before `infer` that is nothing to do.
   Facts& facts() { return facts_; }
   const Facts& facts() const { return facts_; }
   const ValueNumbering& numbering() const { return *numbering_; }
@@ -72,6 +81,13 @@ class Workspace {
   // --limit: whether one more replacement may be made.
   bool MayReplace() const { return options_.limit < 0 || replacements_ < options_.limit; }
   void CountReplacement() { ++replacements_; }
+
+  // Who is told of progress, and where the run is: RunPasses says so.
+  void ReportTo(ProgressCallback callback) { progress_ = std::move(callback); }
+  // A pass has begun: CANCELLED when the run is not wanted any more.
+  absl::Status Begin(const Progress& progress);
+  // Passes that take long ask this in their loops: CANCELLED when the run is not wanted any more.
+  absl::Status GoOn() { return !progress_ || ++asked_ % kAsks != 0 ? absl::OkStatus() : Tell(); }
 
   // What functions of rules see. Assumptions are appended to the list where one is given.
   FunctionContext Context(std::vector<std::string>* assumptions = nullptr);
@@ -113,6 +129,7 @@ class Workspace {
   Workspace(Model* model, const Target* target, const WorkspaceOptions& options);
   absl::Status CheckSkip(const std::string& name) const;
   absl::Status CheckPrefer(const std::string& name) const;
+  absl::Status Tell() const;
 
   Model* model_;
   const Target* target_;
@@ -123,12 +140,17 @@ class Workspace {
   Rewriter::Mark loaded_;
   Rewriter::Mark start_;
   Facts facts_;
+  bool inferred_ = false;
   std::unique_ptr<ValueNumbering> numbering_;
   std::unique_ptr<MaskForms> masks_;
   std::unique_ptr<Emitter> emitter_;
   MatchCache match_cache_;
   mutable std::array<std::shared_ptr<const RuleSet>, kRuleFolders> rules_;
   int64_t replacements_ = 0;
+  static constexpr uint32_t kAsks = 256;  // the callback may be an interpreter: not asked at every node
+  ProgressCallback progress_;
+  Progress at_;
+  uint32_t asked_ = 0;
 };
 
 // "domain.op_type", without "." for the default domain.

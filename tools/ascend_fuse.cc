@@ -10,12 +10,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +28,7 @@
 #include "passes/atc_check.h"
 #include "passes/atc_command.h"
 #include "passes/check.h"
+#include "passes/option_names.h"
 #include "passes/optimize.h"
 #include "passes/report.h"
 #include "patterns/codes.h"
@@ -37,6 +36,7 @@
 #include "patterns/operators/document.h"
 #include "patterns/operators/plugin_source.h"
 #include "patterns/target/target.h"
+#include "tools/command_documents.h"
 
 namespace ascend_fuse {
 namespace {
@@ -76,6 +76,7 @@ struct Flags {
   std::string weights = "copy";  // copy, reference or a file
   bool copy_data = false;
   PluginOptions plugin;  // plugin
+  std::string shell;    // completion
 };
 
 // One line on stderr. Names out of a file may hold line breaks and terminal control codes: they are written out.
@@ -105,15 +106,6 @@ std::string Beside(std::string_view path, std::string_view word) {
   return fmt::format("{}.{}.onnx", path, word);
 }
 
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || file.bad())
-    return absl::NotFoundError(fmt::format("{} cannot be read: {}", path, strerror(errno)));
-  return text.str();
-}
-
 absl::Status WriteText(const std::string& path, const std::string& text) {
   if (path == "-") {
     const bool written = fwrite(text.data(), 1, text.size(), stdout) == text.size() && fflush(stdout) == 0;
@@ -126,59 +118,16 @@ absl::Status WriteText(const std::string& path, const std::string& text) {
   return absl::OkStatus();
 }
 
-bool ParseNumber(std::string_view text, int64_t* number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
-  return error == std::errc() && end == text.data() + text.size() && *number >= 0;
-}
-
-// "seq=128", "seq=1..2048".
-bool ParseDim(std::string_view text, InferOptions* infer) {
-  const size_t equals = text.find('=');
-  if (equals == 0 || equals == std::string_view::npos) return false;
-  const std::string_view range = text.substr(equals + 1);
-  const size_t dots = range.find("..");
-  int64_t low = 0, high = 0;
-  if (!ParseNumber(range.substr(0, dots), &low)) return false;
-  high = low;
-  if (dots != std::string_view::npos && !ParseNumber(range.substr(dots + 2), &high)) return false;
-  if (high < low) return false;
-  infer->dims.push_back({std::string(text.substr(0, equals)), {low, high}});
-  return true;
-}
-
-// Reads the files of --rules.
-int ReadRules(Flags* flags) {
-  for (const std::string& path : flags->rule_paths) {
-    auto text = ReadText(path);
-    if (!text.ok()) return Fail(text.status());
-    flags->options.rule_files.emplace_back(path, *std::move(text));
-  }
-  return kDone;
-}
-
-// Reads what --assume gives.
-int ReadAssumptions(Flags* flags) {
-  for (const std::string& text : flags->assumptions) {
-    const size_t equals = text.rfind('=');
-    const auto kind = equals == std::string::npos ? std::nullopt : AssumptionFromName(text.substr(equals + 1));
-    if (!kind.has_value() || equals == 0) {
-      return Fail(fmt::format("--assume {}: expected INPUT=ones, binary, left-padded or right-padded", text), kUsage);
-    }
-    flags->options.assumptions.push_back({text.substr(0, equals), *kind});
-  }
-  return kDone;
-}
-
-// Reads what --dim gives.
-int ReadDims(Flags* flags) {
-  for (const std::string& dim : flags->dims) {
-    if (!ParseDim(dim, &flags->options.infer)) {
-      return Fail(
-          fmt::format("--dim {}: expected name=N or name=low..high, for example --dim seq=1..2048", dim),
-          kUsage);
+// The flags that mean options of the library, which says what is wrong with their values.
+absl::Status SetOptions(Flags* flags) {
+  const std::pair<const char*, const std::vector<std::string>&> given[] = {
+      {"dim", flags->dims}, {"fix", flags->fixes}, {"assume", flags->assumptions}, {"rules", flags->rule_paths}};
+  for (const auto& [name, values] : given) {
+    for (const std::string& value : values) {
+      if (absl::Status status = SetOption(&flags->options, name, value); !status.ok()) return status;
     }
   }
-  return kDone;
+  return absl::OkStatus();
 }
 
 void AddWeightFlags(CLI::App* command, Flags* flags) {
@@ -191,22 +140,8 @@ void AddWeightFlags(CLI::App* command, Flags* flags) {
   command->add_flag("--copy-data", flags->copy_data, "copy data files that the output's directory does not have");
 }
 
-// Reads what --fix gives: a dim with one number, which is written as well.
-int ReadFixes(Flags* flags) {
-  for (const std::string& fix : flags->fixes) {
-    auto& dims = flags->options.infer.dims;
-    if (fix.find("..") != std::string::npos || !ParseDim(fix, &flags->options.infer)) {
-      return Fail(fmt::format("--fix {}: expected name=N, for example --fix batch=1", fix), kUsage);
-    }
-    const std::string& name = dims.back().first;
-    const auto same = [&](const auto& dim) { return dim.first == name; };
-    if (std::count_if(dims.begin(), dims.end(), same) > 1) {
-      return Fail(fmt::format("--fix {}: {} is bound twice", fix, name), kUsage);
-    }
-    flags->options.fix.push_back(name);
-  }
-  return kDone;
-}
+// A file that cannot be read is an error, a value that means nothing is wrong usage.
+int FailOption(const absl::Status& status) { return Fail(status, absl::IsInvalidArgument(status) ? kUsage : kFailed); }
 
 void AddDimFlag(CLI::App* command, Flags* flags) {
   command
@@ -232,35 +167,13 @@ int Prepare(Flags* flags, std::string* chip, std::vector<std::string>* warnings)
     return Fail("--report writes text, or JSON for a name that ends in .json; HTML is not available yet",
                 kUsage);
   }
-  if (const int code = ReadDims(flags); code != kDone) return code;
-  if (const int code = ReadFixes(flags); code != kDone) return code;
-  if (const int code = ReadAssumptions(flags); code != kDone) return code;
-  for (const std::string& kind : flags->require) {
-    const auto& kinds = ReportKinds();
-    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
-      return Fail(fmt::format("--require {}: the kinds are {}", kind, fmt::join(kinds, ", ")), kUsage);
-    }
-  }
+  if (const auto status = SetOptions(flags); !status.ok()) return FailOption(status);
+  if (const auto status = CheckRequirements(flags->require); !status.ok()) return Fail(status, kUsage);
   const auto target = Target::Load(options.target);
   if (!target.ok()) return Fail(target.status(), kUsage);
   *chip = target->chip();
   *warnings = target->warnings();
-  return ReadRules(flags);
-}
-
-// Sentences about what --require asked for and did not get.
-std::vector<std::string> Unmet(const Report& report, const std::vector<std::string>& require) {
-  std::vector<std::string> sentences;
-  for (const std::string& kind : require) {
-    const ReportKindCount* count = report.FindKind(kind);
-    if (count == nullptr || count->found == 0) {
-      sentences.push_back(fmt::format("--require {}: no {} was found", kind, kind));
-    } else if (count->left > 0) {
-      sentences.push_back(fmt::format("--require {}: {} of {} left{}{}", kind, count->left, count->found,
-                                      count->commonest_reason.empty() ? "" : ": ", count->commonest_reason));
-    }
-  }
-  return sentences;
+  return kDone;
 }
 
 // Writes the reports that were asked for; the text goes to stdout unless JSON does.
@@ -358,7 +271,7 @@ int RunOptimize(Flags flags, bool change) {
   if (report->model.empty()) report->model = flags.input;
   for (const std::string& warning : warnings) report->Warn({"chip-not-in-cann", warning});
   if (const int code = WriteReports(*report, flags, change); code != kDone) return code;
-  const std::vector<std::string> unmet = Unmet(*report, flags.require);
+  const std::vector<std::string> unmet = UnmetRequirements(*report, flags.require);
   for (const std::string& sentence : unmet) Fail(sentence);
   if (!unmet.empty()) {
     if (change) Fail("no model was written");
@@ -413,11 +326,10 @@ int RunCheck(Flags flags) {
 }
 
 int RunExpand(Flags flags) {
-  if (const int code = ReadRules(&flags); code != kDone) return code;
-  if (const int code = ReadDims(&flags); code != kDone) return code;
+  if (const auto status = SetOptions(&flags); !status.ok()) return FailOption(status);
   const auto model = LoadModel(flags.input);
   if (!model.ok()) return Fail(model.status());
-  ExpandOptions options = {flags.options.rule_files, flags.options.infer, std::nullopt};
+  ExpandOptions options = {flags.options.rule_files, flags.options.infer, std::nullopt, nullptr};
   if (flags.as_atc) options.as_atc = flags.options.target;
   const auto status = Expand(model->get(), options);
   if (absl::IsUnavailable(status)) return Fail(std::string(status.message()), kNotMet);
@@ -509,7 +421,7 @@ std::string PythonFolder(const std::string& own_path) {
                             "../lib/ascend-fuse/python"}) {
     const std::string candidate = folder + place;
     struct stat info;
-    if (stat((candidate + "/ascend_fuse/verify.py").c_str(), &info) == 0) return candidate;
+    if (stat((candidate + "/ascend_fuse/verification.py").c_str(), &info) == 0) return candidate;
   }
   return "";
 }
@@ -522,8 +434,10 @@ int RunVerify(const Flags& flags) {
     const std::string path = old == nullptr || *old == '\0' ? folder : fmt::format("{}:{}", folder, old);
     setenv("PYTHONPATH", path.c_str(), 1);
   }
-  std::vector<std::string> words = {"python3", "-m",    "ascend_fuse.verify", flags.input, flags.second,
-                                    "--tool",  own_path};
+  // In a Python environment the package belongs to the interpreter that lies beside this program.
+  const std::string beside = own_path.substr(0, own_path.rfind('/') + 1) + "python3";
+  const std::string python = folder.empty() && access(beside.c_str(), X_OK) == 0 ? beside : "python3";
+  std::vector<std::string> words = {python, "-m", "ascend_fuse.verification", flags.input, flags.second, "--tool", own_path};
   words.insert(words.end(), flags.verify_arguments.begin(), flags.verify_arguments.end());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -532,7 +446,7 @@ int RunVerify(const Flags& flags) {
   const pid_t child = fork();
   if (child < 0) return Fail(fmt::format("cannot start python3: {}", strerror(errno)));
   if (child == 0) {
-    execvp("python3", arguments.data());
+    execvp(python.c_str(), arguments.data());
     fprintf(stderr, "ascend-fuse: verify runs ONNX Runtime through Python, and python3 was not found: %s\n",
             strerror(errno));
     _exit(kFailed);
@@ -610,7 +524,7 @@ void AddRunFlags(CLI::App* command, Flags* flags) {
 
 int Main(int argc, char** argv) {
   CLI::App app("Exported ONNX in, the same model with Ascend NPU nodes out, and a report.", "ascend-fuse");
-  app.set_version_flag("--version", "ascend-fuse 0.1.0");
+  app.set_version_flag("--version", "ascend-fuse " ASCEND_FUSE_VERSION);
   app.require_subcommand(1);
   Flags flags;
 
@@ -692,6 +606,10 @@ int Main(int argc, char** argv) {
   explain->add_option("code", flags.code, "as the report gives it (mask-per-head); default: all, with their titles");
   explain->add_flag("--markdown", flags.markdown, "all codes with their explanations, as docs/codes.md has them");
 
+  CLI::App* man = app.add_subcommand("man", "the man page, ascend-fuse(1)");
+  CLI::App* completion = app.add_subcommand("completion", "completion of the command line, for a shell");
+  completion->add_option("shell", flags.shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+
   std::vector<std::string> commands;
   for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
   if (argc > 1 && argv[1][0] != '-' &&
@@ -712,6 +630,10 @@ int Main(int argc, char** argv) {
   if (targets->parsed()) return RunTargets(flags);
   if (plugin->parsed()) return RunPlugin(flags);
   if (explain->parsed()) return RunExplain(flags);
+  if (man->parsed() || completion->parsed()) {
+    const auto status = WriteText("-", man->parsed() ? ManPage(app, ASCEND_FUSE_VERSION) : Completion(app, flags.shell));
+    return status.ok() ? kDone : Fail(status);
+  }
   flags.verify_arguments = verify->remaining();
   return RunVerify(flags);
 }

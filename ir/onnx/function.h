@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "ir/model.h"
 
-namespace onnx {
+namespace ascend_fuse::onnx {
 class FunctionProto;
 }
 

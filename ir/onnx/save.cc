@@ -28,6 +28,13 @@ namespace {
 
 constexpr int64_t kLargestModel = std::numeric_limits<int32_t>::max();
 constexpr size_t kBlock = size_t{256} << 10;  // measured: see bench/README.md
+// Says how far writing is, and asks whether to go on.
+absl::Status Tell(const SaveOptions& options, const std::string& path, int64_t written, int64_t total) {
+  if (options.progress) options.progress(written, total);
+  if (!options.go_on || options.go_on()) return absl::OkStatus();
+  return absl::CancelledError(fmt::format("{}: cancelled, nothing was written", path));
+}
+
 // Collects bytes into full blocks and writes those, so that every write is whole pages at a page boundary.
 class BlockWriter {
  public:
@@ -62,11 +69,9 @@ class BlockWriter {
     }
     written_ += static_cast<int64_t>(used_);
     used_ = 0;
-    if (options_.progress && written_ >= next_report_) {
-      options_.progress(written_, total_);
-      next_report_ = written_ + (int64_t{16} << 20);
-    }
-    return absl::OkStatus();
+    if (written_ < next_report_) return absl::OkStatus();
+    next_report_ = written_ + (int64_t{16} << 20);
+    return Tell(options_, path_, written_, total_);
   }
 
  private:
@@ -144,8 +149,7 @@ absl::Status WritePieces(const Model& model, const Pieces& pieces, int fd, const
   if (model.model_file() != nullptr) {
     if (absl::Status status = model.model_file()->CheckUnchanged(); !status.ok()) return status;
   }
-  if (options.progress) options.progress(pieces.total(), pieces.total());
-  return absl::OkStatus();
+  return Tell(options, path, pieces.total(), pieces.total());
 }
 
 // Writes the pieces to a new file beside `path`, so that a rename puts it in its place within one file system.

@@ -27,6 +27,8 @@ struct SaveOptions {
 
   // Called now and then while writing with the bytes written so far and the size of the file.
   std::function<void(int64_t written, int64_t total)> progress;
+  // Asked as often as progress is told of the model itself: false ends writing with CANCELLED, and no model is left behind.
+  std::function<bool()> go_on;
 };
 
 // Writes `model` to `path`, which may be the file it was loaded from: a temporary file beside it is written

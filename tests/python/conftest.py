@@ -17,7 +17,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("ASCEND_FUSE_BUILD", ROOT / "build")).resolve()
 TOOL = BUILD / "ascend-fuse"
-sys.path[:0] = [str(ROOT / "tools" / "zoo"), str(ROOT / "tools" / "python"), str(Path(__file__).resolve().parent)]
+# The package with its module in C++, as the build puts it together.
+sys.path[:0] = [str(ROOT / "tools" / "zoo"), str(BUILD / "python"), str(ROOT / "tools" / "python"), str(Path(__file__).resolve().parent)]
 
 import fill  # noqa: E402
 

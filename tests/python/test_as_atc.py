@@ -133,7 +133,7 @@ def test_a_model_that_atc_refuses_has_no_numbers(opset: int, text: str, sentence
 
 
 def verify(original: Path, second: Path, *flags: str) -> tuple[int, dict[str, Any]]:
-    words = [sys.executable, "-m", "ascend_fuse.verify", original, second, "--tool", TOOL, "--json", "-", *flags]
+    words = [sys.executable, "-m", "ascend_fuse.verification", original, second, "--tool", TOOL, "--json", "-", *flags]
     done = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False, cwd=ROOT / "tools" / "python")
     return done.returncode, json.loads(done.stdout)
 

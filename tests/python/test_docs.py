@@ -94,7 +94,7 @@ def test_blocks(document: Path, zoo: Path, tmp_path: Path) -> None:
             run_console(block, tmp_path, environment)
         elif block.kind == "python":
             done = subprocess.run([sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True,
-                                  timeout=120, env=dict(environment, PYTHONPATH=str(ROOT / "tools" / "python")))
+                                  timeout=120, env=dict(environment, PYTHONPATH=str(BUILD / "python")))
             assert done.returncode == 0, f"line {block.line}: {done.stderr}"
         elif block.kind == "sh":
             for script in re.findall(r"\./(\S+)|python3 (\S+\.py)", block.text):

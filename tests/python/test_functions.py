@@ -16,7 +16,7 @@ from conftest import TOOL, run, run_ok
 from onnx import helper, numpy_helper
 
 import fill
-from ascend_fuse import verify
+from ascend_fuse import verification as verify
 from ascend_fuse.session import plain_session
 from outline import outline, without_metadata
 

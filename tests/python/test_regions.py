@@ -9,7 +9,7 @@ import onnx
 import pytest
 from conftest import TOOL, run_ok
 
-from ascend_fuse import verify
+from ascend_fuse import verification as verify
 
 MODEL = "llama-sdpa-past-dy18-dynamic"
 

@@ -24,7 +24,7 @@ except ImportError as error:
     sys.exit(0) if __name__ == "__main__" else None
     raise unittest.SkipTest(str(error))
 
-from ascend_fuse import guess_inputs, verify  # noqa: E402
+from ascend_fuse import guess_inputs, verification as verify  # noqa: E402
 
 
 def language_model(

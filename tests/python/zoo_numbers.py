@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ascend_fuse import verify
+from ascend_fuse import verification as verify
 from ascend_fuse.inputs import make_inputs
 from ascend_fuse.regions import Regions, with_outputs
 from ascend_fuse.session import plain_session

@@ -237,5 +237,51 @@ TEST(PassTest, VerifyNamesThePassThatBrokeTheGraph) {
   EXPECT_HAS(std::string(status.message()), "or in a cycle");
 }
 
+TEST(PassTest, ProgressIsToldOfEveryPass) {
+  OptimizeOptions options;
+  std::vector<std::string> told;
+  options.progress = [&told](const Progress& at) {
+    EXPECT_EQ(at.count, OptimizePasses().size());
+    if (told.empty() || told.back() != at.pass) told.emplace_back(at.pass);
+    EXPECT_EQ(at.number + 1, told.size());
+    return true;
+  };
+  const auto model = MustLoad(Encoded());
+  ASSERT_TRUE(Optimize(model.get(), options).ok());
+  std::vector<std::string> names;
+  for (const Pass& pass : OptimizePasses()) names.push_back(pass.name);
+  EXPECT_EQ(told, names);
+}
+
+TEST(PassTest, ARunThatIsCancelledSaysWhereAndADryOneLeavesNothing) {
+  OptimizeOptions options;
+  options.progress = [](const Progress& at) { return at.pass != "lower"; };
+  options.passes = {Placed(kAfter, "number", "rewrite", [](Workspace& workspace) { return Rewrite(workspace, "Abs"); })};
+  const std::string bytes = MustSave(*MustLoad(Encoded()));
+  const auto model = MustLoad(bytes);
+  EXPECT_EQ(ListOpportunities(model.get(), options).status(), absl::CancelledError("cancelled in the pass lower"));
+  EXPECT_TRUE(MustSave(*model) == bytes);
+  EXPECT_EQ(Optimize(model.get(), options).status(), absl::CancelledError("cancelled in the pass lower"));
+  EXPECT_EQ(ListOpportunities(MustLoad(bytes).get(), {}).status(), absl::OkStatus());
+}
+
+TEST(PassTest, ALongPassAsksWhetherItShallGoOn) {
+  std::string nodes;
+  for (int i = 0; i < 2000; ++i) nodes += fmt::format("v{} = Relu ({}) ", i + 1, i == 0 ? "x" : fmt::format("v{}", i));
+  const auto model = MustLoad(*EncodeModelText(fmt::format(
+      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[B, 8] x) => (float[B, 8] v2000) {{ {} }}", nodes)));
+  OptimizeOptions options;
+  int asked = 0;
+  options.progress = [&asked](const Progress& at) { return at.pass != "recognise" || ++asked < 3; };
+  EXPECT_EQ(Optimize(model.get(), options).status(), absl::CancelledError("cancelled in the pass recognise"));
+  EXPECT_EQ(asked, 3);
+}
+
+TEST(PassTest, AnExpansionCanBeCancelled) {
+  ExpandOptions options;
+  options.progress = [](const Progress& at) { return at.pass != "sweep"; };
+  EXPECT_EQ(Expand(MustLoad(Encoded()).get(), options), absl::CancelledError("cancelled in the pass sweep"));
+}
+
 }  // namespace
 }  // namespace ascend_fuse

@@ -37,6 +37,19 @@ TEST(Save, UnchangedIsByteEqual) {
   EXPECT_EQ(directory.Files(), (std::vector<std::string>{"in.onnx", "out.onnx"}));
 }
 
+TEST(Save, ACancelledOneLeavesNothingBehind) {
+  TemporaryDirectory directory;
+  auto model = MustLoad(RichModel().SerializeAsString());
+  SaveOptions options;
+  options.go_on = [] { return false; };
+  WriteWhole(directory / "out.onnx", "what was there");
+  const absl::Status status = SaveModel(*model, directory / "out.onnx", options);
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_NE(std::string(status.message()).find("cancelled, nothing was written"), std::string::npos);
+  EXPECT_EQ(directory.Files(), std::vector<std::string>{"out.onnx"});
+  EXPECT_EQ(ReadWhole(directory / "out.onnx"), "what was there");
+}
+
 // Odd but legal encodings: field order, unknown fields and groups, non-minimal lengths, nodes between
 // initializers.
 TEST(Save, OddEncodingsSurvive) {

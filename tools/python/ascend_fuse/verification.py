@@ -1,6 +1,6 @@
 """Proof of an optimized model: the original and the expanded result, run side by side in ONNX Runtime.
 
-    python3 -m ascend_fuse.verify original.onnx optimized.onnx --tool build/ascend-fuse
+    python3 -m ascend_fuse.verification original.onnx optimized.onnx --tool build/ascend-fuse
 
 NPU nodes are turned back into standard operators by `ascend-fuse expand`, from the kernels'
 documented formulas and not from the nodes that were matched. Both models run with every graph
@@ -37,7 +37,7 @@ import sys
 import tempfile
 from typing import Any
 
-# What is missing is said in main(), so that `import ascend_fuse.verify` fails with the module's own name.
+# What is missing is said in main(), so that `import ascend_fuse.verification` fails with the module's own name.
 try:
     import numpy as np
     import onnx
@@ -252,7 +252,7 @@ def verify_models(
 
     session = _session(original_path, "the original")
     regions = regions and as_atc is None
-    if regions and original.functions and not (tool or shutil.which("ascend-fuse")):
+    if regions and original.functions and not find_tool(tool):
         result.notes.append("the regions were not compared: --tool must name the program that inlines local functions")
         regions = False
     with contextlib.ExitStack() as files:
@@ -385,7 +385,7 @@ class _expanded:
         return self.file
 
     def _expand(self, count: int) -> None:
-        tool = self.tool or shutil.which("ascend-fuse")
+        tool = find_tool(self.tool)
         if tool is None:
             raise VerifyError(
                 f"{self.path} has {count} NPU nodes; --tool must name the ascend-fuse program that expands"
@@ -672,9 +672,15 @@ def _mask(entry, feeds):
     return masks[0] != 0, int(ids[0].shape[1]) if ids else int(masks[0].shape[1])
 
 
+def find_tool(tool: Any = None) -> str | None:
+    """Returns the ascend-fuse program: the one that is named, the one of this Python environment, or the one in PATH."""
+    beside = pathlib.Path(sys.executable).parent / "ascend-fuse"
+    return str(tool) if tool else str(beside) if beside.is_file() else shutil.which("ascend-fuse")
+
+
 def _listed(original_path: pathlib.Path, tool):
     """Returns the report of `list` on the original, or None without the tool."""
-    tool = tool or shutil.which("ascend-fuse")
+    tool = find_tool(tool)
     if tool is None:
         return None
     try:

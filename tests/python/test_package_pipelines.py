@@ -1,0 +1,91 @@
+"""Pipelines of docs/pipelines.md that need no torch: passes of onnx_ir, make, and models that ONNX Runtime quantized."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir
+import onnxruntime.quantization
+import pytest
+from conftest import BUILD, ROOT, run_ok
+
+import ascend_fuse
+
+EXAMPLES = ROOT / "examples" / "pipelines"
+MODEL = "llama-sdpa-past-ts17-dynamic.onnx"
+
+
+def test_an_onnx_ir_pass(zoo: Path) -> None:
+    from ascend_fuse.ir_pass import OptimizePass
+
+    fuse = OptimizePass(target="ascend910b")
+    model = onnx_ir.load(zoo / MODEL)
+    result = fuse(model)
+    assert result.modified and result.model is not model and fuse.report is not None
+    assert fuse.report.summary.sites["attention"].fused == 2
+    assert not OptimizePass(target="ascend910b")(result.model).modified  # a second run changes nothing
+
+
+def test_behind_the_optimizer_of_onnxscript(zoo: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, EXAMPLES / "onnxscript_pass.py", zoo / MODEL, tmp_path / "out.onnx"], check=True,
+                   env=dict(os.environ, PYTHONPATH=str(BUILD / "python")), capture_output=True)
+    assert "NPURmsNorm" in {node.op_type for node in onnx.load(tmp_path / "out.onnx").graph.node}
+
+
+def make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = dict(os.environ, PATH=f"{BUILD}:{os.environ['PATH']}")
+    return subprocess.run(["make", "-C", folder, *words], env=environment, capture_output=True, text=True)
+
+
+def test_make(zoo: Path, tmp_path: Path) -> None:
+    shutil.copy(EXAMPLES / "Makefile", tmp_path)
+    shutil.copy(zoo / MODEL, tmp_path / "llama.onnx")
+    done = make(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads((tmp_path / "llama.report.json").read_text())["summary"]["sites"]["attention"]["left"] == 0
+    assert "Nothing to be done" in make(tmp_path).stdout
+    (tmp_path / "llama.npu.onnx").unlink()
+    failed = make(tmp_path, "REQUIRE=glu")
+    assert failed.returncode != 0 and "no model was written" in failed.stderr and not (tmp_path / "llama.npu.onnx").exists()
+
+
+def weights(model: onnx.ModelProto) -> dict[str, bytes]:
+    return {tensor.name: tensor.SerializeToString() for tensor in model.graph.initializer if "quantized" in tensor.name}
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "static"])
+def test_a_quantized_model_keeps_its_linears_and_is_named(tmp_path: Path, kind: str) -> None:
+    """What ATC has no parser for is said by name, and what was quantized is left as it is."""
+    rng = np.random.default_rng(0)
+    plain = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
+      g (float[2, 8] x) => (float[2, 8] y) { h = MatMul (x, w) s = Sigmoid (h) z = Mul (h, s) y = MatMul (z, v) }""")
+    for name in "wv":
+        plain.graph.initializer.append(onnx.numpy_helper.from_array(rng.normal(size=(8, 8)).astype(np.float32), name))
+    onnx.save(plain, tmp_path / "m.onnx")
+    if kind == "dynamic":
+        onnxruntime.quantization.quantize_dynamic(tmp_path / "m.onnx", tmp_path / "q.onnx")
+    else:
+        class Reader(onnxruntime.quantization.CalibrationDataReader):
+            batches = iter([{"x": rng.normal(size=(2, 8)).astype(np.float32)}] * 2)
+
+            def get_next(self) -> dict[str, np.ndarray] | None:
+                return next(self.batches, None)
+
+        onnxruntime.quantization.quantize_static(tmp_path / "m.onnx", tmp_path / "q.onnx", Reader())
+    before = onnx.load(tmp_path / "q.onnx")
+    result = ascend_fuse.optimize(tmp_path / "q.onnx")
+    quantized = {"MatMulInteger", "DynamicQuantizeLinear", "QuantizeLinear", "DequantizeLinear", "QLinearMatMul"}
+    kinds = [node.op_type for node in before.graph.node if node.op_type in quantized]
+    assert kinds and kinds == [node.op_type for node in result.model.graph.node if node.op_type in quantized]
+    assert weights(before) and weights(before) == weights(result.model)
+    if kind == "dynamic":
+        said = " ".join(warning.message for warning in result.report.warnings)
+        assert "MatMulInteger" in said and "DynamicQuantizeLinear" in said, said
+    run_ok("optimize", tmp_path / "q.onnx", "-o", tmp_path / "out.onnx", "--quiet")

@@ -1,0 +1,164 @@
+#include "tools/command_documents.h"
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "patterns/target/target.h"
+
+namespace ascend_fuse {
+namespace {
+
+// What man and the shells take for their own: - and \ in man, a dot or an apostrophe at the start of a line.
+std::string ForMan(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\') {
+      out += "\\e";
+    } else if (c == '-') {
+      out += "\\-";
+    } else {
+      if ((c == '.' || c == '\'') && (out.empty() || out.back() == '\n')) out += "\\&";
+      out += c;
+    }
+  }
+  return out;
+}
+
+// In single quotes of a shell.
+std::string Quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::vector<std::string> FlagsOf(const CLI::Option& option) {
+  std::vector<std::string> flags;
+  for (const std::string& name : option.get_snames()) flags.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) flags.push_back("--" + name);
+  return flags;
+}
+
+bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
+
+// The options that have flags, in the order in which help lists them.
+std::vector<const CLI::Option*> FlagOptions(const CLI::App& app) {
+  std::vector<const CLI::Option*> options;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->nonpositional()) options.push_back(option);
+  }
+  return options;
+}
+
+std::vector<std::string> AllFlags(const CLI::App& app) {
+  std::vector<std::string> all;
+  for (const CLI::Option* option : FlagOptions(app)) {
+    for (std::string& flag : FlagsOf(*option)) all.push_back(std::move(flag));
+  }
+  return all;
+}
+
+// The words there are for a flag's value; none for a file or a free text.
+std::vector<std::string> WordsOf(std::string_view flag) {
+  if (flag == "--target") return Target::Chips();
+  if (flag == "--cann") return Target::CannVersions();
+  if (flag == "--style") return {"D", "N", "X"};
+  return {};
+}
+
+std::string Bash(const CLI::App& app) {
+  std::vector<std::string> commands;
+  std::string cases;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    commands.push_back(command->get_name());
+    cases += fmt::format("    {}) flags={} ;;\n", command->get_name(), Quoted(fmt::format("{}", fmt::join(AllFlags(*command), " "))));
+  }
+  std::string words;
+  for (const char* flag : {"--target", "--cann", "--style"}) {
+    words += fmt::format("    {}) COMPREPLY=($(compgen -W {} -- \"$word\")); return ;;\n", flag,
+                         Quoted(fmt::format("{}", fmt::join(WordsOf(flag), " "))));
+  }
+  return fmt::format(R"(# Completion of ascend-fuse for bash; written by `ascend-fuse completion bash`.
+_ascend_fuse() {{
+  local word=${{COMP_WORDS[COMP_CWORD]}} flags=''
+  COMPREPLY=()
+  if [[ $COMP_CWORD -eq 1 ]]; then
+    COMPREPLY=($(compgen -W {} -- "$word"))
+    return
+  fi
+  case ${{COMP_WORDS[COMP_CWORD-1]}} in
+{}  esac
+  case ${{COMP_WORDS[1]}} in
+{}  esac
+  if [[ $word == -* ]]; then
+    COMPREPLY=($(compgen -W "$flags" -- "$word"))
+  else
+    COMPREPLY=($(compgen -f -- "$word"))
+  fi
+}}
+complete -o filenames -F _ascend_fuse ascend-fuse
+)",
+                     Quoted(fmt::format("{} --help --version", fmt::join(commands, " "))), words, cases);
+}
+
+std::string Fish(const CLI::App& app) {
+  std::string text = "# Completion of ascend-fuse for fish; written by `ascend-fuse completion fish`.\n";
+  for (const CLI::App* command : app.get_subcommands({})) {
+    const std::string name = command->get_name();
+    text += fmt::format("complete -c ascend-fuse -n __fish_use_subcommand -f -a {} -d {}\n", name, Quoted(command->get_description()));
+    for (const CLI::Option* option : FlagOptions(*command)) {
+      text += fmt::format("complete -c ascend-fuse -n '__fish_seen_subcommand_from {}'", name);
+      for (const std::string& flag : option->get_snames()) text += " -s " + flag;
+      for (const std::string& flag : option->get_lnames()) text += " -l " + flag;
+      if (TakesValue(*option)) text += " -r";
+      const auto words = option->get_lnames().empty() ? std::vector<std::string>() : WordsOf("--" + option->get_lnames().front());
+      if (!words.empty()) text += fmt::format(" -f -a {}", Quoted(fmt::format("{}", fmt::join(words, " "))));
+      text += fmt::format(" -d {}\n", Quoted(option->get_description()));
+    }
+  }
+  return text;
+}
+
+std::string ManOptions(const CLI::App& app) {
+  std::string text;
+  for (const CLI::Option* option : FlagOptions(app)) {
+    std::string value;
+    if (TakesValue(*option)) value = fmt::format(" \\fI{}\\fR", ForMan(option->get_type_name()));
+    std::vector<std::string> flags;
+    for (const std::string& flag : FlagsOf(*option)) flags.push_back(fmt::format("\\fB{}\\fR", ForMan(flag)));
+    text += fmt::format(".TP\n{}{}\n{}\n", fmt::join(flags, ", "), value, ForMan(option->get_description()));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ManPage(const CLI::App& app, const std::string& version) {
+  std::string text = fmt::format(".TH ASCEND\\-FUSE 1 \"\" \"ascend\\-fuse {}\" \"User Commands\"\n", ForMan(version));
+  text += fmt::format(".SH NAME\nascend\\-fuse \\- exported ONNX in, the same model with Ascend NPU nodes out\n"
+                      ".SH SYNOPSIS\n.B ascend\\-fuse\n.I command\n.RI [ arguments ]\n.SH DESCRIPTION\n{}\n.SH COMMANDS\n",
+                      ForMan(app.get_description()));
+  for (const CLI::App* command : app.get_subcommands({})) {
+    text += fmt::format(".SS {}", ForMan(command->get_name()));
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->nonpositional()) continue;
+      text += option->get_required() ? fmt::format(" {}", ForMan(option->get_name())) : fmt::format(" [{}]", ForMan(option->get_name()));
+    }
+    text += fmt::format("\n{}\n{}", ForMan(command->get_description()), ManOptions(*command));
+    if (!command->get_footer().empty()) text += fmt::format(".PP\n{}\n", ForMan(command->get_footer()));
+  }
+  return text + ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\nan error in the input or of the file system\n.TP\n2\nwrong usage\n"
+                ".TP\n3\na requirement is not met: \\-\\-require, verify\n.TP\n4\ncheck found what ATC refuses or misreads\n";
+}
+
+std::string Completion(const CLI::App& app, const std::string& shell) {
+  if (shell == "bash") return Bash(app);
+  if (shell == "fish") return Fish(app);
+  // zsh reads completions of bash.
+  if (shell == "zsh") return "#compdef ascend-fuse\nautoload -U +X bashcompinit && bashcompinit\n" + Bash(app);
+  return "";
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,225 @@
+"""The report of a run as typed records, with the names of docs/report.md."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing
+from typing import Any, TypeVar
+
+from ascend_fuse import _core
+
+_T = TypeVar("_T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """The chip and compiler that the run was for."""
+
+    chip: str = ""
+    cann: str = ""
+    style: str = ""
+    precision_mode: str = ""
+    opset: int = 0
+    plugin: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class KindCount:
+    """How many sites of one kind there are, and what became of them."""
+
+    found: int = 0
+    fused: int = 0
+    by_ge: int = 0
+    left: int = 0
+    commonest_reason: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeCount:
+    """Nodes before and after the run."""
+
+    before: int = 0
+    after: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """Counts of the whole model: sites by kind, and nodes."""
+
+    sites: dict[str, KindCount] = dataclasses.field(default_factory=dict)
+    nodes: NodeCount = NodeCount()
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """One place where a construct was recognised, fused or not."""
+
+    kind: str = ""
+    state: str = ""
+    module: str = ""
+    rule: str = ""
+    emitted_op: str = ""
+    covers: list[str] = dataclasses.field(default_factory=list)
+    precision: str = ""
+    mask: str = ""
+    mask_offset: str = ""
+    mask_window: str = ""
+    mask_padding: list[str] = dataclasses.field(default_factory=list)
+    mask_assumptions: list[str] = dataclasses.field(default_factory=list)
+    assumptions: list[str] = dataclasses.field(default_factory=list)
+    code: str = ""
+    because: str = ""
+    source: str = ""
+    node: str = ""
+    outputs: list[str] = dataclasses.field(default_factory=list)
+    pair: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class NearMiss:
+    """A rule that got far at a node, and what stopped it."""
+
+    rule: str = ""
+    node: str = ""
+    module: str = ""
+    matched_nodes: int = 0
+    stopped_by: str = ""
+    code: str = ""
+    expected: str = ""
+    found: str = ""
+    source: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class PassRun:
+    """A pass that ran, its time and its number of changes."""
+
+    name: str = ""
+    milliseconds: float = 0.0
+    changes: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Contradiction:
+    """A declared shape that is not what is computed, which was believed."""
+
+    value: str = ""
+    declared: str = ""
+    computed: str = ""
+    node: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Warning:
+    """Something about the whole model, the target or the options."""
+
+    code: str = ""
+    message: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """What ATC refuses, misreads or runs slowly: from `check` only."""
+
+    code: str = ""
+    effect: str = ""
+    certain: bool = False
+    op: str = ""
+    node: str = ""
+    module: str = ""
+    because: str = ""
+    source: str = ""
+    error: str = ""
+    way_out: str = ""
+    fixed_by: str = ""
+
+    @property
+    def fatal(self) -> bool:
+        """Whether ATC ends with an error or makes another model of it, as far as is known."""
+        return _core.is_fatal(self.certain, self.effect)
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What a run did: every site with what became of it, and why."""
+
+    schema: int = 0
+    model: str = ""
+    target: Target = Target()
+    summary: Summary = Summary()
+    sites: list[Site] = dataclasses.field(default_factory=list)
+    near_misses: list[NearMiss] = dataclasses.field(default_factory=list)
+    passes: list[PassRun] = dataclasses.field(default_factory=list)
+    contradictions: list[Contradiction] = dataclasses.field(default_factory=list)
+    warnings: list[Warning] = dataclasses.field(default_factory=list)
+    findings: list[Finding] = dataclasses.field(default_factory=list)
+    json: str = dataclasses.field(default="", repr=False)
+    command: str = dataclasses.field(default="optimize", repr=False)
+
+    @classmethod
+    def from_json(cls, text: str, command: str = "optimize") -> Report:
+        """Returns the report of a JSON text, that of `--json` too. Names that this version does not know are kept in `json`."""
+        return dataclasses.replace(_record(cls, json.loads(text)), json=text, command=command)
+
+    def to_json(self) -> str:
+        """Returns the JSON of docs/report.md."""
+        return self.json
+
+    def to_text(self, verbose: bool = False) -> str:
+        """Returns what the command line prints."""
+        if self.command == "check":
+            return _core.findings_text(self.json)
+        return _core.report_text(self.json, verbose, self.command == "optimize")
+
+    @property
+    def fatal(self) -> list[Finding]:
+        """The findings that ATC refuses the model for, or reads as another model."""
+        return [finding for finding in self.findings if finding.fatal]
+
+    def of(self, kind: str, state: str | None = None) -> list[Site]:
+        """Returns the sites of a kind, in one state ("fused", "by_ge", "left") or in any."""
+        return [site for site in self.sites if site.kind == kind and state in (None, site.state)]
+
+    def _repr_html_(self) -> str:
+        """Returns a table for notebooks."""
+        import html
+
+        rows = []
+        for kind, count in self.summary.sites.items():
+            if count.found:
+                cells = [kind, *map(str, (count.found, count.fused, count.by_ge, count.left)), count.commonest_reason]
+                rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+        for finding in self.findings:
+            cells = [finding.op, finding.effect, finding.node, finding.because, finding.way_out]
+            rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+        head = "<th>operator<th>effect<th>node<th>because<th>way out" if self.findings else (
+            "<th>kind<th>found<th>fused<th>by GE<th>left<th>commonest reason")
+        nodes = self.summary.nodes
+        title = f"{self.model or 'model'} for {self.target.chip}, CANN {self.target.cann}: {nodes.before} to {nodes.after} nodes"
+        notes = "".join(f"<li>{html.escape(warning.message)}</li>" for warning in self.warnings)
+        return f"<p>{html.escape(title)}</p><table><tr>{head}</tr>{''.join(rows)}</table><ul>{notes}</ul>"
+
+
+def _record(of: type[_T], data: dict[str, Any]) -> _T:
+    """Builds a record; what it has no field for is left out."""
+    hints = _hints(of)
+    return of(**{name: _value(hints[name], value) for name, value in data.items() if name in hints})
+
+
+def _value(hint: Any, value: Any) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is list and dataclasses.is_dataclass(arguments[0]):
+        return [_value(arguments[0], item) for item in value]
+    if origin is dict and dataclasses.is_dataclass(arguments[1]):
+        return {key: _value(arguments[1], item) for key, item in value.items()}
+    return _record(hint, value) if isinstance(hint, type) and dataclasses.is_dataclass(hint) else value
+
+
+_HINTS: dict[type, dict[str, Any]] = {}
+
+
+def _hints(of: type) -> dict[str, Any]:
+    if of not in _HINTS:  # resolving the annotations costs more than everything else here
+        _HINTS[of] = typing.get_type_hints(of)
+    return _HINTS[of]
