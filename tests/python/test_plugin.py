@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -220,6 +221,43 @@ def test_the_report_says_that_the_output_needs_the_plugin(zoo: Path, tmp_path: P
     assert "with our op plugin" not in stock.out
     assert "target ascend910b, CANN 8.1 with our op plugin" in with_plugin.out
     assert "only with our op plugin installed, version 1 or later, and refuses the model without it: 2 NPUSwiGlu (" in with_plugin.out
+
+
+def test_the_report_gives_the_evidence(zoo: Path, tmp_path: Path) -> None:
+    source = zoo / "llama-sdpa-past-dy18-dynamic.onnx"
+    report = json.loads(run_ok("optimize", source, "-o", tmp_path / "a.onnx", "--plugin", "--quiet", "--json", "-").out)
+    gains = {gain["node"]: gain for gain in report["gains"]}
+    emitted = {site["emitted_op"].removeprefix("npu.") for site in report["sites"] if site["state"] == "fused"}
+    assert set(gains) == emitted
+    assert gains["NPURmsNorm"]["evidence"] == "measured"
+    assert gains["NPUSwiGlu"]["evidence"] == "likely"
+    assert all(gain["because"] and gain["source"] for gain in gains.values())
+
+
+def test_what_is_preferred_is_a_node_that_is_off(zoo: Path, tmp_path: Path) -> None:
+    source = zoo / "llama-sdpa-past-dy18-dynamic.onnx"
+    wrong = run("optimize", source, "-o", tmp_path / "a.onnx", "--plugin", "--prefer", "NPUSwiGlu")
+    assert wrong.code == 1
+    assert "--prefer NPUSwiGlu: it names nodes that are not emitted without it: NPUFFN" in wrong.err
+    assert not (tmp_path / "a.onnx").exists()
+    run_ok("optimize", source, "-o", tmp_path / "a.onnx", "--plugin", "--prefer", "NPUFFN")
+
+
+def test_every_node_that_is_emitted_has_evidence() -> None:
+    """And those that are not have none."""
+    text = (ROOT / "patterns" / "operators.txtpb").read_text()
+    declared = dict(re.findall(r'\nop \{\n  name: "npu\.(\w+)"\n(.*?)\n\}', text, re.DOTALL))
+    emitted = {name for name, body in declared.items() if "never_emitted" not in body}
+    assert {name for name, body in declared.items() if "\n  gain {" in body} == emitted
+    words = {word for body in declared.values() for word in re.findall(r'evidence: "(\w+)"', body)}
+    assert words <= {"measured", "likely", "unknown", "loss"}
+
+
+def test_check_says_which_version_is_needed(zoo: Path, tmp_path: Path) -> None:
+    run_ok("optimize", zoo / "llama-sdpa-past-dy18-dynamic.onnx", "-o", tmp_path / "a.onnx", "--plugin")
+    assert "install our op plugin, version 1 or later (docs/plugin.md), and say --plugin" in run("check", tmp_path / "a.onnx").out
+    checked = run("check", tmp_path / "a.onnx", "--plugin").out
+    assert "with our op plugin installed, version 1 or later, and refuses the model without it: 2 NPUSwiGlu" in checked
 
 
 def nodes_of(path: Path) -> set[str]:
