@@ -7,7 +7,6 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "patterns/operators/inference.h"
 
 namespace ascend_fuse {
 namespace {
@@ -34,39 +33,34 @@ struct ToldDim {
   bool ranged = false;  // low~high
 };
 
-ToldDim Tell(Dim dim, const DimTable& dims, bool takes_ranges) {
-  if (dim.is_number()) return {fmt::format("{}", dim.number())};
-  const std::optional<int64_t> low = dims.LowerBound(dim);
-  const std::optional<int64_t> high = dims.UpperBound(dim);
-  if (low.has_value() && high.has_value() && *low == *high) return {fmt::format("{}", *low)};
-  if (!low.has_value() || !high.has_value() || !takes_ranges) return {"-1", true};
-  return {fmt::format("{}~{}", *low, *high), false, true};
+ToldDim Tell(const InputRecord::Dim& dim, bool takes_ranges) {
+  if (!dim.low.has_value() || !dim.high.has_value()) return {"-1", true};
+  if (*dim.low == *dim.high) return {fmt::format("{}", *dim.low)};
+  if (!takes_ranges) return {"-1", true};
+  return {fmt::format("{}~{}", *dim.low, *dim.high), false, true};
 }
 
 // --input_shape, and what a reader of the script must know of it.
-Option InputShape(const Model& model, const Target& target, const InferOptions& infer) {
-  const Facts facts = Infer(model, WithDeclaredOperators(infer));
-  std::vector<std::string> inputs;
+Option InputShape(const std::vector<InputRecord>& inputs, const Target& target) {
+  std::vector<std::string> told_inputs;
   std::vector<std::string> unknown;
   bool open = false;
   bool ranged = false;
-  for (const Value* input : model.graph().inputs()) {
-    if (input->initializer != nullptr) continue;
-    const Fact& fact = facts.Of(input);
-    if (!fact.has_rank) {
-      unknown.emplace_back(ValueName(*input));
+  for (const InputRecord& input : inputs) {
+    if (!input.has_rank) {
+      unknown.push_back(input.name);
       continue;
     }
     std::vector<std::string> words;
-    for (const Dim dim : fact.shape) {
-      const ToldDim told = Tell(dim, facts.dims(), target.TakesShapeRanges());
+    for (const InputRecord::Dim& dim : input.dims) {
+      const ToldDim told = Tell(dim, target.TakesShapeRanges());
       open = open || told.open;
       ranged = ranged || told.ranged;
       words.push_back(told.text);
     }
-    inputs.push_back(fmt::format("{}:{}", ValueName(*input), fmt::join(words, ",")));
+    told_inputs.push_back(fmt::format("{}:{}", input.name, fmt::join(words, ",")));
   }
-  Option option = {fmt::format("--input_shape={}", fmt::join(inputs, ";")), "the inputs"};
+  Option option = {fmt::format("--input_shape={}", fmt::join(told_inputs, ";")), "the inputs"};
   if (ranged) option.comment += ", ranges as given with --dim: the runtime must be told the shape of every run";
   if (open && target.TakesShapeRanges()) {
     option.comment += "; -1 is any length: --dim NAME=N or NAME=low..high of ascend-fuse makes it a number or a range";
@@ -81,8 +75,7 @@ Option InputShape(const Model& model, const Target& target, const InferOptions& 
   return option;
 }
 
-std::vector<Option> OptionsFor(const Model& model, const Target& target, const InferOptions& infer,
-                               const std::string& path) {
+std::vector<Option> OptionsFor(const std::vector<InputRecord>& inputs, const Target& target, const std::string& path) {
   std::string_view stem(path);
   if (stem.ends_with(".onnx")) stem.remove_suffix(5);
   std::vector<Option> options = {
@@ -90,7 +83,7 @@ std::vector<Option> OptionsFor(const Model& model, const Target& target, const I
       {"--framework=5", "ONNX"},
       {fmt::format("--output={}", stem), "ATC adds .om"},
       {"--input_format=ND", "the default is NCHW, which gives every input a layout that it has not"},
-      InputShape(model, target, infer),
+      InputShape(inputs, target),
       {fmt::format("--precision_mode={}", target.options().precision_mode), "what the nodes were judged by"},
   };
   return options;
@@ -101,14 +94,14 @@ constexpr char kSocVariable[] = "--soc_version=\"$SOC_VERSION\"";
 
 }  // namespace
 
-std::string AtcCommand(const Model& model, const Target& target, const InferOptions& infer, const std::string& path) {
+std::string AtcCommand(const std::vector<InputRecord>& inputs, const Target& target, const std::string& path) {
   std::string text = "atc";
-  for (const Option& option : OptionsFor(model, target, infer, path)) text += " " + Quoted(option.word);
+  for (const Option& option : OptionsFor(inputs, target, path)) text += " " + Quoted(option.word);
   return text + " " +
          (target.NamedSoc().empty() ? std::string(kSocVariable) : fmt::format("--soc_version={}", target.NamedSoc()));
 }
 
-std::string AtcScript(const Model& model, const Target& target, const InferOptions& infer, const std::string& path) {
+std::string AtcScript(const std::vector<InputRecord>& inputs, const Target& target, const std::string& path) {
   std::string text = "#!/bin/sh\n";
   text += fmt::format("# Compiles the model for {} with CANN {}. Written by ascend-fuse.\nset -e\n\n", target.chip(),
                       target.cann());
@@ -121,11 +114,11 @@ std::string AtcScript(const Model& model, const Target& target, const InferOptio
   if (target.options().plugin) {
     text += "# The model holds nodes that ATC reads only with the op plugin installed (ASCEND_CUSTOM_OPP_PATH).\n\n";
   }
-  for (const Option& option : OptionsFor(model, target, infer, path)) {
+  for (const Option& option : OptionsFor(inputs, target, path)) {
     text += fmt::format("# {}: {}\n", option.word.substr(0, option.word.find('=')),
                         option.comment.empty() ? "the model" : option.comment);
   }
-  return text + "\n" + AtcCommand(model, target, infer, path) + "\n";
+  return text + "\n" + AtcCommand(inputs, target, path) + "\n";
 }
 
 }  // namespace ascend_fuse

@@ -2,18 +2,18 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "ir/infer/facts.h"
-#include "ir/model.h"
+#include "passes/report.h"
 #include "patterns/target/target.h"
 
 namespace ascend_fuse {
 
-// The whole line. `path` is the model that ATC is given; `infer` the dims that --dim bound: a number is written as it is,
-// a range as a range where the chip takes one, and a dim that is open as -1.
-std::string AtcCommand(const Model& model, const Target& target, const InferOptions& infer, const std::string& path);
+// The whole line. `path` is the model that ATC is given, `inputs` are Report::inputs: a number is written as it is, a range as
+// a range where the chip takes one, and a dim that is open as -1.
+std::string AtcCommand(const std::vector<InputRecord>& inputs, const Target& target, const std::string& path);
 
 // The same as a shell script with a comment to every option.
-std::string AtcScript(const Model& model, const Target& target, const InferOptions& infer, const std::string& path);
+std::string AtcScript(const std::vector<InputRecord>& inputs, const Target& target, const std::string& path);
 
 }  // namespace ascend_fuse

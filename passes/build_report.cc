@@ -39,6 +39,21 @@ std::vector<GainRecord> GainsOf(const std::vector<SiteRecord>& sites) {
   return gains;
 }
 
+std::vector<InputRecord> InputsOf(const Model& model, const Facts& facts) {
+  std::vector<InputRecord> inputs;
+  for (const Value* input : model.graph().inputs()) {
+    if (input->initializer != nullptr) continue;
+    const Fact& fact = facts.Of(input);
+    InputRecord record = {std::string(ValueName(*input)), fact.has_rank, {}};
+    for (const Dim dim : fact.shape) {
+      const bool number = dim.is_number();
+      record.dims.push_back({number ? dim.number() : facts.dims().LowerBound(dim), number ? dim.number() : facts.dims().UpperBound(dim)});
+    }
+    inputs.push_back(std::move(record));
+  }
+  return inputs;
+}
+
 }  // namespace
 
 Report BuildReport(const Workspace& workspace) {
@@ -52,6 +67,7 @@ Report BuildReport(const Workspace& workspace) {
   report.gains = GainsOf(report.sites);
   report.near_misses = workspace.near_misses;
   report.passes = workspace.runs;
+  report.inputs = InputsOf(model, workspace.facts());
   for (const Contradiction& contradiction : workspace.facts().contradictions()) {
     report.contradictions.push_back(
         {contradiction.value, contradiction.declared, contradiction.computed, contradiction.where});
@@ -65,9 +81,10 @@ Report BuildReport(const Workspace& workspace) {
   }
   if (workspace.opset_before > 0) {
     report.Warn({"opset-converted",
-                 fmt::format("the model is written at opset {} instead of {}, which ATC of CANN {} reads; {} node(s) have "
-                             "another form for that",
-                             model.OpsetVersion(), workspace.opset_before, target.cann(), workspace.respelled)});
+                 fmt::format("the model is written at opset {} instead of {}, which ATC of CANN {} reads; {}",
+                             model.OpsetVersion(), workspace.opset_before, target.cann(),
+                             workspace.respelled == 0 ? "no node needs another form for that"
+                                                      : fmt::format("{} node(s) have another form for that", workspace.respelled))});
   }
   if (!workspace.options().fix.empty()) {
     std::vector<std::string> words;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,16 @@ struct GainRecord {
   std::string source;
 };
 
+// An input that ATC is told the shape of. Not part of the JSON.
+struct InputRecord {
+  struct Dim {
+    std::optional<int64_t> low, high;  // equal for a number, nullopt where there is no bound
+  };
+  std::string name;
+  bool has_rank = false;
+  std::vector<Dim> dims;
+};
+
 struct Report {
   std::string model;
   ReportTarget target;
@@ -137,7 +148,8 @@ struct Report {
   // Of `check` all; of `optimize` and `list` those that ATC surely refuses or misreads of what is written.
   std::vector<FindingRecord> findings;
   std::vector<AdaptedRecord> adapted;
-  std::vector<GainRecord> gains;        // one for each kind of node that was emitted
+  std::vector<GainRecord> gains;  // one for each kind of node that was emitted
+  std::vector<InputRecord> inputs;
 
   // Adds a warning, once.
   void Warn(const WarningRecord& warning);

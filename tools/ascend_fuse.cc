@@ -28,6 +28,7 @@
 #include "passes/atc_check.h"
 #include "passes/atc_command.h"
 #include "passes/check.h"
+#include "passes/diff.h"
 #include "passes/option_names.h"
 #include "passes/optimize.h"
 #include "passes/report.h"
@@ -248,14 +249,14 @@ void SayWritten(const Flags& flags, const std::string& path) {
 
 // What ATC is to be called with for the model that was written: a line on stdout for a person, a script where one is asked
 // for.
-int SayAtc(const Model& model, const Flags& flags, const std::string& path) {
+int SayAtc(const Report& report, const Flags& flags, const std::string& path) {
   const bool says = !flags.quiet && flags.json != "-" && flags.report != "-";
   if (!says && flags.atc_script.empty()) return kDone;
   const auto target = Target::Load(flags.options.target);
   if (!target.ok()) return Fail(target.status(), kUsage);
-  if (says) fmt::print("{}\n", AtcCommand(model, *target, flags.options.infer, path));
+  if (says) fmt::print("{}\n", AtcCommand(report.inputs, *target, path));
   if (flags.atc_script.empty()) return kDone;
-  const auto status = WriteText(flags.atc_script, AtcScript(model, *target, flags.options.infer, path));
+  const auto status = WriteText(flags.atc_script, AtcScript(report.inputs, *target, path));
   return status.ok() ? kDone : Fail(status);
 }
 
@@ -285,7 +286,7 @@ int RunOptimize(Flags flags, bool change) {
   }
   const std::string output = flags.output.empty() ? Beside(flags.input, chip) : flags.output;
   if (const auto status = Save(**model, output, flags); !status.ok()) return Fail(status);
-  const int said = SayAtc(**model, flags, output);
+  const int said = SayAtc(*report, flags, output);
   SayWritten(flags, output);
   return said;
 }
@@ -426,7 +427,8 @@ std::string PythonFolder(const std::string& own_path) {
   return "";
 }
 
-int RunVerify(const Flags& flags) {
+// Runs a module of the Python package with these arguments.
+int RunPython(const std::string& module, std::vector<std::string> arguments, const std::vector<std::string>& more) {
   const std::string own_path = OwnPath();
   const std::string folder = PythonFolder(own_path);
   if (!folder.empty()) {
@@ -437,18 +439,18 @@ int RunVerify(const Flags& flags) {
   // In a Python environment the package belongs to the interpreter that lies beside this program.
   const std::string beside = own_path.substr(0, own_path.rfind('/') + 1) + "python3";
   const std::string python = folder.empty() && access(beside.c_str(), X_OK) == 0 ? beside : "python3";
-  std::vector<std::string> words = {python, "-m", "ascend_fuse.verification", flags.input, flags.second, "--tool", own_path};
-  words.insert(words.end(), flags.verify_arguments.begin(), flags.verify_arguments.end());
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  std::vector<std::string> words = {python, "-m", "ascend_fuse." + module};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  words.insert(words.end(), more.begin(), more.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
   fflush(nullptr);
   const pid_t child = fork();
   if (child < 0) return Fail(fmt::format("cannot start python3: {}", strerror(errno)));
   if (child == 0) {
-    execvp(python.c_str(), arguments.data());
-    fprintf(stderr, "ascend-fuse: verify runs ONNX Runtime through Python, and python3 was not found: %s\n",
-            strerror(errno));
+    execvp(python.c_str(), pointers.data());
+    fprintf(stderr, "ascend-fuse: this command runs in Python, and python3 was not found: %s\n", strerror(errno));
     _exit(kFailed);
   }
   int status = 0;
@@ -457,6 +459,19 @@ int RunVerify(const Flags& flags) {
   }
   if (WIFSIGNALED(status)) return Fail(fmt::format("python3 was ended by signal {}", WTERMSIG(status)));
   return WEXITSTATUS(status);
+}
+
+int RunVerify(const Flags& flags) {
+  return RunPython("verification", {flags.input, flags.second, "--tool", OwnPath()}, flags.verify_arguments);
+}
+
+int RunDiff(const Flags& flags) {
+  const auto before = LoadModel(flags.input);
+  if (!before.ok()) return Fail(before.status());
+  const auto after = LoadModel(flags.second);
+  if (!after.ok()) return Fail(after.status());
+  const auto status = WriteText("-", DiffToText(Diff(**before, **after)));
+  return status.ok() ? kDone : Fail(status);
 }
 
 // The ATC that is meant.
@@ -575,6 +590,16 @@ int Main(int argc, char** argv) {
       "--plugin (the second model is taken as that ATC reads it; it may be the export itself).");
   verify->allow_extras();
 
+  CLI::App* diff = app.add_subcommand("diff", "what differs between two models, place by place");
+  diff->add_option("before", flags.input, "an ONNX model")->required();
+  diff->add_option("after", flags.second, "another version of it")->required();
+
+  CLI::App* reduce = app.add_subcommand("reduce", "the smallest part of a model that still shows a fault");
+  reduce->add_option("model", flags.input, "an ONNX model")->required();
+  reduce->footer("Further flags: --check COMMAND (run for every part, with its path for {}; 0 means that the fault is there), "
+                 "-o FILE, --timeout SECONDS, --quiet.");
+  reduce->allow_extras();
+
   CLI::App* print = app.add_subcommand("print", "the model as ONNX text");
   print->add_option("model", flags.input, "an ONNX model")->required();
   print->add_option("-o,--output", flags.output, "default: stdout")->type_name("FILE");
@@ -625,6 +650,8 @@ int Main(int argc, char** argv) {
   if (list->parsed()) return RunOptimize(std::move(flags), false);
   if (check->parsed()) return RunCheck(std::move(flags));
   if (expand->parsed()) return RunExpand(flags);
+  if (diff->parsed()) return RunDiff(flags);
+  if (reduce->parsed()) return RunPython("reduce", {flags.input}, reduce->remaining());
   if (print->parsed()) return RunPrint(flags);
   if (rules->parsed()) return RunRules(std::move(flags));
   if (targets->parsed()) return RunTargets(flags);

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 import onnx
 import pytest
 from ascend_fuse.reduce import Reducer, reduce, smallest
-from conftest import ROOT, TOOL
+from conftest import TOOL
 from onnx import TensorProto, helper
 
 MODEL = "llama-sdpa-past-ts17-dynamic"
@@ -46,8 +45,8 @@ def test_the_norm_of_a_decoder(tmp_path: Path, zoo: Path) -> None:
     """A whole export is reduced to the nodes of one norm: what the command finds is still found in them."""
     source, small = zoo / f"{MODEL}.onnx", tmp_path / "small.onnx"
     check = f"{TOOL} optimize {{}} -o {tmp_path}/o.onnx --require rms_norm --quiet"
-    command = [sys.executable, "-m", "ascend_fuse.reduce", source, "--check", check, "-o", small]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT / "tools" / "python", check=False)
+    command = [TOOL, "reduce", source, "--check", check, "-o", small]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     left = onnx.load(str(small))
     assert {"Pow", "ReduceMean", "Sqrt"} <= set(operators(left)) and len(left.graph.node) <= 12
@@ -57,6 +56,6 @@ def test_the_norm_of_a_decoder(tmp_path: Path, zoo: Path) -> None:
 def test_a_command_that_finds_no_fault(tmp_path: Path, zoo: Path) -> None:
     source, small = zoo / f"{MODEL}.onnx", tmp_path / "small.onnx"
     for check, code, sentence in (("false", 3, "does not end with 0"), ("/no/such/command", 1, "cannot be run")):
-        command = [sys.executable, "-m", "ascend_fuse.reduce", source, "--check", check, "-o", small]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT / "tools" / "python", check=False)
+        command = [TOOL, "reduce", source, "--check", check, "-o", small]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == code and sentence in done.stderr and not small.exists()

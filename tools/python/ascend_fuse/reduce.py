@@ -1,6 +1,6 @@
 """The smallest part of a model that still shows a fault, for a report or a test.
 
-    python3 -m ascend_fuse.reduce model.onnx --check 'ascend-fuse optimize {} -o /tmp/o.onnx' -o small.onnx
+    ascend-fuse reduce model.onnx --check 'ascend-fuse optimize {} -o /tmp/o.onnx' -o small.onnx
 
 The command is run for every smaller model that is tried, with its path in place of {} (or at the end), and ends with 0
 where the fault is there; 'sh -c "! ..."' turns that round. What is kept is a set of nodes: what they read from others
