@@ -157,7 +157,7 @@ class Request {
     if (const auto known = expansions_.find(optimized); known != expansions_.end()) return known->second;
     auto model = LoadModelFromBytes(written);
     if (!model.ok()) return model.status();
-    if (auto status = Expand(model->get(), {options.rule_files, options.infer, std::nullopt}); !status.ok()) return status;
+    if (auto status = Expand(model->get(), {options.rule_files, options.infer, std::nullopt, {}}); !status.ok()) return status;
     const absl::StatusOr<std::string> bytes = SaveModelToBytes(**model);
     if (!bytes.ok()) return bytes.status();
     if (auto again = LoadModelFromBytes(*bytes); !again.ok()) return again.status();

@@ -95,7 +95,9 @@ def test_the_debian_package(zoo: Path, tmp_path: Path) -> None:
 def test_the_wheel(zoo: Path, tmp_path: Path) -> None:
     """pip install of the sources into a fresh environment: the package, its types, the command line; under 10 MB."""
     subprocess.run([sys.executable, "-m", "pip", "wheel", ROOT, "--no-build-isolation", "--no-deps", "-q", "-w", tmp_path,
-                    f"-Cbuild-dir={tmp_path / 'b'}"], check=True, env=dict(os.environ, CMAKE_BUILD_PARALLEL_LEVEL="2"))
+                    f"-Cbuild-dir={ROOT / 'build-wheel'}"], check=True,
+                   # Beside the build folder, whose objects the compiler's cache has then (scripts/build).
+                   env=dict(os.environ, CMAKE_BUILD_PARALLEL_LEVEL="2", CCACHE_BASEDIR=str(ROOT), CCACHE_NOHASHDIR="1"))
     wheel = next(tmp_path.glob("*.whl"))
     assert wheel.name.startswith(f"ascend_fuse-{VERSION}-") and wheel.stat().st_size < 10_000_000
     names = zipfile.ZipFile(wheel).namelist()

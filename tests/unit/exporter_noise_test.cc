@@ -224,7 +224,7 @@ TEST(ExporterNoiseTest, X10OperatorsThatAreLeftSaySo) {
                               "y, nk, nv = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads = 2, "
                               "do_rotary = 1, local_window_size = 128> (q, k, v, pk, pv, sl, t, c, d)"),
                          "left attention: GroupQueryAttention appends to its cache"));
-  EXPECT_TRUE(StartsWith(left("(float[b, s, 256] x, float[256, 768] w, float[768] c, int32[b, s] m, float[2, b, 4, p, 64] past) "
+  EXPECT_TRUE(StartsWith(left("(float[b, s, 256] x, float[256, 768] w, float[768] c, int32[b] m, float[2, b, 4, p, 64] past) "
                               "=> (y)",
                               "y, next = com.microsoft.Attention <num_heads = 4, unidirectional = 1> (x, w, c, m, past)"),
                          "left attention: "));
