@@ -537,6 +537,14 @@ void AddRunFlags(CLI::App* command, Flags* flags) {
   command->add_flag("--quiet", flags->quiet, "print errors only");
 }
 
+// The sentence about a first word that is no command; "" where it is one.
+std::string OtherCommands(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
+  if (argc < 2 || argv[1][0] == '-' || std::find(commands.begin(), commands.end(), argv[1]) != commands.end()) return "";
+  return fmt::format("{} is no command; there are {}", argv[1], fmt::join(commands, ", "));
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Exported ONNX in, the same model with Ascend NPU nodes out, and a report.", "ascend-fuse");
   app.set_version_flag("--version", "ascend-fuse " ASCEND_FUSE_VERSION);
@@ -635,12 +643,7 @@ int Main(int argc, char** argv) {
   CLI::App* completion = app.add_subcommand("completion", "completion of the command line, for a shell");
   completion->add_option("shell", flags.shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
 
-  std::vector<std::string> commands;
-  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
-  if (argc > 1 && argv[1][0] != '-' &&
-      std::find(commands.begin(), commands.end(), argv[1]) == commands.end()) {
-    return Fail(fmt::format("{} is no command; there are {}", argv[1], fmt::join(commands, ", ")), kUsage);
-  }
+  if (const std::string there = OtherCommands(app, argc, argv); !there.empty()) return Fail(there, kUsage);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

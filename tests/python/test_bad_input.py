@@ -140,8 +140,11 @@ def test_flipped_bytes(zoo: Path, tmp_path: Path, seed: int) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(data)
     result = run("optimize", path, "-o", tmp_path / "out.onnx", "--quiet", timeout=SECONDS)
-    if result.code != 0:
+    if result.code == 4:  # a model still, with an operator that ATC has no parser for
+        assert "no model was written: ATC" in result.err, result.err
+    elif result.code != 0:
         check_refusal(result, path)
+    if result.code != 0:
         assert files_of(tmp_path) == {"m.onnx"}
         return
     assert files_of(tmp_path) == {"m.onnx", "out.onnx"}
@@ -230,6 +233,8 @@ def test_local_functions_that_call_themselves(tmp_path: Path, functions: list[tu
         result = run(command, path, "-o", tmp_path / "out.onnx", "--quiet", timeout=SECONDS)
         if result.code == 0:
             assert (tmp_path / "out.onnx").read_bytes() == path.read_bytes()
+        elif result.code == 4:
+            assert "ATC knows no local functions" in result.err and files_of(tmp_path) == {"m.onnx"}
         else:
             check_refusal(result, path)
 
@@ -251,7 +256,8 @@ def test_long_chain(tmp_path: Path) -> None:
     path = write(tmp_path / "m.onnx", model_of(nodes))
     result = run("optimize", path, "-o", tmp_path / "out.onnx", "--quiet", timeout=SECONDS)
     assert result.code == 0, result.err
-    assert (tmp_path / "out.onnx").read_bytes() == path.read_bytes()
+    # All of it but the import that no node needs.
+    assert onnx.load(tmp_path / "out.onnx").graph == onnx.load(path).graph
 
 
 # Weights that are not what they say.

@@ -14,7 +14,7 @@ import onnx
 import onnx_ir
 import onnxruntime.quantization
 import pytest
-from conftest import BUILD, ROOT, run_ok
+from conftest import BUILD, ROOT, run, run_ok
 
 import ascend_fuse
 
@@ -80,7 +80,9 @@ def test_a_quantized_model_keeps_its_linears_and_is_named(tmp_path: Path, kind: 
 
         onnxruntime.quantization.quantize_static(tmp_path / "m.onnx", tmp_path / "q.onnx", Reader())
     before = onnx.load(tmp_path / "q.onnx")
-    result = ascend_fuse.optimize(tmp_path / "q.onnx")
+    with pytest.raises(ascend_fuse.NotReadByAtc, match="stock ATC has no parser"):
+        ascend_fuse.optimize(tmp_path / "q.onnx")
+    result = ascend_fuse.optimize(tmp_path / "q.onnx", force=True)
     quantized = {"MatMulInteger", "DynamicQuantizeLinear", "QuantizeLinear", "DequantizeLinear", "QLinearMatMul"}
     kinds = [node.op_type for node in before.graph.node if node.op_type in quantized]
     assert kinds and kinds == [node.op_type for node in result.model.graph.node if node.op_type in quantized]
@@ -88,4 +90,6 @@ def test_a_quantized_model_keeps_its_linears_and_is_named(tmp_path: Path, kind: 
     if kind == "dynamic":
         said = " ".join(warning.message for warning in result.report.warnings)
         assert "MatMulInteger" in said and "DynamicQuantizeLinear" in said, said
-    run_ok("optimize", tmp_path / "q.onnx", "-o", tmp_path / "out.onnx", "--quiet")
+    refused = run("optimize", tmp_path / "q.onnx", "-o", tmp_path / "out.onnx", "--quiet")
+    assert refused.code == 4 and "has no parser" in refused.err and not (tmp_path / "out.onnx").exists()
+    run_ok("optimize", tmp_path / "q.onnx", "-o", tmp_path / "out.onnx", "--quiet", "--force")

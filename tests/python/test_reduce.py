@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
+import sys
 from pathlib import Path
 
 import onnx
@@ -13,6 +15,10 @@ from conftest import TOOL
 from onnx import TensorProto, helper
 
 MODEL = "llama-sdpa-past-ts17-dynamic"
+
+
+# What the command runs in: the Python that has onnx.
+ENVIRONMENT = dict(os.environ, PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
 
 def operators(model: onnx.ModelProto) -> list[str]:
@@ -46,7 +52,7 @@ def test_the_norm_of_a_decoder(tmp_path: Path, zoo: Path) -> None:
     source, small = zoo / f"{MODEL}.onnx", tmp_path / "small.onnx"
     check = f"{TOOL} optimize {{}} -o {tmp_path}/o.onnx --require rms_norm --quiet"
     command = [TOOL, "reduce", source, "--check", check, "-o", small]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     left = onnx.load(str(small))
     assert {"Pow", "ReduceMean", "Sqrt"} <= set(operators(left)) and len(left.graph.node) <= 12
@@ -57,5 +63,5 @@ def test_a_command_that_finds_no_fault(tmp_path: Path, zoo: Path) -> None:
     source, small = zoo / f"{MODEL}.onnx", tmp_path / "small.onnx"
     for check, code, sentence in (("false", 3, "does not end with 0"), ("/no/such/command", 1, "cannot be run")):
         command = [TOOL, "reduce", source, "--check", check, "-o", small]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
         assert done.returncode == code and sentence in done.stderr and not small.exists()

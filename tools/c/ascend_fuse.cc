@@ -10,6 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "passes/check.h"
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
 #include "passes/atc_check.h"
@@ -25,6 +28,7 @@ struct ascend_fuse_model {
 
 struct ascend_fuse_options {
   ascend_fuse::OptimizeOptions options;
+  bool force = false;  // a model that ATC refuses or misreads may be saved
 };
 
 struct ascend_fuse_report {
@@ -123,7 +127,12 @@ ascend_fuse_code Run(RunFunction run, const ReportTextOptions* text, ascend_fuse
     model->broken = run == CheckModel || (run == Optimize && !made.ok());
     if (!made.ok()) return made.status();
     Give(*made, text, report);
-    return absl::OkStatus();
+    if (run != Optimize || (options != nullptr && options->force)) return absl::OkStatus();
+    const std::vector<std::string> why = WhyNotWritten(*made);
+    if (why.empty()) return absl::OkStatus();
+    model->broken = true;
+    return absl::FailedPreconditionError(fmt::format("ATC of CANN {} refuses or misreads the model: {}", made->target.cann,
+                                                     fmt::join(why, "; ")));
   });
 }
 
@@ -148,6 +157,10 @@ ascend_fuse_options* ascend_fuse_options_new(void) {
 ascend_fuse_code ascend_fuse_options_set(ascend_fuse_options* options, const char* name, const char* value) {
   return Guarded([&] {
     if (options == nullptr || name == nullptr || value == nullptr) return NeedNotNull("options, name or value");
+    if (std::string_view(name) == "force") {
+      options->force = std::string_view(value) != "false";
+      return absl::OkStatus();
+    }
     return SetOption(&options->options, name, value);
   });
 }

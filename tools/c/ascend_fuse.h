@@ -66,7 +66,8 @@ ascend_fuse_code ascend_fuse_save_bytes(ascend_fuse_model* model, const void** b
 void ascend_fuse_model_free(ascend_fuse_model* model);
 
 /* Rewrites the model for the target. `options` NULL: the defaults. `report` NULL: it is not wanted. After a failure the model
- * is to be dropped: all but ascend_fuse_model_free refuse it. */
+ * is to be dropped: all but ascend_fuse_model_free refuse it. REFUSED, with a report, where ATC would refuse or misread the
+ * result, unless the option "force" is "true". */
 ascend_fuse_code ascend_fuse_optimize(ascend_fuse_model* model, const ascend_fuse_options* options,
                                       ascend_fuse_report** report);
 /* What ascend_fuse_optimize would do. The model stays as it is. */

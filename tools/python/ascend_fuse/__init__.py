@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         CancelledError,
         InvalidError,
         NotFoundError,
+        NotReadByAtc,
         RefusedError,
         RequirementNotMet,
         SystemFault,
@@ -42,15 +43,15 @@ if TYPE_CHECKING:
 _HOME = {
     **dict.fromkeys(("Expanded", "ModelLike", "Result", "chips", "check", "expand", "explain", "list_opportunities",
                      "optimize", "targets", "verify"), "api"),
-    **dict.fromkeys(("AscendFuseError", "BrokenGraphError", "CancelledError", "InvalidError", "NotFoundError", "RefusedError",
-                     "RequirementNotMet", "SystemFault"), "errors"),
+    **dict.fromkeys(("AscendFuseError", "BrokenGraphError", "CancelledError", "InvalidError", "NotFoundError", "NotReadByAtc",
+                     "RefusedError", "RequirementNotMet", "SystemFault"), "errors"),
     **dict.fromkeys(("Graph", "Node", "Pass", "Rewriter", "Value", "stages"), "passes"),
     **dict.fromkeys(("Finding", "Report", "Site"), "report"),
 }
 
 __all__ = [
     "AscendFuseError", "BrokenGraphError", "CancelledError", "Expanded", "Finding", "Graph", "InvalidError", "ModelLike",
-    "Node", "NotFoundError", "Pass", "RefusedError", "Report", "RequirementNotMet", "Result", "Rewriter", "Site",
+    "Node", "NotFoundError", "NotReadByAtc", "Pass", "RefusedError", "Report", "RequirementNotMet", "Result", "Rewriter", "Site",
     "SystemFault", "Value", "__version__", "chips", "check", "expand", "explain", "list_opportunities", "optimize", "stages",
     "targets", "verify",
 ]

@@ -84,6 +84,9 @@ def optimize(
     strict: bool = False,
     skip: Sequence[str] = (),
     limit: int | None = None,
+    fix: Mapping[str, int] | None = None,
+    prefer: Sequence[str] = (),
+    force: bool = False,
     require: Sequence[str] = (),
     base_dir: str | os.PathLike[str] | None = None,
     progress: Progress | bool | None = None,
@@ -95,14 +98,25 @@ def optimize(
     passes     passes of your own, in Python.
     dims       what a symbolic dim can be: {"batch": 4, "seq": (1, 2048)}.
     assume     what an input holds: {"attention_mask": "left-padded"}.
+    fix        as dims with one number, which is written into the model: {"batch": 1}.
+    prefer     nodes to emit although they were measured slower.
+    force      returns the model also where ATC refuses or misreads it; else NotReadByAtc, which has the report.
     require    kinds of which nothing may be left; else RequirementNotMet, which has the report.
     base_dir   where the external data of a model in memory lies.
     progress   a function (pass, number, count), or True for a bar of tqdm where that is installed.
     """
     options = _options(target, cann, plugin, precision_mode, style, dims, assume, strict, skip, limit)
+    options += [("fix", f"{name}={size}") for name, size in (fix or {}).items()]
+    options += [("prefer", name) for name in ((prefer,) if isinstance(prefer, str) else prefer)]
     loaded = _load(model, base_dir)
     report = _run(loaded, "optimize", options, rules, passes, progress)
     _check_required(report, require)
+    if report.fatal and not force:
+        places = "; ".join(f"{finding.op} at {finding.node}: {finding.because}" for finding in report.fatal[:3])
+        more = f"; and {len(report.fatal) - 3} more" if len(report.fatal) > 3 else ""
+        raise errors.NotReadByAtc(
+            f"ATC of CANN {report.target.cann} refuses or misreads the model ({places}{more}); force=True returns it all the same",
+            report)
     return Result(loaded, report)
 
 

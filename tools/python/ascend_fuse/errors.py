@@ -31,6 +31,14 @@ class BrokenGraphError(AscendFuseError):
     """A pass left a graph that is none; the sentence names the pass, the node and the value."""
 
 
+class NotReadByAtc(AscendFuseError):
+    """ATC refuses the optimized model, or reads it as another one. `report` says where; `force=True` returns it all the same."""
+
+    def __init__(self, message: str, report: object) -> None:
+        super().__init__(message)
+        self.report = report
+
+
 class RequirementNotMet(AscendFuseError):
     """What `require` asked for was left, or is not in the model. `report` says why."""
 

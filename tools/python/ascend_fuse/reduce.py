@@ -22,9 +22,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import onnx
+# What is missing is said here, as verification does.
+try:
+    import onnx
 
-from ascend_fuse.regions import reads_of
+    from ascend_fuse.regions import reads_of
+except ImportError as error:  # pragma: no cover
+    if __name__ != "__main__":
+        raise
+    print(f"ascend-fuse: reduce needs the Python packages numpy and onnx: {error}. Install them with: python3 -m pip install onnx",
+          file=sys.stderr)
+    sys.exit(1)
 
 _EXIT_NO_FAULT = 3
 

@@ -19,7 +19,12 @@ from onnx import helper
 
 SUFFIX = "@region"  # of a region's output: the name itself is the input of other regions
 _NO_KEY = "no allowed key"
-_MASK_INPUT = {"NPUPromptFlashAttention": 4, "NPUScaledMaskedSoftmax": 1}
+_MASK_INPUT = {
+    "NPUPromptFlashAttention": 4,
+    "NPUPromptFlashAttentionDirect": 4,
+    "NPUFusedInferAttentionScore": 4,
+    "NPUScaledMaskedSoftmax": 1,
+}
 
 
 @dataclasses.dataclass

@@ -101,6 +101,25 @@ class PassRun:
 
 
 @dataclasses.dataclass(frozen=True)
+class Adapted:
+    """Nodes that were written in another form, because ATC does not read theirs."""
+
+    code: str = ""
+    op: str = ""
+    nodes: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class Gain:
+    """What is known of the speed of a node that was emitted: measured, likely, unknown or loss."""
+
+    node: str = ""
+    evidence: str = ""
+    because: str = ""
+    source: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class Contradiction:
     """A declared shape that is not what is computed, which was believed."""
 
@@ -154,6 +173,8 @@ class Report:
     contradictions: list[Contradiction] = dataclasses.field(default_factory=list)
     warnings: list[Warning] = dataclasses.field(default_factory=list)
     findings: list[Finding] = dataclasses.field(default_factory=list)
+    adapted: list[Adapted] = dataclasses.field(default_factory=list)
+    gains: list[Gain] = dataclasses.field(default_factory=list)
     json: str = dataclasses.field(default="", repr=False)
     command: str = dataclasses.field(default="optimize", repr=False)
 
@@ -190,10 +211,11 @@ class Report:
             if count.found:
                 cells = [kind, *map(str, (count.found, count.fused, count.by_ge, count.left)), count.commonest_reason]
                 rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
-        for finding in self.findings:
+        checked = self.findings if self.command == "check" else []
+        for finding in checked:
             cells = [finding.op, finding.effect, finding.node, finding.because, finding.way_out]
             rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
-        head = "<th>operator<th>effect<th>node<th>because<th>way out" if self.findings else (
+        head = "<th>operator<th>effect<th>node<th>because<th>way out" if checked else (
             "<th>kind<th>found<th>fused<th>by GE<th>left<th>commonest reason")
         nodes = self.summary.nodes
         title = f"{self.model or 'model'} for {self.target.chip}, CANN {self.target.cann}: {nodes.before} to {nodes.after} nodes"
