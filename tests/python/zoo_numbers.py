@@ -121,7 +121,8 @@ def candidates_of(original: onnx.ModelProto, runs: Runs) -> dict[Path, Candidate
         unnamed = [f"{r.output} was rewritten, and is no site of the report" for r in regions.regions
                    if not (r.kinds and r.nodes)]
         regions.restrict(fresh)
-        blind = any(BLIND in sentence for sentence in run.assumptions)
+        sentences = [*run.assumptions, *(warning["message"] for warning in run.report["warnings"])]
+        blind = any(BLIND in sentence for sentence in sentences)
         result[run.optimized] = Candidate(run, target in FULL, target in WHOLE, blind, regions, named, prints, fresh, unnamed)
     return result
 

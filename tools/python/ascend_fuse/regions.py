@@ -120,6 +120,10 @@ class Regions:
                 kernels = self._kernels(name, npu)
                 # A form that ATC does not read, written in another one, is no site.
                 adapted = report is not None and not own and not kernels
+                # An Attention in standard operators: ONNX Runtime's kernel gives 0 where a float mask leaves no key, and
+                # the operator's definition an average. The outputs are compared without such rows.
+                if adapted and before[name].op_type == "Attention" and len(before[name].input) > 3:
+                    continue
                 dont_care = report is None or any(_NO_KEY in text for site in own for text in site.get("assumptions", []))
                 self.regions.append(
                     Region(

@@ -704,7 +704,9 @@ def _read_report(report) -> dict[str, Any] | None:
 def _dont_care_rows(report) -> bool:
     if report is None:
         return False
-    return any(_NO_KEY in text for site in report.get("sites", []) for text in site.get("assumptions", []))
+    sentences = [text for site in report.get("sites", []) for text in site.get("assumptions", [])]
+    sentences += [warning["message"] for warning in report.get("warnings", [])]
+    return any(_NO_KEY in text for text in sentences)
 
 
 def _first_line(error) -> str:
