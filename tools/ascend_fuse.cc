@@ -537,6 +537,22 @@ void AddRunFlags(CLI::App* command, Flags* flags) {
   command->add_flag("--quiet", flags->quiet, "print errors only");
 }
 
+CLI::App* AddDiff(CLI::App* app, Flags* flags) {
+  CLI::App* diff = app->add_subcommand("diff", "what differs between two models, place by place");
+  diff->add_option("before", flags->input, "an ONNX model")->required();
+  diff->add_option("after", flags->second, "another version of it")->required();
+  return diff;
+}
+
+CLI::App* AddReduce(CLI::App* app, Flags* flags) {
+  CLI::App* reduce = app->add_subcommand("reduce", "the smallest part of a model that still shows a fault");
+  reduce->add_option("model", flags->input, "an ONNX model")->required();
+  reduce->footer("Further flags: --check COMMAND (run for every part, with its path for {}; 0 means that the fault is there), "
+                 "-o FILE, --timeout SECONDS, --quiet.");
+  reduce->allow_extras();
+  return reduce;
+}
+
 // The sentence about a first word that is no command; "" where it is one.
 std::string OtherCommands(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> commands;
@@ -598,15 +614,8 @@ int Main(int argc, char** argv) {
       "--plugin (the second model is taken as that ATC reads it; it may be the export itself).");
   verify->allow_extras();
 
-  CLI::App* diff = app.add_subcommand("diff", "what differs between two models, place by place");
-  diff->add_option("before", flags.input, "an ONNX model")->required();
-  diff->add_option("after", flags.second, "another version of it")->required();
-
-  CLI::App* reduce = app.add_subcommand("reduce", "the smallest part of a model that still shows a fault");
-  reduce->add_option("model", flags.input, "an ONNX model")->required();
-  reduce->footer("Further flags: --check COMMAND (run for every part, with its path for {}; 0 means that the fault is there), "
-                 "-o FILE, --timeout SECONDS, --quiet.");
-  reduce->allow_extras();
+  CLI::App* diff = AddDiff(&app, &flags);
+  CLI::App* reduce = AddReduce(&app, &flags);
 
   CLI::App* print = app.add_subcommand("print", "the model as ONNX text");
   print->add_option("model", flags.input, "an ONNX model")->required();

@@ -30,7 +30,11 @@ def test_an_onnx_ir_pass(zoo: Path) -> None:
     result = fuse(model)
     assert result.modified and result.model is not model and fuse.report is not None
     assert fuse.report.summary.sites["attention"].fused == 2
-    assert not OptimizePass(target="ascend910b")(result.model).modified  # a second run changes nothing
+    # A second run changes nothing. onnx_ir writes the domain ai.onnx as the empty one, which ATC of 8.1 does not read beside
+    # a second import: optimize says so, and stands last in a pipeline for that.
+    with pytest.raises(ascend_fuse.NotReadByAtc, match="empty domain"):
+        OptimizePass(target="ascend910b")(result.model)
+    assert not OptimizePass(target="ascend910b", force=True)(result.model).modified
 
 
 def test_behind_the_optimizer_of_onnxscript(zoo: Path, tmp_path: Path) -> None:
