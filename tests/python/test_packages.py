@@ -92,6 +92,7 @@ def test_the_debian_package(zoo: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
+@pytest.mark.skipif("ASCEND_FUSE_WHEEL" not in os.environ, reason="compiles everything again: scripts/test-pipelines does it")
 def test_the_wheel(zoo: Path, tmp_path: Path) -> None:
     """pip install of the sources into a fresh environment: the package, its types, the command line; under 10 MB."""
     subprocess.run([sys.executable, "-m", "pip", "wheel", ROOT, "--no-build-isolation", "--no-deps", "-q", "-w", tmp_path,
