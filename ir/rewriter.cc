@@ -11,6 +11,17 @@ namespace ascend_fuse {
 // Nodes of the file stand 2^20 places apart (GraphBuilder::SetNodes).
 constexpr int kOrderBits = 20;
 
+NewNode PlanOf(const Node& node) {
+  NewNode plan;
+  plan.op_type = std::string(OpType(node));
+  plan.domain = std::string(Domain(node));
+  plan.name = std::string(NodeName(node));
+  plan.keep_name = !plan.name.empty();
+  for (const Use& use : node.inputs()) plan.inputs.push_back(use.value);
+  plan.attributes = ReadAttributes(node);
+  return plan;
+}
+
 Rewriter::Rewriter(Model* model) : model_(model) {}
 
 void Rewriter::MarkChanged(Graph* graph) {

@@ -28,6 +28,9 @@ struct NewNode {
   std::vector<Attribute> attributes;
 };
 
+// What makes the same node once more, under its name.
+NewNode PlanOf(const Node& node);
+
 class Rewriter {
  public:
   explicit Rewriter(Model* model);

@@ -31,13 +31,8 @@ bool HasEmptyInput(const Node& node) {
 
 // The same node under a free name near its own, with a value at every output.
 void MakeAnew(Workspace& workspace, Node* node, bool keep_name) {
-  NewNode plan;
-  plan.op_type = std::string(OpType(*node));
-  plan.domain = std::string(Domain(*node));
-  plan.name = std::string(NodeName(*node));
-  plan.keep_name = keep_name && !plan.name.empty();
-  for (const Use& use : node->inputs()) plan.inputs.push_back(use.value);
-  plan.attributes = ReadAttributes(*node);
+  NewNode plan = PlanOf(*node);
+  plan.keep_name = plan.keep_name && keep_name;
   std::vector<Value*> outputs(node->outputs().begin(), node->outputs().end());
   for (Value*& value : outputs) {
     if (value != nullptr && value->producer != node) value = nullptr;

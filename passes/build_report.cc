@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "passes/atc_check.h"
@@ -30,10 +31,13 @@ std::vector<SiteRecord> RecordsOf(const std::vector<Site>& sites) {
 
 // What is known of the speed of the nodes that were emitted, each once, in the order in which they are declared.
 std::vector<GainRecord> GainsOf(const std::vector<SiteRecord>& sites) {
+  absl::flat_hash_set<std::string_view> emitted;
+  for (const SiteRecord& site : sites) {
+    if (site.state == "fused") emitted.insert(site.emitted_op);
+  }
   std::vector<GainRecord> gains;
   for (const DeclaredOperator& op : DeclaredOperators()) {
-    const auto emitted = [&op](const SiteRecord& site) { return site.state == "fused" && site.emitted_op == op.name; };
-    if (!op.gain.has_value() || std::none_of(sites.begin(), sites.end(), emitted)) continue;
+    if (!op.gain.has_value() || !emitted.contains(op.name)) continue;
     gains.push_back({op.op_type, op.gain->evidence, op.gain->because, op.gain->source});
   }
   return gains;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -145,20 +143,24 @@ std::vector<WarningRecord> CheckCalls(const Model& model, int64_t calls_kept, ab
   return warnings;
 }
 
+InputSymbols::InputSymbols(const Model& model) {
+  for (const Value* value : model.graph().inputs()) {
+    for (std::string& name : DeclaredSymbols(*value)) names_.insert(std::move(name));
+  }
+}
+
+std::string InputSymbols::WhyNone(std::string_view flag, const std::string& name) const {
+  if (names_.contains(name)) return "";
+  if (names_.empty()) return fmt::format("{} {}: no input of the model has a symbolic dim", flag, name);
+  return fmt::format("{} {}: no input of the model has a dim of that name; there are {}", flag, name, fmt::join(names_, ", "));
+}
+
 std::vector<WarningRecord> CheckDims(const Model& model, const InferOptions& options) {
   if (options.dims.empty()) return {};
-  std::set<std::string> names;
-  for (const Value* value : model.graph().inputs()) {
-    for (std::string& name : DeclaredSymbols(*value)) names.insert(std::move(name));
-  }
+  const InputSymbols symbols(model);
   std::vector<WarningRecord> warnings;
   for (const auto& [name, range] : options.dims) {
-    if (names.count(name) > 0) continue;
-    warnings.push_back(
-        {"dim-unknown", names.empty()
-                            ? fmt::format("--dim {}: no input of the model has a symbolic dim", name)
-                            : fmt::format("--dim {}: no input of the model has a dim of that name; there are {}", name,
-                                          fmt::join(names, ", "))});
+    if (std::string why = symbols.WhyNone("--dim", name); !why.empty()) warnings.push_back({"dim-unknown", std::move(why)});
   }
   return warnings;
 }

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -37,6 +39,17 @@ std::vector<WarningRecord> CheckPlugin(const Model& model, const Target& target)
 // Calls of local functions in the output, which ATC does not know: "function-call-left". `calls_kept`: how
 // many calls stayed because nothing was fused; `left`: the functions that were not inlined.
 std::vector<WarningRecord> CheckCalls(const Model& model, int64_t calls_kept, absl::Span<const CallsLeft> left);
+
+// The symbolic dims that inputs of a model declare.
+class InputSymbols {
+ public:
+  explicit InputSymbols(const Model& model);
+  // The sentence about a name that is none of them, with those there are; `flag`: what it was given with. "" where it is one.
+  std::string WhyNone(std::string_view flag, const std::string& name) const;
+
+ private:
+  std::set<std::string> names_;
+};
 
 // Names bound with --dim that no input of the model declares: "dim-unknown".
 std::vector<WarningRecord> CheckDims(const Model& model, const InferOptions& options);

@@ -127,6 +127,7 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
     if (!value.ok()) return value.status();
     plan.inputs[i] = *value;
   }
+  const DeclaredOperator* const node = deferred.domain == "npu" ? FindDeclaredOperator("npu", deferred.op_type) : nullptr;
   Model& model = rewriter_->model();
   const NameId domain = model.names().InternCopy(deferred.domain);
   const int64_t opset = opset_ > 0 && domain == NameId::kEmpty ? opset_ : model.OpsetVersion(domain);
@@ -153,8 +154,7 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
     absl::StatusOr<Attribute> attribute =
         AttributeOf(key, term, row != nullptr ? row->type : AttributeType::kUndefined);
     if (!attribute.ok()) return attribute.status();
-    const bool of_node = deferred.domain == "npu";
-    plan.attributes.push_back(of_node ? AsWritten(FindDeclaredOperator("npu", deferred.op_type), *attribute) : *attribute);
+    plan.attributes.push_back(AsWritten(node, *std::move(attribute)));
   }
   while (!plan.inputs.empty() && plan.inputs.back() == nullptr) plan.inputs.pop_back();
   return plan;

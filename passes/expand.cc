@@ -37,16 +37,11 @@ void NameNumbers(Workspace& workspace) {
     }
   }
   for (Node* node : found) {
-    NewNode same;
-    same.op_type = std::string(OpType(*node));
-    same.domain = "npu";
-    same.name = std::string(NodeName(*node));
-    same.keep_name = true;
-    for (const Use& use : node->inputs()) same.inputs.push_back(use.value);
-    const DeclaredOperator* declared = FindDeclaredOperator("npu", same.op_type);
-    for (const Attribute& attribute : ReadAttributes(*node)) same.attributes.push_back(AsDeclared(declared, attribute));
-    std::vector<Value*> outputs(node->outputs().begin(), node->outputs().end());
-    workspace.rewriter().Replace(outputs, same);
+    NewNode plan = PlanOf(*node);
+    const DeclaredOperator* declared = FindDeclaredOperator("npu", plan.op_type);
+    for (Attribute& attribute : plan.attributes) attribute = AsDeclared(declared, attribute);
+    const std::vector<Value*> outputs(node->outputs().begin(), node->outputs().end());
+    workspace.rewriter().Replace(outputs, plan);
   }
 }
 

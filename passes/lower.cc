@@ -84,7 +84,8 @@ std::optional<Match> RunAround(const Rule& rule, const std::vector<std::string>&
 class Lowering {
  public:
   explicit Lowering(Workspace& workspace)
-      : workspace_(workspace), rules_(workspace.rules(RuleFolder::kNpu)), target_(*workspace.target()) {}
+      : workspace_(workspace), rules_(workspace.rules(RuleFolder::kNpu)), target_(*workspace.target()),
+        standings_(rules_.rules().size()) {}
 
   void Run() {
     for (size_t i = 0; i < workspace_.sites.size(); ++i) {
@@ -158,9 +159,10 @@ class Lowering {
           target_.FusedByGe(main.by_ge).has_value()) {
         continue;
       }
-      if (IsPassedOver(rule)) continue;
-      if (const DeclaredOperator* slower = workspace_.SlowerNode(rule); slower != nullptr) {
-        RefuseSlower(r, *slower, attempt);
+      const Standing& standing = StandingOf(r);
+      if (standing.passed_over) continue;
+      if (standing.slower != nullptr) {
+        RefuseSlower(r, *standing.slower, attempt);
         continue;
       }
       if (Try(r, &attempt)) return;
@@ -176,6 +178,19 @@ class Lowering {
       site->refusal = rank;
       site->Say(std::string(code), because, source);
     }
+  }
+
+  // What the target makes of a rule, whatever the site.
+  struct Standing {
+    bool passed_over = false;
+    const DeclaredOperator* slower = nullptr;  // the node of it that was measured slower, and is not preferred
+  };
+
+  const Standing& StandingOf(size_t r) {
+    std::optional<Standing>& standing = standings_[r];
+    const Rule& rule = rules_.rules()[r];
+    if (!standing.has_value()) standing = Standing{IsPassedOver(rule), workspace_.SlowerNode(rule)};
+    return *standing;
   }
 
   // Where the target has not the node of our plugin that a rule emits, and the rule is preferred over one whose nodes stock
@@ -345,6 +360,7 @@ class Lowering {
   Workspace& workspace_;
   const RuleSet& rules_;
   const Target& target_;
+  std::vector<std::optional<Standing>> standings_;  // by number of the rule
   absl::flat_hash_map<const Value*, std::vector<size_t>> sites_of_;  // by what they compute
 };
 

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "fmt/format.h"
-#include "fmt/ranges.h"
 #include "passes/build_report.h"
+#include "passes/check.h"
 #include "passes/pass.h"
 
 namespace ascend_fuse {
@@ -22,21 +21,14 @@ WorkspaceOptions WorkspaceOptionsOf(const OptimizeOptions& options) {
 // A name that no input has cannot be written.
 absl::Status CheckFixes(const Model& model, const OptimizeOptions& options) {
   if (options.fix.empty()) return absl::OkStatus();
-  std::set<std::string> symbols;
-  for (const Value* input : model.graph().inputs()) {
-    for (std::string& name : DeclaredSymbols(*input)) symbols.insert(std::move(name));
-  }
+  const InputSymbols symbols(model);
   for (const std::string& name : options.fix) {
     const auto& dims = options.infer.dims;
     const auto bound = std::find_if(dims.begin(), dims.end(), [&](const auto& dim) { return dim.first == name; });
     if (bound == dims.end() || bound->second.first != bound->second.second) {
       return absl::InvalidArgumentError(fmt::format("--fix {}: it is bound to no number", name));
     }
-    if (symbols.contains(name)) continue;
-    return absl::InvalidArgumentError(
-        symbols.empty() ? fmt::format("--fix {}: no input of the model has a symbolic dim", name)
-                        : fmt::format("--fix {}: no input of the model has a dim of that name; there are {}", name,
-                                      fmt::join(symbols, ", ")));
+    if (const std::string why = symbols.WhyNone("--fix", name); !why.empty()) return absl::InvalidArgumentError(why);
   }
   return absl::OkStatus();
 }

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -161,19 +162,17 @@ void AddFixFlag(CLI::App* command, Flags* flags) {
       ->allow_extra_args(false);
 }
 
-// Everything about the flags that CLI11 cannot check.
-int Prepare(Flags* flags, std::string* chip, std::vector<std::string>* warnings) {
-  OptimizeOptions& options = flags->options;
+// Everything about the flags that CLI11 cannot check; the target that they name.
+int Prepare(Flags* flags, std::optional<Target>* target) {
   if (EndsWith(flags->report, ".html")) {
     return Fail("--report writes text, or JSON for a name that ends in .json; HTML is not available yet",
                 kUsage);
   }
   if (const auto status = SetOptions(flags); !status.ok()) return FailOption(status);
   if (const auto status = CheckRequirements(flags->require); !status.ok()) return Fail(status, kUsage);
-  const auto target = Target::Load(options.target);
-  if (!target.ok()) return Fail(target.status(), kUsage);
-  *chip = target->chip();
-  *warnings = target->warnings();
+  auto loaded = Target::Load(flags->options.target);
+  if (!loaded.ok()) return Fail(loaded.status(), kUsage);
+  *target = *std::move(loaded);
   return kDone;
 }
 
@@ -249,28 +248,23 @@ void SayWritten(const Flags& flags, const std::string& path) {
 
 // What ATC is to be called with for the model that was written: a line on stdout for a person, a script where one is asked
 // for.
-int SayAtc(const Report& report, const Flags& flags, const std::string& path) {
+int SayAtc(const Report& report, const Target& target, const Flags& flags, const std::string& path) {
   const bool says = !flags.quiet && flags.json != "-" && flags.report != "-";
-  if (!says && flags.atc_script.empty()) return kDone;
-  const auto target = Target::Load(flags.options.target);
-  if (!target.ok()) return Fail(target.status(), kUsage);
-  if (says) fmt::print("{}\n", AtcCommand(report.inputs, *target, path));
+  if (says) fmt::print("{}\n", AtcCommand(report.inputs, target, path));
   if (flags.atc_script.empty()) return kDone;
-  const auto status = WriteText(flags.atc_script, AtcScript(report.inputs, *target, path));
+  const auto status = WriteText(flags.atc_script, AtcScript(report.inputs, target, path));
   return status.ok() ? kDone : Fail(status);
 }
 
 int RunOptimize(Flags flags, bool change) {
-  std::string chip;
-  std::vector<std::string> warnings;
-  if (const int code = Prepare(&flags, &chip, &warnings); code != kDone) return code;
+  std::optional<Target> target;
+  if (const int code = Prepare(&flags, &target); code != kDone) return code;
   const auto model = LoadModel(flags.input);
   if (!model.ok()) return Fail(model.status());
   auto report =
       change ? Optimize(model->get(), flags.options) : ListOpportunities(model->get(), flags.options);
   if (!report.ok()) return Fail(report.status());
   if (report->model.empty()) report->model = flags.input;
-  for (const std::string& warning : warnings) report->Warn({"chip-not-in-cann", warning});
   if (const int code = WriteReports(*report, flags, change); code != kDone) return code;
   const std::vector<std::string> unmet = UnmetRequirements(*report, flags.require);
   for (const std::string& sentence : unmet) Fail(sentence);
@@ -284,9 +278,9 @@ int RunOptimize(Flags flags, bool change) {
     return Fail(fmt::format("no model was written: ATC of CANN {} refuses or misreads it; --force writes it all the same",
                             report->target.cann), kFound);
   }
-  const std::string output = flags.output.empty() ? Beside(flags.input, chip) : flags.output;
+  const std::string output = flags.output.empty() ? Beside(flags.input, target->chip()) : flags.output;
   if (const auto status = Save(**model, output, flags); !status.ok()) return Fail(status);
-  const int said = SayAtc(*report, flags, output);
+  const int said = SayAtc(*report, *target, flags, output);
   SayWritten(flags, output);
   return said;
 }
@@ -307,9 +301,8 @@ int RunTargets(const Flags& flags) {
 }
 
 int RunCheck(Flags flags) {
-  std::string chip;
-  std::vector<std::string> warnings;
-  if (const int code = Prepare(&flags, &chip, &warnings); code != kDone) return code;
+  std::optional<Target> target;
+  if (const int code = Prepare(&flags, &target); code != kDone) return code;
   const auto model = LoadModel(flags.input);
   if (!model.ok()) return Fail(model.status());
   auto report = CheckModel(model->get(), flags.options);
@@ -363,9 +356,8 @@ int RunRules(Flags flags) {
     const auto status = WriteText("-", DescribePasses(OptimizePasses()));
     return status.ok() ? kDone : Fail(status);
   }
-  std::string chip;
-  std::vector<std::string> warnings;
-  if (const int code = Prepare(&flags, &chip, &warnings); code != kDone) return code;
+  std::optional<Target> target;
+  if (const int code = Prepare(&flags, &target); code != kDone) return code;
   const auto text = DescribeRules(flags.options);
   if (!text.ok()) return Fail(text.status());
   const auto status = WriteText("-", *text);

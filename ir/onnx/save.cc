@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +18,7 @@
 #include "ir/onnx/external_data.h"
 #include "ir/onnx/model_file.h"
 #include "ir/onnx/model_writer.h"
+#include "ir/onnx/output_file.h"
 #include "ir/onnx/pieces.h"
 #include "ir/onnx/weight_places.h"
 #include "ir/verify.h"
@@ -28,6 +28,7 @@ namespace {
 
 constexpr int64_t kLargestModel = std::numeric_limits<int32_t>::max();
 constexpr size_t kBlock = size_t{256} << 10;  // measured: see bench/README.md
+
 // Says how far writing is, and asks whether to go on.
 absl::Status Tell(const SaveOptions& options, const std::string& path, int64_t written, int64_t total) {
   if (options.progress) options.progress(written, total);
@@ -152,35 +153,6 @@ absl::Status WritePieces(const Model& model, const Pieces& pieces, int fd, const
   return Tell(options, path, pieces.total(), pieces.total());
 }
 
-// Writes the pieces to a new file beside `path`, so that a rename puts it in its place within one file system.
-// On an error nothing is left behind.
-absl::Status WriteTemporary(const Model& model, const Pieces& pieces, const std::string& path,
-                            const SaveOptions& options, std::string* temporary) {
-  static std::atomic<uint32_t> counter = 0;
-  int fd = -1;
-  for (int attempt = 0; attempt < 100 && fd < 0; ++attempt) {
-    *temporary = fmt::format("{}/.ascend-fuse-{}-{}.tmp", DirectoryOf(path), getpid(), counter++);
-    fd = open(temporary->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0 && errno != EEXIST) break;
-  }
-  if (fd < 0) {
-    temporary->clear();
-    return SystemError(path, "cannot create a file in that directory", errno);
-  }
-  absl::Status status = WritePieces(model, pieces, fd, path, options);
-  if (close(fd) != 0 && status.ok()) status = SystemError(path, "cannot write", errno);
-  if (!status.ok()) {
-    unlink(temporary->c_str());
-    temporary->clear();
-  }
-  return status;
-}
-
-absl::Status PutInPlace(const std::string& temporary, const std::string& path) {
-  if (rename(temporary.c_str(), path.c_str()) == 0) return absl::OkStatus();
-  return SystemError(path, "cannot put the finished file in its place", errno);
-}
-
 }  // namespace
 
 absl::Status SaveModel(const Model& model, const std::string& path, const SaveOptions& options) {
@@ -204,15 +176,18 @@ absl::Status SaveModel(const Model& model, const std::string& path, const SaveOp
   }
 
   // Both files are complete before either gets its name.
+  const auto write = [&](const Pieces& of_file, const std::string& to, std::string* temporary) {
+    return WriteTemporary(to, [&](int fd) { return WritePieces(model, of_file, fd, to, options); }, temporary);
+  };
   std::string data_temporary;
   const std::string data_path = fmt::format("{}/{}", DirectoryOf(path), places->data_file);
   if (data.total() > 0) {
-    if (absl::Status status = WriteTemporary(model, data, data_path, options, &data_temporary); !status.ok()) {
+    if (absl::Status status = write(data, data_path, &data_temporary); !status.ok()) {
       return status;
     }
   }
   std::string temporary;
-  absl::Status status = WriteTemporary(model, *pieces, path, options, &temporary);
+  absl::Status status = write(*pieces, path, &temporary);
   if (status.ok() && !data_temporary.empty()) status = PutInPlace(data_temporary, data_path);
   if (status.ok()) status = PutInPlace(temporary, path);
   if (!status.ok() && !data_temporary.empty()) unlink(data_temporary.c_str());

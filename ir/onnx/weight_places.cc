@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "fmt/format.h"
 #include "ir/attribute.h"
 #include "ir/onnx/external_data.h"
+#include "ir/onnx/output_file.h"
 
 namespace ascend_fuse {
 namespace {
@@ -159,25 +159,6 @@ absl::Status PlaceInOneFile(const Model& model, const std::string& path, const s
 
 }  // namespace
 
-absl::Status SystemError(const std::string& path, const std::string& what, int error) {
-  const std::string sentence = fmt::format("{}: {}: {}", path, what, std::strerror(error));
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-      return absl::ResourceExhaustedError(sentence + ". Free some space, or write to another disk");
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return absl::PermissionDeniedError(sentence);
-    case ENOENT:
-    case ENOTDIR:
-      return absl::NotFoundError(sentence + ". Make the directory first");
-    default:
-      return absl::UnavailableError(sentence);
-  }
-}
-
 absl::StatusOr<WeightPlaces> PlaceWeights(const Model& model, const std::string& path, const SaveOptions& options) {
   WeightPlaces places;
   // A name that no weight of the model lies in yet.
@@ -208,47 +189,47 @@ absl::StatusOr<WeightPlaces> PlaceWeights(const Model& model, const std::string&
 
 namespace {
 
-absl::Status CopyFile(const std::string& from, const std::string& to, int64_t size,
-                      const std::function<void(int64_t)>& progress) {
-  const int input = open(from.c_str(), O_RDONLY | O_CLOEXEC);
-  if (input < 0) return SystemError(from, "cannot read", errno);
-  const std::string temporary = fmt::format("{}/.ascend-fuse-{}-{}.tmp", DirectoryOf(to), getpid(), BaseName(to));
-  const int output = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (output < 0) {
-    const int error = errno;
-    close(input);
-    return SystemError(to, "cannot write", error);
-  }
-  absl::Status status;
-  int64_t done = 0;
+// A data file to be copied.
+struct Job {
+  std::string from, to;
+  int64_t size;
+};
+
+// The `size` bytes of the open files `input` to `output`.
+absl::Status CopyBytes(const Job& job, int input, int output, const std::function<void(int64_t)>& progress) {
   constexpr int64_t kBlock = 16 << 20;
   std::string block;
-  while (done < size && status.ok()) {
+  for (int64_t done = 0; done < job.size;) {
     // Within one file system that can, blocks are shared and not copied.
-    ssize_t count = copy_file_range(input, nullptr, output, nullptr, static_cast<size_t>(std::min(kBlock, size - done)), 0);
+    ssize_t count = copy_file_range(input, nullptr, output, nullptr, static_cast<size_t>(std::min(kBlock, job.size - done)), 0);
     if (count < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM)) {
       block.resize(size_t{256} << 10);
       count = read(input, block.data(), block.size());
       for (ssize_t put = 0; put < count;) {
         const ssize_t written = write(output, block.data() + put, static_cast<size_t>(count - put));
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) {
-          count = -1;
-          break;
-        }
+        if (written <= 0) return SystemError(job.to, "cannot write", written == 0 ? ENOSPC : errno);
         put += written;
       }
     }
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) status = SystemError(to, "cannot write", errno);
-    if (count == 0) status = absl::DataLossError(fmt::format("{}: the file has become shorter while it was copied", from));
-    if (count <= 0) break;
+    if (count < 0) return SystemError(job.to, "cannot write", errno);
+    if (count == 0) return absl::DataLossError(fmt::format("{}: the file has become shorter while it was copied", job.from));
     done += count;
     progress(count);
   }
+  return absl::OkStatus();
+}
+
+absl::Status CopyFile(const Job& job, const std::function<void(int64_t)>& progress) {
+  const int input = open(job.from.c_str(), O_RDONLY | O_CLOEXEC);
+  if (input < 0) return SystemError(job.from, "cannot read", errno);
+  std::string temporary;
+  absl::Status status =
+      WriteTemporary(job.to, [&](int output) { return CopyBytes(job, input, output, progress); }, &temporary);
   close(input);
-  if (close(output) != 0 && status.ok()) status = SystemError(to, "cannot write", errno);
-  if (status.ok() && rename(temporary.c_str(), to.c_str()) != 0) status = SystemError(to, "cannot put the copy in its place", errno);
+  if (!status.ok()) return status;
+  status = PutInPlace(temporary, job.to);
   if (!status.ok()) unlink(temporary.c_str());
   return status;
 }
@@ -266,10 +247,6 @@ absl::Status MakeDirectories(const std::string& directory, const std::string& lo
 
 absl::Status CopyDataFiles(const Model& model, const std::string& path,
                            const std::function<void(int64_t written, int64_t total)>& progress) {
-  struct Job {
-    std::string from, to;
-    int64_t size;
-  };
   std::vector<Job> jobs;
   int64_t total = 0;
   ExternalData files(model.path());  // which checks where they lie
@@ -300,7 +277,7 @@ absl::Status CopyDataFiles(const Model& model, const std::string& path,
       written += count;
       if (progress) progress(written, total);
     };
-    if (absl::Status status = CopyFile(job.from, job.to, job.size, report); !status.ok()) return status;
+    if (absl::Status status = CopyFile(job, report); !status.ok()) return status;
   }
   return absl::OkStatus();
 }

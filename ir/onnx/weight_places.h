@@ -33,7 +33,4 @@ absl::StatusOr<WeightPlaces> PlaceWeights(const Model& model, const std::string&
 absl::Status CopyDataFiles(const Model& model, const std::string& path,
                            const std::function<void(int64_t written, int64_t total)>& progress);
 
-// The error of a system call on `path`, as a status with what to do.
-absl::Status SystemError(const std::string& path, const std::string& what, int error);
-
 }  // namespace ascend_fuse

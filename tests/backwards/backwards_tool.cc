@@ -22,8 +22,8 @@
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
 #include "passes/optimize.h"
-#include "patterns/operators/declarations.h"
 #include "passes/pass.h"
+#include "patterns/operators/declarations.h"
 #include "tests/backwards/generator.h"
 
 namespace ascend_fuse::backwards {

@@ -112,11 +112,9 @@ def optimize(
     report = _run(loaded, "optimize", options, rules, passes, progress)
     _check_required(report, require)
     if report.fatal and not force:
-        places = "; ".join(f"{finding.op} at {finding.node}: {finding.because}" for finding in report.fatal[:3])
-        more = f"; and {len(report.fatal) - 3} more" if len(report.fatal) > 3 else ""
+        why = "; ".join(_core.why_not_written(report.to_json()))
         raise errors.NotReadByAtc(
-            f"ATC of CANN {report.target.cann} refuses or misreads the model ({places}{more}); force=True returns it all the same",
-            report)
+            f"ATC of CANN {report.target.cann} refuses or misreads the model ({why}); force=True returns it all the same", report)
     return Result(loaded, report)
 
 

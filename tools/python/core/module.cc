@@ -23,6 +23,7 @@
 #include "ir/onnx/save.h"
 #include "ir/text/printer.h"
 #include "passes/atc_check.h"
+#include "passes/check.h"
 #include "passes/optimize.h"
 #include "passes/option_names.h"
 #include "passes/report.h"
@@ -326,6 +327,7 @@ NB_MODULE(_core, module) {
   module.def("report_text", &ReportText, nb::arg("json"), nb::arg("verbose"), nb::arg("changed"));
   module.def("unmet", &Unmet, nb::arg("json"), nb::arg("kinds"));
   module.def("findings_text", [](const std::string& json) { return FindingsToText(Take(ReportFromJson(json))); });
+  module.def("why_not_written", [](const std::string& json) { return WhyNotWritten(Take(ReportFromJson(json))); });
   module.def("is_fatal", &IsFatalEffect, nb::arg("certain"), nb::arg("effect"));
   module.def("explain", &ExplainCode);
   module.def("list_codes", [] { return ListCodes(); });
