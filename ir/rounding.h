@@ -1,4 +1,4 @@
-// Rounding to the floating-point types of tensors.
+// Which numbers the types of tensors hold.
 #pragma once
 
 #include "ir/data_type.h"
@@ -8,5 +8,8 @@ namespace ascend_fuse {
 // `value` rounded to nearest even in a floating-point type, to infinity beyond its largest number. For every other type
 // it is returned as it is.
 double RoundTo(DataType type, double value);
+
+// Whether a type of integers holds `value`, a whole number; beyond its range a run wraps around. True for every other type.
+bool HoldsInteger(DataType type, double value);
 
 }  // namespace ascend_fuse

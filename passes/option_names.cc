@@ -23,25 +23,36 @@ bool ParseNumber(std::string_view text, int64_t* number) {
 
 bool ParseSize(std::string_view text, int64_t* number) { return ParseNumber(text, number) && *number >= 0; }
 
-// "seq=128", "seq=1..2048".
+// "seq=128", "seq=1..2048", "seq=64..2048:16" for multiples of 16.
 bool ParseDim(std::string_view text, InferOptions* infer) {
   const size_t equals = text.find('=');
   if (equals == 0 || equals == std::string_view::npos) return false;
-  const std::string_view range = text.substr(equals + 1);
+  std::string_view range = text.substr(equals + 1);
   const size_t dots = range.find("..");
+  int64_t step = 1;
+  if (const size_t colon = range.rfind(':'); dots != std::string_view::npos && colon != std::string_view::npos) {
+    if (!ParseSize(range.substr(colon + 1), &step) || step == 0) return false;
+    range = range.substr(0, colon);
+  }
   int64_t low = 0, high = 0;
   if (!ParseSize(range.substr(0, dots), &low)) return false;
   high = low;
   if (dots != std::string_view::npos && !ParseSize(range.substr(dots + 2), &high)) return false;
+  // The first and the last multiple in the range.
+  low = (low + step - 1) / step * step;
+  high = high / step * step;
   if (high < low) return false;
-  infer->dims.push_back({std::string(text.substr(0, equals)), {low, high}});
+  const std::string name(text.substr(0, equals));
+  infer->dims.push_back({name, {low, high}});
+  // How often the step is in it: Infer reads that name so.
+  if (step > 1 && low < high) infer->dims.push_back({fmt::format("{}:{}", name, step), {low / step, high / step}});
   return true;
 }
 
 absl::Status SetDim(OptimizeOptions* options, std::string_view value) {
   if (ParseDim(value, &options->infer)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      fmt::format("--dim {}: expected name=N or name=low..high, for example --dim seq=1..2048", value));
+      fmt::format("--dim {}: expected name=N, name=low..high or name=low..high:step, for example --dim seq=16..2048:16", value));
 }
 
 // A dim with one number, which is written into the model as well.
@@ -108,7 +119,7 @@ const std::vector<OptionName>& OptionNames() {
       {"precision-mode", "MODE", "what atc will be given as --precision_mode"},
       {"style", "D|N|X", "emission style; default: chosen for the target"},
       {"rules", "FILE", "rule file that adds or overrides rules", true},
-      {"dim", "NAME=RANGE", "name=N or name=low..high: what a symbolic dim can be", true},
+      {"dim", "NAME=RANGE", "name=N, name=low..high or name=low..high:step (multiples of step): what a symbolic dim can be", true},
       {"fix", "NAME=N", "what a symbolic dim is, written into the model", true},
       {"strict", "", "refuse what rests on an assumption"},
       {"skip", "NAME,...", "kinds or rules not to use", true},

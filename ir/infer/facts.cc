@@ -3,6 +3,7 @@
 #include "ir/infer/facts.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -559,11 +560,30 @@ void InferConstant(const Value* value, Facts* facts) {
   facts->Set(value, infer::ConstantFact(value->graph->model(), *value->initializer, facts));
 }
 
+namespace {
+
+// Binds the symbol "seq" to a range, or by the name "seq:16" how often 16 is in it, which makes it a multiple of 16.
+void Bind(const std::string& name, int64_t low, int64_t high, DimTable* dims) {
+  const size_t colon = name.rfind(':');
+  int64_t step = 0;
+  if (colon != std::string::npos) std::from_chars(name.data() + colon + 1, name.data() + name.size(), step);
+  if (colon == 0 || step < 1) {
+    dims->SetRange(name, low, high);
+    return;
+  }
+  const std::string symbol = name.substr(0, colon);
+  const std::string times = fmt::format("({}/{})", symbol, step);
+  dims->SetRange(times, low, high);
+  dims->Unify(dims->Symbol(symbol), dims->Mul(Dim::Of(step), dims->Symbol(times)));
+}
+
+}  // namespace
+
 Facts Infer(const Model& model, const InferOptions& options) {
   Facts facts;
   facts.SetOperators(options.operators);
   if (model.graphs().empty()) return facts;
-  for (const auto& [symbol, range] : options.dims) facts.dims().SetRange(symbol, range.first, range.second);
+  for (const auto& [symbol, range] : options.dims) Bind(symbol, range.first, range.second, &facts.dims());
   if (!model.functions().empty()) facts.SetCalls(std::make_shared<infer::Calls>(model));
   constexpr int kMaxPasses = 3;
   for (int pass = 0; pass < kMaxPasses; ++pass) {

@@ -534,6 +534,22 @@ void Tile(NodeContext& c) {
   }
 }
 
+// The elements of a padded vector of integers, as shapes are.
+void PadVector(NodeContext& c, absl::Span<const Dim> pads) {
+  const Fact& in = c.in(0);
+  const std::optional<int64_t> count = c.SmallCount(0);
+  absl::Span<const Dim> elements;
+  if (in.rank() != 1 || pads.size() != 2 || !count.has_value() || !c.Integers(0, &elements)) return;
+  if (!pads[0].is_number() || !pads[1].is_number() || c.String("mode", "constant") != "constant") return;
+  const Dim fill = c.has(2) ? c.Scalar(2) : Dim::Of(static_cast<int64_t>(c.Float("value", 0)));
+  Dims padded;
+  for (int64_t i = -pads[0].number(); i < *count - pads[0].number(); ++i) {
+    const bool inside = i >= 0 && i < static_cast<int64_t>(elements.size());
+    padded.push_back(inside ? elements[static_cast<size_t>(i)] : fill);
+  }
+  c.SetIntegers(0, padded);
+}
+
 void Pad(NodeContext& c) {
   c.SetType(0, c.type(0));
   const Fact& in = c.in(0);
@@ -565,7 +581,8 @@ void Pad(NodeContext& c) {
   c.SetShape(0, shape);
   bool nothing = true;
   for (Dim pad : pads) nothing = nothing && pad.is(0);
-  if (nothing) CopyData(c);
+  if (nothing) return CopyData(c);
+  PadVector(c, pads);
 }
 
 // --- the rest ---

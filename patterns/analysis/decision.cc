@@ -69,6 +69,9 @@ Decision DecisionTable::AtMostZero(IndexSum sum) {
 Decision DecisionTable::IsZero(IndexSum sum) {
   if (sum == kNoSum) return kNoDecision;
   if (sums_.AtLeast(sum, 1) || sums_.AtMost(sum, -1)) return false_;
+  // What is never below 0 is 0 where it is at most 0: one test for one thing.
+  if (sums_.AtLeast(sum, 0)) return AtMostZero(sum);
+  if (sums_.AtMost(sum, 0)) return AtMostZero(sums_.Scale(sum, Dim::Of(-1)));
   if (const Dim dim = sums_.DimOf(sum); dim.known()) {
     if (sums_.dims().Equal(dim, Dim::Of(0))) return true_;
     if (sums_.dims().NotEqual(dim, Dim::Of(0))) return false_;

@@ -15,6 +15,28 @@ constexpr int64_t kExactHalf = 2048;
 constexpr int64_t kExactBfloat = 256;
 // Coefficients of places in floating-point sums: more would be products of dims, which float32 need not keep.
 constexpr int64_t kMaximumFactor = 64;
+// What a tensor has not in any run: numbers of places in int32 are below it.
+constexpr int64_t kManyPlaces = 1 << 24;
+
+// A sum that was computed in a type of integers, where it cannot have wrapped around: a number that the type holds, or a
+// number of places.
+Decision Unwrapped(DataType type, Decision computed, DecisionTable* decisions) {
+  IndexTable& sums = decisions->sums();
+  if (!IsInteger(type) || type == DataType::kInt64) return computed;
+  return decisions->Map(computed, [&](const Leaf& leaf) {
+    const auto number = sums.NumberOf(leaf.sum);
+    bool holds = number.has_value() && HoldsInteger(type, static_cast<double>(*number));
+    if (!number.has_value() && type == DataType::kInt32) {
+      const auto few = [](Dim dim) { return !dim.is_number() || std::abs(dim.number()) <= kManyPlaces; };
+      const IndexTable::Sum& sum = sums[leaf.sum];
+      holds = few(sum.constant) && std::all_of(sum.terms.begin(), sum.terms.end(),
+                                               [&](const IndexTable::Term& term) { return few(term.coefficient); });
+    } else if (!number.has_value()) {
+      holds = sums.AtLeast(leaf.sum, 0) && sums.AtMost(leaf.sum, 127);
+    }
+    return holds ? decisions->OfSum(leaf.sum) : kNoDecision;
+  });
+}
 
 }  // namespace
 
@@ -71,9 +93,7 @@ Decision IndexFunctions::CastLeaf(const Leaf& leaf, DataType to) {
   }
   if (real.has_value()) {
     if (!IsInteger(to)) return Number(to, *real);
-    if (std::fabs(*real) > 2e9 && to != DataType::kInt64) return kNoDecision;
-    if (BitWidth(to) < 32 && (*real < 0 || *real > 127)) return kNoDecision;
-    return Number(to, std::trunc(*real));
+    return HoldsInteger(to, std::trunc(*real)) ? Number(to, std::trunc(*real)) : kNoDecision;
   }
   if (leaf.kind != Leaf::Kind::kSum) return kNoDecision;
   if (IsFloat(to)) {
@@ -84,8 +104,8 @@ Decision IndexFunctions::CastLeaf(const Leaf& leaf, DataType to) {
     });
   }
   if (!IsInteger(to)) return kNoDecision;
-  const bool narrow = BitWidth(to) < 32 && !(sums_.AtLeast(leaf.sum, 0) && sums_.AtMost(leaf.sum, 127));
-  return narrow ? AsBits(leaf.sum, &used_) : decisions_.OfSum(leaf.sum);
+  const Decision held = Unwrapped(to, decisions_.OfSum(leaf.sum), &decisions_);
+  return held != kNoDecision ? held : AsBits(leaf.sum, &used_);
 }
 
 Decision IndexFunctions::Unary(const Node& node, size_t output, const Indices& indices) {
@@ -100,7 +120,10 @@ Decision IndexFunctions::Unary(const Node& node, size_t output, const Indices& i
       return real.has_value() && node.attributes_end == node.attributes_begin ? decisions_.OfBool(std::isinf(*real)) : kNoDecision;
     }
     if (op == "Log") return real.has_value() && *real >= 0 ? Number(type, std::log(*real)) : kNoDecision;
-    if (real.has_value()) return Number(type, op == "Neg" ? -*real : std::fabs(*real));
+    if (real.has_value()) {
+      const double number = op == "Neg" ? -*real : std::fabs(*real);
+      return HoldsInteger(type, number) ? Number(type, number) : kNoDecision;
+    }
     if (leaf.kind != Leaf::Kind::kSum) return kNoDecision;
     const Decision opposite = decisions_.OfSum(sums_.Scale(leaf.sum, Dim::Of(-1)));
     return op == "Neg" ? opposite : decisions_.If(decisions_.AtMostZero(leaf.sum), opposite, decisions_.OfSum(leaf.sum));
@@ -229,9 +252,11 @@ Decision IndexFunctions::CombineSums(std::string_view op, DataType type, IndexSu
   Decision result = kNoDecision;
   if (op == "Add") result = decisions_.OfSum(sums_.Add(a, b));
   if (op == "Sub") result = decisions_.OfSum(sums_.Sub(a, b));
-  if (op == "Mul" && factor.known()) return decisions_.OfSum(sums_.Scale(b, factor));
-  if (op == "Mul" && divisor.known()) return decisions_.OfSum(sums_.Scale(a, divisor));
-  if (op == "Mul" && IsInteger(type)) {
+  if (op == "Mul" && factor.known()) {
+    result = decisions_.OfSum(sums_.Scale(b, factor));
+  } else if (op == "Mul" && divisor.known()) {
+    result = decisions_.OfSum(sums_.Scale(a, divisor));
+  } else if (op == "Mul" && IsInteger(type)) {
     return decisions_.Map2(AsBits(a, &used_), AsBits(b, &used_), [&](const Leaf& x, const Leaf& y) {
       return CombineSums("Mul", type, x.sum, y.sum);
     });
@@ -245,12 +270,7 @@ Decision IndexFunctions::CombineSums(std::string_view op, DataType type, IndexSu
     const Decision y = decisions_.OfSum(b);
     return op == "Min" ? decisions_.If(less, x, y) : decisions_.If(less, y, x);
   }
-  // Small and unsigned types wrap around.
-  if (result != kNoDecision && IsInteger(type) && type != DataType::kInt32 && type != DataType::kInt64) {
-    const IndexSum sum = decisions_.LeafOf(result).sum;
-    if (!sums_.AtLeast(sum, 0) || !sums_.AtMost(sum, 127)) return kNoDecision;
-  }
-  return result;
+  return Unwrapped(type, result, &decisions_);
 }
 
 Decision IndexFunctions::CombineReads(std::string_view op, DataType type, const Leaf& a, const Leaf& b) {

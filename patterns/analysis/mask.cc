@@ -211,7 +211,7 @@ class ValueSets {
           std::set<double> values;
           for (double number : result->values) {
             if (IsInteger(type)) {
-              if (std::fabs(number) > 2e9) {
+              if (!HoldsInteger(type, std::trunc(number))) {
                 *result = PossibleValues();
                 return;
               }
@@ -229,6 +229,7 @@ class ValueSets {
         if (!set.known) return;
         std::set<double> values;
         for (double number : set.values) values.insert(op == "Neg" ? -number : std::fabs(number));
+        if (!Holds(type, values)) return;
         Assume(set, result);
         Set(std::move(values), result);
         return;
@@ -240,6 +241,11 @@ class ValueSets {
       }
     }
     if (type == DataType::kBool) Set({0, 1}, result);
+  }
+
+  // Integers wrap around where their type ends.
+  static bool Holds(DataType type, const std::set<double>& values) {
+    return std::all_of(values.begin(), values.end(), [&](double number) { return HoldsInteger(type, number); });
   }
 
   void Arithmetic(std::string_view op, const PossibleValues& a, const PossibleValues& b, DataType type,
@@ -256,6 +262,7 @@ class ValueSets {
         values.insert(number);
       }
     }
+    if (!Holds(type, values)) return;
     Assume(a, result);
     Assume(b, result);
     Set(std::move(values), result);

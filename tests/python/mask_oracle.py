@@ -12,6 +12,7 @@ import onnx.parser
 import onnxruntime
 
 import mask_programs
+import mask_rewrites
 
 # At or below this an added number takes a key out (patterns/analysis/mask.h).
 THRESHOLD = -1e4 * (1 - 1 / 256)
@@ -79,17 +80,20 @@ def claimed(answer, shape, names):
     b, h, i, j = np.ogrid[tuple(slice(n) for n in shape)]
     allowed = np.ones(shape, bool)
     scope = {name: Elements(value) if isinstance(value, np.ndarray) else value for name, value in names.items()}
-    scope.update( b=b, h=h, i=i, j=j, where=np.where, floor=np.floor, Min=min, Max=max)
+    scope.update(b=b, h=h, i=i, j=j, where=np.where, floor=np.floor, Min=min, Max=max, broadcast=max)
     for clause in answer["clauses"]:
         allowed = allowed & (np.asarray(eval(clause, {"__builtins__": {}}, scope)) != 0)
     return np.zeros(shape, bool) if answer["nothing"] else allowed
 
 
-def disagreement(text, answer, seeds, sizes):
+def disagreement(model, answer, seeds, sizes):
     """A sentence about the first element on which the answer and ONNX Runtime differ, or None."""
-    model = onnx.parser.parse_model(text)
     known = {value.name for value in model.graph.input}
     read = {name for clause in answer["clauses"] for name in re.findall(r"(\w+)\[", clause)}
+    # A dim that inference named itself: that of an axis of a value.
+    made_up = {name: (name[:name.rindex("_d")], int(name[name.rindex("_d") + 2:]))
+               for clause in answer["clauses"] for name in re.findall(r"\b\w+_d\d+\b", clause)}
+    read |= {value for value, _ in made_up.values()}
     run = session(model, sorted(read - known - {tensor.name for tensor in model.graph.initializer}))
     outputs = [output.name for output in run.get_outputs()]
     for seed in seeds:
@@ -104,7 +108,9 @@ def disagreement(text, answer, seeds, sizes):
                 continue  # it would enlarge the scores
             truth = mask if mask.dtype == bool else ~(mask <= THRESHOLD)
             constants = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
-            claim = claimed(answer, mask.shape, {**constants, **values, **given, **dims})
+            known_values = {**constants, **values, **given}
+            named = {name: known_values[value].shape[axis] for name, (value, axis) in made_up.items()}
+            claim = claimed(answer, mask.shape, {**known_values, **dims, **named})
             # What a bias adds may take a key out by itself.
             differ = truth & ~claim if answer["bias"] else truth != claim
             if differ.any():
@@ -116,13 +122,16 @@ def disagreement(text, answer, seeds, sizes):
 SIZES = [(3, 2, 2), (1, 4, 2), (5, 0, 1), (4, 3, 3), (2, 1, 1)]
 
 
-def check(tool, name, seed, plain=False, sizes=SIZES):
+def check(tool, name, seed, plain=False, rewrites=False, sizes=SIZES):
     """(whether the expected word was found, the word, None or what is wrong)"""
     text, expected = mask_programs.write(name, seed, plain)
-    answer = ask(tool, text)
+    model = onnx.parser.parse_model(text)
+    if rewrites:
+        model = mask_rewrites.rewritten(model, seed)
+    answer = ask(tool, model)
     if "error" in answer:
         return False, answer["error"], f"not read: {answer['error']}"
-    wrong = disagreement(text, answer, [seed], sizes) if answer["understood"] else None
+    wrong = disagreement(model, answer, [seed], sizes) if answer["understood"] else None
     return answer["word"] == expected, answer["word"], wrong
 
 
@@ -130,17 +139,18 @@ def check_mutant(tool, name, seed, sizes=SIZES):
     """(None or what is wrong, whether it could be compared) of a program with one thing changed."""
     text = mask_programs.mutate(mask_programs.write(name, seed)[0], seed)
     try:
-        onnx.checker.check_model(onnx.parser.parse_model(text))
+        model = onnx.parser.parse_model(text)
+        onnx.checker.check_model(model)
     except Exception:
         return None, False
-    answer = ask(tool, text)
+    answer = ask(tool, model)
     if "error" in answer or not answer["understood"]:
         return None, False
     compared = False
     wrong = None
     for size in sizes:  # some of them may be no program any more, with an index out of bounds
         try:
-            wrong = wrong or disagreement(text, answer, [seed], [size])
+            wrong = wrong or disagreement(model, answer, [seed], [size])
             compared = True
         except Exception as error:
             if "onnxruntime" not in type(error).__module__:
@@ -148,8 +158,8 @@ def check_mutant(tool, name, seed, sizes=SIZES):
     return wrong, compared
 
 
-def ask(tool, text):
-    with tempfile.NamedTemporaryFile("w", suffix=".onnxtxt") as file:
-        file.write(text)
+def ask(tool, model):
+    with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+        file.write(model.SerializeToString())
         file.flush()
         return tool.ask(file.name)

@@ -400,6 +400,27 @@ def m10(b):
     return b.text(mask, dims="seq, total"), "causal_top_left"
 
 
+def m11(b):
+    """The body of ONNX's Attention with is_causal and a cache."""
+    q = b.node("Add", b.column(b.arange(None, b.seq())), b.past())
+    masked = b.greater(b.row(b.arange(None, b.total())), q)
+    return b.text(b.node("Where", masked, b.constant("-inf", "float"), b.constant(0.0, "float")), dims="seq, total"), "causal_bottom_right"
+
+
+def trilu_of_diagonal(b):
+    """tril (diagonal = total - seq), as a tensor; optimum's, written out."""
+    offset = b.node("Sub", b.total(), b.seq())
+    if b.choose([True, False]):
+        ones = b.filled(1.0, [b.seq(), b.total()])
+        k = offset if b.integer == "int64" else b.node("Cast", offset, to=7)
+        lower = b.node("Trilu", ones, k, upper=0)
+    else:
+        columns = b.expand_to(b.row(b.arange(None, b.total())), b.shape(b.seq(), b.total()))
+        kept = b.at_most(columns, b.node("Add", b.column(b.arange(None, b.seq())), offset))
+        lower = b.node("Cast", kept, to=1)
+    return b.text(b.additive(b.node("Cast", lower, to=9)), dims="seq, total"), "causal_bottom_right"
+
+
 def m12(b):
     """BLOOM, MPT: the triangle written into a slice of zeros."""
     seq = b.seq()
@@ -548,6 +569,15 @@ def d7(b):
     return b.text(mask, dims="batch, 1, 1, total"), "padding"
 
 
+def d8(b):
+    """Merged by Add: minus infinity where both mask, and clamped to the smallest number again."""
+    am = b.node("Where", b.unsqueeze(b.kept(b.padding()), [1, 2]), b.constant(0.0, "float"), b.constant(b.low, "float"))
+    mask = b.node("Add", b.additive(b.causal()), am)
+    if b.choose([False, True]):
+        mask = b.node("Max", mask, b.constant(-3.4028235e38, "float"))
+    return b.text(mask), "causal_bottom_right+padding"
+
+
 def d9(b):
     """Merged by Min."""
     am = b.node("Where", b.unsqueeze(b.kept(b.padding()), [1, 2]), b.constant(0.0, "float"), b.constant(b.low, "float"))
@@ -570,6 +600,15 @@ def d11(b):
     full = b.node("ReduceMin", b.node("Cast", b.node("Equal", mask, b.constant(low, "float")), to=6), axes="[-1]", keepdims=1)
     mask = b.node("Mul", mask, b.node("Cast", b.node("Not", b.node("Cast", full, to=9)), to=1))
     return b.text(mask), "explicit"
+
+
+def d13(b):
+    """Mask2Former: a mask of the user's by query, where a row without any key is opened."""
+    masked = b.input("given", "bool[batch, 1, seq, total]")
+    count = b.node("ReduceSum", b.node("Cast", masked, to=7), b.constant([-1], "int64"), keepdims=1)
+    total = b.node("Gather", b.node("Shape", "k"), b.constant(2, "int64"), axis=0)
+    masked = b.node("And", masked, b.node("Not", b.node("Equal", count, total)))
+    return b.text(b.additive(b.node("Not", masked))), "explicit"
 
 
 def d14(b):
@@ -625,11 +664,39 @@ PROGRAMS = {
     "m4_without_padding": lambda b: m4(b, with_padding=False),
     "m4w": lambda b: m4(b, window=3), "m4g": lambda b: m4(b, gemma=True),
     "m5": m5, "m5_window": lambda b: m5(b, window=3), "m5p": lambda b: m5(b, packed=True),
-    "m6": m6, "m7": m7, "m8": m8, "m8b": m8b, "m9": m9, "m10": m10, "m12": m12, "m13": m13, "m14": m14, "m15": m15,
+    "m6": m6, "m7": m7, "m8": m8, "m8b": m8b, "m9": m9, "m10": m10, "m11": m11, "m12": m12, "m13": m13, "m14": m14, "m15": m15,
     "m15b": m15b, "m16": m16, "m17": m17, "m18": m18, "m19": m19, "m20": m20,
-    "d1": d1, "d2": d2, "d3": d3, "d7": d7, "d9": d9, "d10": d10, "d11": d11, "d14": d14, "d15": d15,
-    "log": log_of_mask, "pad": padded_triangle, "swin": swin,
+    "d1": d1, "d2": d2, "d3": d3, "d7": d7, "d8": d8, "d9": d9, "d10": d10, "d11": d11, "d13": d13, "d14": d14, "d15": d15,
+    "log": log_of_mask, "pad": padded_triangle, "trilu": trilu_of_diagonal, "swin": swin,
 }
+
+
+def where_masked(b, masked, op, other, kind="int32"):
+    """`masked` where a key is masked and 0 elsewhere, in integers, with `op` and another number behind it."""
+    x = b.node("Where", b.causal(), b.constant(0, kind), b.constant(masked, kind))
+    return b.node(op, x, x if other is None else b.constant(other, kind))
+
+
+def below_zero(b, x):
+    return b.node("Where", b.node("Less", x, b.constant(0, "int8")), b.constant(0.0, "float"), b.constant(-1e9, "float"))
+
+
+# Programs that mean something else than they would if integers did not end: nothing of them may be wrong.
+WRAPPING = {
+    "sum": lambda b: b.node("Cast", where_masked(b, -2147483648, "Add", None), to=1),
+    "product": lambda b: b.node("Cast", where_masked(b, -65536, "Mul", 65536), to=1),
+    "long_product": lambda b: b.node("Cast", where_masked(b, -4294967296, "Mul", 4294967296, "int64"), to=1),
+    "difference": lambda b: b.node("Cast", where_masked(b, -2147483648, "Sub", 1), to=1),
+    "bytes": lambda b: below_zero(b, where_masked(b, 100, "Mul", 2, "int8")),
+    "cast": lambda b: below_zero(b, b.node("Cast", where_masked(b, 200, "Add", 0), to=3)),
+    "negative": lambda b: b.node("Cast", b.node("Neg", b.node("Abs", where_masked(b, -2147483648, "Add", 0))), to=1),
+}
+
+
+def write_wrapping(name):
+    """The program as text."""
+    builder = Builder(name, plain=True)
+    return builder.text(WRAPPING[name](builder), dims="seq, total")
 
 
 def write(name, seed, plain=False):

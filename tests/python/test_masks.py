@@ -1,6 +1,7 @@
 """What the analysis claims of masks, element by element against ONNX Runtime: every program of mask_programs.py in random
 spellings, and the same programs with one thing changed. bench/masks.py does thousands of them."""
 
+import onnx.parser
 import pytest
 from conftest import BUILD
 
@@ -8,6 +9,7 @@ import mask_oracle
 import mask_programs
 
 SPELLINGS = 6  # of each program, beside the plain one
+REWRITES = 3
 MUTANTS = 4
 
 
@@ -33,11 +35,25 @@ def test_other_spellings_are_understood_or_declined(tool):
     assert len(declined) <= 0.05 * len(checked), declined
 
 
+def test_rewritten_programs_are_understood_or_declined(tool):
+    checked = [(name, seed, *mask_oracle.check(tool, name, seed, rewrites=True, sizes=mask_oracle.SIZES[:3]))
+               for name in sorted(mask_programs.PROGRAMS) for seed in range(REWRITES)]
+    assert [(name, seed, wrong) for name, seed, _, _, wrong in checked if wrong] == []
+    declined = [(name, seed, word) for name, seed, found, word, _ in checked if not found]
+    assert len(declined) <= 0.1 * len(checked), declined
+
+
 def test_what_is_claimed_of_changed_programs_holds(tool):
     checked = [(name, seed, *mask_oracle.check_mutant(tool, name, seed, sizes=mask_oracle.SIZES[:3]))
                for name in sorted(mask_programs.PROGRAMS) for seed in range(1000, 1000 + MUTANTS)]
     assert [(name, seed, wrong) for name, seed, wrong, _ in checked if wrong] == []
     assert sum(compared for _, _, _, compared in checked) > 0.3 * len(checked)
+
+
+@pytest.mark.parametrize("name", sorted(mask_programs.WRAPPING))
+def test_integers_that_wrap_around_are_no_numbers(tool, name):
+    model = onnx.parser.parse_model(mask_programs.write_wrapping(name))
+    assert mask_oracle.disagreement(model, mask_oracle.ask(tool, model), [1], mask_oracle.SIZES) is None
 
 
 @pytest.mark.parametrize("name,assumption,word", [

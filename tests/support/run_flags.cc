@@ -1,35 +1,14 @@
 #include "tests/support/run_flags.h"
 
-#include <charconv>
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <string_view>
 
 #include "fmt/format.h"
+#include "passes/option_names.h"
 
 namespace ascend_fuse::testing {
 namespace {
-
-bool ParseNumber(std::string_view text, int64_t* number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
-  return error == std::errc() && end == text.data() + text.size() && *number >= 0;
-}
-
-// "seq=128", "seq=1..2048"
-bool AddDim(std::string_view text, InferOptions* infer) {
-  const size_t equals = text.find('=');
-  if (equals == 0 || equals == std::string_view::npos) return false;
-  const std::string_view range = text.substr(equals + 1);
-  const size_t dots = range.find("..");
-  int64_t low = 0;
-  if (!ParseNumber(range.substr(0, dots), &low)) return false;
-  int64_t high = low;
-  if (dots != std::string_view::npos && !ParseNumber(range.substr(dots + 2), &high)) return false;
-  infer->dims.push_back({std::string(text.substr(0, equals)), {low, high}});
-  return low <= high;
-}
 
 absl::Status AddRules(const std::string& folder, const std::string& name, OptimizeOptions* options) {
   const std::string path = (std::filesystem::path(folder) / name).generic_string();
@@ -72,7 +51,9 @@ absl::Status ReadRunFlags(const std::vector<std::string>& words, const std::stri
     } else if (name == "--rules") {
       const absl::Status read = AddRules(folder, value, options);
       if (!read.ok()) return read;
-    } else if (name != "--dim" || !AddDim(value, &options->infer)) {
+    } else if (name == "--dim") {
+      if (absl::Status status = SetOption(options, "dim", value); !status.ok()) return status;
+    } else {
       return absl::InvalidArgumentError(fmt::format("{} is no flag that tests understand", word));
     }
   }

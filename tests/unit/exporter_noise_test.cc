@@ -222,8 +222,8 @@ TEST(ExporterNoiseTest, X10OperatorsThatAreLeftSaySo) {
   EXPECT_TRUE(StartsWith(left("(float[b, s, 256] q, float[b, s, 128] k, float[b, s, 128] v, float[b, 2, p, 64] pk, "
                               "float[b, 2, p, 64] pv, int32[b] sl, int32 t, float[64, 32] c, float[64, 32] d) => (y)",
                               "y, nk, nv = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads = 2, "
-                              "do_rotary = 1, local_window_size = 128> (q, k, v, pk, pv, sl, t, c, d)"),
-                         "left attention: GroupQueryAttention appends to its cache"));
+                              "do_rotary = 1, smooth_softmax = 1> (q, k, v, pk, pv, sl, t, c, d)"),
+                         "left attention: GroupQueryAttention with smooth_softmax is taken apart by no rule"));
   EXPECT_TRUE(StartsWith(left("(float[b, s, 256] x, float[256, 768] w, float[768] c, int32[b] m, float[2, b, 4, p, 64] past) "
                               "=> (y)",
                               "y, next = com.microsoft.Attention <num_heads = 4, unidirectional = 1> (x, w, c, m, past)"),

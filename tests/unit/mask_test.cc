@@ -102,6 +102,15 @@ TEST(ValueSetTest, SumsRoundAsTheRunDoes) {
             (Numbers{-kInfinity, -65504, 0}));
 }
 
+TEST(ValueSetTest, IntegersBeyondTheirTypeAreUnknown) {
+  const std::string choice = "(bool[4] a) => (int32[4] y) <int32 zero = {0}, int32 low = {-2147483648}> { c = Where (a, zero, low)\n ";
+  EXPECT_TRUE(Unknown(choice + "y = Add (c, c) }")) << "0 again";
+  EXPECT_TRUE(Unknown(choice + "y = Neg (c) }"));
+  EXPECT_TRUE(Unknown("(bool[4] a) => (int8[4] y) { c = Cast <to = 6> (a)\n d = Mul (c, c)\n e = Sub (d, d)\n "
+                      "n = Constant <value_int = 200> ()\n m = Cast <to = 6> (n)\n f = Mul (c, m)\n y = Cast <to = 3> (f) }"));
+  EXPECT_EQ(Values(choice + "y = Add (c, zero) }"), (Numbers{-2147483648.0, 0}));
+}
+
 TEST(ValueSetTest, WhatCouldBeNanIsUnknown) {
   EXPECT_TRUE(Unknown(
       "(bool[4] a) => (float[4] y) <float low = {-inf}> { f = Cast <to = 1> (a)\n y = Mul (f, low) }"))

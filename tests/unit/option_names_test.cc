@@ -20,7 +20,7 @@ TEST(OptionNames, EveryNameSetsItsField) {
   OptimizeOptions options;
   const std::pair<const char*, const char*> given[] = {
       {"target", "ascend310p"}, {"cann", "8.0"}, {"plugin", "true"}, {"precision-mode", "origin"}, {"style", "X"},
-      {"dim", "seq=1..8"}, {"dim", "batch=2"}, {"strict", ""}, {"skip", "gelu,rotary"}, {"skip", "silu"},
+      {"dim", "seq=1..8"}, {"dim", "batch=2"}, {"dim", "past=1..100:16"}, {"strict", ""}, {"skip", "gelu,rotary"}, {"skip", "silu"},
       {"assume", "mask=left-padded"}, {"limit", "3"}, {"dump", "folder"}};
   for (const auto& [name, value] : given) {
     EXPECT_TRUE(SetOption(&options, name, value).ok()) << name;
@@ -30,9 +30,11 @@ TEST(OptionNames, EveryNameSetsItsField) {
   EXPECT_TRUE(options.target.plugin);
   EXPECT_EQ(options.target.precision_mode, "origin");
   EXPECT_EQ(options.target.style, "X");
-  ASSERT_EQ(options.infer.dims.size(), 2u);
+  ASSERT_EQ(options.infer.dims.size(), 4u);
   EXPECT_EQ(options.infer.dims[0], std::pair(std::string("seq"), std::pair(int64_t{1}, int64_t{8})));
   EXPECT_EQ(options.infer.dims[1], std::pair(std::string("batch"), std::pair(int64_t{2}, int64_t{2})));
+  EXPECT_EQ(options.infer.dims[2], std::pair(std::string("past"), std::pair(int64_t{16}, int64_t{96})));
+  EXPECT_EQ(options.infer.dims[3], std::pair(std::string("past:16"), std::pair(int64_t{1}, int64_t{6})));
   EXPECT_TRUE(options.strict);
   EXPECT_EQ(options.skip, (std::vector<std::string>{"gelu", "rotary", "silu"}));
   ASSERT_EQ(options.assumptions.size(), 1u);
@@ -54,7 +56,8 @@ TEST(OptionNames, TheListIsWhatThereIs) {
 
 TEST(OptionNames, WrongValuesAreSaidToBeSo) {
   EXPECT_EQ(Error("tarjet", "x").find("tarjet is no option; there are target, cann"), 0u);
-  for (const char* dim : {"seq", "=1", "seq=", "seq=-1", "seq=2..1", "seq=1..", "seq=1x", "seq=99999999999999999999"}) {
+  for (const char* dim : {"seq", "=1", "seq=", "seq=-1", "seq=2..1", "seq=1..", "seq=1x", "seq=99999999999999999999", "seq=1..8:0", "seq=1..8:",
+                          "seq=5..7:8", "seq=8:2"}) {
     EXPECT_NE(Error("dim", dim).find("expected name=N"), std::string::npos) << dim;
   }
   EXPECT_EQ(Error("strict", "maybe"), "--strict maybe: expected true or false");

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Prints docs/attention.md: what becomes of the attentions of the zoo on each chip, and why some are left.
+"""Prints docs/attention.md: what becomes of the attentions of the zoo on each chip, why some are left, which masks are
+written, and how many Transposes are left around those that are fused.
 
     python3 tools/zoo/fill.py
     python3 tools/zoo/attention_table.py [PATTERN ...] > docs/attention.md
@@ -18,7 +19,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import masks
+import onnx
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = Path(os.environ.get("ASCEND_FUSE_BUILD", ROOT / "build")) / "ascend-fuse"
@@ -30,6 +34,8 @@ HEAD = """# Attentions of the zoo
 
 What becomes of the attentions of the [zoo](../tests/zoo/README.md) with the stock plugins of each chip. Printed by
 `tools/zoo/attention_table.py`.
+
+`python3 tools/zoo/attention_table.py > docs/attention.md` prints it again, with the program of a release build.
 
 "Prefill" is every export with symbolic dims that is no decode step, with `--dim`: the batch is 1, all other dims of inputs
 are 64. The codes are those of [codes](codes.md).
@@ -50,20 +56,83 @@ def is_prefill(entry: dict[str, Any]) -> bool:
     return entry["dims"] == "dynamic" and entry.get("mode") != "decode"
 
 
-def report_of(entry: dict[str, Any], chip: str, flags: list[str]) -> dict[str, Any]:
-    """The report of `optimize`; what is written is thrown away."""
+class Run(NamedTuple):
+    """What `optimize` made of a model."""
+
+    report: dict[str, Any]
+    # Values that are given to kernels as masks of their own, no template.
+    explicit: int
+    # Transposes between the products before and behind a fused attention and the attention.
+    before: int
+    behind: int
+
+
+# What a walk from an attention to the products around it does not pass.
+ENDS = {"MatMul", "Gemm", "Conv", "Einsum", "NPUPromptFlashAttention", "NPUFusedInferAttentionScore"}
+
+
+def transposes(start: list[str], step: dict[str, list[tuple[onnx.NodeProto, list[str]]]]) -> set[str]:
+    """The names of Transposes on ways from `start`; `step` has the nodes at each value and the values behind them."""
+    found: set[str] = set()
+    seen: set[str] = set()
+    values = list(start)
+    while values:
+        value = values.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        for node, further in step.get(value, []):
+            if node.op_type in ENDS:
+                continue
+            if node.op_type == "Transpose":
+                found.add(node.output[0])
+            values += further
+    return found
+
+
+def read_written(path: Path) -> tuple[int, int, int]:
+    """Explicit masks, Transposes before and behind of a written model."""
+    graph = onnx.load(path, load_external_data=False).graph
+    up: dict[str, list[tuple[onnx.NodeProto, list[str]]]] = {}
+    down: dict[str, list[tuple[onnx.NodeProto, list[str]]]] = {}
+    for node in graph.node:
+        # Of a rotation only what is turned, and of a choice or a gather only what is chosen from.
+        data = list(node.input) if node.op_type in ("Concat", "Add", "Mul", "Sub", "Div") else list(node.input[:1])
+        for name in node.output:
+            up.setdefault(name, []).append((node, data))
+        for name in data:
+            down.setdefault(name, []).append((node, list(node.output)))
+    explicit: set[str] = set()
+    before: set[str] = set()
+    behind: set[str] = set()
+    for node in graph.node:
+        if node.op_type not in ("NPUPromptFlashAttention", "NPUFusedInferAttentionScore"):
+            if node.op_type == "NPUScaledMaskedSoftmax":
+                explicit.add(node.input[1])
+            continue
+        mode = next((attribute.i for attribute in node.attribute if attribute.name == "sparse_mode"), 0)
+        if mode in (0, 1) and len(node.input) > 4 and node.input[4]:
+            explicit.add(node.input[4])
+        before |= transposes(list(node.input[:3]), up)
+        behind |= transposes(list(node.output[:1]), down)
+    empty = {tensor.name for tensor in graph.initializer if 0 in tensor.dims}
+    return len(explicit - empty), len(before), len(behind)
+
+
+def run_of(entry: dict[str, Any], chip: str, flags: list[str]) -> Run:
+    """The outcome of `optimize`; what is written is thrown away."""
     with tempfile.TemporaryDirectory() as folder:
         command = [str(TOOL), "optimize", str(ZOO / f"{entry['id']}.onnx"), "--target", chip, "--json", "-", "--quiet"]
         done = subprocess.run([*command, "-o", f"{folder}/m.onnx", *flags], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+        return Run(json.loads(done.stdout), *read_written(Path(f"{folder}/m.onnx")))
 
 
-def print_reasons(reports: dict[str, list[tuple[str, dict[str, Any]]]]) -> None:
+def print_reasons(runs: dict[str, list[tuple[str, Run]]]) -> None:
     """One column for each chip: found, fused by node, left by code."""
     counts: dict[str, collections.Counter[str]] = {title: collections.Counter() for title, _, _ in COLUMNS}
-    for title, runs in reports.items():
-        for _, report in runs:
-            for site in report["sites"]:
+    for title, outcomes in runs.items():
+        for _, run in outcomes:
+            for site in run.report["sites"]:
                 if site["kind"] != "attention":
                     continue
                 counts[title]["found"] += 1
@@ -77,18 +146,50 @@ def print_reasons(reports: dict[str, list[tuple[str, dict[str, Any]]]]) -> None:
         print(f"| {row} | " + " | ".join(str(count[row]) for count in counts.values()) + " |")
 
 
-def print_nodes(reports: list[tuple[str, dict[str, Any]]], entries: dict[str, dict[str, Any]]) -> None:
-    """Nodes of each architecture before and after, on the first chip."""
-    nodes: dict[str, list[int]] = {}
-    for name, report in reports:
-        sums = nodes.setdefault(entries[name]["architecture"], [0, 0, 0])
-        sums[0] += 1
-        sums[1] += report["summary"]["nodes"]["before"]
-        sums[2] += report["summary"]["nodes"]["after"]
-    print(f"\n## Nodes\n\nThe sum over the exports of an architecture with an attention, on {COLUMNS[0][0]}.\n")
-    print("| architecture | exports | nodes before | after | after / before |\n|---|---:|---:|---:|---:|")
-    for architecture, (exports, before, after) in sorted(nodes.items()):
-        print(f"| {architecture} | {exports} | {before} | {after} | {after / before:.2f} |")
+def print_masks(runs: list[tuple[str, Run]], entries: dict[str, dict[str, Any]]) -> None:
+    """What masks were found to be, beside what configurations say."""
+    words: collections.Counter[str] = collections.Counter()
+    derived = equal = declined = 0
+    for name, run in runs:
+        found = collections.Counter(site["mask"] for site in run.report["sites"] if site["kind"] == "attention")
+        words += found
+        expected = masks.expected_masks(entries[name])
+        if expected is None:
+            continue
+        same = sum((found & expected).values())
+        derived += sum(expected.values())
+        equal += same
+        declined += sum(count for word, count in (found - expected).items() if "explicit" in word)
+    masked = sum(count for word, count in words.items() if word != "none")
+    whole = masked - sum(count for word, count in words.items() if "explicit" in word)
+    print(f"\n## Masks\n\nOf {masked} attentions with a mask {whole} are understood to the last clause "
+          f"({100 * whole / masked:.1f} %). Of {derived} whose mask follows from configuration and mode of the export, {equal} "
+          f"have that word, and {declined} decline a part of it as `explicit`: its length is one that the model leaves apart from "
+          "that of the keys.\n")
+    print("| mask | attentions |\n|---|---:|")
+    for word, count in sorted(words.items(), key=lambda row: (-row[1], row[0])):
+        print(f"| {word} | {count} |")
+
+
+def print_architectures(runs: list[tuple[str, Run]], entries: dict[str, dict[str, Any]]) -> None:
+    """Nodes, masks and Transposes of each architecture, on the first chip."""
+    rows: dict[str, list[int]] = {}
+    for name, run in runs:
+        sites = [site for site in run.report["sites"] if site["kind"] == "attention"]
+        nodes = run.report["summary"]["nodes"]
+        fused = [site for site in sites if site["state"] == "fused"]
+        kinds = {site["mask"] for site in fused if site["mask"] != "none"}
+        numbers = [1, nodes["before"], nodes["after"], len(sites), len(fused), len(kinds), run.explicit, run.before, run.behind]
+        row = rows.setdefault(entries[name]["architecture"], [0] * len(numbers))
+        row[:] = [sum(pair) for pair in zip(row, numbers, strict=True)]
+    print(f"\n## Architectures\n\nSums over the exports of an architecture with an attention, on {COLUMNS[0][0]}. Kinds of masks: "
+          "different masks of an export, by what they mean; explicit: masks that are written as a tensor of their own, at most one "
+          "for each kind. Transposes: those between the products around a fused attention and the attention.\n")
+    print("| architecture | exports | nodes before | after | after / before | attentions | fused | kinds of masks | explicit "
+          "| Transposes before | behind |\n|---|" + "---:|" * 10)
+    for architecture, (count, before, after, *others) in sorted(rows.items()):
+        print(f"| {architecture} | {count} | {before} | {after} | {after / before:.2f} | "
+              + " | ".join(map(str, others)) + " |")
 
 
 def main() -> None:
@@ -99,15 +200,16 @@ def main() -> None:
         for entry in models
         if entry["expected"].get("attention") and any(fnmatch.fnmatch(entry["id"], pattern) for pattern in patterns)
     }
-    reports: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+    runs: dict[str, list[tuple[str, Run]]] = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for title, chip, given in COLUMNS:
             chosen = [entry for entry in entries.values() if not given or is_prefill(entry)]
-            runs = pool.map(lambda entry: report_of(entry, chip, prefill_dims(entry) if given else []), chosen)
-            reports[title] = list(zip((entry["id"] for entry in chosen), runs, strict=True))
+            done = pool.map(lambda entry: run_of(entry, chip, prefill_dims(entry) if given else []), chosen)
+            runs[title] = list(zip((entry["id"] for entry in chosen), done, strict=True))
     print(HEAD, end="")
-    print_reasons(reports)
-    print_nodes(reports[COLUMNS[0][0]], entries)
+    print_reasons(runs)
+    print_masks(runs[COLUMNS[0][0]], entries)
+    print_architectures(runs[COLUMNS[0][0]], entries)
 
 
 if __name__ == "__main__":

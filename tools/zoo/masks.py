@@ -1,10 +1,9 @@
 """What the masks of a zoo model mean, as far as its architecture and the way it was exported say: nothing here is read from
 a graph, and nothing from what the tool says.
 
-Not derived, and so not compared: decoders beside an encoder whose mask input is sometimes that of the encoder (t5-decoder,
-bart-decoder, whisper-decoder), Swin's windows (their number depends on the picture), torch-mha and torch-encoder (their
-masks are arguments of the exporter's script), BLOOM (its triangle is added to ALiBi in several ways), diffusers, and models
-whose scores hold a bias beside the mask in a form that differs by release (the encoders of T5)."""
+Not derived, and so not compared: torch-mha and torch-encoder (their masks are arguments of the exporter's script), and
+diffusers.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +14,8 @@ DECODERS = ("llama", "qwen3", "gemma", "gpt2", "qwen2", "phi", "phi3", "gpt-neox
 # Every layer sees a window, and every other one.
 WINDOWS = {"mistral": 1.0, "gemma2": 0.5, "gemma3": 0.5}
 PADDED_ENCODERS = ("bert", "roberta", "distilbert")
+# Their scores hold a number for each distance beside the mask.
+BIASED = {"t5-decoder": True, "bloom": False}  # whether they read what an encoder says, too
 PICTURES = ("vit", "clip-vision", "siglip", "dinov2", "dinov2-swiglu", "whisper-encoder", "unet", "vae")
 
 
@@ -39,6 +40,18 @@ def expected_masks(entry: dict[str, Any]) -> Counter[str] | None:
         # Of one query a window has an edge that is a matter of the key alone, as padding is.
         windows = 0 if entry["mode"] == "decode" else round(count * WINDOWS[architecture])
         return +Counter({"window+padding": windows, whole: count - windows})
+    if architecture in BIASED:
+        across = count // 2 if BIASED[architecture] else 0
+        return +Counter({f"{whole}+bias": count - across, "none": across})
+    if architecture == "bart-decoder":  # the mask is the decoder's own
+        return Counter({whole: count // 2, "none": count // 2})
+    if architecture == "whisper-decoder":  # it has no padding
+        causal = 0 if entry["mode"] == "decode" else count // 2
+        return +Counter({"causal_bottom_right": causal, "none": count - causal})
+    if architecture in ("t5-relu", "t5-gated"):
+        return Counter({"padding+bias": count})
+    if architecture == "swin":  # distances in a window, and -100 between windows
+        return Counter({"bias": count})
     if architecture in PADDED_ENCODERS:
         return Counter({"padding": count})
     if architecture == "bart":  # in each layer: of the encoder, of the decoder, and across

@@ -18,7 +18,7 @@ from ascend_fuse.report import Report
 ModelLike: TypeAlias = Any
 # Told the name of the pass (or "save"), how far it is, and of how much.
 Progress: TypeAlias = Callable[[str, int, int], object]
-Dims: TypeAlias = Mapping[str, int | tuple[int, int]]
+Dims: TypeAlias = Mapping[str, int | tuple[int, int] | tuple[int, int, int]]
 Rules: TypeAlias = Sequence[str | os.PathLike[str]]
 
 _MOST_BYTES = 2**31 - 1
@@ -96,7 +96,8 @@ def optimize(
     target, cann, plugin, precision_mode, style, strict, skip, limit: as the flags of `ascend-fuse optimize`.
     rules      files of rules, or their text (which has a line break).
     passes     passes of your own, in Python.
-    dims       what a symbolic dim can be: {"batch": 4, "seq": (1, 2048)}.
+    dims       what a symbolic dim can be: {"batch": 4, "seq": (1, 2048), "past": (0, 4096, 16)}, the last one in
+               multiples of 16.
     assume     what an input holds: {"attention_mask": "left-padded"}.
     fix        as dims with one number, which is written into the model: {"batch": 1}.
     prefer     nodes to emit although they were measured slower.
@@ -307,7 +308,8 @@ def _options(
     named = [("target", target), ("cann", cann), ("plugin", str(plugin).lower()), ("precision-mode", precision_mode),
              ("style", style), ("strict", str(strict).lower())]
     for name, size in (dims or {}).items():
-        named.append(("dim", f"{name}={size}" if isinstance(size, int) else f"{name}={size[0]}..{size[1]}"))
+        step = "" if isinstance(size, int) or len(size) == 2 else f":{size[2]}"
+        named.append(("dim", f"{name}={size}" if isinstance(size, int) else f"{name}={size[0]}..{size[1]}{step}"))
     named += [("assume", f"{name}={word}") for name, word in (assume or {}).items()]
     named += [("skip", name) for name in ((skip,) if isinstance(skip, str) else skip)]
     return named if limit is None else [*named, ("limit", str(limit))]

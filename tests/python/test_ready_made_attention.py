@@ -1,0 +1,149 @@
+"""Attentions of ONNX Runtime with lengths, caches and rotations of their own, taken apart: what is written computes what
+ONNX Runtime's own kernels do, wherever those define it."""
+
+import onnx
+import onnx.helper
+import onnxruntime
+import numpy as np
+import pytest
+from conftest import run_ok
+
+FLOAT, INT32 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT32
+H, G, D, PLACES = 4, 2, 16, 64  # heads of the query, of the key, channels, rows of the rotary tables
+
+
+def model_of(op, inputs, outputs, **attributes):
+    """The operator alone; `inputs`: name, element type, shape, or None where one is left out."""
+    names = [given[0] if given else "" for given in inputs]
+    node = onnx.helper.make_node(op, names, [name for name, _ in outputs], name="attention", domain="com.microsoft", **attributes)
+    make = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph([node], "g", [make(*given) for given in inputs if given],
+                                   [make(name, FLOAT, shape) for name, shape in outputs])
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("com.microsoft", 1)]
+    return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def grouped(past, packed=False, **attributes):
+    width = (H + 2 * G) * D if packed else H * D
+    rows = None if packed else ("key", FLOAT, ["B", "S", G * D])
+    inputs = [("query", FLOAT, ["B", "S", width]), rows, rows and ("value", FLOAT, ["B", "S", G * D])]
+    cache = ["B", G, "P", D]
+    inputs += [("past_key", FLOAT, cache), ("past_value", FLOAT, cache)] if past else [None, None]
+    inputs += [("seqlens_k", INT32, ["B"]), ("total", INT32, [])]
+    if attributes.get("do_rotary"):
+        inputs += [("cos", FLOAT, [PLACES, D // 2]), ("sin", FLOAT, [PLACES, D // 2])]
+    present = ["B", G, "T", D]
+    outputs = [("y", ["B", "S", H * D]), ("present_key", present), ("present_value", present)]
+    return model_of("GroupQueryAttention", inputs, outputs, num_heads=H, kv_num_heads=G, **attributes)
+
+
+def run_both(model, tmp_path, feeds, target="ascend910b"):
+    """What the model computes, and what is written instead of it, expanded."""
+    onnx.save(model, tmp_path / "m.onnx")
+    run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--target", target, "--quiet")
+    run_ok("expand", tmp_path / "o.onnx", "-o", tmp_path / "e.onnx")
+    expanded = onnx.load(tmp_path / "e.onnx")
+    assert all(node.domain in ("", "ai.onnx") for node in expanded.graph.node)
+    sessions = [onnxruntime.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]) for m in (model, expanded)]
+    return [session.run(None, feeds) for session in sessions]
+
+
+def feeds_of(model, dims, lengths=None, total=None):
+    generator = np.random.default_rng(3)
+    feeds = {}
+    angles = np.arange(PLACES)[:, None] * 0.3 ** np.arange(D // 2)[None]
+    for value in model.graph.input:
+        shape = [dims.get(d.dim_param, d.dim_value) for d in value.type.tensor_type.shape.dim]
+        feeds[value.name] = generator.standard_normal(shape).astype(np.float32)
+    known = {"seqlens_k": np.array(lengths, np.int32) - 1 if lengths else None, "total": None if total is None else np.array(total, np.int32),
+             "cos": np.cos(angles).astype(np.float32), "sin": np.sin(angles).astype(np.float32),
+             "mask": np.array([[1] * n + [0] * (dims["T"] - n) for n in lengths], np.int32) if lengths and "T" in dims else None}
+    return {name: known.get(name, value) if known.get(name) is not None else value for name, value in feeds.items()}
+
+
+# queries, past, lengths by batch, attributes of the operator
+GROUPED = {
+    "prompt": (3, 0, [3], {}),
+    "prompts_of_two_lengths": (4, 0, [4, 2], {}),
+    "decode": (1, 4, [5, 5], {}),
+    "decode_of_two_lengths": (1, 4, [5, 3], {}),
+    "further_prompt": (3, 4, [7], {}),
+    "further_prompt_in_a_longer_cache": (3, 8, [7], {}),
+    "decode_in_a_longer_cache": (1, 8, [5, 3], {}),
+    "window": (3, 4, [7], {"local_window_size": 3}),
+    "window_of_a_prompt": (5, 0, [5], {"local_window_size": 2}),
+    "window_of_two_lengths": (1, 6, [7, 4], {"local_window_size": 3}),
+    "rotary": (3, 4, [7], {"do_rotary": 1}),
+    "rotary_of_two_lengths": (1, 4, [5, 3], {"do_rotary": 1}),
+    "rotary_of_prompts": (4, 0, [4, 2], {"do_rotary": 1}),
+    "rotary_of_pairs": (1, 4, [5, 3], {"do_rotary": 1, "rotary_interleaved": 1}),
+    "scale_and_cap": (3, 4, [7], {"scale": 0.3, "softcap": 2.0}),
+    "packed": (3, 4, [7], {"packed": True, "do_rotary": 1}),
+}
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_group_query_attention(tmp_path, name):
+    queries, past, lengths, attributes = GROUPED[name]
+    model = grouped(past=True, **attributes)
+    feeds = feeds_of(model, {"B": len(lengths), "S": queries, "P": past}, lengths, max(lengths))
+    expected, found = run_both(model, tmp_path, feeds)
+    for batch, length in enumerate(lengths):
+        rows = min(queries, length)  # queries behind the end of a short prompt mean nothing
+        np.testing.assert_allclose(found[0][batch, :rows], expected[0][batch, :rows], atol=2e-3)
+        for was, now in zip(expected[1:], found[1:]):
+            assert was.shape == now.shape
+            np.testing.assert_allclose(now[batch, :, :length], was[batch, :, :length], atol=1e-5)
+
+
+def test_group_query_attention_without_a_cache_is_causal(tmp_path):
+    model = grouped(past=False)
+    feeds = feeds_of(model, {"B": 2, "S": 4}, [4, 4], 4)
+    expected, found = run_both(model, tmp_path, feeds)
+    for was, now in zip(expected, found):
+        np.testing.assert_allclose(now, was, atol=2e-3)
+    text = run_ok("list", tmp_path / "m.onnx", "--target", "ascend910b").out
+    assert "mask causal_bottom_right" in text, text
+
+
+@pytest.mark.parametrize("attributes,sentence", [
+    ({"smooth_softmax": 1}, "GroupQueryAttention with smooth_softmax is taken apart by no rule"),
+    ({"causal": 0}, "that is not causal is taken apart by no rule"),
+    ({"sliding_window_cache": 1, "local_window_size": 4}, "with sliding_window_cache is taken apart by no rule"),
+])
+def test_what_is_not_taken_apart_says_so(tmp_path, attributes, sentence):
+    onnx.save(grouped(past=True, **attributes), tmp_path / "m.onnx")
+    assert sentence in run_ok("list", tmp_path / "m.onnx", "--target", "ascend910b").out
+
+
+def decoder(across):
+    rows = ["B", H, "T", D] if across else ["B", 1, H * D]
+    inputs = [("query", FLOAT, ["B", 1, H * D]), ("key", FLOAT, rows), ("value", FLOAT, rows), ("mask", INT32, ["B", "T"]), None]
+    if not across:
+        inputs += [("past_key", FLOAT, ["B", H, "P", D]), ("past_value", FLOAT, ["B", H, "P", D])]
+    outputs = [("y", ["B", 1, H * D])]
+    outputs += [] if across else [("present_key", ["B", H, "T", D]), ("present_value", ["B", H, "T", D])]
+    return model_of("DecoderMaskedMultiHeadAttention", inputs, outputs, num_heads=H)
+
+
+def test_decoder_masked_multi_head_attention_across(tmp_path):
+    model = decoder(across=True)
+    feeds = feeds_of(model, {"B": 2, "T": 5}, [5, 3])
+    for was, now in zip(*run_both(model, tmp_path, feeds)):
+        np.testing.assert_allclose(now, was, atol=2e-3)
+
+
+def test_decoder_masked_multi_head_attention_with_a_cache(tmp_path):
+    """ONNX Runtime's kernel takes only caches that are written in place: of others MultiHeadAttention says the same."""
+    model = decoder(across=False)
+    feeds = feeds_of(model, {"B": 2, "P": 4, "T": 5}, [5, 3])
+    onnx.save(model, tmp_path / "m.onnx")
+    run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--quiet")
+    run_ok("expand", tmp_path / "o.onnx", "-o", tmp_path / "e.onnx")
+    node = model.graph.node[0]
+    node.op_type = "MultiHeadAttention"
+    node.input[:] = ["query", "key", "value", "", "mask", "", "past_key", "past_value"]
+    expanded = onnx.load(tmp_path / "e.onnx")
+    sessions = [onnxruntime.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]) for m in (model, expanded)]
+    for was, now in zip(*(session.run(None, feeds) for session in sessions)):
+        np.testing.assert_allclose(now, was, atol=2e-3)
