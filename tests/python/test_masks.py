@@ -62,6 +62,8 @@ def test_integers_that_wrap_around_are_no_numbers(tool, name):
     ("m7", "attention_mask=ones", "causal_bottom_right"),
     ("d1", "attention_mask=ones", "none"),
     ("d3", "attention_mask=binary", "padding"),
+    ("m4", "attention_mask=left-padded", "causal_bottom_right+padding"),
+    ("m4", "attention_mask=right-padded", "causal_bottom_right+padding"),
     ("d7", "padded=ones", "explicit"),  # true = masked: nothing is attended to
 ])
 def test_assumptions_of_the_user(tool, tmp_path, name, assumption, word):

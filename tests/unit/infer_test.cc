@@ -421,6 +421,19 @@ TEST(InferTest, HugeNumbersDoNoHarm) {
   EXPECT_EQ(m["rg"], "int64[9223372036854775806]");
 }
 
+TEST(InferTest, APaddedVectorOfDims) {
+  Inferred m(R"(g (float[n, 4] x) => (y)
+    <int64[2] front = {1, 0}, int64[2] cut = {-1, 1}, int64 fill = {7}> {
+    s = Shape (x)
+    y = Pad (s, front)
+    z = Pad (s, cut, fill)
+    w = Pad <mode = "edge"> (s, front)
+  })");
+  EXPECT_EQ(m.Elements("y"), "0, n, 4");
+  EXPECT_EQ(m.Elements("z"), "4, 7");
+  EXPECT_EQ(m.Elements("w"), "-");
+}
+
 TEST(InferTest, OriginsAndTheSentenceOfAContradiction) {
   Inferred m(R"(g (float[n, 4] x, float[k, 8] w, float[m, 3] z) => (y)
   <float[n, 5] late, float[2, 2] vague> {
