@@ -8,44 +8,10 @@
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
 #include "passes/adapt.h"
+#include "passes/beside.h"
 
 namespace ascend_fuse {
 namespace {
-
-// Inserts nodes beside a node, in its graph, and tells the workspace of them.
-class Beside {
- public:
-  Beside(Workspace& workspace, const Node& node)
-      : workspace_(workspace), graph_(node.graph), name_(Label(node)) {}
-
-  Value* Op(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes = {}) {
-    NewNode plan;
-    plan.op_type = std::move(op_type);
-    plan.name = fmt::format("{}_{}", name_, plan.op_type);
-    plan.inputs = std::move(inputs);
-    plan.attributes = std::move(attributes);
-    Node* node = workspace_.rewriter().Insert(plan, 1, graph_, plan.name);
-    workspace_.Know(node);
-    return node->output();
-  }
-
-  // A list of numbers, [n].
-  Value* Numbers(const std::vector<int64_t>& numbers) {
-    Value* value = workspace_.rewriter().Int64Constant(graph_, numbers, name_ + "_constant");
-    InferConstant(value, &workspace_.facts());
-    return value;
-  }
-
-  Value* Squeeze(Value* x, const std::vector<int64_t>& axes) {
-    if (workspace_.model().OpsetVersion() >= 13) return Op("Squeeze", {x, Numbers(axes)});
-    return Op("Squeeze", {x}, {Attribute::Ints("axes", axes)});
-  }
-
- private:
-  Workspace& workspace_;
-  Graph* graph_;
-  std::string name_;
-};
 
 // The node with other inputs and attributes in its place.
 void Rewrite(Workspace& workspace, Node* node, std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) {

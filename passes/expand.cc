@@ -4,6 +4,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "passes/apply_rules.h"
+#include "passes/beside.h"
 #include "passes/float_attribute.h"
 #include "passes/pass.h"
 #include "passes/read_as_atc.h"
@@ -45,6 +46,41 @@ void NameNumbers(Workspace& workspace) {
   }
 }
 
+// An attention in another layout is one in BNSD between Transposes: rules know that one.
+void NameLayouts(Workspace& workspace) {
+  std::vector<std::pair<Node*, std::string>> found;
+  for (const auto& graph : workspace.model().graphs()) {
+    for (Node* node : graph->nodes()) {
+      const auto layout = StringAttribute(*node, "input_layout");
+      const bool ours = !node->dead && Domain(*node) == "npu" && node->input_count >= 3 && node->output() != nullptr;
+      if (ours && (layout == "BSND" || layout == "BNSD_BSND")) found.emplace_back(node, *layout);
+    }
+  }
+  for (const auto& [node, layout] : found) {
+    const auto turned = [&, at = node](Value* x) {
+      return Beside(workspace, *at).Op("Transpose", {x}, {Attribute::Ints("perm", {0, 2, 1, 3})});
+    };
+    NewNode plan = PlanOf(*node);
+    for (Attribute& attribute : plan.attributes) {
+      if (attribute.name == "input_layout") attribute = Attribute::String("input_layout", "BNSD");
+    }
+    if (layout == "BSND") {
+      for (size_t i = 0; i < 3; ++i) {
+        if (plan.inputs[i] != nullptr) plan.inputs[i] = turned(plan.inputs[i]);
+      }
+    }
+    plan.keep_name = false;
+    Value* y = workspace.rewriter().Insert(plan, 1, node->graph, ValueName(*node->output()))->output();
+    NewNode turn;
+    turn.op_type = "Transpose";
+    turn.name = plan.name;
+    turn.keep_name = !plan.name.empty();
+    turn.inputs = {y};
+    turn.attributes = {Attribute::Ints("perm", {0, 2, 1, 3})};
+    workspace.rewriter().Replace({node->output()}, turn);
+  }
+}
+
 std::vector<const Node*> NpuNodes(const Model& model) {
   std::vector<const Node*> nodes;
   for (const auto& graph : model.graphs()) {
@@ -60,6 +96,7 @@ std::vector<const Node*> NpuNodes(const Model& model) {
 absl::Status ExpandNodes(Workspace& workspace) {
   NameDomains(workspace);
   NameNumbers(workspace);
+  NameLayouts(workspace);
   if (workspace.target() != nullptr) {
     if (absl::Status status = ReadAsAtc(workspace); !status.ok()) return status;
   }

@@ -122,7 +122,7 @@ const std::vector<OptionName>& OptionNames() {
       {"dim", "NAME=RANGE", "name=N, name=low..high or name=low..high:step (multiples of step): what a symbolic dim can be", true},
       {"fix", "NAME=N", "what a symbolic dim is, written into the model", true},
       {"strict", "", "refuse what rests on an assumption"},
-      {"skip", "NAME,...", "kinds or rules not to use", true},
+      {"skip", "NAME,...", "kinds, rules or nodes not to use", true},
       {"prefer", "NODE,...", "nodes that are not emitted without it, as they were measured slower", true},
       {"assume", "INPUT=WORD", "what an input holds: ones, binary (0 and 1), left-padded, right-padded", true},
       {"limit", "N", "at most so many rewrites"},

@@ -9,6 +9,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/onnx/save.h"
+#include "passes/choose_layouts.h"
 #include "passes/pass.h"
 
 namespace ascend_fuse {
@@ -55,6 +56,8 @@ std::vector<Pass> OptimizePasses() {
       {"restore", "decided sites", "original nodes in place of recognised operators that no node took", Restore},
       {"decompose_leftovers", "the graph without recognised operators",
        "operators of ONNX Runtime that nothing was made of, written in standard ones", DecomposeLeftovers},
+      {"choose_layouts", "the graph with its final operators",
+       "heads before or behind tokens around each fused attention, by what Transposes and kernels cost", ChooseLayouts},
       {"fold_constants", "the graph with its final operators",
        "constants in place of what the numbers of `--fix` decide", FoldConstants},
       {"convert_opset", "the graph with its final operators",

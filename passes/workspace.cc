@@ -57,17 +57,27 @@ absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Create(Model* model, const
 }
 
 // A name that skips nothing is most likely misspelt.
+namespace {
+
+// Whether --skip names the rule: by its name, its kind, or a node that it emits ("NPUPromptFlashAttention").
+bool IsNamed(const Rule& rule, const std::string& name) {
+  return rule.name == name || rule.kind == name ||
+         std::find(rule.nodes.begin(), rule.nodes.end(), "npu." + name) != rule.nodes.end();
+}
+
+}  // namespace
+
 absl::Status Workspace::CheckSkip(const std::string& name) const {
   std::vector<std::string> kinds;
   for (size_t folder = 0; folder < kRuleFolders; ++folder) {
     for (const Rule& rule : rules(static_cast<RuleFolder>(folder)).rules()) {
-      if (rule.name == name || rule.kind == name) return absl::OkStatus();
+      if (IsNamed(rule, name)) return absl::OkStatus();
       if (std::find(kinds.begin(), kinds.end(), rule.kind) == kinds.end()) kinds.push_back(rule.kind);
     }
   }
   std::sort(kinds.begin(), kinds.end());
   return absl::InvalidArgumentError(fmt::format(
-      "--skip {}: no kind or rule is called that; the kinds are {}, and `ascend-fuse rules` lists the rules",
+      "--skip {}: no kind, rule or node is called that; the kinds are {}, and `ascend-fuse rules` lists the rules",
       name, fmt::join(kinds, ", ")));
 }
 
@@ -89,7 +99,7 @@ const RuleSet& Workspace::rules(RuleFolder folder) const {
 
 bool Workspace::Skipped(const Rule& rule) const {
   return std::any_of(options_.skip.begin(), options_.skip.end(),
-                     [&](const std::string& name) { return name == rule.name || name == rule.kind; });
+                     [&](const std::string& name) { return IsNamed(rule, name); });
 }
 
 const DeclaredOperator* Workspace::SlowerNode(const Rule& rule) const {

@@ -511,7 +511,7 @@ void AddRunFlags(CLI::App* command, Flags* flags) {
       ->add_option("--report", flags->report,
                    "write the report as text, or as JSON if the name ends in .json")
       ->type_name("FILE");
-  command->add_option("--skip", flags->options.skip, "kinds or rules not to use")
+  command->add_option("--skip", flags->options.skip, "kinds, rules or nodes not to use")
       ->type_name("NAME,...")
       ->delimiter(',')
       ->allow_extra_args(false);

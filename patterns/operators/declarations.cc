@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "embedded/operators_data.h"
 #include "fmt/format.h"
+#include "patterns/operators/layout_cost.h"
 #include "proto/operators.pb.h"
 
 namespace ascend_fuse {
@@ -24,6 +25,7 @@ struct Table {
   std::vector<SiteKind> kinds;
   std::vector<DeclaredOperator> operators;
   absl::flat_hash_map<std::pair<std::string_view, std::string_view>, const DeclaredOperator*> by_name;
+  absl::flat_hash_map<std::string, LayoutCost> layouts;
 };
 
 // Declarations that cannot be read are a broken build, which no caller could do anything about; a test reads them first.
@@ -91,6 +93,12 @@ const Table* ReadTable() {
   }
   table->operators.reserve(static_cast<size_t>(declarations.op_size()));
   for (const proto::OperatorDeclaration& op : declarations.op()) table->operators.push_back(OperatorFrom(op));
+  for (const proto::OperatorDeclaration& op : declarations.op()) {
+    if (!op.has_layout()) continue;
+    const proto::LayoutCost& layout = op.layout();
+    table->layouts[op.name()] = {layout.transpose(), layout.transpose_element(), layout.from_length(),
+                                 layout.score(),     layout.because(),           layout.source()};
+  }
   for (const DeclaredOperator& op : table->operators) {
     table->by_name.emplace(std::pair<std::string_view, std::string_view>(op.domain, op.op_type), &op);
     if (op.domain == "npu") table->by_name.emplace(std::pair<std::string_view, std::string_view>("", op.op_type), &op);
@@ -132,6 +140,12 @@ const DeclaredOperator* FindDeclaredOperator(std::string_view domain, std::strin
   const auto& by_name = Declarations().by_name;
   const auto found = by_name.find(std::pair<std::string_view, std::string_view>(domain, op_type));
   return found == by_name.end() ? nullptr : found->second;
+}
+
+const LayoutCost* FindLayoutCost(std::string_view op_type) {
+  const auto& layouts = Declarations().layouts;
+  const auto found = layouts.find(fmt::format("npu.{}", op_type));
+  return found == layouts.end() ? nullptr : &found->second;
 }
 
 }  // namespace ascend_fuse

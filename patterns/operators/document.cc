@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "patterns/operators/declarations.h"
+#include "patterns/operators/layout_cost.h"
 
 namespace ascend_fuse {
 namespace {
@@ -70,6 +71,12 @@ void AddOperator(const DeclaredOperator& op, std::string* text) {
     *text += fmt::format("Speed: {}{}: {} ({}).\n\n", op.gain->evidence,
                          op.gain->IsLoss() ? fmt::format(", so that it is emitted with `--prefer {}` only", op.op_type) : "",
                          op.gain->because, op.gain->source);
+  }
+  if (const LayoutCost* layout = op.domain == "npu" ? FindLayoutCost(op.op_type) : nullptr; layout != nullptr) {
+    *text += fmt::format(
+        "Layout: the pass `choose_layouts` takes {} us for a Transpose and {} us for each of its elements, and, with the "
+        "heads behind the tokens, from {} queries and keys on {} us more for each score: {} ({}).\n\n",
+        layout->transpose, layout->transpose_element, layout->from_length, layout->score, layout->because, layout->source);
   }
   if (op.ge.has_value()) {
     static constexpr std::pair<std::string_view, std::string_view> kParsers[] = {

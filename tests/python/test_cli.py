@@ -135,6 +135,13 @@ def test_skip_leaves_a_kind_alone(llama: Path, name: str) -> None:
     assert all(counts[kind]["fused"] > 0 for kind in counts if kind != name)
 
 
+def test_skip_leaves_a_node_out(llama: Path) -> None:
+    emitted = {site["emitted_op"] for site in report_of("list", llama)["sites"] if site["kind"] == "rotary"}
+    assert emitted == {"npu.NPURotaryMul"}
+    emitted = {site["emitted_op"] for site in report_of("list", llama, "--skip", "NPURotaryMul")["sites"] if site["kind"] == "rotary"}
+    assert emitted == {"npu.NPURotaryPositionEmbedding"}
+
+
 def test_skip_of_a_rule_that_does_not_exist(llama: Path) -> None:
     result = run("list", llama, "--skip", "atention")
     assert result.code in (1, 2)

@@ -190,7 +190,7 @@ def test_options_mean_what_flags_mean(llama: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("options", "error", "message"), [
     ({"target": "no_chip"}, ascend_fuse.NotFoundError, "ascend910b"),
-    ({"skip": ["no_rule"]}, ascend_fuse.InvalidError, "no kind or rule is called that"),
+    ({"skip": ["no_rule"]}, ascend_fuse.InvalidError, "no kind, rule or node is called that"),
     ({"dims": {"batch": (4, 1)}}, ascend_fuse.InvalidError, "expected name=N"),
     ({"rules": ["no such.rule"]}, ascend_fuse.NotFoundError, "cannot be read"),
     ({"rules": ["rule broken\n"]}, ascend_fuse.InvalidError, "rule 1:"),

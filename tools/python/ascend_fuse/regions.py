@@ -38,6 +38,7 @@ class Region:
     rules: list[str] = dataclasses.field(default_factory=list)
     module: str = ""
     masks: list[str] = dataclasses.field(default_factory=list)  # of attentions whose empty rows are don't-care
+    tokens_first: bool = False  # the output is that of such an attention as [B, S, heads, head_dim]
 
     @property
     def name(self) -> str:
@@ -64,6 +65,11 @@ def with_outputs(model, names):
 
 def _is_npu(node) -> bool:
     return node.domain == "npu" or (node.domain in ("", "ai.onnx") and node.op_type.startswith("NPU"))
+
+
+def _gives_tokens_first(kernel) -> bool:
+    """Whether an attention gives [B, S, heads, head_dim]."""
+    return any(a.name == "input_layout" and a.s in (b"BSND", b"BNSD_BSND") for a in kernel.attribute)
 
 
 def reads_of(node) -> list[str]:
@@ -118,8 +124,8 @@ class Regions:
                 reads = self._cone(name, self._producers, {})
                 own = sites.get(name, [])
                 kernels = self._kernels(name, npu)
-                # A form that ATC does not read, written in another one, is no site.
-                adapted = report is not None and not own and not kernels
+                # A form that ATC does not read, written in another one, is no site; nor are dims of a turned tensor.
+                adapted = report is not None and not own and (not kernels or before[name].op_type == "Shape")
                 # An Attention in standard operators: ONNX Runtime's kernel gives 0 where a float mask leaves no key, and
                 # the operator's definition an average. The outputs are compared without such rows.
                 if adapted and before[name].op_type == "Attention" and len(before[name].input) > 3:
@@ -139,6 +145,7 @@ class Regions:
                             for kernel in kernels
                             if dont_care and len(kernel.input) > _MASK_INPUT.get(kernel.op_type, len(kernel.input))
                         ],
+                        any(name in kernel.output and _gives_tokens_first(kernel) for kernel in kernels),
                     )
                 )
         self._collect()
@@ -281,14 +288,17 @@ class Regions:
         for region in self.regions:
             a, b = np.asarray(values[region.output]), np.asarray(found[region.output + SUFFIX])
             care = None
+            queries = 1 if region.tokens_first and a.ndim == 4 else -2  # the axis of the output
             # [S, T] or [B or 1, 1, S, T], true = masked; the output is [B, heads, S, head_dim] or [B heads, S, head_dim]
             for name in region.masks:
                 mask = masks.get(name)
                 if mask is not None and np.ndim(mask) == 2:
                     mask = np.asarray(mask)[None, None]
-                if mask is None or np.ndim(mask) != 4 or a.ndim not in (3, 4) or mask.shape[2] not in (1, a.shape[-2]):
+                if mask is None or np.ndim(mask) != 4 or a.ndim not in (3, 4) or mask.shape[2] not in (1, a.shape[queries]):
                     continue
                 rows = ~np.all(np.asarray(mask) != 0, axis=-1, keepdims=True)
+                if queries == 1:
+                    rows = rows.swapaxes(1, 2)
                 if a.ndim == 3 and a.shape[0] % rows.shape[0] == 0:
                     rows = np.repeat(rows[:, 0], a.shape[0] // rows.shape[0], axis=0)
                 care = rows if care is None else care & rows

@@ -1,0 +1,35 @@
+// Inserts nodes beside a node, in its graph, and tells the workspace of them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "passes/workspace.h"
+
+namespace ascend_fuse {
+
+class Beside {
+ public:
+  Beside(Workspace& workspace, const Node& node) : Beside(workspace, node.graph, Label(node)) {}
+  // Nodes of `graph` whose names begin with `name`.
+  Beside(Workspace& workspace, Graph* graph, std::string_view name)
+      : workspace_(workspace), graph_(graph), name_(name) {}
+
+  // An operator of the default domain with one output.
+  Value* Op(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes = {});
+  // A list of numbers, [n].
+  Value* Numbers(const std::vector<int64_t>& numbers);
+  Value* Squeeze(Value* x, const std::vector<int64_t>& axes) { return AlongAxes("Squeeze", x, axes); }
+  Value* Unsqueeze(Value* x, const std::vector<int64_t>& axes) { return AlongAxes("Unsqueeze", x, axes); }
+
+ private:
+  Value* AlongAxes(std::string op_type, Value* x, const std::vector<int64_t>& axes);
+
+  Workspace& workspace_;
+  Graph* graph_;
+  std::string name_;
+};
+
+}  // namespace ascend_fuse

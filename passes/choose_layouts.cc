@@ -1,0 +1,497 @@
+// Choose layouts: whether the tensors of an attention have its heads before the tokens (BNSD) or behind them (BSND), so that
+// all Transposes around it, and what the kernel takes longer, cost least. The choice is one for attention, rotary embedding,
+// norms of heads, cache and everything else between them that computes the same either way: a minimum cut.
+#include "passes/choose_layouts.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "passes/beside.h"
+#include "passes/call_of.h"
+#include "passes/minimum_cut.h"
+#include "passes/turning.h"
+#include "patterns/operators/layout_cost.h"
+
+namespace ascend_fuse {
+namespace {
+
+// A layout as a number: 0 for [B, N, S, D], 1 for [B, S, N, D].
+using Layout = int;
+constexpr Layout kHeadsFirst = 0;
+constexpr Layout kTokensFirst = 1;
+constexpr int kKernelOperands = 3;
+
+// One tensor, in either layout or in both.
+struct Tensor4 {
+  std::array<Value*, 2> values = {};  // by layout; the first there is of each
+  std::vector<Value*> members;        // all values that are this tensor, what computes it first
+  std::vector<bool> turned;           // each of them: whether it is the first one turned
+  std::optional<Layout> first;        // the layout of the first member
+  int maker = -1;                     // the place that computes it; -1 for one that is no choice
+};
+
+// A node whose layout is chosen.
+struct Place {
+  Node* node = nullptr;
+  bool is_kernel = false;
+  Turnable turnable;
+  Layout as_is = kHeadsFirst;
+  int operands = 0;  // the questions which layout its operands and its results have; one but for a kernel
+  int results = 0;
+  Layout chosen_operands = kHeadsFirst;
+  Layout chosen_results = kHeadsFirst;
+
+  bool changes() const { return chosen_operands != as_is || chosen_results != as_is; }
+};
+
+std::string_view InputLayout(Layout operands, Layout results) {
+  if (operands == kTokensFirst) return "BSND";
+  return results == kTokensFirst ? "BNSD_BSND" : "BNSD";
+}
+
+class LayoutChooser {
+ public:
+  explicit LayoutChooser(Workspace& workspace)
+      : workspace_(workspace), facts_(workspace.facts()), target_(*workspace.target()) {}
+
+  void Run() {
+    for (const auto& graph : workspace_.model().graphs()) {
+      for (Node* node : graph->nodes()) {
+        if (IsKernel(*node)) AddPlace(node, kHeadsFirst, true);
+      }
+    }
+    if (places_.empty()) return;
+    for (size_t i = 0; i < places_.size(); ++i) Reach(static_cast<int>(i));
+    Choose();
+    Write();
+  }
+
+ private:
+  // An attention whose layout may be chosen: only as rules emit it, so that a second run changes nothing.
+  bool IsKernel(const Node& node) const {
+    if (node.dead || Domain(node) != "npu" || StringAttribute(node, "input_layout") != "BNSD") return false;
+    if (FindLayoutCost(OpType(node)) == nullptr) return false;
+    for (size_t i = 0; i < kKernelOperands; ++i) {
+      if (node.input(i) == nullptr || facts_.Of(node.input(i)).rank() != 4) return false;
+    }
+    return facts_.Of(node.output()).rank() == 4;
+  }
+
+  // --- what there is to choose ---
+
+  int AddPlace(Node* node, Layout as_is, bool is_kernel) {
+    const auto [entry, is_new] = place_of_.try_emplace(node, static_cast<int>(places_.size()));
+    if (!is_new) return entry->second;
+    Place place;
+    place.node = node;
+    place.is_kernel = is_kernel;
+    place.as_is = as_is;
+    place.turnable = is_kernel ? Turnable{{0, 1, 2}, {node->output()}} : *HowToTurn(*node, facts_);
+    places_.push_back(std::move(place));
+    return entry->second;
+  }
+
+  // The tensors around a place, and the places around them.
+  void Reach(int at) {
+    const Place place = places_[static_cast<size_t>(at)];
+    for (const size_t i : place.turnable.operands) ReachTensor(place.node->input(i), place.as_is);
+    for (Value* result : place.turnable.results) ReachTensor(result, place.as_is);
+  }
+
+  void ReachTensor(Value* value, Layout layout) {
+    const size_t t = TensorOf(value);
+    if (tensors_[t].first.has_value()) return;
+    const auto& members = tensors_[t].members;
+    const auto at = static_cast<size_t>(std::find(members.begin(), members.end(), value) - members.begin());
+    tensors_[t].first = tensors_[t].turned[at] ? 1 - layout : layout;
+    for (size_t i = 0; i < members.size(); ++i) {
+      const Layout own = LayoutOf(tensors_[t], i);
+      if (tensors_[t].values[static_cast<size_t>(own)] == nullptr) tensors_[t].values[static_cast<size_t>(own)] = members[i];
+      for (const Use& use : LiveUses(*members[i])) AddIfTurnable(use.user, own);
+    }
+    Node* producer = members[0]->producer;
+    if (producer != nullptr) tensors_[t].maker = AddIfTurnable(producer, *tensors_[t].first);
+  }
+
+  int AddIfTurnable(Node* node, Layout layout) {
+    if (node->dead || IsTurn(*node)) return -1;
+    const auto known = place_of_.find(node);
+    if (known != place_of_.end()) return known->second;
+    const bool same = std::all_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) {
+      return use.value == nullptr || use.value->graph == node->graph || facts_.Of(use.value).rank() != 4;
+    });
+    if (!same || IsKernel(*node) || !HowToTurn(*node, facts_).has_value()) return -1;
+    return AddPlace(node, layout, false);
+  }
+
+  // The tensor that a value is, with all that are it: Transposes of it, and what comes back to its shape.
+  size_t TensorOf(Value* value) {
+    if (const auto known = tensor_of_.find(value); known != tensor_of_.end()) return known->second;
+    Value* first = value;
+    while (true) {
+      Value* before = SameBefore(first);
+      if (before == nullptr) break;
+      first = before;
+    }
+    if (const auto known = tensor_of_.find(first); known != tensor_of_.end()) return known->second;
+    Tensor4 tensor;
+    tensor.members = {first};
+    tensor.turned = {false};
+    for (size_t i = 0; i < tensor.members.size(); ++i) AddSameBehind(&tensor, i);
+    const size_t t = tensors_.size();
+    for (Value* member : tensor.members) tensor_of_[member] = t;
+    tensors_.push_back(std::move(tensor));
+    return t;
+  }
+
+  // What `value` is a turned or reshaped copy of.
+  Value* SameBefore(const Value* value) const {
+    const Node* node = value->producer;
+    if (node == nullptr || node->input(0) == nullptr || node->input(0)->graph != value->graph) return nullptr;
+    if (IsTurn(*node) && facts_.Of(node->input(0)).rank() == 4) return node->input(0);
+    Value* source = node->input(0);
+    for (size_t step = 0; step < kMostReshapes && IsReshape(*node); ++step) {
+      if (facts_.Of(source).rank() == 4 && facts_.dims().Equal(facts_.Of(source).shape, facts_.Of(value).shape)) {
+        return source;
+      }
+      node = source->producer;
+      if (node == nullptr || node->input(0) == nullptr || node->input(0)->graph != value->graph) return nullptr;
+      source = node->input(0);
+    }
+    return nullptr;
+  }
+
+  void AddSameBehind(Tensor4* tensor, size_t i) {
+    const Value* of = tensor->members[i];
+    std::vector<const Value*> reshaped = {of};
+    for (size_t r = 0; r < reshaped.size() && r < kMostReshapes; ++r) {
+      // What else reads a value between the two wants it as it is.
+      if (r > 0 && (reshaped[r]->is_graph_output || CountReaders(*reshaped[r]) != 1)) continue;
+      for (const Use& use : LiveUses(*reshaped[r])) {
+        Node* node = use.user;
+        if (use.index != 0 || node->graph != of->graph) continue;
+        const bool turn = IsTurn(*node) && r == 0;
+        if (!turn && !IsReshape(*node)) continue;
+        Value* result = node->output();
+        const bool back = !turn && facts_.Of(result).rank() == 4 &&
+                          facts_.dims().Equal(facts_.Of(result).shape, facts_.Of(of).shape);
+        if (turn || back) {
+          tensor->members.push_back(result);
+          tensor->turned.push_back(tensor->turned[i] != turn);
+          for (const Value* at = reshaped[r]; at != of; at = at->producer->input(0)) between_.insert(at->producer);
+          between_.insert(node);
+        } else {
+          reshaped.push_back(result);
+        }
+      }
+    }
+  }
+
+  static constexpr size_t kMostReshapes = 4;
+
+  static bool IsReshape(const Node& node) {
+    return IsOp(node, "Reshape") || IsOp(node, "Squeeze") || IsOp(node, "Unsqueeze") || IsOp(node, "Flatten") ||
+           IsOp(node, "Identity");
+  }
+
+  static Layout LayoutOf(const Tensor4& tensor, size_t member) {
+    return tensor.turned[member] ? 1 - *tensor.first : *tensor.first;
+  }
+
+  // Whether turning it moves nothing: one of the two axes has one element.
+  bool MovesNothing(const Tensor4& tensor) const {
+    const auto shape = facts_.Of(tensor.members[0]).shape;
+    return facts_.dims().Resolve(shape[1]).is(1) || facts_.dims().Resolve(shape[2]).is(1);
+  }
+
+  // --- what it costs ---
+
+  // Of two choices of one cost the one that reshapes less, and then the one that changes less.
+  static constexpr int64_t kReshape = 100;
+  static constexpr int64_t kChange = 1;
+
+  // In units of a millionth of a microsecond, so that costs are whole numbers.
+  static int64_t Whole(double microseconds) {
+    constexpr double kUnits = 1e6;
+    return static_cast<int64_t>(std::min(microseconds * kUnits, 1e15));
+  }
+
+  static const LayoutCost& CostOf(const Node& kernel) { return *FindLayoutCost(OpType(kernel)); }
+
+  std::optional<double> ElementsOf(absl::Span<const Dim> shape) const {
+    double product = 1;
+    for (const Dim dim : shape) {
+      const Dim known = facts_.dims().Resolve(dim);
+      if (!known.is_number()) return std::nullopt;
+      product *= static_cast<double>(known.number());
+    }
+    return product;
+  }
+
+  int64_t CostOfTurning(const Tensor4& tensor) const {
+    if (MovesNothing(tensor)) return kReshape;
+    const LayoutCost& cost = CostOf(*places_.front().node);
+    const double elements = ElementsOf(facts_.Of(tensor.members[0]).shape).value_or(0);
+    return Whole(cost.transpose + cost.transpose_element * elements);
+  }
+
+  // What a kernel takes longer with the heads behind the tokens.
+  int64_t CostOfTokensFirst(const Node& kernel) const {
+    const LayoutCost& cost = CostOf(kernel);
+    const auto q = facts_.Of(kernel.input(0)).shape;
+    const Dim queries = facts_.dims().Resolve(q[2]);
+    const Dim keys = facts_.dims().Resolve(facts_.Of(kernel.input(1)).shape[2]);
+    const auto is_long = [&](Dim dim) { return dim.is_number() && dim.number() >= cost.from_length; };
+    if (!is_long(queries) || !is_long(keys)) return 0;
+    return Whole(cost.score * ElementsOf({q[0], q[1], queries, keys}).value_or(0));
+  }
+
+  // Whether the target takes the node as it would be, and assumes no more than it does of the node as it is.
+  bool IsTaken(const Place& place, Layout operands, Layout results) {
+    const Node& node = *place.node;
+    if (Domain(node) != "npu" || (operands == place.as_is && results == place.as_is)) return true;
+    const std::string op = std::string("npu.") + std::string(OpType(node));
+    Call call = CallOf(node, facts_, op);
+    const Answer before = target_.Check(call, &facts_.dims());
+    if (operands != place.as_is) {
+      for (const size_t i : place.turnable.operands) std::swap(call.inputs[i].shape[1], call.inputs[i].shape[2]);
+    }
+    for (Attribute& attribute : call.attributes) {
+      if (place.is_kernel && attribute.name == "input_layout") {
+        attribute = Attribute::String("input_layout", InputLayout(operands, results));
+      }
+    }
+    const Answer after = target_.Check(call, &facts_.dims());
+    return after.legal && std::all_of(after.assumptions.begin(), after.assumptions.end(), [&](const std::string& one) {
+             return std::find(before.assumptions.begin(), before.assumptions.end(), one) != before.assumptions.end();
+           });
+  }
+
+  void AskPlace(Place* place) {
+    place->operands = cut_.AddQuestion();
+    place->results = place->is_kernel ? cut_.AddQuestion() : place->operands;
+    const bool agree = Agree(*place);
+    if (!place->is_kernel) {
+      const bool may_turn = agree && IsTaken(*place, 1 - place->as_is, 1 - place->as_is);
+      Forbid(place->operands, 1 - place->as_is, may_turn ? kChange : MinimumCut::kNever);
+      return;
+    }
+    cut_.Cost(place->results, place->operands, MinimumCut::kNever);  // there is no BSND_BNSD
+    if (!IsTaken(*place, kHeadsFirst, kTokensFirst)) {
+      cut_.Cost(place->operands, place->results, MinimumCut::kNever);
+    }
+    const bool may_turn = agree && IsTaken(*place, kTokensFirst, kTokensFirst);
+    Forbid(place->operands, kTokensFirst, may_turn ? kChange + CostOfTokensFirst(*place->node) : MinimumCut::kNever);
+    Forbid(place->results, kTokensFirst, agree ? kChange : MinimumCut::kNever);
+  }
+
+  // Whether all its tensors are in its layout, as they are: what is added to its own Transpose has none.
+  bool Agree(const Place& place) const {
+    const auto agrees = [&](const Value* value) {
+      const Tensor4& tensor = tensors_[tensor_of_.at(value)];
+      const auto at = std::find(tensor.members.begin(), tensor.members.end(), value) - tensor.members.begin();
+      return LayoutOf(tensor, static_cast<size_t>(at)) == place.as_is;
+    };
+    return std::all_of(place.turnable.operands.begin(), place.turnable.operands.end(),
+                       [&](size_t i) { return agrees(place.node->input(i)); }) &&
+           std::all_of(place.turnable.results.begin(), place.turnable.results.end(), agrees);
+  }
+
+  // The answer `layout` costs this.
+  void Forbid(int question, Layout layout, int64_t cost) {
+    if (layout == kTokensFirst) {
+      cut_.Cost(MinimumCut::kZero, question, cost);
+    } else {
+      cut_.Cost(question, MinimumCut::kOne, cost);
+    }
+  }
+
+  // --- the choice ---
+
+  void Choose() {
+    for (Place& place : places_) AskPlace(&place);
+    for (const Tensor4& tensor : tensors_) AskTensor(tensor);
+    cut_.Solve();
+    for (Place& place : places_) {
+      place.chosen_operands = cut_.IsOne(place.operands) ? kTokensFirst : kHeadsFirst;
+      place.chosen_results = cut_.IsOne(place.results) ? kTokensFirst : kHeadsFirst;
+    }
+  }
+
+  static int Constant(Layout layout) { return layout == kTokensFirst ? MinimumCut::kOne : MinimumCut::kZero; }
+
+  // A tensor costs a Transpose where it is read in the layout that it is not computed in.
+  void AskTensor(const Tensor4& tensor) {
+    const int64_t cost = CostOfTurning(tensor);
+    const int made = tensor.maker >= 0 ? places_[static_cast<size_t>(tensor.maker)].results : Constant(*tensor.first);
+    const int some_one = cut_.AddQuestion();  // 1 where some reader wants layout 1
+    const int all_one = cut_.AddQuestion();   // 0 where some reader wants layout 0
+    cut_.Cost(made, some_one, cost);
+    cut_.Cost(all_one, made, cost);
+    const auto reads = [&](int question) {
+      cut_.Cost(some_one, question, MinimumCut::kNever);
+      cut_.Cost(question, all_one, MinimumCut::kNever);
+    };
+    for (size_t i = 0; i < tensor.members.size(); ++i) {
+      if (tensor.members[i]->is_graph_output) reads(Constant(LayoutOf(tensor, i)));
+      for (const Use& use : LiveUses(*tensor.members[i])) {
+        if (!between_.contains(use.user) && !ReadsDims(*use.user)) reads(QuestionOf(use, LayoutOf(tensor, i)));
+      }
+    }
+  }
+
+  // A reader of the dims alone, of whichever layout.
+  static bool ReadsDims(const Node& node) {
+    return IsOp(node, "Shape") && !IntAttribute(node, "start").has_value() && !IntAttribute(node, "end").has_value();
+  }
+
+  // Which layout a reader wants that reads it as it is in `as_is`.
+  int QuestionOf(const Use& use, Layout as_is) const {
+    const auto place = place_of_.find(use.user);
+    if (place == place_of_.end()) return Constant(as_is);
+    const Place& reader = places_[static_cast<size_t>(place->second)];
+    const auto& operands = reader.turnable.operands;
+    const bool turns = std::find(operands.begin(), operands.end(), use.index) != operands.end();
+    return turns && reader.as_is == as_is ? reader.operands : Constant(as_is);
+  }
+
+  // --- what is written ---
+
+  void Write() {
+    std::vector<const Place*> changed;
+    for (const Place& place : places_) {
+      if (place.changes()) changed.push_back(&place);
+    }
+    std::sort(changed.begin(), changed.end(),
+              [](const Place* a, const Place* b) { return StandsBefore(*a->node, *b->node); });
+    for (const Place* place : changed) WritePlace(*place);
+    for (const Tensor4& tensor : tensors_) WriteMembers(tensor);
+  }
+
+  // The other values that are a tensor: what is turned for its dims alone is not turned, and what was turned to what the
+  // tensor is computed as now is that.
+  void WriteMembers(const Tensor4& tensor) {
+    const Place* maker = tensor.maker >= 0 ? &places_[static_cast<size_t>(tensor.maker)] : nullptr;
+    const Layout made = maker != nullptr ? maker->chosen_results : *tensor.first;
+    Value* now = tensor.values[static_cast<size_t>(made)];
+    for (size_t i = 1; i < tensor.members.size(); ++i) {
+      Value* member = tensor.members[i];
+      const LiveUses uses(*member);
+      if (member == now || (uses.empty() && !member->is_graph_output)) continue;
+      if (LayoutOf(tensor, i) == made) {
+        if (maker == nullptr || !maker->changes()) continue;
+        NewNode copy;
+        copy.op_type = "Identity";
+        copy.name = std::string(ValueName(*member)) + "_copy";
+        copy.inputs = {now};
+        workspace_.Know(workspace_.rewriter().Replace({member}, copy));
+        continue;
+      }
+      bool dims_alone = !member->is_graph_output;
+      for (const Use& use : uses) dims_alone = dims_alone && ReadsDims(*use.user);
+      if (dims_alone) WriteDims(member, now);
+    }
+  }
+
+  void WritePlace(const Place& place) {
+    NewNode plan = place.is_kernel || place.chosen_operands == place.as_is ? PlanOf(*place.node)
+                                                                           : Turned(*place.node, workspace_);
+    for (Attribute& attribute : plan.attributes) {
+      if (place.is_kernel && attribute.name == "input_layout") {
+        attribute = Attribute::String("input_layout", InputLayout(place.chosen_operands, place.chosen_results));
+      }
+    }
+    for (const size_t i : place.turnable.operands) {
+      plan.inputs[i] = Provide(&tensors_[tensor_of_.at(place.node->input(i))], place.chosen_operands);
+    }
+    const auto out = static_cast<size_t>(place.chosen_results);
+    std::vector<Value*> outputs;  // those of the file that the node computes now
+    for (Value* result : place.turnable.results) outputs.push_back(tensors_[tensor_of_.at(result)].values[out]);
+    Node* made = nullptr;
+    if (std::all_of(outputs.begin(), outputs.end(), [](const Value* value) { return value == nullptr; })) {
+      made = workspace_.rewriter().Insert(plan, outputs.size(), place.node->graph, ValueName(*place.turnable.results[0]));
+    } else {
+      made = workspace_.rewriter().Replace(outputs, plan);
+    }
+    workspace_.Know(made);
+    for (size_t i = 0; i < outputs.size(); ++i) WriteResult(place.turnable.results[i], made->output(i), place.chosen_results);
+  }
+
+  // `now`, which was just made, takes the place of the tensor that was computed as `before`.
+  void WriteResult(Value* before, Value* now, Layout layout) {
+    Tensor4& tensor = tensors_[tensor_of_.at(before)];
+    tensor.values[static_cast<size_t>(layout)] = now;
+    for (Site& site : workspace_.sites) {
+      if (site.value == before && tensor_of_.contains(now)) site.value = now;
+    }
+    if (!before->is_graph_output) WriteDims(before, now);
+    if (!before->is_graph_output && LiveUses(*before).empty()) return;
+    NewNode turn;
+    turn.op_type = "Transpose";
+    turn.name = std::string(ValueName(*before)) + "_transpose";
+    turn.inputs = {now};
+    turn.attributes = {Attribute::Ints("perm", {0, 2, 1, 3})};
+    workspace_.Know(workspace_.rewriter().Replace({before}, turn));
+  }
+
+  // The dims of `before` read from `now`, which is it turned.
+  void WriteDims(const Value* before, Value* now) {
+    std::vector<Node*> readers;
+    for (const Use& use : LiveUses(*before)) {
+      if (ReadsDims(*use.user) && use.user->graph == now->graph) readers.push_back(use.user);
+    }
+    if (readers.empty()) return;
+    Beside beside(workspace_, now->graph, ValueName(*now));
+    Value* shape = beside.Op("Shape", {now});
+    for (const Node* reader : readers) {
+      NewNode gather;
+      gather.op_type = "Gather";
+      gather.name = std::string(ValueName(*reader->output())) + "_turned";
+      gather.inputs = {shape, beside.Numbers({0, 2, 1, 3})};
+      gather.attributes = {Attribute::Int("axis", 0)};
+      workspace_.Know(workspace_.rewriter().Replace({reader->output()}, gather));
+    }
+  }
+
+  // The tensor in this layout.
+  Value* Provide(Tensor4* tensor, Layout layout) {
+    Value*& wanted = tensor->values[static_cast<size_t>(layout)];
+    if (wanted != nullptr) return wanted;
+    Value* other = tensor->values[static_cast<size_t>(1 - layout)];
+    Beside beside(workspace_, other->graph, ValueName(*other));
+    const auto shape = facts_.Of(other).shape;
+    if (facts_.dims().Resolve(shape[1]).is(1)) {
+      wanted = beside.Unsqueeze(beside.Squeeze(other, {1}), {2});
+    } else if (facts_.dims().Resolve(shape[2]).is(1)) {
+      wanted = beside.Unsqueeze(beside.Squeeze(other, {2}), {1});
+    } else {
+      wanted = beside.Op("Transpose", {other}, {Attribute::Ints("perm", {0, 2, 1, 3})});
+    }
+    return wanted;
+  }
+
+  Workspace& workspace_;
+  Facts& facts_;
+  const Target& target_;
+  std::vector<Place> places_;
+  absl::flat_hash_map<const Node*, int> place_of_;
+  std::vector<Tensor4> tensors_;
+  absl::flat_hash_map<const Value*, size_t> tensor_of_;
+  absl::flat_hash_set<const Node*> between_;  // nodes that make one member of a tensor of another one
+  MinimumCut cut_;
+
+};
+
+}  // namespace
+
+absl::Status ChooseLayouts(Workspace& workspace) {
+  if (workspace.target() != nullptr && !workspace.ChangesNothing()) LayoutChooser(workspace).Run();
+  return absl::OkStatus();
+}
+
+}  // namespace ascend_fuse
