@@ -1,5 +1,6 @@
 // Functions of rules about the mask that an attention kernel is given: none, the template of a compressed mode, or an
 // explicit one.
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
@@ -206,6 +207,25 @@ absl::StatusOr<Term> KernelBias(const FunctionContext& context, Value* q, Value*
   return WholeBias(context, *parts, q, k);
 }
 
+// The rank of a mask that is a value or is made of values element by element; nullopt of anything else.
+std::optional<int> RankOfMask(const FunctionContext& context, const Term& mask) {
+  if (mask.kind == Term::Kind::kValue) return context.facts->Of(mask.value).rank();
+  if (mask.kind == Term::Kind::kNumber) return 0;
+  if (mask.kind != Term::Kind::kNode) return std::nullopt;
+  const std::string& op = mask.node->op_type;
+  if (op != "Not" && op != "Less" && op != "Or") return std::nullopt;
+  std::optional<int> rank = 0;
+  for (const Term& input : mask.node->inputs) {
+    const std::optional<int> one = RankOfMask(context, input);
+    rank = one.has_value() && *one >= 0 && rank.has_value() ? std::optional<int>(std::max(*rank, *one)) : std::nullopt;
+  }
+  return rank;
+}
+
+Term FourAxes(const FunctionContext& context, const Term& mask) {
+  return RankOfMask(context, mask) == 2 ? build::Unsqueeze(mask, {0, 1}) : mask;
+}
+
 Holds NothingMasked(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
   const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
   if (!parts.ok()) return parts.status();
@@ -243,6 +263,7 @@ constexpr std::array kRows = {
         "What a kernel of the softmax alone is given as mask: the explicit one; not where nothing is masked."),
     Function<"score_bias (q, k, mask, keep, bias)", ScoreBias>(
         "What is added to the scores and takes no key out, as far as it is not broadcast yet; no value where nothing is."),
+    Function<"four_axes (mask)", FourAxes>("A mask [S, T] as [1, 1, S, T]; any other, and the template of a mode, as it is."),
     Function<"nothing_masked (q, k, mask, keep, bias)", NothingMasked>(
         "Holds where the masks leave out no key, and nothing is added to the scores."),
     Function<"whole_mask (q, k, mask, keep, bias, guard)", WholeMask>(
