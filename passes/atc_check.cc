@@ -8,6 +8,7 @@
 #include "passes/check.h"
 #include "patterns/operators/declarations.h"
 #include "patterns/operators/inference.h"
+#include "patterns/operators/standard_operators.h"
 
 namespace ascend_fuse {
 namespace {
@@ -36,12 +37,15 @@ void MarkFixedByPlugin(const Model& model, const OptimizeOptions& options, std::
     left.insert({finding.op, finding.node});
   }
   for (FindingRecord& finding : *findings) {
-    if (finding.op.starts_with("npu.") && !left.contains({finding.op, finding.node})) {
-      finding.fixed_by = "plugin";
-      const DeclaredOperator* op = FindDeclaredOperator("npu", finding.op.substr(4));
-      const int since = op != nullptr && op->ge.has_value() ? op->ge->since : 0;
-      finding.way_out = fmt::format("install our op plugin, version {} or later (docs/plugin.md), and say --plugin", since);
-    }
+    const bool npu = finding.op.starts_with("npu.");
+    const StandardOperator* standard = npu ? nullptr : FindStandardOperator(finding.op);
+    const DeclaredOperator* op = npu                   ? FindDeclaredOperator("npu", finding.op.substr(4))
+                                 : standard != nullptr ? &standard->declared
+                                                       : nullptr;
+    if ((!npu && (op == nullptr || finding.effect != "no_parser")) || left.contains({finding.op, finding.node})) continue;
+    finding.fixed_by = "plugin";
+    const int since = op != nullptr && op->ge.has_value() ? op->ge->since : 0;
+    finding.way_out = fmt::format("install our op plugin, version {} or later (docs/plugin.md), and say --plugin", since);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "fmt/ranges.h"
 #include "passes/atc_check.h"
 #include "patterns/operators/declarations.h"
+#include "patterns/operators/standard_operators.h"
 
 namespace ascend_fuse {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 // The version of our plugin that reads the node: that of its node, or of an attribute that came later.
 int PluginVersionOf(const Node& node) {
   const DeclaredOperator* op = FindDeclaredOperator("npu", OpType(node));
+  if (const StandardOperator* standard = FindStandardOperator(OpType(node)); standard != nullptr) op = &standard->declared;
   if (op == nullptr || !op->ge.has_value()) return 0;
   int version = op->ge->since;
   for (const Attribute& attribute : ReadAttributes(node)) {
@@ -105,7 +107,10 @@ std::vector<WarningRecord> CheckPlugin(const Model& model, const Target& target)
   for (const auto& graph : model.graphs()) {
     for (const Node* node : graph->nodes()) {
       if (node->dead || (Domain(*node) != "npu" && node->domain != NameId::kEmpty)) continue;
-      if (!target.NeedsPlugin(fmt::format("npu.{}", OpType(*node)))) continue;
+      const StandardOperator* standard =
+          node->domain == NameId::kEmpty ? FindStandardOperator(OpType(*node)) : nullptr;
+      const bool is_read = standard != nullptr && standard->IsReadAt(model.OpsetVersion());
+      if (!is_read && !target.NeedsPlugin(fmt::format("npu.{}", OpType(*node)))) continue;
       ++nodes[std::string(OpType(*node))];
       version = std::max(version, PluginVersionOf(*node));
     }

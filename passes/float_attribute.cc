@@ -1,20 +1,12 @@
 #include "passes/float_attribute.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <string>
 #include <vector>
 
-#include "fmt/format.h"
+#include "patterns/operators/plugin_digits.h"
 
 namespace ascend_fuse {
 namespace {
-
-bool SixDigitsHold(float number) {
-  constexpr size_t kMostLetters = 9;
-  const std::string text = fmt::format("{:.6g}", number);
-  return text.size() <= kMostLetters && std::strtof(text.c_str(), nullptr) == number;
-}
 
 bool IsListForNumber(const DeclaredOperator* op, const Attribute& attribute) {
   if (attribute.type != AttributeType::kFloats || attribute.floats.size() != 1 || op == nullptr) return false;

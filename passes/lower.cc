@@ -8,7 +8,9 @@
 #include "passes/call_of.h"
 #include "passes/pass.h"
 #include "patterns/analysis/linear.h"
+#include "patterns/analysis/routing.h"
 #include "patterns/functions/refusal.h"
+#include "patterns/operators/slower_sites.h"
 
 namespace ascend_fuse {
 namespace {
@@ -161,10 +163,7 @@ class Lowering {
       }
       const Standing& standing = StandingOf(r);
       if (standing.passed_over) continue;
-      if (standing.slower != nullptr) {
-        RefuseSlower(r, *standing.slower, attempt);
-        continue;
-      }
+      if (standing.slower != nullptr && IsSlowerHere(r, *standing.slower, attempt)) continue;
       if (Try(r, &attempt)) return;
     }
   }
@@ -183,7 +182,8 @@ class Lowering {
   // What the target makes of a rule, whatever the site.
   struct Standing {
     bool passed_over = false;
-    const DeclaredOperator* slower = nullptr;  // the node of it that was measured slower, and is not preferred
+    // The node of it that was measured slower, everywhere or at some sites, and is not preferred.
+    const DeclaredOperator* slower = nullptr;
   };
 
   const Standing& StandingOf(size_t r) {
@@ -209,20 +209,40 @@ class Lowering {
     return false;
   }
 
+  // True, and told, where the node of a rule is slower than what it takes the place of at this site.
+  bool IsSlowerHere(size_t r, const DeclaredOperator& node, const Attempt& attempt) {
+    if (node.gain.has_value() && node.gain->IsLoss()) {
+      RefuseSlower(r, node, attempt, "", node.gain->because, node.gain->source);
+      return true;
+    }
+    for (const SlowerSites& row : SlowerSitesOf(node.op_type)) {
+      // The one test that there is.
+      const Node* router = nullptr;
+      for (const Use& use : attempt.node->inputs()) {
+        if (router == nullptr) router = FindRouter(workspace_.facts(), use.value);
+      }
+      if (router == nullptr) continue;
+      RefuseSlower(r, node, attempt, fmt::format(" for rows that a router ({}) chose", OpType(*router)), row.because, row.source);
+      return true;
+    }
+    return false;
+  }
+
   // A node that was measured slower, where the target has it and the rule starts here.
-  void RefuseSlower(size_t r, const DeclaredOperator& node, const Attempt& attempt) {
+  void RefuseSlower(size_t r, const DeclaredOperator& node, const Attempt& attempt, const std::string& where,
+                    const std::string& because, const std::string& source) {
     const Rule& rule = rules_.rules()[r];
     const FunctionContext context = workspace_.Context();
     Matcher matcher(rules_, context);
-    if (!matcher.Starts(rule, attempt.node->output(0))) return;
+    if (!rule.anchor.empty() && !matcher.Starts(rule, attempt.node->output(0))) return;
     if (const auto none = WhyNoSuchNode(rule, target_, &workspace_.facts().dims()); none.has_value()) {
       Refuse(rule, attempt, none->code, none->because, none->source, RefusalRank::kNoSuchNodeAround);
       return;
     }
     Refuse(rule, attempt, "measured-slower",
-           fmt::format("{} was measured slower than the nodes it takes the place of ({}); --prefer {} emits it", node.op_type,
-                       node.gain->because, node.op_type),
-           node.gain->source, RefusalRank::kNoSuchNodeAround);
+           fmt::format("{} was measured slower{} than the nodes it takes the place of ({}); --prefer {} emits it", node.op_type,
+                       where, because, node.op_type),
+           source, RefusalRank::kNoSuchNodeAround);
   }
 
   // Matches the rule at the operator of the attempt; nullopt notes why not.

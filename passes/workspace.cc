@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "patterns/operators/inference.h"
+#include "patterns/operators/slower_sites.h"
 
 namespace ascend_fuse {
 
@@ -106,7 +107,7 @@ const DeclaredOperator* Workspace::SlowerNode(const Rule& rule) const {
   for (const std::string& name : rule.nodes) {
     const std::string_view op_type = std::string_view(name).substr(name.rfind('.') + 1);
     const DeclaredOperator* op = FindDeclaredOperator("npu", op_type);
-    if (op == nullptr || !op->gain.has_value() || !op->gain->IsLoss()) continue;
+    if (op == nullptr || !IsSlowerSomewhere(*op)) continue;
     if (std::find(options_.prefer.begin(), options_.prefer.end(), op_type) == options_.prefer.end()) return op;
   }
   return nullptr;
@@ -116,11 +117,11 @@ const DeclaredOperator* Workspace::SlowerNode(const Rule& rule) const {
 absl::Status Workspace::CheckPrefer(const std::string& name) const {
   std::vector<std::string> slower;
   for (const DeclaredOperator& op : DeclaredOperators()) {
-    if (op.gain.has_value() && op.gain->IsLoss()) slower.push_back(op.op_type);
+    if (IsSlowerSomewhere(op)) slower.push_back(op.op_type);
   }
   if (std::find(slower.begin(), slower.end(), name) != slower.end()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      fmt::format("--prefer {}: it names nodes that are not emitted without it: {}", name, fmt::join(slower, ", ")));
+      fmt::format("--prefer {}: it names nodes that are not emitted everywhere without it: {}", name, fmt::join(slower, ", ")));
 }
 
 void Workspace::InferModel() {

@@ -16,6 +16,12 @@ std::string Number(int64_t value) {
   return text;
 }
 
+std::string Number(float value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", static_cast<double>(value));
+  return text;
+}
+
 std::string TextOf(const ge::AscendString& text) { return text.GetString() == nullptr ? "" : text.GetString(); }
 
 }  // namespace
@@ -117,8 +123,19 @@ float Node::Float(const char* name) {
   return attribute == nullptr ? 0.0F : static_cast<float>(attribute->number);
 }
 
-float Node::Float(const char* name, float fallback) {
-  return attributes_.count(name) > 0 ? Float(name) : fallback;
+float Node::Float(const char* name, float fallback, std::initializer_list<float> only) {
+  const Attribute* attribute = Find(name, Attribute::Type::kFloat, "FLOAT", false);
+  if (attribute == nullptr) return fallback;
+  const float value = static_cast<float>(attribute->number);
+  std::string words;
+  for (float word : only) {
+    if (!(word < value) && !(value < word)) return value;
+    words += (words.empty() ? "" : ", ") + Number(word);
+  }
+  if (!words.empty()) {
+    Refuse(std::string("the attribute ") + name + " is " + Number(value) + ", and this version knows " + words);
+  }
+  return value;
 }
 
 std::string Node::Text(const char* name, std::initializer_list<const char*> only) {

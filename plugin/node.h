@@ -40,7 +40,7 @@ class Node {
   int64_t Int(const char* name, std::initializer_list<int64_t> only = {});
   int64_t Int(const char* name, int64_t fallback, std::initializer_list<int64_t> only = {});
   float Float(const char* name);
-  float Float(const char* name, float fallback);
+  float Float(const char* name, float fallback, std::initializer_list<float> only = {});
   std::string Text(const char* name, std::initializer_list<const char*> only = {});
   std::string Text(const char* name, const char* fallback, std::initializer_list<const char*> only = {});
 

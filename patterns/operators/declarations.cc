@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "embedded/operators_data.h"
 #include "fmt/format.h"
 #include "patterns/operators/layout_cost.h"
+#include "patterns/operators/slower_sites.h"
+#include "patterns/operators/standard_operators.h"
 #include "proto/operators.pb.h"
 
 namespace ascend_fuse {
@@ -24,6 +28,8 @@ std::vector<std::string> Strings(const Repeated& from) {
 struct Table {
   std::vector<SiteKind> kinds;
   std::vector<DeclaredOperator> operators;
+  std::vector<StandardOperator> standard;
+  std::map<std::string, std::vector<SlowerSites>, std::less<>> slower;  // by op_type
   absl::flat_hash_map<std::pair<std::string_view, std::string_view>, const DeclaredOperator*> by_name;
   absl::flat_hash_map<std::string, LayoutCost> layouts;
 };
@@ -57,7 +63,7 @@ DeclaredAttribute AttributeFrom(const proto::AttributeDeclaration& from, const s
 DeclaredOperator OperatorFrom(const proto::OperatorDeclaration& from) {
   DeclaredOperator op;
   op.name = from.name();
-  const size_t dot = op.name.find('.');
+  const size_t dot = op.name.rfind('.');
   if (dot == std::string::npos) Broken(fmt::format("'{}' has no domain", op.name));
   op.domain = op.name.substr(0, dot);
   op.op_type = op.name.substr(dot + 1);
@@ -82,6 +88,15 @@ DeclaredOperator OperatorFrom(const proto::OperatorDeclaration& from) {
   return op;
 }
 
+std::vector<SlowerSites> SlowerFrom(const proto::OperatorDeclaration& from) {
+  std::vector<SlowerSites> sites;
+  for (const proto::Slower& row : from.slower()) {
+    if (row.where() != proto::ROWS_CHOSEN_BY_ROUTER) Broken(fmt::format("{}: `where` of `slower` is missing", from.name()));
+    sites.push_back({SiteTest::kRowsChosenByRouter, row.because(), row.source()});
+  }
+  return sites;
+}
+
 const Table* ReadTable() {
   auto* table = new Table;
   proto::OperatorDeclarations declarations;
@@ -92,12 +107,20 @@ const Table* ReadTable() {
                             Strings(kind.construct())});
   }
   table->operators.reserve(static_cast<size_t>(declarations.op_size()));
-  for (const proto::OperatorDeclaration& op : declarations.op()) table->operators.push_back(OperatorFrom(op));
   for (const proto::OperatorDeclaration& op : declarations.op()) {
     if (!op.has_layout()) continue;
     const proto::LayoutCost& layout = op.layout();
     table->layouts[op.name()] = {layout.transpose(), layout.transpose_element(), layout.from_length(),
                                  layout.score(),     layout.because(),           layout.source()};
+  }
+  for (const proto::OperatorDeclaration& op : declarations.op()) {
+    DeclaredOperator declared = OperatorFrom(op);
+    if (op.slower_size() > 0) table->slower[declared.op_type] = SlowerFrom(op);
+    if (declared.domain == "ai.onnx") {
+      table->standard.push_back({std::move(declared), op.ge().first(), op.ge().last()});
+    } else {
+      table->operators.push_back(std::move(declared));
+    }
   }
   for (const DeclaredOperator& op : table->operators) {
     table->by_name.emplace(std::pair<std::string_view, std::string_view>(op.domain, op.op_type), &op);
@@ -146,6 +169,25 @@ const LayoutCost* FindLayoutCost(std::string_view op_type) {
   const auto& layouts = Declarations().layouts;
   const auto found = layouts.find(fmt::format("npu.{}", op_type));
   return found == layouts.end() ? nullptr : &found->second;
+}
+
+const std::vector<StandardOperator>& StandardOperators() { return Declarations().standard; }
+
+const StandardOperator* FindStandardOperator(std::string_view op_type) {
+  for (const StandardOperator& op : StandardOperators()) {
+    if (op.declared.op_type == op_type) return &op;
+  }
+  return nullptr;
+}
+
+const std::vector<SlowerSites>& SlowerSitesOf(std::string_view op_type) {
+  static const std::vector<SlowerSites>* const kNone = new std::vector<SlowerSites>();
+  const auto found = Declarations().slower.find(op_type);
+  return found == Declarations().slower.end() ? *kNone : found->second;
+}
+
+bool IsSlowerSomewhere(const DeclaredOperator& op) {
+  return (op.gain.has_value() && op.gain->IsLoss()) || !SlowerSitesOf(op.op_type).empty();
 }
 
 }  // namespace ascend_fuse

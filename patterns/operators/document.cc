@@ -9,6 +9,8 @@
 #include "fmt/ranges.h"
 #include "patterns/operators/declarations.h"
 #include "patterns/operators/layout_cost.h"
+#include "patterns/operators/slower_sites.h"
+#include "patterns/operators/standard_operators.h"
 
 namespace ascend_fuse {
 namespace {
@@ -78,6 +80,10 @@ void AddOperator(const DeclaredOperator& op, std::string* text) {
         "heads behind the tokens, from {} queries and keys on {} us more for each score: {} ({}).\n\n",
         layout->transpose, layout->transpose_element, layout->from_length, layout->score, layout->because, layout->source);
   }
+  for (const SlowerSites& row : SlowerSitesOf(op.op_type)) {
+    *text += fmt::format("For rows that a router chose, the experts of a mixture, it is emitted with `--prefer {}` only: {} ({}).\n\n",
+                         op.op_type, row.because, row.source);
+  }
   if (op.ge.has_value()) {
     static constexpr std::pair<std::string_view, std::string_view> kParsers[] = {
         {"stock", "by the parser of stock ATC"}, {"plugin", "by our op plugin"}, {"none", "which no parser makes"}};
@@ -86,6 +92,8 @@ void AddOperator(const DeclaredOperator& op, std::string* text) {
       if (op.ge->parser == name) parser = words;
     }
     *text += fmt::format("GE operator {}, {}", op.ge->op, parser);
+    const StandardOperator* standard = op.domain == "ai.onnx" ? FindStandardOperator(op.op_type) : nullptr;
+    if (standard != nullptr) *text += fmt::format(", from opset {} to {}", standard->first, standard->last);
     if (!op.ge->fixed.empty()) *text += fmt::format(", with {} always", fmt::join(op.ge->fixed, " and "));
     *text += fmt::format(" ({}).\n\n", fmt::join(op.ge->sources, "; "));
   }
@@ -133,10 +141,14 @@ std::string OperatorsDocument() {
       "Domain `npu`, or the default domain under the same name. Inputs and outputs are those of the GE operator, in its order.",
       nodes("stock"));
   add("Ascend nodes of our op plugin", "Read only with the plugin installed: [targets](targets.md#with-our-op-plugin).",
-      nodes("plugin"));
+      [](const DeclaredOperator& op) { return op.domain == "npu" && op.ge->parser == "plugin"; });
+  text +=
+      "## Standard operators that our op plugin reads\n\n"
+      "Operators of the default domain that one GE operator is, in these forms; at opsets that stock ATC has no parsers for.\n\n";
+  for (const StandardOperator& op : StandardOperators()) AddOperator(op.declared, &text);
   add("Ascend nodes that nothing reads", "They are declared so that targets and rules can name them when they say why.",
       [](const DeclaredOperator& op) {
-        return op.ge.has_value() && (op.ge->parser == "none" || !op.never_emitted.empty());
+        return op.ge.has_value() && (op.ge->parser == "none" || (op.ge->parser == "stock" && !op.never_emitted.empty()));
       });
   while (text.size() > 1 && text[text.size() - 2] == '\n') text.pop_back();
   return text;

@@ -8,6 +8,7 @@
 #include "embedded/plugin_data.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "patterns/operators/standard_operators.h"
 #include "patterns/target/target.h"
 
 namespace ascend_fuse {
@@ -41,13 +42,15 @@ std::string CppFloat(std::string_view text) {
 std::string CppOnly(const DeclaredAttribute& attribute) {
   if (attribute.only.empty()) return "";
   std::vector<std::string> words = attribute.only;
-  if (attribute.type == AttributeType::kString) {
-    for (std::string& word : words) word = CppText(word);
+  for (std::string& word : words) {
+    if (attribute.type == AttributeType::kString) word = CppText(word);
+    if (attribute.type == AttributeType::kFloat) word = CppFloat(word);
   }
   return fmt::format(", {{{}}}", fmt::join(words, ", "));
 }
 
-// How the parser asks for an attribute: `const int64_t dim = node.Int("dim", -1);`
+// How the parser asks for an attribute: `const int64_t dim = node.Int("dim", -1);`, or `node.Int("axis", -1, {-1});` where
+// no attribute of the GE operator is set from it.
 std::string AskLine(const DeclaredAttribute& attribute) {
   std::string_view type = "std::string", function = "Text";
   std::string fallback = attribute.default_text.value_or("");
@@ -59,9 +62,10 @@ std::string AskLine(const DeclaredAttribute& attribute) {
   } else {
     fallback = CppText(fallback);
   }
-  const std::string only = attribute.type == AttributeType::kFloat ? "" : CppOnly(attribute);
+  const std::string only = CppOnly(attribute);
   const std::string given = attribute.default_text.has_value() ? fmt::format(", {}", fallback) : "";
-  const std::string start = fmt::format("  const {} {} = node.{}(", type, attribute.name, function);
+  const std::string result = attribute.ge.empty() ? "" : fmt::format("const {} {} = ", type, attribute.name);
+  const std::string start = fmt::format("  {}node.{}(", result, function);
   const std::string line = fmt::format("{}\"{}\"{}{});\n", start, attribute.name, given, only);
   if (line.size() <= kWidth + 1) return line;
   return fmt::format("{}\n      \"{}\"{}{});\n", start, attribute.name, given, only);
@@ -104,6 +108,16 @@ std::string DynamicLines(const DeclaredOperator& op) {
   return text;
 }
 
+// nullptr of an Ascend node.
+const StandardOperator* StandardOf(const DeclaredOperator& op) {
+  return op.domain == "ai.onnx" ? FindStandardOperator(op.op_type) : nullptr;
+}
+
+// "ParseNPUSwiGlu", and "ParseStandardGelu" of a standard operator.
+std::string FunctionOf(const DeclaredOperator& op) {
+  return fmt::format("Parse{}{}", StandardOf(op) != nullptr ? "Standard" : "", op.op_type);
+}
+
 std::string Parser(const DeclaredOperator& op) {
   const SignaturePattern& signature = op.rows[0].signature;
   std::string names;
@@ -125,8 +139,8 @@ std::string Parser(const DeclaredOperator& op) {
   body += "  if (!node.Accepted()) return domi::FAILED;\n";
   return fmt::format(
       "// {}\n"
-      "domi::Status Parse{}(const ge::Operator& source, ge::Operator& {}) {{\n{}{}  return domi::SUCCESS;\n}}\n",
-      op.computes, op.op_type, sets.empty() ? "/*target*/" : "target", body, sets);
+      "domi::Status {}(const ge::Operator& source, ge::Operator& {}) {{\n{}{}  return domi::SUCCESS;\n}}\n",
+      op.computes, FunctionOf(op), sets.empty() ? "/*target*/" : "target", body, sets);
 }
 
 // The first and the last opset at which the node has a name in the default domain, and all between; 0 and 0 without any.
@@ -154,20 +168,27 @@ std::string ParserSource(const std::vector<const DeclaredOperator*>& nodes) {
   std::string registrations;
   for (const DeclaredOperator* op : nodes) {
     text += Parser(*op) + "\n";
-    const auto [first, last] = AliasOpsets(*op);
+    const StandardOperator* standard = StandardOf(*op);
+    const auto [first, last] = standard != nullptr ? std::pair(standard->first, standard->last) : AliasOpsets(*op);
     registrations += fmt::format(
-        "REGISTER_CUSTOM_OP(\"{}\")\n    .FrameworkType(ONNX)\n    .OriginOpType(ascend_fuse_plugin::Keys(\"{}\", {}, {}))\n"
-        "    .ParseParamsByOperatorFn(ascend_fuse_plugin::Parse{})\n    .ImplyType(ImplyType::TVM);\n",
-        op->ge->op, op->op_type, first, last, op->op_type);
+        "REGISTER_CUSTOM_OP(\"{}\")\n    .FrameworkType(ONNX)\n    .OriginOpType(ascend_fuse_plugin::{}(\"{}\", {}, {}))\n"
+        "    .ParseParamsByOperatorFn(ascend_fuse_plugin::{})\n    .ImplyType(ImplyType::TVM);\n",
+        op->ge->op, standard != nullptr ? "StandardKeys" : "Keys", op->op_type, first, last, FunctionOf(*op));
   }
   text +=
-      "// \"npu::1::NPUX\", and \"ai.onnx::N::NPUX\" for the opsets from first to last.\n"
-      "std::vector<ge::AscendString> Keys(const std::string& op_type, int first, int last) {\n"
-      "  std::vector<ge::AscendString> keys = {ge::AscendString((\"npu::1::\" + op_type).c_str())};\n"
+      "// \"ai.onnx::N::X\" for the opsets from first to last.\n"
+      "std::vector<ge::AscendString> StandardKeys(const std::string& op_type, int first, int last) {\n"
+      "  std::vector<ge::AscendString> keys;\n"
       "  for (int opset = first; opset != 0 && opset <= last; ++opset) {\n"
       "    const std::string key = \"ai.onnx::\" + std::to_string(opset) + \"::\" + op_type;\n"
       "    keys.push_back(ge::AscendString(key.c_str()));\n"
       "  }\n"
+      "  return keys;\n"
+      "}\n\n"
+      "// \"npu::1::NPUX\", and \"ai.onnx::N::NPUX\" for the opsets from first to last.\n"
+      "std::vector<ge::AscendString> Keys(const std::string& op_type, int first, int last) {\n"
+      "  std::vector<ge::AscendString> keys = StandardKeys(op_type, first, last);\n"
+      "  keys.push_back(ge::AscendString((\"npu::1::\" + op_type).c_str()));\n"
       "  return keys;\n"
       "}\n\n"
       "}  // namespace\n}  // namespace ascend_fuse_plugin\n\n"
@@ -189,7 +210,10 @@ std::string VersionHeader() {
 std::string NodeTable(const std::vector<const DeclaredOperator*>& nodes) {
   std::string text = "| node | GE operator | since version | chips with a kernel |\n|---|---|---|---|\n";
   for (const DeclaredOperator* op : nodes) {
-    text += fmt::format("| `{}` | {} | {} | {} |\n", op->op_type, op->ge->op, op->ge->since,
+    const StandardOperator* standard = StandardOf(*op);
+    const std::string opsets =
+        standard != nullptr ? fmt::format(" of opset {} to {}", standard->first, standard->last) : std::string();
+    text += fmt::format("| `{}`{} | {} | {} | {} |\n", op->op_type, opsets, op->ge->op, op->ge->since,
                         fmt::join(op->ge->chips, ", "));
   }
   return text;
@@ -238,6 +262,7 @@ std::vector<const DeclaredOperator*> PluginNodes() {
   for (const DeclaredOperator& op : DeclaredOperators()) {
     if (op.ge.has_value() && op.ge->parser == "plugin") nodes.push_back(&op);
   }
+  for (const StandardOperator& op : StandardOperators()) nodes.push_back(&op.declared);
   return nodes;
 }
 

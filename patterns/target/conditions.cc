@@ -10,6 +10,7 @@
 #include "ir/attribute.h"
 #include "ir/model.h"
 #include "patterns/analysis/integer_bounds.h"
+#include "patterns/operators/plugin_digits.h"
 #include "proto/contract.pb.h"
 
 namespace ascend_fuse::contract {
@@ -264,6 +265,24 @@ Truth InputNotStatic(const JudgedNode& judged) {
   return truth;
 }
 
+Truth WeightNotOfLastAxis(const JudgedNode& judged) {
+  const Fact& x = FactOf(judged, judged.node.input(0));
+  const Fact& weight = FactOf(judged, judged.node.input(1));
+  if (!weight.has_rank) return Truth::kUnknown;
+  if (weight.rank() != 1) return Truth::kYes;
+  if (judged.facts == nullptr || x.rank() < 1) return Truth::kUnknown;
+  const DimTable& dims = judged.facts->dims();
+  if (dims.Equal(weight.shape[0], x.shape.back())) return Truth::kNo;
+  return dims.NotEqual(weight.shape[0], x.shape.back()) ? Truth::kYes : Truth::kUnknown;
+}
+
+Truth FloatOfManyDigits(const JudgedNode& judged) {
+  const std::vector<Attribute> attributes = ReadAttributes(judged.node);
+  return TruthOf(std::any_of(attributes.begin(), attributes.end(), [](const Attribute& attribute) {
+    return attribute.type == AttributeType::kFloat && !SixDigitsHold(attribute.f);
+  }));
+}
+
 Truth Answer(proto::NodeTest test, const JudgedNode& judged) {
   switch (test) {
     case proto::INPUTS_BROADCAST:
@@ -286,6 +305,10 @@ Truth Answer(proto::NodeTest test, const JudgedNode& judged) {
       return EquationWithoutArrow(judged);
     case proto::INPUT_NOT_STATIC:
       return InputNotStatic(judged);
+    case proto::WEIGHT_NOT_OF_LAST_AXIS:
+      return WeightNotOfLastAxis(judged);
+    case proto::FLOAT_OF_MANY_DIGITS:
+      return FloatOfManyDigits(judged);
     default:
       return Truth::kNo;
   }
@@ -334,12 +357,12 @@ absl::Status CheckCondition(const proto::FormCondition& condition, const std::st
                             !condition.attribute().empty(),    !condition.no_attribute().empty(),
                             condition.has_operand(),           !condition.empty_input().empty(),
                             !condition.output().empty(),       condition.has_inputs_at_least(),
-                            condition.has_inputs_at_most(),    condition.test() != proto::NO_TEST,
-                            condition.test_not() != proto::NO_TEST};
+                            condition.has_inputs_at_most(),    condition.has_outputs_at_least(),
+                            condition.test() != proto::NO_TEST, condition.test_not() != proto::NO_TEST};
   if (std::count(std::begin(questions), std::end(questions), true) != 1) {
     return absl::InvalidArgumentError(
         "`when` takes one of `input`, `no_input`, `attribute`, `no_attribute`, `operand`, `empty_input`, `output`, "
-        "`inputs_at_least`, `inputs_at_most`, `test` and `test_not`");
+        "`inputs_at_least`, `inputs_at_most`, `outputs_at_least`, `test` and `test_not`");
   }
   if (condition.attribute().empty() && (!condition.is().empty() || !condition.is_not().empty())) {
     return absl::InvalidArgumentError("`is` and `is_not` need `attribute`");
@@ -371,6 +394,9 @@ Truth Holds(const proto::FormCondition& condition, const JudgedNode& judged) {
   const int32_t count = static_cast<int32_t>(judged.node.input_count);
   if (condition.has_inputs_at_least()) return TruthOf(count >= condition.inputs_at_least());
   if (condition.has_inputs_at_most()) return TruthOf(count <= condition.inputs_at_most());
+  if (condition.has_outputs_at_least()) {
+    return TruthOf(static_cast<int32_t>(judged.node.output_count) >= condition.outputs_at_least());
+  }
   if (condition.test_not() != proto::NO_TEST) return Not(Answer(condition.test_not(), judged));
   return Answer(condition.test(), judged);
 }

@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/data_type.h"
+#include "patterns/operators/standard_operators.h"
 #include "patterns/target/judge.h"
 #include "patterns/target/target_impl.h"
 #include "proto/contract.pb.h"
@@ -63,7 +64,37 @@ void Target::Impl::ReadCann() {
     if (!parses_npu_domain.has_value() && data.has_parses_npu_domain()) parses_npu_domain = data.parses_npu_domain();
     if (max_opset == 0) max_opset = data.max_opset();
     for (const proto::Alias& alias : data.alias()) aliases.push_back(&alias);
-    for (const proto::ParsedOperator& row : data.parsed()) unread.AddParsed(row, data.parsed_source());
+    for (const proto::ParsedOperator& row : data.parsed()) unread.AddParsed(row, "stock ATC", data.parsed_source());
+  }
+}
+
+// Standard operators that our plugin reads, as its parsers are declared.
+void Target::Impl::ReadPlugin() {
+  if (!options.plugin) return;
+  // The chip, or the one that a file of the user's is based on.
+  const std::vector<std::string> chips = contract::ChipNames();
+  const auto built_in_file = std::find_if(files.begin(), files.end(), [&](const auto& file) {
+    return std::find(chips.begin(), chips.end(), file.data->chip()) != chips.end();
+  });
+  const std::string built_in = built_in_file == files.end() ? std::string() : built_in_file->data->chip();
+  for (const StandardOperator& op : StandardOperators()) {
+    const GeOperator& ge = *op.declared.ge;
+    proto::ParsedOperator& row = plugin_parsed.emplace_back();
+    row.add_op(op.declared.op_type);
+    row.set_first(op.first);
+    row.set_last(op.last);
+    unread.AddParsed(row, "our op plugin", "patterns/operators.txtpb");
+    const bool has_kernel = std::find(ge.chips.begin(), ge.chips.end(), built_in) != ge.chips.end();
+    if (has_kernel) continue;
+    proto::UnreadForm& form = plugin_without_kernel.emplace_back();
+    form.set_code("operator-without-kernel");
+    form.set_effect(proto::UnreadForm::NO_KERNEL);
+    form.add_op(op.declared.op_type);
+    form.set_first(op.first);
+    form.set_last(op.last);
+    form.set_because(fmt::format("our op plugin makes {} of it, which has no kernel on this chip", ge.op));
+    form.set_source(fmt::format("{}", fmt::join(ge.sources, "; ")));
+    unread.Add(form);
   }
 }
 
@@ -263,6 +294,7 @@ absl::StatusOr<Target> Target::Load(const TargetOptions& options) {
   impl->files = *std::move(files);
   impl->chip = impl->files[0].data->chip();
   if (absl::Status status = impl->AddFiles(); !status.ok()) return status;
+  impl->ReadPlugin();
   if (absl::Status status = impl->AddUnreadForms(impl->files); !status.ok()) return status;
   return Target(std::move(impl));
 }
