@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "ir/schema.h"
+#include "passes/downstream.h"
 #include "passes/module_path.h"
 #include "passes/pass.h"
 #include "patterns/functions/functions.h"
@@ -75,26 +75,8 @@ class NearMisses {
     }
   }
 
-  // Roots lie a few steps downstream.
-  void Reach(Node* anchor) {
-    constexpr size_t kMost = 48;
-    constexpr int kMostReaders = 8;
-    reached_ = {anchor};
-    seen_ = {anchor};
-    for (size_t i = 0; i < reached_.size() && reached_.size() < kMost; ++i) {
-      for (const Value* value : reached_[i]->outputs()) {
-        if (value == nullptr) continue;
-        int fan_out = 0;
-        for (const Use& use : LiveUses(*value)) {
-          if (++fan_out > kMostReaders) break;
-          if (seen_.insert(use.user).second) reached_.push_back(use.user);
-        }
-      }
-    }
-  }
-
   void Look(Node* anchor, const std::vector<size_t>& rules) {
-    Reach(anchor);
+    reached_ = Downstream(anchor);  // roots lie a few steps downstream
     best_ = Failure();
     best_covers_ = false;
     for (const size_t r : rules) {
@@ -135,12 +117,14 @@ class NearMisses {
     // A Sub alone tells nothing: what it is subtracted from and its product must be there too.
     if (!IsOwn(OpType(*anchor)) && ((!covers && !beside) || covered.size() < 3)) return;
     const size_t enough = IsOp(*anchor, "Softmax") ? 1 : 2;
-    const bool stopped = beside || (covered.size() >= enough && seen_.contains(failure.node));
+    const bool stopped = beside || (covered.size() >= enough && IsReached(failure.node));
     if ((covers && !best_covers_) || ((covers || (stopped && !best_covers_)) && failure.rank > best_.rank)) {
       best_ = std::move(failure);
       best_covers_ = covers;
     }
   }
+
+  bool IsReached(const Node* node) const { return std::find(reached_.begin(), reached_.end(), node) != reached_.end(); }
 
   Workspace& workspace_;
   const RuleSet& library_;
@@ -148,7 +132,6 @@ class NearMisses {
   absl::flat_hash_map<std::string_view, std::vector<size_t>> rules_of_;  // by anchor
   // Of the anchor that is looked at.
   std::vector<Node*> reached_;
-  absl::flat_hash_set<const Node*> seen_;
   Failure best_;
   bool best_covers_ = false;
 };

@@ -19,7 +19,7 @@
 
 namespace ascend_fuse {
 
-struct OptimizeOptions {
+struct OptimizeOptions {  // what Optimize and ListOpportunities are told
   TargetOptions target;
   InferOptions infer;
   // --rules: path and text of each file; a rule of a built-in name takes its place.
@@ -45,7 +45,7 @@ absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options = {
 // What Optimize would do. The model is as before when this returns.
 absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& options = {});
 
-struct ExpandOptions {
+struct ExpandOptions {  // what Expand is told
   // Path and text of files with reference rules of the user's own nodes.
   std::vector<std::pair<std::string, std::string>> rule_files;
   InferOptions infer;  // dims that were bound when the model was optimized (heads that are a symbol)

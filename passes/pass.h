@@ -13,7 +13,7 @@
 
 namespace ascend_fuse {
 
-struct Pass {
+struct Pass {  // a function over the workspace, with what it relies on and gives
   std::string name;     // small letters and _
   std::string takes;    // what must have been done, one sentence
   std::string gives;    // what is true afterwards, one sentence
@@ -45,7 +45,7 @@ std::string DescribePasses(const std::vector<Pass>& passes);
 // is there already.
 absl::StatusOr<std::vector<Pass>> WithPasses(std::vector<Pass> passes, const std::vector<PlacedPass>& placed);
 
-struct RunOptions {
+struct RunOptions {  // how a list of passes is run
   bool dry = false;            // leaves out the passes that are final
   std::string dump_directory;  // the model after each pass is written there; empty: nowhere
   ProgressCallback progress;   // told before each pass and now and then within one

@@ -18,7 +18,7 @@ inline constexpr int kReportSchema = 1;
 // The kinds of sites, in the order in which reports list them.
 const std::vector<std::string>& ReportKinds();
 
-struct ReportTarget {
+struct ReportTarget {  // what the model was optimized for
   std::string chip;
   std::string cann;
   std::string style;
@@ -50,7 +50,7 @@ struct SiteRecord {
   std::string pair;  // rotary: outputs[0] of the site that shares cos and sin
 };
 
-struct ReportKindCount {
+struct ReportKindCount {  // the sites of one kind, by what became of them
   std::string kind;
   int64_t found = 0;
   int64_t fused = 0;
@@ -102,7 +102,7 @@ struct AdaptedRecord {
   std::vector<std::string> nodes;  // their names, or those of what they computed
 };
 
-struct PassRecord {
+struct PassRecord {  // one pass of the run
   std::string name;
   double milliseconds = 0;
   int64_t changes = 0;
@@ -134,7 +134,7 @@ struct InputRecord {
   std::vector<Dim> dims;
 };
 
-struct Report {
+struct Report {  // all of it
   std::string model;
   ReportTarget target;
   std::vector<ReportKindCount> kinds;  // all of ReportKinds(), then others; made by Summarize
@@ -164,7 +164,7 @@ absl::Status CheckRequirements(const std::vector<std::string>& kinds);
 // What --require asked for and the report does not show: a sentence for each of the kinds that was not found, or has sites left.
 std::vector<std::string> UnmetRequirements(const Report& report, const std::vector<std::string>& kinds);
 
-struct ReportTextOptions {
+struct ReportTextOptions {  // what the text leaves out
   bool verbose = false;  // every site on its own line, with what it covers; pass timings
   bool changed = true;   // false for `list`: nothing was written, so say "can be fused"
 };

@@ -16,7 +16,7 @@ struct Code {
   std::string way_out;
 };
 
-struct CodeGroup {
+struct CodeGroup {  // codes that one heading is about
   std::string title;
   std::string introduction;
   std::vector<Code> codes;

@@ -30,6 +30,7 @@
 #include "passes/atc_command.h"
 #include "passes/check.h"
 #include "passes/diff.h"
+#include "passes/explain_match.h"
 #include "passes/option_names.h"
 #include "passes/optimize.h"
 #include "passes/report.h"
@@ -38,7 +39,9 @@
 #include "patterns/operators/document.h"
 #include "patterns/operators/plugin_source.h"
 #include "patterns/target/target.h"
+#include "tools/backwards/run.h"
 #include "tools/command_documents.h"
+#include "tools/rule_files.h"
 
 namespace ascend_fuse {
 namespace {
@@ -66,7 +69,13 @@ struct Flags {
   bool operators = false;  // rules: the operators instead
   bool functions = false;  // rules: the functions instead
   bool passes = false;     // rules: the passes instead
-  std::string code;        // explain
+  std::vector<std::string> checked;  // rules: files that are looked at instead
+  backwards::RunOptions backwards;   // rules test
+  bool graphs = false;               // rules test: records for a program
+  std::string keep;                  // rules test: a folder for what shows a fault
+  std::string code;        // explain: a code, or a model with --rule
+  std::string rule;        // explain: the rule that is looked at
+  std::string at;          // explain: the node
   std::string atc_script;  // optimize: where the command line of ATC is written as a script
   bool force = false;      // optimize: write what ATC refuses or misreads
   std::string chip;        // targets
@@ -356,15 +365,52 @@ int RunRules(Flags flags) {
     const auto status = WriteText("-", DescribePasses(OptimizePasses()));
     return status.ok() ? kDone : Fail(status);
   }
+  flags.rule_paths.insert(flags.rule_paths.end(), flags.checked.begin(), flags.checked.end());
   std::optional<Target> target;
   if (const int code = Prepare(&flags, &target); code != kDone) return code;
-  const auto text = DescribeRules(flags.options);
+  const auto text = flags.checked.empty() ? DescribeRules(flags.options) : CheckRuleFiles(flags.options);
+  if (!text.ok()) return Fail(text.status());
+  const auto status = WriteText("-", *text);
+  return status.ok() ? kDone : Fail(status);
+}
+
+// rules new NAME
+int RunNewRule(const Flags& flags) {
+  const auto files = NewRuleFiles(flags.rule);
+  if (!files.ok()) return Fail(files.status(), kUsage);
+  const std::string folder = flags.output.empty() ? "." : flags.output;
+  if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) {
+    return Fail(fmt::format("{} cannot be made: {}", folder, strerror(errno)));
+  }
+  for (const auto& [name, text] : *files) {
+    const std::string path = fmt::format("{}/{}", folder, name);
+    if (access(path.c_str(), F_OK) == 0) return Fail(fmt::format("{} is there already; nothing was written over it", path));
+  }
+  for (const auto& [name, text] : *files) {
+    const std::string path = fmt::format("{}/{}", folder, name);
+    if (const auto status = WriteText(path, text); !status.ok()) return Fail(status);
+    fmt::print("wrote {}\n", path);
+  }
+  return kDone;
+}
+
+// explain MODEL --rule R --at NODE
+int RunExplainMatch(Flags flags) {
+  if (flags.rule.empty() || flags.at.empty() || flags.code.empty()) {
+    return Fail("explain takes a code of a report, or MODEL --rule NAME --at NODE", kUsage);
+  }
+  std::optional<Target> target;
+  if (const int code = Prepare(&flags, &target); code != kDone) return code;
+  const auto model = LoadModel(flags.code);
+  if (!model.ok()) return Fail(model.status());
+  const auto text = ExplainMatch(model->get(), flags.options, flags.rule, flags.at);
   if (!text.ok()) return Fail(text.status());
   const auto status = WriteText("-", *text);
   return status.ok() ? kDone : Fail(status);
 }
 
 int RunExplain(const Flags& flags) {
+  if (!flags.rule.empty() || !flags.at.empty()) return RunExplainMatch(flags);
   if (flags.code.empty()) {
     const auto status = WriteText("-", flags.markdown ? CodesDocument() : ListCodes());
     return status.ok() ? kDone : Fail(status);
@@ -451,6 +497,34 @@ int RunPython(const std::string& module, std::vector<std::string> arguments, con
   }
   if (WIFSIGNALED(status)) return Fail(fmt::format("python3 was ended by signal {}", WTERMSIG(status)));
   return WEXITSTATUS(status);
+}
+
+// rules test FILE: the graphs are made here, and compared in Python.
+int RunTestRules(Flags flags) {
+  flags.rule_paths = flags.checked;
+  if (const auto status = SetOptions(&flags); !status.ok()) return FailOption(status);
+  backwards::RunOptions& options = flags.backwards;
+  options.rule_files = flags.options.rule_files;
+  const auto rules = backwards::RulesOf(options);
+  if (!rules.ok()) return Fail(rules.status());
+  if (flags.graphs) {
+    for (const std::string& rule : *rules) {
+      if (const auto status = backwards::RunRule(options, rule); !status.ok()) return Fail(status);
+    }
+    return kDone;
+  }
+  std::vector<std::string> command = {"--graphs-command", "rules", "test", "--graphs", "--count", fmt::format("{}", options.count),
+                                      "--mutants", fmt::format("{}", options.mutants), "--seed", fmt::format("{}", options.seed)};
+  if (options.plain) command.push_back("--plain");
+  if (options.target.has_value()) {
+    command.insert(command.end(), {"--target", options.target->chip, "--cann", options.target->cann});
+    if (options.target->plugin) command.push_back("--plugin");
+  }
+  command.insert(command.end(), flags.checked.begin(), flags.checked.end());
+  std::vector<std::string> arguments = flags.checked;
+  arguments.insert(arguments.end(), {"--tool", OwnPath()});
+  if (!flags.keep.empty()) arguments.insert(arguments.end(), {"--keep", flags.keep});
+  return RunPython("rule_test", arguments, command);
 }
 
 int RunVerify(const Flags& flags) {
@@ -545,6 +619,55 @@ CLI::App* AddReduce(CLI::App* app, Flags* flags) {
   return reduce;
 }
 
+struct RulesCommands {
+  CLI::App* rules = nullptr;
+  CLI::App* make = nullptr;  // new
+  CLI::App* test = nullptr;
+};
+
+RulesCommands AddRules(CLI::App* app, Flags* flags) {
+  CLI::App* rules = app->add_subcommand("rules", "the rules in force and where they are written");
+  AddTargetFlags(rules, flags);
+  rules->add_option("--check", flags->checked, "load these rule files and say what is in them, or the first mistake with its place")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  rules->add_flag("--functions", flags->functions, "the functions that rules may call, as a table");
+  rules->add_flag("--operators", flags->operators, "the operators that rules may name beside those of ONNX, as Markdown");
+  rules->add_flag("--passes", flags->passes, "the passes of optimize in their order, as a table");
+
+  CLI::App* make = rules->add_subcommand("new", "writes a rule to start from, every part with a comment, and its two goldens");
+  make->add_option("name", flags->rule, "the rule's name")->required();
+  make->add_option("-o,--output", flags->output, "where to; default: here")->type_name("FOLDER");
+
+  CLI::App* test = rules->add_subcommand("test", "the goldens of rule files, and graphs made from the rules backwards, in numbers");
+  test->add_option("files", flags->checked, "rule files")->required();
+  AddAtcFlags(test, flags);
+  test->add_option("--count", flags->backwards.count, "graphs of each rule")->type_name("N")->check(CLI::PositiveNumber)->capture_default_str();
+  test->add_option("--mutants", flags->backwards.mutants, "graphs that differ in one place, of each graph")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  test->add_option("--seed", flags->backwards.seed, "another seed makes other graphs")->type_name("N")->capture_default_str();
+  test->add_flag("--plain", flags->backwards.plain, "without Identity, Cast and the like between the nodes");
+  test->add_option("--keep", flags->keep, "write graphs that show a fault there")->type_name("FOLDER");
+  test->add_flag("--graphs", flags->graphs, "the graphs and what came of them as records, for a program; nothing is compared");
+  return {rules, make, test};
+}
+
+CLI::App* AddExplain(CLI::App* app, Flags* flags) {
+  CLI::App* explain = app->add_subcommand(
+      "explain", "what a code of a report means, and what can be done about it; or why a rule matches at a node, or not");
+  explain->add_option("code", flags->code, "as the report gives it (mask-per-head); default: all, with their titles; "
+                                           "with --rule a model");
+  explain->add_option("--rule", flags->rule, "a rule: the match step by step, what each part of it met and where it ended")
+      ->type_name("NAME");
+  explain->add_option("--at", flags->at, "a node of the model, or a value that it computes")->type_name("NODE");
+  explain->add_flag("--markdown", flags->markdown, "all codes with their explanations, as docs/codes.md has them");
+  AddTargetFlags(explain, flags);
+  AddDimFlag(explain, flags);
+  return explain;
+}
+
 // The sentence about a first word that is no command; "" where it is one.
 std::string OtherCommands(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> commands;
@@ -615,11 +738,7 @@ int Main(int argc, char** argv) {
   print->add_option("--max-elements", flags.max_elements, "longer constants are elided; -1: never")
       ->capture_default_str();
 
-  CLI::App* rules = app.add_subcommand("rules", "the rules in force and where they are written");
-  AddTargetFlags(rules, &flags);
-  rules->add_flag("--functions", flags.functions, "the functions that rules may call, as a table");
-  rules->add_flag("--operators", flags.operators, "the operators that rules may name beside those of ONNX, as Markdown");
-  rules->add_flag("--passes", flags.passes, "the passes of optimize in their order, as a table");
+  const RulesCommands rules = AddRules(&app, &flags);
 
   CLI::App* targets = app.add_subcommand("targets", "the chips and CANN versions there are, and what one of them accepts");
   targets->add_option("chip", flags.chip, "a chip, an ATC --soc_version, or a path to a .txtpb");
@@ -636,9 +755,7 @@ int Main(int argc, char** argv) {
       ->delimiter(',')
       ->allow_extra_args(false);
 
-  CLI::App* explain = app.add_subcommand("explain", "what a code of a report means, and what can be done about it");
-  explain->add_option("code", flags.code, "as the report gives it (mask-per-head); default: all, with their titles");
-  explain->add_flag("--markdown", flags.markdown, "all codes with their explanations, as docs/codes.md has them");
+  CLI::App* explain = AddExplain(&app, &flags);
 
   CLI::App* man = app.add_subcommand("man", "the man page, ascend-fuse(1)");
   CLI::App* completion = app.add_subcommand("completion", "completion of the command line, for a shell");
@@ -657,7 +774,14 @@ int Main(int argc, char** argv) {
   if (diff->parsed()) return RunDiff(flags);
   if (reduce->parsed()) return RunPython("reduce", {flags.input}, reduce->remaining());
   if (print->parsed()) return RunPrint(flags);
-  if (rules->parsed()) return RunRules(std::move(flags));
+  if (rules.make->parsed()) return RunNewRule(flags);
+  if (rules.test->parsed()) {
+    // Without a target all are tried.
+    const bool one = rules.test->count("--target") + rules.test->count("--cann") + rules.test->count("--plugin") > 0;
+    if (one) flags.backwards.target = flags.options.target;
+    return RunTestRules(std::move(flags));
+  }
+  if (rules.rules->parsed()) return RunRules(std::move(flags));
   if (targets->parsed()) return RunTargets(flags);
   if (plugin->parsed()) return RunPlugin(flags);
   if (explain->parsed()) return RunExplain(flags);

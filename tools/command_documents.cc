@@ -1,5 +1,6 @@
 #include "tools/command_documents.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -57,6 +58,11 @@ std::vector<std::string> AllFlags(const CLI::App& app) {
   for (const CLI::Option* option : FlagOptions(app)) {
     for (std::string& flag : FlagsOf(*option)) all.push_back(std::move(flag));
   }
+  for (const CLI::App* part : app.get_subcommands({})) {
+    for (std::string& flag : AllFlags(*part)) {
+      if (std::find(all.begin(), all.end(), flag) == all.end()) all.push_back(std::move(flag));
+    }
+  }
   return all;
 }
 
@@ -68,10 +74,21 @@ std::vector<std::string> WordsOf(std::string_view flag) {
   return {};
 }
 
+std::vector<std::string> PartsOf(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* part : command.get_subcommands({})) names.push_back(part->get_name());
+  return names;
+}
+
 std::string Bash(const CLI::App& app) {
   std::vector<std::string> commands;
-  std::string cases;
+  std::string cases, parts;
   for (const CLI::App* command : app.get_subcommands({})) {
+    if (const auto names = PartsOf(*command); !names.empty()) {
+      parts += fmt::format("  if [[ $COMP_CWORD -eq 2 && ${{COMP_WORDS[1]}} == {} && $word != -* ]]; then\n"
+                           "    COMPREPLY=($(compgen -W {} -- \"$word\"))\n    return\n  fi\n",
+                           command->get_name(), Quoted(fmt::format("{}", fmt::join(names, " "))));
+    }
     commands.push_back(command->get_name());
     cases += fmt::format("    {}) flags={} ;;\n", command->get_name(), Quoted(fmt::format("{}", fmt::join(AllFlags(*command), " "))));
   }
@@ -88,7 +105,7 @@ _ascend_fuse() {{
     COMPREPLY=($(compgen -W {} -- "$word"))
     return
   fi
-  case ${{COMP_WORDS[COMP_CWORD-1]}} in
+{}  case ${{COMP_WORDS[COMP_CWORD-1]}} in
 {}  esac
   case ${{COMP_WORDS[1]}} in
 {}  esac
@@ -100,24 +117,30 @@ _ascend_fuse() {{
 }}
 complete -o filenames -F _ascend_fuse ascend-fuse
 )",
-                     Quoted(fmt::format("{} --help --version", fmt::join(commands, " "))), words, cases);
+                     Quoted(fmt::format("{} --help --version", fmt::join(commands, " "))), parts, words, cases);
+}
+
+// A command's flags, and its parts (`rules new`) with theirs.
+std::string FishCommand(const CLI::App& command, const std::string& condition) {
+  std::string text;
+  const std::string name = command.get_name();
+  text += fmt::format("complete -c ascend-fuse -n {} -f -a {} -d {}\n", condition, name, Quoted(command.get_description()));
+  for (const CLI::App* part : command.get_subcommands({})) text += FishCommand(*part, Quoted("__fish_seen_subcommand_from " + name));
+  for (const CLI::Option* option : FlagOptions(command)) {
+    text += fmt::format("complete -c ascend-fuse -n '__fish_seen_subcommand_from {}'", name);
+    for (const std::string& flag : option->get_snames()) text += " -s " + flag;
+    for (const std::string& flag : option->get_lnames()) text += " -l " + flag;
+    if (TakesValue(*option)) text += " -r";
+    const auto words = option->get_lnames().empty() ? std::vector<std::string>() : WordsOf("--" + option->get_lnames().front());
+    if (!words.empty()) text += fmt::format(" -f -a {}", Quoted(fmt::format("{}", fmt::join(words, " "))));
+    text += fmt::format(" -d {}\n", Quoted(option->get_description()));
+  }
+  return text;
 }
 
 std::string Fish(const CLI::App& app) {
   std::string text = "# Completion of ascend-fuse for fish; written by `ascend-fuse completion fish`.\n";
-  for (const CLI::App* command : app.get_subcommands({})) {
-    const std::string name = command->get_name();
-    text += fmt::format("complete -c ascend-fuse -n __fish_use_subcommand -f -a {} -d {}\n", name, Quoted(command->get_description()));
-    for (const CLI::Option* option : FlagOptions(*command)) {
-      text += fmt::format("complete -c ascend-fuse -n '__fish_seen_subcommand_from {}'", name);
-      for (const std::string& flag : option->get_snames()) text += " -s " + flag;
-      for (const std::string& flag : option->get_lnames()) text += " -l " + flag;
-      if (TakesValue(*option)) text += " -r";
-      const auto words = option->get_lnames().empty() ? std::vector<std::string>() : WordsOf("--" + option->get_lnames().front());
-      if (!words.empty()) text += fmt::format(" -f -a {}", Quoted(fmt::format("{}", fmt::join(words, " "))));
-      text += fmt::format(" -d {}\n", Quoted(option->get_description()));
-    }
-  }
+  for (const CLI::App* command : app.get_subcommands({})) text += FishCommand(*command, "__fish_use_subcommand");
   return text;
 }
 
@@ -133,6 +156,18 @@ std::string ManOptions(const CLI::App& app) {
   return text;
 }
 
+// What follows the name of a command: its arguments, what it does, its flags.
+std::string ManCommand(const CLI::App& command) {
+  std::string text;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->nonpositional()) continue;
+    text += option->get_required() ? fmt::format(" {}", ForMan(option->get_name())) : fmt::format(" [{}]", ForMan(option->get_name()));
+  }
+  text += fmt::format("\n{}\n{}", ForMan(command.get_description()), ManOptions(command));
+  if (!command.get_footer().empty()) text += fmt::format(".PP\n{}\n", ForMan(command.get_footer()));
+  return text;
+}
+
 }  // namespace
 
 std::string ManPage(const CLI::App& app, const std::string& version) {
@@ -141,13 +176,10 @@ std::string ManPage(const CLI::App& app, const std::string& version) {
                       ".SH SYNOPSIS\n.B ascend\\-fuse\n.I command\n.RI [ arguments ]\n.SH DESCRIPTION\n{}\n.SH COMMANDS\n",
                       ForMan(app.get_description()));
   for (const CLI::App* command : app.get_subcommands({})) {
-    text += fmt::format(".SS {}", ForMan(command->get_name()));
-    for (const CLI::Option* option : command->get_options()) {
-      if (option->nonpositional()) continue;
-      text += option->get_required() ? fmt::format(" {}", ForMan(option->get_name())) : fmt::format(" [{}]", ForMan(option->get_name()));
+    text += fmt::format(".SS {}{}", ForMan(command->get_name()), ManCommand(*command));
+    for (const CLI::App* part : command->get_subcommands({})) {
+      text += fmt::format(".PP\n\\fB{} {}\\fR{}", ForMan(command->get_name()), ForMan(part->get_name()), ManCommand(*part));
     }
-    text += fmt::format("\n{}\n{}", ForMan(command->get_description()), ManOptions(*command));
-    if (!command->get_footer().empty()) text += fmt::format(".PP\n{}\n", ForMan(command->get_footer()));
   }
   return text + ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\nan error in the input or of the file system\n.TP\n2\nwrong usage\n"
                 ".TP\n3\na requirement is not met: \\-\\-require, verify\n.TP\n4\ncheck found what ATC refuses or misreads\n";

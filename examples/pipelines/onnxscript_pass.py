@@ -20,7 +20,7 @@ def main(source: str, path: str) -> None:
     result = onnx_ir.passes.Sequential(fuse)(model)
     assert fuse.report is not None
     print(fuse.report.to_text())
-    onnx_ir.save(result.model, path)
+    fuse.save(result.model, path)
 
 
 if __name__ == "__main__":

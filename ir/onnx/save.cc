@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -153,6 +154,25 @@ absl::Status WritePieces(const Model& model, const Pieces& pieces, int fd, const
   return Tell(options, path, pieces.total(), pieces.total());
 }
 
+// The model and the data file that its places ask for: both are complete before either gets its name.
+absl::Status WriteFiles(const Model& model, const Pieces& pieces, const Pieces& data, const std::string& data_path,
+                        const std::string& path, const SaveOptions& options) {
+  const auto write = [&](const Pieces& of_file, const std::string& to, std::string* temporary) {
+    return WriteTemporary(to, [&](int fd) { return WritePieces(model, of_file, fd, to, options); }, temporary);
+  };
+  std::string data_temporary;
+  if (data.total() > 0) {
+    if (absl::Status status = write(data, data_path, &data_temporary); !status.ok()) return status;
+  }
+  std::string temporary;
+  absl::Status status = write(pieces, path, &temporary);
+  if (status.ok() && !data_temporary.empty()) status = PutInPlace(data_temporary, data_path);
+  if (status.ok()) status = PutInPlace(temporary, path);
+  if (!status.ok() && !data_temporary.empty()) unlink(data_temporary.c_str());
+  if (!status.ok() && !temporary.empty()) unlink(temporary.c_str());
+  return status;
+}
+
 }  // namespace
 
 absl::Status SaveModel(const Model& model, const std::string& path, const SaveOptions& options) {
@@ -171,27 +191,19 @@ absl::Status SaveModel(const Model& model, const std::string& path, const SaveOp
   Pieces data;
   absl::StatusOr<Pieces> pieces = LayOut(model, path, *places, &data);
   if (!pieces.ok()) return pieces.status();
+  std::vector<std::string> copied;
+  absl::Status status;
   if (options.copy_data && options.weights == Weights::kCopy && !model.path().empty()) {
-    if (absl::Status status = CopyDataFiles(model, path, options.progress); !status.ok()) return status;
+    const auto tell = [&](int64_t written, int64_t total) { return Tell(options, path, written, total); };
+    status = CopyDataFiles(model, path, tell, &copied);
   }
-
-  // Both files are complete before either gets its name.
-  const auto write = [&](const Pieces& of_file, const std::string& to, std::string* temporary) {
-    return WriteTemporary(to, [&](int fd) { return WritePieces(model, of_file, fd, to, options); }, temporary);
-  };
-  std::string data_temporary;
-  const std::string data_path = fmt::format("{}/{}", DirectoryOf(path), places->data_file);
-  if (data.total() > 0) {
-    if (absl::Status status = write(data, data_path, &data_temporary); !status.ok()) {
-      return status;
-    }
+  if (status.ok()) {
+    status = WriteFiles(model, *pieces, data, fmt::format("{}/{}", DirectoryOf(path), places->data_file), path, options);
   }
-  std::string temporary;
-  absl::Status status = write(*pieces, path, &temporary);
-  if (status.ok() && !data_temporary.empty()) status = PutInPlace(data_temporary, data_path);
-  if (status.ok()) status = PutInPlace(temporary, path);
-  if (!status.ok() && !data_temporary.empty()) unlink(data_temporary.c_str());
-  if (!status.ok() && !temporary.empty()) unlink(temporary.c_str());
+  if (!status.ok()) {
+    // Files before the directories that they lie in; a directory that holds something else by now stays.
+    for (auto made = copied.rbegin(); made != copied.rend(); ++made) std::remove(made->c_str());
+  }
   return status;
 }
 

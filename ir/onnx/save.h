@@ -20,14 +20,14 @@ enum class Weights {
   kOneFile,    // in SaveOptions::weights_file, all of 4 KB and more and all external data
 };
 
-struct SaveOptions {
+struct SaveOptions {  // how a model is written
   Weights weights = Weights::kCopy;
   std::string weights_file;  // kOneFile: a name relative to the directory of the output, without ".."
   bool copy_data = false;    // kCopy: copies data files that are not in the directory of the output
 
   // Called now and then while writing with the bytes written so far and the size of the file.
   std::function<void(int64_t written, int64_t total)> progress;
-  // Asked as often as progress is told of the model itself: false ends writing with CANCELLED, and no model is left behind.
+  // Asked as often as progress is told, of copied data files too: false ends writing with CANCELLED, and nothing is left behind.
   std::function<bool()> go_on;
 };
 

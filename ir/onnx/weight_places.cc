@@ -196,7 +196,7 @@ struct Job {
 };
 
 // The `size` bytes of the open files `input` to `output`.
-absl::Status CopyBytes(const Job& job, int input, int output, const std::function<void(int64_t)>& progress) {
+absl::Status CopyBytes(const Job& job, int input, int output, const std::function<absl::Status(int64_t)>& progress) {
   constexpr int64_t kBlock = 16 << 20;
   std::string block;
   for (int64_t done = 0; done < job.size;) {
@@ -216,12 +216,12 @@ absl::Status CopyBytes(const Job& job, int input, int output, const std::functio
     if (count < 0) return SystemError(job.to, "cannot write", errno);
     if (count == 0) return absl::DataLossError(fmt::format("{}: the file has become shorter while it was copied", job.from));
     done += count;
-    progress(count);
+    if (absl::Status status = progress(count); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
-absl::Status CopyFile(const Job& job, const std::function<void(int64_t)>& progress) {
+absl::Status CopyFile(const Job& job, const std::function<absl::Status(int64_t)>& progress) {
   const int input = open(job.from.c_str(), O_RDONLY | O_CLOEXEC);
   if (input < 0) return SystemError(job.from, "cannot read", errno);
   std::string temporary;
@@ -234,11 +234,15 @@ absl::Status CopyFile(const Job& job, const std::function<void(int64_t)>& progre
   return status;
 }
 
-// The directories on the way from `directory` to the file at `location`.
-absl::Status MakeDirectories(const std::string& directory, const std::string& location) {
+// The directories on the way from `directory` to the file at `location`; those that were not there are added to `made`.
+absl::Status MakeDirectories(const std::string& directory, const std::string& location, std::vector<std::string>* made) {
   for (size_t slash = location.find('/'); slash != std::string::npos; slash = location.find('/', slash + 1)) {
     const std::string path = directory + "/" + location.substr(0, slash);
-    if (mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) return SystemError(path, "cannot make the directory", errno);
+    if (mkdir(path.c_str(), 0777) == 0) {
+      made->push_back(path);
+    } else if (errno != EEXIST) {
+      return SystemError(path, "cannot make the directory", errno);
+    }
   }
   return absl::OkStatus();
 }
@@ -246,7 +250,8 @@ absl::Status MakeDirectories(const std::string& directory, const std::string& lo
 }  // namespace
 
 absl::Status CopyDataFiles(const Model& model, const std::string& path,
-                           const std::function<void(int64_t written, int64_t total)>& progress) {
+                           const std::function<absl::Status(int64_t written, int64_t total)>& progress,
+                           std::vector<std::string>* made) {
   std::vector<Job> jobs;
   int64_t total = 0;
   ExternalData files(model.path());  // which checks where they lie
@@ -270,14 +275,14 @@ absl::Status CopyDataFiles(const Model& model, const std::string& path,
   }
   int64_t written = 0;
   for (const Job& job : jobs) {
-    if (absl::Status status = MakeDirectories(DirectoryOf(path), job.to.substr(DirectoryOf(path).size() + 1)); !status.ok()) {
-      return status;
-    }
+    absl::Status status = MakeDirectories(DirectoryOf(path), job.to.substr(DirectoryOf(path).size() + 1), made);
+    if (!status.ok()) return status;
     const auto report = [&](int64_t count) {
       written += count;
-      if (progress) progress(written, total);
+      return progress(written, total);
     };
-    if (absl::Status status = CopyFile(job, report); !status.ok()) return status;
+    if (status = CopyFile(job, report); !status.ok()) return status;
+    made->push_back(job.to);
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -29,8 +30,11 @@ struct WeightPlaces {
 absl::StatusOr<WeightPlaces> PlaceWeights(const Model& model, const std::string& path, const SaveOptions& options);
 
 // Copies the data files of `model` that are not in the directory of `path` yet. Each appears whole or not at all.
-// FAILED_PRECONDITION for another file of the same name; RESOURCE_EXHAUSTED, PERMISSION_DENIED and others of the file system.
+// FAILED_PRECONDITION for another file of the same name; RESOURCE_EXHAUSTED, PERMISSION_DENIED and others of the file system;
+// what `progress` gives where that is no OK. `made` receives the files and directories that were not there before, an error or
+// not.
 absl::Status CopyDataFiles(const Model& model, const std::string& path,
-                           const std::function<void(int64_t written, int64_t total)>& progress);
+                           const std::function<absl::Status(int64_t written, int64_t total)>& progress,
+                           std::vector<std::string>* made);
 
 }  // namespace ascend_fuse

@@ -11,7 +11,7 @@
 
 namespace ascend_fuse {
 
-struct PrintOptions {
+struct PrintOptions {  // what the text shows
   // Constants with more elements are elided: {... "hash"} or, when all elements are equal, {1.0, ...}.
   // -1: every element is printed.
   int64_t max_elements = 16;
@@ -23,7 +23,7 @@ struct PrintOptions {
   bool value_infos = true;  // declared types of inner values
 };
 
-std::string PrintModelText(const Model& model, const PrintOptions& options = {});
+std::string PrintModelText(const Model& model, const PrintOptions& options = {});  // which the parser reads
 
 // One line without the node's name, bodies as their size:
 //   y, y_rstd = npu.NPURmsNorm <epsilon = 0.000001> (x, gamma)

@@ -157,6 +157,7 @@ bool Matcher::Covers(const Node* node) const {
 bool Matcher::Fail(const SourcePosition& position, const Node* node, Stop stop,
                    absl::FunctionRef<std::string()> expected, absl::FunctionRef<std::string()> found) {
   if (failure_ == nullptr) return false;
+  if (failure_->trace != nullptr) failure_->trace->End({position, expected(), found()});
   // A node may be there twice.
   if (FailureRank{static_cast<int>(covered_.size()), stop} <= failure_->rank) return false;
   std::vector<const Node*> covered = covered_;
@@ -174,6 +175,7 @@ bool Matcher::Fail(const SourcePosition& position, const Node* node, Stop stop,
   failure_->is_sentence = false;
   failure_->final_word = false;
   failure_->covered = std::move(covered);
+  if (failure_->trace != nullptr) failure_->trace->farthest = failure_->trace->now;
   return true;
 }
 
@@ -261,6 +263,7 @@ std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failur
       match.emplace();
       match->rule = &rule;
       match->terms = frame->terms;
+      if (failure_ != nullptr && failure_->trace != nullptr) failure_->trace->farthest = failure_->trace->now;
       for (const Node* node : covered_) {
         if (std::find(match->covered.begin(), match->covered.end(), node) == match->covered.end()) {
           match->covered.push_back(node);
@@ -429,13 +432,15 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
       return MatchVariable(pattern, frame, term, next);
     case Pattern::Kind::kLiteral: {
       double number = 0;
+      auto literal = [&] { return fmt::format("{}", pattern.number); };
+      auto met = [&] { return DescribeTerm(context_, term); };
       if (term.kind == Term::Kind::kNumber && NearlyEqual(pattern.number, term.number, DataType::kFloat)) {
-        return next();
+        return Step(pattern.position, literal, met, next);
       }
       if (value != nullptr && (term.like_scalar || BroadcastsAsScalar(context_.facts->Of(value))) &&
           ConstantNumber(*context_.facts, value, &number) &&
           NearlyEqual(pattern.number, number, context_.facts->Of(value).type)) {
-        return next();
+        return Step(pattern.position, literal, met, next);
       }
       const bool constant = value != nullptr && ConstantNumber(*context_.facts, value, &number);
       Fail(
@@ -461,12 +466,14 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
 
 bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& term, Next next) {
   Term& slot = frame->terms[pattern.slot];
+  auto name = [&] { return pattern.name; };
+  auto met = [&] { return DescribeTerm(context_, term); };
   if (slot.bound()) {
     // A constant that is a number at its first place must be one here too.
     const bool as_number = !slot.like_scalar || term.like_scalar ||
                            (term.kind == Term::Kind::kValue &&
                             BroadcastsAsScalar(context_.facts->Of(term.value)));
-    if (as_number && EqualTerms(context_, slot, term)) return next();
+    if (as_number && EqualTerms(context_, slot, term)) return Step(pattern.position, name, met, next);
     Fail(
         pattern.position, term.kind == Term::Kind::kValue ? term.value->producer : nullptr, Stop::kWrongValue,
         [&] { return fmt::format("the same as {} = {}", pattern.name, DescribeTerm(context_, slot)); },
@@ -492,7 +499,7 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
     }
   }
   slot = term;
-  if (next()) return true;
+  if (Step(pattern.position, name, met, next)) return true;
   frame->terms[pattern.slot] = Term();
   return false;
 }
@@ -515,13 +522,23 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
   for (Value* current = value; current != nullptr; current = Below(current)) {
     const Node* node = current->producer;
     if (node == nullptr || node->dead) break;
+    auto match_node = [&] {
+      return Step(
+          pattern.position, [&] { return FullName(pattern.domain, pattern.name); },
+          [&] {
+            return fmt::format("{}{}{}", NodeName(*node).empty() ? ValueName(*current) : NodeName(*node),
+                               current == value ? "" : ", seen through copies up to ",
+                               current == value ? "" : ValueName(*value));
+          },
+          [&] { return MatchNode(pattern, frame, *node, next); });
+    };
     if (operators_->Of(*node).Is(*node, pattern.operator_number)) {
       const Schema* schema = SchemaFor(*node);
       // A pattern stands for the first output; operators with interchangeable outputs (Split) for any.
       const bool any_output = schema != nullptr && schema->outputs.size() == 1;
       if (outputs == nullptr && (current->output_index == 0 || any_output)) {
         covered_.push_back(node);
-        if (MatchNode(pattern, frame, *node, next)) return true;
+        if (match_node()) return true;
         covered_.resize(covered);
         // Noise above stays covered for what lies below.
         for (Value* noise = value; noise != current; noise = Below(noise)) {
@@ -545,7 +562,7 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
         }
         if (fits) {
           covered_.push_back(node);
-          if (MatchNode(pattern, frame, *node, next)) return true;
+          if (match_node()) return true;
           covered_.resize(covered);
         }
         for (int slot : bound) frame->terms[slot] = Term();
@@ -628,10 +645,15 @@ bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& 
                               Next next) {
   if (index == pattern.attributes.size()) return next();
   const AttributePattern& mention = pattern.attributes[index];
-  auto rest = [&] { return MatchAttributes(pattern, frame, node, index + 1, next); };
-  if (mention.value.kind == Expression::Kind::kWildcard) return rest();
-  const Schema* schema = SchemaFor(node);
   Term term = Term::Absent();
+  auto rest = [&] {
+    return Step(
+        mention.position, [&] { return mention.name; },
+        [&] { return fmt::format("{} = {}", mention.name, DescribeTerm(context_, term)); },
+        [&] { return MatchAttributes(pattern, frame, node, index + 1, next); });
+  };
+  if (mention.value.kind == Expression::Kind::kWildcard) return MatchAttributes(pattern, frame, node, index + 1, next);
+  const Schema* schema = SchemaFor(node);
   if (const auto attribute = FindAttribute(node, mention.name); attribute.has_value()) {
     term = AttributeTerm(*attribute);
   } else if (schema != nullptr) {
@@ -695,10 +717,15 @@ bool Matcher::MatchDefinition(const Pattern& pattern, Frame* frame, const Term& 
         inner->closures.push_back({argument.get(), frame});
       inner->terms[definition.result_slot] = term;
       if (pattern.optional) quiet_ = alternative.pattern.get();  // where it is missing, nothing is wrong
-      const bool matched = MatchTerm(*alternative.pattern, inner, term, [&] {
-        return Conditions(alternative.conditions, 0, inner,
-                          [&] { return FinishDefinition(pattern, frame, inner, 0, false, next); });
-      });
+      const bool matched = Step(
+          pattern.position, [&] { return pattern.name + (pattern.optional ? "?" : ""); },
+          [&] { return fmt::format("tried as {}", alternative.pattern->position.ToString()); },
+          [&] {
+            return MatchTerm(*alternative.pattern, inner, term, [&] {
+              return Conditions(alternative.conditions, 0, inner,
+                                [&] { return FinishDefinition(pattern, frame, inner, 0, false, next); });
+            });
+          });
       if (matched) return true;
       frame_count_ = frame_mark;
     }
@@ -706,12 +733,15 @@ bool Matcher::MatchDefinition(const Pattern& pattern, Frame* frame, const Term& 
   if (!pattern.optional) return false;
   Frame* inner = NewFrame(definition.scope);
   for (const PatternPointer& argument : pattern.arguments) inner->closures.push_back({argument.get(), frame});
-  const bool matched = MatchTerm(*pattern.arguments[0], frame, term, [&] {
+  auto wrapped = [&] {
     inner->terms[0] = term;
     if (FinishDefinition(pattern, frame, inner, 1, true, next)) return true;
     inner->terms[0] = Term();
     return false;
-  });
+  };
+  const bool matched = Step(
+      pattern.position, [&] { return pattern.name + "?"; }, [] { return std::string("left out"); },
+      [&] { return MatchTerm(*pattern.arguments[0], frame, term, wrapped); });
   if (!matched) frame_count_ = frame_mark;
   return matched;
 }
@@ -754,7 +784,13 @@ bool Matcher::Conditions(const std::vector<Condition>& conditions, size_t index,
 
 bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next) {
   const Condition& condition = conditions[index];
-  auto rest = [&] { return Conditions(conditions, index + 1, frame, next); };
+  Term bound;  // what a let found
+  auto rest = [&] {
+    return Step(
+        condition.position, [&] { return condition.source; },
+        [&] { return bound.bound() ? DescribeTerm(context_, bound) : std::string("holds"); },
+        [&] { return Conditions(conditions, index + 1, frame, next); });
+  };
   auto fail = [&](const std::string& found) {
     const bool kept = Fail(
         condition.position, covered_.empty() ? nullptr : covered_.front(), Stop::kConditionFails,
@@ -779,6 +815,7 @@ bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Fram
   if (condition.relation == Condition::Relation::kLet) {
     absl::StatusOr<Term> value = Evaluate(condition.right, frame);
     if (!value.ok()) return refuse(value.status());
+    bound = *value;
     return Deliver(frame, condition.left.slot, *value, rest);
   }
   if (condition.relation == Condition::Relation::kHolds) {

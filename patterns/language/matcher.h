@@ -14,6 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "patterns/language/function_context.h"
 #include "patterns/language/match_cache.h"
+#include "patterns/language/match_trace.h"
 #include "patterns/language/prefilter.h"
 #include "patterns/language/rule_set.h"
 #include "patterns/language/term.h"
@@ -73,6 +74,7 @@ struct Failure {
   bool final_word = false;   // what looks like the construct is none (functions/refusal.h), and `expected` is empty
   std::vector<const Node*> covered;
   FailureRank rank;
+  MatchTrace* trace = nullptr;  // where the steps of all attempts are noted; nullptr: nobody asks
 
   // Whether a function or a rule gave it the code.
   bool has_own_code() const { return code != kFormDiffers && code != kConditionFails; }
@@ -136,6 +138,9 @@ class Matcher {
   bool Covers(const Node* node) const;
 
   Frame* NewFrame(const Scope& scope);
+  // Goes on with `next`; where somebody asks, the step is noted for as long as that goes well.
+  bool Step(const SourcePosition& position, absl::FunctionRef<std::string()> wanted,
+            absl::FunctionRef<std::string()> met, Next next);
   // True if this attempt got farther than those before.
   bool Fail(const SourcePosition& position, const Node* node, Stop stop,
             absl::FunctionRef<std::string()> expected, absl::FunctionRef<std::string()> found);

@@ -1,11 +1,11 @@
 """Rules run backwards: for every rule generated graphs that it must match, and graphs that differ from them in one
 place, which must be refused or come out right in numbers.
 
-tests/backwards/generator.h makes the graphs from the rule data; a new rule or alternative is tested without a line
+tools/backwards/generator.h makes the graphs from the rule data; a new rule or alternative is tested without a line
 here. What counts as right is ONNX Runtime without graph optimizations on the graph as generated, against
-  - the graph after the recognisers, its standard operators written out by tests/python/standard_operators.py, and
+  - the graph after the recognisers, its standard operators written out by ascend_fuse.standard_operators, and
   - the graph after optimize and expand.
-It runs in a process of its own (backwards_oracle.py), because some of the changed graphs make it end its process: such a
+It runs in a process of its own (ascend_fuse.backwards_oracle), because some of the changed graphs make it end its process: such a
 graph counts as rejected, unless the graph as generated ran and the rewritten one does not.
 
 A run is seeded and small. One rule, another seed, more graphs:
@@ -26,7 +26,7 @@ import onnx
 import pytest
 
 import model_checks
-from backwards_oracle import Oracle
+from ascend_fuse.backwards_oracle import Oracle, records
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("ASCEND_FUSE_BUILD", ROOT / "build"))
@@ -46,17 +46,6 @@ RULES = sorted(
 # not asked of the rules behind it either.
 ALLOWED = json.loads((ROOT / "tests" / "backwards" / "unreached.json").read_text())
 NEVER = {rule for rule, choices in ALLOWED.items() if {"*", "rejected"} & set(choices)}
-
-
-def records(stream):
-    """The records of backwards_tool: a line of JSON, then the models."""
-    while line := stream.readline():
-        if line == b"\n":
-            continue
-        record = json.loads(line)
-        record["models"] = [stream.read(size) for size in record["sizes"]]
-        stream.read(1)
-        yield record
 
 
 def write_text(record: dict, why: str) -> pathlib.Path:

@@ -8,7 +8,7 @@
     ```cpp                not run by itself: the build compiles the file that it names
     ```python             run by Python
     ```sh                 commands for a whole machine: the scripts they name must exist
-    ```text               not run
+    ```text               not run; written to the file that it names
 
 A block whose name has a folder (tests/golden/x/y.rule) must be that file of the repository; it is written without the folder.
 The blocks of one document run in order in one folder, which holds llama.onnx, an export of the zoo. Programs of the build and
@@ -83,7 +83,7 @@ def test_blocks(document: Path, zoo: Path, tmp_path: Path) -> None:
         assert block.kind in KINDS, f"line {block.line}: a block of kind '{block.kind}'"
         if "/" in block.name:
             assert (ROOT / block.name).read_text() == block.text, f"line {block.line}: {block.name} is not the same"
-        if block.kind in ("rule", "txtpb", "onnxtxt"):
+        if block.kind in ("rule", "txtpb", "onnxtxt") or (block.kind == "text" and block.name):
             path = tmp_path / (Path(block.name).name or f"line{block.line}.{block.kind}")
             path.write_text(block.text)
             if block.kind == "rule":

@@ -30,8 +30,8 @@ def test_an_onnx_ir_pass(zoo: Path) -> None:
     result = fuse(model)
     assert result.modified and result.model is not model and fuse.report is not None
     assert fuse.report.summary.sites["attention"].fused == 2
-    # A second run changes nothing. onnx_ir writes the domain ai.onnx as the empty one, which ATC of 8.1 does not read beside
-    # a second import: optimize says so, and stands last in a pipeline for that.
+    # onnx_ir writes the domain ai.onnx as the empty one, which ATC of 8.1 does not read beside a second import: optimize says
+    # so. `save` of the pass writes what ATC reads.
     with pytest.raises(ascend_fuse.NotReadByAtc, match="empty domain"):
         OptimizePass(target="ascend910b")(result.model)
     assert not OptimizePass(target="ascend910b", force=True)(result.model).modified
@@ -40,7 +40,41 @@ def test_an_onnx_ir_pass(zoo: Path) -> None:
 def test_behind_the_optimizer_of_onnxscript(zoo: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, EXAMPLES / "onnxscript_pass.py", zoo / MODEL, tmp_path / "out.onnx"], check=True,
                    env=dict(os.environ, PYTHONPATH=str(BUILD / "python")), capture_output=True)
-    assert "NPURmsNorm" in {node.op_type for node in onnx.load(tmp_path / "out.onnx").graph.node}
+    written = onnx.load(tmp_path / "out.onnx")
+    assert "NPURmsNorm" in {node.op_type for node in written.graph.node}
+    assert {opset.domain for opset in written.opset_import} == {"ai.onnx", "npu"} == {node.domain for node in written.graph.node}
+    assert not ascend_fuse.check(tmp_path / "out.onnx").fatal
+    before = (tmp_path / "out.onnx").read_bytes()
+    run_ok("optimize", tmp_path / "out.onnx", "-o", tmp_path / "again.onnx", "--quiet")
+    assert (tmp_path / "again.onnx").read_bytes() == before, "a second run changes nothing"
+
+
+def test_a_pass_writes_a_file_whole_or_not_at_all(zoo: Path, tmp_path: Path) -> None:
+    from ascend_fuse.ir_pass import OptimizePass
+
+    fuse = OptimizePass(target="ascend910b")
+    result = fuse(onnx_ir.load(zoo / MODEL))
+    fuse.save(result.model, tmp_path / "m.onnx", external_data="m.data")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.data", "m.onnx"]
+    assert not ascend_fuse.check(tmp_path / "m.onnx").fatal
+    assert ascend_fuse.verify(zoo / MODEL, tmp_path / "m.onnx", regions=False).ok
+    with pytest.raises(ValueError, match="must be relative"):
+        fuse.save(result.model, tmp_path / "n.onnx", external_data="/n.data")
+    assert not (tmp_path / "n.onnx").exists() and len(list(tmp_path.iterdir())) == 2
+
+
+def test_bodies_are_spelled_too() -> None:
+    from ascend_fuse.ir_pass import spell_default_domain
+
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17, "f" : 1]>
+        g (float[2] x, bool c) => (float[2] y) {
+          y = If (c) <then_branch = a () => (float[2] t) { t = Relu (x) }, else_branch = b () => (float[2] e) { e = f.g (x) }>
+        }
+        <domain: "f", opset_import: ["" : 17]> g (p) => (q) { q = Abs (p) }""")
+    spell_default_domain(model)
+    [branch] = model.graph.node
+    assert {node.domain for attribute in branch.attribute for node in attribute.g.node} == {"ai.onnx", "f"}
+    assert branch.domain == model.functions[0].node[0].domain == model.functions[0].opset_import[0].domain == "ai.onnx"
 
 
 def make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -6,8 +6,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import ascend_fuse
 import numpy as np
 import onnx
 import pytest
@@ -164,6 +167,33 @@ def test_data_files_are_copied_when_asked(tmp_path: Path) -> None:
     assert (written.parent / "weights.bin").read_bytes() == b"another file"
 
 
+def test_copying_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
+    source = save(tmp_path / "in" / "m.onnx", "weights.bin")
+    (tmp_path / "out").mkdir()
+    result = ascend_fuse.optimize(source)
+    told: list[tuple[str, int, int]] = []
+
+    def stop_at(times: int) -> Callable[[str, int, int], None]:
+        def stop(*at: Any) -> None:
+            told.append(at)
+            if len(told) == times:
+                raise KeyboardInterrupt
+
+        return stop
+
+    result.save(tmp_path / "out" / "m.onnx", copy_data=True, progress=stop_at(-1))
+    size = (tmp_path / "out" / "weights.bin").stat().st_size
+    assert ("save", size, size) in told, "the data file is told of too"
+    times = len(told)
+    for path in (tmp_path / "out").iterdir():
+        path.unlink()
+    for when in range(1, times + 1):  # while the data file is copied, and while the model is written
+        told.clear()
+        with pytest.raises(KeyboardInterrupt):
+            result.save(tmp_path / "out" / "m.onnx", copy_data=True, progress=stop_at(when))
+        assert not list((tmp_path / "out").iterdir()), when
+
+
 def test_one_file_from_another_directory_needs_no_data_file_there(tmp_path: Path) -> None:
     source = save(tmp_path / "in" / "m.onnx", "weights.bin")
     (tmp_path / "out").mkdir()
@@ -188,7 +218,9 @@ def test_a_model_of_20_gb_needs_no_memory(tmp_path: Path) -> None:
     # In a process of its own, as what the tests hold would count too.
     command = [str(TOOL), "optimize", str(source), "-o", str(written), "--weights", "reference", "--quiet"]
     script = (f"import resource, subprocess; subprocess.run({command!r}, check=True); "
-              "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+              "used = resource.getrusage(resource.RUSAGE_CHILDREN); print(used.ru_maxrss, used.ru_utime + used.ru_stime)")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 64 << 10  # KB
+    memory, seconds = done.stdout.split()
+    assert int(memory) < 64 << 10  # KB
+    assert float(seconds) < 1
     assert written.stat().st_size < 1 << 20

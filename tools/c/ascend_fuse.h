@@ -18,7 +18,7 @@ extern "C" {
  * first of the two numbers stays: compare ASCEND_FUSE_ABI / 1000 with ascend_fuse_abi () / 1000. */
 #define ASCEND_FUSE_ABI 1000
 
-typedef enum ascend_fuse_code {
+typedef enum ascend_fuse_code { /* what a call came to */
   ASCEND_FUSE_OK = 0,
   ASCEND_FUSE_INVALID = 1,    /* a model, an option or a rule that is not valid; a graph broken by a pass */
   ASCEND_FUSE_NOT_FOUND = 2,  /* a file, a target */

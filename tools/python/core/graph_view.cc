@@ -301,18 +301,20 @@ void AddIdentity(Class& of, Member Handle::*member) {
 }
 
 void AddValueClass(nb::module_& module) {
-  nb::class_<ValueHandle> value(module, "Value");
+  nb::class_<ValueHandle> value(module, "Value", "An edge of the graph. Equal handles are the same value.");
   AddIdentity(value, &ValueHandle::value);
-  value.def_prop_ro("name", [](const ValueHandle& v) { return Of(v.session), std::string(ValueName(*v.value)); })
-      .def_prop_ro("dtype", &Dtype)
-      .def_prop_ro("shape", &Shape)
-      .def_prop_ro("elements", &ElementsOf)
-      .def_prop_ro("splat", &Splat)
-      .def_prop_ro("producer", [](const ValueHandle& v) { return Of(v.session), Handle(v.session, v.value->producer); })
-      .def_prop_ro("consumers", &Consumers)
-      .def_prop_ro("is_input", [](const ValueHandle& v) { return Of(v.session), v.value->is_graph_input; })
-      .def_prop_ro("is_output", [](const ValueHandle& v) { return Of(v.session), v.value->is_graph_output; })
-      .def_prop_ro("is_constant", [](const ValueHandle& v) { return Of(v.session), v.value->IsConstant(); })
+  value.def_prop_ro("name", [](const ValueHandle& v) { return Of(v.session), std::string(ValueName(*v.value)); }, "Its name.")
+      .def_prop_ro("dtype", &Dtype, "\"float\", \"float16\", \"int64\" ...; None where it is not known, and before `infer`.")
+      .def_prop_ro("shape", &Shape,
+                   "A dim is a number, an expression in symbols (\"2*seq\"), or None; None where the rank is not known.")
+      .def_prop_ro("elements", &ElementsOf, "The elements of a small tensor, row by row, where they are known.")
+      .def_prop_ro("splat", &Splat, "The one number that all elements are, or None.")
+      .def_prop_ro("producer", [](const ValueHandle& v) { return Of(v.session), Handle(v.session, v.value->producer); },
+                   "The node that computes it; None for inputs and constants.")
+      .def_prop_ro("consumers", &Consumers, "The nodes that read it.")
+      .def_prop_ro("is_input", [](const ValueHandle& v) { return Of(v.session), v.value->is_graph_input; }, "Whether the model has it as an input.")
+      .def_prop_ro("is_output", [](const ValueHandle& v) { return Of(v.session), v.value->is_graph_output; }, "Whether the model has it as an output.")
+      .def_prop_ro("is_constant", [](const ValueHandle& v) { return Of(v.session), v.value->IsConstant(); }, "Whether it is a constant of the model.")
       .def("__repr__", [](const ValueHandle& v) {
         return v.session->workspace == nullptr ? std::string("<Value of a pass that has ended>")
                                                : fmt::format("<Value {}: {}>", ValueName(*v.value), v.session->workspace->facts().Describe(v.value));
@@ -320,30 +322,31 @@ void AddValueClass(nb::module_& module) {
 }
 
 void AddNodeClass(nb::module_& module) {
-  nb::class_<NodeHandle> node(module, "Node");
+  nb::class_<NodeHandle> node(module, "Node", "A node of the graph. Equal handles are the same node.");
   AddIdentity(node, &NodeHandle::node);
-  node.def_prop_ro("op_type", [](const NodeHandle& n) { return Of(n.session), std::string(OpType(*n.node)); })
-      .def_prop_ro("domain", [](const NodeHandle& n) { return Of(n.session), std::string(Domain(*n.node)); })
-      .def_prop_ro("name", [](const NodeHandle& n) { return Of(n.session), std::string(NodeName(*n.node)); })
+  node.def_prop_ro("op_type", [](const NodeHandle& n) { return Of(n.session), std::string(OpType(*n.node)); }, "The operator.")
+      .def_prop_ro("domain", [](const NodeHandle& n) { return Of(n.session), std::string(Domain(*n.node)); },
+                   "The domain of the operator; \"\" for the default one.")
+      .def_prop_ro("name", [](const NodeHandle& n) { return Of(n.session), std::string(NodeName(*n.node)); }, "Its name; \"\" where it has none.")
       .def_prop_ro("inputs", [](const NodeHandle& n) {
         Of(n.session);
         std::vector<std::optional<ValueHandle>> inputs;
         for (const Use& use : n.node->inputs()) inputs.push_back(Handle(n.session, use.value));
         return inputs;
-      })
+      }, "None: an optional input that is left out.")
       .def_prop_ro("outputs", [](const NodeHandle& n) {
         Of(n.session);
         std::vector<std::optional<ValueHandle>> outputs;
         for (Value* value : n.node->outputs()) outputs.push_back(Handle(n.session, value));
         return outputs;
-      })
-      .def_prop_ro("attributes", &Attributes)
-      .def_prop_ro("alive", [](const NodeHandle& n) { return Of(n.session), !n.node->dead; })
+      }, "None: an output that is left out.")
+      .def_prop_ro("attributes", &Attributes, "By name: numbers, bytes and lists; None stands for a tensor, a graph or a type.")
+      .def_prop_ro("alive", [](const NodeHandle& n) { return Of(n.session), !n.node->dead; }, "False once it was replaced and nothing reads it.")
       .def_prop_ro("site", [](const NodeHandle& n) {
         Of(n.session);
         const auto found = n.session->sites.find(n.node);
         return found == n.session->sites.end() ? std::optional<std::string>() : found->second;
-      })
+      }, "The kind of the construct that it was made for: such a node belongs to `lower` and `restore`, leave it alone.")
       .def("__repr__", [](const NodeHandle& n) {
         return n.session->workspace == nullptr ? std::string("<Node of a pass that has ended>") : fmt::format("<Node {}>", PrintNode(*n.node));
       });
@@ -354,18 +357,23 @@ void AddNodeClass(nb::module_& module) {
 void AddGraphClasses(nb::module_& module) {
   AddValueClass(module);
   AddNodeClass(module);
-  nb::class_<GraphView>(module, "Graph")
-      .def("nodes", &GraphView::Nodes, nb::arg("op_type") = nb::none(), nb::arg("domain") = "")
-      .def_prop_ro("inputs", &GraphView::Inputs)
-      .def_prop_ro("outputs", &GraphView::Outputs)
-      .def_prop_ro("opset", &GraphView::Opset);
-  nb::class_<RewriterHandle>(module, "Rewriter")
+  nb::class_<GraphView>(module, "Graph", "The whole model, to be read; it changes through the rewriter only.")
+      .def("nodes", &GraphView::Nodes, nb::arg("op_type") = nb::none(), nb::arg("domain") = "",
+           "The nodes that are alive, those of one operator or all; bodies of If, Loop and Scan after the graph around them.")
+      .def_prop_ro("inputs", &GraphView::Inputs, "The inputs of the model.")
+      .def_prop_ro("outputs", &GraphView::Outputs, "The outputs of the model.")
+      .def_prop_ro("opset", &GraphView::Opset, "The opset of the default domain.");
+  nb::class_<RewriterHandle>(module, "Rewriter", "The only way to change a graph. Every change can be taken back, and is when the run is a dry one.")
       .def("replace", &RewriterHandle::Replace, nb::arg("outputs"), nb::arg("op_type"), nb::arg("inputs"),
-           nb::arg("attributes") = nb::dict(), nb::arg("domain") = "", nb::arg("name") = "")
+           nb::arg("attributes") = nb::dict(), nb::arg("domain") = "", nb::arg("name") = "",
+           "A new node that computes these values, in the place of the nodes that did. Their names and readers stay.")
       .def("insert", &RewriterHandle::Insert, nb::arg("op_type"), nb::arg("inputs"), nb::arg("attributes") = nb::dict(),
-           nb::arg("domain") = "", nb::arg("name") = "", nb::arg("outputs") = 1)
-      .def("set_input", &RewriterHandle::SetInput, nb::arg("node"), nb::arg("index"), nb::arg("value").none())
-      .def("constant", &RewriterHandle::Constant, nb::arg("elements"), nb::arg("dtype"), nb::arg("shape"), nb::arg("name") = "");
+           nb::arg("domain") = "", nb::arg("name") = "", nb::arg("outputs") = 1,
+           "A new node with new values, behind the nodes that compute its inputs.")
+      .def("set_input", &RewriterHandle::SetInput, nb::arg("node"), nb::arg("index"), nb::arg("value").none(),
+           "Makes that input of the node read another value; None leaves it out.")
+      .def("constant", &RewriterHandle::Constant, nb::arg("elements"), nb::arg("dtype"), nb::arg("shape"), nb::arg("name") = "",
+           "A constant: elements packed little-endian, as of `numpy.ndarray.tobytes`.");
 }
 
 void CallPass(const nb::object& function, Workspace& workspace) {

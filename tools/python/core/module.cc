@@ -339,7 +339,7 @@ NB_MODULE(_core, module) {
     std::vector<std::string> names;
     for (const Pass& pass : OptimizePasses()) names.push_back(pass.name);
     return names;
-  });
+  }, "The names of the passes of `optimize`, in their order.");
 }
 
 }  // namespace ascend_fuse::python

@@ -1,5 +1,5 @@
 // The entry to the generator, and what all its parts use.
-#include "tests/backwards/generator.h"
+#include "tools/backwards/generator.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <regex>
 
 #include "ir/onnx/encode.h"
-#include "tests/backwards/builder.h"
+#include "tools/backwards/builder.h"
 
 namespace ascend_fuse::backwards {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "fmt/format.h"
-#include "tests/backwards/builder.h"
+#include "tools/backwards/builder.h"
 
 namespace ascend_fuse::backwards {
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "fmt/format.h"
-#include "tests/backwards/hints.h"
+#include "tools/backwards/hints.h"
 
 namespace ascend_fuse::backwards {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "fmt/format.h"
-#include "tests/backwards/hints.h"
+#include "tools/backwards/hints.h"
 
 namespace ascend_fuse::backwards {
 

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "tests/backwards/generator.h"
-#include "tests/backwards/graph.h"
-#include "tests/backwards/operand_table.h"
+#include "tools/backwards/generator.h"
+#include "tools/backwards/graph.h"
+#include "tools/backwards/operand_table.h"
 
 namespace ascend_fuse::backwards {
 

@@ -1,4 +1,4 @@
-#include "tests/backwards/operand_table.h"
+#include "tools/backwards/operand_table.h"
 
 namespace ascend_fuse::backwards {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "fmt/format.h"
-#include "tests/backwards/builder.h"
+#include "tools/backwards/builder.h"
 
 namespace ascend_fuse::backwards {
 

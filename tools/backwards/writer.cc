@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "fmt/format.h"
-#include "tests/backwards/builder.h"
+#include "tools/backwards/builder.h"
 
 namespace ascend_fuse::backwards {
 

@@ -8,7 +8,7 @@
 
 #include "fmt/format.h"
 #include "ir/schema.h"
-#include "tests/backwards/generator.h"
+#include "tools/backwards/generator.h"
 
 namespace ascend_fuse::backwards {
 namespace {

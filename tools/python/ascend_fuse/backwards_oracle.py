@@ -1,24 +1,26 @@
-"""Compares the graphs of tests/backwards in numbers, in a process of its own: some of them make ONNX Runtime end the
+"""Compares the graphs of rules run backwards in numbers, in a process of its own: some of them make ONNX Runtime end the
 process that runs them, which is a finding about that graph and must not be the end of the tests.
 
-Oracle is the tests' side. The child is this file as a script: it reads pickled records, and for each writes what it is
+Oracle is the caller's side. The child is this module as a program: it reads pickled records, and for each writes what it is
 about to run ("original", "recognised", "expanded") and then its Verdict. It is started once and again after a crash.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import numpy
 import onnx
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "tools" / "python"), str(Path(__file__).resolve().parent)]
-
-import standard_operators  # noqa: E402
+from ascend_fuse import standard_operators
 
 TOLERANCE = {numpy.dtype("float32"): 1e-4, numpy.dtype("float16"): 2e-2, numpy.dtype("float64"): 3e-5}
 
@@ -33,16 +35,30 @@ class Verdict:
     unchecked: list[str] = field(default_factory=list)
 
 
+def records(stream: IO[bytes]) -> Iterator[dict]:
+    """Yields the records that the program writes for `rules test --graphs`: a line of JSON, then the models."""
+    while line := stream.readline():
+        if line == b"\n":
+            continue
+        record = json.loads(line)
+        record["models"] = [stream.read(size) for size in record["sizes"]]
+        stream.read(1)
+        yield record
+
+
 class Oracle:
     """Verdicts from a child process, which is replaced when ONNX Runtime ends it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.child = None
         self.crashes = 0
 
     def check(self, record: dict) -> Verdict:
+        """Returns what came of one record, which has the bytes of its models under "models"."""
         if self.child is None:
-            self.child = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            path = os.pathsep.join(filter(None, [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH")]))
+            self.child = subprocess.Popen([sys.executable, "-m", "ascend_fuse.backwards_oracle"], stdin=subprocess.PIPE,
+                                          stdout=subprocess.PIPE, env=dict(os.environ, PYTHONPATH=path))
         stage = "original"
         try:
             pickle.dump(record, self.child.stdin)
@@ -58,6 +74,7 @@ class Oracle:
             return Verdict(rejected=what) if stage == "original" else Verdict(wrong=what)
 
     def close(self) -> None:
+        """Ends the child."""
         if self.child is not None:
             self.child.stdin.close()
             self.child.stdout.close()
@@ -327,6 +344,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    import backwards_oracle  # by the name under which the other side knows Verdict
+    from ascend_fuse import backwards_oracle  # by the name under which the other side knows Verdict
 
     backwards_oracle.main()

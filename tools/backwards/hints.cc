@@ -1,5 +1,5 @@
 // The table of hints, and the place where conditions look into it.
-#include "tests/backwards/hints.h"
+#include "tools/backwards/hints.h"
 
 namespace ascend_fuse::backwards {
 

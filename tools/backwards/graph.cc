@@ -1,4 +1,4 @@
-#include "tests/backwards/graph.h"
+#include "tools/backwards/graph.h"
 
 #include <algorithm>
 #include <cmath>

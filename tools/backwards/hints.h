@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/backwards/builder.h"
+#include "tools/backwards/builder.h"
 
 namespace ascend_fuse::backwards {
 

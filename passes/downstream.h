@@ -1,0 +1,13 @@
+// The nodes a few steps behind one: where rules end that begin at it.
+#pragma once
+
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace ascend_fuse {
+
+// The node itself first, then the nearest ones; not beyond a node with many readers.
+std::vector<Node*> Downstream(Node* node);
+
+}  // namespace ascend_fuse

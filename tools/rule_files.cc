@@ -1,0 +1,153 @@
+#include "tools/rule_files.h"
+
+#include <algorithm>
+#include <cctype>
+#include <memory>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "patterns/language/rule_set.h"
+
+namespace ascend_fuse {
+namespace {
+
+// NAME stands for the rule's name.
+constexpr std::string_view kRule = R"(# NAME: mish without tanh and log. The first line of this comment is what `ascend-fuse rules` prints.
+#
+# y = x * ((1 + exp(x))^2 - 1) / ((1 + exp(x))^2 + 1), which is x * tanh(log(1 + exp(x))).
+#
+# kind: under which name the report counts its sites. One of the report's kinds, or left out: the rule's own name.
+# (x): values that stay as they are. (y): the value that is computed anew.
+rule NAME <kind = mish> (x) => (y)
+match {
+  # A line names a value by the operator that computes it. The order of lines does not matter, nor that of the operands of
+  # Add and Mul; Identity, Casts that change nothing and the like are looked through.
+  u = Add (Exp (x), 1)  # 1: a constant all of whose elements are 1
+  v = Mul (u, u)        # the same name is the same value
+  y = Mul (x, Div (Sub (v, 1), Add (v, 1)))
+}
+where {
+  # What must hold besides, or the match is none. Letters in shapes are dims; `ascend-fuse rules --functions` lists functions.
+  shape (x) = [..., D]
+  floating (x)
+}
+emit {
+  # What computes y instead. Mish is an operator of ONNX that a built-in rule lowers to the node NPUMish. For a node of your
+  # own a second rule matches what this one makes and emits npu.YourNode, and a third one, a reference rule, says what that
+  # node computes: docs/rules.md.
+  y = Mish (x)
+}
+)";
+
+constexpr std::string_view kGolden = R"(# NAME: what it fuses. `ascend-fuse rules test NAME.rule` compares what comes out with what stands after GRAPH.
+# RUN: --rules=NAME.rule
+
+<ir_version: 8, opset_import: ["" : 17]>
+example (float[B, 8, W] x) => (float[B, 8, W] y)
+<float one = {1}>
+{
+  e = Exp (x)
+  u = Add (e, one)
+  v = Mul (u, u)
+  a = Sub (v, one)
+  b = Add (v, one)
+  q = Div (a, b)
+  y = Mul (x, q)
+}
+
+# GRAPH:
+#   y = NPUMish (x)
+)";
+
+constexpr std::string_view kNearMiss = R"(# NAME: the nearest graph that it must not match. Another number in the denominator is no mish.
+# RUN: --rules=NAME.rule
+
+<ir_version: 8, opset_import: ["" : 17]>
+example (float[B, 8, W] x) => (float[B, 8, W] y)
+<float one = {1}, float two = {2}>
+{
+  e = Exp (x)
+  u = Add (e, one)
+  v = Mul (u, u)
+  a = Sub (v, one)
+  b = Add (v, two)
+  q = Div (a, b)
+  y = Mul (x, q)
+}
+
+# GRAPH:
+#   unchanged
+)";
+
+std::string WithName(std::string_view text, const std::string& name) {
+  std::string out(text);
+  for (size_t at = out.find("NAME"); at != std::string::npos; at = out.find("NAME", at + name.size())) out.replace(at, 4, name);
+  return out;
+}
+
+constexpr RuleFolder kUserFolders[] = {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference};
+
+std::string_view WhatItIs(RuleFolder folder, const Rule& rule) {
+  if (rule.emit.empty()) return "observes";
+  if (folder == RuleFolder::kNpu) return "lowering";
+  return folder == RuleFolder::kReference ? "reference" : "recogniser";
+}
+
+std::string MakesOf(const Rule& rule) {
+  std::vector<std::string> made;
+  for (const EmitStatement& statement : rule.emit) {
+    const Expression& value = statement.value;
+    if (value.kind == Expression::Kind::kOperator) made.push_back(value.domain.empty() ? value.text : value.domain + "." + value.text);
+  }
+  return made.empty() ? std::string() : fmt::format(", makes {}", fmt::join(made, ", "));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> CheckRuleFiles(const OptimizeOptions& options) {
+  const auto user = UserRules::Parse(options.rule_files);
+  if (!user.ok()) return user.status();
+  std::string text;
+  size_t count = 0;
+  for (const RuleFolder folder : kUserFolders) {
+    const auto rules = RuleSet::Load(folder, *user);
+    if (!rules.ok()) return rules.status();
+    const auto built_in = RuleSet::Shared(folder);
+    for (const Rule& rule : (*rules)->rules()) {
+      const bool of_user = std::any_of(user->texts().begin(), user->texts().end(),
+                                       [&](const RuleText& file) { return file.file == rule.position.file; });
+      if (!of_user) continue;
+      ++count;
+      const bool replaces = std::any_of(built_in->rules().begin(), built_in->rules().end(),
+                                        [&](const Rule& other) { return other.name == rule.name; });
+      text += fmt::format("{}:{}: {}: {} of kind {}, ends in {}{}{}\n", rule.position.file, rule.position.line, rule.name,
+                          WhatItIs(folder, rule), rule.kind, fmt::join(rule.roots, " or "), MakesOf(rule),
+                          replaces ? ", in place of the built-in rule" : "");
+    }
+  }
+  return text + fmt::format("{} rule{}, no mistake\n", count, count == 1 ? "" : "s");
+}
+
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>> NewRuleFiles(const std::string& name) {
+  const bool is_name = !name.empty() && (std::islower(static_cast<unsigned char>(name[0])) != 0) &&
+                       std::all_of(name.begin(), name.end(), [](char c) {
+                         return std::islower(static_cast<unsigned char>(c)) != 0 || std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '_';
+                       });
+  if (!is_name) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} cannot be the name of a rule: small letters, digits and _, a letter first", name));
+  }
+  for (const RuleFolder folder : kUserFolders) {
+    for (const Rule& rule : RuleSet::Shared(folder)->rules()) {
+      if (rule.name == name) {
+        return absl::InvalidArgumentError(fmt::format("there is a built-in rule {} ({}); another one of that name would take its place",
+                                                      name, rule.position.ToString()));
+      }
+    }
+  }
+  return std::vector<std::pair<std::string, std::string>>{{name + ".rule", WithName(kRule, name)},
+                                                          {name + ".onnxtxt", WithName(kGolden, name)},
+                                                          {name + "_near_miss.onnxtxt", WithName(kNearMiss, name)}};
+}
+
+}  // namespace ascend_fuse
