@@ -395,7 +395,20 @@ class LayoutChooser {
       bool dims_alone = !member->is_graph_output;
       for (const Use& use : uses) dims_alone = dims_alone && ReadsDims(*use.user);
       if (dims_alone) WriteDims(member, now);
+      if (!dims_alone && IsTurn(*member->producer)) WriteAsReshape(member);
     }
+  }
+
+  // A Transpose that moves nothing.
+  void WriteAsReshape(Value* turned) {
+    const Node* node = turned->producer;
+    const auto dims = DimsOfTurned(node->input(0));
+    if (!dims.has_value()) return;
+    NewNode reshape;
+    reshape.op_type = "Reshape";
+    reshape.name = std::string(ValueName(*turned)) + "_reshape";
+    reshape.inputs = {node->input(0), Beside(workspace_, *node).Numbers(*dims)};
+    workspace_.Know(workspace_.rewriter().Replace({turned}, reshape));
   }
 
   void WritePlace(const Place& place) {
@@ -458,6 +471,16 @@ class LayoutChooser {
     }
   }
 
+  // What one Reshape turns it by: nullopt where that moves elements, or the number of heads is not known.
+  std::optional<std::vector<int64_t>> DimsOfTurned(const Value* value) const {
+    const auto shape = facts_.Of(value).shape;
+    const Dim before = facts_.dims().Resolve(shape[1]);
+    const Dim behind = facts_.dims().Resolve(shape[2]);
+    const bool known = before.is_number() && behind.is_number() && before.number() > 0 && behind.number() > 0;
+    if (!known || (!before.is(1) && !behind.is(1))) return std::nullopt;
+    return std::vector<int64_t>{0, behind.number(), before.number(), 0};
+  }
+
   // The tensor in this layout.
   Value* Provide(Tensor4* tensor, Layout layout) {
     Value*& wanted = tensor->values[static_cast<size_t>(layout)];
@@ -465,7 +488,9 @@ class LayoutChooser {
     Value* other = tensor->values[static_cast<size_t>(1 - layout)];
     Beside beside(workspace_, other->graph, ValueName(*other));
     const auto shape = facts_.Of(other).shape;
-    if (facts_.dims().Resolve(shape[1]).is(1)) {
+    if (const auto dims = DimsOfTurned(other); dims.has_value()) {
+      wanted = beside.Op("Reshape", {other, beside.Numbers(*dims)});
+    } else if (facts_.dims().Resolve(shape[1]).is(1)) {
       wanted = beside.Unsqueeze(beside.Squeeze(other, {1}), {2});
     } else if (facts_.dims().Resolve(shape[2]).is(1)) {
       wanted = beside.Unsqueeze(beside.Squeeze(other, {2}), {1});

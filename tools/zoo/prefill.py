@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Prints docs/prefill.md: how many attentions of prefill exports are fused where the user says what the dims are.
+
+    python3 tools/zoo/fill.py
+    python3 tools/zoo/prefill.py [PATTERN ...] > docs/prefill.md
+
+A prefill is an export that is no decode step: of those with symbolic dims the batch is 1 and all other dims of inputs are 64
+(--dim). Patterns choose models by id. The program is taken from the folder that ASCEND_FUSE_BUILD names, else from build.
+"""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import fnmatch
+import json
+import os
+import sys
+
+from attention_table import ROOT, is_prefill, prefill_dims, report_of
+
+# The title of each column, and the flags besides --dim.
+COLUMNS = (("stock", ()), ("with our op plugin", ("--plugin",)))
+CHIP = "ascend310p"
+
+
+def main() -> None:
+    patterns = sys.argv[1:] or ["*"]
+    models = json.loads((ROOT / "tests" / "zoo" / "manifest.json").read_text())["models"]
+    chosen = [
+        entry
+        for entry in models
+        if entry["expected"].get("attention") and is_prefill(entry)
+        and any(fnmatch.fnmatchcase(entry["id"], pattern) for pattern in patterns)
+    ]
+    counts: dict[str, collections.Counter[str]] = {title: collections.Counter() for title, _ in COLUMNS}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for title, flags in COLUMNS:
+            for report in pool.map(lambda e, more=flags: report_of(e, CHIP, [*prefill_dims(e), *more]), chosen):
+                for site in report["sites"]:
+                    if site["kind"] != "attention":
+                        continue
+                    fused = site["state"] == "fused"
+                    counts[title]["found"] += 1
+                    counts[title]["fused"] += fused
+                    counts[title][site["emitted_op"].removeprefix("npu.") if fused else f"left: {site['code']}"] += 1
+    print(f"# Attention in a prefill on {CHIP}\n")
+    print("Printed by `tools/zoo/prefill.py`: exports of the [zoo](../tests/zoo/README.md) with symbolic dims that are no decode")
+    print("step, with `--dim`: the batch is 1, all other dims of inputs are 64.\n")
+    rows = sorted({row for count in counts.values() for row in count},
+                  key=lambda row: (row not in ("found", "fused"), row.startswith("left"), row != "found", row))
+    print("| | " + " | ".join(counts) + " |\n|---|" + "---:|" * len(counts))
+    for row in rows:
+        print(f"| {row} | " + " | ".join(str(count[row]) for count in counts.values()) + " |")
+    shares = [f"{count['fused'] / count['found']:.0%}" for count in counts.values()]
+    print("| share | " + " | ".join(shares) + " |")
+
+
+if __name__ == "__main__":
+    main()
