@@ -67,6 +67,9 @@ Mentioned BuiltInRules() {
   for (const RuleFolder folder : kFolders) {
     const auto rules = RuleSet::Load(folder);
     EXPECT_TRUE(rules.ok()) << rules.status().message();
+    for (const Definition& definition : (*rules)->definitions()) {
+      for (const Definition::Alternative& alternative : definition.alternatives) AddOwn(*alternative.pattern, &all.matched);
+    }
     for (const Rule& rule : (*rules)->rules()) {
       for (const MatchStatement& statement : rule.match) AddOwn(*statement.pattern, &all.matched);
       for (const EmitStatement& statement : rule.emit) AddOwn(statement.value, &all.made);
