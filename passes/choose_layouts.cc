@@ -60,6 +60,10 @@ class LayoutChooser {
       : workspace_(workspace), facts_(workspace.facts()), target_(*workspace.target()) {}
 
   void Run() {
+    for (Site& site : workspace_.sites) {
+      sites_of_[site.value].push_back(&site);
+      if (!site.fused()) kept_.insert(site.record.covers.begin(), site.record.covers.end());
+    }
     for (const auto& graph : workspace_.model().graphs()) {
       for (Node* node : graph->nodes()) {
         if (IsKernel(*node)) AddPlace(node, kHeadsFirst, true);
@@ -125,6 +129,8 @@ class LayoutChooser {
     const bool same = std::all_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) {
       return use.value == nullptr || use.value->graph == node->graph || facts_.Of(use.value).rank() != 4;
     });
+    // What was left, or left to GE, stays in its form.
+    if (kept_.contains(Label(*node))) return -1;
     if (!same || IsKernel(*node) || !HowToTurn(*node, facts_).has_value()) return -1;
     return AddPlace(node, layout, false);
   }
@@ -439,8 +445,9 @@ class LayoutChooser {
   void WriteResult(Value* before, Value* now, Layout layout) {
     Tensor4& tensor = tensors_[tensor_of_.at(before)];
     tensor.values[static_cast<size_t>(layout)] = now;
-    for (Site& site : workspace_.sites) {
-      if (site.value == before && tensor_of_.contains(now)) site.value = now;
+    // A site is told by a value of the file, where there is one.
+    if (tensor_of_.contains(now)) {
+      for (Site* site : sites_of_[before]) site->value = now;
     }
     if (!before->is_graph_output) WriteDims(before, now);
     if (!before->is_graph_output && LiveUses(*before).empty()) return;
@@ -503,6 +510,8 @@ class LayoutChooser {
   Workspace& workspace_;
   Facts& facts_;
   const Target& target_;
+  absl::flat_hash_map<const Value*, std::vector<Site*>> sites_of_;  // by what they compute
+  absl::flat_hash_set<std::string_view> kept_;  // labels of nodes
   std::vector<Place> places_;
   absl::flat_hash_map<const Node*, int> place_of_;
   std::vector<Tensor4> tensors_;

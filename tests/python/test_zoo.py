@@ -34,6 +34,7 @@ import masks
 import model_checks
 import op_plugin
 import pipeline
+import transposes
 import zoo_numbers
 
 KINDS = (
@@ -249,6 +250,16 @@ def test_masks(runs: pipeline.Runs, model_id: str) -> None:
     if all("explicit" not in word for word in found):
         assert found == expected
     assert all(any(masks.agrees(word, wanted) for wanted in expected) for word in found), (found, expected)
+
+
+@of_models
+def test_transposes_around_attention(runs: pipeline.Runs, model_id: str) -> None:
+    """No more than reviewed: tools/zoo/transposes.py counts them anew."""
+    if not ENTRIES[model_id]["expected"].get("attention"):
+        return
+    found = transposes.counts_of(onnx.load(runs.targets["ascend910b"].optimized, load_external_data=False))
+    reviewed = transposes.reviewed()[model_id]
+    assert sum(count.before + count.after for count in found) <= transposes.total_of(reviewed), (found, reviewed)
 
 
 @of_models

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Prints docs/layouts.md: how many Transposes stand around the fused attentions of the zoo.
+"""Counts the Transposes around the fused attentions of the zoo: writes tests/zoo/transposes.txt and prints docs/layouts.md.
 
     python3 tools/zoo/fill.py
-    python3 tools/zoo/transposes.py [--chip CHIP] [--each] [PATTERN ...] > docs/layouts.md
+    python3 tools/zoo/transposes.py > docs/layouts.md
+    python3 tools/zoo/transposes.py [--chip CHIP] [--plugin] PATTERN ...
 
-Patterns choose models by id; --each prints one line a model instead of the table. The program is taken from the folder that
-ASCEND_FUSE_BUILD names, else from build. Counted are the Transposes on the paths from the projections, inputs and earlier
+With patterns, which choose models by id, the lines of these models are printed and nothing is written. The program is taken
+from the folder that ASCEND_FUSE_BUILD names, else from build. Counted are the Transposes on the paths from the projections, inputs and earlier
 attentions to query, key and value of the kernel, and from its result to the next product or output of the model. Tables of
 rotary embeddings, masks and shapes are no part of a path.
 """
@@ -19,15 +20,25 @@ import dataclasses
 import fnmatch
 import json
 import os
+import re
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import onnx
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = Path(os.environ.get("ASCEND_FUSE_BUILD", ROOT / "build")) / "ascend-fuse"
 ZOO = Path(os.environ.get("ASCEND_FUSE_ZOO", ROOT / "build" / "zoo"))
+REVIEWED = ROOT / "tests" / "zoo" / "transposes.txt"
+HEAD = """# Layouts of attention
+
+What the pass `choose_layouts` leaves of Transposes around the fused attentions of the [zoo](../tests/zoo/README.md) on 910b,
+with the stock plugins: those on the paths from projections, inputs and earlier attentions to query, key and value, and from
+the result to the next product or output. Printed by `tools/zoo/transposes.py`; `tests/zoo/transposes.txt` has each model, and a test
+that none has more.
+"""
 KERNELS = {"NPUPromptFlashAttention", "NPUPromptFlashAttentionDirect", "NPUFusedInferAttentionScore"}
 # Where a path ends: what computes every element from others of it, and other kernels.
 ENDS = KERNELS | {"MatMul", "Gemm", "Conv", "Softmax", "NPUScaledMaskedSoftmax", "Einsum", "Shape", "ArgMax", "Constant"}
@@ -105,16 +116,46 @@ def run(model_id: str, chip: str, flags: list[str]) -> list[Count]:
         return counts_of(onnx.load(out, load_external_data=False))
 
 
-def cache_of(entry: dict) -> str:
-    """"no cache" or "cache": whether keys and values of earlier tokens are inputs."""
-    return "cache" if any(spec["name"].startswith("past") for spec in entry["inputs"]) else "no cache"
+def line_of(counts: list[Count]) -> str:
+    """What transposes.txt says of a model: of each attention its layout, Transposes before it + behind it."""
+    return ", ".join(f"{count.layout} {count.before}+{count.after}" for count in counts) or "none"
+
+
+def reviewed() -> dict[str, str]:
+    """The lines of transposes.txt by model."""
+    lines = [line for line in REVIEWED.read_text().splitlines() if not line.startswith("#")]
+    return dict(line.split(": ", 1) for line in lines)
+
+
+def total_of(line: str) -> int:
+    """All Transposes that a line of transposes.txt counts."""
+    return sum(int(number) for number in re.findall(r"\b(\d+)\b", line))
+
+
+def cache_of(entry: dict[str, Any]) -> str:
+    """Whether keys and values of earlier tokens are inputs."""
+    return "with a cache" if any(spec["name"].startswith("past") for spec in entry["inputs"]) else "without a cache"
+
+
+def print_table(entries: list[dict[str, Any]], found: list[list[Count]]) -> None:
+    table: dict[tuple[str, str], collections.Counter[str]] = {}
+    for entry, counts in zip(entries, found, strict=True):
+        row = table.setdefault((cache_of(entry), entry["dims"]), collections.Counter())
+        for count in counts:
+            row.update({"attentions": 1, "before": count.before, "behind": count.after, count.layout: 1})
+            row["none"] += count.before + count.after == 0
+    print(HEAD)
+    columns = ("attentions", "BSND", "BNSD_BSND", "BNSD", "none", "before", "behind")
+    print("| exports | dims | attentions | BSND | BNSD_BSND | BNSD | without any Transpose | Transposes before | behind |")
+    print("|---|---|" + "---:|" * len(columns))
+    for key, row in sorted(table.items()):
+        print("| " + " | ".join([*key, *(str(row[column]) for column in columns)]) + " |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--chip", default="ascend910b")
     parser.add_argument("--plugin", action="store_true")
-    parser.add_argument("--each", action="store_true")
     parser.add_argument("patterns", nargs="*")
     args = parser.parse_args()
     models = json.loads((ROOT / "tests" / "zoo" / "manifest.json").read_text())["models"]
@@ -126,18 +167,13 @@ def main() -> None:
     ]
     flags = ["--plugin"] if args.plugin else []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        counts = list(pool.map(lambda entry: run(entry["id"], args.chip, flags), entries))
-    table: dict[tuple[str, str], collections.Counter[str]] = {}
-    for entry, found in zip(entries, counts, strict=True):
-        key = (cache_of(entry), entry["dims"])
-        row = table.setdefault(key, collections.Counter())
-        for count in found:
-            row.update({"attentions": 1, "before": count.before, "after": count.after, count.layout: 1})
-            row[f"{count.before}+{count.after}"] += 1
-            if args.each:
-                print(f"{entry['id']} {count.layout} {count.before} {count.after} {count.node}")
-    for key, row in sorted(table.items()):
-        print(*key, dict(row.most_common()))
+        found = list(pool.map(lambda entry: run(entry["id"], args.chip, flags), entries))
+    lines = sorted(f"{entry['id']}: {line_of(counts)}\n" for entry, counts in zip(entries, found, strict=True))
+    if args.patterns:
+        print("".join(lines), end="")
+        return
+    REVIEWED.write_text("# Layout of each fused attention on 910b, Transposes before + behind. Written by tools/zoo/transposes.py.\n" + "".join(lines))
+    print_table(entries, found)
 
 
 if __name__ == "__main__":
