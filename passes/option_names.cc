@@ -51,8 +51,8 @@ bool ParseDim(std::string_view text, InferOptions* infer) {
 
 absl::Status SetDim(OptimizeOptions* options, std::string_view value) {
   if (ParseDim(value, &options->infer)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      fmt::format("--dim {}: expected name=N, name=low..high or name=low..high:step, for example --dim seq=16..2048:16", value));
+  return absl::InvalidArgumentError(fmt::format(
+      "--dim {}: expected name=N, name=low..high or name=low..high:step, for example --dim seq=16..2048:16", value));
 }
 
 // A dim with one number, which is written into the model as well.

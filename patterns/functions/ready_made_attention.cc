@@ -348,7 +348,9 @@ class ReadyMade {
     if (IntAttribute(node_, "past_present_share_buffer").value_or(0) != 0 || Has(7) || Has(8) || Has(9)) {
       return No("a cache that is written in place, and beams, are taken apart by no rule");
     }
-    if (IntAttribute(node_, "output_qk").value_or(0) != 0 || Asks(3)) return No("scores that are an output are taken apart by no rule");
+    if (IntAttribute(node_, "output_qk").value_or(0) != 0 || Asks(3)) {
+      return No("scores that are an output are taken apart by no rule");
+    }
     absl::StatusOr<Dim> width = SplitHeads(10, &parts);
     if (!width.ok()) return width.status();
     const absl::StatusOr<double> scale = Scale(*width);
@@ -370,7 +372,8 @@ class ReadyMade {
     const Term queries = Length(parts.query, 2);
     // [B, 1]: how many keys of the cache are those of the batch. A first prompt may be shorter than its queries are.
     const Term zero = build::Constant(DataType::kInt64, {1}, 0);
-    const Term total = build::Op("Add", {build::Unsqueeze(build::Cast(In(5), DataType::kInt64), {1}), build::Numbers({1})});
+    const Term lengths = build::Unsqueeze(build::Cast(In(5), DataType::kInt64), {1});
+    const Term total = build::Op("Add", {lengths, build::Numbers({1})});
     const Term past = build::Op("Max", {build::Op("Sub", {total, queries}), zero});
     const Term steps = build::Unsqueeze(Range(queries), {0});  // [1, S]
     const Term places = build::Op("Add", {past, steps});       // [B, S]
@@ -400,17 +403,24 @@ class ReadyMade {
       return No("the heads of the query are no multiple of those of the key");
     }
     for (const char* name : {"kv_cache_bit_width", "qk_output", "sliding_window_cache", "smooth_softmax"}) {
-      if (IntAttribute(node_, name).value_or(0) > 0) return No(fmt::format("GroupQueryAttention with {} is taken apart by no rule", name));
+      if (IntAttribute(node_, name).value_or(0) <= 0) continue;
+      return No(fmt::format("GroupQueryAttention with {} is taken apart by no rule", name));
     }
-    if (IntAttribute(node_, "causal").value_or(1) != 1) return No("GroupQueryAttention that is not causal is taken apart by no rule");
+    if (IntAttribute(node_, "causal").value_or(1) != 1) {
+      return No("GroupQueryAttention that is not causal is taken apart by no rule");
+    }
     for (size_t i = 9; i < node_.input_count; ++i) {
-      if (Has(i)) return No(fmt::format("input {} of GroupQueryAttention, {}, is taken apart by no rule", i, ValueName(*node_.input(i))));
+      if (!Has(i)) continue;
+      const std::string_view name = ValueName(*node_.input(i));
+      return No(fmt::format("input {} of GroupQueryAttention, {}, is taken apart by no rule", i, name));
     }
     if (Asks(3)) return No("scores that are an output are taken apart by no rule");
     if (Has(3) && FactOf(6).rank() != 0 && FactOf(6).rank() != 1) {
       return Refuse("the rank of total_sequence_length is not known to be 0 or 1", "shape-not-known");
     }
-    if (!Has(5) || Has(3) != Has(4) || Has(1) != Has(2)) return No("GroupQueryAttention without lengths, or with half a cache");
+    if (!Has(5) || Has(3) != Has(4) || Has(1) != Has(2)) {
+      return No("GroupQueryAttention without lengths, or with half a cache");
+    }
     for (size_t i : {size_t{3}, size_t{4}}) {
       if (Has(i) && FactOf(i).type != parts->type) return No("a cache that is quantized is taken apart by no rule");
     }
@@ -448,7 +458,8 @@ class ReadyMade {
       const int64_t half = head_dim_ / 2;
       const Term split = pairs ? build::Reshape(*x, {0, 0, -1, half, 2}) : *x;
       const auto part = [&](int64_t i) {
-        return pairs ? build::Squeeze(build::Slice(split, i, i + 1, 4), {4}) : build::Slice(split, i * half, (i + 1) * half, 3);
+        return pairs ? build::Squeeze(build::Slice(split, i, i + 1, 4), {4})
+                     : build::Slice(split, i * half, (i + 1) * half, 3);
       };
       const Term first = build::Op("Sub", {build::Op("Mul", {part(0), cos}), build::Op("Mul", {part(1), sin})});
       const Term second = build::Op("Add", {build::Op("Mul", {part(1), cos}), build::Op("Mul", {part(0), sin})});
@@ -470,7 +481,8 @@ class ReadyMade {
     const Term moved = build::Op("Min", {build::Op("Add", {build::Op("Sub", {place, past}), cached}), last});
     const Term source = build::Op("Where", {build::Op("Less", {place, past}), place, moved});  // [B, L]
     const Term shape = build::Shape(both);
-    const Term dims = build::Concat({build::Slice(shape, 0, 2, 0), build::Unsqueeze(length, {0}), build::Slice(shape, 3, 4, 0)}, 0);
+    const Term dims = build::Concat(
+        {build::Slice(shape, 0, 2, 0), build::Unsqueeze(length, {0}), build::Slice(shape, 3, 4, 0)}, 0);
     return build::Op("GatherElements", {both, build::Op("Expand", {build::Unsqueeze(source, {1, 3}), dims})},
                      {{"axis", Term::Integer(2)}});
   }
@@ -484,11 +496,13 @@ class ReadyMade {
       return build::Op("Greater", {build::Unsqueeze(of_keys, {1, 2}), edge});
     };
     // Among the new ones: key j and query i.
-    Term new_keys = build::Op("Not", {build::Op("Greater", {build::Unsqueeze(steps, {1, 2}), build::Unsqueeze(steps, {1, 3})})});
+    const Term later = build::Op("Greater", {build::Unsqueeze(steps, {1, 2}), build::Unsqueeze(steps, {1, 3})});
+    Term new_keys = build::Op("Not", {later});
     if (window > 0) new_keys = And(new_keys, within(steps, steps));
     if (!Has(3)) return new_keys;
     const Term cached = build::Unsqueeze(Range(Length(In(3), 2)), {0});  // [1, P]
-    Term old_keys = build::Op("Less", {build::Unsqueeze(cached, {1, 2}), build::Unsqueeze(past, {1, 2})});  // [B, 1, 1, P]
+    // [B, 1, 1, P]
+    Term old_keys = build::Op("Less", {build::Unsqueeze(cached, {1, 2}), build::Unsqueeze(past, {1, 2})});
     if (window > 0) old_keys = And(old_keys, within(cached, places));
     const Term batch = build::Slice(build::Shape(parts.query), 0, 1, 0);
     const Term queries = build::Unsqueeze(Length(parts.query, 2), {0});

@@ -122,7 +122,7 @@ def read_written(path: Path) -> tuple[int, int, int]:
 def run_of(entry: dict[str, Any], chip: str, flags: list[str]) -> Run:
     """The outcome of `optimize`; what is written is thrown away."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [str(TOOL), "optimize", str(ZOO / f"{entry['id']}.onnx"), "--target", chip, "--json", "-", "--quiet"]
+        command = [str(TOOL), "optimize", str(ZOO / f"{entry['id']}.onnx"), "--target", chip, "--json", "-", "--quiet", "--force"]
         done = subprocess.run([*command, "-o", f"{folder}/m.onnx", *flags], capture_output=True, text=True, check=True)
         return Run(json.loads(done.stdout), *read_written(Path(f"{folder}/m.onnx")))
 
