@@ -65,6 +65,7 @@ class OrdinaryNumbers {
       return ConstantNumber(*context_.facts, node->input(1), &divisor) && std::fabs(divisor) >= 1 && Has(node->input(0));
     }
     if (op == "ScatterND" || op == "ScatterElements") return Has(node->input(0)) && Has(node->input(2));
+    if (op == "Resize") return IsAverage(*node) && Has(node->input(0));
     if (!IsOneOf(op, {"Add", "Sub", "Mul", "Neg", "Abs", "Cast", "Relu", "Min", "Max", "Sum", "Concat", "CumSum", "Trilu"})) {
       return false;
     }
@@ -74,6 +75,13 @@ class OrdinaryNumbers {
  private:
   static bool IsOrdinary(double number) { return std::fabs(number) < -kMaskThreshold; }
   static bool AreOrdinary(absl::Span<const double> numbers) { return std::all_of(numbers.begin(), numbers.end(), IsOrdinary); }
+
+  // A Resize whose numbers lie between those that it is given: cubic ones overshoot, and a crop fills in a number.
+  static bool IsAverage(const Node& resize) {
+    const std::optional<Attribute> mode = FindAttribute(resize, "mode");
+    const std::optional<Attribute> places = FindAttribute(resize, "coordinate_transformation_mode");
+    return (!mode.has_value() || mode->s != "cubic") && (!places.has_value() || places->s != "tf_crop_and_resize");
+  }
 
   bool HasTensor(const Tensor& tensor) {
     const auto numbers = ReadFloats(*context_.model, tensor, kMostElements);

@@ -53,6 +53,18 @@ TEST(ScoreBiasTest, WhatTheNetworkComputesIsABias) {
   EXPECT_EQ(Split("(float[4, 2] q, float[2, 4] w) => (float[4, 4] y) { y = MatMul (q, w) }"), "; ; y");
 }
 
+// The relative positions of another window size: BEiT, by bilinear interpolation of its table.
+std::string Resized(const std::string& attributes) {
+  return "(int64[4] places) => (float[4] y) <float[1, 1, 2] table = {0.5, -3}, float[3] scales = {1, 1, 2}, int64[1] all = {-1}> "
+         "{ r = Resize <" + attributes + "> (table, , scales)\n t = Reshape (r, all)\n y = Gather (t, places) }";
+}
+
+TEST(ScoreBiasTest, ATableBetweenItsNumbersIsABias) {
+  EXPECT_EQ(Split(Resized("mode = \"linear\"")), "; ; y");
+  EXPECT_EQ(Split(Resized("mode = \"cubic\"")), "mask-is-bias");
+  EXPECT_EQ(Split(Resized("mode = \"linear\", coordinate_transformation_mode = \"tf_crop_and_resize\"")), "mask-is-bias");
+}
+
 TEST(ScoreBiasTest, AnInputMayHoldBoth) {
   EXPECT_EQ(Split("(float[4] x) => (float[4] y) { y = Identity (x) }"), "mask-is-bias");
   EXPECT_EQ(Split(WithTable("int64[4] places, float[4] x", "y = Add (b, x)")), "mask-is-bias");
