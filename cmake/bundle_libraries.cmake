@@ -3,7 +3,8 @@
 
 # The build tree has no such folder, and finds the machine's libraries then.
 function(searches_bundle target folders)
-  set_target_properties(${target} PROPERTIES BUILD_RPATH "${folders}" INSTALL_RPATH "${folders}")
+  # The same in the build tree: CMake would fill up a second one with empty entries, which mean the current folder.
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${folders}")
   # Of the older kind, which holds for the libraries of libraries too.
   target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
 endfunction()

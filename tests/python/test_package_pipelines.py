@@ -57,7 +57,7 @@ def test_a_pass_writes_a_file_whole_or_not_at_all(zoo: Path, tmp_path: Path) -> 
     fuse.save(result.model, tmp_path / "m.onnx", external_data="m.data")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.data", "m.onnx"]
     assert not ascend_fuse.check(tmp_path / "m.onnx").fatal
-    assert ascend_fuse.verify(zoo / MODEL, tmp_path / "m.onnx", regions=False).ok
+    assert ascend_fuse.verify(zoo / MODEL, tmp_path / "m.onnx", regions=False, tool=str(BUILD / "ascend-fuse")).ok
     with pytest.raises(ValueError, match="must be relative"):
         fuse.save(result.model, tmp_path / "n.onnx", external_data="/n.data")
     assert not (tmp_path / "n.onnx").exists() and len(list(tmp_path.iterdir())) == 2
