@@ -98,7 +98,7 @@ Report BuildReport(const Workspace& workspace) {
     std::vector<std::string> words;
     for (const auto& [name, range] : workspace.options().infer.dims) {
       const auto& fix = workspace.options().fix;
-      if (std::find(fix.begin(), fix.end(), name) != fix.end()) words.push_back(fmt::format("{} = {}", name, range.first));
+      if (std::find(fix.begin(), fix.end(), name) != fix.end()) words.push_back(fmt::format("{} = {}", name, range.low));
     }
     report.Warn({"dims-fixed", fmt::format("the model is for {} only; {} node(s) became constants with that",
                                            fmt::join(words, ", "), workspace.folded)});

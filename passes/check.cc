@@ -164,10 +164,7 @@ std::vector<WarningRecord> CheckDims(const Model& model, const InferOptions& opt
   if (options.dims.empty()) return {};
   const InputSymbols symbols(model);
   std::vector<WarningRecord> warnings;
-  std::string before;
   for (const auto& [name, range] : options.dims) {
-    if (!before.empty() && name.rfind(before + ":", 0) == 0) continue;  // the steps of that one
-    before = name;
     if (std::string why = symbols.WhyNone("--dim", name); !why.empty()) warnings.push_back({"dim-unknown", std::move(why)});
   }
   return warnings;

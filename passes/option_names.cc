@@ -39,13 +39,10 @@ bool ParseDim(std::string_view text, InferOptions* infer) {
   high = low;
   if (dots != std::string_view::npos && !ParseSize(range.substr(dots + 2), &high)) return false;
   // The first and the last multiple in the range.
-  low = (low + step - 1) / step * step;
-  high = high / step * step;
-  if (high < low) return false;
-  const std::string name(text.substr(0, equals));
-  infer->dims.push_back({name, {low, high}});
-  // How often the step is in it: Infer reads that name so.
-  if (step > 1 && low < high) infer->dims.push_back({fmt::format("{}:{}", name, step), {low / step, high / step}});
+  const int64_t first = low / step + (low % step == 0 ? 0 : 1);
+  const int64_t last = high / step;
+  if (last < first) return false;
+  infer->dims.push_back({std::string(text.substr(0, equals)), {first * step, last * step, step}});
   return true;
 }
 

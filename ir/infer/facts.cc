@@ -3,7 +3,6 @@
 #include "ir/infer/facts.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -562,19 +561,12 @@ void InferConstant(const Value* value, Facts* facts) {
 
 namespace {
 
-// Binds the symbol "seq" to a range, or by the name "seq:16" how often 16 is in it, which makes it a multiple of 16.
-void Bind(const std::string& name, int64_t low, int64_t high, DimTable* dims) {
-  const size_t colon = name.rfind(':');
-  int64_t step = 0;
-  if (colon != std::string::npos) std::from_chars(name.data() + colon + 1, name.data() + name.size(), step);
-  if (colon == 0 || step < 1) {
-    dims->SetRange(name, low, high);
-    return;
-  }
-  const std::string symbol = name.substr(0, colon);
-  const std::string times = fmt::format("({}/{})", symbol, step);
-  dims->SetRange(times, low, high);
-  dims->Unify(dims->Symbol(symbol), dims->Mul(Dim::Of(step), dims->Symbol(times)));
+void Bind(const std::string& symbol, const DimRange& range, DimTable* dims) {
+  dims->SetRange(symbol, range.low, range.high);
+  if (range.step <= 1 || range.low == range.high) return;
+  const std::string times = fmt::format("({}/{})", symbol, range.step);
+  dims->SetRange(times, range.low / range.step, range.high / range.step);
+  dims->Unify(dims->Symbol(symbol), dims->Mul(Dim::Of(range.step), dims->Symbol(times)));
 }
 
 }  // namespace
@@ -583,7 +575,7 @@ Facts Infer(const Model& model, const InferOptions& options) {
   Facts facts;
   facts.SetOperators(options.operators);
   if (model.graphs().empty()) return facts;
-  for (const auto& [symbol, range] : options.dims) Bind(symbol, range.first, range.second, &facts.dims());
+  for (const auto& [symbol, range] : options.dims) Bind(symbol, range, &facts.dims());
   if (!model.functions().empty()) facts.SetCalls(std::make_shared<infer::Calls>(model));
   constexpr int kMaxPasses = 3;
   for (int pass = 0; pass < kMaxPasses; ++pass) {

@@ -73,9 +73,18 @@ class OperatorInference {
   virtual std::vector<std::pair<std::string_view, std::string_view>> Operators() const = 0;
 };
 
+// What a symbolic dim can be: multiples of `step` from `low` to `high`, both of which are multiples of it.
+struct DimRange {
+  int64_t low = 0;
+  int64_t high = 0;
+  int64_t step = 1;
+
+  friend bool operator==(const DimRange&, const DimRange&) = default;
+};
+
 struct InferOptions {
-  // --dim: symbol, low, high (inclusive).
-  std::vector<std::pair<std::string, std::pair<int64_t, int64_t>>> dims;
+  // --dim, by symbol.
+  std::vector<std::pair<std::string, DimRange>> dims;
   // Asked for operators that are not in the tables of ir/infer; must outlive the facts. Local functions go before it.
   const OperatorInference* operators = nullptr;
 };
