@@ -7,7 +7,7 @@
 #include "ir/onnx/encode.h"
 #include "ir/schema.h"
 #include "passes/float_attribute.h"
-#include "patterns/functions/refusal.h"
+#include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 namespace {

@@ -9,7 +9,7 @@
 #include "passes/pass.h"
 #include "patterns/analysis/linear.h"
 #include "patterns/analysis/routing.h"
-#include "patterns/functions/refusal.h"
+#include "patterns/language/refusal.h"
 #include "patterns/operators/slower_sites.h"
 
 namespace ascend_fuse {

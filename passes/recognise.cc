@@ -8,7 +8,7 @@
 #include "passes/equal_values.h"
 #include "passes/module_path.h"
 #include "passes/pass.h"
-#include "patterns/functions/refusal.h"
+#include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 namespace {

@@ -12,8 +12,8 @@
 #include "patterns/analysis/mask.h"
 #include "patterns/analysis/product.h"
 #include "patterns/analysis/scores.h"
-#include "patterns/functions/node_builder.h"
-#include "patterns/functions/refusal.h"
+#include "patterns/language/node_builder.h"
+#include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 namespace {

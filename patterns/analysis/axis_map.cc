@@ -7,7 +7,7 @@
 
 #include "ir/attribute.h"
 #include "patterns/analysis/data_movement.h"
-#include "patterns/functions/node_builder.h"
+#include "patterns/language/node_builder.h"
 
 namespace ascend_fuse {
 

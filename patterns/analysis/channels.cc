@@ -7,7 +7,7 @@
 #include "ir/infer/facts.h"
 #include "ir/model.h"
 #include "patterns/analysis/data_movement.h"
-#include "patterns/functions/refusal.h"
+#include "patterns/language/refusal.h"
 #include "patterns/language/term.h"
 
 namespace ascend_fuse {

@@ -7,7 +7,7 @@
 #include "ir/attribute.h"
 #include "ir/schema.h"
 #include "patterns/analysis/data_movement.h"
-#include "patterns/functions/refusal.h"
+#include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 namespace {

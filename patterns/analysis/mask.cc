@@ -14,8 +14,8 @@
 #include "ir/schema.h"
 #include "patterns/analysis/data_movement.h"
 #include "patterns/analysis/rebuild.h"
-#include "patterns/functions/node_builder.h"
-#include "patterns/functions/refusal.h"
+#include "patterns/language/node_builder.h"
+#include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 namespace {
@@ -287,13 +287,7 @@ Term DimAsShapeElement(const FunctionContext& context, Value* value, int axis) {
   if (fact.shape[axis].is_number()) return Term::Integer(fact.shape[axis].number());
   // Shape whole, then one element of it: ATC ignores the start and end attributes of Shape
   // (atc-op-audit.md W2).
-  DeferredNode shape{"", "Shape", {}, {Term::Of(value)}, 1};
-  DeferredNode element{"",
-                       "Gather",
-                       {{"axis", Term::Integer(0)}},
-                       {Term::Node(std::move(shape)), Term::List({Term::Integer(axis)})},
-                       1};
-  return Term::Node(std::move(element));
+  return build::Gather(build::Shape(Term::Of(value)), build::Numbers({axis}), 0);
 }
 
 // A value without its differences from head to head, where it has none: with 1 (or no axis) in place of the heads, the

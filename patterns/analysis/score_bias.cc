@@ -11,8 +11,8 @@
 #include "ir/schema.h"
 #include "patterns/analysis/data_movement.h"
 #include "patterns/analysis/mask.h"
-#include "patterns/functions/node_builder.h"
-#include "patterns/functions/refusal.h"
+#include "patterns/language/node_builder.h"
+#include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 namespace {

@@ -9,7 +9,7 @@
 #include "patterns/analysis/data_movement.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/analysis/softmax.h"
-#include "patterns/functions/refusal.h"
+#include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 namespace {

@@ -7,8 +7,8 @@
 #include "patterns/analysis/attention.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/functions/constructs.h"
-#include "patterns/functions/node_builder.h"
-#include "patterns/functions/refusal.h"
+#include "patterns/language/node_builder.h"
+#include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 namespace {

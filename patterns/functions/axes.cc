@@ -3,8 +3,8 @@
 
 #include "fmt/format.h"
 #include "patterns/functions/constructs.h"
-#include "patterns/functions/refusal.h"
 #include "patterns/functions/tensor.h"
+#include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 namespace {

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "patterns/functions/constructs.h"
-#include "patterns/functions/node_builder.h"
-#include "patterns/functions/refusal.h"
 #include "patterns/functions/tensor.h"
+#include "patterns/language/node_builder.h"
+#include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 namespace {

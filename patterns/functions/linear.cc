@@ -5,8 +5,8 @@
 #include "patterns/analysis/halves.h"
 #include "patterns/analysis/linear.h"
 #include "patterns/functions/constructs.h"
-#include "patterns/functions/node_builder.h"
-#include "patterns/functions/refusal.h"
+#include "patterns/language/node_builder.h"
+#include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 namespace {

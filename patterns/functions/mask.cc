@@ -11,8 +11,8 @@
 #include "patterns/analysis/mask_form.h"
 #include "patterns/analysis/score_bias.h"
 #include "patterns/functions/constructs.h"
-#include "patterns/functions/node_builder.h"
-#include "patterns/functions/refusal.h"
+#include "patterns/language/node_builder.h"
+#include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 namespace {

@@ -5,7 +5,7 @@
 #include "fmt/format.h"
 #include "patterns/analysis/linear.h"
 #include "patterns/functions/constructs.h"
-#include "patterns/functions/refusal.h"
+#include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 namespace {

@@ -8,8 +8,8 @@
 #include "patterns/analysis/channels.h"
 #include "patterns/analysis/halves.h"
 #include "patterns/functions/constructs.h"
-#include "patterns/functions/node_builder.h"
-#include "patterns/functions/refusal.h"
+#include "patterns/language/node_builder.h"
+#include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 

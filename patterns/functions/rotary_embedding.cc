@@ -4,9 +4,9 @@
 
 #include "fmt/format.h"
 #include "patterns/functions/constructs.h"
-#include "patterns/functions/node_builder.h"
-#include "patterns/functions/refusal.h"
 #include "patterns/functions/rotary.h"
+#include "patterns/language/node_builder.h"
+#include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 namespace {

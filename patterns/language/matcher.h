@@ -71,7 +71,7 @@ struct Failure {
   std::string found;
   std::string code{kFormDiffers};  // of patterns/codes.txtpb
   bool is_sentence = false;  // `found` says all there is to say: a condition's own words
-  bool final_word = false;   // what looks like the construct is none (functions/refusal.h), and `expected` is empty
+  bool final_word = false;   // what looks like the construct is none (language/refusal.h), and `expected` is empty
   std::vector<const Node*> covered;
   FailureRank rank;
   MatchTrace* trace = nullptr;  // where the steps of all attempts are noted; nullptr: nobody asks

@@ -13,7 +13,7 @@
 
 #include "gtest/gtest.h"
 #include "passes/report.h"
-#include "patterns/functions/refusal.h"
+#include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "patterns/functions/refusal.h"
+#include "patterns/language/refusal.h"
 #include "tests/unit/rule_testing.h"
 
 namespace ascend_fuse {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "patterns/functions/refusal.h"
+#include "patterns/language/refusal.h"
 #include "tests/unit/rule_testing.h"
 
 namespace ascend_fuse {

@@ -1,4 +1,4 @@
-#include "patterns/functions/refusal.h"
+#include "patterns/language/refusal.h"
 
 #include "absl/strings/cord.h"
 

@@ -1,4 +1,4 @@
-#include "patterns/functions/node_builder.h"
+#include "patterns/language/node_builder.h"
 
 namespace ascend_fuse::build {
 
