@@ -94,7 +94,8 @@ absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const 
 absl::Status Adapt(Workspace& workspace) {
   if (workspace.ChangesNothing()) return absl::OkStatus();
   AdaptNames(workspace);
-  return ApplyAdapters(workspace, [](const Node&) { return true; });
+  const absl::Status status = ApplyAdapters(workspace, [](const Node&) { return true; });
+  return status.ok() ? TryOtherOpsets(workspace) : status;
 }
 
 }  // namespace ascend_fuse

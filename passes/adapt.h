@@ -26,6 +26,10 @@ int64_t OpsetToWrite(const Workspace& workspace);
 // Applies every adapter to the nodes that it is for and that `may` lets through, and counts them in Workspace::adapted.
 absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const Node&)>& may);
 
+// Writes the model at another opset where a node has a form that no adapter takes and that is read there, and no other node
+// is read worse there.
+absl::Status TryOtherOpsets(Workspace& workspace);
+
 // Nodes of the file that share a name or have that of an input of the graph get names of their own, and outputs written as
 // an empty name get one where ATC would connect them to empty inputs. Nodes with bodies stay. Imports that no node needs go.
 void AdaptNames(Workspace& workspace);

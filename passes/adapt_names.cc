@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "ir/onnx/encode.h"
 #include "passes/adapt.h"
 
 namespace ascend_fuse {
@@ -37,7 +38,9 @@ void MakeAnew(Workspace& workspace, Node* node, bool keep_name) {
   for (Value*& value : outputs) {
     if (value != nullptr && value->producer != node) value = nullptr;
   }
-  workspace.Know(workspace.rewriter().Replace(outputs, plan));
+  Node* const renamed = workspace.rewriter().Replace(outputs, plan);
+  CopyNotes(*node, renamed);
+  workspace.Know(renamed);
 }
 
 struct Renamed {

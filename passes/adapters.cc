@@ -22,7 +22,9 @@ void Rewrite(Workspace& workspace, Node* node, std::string op_type, std::vector<
   plan.inputs = std::move(inputs);
   plan.attributes = std::move(attributes);
   const std::vector<Value*> outputs(node->outputs().begin(), node->outputs().end());
-  workspace.Know(workspace.rewriter().Replace(outputs, plan));
+  Node* const written = workspace.rewriter().Replace(outputs, plan);
+  CopyNotes(*node, written);
+  workspace.Know(written);
 }
 
 // The node as it is, but for inputs or attributes.

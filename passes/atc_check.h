@@ -30,6 +30,9 @@ std::vector<FindingRecord> FindInStructure(const Model& model, const Target& tar
 // elements of every floating-point constant of at most `kMostElements` elements.
 inline constexpr int64_t kMostElements = int64_t{1} << 24;
 std::vector<FindingRecord> FindInConstants(const Model& model, const Target& target);
+// The same in short, for `optimize`, which reads small constants only: NaN, and positive numbers that float16 does not
+// hold. Negative ones are what masks are made of, and -inf does there what they do.
+std::vector<WarningRecord> CheckConstants(const Model& model, const Target& target);
 
 // All findings about a model. `fixed_by` is found by trying: the model is optimized, and what is not found again was
 // fixed. The model is of no use afterwards. Errors are those of Target::Load.

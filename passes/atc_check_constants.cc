@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/types/span.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "passes/atc_check.h"
 
 namespace ascend_fuse {
@@ -17,6 +19,7 @@ struct Range {
   int64_t nans = 0;
   int64_t too_large = 0;  // finite, and above what float16 holds
   double largest = 0;     // of the finite ones, by size
+  double highest = 0;     // of the positive finite ones
 };
 
 Range RangeOf(const std::vector<double>& elements) {
@@ -28,6 +31,7 @@ Range RangeOf(const std::vector<double>& elements) {
     } else if (std::isfinite(element)) {
       range.too_large += size > kHalfMost ? 1 : 0;
       range.largest = std::max(range.largest, size);
+      range.highest = std::max(range.highest, element);
     }
   }
   return range;
@@ -69,24 +73,70 @@ void CheckTensor(const Model& model, const Tensor& tensor, const std::string& na
   }
 }
 
-}  // namespace
+// The first names.
+std::string Some(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 3;
+  const auto told = absl::MakeConstSpan(names).subspan(0, kMost);
+  return fmt::format("{}{}", fmt::join(told, ", "), names.size() > kMost ? " ..." : "");
+}
 
-std::vector<FindingRecord> FindInConstants(const Model& model, const Target& target) {
-  std::vector<FindingRecord> findings;
-  const bool lowered = !target.KeepsRange();
+// Constants that are read, initializers and those of nodes.
+template <typename Visit>
+void EachConstant(const Model& model, Visit visit) {
   for (const auto& graph : model.graphs()) {
     for (const Value* value : graph->initializers()) {
       if (value->initializer == nullptr || (LiveUses(*value).empty() && !value->is_graph_output)) continue;
-      CheckTensor(model, *value->initializer, std::string(ValueName(*value)), lowered, &findings);
+      visit(*value->initializer, *value);
     }
     for (const Node* node : graph->nodes()) {
       if (node->dead || !IsOp(*node, "Constant") || node->output() == nullptr) continue;
       const auto value = FindAttribute(*node, "value");
       if (!value.has_value() || value->type != AttributeType::kTensor) continue;
-      CheckTensor(model, value->tensor, std::string(ValueName(*node->output())), lowered, &findings);
+      visit(value->tensor, *node->output());
     }
   }
+}
+
+// What optimize looks at: it does not read weights.
+constexpr int64_t kMostOfSmall = 1024;
+
+}  // namespace
+
+std::vector<FindingRecord> FindInConstants(const Model& model, const Target& target) {
+  std::vector<FindingRecord> findings;
+  const bool lowered = !target.KeepsRange();
+  EachConstant(model, [&](const Tensor& tensor, const Value& value) {
+    CheckTensor(model, tensor, std::string(ValueName(value)), lowered, &findings);
+  });
   return findings;
+}
+
+std::vector<WarningRecord> CheckConstants(const Model& model, const Target& target) {
+  const bool lowered = !target.KeepsRange();
+  std::vector<std::string> too_large;
+  std::vector<std::string> nans;
+  double largest = 0;
+  EachConstant(model, [&](const Tensor& tensor, const Value& value) {
+    if (!IsFloat(tensor.type) || tensor.ElementCount() <= 0 || tensor.ElementCount() > kMostOfSmall) return;
+    const auto elements = ReadFloats(model, tensor, kMostOfSmall);
+    if (!elements.ok()) return;
+    const Range range = RangeOf(*elements);
+    if (range.nans > 0) nans.emplace_back(ValueName(value));
+    if (!lowered || tensor.type == DataType::kFloat16 || range.highest <= kHalfMost) return;
+    too_large.emplace_back(ValueName(value));
+    largest = std::max(largest, range.highest);
+  });
+  std::vector<WarningRecord> warnings;
+  if (!nans.empty()) {
+    warnings.push_back({"constant-is-nan", fmt::format("{} constant(s) hold NaN, which reaches all that reads them: {}",
+                                                       nans.size(), Some(nans))});
+  }
+  if (!too_large.empty()) {
+    warnings.push_back(
+        {"half-overflow", fmt::format("{} constant(s) hold numbers beyond the range of float16, which become infinite; the "
+                                      "largest is {:g}: {}", too_large.size(), largest, Some(too_large))});
+  }
+  return warnings;
 }
 
 }  // namespace ascend_fuse

@@ -24,6 +24,7 @@ class Structure {
 
   std::vector<FindingRecord> Run() {
     CheckOpset();
+    CheckNpuVersion();
     CheckImports();
     CheckPorts();
     for (const auto& graph : model_.graphs()) {
@@ -61,6 +62,23 @@ class Structure {
                fmt::format("the model imports opset {}; ATC of CANN {} reads standard operators up to opset {}",
                            model_.OpsetVersion(), target_.cann(), target_.MaxOpset()),
                "ConstructOriType", "E13010", fmt::format("export at opset {} or lower", target_.MaxOpset()));
+  }
+
+  // Parsers are registered under domain, version and name, and those of the npu nodes as version 1.
+  void CheckNpuVersion() {
+    const auto imports = model_.opset_imports();
+    const auto npu = std::find_if(imports.begin(), imports.end(),
+                                  [this](const OpsetImport& import) { return model_.Text(import.domain) == "npu"; });
+    if (npu == imports.end() || npu->version == 1) return;
+    for (const auto& graph : model_.graphs()) {
+      for (const Node* node : graph->nodes()) {
+        if (node->dead || Domain(*node) != "npu") continue;
+        return AddOfModel("npu-version", "no_parser",
+                          fmt::format("the model imports version {} of the domain npu, and parsers of its nodes are registered "
+                                      "for version 1", npu->version),
+                          "ConstructOriType", "E13010", "write 1 there");
+      }
+    }
   }
 
   // A node of the empty domain is read beside one import only; one of domain ai.onnx if that is what is imported.

@@ -118,7 +118,12 @@ Report BuildReport(const Workspace& workspace) {
   warn(CheckPlugin(model, target));
   warn(CheckCalls(model, workspace.calls_kept, workspace.inliner().left()));
   warn(CheckOpset(model, target));
-  warn(CheckDims(model, workspace.options().infer));
+  // The names of --fix are written into the model as numbers.
+  InferOptions infer = workspace.options().infer;
+  std::erase_if(infer.dims, [&fix = workspace.options().fix](const auto& dim) {
+    return std::find(fix.begin(), fix.end(), dim.first) != fix.end();
+  });
+  warn(CheckDims(model, infer));
   const std::vector<FindingRecord> in_nodes = FindInNodes(model, workspace.facts(), target);
   warn(CheckForms(in_nodes));
   std::vector<FindingRecord> frame = FindInStructure(model, target);
@@ -133,6 +138,7 @@ Report BuildReport(const Workspace& workspace) {
   // CheckOpset says it.
   std::erase_if(frame, [](const FindingRecord& finding) { return finding.code == "opset-too-high"; });
   warn(WarningsOf(frame));
+  warn(CheckConstants(model, target));
   report.nodes_before = workspace.nodes_before;
   report.nodes_after = workspace.CountNodes();
   report.Summarize();

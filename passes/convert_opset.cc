@@ -1,6 +1,9 @@
 // Opset conversion: where ATC reads the model better at opset 17 than at its own, every node is written in the form of that
-// opset. A model with a node that has none stays at its opset, and the report says which node.
+// opset. A model with a node that has none stays at its opset, and the report says which node. What no adapter takes after
+// that may be read at another opset still: reductions whose axes CANN 9.1 reads as an input only, or a model older than
+// what is parsed.
 #include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,6 +65,44 @@ std::string Kept(int64_t from, int64_t to, std::string_view why) {
   return fmt::format("the model stays at opset {}, and ATC reads opset {} better: {}", from, to, why);
 }
 
+using Planned = std::vector<std::pair<Node*, Respelling>>;
+
+// The nodes that are written in another form at `to`; a sentence where one has none there.
+std::string Plan(const Workspace& workspace, int64_t to, Planned* planned) {
+  const int64_t from = workspace.model().OpsetVersion();
+  std::string why;
+  EachStandardNode(workspace.model(), [&](Node* node) {
+    if (!why.empty()) return;
+    auto respelling = Respell(*node, from, to, workspace.facts());
+    if (!respelling.ok()) {
+      why = fmt::format("{} {} {}", OpType(*node), Label(*node), std::string(respelling.status().message()));
+    } else if (respelling->has_value()) {
+      planned->emplace_back(node, **std::move(respelling));
+    }
+  });
+  return why;
+}
+
+// How many nodes have a form that ATC surely refuses or misreads, by code.
+std::map<std::string, int64_t> FaultsAt(const Workspace& workspace, int64_t opset) {
+  std::map<std::string, int64_t> faults;
+  EachStandardNode(workspace.model(), [&](const Node* node) {
+    for (const UnreadForm* form : FormsAt(workspace, *node, opset)) {
+      if (form->certain) ++faults[form->code];
+    }
+  });
+  return faults;
+}
+
+// Whether a fault is gone, or nodes of it, and none came.
+bool IsBetter(const std::map<std::string, int64_t>& after, const std::map<std::string, int64_t>& before) {
+  const auto is_no_worse = [&](const auto& fault) {
+    const auto known = before.find(fault.first);
+    return known != before.end() && fault.second <= known->second;
+  };
+  return after != before && std::all_of(after.begin(), after.end(), is_no_worse);
+}
+
 }  // namespace
 
 int64_t OpsetToWrite(const Workspace& workspace) {
@@ -86,18 +127,8 @@ absl::Status ConvertOpset(Workspace& workspace) {
   workspace.opset_wanted = 0;
   if (!adapted.ok()) return adapted;
 
-  std::vector<std::pair<Node*, Respelling>> planned;
-  std::string why;
-  EachStandardNode(workspace.model(), [&](Node* node) {
-    if (!why.empty()) return;
-    auto respelling = Respell(*node, from, to, facts);
-    if (!respelling.ok()) {
-      why = fmt::format("{} {} {}", OpType(*node), Label(*node), std::string(respelling.status().message()));
-    } else if (respelling->has_value()) {
-      planned.emplace_back(node, **std::move(respelling));
-    }
-  });
-  if (!why.empty()) {
+  Planned planned;
+  if (const std::string why = Plan(workspace, to, &planned); !why.empty()) {
     workspace.opset_kept = Kept(from, to, why);
     return absl::OkStatus();
   }
@@ -118,6 +149,42 @@ absl::Status ConvertOpset(Workspace& workspace) {
   }
   workspace.opset_before = from;
   workspace.respelled = static_cast<int64_t>(planned.size());
+  return absl::OkStatus();
+}
+
+absl::Status TryOtherOpsets(Workspace& workspace) {
+  const int64_t from = workspace.model().OpsetVersion();
+  const int64_t last = workspace.target()->MaxOpset();
+  const std::map<std::string, int64_t> before = FaultsAt(workspace, from);
+  const bool too_new = from > last;
+  if ((before.empty() && !too_new) || !workspace.model().functions().empty()) return absl::OkStatus();
+  for (const int64_t to : {kBestRead, last}) {
+    if (too_new ? to != last : to <= from || FaultsAt(workspace, to) == before) continue;
+    Planned planned;
+    if (!Plan(workspace, to, &planned).empty()) continue;
+    const Rewriter::Mark mark = workspace.rewriter().Now();
+    const auto adapted = workspace.adapted;
+    for (const auto& [node, respelling] : planned) {
+      Node* const written = Write(respelling, *node, &workspace.rewriter());
+      for (const Use& use : written->inputs()) {
+        const bool constant = use.value != nullptr && use.value->initializer != nullptr;
+        if (constant && !workspace.facts().Of(use.value).has_rank) InferConstant(use.value, &workspace.facts());
+      }
+      workspace.Know(written);
+    }
+    workspace.rewriter().SetOpsetImport("", to);
+    const absl::Status status = ApplyAdapters(workspace, [](const Node&) { return true; });
+    if (!status.ok()) return status;
+    const std::map<std::string, int64_t> after = FaultsAt(workspace, to);
+    if (IsBetter(after, before) || (too_new && after == before)) {
+      workspace.opset_before = workspace.opset_before > 0 ? workspace.opset_before : from;
+      workspace.respelled += static_cast<int64_t>(planned.size());
+      workspace.opset_kept.clear();
+      return absl::OkStatus();
+    }
+    workspace.emitter().TakeBackAll(mark);
+    workspace.adapted = adapted;
+  }
   return absl::OkStatus();
 }
 

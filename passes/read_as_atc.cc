@@ -1,6 +1,7 @@
 #include "passes/read_as_atc.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,7 +21,8 @@ using Effect = UnreadForm::Effect;
 // Sentences of one refusal that are told; the others are counted.
 constexpr size_t kMostReasons = 5;
 
-bool Is(const UnreadForm& form, Effect effect) { return form.certain && form.effect == effect; }
+// ATC accepts the form, and makes something else of it.
+bool IsMisread(const UnreadForm& form) { return form.effect == Effect::kMisread || form.effect == Effect::kLosesType; }
 
 class Reader {
  public:
@@ -30,13 +32,14 @@ class Reader {
     FindRefusals();
     if (!reasons_.empty()) return Refusal("refuses the model");
     ReadConditions();
+    ReadLogSoftmaxes();
     if (absl::Status status = ApplyMisreadRules(); !status.ok()) return status;
     reasons_ = unwritten_;
     if (!done_.empty()) workspace_.rewriter().DropValueInfo();
     for (const auto& graph : workspace_.model().graphs()) {
       for (const Node* node : graph->nodes()) {
         for (const UnreadForm* form : FormsOf(*node)) {
-          if (Is(*form, Effect::kMisread)) Note(*node, *form);
+          if (form->certain && IsMisread(*form)) Note(*node, *form);
         }
       }
     }
@@ -53,7 +56,14 @@ class Reader {
   bool HasForm(const Node& node, std::string_view code) const {
     const auto forms = FormsOf(node);
     return std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) {
-      return form->effect == Effect::kMisread && !form->unsettled && form->code == code;
+      return IsMisread(*form) && !form->unsettled && form->code == code;
+    });
+  }
+
+  bool SurelyHas(const Node& node, std::string_view code) const {
+    const auto forms = FormsOf(node);
+    return std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) {
+      return form->certain && IsMisread(*form) && form->code == code;
     });
   }
 
@@ -96,15 +106,46 @@ class Reader {
   void ReadConditions() {
     for (const auto& graph : workspace_.model().graphs()) {
       for (Node* node : graph->nodes()) {
-        const auto forms = FormsOf(*node);
-        if (std::none_of(forms.begin(), forms.end(), [](const UnreadForm* form) {
-              return Is(*form, Effect::kMisread) && form->code == "if-condition-rank";
-            })) {
-          continue;
-        }
+        if (!SurelyHas(*node, "if-condition-rank")) continue;
         Rewriter& rewriter = workspace_.rewriter();
         rewriter.SetInput(node, 0, rewriter.NumberConstant(graph.get(), DataType::kBool, 1, "atc_condition"));
         done_.insert(node);
+      }
+    }
+  }
+
+  // LogSoftmax before opset 13: over one axis, the last one where none is written (W17). No rule sees that none is.
+  void ReadLogSoftmaxes() {
+    Rewriter& rewriter = workspace_.rewriter();
+    for (const auto& graph : workspace_.model().graphs()) {
+      const std::vector<Node*> nodes(graph->nodes().begin(), graph->nodes().end());
+      for (Node* node : nodes) {
+        if (node->dead || !SurelyHas(*node, "log-softmax-axis")) continue;
+        const int rank = workspace_.facts().Of(node->input(0)).rank();
+        const int64_t axis = IntAttribute(*node, "axis").value_or(-1);
+        const int64_t place = axis < 0 ? axis + rank : axis;
+        if (rank < 1 || place < 0 || place >= rank) continue;
+        std::vector<int64_t> perm(static_cast<size_t>(rank));
+        std::iota(perm.begin(), perm.end(), 0);
+        std::swap(perm[static_cast<size_t>(place)], perm.back());
+        const auto plan = [](std::string op, Value* x, Attribute attribute) {
+          NewNode made;
+          made.op_type = std::move(op);
+          made.inputs = {x};
+          made.attributes = {std::move(attribute)};
+          return made;
+        };
+        const auto insert = [&](const NewNode& made) {
+          Node* const inserted = rewriter.Insert(made, 1, graph.get(), "atc_log_softmax");
+          workspace_.Know(inserted);
+          return inserted->output();
+        };
+        Value* const turned = insert(plan("Transpose", node->input(0), Attribute::Ints("perm", perm)));
+        Value* const read = insert(plan("LogSoftmax", turned, Attribute::Int("axis", rank - 1)));
+        Node* const back = rewriter.Replace(node->outputs(), plan("Transpose", read, Attribute::Ints("perm", perm)));
+        workspace_.Know(back);
+        done_.insert(node);
+        done_.insert(back);
       }
     }
   }

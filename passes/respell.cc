@@ -310,7 +310,9 @@ Node* Write(const Respelling& respelling, const Node& node, Rewriter* rewriter) 
                               ? input.value
                               : rewriter->Constant(node.graph, input.type, input.dims, input.bytes, base + "_constant"));
   }
-  return rewriter->Replace(node.outputs(), plan);
+  Node* const written = rewriter->Replace(node.outputs(), plan);
+  CopyNotes(node, written);
+  return written;
 }
 
 }  // namespace ascend_fuse

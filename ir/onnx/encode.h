@@ -16,6 +16,9 @@ std::string EncodeAttributes(const Model& model, const std::vector<Attribute>& a
 // references. Empty when the elements cannot be read.
 std::string EncodeTensor(const Model& model, const Tensor& tensor);
 
+// Gives a new node the doc_string and the metadata of the one that it stands for.
+void CopyNotes(const Node& from, Node* to);
+
 // One little-endian element: of a floating-point type rounded to nearest even, of int32 and int64 toward zero. Empty
 // for other types.
 std::string EncodeNumber(DataType type, double value);

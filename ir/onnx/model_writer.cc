@@ -308,7 +308,14 @@ class ModelWriter::Layout {
     const char* const type = index < values.size() ? values[index]->declared_type.data() : nullptr;
     const bool of_the_file = type == nullptr || (type >= file && type < file + model_file_->file_size());
     if (of_the_file) return Keep(graph.encoded_, field, cursor);
-    WriteValueInfo(field.number, *values[index]);
+    const Pieces::Mark mark = out_.Begin(static_cast<int>(field.number));
+    wire::Cursor port(field);
+    wire::Field part;
+    while (port.Next(&part)) {
+      if (part.number != ValueInfoProto::kTypeFieldNumber) Keep(graph.encoded_, part, port);
+    }
+    out_.Bytes(ValueInfoProto::kTypeFieldNumber, values[index]->declared_type);
+    out_.End(mark);
   }
 
   void WriteNewGraph(const Graph& graph, const std::vector<const Node*>& nodes) {

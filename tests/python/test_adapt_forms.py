@@ -89,6 +89,11 @@ CASES = [
     Case("constant-of-shape-field", "ConstantOfShape", 17,
          "(int64[2] s) => (float16[A, B] y) { y = ConstantOfShape <value = float16[1] {2}> (s) }",
          "(int64[2] s) => (float[A, B] y) { y = ConstantOfShape <value = float[1] {2}> (s) }", highest={"s": 4}),
+    Case("reduce-without-axes", "ReduceSum", 17,
+         "(float[2, 4] x) => (float[2, 4] y) { y = ReduceSum <noop_with_empty_axes = 1> (x) }", flags=("--cann", "8.5")),
+    Case("gemm-alpha", "Gemm", 17,
+         "(float[2, 4] x, float[3, 4] w, float[3] c) => (float[2, 3] y) { y = Gemm <alpha = 2.0, beta = 0.5, transB = 1> (x, w, c) }",
+         "(float[2, 4] x, float[3, 4] w, float[3] c) => (float[2, 3] y) { y = Gemm <transB = 1> (x, w, c) }", flags=("--cann", "9.1")),
     Case("empty-optional-input", "Gemm", 17,
          "(float[2, 4] x, float[4, 3] w) => (float[2, 3] y) { y = Gemm (x, w, EMPTY) }",
          "(float[2, 4] x, float[4, 3] w) => (float[2, 3] y) { y = Gemm (x, w) }", replaces=(("EMPTY", ""),)),
@@ -188,3 +193,74 @@ def test_operators_of_onnx_runtime_that_no_node_takes(text: str, tmp_path: Path)
         text = text.replace(old, new)
     expected = plain_session(parse(case, text).SerializeToString()).run(None, feeds)[0]
     np.testing.assert_allclose(plain_session(str(written)).run(None, feeds)[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def optimized(model: onnx.ModelProto, folder: Path, *flags: str) -> tuple[onnx.ModelProto, dict]:
+    onnx.save(model, folder / "m.onnx")
+    result = run_ok("optimize", folder / "m.onnx", "-o", folder / "o.onnx", "--json", "-", *flags)
+    return onnx.load(folder / "o.onnx"), json.loads(result.out)
+
+
+@pytest.mark.parametrize("opset, body, flags", [
+    (18, "y = ReduceMean <keepdims = 0> (x, a)", ("--cann", "8.1")),  # respelled
+    (18, "y, z = Split <num_outputs = 2> (x)", ()),  # by a function
+    (17, "[x] y = Relu (x)", ()),  # named anew
+])
+def test_nodes_keep_their_notes(opset: int, body: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+    outputs = "float[A, B] y, float[C, D] z" if "z" in body else "y"
+    model = onnx.parser.parse_model(HEAD.format(ir=10, opset=opset, more="")
+                                    + f"g (float[2, 4] x) => ({outputs}) <int64[1] a = {{1}}> {{ {body} }}")
+    model.graph.node[0].doc_string = "as written by hand"
+    model.graph.node[0].metadata_props.add(key="namespace", value="layer/0")
+    written, report = optimized(model, tmp_path, *flags)
+    assert report["adapted"] or any(w["code"] == "opset-converted" for w in report["warnings"])
+    node = next(node for node in written.graph.node if node.output[0] == "y")
+    assert node.doc_string == "as written by hand"
+    assert [(p.key, p.value) for p in node.metadata_props] == [("namespace", "layer/0")]
+
+
+UP = [
+    # CANN 9.1 reads the axes of these reductions as an input only, which opset 18 has, and those of a mean as an attribute.
+    ("9.1", 17, 18, "y = ReduceMin <axes = [1]> (x)\n z = ReduceMean <axes = [1]> (x)"),
+    ("9.1", 14, 18, "y = ReduceMax <axes = [1]> (x)\n z = Relu (x)"),
+    # No parser is registered for opset 7.
+    ("8.1", 7, 17, "y = Relu (x)\n z = Add (x, y)"),
+    ("8.1", 6, 17, "y = ReduceSum <axes = [1]> (x)\n z = Clip <min = -0.5, max = 0.5> (x)"),
+]
+
+
+@pytest.mark.parametrize("cann, opset, to, body", UP, ids=lambda value: str(value).split(" ")[-1])
+def test_a_newer_opset_where_only_that_is_read(cann: str, opset: int, to: int, body: str, tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(HEAD.format(ir=8, opset=opset, more="") + f"g (float[2, 4] x) => (float[A, B] y, float[C, D] z) {{ {body} }}")
+    written, report = optimized(model, tmp_path, "--cann", cann)
+    onnx.checker.check_model(written, full_check=True)
+    assert written.opset_import[0].version == to
+    assert "opset-converted" in [w["code"] for w in report["warnings"]] and report["findings"] == []
+    x = np.random.default_rng(5).standard_normal((2, 4)).astype(np.float32)
+    found = plain_session(written.SerializeToString()).run(None, {"x": x})
+    for a, b in zip(plain_session(model.SerializeToString()).run(None, {"x": x}), found, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-6)
+    again, _ = optimized(written, tmp_path, "--cann", cann)
+    assert again == written
+    # Where it is read, it stays: the same on another release, at an opset that has parsers.
+    if opset > 8:
+        assert optimized(model, tmp_path, "--cann", "9.2")[0] == model
+
+
+def test_the_opset_stays_where_a_node_has_no_newer_form(tmp_path: Path) -> None:
+    text = "g (float[2, 3, 4] x) => (float[A, B, C] y, float[D, E, F] z) { y = ReduceMin <axes = [1]> (x)\n z = Softmax <axis = 1> (x) }"
+    model = onnx.parser.parse_model(HEAD.format(ir=8, opset=11, more="") + text.replace("[1]> (x)\n", "[1]> (x)\n w = Hardmax <axis = 1> (x)\n"))
+    onnx.save(model, tmp_path / "m.onnx")
+    run("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--cann", "9.1", "--force")
+    assert onnx.load(tmp_path / "o.onnx").opset_import[0].version == 11
+
+
+@pytest.mark.parametrize("number, told", [("70000.0", True), ("-70000.0", False), ("65504.0", False)])
+def test_numbers_beyond_float16_are_told(number: str, told: bool, tmp_path: Path) -> None:
+    text = f"g (float[2, 4] x) => (float[2, 4] y) <float b = {{{number}}}> {{ y = Div (x, b) }}"
+    model = onnx.parser.parse_model(HEAD.format(ir=8, opset=17, more="") + text)
+    for flags, expected in (((), told), (("--precision-mode", "must_keep_origin_dtype"), False)):
+        warnings = {w["code"]: w["message"] for w in optimized(model, tmp_path, *flags)[1]["warnings"]}
+        assert ("half-overflow" in warnings) == expected
+        if expected:
+            assert warnings["half-overflow"].endswith("the largest is 70000: b")

@@ -134,3 +134,47 @@ def test_a_dynamic_export_becomes_what_a_static_one_is(dynamic: str, static: str
         keep = zoo_numbers.visible(feeds, a)
         error, _ = zoo_numbers.compare(a[keep], found_numbers[name][keep])
         assert error <= 1e-4, name
+
+
+BRANCHES = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[rows, 4] x) => (float[rows, 4] y)
+<int64 zero = {0}, int64 two = {2}>
+{
+  s = Shape (x)
+  d = Gather (s, zero)
+  c = Greater (d, two)
+  a0 = Abs (x)
+  y = If (c) <then_branch = t () => (a) { a1 = Relu (a0)
+    a = Neg (a1) }, else_branch = e () => (b) { b = Identity (a0) }>
+}
+"""
+
+
+@pytest.mark.parametrize("rows, operators", [(5, ["Abs", "Relu", "Neg", "Identity"]), (2, ["Abs", "Identity", "Identity"])])
+def test_the_branch_that_a_number_chooses_takes_the_place_of_its_if(rows: int, operators: list[str], tmp_path: Path) -> None:
+    source, written = tmp_path / "m.onnx", tmp_path / "o.onnx"
+    onnx.save(onnx.parser.parse_model(BRANCHES), source)
+    run_ok("optimize", source, "-o", written, "--fix", f"rows={rows}")
+    model = onnx.load(written)
+    onnx.checker.check_model(model, full_check=True)
+    assert [node.op_type for node in model.graph.node] == operators
+    x = np.random.default_rng(3).standard_normal((rows, 4)).astype(np.float32)
+    for a, b in zip(plain_session(str(source)).run(None, {"x": x}), plain_session(str(written)).run(None, {"x": x}), strict=True):
+        np.testing.assert_array_equal(a, b)
+    # Without the number both branches stay.
+    run_ok("optimize", source, "-o", written)
+    assert [node.op_type for node in onnx.load(written).graph.node][-1] == "If"
+
+
+def test_inputs_keep_their_notes(tmp_path: Path) -> None:
+    model = onnx.load(save(tmp_path))
+    model.graph.input[0].doc_string = "tokens"
+    model.graph.output[0].metadata_props.add(key="kind", value="cache")
+    onnx.save(model, tmp_path / "m.onnx")
+    result = run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--fix", "batch=2", "--json", "-")
+    written = onnx.load(tmp_path / "o.onnx")
+    assert written.graph.input[0].doc_string == "tokens"
+    assert [(p.key, p.value) for p in written.graph.output[0].metadata_props] == [("kind", "cache")]
+    assert shapes(written.graph.input)["x"][0] == 2
+    # The name is a dim of the model no more, and that is no reproach.
+    assert "dim-unknown" not in [warning["code"] for warning in json.loads(result.out)["warnings"]]
