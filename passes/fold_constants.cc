@@ -96,7 +96,9 @@ class Folder {
       Node* const copy = workspace_.rewriter().Insert(plan, inner->output_count, node->graph, name);
       CopyNotes(*inner, copy);
       workspace_.Know(copy);
-      for (size_t i = 0; i < inner->output_count; ++i) moved[inner->output(i)] = copy->output(i);
+      for (size_t i = 0; i < inner->output_count; ++i) {
+        if (inner->output(i) != nullptr) moved[inner->output(i)] = copy->output(i);  // an absent operand is no output
+      }
     }
     const std::vector<Value*> outputs(node->outputs().begin(), node->outputs().end());
     for (size_t i = 0; i < outputs.size(); ++i) {

@@ -166,6 +166,21 @@ def test_the_branch_that_a_number_chooses_takes_the_place_of_its_if(rows: int, o
     assert [node.op_type for node in onnx.load(written).graph.node][-1] == "If"
 
 
+def test_what_a_branch_leaves_out_stays_out(tmp_path: Path) -> None:
+    """An output that is not written is no operand that is not there."""
+    model = onnx.parser.parse_model(BRANCHES)
+    branch = next(a.g for a in model.graph.node[-1].attribute if a.name == "then_branch")
+    del branch.node[:]
+    branch.node.append(onnx.helper.make_node("Dropout", ["a0"], ["p", ""]))
+    branch.node.append(onnx.helper.make_node("Clip", ["p", "", "most"], ["a"]))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(0.5), "most"))
+    onnx.save(model, tmp_path / "m.onnx")
+    run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--fix", "rows=5", "--style", "X")
+    x = np.random.default_rng(3).standard_normal((5, 4)).astype(np.float32)
+    outputs = [plain_session(str(tmp_path / f"{name}.onnx")).run(None, {"x": x})[0] for name in ("m", "o")]
+    np.testing.assert_array_equal(*outputs)
+
+
 def test_inputs_keep_their_notes(tmp_path: Path) -> None:
     model = onnx.load(save(tmp_path))
     model.graph.input[0].doc_string = "tokens"
