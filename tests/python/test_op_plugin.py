@@ -6,9 +6,11 @@ parser/common/convert/message2operator.cc and pb2json.cc.
 
 from __future__ import annotations
 
+import fcntl
 import importlib.machinery
 import importlib.util
 import json
+import os
 import re
 import struct
 import subprocess
@@ -82,14 +84,32 @@ def compile_driver(folder: Path, standard: int, abi: int, plugin: Path = PLUGIN)
     return driver
 
 
-@pytest.fixture(scope="module", params=[(11, 0), (11, 1), (17, 0), (17, 1)], ids=lambda p: f"c++{p[0]}-abi{p[1]}")
+SETTINGS = [(11, 0), pytest.param((11, 1), marks=pytest.mark.slow), pytest.param((17, 0), marks=pytest.mark.slow), (17, 1)]
+
+
+def compiled(factory: pytest.TempPathFactory, standard: int, abi: int) -> Path:
+    """The folder of the library and the driver, which all processes of a run share."""
+    shared = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder = shared / f"plugin-{standard}-{abi}"
+    with (shared / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            folder.mkdir()
+            compile_driver(folder, standard, abi)
+            (folder / "done").touch()
+    return folder
+
+
+@pytest.fixture(scope="module", params=SETTINGS, ids=lambda p: f"c++{p[0]}-abi{p[1]}")
 def driver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_driver(tmp_path_factory.mktemp("plugin"), *request.param)
+    return compiled(tmp_path_factory, *request.param) / "driver"
 
 
 @pytest.fixture(scope="module")
 def one_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_driver(tmp_path_factory.mktemp("plugin"), 11, 0)
+    return compiled(tmp_path_factory, 11, 0) / "driver"
 
 
 def attribute_text(attribute: AttributeProto, new: bool) -> dict[str, Any]:
@@ -187,13 +207,10 @@ def test_what_is_registered(driver: Path) -> None:
     assert found == expected
 
 
-def test_no_symbol_of_atc_depends_on_the_abi(tmp_path: Path) -> None:
+def test_no_symbol_of_atc_depends_on_the_abi(tmp_path_factory: pytest.TempPathFactory) -> None:
     symbols = []
-    for abi in (0, 1):
-        folder = tmp_path / str(abi)
-        folder.mkdir()
-        compile_driver(folder, 17, abi)
-        command = ["nm", "-D", "--undefined-only", str(folder / "libplugin.so")]
+    for standard, abi in ((11, 0), (17, 1)):
+        command = ["nm", "-D", "--undefined-only", str(compiled(tmp_path_factory, standard, abi) / "libplugin.so")]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         symbols.append({word for word in done.stdout.split() if re.match(r"_ZNK?(2ge|4domi)", word)})
     assert symbols[0] == symbols[1]
@@ -485,6 +502,7 @@ def test_a_float_that_six_digits_do_not_hold(one_driver: Path) -> None:
     check_made(node, ask(one_driver, node, new=False))
 
 
+@pytest.mark.slow
 def test_installed_and_removed(tmp_path: Path) -> None:
     """The script and CMakeLists.txt, with our headers in place of a toolkit."""
     toolkit, vendors = tmp_path / "cann", tmp_path / "cann" / "opp" / "vendors"
