@@ -81,8 +81,11 @@ std::vector<const UnreadForm*> FormsAt(const Workspace& workspace, const Node& n
 }
 
 bool HasForm(const Workspace& workspace, const Node& node, std::string_view code) {
-  const auto forms = FormsOf(workspace, node);
-  return std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) { return form->code == code; });
+  const auto is_at = [&](int64_t opset) {
+    const auto forms = FormsAt(workspace, node, opset);
+    return std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) { return form->code == code; });
+  };
+  return is_at(workspace.model().OpsetVersion()) || (workspace.opset_wanted > 0 && is_at(workspace.opset_wanted));
 }
 
 absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const Node&)>& may) {

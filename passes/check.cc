@@ -109,7 +109,8 @@ std::vector<WarningRecord> CheckPlugin(const Model& model, const Target& target)
       if (node->dead || (Domain(*node) != "npu" && node->domain != NameId::kEmpty)) continue;
       const StandardOperator* standard =
           node->domain == NameId::kEmpty ? FindStandardOperator(OpType(*node)) : nullptr;
-      const bool is_read = standard != nullptr && standard->IsReadAt(model.OpsetVersion());
+      const bool is_read = standard != nullptr && standard->IsReadAt(model.OpsetVersion()) &&
+                           model.OpsetVersion() <= target.MaxOpset();
       if (!is_read && !target.NeedsPlugin(fmt::format("npu.{}", OpType(*node)))) continue;
       ++nodes[std::string(OpType(*node))];
       version = std::max(version, PluginVersionOf(*node));

@@ -317,6 +317,8 @@ def rows() -> list[dict[str, str]]:
     """Code, effect, form and operators of every `unread` row of the data."""
     found = []
     for path in sorted(TARGETS.glob("*.txtpb")):
+        if path.name == "_plugin.txtpb":
+            continue  # what our op plugin refuses: tests/python/test_op_plugin.py asks it and `check`
         for text in re.findall(r"^unread \{\n(.*?)^\}", path.read_text(), re.MULTILINE | re.DOTALL):
             row = {"file": path.name}
             for field in ("code", "form", "because"):

@@ -55,6 +55,8 @@ def test_every_operator_of_microsoft_has_inference_or_a_reason():
 def test_every_declared_operator_with_a_signature_has_inference():
     text = (REPOSITORY / "patterns" / "operators.txtpb").read_text()
     rows = re.split(r"^op \{", text, flags=re.MULTILINE)[1:]
+    # Operators of ONNX stand there for the op plugin alone.
+    rows = [row for row in rows if '  name: "ai.onnx.' not in row]
     declared = {re.search(r'^  name: "([\w.]+)"', row, re.MULTILINE)[1] for row in rows if "signature {" in row}  # type: ignore[index]
     assert len(declared) > 30
     known = {f"{domain}.{name}" for domain, name in inferred()}
