@@ -122,8 +122,8 @@ class Regions:
                 if name not in self._known or name not in before or _same(before[name], node):
                     continue
                 reads = self._cone(name, self._producers, {})
-                own = sites.get(name, [])
                 kernels = self._kernels(name, npu)
+                own = sites.get(name) or (self._sites_inside(name, reads, before, sites) if kernels else [])
                 # A form that ATC does not read, written in another one, is no site; nor are dims of a turned tensor.
                 adapted = report is not None and not own and (not kernels or before[name].op_type == "Shape")
                 # An Attention in standard operators: ONNX Runtime's kernel gives 0 where a float mask leaves no key, and
@@ -149,6 +149,19 @@ class Regions:
                     )
                 )
         self._collect()
+
+    def _sites_inside(self, name, reads, before, sites) -> list[dict[str, Any]]:
+        """The sites between `reads` and `name` in the original whose outputs the result computes in another layout only."""
+        found, seen, values = [], set(reads), [name]
+        while values:
+            value = values.pop()
+            if value in seen or value not in before:
+                continue
+            seen.add(value)
+            if value not in self._producers:
+                found += sites.get(value, [])
+            values += reads_of(before[value])
+        return found
 
     def _collect(self) -> None:
         """Finds the nodes of the regions and of their masks."""
