@@ -262,8 +262,8 @@ class LayoutChooser {
     const Node& node = *place.node;
     if (Domain(node) != "npu" || (operands == place.as_is && results == place.as_is)) return true;
     const std::string op = std::string("npu.") + std::string(OpType(node));
-    Call call = CallOf(node, facts_, op);
-    const Answer before = target_.Check(call, &facts_.dims());
+    const Call as_it_is = CallOf(node, facts_, op);
+    Call call = as_it_is;
     if (operands != place.as_is) {
       for (const size_t i : place.turnable.operands) std::swap(call.inputs[i].shape[1], call.inputs[i].shape[2]);
     }
@@ -273,9 +273,11 @@ class LayoutChooser {
       }
     }
     const Answer after = target_.Check(call, &facts_.dims());
-    return after.legal && std::all_of(after.assumptions.begin(), after.assumptions.end(), [&](const std::string& one) {
-             return std::find(before.assumptions.begin(), before.assumptions.end(), one) != before.assumptions.end();
-           });
+    if (!after.legal || after.assumptions.empty()) return after.legal;
+    const Answer before = target_.Check(as_it_is, &facts_.dims());
+    return std::all_of(after.assumptions.begin(), after.assumptions.end(), [&](const std::string& one) {
+      return std::find(before.assumptions.begin(), before.assumptions.end(), one) != before.assumptions.end();
+    });
   }
 
   void AskPlace(Place* place) {
