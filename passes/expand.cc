@@ -96,10 +96,10 @@ std::vector<const Node*> NpuNodes(const Model& model) {
 absl::Status ExpandNodes(Workspace& workspace) {
   NameDomains(workspace);
   NameNumbers(workspace);
-  NameLayouts(workspace);
   if (workspace.target() != nullptr) {
     if (absl::Status status = ReadAsAtc(workspace); !status.ok()) return status;
   }
+  NameLayouts(workspace);  // behind the reading: its nodes are none of the file
   workspace.InferModel();
   workspace.NumberValues();
   const bool any = !NpuNodes(workspace.model()).empty();

@@ -82,7 +82,7 @@ struct Flags {
   std::string op;          // targets
   bool markdown = false;   // explain: docs/codes.md instead
   int64_t max_elements = 16;
-  std::vector<std::string> verify_arguments;
+  std::vector<std::string> python_words;  // flags of a command in Python, as they stand
   bool as_atc = false;  // expand
   std::string weights = "copy";  // copy, reference or a file
   bool copy_data = false;
@@ -528,7 +528,7 @@ int RunTestRules(Flags flags) {
 }
 
 int RunVerify(const Flags& flags) {
-  return RunPython("verification", {flags.input, flags.second, "--tool", OwnPath()}, flags.verify_arguments);
+  return RunPython("verification", {flags.input, flags.second, "--tool", OwnPath()}, flags.python_words);
 }
 
 int RunDiff(const Flags& flags) {
@@ -610,13 +610,46 @@ CLI::App* AddDiff(CLI::App* app, Flags* flags) {
   return diff;
 }
 
+// A flag of a command in Python: it is known here for the help, and so that its value is no operand.
+void PassOn(CLI::App* command, const std::string& name, const std::string& type, const std::string& meaning, Flags* flags) {
+  const std::string flag = name.substr(0, name.find(','));
+  if (type.empty()) {
+    command->add_flag_callback(name, [flags, flag] { flags->python_words.push_back(flag); }, meaning);
+    return;
+  }
+  const auto pass = [flags, flag](const std::vector<std::string>& values) {
+    for (const std::string& value : values) flags->python_words.insert(flags->python_words.end(), {flag, value});
+  };
+  command->add_option_function<std::vector<std::string>>(name, pass, meaning)->type_name(type)->allow_extra_args(false);
+}
+
 CLI::App* AddReduce(CLI::App* app, Flags* flags) {
   CLI::App* reduce = app->add_subcommand("reduce", "the smallest part of a model that still shows a fault");
   reduce->add_option("model", flags->input, "an ONNX model")->required();
-  reduce->footer("Further flags: --check COMMAND (run for every part, with its path for {}; 0 means that the fault is there), "
-                 "-o FILE, --timeout SECONDS, --quiet.");
-  reduce->allow_extras();
+  PassOn(reduce, "--check", "COMMAND", "run for every part, with its path for {}; 0 means that the fault is there", flags);
+  PassOn(reduce, "-o,--output", "FILE", "default: <model>.small.onnx", flags);
+  PassOn(reduce, "--timeout", "SECONDS", "for one run of the command; longer is no fault", flags);
+  PassOn(reduce, "--quiet", "", "print errors only", flags);
   return reduce;
+}
+
+void AddVerify(CLI::App* app, Flags* flags) {
+  CLI::App* verify = app->add_subcommand("verify", "run both models in ONNX Runtime and compare all outputs");
+  verify->add_option("original", flags->input, "the exported model")->required();
+  verify->add_option("optimized", flags->second, "the optimized model")->required();
+  const auto add = [&](const char* name, const char* type, const char* meaning) { PassOn(verify, name, type, meaning, flags); };
+  add("--bindings", "JSON", "what symbolic dims and inputs are; default: several that fit the model");
+  add("--seed", "N", "of the inputs");
+  add("--tolerance", "NUMBER", "how far outputs may differ, relative to the largest element; default 1e-4 for float32");
+  add("--json", "FILE", "write the result as JSON; - is stdout");
+  add("--report", "FILE", "the JSON report of optimize: don't-care rows, names of places");
+  add("--rules", "FILE", "reference rules of nodes of your own; may be repeated");
+  add("--dim", "NAME=RANGE", "what --dim bound when the model was optimized; may be repeated");
+  add("--no-regions", "", "compare the outputs only, not every rewritten place");
+  add("--as-atc", "", "take the second model as ATC of --target and --cann reads it; it may be the export itself");
+  add("--target", "NAME", "with --as-atc: the chip");
+  add("--cann", "NAME", "with --as-atc: the release");
+  add("--plugin", "", "with --as-atc: the op plugin is installed");
 }
 
 struct RulesCommands {
@@ -720,15 +753,7 @@ int Main(int argc, char** argv) {
   AddAtcFlags(expand, &flags);
   expand->add_flag("--quiet", flags.quiet, "print errors only");
 
-  CLI::App* verify = app.add_subcommand("verify", "run both models in ONNX Runtime and compare all outputs");
-  verify->add_option("original", flags.input, "the exported model")->required();
-  verify->add_option("optimized", flags.second, "the optimized model")->required();
-  verify->footer(
-      "Further flags go to the comparison: --bindings JSON, --seed N, --tolerance 1e-4, --report fused.json, "
-      "--json FILE, --rules FILE, --dim NAME=RANGE, --no-regions (the outputs only), --as-atc with --target, --cann and "
-      "--plugin (the second model is taken as that ATC reads it; it may be the export itself).");
-  verify->allow_extras();
-
+  AddVerify(&app, &flags);
   CLI::App* diff = AddDiff(&app, &flags);
   CLI::App* reduce = AddReduce(&app, &flags);
 
@@ -772,7 +797,7 @@ int Main(int argc, char** argv) {
   if (check->parsed()) return RunCheck(std::move(flags));
   if (expand->parsed()) return RunExpand(flags);
   if (diff->parsed()) return RunDiff(flags);
-  if (reduce->parsed()) return RunPython("reduce", {flags.input}, reduce->remaining());
+  if (reduce->parsed()) return RunPython("reduce", {flags.input}, flags.python_words);
   if (print->parsed()) return RunPrint(flags);
   if (rules.make->parsed()) return RunNewRule(flags);
   if (rules.test->parsed()) {
@@ -789,7 +814,6 @@ int Main(int argc, char** argv) {
     const auto status = WriteText("-", man->parsed() ? ManPage(app, ASCEND_FUSE_VERSION) : Completion(app, flags.shell));
     return status.ok() ? kDone : Fail(status);
   }
-  flags.verify_arguments = verify->remaining();
   return RunVerify(flags);
 }
 

@@ -276,6 +276,15 @@ Truth WeightNotOfLastAxis(const JudgedNode& judged) {
   return dims.NotEqual(weight.shape[0], x.shape.back()) ? Truth::kYes : Truth::kUnknown;
 }
 
+Truth ValueNotAsWideAsKey(const JudgedNode& judged) {
+  const Fact& key = FactOf(judged, judged.node.input(1));
+  const Fact& value = FactOf(judged, judged.node.input(2));
+  if (judged.facts == nullptr || key.rank() < 1 || value.rank() < 1) return Truth::kUnknown;
+  const DimTable& dims = judged.facts->dims();
+  if (dims.Equal(key.shape.back(), value.shape.back())) return Truth::kNo;
+  return dims.NotEqual(key.shape.back(), value.shape.back()) ? Truth::kYes : Truth::kUnknown;
+}
+
 Truth FloatOfManyDigits(const JudgedNode& judged) {
   const std::vector<Attribute> attributes = ReadAttributes(judged.node);
   return TruthOf(std::any_of(attributes.begin(), attributes.end(), [](const Attribute& attribute) {
@@ -307,6 +316,8 @@ Truth Answer(proto::NodeTest test, const JudgedNode& judged) {
       return InputNotStatic(judged);
     case proto::WEIGHT_NOT_OF_LAST_AXIS:
       return WeightNotOfLastAxis(judged);
+    case proto::VALUE_NOT_AS_WIDE_AS_KEY:
+      return ValueNotAsWideAsKey(judged);
     case proto::FLOAT_OF_MANY_DIGITS:
       return FloatOfManyDigits(judged);
     default:

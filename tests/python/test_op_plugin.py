@@ -406,10 +406,10 @@ STANDARD_REFUSED = {
 }  # fmt: skip
 
 
-def findings_of(node: NodeProto, opset: int, tmp_path: Path, *flags: str, weight: int = 8) -> list[dict[str, Any]]:
+def findings_of(node: NodeProto, opset: int, tmp_path: Path, *flags: str, weight: int = 8, value: int = 16) -> list[dict[str, Any]]:
     """What `check` says of a model of this node alone."""
     shapes = {"RMSNormalization": [[2, 8], [weight]], "GroupNormalization": [[2, 8, 4], [8], [8]]}
-    shapes["Attention"] = [[2, 6, 32], [2, 6, 16], [2, 6, 16], [6, 6]]
+    shapes["Attention"] = [[2, 6, 32], [2, 6, 16], [2, 6, value], [6, 6]]
     types = shapes.get(node.op_type, [[2, 8]])
     inputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT16, types[i]) for i, name in enumerate(node.input)]
     outputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT16, None) for name in node.output]
@@ -454,6 +454,8 @@ def test_what_of_standard_operators_depends_on_shapes_and_digits(tmp_path: Path)
     node = STANDARD_MADE["Attention"]
     (finding,) = findings_of(node, 23, tmp_path, "--plugin", "--target", "ascend950")
     assert finding["code"] == "operator-without-kernel"
+    (finding,) = findings_of(node, 23, tmp_path, "--plugin", value=32)
+    assert finding["code"] == "op-plugin-form" and "one head_dim" in finding["because"]
 
 
 def test_a_standard_operator_is_the_same_at_all_its_opsets() -> None:
