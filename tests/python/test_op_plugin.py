@@ -84,7 +84,7 @@ def compile_driver(folder: Path, standard: int, abi: int, plugin: Path = PLUGIN)
     return driver
 
 
-SETTINGS = [(11, 0), pytest.param((11, 1), marks=pytest.mark.slow), pytest.param((17, 0), marks=pytest.mark.slow), (17, 1)]
+SETTINGS = [(11, 0), *(pytest.param(setting, marks=pytest.mark.slow) for setting in [(11, 1), (17, 0), (17, 1)])]
 
 
 def compiled(factory: pytest.TempPathFactory, standard: int, abi: int) -> Path:
@@ -173,6 +173,7 @@ def test_the_folder_is_what_the_generator_writes(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o111 == (PLUGIN / name).stat().st_mode & 0o111
 
 
+@pytest.mark.slow
 def test_chosen_nodes(tmp_path: Path) -> None:
     run_ok("plugin", "-o", tmp_path / "p", "--nodes", "NPUSwiGlu,NPUSwish")
     driver = compile_driver(tmp_path, 11, 1, tmp_path / "p")
@@ -207,6 +208,7 @@ def test_what_is_registered(driver: Path) -> None:
     assert found == expected
 
 
+@pytest.mark.slow
 def test_no_symbol_of_atc_depends_on_the_abi(tmp_path_factory: pytest.TempPathFactory) -> None:
     symbols = []
     for standard, abi in ((11, 0), (17, 1)):

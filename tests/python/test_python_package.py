@@ -464,6 +464,7 @@ def test_a_report_in_a_notebook(llama: Path) -> None:
 # --- types, documentation, time ---
 
 
+@pytest.mark.slow
 def test_types(tmp_path: Path) -> None:
     """mypy --strict of the package, and of a program that uses it."""
     user = tmp_path / "user.py"
