@@ -273,8 +273,9 @@ TEST_P(GoldenTest, Matches) {
     EXPECT_TRUE(*same == *input) << "listing changes the model";
   }
 
-  // The optimized model is text too, and there is nothing left to do.
-  {
+  // The optimized model is text too, and there is nothing left to do. The template of 2048 x 2048 booleans is 20 MB of text.
+  constexpr size_t kMostBytes = size_t{1} << 20;
+  if (output->size() < kMostBytes) {
     const std::string printed = PrintWhole(**model);
     auto parsed = ParseModelText(printed);
     ASSERT_TRUE(parsed.ok()) << parsed.status().message() << "\n" << printed;
