@@ -520,7 +520,6 @@ class LayoutChooser {
   absl::flat_hash_map<const Value*, size_t> tensor_of_;
   absl::flat_hash_set<const Node*> between_;  // nodes that make one member of a tensor of another one
   MinimumCut cut_;
-
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "fmt/ranges.h"
 #include "passes/apply_rules.h"
 #include "passes/atc_check.h"
+#include "passes/beside.h"
 
 namespace ascend_fuse {
 namespace {
@@ -116,7 +117,6 @@ class Reader {
 
   // LogSoftmax before opset 13: over one axis, the last one where none is written (W17). No rule sees that none is.
   void ReadLogSoftmaxes() {
-    Rewriter& rewriter = workspace_.rewriter();
     for (const auto& graph : workspace_.model().graphs()) {
       const std::vector<Node*> nodes(graph->nodes().begin(), graph->nodes().end());
       for (Node* node : nodes) {
@@ -128,21 +128,13 @@ class Reader {
         std::vector<int64_t> perm(static_cast<size_t>(rank));
         std::iota(perm.begin(), perm.end(), 0);
         std::swap(perm[static_cast<size_t>(place)], perm.back());
-        const auto plan = [](std::string op, Value* x, Attribute attribute) {
-          NewNode made;
-          made.op_type = std::move(op);
-          made.inputs = {x};
-          made.attributes = {std::move(attribute)};
-          return made;
-        };
-        const auto insert = [&](const NewNode& made) {
-          Node* const inserted = rewriter.Insert(made, 1, graph.get(), "atc_log_softmax");
-          workspace_.Know(inserted);
-          return inserted->output();
-        };
-        Value* const turned = insert(plan("Transpose", node->input(0), Attribute::Ints("perm", perm)));
-        Value* const read = insert(plan("LogSoftmax", turned, Attribute::Int("axis", rank - 1)));
-        Node* const back = rewriter.Replace(node->outputs(), plan("Transpose", read, Attribute::Ints("perm", perm)));
+        Beside beside(workspace_, graph.get(), "atc_log_softmax");
+        Value* const turned = beside.Op("Transpose", {node->input(0)}, {Attribute::Ints("perm", perm)});
+        NewNode transpose;
+        transpose.op_type = "Transpose";
+        transpose.inputs = {beside.Op("LogSoftmax", {turned}, {Attribute::Int("axis", rank - 1)})};
+        transpose.attributes = {Attribute::Ints("perm", perm)};
+        Node* const back = workspace_.rewriter().Replace(node->outputs(), transpose);
         workspace_.Know(back);
         done_.insert(node);
         done_.insert(back);

@@ -16,7 +16,6 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -29,24 +28,13 @@
 #include "passes/atc_check.h"
 #include "passes/optimize.h"
 #include "patterns/operators/inference.h"
+#include "tests/support/requests.h"
 #include "tests/support/run_flags.h"
 
 namespace ascend_fuse {
 namespace {
 
-std::vector<std::string> Fields(const std::string& line, char separator) {
-  std::vector<std::string> fields;
-  std::istringstream stream(line);
-  for (std::string field; std::getline(stream, field, separator);) fields.push_back(field);
-  return fields;
-}
-
-void Say(std::string sentence) {
-  for (char& c : sentence) {
-    if (c == '\n') c = ' ';
-  }
-  std::cout << sentence << "\n";
-}
+void Say(std::string sentence) { std::cout << testing::OnOneLine(std::move(sentence)) << "\n"; }
 
 // A model and its facts, which are the same for all targets.
 struct Known {
@@ -57,13 +45,13 @@ struct Known {
 
 class Request {
  public:
-  Request(const std::string& source, std::string folder) : folder_(std::move(folder)) {
+  Request(const std::string& source, const std::string& folder) : readings_(folder + "/reading-") {
     std::ifstream file(source, std::ios::binary);
     original_ = std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   }
 
   void Run(const std::string& words) {
-    std::vector<std::string> flags = Fields(words, ' ');
+    std::vector<std::string> flags = testing::Fields(words, ' ');
     const std::string name = flags.front();
     flags.erase(flags.begin());
     const bool read = std::erase(flags, "--read") > 0;
@@ -128,35 +116,25 @@ class Request {
     }
     const absl::StatusOr<std::string> reading = SaveModelToBytes(**model);
     if (!reading.ok()) return reading.status();
-    const auto [place, is_new] = readings_.try_emplace(*reading, readings_.size());
-    if (is_new) {
-      std::ofstream(fmt::format("{}/reading-{}.onnx", folder_, place->second), std::ios::binary) << *reading;
-    }
-    Say(fmt::format("read\t{}\t{}\t{}", name, which, place->second));
+    Say(fmt::format("read\t{}\t{}\t{}", name, which, readings_.Write(*reading)));
     return absl::OkStatus();
   }
 
-  std::string folder_;
   std::string original_;  // the file's bytes
   std::map<std::string, Known> known_;
-  std::map<std::string, size_t> readings_;
+  testing::NumberedFiles readings_;
 };
 
-void Serve(const std::string& line) {
-  const std::vector<std::string> fields = Fields(line, '\t');
-  if (fields.size() > 1) {
-    Request request(fields[0], fields[1]);
-    for (size_t i = 2; i < fields.size(); ++i) request.Run(fields[i]);
-  }
-  std::cout << "done" << std::endl;
+void AnswerRequest(const std::vector<std::string>& fields) {
+  if (fields.size() < 2) return;
+  Request request(fields[0], fields[1]);
+  for (size_t i = 2; i < fields.size(); ++i) request.Run(fields[i]);
 }
 
 }  // namespace
 }  // namespace ascend_fuse
 
 int main() {
-  std::ios::sync_with_stdio(false);
-  std::string line;
-  while (std::getline(std::cin, line)) ascend_fuse::Serve(line);
+  ascend_fuse::testing::ServeRequests(ascend_fuse::AnswerRequest);
   return 0;
 }

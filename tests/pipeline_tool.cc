@@ -17,7 +17,6 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +27,7 @@
 #include "ir/onnx/save.h"
 #include "ir/text/parser.h"
 #include "passes/optimize.h"
+#include "tests/support/requests.h"
 #include "tests/support/run_flags.h"
 
 namespace ascend_fuse {
@@ -35,13 +35,6 @@ namespace {
 
 bool EndsWith(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
-std::vector<std::string> Fields(const std::string& line, char separator) {
-  std::vector<std::string> fields;
-  std::istringstream stream(line);
-  for (std::string field; std::getline(stream, field, separator);) fields.push_back(field);
-  return fields;
 }
 
 // What a report says of the sites, without timings.
@@ -54,25 +47,6 @@ std::string SitesOf(Report report) {
   }
   return ReportToJson(report);
 }
-
-// Files of different contents, numbered.
-class Numbered {
- public:
-  explicit Numbered(std::string stem) : stem_(std::move(stem)) {}
-
-  size_t Write(const std::string& bytes) {
-    for (size_t i = 0; i < contents_.size(); ++i) {
-      if (contents_[i] == bytes) return i;
-    }
-    contents_.push_back(bytes);
-    std::ofstream(fmt::format("{}{}.onnx", stem_, contents_.size() - 1), std::ios::binary) << bytes;
-    return contents_.size() - 1;
-  }
-
- private:
-  std::string stem_;
-  std::vector<std::string> contents_;
-};
 
 class Request {
  public:
@@ -95,7 +69,7 @@ class Request {
   }
 
   void Run(const std::string& words) {
-    std::vector<std::string> flags = Fields(words, ' ');
+    std::vector<std::string> flags = testing::Fields(words, ' ');
     const std::string name = flags.front();
     flags.erase(flags.begin());
     const absl::Status status = Run(name, flags);
@@ -108,10 +82,7 @@ class Request {
   }
 
   static void Wrong(const std::string& name, std::string sentence) {
-    for (char& c : sentence) {
-      if (c == '\n') c = ' ';
-    }
-    std::cout << "wrong\t" << name << "\t" << sentence << "\n";
+    std::cout << "wrong\t" << name << "\t" << testing::OnOneLine(std::move(sentence)) << "\n";
   }
 
   absl::Status Run(const std::string& name, const std::vector<std::string>& flags) {
@@ -171,32 +142,28 @@ class Request {
   std::string source_;
   std::string folder_;
   std::string bytes_;  // of the model
-  Numbered optimized_;
-  Numbered expanded_;
+  testing::NumberedFiles optimized_;
+  testing::NumberedFiles expanded_;
   std::map<size_t, size_t> expansions_;  // by number of the optimized model
 };
 
-void Serve(const std::string& line) {
-  const std::vector<std::string> fields = Fields(line, '\t');
+void AnswerRequest(const std::vector<std::string>& fields) {
   if (fields.size() < 2) {
-    std::cout << "wrong\t-\ta request has a model and a folder\ndone" << std::endl;
+    std::cout << "wrong\t-\ta request has a model and a folder\n";
     return;
   }
   Request request(fields[0], fields[1]);
   if (const absl::Status opened = request.Open(); !opened.ok()) {
     std::cout << "wrong\t-\t" << opened.message() << "\n";
-  } else {
-    for (size_t i = 2; i < fields.size(); ++i) request.Run(fields[i]);
+    return;
   }
-  std::cout << "done" << std::endl;
+  for (size_t i = 2; i < fields.size(); ++i) request.Run(fields[i]);
 }
 
 }  // namespace
 }  // namespace ascend_fuse
 
 int main() {
-  std::ios::sync_with_stdio(false);
-  std::string line;
-  while (std::getline(std::cin, line)) ascend_fuse::Serve(line);
+  ascend_fuse::testing::ServeRequests(ascend_fuse::AnswerRequest);
   return 0;
 }

@@ -265,24 +265,23 @@ Truth InputNotStatic(const JudgedNode& judged) {
   return truth;
 }
 
+Truth LastAxesDiffer(const JudgedNode& judged, const Fact& a, const Fact& b) {
+  if (judged.facts == nullptr || a.rank() < 1 || b.rank() < 1) return Truth::kUnknown;
+  const DimTable& dims = judged.facts->dims();
+  if (dims.Equal(a.shape.back(), b.shape.back())) return Truth::kNo;
+  return dims.NotEqual(a.shape.back(), b.shape.back()) ? Truth::kYes : Truth::kUnknown;
+}
+
 Truth WeightNotOfLastAxis(const JudgedNode& judged) {
   const Fact& x = FactOf(judged, judged.node.input(0));
   const Fact& weight = FactOf(judged, judged.node.input(1));
   if (!weight.has_rank) return Truth::kUnknown;
   if (weight.rank() != 1) return Truth::kYes;
-  if (judged.facts == nullptr || x.rank() < 1) return Truth::kUnknown;
-  const DimTable& dims = judged.facts->dims();
-  if (dims.Equal(weight.shape[0], x.shape.back())) return Truth::kNo;
-  return dims.NotEqual(weight.shape[0], x.shape.back()) ? Truth::kYes : Truth::kUnknown;
+  return LastAxesDiffer(judged, weight, x);
 }
 
 Truth ValueNotAsWideAsKey(const JudgedNode& judged) {
-  const Fact& key = FactOf(judged, judged.node.input(1));
-  const Fact& value = FactOf(judged, judged.node.input(2));
-  if (judged.facts == nullptr || key.rank() < 1 || value.rank() < 1) return Truth::kUnknown;
-  const DimTable& dims = judged.facts->dims();
-  if (dims.Equal(key.shape.back(), value.shape.back())) return Truth::kNo;
-  return dims.NotEqual(key.shape.back(), value.shape.back()) ? Truth::kYes : Truth::kUnknown;
+  return LastAxesDiffer(judged, FactOf(judged, judged.node.input(1)), FactOf(judged, judged.node.input(2)));
 }
 
 Truth FloatOfManyDigits(const JudgedNode& judged) {

@@ -4,13 +4,13 @@ that no chip, or not every one, can be given: for scripts/last-mile and test_las
 from __future__ import annotations
 
 import collections
-import functools
 import os
-import subprocess
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import converse
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = Path(os.environ.get("ASCEND_FUSE_BUILD", ROOT / "build")) / "tests" / "last_mile_tool"
@@ -48,24 +48,10 @@ def configurations(read: Collection[str] = ()) -> dict[str, list[str]]:
     return flags
 
 
-@functools.cache
-def child() -> subprocess.Popen[str]:
-    keep = {"MALLOC_MMAP_THRESHOLD_": "4000000000", "MALLOC_TRIM_THRESHOLD_": "4000000000"}
-    return subprocess.Popen([str(TOOL)], env={**os.environ, **keep}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
 def ask(source: Path, folder: Path, read: Collection[str] = ()) -> Told:
     """What becomes of an export in every configuration. Readings are written to `folder`, as reading-N.onnx."""
-    process = child()
-    assert process.stdin is not None and process.stdout is not None
-    requests = [" ".join([name, *flags]) for name, flags in configurations(read).items()]
-    process.stdin.write("\t".join([str(source), str(folder), *requests]) + "\n")
-    process.stdin.flush()
     told = Told()
-    for line in process.stdout:
-        kind, *words = line.rstrip("\n").split("\t")
-        if kind == "done":
-            return told
+    for kind, *words in converse.ask(TOOL, source, folder, configurations(read)):
         if kind == "wrong":
             told.wrong.append(words)
         elif kind == "found":
@@ -77,8 +63,7 @@ def ask(source: Path, folder: Path, read: Collection[str] = ()) -> Told:
             told.read.append((words[0], words[1], None, words[2]))
         elif kind == "model":
             told.found.setdefault(words[0], {})[words[1]] = []
-    child.cache_clear()
-    raise AssertionError(f"last_mile_tool ended with {process.wait()} on {source}")
+    return told
 
 
 def left_in(found: dict[str, dict[str, list[list[Any]]]]) -> dict[tuple[str, str], set[str]]:

@@ -22,8 +22,12 @@ SECONDS = 10 if "asan" not in os.environ.get("ASCEND_FUSE_BUILD", "") else 60
 ZOO_MODEL = "llama-sdpa-past-ts17-dynamic"
 FLIPPED = ("llama-sdpa-past-ts17-dynamic", "gpt2-sdpa-nocache-dy18-dynamic", "t5-gated-sdpa-ts14-static",
            "llama-sdpa-nocache-ts17-static-tf4442")
+# A fault: dims behind an attention are still those that were known with its mask program in front of them, so that its layout
+# is chosen in the second run only.
+STALE_DIMS = pytest.mark.xfail(strict=True, reason="dims are not inferred anew behind a node that gives its output better ones")
 # A quarter of them in --quick.
-FLIPS = [pytest.param(seed, marks=() if seed < 100 else pytest.mark.slow) for seed in range(400)]
+FLIPS = [pytest.param(seed, marks=[*([pytest.mark.slow] if seed >= 100 else []), *([STALE_DIMS] if seed == 288 else [])])
+         for seed in range(400)]
 
 
 def files_of(folder: Path) -> set[str]:
@@ -151,12 +155,7 @@ def test_flipped_bytes(zoo: Path, tmp_path: Path, seed: int) -> None:
     assert files_of(tmp_path) == {"m.onnx", "out.onnx"}
     again = run("optimize", tmp_path / "out.onnx", "-o", tmp_path / "again.onnx", "--quiet", timeout=SECONDS)
     assert again.code == 0, again.err
-    if (tmp_path / "again.onnx").read_bytes() == (tmp_path / "out.onnx").read_bytes():
-        return
-    # What a file says of its values may be wrong; it is not written again, and then the layout of an attention is known.
-    third = run("optimize", tmp_path / "again.onnx", "-o", tmp_path / "third.onnx", "--quiet", timeout=SECONDS)
-    assert third.code == 0, third.err
-    assert (tmp_path / "third.onnx").read_bytes() == (tmp_path / "again.onnx").read_bytes()
+    assert (tmp_path / "again.onnx").read_bytes() == (tmp_path / "out.onnx").read_bytes()
 
 
 def field(number: int, wire: int, payload: bytes) -> bytes:

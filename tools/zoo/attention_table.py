@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import masks
 import onnx
+import transposes
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = Path(os.environ.get("ASCEND_FUSE_BUILD", ROOT / "build")) / "ascend-fuse"
@@ -67,56 +68,21 @@ class Run(NamedTuple):
     behind: int
 
 
-# What a walk from an attention to the products around it does not pass.
-ENDS = {"MatMul", "Gemm", "Conv", "Einsum", "NPUPromptFlashAttention", "NPUFusedInferAttentionScore"}
-
-
-def transposes(start: list[str], step: dict[str, list[tuple[onnx.NodeProto, list[str]]]]) -> set[str]:
-    """The names of Transposes on ways from `start`; `step` has the nodes at each value and the values behind them."""
-    found: set[str] = set()
-    seen: set[str] = set()
-    values = list(start)
-    while values:
-        value = values.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        for node, further in step.get(value, []):
-            if node.op_type in ENDS:
-                continue
-            if node.op_type == "Transpose":
-                found.add(node.output[0])
-            values += further
-    return found
-
-
 def read_written(path: Path) -> tuple[int, int, int]:
     """Explicit masks, Transposes before and behind of a written model."""
-    graph = onnx.load(path, load_external_data=False).graph
-    up: dict[str, list[tuple[onnx.NodeProto, list[str]]]] = {}
-    down: dict[str, list[tuple[onnx.NodeProto, list[str]]]] = {}
-    for node in graph.node:
-        # Of a rotation only what is turned, and of a choice or a gather only what is chosen from.
-        data = list(node.input) if node.op_type in ("Concat", "Add", "Mul", "Sub", "Div") else list(node.input[:1])
-        for name in node.output:
-            up.setdefault(name, []).append((node, data))
-        for name in data:
-            down.setdefault(name, []).append((node, list(node.output)))
+    model = onnx.load(path, load_external_data=False)
     explicit: set[str] = set()
-    before: set[str] = set()
-    behind: set[str] = set()
-    for node in graph.node:
-        if node.op_type not in ("NPUPromptFlashAttention", "NPUFusedInferAttentionScore"):
-            if node.op_type == "NPUScaledMaskedSoftmax":
-                explicit.add(node.input[1])
+    for node in model.graph.node:
+        if node.op_type == "NPUScaledMaskedSoftmax":
+            explicit.add(node.input[1])
+        if node.op_type not in transposes.KERNELS:
             continue
         mode = next((attribute.i for attribute in node.attribute if attribute.name == "sparse_mode"), 0)
         if mode in (0, 1) and len(node.input) > 4 and node.input[4]:
             explicit.add(node.input[4])
-        before |= transposes(list(node.input[:3]), up)
-        behind |= transposes(list(node.output[:1]), down)
-    empty = {tensor.name for tensor in graph.initializer if 0 in tensor.dims}
-    return len(explicit - empty), len(before), len(behind)
+    empty = {tensor.name for tensor in model.graph.initializer if 0 in tensor.dims}
+    counts = transposes.counts_of(model)
+    return len(explicit - empty), sum(count.before for count in counts), sum(count.after for count in counts)
 
 
 def run_of(entry: dict[str, Any], chip: str, flags: list[str]) -> Run:
@@ -184,7 +150,7 @@ def print_architectures(runs: list[tuple[str, Run]], entries: dict[str, dict[str
         row[:] = [sum(pair) for pair in zip(row, numbers, strict=True)]
     print(f"\n## Architectures\n\nSums over the exports of an architecture with an attention, on {COLUMNS[0][0]}. Kinds of masks: "
           "different masks of an export, by what they mean; explicit: masks that are written as a tensor of their own, at most one "
-          "for each kind. Transposes: those between the products around a fused attention and the attention.\n")
+          "for each kind. Transposes: as [layouts](layouts.md) counts them.\n")
     print("| architecture | exports | nodes before | after | after / before | attentions | fused | kinds of masks | explicit "
           "| Transposes before | behind |\n|---|" + "---:|" * 10)
     for architecture, (count, before, after, *others) in sorted(rows.items()):

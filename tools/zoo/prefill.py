@@ -17,7 +17,7 @@ import json
 import os
 import sys
 
-from attention_table import ROOT, is_prefill, prefill_dims, report_of
+from attention_table import ROOT, is_prefill, prefill_dims, run_of
 
 # The title of each column, and the flags besides --dim.
 COLUMNS = (("stock", ()), ("with our op plugin", ("--plugin",)))
@@ -36,8 +36,8 @@ def main() -> None:
     counts: dict[str, collections.Counter[str]] = {title: collections.Counter() for title, _ in COLUMNS}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for title, flags in COLUMNS:
-            for report in pool.map(lambda e, more=flags: report_of(e, CHIP, [*prefill_dims(e), *more]), chosen):
-                for site in report["sites"]:
+            for run in pool.map(lambda e, more=flags: run_of(e, CHIP, [*prefill_dims(e), *more]), chosen):
+                for site in run.report["sites"]:
                     if site["kind"] != "attention":
                         continue
                     fused = site["state"] == "fused"
