@@ -27,8 +27,6 @@ import ascend_fuse
 from ascend_fuse import report as report_records
 
 MODEL = "llama-sdpa-past-ts17-dynamic.onnx"
-# Times are those of an optimized build.
-SLOWER = 4 if "CMAKE_BUILD_TYPE:STRING=Debug" in (BUILD / "CMakeCache.txt").read_text() else 1
 SMALL = """
 <ir_version: 8, opset_import: ["" : 17]>
 small (float[batch, 8] x) => (float[batch, 8] y)
@@ -453,15 +451,20 @@ def test_a_report_is_what_the_program_writes(llama: Path) -> None:
     assert len(listed.to_text(verbose=True)) > len(listed.to_text())
 
 
-def test_a_report_in_a_notebook(llama: Path) -> None:
-    page = ascend_fuse.optimize(llama)._repr_html_()
-    assert "<td>attention</td><td>2</td><td>2</td>" in page and "stock ATC has no ONNX parser for SwiGlu" in page
+def test_a_report_in_a_notebook(llama: Path, tmp_path: Path) -> None:
+    result = ascend_fuse.optimize(llama)
+    shown = result._repr_html_()
+    assert shown in result.report.to_html() and not shown.startswith("<!DOCTYPE")
+    assert "NPUPromptFlashAttention" in shown and "stock ATC has no ONNX parser for SwiGlu" in shown
     found = ascend_fuse.check(llama)._repr_html_()
-    assert "<th>operator" in found
-    assert "<b>" not in ascend_fuse.Report.from_json('{"model": "<b>"}')._repr_html_()
+    assert "<th>operator" in found and "<th>kind" not in found
+    run_ok("optimize", llama, "-o", tmp_path / "out.onnx", "--report", tmp_path / "r.html", "--quiet")
+    assert (tmp_path / "r.html").read_text() == result.report.to_html()
+    named = json.dumps({"schema": 1, "model": "<i>&\x1b"})
+    assert "<h1>&lt;i&gt;&amp;\\x1b</h1>" in ascend_fuse.Report.from_json(named)._repr_html_()
 
 
-# --- types, documentation, time ---
+# --- types, documentation, cost ---
 
 
 @pytest.mark.slow
@@ -515,38 +518,27 @@ def test_everything_public_is_documented() -> None:
     assert not [name for name in dir(ascend_fuse._core) if not name.startswith("_") and not re.search(rf"\b{name}\b", stubs)]
 
 
-def test_importing_is_fast() -> None:
-    """Under 100 ms of the processor, with the module in C++; nothing heavy comes with it."""
-    program = ("import time; start = time.process_time(); import ascend_fuse; ascend_fuse.optimize; spent = time.process_time() - start;"
-               "import sys; print(spent, 'numpy' in sys.modules, 'onnx' in sys.modules, 'torch' in sys.modules)")
-    times = []
-    for _ in range(5):
-        words = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
-                               env=dict(os.environ, PYTHONPATH=str(BUILD / "python"))).stdout.split()
-        assert words[1:] == ["False"] * 3
-        times.append(float(words[0]))
-    assert min(times) < 0.1 * SLOWER, times
+def test_importing_brings_nothing_heavy() -> None:
+    """bench/python_package.py has the time."""
+    program = "import sys, ascend_fuse; ascend_fuse.optimize; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
+                             env=dict(os.environ, PYTHONPATH=str(BUILD / "python"))).stdout.split()
+    assert "ascend_fuse" in printed and not {"numpy", "onnx", "onnxruntime", "onnx_ir", "torch", "tqdm"} & set(printed)
 
 
-def test_a_call_costs_little(small: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What Python adds to a run: under 5 ms of the processor for a small model."""
+def test_a_call_does_little_in_python(small: onnx.ModelProto) -> None:
+    """Counted, for times depend on what else the machine does: a small model is through in some hundreds of calls of functions."""
     data = small.SerializeToString()
-    report = ascend_fuse.optimize(data).report.to_json()
+    ascend_fuse.optimize(data)
+    calls = 0
 
-    class Ran:
-        """A model whose runs take no time."""
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
 
-        @staticmethod
-        def from_bytes(data: bytes, path: str) -> Ran:
-            return Ran()
-
-        def run(self, *arguments: object) -> str:
-            return report
-
-    monkeypatch.setattr(ascend_fuse._core, "Model", Ran)
-    times = []
-    for _ in range(30):
-        start = time.process_time()
-        assert ascend_fuse.optimize(data).report.summary.nodes.before == 4
-        times.append(time.process_time() - start)
-    assert min(times) < 0.005, times
+    sys.setprofile(count)
+    try:
+        ascend_fuse.optimize(data)
+    finally:
+        sys.setprofile(None)
+    assert 10 < calls < 1000
