@@ -413,9 +413,10 @@ int RunExplain(const Flags& flags) {
   }
   const Code* code = FindCode(flags.code);
   if (code == nullptr) {
+    if (access(flags.code.c_str(), F_OK) == 0) return RunExplainMatch(flags);  // a model: it says what is missing
     const auto near = NearestCodes(flags.code);
-    Fail(near.empty() ? fmt::format("{} is no code of a report", flags.code)
-                      : fmt::format("{} is no code of a report; did you mean {}?", flags.code, fmt::join(near, " or ")));
+    if (!near.empty()) return Fail(fmt::format("{} is no code of a report; did you mean {}?", flags.code, fmt::join(near, " or ")), kUsage);
+    Fail(fmt::format("{} is no code of a report", flags.code));
     fmt::print(stderr, "\n{}", ListCodes());
     return kUsage;
   }

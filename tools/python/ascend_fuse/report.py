@@ -159,7 +159,7 @@ class Finding:
         return _core.is_fatal(self.certain, self.effect)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Report:
     """What a run did: every site with what became of it, and why."""
 
@@ -175,8 +175,8 @@ class Report:
     findings: list[Finding] = dataclasses.field(default_factory=list)
     adapted: list[Adapted] = dataclasses.field(default_factory=list)
     gains: list[Gain] = dataclasses.field(default_factory=list)
-    json: str = dataclasses.field(default="", repr=False)
-    command: str = dataclasses.field(default="optimize", repr=False)
+    json: str = ""
+    command: str = "optimize"
 
     @classmethod
     def from_json(cls, text: str, command: str = "optimize") -> Report:
@@ -192,6 +192,20 @@ class Report:
         if self.command == "check":
             return _core.findings_text(self.json)
         return _core.report_text(self.json, verbose, self.command == "optimize")
+
+    def in_short(self) -> str:
+        """Returns one line: the model, the chip and how many sites were fused, or how many findings there are."""
+        of = f"{self.model or 'model'} for {self.target.chip}"
+        if self.command == "check":
+            return f"{of}: {len(self.findings)} findings, {len(self.fatal)} fatal"
+        fused = sum(site.state == "fused" for site in self.sites)
+        return f"{of}: {fused} of {len(self.sites)} sites fused, nodes {self.summary.nodes.before} -> {self.summary.nodes.after}"
+
+    def __repr__(self) -> str:
+        return f"<Report of {self.command}, {self.in_short()}>"
+
+    def __str__(self) -> str:
+        return self.to_text()
 
     @property
     def fatal(self) -> list[Finding]:
