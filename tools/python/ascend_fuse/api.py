@@ -373,10 +373,12 @@ def _progress(progress: Progress | bool | None) -> Iterator[Progress | None]:
     except ImportError:
         yield None
         return
-    with tqdm(leave=False) as bar:
+    with tqdm(leave=False, delay=0.3) as bar:  # nothing is shown of what is over at once
 
         def told(name: str, number: int, count: int) -> None:
             bar.total = count
+            if name == "save":
+                bar.unit, bar.unit_scale = "B", True
             bar.set_description(name, refresh=False)
             bar.update(number - bar.n)
 
