@@ -59,6 +59,7 @@ absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, co
 absl::Status Inline(Workspace& workspace);
 absl::Status InferFacts(Workspace& workspace);
 absl::Status Number(Workspace& workspace);
+absl::Status InferAgain(Workspace& workspace);
 absl::Status DecomposeContrib(Workspace& workspace);
 absl::Status Recognise(Workspace& workspace);
 absl::Status PairRotations(Workspace& workspace);
