@@ -13,6 +13,7 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import fnmatch
+import itertools
 import json
 import os
 import subprocess
@@ -39,17 +40,25 @@ What becomes of the attentions of the [zoo](../tests/zoo/README.md) with the sto
 `python3 tools/zoo/attention_table.py > docs/attention.md` prints it again, with the program of a release build.
 
 "Prefill" is every export with symbolic dims that is no decode step, with `--dim`: the batch is 1, all other dims of inputs
-are 64. The codes are those of [codes](codes.md).
+are 64, and the length of a mask over cache and new tokens is 128. The codes are those of [codes](codes.md).
 """
 
 
 def prefill_dims(entry: dict[str, Any]) -> list[str]:
-    """The flags that give each symbol of the inputs a number."""
+    """The flags that give each symbol of the inputs a number. One that is the sum of two others in every binding of the
+    export, as the length of a mask over cache and new tokens, is their sum here too."""
     sizes: dict[str, int] = {}
+    bound: dict[str, list[int]] = {}
     for spec in entry["inputs"]:
         for axis, dim in enumerate(spec["shape"]):
             if isinstance(dim, str) and dim.isidentifier():
                 sizes.setdefault(dim, 1 if axis == 0 else LENGTH)
+                bound.setdefault(dim, [binding["shapes"][spec["name"]][axis] for binding in entry["bindings"]])
+    lengths = sorted(name for name, size in sizes.items() if size == LENGTH)
+    for total, (one, other) in itertools.product(lengths, itertools.combinations(lengths, 2)):
+        sums = [a + b for a, b in zip(bound[one], bound[other], strict=True)]
+        if total not in (one, other) and bound[total] == sums:
+            sizes[total] = 2 * LENGTH
     return [flag for name, size in sizes.items() for flag in ("--dim", f"{name}={size}")]
 
 
