@@ -102,14 +102,7 @@ class Html {
   void CloseTable() { text_ += "</table></div>\n"; }
 
   // Cells are HTML already.
-  void Row(const std::vector<std::string>& cells, std::string_view first_class = "") {
-    text_ += "<tr>";
-    for (size_t i = 0; i < cells.size(); ++i) {
-      const bool classed = i == 0 && !first_class.empty();
-      text_ += classed ? fmt::format("<td class=\"state {}\">{}</td>", first_class, cells[i]) : fmt::format("<td>{}</td>", cells[i]);
-    }
-    text_ += "</tr>\n";
-  }
+  void Row(const std::vector<std::string>& cells) { text_ += fmt::format("<tr><td>{}</td></tr>\n", fmt::join(cells, "</td><td>")); }
 
   void Header() {
     const ReportTarget& target = report_.target;
@@ -162,16 +155,23 @@ class Html {
     for (const std::string& kind : KindsOfSites(report_)) {
       Heading(kind);
       OpenTable({"state", "node", "where", "why"});
-      for (const SiteGroup& group : GroupSites(report_, kind, false)) {
-        const SiteRecord& site = *group[0];
-        std::string where = fmt::format("<details><summary>{}</summary><ul>", Escape(PlaceOf(group)));
-        for (const SiteRecord* one : group) where += Detail(*one);
+      const std::vector<SiteGroup> groups = GroupSites(report_, kind, false);
+      size_t told = 0;  // the group at which a reason that is shown goes no further
+      for (size_t i = 0; i < groups.size(); ++i) {
+        const SiteRecord& site = *groups[i][0];
+        std::string where = fmt::format("<details><summary>{}</summary><ul>", Escape(PlaceOf(groups[i])));
+        for (const SiteRecord* one : groups[i]) where += Detail(*one);
         where += "</ul></details>";
         for (const std::string& note : NotesOf(site)) where += Small("", note);
-        const bool silent = site.state == "left" && site.because.empty();
-        const std::string why = silent ? "no reason was recorded"
-                                       : Escape(site.because) + CodeTag(site.code) + Small("source: ", site.source);
-        Row({Times(group.size()) + StateWord(site.state, options_.changed), Escape(ShortOp(site.emitted_op)), where, why}, site.state);
+        text_ += fmt::format("<tr><td class=\"state {}\">{}{}</td><td>{}</td><td>{}</td>", Escape(site.state), Times(groups[i].size()),
+                             StateWord(site.state, options_.changed), Escape(ShortOp(site.emitted_op)), where);
+        if (i == told) {
+          for (++told; told < groups.size() && SameReason(groups[i], groups[told]);) ++told;
+          const bool silent = site.state == "left" && site.because.empty();
+          text_ += fmt::format("<td rowspan=\"{}\">{}</td>", told - i,
+                               silent ? "no reason was recorded" : Escape(site.because) + CodeTag(site.code) + Small("source: ", site.source));
+        }
+        text_ += "</tr>\n";
       }
       CloseTable();
     }
