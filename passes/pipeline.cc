@@ -56,6 +56,8 @@ std::vector<Pass> OptimizePasses() {
       {"restore", "decided sites", "original nodes in place of recognised operators that no node took", Restore},
       {"decompose_leftovers", "the graph without recognised operators",
        "operators of ONNX Runtime that nothing was made of, written in standard ones", DecomposeLeftovers},
+      {"fold_channel_orders", "the graph with its final operators",
+       "channels of a rotation in the order of its kernel by the weights of the projection", FoldChannelOrders},
       {"choose_layouts", "the graph with its final operators",
        "heads before or behind tokens around each fused attention, by what Transposes and kernels cost", ChooseLayouts},
       {"fold_constants", "the graph with its final operators",
