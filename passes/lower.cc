@@ -342,8 +342,10 @@ class Lowering {
       workspace_.emitter().TakeBack(*emission);
       // That the two of a pair cannot share a node says less than why one has none of its own.
       const bool pair = rule.outputs.size() > 1 && attempt->partner != nullptr;
-      Refuse(rule, *attempt, answer.code, answer.because, answer.source,
-             pair ? RefusalRank::kNoSuchNode : RefusalRank::kRefusedByTarget);
+      // So is what --strict does not assume: without the flag it fits.
+      const bool undecided = answer.code == "undecided-dim" || answer.code == "assumption-refused";
+      const RefusalRank single = undecided ? RefusalRank::kUndecided : RefusalRank::kRefusedByTarget;
+      Refuse(rule, *attempt, answer.code, answer.because, answer.source, pair ? RefusalRank::kNoSuchNode : single);
       return false;
     }
     Take(rule, *match, lowered_to, assumptions, attempt);

@@ -185,6 +185,10 @@ class ValueSets {
         }
         return;
       }
+      if (op == "Pad") {
+        Padded(*node, depth, result);
+        return;
+      }
       if (op == "Trilu") {
         Union({node->input(0)}, depth, result);
         if (result->known) {
@@ -241,6 +245,26 @@ class ValueSets {
       }
     }
     if (type == DataType::kBool) Set({0, 1}, result);
+  }
+
+  // What is padded, and the number it is padded with where that is none of its own elements.
+  void Padded(const Node& node, int depth, PossibleValues* result) {
+    Union({node.input(0)}, depth, result);
+    const std::optional<std::string_view> mode = StringAttribute(node, "mode");
+    if (!result->known || (mode.has_value() && *mode != "constant")) return;
+    std::set<double> values(result->values.begin(), result->values.end());
+    if (node.input(2) != nullptr) {
+      const PossibleValues& fill = Of(node.input(2), depth + 1);
+      if (!fill.known) {
+        *result = PossibleValues();
+        return;
+      }
+      values.insert(fill.values.begin(), fill.values.end());
+      Assume(fill, result);
+    } else {
+      values.insert(FloatAttribute(node, "value").value_or(0));  // an attribute before opset 11
+    }
+    Set(std::move(values), result);
   }
 
   // Integers wrap around where their type ends.
@@ -422,7 +446,7 @@ absl::StatusOr<Term> ExplicitMaskOf(const FunctionContext& context, MaskSource s
   if (const Fact& whole = context.facts->Of(source.value); whole.rank() >= 3 && !whole.shape[whole.rank() - 3].is(1)) {
     const std::optional<Term> one = OneForAllHeads(context).Of(source.value);
     if (!one.has_value()) {
-      return Refuse(fmt::format("the mask {} differs from head to head ({} heads), and the kernel takes one mask for all",
+      return Refuse(fmt::format("the mask {} may differ from head to head ({} heads), and the kernel takes one mask for all",
                                 ValueName(*source.value), context.facts->dims().ToString(whole.shape[whole.rank() - 3])),
                     "mask-per-head");
     }
