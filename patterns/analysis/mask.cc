@@ -397,12 +397,12 @@ absl::StatusOr<MaskSource> ReadMask(const FunctionContext& context, Value* mask)
   const PossibleValues set = ValuesOf(context, mask);
   if (!set.known) {
     return Refuse(fmt::format("{} is an additive bias, not a mask: it is not proved to hold only 0 and minus infinity",
-                              ValueName(*mask)),
+                              NameInModel(*mask)),
                   "mask-is-bias");
   }
   for (double number : set.values) {
     if (number != 0 && number > kMaskThreshold) {
-      return Refuse(fmt::format("{} can hold {:.6g}, which is a bias and not a mask", ValueName(*mask), number),
+      return Refuse(fmt::format("{} can hold {:.6g}, which is a bias and not a mask", NameInModel(*mask), number),
                     "mask-is-bias");
     }
   }
@@ -447,7 +447,7 @@ absl::StatusOr<Term> ExplicitMaskOf(const FunctionContext& context, MaskSource s
     const std::optional<Term> one = OneForAllHeads(context).Of(source.value);
     if (!one.has_value()) {
       return Refuse(fmt::format("the mask {} may differ from head to head ({} heads), and the kernel takes one mask for all",
-                                ValueName(*source.value), context.facts->dims().ToString(whole.shape[whole.rank() - 3])),
+                                NameInModel(*source.value), context.facts->dims().ToString(whole.shape[whole.rank() - 3])),
                     "mask-per-head");
     }
     term = *one;
@@ -475,6 +475,18 @@ absl::StatusOr<Term> ExplicitMaskOf(const FunctionContext& context, MaskSource s
 
 PossibleValues ValuesOf(const FunctionContext& context, const Value* value) {
   return ValueSets(context).Of(value);
+}
+
+std::string_view NameInModel(const Value& value) {
+  const Value* given = &value;
+  while (given->producer != nullptr && given->producer->is_new) {
+    const Node& node = *given->producer;
+    const bool of_one = MovementOf(node) != Movement::kNone || IsOp(node, "Not") || IsOp(node, "Cast") || IsOp(node, "Neg") ||
+                        (IsOp(node, "Mul") && node.input(1) != nullptr && node.input(1)->IsConstant());
+    if (!of_one || IsOp(node, "Concat") || node.input(0) == nullptr) break;
+    given = node.input(0);
+  }
+  return ValueName(*given);
 }
 
 bool MasksWithInfinity(const FunctionContext& context, const Value* mask) {

@@ -129,7 +129,7 @@ class Splitter {
  private:
   static absl::Status NotProved(const Value& value) {
     return Refuse(fmt::format("{} is added to the scores, and is proved neither to hold only 0 and minus infinity, which is a "
-                              "mask, nor to hold neither, which is a bias", ValueName(value)), "mask-is-bias");
+                              "mask, nor to hold neither, which is a bias", NameInModel(value)), "mask-is-bias");
   }
 
   const FunctionContext& context_;
