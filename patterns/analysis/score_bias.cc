@@ -65,6 +65,10 @@ class OrdinaryNumbers {
       return ConstantNumber(*context_.facts, node->input(1), &divisor) && std::fabs(divisor) >= 1 && Has(node->input(0));
     }
     if (op == "ScatterND" || op == "ScatterElements") return Has(node->input(0)) && Has(node->input(2));
+    if (op == "Pad") {  // the shift of relative positions; before opset 11 the fill is an attribute
+      const bool fill = node->input(2) == nullptr || Has(node->input(2));
+      return fill && IsOrdinary(FloatAttribute(*node, "value").value_or(0)) && Has(node->input(0));
+    }
     if (op == "Resize") return IsAverage(*node) && Has(node->input(0));
     if (!IsOneOf(op, {"Add", "Sub", "Mul", "Neg", "Abs", "Cast", "Relu", "Min", "Max", "Sum", "Concat", "CumSum", "Trilu"})) {
       return false;
@@ -125,7 +129,7 @@ class Splitter {
  private:
   static absl::Status NotProved(const Value& value) {
     return Refuse(fmt::format("{} is added to the scores, and is proved neither to hold only 0 and minus infinity, which is a "
-                              "mask, nor to hold neither, which is a bias", ValueName(value)), "mask-is-bias");
+                              "mask, nor to hold neither, which is a bias", NameInModel(value)), "mask-is-bias");
   }
 
   const FunctionContext& context_;
