@@ -134,20 +134,23 @@ bool WriteOneHotAsComparison(Workspace& workspace, Node* node) {
   constexpr int64_t kMost = 65536;  // places
   const Fact& indices = workspace.facts().Of(node->input(0));
   const std::optional<int64_t> depth = DepthOf(workspace, node->input(1));
-  const DataType type = indices.type;
-  if (!indices.has_rank || (type != DataType::kInt64 && type != DataType::kInt32)) return false;
+  // Of other types they are what a Cast makes of them.
+  const DataType type = indices.type == DataType::kInt32 ? DataType::kInt32 : DataType::kInt64;
+  if (!indices.has_rank || (!IsFloat(indices.type) && !IsInteger(indices.type))) return false;
   if (!depth.has_value() || *depth < 1 || *depth > kMost) return false;
   if (workspace.facts().Of(node->input(2)).type == DataType::kBool || workspace.model().OpsetVersion() < 11) return false;
   const int64_t n = *depth;
   const int64_t rank = indices.rank();
-  const int64_t given = IntAttribute(*node, "axis").value_or(-1);
-  const int64_t axis = given < 0 ? given + rank + 1 : given;
+  const int64_t written = IntAttribute(*node, "axis").value_or(-1);
+  const int64_t axis = written < 0 ? written + rank + 1 : written;
   if (axis < 0 || axis > rank) return false;
   Beside beside(workspace, *node);
   const auto number = [&](int64_t value) { return Integers(workspace, *node, type, {1}, {value}); };
+  Value* given = node->input(0);
+  if (indices.type != type) given = beside.Op("Cast", {given}, {Attribute::Int("to", static_cast<int64_t>(type))});
   // -1 is the last place, and what is before the first one is nowhere.
-  Value* const below = beside.Op("Less", {node->input(0), number(0)});
-  Value* const front = beside.Op("Where", {below, beside.Op("Add", {node->input(0), number(n)}), node->input(0)});
+  Value* const below = beside.Op("Less", {given, number(0)});
+  Value* const front = beside.Op("Where", {below, beside.Op("Add", {given, number(n)}), given});
   std::vector<int64_t> places(static_cast<size_t>(n));
   std::iota(places.begin(), places.end(), 0);
   std::vector<int64_t> dims(static_cast<size_t>(rank - axis) + 1, 1);

@@ -316,6 +316,14 @@ class Lowering {
     return answer;
   }
 
+  // What --dim or doing without --strict can change says more than that something else does not fit, but not more than that
+  // the chip has no such node, which was said of `site` before.
+  static RefusalRank RankOf(std::string_view code, const Site& site) {
+    const bool undecided = code == "undecided-dim" || code == "assumption-refused";
+    const bool no_node = site.record.code == "node-refused" || site.record.code == "no-node";
+    return undecided && !no_node ? RefusalRank::kUndecided : RefusalRank::kRefusedByTarget;
+  }
+
   // True where the rule took the operator.
   bool Try(size_t r, Attempt* attempt) {
     const Rule& rule = rules_.rules()[r];
@@ -343,7 +351,7 @@ class Lowering {
       // That the two of a pair cannot share a node says less than why one has none of its own.
       const bool pair = rule.outputs.size() > 1 && attempt->partner != nullptr;
       Refuse(rule, *attempt, answer.code, answer.because, answer.source,
-             pair ? RefusalRank::kNoSuchNode : RefusalRank::kRefusedByTarget);
+             pair ? RefusalRank::kNoSuchNode : RankOf(answer.code, *attempt->main));
       return false;
     }
     Take(rule, *match, lowered_to, assumptions, attempt);

@@ -58,6 +58,8 @@ std::vector<Pass> OptimizePasses() {
        "operators of ONNX Runtime that nothing was made of, written in standard ones", DecomposeLeftovers},
       ReadsOnly({"infer_again", "the graph with its final operators",
                  "facts anew where these say more of their results than was known", InferAgain}),
+      {"fold_channel_orders", "the graph with its final operators",
+       "channels of a rotation in the order of its kernel by the weights of the projection", FoldChannelOrders},
       {"choose_layouts", "the graph with its final operators",
        "heads before or behind tokens around each fused attention, by what Transposes and kernels cost", ChooseLayouts},
       {"fold_constants", "the graph with its final operators",

@@ -19,6 +19,7 @@ enum class RefusalRank : uint8_t {
   kNoSuchNode,        // the target has no such node, or refuses one for a pair
   kNoSuchNodeAround,  // the same of a rule that takes what reads the construct too
   kRefusedByTarget,   // the nodes were built, and the target refuses one
+  kUndecided,         // the same for what a symbolic dim may be: what --dim tells can make it fit
   kSaidByRule,        // the rule itself says why what looks like the construct is none
 };
 

@@ -35,6 +35,17 @@ Dim WindowDim(NodeContext& c, Dim in, Dim kernel, int64_t stride, int64_t dilati
   return d.Add(steps, Dim::Of(1));
 }
 
+// A dim of a tensor is not negative in a run without errors, and of that of a window it does not show: the input may be
+// too short for one. What is sliced or counted up to such a length (positions, a mask of frames) is as long as it then.
+// Of a body nothing is said: it may not run.
+Dim Length(NodeContext& c, size_t axis, Dim dim) {
+  if (!dim.known() || dim.is_number() || c.dims().AtLeast(dim, Dim::Of(0))) return dim;
+  const uint64_t scope = c.dims().SetScope(0);
+  c.dims().SetScope(scope);
+  if (scope == 0) c.Require(c.Fresh(0, axis), dim);  // what a symbol is at least, the dim is that takes its place
+  return dim;
+}
+
 struct Window {
   std::vector<int64_t> strides;
   std::vector<int64_t> dilations;
@@ -94,8 +105,8 @@ void ConvWith(NodeContext& c, size_t x, size_t w, DataType type, bool channels_l
     } else if (has_weight) {
       size = weight.shape[2 + i];
     }
-    shape[2 + i] = WindowDim(c, in.shape[2 + i], size, window.strides[i], window.dilations[i], window.pads[i],
-                             window.pads[spatial + i], window.auto_pad, false);
+    shape[2 + i] = Length(c, 2 + i, WindowDim(c, in.shape[2 + i], size, window.strides[i], window.dilations[i],
+                                              window.pads[i], window.pads[spatial + i], window.auto_pad, false));
   }
   c.SetShape(0, channels_last ? ChannelsLast(shape) : shape);
 }
@@ -169,9 +180,10 @@ void PoolWith(NodeContext& c, bool channels_last) {
   shape[1] = in.shape[1];
   if (window.valid && kernel.has_value() && kernel->size() == spatial) {
     for (size_t i = 0; i < spatial; ++i) {
-      shape[2 + i] =
+      const Dim length =
           WindowDim(c, in.shape[2 + i], Dim::Of((*kernel)[i]), window.strides[i], window.dilations[i],
                     window.pads[i], window.pads[spatial + i], window.auto_pad, c.Int("ceil_mode", 0) != 0);
+      shape[2 + i] = Length(c, 2 + i, length);
     }
   }
   if (channels_last) shape = ChannelsLast(shape);

@@ -236,8 +236,11 @@ class AttentionReader {
     }
     ReadTypes();
     absl::Status why = No("what is batch and what are heads is not proved");
+    const Atoms queries = queries_;
     for (const Atoms& heads : PossibleHeads(path)) {
       heads_ = heads;
+      shared_ = Without(heads, leading_);
+      queries_ = Without(queries, shared_);
       batch_ = Without(leading_, heads);
       if (reshaped && atoms_.Leaves(output_axes_) != AxisList{batch_, heads_, queries_, channels_}) {
         why = No(fmt::format("{} has not the axes of an attention", ValueName(*y_)));
@@ -272,6 +275,15 @@ class AttentionReader {
         possible.push_back(std::move(heads));
       }
     };
+    // Heads that share a key may have become rows of the query: what one axis holds of them and of the heads of the key, or what
+    // the channels of a layer were split into.
+    for (const AxisView& place : query_.places) {
+      for (const Atoms& given : place.axes) {
+        const Atoms axis = atoms_.Leaves(given);
+        const Atoms heads = Without(axis, width_);
+        if (HasAny(heads, queries_) && (HasAny(heads, leading_) || heads.size() < axis.size())) possible.push_back(heads);
+      }
+    }
     const auto add_of = [&](const AxisList& given, const Atoms& row, const Atoms& column) {
       const AxisList axes = atoms_.Leaves(given);
       const size_t rank = axes.size();
@@ -306,8 +318,10 @@ class AttentionReader {
     std::optional<Choice> value;
     for (const AxisView& place : key_.places) {
       const Atoms copied = atoms_.Leaves(place.copied);
-      if (copied.size() > heads_.size() || !std::equal(copied.rbegin(), copied.rend(), heads_.rbegin())) continue;
-      const Atoms groups(heads_.begin(), heads_.end() - static_cast<std::ptrdiff_t>(copied.size()));
+      Atoms repeated = copied;
+      repeated.insert(repeated.end(), shared_.begin(), shared_.end());
+      if (repeated.size() > heads_.size() || !std::equal(repeated.rbegin(), repeated.rend(), heads_.rbegin())) continue;
+      const Atoms groups(heads_.begin(), heads_.end() - static_cast<std::ptrdiff_t>(repeated.size()));
       const auto k = Choose(key_, {batch_, groups, keys_, width_}, copied);
       const auto v = Choose(value_, {batch_, groups, keys_, channels_}, copied);
       if (!k.has_value() || !v.has_value()) continue;
@@ -360,8 +374,9 @@ class AttentionReader {
 
   absl::Status AddMasks(const ScorePath& path, AttentionView* view) {
     std::vector<Term> added;  // the one that is added first at the end
-    for (const ScoreMask& mask : path.masks) {
-      absl::StatusOr<Term> term = MaskTerm(mask);
+    for (const ScoreMask& given : path.masks) {
+      const ScoreMask mask = WithoutNot(given);
+      absl::StatusOr<Term> term = PartsOfMask(mask);
       if (!term.ok()) return term.status();
       switch (mask.kind) {
         case ScoreMask::Kind::kAdded:
@@ -404,6 +419,57 @@ class AttentionReader {
     const DataType type = context_.facts->Of(mask.value).type;
     const double factor = subtracted ? -mask.factor : mask.factor;
     return build::Op("Mul", {std::move(term), build::Constant(type, {}, factor)});
+  }
+
+  // The mask without a Not that stands behind the repeats for every head, which it keeps from being followed.
+  ScoreMask WithoutNot(ScoreMask mask) {
+    const bool keeps = mask.kind == ScoreMask::Kind::kKeeps;
+    if (!keeps && mask.kind != ScoreMask::Kind::kDrops) return mask;
+    AxisView view;
+    view.value = mask.value;
+    while (FollowCopy(context_, &view)) {
+    }
+    const Node* node = view.value->producer;
+    const AxisList stage = atoms_.Leaves(mask.axes);
+    if (node == nullptr || !IsOp(*node, "Not") || stage == AxisList{batch_, heads_, queries_, keys_}) return mask;
+    view.value = node->input(0);
+    const Fact& fact = context_.facts->Of(view.value);
+    if (!fact.has_rank || fact.shape.size() > stage.size()) return mask;
+    for (size_t i = 0; i < fact.shape.size(); ++i) {
+      const Atoms& axis = stage[stage.size() - fact.shape.size() + i];
+      view.axes.push_back(fact.shape[i].is(1) ? Atoms() : axis);
+      if (!fact.shape[i].is(1) && !context_.dims->Equal(fact.shape[i], atoms_.SizeOf(axis))) return mask;
+    }
+    for (int step = 0; step < kMostOperandSteps && view.copied.empty(); ++step) {
+      if (!FollowCopy(context_, &view) && !FollowMovement(context_, &atoms_, &view)) return mask;
+    }
+    mask.kind = keeps ? ScoreMask::Kind::kDrops : ScoreMask::Kind::kKeeps;
+    mask.value = node->input(0);
+    return mask;
+  }
+
+  // A mask, part by part where it is the sum of something that masks and something that is not known to: arranged as one
+  // they could not be told apart any more.
+  absl::StatusOr<Term> PartsOfMask(const ScoreMask& mask) {
+    AxisView view;
+    view.value = mask.value;
+    while (FollowCopy(context_, &view)) {
+    }
+    const Node* sum = view.value->producer;
+    const auto masks = [&](size_t i) { return sum->input(i) != nullptr && ValuesOf(context_, sum->input(i)).known; };
+    if (sum == nullptr || !IsOp(*sum, "Add") || masks(0) == masks(1) ||
+        atoms_.Leaves(mask.axes) == AxisList{batch_, heads_, queries_, keys_}) {
+      return MaskTerm(mask);
+    }
+    std::vector<Term> parts;
+    for (size_t i = 0; i < 2; ++i) {
+      ScoreMask part = mask;
+      part.value = sum->input(i);
+      absl::StatusOr<Term> term = MaskTerm(part);
+      if (!term.ok()) return term.status();
+      parts.push_back(*std::move(term));
+    }
+    return build::Op("Add", std::move(parts));
   }
 
   // What is broadcast to the scores at its place as what is broadcast to [B, H, S, T].
@@ -486,6 +552,7 @@ class AttentionReader {
   Atoms leading_;   // batch and heads
   Atoms batch_;
   Atoms heads_;
+  Atoms shared_;  // heads that are no axis of key and value, but rows of the query in its product
   Operand query_;
   Operand key_;
   Operand value_;

@@ -12,6 +12,7 @@
 #include "ir/attribute.h"
 #include "ir/rounding.h"
 #include "ir/schema.h"
+#include "patterns/analysis/constant_tensor.h"
 #include "patterns/analysis/data_movement.h"
 #include "patterns/analysis/rebuild.h"
 #include "patterns/language/node_builder.h"
@@ -114,8 +115,8 @@ class ValueSets {
   void Compute(const Value* value, int depth, PossibleValues* result) {
     if (FromFacts(value, result)) return;
     const DataType type = context_.facts->Of(value).type;
-    if (value->IsConstant()) {
-      FromConstant(*value->initializer, result);
+    if (const std::optional<Tensor> constant = ConstantTensor(*value); constant.has_value()) {
+      FromConstant(*constant, result);
       return;
     }
     const Node* node = value->producer;
@@ -130,12 +131,6 @@ class ValueSets {
       return;
     }
     const std::string_view op = OpType(*node);
-    if (IsOp(*node, "Constant")) {
-      if (const std::optional<Attribute> written = FindAttribute(*node, "value"); written.has_value()) {
-        FromConstant(written->tensor, result);
-      }
-      return;
-    }
     if (node->domain == NameId::kEmpty) {
       const Movement movement = MovementOf(*node);
       if (movement != Movement::kNone && movement != Movement::kJoins) {
@@ -183,6 +178,10 @@ class ValueSets {
         if (!reduction.has_value() || *reduction == "none") {
           Union({node->input(0), node->input(2)}, depth, result);
         }
+        return;
+      }
+      if (op == "Pad") {
+        Padded(*node, depth, result);
         return;
       }
       if (op == "Trilu") {
@@ -241,6 +240,26 @@ class ValueSets {
       }
     }
     if (type == DataType::kBool) Set({0, 1}, result);
+  }
+
+  // What is padded, and the number it is padded with where that is none of its own elements.
+  void Padded(const Node& node, int depth, PossibleValues* result) {
+    Union({node.input(0)}, depth, result);
+    const std::optional<std::string_view> mode = StringAttribute(node, "mode");
+    if (!result->known || (mode.has_value() && *mode != "constant")) return;
+    std::set<double> values(result->values.begin(), result->values.end());
+    if (node.input(2) != nullptr) {
+      const PossibleValues& fill = Of(node.input(2), depth + 1);
+      if (!fill.known) {
+        *result = PossibleValues();
+        return;
+      }
+      values.insert(fill.values.begin(), fill.values.end());
+      Assume(fill, result);
+    } else {
+      values.insert(FloatAttribute(node, "value").value_or(0));  // an attribute before opset 11
+    }
+    Set(std::move(values), result);
   }
 
   // Integers wrap around where their type ends.
@@ -373,12 +392,12 @@ absl::StatusOr<MaskSource> ReadMask(const FunctionContext& context, Value* mask)
   const PossibleValues set = ValuesOf(context, mask);
   if (!set.known) {
     return Refuse(fmt::format("{} is an additive bias, not a mask: it is not proved to hold only 0 and minus infinity",
-                              ValueName(*mask)),
+                              NameInModel(*mask)),
                   "mask-is-bias");
   }
   for (double number : set.values) {
     if (number != 0 && number > kMaskThreshold) {
-      return Refuse(fmt::format("{} can hold {:.6g}, which is a bias and not a mask", ValueName(*mask), number),
+      return Refuse(fmt::format("{} can hold {:.6g}, which is a bias and not a mask", NameInModel(*mask), number),
                     "mask-is-bias");
     }
   }
@@ -422,8 +441,8 @@ absl::StatusOr<Term> ExplicitMaskOf(const FunctionContext& context, MaskSource s
   if (const Fact& whole = context.facts->Of(source.value); whole.rank() >= 3 && !whole.shape[whole.rank() - 3].is(1)) {
     const std::optional<Term> one = OneForAllHeads(context).Of(source.value);
     if (!one.has_value()) {
-      return Refuse(fmt::format("the mask {} differs from head to head ({} heads), and the kernel takes one mask for all",
-                                ValueName(*source.value), context.facts->dims().ToString(whole.shape[whole.rank() - 3])),
+      return Refuse(fmt::format("the mask {} may differ from head to head ({} heads), and the kernel takes one mask for all",
+                                NameInModel(*source.value), context.facts->dims().ToString(whole.shape[whole.rank() - 3])),
                     "mask-per-head");
     }
     term = *one;
@@ -451,6 +470,18 @@ absl::StatusOr<Term> ExplicitMaskOf(const FunctionContext& context, MaskSource s
 
 PossibleValues ValuesOf(const FunctionContext& context, const Value* value) {
   return ValueSets(context).Of(value);
+}
+
+std::string_view NameInModel(const Value& value) {
+  const Value* given = &value;
+  while (given->producer != nullptr && given->producer->is_new) {
+    const Node& node = *given->producer;
+    const bool of_one = MovementOf(node) != Movement::kNone || IsOp(node, "Not") || IsOp(node, "Cast") || IsOp(node, "Neg") ||
+                        (IsOp(node, "Mul") && node.input(1) != nullptr && node.input(1)->IsConstant());
+    if (!of_one || IsOp(node, "Concat") || node.input(0) == nullptr) break;
+    given = node.input(0);
+  }
+  return ValueName(*given);
 }
 
 bool MasksWithInfinity(const FunctionContext& context, const Value* mask) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,6 +22,9 @@ struct PossibleValues {
 // Follows the program that computes `value` over sets of numbers. Sound for every program: an operator it
 // does not know gives "not known". NaN never is a member: an operation that could give NaN gives "not known".
 PossibleValues ValuesOf(const FunctionContext& context, const Value* value);
+
+// The name of `value`, or, where it was made for an emission, of what it was made of: the model has a value of that name.
+std::string_view NameInModel(const Value& value);
 
 // At or below this an added number takes a key out of the softmax (export-patterns.md 7.3: -1e4 as bfloat16
 // rounds it, and everything larger in magnitude).

@@ -9,6 +9,7 @@
 #include "fmt/format.h"
 #include "ir/attribute.h"
 #include "ir/schema.h"
+#include "patterns/analysis/constant_tensor.h"
 #include "patterns/analysis/data_movement.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/language/node_builder.h"
@@ -48,14 +49,10 @@ class OrdinaryNumbers {
     const Fact& fact = context_.facts->Of(value);
     if (!IsFloat(fact.type)) return IsInteger(fact.type) || fact.type == DataType::kBool;
     if (fact.is_splat) return IsOrdinary(fact.splat);
-    if (value->IsConstant()) return HasTensor(*value->initializer);
+    if (const std::optional<Tensor> constant = ConstantTensor(*value); constant.has_value()) return HasTensor(*constant);
     const Node* node = value->producer;
     if (node == nullptr || node->domain != NameId::kEmpty) return false;
     const std::string_view op = OpType(*node);
-    if (op == "Constant") {
-      const std::optional<Attribute> written = FindAttribute(*node, "value");
-      return written.has_value() && HasTensor(written->tensor);
-    }
     if (IsOneOf(op, {"MatMul", "Gemm", "Einsum", "Conv", "LayerNormalization", "Sigmoid", "Tanh", "Softmax"})) return true;
     const Movement movement = MovementOf(*node);
     if (movement != Movement::kNone && movement != Movement::kJoins) return Has(node->input(0));
@@ -65,6 +62,10 @@ class OrdinaryNumbers {
       return ConstantNumber(*context_.facts, node->input(1), &divisor) && std::fabs(divisor) >= 1 && Has(node->input(0));
     }
     if (op == "ScatterND" || op == "ScatterElements") return Has(node->input(0)) && Has(node->input(2));
+    if (op == "Pad") {  // the shift of relative positions; before opset 11 the fill is an attribute
+      const bool fill = node->input(2) == nullptr || Has(node->input(2));
+      return fill && IsOrdinary(FloatAttribute(*node, "value").value_or(0)) && Has(node->input(0));
+    }
     if (op == "Resize") return IsAverage(*node) && Has(node->input(0));
     if (!IsOneOf(op, {"Add", "Sub", "Mul", "Neg", "Abs", "Cast", "Relu", "Min", "Max", "Sum", "Concat", "CumSum", "Trilu"})) {
       return false;
@@ -125,7 +126,7 @@ class Splitter {
  private:
   static absl::Status NotProved(const Value& value) {
     return Refuse(fmt::format("{} is added to the scores, and is proved neither to hold only 0 and minus infinity, which is a "
-                              "mask, nor to hold neither, which is a bias", ValueName(value)), "mask-is-bias");
+                              "mask, nor to hold neither, which is a bias", NameInModel(value)), "mask-is-bias");
   }
 
   const FunctionContext& context_;

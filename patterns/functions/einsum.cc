@@ -112,6 +112,10 @@ std::string WithoutDots(std::string_view letters, size_t axes) {
 absl::StatusOr<std::vector<std::string>> Letters(std::string_view equation, absl::Span<const size_t> ranks) {
   std::string text;
   std::copy_if(equation.begin(), equation.end(), std::back_inserter(text), [](char c) { return c != ' '; });
+  // Digits stand for the axes of dots below.
+  if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; })) {
+    return Refuse("an equation of other characters than letters");
+  }
   const size_t arrow = text.find("->");
   std::vector<std::string> letters = {""};
   for (const char c : text.substr(0, arrow)) {

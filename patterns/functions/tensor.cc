@@ -133,14 +133,28 @@ Holds SameShape(const FunctionContext& context, Shaped a, Shaped b) {
                             DescribeList(context, *second)), "shapes-differ");
 }
 
+// Whether a may be broadcast to b for some of what their dims can be.
+bool MayBroadcast(const FunctionContext& context, List a, List b) {
+  if (a.size() > b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const Dim dim = DimOf(a[a.size() - 1 - i]);
+    if (context.dims->NotEqual(dim, Dim::Of(1)) && context.dims->NotEqual(dim, DimOf(b[b.size() - 1 - i]))) return false;
+  }
+  return true;
+}
+
 Holds BroadcastsTo(const FunctionContext& context, Shaped a, Shaped b) {
   const auto first = ShapeOf(context, a.term);
   if (!first.ok()) return first.status();
   const auto second = ShapeOf(context, b.term);
   if (!second.ok()) return second.status();
   if (Broadcasts(context, *first, *second)) return absl::OkStatus();
-  return Refuse(fmt::format("the shape {} does not broadcast to {}", DescribeList(context, *first),
-                            DescribeList(context, *second)), "shapes-differ");
+  const std::string a_shape = DescribeList(context, *first);
+  const std::string b_shape = DescribeList(context, *second);
+  if (MayBroadcast(context, *first, *second)) {
+    return Refuse(fmt::format("that the shape {} broadcasts to {} is not proved", a_shape, b_shape), "shapes-differ");
+  }
+  return Refuse(fmt::format("the shape {} does not broadcast to {}", a_shape, b_shape), "shapes-differ");
 }
 
 Holds MultipleOf(const FunctionContext& context, Dim d, Dim n) {

@@ -142,9 +142,10 @@ def same(found: list[np.ndarray], expected: tuple[np.ndarray, ...]) -> bool:
 
 
 def with_constants(test: Recorded) -> Recorded | None:
-    """The same with inputs behind the first one that count something as constants; None where there is none."""
+    """The same with inputs behind the first one that count something, and short vectors, as constants; None where there is none."""
     model = onnx.load_from_string(test.model)
-    counts = {name: array for name, array in test.feeds[1:] if array.dtype.kind in "iub" and array.size <= 64}
+    counts = {name: array for name, array in test.feeds[1:]
+              if (array.dtype.kind in "iub" and array.size <= 64) or (array.ndim < 2 and array.size <= 8)}
     if not counts:
         return None
     model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in counts.items())

@@ -342,6 +342,49 @@ TEST(InferTest, Opset23) {
   EXPECT_EQ(m["r"], "float[b, s, 128]");
 }
 
+TEST(InferTest, WhatIsAsLongAsTheFramesOfAConvolution) {
+  const std::string frames = "floor((t + 2)/4) - 2";
+  const Inferred m(R"(g (float[batch, 8, t] x, float[16, 8, 10] w, float[1, 16, r] table) => (y) {
+    frames = Conv <strides = [4]> (x, w)
+    s = Shape (frames)
+    two = Constant <value_int = 2> ()
+    n = Gather (s, two)
+    zero = Constant <value_int = 0> ()
+    one = Constant <value_int = 1> ()
+    counted = Range (zero, n, one)
+    first = Constant <value_ints = [0]> ()
+    last = Unsqueeze (n, first)
+    axis = Constant <value_ints = [2]> ()
+    row = Unsqueeze (counted, first)
+    rows = Unsqueeze (row, first)
+    cut = Slice (rows, first, last, axis)
+    cast = Cast <to = 1> (cut)
+    y = Add (frames, cast)
+  })");
+  EXPECT_EQ(m["frames"], "float[batch, 16, " + frames + "]");
+  EXPECT_EQ(m["counted"], "int64[" + frames + "]");
+  EXPECT_EQ(m["cut"], "int64[1, 1, " + frames + "]");
+  EXPECT_EQ(m["y"], m["frames"]);
+}
+
+TEST(InferTest, FramesOfAConvolutionThatMayNotRun) {
+  const Inferred m(R"(g (bool b, float[batch, 8, t] x, float[16, 8, 10] w) => (y, counted) {
+    y = If <then_branch = yes () => (frames) { frames = Conv <strides = [4]> (x, w) },
+            else_branch = no () => (same) { same = Identity (x) }> (b)
+    s = Shape (x)
+    two = Constant <value_int = 2> ()
+    n = Gather (s, two)
+    four = Constant <value_int = 4> ()
+    more = Add (n, two)
+    quarter = Div (more, four)
+    length = Sub (quarter, two)
+    zero = Constant <value_int = 0> ()
+    one = Constant <value_int = 1> ()
+    counted = Range (zero, length, one)
+  })");
+  EXPECT_EQ(m["counted"], "int64[Max(0, floor((t + 2)/4) - 2)]");
+}
+
 TEST(InferTest, ConvolutionAndPooling) {
   const Inferred m(R"(g (float[b, 3, h, 224] x, float[768, 3, 16, 16] w, float[8, 3, 3, 3] w3) => (y) {
     y = Conv <strides = [16, 16], kernel_shape = [16, 16]> (x, w)

@@ -222,7 +222,7 @@ TEST(MaskTest, WhatIsNoMaskIsRefused) {
                      "float zero = {1}, float low = {-1e9}"),
             "refused: m can hold 1, which is a bias and not a mask");
   EXPECT_EQ(Explicit("bool[2, 4, 8, 16] b", "m = Where (b, zero, low)"),
-            "refused: the mask b differs from head to head (4 heads), and the kernel takes one mask for all");
+            "refused: the mask b may differ from head to head (4 heads), and the kernel takes one mask for all");
   EXPECT_EQ(Explicit("bool[3, 1, 8, 16] b", "m = Where (b, zero, low)"),
             "refused: the mask's batch 3 is not the query's 2");
   EXPECT_EQ(Explicit("bool[2, 1, 9, 16] b", "m = Where (b, zero, low)"),

@@ -124,23 +124,15 @@ def print_reasons(runs: dict[str, list[tuple[str, Run]]]) -> None:
 def print_masks(runs: list[tuple[str, Run]], entries: dict[str, dict[str, Any]]) -> None:
     """What masks were found to be, beside what configurations say."""
     words: collections.Counter[str] = collections.Counter()
-    derived = equal = declined = 0
+    equal = 0
     for name, run in runs:
         found = collections.Counter(site["mask"] for site in run.report["sites"] if site["kind"] == "attention")
         words += found
-        expected = masks.expected_masks(entries[name])
-        if expected is None:
-            continue
-        same = sum((found & expected).values())
-        derived += sum(expected.values())
-        equal += same
-        declined += sum(count for word, count in (found - expected).items() if "explicit" in word)
+        equal += sum((found & masks.expected_masks(entries[name])).values())
     masked = sum(count for word, count in words.items() if word != "none")
     whole = masked - sum(count for word, count in words.items() if "explicit" in word)
     print(f"\n## Masks\n\nOf {masked} attentions with a mask {whole} are understood to the last clause "
-          f"({100 * whole / masked:.1f} %). Of {derived} whose mask follows from configuration and mode of the export, {equal} "
-          f"have that word, and {declined} decline a part of it as `explicit`: its length is one that the model leaves apart from "
-          "that of the keys.\n")
+          f"({100 * whole / masked:.1f} %). {equal} of {sum(words.values())} have the word that follows from configuration and mode of the export.\n")
     print("| mask | attentions |\n|---|---:|")
     for word, count in sorted(words.items(), key=lambda row: (-row[1], row[0])):
         print(f"| {word} | {count} |")
