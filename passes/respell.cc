@@ -57,7 +57,9 @@ constexpr NewType kNewTypes[] = {
     {"CumSum", 14, DataType::kFloat16},           {"DequantizeLinear", 19, DataType::kFloat16},
     {"Equal", 19, DataType::kString},             {"IsInf", 20, DataType::kFloat16},
     {"QuantizeLinear", 19, DataType::kFloat16},   {"ReduceMax", 20, DataType::kBool},
-    {"ReduceMin", 20, DataType::kBool},
+    {"ReduceMin", 20, DataType::kBool},           {"DequantizeLinear", 21, DataType::kInt16},
+    {"DequantizeLinear", 21, DataType::kUint16},  {"QuantizeLinear", 21, DataType::kInt16},
+    {"QuantizeLinear", 21, DataType::kUint16},
 };
 // The opsets at which operators came to take bfloat16.
 constexpr int kWithBfloat16[] = {14, 16, 19, 20, 22, 24};
