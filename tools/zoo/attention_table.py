@@ -151,7 +151,7 @@ def print_architectures(runs: list[tuple[str, Run]], entries: dict[str, dict[str
         row[:] = [sum(pair) for pair in zip(row, numbers, strict=True)]
     print(f"\n## Architectures\n\nSums over the exports of an architecture with an attention, on {COLUMNS[0][0]}. Kinds of masks: "
           "different masks of an export, by what they mean; explicit: masks that are written as a tensor of their own, at most one "
-          "for each kind. Transposes: as [layouts](layouts.md) counts them.\n")
+          "for each mask that differs (two of a gemma3 decode step have one word). Transposes: as [layouts](layouts.md) counts them.\n")
     print("| architecture | exports | nodes before | after | after / before | attentions | fused | kinds of masks | explicit "
           "| Transposes before | behind |\n|---|" + "---:|" * 10)
     for architecture, (count, before, after, *others) in sorted(rows.items()):
