@@ -377,61 +377,114 @@ void Rewriter::AddInitializer(Graph* graph, Value* value, const Tensor* tensor) 
   MarkChanged(graph);
 }
 
-absl::StatusOr<Value*> Rewriter::Join(absl::Span<Value* const> constants, int64_t axis, std::string_view name) {
-  auto no = [](const Value* value, std::string_view why) {
-    return absl::InvalidArgumentError(fmt::format("{} cannot be part of a merged constant: {}", ValueName(*value), why));
-  };
-  std::vector<int64_t> dims;
-  int64_t along = 0;
-  std::vector<const Tensor*> parts;
+namespace {
+
+absl::Status NoPart(const Value* constant, std::string_view why) {
+  return absl::InvalidArgumentError(fmt::format("{} cannot be part of a merged constant: {}", ValueName(*constant), why));
+}
+
+}  // namespace
+
+absl::StatusOr<const Tensor*> Rewriter::PartOf(const Value* constant) {
+  const Tensor* tensor = constant->initializer;
+  const int64_t count = tensor->ElementCount();
+  const int bits = BitWidth(tensor->type);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 64;
+  if (count <= 0 || count > kMost || bits == 0 || bits % 8 != 0) return NoPart(constant, "it has no whole bytes");
+  const int64_t bytes = count * bits / 8;
   Arena& arena = model_->arena();
-  for (const Value* value : constants) {
-    if (!value->IsConstant()) return no(value, "it is not an initializer");
-    const Tensor* tensor = value->initializer;
-    if (axis < 0 || axis >= static_cast<int64_t>(tensor->dims.size())) return no(value, "it has too few dims");
-    std::vector<int64_t> own(tensor->dims.begin(), tensor->dims.end());
-    along += own[static_cast<size_t>(axis)];
-    own[static_cast<size_t>(axis)] = 0;
-    if (parts.empty()) dims = own;
-    if (dims != own || tensor->type != constants[0]->initializer->type) return no(value, "type or dims differ");
-    const int64_t count = tensor->ElementCount();
-    const int bits = BitWidth(tensor->type);
-    constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 64;
-    if (count <= 0 || count > kMost || bits == 0 || bits % 8 != 0) return no(value, "it has no whole bytes");
-    const int64_t bytes = count * bits / 8;
-    if (tensor->storage == Storage::kTyped) {
-      // Typed fields are for small tensors; packed here once.
-      constexpr int64_t kLargestTyped = int64_t{1} << 24;
-      absl::StatusOr<std::string> packed = ReadBytes(*model_, *tensor, kLargestTyped);
-      if (!packed.ok()) return packed.status();
-      Tensor* copy = arena.New<Tensor>();
-      copy->type = tensor->type;
-      copy->storage = Storage::kMemory;
-      copy->dims = tensor->dims;
-      copy->memory = arena.Copy(std::string_view(*packed));
-      tensor = copy;
-    }
-    const bool complete = tensor->storage == Storage::kMemory   ? static_cast<int64_t>(tensor->memory.size()) == bytes
-                          : tensor->storage == Storage::kFile     ? tensor->file.size == bytes
-                          : tensor->storage == Storage::kExternal ? tensor->file.size < 0 || tensor->file.size == bytes
-                                                                  : false;
-    if (!complete) return no(value, "its elements are not all there");
-    parts.push_back(tensor);
+  if (tensor->storage == Storage::kTyped) {
+    // Typed fields are for small tensors; packed here once.
+    constexpr int64_t kLargestTyped = int64_t{1} << 24;
+    absl::StatusOr<std::string> packed = ReadBytes(*model_, *tensor, kLargestTyped);
+    if (!packed.ok()) return packed.status();
+    Tensor* copy = arena.New<Tensor>();
+    copy->type = tensor->type;
+    copy->storage = Storage::kMemory;
+    copy->dims = tensor->dims;
+    copy->memory = arena.Copy(std::string_view(*packed));
+    tensor = copy;
   }
-  if (parts.empty()) return absl::InvalidArgumentError("nothing to merge");
+  const bool complete = tensor->storage == Storage::kMemory     ? static_cast<int64_t>(tensor->memory.size()) == bytes
+                        : tensor->storage == Storage::kFile     ? tensor->file.size == bytes
+                        : tensor->storage == Storage::kExternal ? tensor->file.size < 0 || tensor->file.size == bytes
+                                                                : false;
+  if (!complete) return NoPart(constant, "its elements are not all there");
+  return tensor;
+}
+
+Value* Rewriter::AddStreamed(Graph* graph, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims,
+                             int64_t rows, absl::Span<const int64_t> order, std::string_view name) {
+  Arena& arena = model_->arena();
   Tensor* tensor = arena.New<Tensor>();
   tensor->type = parts[0]->type;
   tensor->storage = Storage::kJoined;
-  tensor->parts = arena.Copy(absl::Span<const Tensor* const>(parts));
-  tensor->rows = 1;
-  for (int64_t i = 0; i < axis; ++i) tensor->rows *= dims[static_cast<size_t>(i)];
-  dims[static_cast<size_t>(axis)] = along;
-  tensor->dims = arena.Copy(absl::Span<const int64_t>(dims));
-  Graph* graph = constants[0]->graph;
+  tensor->parts = arena.Copy(parts);
+  tensor->rows = rows;
+  tensor->order = arena.Copy(order);
+  tensor->dims = arena.Copy(dims);
   Value* value = CreateValue(graph, name);
   tensor->name = value->name;
   AddInitializer(graph, value, tensor);
   return value;
+}
+
+absl::StatusOr<Value*> Rewriter::Join(absl::Span<Value* const> constants, int64_t axis, std::string_view name) {
+  std::vector<int64_t> dims;
+  int64_t along = 0;
+  std::vector<const Tensor*> parts;
+  for (const Value* value : constants) {
+    if (!value->IsConstant()) return NoPart(value, "it is not an initializer");
+    const Tensor* tensor = value->initializer;
+    if (axis < 0 || axis >= static_cast<int64_t>(tensor->dims.size())) return NoPart(value, "it has too few dims");
+    std::vector<int64_t> own(tensor->dims.begin(), tensor->dims.end());
+    along += own[static_cast<size_t>(axis)];
+    own[static_cast<size_t>(axis)] = 0;
+    if (parts.empty()) dims = own;
+    if (dims != own || tensor->type != constants[0]->initializer->type) return NoPart(value, "type or dims differ");
+    const absl::StatusOr<const Tensor*> part = PartOf(value);
+    if (!part.ok()) return part.status();
+    parts.push_back(*part);
+  }
+  if (parts.empty()) return absl::InvalidArgumentError("nothing to merge");
+  int64_t rows = 1;
+  for (int64_t i = 0; i < axis; ++i) rows *= dims[static_cast<size_t>(i)];
+  dims[static_cast<size_t>(axis)] = along;
+  return AddStreamed(constants[0]->graph, parts, dims, rows, {}, name);
+}
+
+absl::StatusOr<Value*> Rewriter::Reorder(Value* constant, int64_t axis, absl::Span<const int64_t> order,
+                                         std::string_view name) {
+  if (!constant->IsConstant()) return NoPart(constant, "it is not an initializer");
+  const absl::Span<const int64_t> dims = constant->initializer->dims;
+  const auto rank = static_cast<int64_t>(dims.size());
+  const bool last = axis == rank - 1;
+  if (rank == 0 || (axis != 0 && !last) || static_cast<int64_t>(order.size()) != dims[static_cast<size_t>(axis)]) {
+    return NoPart(constant, "the order is not one of its first or last axis");
+  }
+  const absl::StatusOr<const Tensor*> whole = PartOf(constant);
+  if (!whole.ok()) return whole.status();
+  const auto length = static_cast<int64_t>(order.size());
+  if (last) return AddStreamed(constant->graph, {*whole}, dims, (*whole)->ElementCount() / length, order, name);
+  // Rows in their new order, each run of neighbours as one part.
+  const int64_t row = (*whole)->ElementCount() / length * BitWidth((*whole)->type) / 8;
+  std::vector<const Tensor*> parts;
+  for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    for (end = begin + 1; end < order.size() && order[end] == order[end - 1] + 1;) ++end;
+    const int64_t offset = order[begin] * row;
+    const int64_t size = static_cast<int64_t>(end - begin) * row;
+    std::vector<int64_t> own(dims.begin(), dims.end());
+    own[0] = static_cast<int64_t>(end - begin);
+    Tensor* part = model_->arena().New<Tensor>(**whole);
+    part->dims = model_->arena().Copy(absl::Span<const int64_t>(own));
+    if (part->storage == Storage::kMemory) {
+      part->memory = part->memory.substr(static_cast<size_t>(offset), static_cast<size_t>(size));
+    } else {
+      part->file = {std::max<int64_t>(part->file.offset, 0) + offset, size};
+    }
+    parts.push_back(part);
+  }
+  return AddStreamed(constant->graph, parts, dims, 1, {}, name);
 }
 
 Value* Rewriter::NumberConstant(Graph* graph, DataType type, double value, std::string_view name) {

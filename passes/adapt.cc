@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "ir/onnx/encode.h"
 #include "ir/schema.h"
 #include "passes/apply_rules.h"
 #include "passes/pass.h"
@@ -39,7 +40,9 @@ absl::Status ApplyAdapterRules(Workspace& workspace, const std::function<bool(co
     fixed = found == match.covered.end() ? nullptr : *found;
     return fixed != nullptr;
   };
-  steps.emitted = [&](const Rule& rule, const Value*, const std::string&, const Emission&) {
+  steps.emitted = [&](const Rule& rule, const Value*, const std::string&, const Emission& emission) {
+    for (Node* node : emission.replacements) CopyNotes(*fixed, node);
+    for (Node* node : emission.inserted) CopyNotes(*fixed, node);
     Note(workspace, *fixed, rule.fixes.empty() ? "opset-converted" : rule.fixes);
   };
   // What cannot be built stays, and the warning with it.
@@ -97,6 +100,7 @@ absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const 
 absl::Status Adapt(Workspace& workspace) {
   if (workspace.ChangesNothing()) return absl::OkStatus();
   AdaptNames(workspace);
+  AdaptSequences(workspace);
   const absl::Status status = ApplyAdapters(workspace, [](const Node&) { return true; });
   return status.ok() ? TryOtherOpsets(workspace) : status;
 }

@@ -34,6 +34,9 @@ absl::Status TryOtherOpsets(Workspace& workspace);
 // an empty name get one where ATC would connect them to empty inputs. Nodes with bodies stay. Imports that no node needs go.
 void AdaptNames(Workspace& workspace);
 
+// What reads sequences and optionals whose elements are known reads these (adapt_sequences.cc).
+void AdaptSequences(Workspace& workspace);
+
 // An adapter in C++, for nodes with any number of inputs or outputs, with bodies or with tensors as attributes.
 struct Adapter {
   std::string_view code;

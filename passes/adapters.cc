@@ -1,5 +1,6 @@
 // Adapters that a rule cannot say: Split and Sum have any number of outputs and inputs, Constant holds a tensor, If has
-// bodies, a convolution keeps what else it has. Each is for the forms of one code (patterns/targets) and exact.
+// bodies, a convolution keeps what else it has. Each is for the forms of one code (patterns/targets) and exact. Those of
+// operators that take elements by index stand in adapt_indices.cc, those of Resize in adapt_resize.cc.
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
@@ -7,11 +8,11 @@
 
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
-#include "passes/adapt.h"
+#include "ir/sparse.h"
+#include "passes/adapters.h"
 #include "passes/beside.h"
 
 namespace ascend_fuse {
-namespace {
 
 // The node with other inputs and attributes in its place.
 void Rewrite(Workspace& workspace, Node* node, std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) {
@@ -42,6 +43,8 @@ std::vector<Attribute> AttributesWithout(const Node& node, std::initializer_list
   });
   return attributes;
 }
+
+namespace {
 
 // The numbers of an attribute, or of its default: as many as there are spatial axes.
 std::vector<int64_t> SpatialNumbers(const Node& node, std::string_view name, size_t axes, int64_t otherwise) {
@@ -256,11 +259,50 @@ bool WriteCropAndPad(Workspace& workspace, Node* node) {
   return true;
 }
 
-// Constant <value_float> and its like: the same as a tensor. Texts and sparse tensors stay.
+// Constant <sparse_value>: the whole, with zeros where nothing is given.
+bool WriteSparseAsTensor(Workspace& workspace, Node* node) {
+  constexpr int64_t kMost = int64_t{1} << 20;  // elements
+  const auto sparse = SparseAttribute(*node, "sparse_value");
+  if (!sparse.has_value()) return false;
+  const int64_t width = BitWidth(sparse->values.type) / 8;
+  int64_t count = 1;
+  for (const int64_t dim : sparse->dims) {
+    if (dim < 0 || dim > kMost || count * dim > kMost) return false;
+    count *= dim;
+  }
+  const auto values = ReadBytes(workspace.model(), sparse->values, kMost * 16);
+  const auto places = ReadIntegers(workspace.model(), sparse->indices, kMost);
+  if (width < 1 || !values.ok() || !places.ok() || sparse->dims.empty()) return false;
+  const size_t given = values->size() / static_cast<size_t>(width);
+  const size_t rank = sparse->indices.dims.size() == 2 ? sparse->dims.size() : 1;
+  if (places->size() != given * rank) return false;
+  std::string bytes(static_cast<size_t>(count * width), '\0');
+  for (size_t i = 0; i < given; ++i) {
+    int64_t place = 0;
+    for (size_t axis = 0; axis < rank; ++axis) {
+      const int64_t index = (*places)[i * rank + axis];
+      const int64_t length = rank == 1 ? count : sparse->dims[axis];
+      if (index < 0 || index >= length) return false;
+      place = place * length + index;
+    }
+    bytes.replace(static_cast<size_t>(place * width), static_cast<size_t>(width), *values, i * static_cast<size_t>(width),
+                  static_cast<size_t>(width));
+  }
+  Tensor tensor;
+  tensor.storage = Storage::kMemory;
+  tensor.type = sparse->values.type;
+  tensor.memory = bytes;
+  tensor.dims = sparse->dims;
+  Rewrite(workspace, node, "Constant", {}, {Attribute::OfTensor("value", tensor)});
+  return true;
+}
+
+// Constant <value_float> and its like: the same as a tensor. Texts stay.
 bool WriteConstantAsTensor(Workspace& workspace, Node* node) {
   const std::vector<Attribute> attributes = ReadAttributes(*node);
   if (attributes.size() != 1) return false;
   const Attribute& given = attributes[0];
+  if (given.name == "sparse_value") return WriteSparseAsTensor(workspace, node);
   const auto integers = [](const int64_t* first, size_t count) {
     return std::string(reinterpret_cast<const char*>(first), count * sizeof(int64_t));
   };
@@ -326,6 +368,12 @@ const std::vector<Adapter>& Adapters() {
       {"conv-transpose-shape", "ConvTranspose", WriteTransposedPads},
       {"constant-value-form", "Constant", WriteConstantAsTensor},
       {"if-condition-rank", "If", WriteScalarCondition},
+      {"one-hot-depth", "OneHot", WriteOneHotAsComparison},
+      {"scatter-reduction", "ScatterND", WriteScatterOfSums},
+      {"scatter-reduction", "ScatterElements", WriteScatterOfSums},
+      {"resize-nearest", "Resize", WriteResize},
+      {"resize-attribute", "Resize", WriteResize},
+      {"resize-form", "Resize", WriteResize},
   };
   return *kAdapters;
 }

@@ -176,8 +176,7 @@ class LayoutChooser {
     const Value* of = tensor->members[i];
     std::vector<const Value*> reshaped = {of};
     for (size_t r = 0; r < reshaped.size() && r < kMostReshapes; ++r) {
-      // What else reads a value between the two wants it as it is.
-      if (r > 0 && (reshaped[r]->is_graph_output || CountReaders(*reshaped[r]) != 1)) continue;
+      if (r > 0 && !HasOneReader(*reshaped[r])) continue;
       for (const Use& use : LiveUses(*reshaped[r])) {
         Node* node = use.user;
         if (use.index != 0 || node->graph != of->graph) continue;
@@ -189,13 +188,31 @@ class LayoutChooser {
         if (turn || back) {
           tensor->members.push_back(result);
           tensor->turned.push_back(tensor->turned[i] != turn);
-          for (const Value* at = reshaped[r]; at != of; at = at->producer->input(0)) between_.insert(at->producer);
-          between_.insert(node);
+          for (const Value* at = reshaped[r]; at != of; at = at->producer->input(0)) AddBetween(at->producer);
+          AddBetween(node);
         } else {
           reshaped.push_back(result);
         }
       }
     }
+  }
+
+  void AddBetween(Node* node) {
+    if (between_.insert(node).second) between_in_order_.push_back(node);
+  }
+
+  // Whether a value between two members has one reader, besides those of its dims: any other one wants it as it is.
+  static bool HasOneReader(const Value& value) {
+    int readers = value.is_graph_output ? 2 : 0;
+    for (const Use& use : LiveUses(value)) readers += ReadsDims(*use.user) ? 0 : 1;
+    return readers == 1;
+  }
+
+  static bool HasReadersOfDimsAlone(const Value& value) {
+    const LiveUses uses(value);
+    bool alone = !value.is_graph_output && !uses.empty();
+    for (const Use& use : uses) alone = alone && ReadsDims(*use.user);
+    return alone;
   }
 
   static constexpr size_t kMostReshapes = 4;
@@ -379,6 +396,7 @@ class LayoutChooser {
               [](const Place* a, const Place* b) { return StandsBefore(*a->node, *b->node); });
     for (const Place* place : changed) WritePlace(*place);
     for (const Tensor4& tensor : tensors_) WriteMembers(tensor);
+    for (Node* node : between_in_order_) WriteBetween(node);
   }
 
   // The other values that are a tensor: what is turned for its dims alone is not turned, and what was turned to what the
@@ -400,8 +418,7 @@ class LayoutChooser {
         workspace_.Know(workspace_.rewriter().Replace({member}, copy));
         continue;
       }
-      bool dims_alone = !member->is_graph_output;
-      for (const Use& use : uses) dims_alone = dims_alone && ReadsDims(*use.user);
+      const bool dims_alone = HasReadersOfDimsAlone(*member);
       if (dims_alone) WriteDims(member, now);
       if (!dims_alone && IsTurn(*member->producer)) WriteAsReshape(member);
     }
@@ -410,13 +427,54 @@ class LayoutChooser {
   // A Transpose that moves nothing.
   void WriteAsReshape(Value* turned) {
     const Node* node = turned->producer;
-    const auto dims = DimsOfTurned(node->input(0));
-    if (!dims.has_value()) return;
+    Value* other = node->input(0);
+    Beside beside(workspace_, *node);
     NewNode reshape;
     reshape.op_type = "Reshape";
     reshape.name = std::string(ValueName(*turned)) + "_reshape";
-    reshape.inputs = {node->input(0), Beside(workspace_, *node).Numbers(*dims)};
+    if (const auto dims = DimsOfTurned(other); dims.has_value()) {
+      reshape.inputs = {other, beside.Numbers(*dims)};
+    } else if (Value* moved = WithOneMoved(other, &beside); moved != nullptr) {
+      reshape.op_type = "Identity";
+      reshape.inputs = {moved};
+    } else {
+      return;
+    }
     workspace_.Know(workspace_.rewriter().Replace({turned}, reshape));
+  }
+
+  // A node between two members whose dims alone are still read: they do not ask for the order of elements, so that none is
+  // transposed for them. What is read in its place has a name of its own, since it may be in another order.
+  void WriteBetween(Node* node) {
+    const Node* turn = node->dead ? nullptr : node->input(0)->producer;
+    Value* old = node->output();
+    if (turn == nullptr || !IsTurn(*turn) || !HasReadersOfDimsAlone(*old)) return;
+    Value* now = turn->input(0);
+    if (IsOp(*node, "Reshape")) {
+      // A 0 would name a dim of what is read.
+      const Fact& dims = facts_.Of(node->input(1));
+      const bool zeros = dims.elements == nullptr ||
+                         std::any_of(dims.elements->integers.begin(), dims.elements->integers.end(),
+                                     [](const Dim& dim) { return !dim.known() || dim.is(0); });
+      if (zeros) return;
+      Value* of_its_dims = Beside(workspace_, *node).Op("Reshape", {now, node->input(1)});
+      for (const Node* reader : ReadersOfDims(*old, *node->graph)) {
+        NewNode shape;
+        shape.op_type = "Shape";
+        shape.name = std::string(ValueName(*reader->output())) + "_turned";
+        shape.inputs = {of_its_dims};
+        workspace_.Know(workspace_.rewriter().Replace({reader->output()}, shape));
+      }
+    } else if (IsOp(*node, "Squeeze")) {
+      // The axis of 1 stands at the other place.
+      const auto x = facts_.Of(node->input(0)).shape;
+      const int axis = AxisOfOne(node->input(0));
+      if (axis < 0 || !facts_.dims().Equal(facts_.Of(old).shape, {x[0], x[static_cast<size_t>(3 - axis)], x[3]})) return;
+      WriteDims(old, now, {0, axis, 3});
+    } else {
+      return;
+    }
+    for (Site* site : sites_of_[old]) site->value = now;
   }
 
   void WritePlace(const Place& place) {
@@ -461,12 +519,17 @@ class LayoutChooser {
     workspace_.Know(workspace_.rewriter().Replace({before}, turn));
   }
 
-  // The dims of `before` read from `now`, which is it turned.
-  void WriteDims(const Value* before, Value* now) {
+  static std::vector<Node*> ReadersOfDims(const Value& value, const Graph& graph) {
     std::vector<Node*> readers;
-    for (const Use& use : LiveUses(*before)) {
-      if (ReadsDims(*use.user) && use.user->graph == now->graph) readers.push_back(use.user);
+    for (const Use& use : LiveUses(value)) {
+      if (ReadsDims(*use.user) && use.user->graph == &graph) readers.push_back(use.user);
     }
+    return readers;
+  }
+
+  // The dims of `before` read from `now`, which is it turned: `order` of those of `now`.
+  void WriteDims(const Value* before, Value* now, const std::vector<int64_t>& order = {0, 2, 1, 3}) {
+    const std::vector<Node*> readers = ReadersOfDims(*before, *now->graph);
     if (readers.empty()) return;
     Beside beside(workspace_, now->graph, ValueName(*now));
     Value* shape = beside.Op("Shape", {now});
@@ -474,7 +537,7 @@ class LayoutChooser {
       NewNode gather;
       gather.op_type = "Gather";
       gather.name = std::string(ValueName(*reader->output())) + "_turned";
-      gather.inputs = {shape, beside.Numbers({0, 2, 1, 3})};
+      gather.inputs = {shape, beside.Numbers(order)};
       gather.attributes = {Attribute::Int("axis", 0)};
       workspace_.Know(workspace_.rewriter().Replace({reader->output()}, gather));
     }
@@ -490,19 +553,31 @@ class LayoutChooser {
     return std::vector<int64_t>{0, behind.number(), before.number(), 0};
   }
 
+  // Which of the two axes has one element; -1 where neither has.
+  int AxisOfOne(const Value* value) const {
+    const auto shape = facts_.Of(value).shape;
+    for (const int axis : {1, 2}) {
+      if (facts_.dims().Resolve(shape[static_cast<size_t>(axis)]).is(1)) return axis;
+    }
+    return -1;
+  }
+
+  // The tensor turned, where one of the two axes has one element and the other one's length is not known; nullptr otherwise.
+  Value* WithOneMoved(Value* value, Beside* beside) const {
+    const int axis = AxisOfOne(value);
+    return axis < 0 ? nullptr : beside->Unsqueeze(beside->Squeeze(value, {axis}), {3 - axis});
+  }
+
   // The tensor in this layout.
   Value* Provide(Tensor4* tensor, Layout layout) {
     Value*& wanted = tensor->values[static_cast<size_t>(layout)];
     if (wanted != nullptr) return wanted;
     Value* other = tensor->values[static_cast<size_t>(1 - layout)];
     Beside beside(workspace_, other->graph, ValueName(*other));
-    const auto shape = facts_.Of(other).shape;
     if (const auto dims = DimsOfTurned(other); dims.has_value()) {
       wanted = beside.Op("Reshape", {other, beside.Numbers(*dims)});
-    } else if (facts_.dims().Resolve(shape[1]).is(1)) {
-      wanted = beside.Unsqueeze(beside.Squeeze(other, {1}), {2});
-    } else if (facts_.dims().Resolve(shape[2]).is(1)) {
-      wanted = beside.Unsqueeze(beside.Squeeze(other, {2}), {1});
+    } else if (Value* moved = WithOneMoved(other, &beside); moved != nullptr) {
+      wanted = moved;
     } else {
       wanted = beside.Op("Transpose", {other}, {Attribute::Ints("perm", {0, 2, 1, 3})});
     }
@@ -519,6 +594,7 @@ class LayoutChooser {
   std::vector<Tensor4> tensors_;
   absl::flat_hash_map<const Value*, size_t> tensor_of_;
   absl::flat_hash_set<const Node*> between_;  // nodes that make one member of a tensor of another one
+  std::vector<Node*> between_in_order_;
   MinimumCut cut_;
 };
 

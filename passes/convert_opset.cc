@@ -83,6 +83,25 @@ std::string Plan(const Workspace& workspace, int64_t to, Planned* planned) {
   return why;
 }
 
+// A node in its new form, and the forms that it had before.
+using Written = std::vector<std::pair<Node*, std::vector<const UnreadForm*>>>;
+
+Written WriteAt(Workspace& workspace, const Planned& planned, int64_t to) {
+  Written all;
+  for (const auto& [node, respelling] : planned) {
+    auto forms = FormsOf(workspace, *node);
+    Node* const written = Write(respelling, *node, &workspace.rewriter());
+    for (const Use& use : written->inputs()) {
+      const bool constant = use.value != nullptr && use.value->initializer != nullptr;
+      if (constant && !workspace.facts().Of(use.value).has_rank) InferConstant(use.value, &workspace.facts());
+    }
+    workspace.Know(written);
+    all.emplace_back(written, std::move(forms));
+  }
+  workspace.rewriter().SetOpsetImport("", to);
+  return all;
+}
+
 // How many nodes have a form that ATC surely refuses or misreads, by code.
 std::map<std::string, int64_t> FaultsAt(const Workspace& workspace, int64_t opset) {
   std::map<std::string, int64_t> faults;
@@ -133,14 +152,7 @@ absl::Status ConvertOpset(Workspace& workspace) {
     return absl::OkStatus();
   }
   const Rewriter::Mark mark = workspace.rewriter().Now();
-  std::vector<std::pair<Node*, std::vector<const UnreadForm*>>> written;  // with the forms from before
-  for (const auto& [node, respelling] : planned) {
-    auto forms = FormsOf(workspace, *node);
-    written.emplace_back(Write(respelling, *node, &workspace.rewriter()), std::move(forms));
-    workspace.Know(written.back().first);
-  }
-  workspace.rewriter().SetOpsetImport("", to);
-  for (const auto& [node, before] : written) {
+  for (const auto& [node, before] : WriteAt(workspace, planned, to)) {
     const UnreadForm* made = NewForm(FormsOf(workspace, *node), before);
     if (made == nullptr) continue;
     workspace.opset_kept = Kept(from, to, fmt::format("{} {} would be {} ({})", OpType(*node), Label(*node), made->form, made->because));
@@ -164,15 +176,7 @@ absl::Status TryOtherOpsets(Workspace& workspace) {
     if (!Plan(workspace, to, &planned).empty()) continue;
     const Rewriter::Mark mark = workspace.rewriter().Now();
     const auto adapted = workspace.adapted;
-    for (const auto& [node, respelling] : planned) {
-      Node* const written = Write(respelling, *node, &workspace.rewriter());
-      for (const Use& use : written->inputs()) {
-        const bool constant = use.value != nullptr && use.value->initializer != nullptr;
-        if (constant && !workspace.facts().Of(use.value).has_rank) InferConstant(use.value, &workspace.facts());
-      }
-      workspace.Know(written);
-    }
-    workspace.rewriter().SetOpsetImport("", to);
+    WriteAt(workspace, planned, to);
     const absl::Status status = ApplyAdapters(workspace, [](const Node&) { return true; });
     if (!status.ok()) return status;
     const std::map<std::string, int64_t> after = FaultsAt(workspace, to);

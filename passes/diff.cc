@@ -207,16 +207,25 @@ class Differ {
   absl::flat_hash_map<const Node*, size_t> number_;  // of a changed node, in groups_
 };
 
-// "Mul", "2 Mul".
+// More than these are not read one by one.
+constexpr size_t kWordsInOrder = 24;
+
+// "Mul, 2 Add, Mul" in the order of the nodes; of very many how often each occurs: "90 nodes: 38 Constant, 20 Unsqueeze".
 std::string Counted(const std::vector<std::string>& operators) {
-  std::vector<std::string> words;
-  for (size_t i = 0; i < operators.size();) {
-    size_t end = i;
-    while (end < operators.size() && operators[end] == operators[i]) ++end;
-    words.push_back(end - i == 1 ? operators[i] : fmt::format("{} {}", end - i, operators[i]));
-    i = end;
+  std::vector<std::pair<std::string, size_t>> runs, totals;
+  for (const std::string& name : operators) {
+    if (runs.empty() || runs.back().first != name) runs.emplace_back(name, 0);
+    ++runs.back().second;
+    auto total = std::find_if(totals.begin(), totals.end(), [&](const auto& other) { return other.first == name; });
+    if (total == totals.end()) total = totals.insert(total, {name, 0});
+    ++total->second;
   }
-  return words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, ", "));
+  if (runs.empty()) return "nothing";
+  const bool many = runs.size() > kWordsInOrder;
+  if (many) std::stable_sort(totals.begin(), totals.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> words;
+  for (const auto& [name, count] : many ? totals : runs) words.push_back(count == 1 ? name : fmt::format("{} {}", count, name));
+  return fmt::format("{}{}", many ? fmt::format("{} nodes: ", operators.size()) : "", fmt::join(words, ", "));
 }
 
 }  // namespace

@@ -38,12 +38,16 @@ class Emitter {
   // Takes the latest emission back: the matched nodes compute their values again, and everything else is as it was.
   void TakeBack(const Emission& emission);
 
+  // Whether an emission gave a result dims that were not known of it: then facts of its readers can be better than they are.
+  bool learned() const { return learned_; }
+
   // Takes back everything since `mark`, whose emissions nobody needs any more.
   void TakeBackAll(const Rewriter::Mark& mark);
 
  private:
   absl::Status EmitStatements(const Match& matched, const FunctionContext& context, Emission* emission);
   absl::Status CheckOutputs(const Rule& rule, const Node& node, size_t first, const Emission& emission);
+  bool SaysMore(const Fact& made, const Fact& known) const;
   absl::StatusOr<Value*> Build(const Term& term, DataType like, const std::string& name, Emission* emission);
   absl::StatusOr<Value*> BuildConstant(const DeferredNode& constant, const std::string& name);
   absl::StatusOr<Value*> BuildNode(const Term& term, const std::string& name, Emission* emission);
@@ -56,6 +60,7 @@ class Emitter {
   Rewriter* rewriter_;
   Facts* facts_;
   ValueNumbering* numbering_;
+  bool learned_ = false;
   // Of the running emission:
   Graph* graph_ = nullptr;
   int64_t opset_ = 0;  // FunctionContext::opset

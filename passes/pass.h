@@ -59,6 +59,7 @@ absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, co
 absl::Status Inline(Workspace& workspace);
 absl::Status InferFacts(Workspace& workspace);
 absl::Status Number(Workspace& workspace);
+absl::Status InferAgain(Workspace& workspace);
 absl::Status DecomposeContrib(Workspace& workspace);
 absl::Status Recognise(Workspace& workspace);
 absl::Status PairRotations(Workspace& workspace);
@@ -68,6 +69,7 @@ absl::Status Lower(Workspace& workspace);
 absl::Status Account(Workspace& workspace);
 absl::Status Restore(Workspace& workspace);
 absl::Status DecomposeLeftovers(Workspace& workspace);
+absl::Status FoldChannelOrders(Workspace& workspace);
 absl::Status FoldConstants(Workspace& workspace);
 absl::Status ConvertOpset(Workspace& workspace);
 absl::Status Adapt(Workspace& workspace);

@@ -28,7 +28,7 @@ void Read(Workspace& workspace, const Node& attention, SiteRecord* record) {
     return;
   }
   const MaskForms::Scores scores = ScoresOf(workspace.facts(), attention.input(0), attention.input(1));
-  MaskForm form = workspace.masks().Together(masks, scores);
+  MaskForm form = workspace.masks().Described(masks, scores);
   // Numbers that are not followed to tests, but are 0 and minus infinity.
   if (form.bias) {
     const FunctionContext context = workspace.Context();

@@ -1,37 +1,12 @@
 // A report as text, made to be read in one glance: a table first, then sites that share a sentence as one line.
-#include <algorithm>
-#include <map>
-#include <tuple>
 #include <utility>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "passes/place_pattern.h"
-#include "passes/report.h"
+#include "passes/report_groups.h"
 
 namespace ascend_fuse {
 namespace {
-
-std::string ShortOp(const std::string& op) {
-  const size_t dot = op.rfind('.');
-  return dot == std::string::npos ? op : op.substr(dot + 1);
-}
-
-const std::string& Place(const SiteRecord& site) { return site.module.empty() ? site.node : site.module; }
-
-// What is said of a fused site after its place: the mask, and precision if it is not exact.
-std::string Notes(const SiteRecord& site) {
-  std::vector<std::string> notes;
-  if (!site.mask.empty()) notes.push_back(fmt::format("mask {}", site.mask));
-  if (site.state == "fused" && !site.precision.empty() && site.precision != "exact") notes.push_back(site.precision);
-  return notes.empty() ? "" : fmt::format(" ({})", fmt::join(notes, ", "));
-}
-
-const char* StateWord(const std::string& state, bool changed) {
-  if (state == "fused") return changed ? "fused" : "can be fused";
-  if (state == "by_ge") return "by GE";
-  return "left";
-}
 
 class Text {
  public:
@@ -108,65 +83,26 @@ class Text {
     }
   }
 
-  std::vector<std::string> KindsOfSites() const {
-    std::vector<std::string> kinds = ReportKinds();
-    for (const SiteRecord& site : report_.sites) {
-      if (std::find(kinds.begin(), kinds.end(), site.kind) == kinds.end()) kinds.push_back(site.kind);
-    }
-    return kinds;
-  }
-
   void Sites() {
-    for (const std::string& kind : KindsOfSites()) {
-      // Groups in the order of their first site.
-      using Key = std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>;
-      std::map<Key, size_t> index;
-      std::vector<std::vector<const SiteRecord*>> groups;
-      for (const SiteRecord& site : report_.sites) {
-        if (site.kind != kind) continue;
-        const Key key(site.state, site.emitted_op, Notes(site), site.because, site.source,
-                      PlacePattern(Place(site)));
-        const auto [it, inserted] = index.emplace(key, groups.size());
-        if (inserted || options_.verbose) {
-          groups.push_back({&site});
-        } else {
-          groups[it->second].push_back(&site);
-        }
-      }
-      if (groups.empty()) continue;
+    for (const std::string& kind : KindsOfSites(report_)) {
       Line("");
       Line("{}", kind);
       // Groups with one reason stand together, and the reason once below them.
-      auto reason = [](const std::vector<const SiteRecord*>& group) {
-        return std::tie(group[0]->state, group[0]->because, group[0]->source);
-      };
-      if (!options_.verbose) {
-        std::vector<std::vector<const SiteRecord*>> sorted;
-        for (size_t i = 0; i < groups.size(); ++i) {
-          if (groups[i].empty()) continue;
-          sorted.push_back(groups[i]);
-          for (size_t k = i + 1; k < groups.size(); ++k) {
-            if (groups[k].empty() || reason(groups[k]) != reason(sorted.back())) continue;
-            sorted.push_back(std::move(groups[k]));
-            groups[k].clear();
-          }
-        }
-        groups = std::move(sorted);
-      }
+      const std::vector<SiteGroup> groups = GroupSites(report_, kind, options_.verbose);
       for (size_t i = 0; i < groups.size(); ++i) {
-        const bool last = options_.verbose || i + 1 == groups.size() || reason(groups[i]) != reason(groups[i + 1]);
+        const bool last = options_.verbose || i + 1 == groups.size() || !SameReason(groups[i], groups[i + 1]);
         Group(groups[i], last);
       }
     }
   }
 
-  void Group(const std::vector<const SiteRecord*>& group, bool with_reason) {
+  void Group(const SiteGroup& group, bool with_reason) {
     const SiteRecord& site = *group[0];
     const std::string count = group.size() > 1 ? fmt::format("{} x ", group.size()) : "";
-    std::string place = group.size() > 1 ? PlacePattern(Place(site)) : Place(site);
-    if (place == "*") place = fmt::format("{} and {} more", Place(site), group.size() - 1);  // all are numbers
     const std::string node = site.emitted_op.empty() ? "" : fmt::format(" -> {}", ShortOp(site.emitted_op));
-    Line("  {}{}{}  {}{}", count, StateWord(site.state, options_.changed), node, place, Notes(site));
+    const std::vector<std::string> notes = NotesOf(site);
+    Line("  {}{}{}  {}{}", count, StateWord(site.state, options_.changed), node, PlaceOf(group),
+         notes.empty() ? "" : fmt::format(" ({})", fmt::join(notes, ", ")));
     if (options_.verbose) {
       std::vector<std::string> details;
       if (!site.rule.empty()) details.push_back(fmt::format("rule {}", site.rule));
@@ -184,18 +120,7 @@ class Text {
   }
 
   void Assumptions() {
-    std::vector<std::pair<std::string, size_t>> sentences;
-    for (const SiteRecord& site : report_.sites) {
-      for (const std::string& sentence : site.assumptions) {
-        const auto it = std::find_if(sentences.begin(), sentences.end(),
-                                     [&](const auto& other) { return other.first == sentence; });
-        if (it == sentences.end()) {
-          sentences.emplace_back(sentence, 1);
-        } else {
-          ++it->second;
-        }
-      }
-    }
+    const auto sentences = GroupAssumptions(report_);
     if (sentences.empty()) return;
     Line("");
     Line("assumptions (--strict refuses instead; --dim decides those about dims)");
@@ -218,21 +143,7 @@ class Text {
     if (report_.near_misses.empty()) return;
     Line("");
     Line("near misses");
-    // The same stop in every layer is told once.
-    using Key = std::tuple<std::string, std::string, std::string, std::string, std::string>;
-    std::map<Key, size_t> index;
-    std::vector<std::pair<const NearMissRecord*, size_t>> groups;
-    for (const NearMissRecord& miss : report_.near_misses) {
-      const Key key(miss.rule, miss.expected, PlacePattern(miss.found), miss.source,
-                    PlacePattern(miss.module.empty() ? miss.node : miss.module));
-      const auto [it, inserted] = index.emplace(key, groups.size());
-      if (inserted || options_.verbose) {
-        groups.emplace_back(&miss, 1);
-      } else {
-        ++groups[it->second].second;
-      }
-    }
-    for (const auto& [first, count] : groups) {
+    for (const auto& [first, count] : GroupNearMisses(report_, options_.verbose)) {
       const NearMissRecord& miss = *first;
       const std::string place = miss.module.empty() ? miss.node : fmt::format("{} ({})", miss.node, miss.module);
       Line("  {} at {}{}: matched {} node{}, stopped by {}", miss.rule, place,

@@ -22,6 +22,7 @@ struct NewMeaning {
 };
 constexpr NewMeaning kNewMeanings[] = {
     {"AveragePool", 19, "rounds the last window of ceil_mode in another way"},
+    {"AveragePool", 22, "rounds the last window of ceil_mode in another way"},
     {"DFT", 20, "counts its axis in another way"},
     {"GridSample", 20, "has other words for mode"},
     {"GroupNormalization", 21, "has a weight for each channel, not for each group"},

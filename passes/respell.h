@@ -25,8 +25,8 @@ struct Respelling {
   std::vector<Attribute> attributes;
 };
 
-// How `node`, of the default domain and read at opset `from`, is written at opset `to` (11 and later). No value where it
-// stays as it is, to the byte. FAILED_PRECONDITION with a clause that continues the operator's name ("is not there at opset
+// How `node`, of the default domain and read at opset `from`, is written at opset `to`: a later one, or 17 and what follows it
+// (of older ones the types that operators came to take are not known here). No value where it stays as it is, to the byte. FAILED_PRECONDITION with a clause that continues the operator's name ("is not there at opset
 // 17") where no form of the same operator computes the same.
 absl::StatusOr<std::optional<Respelling>> Respell(const Node& node, int64_t from, int64_t to, const Facts& facts);
 

@@ -129,6 +129,13 @@ void Workspace::InferModel() {
   inferred_ = true;
 }
 
+void Workspace::InferModelAgain() {
+  const std::vector<Contradiction> of_the_model = facts_.contradictions();
+  InferModel();
+  facts_.ForgetContradictions(0);
+  for (const Contradiction& contradiction : of_the_model) facts_.AddContradiction(contradiction);
+}
+
 void Workspace::NumberValues() {
   numbering_ = std::make_unique<ValueNumbering>(*model_, facts_);
   masks_ = std::make_unique<MaskForms>(*model_, facts_, &facts_.dims(), *numbering_, options_.assumptions);

@@ -67,6 +67,7 @@ class Workspace {
   const Facts& facts() const { return facts_; }
   const ValueNumbering& numbering() const { return *numbering_; }
   void InferModel();   // all facts anew
+  void InferModelAgain();  // the same of a graph that was rewritten: contradictions stay those of the model as it was read
   void NumberValues();  // all numbers anew; needs facts
   void Know(Node* node);
 

@@ -159,6 +159,10 @@ std::string ReportSection(const Report& report) {
   for (const SiteRecord& site : report.sites) {
     for (const std::string& sentence : site.assumptions)
       add(fmt::format("assumes  {}  {}", site.outputs[0], sentence));
+    for (const std::string& sentence : site.mask_assumptions) {
+      if (std::find(site.assumptions.begin(), site.assumptions.end(), sentence) != site.assumptions.end()) continue;
+      add(fmt::format("mask rests on  {}  {}", site.outputs[0], sentence));
+    }
   }
   for (const NearMissRecord& miss : report.near_misses) {
     const std::string wanted = miss.expected.empty() ? "" : fmt::format("expected {}, found ", miss.expected);

@@ -33,7 +33,7 @@
 #include "passes/explain_match.h"
 #include "passes/option_names.h"
 #include "passes/optimize.h"
-#include "passes/report.h"
+#include "passes/report_html.h"
 #include "patterns/codes.h"
 #include "patterns/functions/functions.h"
 #include "patterns/operators/document.h"
@@ -41,6 +41,7 @@
 #include "patterns/target/target.h"
 #include "tools/backwards/run.h"
 #include "tools/command_documents.h"
+#include "tools/interrupts.h"
 #include "tools/rule_files.h"
 
 namespace ascend_fuse {
@@ -173,10 +174,6 @@ void AddFixFlag(CLI::App* command, Flags* flags) {
 
 // Everything about the flags that CLI11 cannot check; the target that they name.
 int Prepare(Flags* flags, std::optional<Target>* target) {
-  if (EndsWith(flags->report, ".html")) {
-    return Fail("--report writes text, or JSON for a name that ends in .json; HTML is not available yet",
-                kUsage);
-  }
   if (const auto status = SetOptions(flags); !status.ok()) return FailOption(status);
   if (const auto status = CheckRequirements(flags->require); !status.ok()) return Fail(status, kUsage);
   auto loaded = Target::Load(flags->options.target);
@@ -185,21 +182,24 @@ int Prepare(Flags* flags, std::optional<Target>* target) {
   return kDone;
 }
 
-// Writes the reports that were asked for; the text goes to stdout unless JSON does.
-int WriteReports(const Report& report, const Flags& flags, bool changed) {
-  ReportTextOptions text;
-  text.verbose = flags.verbose;
-  text.changed = changed;
+// Writes the reports that were asked for; the text goes to stdout unless another one does.
+int WriteReports(const Report& report, const Flags& flags, const ReportHtmlOptions& of) {
+  const auto text = [&] {
+    return of.of_check ? FindingsToText(report, flags.verbose ? report.findings.size() : 3)
+                       : ReportToText(report, {.verbose = flags.verbose, .changed = of.changed});
+  };
   if (!flags.json.empty()) {
     if (const auto status = WriteText(flags.json, ReportToJson(report)); !status.ok()) return Fail(status);
   }
   if (!flags.report.empty()) {
     const bool json = EndsWith(flags.report, ".json");
-    const auto status = WriteText(flags.report, json ? ReportToJson(report) : ReportToText(report, text));
+    const bool html = EndsWith(flags.report, ".html") || EndsWith(flags.report, ".htm");
+    const auto status =
+        WriteText(flags.report, json ? ReportToJson(report) : html ? ReportToHtml(report, of) : text());
     if (!status.ok()) return Fail(status);
   }
   if (!flags.quiet && flags.json != "-" && flags.report != "-") {
-    if (const auto status = WriteText("-", ReportToText(report, text)); !status.ok()) return Fail(status);
+    if (const auto status = WriteText("-", text()); !status.ok()) return Fail(status);
   }
   return kDone;
 }
@@ -230,6 +230,7 @@ class Progress {
 };
 
 absl::Status Save(const Model& model, const std::string& path, const Flags& flags) {
+  const Interrupts interrupts;
   Progress progress(!flags.quiet);
   SaveOptions options;
   if (flags.weights == "reference") {
@@ -240,6 +241,7 @@ absl::Status Save(const Model& model, const std::string& path, const Flags& flag
   }
   options.copy_data = flags.copy_data;
   options.progress = [&progress](int64_t written, int64_t total) { progress(written, total); };
+  options.go_on = [&interrupts] { return !interrupts.Came(); };
   return SaveModel(model, path, options);
 }
 
@@ -274,7 +276,7 @@ int RunOptimize(Flags flags, bool change) {
       change ? Optimize(model->get(), flags.options) : ListOpportunities(model->get(), flags.options);
   if (!report.ok()) return Fail(report.status());
   if (report->model.empty()) report->model = flags.input;
-  if (const int code = WriteReports(*report, flags, change); code != kDone) return code;
+  if (const int code = WriteReports(*report, flags, {.changed = change}); code != kDone) return code;
   const std::vector<std::string> unmet = UnmetRequirements(*report, flags.require);
   for (const std::string& sentence : unmet) Fail(sentence);
   if (!unmet.empty()) {
@@ -317,13 +319,7 @@ int RunCheck(Flags flags) {
   auto report = CheckModel(model->get(), flags.options);
   if (!report.ok()) return Fail(report.status());
   report->model = flags.input;
-  if (!flags.json.empty()) {
-    if (const auto status = WriteText(flags.json, ReportToJson(*report)); !status.ok()) return Fail(status);
-  }
-  if (!flags.quiet && flags.json != "-") {
-    const size_t places = flags.verbose ? report->findings.size() : 3;
-    if (const auto status = WriteText("-", FindingsToText(*report, places)); !status.ok()) return Fail(status);
-  }
+  if (const int code = WriteReports(*report, flags, {.changed = false, .of_check = true}); code != kDone) return code;
   const auto& findings = report->findings;
   return std::any_of(findings.begin(), findings.end(), IsFatal) ? kFound : kDone;
 }
@@ -417,9 +413,10 @@ int RunExplain(const Flags& flags) {
   }
   const Code* code = FindCode(flags.code);
   if (code == nullptr) {
+    if (access(flags.code.c_str(), F_OK) == 0) return RunExplainMatch(flags);  // a model: it says what is missing
     const auto near = NearestCodes(flags.code);
-    Fail(near.empty() ? fmt::format("{} is no code of a report", flags.code)
-                      : fmt::format("{} is no code of a report; did you mean {}?", flags.code, fmt::join(near, " or ")));
+    if (!near.empty()) return Fail(fmt::format("{} is no code of a report; did you mean {}?", flags.code, fmt::join(near, " or ")), kUsage);
+    Fail(fmt::format("{} is no code of a report", flags.code));
     fmt::print(stderr, "\n{}", ListCodes());
     return kUsage;
   }
@@ -568,6 +565,14 @@ void AddTargetFlags(CLI::App* command, Flags* flags) {
       ->allow_extra_args(false);
 }
 
+void AddReportFlags(CLI::App* command, Flags* flags) {
+  command->add_option("--json", flags->json, "write the report as JSON; - is stdout")->type_name("FILE");
+  command
+      ->add_option("--report", flags->report,
+                   "write the report as a page for a browser if the name ends in .html, as JSON if in .json, or else as text")
+      ->type_name("FILE");
+}
+
 void AddRunFlags(CLI::App* command, Flags* flags) {
   command->add_option("model", flags->input, "the exported ONNX model")->required();
   AddTargetFlags(command, flags);
@@ -580,11 +585,7 @@ void AddRunFlags(CLI::App* command, Flags* flags) {
       ->type_name("KIND,...")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command->add_option("--json", flags->json, "write the report as JSON; - is stdout")->type_name("FILE");
-  command
-      ->add_option("--report", flags->report,
-                   "write the report as text, or as JSON if the name ends in .json")
-      ->type_name("FILE");
+  AddReportFlags(command, flags);
   command->add_option("--skip", flags->options.skip, "kinds, rules or nodes not to use")
       ->type_name("NAME,...")
       ->delimiter(',')
@@ -734,7 +735,7 @@ int Main(int argc, char** argv) {
   AddTargetFlags(check, &flags);
   AddDimFlag(check, &flags);
   AddFixFlag(check, &flags);
-  check->add_option("--json", flags.json, "write the findings as JSON; - is stdout")->type_name("FILE");
+  AddReportFlags(check, &flags);
   check->add_flag("--verbose", flags.verbose, "name every node");
   check->add_flag("--quiet", flags.quiet, "print errors only");
 

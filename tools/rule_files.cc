@@ -39,49 +39,35 @@ emit {
 }
 )";
 
-constexpr std::string_view kGolden = R"(# NAME: what it fuses. `ascend-fuse rules test NAME.rule` compares what comes out with what stands after GRAPH.
+// One graph for both goldens, which differ in a number of its denominator.
+constexpr std::string_view kGolden = R"(# NAME: SENTENCE
 # RUN: --rules=NAME.rule
 
 <ir_version: 8, opset_import: ["" : 17]>
 example (float[B, 8, W] x) => (float[B, 8, W] y)
-<float one = {1}>
+<float one = {1}, float addend = {ADDEND}>
 {
   e = Exp (x)
   u = Add (e, one)
   v = Mul (u, u)
   a = Sub (v, one)
-  b = Add (v, one)
+  b = Add (v, addend)
   q = Div (a, b)
   y = Mul (x, q)
 }
 
 # GRAPH:
-#   y = NPUMish (x)
+#   EXPECTED
 )";
 
-constexpr std::string_view kNearMiss = R"(# NAME: the nearest graph that it must not match. Another number in the denominator is no mish.
-# RUN: --rules=NAME.rule
+using Words = std::vector<std::pair<std::string_view, std::string_view>>;
 
-<ir_version: 8, opset_import: ["" : 17]>
-example (float[B, 8, W] x) => (float[B, 8, W] y)
-<float one = {1}, float two = {2}>
-{
-  e = Exp (x)
-  u = Add (e, one)
-  v = Mul (u, u)
-  a = Sub (v, one)
-  b = Add (v, two)
-  q = Div (a, b)
-  y = Mul (x, q)
-}
-
-# GRAPH:
-#   unchanged
-)";
-
-std::string WithName(std::string_view text, const std::string& name) {
+// The text with other words in the place of these.
+std::string Fill(std::string_view text, const Words& words) {
   std::string out(text);
-  for (size_t at = out.find("NAME"); at != std::string::npos; at = out.find("NAME", at + name.size())) out.replace(at, 4, name);
+  for (const auto& [from, to] : words) {
+    for (size_t at = out.find(from); at != std::string::npos; at = out.find(from, at + to.size())) out.replace(at, from.size(), to);
+  }
   return out;
 }
 
@@ -145,9 +131,14 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> NewRuleFiles(co
       }
     }
   }
-  return std::vector<std::pair<std::string, std::string>>{{name + ".rule", WithName(kRule, name)},
-                                                          {name + ".onnxtxt", WithName(kGolden, name)},
-                                                          {name + "_near_miss.onnxtxt", WithName(kNearMiss, name)}};
+  const std::string fuses = Fill(
+      kGolden, {{"SENTENCE", "what it fuses. `ascend-fuse rules test NAME.rule` compares what comes out with what stands after GRAPH."},
+                {"ADDEND", "1"}, {"EXPECTED", "y = NPUMish (x)"}, {"NAME", name}});
+  const std::string near_miss = Fill(
+      kGolden, {{"SENTENCE", "the nearest graph that it must not match. Another number in the denominator is no mish."},
+                {"ADDEND", "2"}, {"EXPECTED", "unchanged"}, {"NAME", name}});
+  return std::vector<std::pair<std::string, std::string>>{
+      {name + ".rule", Fill(kRule, {{"NAME", name}})}, {name + ".onnxtxt", fuses}, {name + "_near_miss.onnxtxt", near_miss}};
 }
 
 }  // namespace ascend_fuse

@@ -7,6 +7,7 @@
 #include "ir/model.h"
 #include "ir/onnx/model_file.h"
 #include "ir/onnx/tensor_proto.h"
+#include "ir/sparse.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse {
@@ -162,6 +163,35 @@ Attribute Decode(const Node& node, const wire::Field& message) {
 }
 
 }  // namespace
+
+std::optional<SparseTensor> SparseAttribute(const Node& node, std::string_view name) {
+  using onnx::SparseTensorProto;
+  wire::Cursor attributes = OpenAttributes(node);
+  wire::Field field;
+  while (attributes.Next(&field)) {
+    if (field.number != onnx::NodeProto::kAttributeFieldNumber || field.type != wire::kBytes || NameOf(field) != name) continue;
+    wire::Cursor attribute(field);
+    wire::Field part;
+    while (attribute.Next(&part)) {
+      if (part.number != AttributeProto::kSparseTensorFieldNumber || part.type != wire::kBytes) continue;
+      SparseTensor sparse;
+      wire::Cursor cursor(part);
+      wire::Field member;
+      while (cursor.Next(&member)) {
+        const bool values = member.number == SparseTensorProto::kValuesFieldNumber;
+        if (member.number == SparseTensorProto::kDimsFieldNumber) {
+          AppendInts(member, &sparse.dims);
+        } else if (values || member.number == SparseTensorProto::kIndicesFieldNumber) {
+          Tensor* const tensor = values ? &sparse.values : &sparse.indices;
+          if (!ParseTensor(member, &node.graph->model(), tensor).ok()) return std::nullopt;
+          if (node.encoded.file.offset < 0) tensor->proto.offset = -1;
+        }
+      }
+      return sparse;
+    }
+  }
+  return std::nullopt;
+}
 
 std::optional<Attribute> FindAttribute(const Node& node, std::string_view name) {
   wire::Cursor cursor = OpenAttributes(node);

@@ -232,7 +232,7 @@ struct ElementReader::Part {
   size_t used = 0;  // of `block`
 };
 
-ElementReader::ElementReader(const Model& model, const Tensor& tensor) : model_(model) {
+ElementReader::ElementReader(const Model& model, const Tensor& tensor) : model_(model), tensor_(tensor) {
   const Tensor* const whole = &tensor;
   const bool joined = tensor.storage == Storage::kJoined;
   const int64_t rows = joined ? tensor.rows : 1;
@@ -249,6 +249,33 @@ ElementReader::ElementReader(const Model& model, const Tensor& tensor) : model_(
 ElementReader::~ElementReader() = default;
 
 absl::Status ElementReader::Next(int64_t count, char* to) {
+  if (tensor_.order.empty()) return NextOfParts(count, to);
+  while (count > 0) {
+    if (row_used_ == row_.size()) {
+      if (absl::Status status = NextRow(); !status.ok()) return status;
+    }
+    const auto take = std::min(count, static_cast<int64_t>(row_.size() - row_used_));
+    std::memcpy(to, row_.data() + row_used_, static_cast<size_t>(take));
+    row_used_ += static_cast<size_t>(take);
+    to += take;
+    count -= take;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ElementReader::NextRow() {
+  const auto width = static_cast<size_t>(BitWidth(tensor_.type) / 8);
+  std::string as_read(tensor_.order.size() * width, '\0');
+  if (absl::Status status = NextOfParts(static_cast<int64_t>(as_read.size()), as_read.data()); !status.ok()) return status;
+  row_.resize(as_read.size());
+  row_used_ = 0;
+  for (size_t i = 0; i < tensor_.order.size(); ++i) {
+    std::memcpy(row_.data() + i * width, as_read.data() + static_cast<size_t>(tensor_.order[i]) * width, width);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ElementReader::NextOfParts(int64_t count, char* to) {
   while (count > 0) {
     if (parts_.empty()) return absl::DataLossError("a merged constant has no parts");
     Part& part = parts_[part_];
@@ -284,6 +311,7 @@ absl::Status ElementReader::Next(int64_t count, char* to) {
     count -= take;
     if (in_row_ == part.row) {
       in_row_ = 0;
+      if (part.at == part.size && part.used == part.block.size()) part = {part.tensor, part.size, part.row, part.at, {}, 0};
       part_ = (part_ + 1) % parts_.size();
     }
   }

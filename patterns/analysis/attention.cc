@@ -236,8 +236,11 @@ class AttentionReader {
     }
     ReadTypes();
     absl::Status why = No("what is batch and what are heads is not proved");
+    const Atoms queries = queries_;
     for (const Atoms& heads : PossibleHeads(path)) {
       heads_ = heads;
+      shared_ = Without(heads, leading_);
+      queries_ = Without(queries, shared_);
       batch_ = Without(leading_, heads);
       if (reshaped && atoms_.Leaves(output_axes_) != AxisList{batch_, heads_, queries_, channels_}) {
         why = No(fmt::format("{} has not the axes of an attention", ValueName(*y_)));
@@ -272,6 +275,15 @@ class AttentionReader {
         possible.push_back(std::move(heads));
       }
     };
+    // Heads that share a key may have become rows of the query: what one axis holds of them and of the heads of the key, or what
+    // the channels of a layer were split into.
+    for (const AxisView& place : query_.places) {
+      for (const Atoms& given : place.axes) {
+        const Atoms axis = atoms_.Leaves(given);
+        const Atoms heads = Without(axis, width_);
+        if (HasAny(heads, queries_) && (HasAny(heads, leading_) || heads.size() < axis.size())) possible.push_back(heads);
+      }
+    }
     const auto add_of = [&](const AxisList& given, const Atoms& row, const Atoms& column) {
       const AxisList axes = atoms_.Leaves(given);
       const size_t rank = axes.size();
@@ -306,8 +318,10 @@ class AttentionReader {
     std::optional<Choice> value;
     for (const AxisView& place : key_.places) {
       const Atoms copied = atoms_.Leaves(place.copied);
-      if (copied.size() > heads_.size() || !std::equal(copied.rbegin(), copied.rend(), heads_.rbegin())) continue;
-      const Atoms groups(heads_.begin(), heads_.end() - static_cast<std::ptrdiff_t>(copied.size()));
+      Atoms repeated = copied;
+      repeated.insert(repeated.end(), shared_.begin(), shared_.end());
+      if (repeated.size() > heads_.size() || !std::equal(repeated.rbegin(), repeated.rend(), heads_.rbegin())) continue;
+      const Atoms groups(heads_.begin(), heads_.end() - static_cast<std::ptrdiff_t>(repeated.size()));
       const auto k = Choose(key_, {batch_, groups, keys_, width_}, copied);
       const auto v = Choose(value_, {batch_, groups, keys_, channels_}, copied);
       if (!k.has_value() || !v.has_value()) continue;
@@ -538,6 +552,7 @@ class AttentionReader {
   Atoms leading_;   // batch and heads
   Atoms batch_;
   Atoms heads_;
+  Atoms shared_;  // heads that are no axis of key and value, but rows of the query in its product
   Operand query_;
   Operand key_;
   Operand value_;

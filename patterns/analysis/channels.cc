@@ -13,7 +13,6 @@
 namespace ascend_fuse {
 namespace {
 
-constexpr int64_t kMaximumChannels = 4096;
 constexpr int64_t kMaximumWidth = 512;  // of a matrix that moves channels
 constexpr int kMaximumNodes = 64;
 constexpr int kMaximumSteps = 12;  // from a value up to what it is cut from
@@ -43,8 +42,8 @@ bool SameWindows(const ChannelMap& a, const ChannelMap& b, const DimTable& dims)
 
 class Follower {
  public:
-  Follower(const FunctionContext& context, absl::Span<Value* const> sources)
-      : context_(context), facts_(*context.facts), sources_(sources) {}
+  Follower(const FunctionContext& context, absl::Span<Value* const> sources, int64_t most)
+      : context_(context), facts_(*context.facts), sources_(sources), most_(most) {}
 
   absl::StatusOr<ChannelMap> Follow(Value* value) {
     for (size_t i = 0; i < sources_.size(); ++i) {
@@ -85,7 +84,7 @@ class Follower {
     const Fact& fact = facts_.Of(value);
     if (fact.rank() < 1) return No(fmt::format("the shape of {} is not known", ValueName(*value)));
     const Dim width = fact.shape.back();
-    if (!width.is_number() || width.number() < 1 || width.number() > kMaximumChannels) {
+    if (!width.is_number() || width.number() < 1 || width.number() > most_) {
       return No(fmt::format("the last axis of {} is {}, which is no number of channels", ValueName(*value),
                             facts_.dims().ToString(width)));
     }
@@ -322,7 +321,7 @@ class Follower {
                                part.channels.begin() + static_cast<int64_t>(block) * (o + 1));
       }
     }
-    if (result.channels.size() > static_cast<size_t>(kMaximumChannels)) return No("too many channels");
+    if (result.channels.size() > static_cast<size_t>(most_)) return No("too many channels");
     return result;
   }
 
@@ -451,7 +450,7 @@ class Follower {
       }
       trailing.push_back(dim.number());
       product *= dim.number();
-      if (product > kMaximumChannels) return No("too many channels");
+      if (product > most_) return No("too many channels");
     }
     if (product != static_cast<int64_t>(map->channels.size())) {
       return No(fmt::format("{} {} does not keep the leading dims apart from the channels", OpType(node),
@@ -466,6 +465,7 @@ class Follower {
   const FunctionContext& context_;
   const Facts& facts_;
   absl::Span<Value* const> sources_;
+  const int64_t most_;  // channels
   std::vector<const Node*> nodes_;
   int visited_ = 0;
 };
@@ -523,8 +523,9 @@ bool IsLike(const FunctionContext& context, const ChannelMap& map, const Value* 
 }  // namespace
 
 absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, Value* value,
-                                          absl::Span<Value* const> sources, std::vector<const Node*>* reached) {
-  Follower follower(context, sources);
+                                          absl::Span<Value* const> sources, std::vector<const Node*>* reached,
+                                          int64_t most) {
+  Follower follower(context, sources, most);
   absl::StatusOr<ChannelMap> map = follower.Follow(value);
   if (reached != nullptr) *reached = follower.nodes();
   if (map.ok()) map->nodes = std::move(follower.nodes());

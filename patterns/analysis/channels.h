@@ -42,11 +42,13 @@ struct ChannelMap {
 };
 
 // Follows `value` back to `sources` through operators that only move, drop or negate channels, or take a part of a
-// leading axis. A source of shape [..., C] has C channels; C must be a number of at most 4096. FAILED_PRECONDITION with a sentence naming the
-// operator that does anything else; `reached` (may be null) then still gets the nodes that were read.
+// leading axis. A source of shape [..., C] has C channels; C must be a number of at most `most`. FAILED_PRECONDITION with a
+// sentence naming the operator that does anything else; `reached` (may be null) then still gets the nodes that were read.
+constexpr int64_t kMaximumChannels = 4096;
 absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, Value* value,
                                           absl::Span<Value* const> sources,
-                                          std::vector<const Node*>* reached = nullptr);
+                                          std::vector<const Node*>* reached = nullptr,
+                                          int64_t most = kMaximumChannels);
 
 // How a kernel turns channels. The names are those of the attribute `mode` of ascend_fuse.Rotary.
 //   half             x1, x2 = halves          rotated = (-x2, x1)

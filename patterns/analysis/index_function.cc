@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "ir/rounding.h"
+#include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {
@@ -257,7 +258,7 @@ const IndexFunctions::TableForm& IndexFunctions::FormOf(const Value* value) {
       values.push_back(static_cast<double>(element.number()));
     }
   } else {
-    const Tensor& tensor = *value->initializer;
+    const Tensor tensor = *ConstantTensor(*value);
     const int64_t count = tensor.ElementCount();
     if (count < 0 || count > kMaximumTable || (table_elements_ += count) > 4 * kMaximumTable) return *entry->second;
     if (IsFloat(tensor.type)) {
@@ -277,7 +278,7 @@ const IndexFunctions::TableForm& IndexFunctions::FormOf(const Value* value) {
 
 Decision IndexFunctions::FromTable(const Value* value, const Indices& indices) {
   const Fact& fact = FactOf(value);
-  if (!value->IsConstant() && fact.elements == nullptr) return kNoDecision;
+  if (fact.elements == nullptr && !ConstantTensor(*value).has_value()) return kNoDecision;
   const TableForm& form = FormOf(value);
   if (!form.known) return kNoDecision;
   IndexSum sum = sums_.Of(0);

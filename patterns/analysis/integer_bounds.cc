@@ -111,7 +111,8 @@ class Bounds {
     if (op == "ArgMax" || op == "ArgMin") return Index(node.input(0), IntAttribute(node, "axis").value_or(0));
     if (op == "TopK") return output == 1 ? Index(node.input(0), IntAttribute(node, "axis").value_or(-1)) : in(0);
     if (op == "Cast") return IsFloat(facts_.Of(node.input(0)).type) ? IntegerBounds() : in(0);
-    if (op == "Concat" || op == "Max" || op == "Min") return OfAll(node, 0, depth);
+    if (op == "Concat") return OfAll(node, 0, depth);
+    if (op == "Max" || op == "Min") return OfExtreme(node, op == "Max", depth);
     if (op == "Where") return OfAll(node, 1, depth);
     if (op == "Abs") return {0, std::nullopt};
     if (op == "Range") return OfRange(node, depth);
@@ -122,6 +123,17 @@ class Bounds {
   IntegerBounds OfAll(const Node& node, size_t first, int depth) {
     IntegerBounds bounds = Of(node.input(first), depth);
     for (size_t i = first + 1; i < node.input_count; ++i) bounds = Union(bounds, Of(node.input(i), depth));
+    return bounds;
+  }
+
+  // A Max is not below any operand, a Min not above any.
+  IntegerBounds OfExtreme(const Node& node, bool max, int depth) {
+    IntegerBounds bounds = OfAll(node, 0, depth);
+    for (size_t i = 0; i < node.input_count; ++i) {
+      const IntegerBounds one = Of(node.input(i), depth);
+      if (max && one.low.has_value()) bounds.low = std::max(bounds.low.value_or(*one.low), *one.low);
+      if (!max && one.high.has_value()) bounds.high = std::min(bounds.high.value_or(*one.high), *one.high);
+    }
     return bounds;
   }
 

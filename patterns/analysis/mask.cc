@@ -12,6 +12,7 @@
 #include "ir/attribute.h"
 #include "ir/rounding.h"
 #include "ir/schema.h"
+#include "patterns/analysis/constant_tensor.h"
 #include "patterns/analysis/data_movement.h"
 #include "patterns/analysis/rebuild.h"
 #include "patterns/language/node_builder.h"
@@ -114,8 +115,8 @@ class ValueSets {
   void Compute(const Value* value, int depth, PossibleValues* result) {
     if (FromFacts(value, result)) return;
     const DataType type = context_.facts->Of(value).type;
-    if (value->IsConstant()) {
-      FromConstant(*value->initializer, result);
+    if (const std::optional<Tensor> constant = ConstantTensor(*value); constant.has_value()) {
+      FromConstant(*constant, result);
       return;
     }
     const Node* node = value->producer;
@@ -130,12 +131,6 @@ class ValueSets {
       return;
     }
     const std::string_view op = OpType(*node);
-    if (IsOp(*node, "Constant")) {
-      if (const std::optional<Attribute> written = FindAttribute(*node, "value"); written.has_value()) {
-        FromConstant(written->tensor, result);
-      }
-      return;
-    }
     if (node->domain == NameId::kEmpty) {
       const Movement movement = MovementOf(*node);
       if (movement != Movement::kNone && movement != Movement::kJoins) {

@@ -33,8 +33,8 @@ const MaskClause* MaskForm::Find(Kind kind) const {
   return found == clauses.end() ? nullptr : &*found;
 }
 
-std::string MaskForms::KeyOf(absl::Span<const Value* const> masks, const Scores& scores) const {
-  std::string key;
+std::string MaskForms::KeyOf(absl::Span<const Value* const> masks, const Scores& scores, Lengths lengths) const {
+  std::string key = lengths == Lengths::kAssumed ? "assumed " : "";
   for (const Value* mask : masks) key += fmt::format("{},", numbering_.Number(mask));
   for (Dim dim : scores) {
     const Dim resolved = dims_.Resolve(dim);
@@ -43,22 +43,34 @@ std::string MaskForms::KeyOf(absl::Span<const Value* const> masks, const Scores&
   return key;
 }
 
-const MaskForm& MaskForms::Of(const Value* mask, const Scores& scores) {
-  const auto [entry, inserted] = forms_.try_emplace(KeyOf({mask}, scores));
-  if (inserted) entry->second = std::make_unique<MaskForm>(Find(mask, scores));
+const MaskForm& MaskForms::Of(const Value* mask, const Scores& scores, Lengths lengths) {
+  const auto [entry, inserted] = forms_.try_emplace(KeyOf({mask}, scores, lengths));
+  if (inserted) entry->second = std::make_unique<MaskForm>(Find(mask, scores, lengths));
   return *entry->second;
 }
 
-const MaskForm& MaskForms::Together(absl::Span<const Value* const> masks, const Scores& scores) {
-  if (masks.size() == 1) return Of(masks[0], scores);
-  std::string key = KeyOf(masks, scores);
+const MaskForm& MaskForms::Described(absl::Span<const Value* const> masks, const Scores& scores) {
+  const MaskForm& proved = Together(masks, scores);
+  const bool said = proved.understood && proved.Find(Kind::kAny) == nullptr;
+  // Of one query an edge is a matter of the key alone, as padding is; which of them it is may follow from the lengths.
+  if (said && proved.Find(Kind::kKeys) == nullptr) return proved;
+  const MaskForm& assumed = Together(masks, scores, Lengths::kAssumed);
+  if (!assumed.understood || assumed.Find(Kind::kAny) != nullptr) return proved;
+  const bool same = std::equal(proved.clauses.begin(), proved.clauses.end(), assumed.clauses.begin(), assumed.clauses.end(),
+                               [](const MaskClause& a, const MaskClause& b) { return a.kind == b.kind; });
+  return said && same ? proved : assumed;
+}
+
+const MaskForm& MaskForms::Together(absl::Span<const Value* const> masks, const Scores& scores, Lengths lengths) {
+  if (masks.size() == 1) return Of(masks[0], scores, lengths);
+  std::string key = KeyOf(masks, scores, lengths);
   const auto known = forms_.find(key);
   if (known != forms_.end()) return *known->second;
-  auto joined = std::make_unique<MaskForm>(Join(masks, scores));  // which adds the forms of the single ones
+  auto joined = std::make_unique<MaskForm>(Join(masks, scores, lengths));  // which adds the forms of the single ones
   return *(forms_[std::move(key)] = std::move(joined));
 }
 
-MaskForm MaskForms::Find(const Value* mask, const Scores& scores) {
+MaskForm MaskForms::Find(const Value* mask, const Scores& scores, Lengths lengths) {
   MaskForm form;
   const Fact& fact = facts_.Of(mask);
   if (!fact.has_rank || fact.rank() > kScoreAxes) return form;
@@ -70,7 +82,13 @@ MaskForm MaskForms::Find(const Value* mask, const Scores& scores) {
     const Dim of_axis = scores[static_cast<size_t>(of_scores)];
     const bool one = dims_.Equal(extent, Dim::Of(1));
     const IndexSum position = functions_.sums().Position(of_scores, one || !of_axis.known() ? extent : of_axis);
-    const bool whole = one || !of_axis.known() || dims_.Equal(extent, of_axis) || dims_.AtLeast(extent, Dim::Of(2));
+    bool whole = one || !of_axis.known() || dims_.Equal(extent, of_axis) || dims_.AtLeast(extent, Dim::Of(2));
+    if (!whole && lengths == Lengths::kAssumed && (of_scores == kQueryAxis || of_scores == kKeyAxis)) {
+      AddOnce(fmt::format("`{}`, the length of {}, is `{}`, the number of {}, and no 1 that is broadcast", dims_.ToString(extent),
+                          ValueName(*mask), dims_.ToString(of_axis), of_scores == kKeyAxis ? "keys" : "queries"),
+              &form.assumptions);
+      whole = true;
+    }
     indices.push_back(whole ? position : functions_.sums().Broadcast(position, extent));
     if (of_scores == kQueryAxis) form.by_query = functions_.sums().NumberOf(position) != 0;
   }
@@ -91,13 +109,13 @@ MaskForm MaskForms::Find(const Value* mask, const Scores& scores) {
   return form;
 }
 
-MaskForm MaskForms::Join(absl::Span<const Value* const> masks, const Scores& scores) {
+MaskForm MaskForms::Join(absl::Span<const Value* const> masks, const Scores& scores, Lengths lengths) {
   MaskForm form;
   DecisionTable& decisions = functions_.decisions();
   decisions.SetBudget(kMaximumSteps);
   Decision allowed = decisions.OfBool(true);
   for (const Value* mask : masks) {
-    const MaskForm& part = Of(mask, scores);
+    const MaskForm& part = Of(mask, scores, lengths);
     if (!part.understood) return part;
     decisions.SetBudget(kMaximumSteps);
     for (const MaskClause& clause : part.clauses) allowed = decisions.And(allowed, clause.condition);

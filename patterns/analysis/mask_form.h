@@ -58,16 +58,24 @@ class MaskForms {
   // The form of `mask`, [..., T] that broadcasts to scores [B, N, S, T] of these dims; an unknown one is that of the mask.
   // Found out once for each value and dims; linear in the program of the mask, and given up beyond a limit.
   using Scores = std::array<Dim, 4>;
-  const MaskForm& Of(const Value* mask, const Scores& scores);
+  const MaskForm& Of(const Value* mask, const Scores& scores) { return Of(mask, scores, Lengths::kProved); }
   // That of several masks of one attention: a key takes part where each says so.
-  const MaskForm& Together(absl::Span<const Value* const> masks, const Scores& scores);
+  const MaskForm& Together(absl::Span<const Value* const> masks, const Scores& scores) {
+    return Together(masks, scores, Lengths::kProved);
+  }
+  // For a reader of reports alone. Where a mask may be as long as the queries or the keys, or 1 and broadcast, it is taken
+  // to be as long, and `assumptions` says so.
+  const MaskForm& Described(absl::Span<const Value* const> masks, const Scores& scores);
   // An expression of Python that is true where key j takes part in query i: for tests.
   std::string ToString(const MaskClause& clause) { return functions_.decisions().ToString(clause.condition); }
 
  private:
-  std::string KeyOf(absl::Span<const Value* const> masks, const Scores& scores) const;
-  MaskForm Find(const Value* mask, const Scores& scores);
-  MaskForm Join(absl::Span<const Value* const> masks, const Scores& scores);
+  enum class Lengths : uint8_t { kProved, kAssumed };
+  const MaskForm& Of(const Value* mask, const Scores& scores, Lengths lengths);
+  const MaskForm& Together(absl::Span<const Value* const> masks, const Scores& scores, Lengths lengths);
+  std::string KeyOf(absl::Span<const Value* const> masks, const Scores& scores, Lengths lengths) const;
+  MaskForm Find(const Value* mask, const Scores& scores, Lengths lengths);
+  MaskForm Join(absl::Span<const Value* const> masks, const Scores& scores, Lengths lengths);
   // Where the added number lets a key take part.
   Decision Allowed(Decision added, bool* bias);
   // Integers among the leaves as numbers: what the tests before make 0 is 0, an input of 0 and 1 becomes a test.

@@ -9,6 +9,7 @@
 #include "fmt/format.h"
 #include "ir/attribute.h"
 #include "ir/schema.h"
+#include "patterns/analysis/constant_tensor.h"
 #include "patterns/analysis/data_movement.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/language/node_builder.h"
@@ -48,14 +49,10 @@ class OrdinaryNumbers {
     const Fact& fact = context_.facts->Of(value);
     if (!IsFloat(fact.type)) return IsInteger(fact.type) || fact.type == DataType::kBool;
     if (fact.is_splat) return IsOrdinary(fact.splat);
-    if (value->IsConstant()) return HasTensor(*value->initializer);
+    if (const std::optional<Tensor> constant = ConstantTensor(*value); constant.has_value()) return HasTensor(*constant);
     const Node* node = value->producer;
     if (node == nullptr || node->domain != NameId::kEmpty) return false;
     const std::string_view op = OpType(*node);
-    if (op == "Constant") {
-      const std::optional<Attribute> written = FindAttribute(*node, "value");
-      return written.has_value() && HasTensor(written->tensor);
-    }
     if (IsOneOf(op, {"MatMul", "Gemm", "Einsum", "Conv", "LayerNormalization", "Sigmoid", "Tanh", "Softmax"})) return true;
     const Movement movement = MovementOf(*node);
     if (movement != Movement::kNone && movement != Movement::kJoins) return Has(node->input(0));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -52,6 +53,22 @@ Value* Guarded(const FunctionContext& context, const Node& node) {
   const Node* test = node.input(0)->producer;
   if (test == nullptr || !IsOp(*test, "IsNaN") || test->input(0) == nullptr || node.input(2) == nullptr) return nullptr;
   return context.numbering->Same(test->input(0), node.input(2)) ? node.input(2) : nullptr;
+}
+
+// Equal (ReduceMax (x) along the last axis, minus infinity): x. Where that holds, a row has no number above it.
+Value* WithEmptyRows(const FunctionContext& context, const Node* test) {
+  if (test == nullptr || !IsOp(*test, "Equal")) return nullptr;
+  for (size_t i = 0; i < 2; ++i) {
+    const Node* maximum = test->input(i) != nullptr ? test->input(i)->producer : nullptr;
+    double low = 0;
+    if (maximum == nullptr || !IsOp(*maximum, "ReduceMax") || maximum->input(0) == nullptr) continue;
+    if (!Number(context, test->input(1 - i), &low) || low != -std::numeric_limits<double>::infinity()) continue;
+    const auto axes = IntsParameter(*context.facts, *maximum, "axes", 1);
+    const int rank = context.facts->Of(maximum->input(0)).rank();
+    const bool last = axes.has_value() && axes->size() == 1 && ((*axes)[0] == -1 || (*axes)[0] == rank - 1);
+    if (last && IntAttribute(*maximum, "keepdims").value_or(1) == 1) return maximum->input(0);
+  }
+  return nullptr;
 }
 
 // Whether a product of two tensors is found on one of the ways that scores go.
@@ -114,6 +131,12 @@ class ScoreReader {
     }
     // Weights are made 0 where a key was taken out: a guard, if those are the keys that the mask takes out.
     if (IsOp(*node, "Where") && node->input(0) != nullptr) {
+      const Value* rows = IsZero(context_, node->input(1)) ? WithEmptyRows(context_, node->input(0)->producer) : nullptr;
+      if (rows != nullptr) {
+        empty_rows_ = rows;
+        axes_of_rows_ = view->axes;
+        return Continue(view, node->input(2));
+      }
       const bool drops = IsZero(context_, node->input(1));
       if (drops || IsZero(context_, node->input(2))) {
         zeroed_ = {drops ? ScoreMask::Kind::kDrops : ScoreMask::Kind::kKeeps, node->input(0), {}};
@@ -133,8 +156,23 @@ class ScoreReader {
     view.value = softmax.input;
     view.factor = 1;
     path.stages.push_back(view.axes);
+    const bool rows_of_scores = empty_rows_ != nullptr && context_.numbering->Same(empty_rows_, softmax.input) &&
+                                atoms_->Leaves(view.axes) == atoms_->Leaves(axes_of_rows_);
     absl::StatusOr<ScorePath> done = Follow(std::move(view), std::move(path));
-    if (!done.ok() || zeroed_.value == nullptr) return done;
+    if (!done.ok()) return done;
+    if (empty_rows_ != nullptr) {
+      // Of the scores themselves, or of what masks them.
+      const bool rows = rows_of_scores || std::any_of(done->masks.begin(), done->masks.end(), [&](const ScoreMask& mask) {
+        return mask.kind == ScoreMask::Kind::kAdded && context_.numbering->Same(mask.value, empty_rows_) &&
+               atoms_->Leaves(mask.axes) == atoms_->Leaves(axes_of_rows_);
+      });
+      if (!rows) {
+        return No(fmt::format("weights are made 0 where a row of {} is empty, which is no mask of the scores",
+                              ValueName(*empty_rows_)));
+      }
+      done->guard = true;
+    }
+    if (zeroed_.value == nullptr) return done;
     const bool same = std::any_of(done->masks.begin(), done->masks.end(), [&](const ScoreMask& mask) {
       return mask.kind == zeroed_.kind && context_.numbering->Same(mask.value, zeroed_.value);
     });
@@ -329,6 +367,8 @@ class ScoreReader {
   Atoms keys_;
   std::vector<const Node*>* reached_;
   ScoreMask zeroed_;
+  const Value* empty_rows_ = nullptr;  // weights are made 0 where a row of this is minus infinity throughout
+  AxisList axes_of_rows_;              // of those weights
   int steps_ = 0;
 };
 

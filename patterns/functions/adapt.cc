@@ -113,23 +113,32 @@ absl::StatusOr<std::vector<int64_t>> NumbersOf(const FunctionContext& context, c
   return numbers;
 }
 
-absl::StatusOr<std::vector<Term>> FullPads(const FunctionContext& context, Value* x, Value* pads, Value* axes) {
+// Where the pads or the axes are computed, the pads are written to their places among zeros.
+absl::StatusOr<Term> FullPads(const FunctionContext& context, Value* x, Value* pads, Value* axes) {
   const auto rank = RankOf(context, Term::Of(x));
   if (!rank.ok()) return rank.status();
   const auto some = NumbersOf(context, pads);
-  if (!some.ok()) return some.status();
   const auto places = NumbersOf(context, axes);
-  if (!places.ok()) return places.status();
+  if (!some.ok() || !places.ok()) {
+    const Term length = build::Elements(DataType::kInt64, {1}, {*rank});
+    const Term negative = build::Op("Less", {Term::Of(axes), Term::Integer(0)});
+    const Term front = build::Op("Where", {negative, build::Op("Add", {Term::Of(axes), length}), Term::Of(axes)});
+    const Term zeros = build::Constant(DataType::kInt64, {2 * *rank}, 0);
+    const DataType type = context.facts->Of(axes).type;
+    if (type != DataType::kInt64) return Refuse("the axes are not int64");
+    return build::Op("ScatterElements", {zeros, build::Concat({front, build::Op("Add", {front, length})}, 0), Term::Of(pads)},
+                     {{"axis", Term::Integer(0)}});
+  }
   const size_t count = places->size();
   if (some->size() != 2 * count) return Refuse("there are not two pads for each axis");
-  std::vector<Term> full(static_cast<size_t>(2 * *rank), Term::Integer(0));
+  std::vector<int64_t> full(static_cast<size_t>(2 * *rank), 0);
   for (size_t i = 0; i < count; ++i) {
     const auto place = Place((*places)[i], *rank);
     if (!place.ok()) return place.status();
-    full[static_cast<size_t>(*place)] = Term::Integer((*some)[i]);
-    full[static_cast<size_t>(*place + *rank)] = Term::Integer((*some)[i + count]);
+    full[static_cast<size_t>(*place)] = (*some)[i];
+    full[static_cast<size_t>(*place + *rank)] = (*some)[i + count];
   }
-  return full;
+  return build::Numbers(full);
 }
 
 absl::StatusOr<Term> AxesFromEnd(const FunctionContext& context, Value* axes, Value* x) {
@@ -188,7 +197,100 @@ absl::StatusOr<Term> NdIndicesFromFront(const FunctionContext& context, Value* i
   std::vector<int64_t> axes(static_cast<size_t>(depth->number()));
   std::iota(axes.begin(), axes.end(), 0);
   const Term lengths = build::Gather(build::Shape(Term::Of(x)), build::Numbers(axes), 0);
-  return FromFront(context, indices, Term::Of(x), 0, depth->number(), lengths);
+  if (NumbersOf(context, indices).ok()) return FromFront(context, indices, Term::Of(x), 0, depth->number(), lengths);
+  if (context.model->OpsetVersion() < 12) return Refuse("Max takes no int64 before opset 12", "opset-too-low");
+  const Term i = Term::Of(indices);
+  const Term front = build::Op("Where", {build::Op("Less", {i, Term::Integer(0)}), build::Op("Add", {i, lengths}), i});
+  return build::Op("Max", {front, Term::Integer(0)});
+}
+
+// 0, 1, ... in the place of the batch dims in front of the indices of a GatherND.
+absl::StatusOr<Term> BatchedIndices(const FunctionContext& context, Value* indices, int64_t batch_dims) {
+  const auto shape = ShapeOf(context, Term::Of(indices));
+  if (!shape.ok()) return shape.status();
+  const int64_t rank = static_cast<int64_t>(shape->size());
+  if (batch_dims < 1 || batch_dims >= rank) return Refuse("there are fewer axes of indices than batch_dims");
+  int64_t count = batch_dims;
+  std::vector<int64_t> dims;
+  for (int64_t axis = 0; axis + 1 < rank; ++axis) {
+    const Dim dim = DimOf((*shape)[static_cast<size_t>(axis)]);
+    dims.push_back(dim.is_number() ? dim.number() : -1);
+    count = dims.back() < 0 || count < 0 || dims.back() > Facts::kMaxElements ? -1 : count * dims.back();
+  }
+  std::vector<Term> parts;
+  if (count > 0 && count <= Facts::kMaxElements) {
+    std::vector<int64_t> places;
+    const int64_t rows = count / batch_dims;
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t below = rows;
+      for (size_t axis = 0; axis < static_cast<size_t>(batch_dims); ++axis) {
+        below /= dims[axis];
+        places.push_back(row / below % dims[axis]);
+      }
+    }
+    dims.push_back(batch_dims);
+    parts.push_back(build::Elements(DataType::kInt64, dims, places));
+  } else {
+    const Term i = Term::Of(indices);
+    const Term lead = build::Concat({build::Slice(build::Shape(i), 0, rank - 1, 0), build::Numbers({1})}, 0);
+    for (int64_t batch = 0; batch < batch_dims; ++batch) {
+      std::vector<int64_t> others;
+      for (int64_t axis = 0; axis < rank; ++axis) {
+        if (axis != batch) others.push_back(axis);
+      }
+      const Term places = build::Op("Range", {Term::Integer(0), LengthOf(i, batch), Term::Integer(1)});
+      parts.push_back(build::Op("Expand", {build::Unsqueeze(places, others), lead}));
+    }
+  }
+  parts.push_back(Term::Of(indices));
+  return build::Concat(std::move(parts), rank - 1);
+}
+
+// The length of an axis where it is known, else a node.
+absl::StatusOr<Term> KnownLength(const FunctionContext& context, Value* x, int64_t axis) {
+  const auto rank = RankOf(context, Term::Of(x));
+  if (!rank.ok()) return rank.status();
+  const auto place = Place(axis, *rank);
+  if (!place.ok()) return place.status();
+  const auto length = DimAt(context, Term::Of(x), *place);
+  if (!length.ok()) return length.status();
+  return length->is_number() ? Term::Integer(length->number()) : LengthOf(Term::Of(x), *place);
+}
+
+absl::StatusOr<Term> LastPlace(const FunctionContext& context, Value* x, int64_t axis) {
+  const auto length = KnownLength(context, x, axis);
+  if (!length.ok()) return length.status();
+  const auto number = IntegerOf(*length);
+  if (number.has_value()) return build::Elements(DataType::kInt64, {}, {*number - 1});
+  return build::Op("Sub", {*length, Term::Integer(1)});
+}
+
+absl::StatusOr<Term> PlacesAlong(const FunctionContext& context, Value* x, int64_t axis) {
+  const auto length = KnownLength(context, x, axis);
+  if (!length.ok()) return length.status();
+  const auto rank = RankOf(context, Term::Of(x));
+  if (!rank.ok()) return rank.status();
+  const auto place = Place(axis, *rank);
+  if (!place.ok()) return place.status();
+  const Term places = build::Op("Range", {Term::Integer(0), *length, Term::Integer(1)});
+  std::vector<int64_t> behind(static_cast<size_t>(*rank - 1 - *place));
+  std::iota(behind.begin(), behind.end(), 1);
+  return behind.empty() ? places : build::Unsqueeze(places, behind);
+}
+
+Term Turned(Value* x, int64_t axis) {
+  return build::Op("Slice", {Term::Of(x)},
+                   {{"starts", build::Numbers({-1})}, {"ends", build::Numbers({INT64_MIN})}, {"axes", build::Numbers({axis})},
+                    {"steps", build::Numbers({-1})}});
+}
+
+absl::StatusOr<std::vector<Term>> AxesButChannels(const FunctionContext& context, Value* x) {
+  const auto rank = RankOf(context, Term::Of(x));
+  if (!rank.ok()) return rank.status();
+  if (*rank < 2) return Refuse("data without channels");
+  std::vector<Term> axes = {Term::Integer(0)};
+  for (int64_t axis = 2; axis < *rank; ++axis) axes.push_back(Term::Integer(axis));
+  return axes;
 }
 
 absl::StatusOr<Term> IndicesFromFront(const FunctionContext& context, Value* indices, Value* x, int64_t axis) {
@@ -245,13 +347,19 @@ constexpr std::array kRows = {
     Function<"reversed_axes (x)", ReversedAxes>("The axes of x from the last to the first."),
     Function<"all_axes (x)", AllAxes>("The axes of x."),
     Function<"unit_axes (x, y)", UnitAxes>("The axes of x of length 1, where y is x without them and without no other one."),
-    Function<"full_pads (x, pads, axes)", FullPads>("Constant pads of some axes as pads of all axes of x."),
+    Function<"full_pads (x, pads, axes)", FullPads>("The pads of some axes as pads of all axes of x."),
     Function<"axes_from_end (axes, x)", AxesFromEnd>("Constant axes of x, all negative, in their order and type."),
     Function<"nd_indices_from_front (indices, x)", NdIndicesFromFront>(
-        "Constant indices of GatherND, none of them negative."),
-    Function<"indices_from_front (indices, x, axis)", IndicesFromFront>("The same of Gather."),
+        "The indices of GatherND, none of them negative."),
+    Function<"batched_indices (indices, n)", BatchedIndices>(
+        "The indices of a GatherND with n batch dims as those of one without."),
+    Function<"indices_from_front (indices, x, axis)", IndicesFromFront>("The same of constant indices of Gather."),
     Function<"full_shape (shape, x)", FullShape>("A shape with as many dims of 1 in front as x has more dims."),
     Function<"banded (x, k, upper)", Banded>("x [..., M, N] with 0 below (upper 1) or above the diagonal k."),
+    Function<"turned_around (x, axis)", Turned>("x with the elements along the axis in reverse."),
+    Function<"last_place (x, axis)", LastPlace>("The place of the last element of x along the axis, a scalar."),
+    Function<"places_along (x, axis)", PlacesAlong>("0, 1, ... along the axis of x, to be broadcast to x."),
+    Function<"axes_but_channels (x)", AxesButChannels>("The axes of x [N, C, ...] but the second one."),
     Function<"inference (mode)", Inference>("Holds where the input training_mode is absent or constantly false."),
 };
 

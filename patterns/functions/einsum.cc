@@ -1,6 +1,7 @@
-// Einsum of one or two operands as Transpose, ReduceSum, MatMul and Mul, which every ATC reads.
+// Einsum of one to four operands as Transpose, ReduceSum, MatMul and Mul, which every ATC reads.
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -97,12 +98,25 @@ Term Product(const Lettered& a, const Lettered& b, const std::string& shared, co
   return Arranged({product, lead + row + column}, out);
 }
 
-// The letters of the operands and of the result; refused are what is no product of two: dots, a letter twice in one operand.
-absl::StatusOr<std::vector<std::string>> Letters(std::string_view equation, size_t operands) {
+// Dots of an operand as letters of their own, one for each axis that no letter names, counted from the last one.
+std::string WithoutDots(std::string_view letters, size_t axes) {
+  const size_t dots = letters.find("...");
+  if (dots == std::string::npos) return std::string(letters);
+  std::string named;
+  for (size_t i = axes; i > 0; --i) named += static_cast<char>('0' + i - 1);
+  return std::string(letters.substr(0, dots)) + named + std::string(letters.substr(dots + 3));
+}
+
+// The letters of the operands, of these ranks, and of the result. Where the equation names no result, it has the dots and then
+// the letters that stand there once, in order.
+absl::StatusOr<std::vector<std::string>> Letters(std::string_view equation, absl::Span<const size_t> ranks) {
   std::string text;
   std::copy_if(equation.begin(), equation.end(), std::back_inserter(text), [](char c) { return c != ' '; });
+  // Digits stand for the axes of dots below.
+  if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; })) {
+    return Refuse("an equation of other characters than letters");
+  }
   const size_t arrow = text.find("->");
-  if (arrow == std::string::npos || Has(text, '.')) return Refuse("an equation without -> or with dots");
   std::vector<std::string> letters = {""};
   for (const char c : text.substr(0, arrow)) {
     if (c == ',') {
@@ -111,50 +125,148 @@ absl::StatusOr<std::vector<std::string>> Letters(std::string_view equation, size
       letters.back() += c;
     }
   }
-  if (letters.size() != operands) return Refuse("another number of operands than in the equation");
-  letters.push_back(text.substr(arrow + 2));
-  for (std::string one : letters) {
-    std::sort(one.begin(), one.end());
-    if (std::adjacent_find(one.begin(), one.end()) != one.end()) return Refuse("a letter twice in one operand");
+  if (letters.size() != ranks.size()) return Refuse("another number of operands than in the equation");
+  std::string all;
+  size_t most = 0;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    all += letters[i];
+    const bool dots = letters[i].find("...") != std::string::npos;
+    const size_t named = letters[i].size() - (dots ? 3 : 0);
+    if (named > ranks[i] || (!dots && named != ranks[i]) || ranks[i] - named > 9) return Refuse("another rank than in the equation");
+    letters[i] = WithoutDots(letters[i], ranks[i] - named);
+    most = std::max(most, ranks[i] - named);
   }
-  for (const char c : letters.back()) {
-    const bool known = std::any_of(letters.begin(), letters.end() - 1, [c](const std::string& one) { return Has(one, c); });
-    if (!known) return Refuse("a letter of the result that no operand has");
+  std::string out = arrow == std::string::npos ? "" : text.substr(arrow + 2);
+  if (arrow == std::string::npos) {
+    if (all.find("...") != std::string::npos) out = "...";
+    std::sort(all.begin(), all.end());
+    const auto once = [&](char c) { return c != '.' && std::count(all.begin(), all.end(), c) == 1; };
+    std::copy_if(all.begin(), all.end(), std::back_inserter(out), once);
+  } else if (out.find("...") == std::string::npos && most > 0) {
+    return Refuse("dots that the result has not");
   }
+  letters.push_back(WithoutDots(out, most));
   return letters;
 }
 
-absl::StatusOr<Term> Einsum(const FunctionContext& context, std::string_view equation, Value* a, std::optional<Value*> b) {
-  const auto letters = Letters(equation, b.has_value() ? 2 : 1);
-  if (!letters.ok()) return letters.status();
-  const std::string& out = letters->back();
-  Lettered left = {Term::Of(a), (*letters)[0]};
-  const auto shape = ShapeOf(context, left.value);
-  if (!shape.ok()) return shape.status();
-  if (shape->size() != left.letters.size()) return Refuse("another rank than in the equation");
-  if (!b.has_value()) return Arranged(Summed(left, out), out);
-  Lettered right = {Term::Of(*b), (*letters)[1]};
-  const auto other = ShapeOf(context, right.value);
-  if (!other.ok()) return other.status();
-  if (other->size() != right.letters.size()) return Refuse("another rank than in the equation");
+// An operand with a letter twice: the diagonal of these two axes, of one length that is known.
+absl::StatusOr<Lettered> Diagonal(const FunctionContext& context, const Lettered& operand, List shape) {
+  std::string sorted = operand.letters;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice == sorted.end()) return operand;
+  const char letter = *twice;
+  if (std::count(sorted.begin(), sorted.end(), letter) != 2 || std::adjacent_find(twice + 1, sorted.end()) != sorted.end()) {
+    return Refuse("more than one letter twice in one operand");
+  }
+  const size_t at[] = {operand.letters.find(letter), operand.letters.rfind(letter)};
+  const auto length = PlainNumber(context, DimOf(shape[at[0]]));
+  if (!length.ok()) return length.status();
+  if (!DimOf(shape[at[1]]).is(*length)) return Refuse("a letter for axes of two lengths");
+  std::vector<int64_t> perm;
+  std::string rest;
+  for (size_t i = 0; i < operand.letters.size(); ++i) {
+    if (operand.letters[i] == letter) continue;
+    perm.push_back(static_cast<int64_t>(i));
+    rest += operand.letters[i];
+  }
+  perm.insert(perm.end(), {static_cast<int64_t>(at[0]), static_cast<int64_t>(at[1])});
+  std::vector<int64_t> dims(rest.size(), 0);
+  dims.push_back(*length * *length);
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < *length; ++i) places.push_back(i * (*length + 1));
+  const Term turned = std::is_sorted(perm.begin(), perm.end()) ? operand.value : build::Transpose(operand.value, perm);
+  const Term flat = build::Reshape(turned, dims);
+  return Lettered{build::Gather(flat, build::Numbers(places), static_cast<int64_t>(rest.size())), rest + letter};
+}
+
+// The lengths of letters, as far as they are known.
+using Lengths = std::array<Dim, 128>;
+
+// a and b summed over the letters that no other operand and not the result have; the letters of the product are those of
+// `out` that one of the two has, in this order.
+absl::StatusOr<Lettered> Pair(const FunctionContext& context, const Lettered& a, const Lettered& b, std::string_view out,
+                              const Lengths& lengths) {
+  const std::string kept = Pick(out, [&](char letter) { return Has(a.letters, letter) || Has(b.letters, letter); });
+  const std::string shared = Pick(a.letters, [&](char letter) { return Has(b.letters, letter) && !Has(kept, letter); });
   int64_t length = 1;
-  const std::string shared = Pick(left.letters, [&](char letter) { return Has(right.letters, letter) && !Has(out, letter); });
   if (shared.size() > 1) {
     for (const char letter : shared) {
-      const auto dim = PlainNumber(context, DimOf((*shape)[left.letters.find(letter)]));
+      const auto dim = PlainNumber(context, lengths[static_cast<size_t>(letter)]);
       if (!dim.ok()) return dim.status();
       length *= *dim;
     }
   }
-  left = Summed(left, right.letters + out);
-  right = Summed(right, (*letters)[0] + out);
-  if (!shared.empty()) return Product(left, right, shared, out, length);
-  return build::Op("Mul", {Arranged(left, out), Arranged(right, out)});
+  const Lettered left = Summed(a, b.letters + kept);
+  const Lettered right = Summed(b, a.letters + kept);
+  if (!shared.empty()) return Lettered{Product(left, right, shared, kept, length), kept};
+  return Lettered{build::Op("Mul", {Arranged(left, kept), Arranged(right, kept)}), kept};
+}
+
+absl::StatusOr<Term> Einsum(const FunctionContext& context, std::string_view equation, Value* a, std::optional<Value*> b,
+                            std::optional<Value*> c, std::optional<Value*> d) {
+  std::vector<Lettered> operands = {{Term::Of(a), ""}};
+  for (const std::optional<Value*>& more : {b, c, d}) {
+    if (more.has_value()) operands.push_back({Term::Of(*more), ""});
+  }
+  std::vector<std::vector<Term>> shapes;
+  std::vector<size_t> ranks;
+  for (const Lettered& operand : operands) {
+    const auto shape = ShapeOf(context, operand.value);
+    if (!shape.ok()) return shape.status();
+    shapes.push_back(*shape);
+    ranks.push_back(shape->size());
+  }
+  const auto letters = Letters(equation, ranks);
+  if (!letters.ok()) return letters.status();
+  const std::string& out = letters->back();
+  Lengths lengths;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    operands[i].letters = (*letters)[i];
+    for (size_t axis = 0; axis < ranks[i]; ++axis) {
+      const char letter = operands[i].letters[axis];
+      if (!std::isalpha(static_cast<unsigned char>(letter)) && !std::isdigit(static_cast<unsigned char>(letter))) {
+        return Refuse("an equation of other characters than letters");
+      }
+      Dim& known = lengths[static_cast<size_t>(letter)];
+      const Dim dim = DimOf(shapes[i][axis]);
+      // An axis of length 1 is broadcast, by its dots or by an Einsum that is more generous than its document.
+      const bool differ = known.known() && dim.known() && (known.is(1) != dim.is(1) ||
+                                                           (known.is_number() && dim.is_number() && !known.is(dim.number())));
+      if (differ && std::isalpha(static_cast<unsigned char>(letter))) return Refuse("a letter for axes of two lengths");
+      if (!known.is_number()) known = dim;
+    }
+    auto diagonal = Diagonal(context, operands[i], shapes[i]);
+    if (!diagonal.ok()) return diagonal.status();
+    operands[i] = *std::move(diagonal);
+  }
+  std::string sorted = out;
+  std::sort(sorted.begin(), sorted.end());
+  const bool known = std::all_of(out.begin(), out.end(), [&](char letter) {
+    return std::any_of(operands.begin(), operands.end(), [&](const Lettered& one) { return Has(one.letters, letter); });
+  });
+  if (!known || std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+    return Refuse("a result with a letter that no operand has, or twice");
+  }
+  Lettered whole = operands[0];
+  for (size_t i = 1; i < operands.size(); ++i) {
+    // What later operands need stays: first what the result has, in its order.
+    std::string wanted = out;
+    for (size_t later = i + 1; later < operands.size(); ++later) {
+      for (const char letter : operands[later].letters) {
+        if (!Has(wanted, letter)) wanted += letter;
+      }
+    }
+    auto pair = Pair(context, whole, operands[i], wanted, lengths);
+    if (!pair.ok()) return pair.status();
+    whole = *std::move(pair);
+  }
+  return Arranged(Summed(whole, out), out);
 }
 
 constexpr std::array kRows = {
-    Function<"einsum (equation, a, b)", Einsum>(
-        "What the equation of an Einsum says of a and, if it is given, b, as products of matrices."),
+    Function<"einsum (equation, a, b, c, d)", Einsum>(
+        "What the equation of an Einsum says of a and of those of b, c and d that are given, as products of matrices."),
 };
 
 }  // namespace

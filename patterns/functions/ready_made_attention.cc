@@ -18,6 +18,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// From this opset on an Attention pads a mask that has fewer keys than there are.
+constexpr int64_t kPadsMasks = 24;
+
 absl::Status No(std::string_view sentence) { return Refuse(sentence, "operator-not-taken-apart"); }
 
 bool Given(const Term& term) { return term.bound() && term.kind != Term::Kind::kAbsent; }
@@ -230,21 +233,49 @@ class ReadyMade {
     if (causal || Has(6)) plain_ = false;
     parts->guard = Has(3) || Has(6);
     if (!Has(3)) return absl::OkStatus();
-    // A mask may have fewer keys than there are: the others are left out then.
     const Fact& mask = FactOf(3);
-    Dim total = FactOf(1).shape[static_cast<size_t>(FactOf(1).rank()) - 2];
-    if (Has(4) && FactOf(4).rank() == 4) total = context_.dims->Add(total, FactOf(4).shape[2]);
-    if (mask.rank() < 1 || !context_.dims->Equal(mask.shape[static_cast<size_t>(mask.rank()) - 1], total)) {
-      return Refuse(fmt::format("whether the mask {} is as long as the keys is not known", ValueName(*node_.input(3))),
-                    "mask-shape");
-    }
+    absl::StatusOr<Term> whole = WholeMask(*parts);
+    if (!whole.ok()) return whole.status();
     if (mask.type == DataType::kBool) {
-      parts->keep = And(parts->keep, In(3));
+      parts->keep = And(parts->keep, *whole);
       return absl::OkStatus();
     }
     if (mask.type != parts->type) return No("the mask is of another type than the query");
-    parts->added = In(3);
+    parts->added = *whole;
     return absl::OkStatus();
+  }
+
+  // The mask as it is broadcast to the scores. At opset 23 it is as it is given; from opset 24 on one that may have fewer
+  // keys than there are is padded, the others being left out: so says the function body of the operator in ONNX.
+  absl::StatusOr<Term> WholeMask(const Parts& parts) {
+    const Fact& mask = FactOf(3);
+    const std::string_view name = ValueName(*node_.input(3));
+    if (mask.rank() < 1) return Refuse(fmt::format("the rank of the mask {} is not known", name), "mask-shape");
+    const size_t last = static_cast<size_t>(mask.rank()) - 1;
+    const Dim length = context_.dims->Resolve(mask.shape[last]);
+    Dim total = FactOf(1).shape[static_cast<size_t>(FactOf(1).rank()) - 2];
+    if (Has(4) && FactOf(4).rank() == 4) total = context_.dims->Add(total, FactOf(4).shape[2]);
+    total = context_.dims->Resolve(total);
+    if (context_.dims->Equal(length, total)) return In(3);
+    const bool known = length.is_number() && total.is_number();
+    if (context_.model->OpsetVersion() < kPadsMasks || (known && length.number() > total.number())) {
+      if (!known) return In(3);
+      return Refuse(fmt::format("the mask {} has {} keys and the attention {}", name, length.number(), total.number()),
+                    "mask-shape");
+    }
+    plain_ = false;
+    const bool keeps = mask.type == DataType::kBool;
+    const auto keys = [](const Term& x, size_t axis) {
+      return build::Gather(build::Shape(x), build::Numbers({static_cast<int64_t>(axis)}), 0);
+    };
+    const Term missing = known ? build::Numbers({total.number() - length.number()})
+                               : build::Op("Sub", {keys(parts.key, 2), keys(In(3), last)});
+    const Term pads = build::Concat({build::Numbers(std::vector<int64_t>(2 * last + 1, 0)), missing}, 0);
+    // Kernels of Pad take no booleans.
+    const DataType type = keeps ? DataType::kInt32 : mask.type;
+    const Term fill = build::Constant(type, {}, keeps ? 0 : -kInfinity);
+    const Term padded = build::Op("Pad", {keeps ? build::Cast(In(3), type) : In(3), pads, fill});
+    return keeps ? build::Cast(padded, DataType::kBool) : padded;
   }
 
   // com.microsoft (query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value)
@@ -578,7 +609,16 @@ absl::StatusOr<std::vector<Term>> AttentionApart(const FunctionContext& context,
   return parts;
 }
 
+Holds MaskOfAllKeys(const FunctionContext& context, const Term& mask, Dim keys) {
+  if (!Given(mask) || context.model->OpsetVersion() < kPadsMasks) return absl::OkStatus();
+  const Fact& fact = context.facts->Of(mask.value);
+  if (fact.rank() > 0 && context.dims->Equal(fact.shape[static_cast<size_t>(fact.rank()) - 1], keys)) return absl::OkStatus();
+  return Refuse(fmt::format("whether the mask {} is as long as the keys is not known", ValueName(*mask.value)), "mask-shape");
+}
+
 constexpr std::array kRows = {
+    Function<"mask_of_all_keys (mask, keys)", MaskOfAllKeys>(
+        "Holds where an Attention of ONNX broadcasts its mask and does not pad it to the number of keys."),
     Function<"attention_apart (y, plain)", AttentionApart>(
         "The outputs of the operator that computes y, an attention as a whole, from its parts; those without a cache or a mask of its own making where plain is 1 only."),
 };

@@ -9,6 +9,7 @@ break an emitted model (1 ... 10), of the parser's answers (A ... O), and of a p
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,19 +17,22 @@ import onnx
 import onnx.parser
 import pytest
 from conftest import ROOT, run
-from test_atc_check import CASES, Case, name_of, parse
+from test_atc_check import CASES, Case, name_of, parse, rows
 from test_atc_check_frame import codes, with_empty_names
 
 # Codes of forms that have no exact other spelling, or none in general, with a word of the form where only that one has none.
 # Nothing is written.
 NOT_WRITTEN = {
-    ("pad-axes-input", ""), ("dropout-inputs", ""), ("gather-nd-batch-dims", ""), ("select-last-index", ""),
-    ("range-empty", ""), ("resize-form", ""), ("resize-attribute", ""), ("reduce-axes-input", ""),
-    ("batch-norm-training", ""), ("operator-without-kernel", ""), ("einsum-kernel", "without an arrow"),
-    ("einsum-kernel", "three or more"), ("scatter-reduction", ""), ("no-parser", "Frobnicate"),
+    ("dropout-inputs", ""),  # training is random
+    ("resize-form", "(x, r)"), ("resize-form", "area"),  # no Resize of ONNX
+    ("resize-attribute", "cubic_coeff_a"), ("resize-attribute", "exclude_outside"), ("resize-attribute", "extrapolation_value"),
+    ("resize-attribute", "antialias"), ("resize-attribute", "keep_aspect_ratio_policy"),
+    ("reduce-axes-input", "ReduceMax"),  # of axes that are computed
+    ("scatter-reduction", ""),  # of indices that are computed: two may be the same
+    ("no-parser", "Frobnicate"),
 }
 # Forms of which the sources, or values that only come at run time, leave open whether they are read: told, and written.
-TOLD = {"gather-nd-negative-index", "resize-nearest", "one-hot-depth", "scatter-reduction", "operator-without-kernel"}
+TOLD = {"scatter-reduction"}
 ELSEWHERE = {"on-ai-cpu", "on-host"}  # read rightly, and slow
 
 
@@ -156,6 +160,80 @@ PIPELINE = {
     "Split with num_outputs": "split-num-outputs", "NaN in weights": "constant-is-nan",
     "a mask of less than float16": "half-overflow",
 }
+
+
+# What is written in the place of each form, and where the form stays, by code.
+WRITTEN = {
+    "reduce-axes-input": "axes as an attribute at opset 17; of computed axes, a mean, a sum of squares and the logarithm of a sum "
+                         "as a ReduceSum",
+    "shape-start-end": "Shape and a Slice, or a Gather of one dim", "if-condition-rank": "a Squeeze before it",
+    "gather-nd-negative-index": "constant indices counted from the front, computed ones by a Where",
+    "reduce-axes-attribute": "axes as an input at opset 18", "reduce-without-axes": "all axes named; left out where it does nothing",
+    "constant-value-form": "the number as a tensor, sparse ones whole", "mod-sign": "Mod (Add (Mod (a, b), b), b) of integers",
+    "scatter-reduction": "a gather, the sum, and a scatter, of constant indices that are all different",
+    "resize-nearest": "asymmetric with floor by whole factors, a Gather along each axis of known lengths",
+    "resize-attribute": "scales or sizes of all axes; nearest of known lengths as a Gather along each axis",
+    "sum-broadcast": "a chain of Add", "sum-type": "a chain of Add", "one-hot-depth": "a comparison with 0, 1, ... depth - 1",
+    "gemm-alpha": "MatMul, Mul and Add", "conv-transpose-shape": "pads", "log-softmax-axis": "Flatten before and Reshape after it",
+    "softmax-axis": "Flatten before and Reshape after it", "batch-norm-training": "its mean and variance, computed",
+    "top-k-index-type": "a Cast behind it", "size-type": "a product of dims", "dropout-inputs": "nothing, at inference",
+    "pad-axes-input": "pads of all axes", "constant-of-shape-field": "the value in raw_data", "split-num-outputs": "the sizes",
+    "no-parser": "ReduceL1 and ReduceL2 at opset 17 or by ReduceSum, and the definitions of Attention, CenterCropPad, Gelu, "
+                 "GroupNormalization, RMSNormalization, RotaryEmbedding and Swish",
+    "trilu-kernel": "a Where over ranges", "einsum-kernel": "MatMul, Mul, ReduceSum and Transpose, of four operands at most",
+    "instance-norm-rank": "four dims", "transpose-without-perm": "perm", "clip-without-bounds": "nothing",
+    "gather-nd-batch-dims": "indices with those of the batch in front", "select-last-index": "the first one from the end",
+    "expand-rank": "a shape of the full rank", "range-empty": "an empty constant", "cast-like-kernel": "Cast",
+    "resize-form": "a Gather along each axis, of nearest and known lengths", "conv-attributes": "the attributes",
+    "empty-optional-input": "without the empty name", "conv-transpose-kernel": "kernel_shape",
+}
+STAYS = {
+    "reduce-axes-input": "a largest, smallest, product or LogSumExp of computed axes: no other operator computes it",
+    "reduce-axes-attribute": "beside an operator that opset 18 has not", 
+    "if-condition-rank": "conditions of several elements are no ONNX", "constant-value-form": "texts: nothing on the chip holds one",
+    "scatter-reduction": "computed indices: which of them are the same comes at run time",
+    "resize-nearest": "lengths that are not known, by other factors than whole ones",
+    "resize-attribute": "antialias, cubic_coeff_a, exclude_outside, extrapolation_value: GE has no parameter for them",
+    "conv-transpose-shape": "pads of an odd sum, where versions of ONNX differ in where the rest goes",
+    "dropout-inputs": "training, which is random", "one-hot-depth": "a computed depth, and values that are truths",
+    "split-num-outputs": "a length that is no dim of a name", "no-parser": "other operators: what is quantized, loops, sequences",
+    "einsum-kernel": "integers, more than one letter twice in an operand, letters of an axis of length 1 beside others",
+    "resize-form": "modes that ONNX does not have", "conv-attributes": "auto_pad SAME of lengths that are not known",
+    "log-softmax-axis": "opsets before 11", "softmax-axis": "opsets before 11", "trilu-kernel": "data of unknown rank",
+    "gemm-alpha": "integers", "sum-type": "a Mean of integers is no ONNX", "select-last-index": "data of unknown rank",
+    "batch-norm-training": "parameters of another type than the data", "expand-rank": "a shape of unknown length",
+}
+PAGE = ROOT / "docs" / "forms.md"
+HEAD = """# Forms that ATC does not read
+
+Each row of the audit of ATC's parsers (W: read as something else, R: refused), what `optimize` writes instead, and where the
+form stays: nothing is written then without `--force`, or it is told where the sources leave open whether it is read. What the form is, why, and who
+says so: `ascend-fuse targets ascend910b OPERATOR`. `tests/python/test_atc_facts.py` writes this page and has the cases; those
+with numbers are in `test_adapt_forms.py` and `test_adapt.py`.
+
+| row | code | operators | written instead | stays |
+|---|---|---|---|---|
+"""
+
+
+def page() -> str:
+    lines = []
+    for row, words in AUDIT.items():
+        for code in words.split():
+            ops = sorted({op for known in rows() if known["code"] == code for op in known["ops"].split()})
+            names = ", ".join(ops) if len(ops) <= 6 else f"{len(ops)} operators"
+            lines.append(f"| {row} | `{code}` | {names} | {WRITTEN.get(code, '-')} | {STAYS.get(code, '-')} |\n")
+    return HEAD + "".join(lines)
+
+
+def test_the_page_of_forms_is_written() -> None:
+    if os.environ.get("BLESS"):
+        PAGE.write_text(page())
+    assert PAGE.read_text() == page(), "BLESS=1 writes it"
+    codes = {code for words in AUDIT.values() for code in words.split()}
+    assert set(WRITTEN) == codes and set(STAYS) <= codes
+    # What the cases say is what the page says.
+    assert {code for code, _ in NOT_WRITTEN} | TOLD <= set(STAYS)
 
 
 def test_every_row_of_the_audit_has_a_case() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html.parser
 import json
 import re
 from pathlib import Path
@@ -67,11 +68,57 @@ def test_json_on_stdout_is_alone(llama: Path, tmp_path: Path) -> None:
     assert "wrote" in result.err
 
 
-def test_report_is_text_or_json_by_its_name(llama: Path, tmp_path: Path) -> None:
-    run_ok("list", llama, "--report", tmp_path / "r.txt", "--quiet")
-    run_ok("list", llama, "--report", tmp_path / "r.json", "--quiet")
+def test_report_is_text_json_or_html_by_its_name(llama: Path, tmp_path: Path) -> None:
+    for name in ("r.txt", "r.json", "r.html"):
+        run_ok("list", llama, "--report", tmp_path / name, "--quiet")
     assert "rms_norm" in (tmp_path / "r.txt").read_text()
     assert json.loads((tmp_path / "r.json").read_text())["sites"]
+    page = Page((tmp_path / "r.html").read_text())
+    assert page.title == f"{llama} for ascend910b"
+    assert page.rows("constructs")["attention"] == ["2", "2", "0", "0", ""]
+    assert page.rows("attention")["2 x can be fused"][0] == "NPUPromptFlashAttention"
+    run("check", llama, "--report", tmp_path / "c.html", "--quiet")
+    assert "constructs" not in Page((tmp_path / "c.html").read_text()).tables
+
+
+class Page(html.parser.HTMLParser):
+    """A page of a report, whose elements must be closed in order and fetch nothing: its title, and its tables by their headings."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.title = ""
+        self.tables: dict[str, list[list[str]]] = {}
+        self._open: list[str] = []
+        self._heading = ""
+        self.feed(text)
+        assert text.startswith("<!DOCTYPE html>") and not self._open
+
+    def rows(self, heading: str) -> dict[str, list[str]]:
+        """The rows below a heading, by their first cells."""
+        return {first: rest for first, *rest in self.tables[heading]}
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        assert tag != "script" and not {"src", "href", "onclick"} & {name for name, _ in attributes}
+        if tag == "meta":
+            return
+        self._open.append(tag)
+        if tag == "h2":
+            self._heading = ""
+        if tag == "tr":
+            self.tables.setdefault(self._heading, []).append([])
+        if tag in ("td", "th"):
+            self.tables[self._heading][-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "title" in self._open:
+            self.title += data
+        elif "h2" in self._open:
+            self._heading += data
+        elif "td" in self._open or "th" in self._open:
+            self.tables[self._heading][-1][-1] += data
 
 
 def test_quiet_says_nothing(llama: Path, tmp_path: Path) -> None:

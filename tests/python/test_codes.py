@@ -82,14 +82,16 @@ def test_explain_alone_lists_all_codes() -> None:
     assert set(listed) == catalogued()
 
 
-def test_an_unknown_code_is_answered_with_the_nearest_and_the_list() -> None:
+def test_an_unknown_code_is_answered_with_the_nearest_or_the_list(tmp_path: Path) -> None:
     result = run("explain", "mask-per-heads")
     assert result.code == 2
-    assert result.err.startswith("ascend-fuse: mask-per-heads is no code of a report; did you mean mask-per-head?\n")
-    assert "by-parser" in result.err
+    assert result.err == "ascend-fuse: mask-per-heads is no code of a report; did you mean mask-per-head?\n"
     result = run("explain", "zzzzzzzz")
     assert result.code == 2
-    assert result.err.startswith("ascend-fuse: zzzzzzzz is no code of a report\n")
+    assert result.err.startswith("ascend-fuse: zzzzzzzz is no code of a report\n") and "by-parser" in result.err
+    (tmp_path / "m.onnx").touch()
+    result = run("explain", tmp_path / "m.onnx")
+    assert result.code == 2 and result.err == "ascend-fuse: explain takes a code of a report, or MODEL --rule NAME --at NODE\n"
 
 
 def test_the_document_is_what_the_program_prints() -> None:

@@ -94,16 +94,10 @@ FROM_SOURCES = pytest.param("sources", marks=[pytest.mark.timeout(1800), pytest.
     "ASCEND_FUSE_WHEEL" not in os.environ, reason="compiles everything again: scripts/test-pipelines does it")])
 
 
-def import_milliseconds(python: Path, program: str) -> float:
-    """What all imports of a program take together."""
-    done = subprocess.run([python, "-X", "importtime", "-c", program], capture_output=True, text=True, check=True)
-    return sum(int(own) for own in re.findall(r"^import time: +(\d+) \|", done.stderr, re.MULTILINE)) / 1000
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("of", ["build", FROM_SOURCES])
 def test_the_wheel(zoo: Path, tmp_path: Path, of: str) -> None:
-    """A wheel in a fresh environment: the package, its types, the command line; under 10 MB, imported in 100 ms."""
+    """A wheel in a fresh environment: the package, its types, the command line; under 10 MB."""
     options = [f"-Cbuild-dir={ROOT / 'build-wheel'}"]
     if of == "build":
         options = [f"-Cbuild-dir={tmp_path / 'wheel'}", f"-Ccmake.define.ASCEND_FUSE_BUILT={BUILD}"]
@@ -126,10 +120,6 @@ def test_the_wheel(zoo: Path, tmp_path: Path, of: str) -> None:
     assert done.stdout.strip() == VERSION, done.stderr
     done = subprocess.run([venv / "bin" / "ascend-fuse", "optimize", zoo / MODEL, "-o", tmp_path / "by_program.onnx", "--quiet"])
     assert done.returncode == 0 and (tmp_path / "by_program.onnx").read_bytes() == (tmp_path / "out.onnx").read_bytes()
-    python = venv / "bin" / "python"
-    takes = min(import_milliseconds(python, "import ascend_fuse; ascend_fuse.optimize") - import_milliseconds(python, "pass")
-                for _ in range(5))
-    assert takes < 100 or not optimized
     # verify finds the package of its own environment; the environment has no ONNX Runtime, and that is what it says.
     done = subprocess.run([venv / "bin" / "ascend-fuse", "verify", zoo / MODEL, tmp_path / "out.onnx"], capture_output=True, text=True)
     assert done.returncode == 1 and "verify needs the Python packages numpy, onnx and onnxruntime" in done.stderr

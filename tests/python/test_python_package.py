@@ -27,8 +27,6 @@ import ascend_fuse
 from ascend_fuse import report as report_records
 
 MODEL = "llama-sdpa-past-ts17-dynamic.onnx"
-# Times are those of an optimized build.
-SLOWER = 4 if "CMAKE_BUILD_TYPE:STRING=Debug" in (BUILD / "CMakeCache.txt").read_text() else 1
 SMALL = """
 <ir_version: 8, opset_import: ["" : 17]>
 small (float[batch, 8] x) => (float[batch, 8] y)
@@ -431,6 +429,13 @@ def test_a_model_is_for_one_thread_at_a_time(small: onnx.ModelProto) -> None:
 # --- the report ---
 
 
+def test_a_result_is_shown_in_one_line(llama: Path) -> None:
+    result = ascend_fuse.optimize(llama)
+    assert repr(result) == f"<Result {llama} for ascend910b: 11 of 17 sites fused, nodes 612 -> 207>"
+    assert repr(result.report).startswith("<Report of optimize, ") and str(result.report) == result.report.to_text()
+    assert repr(ascend_fuse.check(llama)).endswith(" findings, 0 fatal>")
+
+
 def test_records_are_those_of_the_message() -> None:
     """Every message of proto/report.proto is a record with the same names."""
     text = re.sub(r"//.*", "", (ROOT / "proto" / "report.proto").read_text())
@@ -439,6 +444,19 @@ def test_records_are_those_of_the_message() -> None:
         fields = set(re.findall(r"(\w+) = \d+;", body))
         record = getattr(report_records, names.get(name, name))
         assert {field.name for field in dataclasses.fields(record)} - {"json", "command"} == fields, name
+
+
+def test_dims_of_another_form_are_refused_with_a_sentence(llama: Path) -> None:
+    dims = {"batch": np.int64(2), "seq": [1, np.int32(8)]}
+    assert ascend_fuse.optimize(llama, dims=dims, strict=True).report.of("rotary", "fused")
+    for wrong in ("1..8", (1,), 2.5):
+        with pytest.raises(TypeError, match=r"batch is a number, \(low, high\) or \(low, high, step\), not"):
+            ascend_fuse.optimize(llama, dims={"batch": wrong})
+
+
+def test_fix_is_an_option_wherever_the_program_has_it(llama: Path) -> None:
+    assert not ascend_fuse.list_opportunities(llama, fix={"batch": 1}, prefer="NPUFFN").of("rotary", "left")
+    assert ascend_fuse.check(llama, fix={"batch": 1}).findings == ascend_fuse.check(llama, dims={"batch": 1}).findings
 
 
 def test_a_report_is_what_the_program_writes(llama: Path) -> None:
@@ -453,15 +471,20 @@ def test_a_report_is_what_the_program_writes(llama: Path) -> None:
     assert len(listed.to_text(verbose=True)) > len(listed.to_text())
 
 
-def test_a_report_in_a_notebook(llama: Path) -> None:
-    page = ascend_fuse.optimize(llama)._repr_html_()
-    assert "<td>attention</td><td>2</td><td>2</td>" in page and "stock ATC has no ONNX parser for SwiGlu" in page
+def test_a_report_in_a_notebook(llama: Path, tmp_path: Path) -> None:
+    result = ascend_fuse.optimize(llama)
+    shown = result._repr_html_()
+    assert shown in result.report.to_html() and not shown.startswith("<!DOCTYPE")
+    assert "NPUPromptFlashAttention" in shown and "stock ATC has no ONNX parser for SwiGlu" in shown
     found = ascend_fuse.check(llama)._repr_html_()
-    assert "<th>operator" in found
-    assert "<b>" not in ascend_fuse.Report.from_json('{"model": "<b>"}')._repr_html_()
+    assert "<th>operator" in found and "<th>kind" not in found
+    run_ok("optimize", llama, "-o", tmp_path / "out.onnx", "--report", tmp_path / "r.html", "--quiet")
+    assert (tmp_path / "r.html").read_text() == result.report.to_html()
+    named = json.dumps({"schema": 1, "model": "<i>&\x1b"})
+    assert "<h1>&lt;i&gt;&amp;\\x1b</h1>" in ascend_fuse.Report.from_json(named)._repr_html_()
 
 
-# --- types, documentation, time ---
+# --- types, documentation, cost ---
 
 
 @pytest.mark.slow
@@ -515,38 +538,27 @@ def test_everything_public_is_documented() -> None:
     assert not [name for name in dir(ascend_fuse._core) if not name.startswith("_") and not re.search(rf"\b{name}\b", stubs)]
 
 
-def test_importing_is_fast() -> None:
-    """Under 100 ms of the processor, with the module in C++; nothing heavy comes with it."""
-    program = ("import time; start = time.process_time(); import ascend_fuse; ascend_fuse.optimize; spent = time.process_time() - start;"
-               "import sys; print(spent, 'numpy' in sys.modules, 'onnx' in sys.modules, 'torch' in sys.modules)")
-    times = []
-    for _ in range(5):
-        words = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
-                               env=dict(os.environ, PYTHONPATH=str(BUILD / "python"))).stdout.split()
-        assert words[1:] == ["False"] * 3
-        times.append(float(words[0]))
-    assert min(times) < 0.1 * SLOWER, times
+def test_importing_brings_nothing_heavy() -> None:
+    """bench/python_package.py has the time."""
+    program = "import sys, ascend_fuse; ascend_fuse.optimize; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
+                             env=dict(os.environ, PYTHONPATH=str(BUILD / "python"))).stdout.split()
+    assert "ascend_fuse" in printed and not {"numpy", "onnx", "onnxruntime", "onnx_ir", "torch", "tqdm"} & set(printed)
 
 
-def test_a_call_costs_little(small: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What Python adds to a run: under 5 ms of the processor for a small model."""
+def test_a_call_does_little_in_python(small: onnx.ModelProto) -> None:
+    """Counted, for times depend on what else the machine does: a small model is through in a thousand calls of functions."""
     data = small.SerializeToString()
-    report = ascend_fuse.optimize(data).report.to_json()
+    ascend_fuse.optimize(data)
+    calls = 0
 
-    class Ran:
-        """A model whose runs take no time."""
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
 
-        @staticmethod
-        def from_bytes(data: bytes, path: str) -> Ran:
-            return Ran()
-
-        def run(self, *arguments: object) -> str:
-            return report
-
-    monkeypatch.setattr(ascend_fuse._core, "Model", Ran)
-    times = []
-    for _ in range(30):
-        start = time.process_time()
-        assert ascend_fuse.optimize(data).report.summary.nodes.before == 4
-        times.append(time.process_time() - start)
-    assert min(times) < 0.005, times
+    sys.setprofile(count)
+    try:
+        ascend_fuse.optimize(data)
+    finally:
+        sys.setprofile(None)
+    assert 10 < calls < 3000

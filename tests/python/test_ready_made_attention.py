@@ -3,6 +3,7 @@ ONNX Runtime's own kernels do, wherever those define it."""
 
 import onnx
 import onnx.helper
+import onnx.reference
 import onnxruntime
 import numpy as np
 import pytest
@@ -147,3 +148,34 @@ def test_decoder_masked_multi_head_attention_with_a_cache(tmp_path):
     sessions = [onnxruntime.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]) for m in (model, expanded)]
     for was, now in zip(*(session.run(None, feeds) for session in sessions)):
         np.testing.assert_allclose(now, was, atol=2e-3)
+
+
+def onnx_attention(opset, mask, keys=7):
+    """The operator of ONNX with a mask of so many keys, or of M."""
+    kind, length = mask
+    make = onnx.helper.make_tensor_value_info
+    inputs = [make("q", FLOAT, [2, H, "S", D]), make("k", FLOAT, [2, G, keys, D]), make("v", FLOAT, [2, G, keys, D]),
+              make("mask", kind, ["S", length])]
+    node = onnx.helper.make_node("Attention", ["q", "k", "v", "mask"], ["y"])
+    graph = onnx.helper.make_graph([node], "g", inputs, [make("y", FLOAT, [2, H, "S", D])])
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=11)
+
+
+@pytest.mark.parametrize("target", ["ascend910b", "ascend310b"])
+@pytest.mark.parametrize("kind", [FLOAT, onnx.TensorProto.BOOL], ids=["added", "kept"])
+@pytest.mark.parametrize("opset,declared,given", [(24, 4, 4), (24, "M", 4), (24, "M", 7), (24, 1, 1), (24, "M", 1), (23, "M", 7)])
+def test_a_mask_of_fewer_keys_leaves_out_the_others(tmp_path, opset, declared, given, kind, target):
+    """From opset 24 on; before, the mask is broadcast. ONNX Runtime refuses such masks: onnx itself says what is right."""
+    model = onnx_attention(opset, (kind, declared))
+    onnx.save(model, tmp_path / "m.onnx")
+    run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--target", target, "--quiet")
+    run_ok("expand", tmp_path / "o.onnx", "-o", tmp_path / "e.onnx")
+    feeds = feeds_of(model, {"S": 3, "M": given})
+    if kind != FLOAT:
+        feeds["mask"] = feeds["mask"] < 0.7
+    expected = onnx.reference.ReferenceEvaluator(model).run(None, feeds)[0]
+    expanded = onnx.load(tmp_path / "e.onnx")
+    assert "Attention" not in [node.op_type for node in expanded.graph.node]
+    session = onnxruntime.InferenceSession(expanded.SerializeToString(), providers=["CPUExecutionProvider"])
+    # Rows without any key are 0 in ours, and not a number in onnx.
+    np.testing.assert_allclose(session.run(None, feeds)[0], np.nan_to_num(expected), atol=2e-3)

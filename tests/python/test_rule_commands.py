@@ -122,7 +122,7 @@ def test_a_wrong_rule_is_found_by_its_numbers(tmp_path: Path) -> None:
 def test_a_golden_that_differs_is_found(tmp_path: Path) -> None:
     run_ok("rules", "new", "my_rule", "-o", tmp_path)
     golden = tmp_path / "my_rule_near_miss.onnxtxt"
-    golden.write_text(golden.read_text().replace("two = {2}", "two = {1}"))
+    golden.write_text(golden.read_text().replace("addend = {2}", "addend = {1}"))
     result = outcome_of(tmp_path / "my_rule.rule", "--count", 1, "--mutants", 0)
     assert result.code == 3 and re.search(r"golden my_rule_near_miss.onnxtxt: expected .*Exp.*; found y = NPUMish \(x\)", result.out), result.out
 

@@ -54,6 +54,17 @@ TEST(DiffTest, LayersAreOneLine) {
             "nodes 4 -> 4\n\n3 x layers.*.act\n  - Abs\n  + Neg\n");
 }
 
+TEST(DiffTest, VeryManyNodesAreCounted) {
+  std::string before = "g (float[2] x) => (float[2] y) {";
+  std::string last = "x";
+  for (int i = 0; i < 13; ++i) {
+    before += fmt::format(" a{0} = Abs ({1})  n{0} = Neg (a{0}) ", i, last);
+    last = fmt::format("n{}", i);
+  }
+  EXPECT_EQ(Compared(before + fmt::format(" y = Relu ({}) }}", last), "g (float[2] x) => (float[2] y) { y = Exp (x) }"),
+            "nodes 27 -> 1\n\ny\n  - 27 nodes: 13 Abs, 13 Neg, Relu\n  + Exp\n");
+}
+
 TEST(DiffTest, AttributesInputsAndPorts) {
   EXPECT_EQ(Compared(R"(g (float[2, 4] x) => (float[4, 2] y) { y = Transpose <perm = [1, 0]> (x) })",
                      R"(g (float[2, 4] x) => (float[4, 2] y) { y = Transpose (x) })"),

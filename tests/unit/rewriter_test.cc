@@ -170,6 +170,20 @@ TEST(Rewriter, JoinSaysWhatDoesNotFit) {
   EXPECT_TRUE(absl::StrContains(rewriter.Join(computed, 1, "ab").status().message(), "not an initializer"));
 }
 
+TEST(Rewriter, ReorderTakesColumnsAndRowsInAnotherOrder) {
+  auto model = MustLoad(TwoConstants().SerializeAsString());
+  Rewriter rewriter(model.get());
+  Node* concat = model->graph().nodes()[0];
+  Value* a = concat->input(0);  // 1 2 3, 4 5 6
+  absl::StatusOr<Value*> columns = rewriter.Reorder(a, 1, {2, 0, 1}, "columns");
+  absl::StatusOr<Value*> rows = rewriter.Reorder(a, 0, {1, 0}, "rows");
+  ASSERT_TRUE(columns.ok() && rows.ok()) << columns.status() << rows.status();
+  EXPECT_EQ(*ReadIntegers(*model, *(*columns)->initializer, 6), (std::vector<int64_t>{3, 1, 2, 6, 4, 5}));
+  EXPECT_EQ(*ReadIntegers(*model, *(*rows)->initializer, 6), (std::vector<int64_t>{4, 5, 6, 1, 2, 3}));
+  EXPECT_TRUE(absl::StrContains(rewriter.Reorder(a, 1, {1, 0}, "x").status().message(), "the order is not one of"));
+  EXPECT_TRUE(absl::StrContains(rewriter.Reorder(concat->output(), 1, {1, 0}, "x").status().message(), "not an initializer"));
+}
+
 // That every node of a saved graph reads what stands before it, whatever stands around the graph.
 void ExpectSorted(const onnx::GraphProto& graph, std::set<std::string> defined, const std::string& steps) {
   for (const auto& value : graph.input()) defined.insert(value.name());

@@ -3,6 +3,7 @@
 #include <thread>
 #include <vector>
 
+#include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "ir/text/parser.h"
 #include "passes/atc_check.h"
@@ -13,39 +14,30 @@
 namespace ascend_fuse {
 namespace {
 
-constexpr char kModel[] = R"(
-  <ir_version: 8, opset_import: ["" : 17]>
-  g (float[B, 4, 64] x) => (float[B, 4, 64] y)
-  <float two = {2}, float epsilon = {0.000001}, float[64] gain = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,
-    1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}>
-  {
-    square = Pow (x, two)
-    mean = ReduceMean <axes = [-1], keepdims = 1> (square)
-    sum = Add (mean, epsilon)
-    root = Sqrt (sum)
-    scaled = Div (x, root)
-    n = Mul (scaled, gain)
-    s = Softplus (n)
-    t = Tanh (s)
-    y = Mul (n, t)
-  })";
+// Goldens that reach different parts of the library: masks, rotations, layouts, local functions, other opsets, loops.
+constexpr const char* kModels[] = {
+    "rms_norm/llama_fp16", "rms_norm/in_branch_of_if", "attention/mask_causal_with_past", "attention/gqa",
+    "attention/island_of_folded_heads", "rotary/pairs_to_halves", "rotary/opset23", "layout/decode", "glu/swiglu",
+    "mish/softplus", "functions/rms_norm_module", "adapt/opset_18"};
 
-// Everything that the front door does, for one chip.
+// Everything that the front door does with these models, for one chip.
 std::string Work(const std::string& chip) {
   OptimizeOptions options;
   if (!SetOption(&options, "target", chip).ok()) return "no option";
   std::string out;
-  for (int round = 0; round < 2; ++round) {
-    auto model = ParseModelText(kModel);
-    if (!model.ok()) return std::string(model.status().message());
+  for (const char* name : kModels) {
+    const std::string text = testing::ReadWhole(fmt::format("{}/tests/golden/{}.onnxtxt", SOURCE_DIR, name));
+    auto model = ParseModelText(text);
+    if (!model.ok()) return fmt::format("{}: {}", name, std::string(model.status().message()));
     auto listed = ListOpportunities(model->get(), options);
     auto report = Optimize(model->get(), options);
-    if (!listed.ok() || !report.ok()) return "an error";
+    if (!listed.ok() || !report.ok()) return fmt::format("{}: an error", name);
     report->passes.clear();  // times
-    out += ReportToJson(*report) + testing::MustSave(**model);
-    if (!CheckModel(model->get(), options).ok() || !DescribeRules(options).ok()) return "an error";
+    out += ReportToJson(*report) + ReportToText(*report) + testing::MustSave(**model);
+    if (!CheckModel(model->get(), options).ok() || !Expand(model->get(), {}).ok()) return fmt::format("{}: an error", name);
+    out += testing::MustSave(**model);
   }
-  return out;
+  return DescribeRules(options).ok() ? out : "an error";
 }
 
 // What each of several threads gives, one chip a thread.
@@ -72,6 +64,16 @@ TEST(Threads, NothingSharedIsWrittenAfterTheFirstRun) {
   std::vector<std::string> alone;
   for (const std::string& chip : chips) alone.push_back(Work(chip));
   EXPECT_EQ(SideBySide(chips), alone);
+}
+
+// What nobody may do, one model in two threads: by it scripts/check-tsan sees that a race within the library is found.
+TEST(Threads, DISABLED_OneModelInTwoThreads) {
+  auto model = ParseModelText(testing::ReadWhole(fmt::format("{}/tests/golden/rms_norm/llama_fp16.onnxtxt", SOURCE_DIR)));
+  ASSERT_TRUE(model.ok());
+  auto run = [&] { (void)ListOpportunities(model->get(), {}); };
+  std::thread first(run), second(run);
+  first.join();
+  second.join();
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import fnmatch
+import itertools
 import json
 import os
 import subprocess
@@ -39,17 +40,25 @@ What becomes of the attentions of the [zoo](../tests/zoo/README.md) with the sto
 `python3 tools/zoo/attention_table.py > docs/attention.md` prints it again, with the program of a release build.
 
 "Prefill" is every export with symbolic dims that is no decode step, with `--dim`: the batch is 1, all other dims of inputs
-are 64. The codes are those of [codes](codes.md).
+are 64, and the length of a mask over cache and new tokens is 128. The codes are those of [codes](codes.md).
 """
 
 
 def prefill_dims(entry: dict[str, Any]) -> list[str]:
-    """The flags that give each symbol of the inputs a number."""
+    """The flags that give each symbol of the inputs a number. One that is the sum of two others in every binding of the
+    export, as the length of a mask over cache and new tokens, is their sum here too."""
     sizes: dict[str, int] = {}
+    bound: dict[str, list[int]] = {}
     for spec in entry["inputs"]:
         for axis, dim in enumerate(spec["shape"]):
             if isinstance(dim, str) and dim.isidentifier():
                 sizes.setdefault(dim, 1 if axis == 0 else LENGTH)
+                bound.setdefault(dim, [binding["shapes"][spec["name"]][axis] for binding in entry["bindings"]])
+    lengths = sorted(name for name, size in sizes.items() if size == LENGTH)
+    for total, (one, other) in itertools.product(lengths, itertools.combinations(lengths, 2)):
+        sums = [a + b for a, b in zip(bound[one], bound[other], strict=True)]
+        if total not in (one, other) and bound[total] == sums:
+            sizes[total] = 2 * LENGTH
     return [flag for name, size in sizes.items() for flag in ("--dim", f"{name}={size}")]
 
 
@@ -115,23 +124,15 @@ def print_reasons(runs: dict[str, list[tuple[str, Run]]]) -> None:
 def print_masks(runs: list[tuple[str, Run]], entries: dict[str, dict[str, Any]]) -> None:
     """What masks were found to be, beside what configurations say."""
     words: collections.Counter[str] = collections.Counter()
-    derived = equal = declined = 0
+    equal = 0
     for name, run in runs:
         found = collections.Counter(site["mask"] for site in run.report["sites"] if site["kind"] == "attention")
         words += found
-        expected = masks.expected_masks(entries[name])
-        if expected is None:
-            continue
-        same = sum((found & expected).values())
-        derived += sum(expected.values())
-        equal += same
-        declined += sum(count for word, count in (found - expected).items() if "explicit" in word)
+        equal += sum((found & masks.expected_masks(entries[name])).values())
     masked = sum(count for word, count in words.items() if word != "none")
     whole = masked - sum(count for word, count in words.items() if "explicit" in word)
     print(f"\n## Masks\n\nOf {masked} attentions with a mask {whole} are understood to the last clause "
-          f"({100 * whole / masked:.1f} %). Of {derived} whose mask follows from configuration and mode of the export, {equal} "
-          f"have that word, and {declined} decline a part of it as `explicit`: its length is one that the model leaves apart from "
-          "that of the keys.\n")
+          f"({100 * whole / masked:.1f} %). {equal} of {sum(words.values())} have the word that follows from configuration and mode of the export.\n")
     print("| mask | attentions |\n|---|---:|")
     for word, count in sorted(words.items(), key=lambda row: (-row[1], row[0])):
         print(f"| {word} | {count} |")

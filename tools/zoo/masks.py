@@ -1,8 +1,5 @@
-"""What the masks of a zoo model mean, as far as its architecture and the way it was exported say: nothing here is read from
-a graph, and nothing from what the tool says.
-
-Not derived, and so not compared: torch-mha and torch-encoder (their masks are arguments of the exporter's script), and
-diffusers.
+"""What the masks of a zoo model mean, as its architecture and the way it was exported say: nothing here is read from a graph,
+and nothing from what the tool says.
 """
 
 from __future__ import annotations
@@ -16,18 +13,22 @@ WINDOWS = {"mistral": 1.0, "gemma2": 0.5, "gemma3": 0.5}
 PADDED_ENCODERS = ("bert", "roberta", "distilbert")
 # Their scores hold a number for each distance beside the mask.
 BIASED = {"t5-decoder": True, "bloom": False}  # whether they read what an encoder says, too
-PICTURES = ("vit", "clip-vision", "siglip", "dinov2", "dinov2-swiglu", "whisper-encoder", "unet", "vae")
+# No mask is an input of theirs, and none is made inside.
+UNMASKED = ("vit", "clip-vision", "siglip", "dinov2", "dinov2-swiglu", "whisper-encoder", "unet", "vae", "torch-mha",
+            "torch-encoder", "torch-encoder-pre", "diffusers-unet", "diffusers-vae-encoder", "diffusers-vae-decoder")  # fmt: skip
+
+# What is found where it is not the word that follows from the configuration, and why.
+DECLINED = {
+    # The query is [B, 2, 1, D] before one key: whether 2 are heads or queries, and so where a window ends, is the same to it.
+    "gemma3-sdpa-decode-ts17-dynamic": Counter({"padding": 2}),
+    "gemma3-sdpa-decode-ts17-static": Counter({"padding": 2}),
+    # A Where of a mask of `total` keys and one of `past + seq`: which of the two is broadcast is not known.
+    "opt-eager-past-ts17-dynamic-tf4442": Counter({"padding+explicit": 2}),
+}
 
 
-def agrees(found: str, expected: str) -> bool:
-    """Whether a word of the report is the expected one, or declines a part of it: that is "explicit" then. What is declined
-    are lengths that a model leaves apart, as that of a padding mask which is only at run time that of the keys."""
-    parts, wanted = set(found.split("+")), set(expected.split("+"))
-    return parts == wanted or ("explicit" in parts and parts - {"explicit"} <= wanted)
-
-
-def expected_masks(entry: dict[str, Any]) -> Counter[str] | None:
-    """Returns how many attentions of the manifest's entry have each word of the report; None where it cannot be derived."""
+def expected_masks(entry: dict[str, Any]) -> Counter[str]:
+    """Returns how many attentions of the manifest's entry have each word of the report."""
     count = entry["expected"]["attention"]
     architecture = entry["architecture"]
     # One query sees all keys of the past: only padding is left of the triangle.
@@ -37,8 +38,8 @@ def expected_masks(entry: dict[str, Any]) -> Counter[str] | None:
     if architecture == "clip-text":
         return Counter({"causal_bottom_right+padding": count})
     if architecture in WINDOWS:
-        # Of one query a window has an edge that is a matter of the key alone, as padding is.
-        windows = 0 if entry["mode"] == "decode" else round(count * WINDOWS[architecture])
+        # One query sees no more than its window of the past either.
+        windows = round(count * WINDOWS[architecture])
         return +Counter({"window+padding": windows, whole: count - windows})
     if architecture in BIASED:
         across = count // 2 if BIASED[architecture] else 0
@@ -56,6 +57,6 @@ def expected_masks(entry: dict[str, Any]) -> Counter[str] | None:
         return Counter({"padding": count})
     if architecture == "bart":  # in each layer: of the encoder, of the decoder, and across
         return Counter({"padding": 2 * count // 3, "causal_bottom_right": count // 3})
-    if architecture in PICTURES:
+    if architecture in UNMASKED:
         return Counter({"none": count})
-    return None
+    raise KeyError(architecture)

@@ -5,7 +5,7 @@
     python3 tools/zoo/prefill.py [PATTERN ...] > docs/prefill.md
 
 A prefill is an export that is no decode step: of those with symbolic dims the batch is 1 and all other dims of inputs are 64
-(--dim). Patterns choose models by id. The program is taken from the folder that ASCEND_FUSE_BUILD names, else from build.
+(--dim); the length of a mask over cache and new tokens is 128. Patterns choose models by id. The program is taken from the folder that ASCEND_FUSE_BUILD names, else from build.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def main() -> None:
                     counts[title][site["emitted_op"].removeprefix("npu.") if fused else f"left: {site['code']}"] += 1
     print(f"# Attention in a prefill on {CHIP}\n")
     print("Printed by `tools/zoo/prefill.py`: exports of the [zoo](../tests/zoo/README.md) with symbolic dims that are no decode")
-    print("step, with `--dim`: the batch is 1, all other dims of inputs are 64.\n")
+    print("step, with `--dim`: the batch is 1, all other dims of inputs are 64, and the length of a mask over cache and new tokens")
+    print("is 128.\n")
     rows = sorted({row for count in counts.values() for row in count},
                   key=lambda row: (row not in ("found", "fused"), row.startswith("left"), row != "found", row))
     print("| | " + " | ".join(counts) + " |\n|---|" + "---:|" * len(counts))

@@ -39,6 +39,13 @@ with the stock plugins: those on the paths from projections, inputs and earlier 
 the result to the next product or output. Printed by `tools/zoo/transposes.py`; `tests/zoo/transposes.txt` has each model, and a test
 that none has more.
 """
+TAIL = """
+Without a cache and with dynamic dims the ones that are left are those of `torch.nn.MultiheadAttention`: torch-mha, torch-encoder and the
+pooling head of siglip. It projects with the tokens before the batch, [S, B, E], and no layout of a kernel has those two so: to
+take its Transposes away, all that is computed from the [B, S, E] it was given to the [B, S, E] that it gives back, projections among
+it, would have to be computed in the other order. With a cache the heads stand before the tokens, as the cache has them, and what
+is projected is brought there.
+"""
 KERNELS = {"NPUPromptFlashAttention", "NPUPromptFlashAttentionDirect", "NPUFusedInferAttentionScore"}
 # Where a path ends: what computes every element from others of it, and other kernels.
 ENDS = KERNELS | {"MatMul", "Gemm", "Conv", "Softmax", "NPUScaledMaskedSoftmax", "Einsum", "Shape", "ArgMax", "Constant"}
@@ -150,6 +157,7 @@ def print_table(entries: list[dict[str, Any]], found: list[list[Count]]) -> None
     print("|---|---|" + "---:|" * len(columns))
     for key, row in sorted(table.items()):
         print("| " + " | ".join([*key, *(str(row[column]) for column in columns)]) + " |")
+    print(TAIL, end="")
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -65,6 +66,9 @@ class Result(Expanded):
         super().__init__(loaded)
         self.report = report
 
+    def __repr__(self) -> str:
+        return f"<Result {self.report.in_short()}>"
+
     def _repr_html_(self) -> str:
         return self.report._repr_html_()
 
@@ -106,9 +110,7 @@ def optimize(
     base_dir   where the external data of a model in memory lies.
     progress   a function (pass, number, count), or True for a bar of tqdm where that is installed.
     """
-    options = _options(target, cann, plugin, precision_mode, style, dims, assume, strict, skip, limit)
-    options += [("fix", f"{name}={size}") for name, size in (fix or {}).items()]
-    options += [("prefer", name) for name in ((prefer,) if isinstance(prefer, str) else prefer)]
+    options = _options(target, cann, plugin, precision_mode, style, dims, assume, strict, skip, limit, fix, prefer)
     loaded = _load(model, base_dir)
     report = _run(loaded, "optimize", options, rules, passes, progress)
     _check_required(report, require)
@@ -133,11 +135,13 @@ def list_opportunities(
     style: str = "",
     strict: bool = False,
     skip: Sequence[str] = (),
+    fix: Mapping[str, int] | None = None,
+    prefer: Sequence[str] = (),
     base_dir: str | os.PathLike[str] | None = None,
     progress: Progress | bool | None = None,
 ) -> Report:
     """Returns the report of what `optimize` would do; nothing is changed or written."""
-    options = _options(target, cann, plugin, precision_mode, style, dims, assume, strict, skip, None)
+    options = _options(target, cann, plugin, precision_mode, style, dims, assume, strict, skip, None, fix, prefer)
     return _run(_load(model, base_dir), "list", options, rules, passes, progress)
 
 
@@ -149,11 +153,12 @@ def check(
     plugin: bool = False,
     precision_mode: str = "force_fp16",
     dims: Dims | None = None,
+    fix: Mapping[str, int] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
     progress: Progress | bool | None = None,
 ) -> Report:
     """Returns what ATC refuses, reads as something else or runs slowly in the model as it is: `findings`, and `fatal`."""
-    options = _options(target, cann, plugin, precision_mode, "", dims, None, False, (), None)
+    options = _options(target, cann, plugin, precision_mode, "", dims, None, False, (), None, fix)
     return _run(_load(model, base_dir), "check", options, (), (), progress)
 
 
@@ -303,16 +308,26 @@ def _as_path(model: ModelLike, folder: Path) -> Path:
 
 def _options(
     target: str, cann: str, plugin: bool, precision_mode: str, style: str, dims: Dims | None, assume: Mapping[str, str] | None,
-    strict: bool, skip: Sequence[str], limit: int | None,
+    strict: bool, skip: Sequence[str], limit: int | None, fix: Mapping[str, int] | None = None, prefer: Sequence[str] = (),
 ) -> list[tuple[str, str]]:
     named = [("target", target), ("cann", cann), ("plugin", str(plugin).lower()), ("precision-mode", precision_mode),
              ("style", style), ("strict", str(strict).lower())]
-    for name, size in (dims or {}).items():
-        step = "" if isinstance(size, int) or len(size) == 2 else f":{size[2]}"
-        named.append(("dim", f"{name}={size}" if isinstance(size, int) else f"{name}={size[0]}..{size[1]}{step}"))
+    named += [("dim", _dim(name, size)) for name, size in (dims or {}).items()]
     named += [("assume", f"{name}={word}") for name, word in (assume or {}).items()]
     named += [("skip", name) for name in ((skip,) if isinstance(skip, str) else skip)]
+    named += [("prefer", name) for name in ((prefer,) if isinstance(prefer, str) else prefer)]
+    named += [("fix", f"{name}={size}") for name, size in (fix or {}).items()]
     return named if limit is None else [*named, ("limit", str(limit))]
+
+
+def _dim(name: str, size: Any) -> str:
+    """NAME=RANGE of the command line; numbers may be numpy's."""
+    if hasattr(size, "__index__"):
+        return f"{name}={operator.index(size)}"
+    if not isinstance(size, (tuple, list)) or len(size) not in (2, 3):
+        raise TypeError(f"dims: {name} is a number, (low, high) or (low, high, step), not {size!r}")
+    low, high, *step = map(operator.index, size)
+    return f"{name}={low}..{high}" + (f":{step[0]}" if step else "")
 
 
 def _rules(rules: Rules) -> list[tuple[str, str]]:
@@ -358,10 +373,12 @@ def _progress(progress: Progress | bool | None) -> Iterator[Progress | None]:
     except ImportError:
         yield None
         return
-    with tqdm(leave=False) as bar:
+    with tqdm(leave=False, delay=0.3) as bar:  # nothing is shown of what is over at once
 
         def told(name: str, number: int, count: int) -> None:
             bar.total = count
+            if name == "save":
+                bar.unit, bar.unit_scale = "B", True
             bar.set_description(name, refresh=False)
             bar.update(number - bar.n)
 

@@ -123,7 +123,8 @@ def reduce(model: Any, is_faulty: Callable[[Any], bool], say: Callable[[str], No
         if key not in known:
             part = reducer.part(kept)
             known[key] = part is not None and is_faulty(part)
-            say(f"{len(kept)} of {len(reducer)} nodes: {'the fault is there' if known[key] else 'no fault'}")
+            if known[key]:
+                say(f"{len(kept)} of {len(reducer)} nodes show the fault")
         return known[key]
 
     if not check(list(range(len(reducer)))):

@@ -159,7 +159,7 @@ class Finding:
         return _core.is_fatal(self.certain, self.effect)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Report:
     """What a run did: every site with what became of it, and why."""
 
@@ -175,8 +175,8 @@ class Report:
     findings: list[Finding] = dataclasses.field(default_factory=list)
     adapted: list[Adapted] = dataclasses.field(default_factory=list)
     gains: list[Gain] = dataclasses.field(default_factory=list)
-    json: str = dataclasses.field(default="", repr=False)
-    command: str = dataclasses.field(default="optimize", repr=False)
+    json: str = ""
+    command: str = "optimize"
 
     @classmethod
     def from_json(cls, text: str, command: str = "optimize") -> Report:
@@ -193,6 +193,20 @@ class Report:
             return _core.findings_text(self.json)
         return _core.report_text(self.json, verbose, self.command == "optimize")
 
+    def in_short(self) -> str:
+        """Returns one line: the model, the chip and how many sites were fused, or how many findings there are."""
+        of = f"{self.model or 'model'} for {self.target.chip}"
+        if self.command == "check":
+            return f"{of}: {len(self.findings)} findings, {len(self.fatal)} fatal"
+        fused = sum(site.state == "fused" for site in self.sites)
+        return f"{of}: {fused} of {len(self.sites)} sites fused, nodes {self.summary.nodes.before} -> {self.summary.nodes.after}"
+
+    def __repr__(self) -> str:
+        return f"<Report of {self.command}, {self.in_short()}>"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
     @property
     def fatal(self) -> list[Finding]:
         """The findings that ATC refuses the model for, or reads as another model."""
@@ -202,25 +216,13 @@ class Report:
         """Returns the sites of a kind, in one state ("fused", "by_ge", "left") or in any."""
         return [site for site in self.sites if site.kind == kind and state in (None, site.state)]
 
-    def _repr_html_(self) -> str:
-        """Returns a table for notebooks."""
-        import html
+    def to_html(self) -> str:
+        """Returns the page for a browser that the command line writes for `--report FILE.html`, complete in itself."""
+        return _core.report_html(self.json, self.command, page=True)
 
-        rows = []
-        for kind, count in self.summary.sites.items():
-            if count.found:
-                cells = [kind, *map(str, (count.found, count.fused, count.by_ge, count.left)), count.commonest_reason]
-                rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
-        checked = self.findings if self.command == "check" else []
-        for finding in checked:
-            cells = [finding.op, finding.effect, finding.node, finding.because, finding.way_out]
-            rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
-        head = "<th>operator<th>effect<th>node<th>because<th>way out" if checked else (
-            "<th>kind<th>found<th>fused<th>by GE<th>left<th>commonest reason")
-        nodes = self.summary.nodes
-        title = f"{self.model or 'model'} for {self.target.chip}, CANN {self.target.cann}: {nodes.before} to {nodes.after} nodes"
-        notes = "".join(f"<li>{html.escape(warning.message)}</li>" for warning in self.warnings)
-        return f"<p>{html.escape(title)}</p><table><tr>{head}</tr>{''.join(rows)}</table><ul>{notes}</ul>"
+    def _repr_html_(self) -> str:
+        """Returns what is in the body of that page, for notebooks."""
+        return _core.report_html(self.json, self.command, page=False)
 
 
 def _record(of: type[_T], data: dict[str, Any]) -> _T:

@@ -26,7 +26,7 @@
 #include "passes/check.h"
 #include "passes/optimize.h"
 #include "passes/option_names.h"
-#include "passes/report.h"
+#include "passes/report_html.h"
 #include "patterns/codes.h"
 #include "patterns/target/target.h"
 #include "tools/python/core/graph_view.h"
@@ -282,6 +282,12 @@ std::string ReportText(const std::string& json, bool verbose, bool changed) {
   return ReportToText(report, options);
 }
 
+std::string ReportHtml(const std::string& json, const std::string& command, bool page) {
+  const Report report = Take(ReportFromJson(json));
+  const ReportHtmlOptions options = {.changed = command == "optimize", .of_check = command == "check"};
+  return page ? ReportToHtml(report, options) : ReportToHtmlPart(report, options);
+}
+
 std::vector<std::string> Unmet(const std::string& json, const std::vector<std::string>& kinds) {
   Check(CheckRequirements(kinds));
   return UnmetRequirements(Take(ReportFromJson(json)), kinds);
@@ -325,6 +331,7 @@ NB_MODULE(_core, module) {
       .def("expand", &PythonModel::ExpandNodes, nb::arg("options"), nb::arg("rules"), nb::arg("as_atc"),
            nb::arg("progress").none());
   module.def("report_text", &ReportText, nb::arg("json"), nb::arg("verbose"), nb::arg("changed"));
+  module.def("report_html", &ReportHtml, nb::arg("json"), nb::arg("command"), nb::arg("page"));
   module.def("unmet", &Unmet, nb::arg("json"), nb::arg("kinds"));
   module.def("findings_text", [](const std::string& json) { return FindingsToText(Take(ReportFromJson(json))); });
   module.def("why_not_written", [](const std::string& json) { return WhyNotWritten(Take(ReportFromJson(json))); });

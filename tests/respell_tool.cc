@@ -1,0 +1,68 @@
+// Models written at other opsets, node by node and by nothing but `Respell` (passes/respell.h), for
+// tests/python/test_adapt.py.
+//
+// A request is a line on standard input, its fields separated by tabs: a model, a folder for results, then opsets. On
+// standard output
+//     written OPSET N        respelled-N.onnx is the model at that opset
+//     kept OPSET SENTENCE    a node has no form there
+//     done                   the last line of an answer
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fmt/format.h"
+#include "ir/infer/facts.h"
+#include "ir/onnx/load.h"
+#include "ir/onnx/save.h"
+#include "passes/respell.h"
+#include "patterns/operators/inference.h"
+#include "tests/support/requests.h"
+
+namespace ascend_fuse {
+namespace {
+
+// The bytes of the model with every node of the default domain as opset `to` has it.
+absl::StatusOr<std::string> At(const std::string& path, int64_t to) {
+  auto model = LoadModel(path);
+  if (!model.ok()) return model.status();
+  const int64_t from = (*model)->OpsetVersion();
+  const Facts facts = Infer(**model, WithDeclaredOperators());
+  std::vector<std::pair<Node*, Respelling>> planned;
+  for (const auto& graph : (*model)->graphs()) {
+    for (Node* node : graph->nodes()) {
+      if (node->domain != NameId::kEmpty) continue;
+      auto respelling = Respell(*node, from, to, facts);
+      if (!respelling.ok()) return respelling.status();
+      if (respelling->has_value()) planned.emplace_back(node, **std::move(respelling));
+    }
+  }
+  Rewriter rewriter(model->get());
+  for (const auto& [node, respelling] : planned) Write(respelling, *node, &rewriter);
+  rewriter.SetOpsetImport("", to);
+  return SaveModelToBytes(**model);
+}
+
+void Answer(const std::vector<std::string>& fields) {
+  if (fields.size() < 3) return;
+  testing::NumberedFiles files(fields[1] + "/respelled-");
+  for (size_t i = 2; i < fields.size(); ++i) {
+    const absl::StatusOr<std::string> bytes = At(fields[0], std::atoll(fields[i].c_str()));
+    if (bytes.ok()) {
+      std::cout << fmt::format("written\t{}\t{}\n", fields[i], files.Write(*bytes));
+    } else {
+      std::cout << fmt::format("kept\t{}\t{}\n", fields[i], testing::OnOneLine(std::string(bytes.status().message())));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ascend_fuse
+
+int main() {
+  ascend_fuse::testing::ServeRequests(ascend_fuse::Answer);
+  return 0;
+}
