@@ -132,7 +132,8 @@ def print_masks(runs: list[tuple[str, Run]], entries: dict[str, dict[str, Any]])
     masked = sum(count for word, count in words.items() if word != "none")
     whole = masked - sum(count for word, count in words.items() if "explicit" in word)
     print(f"\n## Masks\n\nOf {masked} attentions with a mask {whole} are understood to the last clause "
-          f"({100 * whole / masked:.1f} %). {equal} of {sum(words.values())} have the word that follows from configuration and mode of the export.\n")
+          f"({100 * whole / masked:.1f} %). {equal} of {sum(words.values())} have the word that follows from "
+          "configuration and mode of the export.\n")
     print("| mask | attentions |\n|---|---:|")
     for word, count in sorted(words.items(), key=lambda row: (-row[1], row[0])):
         print(f"| {word} | {count} |")
