@@ -311,7 +311,10 @@ absl::Status ElementReader::NextOfParts(int64_t count, char* to) {
     count -= take;
     if (in_row_ == part.row) {
       in_row_ = 0;
-      if (part.at == part.size && part.used == part.block.size()) part = {part.tensor, part.size, part.row, part.at, {}, 0};
+      if (part.at == part.size && part.used == part.block.size()) {  // there may be as many parts as a weight has rows
+        std::string().swap(part.block);
+        part.used = 0;
+      }
       part_ = (part_ + 1) % parts_.size();
     }
   }
