@@ -253,6 +253,12 @@ class Writer {
       return std::any_of(result_.attributes.begin(), result_.attributes.end(),
                          [&](const Attribute& attribute) { return attribute.name == name; });
     };
+    // A Split into equal parts counts its outputs, and from opset 18 on says so.
+    const bool counts = to_.FindAttribute("num_outputs") != nullptr && from_.FindAttribute("num_outputs") == nullptr;
+    if (from_.op_type == "Split" && counts && result_.inputs.size() < 2) {
+      result_.attributes.push_back(Attribute::Int("num_outputs", static_cast<int64_t>(node_.output_count)));
+      changed_ = true;
+    }
     for (const SchemaAttribute& row : to_.attributes) {
       if (written(row.name)) continue;
       const SchemaAttribute* before = from_.FindAttribute(row.name);

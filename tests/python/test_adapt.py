@@ -85,7 +85,7 @@ def recorded() -> dict[str, list[Path]]:
     return dict(found)
 
 
-def tests_of(op: str) -> Iterator[Recorded]:
+def recorded_of(op: str) -> Iterator[Recorded]:
     for folder in recorded()[op]:
         test = read(folder)
         if test is not None:
@@ -172,7 +172,7 @@ def respelled(op: str, folder: Path, brief: bool) -> collections.Counter[str]:
     """Counts what became of the pairs; fails where another number comes out."""
     counts: collections.Counter[str] = collections.Counter()
     faults = []
-    for test in tests_of(op):
+    for test in recorded_of(op):
         for variant in variants(test)[-1:] if brief else variants(test):
             for opset in opsets_of(op):
                 model = valid_at(variant, opset)
@@ -201,7 +201,7 @@ def adapted(op: str, folder: Path, brief: bool) -> collections.Counter[str]:
     """Counts the models, and the codes of the forms that were written anew; fails where another number comes out."""
     counts: collections.Counter[str] = collections.Counter()
     faults = []
-    for test in tests_of(op):
+    for test in recorded_of(op):
         for variant in variants(test)[-1:] if brief else variants(test):
             for opset in opsets_of(op):
                 model = valid_at(variant, opset)

@@ -325,6 +325,8 @@ UP = [
     # CANN 9.1 reads the axes of these reductions as an input only, which opset 18 has, and those of a mean as an attribute.
     ("9.1", 17, 18, "y = ReduceMin <axes = [1]> (x)\n z = ReduceMean <axes = [1]> (x)"),
     ("9.1", 14, 18, "y = ReduceMax <axes = [1]> (x)\n z = Relu (x)"),
+    # From opset 18 on a Split into equal parts says how many, which is then written as their sizes.
+    ("9.1", 17, 18, "y = ReduceMin <axes = [1]> (x)\n z, w = Split <axis = 1> (x)"),
     # No parser is registered for opset 7.
     ("8.1", 7, 17, "y = Relu (x)\n z = Add (x, y)"),
     ("8.1", 6, 17, "y = ReduceSum <axes = [1]> (x)\n z = Clip <min = -0.5, max = 0.5> (x)"),
