@@ -194,16 +194,16 @@ def test_what_optimize_fixes(tmp_path: Path) -> None:
 
 
 def test_optimize_warns_of_what_is_possible_and_writes(tmp_path: Path) -> None:
-    onnx.save(parse("(float[2, 4] x, int64[1, 1] i) => (float[1, 4] y) { y = GatherND (x, i) }"), tmp_path / "m.onnx")
+    onnx.save(parse("(int64[2, 4] x, int64 d, float[2] v) => (float[2, 4, D] y) { y = OneHot (x, d, v) }"), tmp_path / "m.onnx")
     result = run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--json", "-")
     report = json.loads(result.out)
-    assert [w["code"] for w in report["warnings"]] == ["gather-nd-negative-index"] and report["findings"] == []
+    assert [w["code"] for w in report["warnings"]] == ["one-hot-depth"] and report["findings"] == []
     assert (tmp_path / "o.onnx").exists()
 
 
 @pytest.mark.parametrize("graph, code, sentence", [
     ("(float[4] x) => (float[4] y) { y = Frobnicate (x) }", "no-parser", "ATC has no parser for it"),
-    ("(float[2, 4] x, float[2] v) => (float[2, 4] y) <int64[1, 1] at = {0}, float[1, 4] u = {1, 2, 3, 4}> "
+    ("(float[2, 4] x, int64[1, 1] at) => (float[2, 4] y) <float[1, 4] u = {1, 2, 3, 4}> "
      "{ y = ScatterND <reduction = \"add\"> (x, at, u) }", "scatter-reduction", "overwrites, without a word"),
 ])
 def test_optimize_writes_nothing_that_atc_surely_refuses_or_misreads(graph: str, code: str, sentence: str, tmp_path: Path) -> None:

@@ -268,7 +268,7 @@ def test_dim_decides_an_assumption(llama: Path) -> None:
 
 
 def test_dim_that_breaks_a_limit_is_a_refusal(llama: Path) -> None:
-    report = report_of("list", llama, "--dim", "batch=5000")
+    report = report_of("list", llama, "--dim", "batch=5000", "--dim", "seq=8")
     assert counts_of(report, "rotary")["fused"] == 0
     assert all("5000" in site["because"] or "batch" in site["because"] for site in report["sites"] if site["kind"] == "rotary")
 
@@ -319,7 +319,7 @@ def test_target_by_soc_version(llama: Path, name: str) -> None:
 
 
 def test_precision_mode_that_keeps_types(llama: Path) -> None:
-    report = report_of("list", llama, "--precision-mode", "must_keep_origin_dtype")
+    report = report_of("list", llama, "--precision-mode", "must_keep_origin_dtype", "--dim", "seq=5")
     assert counts_of(report, "attention")["fused"] == 0
     assert all("float" in site["because"] for site in report["sites"] if site["kind"] == "attention")
 

@@ -231,7 +231,7 @@ TEST(ExporterNoiseTest, X10OperatorsThatAreLeftSaySo) {
   // A skip for each image, without places. One that broadcasts is fused: tests/golden/runtime/skip_group_norm_silu.
   EXPECT_TRUE(StartsWith(left("(float[b, h, w, 64] x, float[64] g, float[64] c, float[b, 64] s) => (y)",
                               "y, z = com.microsoft.SkipGroupNorm <groups = 32, activation = 1> (x, g, c, s)"),
-                         "left group_norm: the shape [b, 64] does not broadcast"));
+                         "left group_norm: that the shape [b, 64] broadcasts"));
   // Not a construct: the product alone.
   EXPECT_EQ(left("(float[b, s, 256] x, float[256, 64] w) => (y)", "y = com.microsoft.FusedMatMul <alpha = 2.0> (x, w)"), "");
 }
