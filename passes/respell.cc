@@ -27,6 +27,8 @@ constexpr NewMeaning kNewMeanings[] = {
     {"GridSample", 20, "has other words for mode"},
     {"GroupNormalization", 21, "has a weight for each channel, not for each group"},
     {"MaxPool", 22, "rounds the last window of ceil_mode in another way"},
+    {"OptionalGetElement", 18, "takes what is no optional, too,"},
+    {"OptionalHasElement", 18, "takes what is no optional, or nothing, too,"},
     {"RoiAlign", 16, "takes other coordinates"},
     {"Upsample", 10, "is deprecated"},
 };
@@ -59,7 +61,7 @@ constexpr NewType kNewTypes[] = {
     {"QuantizeLinear", 19, DataType::kFloat16},   {"ReduceMax", 20, DataType::kBool},
     {"ReduceMin", 20, DataType::kBool},           {"DequantizeLinear", 21, DataType::kInt16},
     {"DequantizeLinear", 21, DataType::kUint16},  {"QuantizeLinear", 21, DataType::kInt16},
-    {"QuantizeLinear", 21, DataType::kUint16},
+    {"QuantizeLinear", 21, DataType::kUint16},    {"QLinearMatMul", 21, DataType::kFloat16},
 };
 // The opsets at which operators came to take bfloat16.
 constexpr int kWithBfloat16[] = {14, 16, 19, 20, 22, 24};

@@ -267,6 +267,11 @@ class AttentionReader {
     }
   }
 
+  // Whether those of `all` that are in `some` stand behind those that are not: heads stand behind the batch.
+  static bool HasTheLastOf(const Atoms& all, const Atoms& some) {
+    return std::is_partitioned(all.begin(), all.end(), [&](int atom) { return !Contains(some, atom); });
+  }
+
   // What the heads can be, what says most first.
   std::vector<Atoms> PossibleHeads(const ScorePath& path) {
     std::vector<Atoms> possible;
@@ -276,12 +281,14 @@ class AttentionReader {
       }
     };
     // Heads that share a key may have become rows of the query: what one axis holds of them and of the heads of the key, or what
-    // the channels of a layer were split into.
+    // the channels of a layer were split into. An axis of batch and tokens is neither.
     for (const AxisView& place : query_.places) {
       for (const Atoms& given : place.axes) {
         const Atoms axis = atoms_.Leaves(given);
         const Atoms heads = Without(axis, width_);
-        if (HasAny(heads, queries_) && (HasAny(heads, leading_) || heads.size() < axis.size())) possible.push_back(heads);
+        const bool split = heads.size() < axis.size();
+        const bool of_the_key = HasAny(heads, leading_) && !(HasAll(heads, leading_) && HasAll(heads, queries_));
+        if (HasAny(heads, queries_) && (split || of_the_key) && HasTheLastOf(leading_, heads)) possible.push_back(heads);
       }
     }
     const auto add_of = [&](const AxisList& given, const Atoms& row, const Atoms& column) {
