@@ -294,6 +294,10 @@ void Attention(NodeContext& c) {
   c.Require(k[2], v[2]);
   Dim total = k[2];
   if (c.rank(4) == 4) total = d.Add(c.in(4).shape[2], k[2]);
+  // The mask is broadcast to queries and keys; from opset 24 on one of fewer keys is padded.
+  const Shape mask = c.shape(3);
+  if (mask.size() >= 2) c.Require(d.Broadcast(q[2], mask[mask.size() - 2]), q[2]);
+  if (!mask.empty() && c.opset() < 24) c.Require(d.Broadcast(total, mask.back()), total);
   if (packed) {
     c.SetShape(0, {q[0], q[2], d.Mul(q[1], v[3])});
   } else {
