@@ -15,7 +15,7 @@ namespace {
 
 // Sanitizers cost a factor of ten and more.
 #if defined(__SANITIZE_ADDRESS__)
-constexpr double kSeconds = 30;
+constexpr double kSeconds = 120;
 #else
 constexpr double kSeconds = 2;
 #endif
