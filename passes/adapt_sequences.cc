@@ -159,11 +159,7 @@ bool WriteLength(Workspace& workspace, Node* node) {
   const Elements elements = Sequences(workspace).Of(node->input(0));
   if (!elements.has_value()) return false;
   const int64_t count = static_cast<int64_t>(elements->size());
-  Tensor tensor;
-  tensor.storage = Storage::kMemory;
-  tensor.type = DataType::kInt64;
-  tensor.memory = std::string_view(reinterpret_cast<const char*>(&count), sizeof count);
-  Rewrite(workspace, node, "Constant", {}, {Attribute::OfTensor("value", tensor)});
+  RewriteAsConstant(workspace, node, DataType::kInt64, {}, {reinterpret_cast<const char*>(&count), sizeof count});
   return true;
 }
 
@@ -189,11 +185,7 @@ bool WriteIsHeld(Workspace& workspace, Node* node) {
   const bool empty = nothing || (maker != nullptr && IsOp(*maker, "Optional") && !Has(*maker, 0));
   if (!empty && Held(workspace, *node) == nullptr) return false;
   const char truth = empty ? 0 : 1;
-  Tensor tensor;
-  tensor.storage = Storage::kMemory;
-  tensor.type = DataType::kBool;
-  tensor.memory = std::string_view(&truth, 1);
-  Rewrite(workspace, node, "Constant", {}, {Attribute::OfTensor("value", tensor)});
+  RewriteAsConstant(workspace, node, DataType::kBool, {}, {&truth, 1});
   return true;
 }
 

@@ -28,6 +28,15 @@ void Rewrite(Workspace& workspace, Node* node, std::string op_type, std::vector<
   workspace.Know(written);
 }
 
+void RewriteAsConstant(Workspace& workspace, Node* node, DataType type, absl::Span<const int64_t> dims, std::string_view bytes) {
+  Tensor tensor;
+  tensor.storage = Storage::kMemory;
+  tensor.type = type;
+  tensor.dims = dims;
+  tensor.memory = bytes;
+  Rewrite(workspace, node, "Constant", {}, {Attribute::OfTensor("value", tensor)});
+}
+
 // The node as it is, but for inputs or attributes.
 void Renew(Workspace& workspace, Node* node, std::vector<Attribute> attributes) {
   std::vector<Value*> inputs;
@@ -288,12 +297,7 @@ bool WriteSparseAsTensor(Workspace& workspace, Node* node) {
     bytes.replace(static_cast<size_t>(place * width), static_cast<size_t>(width), *values, i * static_cast<size_t>(width),
                   static_cast<size_t>(width));
   }
-  Tensor tensor;
-  tensor.storage = Storage::kMemory;
-  tensor.type = sparse->values.type;
-  tensor.memory = bytes;
-  tensor.dims = sparse->dims;
-  Rewrite(workspace, node, "Constant", {}, {Attribute::OfTensor("value", tensor)});
+  RewriteAsConstant(workspace, node, sparse->values.type, sparse->dims, bytes);
   return true;
 }
 
@@ -311,27 +315,23 @@ bool WriteConstantAsTensor(Workspace& workspace, Node* node) {
   };
   std::string bytes;
   std::vector<int64_t> dims;
-  Tensor tensor;
-  tensor.storage = Storage::kMemory;
-  tensor.type = DataType::kInt64;
+  DataType type = DataType::kInt64;
   if (given.name == "value_int") {
     bytes = integers(&given.i, 1);
   } else if (given.name == "value_ints") {
     bytes = integers(given.ints.data(), given.ints.size());
     dims = {static_cast<int64_t>(given.ints.size())};
   } else if (given.name == "value_float") {
-    tensor.type = DataType::kFloat;
+    type = DataType::kFloat;
     bytes = floats(&given.f, 1);
   } else if (given.name == "value_floats") {
-    tensor.type = DataType::kFloat;
+    type = DataType::kFloat;
     bytes = floats(given.floats.data(), given.floats.size());
     dims = {static_cast<int64_t>(given.floats.size())};
   } else {
     return false;
   }
-  tensor.memory = bytes;
-  tensor.dims = dims;
-  Rewrite(workspace, node, "Constant", {}, {Attribute::OfTensor("value", tensor)});
+  RewriteAsConstant(workspace, node, type, dims, bytes);
   return true;
 }
 

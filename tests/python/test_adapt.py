@@ -168,31 +168,39 @@ def valid_at(test: Recorded, opset: int) -> onnx.ModelProto | None:
     return model if found is not None and same(found, test.outputs) else None
 
 
-def respelled(op: str, folder: Path, brief: bool) -> collections.Counter[str]:
-    """Counts what became of the pairs; fails where another number comes out."""
-    counts: collections.Counter[str] = collections.Counter()
-    faults = []
+def models_of(op: str, folder: Path, brief: bool) -> Iterator[tuple[Recorded, int]]:
+    """Writes each test of the operator as m.onnx at each opset where it means what was recorded; the first that does, if brief."""
     for test in recorded_of(op):
+        done = False
         for variant in variants(test)[-1:] if brief else variants(test):
             for opset in opsets_of(op):
                 model = valid_at(variant, opset)
                 if model is None:
                     continue
                 onnx.save(model, folder / "m.onnx")
-                others = {str(to): () for to in opsets_of(op) if to > opset or ALWAYS <= to < opset}
-                for kind, to, what in converse.ask(RESPELL, folder / "m.onnx", folder, others):
-                    if kind == "kept":
-                        counts["kept"] += 1
-                        continue
-                    written = onnx.load(folder / f"respelled-{what}.onnx")
-                    found = outputs_of(written, dict(variant.feeds)) if is_model(written) else None
-                    if not is_model(written):
-                        faults.append(f"{variant.name}: {opset} to {to}: no model of that opset")
-                    elif found is not None and not same(found, variant.outputs):
-                        faults.append(f"{variant.name}: {opset} to {to}: other numbers")
-                    counts["written" if found is not None else "written, and nothing runs it"] += 1
-        if brief and counts:
-            break
+                yield variant, opset
+                done = True
+        if brief and done:
+            return
+
+
+def respelled(op: str, folder: Path, brief: bool) -> collections.Counter[str]:
+    """Counts what became of the pairs; fails where another number comes out."""
+    counts: collections.Counter[str] = collections.Counter()
+    faults = []
+    for variant, opset in models_of(op, folder, brief):
+        others = {str(to): () for to in opsets_of(op) if to > opset or ALWAYS <= to < opset}
+        for kind, to, what in converse.ask(RESPELL, folder / "m.onnx", folder, others):
+            if kind == "kept":
+                counts["kept"] += 1
+                continue
+            written = onnx.load(folder / f"respelled-{what}.onnx")
+            found = outputs_of(written, dict(variant.feeds)) if is_model(written) else None
+            if not is_model(written):
+                faults.append(f"{variant.name}: {opset} to {to}: no model of that opset")
+            elif found is not None and not same(found, variant.outputs):
+                faults.append(f"{variant.name}: {opset} to {to}: other numbers")
+            counts["written" if found is not None else "written, and nothing runs it"] += 1
     assert not faults, "\n".join(faults)
     return counts
 
@@ -201,31 +209,23 @@ def adapted(op: str, folder: Path, brief: bool) -> collections.Counter[str]:
     """Counts the models, and the codes of the forms that were written anew; fails where another number comes out."""
     counts: collections.Counter[str] = collections.Counter()
     faults = []
-    for test in recorded_of(op):
-        for variant in variants(test)[-1:] if brief else variants(test):
-            for opset in opsets_of(op):
-                model = valid_at(variant, opset)
-                if model is None:
-                    continue
-                counts["models"] += 1
-                onnx.save(model, folder / "m.onnx")
-                runs = pipeline.optimize(folder / "m.onnx", folder, TARGETS)
-                faults += [f"{variant.name}: opset {opset}: {name}: {sentence}" for name, told in runs.wrong.items() for sentence in told]
-                seen: dict[Path, bool] = {}
-                for name, made in runs.targets.items():
-                    for record in made.report["adapted"]:
-                        counts[record["code"]] += 1
-                    if made.expanded in seen:
-                        continue
-                    seen[made.expanded] = True
-                    written = onnx.load(made.expanded)
-                    found = outputs_of(written, dict(variant.feeds)) if is_model(written) else None
-                    if found is None:
-                        faults.append(f"{variant.name}: opset {opset}: {name}: what is written does not run")
-                    elif not same(found, variant.outputs):
-                        faults.append(f"{variant.name}: opset {opset}: {name}: other numbers")
-        if brief and counts:
-            break
+    for variant, opset in models_of(op, folder, brief):
+        counts["models"] += 1
+        runs = pipeline.optimize(folder / "m.onnx", folder, TARGETS)
+        faults += [f"{variant.name}: opset {opset}: {name}: {sentence}" for name, told in runs.wrong.items() for sentence in told]
+        seen: set[Path] = set()
+        for name, made in runs.targets.items():
+            for record in made.report["adapted"]:
+                counts[record["code"]] += 1
+            if made.expanded in seen:
+                continue
+            seen.add(made.expanded)
+            written = onnx.load(made.expanded)
+            found = outputs_of(written, dict(variant.feeds)) if is_model(written) else None
+            if found is None:
+                faults.append(f"{variant.name}: opset {opset}: {name}: what is written does not run")
+            elif not same(found, variant.outputs):
+                faults.append(f"{variant.name}: opset {opset}: {name}: other numbers")
     assert not faults, "\n".join(faults)
     return counts
 
