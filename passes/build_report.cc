@@ -60,7 +60,7 @@ std::vector<InputRecord> InputsOf(const Model& model, const Facts& facts) {
 
 }  // namespace
 
-Report BuildReport(const Workspace& workspace) {
+Report BuildReport(Workspace& workspace) {
   const Model& model = workspace.model();
   const Target& target = *workspace.target();
   Report report;
