@@ -198,6 +198,42 @@ bool FollowMovement(const FunctionContext& context, AtomTable* atoms, AxisView* 
   return true;
 }
 
+bool FollowPick(const FunctionContext& context, AtomTable* atoms, AxisView* view) {
+  const Node* node = view->value->producer;
+  if (node == nullptr || node->input(0) == nullptr || view->picked.has_value()) return false;
+  const Fact& input = context.facts->Of(node->input(0));
+  const bool gathers = IsOp(*node, "Gather");
+  if (!input.has_rank || (!gathers && !IsOp(*node, "Split"))) return false;
+  int64_t axis = IntAttribute(*node, "axis").value_or(0);
+  if (axis < 0) axis += input.rank();
+  if (axis < 0 || axis >= input.rank()) return false;
+  const Dim count = input.shape[static_cast<size_t>(axis)];
+  if (!count.is_number() || count.number() < 2) return false;
+  PickedElement picked = {-1, view->value->output_index, count.number()};
+  AxisList before = view->axes;
+  const auto at = before.begin() + static_cast<std::ptrdiff_t>(axis);
+  if (gathers) {
+    double index = 0;
+    if (context.facts->Of(node->input(1)).rank() != 0 || !ConstantNumber(*context.facts, node->input(1), &index)) return false;
+    picked.index = static_cast<int64_t>(index) + (index < 0 ? picked.count : 0);
+    before.insert(at, atoms->New(count));
+  } else {
+    if (picked.count != static_cast<int64_t>(node->output_count)) return false;
+    for (const Value* output : node->outputs()) {
+      const Fact& part = context.facts->Of(output);
+      if (part.rank() != input.rank() || !part.shape[static_cast<size_t>(axis)].is(1)) return false;
+    }
+    *at = atoms->New(count);
+  }
+  if (picked.index < 0 || picked.index >= picked.count) return false;
+  picked.atom = before[static_cast<size_t>(axis)][0];
+  view->picked = picked;
+  view->value = node->input(0);
+  view->axes = std::move(before);
+  view->nodes.push_back(node);
+  return true;
+}
+
 bool FollowCopy(const FunctionContext& context, AxisView* view) {
   Value* source = context.numbering->Source(view->value);
   if (source == nullptr) return false;

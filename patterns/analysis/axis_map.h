@@ -49,10 +49,18 @@ class AtomTable {
 bool Contains(const Atoms& atoms, int atom);
 Atoms Joined(const AxisList& axes);
 
+// Element `index` of `count` along an axis.
+struct PickedElement {
+  int atom = -1;  // of the axis, as it was met: Leaves names what became of it
+  int64_t index = 0;
+  int64_t count = 0;
+};
+
 // A value whose axes are known as atoms.
 struct AxisView {
   Value* value = nullptr;
   AxisList axes;   // of `value`
+  std::optional<PickedElement> picked;  // what was followed has only this of `value`; see FollowPick
   Atoms copied;    // atoms along which what was followed repeats `value`
   double factor = 1;               // the product of all numbers that were multiplied on the way
   std::vector<const Node*> nodes;  // between what was followed and `value`, the last one first
@@ -61,6 +69,8 @@ struct AxisView {
 // Goes back over the node that computes view->value where it only moves elements of one value: from the axes of its output
 // to those of its input. False, and nothing is changed, where it does anything else or its dims are not proved.
 bool FollowMovement(const FunctionContext& context, AtomTable* atoms, AxisView* view);
+// The same over a Gather of one index and a Split into single elements, once: what is picked gets an atom.
+bool FollowPick(const FunctionContext& context, AtomTable* atoms, AxisView* view);
 // The same over copies (ValueNumbering::Source).
 bool FollowCopy(const FunctionContext& context, AxisView* view);
 // The same over a product or quotient with a number that is not 0, which view->factor takes up.
