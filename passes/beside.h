@@ -29,10 +29,10 @@ class Beside {
   Value* Build(const Term& term);
   // The last node of it, which is to be inserted; what it reads stands there. Only of a term that is a node.
   NewNode Plan(const Term& term);
+  Value* Insert(const NewNode& plan);
 
  private:
   NewNode Planned(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) const;
-  Value* Insert(const NewNode& plan);
 
   Workspace& workspace_;
   Graph* graph_;

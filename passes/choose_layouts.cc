@@ -361,30 +361,20 @@ class LayoutChooser {
 
   // A Transpose that moves nothing.
   void WriteAsReshape(Value* turned) {
-    const Node* node = turned->producer;
-    Value* other = node->input(0);
-    Beside beside(workspace_, *node);
-    NewNode reshape;
-    reshape.op_type = "Reshape";
-    reshape.name = std::string(ValueName(*turned)) + "_reshape";
-    if (const auto dims = DimsOfTurned(other); dims.has_value()) {
-      reshape.inputs = {other, beside.Numbers(*dims)};
-    } else if (Value* moved = WithOneMoved(other, &beside); moved != nullptr) {
-      reshape.op_type = "Identity";
-      reshape.inputs = {moved};
-    } else {
-      return;
-    }
-    workspace_.Know(workspace_.rewriter().Replace({turned}, reshape));
+    Beside beside(workspace_, *turned->producer);
+    const NewNode plan = PlanTurned(turned->producer->input(0), &beside);
+    if (plan.op_type != "Transpose") workspace_.Know(workspace_.rewriter().Replace({turned}, plan));
   }
 
   // A node between two members whose dims alone are still read: they do not ask for the order of elements, so that none is
   // transposed for them. What is read in its place has a name of its own, since it may be in another order.
   void WriteBetween(Node* node) {
-    const Node* turn = node->dead ? nullptr : node->input(0)->producer;
     Value* old = node->output();
-    if (turn == nullptr || !IsTurn(*turn) || !HasReadersOfDimsAlone(*old)) return;
-    Value* now = turn->input(0);
+    if (node->dead || !HasReadersOfDimsAlone(*old)) return;
+    const auto copy = copies_.find(node->input(0));
+    const Node* turn = node->input(0)->producer;
+    Value* now = copy != copies_.end() ? copy->second : turn != nullptr && IsTurn(*turn) ? turn->input(0) : nullptr;
+    if (now == nullptr) return;
     if (IsOp(*node, "Reshape")) {
       // A 0 would name a dim of what is read.
       const Fact& dims = facts_.Of(node->input(1));
@@ -446,12 +436,9 @@ class LayoutChooser {
     }
     if (!before->is_graph_output) WriteDims(before, now);
     if (!before->is_graph_output && LiveUses(*before).empty()) return;
-    NewNode turn;
-    turn.op_type = "Transpose";
-    turn.name = std::string(ValueName(*before)) + "_transpose";
-    turn.inputs = {now};
-    turn.attributes = {Attribute::Ints("perm", {0, 2, 1, 3})};
-    workspace_.Know(workspace_.rewriter().Replace({before}, turn));
+    Beside beside(workspace_, now->graph, ValueName(*before));
+    workspace_.Know(workspace_.rewriter().Replace({before}, PlanTurned(now, &beside)));
+    copies_[before] = now;
   }
 
   static std::vector<Node*> ReadersOfDims(const Value& value, const Graph& graph) {
@@ -497,10 +484,14 @@ class LayoutChooser {
     return -1;
   }
 
-  // The tensor turned, where one of the two axes has one element and the other one's length is not known; nullptr otherwise.
-  Value* WithOneMoved(Value* value, Beside* beside) const {
+  // The value turned: reshaped where one of the two axes has one element.
+  NewNode PlanTurned(Value* value, Beside* beside) const {
+    if (const auto dims = DimsOfTurned(value); dims.has_value()) {
+      return beside->Plan(build::Reshape(Term::Of(value), *dims));
+    }
     const int axis = AxisOfOne(value);
-    return axis < 0 ? nullptr : beside->Unsqueeze(beside->Squeeze(value, {axis}), {3 - axis});
+    if (axis < 0) return beside->Plan(build::Transpose(Term::Of(value), {0, 2, 1, 3}));
+    return beside->Plan(build::Unsqueeze(build::Squeeze(Term::Of(value), {axis}), {3 - axis}));
   }
 
   // The tensor in this layout.
@@ -509,13 +500,7 @@ class LayoutChooser {
     if (wanted != nullptr) return wanted;
     Value* other = tensor->values[static_cast<size_t>(1 - layout)];
     Beside beside(workspace_, other->graph, ValueName(*other));
-    if (const auto dims = DimsOfTurned(other); dims.has_value()) {
-      wanted = beside.Op("Reshape", {other, beside.Numbers(*dims)});
-    } else if (Value* moved = WithOneMoved(other, &beside); moved != nullptr) {
-      wanted = moved;
-    } else {
-      wanted = beside.Op("Transpose", {other}, {Attribute::Ints("perm", {0, 2, 1, 3})});
-    }
+    wanted = beside.Insert(PlanTurned(other, &beside));
     return wanted;
   }
 
@@ -530,6 +515,7 @@ class LayoutChooser {
   absl::flat_hash_map<const Value*, size_t> tensor_of_;
   absl::flat_hash_set<const Node*> between_;  // nodes that make one member of a tensor of another one
   std::vector<Node*> between_in_order_;
+  absl::flat_hash_map<const Value*, Value*> copies_;  // results as they were, and what they are turned of now
   MinimumCut cut_;
 };
 

@@ -23,6 +23,8 @@
 namespace ascend_fuse {
 namespace {
 
+constexpr int64_t kMaximumReshapes = 64;  // of a way: they cost less than one Transpose
+constexpr size_t kNodesBehind = 3;       // an attention, whose ways are looked at though they have no tokens first
 constexpr size_t kMaximumSteps = 32;  // of what moves elements, and to a value whose dims are read
 
 // How the rows of a tensor lie that has its tokens first: [S, B, ...], or [S * B, ...].
@@ -34,7 +36,7 @@ struct Rows {
 
 // A value that is made of another one by moving elements alone.
 struct Way {
-  explicit Way(DimTable* dims) : atoms(dims) {}
+  explicit Way(DimTable* dims) : atoms(dims, true) {}
 
   Value* end = nullptr;
   Value* source = nullptr;
@@ -43,7 +45,8 @@ struct Way {
   AxisList to;    // those of the end
   std::optional<PickedElement> picked;  // of the source's last axis, the outermost part of it
   int transposes = 0;
-  bool turns = false;  // one of them exchanges heads and tokens
+  int reshapes = 0;  // and all other nodes of it
+  std::optional<std::pair<AxisList, AxisList>> turn;  // axes before and behind one Transpose of heads and tokens
   Atoms tokens;  // the rows, where they are known
   Atoms batch;
 };
@@ -84,18 +87,16 @@ bool ReadsDims(const Node& node) {
   return IsOp(node, "Shape") && !IntAttribute(node, "start").has_value() && !IntAttribute(node, "end").has_value();
 }
 
-// The Transposes among the nodes of a term that moves elements, but for one of heads and tokens where that is free.
-int TransposesOf(Term term, bool turn_is_free) {
-  int count = 0;
-  while (term.kind == Term::Kind::kNode) {
-    const DeferredNode& node = *term.node;
-    if (node.op_type == "Transpose") {
-      const bool turn = build::IntegersOf(*node.attributes[0].second.list) == std::vector<int64_t>{0, 2, 1, 3};
-      if (!turn || !turn_is_free) ++count;
-    }
-    term = Term(node.inputs[0]);
-  }
-  return count;
+// The nodes of a term that moves elements of a value, the last one first.
+std::vector<const DeferredNode*> NodesOf(const Term& term) {
+  std::vector<const DeferredNode*> nodes;
+  for (const Term* at = &term; at->kind == Term::Kind::kNode; at = &at->node->inputs[0]) nodes.push_back(at->node);
+  return nodes;
+}
+
+bool IsTurn(const DeferredNode& node) {
+  return node.op_type == "Transpose" &&
+         build::IntegersOf(*node.attributes[0].second.list) == std::vector<int64_t>{0, 2, 1, 3};
 }
 
 class RowOrderer {
@@ -136,6 +137,17 @@ class RowOrderer {
     if (result) free_sources_.insert(attention->output());
     for (Way* way : WaysFrom(attention->output())) {
       ReachAhead(*way, way->atoms.Leaves(way->from[2]), way->atoms.Leaves(way->from[0]));
+      LookBehind(*way, 0);
+    }
+  }
+
+  // The ways behind a Cast of the result, the projection of it and its bias.
+  void LookBehind(const Way& way, size_t nodes) {
+    if (nodes == kNodesBehind) return;
+    for (const Use& use : LiveUses(*way.end)) {
+      const auto turnable = HowToTurn(*use.user, facts_, {facts_.Of(way.end).rank(), 0, 0});
+      if (!turnable.has_value() || turnable->operands != std::vector<size_t>{use.index}) continue;
+      for (const Way* next : WaysFrom(turnable->results[0])) LookBehind(*next, nodes + 1);
     }
   }
 
@@ -231,22 +243,23 @@ class RowOrderer {
     way->end = end;
     way->source = end;
     way->to = way->from = view.axes;
-    int transposes = 0;
-    bool turns = false;
+    Way so_far(context_.dims);
     for (size_t step = 0; step < kMaximumSteps; ++step) {
       const Node* node = view.value->producer;
       if (node == nullptr || node->dead || node->input(0) == nullptr || node->input(0)->graph != end->graph) break;
       const Movement movement = MovementOf(*node);
+      const AxisList behind = view.axes;
       const bool moves = movement == Movement::kKeepsOrder || movement == Movement::kPermutes;
       if (!(moves && FollowMovement(context_, &way->atoms, &view)) && !FollowPick(context_, &way->atoms, &view)) break;
-      if (movement == Movement::kPermutes) ++transposes;
-      turns = turns || IsTurn(*node);
+      ++(movement == Movement::kPermutes ? so_far.transposes : so_far.reshapes);
+      if (IsTurn(*node)) so_far.turn = {view.axes, behind};
       if (!CanBeCutOff(way->atoms, view)) continue;
       way->source = view.value;
       way->from = view.axes;
       way->picked = view.picked;
-      way->transposes = transposes;
-      way->turns = turns;
+      way->transposes = so_far.transposes;
+      way->reshapes = so_far.reshapes;
+      way->turn = so_far.turn;
     }
     return way;
   }
@@ -371,19 +384,29 @@ class RowOrderer {
     cut_.Cost(all_one, maker->question, CostOf(*way, way->from, to));
   }
 
-  bool TurnIsFree(const Way& way) const { return free_ends_.contains(way.end) || free_sources_.contains(way.source); }
+  int64_t CostOf(int64_t transposes, int64_t reshapes, const Way& way) const {
+    const int64_t cost = transposes == 0 ? 0 : CostOfTranspose(*cost_, facts_.Of(way.end).shape, facts_.dims());
+    return transposes * cost + reshapes * kReshapeCost;
+  }
 
-  // Without the Transpose that the next pass takes away. A tensor with one token or one sequence is reshaped.
-  int64_t CostOf(int transposes, const Way& way) const {
-    if (transposes == 0) return 0;
-    return transposes * CostOfTranspose(*cost_, facts_.Of(way.end).shape, facts_.dims());
-  }
+  // Without a Transpose of what an attention takes or gives: that is left to the next pass.
   int64_t CostAsIs(const Way& way) const {
-    return CostOf(way.transposes - (way.turns && TurnIsFree(way) ? 1 : 0), way);
+    const bool is_free = way.turn.has_value() &&
+                         ((free_ends_.contains(way.end) && way.atoms.Leaves(way.turn->second) == way.atoms.Leaves(way.to)) ||
+                          (free_sources_.contains(way.source) &&
+                           way.atoms.Leaves(way.turn->first) == way.atoms.Leaves(way.from)));
+    return CostOf(way.transposes - (is_free ? 1 : 0), way.reshapes, way);
   }
+
   int64_t CostOf(const Way& way, const std::optional<AxisList>& from, const std::optional<AxisList>& to) const {
     const auto term = ArrangedOf(way, way.source, from, to);
-    return term.has_value() ? CostOf(TransposesOf(*term, TurnIsFree(way)), way) : MinimumCut::kNever;
+    if (!term.has_value()) return MinimumCut::kNever;
+    const auto nodes = NodesOf(*term);
+    const auto transposes =
+        std::count_if(nodes.begin(), nodes.end(), [](const DeferredNode* node) { return node->op_type == "Transpose"; });
+    const bool is_free = !nodes.empty() && ((free_ends_.contains(way.end) && IsTurn(*nodes.front())) ||
+                                            (free_sources_.contains(way.source) && IsTurn(*nodes.back())));
+    return CostOf(transposes - (is_free ? 1 : 0), static_cast<int64_t>(nodes.size()) - transposes, way);
   }
 
   // The source with axes `from`, or what is picked of it, as the end with axes `to`; nullopt where that cannot be told.
@@ -436,10 +459,7 @@ class RowOrderer {
     for (const auto& way : ways_) {
       const Place* maker = MakerOf(way->source);
       if (maker == nullptr || !maker->turned || way->end == way->source) continue;
-      const auto [readers, others] = ReadersOf(*way->end);
-      if (others || std::any_of(readers.begin(), readers.end(), [](const Place* p) { return !p->turned; })) {
-        to_write.push_back(way.get());
-      }
+      if (StaysRead(*way)) to_write.push_back(way.get());
     }
     for (Place* place : turned) place->turned = WritePlace(*place, to_write);
     for (Way* way : to_write) WriteWay(way);
@@ -452,10 +472,14 @@ class RowOrderer {
   bool IsBetterWritten(const Way& way) {
     const Place* maker = MakerOf(way.source);
     if (maker != nullptr && maker->turned) return false;
-    for (const Place* reader : ReadersOf(*way.end).first) {
-      if (reader->turned) return false;
-    }
-    return CostOf(way, way.from, way.to) < CostAsIs(way);
+    // Reshapes alone are no reason.
+    return CostOf(way, way.from, way.to) + kReshapeCost * kMaximumReshapes < CostAsIs(way);
+  }
+
+  // Whether anybody reads the end of the way as it is.
+  bool StaysRead(const Way& way) {
+    const auto [readers, others] = ReadersOf(*way.end);
+    return others || std::any_of(readers.begin(), readers.end(), [](const Place* place) { return !place->turned; });
   }
 
   // Another way from the same value would keep the Transposes that they share, so that all or none are written.
@@ -466,7 +490,9 @@ class RowOrderer {
     for (size_t i = 0; i < count; ++i) {
       if (ways_[i]->transposes == 0 || !IsBetterWritten(*ways_[i]) || !seen.insert(ways_[i]->source).second) continue;
       std::vector<Way*> ways = WaysFrom(ways_[i]->source);
-      ways.erase(std::remove_if(ways.begin(), ways.end(), [](const Way* way) { return way->transposes == 0; }), ways.end());
+      ways.erase(std::remove_if(ways.begin(), ways.end(),
+                                [&](const Way* way) { return way->transposes == 0 || !StaysRead(*way); }),
+                 ways.end());
       if (std::all_of(ways.begin(), ways.end(), [&](const Way* way) { return IsBetterWritten(*way); })) {
         tidied.insert(tidied.end(), ways.begin(), ways.end());
       }
@@ -558,7 +584,10 @@ class RowOrderer {
       plan.name = fmt::format("{}_copy", ValueName(*way->end));
       plan.inputs = {term->value};
     }
+    // Its dims stay those that are known of it: what is written may have others of their names.
+    const Fact known = facts_.Of(way->end);
     workspace_.Know(workspace_.rewriter().Replace({way->end}, plan));
+    facts_.Set(way->end, known);
   }
 
   // What a turned place computed, for those who still read it. Its dims are read from what it computes now.

@@ -62,13 +62,18 @@ std::optional<AxisList> AtomTable::Regroup(const AxisList& axes, absl::Span<cons
   const Atoms leaves = Leaves(Joined(axes));
   std::vector<int> left(leaves.rbegin(), leaves.rend());  // the next one last
   AxisList groups;
-  // Whether the dims from `first` on are the next leaves but `skipped`, one by one.
+  // Whether the dims from `first` on are the next leaves but `skipped`, one by one, or each of several.
   const auto are_the_rest = [&](size_t first, size_t skipped) {
     size_t next = left.size() - skipped;
     for (size_t i = first; i < dims.size(); ++i) {
-      if (dims[i].is(1)) continue;
-      if (next == 0 || !dims_->Equal(dims[i], atoms_[static_cast<size_t>(left[next - 1])].size)) return false;
-      --next;
+      Dim rest = dims[i];
+      while (!rest.is(1)) {
+        if (next == 0) return false;
+        const Dim size = atoms_[static_cast<size_t>(left[--next])].size;
+        const bool equal = dims_->Equal(rest, size);
+        rest = equal ? Dim::Of(1) : dims_->ExactDiv(rest, size);
+        if (!rest.known() || (!equal && !by_count_)) return false;
+      }
     }
     return next == 0;
   };

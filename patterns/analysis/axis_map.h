@@ -20,7 +20,9 @@ using AxisList = std::vector<Atoms>;
 // Leaves names what became of it.
 class AtomTable {
  public:
-  explicit AtomTable(DimTable* dims) : dims_(dims) {}
+  // One dim and one atom are equal where dims and atoms behind them hold as many elements. With `by_count` that is seen where
+  // several atoms are one of these dims too: for who builds nothing whose dims must have the names of those that were followed.
+  explicit AtomTable(DimTable* dims, bool by_count = false) : dims_(dims), by_count_(by_count) {}
 
   // The atoms of a new axis of this size: one, or none for a size of 1.
   Atoms New(Dim size);
@@ -43,6 +45,7 @@ class AtomTable {
   void AddLeaves(int atom, Atoms* leaves) const;
 
   DimTable* dims_;
+  bool by_count_;
   std::vector<Atom> atoms_;
 };
 
