@@ -64,7 +64,9 @@ class LayoutChooser {
     for (const auto& graph : workspace_.model().graphs()) {
       for (Node* node : graph->nodes()) {
         if (IsAttentionToArrange(*node, facts_)) AddPlace(node, kHeadsFirst, true);
+        if (!node->is_new) NoteValues(node->outputs());
       }
+      NoteValues(graph->outputs());
     }
     if (places_.empty()) return;
     for (size_t i = 0; i < places_.size(); ++i) Reach(static_cast<int>(i));
@@ -73,6 +75,11 @@ class LayoutChooser {
   }
 
  private:
+  // What was made has higher numbers than what was loaded.
+  void NoteValues(absl::Span<Value* const> values) {
+    for (const Value* value : values) newest_ = std::max(newest_, value != nullptr ? value->id : 0);
+  }
+
   // --- what there is to choose ---
 
   int AddPlace(Node* node, Layout as_is, bool is_kernel) {
@@ -431,7 +438,7 @@ class LayoutChooser {
     Tensor4& tensor = tensors_[tensor_of_.at(before)];
     tensor.values[static_cast<size_t>(layout)] = now;
     // A site is told by a value of the file, where there is one.
-    if (tensor_of_.contains(now)) {
+    if (tensor_of_.contains(now) && now->id <= newest_) {
       for (Site* site : sites_of_[before]) site->value = now;
     }
     if (!before->is_graph_output) WriteDims(before, now);
@@ -509,6 +516,7 @@ class LayoutChooser {
   const Target& target_;
   absl::flat_hash_map<const Value*, std::vector<Site*>> sites_of_;  // by what they compute
   absl::flat_hash_set<std::string_view> kept_;  // labels of nodes
+  uint32_t newest_ = 0;                         // of the values of the file
   std::vector<Place> places_;
   absl::flat_hash_map<const Node*, int> place_of_;
   std::vector<Tensor4> tensors_;

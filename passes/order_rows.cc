@@ -106,7 +106,9 @@ class RowOrderer {
 
   absl::Status Run() {
     for (const Site& site : workspace_.sites) {
-      if (!site.fused()) kept_.insert(site.record.covers.begin(), site.record.covers.end());
+      // A site of one node has no form but that node.
+      const auto& covers = site.record.covers;
+      if (!site.fused() && covers.size() > 1) kept_.insert(covers.begin(), covers.end());
     }
     for (const auto& graph : workspace_.model().graphs()) {
       for (Node* node : graph->nodes()) {
@@ -129,13 +131,16 @@ class RowOrderer {
     const bool fast = CostOfTokensFirst(*attention, facts_) == 0;
     const bool operands = fast && IsTakenTurned(*attention, {0, 1, 2}, kHeadsAndTokens, "BSND", facts_, target_);
     const bool result = fast && IsTakenTurned(*attention, {}, kHeadsAndTokens, "BNSD_BSND", facts_, target_);
+    attentions_.emplace_back();
     for (size_t i = 0; i < kAttentionOperands; ++i) {
       Way& way = WayTo(attention->input(i));
       if (operands) free_ends_.insert(way.end);
+      attentions_.back().push_back(&way);
       ReachBack(way, way.atoms.Leaves(way.to[2]), way.atoms.Leaves(way.to[0]));
     }
     if (result) free_sources_.insert(attention->output());
     for (Way* way : WaysFrom(attention->output())) {
+      attentions_.back().push_back(way);
       ReachAhead(*way, way->atoms.Leaves(way->from[2]), way->atoms.Leaves(way->from[0]));
       LookBehind(*way, 0);
     }
@@ -391,11 +396,13 @@ class RowOrderer {
 
   // Without a Transpose of what an attention takes or gives: that is left to the next pass.
   int64_t CostAsIs(const Way& way) const {
-    const bool is_free = way.turn.has_value() &&
-                         ((free_ends_.contains(way.end) && way.atoms.Leaves(way.turn->second) == way.atoms.Leaves(way.to)) ||
-                          (free_sources_.contains(way.source) &&
-                           way.atoms.Leaves(way.turn->first) == way.atoms.Leaves(way.from)));
-    return CostOf(way.transposes - (is_free ? 1 : 0), way.reshapes, way);
+    return CostOf(way.transposes - (AsIsIsFree(way) ? 1 : 0), way.reshapes, way);
+  }
+
+  bool AsIsIsFree(const Way& way) const {
+    return way.turn.has_value() &&
+           ((free_ends_.contains(way.end) && way.atoms.Leaves(way.turn->second) == way.atoms.Leaves(way.to)) ||
+            (free_sources_.contains(way.source) && way.atoms.Leaves(way.turn->first) == way.atoms.Leaves(way.from)));
   }
 
   int64_t CostOf(const Way& way, const std::optional<AxisList>& from, const std::optional<AxisList>& to) const {
@@ -404,8 +411,7 @@ class RowOrderer {
     const auto nodes = NodesOf(*term);
     const auto transposes =
         std::count_if(nodes.begin(), nodes.end(), [](const DeferredNode* node) { return node->op_type == "Transpose"; });
-    const bool is_free = !nodes.empty() && ((free_ends_.contains(way.end) && IsTurn(*nodes.front())) ||
-                                            (free_sources_.contains(way.source) && IsTurn(*nodes.back())));
+    const bool is_free = transposes > 0 && IsFree(way, nodes);
     return CostOf(transposes - (is_free ? 1 : 0), static_cast<int64_t>(nodes.size()) - transposes, way);
   }
 
@@ -420,9 +426,27 @@ class RowOrderer {
       if (last.size() < picked.size() || !std::equal(picked.begin(), picked.end(), last.begin())) return std::nullopt;
       last.erase(last.begin(), last.begin() + static_cast<std::ptrdiff_t>(picked.size()));
     }
-    auto arranged = Arrange(context_, way.atoms, Term::Of(source), axes, *to, WithDimsOf(way));
-    if (!arranged.has_value()) return std::nullopt;
-    return std::move(arranged->term);
+    const auto arranged = [&](Term x, const AxisList& now, const AxisList& then) -> std::optional<Term> {
+      auto found = Arrange(context_, way.atoms, std::move(x), now, then, WithDimsOf(way));
+      return found.has_value() ? std::optional(std::move(found->term)) : std::nullopt;
+    };
+    const std::optional<Term> term = arranged(Term::Of(source), axes, *to);
+    if (!term.has_value() || IsFree(way, NodesOf(*term))) return term;
+    // By [B, S, N, D] where an attention takes or gives that: a Transpose to or from [B, N, S, D] would be one more.
+    const bool is_end = free_ends_.contains(way.end);
+    if (!is_end && !free_sources_.contains(way.source)) return term;
+    AxisList middle = is_end ? *to : axes;
+    std::swap(middle[1], middle[2]);
+    const std::optional<Term> half = arranged(Term::Of(source), axes, middle);
+    const std::optional<Term> whole = half.has_value() ? arranged(*half, middle, *to) : std::nullopt;
+    return whole.has_value() && IsFree(way, NodesOf(*whole)) ? whole : term;
+  }
+
+  // Whether one of the Transposes is left to the next pass, or there is none.
+  bool IsFree(const Way& way, const std::vector<const DeferredNode*>& nodes) const {
+    return std::none_of(nodes.begin(), nodes.end(), [](const DeferredNode* node) { return node->op_type == "Transpose"; }) ||
+           (free_ends_.contains(way.end) && IsTurn(*nodes.front())) ||
+           (free_sources_.contains(way.source) && IsTurn(*nodes.back()));
   }
 
   // A value that stands before the way and has tokens and batch among its dims, to read them from.
@@ -461,10 +485,26 @@ class RowOrderer {
       if (maker == nullptr || !maker->turned || way->end == way->source) continue;
       if (StaysRead(*way)) to_write.push_back(way.get());
     }
+    AddOtherWays(&to_write);
     for (Place* place : turned) place->turned = WritePlace(*place, to_write);
     for (Way* way : to_write) WriteWay(way);
     for (const Place* place : turned) {
       for (Value* result : place->turnable.results) WriteAsItWas(*place, result);
+    }
+  }
+
+  // All ways of an attention are written by [B, S, N, D] where one of them is, so that the next pass can take that.
+  void AddOtherWays(std::vector<Way*>* to_write) {
+    absl::flat_hash_set<const Way*> written(to_write->begin(), to_write->end());
+    for (const std::vector<Way*>& ways : attentions_) {
+      const auto is_changed = [&](const Way* way) {
+        return written.contains(way) || !StaysRead(*way);
+      };
+      if (std::none_of(ways.begin(), ways.end(), is_changed)) continue;
+      for (Way* way : ways) {
+        const bool is_here = way->transposes > 0 && StaysRead(*way) && CostOf(*way, way->from, way->to) < MinimumCut::kNever;
+        if (is_here && !AsIsIsFree(*way) && written.insert(way).second) to_write->push_back(way);
+      }
     }
   }
 
@@ -621,6 +661,7 @@ class RowOrderer {
   absl::flat_hash_set<std::string_view> kept_;  // labels of nodes
   absl::flat_hash_set<const Value*> free_ends_;     // what an attention takes with the heads behind the tokens too
   absl::flat_hash_set<const Value*> free_sources_;  // what one gives so too
+  std::vector<std::vector<Way*>> attentions_;       // the ways to their operands and from their results
   std::vector<std::unique_ptr<Way>> ways_;
   absl::flat_hash_map<const Value*, size_t> way_to_;
   std::vector<Place> places_;
