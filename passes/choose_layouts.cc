@@ -438,7 +438,7 @@ class LayoutChooser {
     Tensor4& tensor = tensors_[tensor_of_.at(before)];
     tensor.values[static_cast<size_t>(layout)] = now;
     // A site is told by a value of the file, where there is one.
-    if (tensor_of_.contains(now) && now->id <= newest_) {
+    if (tensor_of_.contains(now) && (now->id <= newest_ || before->id > newest_)) {
       for (Site* site : sites_of_[before]) site->value = now;
     }
     if (!before->is_graph_output) WriteDims(before, now);
