@@ -482,7 +482,7 @@ absl::StatusOr<int64_t> HeadsTaken(const Node& kernel, Workspace& workspace) {
     for (size_t i = 0; i < kHeads; ++i) call.inputs[i].shape[3] = Dim::Of(width);
     if (!workspace.target()->Check(call, &workspace.facts().dims()).legal) continue;
     if (static_cast<double>(width) <= static_cast<double>(least) * padding->at_most) return width;
-    return No(fmt::format("that of {} would be {}, which is more than {} times as wide", least, width, padding->at_most));
+    return No(fmt::format("heads of {} would be {} wide, more than {} times their size", least, width, padding->at_most));
   }
   return 0;
 }
