@@ -66,6 +66,7 @@ absl::Status PairRotations(Workspace& workspace);
 absl::Status ReadMasks(Workspace& workspace);
 absl::Status FindNearMisses(Workspace& workspace);
 absl::Status Lower(Workspace& workspace);
+absl::Status RaiseOpset(Workspace& workspace);
 absl::Status Account(Workspace& workspace);
 absl::Status Restore(Workspace& workspace);
 absl::Status DecomposeLeftovers(Workspace& workspace);

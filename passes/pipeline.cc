@@ -52,6 +52,8 @@ std::vector<Pass> OptimizePasses() {
       ReadsOnly({"read_masks", "sites", "what the mask of each attention means", ReadMasks}),
       ReadsOnly({"find_near_misses", "sites", "where a rule got far and what stopped it", FindNearMisses}),
       {"lower", "sites and a target", "NPU nodes where the target takes one", Lower},
+      {"raise_opset", "sites that only miss an operator of a later opset",
+       "opset 17, where all nodes mean the same there", RaiseOpset},
       ReadsOnly({"account", "sites that were not lowered", "each taken by GE, or left with a reason", Account}),
       {"restore", "decided sites", "original nodes in place of recognised operators that no node took", Restore},
       {"decompose_leftovers", "the graph without recognised operators",
