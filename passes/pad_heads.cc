@@ -124,6 +124,7 @@ class PaddingPlan {
     if (value->producer == nullptr) return No(fmt::format("{} is an input", ValueName(*value)));
     if (value->graph != attention_->graph) return No(fmt::format("{} stands in another graph", ValueName(*value)));
     if (widening_.contains(value)) return No(fmt::format("{} is read in front of what it is made of", ValueName(*value)));
+    wants_.insert(reader);
     asked_[value].push_back({reader, std::move(parts)});
     return absl::OkStatus();
   }
@@ -153,7 +154,7 @@ class PaddingPlan {
   // Exporters write a weight of several layers as one, and Identity of it for each of the others.
   static void AddReaders(const Value& value, std::vector<const Use*>* readers, size_t depth = 0) {
     for (const Use& use : LiveUses(value)) {
-      if (IsOp(*use.user, "Identity") && depth < kMostSteps) {
+      if (IsOp(*use.user, "Identity") && use.user->output() != nullptr && depth < kMostSteps) {
         AddReaders(*use.user->output(), readers, depth + 1);
       } else {
         readers->push_back(&use);
@@ -293,11 +294,11 @@ class PaddingPlan {
 
   // An initializer, turned or cast on the way.
   static bool IsMadeOfConstant(const Value* value) {
-    while (value->producer != nullptr && (IsOp(*value->producer, "Transpose") || IsOp(*value->producer, "Cast") ||
-                                          IsOp(*value->producer, "Identity"))) {
+    while (value != nullptr && value->producer != nullptr &&
+           (IsOp(*value->producer, "Transpose") || IsOp(*value->producer, "Cast") || IsOp(*value->producer, "Identity"))) {
       value = value->producer->input(0);
     }
-    return value->IsConstant();
+    return value != nullptr && value->IsConstant();
   }
 
   // --- writing ---
@@ -309,8 +310,9 @@ class PaddingPlan {
       if (absl::Status status = WriteNode(node); !status.ok()) return status;
     }
     for (Node* shape : shapes_) WriteShape(shape);
-    for (const auto& [value, widening] : widening_) {
-      if (!value->producer->dead && !IsMadeOfConstant(value)) return No(fmt::format("{} is still read as it was", ValueName(*value)));
+    for (const Node* node : nodes) {
+      const bool of_constant = node->output_count > 0 && IsMadeOfConstant(node->output());
+      if (!node->dead && !of_constant) return No(fmt::format("{} '{}' is still needed", OpType(*node), Label(*node)));
     }
     std::sort(result_.weights.begin(), result_.weights.end());
     return absl::OkStatus();
@@ -322,7 +324,9 @@ class PaddingPlan {
     if (!plan.ok()) return plan.status();
     for (size_t i = 0; i < node->input_count; ++i) {
       const auto made = made_.find(node->input(i));
-      if (made != made_.end()) plan->inputs[i] = made->second;
+      // Other readers of a turned weight keep it.
+      const bool wanted = made != made_.end() && (wants_.contains({node, i}) || !IsMadeOfConstant(node->input(i)));
+      if (wanted) plan->inputs[i] = made->second;
       const auto constant = constants_.find({node, i});
       if (constant == constants_.end()) continue;
       const auto widened = WidenedConstant(node->input(i), constant->second.first, constant->second.second);
@@ -449,6 +453,7 @@ class PaddingPlan {
   const int64_t width_;
   PaddedHeads result_;
   std::map<Value*, std::vector<Asked>, Later> asked_;
+  std::set<Reader> wants_;
   absl::flat_hash_map<const Value*, Widening> widening_;
   std::set<Node*> nodes_;      // to be written
   std::vector<Node*> shapes_;  // read the dims of what is widened

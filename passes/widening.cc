@@ -435,7 +435,7 @@ Operands OfEinsum(const Node& node, const Widening& out) {
 std::vector<int64_t> DimsToWrite(const Facts& facts, const Node& node, const Widening& out, const Widening& first) {
   const auto in = facts.Of(node.input(0)).shape;
   const auto shape = facts.Of(node.output()).shape;
-  const auto taken_over = [&](size_t axis) { return axis < in.size() && axis < first.size() && first[axis].empty(); };
+  const auto taken_over = [&](size_t axis) { return axis < in.size() && axis < first.size() && first[axis] == out[axis]; };
   const Value* given = node.input(1);
   const bool constant = given != nullptr && (given->IsConstant() || (given->producer != nullptr && IsOp(*given->producer, "Constant")));
   const auto numbers = constant ? IntsParameter(facts, node, "shape", 1) : std::nullopt;
@@ -545,7 +545,7 @@ Operands OperandsOf(Facts& facts, const Node& node, absl::Span<const Widening> o
     const bool known = node.output(i) != nullptr && facts.Of(node.output(i)).rank() == static_cast<int>(outputs[i].size());
     if (!known) return No(fmt::format("the shape that {} gives is not known", Named(node)));
   }
-  if (node.domain != NameId::kEmpty) return No(fmt::format("{} computes with them", Named(node)));
+  if (node.domain != NameId::kEmpty || node.input(0) == nullptr) return No(fmt::format("{} computes with them", Named(node)));
   if (IsOp(node, "Split") || IsOp(node, "Slice") || IsOp(node, "Gather")) return OfCut(facts, node, outputs);
   if (outputs.size() != 1) return No(fmt::format("{} computes with them", Named(node)));
   const Widening& out = outputs[0];
