@@ -34,8 +34,15 @@ struct Rows {
   Dim batch;
 };
 
+// What lies on a way.
+struct Moves {
+  int transposes = 0;
+  int reshapes = 0;  // and all other nodes of it
+  std::optional<std::pair<AxisList, AxisList>> turn;  // axes before and behind one Transpose of heads and tokens
+};
+
 // A value that is made of another one by moving elements alone.
-struct Way {
+struct Way : Moves {
   explicit Way(DimTable* dims) : atoms(dims, true) {}
 
   Value* end = nullptr;
@@ -44,9 +51,6 @@ struct Way {
   AxisList from;  // the axes of the source
   AxisList to;    // those of the end
   std::optional<PickedElement> picked;  // of the source's last axis, the outermost part of it
-  int transposes = 0;
-  int reshapes = 0;  // and all other nodes of it
-  std::optional<std::pair<AxisList, AxisList>> turn;  // axes before and behind one Transpose of heads and tokens
   Atoms tokens;  // the rows, where they are known
   Atoms batch;
 };
@@ -248,7 +252,7 @@ class RowOrderer {
     way->end = end;
     way->source = end;
     way->to = way->from = view.axes;
-    Way so_far(context_.dims);
+    Moves so_far;
     for (size_t step = 0; step < kMaximumSteps; ++step) {
       const Node* node = view.value->producer;
       if (node == nullptr || node->dead || node->input(0) == nullptr || node->input(0)->graph != end->graph) break;
@@ -262,9 +266,7 @@ class RowOrderer {
       way->source = view.value;
       way->from = view.axes;
       way->picked = view.picked;
-      way->transposes = so_far.transposes;
-      way->reshapes = so_far.reshapes;
-      way->turn = so_far.turn;
+      static_cast<Moves&>(*way) = so_far;
     }
     return way;
   }
