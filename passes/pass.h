@@ -71,6 +71,7 @@ absl::Status Account(Workspace& workspace);
 absl::Status Restore(Workspace& workspace);
 absl::Status DecomposeLeftovers(Workspace& workspace);
 absl::Status FoldChannelOrders(Workspace& workspace);
+absl::Status OrderRows(Workspace& workspace);
 absl::Status FoldConstants(Workspace& workspace);
 absl::Status ConvertOpset(Workspace& workspace);
 absl::Status Adapt(Workspace& workspace);

@@ -62,6 +62,8 @@ std::vector<Pass> OptimizePasses() {
                  "facts anew where these say more of their results than was known", InferAgain}),
       {"fold_channel_orders", "the graph with its final operators",
        "channels of a rotation in the order of its kernel by the weights of the projection", FoldChannelOrders},
+      {"order_rows", "the graph with its final operators",
+       "the batch before the tokens around fused attentions where that leaves fewer Transposes", OrderRows},
       {"choose_layouts", "the graph with its final operators",
        "heads before or behind tokens around each fused attention, by what Transposes and kernels cost", ChooseLayouts},
       {"fold_constants", "the graph with its final operators",

@@ -280,14 +280,14 @@ Dim DimTable::Impl::Broadcast(Dim a, Dim b) {
   if (!a.known() || !b.known()) {
     // A number above 1 decides alone: the other is the same or 1.
     const Dim one = a.known() ? a : b;
-    return one.known() && LowerOf(one) >= 2 ? one : Dim();
+    return one.known() && NeverOne(one) ? one : Dim();
   }
   if (a == b || b.is(1)) return a;
   if (a.is(1)) return b;
   if (a.is_number()) return a;
   if (b.is_number()) return b;
-  if (LowerOf(a) >= 2) return a;
-  if (LowerOf(b) >= 2) return b;
+  if (NeverOne(a)) return a;
+  if (NeverOne(b)) return b;
   if (IsOperand(AtomKind::kBroadcast, a, b)) return a;
   if (IsOperand(AtomKind::kBroadcast, b, a)) return b;
   Order(&a, &b);

@@ -176,4 +176,10 @@ bool DimTable::Impl::NonZero(const Polynomial& difference) {
   return content > 1 && Magnitude(difference.back().coefficient) % content != 0;
 }
 
+bool DimTable::Impl::NeverOne(Dim dim) {
+  if (dim.is_number()) return !dim.is(1);
+  Polynomial difference = Of(dim);
+  return AddTo(&difference, OfNumber(1), -1) && NonZero(difference);
+}
+
 }  // namespace ascend_fuse

@@ -95,7 +95,12 @@ Dim DimTable::Broadcast(Dim a, Dim b) { return impl_->Broadcast(Resolve(a), Reso
 Dim DimTable::Meet(Dim a, Dim b) {
   a = Resolve(a);
   b = Resolve(b);
-  if (a.known() && b.known() && a != b && impl_->unification && impl_->UnifyWithinBounds(a, b)) a = Resolve(a);
+  if (a.known() && b.known() && a != b && impl_->unification) {
+    // Of two that differ one is 1. Rows of 4 heads never are.
+    const bool equal = impl_->UnifyWithinBounds(a, b) ||
+                       (impl_->NeverOne(a) && impl_->NeverOne(b) && impl_->Unify(a, b));
+    if (equal) a = Resolve(a);
+  }
   return impl_->Broadcast(a, Resolve(b));
 }
 

@@ -107,6 +107,8 @@ struct DimTable::Impl {
   bool NonNegative(const Polynomial& polynomial);
   bool AtLeast(Dim a, Dim b);
   bool NonZero(const Polynomial& difference);
+  // Provably not 1: at least 2, 0 or a multiple of something.
+  bool NeverOne(Dim dim);
 
   // --- Equalities: unify.cc.
 

@@ -32,14 +32,32 @@ bool HasRepeats(std::string_view letters) {
   return false;
 }
 
+// The letters of one tensor of `rank` dims, with one that no equation has for each dim that "..." stands for: these are
+// aligned at their ends. Nothing where the letters do not fit the rank.
+std::optional<std::string> WithoutEllipsis(std::string_view letters, int rank) {
+  const size_t dots = letters.find("...");
+  if (dots == std::string_view::npos) {
+    if (letters.find('.') != std::string_view::npos) return std::nullopt;
+    return std::string(letters);
+  }
+  const int count = rank - static_cast<int>(letters.size() - 3);
+  if (count < 0 || count > 9 || letters.find('.', dots + 3) != std::string_view::npos) return std::nullopt;
+  std::string whole(letters.substr(0, dots));
+  for (int i = count; i > 0; --i) whole.push_back(static_cast<char>('0' + i));
+  return whole.append(letters.substr(dots + 3));
+}
+
 bool ReadEinsum(const std::string& equation, std::array<int, 2> ranks, int result_rank, Product* product) {
   const size_t comma = equation.find(',');
   const size_t arrow = equation.find("->");
   if (comma == std::string::npos || arrow == std::string::npos || arrow < comma) return false;
   const std::string_view text = equation;
-  const std::string_view result = text.substr(arrow + 2);
-  const std::array<std::string_view, 2> operands = {text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1)};
-  if (text.find_first_of(".", 0) != std::string_view::npos || operands[1].find(',') != std::string_view::npos) return false;
+  const auto left = WithoutEllipsis(text.substr(0, comma), ranks[0]);
+  const auto right = WithoutEllipsis(text.substr(comma + 1, arrow - comma - 1), ranks[1]);
+  const auto whole = WithoutEllipsis(text.substr(arrow + 2), result_rank);
+  if (!left.has_value() || !right.has_value() || !whole.has_value() || right->find(',') != std::string::npos) return false;
+  const std::string& result = *whole;
+  const std::array<std::string_view, 2> operands = {*left, *right};
   if (HasRepeats(result) || static_cast<int>(result.size()) != result_rank) return false;
   char summed = 0;
   for (size_t operand = 0; operand < 2; ++operand) {

@@ -339,6 +339,33 @@ class ScoreReader {
     return No(fmt::format("the scores {} are multiplied by a tensor that is not one number", ValueName(*view->value)));
   }
 
+  // Whether `drop` is 1 - keep: as numbers, or as the number of a boolean that is the other one's negation.
+  bool IsComplement(const Value* drop, const Value* keep) {
+    const Node* inverse = drop->producer;
+    if (inverse == nullptr) return false;
+    double one = 0;
+    if (IsOp(*inverse, "Sub")) {
+      return Number(context_, inverse->input(0), &one) && one == 1 && inverse->input(1) != nullptr &&
+             context_.numbering->Same(inverse->input(1), keep);
+    }
+    const Value* dropped = OfBoolean(drop);
+    const Value* kept = OfBoolean(keep);
+    return dropped != nullptr && kept != nullptr && (IsNegation(dropped, kept) || IsNegation(kept, dropped));
+  }
+
+  // The boolean that a Cast makes 0 and 1; nullptr for any other value.
+  const Value* OfBoolean(const Value* number) {
+    const Node* cast = number->producer;
+    if (cast == nullptr || !IsOp(*cast, "Cast") || cast->input(0) == nullptr) return nullptr;
+    return context_.facts->Of(cast->input(0)).type == DataType::kBool ? cast->input(0) : nullptr;
+  }
+
+  bool IsNegation(const Value* inverse, const Value* value) {
+    const Node* negation = inverse->producer;
+    return negation != nullptr && IsOp(*negation, "Not") && negation->input(0) != nullptr &&
+           context_.numbering->Same(negation->input(0), value);
+  }
+
   // Whether what is added is 0 where `keep` is 1 and at most the threshold where it is 0: c * (1 - keep).
   bool DropsWhereZero(const ScoreMask& mask, Value* keep) {
     const bool subtracts = mask.kind == ScoreMask::Kind::kSubtracted;
@@ -350,12 +377,7 @@ class ScoreReader {
     if (!FollowFactor(context_, &added)) return false;
     while (FollowCopy(context_, &added)) {
     }
-    const Node* inverse = added.value->producer;
-    double one = 0;
-    if (inverse == nullptr || !IsOp(*inverse, "Sub") || !Number(context_, inverse->input(0), &one) || one != 1 ||
-        inverse->input(1) == nullptr || !context_.numbering->Same(inverse->input(1), keep)) {
-      return false;
-    }
+    if (!IsComplement(added.value, keep)) return false;
     const PossibleValues set = ValuesOf(context_, keep);
     const bool zero_or_one = set.known && set.assumptions.empty() &&
                              std::all_of(set.values.begin(), set.values.end(), [](double n) { return n == 0 || n == 1; });

@@ -1,6 +1,7 @@
 #include "patterns/analysis/softmax.h"
 
 #include <string_view>
+#include <vector>
 
 #include "ir/attribute.h"
 #include "ir/schema.h"
@@ -56,30 +57,67 @@ class SoftmaxReader {
     return view_;
   }
 
-  // The axis along which `node` reduces `value` to 1; -1 where it does anything else.
-  int ReducedAxis(const Node& node, const Value* value) {
-    if (node.input(0) == nullptr || !context_.numbering->Same(node.input(0), value)) return -1;
-    const int rank = context_.facts->Of(value).rank();
-    const auto axes = IntsParameter(*context_.facts, node, "axes", 1);
-    if (rank < 1 || !axes.has_value() || axes->size() != 1 || IntAttribute(node, "keepdims").value_or(1) != 1) return -1;
-    const int64_t axis = (*axes)[0] < 0 ? (*axes)[0] + rank : (*axes)[0];
-    return axis < 0 || axis >= rank ? -1 : static_cast<int>(axis);
+  // Whether r is x reduced along its axis `axis`: the dims of x with 1 there.
+  bool HasReducedShape(const Value* r, const Value* x, int axis) const {
+    const Fact& reduced = context_.facts->Of(r);
+    const Fact& whole = context_.facts->Of(x);
+    if (!reduced.has_rank || reduced.shape.size() != whole.shape.size()) return false;
+    for (size_t i = 0; i < whole.shape.size(); ++i) {
+      const bool one = static_cast<int>(i) == axis;
+      if (one ? !reduced.shape[i].is(1) : !context_.dims->Equal(reduced.shape[i], whole.shape[i])) return false;
+    }
+    return true;
+  }
+
+  // The node of this operator that reduces x along one axis, which stays as 1: at once, by a Reshape or an Unsqueeze
+  // behind it, and perhaps spread over x again. Its nodes are noted.
+  const Node* Reduction(Value* value, std::string_view op, const Value* x, int* axis) {
+    std::vector<const Node*> read;
+    if (const Node* expand = Producer(value, "Expand"); expand != nullptr && expand->input(0) != nullptr) {
+      const Fact& spread = context_.facts->Of(expand->output());
+      const Fact& whole = context_.facts->Of(x);
+      if (!spread.has_rank || !whole.has_rank || !context_.dims->Equal(spread.shape, whole.shape)) return nullptr;
+      read.push_back(expand);
+      value = expand->input(0);
+    }
+    Value* kept = value;
+    for (std::string_view shaping : {"Reshape", "Unsqueeze"}) {
+      const Node* node = Producer(value, shaping);
+      if (node == nullptr) continue;
+      read.push_back(node);
+      value = node->input(0);
+      break;
+    }
+    const Node* reduction = Producer(value, op);
+    if (reduction == nullptr || reduction->input(0) == nullptr || !context_.numbering->Same(reduction->input(0), x)) return nullptr;
+    const int rank = context_.facts->Of(x).rank();
+    const auto axes = IntsParameter(*context_.facts, *reduction, "axes", 1);
+    if (rank < 1 || !axes.has_value() || axes->size() != 1 || (*axes)[0] < -rank || (*axes)[0] >= rank) return nullptr;
+    *axis = static_cast<int>((*axes)[0] < 0 ? (*axes)[0] + rank : (*axes)[0]);
+    const bool keeps = IntAttribute(*reduction, "keepdims").value_or(1) == 1;
+    if (!keeps && !HasReducedShape(kept, x, *axis)) return nullptr;
+    if (keeps && !read.empty() && !HasReducedShape(kept, x, *axis)) return nullptr;
+    read.push_back(reduction);
+    view_.nodes.insert(view_.nodes.end(), read.begin(), read.end());
+    return reduction;
   }
 
   // exp(x) / sum(exp(x)), or the same of x - max(x).
   std::optional<SoftmaxView> Formula(const Node& node, Value* numerator, Value* denominator) {
     const Node* exp = Producer(numerator, "Exp");
-    const Node* sum = Producer(denominator, "ReduceSum");
-    if (exp == nullptr || sum == nullptr || exp->input(0) == nullptr) return std::nullopt;
-    view_.axis = ReducedAxis(*sum, exp->output());
-    if (view_.axis < 0) return std::nullopt;
-    view_.nodes.insert(view_.nodes.begin(), {&node, sum, exp});
+    if (exp == nullptr || exp->input(0) == nullptr) return std::nullopt;
+    view_.nodes.insert(view_.nodes.begin(), {&node, exp});
+    if (Reduction(denominator, "ReduceSum", exp->output(), &view_.axis) == nullptr) return std::nullopt;
     view_.input = exp->input(0);
     const Node* sub = Producer(exp->input(0), "Sub");
-    const Node* maximum = sub != nullptr ? Producer(sub->input(1), "ReduceMax") : nullptr;
-    if (maximum != nullptr && ReducedAxis(*maximum, sub->input(0)) == view_.axis) {
-      view_.nodes.insert(view_.nodes.end(), {sub, maximum});
+    int axis = -1;
+    if (sub == nullptr || sub->input(0) == nullptr || sub->input(1) == nullptr) return view_;
+    const size_t before = view_.nodes.size();
+    if (Reduction(sub->input(1), "ReduceMax", sub->input(0), &axis) != nullptr && axis == view_.axis) {
+      view_.nodes.insert(view_.nodes.begin() + static_cast<int64_t>(before), sub);
       view_.input = sub->input(0);
+    } else {
+      view_.nodes.resize(before);
     }
     return view_;
   }

@@ -25,6 +25,16 @@ bool HasTail(const FunctionContext& context, List own, List tail, size_t rank) {
   return EqualLists(context, own.subspan(leading), tail);
 }
 
+// What was spread over rows of a value with the dims `shape`, which it does not make larger.
+Term BeforeExpand(const FunctionContext& context, Term w, List shape) {
+  while (w.kind == Term::Kind::kValue && w.value->producer != nullptr && IsOp(*w.value->producer, "Expand")) {
+    const auto own = ShapeOf(context, w);
+    if (!own.ok() || !Broadcasts(context, *own, shape)) break;
+    w = Term::Of(w.value->producer->input(0));
+  }
+  return w;
+}
+
 // Dims of 1 in front are dropped; a weight that is not there, and a constant that is one number, become constants.
 absl::StatusOr<Term> NormWeight(const FunctionContext& context, Weight w, Shaped x, int64_t axis, double fill) {
   const auto shape = ShapeOf(context, x.term);
@@ -37,18 +47,19 @@ absl::StatusOr<Term> NormWeight(const FunctionContext& context, Weight w, Shaped
     if (!type.ok()) return type.status();
     return Filled(context, tail, fill, *type);
   }
-  const auto own = ShapeOf(context, w.term);
+  const Term weight = BeforeExpand(context, w.term, *shape);
+  const auto own = ShapeOf(context, weight);
   if (!own.ok()) return own.status();
-  if (EqualLists(context, *own, tail)) return w.term;
+  if (EqualLists(context, *own, tail)) return weight;
   if (!HasTail(context, *own, tail, shape->size())) {
     // A factor that exporters spread over all of x (torch, for a weight that is not there).
     double number = 0;
-    if (w.term.kind == Term::Kind::kValue && Broadcasts(context, *own, *shape) &&
-        ConstantNumber(*context.facts, w.term.value, &number)) {
-      return Filled(context, tail, number, context.facts->Of(w.term.value).type);
+    if (weight.kind == Term::Kind::kValue && Broadcasts(context, *own, *shape) &&
+        ConstantNumber(*context.facts, weight.value, &number)) {
+      return Filled(context, tail, number, context.facts->Of(weight.value).type);
     }
     return Refuse(fmt::format("the weight {} has the dims {}, not {} as a norm over these axes has",
-                              NameOfTerm(context, w.term), DescribeList(context, *own),
+                              NameOfTerm(context, weight), DescribeList(context, *own),
                               DescribeList(context, tail)), "weight-shape");
   }
   for (const Term& dim : tail) {
@@ -57,7 +68,7 @@ absl::StatusOr<Term> NormWeight(const FunctionContext& context, Weight w, Shaped
                     "needs-dim");
     }
   }
-  return build::Reshape(w.term, Term::List({tail.begin(), tail.end()}));
+  return build::Reshape(weight, Term::List({tail.begin(), tail.end()}));
 }
 
 Holds PerChannel(const FunctionContext& context, Shaped w, Shaped x) {

@@ -29,6 +29,14 @@ Term Vector(const std::vector<Term>& elements) {
   return parts.size() == 1 ? parts[0] : Concat(std::move(parts), 0);
 }
 
+std::vector<int64_t> IntegersOf(const std::vector<Term>& items) {
+  std::vector<int64_t> numbers;
+  for (const Term& item : items) {
+    numbers.push_back(item.kind == Term::Kind::kDim ? item.dim.number() : static_cast<int64_t>(item.number));
+  }
+  return numbers;
+}
+
 Term Cast(Term x, DataType to) { return Op("Cast", {std::move(x)}, {{"to", Term::Of(to)}}); }
 
 Term Concat(std::vector<Term> parts, int64_t axis) {

@@ -135,6 +135,18 @@ TEST_F(DimTest, MeetProvesThatSlicesStayInside) {
   EXPECT_TRUE(table_.Equal(table_.Meet(part, P("q")), P("q")));
 }
 
+TEST_F(DimTest, MeetProvesThatRowsOfHeadsAreEqual) {
+  const Dim rows = P("4*a");  // 0, 4, 8 ...: never 1, so what meets it is 1 or the same
+  EXPECT_EQ(table_.Broadcast(rows, P("b")), rows);
+  EXPECT_EQ(table_.Broadcast(P("b"), rows), rows);
+  EXPECT_EQ(table_.Broadcast(Dim(), rows), rows);
+  EXPECT_FALSE(table_.Equal(P("a"), P("c")));
+  EXPECT_EQ(table_.Meet(rows, P("4*c")), table_.Resolve(rows));
+  EXPECT_TRUE(table_.Equal(P("a"), P("c")));
+  EXPECT_FALSE(table_.Equal(table_.Meet(P("4*d + 1"), P("4*e")), P("4*d + 1")));  // 4 d + 1 may be 1
+  EXPECT_FALSE(table_.Equal(P("4*d + 1"), P("4*e")));
+}
+
 TEST_F(DimTest, Unify) {
   EXPECT_TRUE(table_.Unify(P("total"), P("past + seq")));
   EXPECT_TRUE(table_.Equal(P("total"), P("seq + past")));
