@@ -456,35 +456,58 @@ absl::StatusOr<Value*> Rewriter::Join(absl::Span<Value* const> constants, int64_
 absl::StatusOr<Value*> Rewriter::Reorder(Value* constant, int64_t axis, absl::Span<const int64_t> order,
                                          std::string_view name) {
   if (!constant->IsConstant()) return NoPart(constant, "it is not an initializer");
-  const absl::Span<const int64_t> dims = constant->initializer->dims;
-  const auto rank = static_cast<int64_t>(dims.size());
-  const bool last = axis == rank - 1;
-  if (rank == 0 || (axis != 0 && !last) || static_cast<int64_t>(order.size()) != dims[static_cast<size_t>(axis)]) {
-    return NoPart(constant, "the order is not one of its first or last axis");
-  }
+  std::vector<int64_t> dims(constant->initializer->dims.begin(), constant->initializer->dims.end());
+  if (axis < 0 || axis >= static_cast<int64_t>(dims.size()) || order.empty()) return NoPart(constant, "it has no such axis");
   const absl::StatusOr<const Tensor*> whole = PartOf(constant);
   if (!whole.ok()) return whole.status();
-  const auto length = static_cast<int64_t>(order.size());
-  if (last) return AddStreamed(constant->graph, {*whole}, dims, (*whole)->ElementCount() / length, order, name);
-  // Rows in their new order, each run of neighbours as one part.
-  const int64_t row = (*whole)->ElementCount() / length * BitWidth((*whole)->type) / 8;
+  const auto place = static_cast<size_t>(axis);
+  const int64_t before = dims[place];
+  if (std::any_of(order.begin(), order.end(), [before](int64_t from) { return from < -1 || from >= before; })) {
+    return NoPart(constant, "the order names places that it has not");
+  }
+  int64_t rows = 1;
+  int64_t inner = 1;  // elements at one place
+  for (size_t i = 0; i < dims.size(); ++i) (i < place ? rows : inner) *= i == place ? 1 : dims[i];
+  dims[place] = static_cast<int64_t>(order.size());
+  if (rows == 1) {
+    const std::vector<const Tensor*> parts = RunsOf(**whole, inner, order);
+    return AddStreamed(constant->graph, parts, dims, 1, {}, name);
+  }
+  std::vector<int64_t> elements;
+  elements.reserve(order.size() * static_cast<size_t>(inner));
+  for (const int64_t from : order) {
+    for (int64_t i = 0; i < inner; ++i) elements.push_back(from < 0 ? -1 : from * inner + i);
+  }
+  return AddStreamed(constant->graph, {*whole}, dims, rows, elements, name);
+}
+
+// The places of the first axis of `whole` in this order, each run of neighbours as one part. `inner`: the elements at a place.
+std::vector<const Tensor*> Rewriter::RunsOf(const Tensor& whole, int64_t inner, absl::Span<const int64_t> order) {
+  const int64_t bytes = inner * BitWidth(whole.type) / 8;
   std::vector<const Tensor*> parts;
+  std::string_view zeros;
   for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
-    for (end = begin + 1; end < order.size() && order[end] == order[end - 1] + 1;) ++end;
-    const int64_t offset = order[begin] * row;
-    const int64_t size = static_cast<int64_t>(end - begin) * row;
-    std::vector<int64_t> own(dims.begin(), dims.end());
-    own[0] = static_cast<int64_t>(end - begin);
-    Tensor* part = model_->arena().New<Tensor>(**whole);
-    part->dims = model_->arena().Copy(absl::Span<const int64_t>(own));
-    if (part->storage == Storage::kMemory) {
+    const int64_t step = order[begin] < 0 ? 0 : 1;
+    for (end = begin + 1; end < order.size() && order[end] == order[end - 1] + step;) ++end;
+    const auto count = static_cast<int64_t>(end - begin);
+    const int64_t offset = order[begin] * bytes;
+    const int64_t size = count * bytes;
+    Tensor* part = model_->arena().New<Tensor>(whole);
+    part->dims = model_->arena().Copy(absl::Span<const int64_t>({count * inner}));
+    if (step == 0) {
+      if (static_cast<int64_t>(zeros.size()) < size) {
+        zeros = model_->arena().Copy(std::string_view(std::string(static_cast<size_t>(size), '\0')));
+      }
+      part->storage = Storage::kMemory;
+      part->memory = zeros.substr(0, static_cast<size_t>(size));
+    } else if (part->storage == Storage::kMemory) {
       part->memory = part->memory.substr(static_cast<size_t>(offset), static_cast<size_t>(size));
     } else {
       part->file = {std::max<int64_t>(part->file.offset, 0) + offset, size};
     }
     parts.push_back(part);
   }
-  return AddStreamed(constant->graph, parts, dims, 1, {}, name);
+  return parts;
 }
 
 Value* Rewriter::NumberConstant(Graph* graph, DataType type, double value, std::string_view name) {

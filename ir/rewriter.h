@@ -70,8 +70,8 @@ class Rewriter {
   // until the model is saved. INVALID_ARGUMENT with a sentence when their elements are not all there.
   absl::StatusOr<Value*> Join(absl::Span<Value* const> constants, int64_t axis, std::string_view name);
 
-  // A constant that is `constant` with its elements along `axis`, the first or the last one, in another order: what stands at
-  // place i is what stood at order[i]. `order` has every place once. The rest is as of Join.
+  // A constant that is `constant` with other elements along `axis`: what stands at place i is what stood at order[i], or zeros
+  // where that is -1. The rest is as of Join.
   absl::StatusOr<Value*> Reorder(Value* constant, int64_t axis, absl::Span<const int64_t> order, std::string_view name);
 
   // Adds or changes an opset import (version 0 removes it).
@@ -133,6 +133,7 @@ class Rewriter {
   void AddInitializer(Graph* graph, Value* value, const Tensor* tensor);
   // The elements of a constant as a part of one that is streamed when the model is saved.
   absl::StatusOr<const Tensor*> PartOf(const Value* constant);
+  std::vector<const Tensor*> RunsOf(const Tensor& whole, int64_t inner, absl::Span<const int64_t> order);
   // A constant of these parts among the initializers of `graph`.
   Value* AddStreamed(Graph* graph, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims, int64_t rows,
                      absl::Span<const int64_t> order, std::string_view name);

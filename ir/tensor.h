@@ -1,6 +1,6 @@
 // A constant tensor: type, dims, and where its elements are. Elements are never copied: they are bytes of
 // the loaded file in memory (small ones), a range of that file (weights), a range of an external data file,
-// bytes that a pass made, rows of other tensors in turn, or those in another order.
+// bytes that a pass made, rows of other tensors in turn, or those in another order and with zeros between.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,8 @@ struct Tensor {
   std::string_view location;  // kExternal: as written in the model
   absl::Span<const Tensor* const> parts;  // kJoined: tensors of the other storages but kTyped
   int64_t rows = 0;                       // kJoined: the product of the dims before the joined axis
-  absl::Span<const int64_t> order;  // kJoined: element i of a row is element order[i] of it; empty: as the parts have them
+  // kJoined: element i of a row is element order[i] of the parts' row, or 0 where that is -1; empty: as the parts have them.
+  absl::Span<const int64_t> order;
   FileRange proto;            // the TensorProto's body in the model file; offset -1 for new tensors
   const uint8_t* proto_bytes = nullptr;  // the same in memory (payloads of 4 KB and more left out)
 

@@ -14,7 +14,7 @@ namespace ascend_fuse {
 namespace {
 
 std::vector<FindingRecord> FindEverywhere(const Model& model, const InferOptions& infer, const Target& target) {
-  const Facts facts = Infer(model, WithDeclaredOperators(infer));
+  Facts facts = Infer(model, WithDeclaredOperators(infer));
   std::vector<FindingRecord> findings = FindInNodes(model, facts, target);
   for (FindingRecord& finding : FindInStructure(model, target)) findings.push_back(std::move(finding));
   return findings;

@@ -23,7 +23,7 @@ std::string EffectWord(UnreadForm::Effect effect);
 bool IsFatal(const FindingRecord& finding);
 
 // Forms of standard operators, operators without a parser, calls of local functions, and the contract of npu nodes.
-std::vector<FindingRecord> FindInNodes(const Model& model, const Facts& facts, const Target& target);
+std::vector<FindingRecord> FindInNodes(const Model& model, Facts& facts, const Target& target);
 // Imports, names, empty inputs and outputs, branches of If, element types.
 std::vector<FindingRecord> FindInStructure(const Model& model, const Target& target);
 // NaN in any constant; and where the precision mode may lower float32, numbers that float16 does not hold. Reads the

@@ -28,9 +28,9 @@ FindingRecord FindingOfForm(const Node& node, const UnreadForm& form) {
 }
 
 // The contract of the chip, for an npu node under its name in the contract.
-void CheckNpuNode(const Node& node, const std::string& op, const Facts& facts, const Target& target,
+void CheckNpuNode(const Node& node, const std::string& op, Facts& facts, const Target& target,
                   std::vector<FindingRecord>* findings) {
-  const Answer answer = target.Check(CallOf(node, facts, op), facts.dims());
+  const Answer answer = target.Check(CallOf(node, facts, op), &facts.dims());
   if (answer.legal) {
     if (answer.assumptions.empty()) return;
     std::string text = fmt::format("{}: its kernel takes it only if", op);
@@ -84,7 +84,7 @@ std::string EffectWord(UnreadForm::Effect effect) {
   return "";
 }
 
-std::vector<FindingRecord> FindInNodes(const Model& model, const Facts& facts, const Target& target) {
+std::vector<FindingRecord> FindInNodes(const Model& model, Facts& facts, const Target& target) {
   std::vector<FindingRecord> findings;
   absl::flat_hash_set<std::pair<NameId, NameId>> functions;
   for (const LocalFunction& function : model.functions()) functions.insert({function.domain, function.name});

@@ -4,15 +4,23 @@
 
 namespace ascend_fuse {
 
-Value* Beside::Op(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) {
+NewNode Beside::Planned(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) const {
   NewNode plan;
   plan.op_type = std::move(op_type);
   plan.name = fmt::format("{}_{}", name_, plan.op_type);
   plan.inputs = std::move(inputs);
   plan.attributes = std::move(attributes);
+  return plan;
+}
+
+Value* Beside::Insert(const NewNode& plan) {
   Node* node = workspace_.rewriter().Insert(plan, 1, graph_, plan.name);
   workspace_.Know(node);
   return node->output();
+}
+
+Value* Beside::Op(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) {
+  return Insert(Planned(std::move(op_type), std::move(inputs), std::move(attributes)));
 }
 
 Value* Beside::Numbers(const std::vector<int64_t>& numbers) {
@@ -21,10 +29,28 @@ Value* Beside::Numbers(const std::vector<int64_t>& numbers) {
   return value;
 }
 
-// From opset 13 on the axes are an input.
-Value* Beside::AlongAxes(std::string op_type, Value* x, const std::vector<int64_t>& axes) {
-  if (workspace_.model().OpsetVersion() >= 13) return Op(std::move(op_type), {x, Numbers(axes)});
-  return Op(std::move(op_type), {x}, {Attribute::Ints("axes", axes)});
+Value* Beside::Build(const Term& term) {
+  if (term.kind == Term::Kind::kValue) return term.value;
+  if (term.kind == Term::Kind::kList) return Numbers(build::IntegersOf(*term.list));
+  return Insert(Plan(term));
+}
+
+NewNode Beside::Plan(const Term& term) {
+  const DeferredNode& node = *term.node;
+  std::vector<Value*> inputs;
+  for (const Term& input : node.inputs) inputs.push_back(Build(input));
+  std::vector<Attribute> attributes;
+  const bool axes_are_input = workspace_.model().OpsetVersion() >= 13;
+  for (const auto& [name, value] : node.attributes) {
+    const bool is_list = value.kind == Term::Kind::kList;
+    if (name == "axes" && axes_are_input) {  // from opset 13 on
+      inputs.push_back(Numbers(build::IntegersOf(*value.list)));
+    } else {
+      attributes.push_back(is_list ? Attribute::Ints(name, build::IntegersOf(*value.list))
+                                   : Attribute::Int(name, *IntegerOf(value)));
+    }
+  }
+  return Planned(node.op_type, std::move(inputs), std::move(attributes));
 }
 
 }  // namespace ascend_fuse

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "passes/workspace.h"
+#include "patterns/language/node_builder.h"
 
 namespace ascend_fuse {
 
@@ -21,11 +22,17 @@ class Beside {
   Value* Op(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes = {});
   // A list of numbers, [n].
   Value* Numbers(const std::vector<int64_t>& numbers);
-  Value* Squeeze(Value* x, const std::vector<int64_t>& axes) { return AlongAxes("Squeeze", x, axes); }
-  Value* Unsqueeze(Value* x, const std::vector<int64_t>& axes) { return AlongAxes("Unsqueeze", x, axes); }
+  Value* Squeeze(Value* x, const std::vector<int64_t>& axes) { return Build(build::Squeeze(Term::Of(x), axes)); }
+  Value* Unsqueeze(Value* x, const std::vector<int64_t>& axes) { return Build(build::Unsqueeze(Term::Of(x), axes)); }
+  // What `Arrange` (patterns/analysis/axis_map.h) says is to be built, with all that it reads: nodes of one output whose
+  // attributes are numbers and lists of them.
+  Value* Build(const Term& term);
+  // The last node of it, which is to be inserted; what it reads stands there. Only of a term that is a node.
+  NewNode Plan(const Term& term);
+  Value* Insert(const NewNode& plan);
 
  private:
-  Value* AlongAxes(std::string op_type, Value* x, const std::vector<int64_t>& axes);
+  NewNode Planned(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) const;
 
   Workspace& workspace_;
   Graph* graph_;

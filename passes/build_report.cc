@@ -60,7 +60,7 @@ std::vector<InputRecord> InputsOf(const Model& model, const Facts& facts) {
 
 }  // namespace
 
-Report BuildReport(const Workspace& workspace) {
+Report BuildReport(Workspace& workspace) {
   const Model& model = workspace.model();
   const Target& target = *workspace.target();
   Report report;
@@ -89,8 +89,10 @@ Report BuildReport(const Workspace& workspace) {
   }
   if (workspace.opset_before > 0) {
     report.Warn({"opset-converted",
-                 fmt::format("the model is written at opset {} instead of {}, which ATC of CANN {} reads; {}",
-                             model.OpsetVersion(), workspace.opset_before, target.cann(),
+                 fmt::format("the model is written at opset {} instead of {}, {}; {}",
+                             model.OpsetVersion(), workspace.opset_before,
+                             workspace.opset_because.empty() ? fmt::format("which ATC of CANN {} reads", target.cann())
+                                                             : workspace.opset_because,
                              workspace.respelled == 0 ? "no node needs another form for that"
                                                       : fmt::format("{} node(s) have another form for that", workspace.respelled))});
   }

@@ -8,6 +8,6 @@ namespace ascend_fuse {
 
 // Sites in the order in which the model computes them, near misses, warnings about the model as it is now, and counts.
 // The workspace needs a target.
-Report BuildReport(const Workspace& workspace);
+Report BuildReport(Workspace& workspace);
 
 }  // namespace ascend_fuse

@@ -5,17 +5,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <optional>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "passes/attention_layout.h"
 #include "passes/beside.h"
-#include "passes/call_of.h"
 #include "passes/minimum_cut.h"
 #include "passes/turning.h"
-#include "patterns/operators/layout_cost.h"
 
 namespace ascend_fuse {
 namespace {
@@ -24,7 +22,6 @@ namespace {
 using Layout = int;
 constexpr Layout kHeadsFirst = 0;
 constexpr Layout kTokensFirst = 1;
-constexpr int kKernelOperands = 3;
 
 // One tensor, in either layout or in both.
 struct Tensor4 {
@@ -66,8 +63,10 @@ class LayoutChooser {
     }
     for (const auto& graph : workspace_.model().graphs()) {
       for (Node* node : graph->nodes()) {
-        if (IsKernel(*node)) AddPlace(node, kHeadsFirst, true);
+        if (IsAttentionToArrange(*node, facts_)) AddPlace(node, kHeadsFirst, true);
+        if (!node->is_new) NoteValues(node->outputs());
       }
+      NoteValues(graph->outputs());
     }
     if (places_.empty()) return;
     for (size_t i = 0; i < places_.size(); ++i) Reach(static_cast<int>(i));
@@ -76,14 +75,9 @@ class LayoutChooser {
   }
 
  private:
-  // An attention whose layout may be chosen: only as rules emit it, so that a second run changes nothing.
-  bool IsKernel(const Node& node) const {
-    if (node.dead || Domain(node) != "npu" || StringAttribute(node, "input_layout") != "BNSD") return false;
-    if (FindLayoutCost(OpType(node)) == nullptr) return false;
-    for (size_t i = 0; i < kKernelOperands; ++i) {
-      if (node.input(i) == nullptr || facts_.Of(node.input(i)).rank() != 4) return false;
-    }
-    return facts_.Of(node.output()).rank() == 4;
+  // What was made has higher numbers than what was loaded.
+  void NoteValues(absl::Span<Value* const> values) {
+    for (const Value* value : values) newest_ = std::max(newest_, value != nullptr ? value->id : 0);
   }
 
   // --- what there is to choose ---
@@ -95,7 +89,7 @@ class LayoutChooser {
     place.node = node;
     place.is_kernel = is_kernel;
     place.as_is = as_is;
-    place.turnable = is_kernel ? Turnable{{0, 1, 2}, {node->output()}} : *HowToTurn(*node, facts_);
+    place.turnable = is_kernel ? Turnable{{0, 1, 2}, {node->output()}} : *HowToTurn(*node, facts_, kHeadsAndTokens);
     places_.push_back(std::move(place));
     return entry->second;
   }
@@ -131,7 +125,7 @@ class LayoutChooser {
     });
     // What was left, or left to GE, stays in its form.
     if (kept_.contains(Label(*node))) return -1;
-    if (!same || IsKernel(*node) || !HowToTurn(*node, facts_).has_value()) return -1;
+    if (!same || IsAttentionToArrange(*node, facts_) || !HowToTurn(*node, facts_, kHeadsAndTokens).has_value()) return -1;
     return AddPlace(node, layout, false);
   }
 
@@ -234,67 +228,15 @@ class LayoutChooser {
 
   // --- what it costs ---
 
-  // Of two choices of one cost the one that reshapes less, and then the one that changes less.
-  static constexpr int64_t kReshape = 100;
-  static constexpr int64_t kChange = 1;
-
-  // In units of a millionth of a microsecond, so that costs are whole numbers.
-  static int64_t Whole(double microseconds) {
-    constexpr double kUnits = 1e6;
-    return static_cast<int64_t>(std::min(microseconds * kUnits, 1e15));
-  }
-
-  static const LayoutCost& CostOf(const Node& kernel) { return *FindLayoutCost(OpType(kernel)); }
-
-  std::optional<double> ElementsOf(absl::Span<const Dim> shape) const {
-    double product = 1;
-    for (const Dim dim : shape) {
-      const Dim known = facts_.dims().Resolve(dim);
-      if (!known.is_number()) return std::nullopt;
-      product *= static_cast<double>(known.number());
-    }
-    return product;
-  }
-
   int64_t CostOfTurning(const Tensor4& tensor) const {
-    if (MovesNothing(tensor)) return kReshape;
-    const LayoutCost& cost = CostOf(*places_.front().node);
-    const double elements = ElementsOf(facts_.Of(tensor.members[0]).shape).value_or(0);
-    return Whole(cost.transpose + cost.transpose_element * elements);
+    if (MovesNothing(tensor)) return kReshapeCost;
+    return CostOfTranspose(LayoutCostOf(*places_.front().node), facts_.Of(tensor.members[0]).shape, facts_.dims());
   }
 
-  // What a kernel takes longer with the heads behind the tokens.
-  int64_t CostOfTokensFirst(const Node& kernel) const {
-    const LayoutCost& cost = CostOf(kernel);
-    const auto q = facts_.Of(kernel.input(0)).shape;
-    const Dim queries = facts_.dims().Resolve(q[2]);
-    const Dim keys = facts_.dims().Resolve(facts_.Of(kernel.input(1)).shape[2]);
-    const auto is_long = [&](Dim dim) { return dim.is_number() && dim.number() >= cost.from_length; };
-    if (!is_long(queries) || !is_long(keys)) return 0;
-    return Whole(cost.score * ElementsOf({q[0], q[1], queries, keys}).value_or(0));
-  }
-
-  // Whether the target takes the node as it would be, and assumes no more than it does of the node as it is.
-  bool IsTaken(const Place& place, Layout operands, Layout results) {
-    const Node& node = *place.node;
-    if (Domain(node) != "npu" || (operands == place.as_is && results == place.as_is)) return true;
-    const std::string op = std::string("npu.") + std::string(OpType(node));
-    const Call as_it_is = CallOf(node, facts_, op);
-    Call call = as_it_is;
-    if (operands != place.as_is) {
-      for (const size_t i : place.turnable.operands) std::swap(call.inputs[i].shape[1], call.inputs[i].shape[2]);
-    }
-    for (Attribute& attribute : call.attributes) {
-      if (place.is_kernel && attribute.name == "input_layout") {
-        attribute = Attribute::String("input_layout", InputLayout(operands, results));
-      }
-    }
-    const Answer after = target_.Check(call, &facts_.dims());
-    if (!after.legal || after.assumptions.empty()) return after.legal;
-    const Answer before = target_.Check(as_it_is, &facts_.dims());
-    return std::all_of(after.assumptions.begin(), after.assumptions.end(), [&](const std::string& one) {
-      return std::find(before.assumptions.begin(), before.assumptions.end(), one) != before.assumptions.end();
-    });
+  bool IsTaken(const Place& place, Layout operands, Layout results) const {
+    if (operands == place.as_is && results == place.as_is) return true;
+    return IsTakenTurned(*place.node, operands != place.as_is ? place.turnable.operands : std::vector<size_t>(),
+                         kHeadsAndTokens, place.is_kernel ? InputLayout(operands, results) : "", facts_, target_);
   }
 
   void AskPlace(Place* place) {
@@ -303,7 +245,7 @@ class LayoutChooser {
     const bool agree = Agree(*place);
     if (!place->is_kernel) {
       const bool may_turn = agree && IsTaken(*place, 1 - place->as_is, 1 - place->as_is);
-      Forbid(place->operands, 1 - place->as_is, may_turn ? kChange : MinimumCut::kNever);
+      Forbid(place->operands, 1 - place->as_is, may_turn ? kChangeCost : MinimumCut::kNever);
       return;
     }
     cut_.Cost(place->results, place->operands, MinimumCut::kNever);  // there is no BSND_BNSD
@@ -311,8 +253,8 @@ class LayoutChooser {
       cut_.Cost(place->operands, place->results, MinimumCut::kNever);
     }
     const bool may_turn = agree && IsTaken(*place, kTokensFirst, kTokensFirst);
-    Forbid(place->operands, kTokensFirst, may_turn ? kChange + CostOfTokensFirst(*place->node) : MinimumCut::kNever);
-    Forbid(place->results, kTokensFirst, agree ? kChange : MinimumCut::kNever);
+    Forbid(place->operands, kTokensFirst, may_turn ? kChangeCost + CostOfTokensFirst(*place->node, facts_) : MinimumCut::kNever);
+    Forbid(place->results, kTokensFirst, agree ? kChangeCost : MinimumCut::kNever);
   }
 
   // Whether all its tensors are in its layout, as they are: what is added to its own Transpose has none.
@@ -426,30 +368,20 @@ class LayoutChooser {
 
   // A Transpose that moves nothing.
   void WriteAsReshape(Value* turned) {
-    const Node* node = turned->producer;
-    Value* other = node->input(0);
-    Beside beside(workspace_, *node);
-    NewNode reshape;
-    reshape.op_type = "Reshape";
-    reshape.name = std::string(ValueName(*turned)) + "_reshape";
-    if (const auto dims = DimsOfTurned(other); dims.has_value()) {
-      reshape.inputs = {other, beside.Numbers(*dims)};
-    } else if (Value* moved = WithOneMoved(other, &beside); moved != nullptr) {
-      reshape.op_type = "Identity";
-      reshape.inputs = {moved};
-    } else {
-      return;
-    }
-    workspace_.Know(workspace_.rewriter().Replace({turned}, reshape));
+    Beside beside(workspace_, *turned->producer);
+    const NewNode plan = PlanTurned(turned->producer->input(0), &beside);
+    if (plan.op_type != "Transpose") workspace_.Know(workspace_.rewriter().Replace({turned}, plan));
   }
 
   // A node between two members whose dims alone are still read: they do not ask for the order of elements, so that none is
   // transposed for them. What is read in its place has a name of its own, since it may be in another order.
   void WriteBetween(Node* node) {
-    const Node* turn = node->dead ? nullptr : node->input(0)->producer;
     Value* old = node->output();
-    if (turn == nullptr || !IsTurn(*turn) || !HasReadersOfDimsAlone(*old)) return;
-    Value* now = turn->input(0);
+    if (node->dead || !HasReadersOfDimsAlone(*old)) return;
+    const auto copy = copies_.find(node->input(0));
+    const Node* turn = node->input(0)->producer;
+    Value* now = copy != copies_.end() ? copy->second : turn != nullptr && IsTurn(*turn) ? turn->input(0) : nullptr;
+    if (now == nullptr) return;
     if (IsOp(*node, "Reshape")) {
       // A 0 would name a dim of what is read.
       const Fact& dims = facts_.Of(node->input(1));
@@ -479,7 +411,7 @@ class LayoutChooser {
 
   void WritePlace(const Place& place) {
     NewNode plan = place.is_kernel || place.chosen_operands == place.as_is ? PlanOf(*place.node)
-                                                                           : Turned(*place.node, workspace_);
+                                                                           : Turned(*place.node, workspace_, kHeadsAndTokens);
     for (Attribute& attribute : plan.attributes) {
       if (place.is_kernel && attribute.name == "input_layout") {
         attribute = Attribute::String("input_layout", InputLayout(place.chosen_operands, place.chosen_results));
@@ -506,17 +438,14 @@ class LayoutChooser {
     Tensor4& tensor = tensors_[tensor_of_.at(before)];
     tensor.values[static_cast<size_t>(layout)] = now;
     // A site is told by a value of the file, where there is one.
-    if (tensor_of_.contains(now)) {
+    if (tensor_of_.contains(now) && (now->id <= newest_ || before->id > newest_)) {
       for (Site* site : sites_of_[before]) site->value = now;
     }
     if (!before->is_graph_output) WriteDims(before, now);
     if (!before->is_graph_output && LiveUses(*before).empty()) return;
-    NewNode turn;
-    turn.op_type = "Transpose";
-    turn.name = std::string(ValueName(*before)) + "_transpose";
-    turn.inputs = {now};
-    turn.attributes = {Attribute::Ints("perm", {0, 2, 1, 3})};
-    workspace_.Know(workspace_.rewriter().Replace({before}, turn));
+    Beside beside(workspace_, now->graph, ValueName(*before));
+    workspace_.Know(workspace_.rewriter().Replace({before}, PlanTurned(now, &beside)));
+    copies_[before] = now;
   }
 
   static std::vector<Node*> ReadersOfDims(const Value& value, const Graph& graph) {
@@ -562,10 +491,14 @@ class LayoutChooser {
     return -1;
   }
 
-  // The tensor turned, where one of the two axes has one element and the other one's length is not known; nullptr otherwise.
-  Value* WithOneMoved(Value* value, Beside* beside) const {
+  // The value turned: reshaped where one of the two axes has one element.
+  NewNode PlanTurned(Value* value, Beside* beside) const {
+    if (const auto dims = DimsOfTurned(value); dims.has_value()) {
+      return beside->Plan(build::Reshape(Term::Of(value), *dims));
+    }
     const int axis = AxisOfOne(value);
-    return axis < 0 ? nullptr : beside->Unsqueeze(beside->Squeeze(value, {axis}), {3 - axis});
+    if (axis < 0) return beside->Plan(build::Transpose(Term::Of(value), {0, 2, 1, 3}));
+    return beside->Plan(build::Unsqueeze(build::Squeeze(Term::Of(value), {axis}), {3 - axis}));
   }
 
   // The tensor in this layout.
@@ -574,13 +507,7 @@ class LayoutChooser {
     if (wanted != nullptr) return wanted;
     Value* other = tensor->values[static_cast<size_t>(1 - layout)];
     Beside beside(workspace_, other->graph, ValueName(*other));
-    if (const auto dims = DimsOfTurned(other); dims.has_value()) {
-      wanted = beside.Op("Reshape", {other, beside.Numbers(*dims)});
-    } else if (Value* moved = WithOneMoved(other, &beside); moved != nullptr) {
-      wanted = moved;
-    } else {
-      wanted = beside.Op("Transpose", {other}, {Attribute::Ints("perm", {0, 2, 1, 3})});
-    }
+    wanted = beside.Insert(PlanTurned(other, &beside));
     return wanted;
   }
 
@@ -589,12 +516,14 @@ class LayoutChooser {
   const Target& target_;
   absl::flat_hash_map<const Value*, std::vector<Site*>> sites_of_;  // by what they compute
   absl::flat_hash_set<std::string_view> kept_;  // labels of nodes
+  uint32_t newest_ = 0;                         // of the values of the file
   std::vector<Place> places_;
   absl::flat_hash_map<const Node*, int> place_of_;
   std::vector<Tensor4> tensors_;
   absl::flat_hash_map<const Value*, size_t> tensor_of_;
   absl::flat_hash_set<const Node*> between_;  // nodes that make one member of a tensor of another one
   std::vector<Node*> between_in_order_;
+  absl::flat_hash_map<const Value*, Value*> copies_;  // results as they were, and what they are turned of now
   MinimumCut cut_;
 };
 

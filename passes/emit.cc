@@ -7,18 +7,11 @@
 #include "ir/onnx/encode.h"
 #include "ir/schema.h"
 #include "passes/float_attribute.h"
+#include "patterns/language/node_builder.h"
 #include "patterns/language/refusal.h"
 
 namespace ascend_fuse {
 namespace {
-
-std::vector<int64_t> IntegersOf(const std::vector<Term>& items) {
-  std::vector<int64_t> numbers;
-  for (const Term& item : items) {
-    numbers.push_back(item.kind == Term::Kind::kDim ? item.dim.number() : static_cast<int64_t>(item.number));
-  }
-  return numbers;
-}
 
 bool AllIntegers(const std::vector<Term>& items) {
   return std::all_of(items.begin(), items.end(), [](const Term& item) {
@@ -46,7 +39,7 @@ absl::StatusOr<Attribute> AttributeOf(const std::string& name, const Term& term,
     case Term::Kind::kText:
       return Attribute::String(name, term.text);
     case Term::Kind::kList: {
-      if (AllIntegers(*term.list)) return Attribute::Ints(name, IntegersOf(*term.list));
+      if (AllIntegers(*term.list)) return Attribute::Ints(name, build::IntegersOf(*term.list));
       std::vector<float> floats;
       for (const Term& item : *term.list) floats.push_back(static_cast<float>(item.number));
       return Attribute::Floats(name, floats);
@@ -180,7 +173,7 @@ absl::StatusOr<Value*> Emitter::Build(const Term& term, DataType like, const std
     }
     case Term::Kind::kList: {
       if (!AllIntegers(*term.list)) return absl::InvalidArgumentError("only lists of integers can be inputs");
-      Value* value = rewriter_->Int64Constant(graph_, IntegersOf(*term.list), name + "_constant");
+      Value* value = rewriter_->Int64Constant(graph_, build::IntegersOf(*term.list), name + "_constant");
       InferConstant(value, facts_);
       numbering_->AddConstant(*value, *facts_);
       return value;
@@ -226,9 +219,9 @@ absl::StatusOr<Value*> Emitter::BuildConstant(const DeferredNode& constant, cons
   std::optional<std::vector<int64_t>> elements;
   bool above_diagonal = false;
   for (const auto& [key, value] : constant.attributes) {
-    if (key == "elements") elements = IntegersOf(*value.list);
+    if (key == "elements") elements = build::IntegersOf(*value.list);
     if (key == "type") type = value.type;
-    if (key == "dims") dims = IntegersOf(*value.list);
+    if (key == "dims") dims = build::IntegersOf(*value.list);
     if (key == "fill") fill = value.number;
     if (key == "above_diagonal") above_diagonal = true;  // of booleans [rows, columns]
   }

@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "ir/schema.h"
 #include "passes/call_of.h"
+#include "passes/pad_heads.h"
 #include "passes/pass.h"
 #include "patterns/analysis/linear.h"
 #include "patterns/analysis/routing.h"
@@ -87,7 +88,7 @@ class Lowering {
  public:
   explicit Lowering(Workspace& workspace)
       : workspace_(workspace), rules_(workspace.rules(RuleFolder::kNpu)), target_(*workspace.target()),
-        standings_(rules_.rules().size()) {}
+        standings_(rules_.rules().size()), padder_(workspace) {}
 
   void Run() {
     for (size_t i = 0; i < workspace_.sites.size(); ++i) {
@@ -118,6 +119,7 @@ class Lowering {
     Node* node = nullptr;
     Site* main = nullptr;
     Site* partner = nullptr;    // the other of a pair, where it is not decided
+    bool padded = false;        // zeros were put behind its heads
     std::vector<Site*> sites;   // all that are not decided and computed by this operator
     // Why a rule that goes before another one was not used: what that other one emits has its form for this
     // reason. By kind and name of the other one.
@@ -291,9 +293,9 @@ class Lowering {
     return std::nullopt;
   }
 
-  // What the target says of the Ascend nodes of an emission: the first refusal, or all assumptions. `lowered_to` is the
-  // last of them, or the standard operator that every parser of the target maps to a kernel.
-  Answer Ask(const Emission& emission, std::vector<std::string>* assumptions, std::string* lowered_to) {
+  // What the target says of the Ascend nodes of an emission: the first refusal, with the node in `refused`, or all
+  // assumptions. `lowered_to` is the last of them, or the standard operator that every parser of the target maps to a kernel.
+  Answer Ask(const Emission& emission, std::vector<std::string>* assumptions, std::string* lowered_to, const Node** refused) {
     Answer answer;
     answer.legal = true;
     std::vector<Node*> made = emission.replacements;
@@ -302,7 +304,10 @@ class Lowering {
       if (Domain(*candidate) != "npu") continue;
       const std::string op = fmt::format("npu.{}", OpType(*candidate));
       Answer one = target_.Check(CallOf(*candidate, workspace_.facts(), op), &workspace_.facts().dims());
-      if (!one.legal) return one;
+      if (!one.legal) {
+        *refused = candidate;
+        return one;
+      }
       *lowered_to = op;
       AddOnce(assumptions, one.assumptions);
     }
@@ -339,7 +344,8 @@ class Lowering {
       return false;
     }
     std::string lowered_to;
-    Answer answer = Ask(*emission, &assumptions, &lowered_to);
+    const Node* refused = nullptr;
+    Answer answer = Ask(*emission, &assumptions, &lowered_to, &refused);
     if (answer.legal && workspace_.options().strict && !assumptions.empty()) {
       answer.legal = false;
       answer.because = fmt::format("--strict: fusing would assume that {}", assumptions[0]);
@@ -347,7 +353,12 @@ class Lowering {
       answer.code = "assumption-refused";
     }
     if (!answer.legal) {
+      const bool attention = refused != nullptr && OperatorKey(*attempt->node) == "ascend_fuse.Attention";
+      const absl::StatusOr<int64_t> heads = attention && !attempt->padded ? HeadsTaken(*refused, workspace_) : 0;
+      const std::string kernel(refused != nullptr ? OpType(*refused) : "");
       workspace_.emitter().TakeBack(*emission);
+      if (!heads.ok()) answer.because += fmt::format("; zeros in the weights could pad it, but {}", std::string(heads.status().message()));
+      if (heads.ok() && *heads > 0 && TryPadded(r, kernel, *heads, attempt, &answer)) return true;
       // That the two of a pair cannot share a node says less than why one has none of its own.
       const bool pair = rule.outputs.size() > 1 && attempt->partner != nullptr;
       Refuse(rule, *attempt, answer.code, answer.because, answer.source,
@@ -356,6 +367,52 @@ class Lowering {
     }
     Take(rule, *match, lowered_to, assumptions, attempt);
     return true;
+  }
+
+  // The same with zeros behind the channels of every head, of which nothing but the size was refused. Where they cannot be put
+  // there the answer says why.
+  bool TryPadded(size_t r, const std::string& kernel, int64_t width, Attempt* attempt, Answer* answer) {
+    const Rewriter::Mark mark = workspace_.rewriter().Now();
+    Node* const node = attempt->node;
+    const std::string before = HeadSizes(*node);
+    const absl::StatusOr<PaddedHeads> padded = padder_.Pad(node, width);
+    if (padded.ok()) {
+      attempt->padded = true;
+      attempt->node = attempt->main->node = padded->attention;
+      if (Try(r, attempt)) {
+        const HeadPadding& why = *FindHeadPadding(kernel);
+        attempt->main->Say("heads-padded",
+                           fmt::format("its heads of {} have zeros up to {} in the weights ({}){}: {}; measured: {}", before,
+                                       width, NamesOf(padded->weights), padded->sliced ? ", which a Slice takes out of the result" : "",
+                                       answer->because, why.because),
+                           why.source);
+        return true;
+      }
+      attempt->padded = false;
+      attempt->node = attempt->main->node = node;
+    } else {
+      answer->because += fmt::format("; zeros in the weights could pad it to {}, but {}", width, std::string(padded.status().message()));
+    }
+    workspace_.emitter().TakeBackAll(mark);
+    padder_.Forget();
+    return false;
+  }
+
+  // "72", or "16 and 32" where those of the value have another size.
+  std::string HeadSizes(const Node& attention) const {
+    const auto size = [&](size_t i) {
+      const DimTable& dims = workspace_.facts().dims();
+      return dims.ToString(dims.Resolve(workspace_.facts().Of(attention.input(i)).shape.back()));
+    };
+    return size(0) == size(2) ? size(0) : fmt::format("{} and {}", size(0), size(2));
+  }
+
+  static std::string NamesOf(const std::vector<std::string>& names) {
+    constexpr size_t kNamed = 4;
+    std::string text;
+    for (size_t i = 0; i < std::min(names.size(), kNamed); ++i) text += (text.empty() ? "" : ", ") + names[i];
+    if (names.size() > kNamed) text += fmt::format(" and {} more", names.size() - kNamed);
+    return text.empty() ? "shared with other layers" : text;
   }
 
   void Take(const Rule& rule, const Match& match, const std::string& lowered_to,
@@ -389,6 +446,7 @@ class Lowering {
   const RuleSet& rules_;
   const Target& target_;
   std::vector<std::optional<Standing>> standings_;  // by number of the rule
+  HeadPadder padder_;
   absl::flat_hash_map<const Value*, std::vector<size_t>> sites_of_;  // by what they compute
 };
 

@@ -1,73 +1,24 @@
 #include "passes/turning.h"
 
 #include <algorithm>
-#include <string_view>
+#include <string>
 #include <utility>
 
 #include "ir/schema.h"
 #include "passes/beside.h"
+#include "passes/call_of.h"
+#include "patterns/operators/declarations.h"
 
 namespace ascend_fuse {
 namespace {
 
-constexpr int kAxes = 4;
-
-// Ascend nodes whose first inputs have four axes, and which compute along the last one.
-constexpr std::pair<std::string_view, size_t> kAscendNodes[] = {
-    {"NPURotaryMul", 3}, {"NPURotaryPositionEmbedding", 3},
-    {"NPURmsNorm", 1},   {"NPURmsNormWithEpsilon", 1},      {"NPULayerNormV4", 1},
+// Ascend nodes whose first inputs have all axes, and which compute along the last one. Others are told by their declaration:
+// see RowwiseNode.
+constexpr std::pair<std::string_view, size_t> kAlongTheLastAxis[] = {
+    {"NPURotaryMul", 3}, {"NPURotaryPositionEmbedding", 3}, {"NPULayerNormV4", 1},
 };
 
-bool HasFourAxes(const Value* value, const Facts& facts) { return value != nullptr && facts.Of(value).rank() == kAxes; }
-
 bool IsRead(const Value* value) { return value != nullptr && (value->is_graph_output || !LiveUses(*value).empty()); }
-
-// Whether turning leaves what broadcasts to four axes as it is.
-bool IsSameTurned(const Value* value, const Facts& facts) {
-  const Fact& fact = facts.Of(value);
-  if (!fact.has_rank || fact.rank() > kAxes) return false;
-  for (int axis = 1; axis <= 2; ++axis) {
-    const int own = axis - kAxes + fact.rank();
-    if (own >= 0 && !fact.shape[static_cast<size_t>(own)].is(1)) return false;
-  }
-  return true;
-}
-
-// The first output alone, where it has four axes.
-std::optional<Turnable> WithOneResult(const Node& node, std::vector<size_t> operands, const Facts& facts) {
-  if (!HasFourAxes(node.output(), facts)) return std::nullopt;
-  for (size_t i = 1; i < node.output_count; ++i) {
-    if (IsRead(node.output(i))) return std::nullopt;
-  }
-  return Turnable{std::move(operands), {node.output()}};
-}
-
-std::optional<Turnable> Elementwise(const Node& node, const Facts& facts) {
-  std::vector<size_t> operands;
-  for (size_t i = 0; i < node.input_count; ++i) {
-    const Value* input = node.input(i);
-    if (input == nullptr || IsSameTurned(input, facts)) continue;
-    if (!HasFourAxes(input, facts)) return std::nullopt;
-    operands.push_back(i);
-  }
-  if (operands.empty()) return std::nullopt;
-  return WithOneResult(node, std::move(operands), facts);
-}
-
-std::optional<Turnable> AscendNode(const Node& node, const Facts& facts) {
-  for (const auto& [op_type, count] : kAscendNodes) {
-    if (OpType(node) != op_type) continue;
-    std::vector<size_t> operands;
-    for (size_t i = 0; i < node.input_count; ++i) {
-      const Value* input = node.input(i);
-      if (i < count && !HasFourAxes(input, facts)) return std::nullopt;
-      if (i < count) operands.push_back(i);
-      if (i >= count && input != nullptr && facts.Of(input).rank() != 1) return std::nullopt;
-    }
-    return WithOneResult(node, std::move(operands), facts);
-  }
-  return std::nullopt;
-}
 
 // The numbers of a constant of type int64.
 std::optional<std::vector<int64_t>> NumbersOf(const Value* value, const Facts& facts) {
@@ -84,62 +35,235 @@ std::optional<std::vector<int64_t>> NumbersOf(const Value* value, const Facts& f
   return numbers;
 }
 
-int64_t TurnedAxis(int64_t axis) {
-  if (axis < 0) axis += kAxes;
-  return axis == 1 ? 2 : axis == 2 ? 1 : axis;
+// The name of the dims that a shape begins with, "L" of [...L, D]; empty where it begins with others.
+std::string_view LeadingDims(const OperandPattern& operand) {
+  const auto& axes = operand.shape.axes;
+  if (!operand.has_shape || axes.empty() || axes[0].kind != AxisPattern::Kind::kEllipsis) return "";
+  return axes[0].ellipsis;
 }
 
+// One node that is to be turned.
+class Turning {
+ public:
+  Turning(const Node& node, const Facts& facts, const ExchangedAxes& axes) : node_(node), facts_(facts), axes_(axes) {}
+
+  std::optional<Turnable> Run() const {
+    if (Domain(node_) == "npu") return AscendNode();
+    const Schema* schema = SchemaOf(node_);
+    if (schema == nullptr || node_.domain != NameId::kEmpty || node_.subgraph_count > 0) return std::nullopt;
+    if (schema->elementwise) return Elementwise();
+    const std::string_view op = OpType(node_);
+    if (op == "Concat") return Joined();
+    if (!HasAxes(node_.input(0))) return std::nullopt;
+    if (op == "Split") return Parted();
+    if (op == "Slice") return Sliced();
+    if (op == "Expand") {
+      const Fact& dims = facts_.Of(node_.input(1));
+      if (axes_.merged() || dims.rank() != 1 || !dims.shape[0].is(axes_.rank)) return std::nullopt;
+      return WithOneResult({0});
+    }
+    if (op == "LayerNormalization" || op == "RMSNormalization") return Normalized();
+    if (op == "MatMul" || op == "Gemm") return Linear();
+    return std::nullopt;
+  }
+
+ private:
+  bool HasAxes(const Value* value) const { return value != nullptr && facts_.Of(value).rank() == axes_.rank; }
+
+  // Whether turning leaves what broadcasts to the axes as it is.
+  bool IsSameTurned(const Value* value) const {
+    const Fact& fact = facts_.Of(value);
+    if (!fact.has_rank || fact.rank() > axes_.rank) return false;
+    for (const int axis : {axes_.first, axes_.second}) {
+      const int own = axis - axes_.rank + fact.rank();
+      if (own >= 0 && !fact.shape[static_cast<size_t>(own)].is(1)) return false;
+    }
+    return true;
+  }
+
+  // The first output alone, where it has the axes.
+  std::optional<Turnable> WithOneResult(std::vector<size_t> operands) const {
+    if (!HasAxes(node_.output())) return std::nullopt;
+    for (size_t i = 1; i < node_.output_count; ++i) {
+      if (IsRead(node_.output(i))) return std::nullopt;
+    }
+    return Turnable{std::move(operands), {node_.output()}};
+  }
+
+  std::optional<Turnable> Elementwise() const {
+    std::vector<size_t> operands;
+    for (size_t i = 0; i < node_.input_count; ++i) {
+      const Value* input = node_.input(i);
+      if (input == nullptr || IsSameTurned(input)) continue;
+      if (!HasAxes(input)) return std::nullopt;
+      operands.push_back(i);
+    }
+    if (operands.empty()) return std::nullopt;
+    return WithOneResult(std::move(operands));
+  }
+
+  // Whether a node along this axis computes the same: not along one that is two.
+  bool MayBeAlong(int64_t axis) const { return !axes_.merged() || !axes_.Has(axis < 0 ? axis + axes_.rank : axis); }
+
+  std::optional<Turnable> Joined() const {
+    std::vector<size_t> operands;
+    for (size_t i = 0; i < node_.input_count; ++i) {
+      if (!HasAxes(node_.input(i))) return std::nullopt;
+      operands.push_back(i);
+    }
+    if (!MayBeAlong(IntAttribute(node_, "axis").value_or(0))) return std::nullopt;
+    return WithOneResult(std::move(operands));
+  }
+
+  std::optional<Turnable> Parted() const {
+    if (!MayBeAlong(IntAttribute(node_, "axis").value_or(0))) return std::nullopt;
+    Turnable turnable = {{0}, {}};
+    for (Value* output : node_.outputs()) {
+      if (!HasAxes(output)) return std::nullopt;
+      turnable.results.push_back(output);
+    }
+    return turnable;
+  }
+
+  std::optional<Turnable> Sliced() const {
+    const auto along = NumbersOf(node_.input(3), facts_);
+    if (!along.has_value()) return std::nullopt;
+    for (const int64_t axis : *along) {
+      if (!MayBeAlong(axis)) return std::nullopt;
+    }
+    return WithOneResult({0});
+  }
+
+  std::optional<Turnable> Normalized() const {
+    const int64_t axis = IntAttribute(node_, "axis").value_or(-1);
+    if ((axis != -1 && axis != axes_.rank - 1) || axes_.second == axes_.rank - 1) return std::nullopt;
+    for (size_t i = 1; i < node_.input_count; ++i) {
+      if (node_.input(i) != nullptr && facts_.Of(node_.input(i)).rank() != 1) return std::nullopt;
+    }
+    return WithOneResult({0});
+  }
+
+  // A product with one matrix computes each row from a row of x, whatever their order.
+  std::optional<Turnable> Linear() const {
+    if (axes_.second == axes_.rank - 1 || facts_.Of(node_.input(1)).rank() != 2) return std::nullopt;
+    if (IsOp(node_, "Gemm")) {
+      if (IntAttribute(node_, "transA").value_or(0) != 0) return std::nullopt;
+      if (node_.input(2) != nullptr && !IsSameTurned(node_.input(2))) return std::nullopt;
+    }
+    return WithOneResult({0});
+  }
+
+  std::optional<Turnable> AscendNode() const {
+    for (const auto& [op_type, count] : kAlongTheLastAxis) {
+      if (OpType(node_) != op_type) continue;
+      if (axes_.second == axes_.rank - 1) return std::nullopt;
+      std::vector<size_t> operands;
+      for (size_t i = 0; i < node_.input_count; ++i) {
+        const Value* input = node_.input(i);
+        if (i < count && !HasAxes(input)) return std::nullopt;
+        if (i < count) operands.push_back(i);
+        if (i >= count && input != nullptr && facts_.Of(input).rank() != 1) return std::nullopt;
+      }
+      return WithOneResult(std::move(operands));
+    }
+    return RowwiseNode();
+  }
+
+  // One whose declaration says that it computes along dims behind those that its operands and results begin with,
+  // (T[...L, ...D] x, _[...D] gamma) => (T[...L, ...D] y): whatever stands along the first ones.
+  std::optional<Turnable> RowwiseNode() const {
+    const DeclaredOperator* declared = FindDeclaredOperator(Domain(node_), OpType(node_));
+    if (declared == nullptr || declared->rows.size() != 1) return std::nullopt;
+    const SignaturePattern& signature = declared->rows[0].signature;
+    if (signature.inputs.size() < node_.input_count || signature.outputs.size() < node_.output_count) return std::nullopt;
+    const std::string_view rows = signature.inputs.empty() ? "" : LeadingDims(signature.inputs[0]);
+    if (rows.empty()) return std::nullopt;
+    int behind = 0;  // dims behind the rows
+    for (size_t i = 1; i < signature.inputs[0].shape.axes.size(); ++i) {
+      const int width = WidthOf(signature, signature.inputs[0].shape.axes[i]);
+      if (width < 0) return std::nullopt;
+      behind += width;
+    }
+    if (axes_.second >= axes_.rank - behind) return std::nullopt;
+    Turnable turnable;
+    for (size_t i = 0; i < node_.input_count; ++i) {
+      if (node_.input(i) == nullptr) continue;
+      const bool has_rows = LeadingDims(signature.inputs[i]) == rows;
+      if (has_rows ? !HasAxes(node_.input(i)) : !IsOfAllRows(signature.inputs[i])) return std::nullopt;
+      if (has_rows) turnable.operands.push_back(i);
+    }
+    for (size_t i = 0; i < node_.output_count; ++i) {
+      if (!IsRead(node_.output(i))) continue;
+      if (LeadingDims(signature.outputs[i]) != rows || !HasAxes(node_.output(i))) return std::nullopt;
+      turnable.results.push_back(node_.output(i));
+    }
+    if (turnable.results.empty() || turnable.results[0] != node_.output()) return std::nullopt;
+    return turnable;
+  }
+
+  // An input whose dims are all named and none of the rows: weights.
+  static bool IsOfAllRows(const OperandPattern& operand) {
+    if (!operand.has_shape) return false;
+    return std::all_of(operand.shape.axes.begin(), operand.shape.axes.end(),
+                       [](const AxisPattern& axis) { return axis.kind != AxisPattern::Kind::kAny; });
+  }
+
+  // How many dims an axis of a declaration stands for: "...D" as many as the input has whose dims these are; -1 where there
+  // is none.
+  int WidthOf(const SignaturePattern& signature, const AxisPattern& axis) const {
+    if (axis.kind != AxisPattern::Kind::kEllipsis) return 1;
+    for (size_t i = 0; i < node_.input_count; ++i) {
+      const auto& axes = signature.inputs[i].shape.axes;
+      if (axes.size() == 1 && LeadingDims(signature.inputs[i]) == axis.ellipsis && node_.input(i) != nullptr) {
+        return facts_.Of(node_.input(i)).rank();
+      }
+    }
+    return -1;
+  }
+
+  const Node& node_;
+  const Facts& facts_;
+  const ExchangedAxes& axes_;
+};
+
 }  // namespace
+
+int64_t ExchangedAxes::Turned(int64_t axis) const {
+  if (axis < 0) axis += rank;
+  return axis == first ? second : axis == second ? first : axis;
+}
 
 bool IsTurn(const Node& node) {
   return IsOp(node, "Transpose") && IntsAttribute(node, "perm") == std::vector<int64_t>{0, 2, 1, 3};
 }
 
-std::optional<Turnable> HowToTurn(const Node& node, const Facts& facts) {
-  if (Domain(node) == "npu") return AscendNode(node, facts);
-  const Schema* schema = SchemaOf(node);
-  if (schema == nullptr || node.domain != NameId::kEmpty || node.subgraph_count > 0) return std::nullopt;
-  if (schema->elementwise) return Elementwise(node, facts);
-  const std::string_view op = OpType(node);
-  const bool first_has = HasFourAxes(node.input(0), facts);
-  if (op == "Concat") {
-    std::vector<size_t> operands;
-    for (size_t i = 0; i < node.input_count; ++i) {
-      if (!HasFourAxes(node.input(i), facts)) return std::nullopt;
-      operands.push_back(i);
-    }
-    return WithOneResult(node, std::move(operands), facts);
-  }
-  if (op == "Split" && first_has) {
-    Turnable turnable = {{0}, {}};
-    for (Value* output : node.outputs()) {
-      if (!HasFourAxes(output, facts)) return std::nullopt;
-      turnable.results.push_back(output);
-    }
-    return turnable;
-  }
-  if (op == "Slice" && first_has) {
-    if (!NumbersOf(node.input(3), facts).has_value()) return std::nullopt;
-    return WithOneResult(node, {0}, facts);
-  }
-  if (op == "Expand" && first_has) {
-    const Fact& dims = facts.Of(node.input(1));
-    if (dims.rank() != 1 || !dims.shape[0].is(4)) return std::nullopt;
-    return WithOneResult(node, {0}, facts);
-  }
-  const bool last_axis = op == "LayerNormalization" || op == "RMSNormalization";
-  if (last_axis && first_has) {
-    const int64_t axis = IntAttribute(node, "axis").value_or(-1);
-    if (axis != -1 && axis != 3) return std::nullopt;
-    for (size_t i = 1; i < node.input_count; ++i) {
-      if (node.input(i) != nullptr && facts.Of(node.input(i)).rank() != 1) return std::nullopt;
-    }
-    return WithOneResult(node, {0}, facts);
-  }
-  return std::nullopt;
+std::optional<Turnable> HowToTurn(const Node& node, const Facts& facts, const ExchangedAxes& axes) {
+  return Turning(node, facts, axes).Run();
 }
 
-NewNode Turned(const Node& node, Workspace& workspace) {
+bool IsTakenTurned(const Node& node, const std::vector<size_t>& operands, const ExchangedAxes& axes,
+                   std::string_view input_layout, Facts& facts, const Target& target) {
+  if (Domain(node) != "npu") return true;
+  const std::string op = std::string("npu.") + std::string(OpType(node));
+  const Call as_it_is = CallOf(node, facts, op);
+  Call call = as_it_is;
+  for (const size_t i : operands) {
+    std::swap(call.inputs[i].shape[static_cast<size_t>(axes.first)], call.inputs[i].shape[static_cast<size_t>(axes.second)]);
+  }
+  for (Attribute& attribute : call.attributes) {
+    if (attribute.name == "input_layout" && !input_layout.empty()) {
+      attribute = Attribute::String("input_layout", std::string(input_layout));
+    }
+  }
+  const Answer after = target.Check(call, &facts.dims());
+  if (!after.legal || after.assumptions.empty()) return after.legal;
+  const Answer before = target.Check(as_it_is, &facts.dims());
+  return std::all_of(after.assumptions.begin(), after.assumptions.end(), [&](const std::string& one) {
+    return std::find(before.assumptions.begin(), before.assumptions.end(), one) != before.assumptions.end();
+  });
+}
+
+NewNode Turned(const Node& node, Workspace& workspace, const ExchangedAxes& axes) {
   NewNode plan = PlanOf(node);
   if (!plan.domain.empty()) return plan;
   plan.keep_name = false;  // it is another node than that of the file
@@ -149,19 +273,22 @@ NewNode Turned(const Node& node, Workspace& workspace) {
   if (plan.op_type == "Concat" || plan.op_type == "Split") {
     const int64_t axis = IntAttribute(node, "axis").value_or(0);
     for (Attribute& attribute : plan.attributes) {
-      const bool moves = TurnedAxis(axis) != (axis < 0 ? axis + kAxes : axis);
-      if (attribute.name == "axis" && moves) attribute = Attribute::Int("axis", TurnedAxis(axis));
+      const bool moves = axes.Turned(axis) != (axis < 0 ? axis + axes.rank : axis);
+      if (attribute.name == "axis" && moves) attribute = Attribute::Int("axis", axes.Turned(axis));
     }
   } else if (plan.op_type == "Slice") {
-    std::vector<int64_t> axes = *NumbersOf(node.input(3), facts);
-    for (int64_t& axis : axes) axis = TurnedAxis(axis);
-    plan.inputs[3] = beside.Numbers(axes);
+    std::vector<int64_t> along = *NumbersOf(node.input(3), facts);
+    for (int64_t& axis : along) axis = axes.Turned(axis);
+    plan.inputs[3] = beside.Numbers(along);
   } else if (plan.op_type == "Expand") {
-    if (auto dims = NumbersOf(node.input(1), facts); dims.has_value()) {
-      std::swap((*dims)[1], (*dims)[2]);
-      plan.inputs[1] = beside.Numbers(*dims);
+    std::vector<int64_t> order;
+    for (int axis = 0; axis < axes.rank; ++axis) order.push_back(axes.Turned(axis));
+    if (const auto dims = NumbersOf(node.input(1), facts); dims.has_value()) {
+      std::vector<int64_t> turned;
+      for (const int64_t axis : order) turned.push_back((*dims)[static_cast<size_t>(axis)]);
+      plan.inputs[1] = beside.Numbers(turned);
     } else {
-      plan.inputs[1] = beside.Op("Gather", {node.input(1), beside.Numbers({0, 2, 1, 3})}, {Attribute::Int("axis", 0)});
+      plan.inputs[1] = beside.Op("Gather", {node.input(1), beside.Numbers(order)}, {Attribute::Int("axis", 0)});
     }
   }
   return plan;

@@ -1,31 +1,54 @@
-// Which nodes compute the same with axes 1 and 2 of their tensors exchanged, [B, N, S, D] as [B, S, N, D], and how they are
-// written then.
+// Which nodes compute the same with two axes of their tensors exchanged, [B, N, S, D] as [B, S, N, D] or [S, B, E] as
+// [B, S, E], and how they are written then.
 #pragma once
 
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "ir/infer/facts.h"
 #include "passes/workspace.h"
+#include "patterns/target/target.h"
 
 namespace ascend_fuse {
 
+// The two axes that are exchanged in tensors of this rank. Where both are the same one, that axis is both in row-major order,
+// and what is exchanged is which of them is the outer one: [S * B, E] as [B * S, E].
+struct ExchangedAxes {
+  int rank = 0;
+  int first = 0;
+  int second = 0;  // not before `first`
+
+  bool merged() const { return first == second; }
+  bool Has(int64_t axis) const { return axis == first || axis == second; }
+  // Where an axis, which may be counted from the end, stands then.
+  int64_t Turned(int64_t axis) const;
+};
+
+// Heads and tokens of [B, N, S, D] and [B, S, N, D].
+inline constexpr ExchangedAxes kHeadsAndTokens = {4, 1, 2};
+
 // A node that can be turned.
 struct Turnable {
-  std::vector<size_t> operands;  // its inputs with axes that are exchanged, each of rank 4
+  std::vector<size_t> operands;  // its inputs with axes that are exchanged, each of that rank
   std::vector<Value*> results;   // likewise its outputs, all of those that are read
 };
 
 // nullopt for a node that computes another thing when its tensors are turned, or whose dims are not known enough.
 // Attentions are not among them: their layout is an attribute.
-std::optional<Turnable> HowToTurn(const Node& node, const Facts& facts);
+std::optional<Turnable> HowToTurn(const Node& node, const Facts& facts, const ExchangedAxes& axes);
 
 // The node with axes that are turned; inputs are still those of `node`, but for those that name axes or dims. What it makes
 // for those stands in front of it.
-NewNode Turned(const Node& node, Workspace& workspace);
+NewNode Turned(const Node& node, Workspace& workspace, const ExchangedAxes& axes);
 
-// Axes 1 and 2 exchanged.
+// Whether the target takes an Ascend node with these operands turned, and `input_layout` in place of its own where it has
+// one and this is not empty, and assumes no more than it does of the node as it is.
+bool IsTakenTurned(const Node& node, const std::vector<size_t>& operands, const ExchangedAxes& axes,
+                   std::string_view input_layout, Facts& facts, const Target& target);
+
+// Heads and tokens exchanged by a Transpose.
 bool IsTurn(const Node& node);
 
 }  // namespace ascend_fuse

@@ -119,6 +119,7 @@ class Workspace {
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> adapted;
   int64_t opset_wanted = 0;  // the opset to convert to, while that is tried; else 0
   int64_t opset_before = 0;  // where the opset of the model was converted; else 0
+  std::string opset_because;  // what is to be had at the new opset, where it was raised for that: "where ... is an operator"
   int64_t respelled = 0;     // how many nodes have another form for that
   std::string opset_kept;    // why it was not converted though another one is read better: a sentence
   int64_t folded = 0;        // nodes that --fix made constants of

@@ -75,7 +75,7 @@ class Request {
     return Tell(name, "optimized", *written, *target, options, read);
   }
 
-  absl::StatusOr<const Known*> Know(const std::string& bytes) {
+  absl::StatusOr<Known*> Know(const std::string& bytes) {
     if (const auto found = known_.find(bytes); found != known_.end()) return &found->second;
     auto model = LoadModelFromBytes(bytes);
     if (!model.ok()) return model.status();
@@ -88,7 +88,7 @@ class Request {
 
   absl::Status Tell(const std::string& name, const std::string& which, const std::string& bytes, const Target& target,
                     const OptimizeOptions& options, bool read) {
-    const absl::StatusOr<const Known*> known = Know(bytes);
+    const absl::StatusOr<Known*> known = Know(bytes);
     if (!known.ok()) return known.status();
     if (which == "optimized") Say(fmt::format("file\t{}\t{}", name, (*known)->number));
     Say(fmt::format("model\t{}\t{}", name, which));

@@ -265,11 +265,14 @@ absl::Status ElementReader::Next(int64_t count, char* to) {
 
 absl::Status ElementReader::NextRow() {
   const auto width = static_cast<size_t>(BitWidth(tensor_.type) / 8);
-  std::string as_read(tensor_.order.size() * width, '\0');
-  if (absl::Status status = NextOfParts(static_cast<int64_t>(as_read.size()), as_read.data()); !status.ok()) return status;
-  row_.resize(as_read.size());
+  int64_t size = 0;
+  for (const Part& part : parts_) size += part.row;
+  std::string as_read(static_cast<size_t>(size), '\0');
+  if (absl::Status status = NextOfParts(size, as_read.data()); !status.ok()) return status;
+  row_.assign(tensor_.order.size() * width, '\0');
   row_used_ = 0;
   for (size_t i = 0; i < tensor_.order.size(); ++i) {
+    if (tensor_.order[i] < 0) continue;
     std::memcpy(row_.data() + i * width, as_read.data() + static_cast<size_t>(tensor_.order[i]) * width, width);
   }
   return absl::OkStatus();

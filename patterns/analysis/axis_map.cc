@@ -62,13 +62,18 @@ std::optional<AxisList> AtomTable::Regroup(const AxisList& axes, absl::Span<cons
   const Atoms leaves = Leaves(Joined(axes));
   std::vector<int> left(leaves.rbegin(), leaves.rend());  // the next one last
   AxisList groups;
-  // Whether the dims from `first` on are the next leaves but `skipped`, one by one.
+  // Whether the dims from `first` on are the next leaves but `skipped`, one by one, or each of several.
   const auto are_the_rest = [&](size_t first, size_t skipped) {
     size_t next = left.size() - skipped;
     for (size_t i = first; i < dims.size(); ++i) {
-      if (dims[i].is(1)) continue;
-      if (next == 0 || !dims_->Equal(dims[i], atoms_[static_cast<size_t>(left[next - 1])].size)) return false;
-      --next;
+      Dim rest = dims[i];
+      while (!rest.is(1)) {
+        if (next == 0) return false;
+        const Dim size = atoms_[static_cast<size_t>(left[--next])].size;
+        const bool equal = dims_->Equal(rest, size);
+        rest = equal ? Dim::Of(1) : dims_->ExactDiv(rest, size);
+        if (!rest.known() || (!equal && !by_count_)) return false;
+      }
     }
     return next == 0;
   };
@@ -194,6 +199,42 @@ bool FollowMovement(const FunctionContext& context, AtomTable* atoms, AxisView* 
   view->value = node->input(0);
   view->axes = *std::move(before);
   view->copied = std::move(copied);
+  view->nodes.push_back(node);
+  return true;
+}
+
+bool FollowPick(const FunctionContext& context, AtomTable* atoms, AxisView* view) {
+  const Node* node = view->value->producer;
+  if (node == nullptr || node->input(0) == nullptr || view->picked.has_value()) return false;
+  const Fact& input = context.facts->Of(node->input(0));
+  const bool gathers = IsOp(*node, "Gather");
+  if (!input.has_rank || (!gathers && !IsOp(*node, "Split"))) return false;
+  int64_t axis = IntAttribute(*node, "axis").value_or(0);
+  if (axis < 0) axis += input.rank();
+  if (axis < 0 || axis >= input.rank()) return false;
+  const Dim count = input.shape[static_cast<size_t>(axis)];
+  if (!count.is_number() || count.number() < 2) return false;
+  PickedElement picked = {-1, view->value->output_index, count.number()};
+  AxisList before = view->axes;
+  const auto at = before.begin() + static_cast<std::ptrdiff_t>(axis);
+  if (gathers) {
+    double index = 0;
+    if (context.facts->Of(node->input(1)).rank() != 0 || !ConstantNumber(*context.facts, node->input(1), &index)) return false;
+    picked.index = static_cast<int64_t>(index) + (index < 0 ? picked.count : 0);
+    before.insert(at, atoms->New(count));
+  } else {
+    if (picked.count != static_cast<int64_t>(node->output_count)) return false;
+    for (const Value* output : node->outputs()) {
+      const Fact& part = context.facts->Of(output);
+      if (part.rank() != input.rank() || !part.shape[static_cast<size_t>(axis)].is(1)) return false;
+    }
+    *at = atoms->New(count);
+  }
+  if (picked.index < 0 || picked.index >= picked.count) return false;
+  picked.atom = before[static_cast<size_t>(axis)][0];
+  view->picked = picked;
+  view->value = node->input(0);
+  view->axes = std::move(before);
   view->nodes.push_back(node);
   return true;
 }

@@ -20,7 +20,9 @@ using AxisList = std::vector<Atoms>;
 // Leaves names what became of it.
 class AtomTable {
  public:
-  explicit AtomTable(DimTable* dims) : dims_(dims) {}
+  // One dim and one atom are equal where dims and atoms behind them hold as many elements. With `by_count` that is seen where
+  // several atoms are one of these dims too: for who builds nothing whose dims must have the names of those that were followed.
+  explicit AtomTable(DimTable* dims, bool by_count = false) : dims_(dims), by_count_(by_count) {}
 
   // The atoms of a new axis of this size: one, or none for a size of 1.
   Atoms New(Dim size);
@@ -43,16 +45,25 @@ class AtomTable {
   void AddLeaves(int atom, Atoms* leaves) const;
 
   DimTable* dims_;
+  bool by_count_;
   std::vector<Atom> atoms_;
 };
 
 bool Contains(const Atoms& atoms, int atom);
 Atoms Joined(const AxisList& axes);
 
+// Element `index` of `count` along an axis.
+struct PickedElement {
+  int atom = -1;  // of the axis, as it was met: Leaves names what became of it
+  int64_t index = 0;
+  int64_t count = 0;
+};
+
 // A value whose axes are known as atoms.
 struct AxisView {
   Value* value = nullptr;
   AxisList axes;   // of `value`
+  std::optional<PickedElement> picked;  // what was followed has only this of `value`; see FollowPick
   Atoms copied;    // atoms along which what was followed repeats `value`
   double factor = 1;               // the product of all numbers that were multiplied on the way
   std::vector<const Node*> nodes;  // between what was followed and `value`, the last one first
@@ -61,6 +72,8 @@ struct AxisView {
 // Goes back over the node that computes view->value where it only moves elements of one value: from the axes of its output
 // to those of its input. False, and nothing is changed, where it does anything else or its dims are not proved.
 bool FollowMovement(const FunctionContext& context, AtomTable* atoms, AxisView* view);
+// The same over a Gather of one index and a Split into single elements, once: what is picked gets an atom.
+bool FollowPick(const FunctionContext& context, AtomTable* atoms, AxisView* view);
 // The same over copies (ValueNumbering::Source).
 bool FollowCopy(const FunctionContext& context, AxisView* view);
 // The same over a product or quotient with a number that is not 0, which view->factor takes up.

@@ -531,24 +531,11 @@ Term ExpandedToScores(const FunctionContext& context, Term mask, const Fact* fac
                        context.dims->Equal(fact->shape[static_cast<size_t>(fact->rank() - from_the_end)], wanted);
     return right ? Term::Integer(1) : SharedDim(context, value, 2);
   };
-  const Term queries = dim(query, 2);
-  const Term keys = dim(key, 1);
   std::vector<Term> dims;
   if (fact == nullptr || fact->rank() > 2 || IntegerOf(heads) != 1) dims = {Term::Integer(1), heads};
-  std::vector<Term> parts;  // lists of numbers, and dims between them
-  for (const Term& one : {queries, keys}) {
-    if (one.kind == Term::Kind::kNumber) {
-      dims.push_back(one);
-      continue;
-    }
-    if (!dims.empty()) parts.push_back(Term::List(std::move(dims)));
-    dims.clear();
-    parts.push_back(one);
-  }
-  if (parts.empty()) return build::Op("Expand", {std::move(mask), Term::List(std::move(dims))});
-  if (!dims.empty()) parts.push_back(Term::List(std::move(dims)));
-  Term shape = parts.size() == 1 ? parts[0] : build::Concat(std::move(parts), 0);
-  return build::Op("Expand", {std::move(mask), std::move(shape)});
+  dims.push_back(dim(query, 2));
+  dims.push_back(dim(key, 1));
+  return build::Op("Expand", {std::move(mask), build::Vector(dims)});
 }
 
 absl::Status CheckMaskFits(const FunctionContext& context, const Value* mask, const Value* query) {

@@ -207,12 +207,22 @@ absl::StatusOr<Term> KernelBias(const FunctionContext& context, Value* q, Value*
   return WholeBias(context, *parts, q, k);
 }
 
+// The elements of a vector that is a list, or a Concat of lists and of vectors of one element.
+int CountElements(const Term& vector) {
+  if (vector.kind == Term::Kind::kList) return static_cast<int>(vector.list->size());
+  if (vector.kind != Term::Kind::kNode || vector.node->op_type != "Concat") return 1;
+  int count = 0;
+  for (const Term& part : vector.node->inputs) count += CountElements(part);
+  return count;
+}
+
 // The rank of a mask that is a value or is made of values element by element; nullopt of anything else.
 std::optional<int> RankOfMask(const FunctionContext& context, const Term& mask) {
   if (mask.kind == Term::Kind::kValue) return context.facts->Of(mask.value).rank();
   if (mask.kind == Term::Kind::kNumber) return 0;
   if (mask.kind != Term::Kind::kNode) return std::nullopt;
   const std::string& op = mask.node->op_type;
+  if (op == "Expand") return CountElements(mask.node->inputs[1]);
   if (op != "Not" && op != "Less" && op != "Or") return std::nullopt;
   std::optional<int> rank = 0;
   for (const Term& input : mask.node->inputs) {
@@ -224,6 +234,22 @@ std::optional<int> RankOfMask(const FunctionContext& context, const Term& mask) 
 
 Term FourAxes(const FunctionContext& context, const Term& mask) {
   return RankOfMask(context, mask) == 2 ? build::Unsqueeze(mask, {0, 1}) : mask;
+}
+
+Holds MaskedBehindCap(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
+  const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
+  if (!parts.ok()) {
+    return FinalWord(fmt::format("no kernel of attention caps the scores with tanh, and of what is added behind the cap, for "
+                                 "NPUScaledMaskedSoftmax, {}", std::string(parts.status().message())), "softcap-not-taken");
+  }
+  if (!PlanFor(context, q, k, *parts, nullptr).masks) {
+    return FinalWord("no kernel of attention caps the scores with tanh, and behind the cap no key is masked, so that the softmax "
+                     "is a Softmax already", "softcap-not-taken");
+  }
+  if (parts->biases.empty()) return absl::OkStatus();
+  return FinalWord(fmt::format("no kernel of attention caps the scores with tanh, and {} is added behind the cap, so that lengths "
+                               "are not padded for NPUScaledMaskedSoftmax, which takes multiples of 32",
+                               ValueName(*parts->biases[0])), "softcap-not-taken");
 }
 
 Holds NothingMasked(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
@@ -264,6 +290,8 @@ constexpr std::array kRows = {
     Function<"score_bias (q, k, mask, keep, bias)", ScoreBias>(
         "What is added to the scores and takes no key out, as far as it is not broadcast yet; no value where nothing is."),
     Function<"four_axes (mask)", FourAxes>("A mask [S, T] as [1, 1, S, T]; any other, and the template of a mode, as it is."),
+    Function<"masked_behind_cap (q, k, mask, keep, bias)", MaskedBehindCap>(
+        "Holds where the masks leave out keys and nothing else is added to capped scores."),
     Function<"nothing_masked (q, k, mask, keep, bias)", NothingMasked>(
         "Holds where the masks leave out no key, and nothing is added to the scores."),
     Function<"whole_mask (q, k, mask, keep, bias, guard)", WholeMask>(

@@ -12,6 +12,31 @@ Term Numbers(const std::vector<int64_t>& numbers) {
   return Term::List(std::move(items));
 }
 
+Term Vector(const std::vector<Term>& elements) {
+  std::vector<Term> parts;
+  std::vector<Term> numbers;
+  for (const Term& element : elements) {
+    if (element.kind == Term::Kind::kNumber) {
+      numbers.push_back(element);
+      continue;
+    }
+    if (!numbers.empty()) parts.push_back(Term::List(std::move(numbers)));
+    numbers.clear();
+    parts.push_back(element);
+  }
+  if (parts.empty()) return Term::List(std::move(numbers));
+  if (!numbers.empty()) parts.push_back(Term::List(std::move(numbers)));
+  return parts.size() == 1 ? parts[0] : Concat(std::move(parts), 0);
+}
+
+std::vector<int64_t> IntegersOf(const std::vector<Term>& items) {
+  std::vector<int64_t> numbers;
+  for (const Term& item : items) {
+    numbers.push_back(item.kind == Term::Kind::kDim ? item.dim.number() : static_cast<int64_t>(item.number));
+  }
+  return numbers;
+}
+
 Term Cast(Term x, DataType to) { return Op("Cast", {std::move(x)}, {{"to", Term::Of(to)}}); }
 
 Term Concat(std::vector<Term> parts, int64_t axis) {

@@ -15,6 +15,10 @@ namespace ascend_fuse::build {
 Term Op(std::string op_type, std::vector<Term> inputs, std::vector<std::pair<std::string, Term>> attributes = {});
 // A list of numbers: axes, a perm, the dims of a Reshape (0: as it was).
 Term Numbers(const std::vector<int64_t>& numbers);
+// A vector of numbers and of nodes that are vectors of one number: a list, such a node, or one Concat.
+Term Vector(const std::vector<Term>& elements);
+// The numbers of such a list, all of whose items are whole numbers.
+std::vector<int64_t> IntegersOf(const std::vector<Term>& items);
 
 Term Cast(Term x, DataType to);
 Term Concat(std::vector<Term> parts, int64_t axis);

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "embedded/operators_data.h"
 #include "fmt/format.h"
+#include "patterns/operators/head_padding.h"
 #include "patterns/operators/layout_cost.h"
 #include "patterns/operators/slower_sites.h"
 #include "patterns/operators/standard_operators.h"
@@ -32,6 +33,7 @@ struct Table {
   std::map<std::string, std::vector<SlowerSites>, std::less<>> slower;  // by op_type
   absl::flat_hash_map<std::pair<std::string_view, std::string_view>, const DeclaredOperator*> by_name;
   absl::flat_hash_map<std::string, LayoutCost> layouts;
+  absl::flat_hash_map<std::string, HeadPadding> paddings;
 };
 
 // Declarations that cannot be read are a broken build, which no caller could do anything about; a test reads them first.
@@ -108,6 +110,10 @@ const Table* ReadTable() {
   }
   table->operators.reserve(static_cast<size_t>(declarations.op_size()));
   for (const proto::OperatorDeclaration& op : declarations.op()) {
+    if (op.has_head_padding()) {
+      const proto::HeadPadding& padding = op.head_padding();
+      table->paddings[op.name()] = {padding.multiple_of(), padding.at_most(), padding.because(), padding.source()};
+    }
     if (!op.has_layout()) continue;
     const proto::LayoutCost& layout = op.layout();
     table->layouts[op.name()] = {layout.transpose(), layout.transpose_element(), layout.from_length(),
@@ -169,6 +175,12 @@ const LayoutCost* FindLayoutCost(std::string_view op_type) {
   const auto& layouts = Declarations().layouts;
   const auto found = layouts.find(fmt::format("npu.{}", op_type));
   return found == layouts.end() ? nullptr : &found->second;
+}
+
+const HeadPadding* FindHeadPadding(std::string_view op_type) {
+  const auto& paddings = Declarations().paddings;
+  const auto found = paddings.find(fmt::format("npu.{}", op_type));
+  return found == paddings.end() ? nullptr : &found->second;
 }
 
 const std::vector<StandardOperator>& StandardOperators() { return Declarations().standard; }

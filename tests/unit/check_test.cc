@@ -37,7 +37,7 @@ std::vector<std::string> CodesOf(const std::vector<WarningRecord>& warnings) {
 
 std::vector<std::string> Forms(const std::string& graph, const std::string& cann = "8.1", int opset = 18) {
   const auto model = Parse(graph, opset);
-  const Facts facts = Infer(*model);
+  Facts facts = Infer(*model);
   return CodesOf(CheckForms(FindInNodes(*model, facts, On(cann))));
 }
 
@@ -50,7 +50,8 @@ TEST(CheckTest, AxesOfReduceMeanAreMisreadBeforeTheyWereFixed) {
   const std::string attribute = "(float[2, 4] x) => (float[2, 1] y) { y = ReduceMean <axes = [1]> (x) }";
   EXPECT_EQ(Forms(attribute, "8.1", 17), Codes());
   const auto model = Parse(input);
-  const auto warnings = CheckForms(FindInNodes(*model, Infer(*model), On("8.1")));
+  Facts facts = Infer(*model);
+  const auto warnings = CheckForms(FindInNodes(*model, facts, On("8.1")));
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_EQ(warnings[0].message,
             "1 ReduceMean with axes as an input: ATC before 9.2 averages over all axes there without a word "
@@ -84,7 +85,8 @@ TEST(CheckTest, OperatorsWithoutAParser) {
   EXPECT_EQ(Forms(norm, "8.1", 18), Codes{"no-parser"});
   // Nodes of one operator are one finding.
   const auto model = Parse("(float[4] x) => (float[4] y) { a = Gelu (x)\n y = Gelu (a) }", 20);
-  const auto warnings = CheckForms(FindInNodes(*model, Infer(*model), On("8.1")));
+  Facts facts = Infer(*model);
+  const auto warnings = CheckForms(FindInNodes(*model, facts, On("8.1")));
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_EQ(warnings[0].message, "2 Gelu: stock ATC has no parser for it and will refuse the model");
 }

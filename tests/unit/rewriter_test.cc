@@ -180,8 +180,23 @@ TEST(Rewriter, ReorderTakesColumnsAndRowsInAnotherOrder) {
   ASSERT_TRUE(columns.ok() && rows.ok()) << columns.status() << rows.status();
   EXPECT_EQ(*ReadIntegers(*model, *(*columns)->initializer, 6), (std::vector<int64_t>{3, 1, 2, 6, 4, 5}));
   EXPECT_EQ(*ReadIntegers(*model, *(*rows)->initializer, 6), (std::vector<int64_t>{4, 5, 6, 1, 2, 3}));
-  EXPECT_TRUE(absl::StrContains(rewriter.Reorder(a, 1, {1, 0}, "x").status().message(), "the order is not one of"));
+  EXPECT_TRUE(absl::StrContains(rewriter.Reorder(a, 2, {1, 0}, "x").status().message(), "it has no such axis"));
+  EXPECT_TRUE(absl::StrContains(rewriter.Reorder(a, 1, {3, 0}, "x").status().message(), "places that it has not"));
   EXPECT_TRUE(absl::StrContains(rewriter.Reorder(concat->output(), 1, {1, 0}, "x").status().message(), "not an initializer"));
+}
+
+TEST(Rewriter, ReorderPutsZerosInPlaces) {
+  auto model = MustLoad(TwoConstants().SerializeAsString());
+  Rewriter rewriter(model.get());
+  Value* a = model->graph().nodes()[0]->input(0);  // 1 2 3, 4 5 6
+  absl::StatusOr<Value*> columns = rewriter.Reorder(a, 1, {0, -1, 1, 2, -1, -1}, "columns");
+  absl::StatusOr<Value*> rows = rewriter.Reorder(a, 0, {-1, 0, 1, -1, -1}, "rows");
+  ASSERT_TRUE(columns.ok() && rows.ok()) << columns.status() << rows.status();
+  EXPECT_EQ(*ReadIntegers(*model, *(*columns)->initializer, 12),
+            (std::vector<int64_t>{1, 0, 2, 3, 0, 0, 4, 0, 5, 6, 0, 0}));
+  EXPECT_EQ(*ReadIntegers(*model, *(*rows)->initializer, 15),
+            (std::vector<int64_t>{0, 0, 0, 1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ((*columns)->initializer->ElementCount(), 12);
 }
 
 // That every node of a saved graph reads what stands before it, whatever stands around the graph.

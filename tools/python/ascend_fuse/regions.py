@@ -307,9 +307,12 @@ class Regions:
                 mask = masks.get(name)
                 if mask is not None and np.ndim(mask) == 2:
                     mask = np.asarray(mask)[None, None]
-                if mask is None or np.ndim(mask) != 4 or a.ndim not in (3, 4) or mask.shape[2] not in (1, a.shape[queries]):
+                if mask is None or np.ndim(mask) != 4 or a.ndim not in (3, 4):
                     continue
-                rows = ~np.all(np.asarray(mask) != 0, axis=-1, keepdims=True)
+                mask = np.asarray(mask)[:, :, : a.shape[queries]]  # of padded queries the first are the output's
+                if mask.shape[2] not in (1, a.shape[queries]):
+                    continue
+                rows = ~np.all(mask != 0, axis=-1, keepdims=True)
                 if queries == 1:
                     rows = rows.swapaxes(1, 2)
                 if a.ndim == 3 and a.shape[0] % rows.shape[0] == 0:

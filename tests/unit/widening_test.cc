@@ -1,0 +1,140 @@
+// Zeros between the elements of tensors: through which shapes and nodes they are followed, and through which they are not.
+#include "passes/widening.h"
+
+#include <string>
+#include <vector>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "gtest/gtest.h"
+#include "tests/unit/inferred.h"
+
+namespace ascend_fuse {
+namespace {
+
+using testing::Inferred;
+
+std::string Text(const Places& places) {
+  return places.empty() ? std::string("-") : fmt::format("{}", fmt::join(places, " "));
+}
+
+std::string Text(const Widening& widening) {
+  std::vector<std::string> axes;
+  for (const Places& places : widening) axes.push_back(Text(places));
+  return fmt::format("{}", fmt::join(axes, " | "));
+}
+
+// What the operands of the node that computes `value` have to be: "0: - | 0 1 -1". Or why there are none.
+std::string Operands(Inferred& model, const std::string& value, const std::vector<Widening>& outputs) {
+  const auto operands = OperandsOf(model.facts(), *model.Find(value)->producer, outputs);
+  if (!operands.ok()) return std::string(operands.status().message());
+  std::vector<std::string> texts;
+  for (const WidenedOperand& operand : *operands) {
+    std::vector<std::string> axes;
+    for (const WidenedPart& part : operand.parts) {
+      const std::string where = part.length < 0 ? "" : fmt::format("{}+{}: ", part.start, part.length);
+      axes.push_back(where + Text(part.places));
+    }
+    texts.push_back(fmt::format("{}: {}", operand.index, fmt::join(axes, " | ")));
+  }
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+TEST(Widening, HeadsHaveTheirZerosBehindThem) {
+  EXPECT_EQ(Text(PlacesOfHeads(6, 3, 4)), "0 1 2 -1 3 4 5 -1");
+  EXPECT_EQ(Text(PlacesOfHeads(2, 2, 4)), "0 1 -1 -1");
+}
+
+TEST(Widening, ShapesOfTheSameElements) {
+  DimTable dims;
+  const Dim batch = dims.Symbol("batch");
+  const Dim tokens = dims.Symbol("tokens");
+  const auto n = [](int64_t number) { return Dim::Of(number); };
+  const auto regrouped = [&](const std::vector<Dim>& from, const Widening& widening, const std::vector<Dim>& to) {
+    const auto result = RegroupWidening(dims, from, widening, to);
+    return result.has_value() ? Text(*result) : std::string("none");
+  };
+  const Places three = PlacesOfHeads(3, 3, 4);
+  // Heads joined, and taken apart again.
+  EXPECT_EQ(regrouped({batch, tokens, n(2), n(3)}, {{}, {}, {}, three}, {batch, tokens, n(6)}), "- | - | 0 1 2 -1 3 4 5 -1");
+  EXPECT_EQ(regrouped({batch, tokens, n(6)}, {{}, {}, PlacesOfHeads(6, 3, 4)}, {batch, tokens, n(2), n(3)}),
+            "- | - | - | 0 1 2 -1");
+  // Rows are joined beside them, whatever their number is.
+  EXPECT_EQ(regrouped({batch, tokens, n(3)}, {{}, {}, three}, {dims.Mul(batch, tokens), n(3)}), "- | 0 1 2 -1");
+  EXPECT_EQ(regrouped({batch, n(1), n(2), n(3), tokens}, {{}, {}, {}, three, {}}, {batch, n(6), n(1), tokens}),
+            "- | 0 1 2 -1 3 4 5 -1 | - | -");
+  // Heads beside a batch of any size, as nn.MultiheadAttention has them.
+  EXPECT_EQ(regrouped({tokens, dims.Mul(batch, n(2)), n(3)}, {{}, {}, three}, {tokens, batch, n(6)}),
+            "- | - | 0 1 2 -1 3 4 5 -1");
+  EXPECT_EQ(regrouped({tokens, batch, n(6)}, {{}, {}, PlacesOfHeads(6, 3, 4)}, {tokens, dims.Mul(batch, n(2)), n(3)}),
+            "- | - | 0 1 2 -1");
+  EXPECT_EQ(regrouped({tokens, batch, n(6)}, {{}, {}, PlacesOfHeads(6, 6, 8)}, {tokens, dims.Mul(batch, n(2)), n(3)}), "none");
+  // Across the heads: 2 x 3 as 3 x 2.
+  EXPECT_EQ(regrouped({n(2), n(3)}, {{}, three}, {n(3), n(2)}), "none");
+  // Nobody knows where the elements go.
+  EXPECT_EQ(regrouped({tokens, n(3), batch}, {{}, three, {}}, {dims.Symbol("other"), dims.Symbol("rest")}), "none");
+}
+
+TEST(Widening, OperandsOfMovesAndProducts) {
+  Inferred model(R"(
+    g (float[2, 5, 8] x, float[2, 5, 6] other, float[6] table, float[8, 6] w, float[6] b) => (float[2, 5, 6] y)
+    <int64[4] heads = {2, 5, 2, 3}, float two = {2}>
+    { m = MatMul (x, w)  a = Add (m, b)  s = Mul (a, two)  r = Reshape (s, heads)  t = Transpose <perm = [0, 2, 1, 3]> (r)
+      d = Div (two, a)  p = Add (a, two)  n = Softmax (a)  c = Concat <axis = 2> (a, other)  j = Concat <axis = 1> (a, other)
+      g = Mul (a, table)  y = Identity (a) })");
+  const Places three = PlacesOfHeads(3, 3, 4);
+  const Places six = PlacesOfHeads(6, 3, 4);
+  EXPECT_EQ(Operands(model, "t", {{{}, {}, {}, three}}), "0: - | - | - | 0 1 2 -1");
+  EXPECT_EQ(Operands(model, "t", {{{}, PlacesOfHeads(2, 2, 3), {}, {}}}), "0: - | - | 0 1 -1 | -");
+  EXPECT_EQ(Operands(model, "r", {{{}, {}, {}, three}}), "0: - | - | 0 1 2 -1 3 4 5 -1");
+  // A factor for all is none of its business; one for each channel has zeros, too.
+  EXPECT_EQ(Operands(model, "s", {{{}, {}, six}}), "0: - | - | 0 1 2 -1 3 4 5 -1");
+  EXPECT_EQ(Operands(model, "g", {{{}, {}, six}}), "0: - | - | 0 1 2 -1 3 4 5 -1; 1: 0 1 2 -1 3 4 5 -1");
+  EXPECT_EQ(Operands(model, "a", {{{}, {}, six}}), "0: - | - | 0 1 2 -1 3 4 5 -1; 1: 0 1 2 -1 3 4 5 -1");
+  EXPECT_EQ(Operands(model, "m", {{{}, {}, six}}), "1: - | 0 1 2 -1 3 4 5 -1");
+  EXPECT_EQ(Operands(model, "j", {{{}, {}, six}}),
+            "0: - | - | 0 1 2 -1 3 4 5 -1; 1: - | - | 0 1 2 -1 3 4 5 -1");
+}
+
+TEST(Widening, WhatMakesNumbersOfZeros) {
+  Inferred model(R"(
+    g (float[2, 5, 8] x, float[2, 5, 4] other, float[8, 6] w, float[6] b) => (float[2, 5, 6] y)
+    <float two = {2}>
+    { m = MatMul (x, w)  d = Div (two, m)  e = Div (b, m)  p = Add (m, two)  n = Softmax (m)  c = Concat <axis = 2> (m, other)
+      y = Identity (m) })");
+  const Widening six = {{}, {}, PlacesOfHeads(6, 3, 4)};
+  EXPECT_EQ(Operands(model, "d", {six}), "Div 'd' would divide by zeros");
+  EXPECT_EQ(Operands(model, "e", {six}), "Div 'e' would divide by zeros");
+  EXPECT_EQ(Operands(model, "p", {six}), "Add 'p' adds to zeros");
+  EXPECT_EQ(Operands(model, "n", {six}), "Softmax 'n' computes with them");
+  EXPECT_EQ(Operands(model, "c", {{{}, {}, PlacesOfHeads(10, 5, 6)}}), "Concat 'c' joins parts of a head");
+}
+
+TEST(Widening, PartsOfAPackedProjection) {
+  Inferred model(R"(
+    g (float[2, 5, 10] x, float[3, 2, 4] five) => (float[2, 5, 4] y)
+    <int64[2] sizes = {4, 6}, int64[1] start = {4}, int64[1] end = {100}, int64[1] axis = {2}, int64 one = {1}>
+    { a, b = Split <axis = -1> (x, sizes)  s = Slice (x, start, end, axis)  q = Gather (five, one)  y = Identity (a) })");
+  EXPECT_EQ(Operands(model, "a", {{{}, {}, PlacesOfHeads(4, 2, 3)}, {{}, {}, {}}}), "0: - | - | 0+10: 0 1 -1 2 3 -1 4 5 6 7 8 9");
+  EXPECT_EQ(Operands(model, "s", {{{}, {}, PlacesOfHeads(6, 3, 4)}}), "0: - | - | 4+6: 0 1 2 -1 3 4 5 -1");
+  EXPECT_EQ(Operands(model, "q", {{{}, PlacesOfHeads(4, 4, 5)}}), "0: 1+1: 0 | - | 0 1 2 3 -1");
+}
+
+TEST(Widening, AWeightTakesZerosOut) {
+  Inferred model(R"(
+    g (float[2, 5, 6] x, float[2, 3] rows, float[6, 4] w, float[4, 3] t) => (float[2, 5, 4] y)
+    { y = MatMul (x, w)  g = Gemm <transB = 1> (rows, t) })");
+  const auto other = [&](const std::string& value, const Widening& widening) {
+    const auto operand = OtherFactorOf(model.facts(), *model.Find(value)->producer, 0, widening);
+    if (!operand.has_value()) return std::string("none");
+    Widening axes;
+    for (const WidenedPart& part : operand->parts) axes.push_back(part.places);
+    return Text(axes);
+  };
+  EXPECT_EQ(other("y", {{}, {}, PlacesOfHeads(6, 3, 4)}), "0 1 2 -1 3 4 5 -1 | -");
+  EXPECT_EQ(other("y", {{}, PlacesOfHeads(5, 5, 6), {}}), "none");
+  EXPECT_EQ(other("g", {{}, PlacesOfHeads(3, 3, 4)}), "- | 0 1 2 -1");
+}
+
+}  // namespace
+}  // namespace ascend_fuse
