@@ -34,8 +34,15 @@ struct Rows {
   Dim batch;
 };
 
+// What lies on a way.
+struct Moves {
+  int transposes = 0;
+  int reshapes = 0;  // and all other nodes of it
+  std::optional<std::pair<AxisList, AxisList>> turn;  // axes before and behind one Transpose of heads and tokens
+};
+
 // A value that is made of another one by moving elements alone.
-struct Way {
+struct Way : Moves {
   explicit Way(DimTable* dims) : atoms(dims, true) {}
 
   Value* end = nullptr;
@@ -44,9 +51,6 @@ struct Way {
   AxisList from;  // the axes of the source
   AxisList to;    // those of the end
   std::optional<PickedElement> picked;  // of the source's last axis, the outermost part of it
-  int transposes = 0;
-  int reshapes = 0;  // and all other nodes of it
-  std::optional<std::pair<AxisList, AxisList>> turn;  // axes before and behind one Transpose of heads and tokens
   Atoms tokens;  // the rows, where they are known
   Atoms batch;
 };
@@ -248,7 +252,7 @@ class RowOrderer {
     way->end = end;
     way->source = end;
     way->to = way->from = view.axes;
-    Way so_far(context_.dims);
+    Moves so_far;
     for (size_t step = 0; step < kMaximumSteps; ++step) {
       const Node* node = view.value->producer;
       if (node == nullptr || node->dead || node->input(0) == nullptr || node->input(0)->graph != end->graph) break;
@@ -262,9 +266,7 @@ class RowOrderer {
       way->source = view.value;
       way->from = view.axes;
       way->picked = view.picked;
-      way->transposes = so_far.transposes;
-      way->reshapes = so_far.reshapes;
-      way->turn = so_far.turn;
+      static_cast<Moves&>(*way) = so_far;
     }
     return way;
   }
@@ -291,7 +293,7 @@ class RowOrderer {
           for (Value* output : use.user->outputs()) {
             if (output != nullptr && seen.insert(output).second) values.push_back(output);
           }
-        } else if (values[i] != source || !ReadsDims(*use.user)) {
+        } else {
           is_end = true;
         }
       }
@@ -331,12 +333,12 @@ class RowOrderer {
     return std::find(results.begin(), results.end(), value) != results.end() ? &place : nullptr;
   }
 
-  // The places that read the value, and whether anything else does.
-  std::pair<std::vector<Place*>, bool> ReadersOf(const Value& value) {
+  // The places that read the end of the way, and whether anything else does that does not only ask for its dims.
+  std::pair<std::vector<Place*>, bool> ReadersOf(const Way& way) {
     std::vector<Place*> places;
-    bool others = value.is_graph_output;
-    for (const Use& use : LiveUses(value)) {
-      if (MovesOn(use) || ReadsDims(*use.user)) continue;
+    bool others = way.end->is_graph_output;
+    for (const Use& use : LiveUses(*way.end)) {
+      if (MovesOn(use) || (ReadsDims(*use.user) && DimsOf(way, way.source, way.from).has_value())) continue;
       const auto known = place_of_.find(use.user);
       Place* place = known == place_of_.end() ? nullptr : &places_[known->second];
       const bool turns = place != nullptr && std::find(place->turnable.operands.begin(), place->turnable.operands.end(),
@@ -347,8 +349,6 @@ class RowOrderer {
         others = true;
       }
     }
-    // Whoever asks for the dims of a copy.
-    for (const Use& use : LiveUses(value)) others = others || (ReadsDims(*use.user) && MakerOf(&value) == nullptr);
     return {places, others};
   }
 
@@ -366,7 +366,7 @@ class RowOrderer {
   // What the way costs, by the orders of what it begins and ends with.
   void Ask(Way* way) {
     const Place* maker = MakerOf(way->source);
-    const auto [readers, others] = ReadersOf(*way->end);
+    const auto [readers, others] = ReadersOf(*way);
     const std::optional<AxisList> from = maker != nullptr ? BatchFirst(way, way->from, maker->rows) : way->from;
     if (maker != nullptr && others) {
       cut_.Cost(maker->question, MinimumCut::kOne, CostOf(*way, from, way->to));
@@ -415,17 +415,20 @@ class RowOrderer {
     return CostOf(transposes - (is_free ? 1 : 0), static_cast<int64_t>(nodes.size()) - transposes, way);
   }
 
+  // The axes of what is picked of a source with these axes: CanBeCutOff was asked.
+  static AxisList PartOfAxes(const Way& way, const AxisList& from) {
+    AxisList axes = way.atoms.Leaves(from);
+    if (!way.picked.has_value()) return axes;
+    const auto picked = static_cast<std::ptrdiff_t>(way.atoms.Leaves(Atoms{way.picked->atom}).size());
+    axes.back().erase(axes.back().begin(), axes.back().begin() + picked);
+    return axes;
+  }
+
   // The source with axes `from`, or what is picked of it, as the end with axes `to`; nullopt where that cannot be told.
   std::optional<Term> ArrangedOf(const Way& way, Value* source, const std::optional<AxisList>& from,
                                  const std::optional<AxisList>& to) const {
     if (!from.has_value() || !to.has_value()) return std::nullopt;
-    AxisList axes = way.atoms.Leaves(*from);
-    if (way.picked.has_value()) {
-      const Atoms picked = way.atoms.Leaves(Atoms{way.picked->atom});
-      Atoms& last = axes.back();
-      if (last.size() < picked.size() || !std::equal(picked.begin(), picked.end(), last.begin())) return std::nullopt;
-      last.erase(last.begin(), last.begin() + static_cast<std::ptrdiff_t>(picked.size()));
-    }
+    const AxisList axes = PartOfAxes(way, *from);
     const auto arranged = [&](Term x, const AxisList& now, const AxisList& then) -> std::optional<Term> {
       auto found = Arrange(context_, way.atoms, std::move(x), now, then, WithDimsOf(way));
       return found.has_value() ? std::optional(std::move(found->term)) : std::nullopt;
@@ -447,6 +450,25 @@ class RowOrderer {
     return std::none_of(nodes.begin(), nodes.end(), [](const DeferredNode* node) { return node->op_type == "Transpose"; }) ||
            (free_ends_.contains(way.end) && IsTurn(*nodes.front())) ||
            (free_sources_.contains(way.source) && IsTurn(*nodes.back()));
+  }
+
+  // The dims of the end of the way, read from those of the source, or of what is picked of it; nullopt where they are others.
+  std::optional<Term> DimsOf(const Way& way, Value* source, const AxisList& of_source) const {
+    const AxisList from = PartOfAxes(way, of_source);
+    const auto sorted = [&](const Atoms& axis) {
+      Atoms atoms = way.atoms.Leaves(axis);
+      std::sort(atoms.begin(), atoms.end());
+      return atoms;
+    };
+    std::vector<int64_t> order;
+    for (const Atoms& axis : way.to) {
+      const auto same = std::find_if(from.begin(), from.end(), [&](const Atoms& other) { return sorted(other) == sorted(axis); });
+      if (same == from.end()) return std::nullopt;
+      order.push_back(same - from.begin());
+    }
+    Term shape = build::Shape(Term::Of(source));
+    const bool all = order.size() == from.size() && std::is_sorted(order.begin(), order.end());
+    return all ? shape : build::Gather(std::move(shape), build::Numbers(order), 0);
   }
 
   // A value that stands before the way and has tokens and batch among its dims, to read them from.
@@ -488,6 +510,7 @@ class RowOrderer {
     AddOtherWays(&to_write);
     for (Place* place : turned) place->turned = WritePlace(*place, to_write);
     for (Way* way : to_write) WriteWay(way);
+    for (size_t i = ways_.size(); i-- > 0;) WriteDims(ways_[i].get());
     for (const Place* place : turned) {
       for (Value* result : place->turnable.results) WriteAsItWas(*place, result);
     }
@@ -518,7 +541,7 @@ class RowOrderer {
 
   // Whether anybody reads the end of the way as it is.
   bool StaysRead(const Way& way) {
-    const auto [readers, others] = ReadersOf(*way.end);
+    const auto [readers, others] = ReadersOf(way);
     return others || std::any_of(readers.begin(), readers.end(), [](const Place* place) { return !place->turned; });
   }
 
@@ -576,14 +599,19 @@ class RowOrderer {
     return provided;
   }
 
-  // From the source as it is now.
-  std::optional<Term> FromSource(Way* way, const std::optional<AxisList>& to) {
+  // The source, or its part, as it is now, and its axes; no axes where they cannot be told.
+  std::pair<Value*, std::optional<AxisList>> SourceOf(Way* way) {
     const Place* maker = MakerOf(way->source);
     const auto turned = turned_.find(way->source);
     const bool is_turned = maker != nullptr && turned != turned_.end();
     Value* source = is_turned ? turned->second : way->source;
     if (way->picked.has_value()) source = PartOf(source, *way);
-    return ArrangedOf(*way, source, is_turned ? BatchFirst(way, way->from, maker->rows) : way->from, to);
+    return {source, is_turned ? BatchFirst(way, way->from, maker->rows) : way->from};
+  }
+
+  std::optional<Term> FromSource(Way* way, const std::optional<AxisList>& to) {
+    const auto [source, from] = SourceOf(way);
+    return ArrangedOf(*way, source, from, to);
   }
 
   // One of equal parts of the last axis.
@@ -630,23 +658,27 @@ class RowOrderer {
     facts_.Set(way->end, known);
   }
 
-  // What a turned place computed, for those who still read it. Its dims are read from what it computes now.
+  // Who only asks for the dims of what was moved asks where it was moved from.
+  void WriteDims(Way* way) {
+    std::vector<Node*> readers;
+    for (const Use& use : LiveUses(*way->end)) {
+      if (!ReadsDims(*use.user)) return;
+      if (use.user->graph == way->end->graph) readers.push_back(use.user);
+    }
+    if (readers.empty() || way->end->is_graph_output) return;
+    if (way->transposes == 0 && !turned_.contains(way->source)) return;
+    const auto [source, from] = SourceOf(way);
+    const std::optional<Term> term = from.has_value() ? DimsOf(*way, source, *from) : std::nullopt;
+    if (!term.has_value()) return;
+    for (const Node* reader : readers) {
+      workspace_.Know(workspace_.rewriter().Replace({reader->output()}, Beside(workspace_, *reader).Plan(*term)));
+    }
+  }
+
+  // What a turned place computed, for those who still read it.
   void WriteAsItWas(const Place& place, Value* result) {
     const auto now = turned_.find(result);
-    if (now == turned_.end()) return;
-    std::vector<Node*> readers;
-    for (const Use& use : LiveUses(*result)) {
-      if (ReadsDims(*use.user) && use.user->graph == result->graph) readers.push_back(use.user);
-    }
-    std::vector<int64_t> order;
-    for (int axis = 0; axis < place.axes.rank; ++axis) order.push_back(place.axes.Turned(axis));
-    for (const Node* reader : readers) {
-      const Term shape = build::Shape(Term::Of(now->second));
-      const NewNode plan =
-          Beside(workspace_, *reader).Plan(place.rows.merged ? shape : build::Gather(shape, build::Numbers(order), 0));
-      workspace_.Know(workspace_.rewriter().Replace({reader->output()}, plan));
-    }
-    if (!result->is_graph_output && LiveUses(*result).empty()) return;
+    if (now == turned_.end() || (!result->is_graph_output && LiveUses(*result).empty())) return;
     Way& way = WayTo(result);
     const auto term = ArrangedOf(way, now->second, BatchFirst(&way, way.from, place.rows), way.from);
     if (!term.has_value() || term->kind != Term::Kind::kNode) return;  // it is still computed as it was

@@ -252,7 +252,7 @@ bool IsTakenTurned(const Node& node, const std::vector<size_t>& operands, const 
   }
   for (Attribute& attribute : call.attributes) {
     if (attribute.name == "input_layout" && !input_layout.empty()) {
-      attribute = Attribute::String("input_layout", std::string(input_layout));
+      attribute = Attribute::String("input_layout", input_layout);
     }
   }
   const Answer after = target.Check(call, &facts.dims());

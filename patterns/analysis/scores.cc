@@ -55,6 +55,35 @@ Value* Guarded(const FunctionContext& context, const Node& node) {
   return context.numbering->Same(test->input(0), node.input(2)) ? node.input(2) : nullptr;
 }
 
+// The boolean that a Cast makes 0 and 1; nullptr for any other value.
+Value* OfBoolean(const FunctionContext& context, const Value* number) {
+  const Node* cast = number != nullptr ? number->producer : nullptr;
+  if (cast == nullptr || !IsOp(*cast, "Cast") || cast->input(0) == nullptr) return nullptr;
+  return context.facts->Of(cast->input(0)).type == DataType::kBool ? cast->input(0) : nullptr;
+}
+
+// The place of the operand of a Mul that is the numbers of a boolean; -1 where none is.
+int PlaceOfBoolean(const FunctionContext& context, const Node& node) {
+  if (!IsOp(node, "Mul")) return -1;
+  return OfBoolean(context, node.input(0)) != nullptr ? 0 : OfBoolean(context, node.input(1)) != nullptr ? 1 : -1;
+}
+
+// Whether a value is 0 throughout: a number, or the product of 0 and the numbers of a boolean.
+bool IsZeroThroughout(const FunctionContext& context, const Value* value) {
+  if (IsZero(context, value)) return true;
+  const int place = value != nullptr && value->producer != nullptr ? PlaceOfBoolean(context, *value->producer) : -1;
+  return place >= 0 && IsZero(context, value->producer->input(static_cast<size_t>(1 - place)));
+}
+
+// x of x + 0; nullptr for any other node.
+Value* WithoutZero(const FunctionContext& context, const Node& node) {
+  if (!IsOp(node, "Add")) return nullptr;
+  for (size_t i = 0; i < 2; ++i) {
+    if (IsZeroThroughout(context, node.input(1 - i))) return node.input(i);
+  }
+  return nullptr;
+}
+
 // Equal (ReduceMax (x) along the last axis, minus infinity): x. Where that holds, a row has no number above it.
 Value* WithEmptyRows(const FunctionContext& context, const Node* test) {
   if (test == nullptr || !IsOp(*test, "Equal")) return nullptr;
@@ -142,6 +171,12 @@ class ScoreReader {
         zeroed_ = {drops ? ScoreMask::Kind::kDrops : ScoreMask::Kind::kKeeps, node->input(0), {}};
         return Continue(view, node->input(drops ? 2 : 1));
       }
+    }
+    // The same as products with the numbers of a boolean, as tf2onnx writes a choice.
+    if (Value* rest = WithoutZero(context_, *node); rest != nullptr) return Continue(view, rest);
+    if (const int place = PlaceOfBoolean(context_, *node); place >= 0 && zeroed_.value == nullptr) {
+      zeroed_ = {ScoreMask::Kind::kKeeps, OfBoolean(context_, node->input(static_cast<size_t>(place))), {}};
+      return Continue(view, node->input(static_cast<size_t>(1 - place)));
     }
     return No(fmt::format("the weights are {}, which is no softmax along one axis", DescribeProducer(*view->value)));
   }
@@ -333,7 +368,9 @@ class ScoreReader {
       if (x == nullptr || keep == nullptr || path->masks.empty() || view->factor != 1) continue;
       if (path->masks.back().factor != 1) continue;
       if (!DropsWhereZero(path->masks.back(), keep)) continue;
-      path->masks.back() = {ScoreMask::Kind::kMultiplied, keep, view->axes};
+      Value* const boolean = OfBoolean(context_, keep);
+      path->masks.back() = {boolean != nullptr ? ScoreMask::Kind::kKeeps : ScoreMask::Kind::kMultiplied,
+                            boolean != nullptr ? boolean : keep, view->axes};
       return Continue(view, x);
     }
     return No(fmt::format("the scores {} are multiplied by a tensor that is not one number", ValueName(*view->value)));
@@ -348,16 +385,9 @@ class ScoreReader {
       return Number(context_, inverse->input(0), &one) && one == 1 && inverse->input(1) != nullptr &&
              context_.numbering->Same(inverse->input(1), keep);
     }
-    const Value* dropped = OfBoolean(drop);
-    const Value* kept = OfBoolean(keep);
+    const Value* dropped = OfBoolean(context_, drop);
+    const Value* kept = OfBoolean(context_, keep);
     return dropped != nullptr && kept != nullptr && (IsNegation(dropped, kept) || IsNegation(kept, dropped));
-  }
-
-  // The boolean that a Cast makes 0 and 1; nullptr for any other value.
-  const Value* OfBoolean(const Value* number) {
-    const Node* cast = number->producer;
-    if (cast == nullptr || !IsOp(*cast, "Cast") || cast->input(0) == nullptr) return nullptr;
-    return context_.facts->Of(cast->input(0)).type == DataType::kBool ? cast->input(0) : nullptr;
   }
 
   bool IsNegation(const Value* inverse, const Value* value) {
@@ -406,7 +436,7 @@ bool LeadsToSoftmax(const FunctionContext& context, Value* value) {
     if (IsOp(*node, "Where")) {
       next = IsZero(context, node->input(1)) ? node->input(2) : node->input(1);
     } else if ((IsOp(*node, "Mul") || IsOp(*node, "Add") || IsOp(*node, "Div")) && changes++ < 2) {
-      next = node->input(0);
+      next = node->input(PlaceOfBoolean(context, *node) == 0 ? 1 : 0);
     } else if (IsOp(*node, "Cast") || context.numbering->Source(value) != nullptr || MovementOf(*node) != Movement::kNone) {
       next = context.numbering->Source(value) != nullptr ? context.numbering->Source(value) : node->input(0);
     }
