@@ -34,17 +34,15 @@ ZOO = Path(os.environ.get("ASCEND_FUSE_ZOO", ROOT / "build" / "zoo"))
 REVIEWED = ROOT / "tests" / "zoo" / "transposes.txt"
 HEAD = """# Layouts of attention
 
-What the pass `choose_layouts` leaves of Transposes around the fused attentions of the [zoo](../tests/zoo/README.md) on 910b,
+What the passes `order_rows` and `choose_layouts` leave of Transposes around the fused attentions of the [zoo](../tests/zoo/README.md) on 910b,
 with the stock plugins: those on the paths from projections, inputs and earlier attentions to query, key and value, and from
 the result to the next product or output. Printed by `tools/zoo/transposes.py`; `tests/zoo/transposes.txt` has each model, and a test
 that none has more.
 """
 TAIL = """
-Without a cache and with dynamic dims the ones that are left are those of `torch.nn.MultiheadAttention`: torch-mha, torch-encoder and the
-pooling head of siglip. It projects with the tokens before the batch, [S, B, E], and no layout of a kernel has those two so: to
-take its Transposes away, all that is computed from the [B, S, E] it was given to the [B, S, E] that it gives back, projections among
-it, would have to be computed in the other order. With a cache the heads stand before the tokens, as the cache has them, and what
-is projected is brought there.
+Without a cache none is left. Models with their tokens first, [S, B, E], as those of `torch.nn.MultiheadAttention` and the pooling head
+of siglip, have the projections between their own Transposes computed with the batch first (`order_rows`), so that these go too. With a
+cache the heads stand before the tokens, as the cache has them, and what is projected is brought there.
 """
 KERNELS = {"NPUPromptFlashAttention", "NPUPromptFlashAttentionDirect", "NPUFusedInferAttentionScore"}
 # Where a path ends: what computes every element from others of it, and other kernels.
