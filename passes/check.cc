@@ -162,11 +162,16 @@ std::string InputSymbols::WhyNone(std::string_view flag, const std::string& name
 }
 
 std::vector<WarningRecord> CheckDims(const Model& model, const InferOptions& options) {
-  if (options.dims.empty()) return {};
+  if (options.dims.empty() && options.equal_dims.empty()) return {};
   const InputSymbols symbols(model);
   std::vector<WarningRecord> warnings;
-  for (const auto& [name, range] : options.dims) {
+  const auto check = [&](const std::string& name) {
     if (std::string why = symbols.WhyNone("--dim", name); !why.empty()) warnings.push_back({"dim-unknown", std::move(why)});
+  };
+  for (const auto& [name, range] : options.dims) check(name);
+  for (const auto& [name, other] : options.equal_dims) {
+    check(name);
+    check(other);
   }
   return warnings;
 }

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
@@ -23,11 +24,25 @@ bool ParseNumber(std::string_view text, int64_t* number) {
 
 bool ParseSize(std::string_view text, int64_t* number) { return ParseNumber(text, number) && *number >= 0; }
 
-// "seq=128", "seq=1..2048", "seq=64..2048:16" for multiples of 16.
+// The name of a dim as exporters write them: batch, unk__12, DynamicDimension.3.
+bool IsDimName(std::string_view text) {
+  if (text.empty() || text.find("..") != std::string_view::npos || absl::ascii_isdigit(static_cast<unsigned char>(text[0]))) {
+    return false;
+  }
+  return std::all_of(text.begin(), text.end(), [](char letter) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(letter)) || letter == '_' || letter == '.';
+  });
+}
+
+// "seq=128", "seq=1..2048", "seq=64..2048:16" for multiples of 16; "keys=seq" for the same dim.
 bool ParseDim(std::string_view text, InferOptions* infer) {
   const size_t equals = text.find('=');
   if (equals == 0 || equals == std::string_view::npos) return false;
   std::string_view range = text.substr(equals + 1);
+  if (const std::string_view name = text.substr(0, equals); IsDimName(range) && range != name) {
+    infer->equal_dims.emplace_back(name, range);
+    return true;
+  }
   const size_t dots = range.find("..");
   int64_t step = 1;
   if (const size_t colon = range.rfind(':'); dots != std::string_view::npos && colon != std::string_view::npos) {
@@ -49,13 +64,14 @@ bool ParseDim(std::string_view text, InferOptions* infer) {
 absl::Status SetDim(OptimizeOptions* options, std::string_view value) {
   if (ParseDim(value, &options->infer)) return absl::OkStatus();
   return absl::InvalidArgumentError(fmt::format(
-      "--dim {}: expected name=N, name=low..high or name=low..high:step, for example --dim seq=16..2048:16", value));
+      "--dim {}: expected name=N, name=low..high, name=low..high:step or name=other, for example --dim seq=16..2048:16", value));
 }
 
 // A dim with one number, which is written into the model as well.
 absl::Status SetFix(OptimizeOptions* options, std::string_view value) {
   auto& dims = options->infer.dims;
-  if (value.find("..") != std::string_view::npos || !ParseDim(value, &options->infer)) {
+  const size_t before = dims.size();
+  if (value.find("..") != std::string_view::npos || !ParseDim(value, &options->infer) || dims.size() == before) {
     return absl::InvalidArgumentError(fmt::format("--fix {}: expected name=N, for example --fix batch=1", value));
   }
   const std::string name = dims.back().first;
@@ -116,7 +132,7 @@ const std::vector<OptionName>& OptionNames() {
       {"precision-mode", "MODE", "what atc will be given as --precision_mode"},
       {"style", "D|N|X", "emission style; default: chosen for the target"},
       {"rules", "FILE", "rule file that adds or overrides rules", true},
-      {"dim", "NAME=RANGE", "name=N, name=low..high or name=low..high:step (multiples of step): what a symbolic dim can be", true},
+      {"dim", "NAME=RANGE", "name=N, name=low..high or name=low..high:step (multiples of step): what a symbolic dim can be; name=other: the same as that one", true},
       {"fix", "NAME=N", "what a symbolic dim is, written into the model", true},
       {"strict", "", "refuse what rests on an assumption"},
       {"skip", "NAME,...", "kinds, rules or nodes not to use", true},

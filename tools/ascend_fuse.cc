@@ -158,7 +158,8 @@ int FailOption(const absl::Status& status) { return Fail(status, absl::IsInvalid
 void AddDimFlag(CLI::App* command, Flags* flags) {
   command
       ->add_option("--dim", flags->dims,
-                   "name=N, name=low..high or name=low..high:step (multiples of step): what a symbolic dim can be; may be repeated")
+                   "name=N, name=low..high or name=low..high:step (multiples of step): what a symbolic dim can be; name=other: the "
+                   "same as that one; may be repeated")
       ->type_name("NAME=RANGE")
       ->allow_extra_args(false);
 }

@@ -576,6 +576,9 @@ Facts Infer(const Model& model, const InferOptions& options) {
   facts.SetOperators(options.operators);
   if (model.graphs().empty()) return facts;
   for (const auto& [symbol, range] : options.dims) Bind(symbol, range, &facts.dims());
+  for (const auto& [symbol, other] : options.equal_dims) {
+    facts.dims().Unify(facts.dims().Symbol(symbol), facts.dims().Symbol(other));
+  }
   if (!model.functions().empty()) facts.SetCalls(std::make_shared<infer::Calls>(model));
   constexpr int kMaxPasses = 3;
   for (int pass = 0; pass < kMaxPasses; ++pass) {

@@ -85,6 +85,8 @@ struct DimRange {
 struct InferOptions {
   // --dim, by symbol.
   std::vector<std::pair<std::string, DimRange>> dims;
+  // --dim, two symbols that stand for the same dim.
+  std::vector<std::pair<std::string, std::string>> equal_dims;
   // Asked for operators that are not in the tables of ir/infer; must outlive the facts. Local functions go before it.
   const OperatorInference* operators = nullptr;
 };

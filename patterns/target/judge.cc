@@ -403,7 +403,7 @@ bool Judge::MatchEllipsis(const std::string& name, const AxisPattern& axis, cons
     }
     return Refuse(refusal, kUndecided, "undecided-dim",
                   fmt::format("that dim {} of {} (`{}`) equals `{}` cannot be decided; {}", i, name, a, b,
-                              HowToBind({dims[i], (*first)[i]})),
+                              HowToEqual({dims[i], (*first)[i]})),
                   source, true);
   }
   return true;
@@ -459,7 +459,7 @@ bool Judge::RefuseAxis(const std::string& name, const AxisPattern& pattern, size
   if (compared.size() > 1) {
     return Refuse(refusal, kUndecided, "undecided-dim",
                   fmt::format("that axis {} of {} (`{}`) is {} cannot be decided; {}", axis, name,
-                              dims_.ToString(dim), JoinOr(wanted), HowToBind(compared)),
+                              dims_.ToString(dim), JoinOr(wanted), HowToEqual(compared)),
                   source, true);
   }
   return Refuse(refusal, kAxis, "shape-refused",

@@ -139,6 +139,16 @@ std::string Judge::HowToBind(const std::vector<Dim>& dims) const {
   return unknown ? "bind the model's symbolic dims with --dim NAME=N" : "declare the shape in the model";
 }
 
+std::string Judge::HowToEqual(const std::vector<Dim>& dims) const {
+  const std::string flags = HowToBind(dims);
+  if (dims.size() != 2) return flags;
+  const std::string one = dims_.ToString(dims[0]);
+  const std::string other = dims_.ToString(dims[1]);
+  const auto given = [](const std::string& name) { return IsIdentifier(name) && name.find('\'') == std::string::npos; };
+  if (!given(one) || !given(other) || one == other) return flags;
+  return fmt::format("{}, or say that they are the same with --dim {}={}", flags, one, other);
+}
+
 void Judge::Assume(std::string sentence) {
   if (std::find(assumptions_->begin(), assumptions_->end(), sentence) == assumptions_->end()) {
     assumptions_->push_back(std::move(sentence));

@@ -29,7 +29,7 @@ class CommandLineTest(unittest.TestCase):
         self.expect(2, "ATC's words are force_fp16", "list", "m.onnx", "--precision-mode", "half")
         self.expect(2, "no emission style is called Q", "optimize", "m.onnx", "--style", "Q")
         self.expect(2, "the kinds are rms_norm, layer_norm", "optimize", "m.onnx", "--require", "attention,norms")
-        for dim in ("seq", "seq=", "=3", "seq=a", "seq=3..1", "seq=1..", "seq=-1", "seq=1..8:", "seq=1..8:0", "seq=5..7:8", "seq=8:2"):
+        for dim in ("seq", "seq=", "=3", "seq=a b", "seq=seq", "seq=3..1", "seq=1..", "seq=-1", "seq=1..8:", "seq=1..8:0", "seq=5..7:8", "seq=8:2"):
             self.expect(2, f"--dim {dim}: expected name=N", "optimize", "m.onnx", "--dim", dim)
 
     def test_missing_files(self):

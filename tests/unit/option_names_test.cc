@@ -53,6 +53,17 @@ TEST(OptionNames, TheListIsWhatThereIs) {
   }
 }
 
+TEST(OptionNames, ADimMayBeTheSameAsAnotherOne) {
+  OptimizeOptions options;
+  ASSERT_TRUE(SetOption(&options, "dim", "unk__410=DynamicDimension.3").ok());
+  EXPECT_TRUE(options.infer.dims.empty());
+  ASSERT_EQ(options.infer.equal_dims.size(), 1u);
+  EXPECT_EQ(options.infer.equal_dims[0].first, "unk__410");
+  EXPECT_EQ(options.infer.equal_dims[0].second, "DynamicDimension.3");
+  EXPECT_NE(Error("fix", "seq=keys").find("expected name=N"), std::string::npos);
+  EXPECT_NE(Error("dim", "seq=seq").find("expected name=N"), std::string::npos);
+}
+
 TEST(OptionNames, WrongValuesAreSaidToBeSo) {
   EXPECT_EQ(Error("tarjet", "x").find("tarjet is no option; there are target, cann"), 0u);
   for (const char* dim : {"seq", "=1", "seq=", "seq=-1", "seq=2..1", "seq=1..", "seq=1x", "seq=99999999999999999999", "seq=1..8:0", "seq=1..8:",

@@ -321,11 +321,13 @@ def _options(
 
 
 def _dim(name: str, size: Any) -> str:
-    """NAME=RANGE of the command line; numbers may be numpy's."""
+    """NAME=RANGE of the command line; numbers may be numpy's, and a text is the name of a dim that is the same."""
+    if isinstance(size, str):
+        return f"{name}={size}"
     if hasattr(size, "__index__"):
         return f"{name}={operator.index(size)}"
     if not isinstance(size, (tuple, list)) or len(size) not in (2, 3):
-        raise TypeError(f"dims: {name} is a number, (low, high) or (low, high, step), not {size!r}")
+        raise TypeError(f"dims: {name} is a number, (low, high), (low, high, step) or a name, not {size!r}")
     low, high, *step = map(operator.index, size)
     return f"{name}={low}..{high}" + (f":{step[0]}" if step else "")
 
