@@ -3,6 +3,7 @@
 
     python3 tools/zoo/fill.py
     python3 tools/zoo/prefill.py [PATTERN ...] > docs/prefill.md
+    echo >> docs/prefill.md; python3 tools/zoo/static_prefill.py >> docs/prefill.md
 
 A prefill is an export that is no decode step: of those with symbolic dims the batch is 1 and all other dims of inputs are 64
 (--dim); the length of a mask over cache and new tokens is 128. Patterns choose models by id. The program is taken from the folder that ASCEND_FUSE_BUILD names, else from build.
@@ -22,6 +23,17 @@ from attention_table import ROOT, is_prefill, prefill_dims, run_of
 # The title of each column, and the flags besides --dim.
 COLUMNS = (("stock", ()), ("with our op plugin", ("--plugin",)))
 CHIP = "ascend310p"
+
+
+def print_table(counts: dict[str, collections.Counter[str]]) -> None:
+    """One column for each of COLUMNS: found, fused by node, left by code, and the share of what is fused."""
+    rows = sorted({row for count in counts.values() for row in count},
+                  key=lambda row: (row not in ("found", "fused"), row.startswith("left"), row != "found", row))
+    print("| | " + " | ".join(counts) + " |\n|---|" + "---:|" * len(counts))
+    for row in rows:
+        print(f"| {row} | " + " | ".join(str(count[row]) for count in counts.values()) + " |")
+    shares = [f"{count['fused'] / count['found']:.0%}" for count in counts.values()]
+    print("| share | " + " | ".join(shares) + " |")
 
 
 def main() -> None:
@@ -48,13 +60,7 @@ def main() -> None:
     print("Printed by `tools/zoo/prefill.py`: exports of the [zoo](../tests/zoo/README.md) with symbolic dims that are no decode")
     print("step, with `--dim`: the batch is 1, all other dims of inputs are 64, and the length of a mask over cache and new tokens")
     print("is 128.\n")
-    rows = sorted({row for count in counts.values() for row in count},
-                  key=lambda row: (row not in ("found", "fused"), row.startswith("left"), row != "found", row))
-    print("| | " + " | ".join(counts) + " |\n|---|" + "---:|" * len(counts))
-    for row in rows:
-        print(f"| {row} | " + " | ".join(str(count[row]) for count in counts.values()) + " |")
-    shares = [f"{count['fused'] / count['found']:.0%}" for count in counts.values()]
-    print("| share | " + " | ".join(shares) + " |")
+    print_table(counts)
 
 
 if __name__ == "__main__":
