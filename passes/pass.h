@@ -70,6 +70,7 @@ absl::Status RaiseOpset(Workspace& workspace);
 absl::Status Account(Workspace& workspace);
 absl::Status Restore(Workspace& workspace);
 absl::Status DecomposeLeftovers(Workspace& workspace);
+absl::Status ShareKeys(Workspace& workspace);
 absl::Status FoldChannelOrders(Workspace& workspace);
 absl::Status OrderRows(Workspace& workspace);
 absl::Status FoldConstants(Workspace& workspace);

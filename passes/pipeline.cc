@@ -58,6 +58,8 @@ std::vector<Pass> OptimizePasses() {
       {"restore", "decided sites", "original nodes in place of recognised operators that no node took", Restore},
       {"decompose_leftovers", "the graph without recognised operators",
        "operators of ONNX Runtime that nothing was made of, written in standard ones", DecomposeLeftovers},
+      {"share_keys", "sites that were left, and their original nodes",
+       "products of attentions that are left, without the repeats of keys that heads share", ShareKeys},
       ReadsOnly({"infer_again", "the graph with its final operators",
                  "facts anew where these say more of their results than was known", InferAgain}),
       {"fold_channel_orders", "the graph with its final operators",
