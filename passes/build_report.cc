@@ -105,6 +105,10 @@ Report BuildReport(Workspace& workspace) {
     report.Warn({"dims-fixed", fmt::format("the model is for {} only; {} node(s) became constants with that",
                                            fmt::join(words, ", "), workspace.folded)});
   }
+  if (workspace.keys_shared > 0) {
+    report.Warn({"keys-shared", fmt::format("{} attention(s) that are left repeat keys or values no more: queries of heads that share "
+                                            "them are rows of one product", workspace.keys_shared)});
+  }
   if (!workspace.opset_kept.empty()) report.Warn({"opset-kept", workspace.opset_kept});
   if (!workspace.adapted.empty()) {
     std::vector<std::string> words;

@@ -44,6 +44,7 @@ class KeySharing {
         shared.push_back(product == products.front() ? "values" : "keys");
       }
       if (shared.empty()) continue;
+      ++workspace_.keys_shared;
       site.record.because += fmt::format("; {} are not repeated: queries of heads that share them are rows of one product",
                                          fmt::join(shared, " and "));
     }

@@ -122,6 +122,7 @@ class Workspace {
   std::string opset_because;  // what is to be had at the new opset, where it was raised for that: "where ... is an operator"
   int64_t respelled = 0;     // how many nodes have another form for that
   std::string opset_kept;    // why it was not converted though another one is read better: a sentence
+  int64_t keys_shared = 0;   // attentions that are left and repeat keys or values no more
   int64_t folded = 0;        // nodes that --fix made constants of
   std::string style;         // D, N or X; "" without NPU nodes
   int64_t calls_kept = 0;    // calls of local functions that stand again, for nothing was fused

@@ -115,9 +115,9 @@ std::string Source(const std::string& source) {
 // The warnings that say something about the graph of the case, and not about its opset or about ATC as such.
 std::vector<WarningRecord> ShownWarnings(const Report& report) {
   static constexpr std::string_view kShown[] = {"plugin-needed", "function-call-left", "decomposed", "no-parser",
-                                                "adapted", "opset-converted", "opset-kept", "shape-start-end",
-                                                "split-num-outputs", "reduce-axes-input", "pad-axes-input",
-                                                "constant-value-form"};
+                                                "adapted", "opset-converted", "opset-kept", "keys-shared",
+                                                "shape-start-end", "split-num-outputs", "reduce-axes-input",
+                                                "pad-axes-input", "constant-value-form"};
   std::vector<WarningRecord> shown;
   for (const WarningRecord& warning : report.warnings) {
     if (std::find(std::begin(kShown), std::end(kShown), warning.code) != std::end(kShown)) shown.push_back(warning);
@@ -127,7 +127,7 @@ std::vector<WarningRecord> ShownWarnings(const Report& report) {
 
 // Whether operators of the input were written in other operators or forms, though nothing was fused.
 bool WasRewritten(const Report& report) {
-  static constexpr std::string_view kRewritten[] = {"decomposed", "adapted", "opset-converted"};
+  static constexpr std::string_view kRewritten[] = {"decomposed", "adapted", "opset-converted", "keys-shared"};
   return std::any_of(report.warnings.begin(), report.warnings.end(), [](const WarningRecord& warning) {
     return std::find(std::begin(kRewritten), std::end(kRewritten), warning.code) != std::end(kRewritten);
   });
