@@ -128,8 +128,7 @@ class KeySharing {
     Value* of_rows = Insert("MatMul", {rows, once}, {}, *product);
     NewNode apart;
     apart.op_type = "Reshape";
-    apart.name = std::string(NodeName(*product));
-    apart.keep_name = true;
+    apart.name = fmt::format("{}_heads", ValueName(*product->output()));
     apart.inputs = {of_rows, Dims(repeat.heads, *product)};
     workspace_.Know(workspace_.rewriter().Replace({product->output()}, apart));
   }

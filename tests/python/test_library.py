@@ -66,7 +66,7 @@ def test_the_example_in_c(prefix: Path, environment: dict[str, str], model: Path
     printed = command(tmp_path / "example_c", model, tmp_path / "out.onnx", environment=environment).splitlines()
     assert printed == [
         f"version {VERSION}",
-        "a wrong value: code 1: --dim batch: expected name=N, name=low..high or name=low..high:step, for example --dim seq=16..2048:16",
+        "a wrong value: code 1: --dim batch: expected name=N, name=low..high, name=low..high:step or name=other, for example --dim seq=16..2048:16",
         "a missing file: code 2: there is no such file.onnx: cannot open the model: No such file or directory",
         "listed, with a text",
         "optimized, attention is fused",

@@ -202,6 +202,14 @@ std::optional<Result> Builder::EvaluateCall(const Expression& call, Frame* frame
     return operand;
   }
   if (name == "number") return Evaluate(call.arguments[0], frame);
+  if (name == "last_axes") {
+    const std::optional<double> count = OneNumber(Evaluate(call.arguments[0], frame));
+    if (!count.has_value()) return std::nullopt;
+    Result result;
+    result.kind = Result::Kind::kList;
+    for (double axis = -*count; axis < 0; ++axis) result.list.push_back(Result::Number(axis));
+    return result;
+  }
   if (const auto known = called_.find({&call, frame}); known != called_.end()) return known->second;
   if (name == "size") {
     if (value == kUnknown || !Shaped(value)) return std::nullopt;

@@ -329,6 +329,15 @@ class Writer {
     *attribute->mutable_t() = tensor;
   }
 
+  // Whether a node reads it beside a value without axes, which one axis more would change.
+  bool MeetsAScalar(int value) {
+    const auto has_no_axes = [&](int other) { return other >= 0 && other != value && b_.Shaped(other) && b_.DimsOf(other).empty(); };
+    return std::any_of(b_.nodes_.begin(), b_.nodes_.end(), [&](const GraphNode& node) {
+      return std::find(node.inputs.begin(), node.inputs.end(), value) != node.inputs.end() &&
+             std::any_of(node.inputs.begin(), node.inputs.end(), has_no_axes);
+    });
+  }
+
   bool EmitLeaf(int value) {
     const GraphValue& of = b_.values_[static_cast<size_t>(value)];
     const std::string name = names_[value];
@@ -336,7 +345,7 @@ class Writer {
     if (of.scalar) {
       if (!IsFloat(type)) return No("a constant that is no float");
       std::vector<int64_t> dims;
-      if (random_.Chance(30)) dims = {1};
+      if (!MeetsAScalar(value) && random_.Chance(30)) dims = {1};
       Constant(name, FloatTensor(name, type, dims, {b_.NumberOf(value)}));
       specimen_.values[name] = {type, dims};
       return true;
