@@ -83,6 +83,14 @@ std::vector<const UnreadForm*> FormsAt(const Workspace& workspace, const Node& n
   return forms;
 }
 
+const UnreadForm* NewForm(const std::vector<const UnreadForm*>& forms, const std::vector<const UnreadForm*>& others) {
+  const auto is_new = [&](const UnreadForm* form) {
+    return std::none_of(others.begin(), others.end(), [&](const UnreadForm* other) { return other->code == form->code; });
+  };
+  const auto found = std::find_if(forms.begin(), forms.end(), is_new);
+  return found == forms.end() ? nullptr : *found;
+}
+
 bool HasForm(const Workspace& workspace, const Node& node, std::string_view code) {
   const auto is_at = [&](int64_t opset) {
     const auto forms = FormsAt(workspace, node, opset);

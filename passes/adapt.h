@@ -17,6 +17,8 @@ namespace ascend_fuse {
 // domain or a call of a local function. Where a node runs is no matter here: all computes the same.
 std::vector<const UnreadForm*> FormsOf(const Workspace& workspace, const Node& node);
 std::vector<const UnreadForm*> FormsAt(const Workspace& workspace, const Node& node, int64_t opset);
+// The first of `forms` whose code none of `others` has; nullptr where there is none.
+const UnreadForm* NewForm(const std::vector<const UnreadForm*>& forms, const std::vector<const UnreadForm*>& others);
 bool HasForm(const Workspace& workspace, const Node& node, std::string_view code);
 
 // The opset that the model is written at, as far as it can be told before its nodes are final: that of the model, or where

@@ -29,6 +29,14 @@ Value* Beside::Numbers(const std::vector<int64_t>& numbers) {
   return value;
 }
 
+void Beside::SetLengths(NewNode* split, const std::vector<int64_t>& lengths) {
+  if (workspace_.model().OpsetVersion() >= 13) {  // an input from there on
+    split->inputs.push_back(Numbers(lengths));
+  } else {
+    split->attributes.push_back(Attribute::Ints("split", lengths));
+  }
+}
+
 Value* Beside::Build(const Term& term) {
   if (term.kind == Term::Kind::kValue) return term.value;
   if (term.kind == Term::Kind::kList) return Numbers(build::IntegersOf(*term.list));

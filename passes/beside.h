@@ -24,6 +24,8 @@ class Beside {
   Value* Numbers(const std::vector<int64_t>& numbers);
   Value* Squeeze(Value* x, const std::vector<int64_t>& axes) { return Build(build::Squeeze(Term::Of(x), axes)); }
   Value* Unsqueeze(Value* x, const std::vector<int64_t>& axes) { return Build(build::Unsqueeze(Term::Of(x), axes)); }
+  // The lengths of the parts of a Split that has nothing but its input yet.
+  void SetLengths(NewNode* split, const std::vector<int64_t>& lengths);
   // What `Arrange` (patterns/analysis/axis_map.h) says is to be built, with all that it reads: nodes of one output whose
   // attributes are numbers and lists of them.
   Value* Build(const Term& term);

@@ -312,11 +312,6 @@ class LayoutChooser {
     }
   }
 
-  // A reader of the dims alone, of whichever layout.
-  static bool ReadsDims(const Node& node) {
-    return IsOp(node, "Shape") && !IntAttribute(node, "start").has_value() && !IntAttribute(node, "end").has_value();
-  }
-
   // Which layout a reader wants that reads it as it is in `as_is`.
   int QuestionOf(const Use& use, Layout as_is) const {
     const auto place = place_of_.find(use.user);

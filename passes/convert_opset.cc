@@ -34,11 +34,7 @@ void EachStandardNode(const Model& model, Visit visit) {
 bool Cures(const Workspace& workspace, int64_t to) {
   bool cures = false;
   EachStandardNode(workspace.model(), [&](const Node* node) {
-    if (cures) return;
-    const auto there = FormsAt(workspace, *node, to);
-    for (const UnreadForm* form : FormsOf(workspace, *node)) {
-      cures = cures || std::none_of(there.begin(), there.end(), [&](const UnreadForm* other) { return other->code == form->code; });
-    }
+    cures = cures || NewForm(FormsOf(workspace, *node), FormsAt(workspace, *node, to)) != nullptr;
   });
   return cures;
 }
@@ -50,15 +46,6 @@ bool StaysUnread(const Workspace& workspace, const Node& node, int64_t to) {
   return std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) {
     return std::any_of(there.begin(), there.end(), [&](const UnreadForm* other) { return other->code == form->code; });
   });
-}
-
-// A form that was not there before: some release reads the axes of a reduction as an input only.
-const UnreadForm* NewForm(const std::vector<const UnreadForm*>& now, const std::vector<const UnreadForm*>& before) {
-  const auto is_new = [&](const UnreadForm* form) {
-    return std::none_of(before.begin(), before.end(), [&](const UnreadForm* other) { return other->code == form->code; });
-  };
-  const auto found = std::find_if(now.begin(), now.end(), is_new);
-  return found == now.end() ? nullptr : *found;
 }
 
 std::string Kept(int64_t from, int64_t to, std::string_view why) {

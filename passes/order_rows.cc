@@ -87,10 +87,6 @@ std::optional<AxisList> BatchFirst(Way* way, const AxisList& axes, const Rows& r
   return turned;
 }
 
-bool ReadsDims(const Node& node) {
-  return IsOp(node, "Shape") && !IntAttribute(node, "start").has_value() && !IntAttribute(node, "end").has_value();
-}
-
 // The nodes of a term that moves elements of a value, the last one first.
 std::vector<const DeferredNode*> NodesOf(const Term& term) {
   std::vector<const DeferredNode*> nodes;
@@ -627,11 +623,7 @@ class RowOrderer {
       split.name = fmt::format("{}_Split", ValueName(*source));
       split.inputs = {source};
       split.attributes = {Attribute::Int("axis", static_cast<int64_t>(way.from.size()) - 1)};
-      if (workspace_.model().OpsetVersion() >= 13) {
-        split.inputs.push_back(beside.Numbers(widths));
-      } else {
-        split.attributes.push_back(Attribute::Ints("split", widths));
-      }
+      beside.SetLengths(&split, widths);
       Node* made = workspace_.rewriter().Insert(split, count, source->graph, split.name);
       workspace_.Know(made);
       parts.assign(made->outputs().begin(), made->outputs().end());

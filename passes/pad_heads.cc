@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "fmt/format.h"
+#include "passes/attention_layout.h"
 #include "passes/beside.h"
 #include "passes/call_of.h"
 #include "patterns/analysis/linear.h"
@@ -18,7 +19,6 @@ namespace ascend_fuse {
 
 namespace {
 
-constexpr size_t kHeads = 3;       // query, key, value
 constexpr size_t kMostNodes = 64;  // from the attention to the projections
 constexpr size_t kMostSteps = 12;  // from it to what reads the result
 
@@ -71,7 +71,7 @@ class PaddingPlan {
       : padder_(padder), workspace_(padder.workspace_), facts_(padder.workspace_.facts()), attention_(attention), width_(width) {}
 
   absl::StatusOr<PaddedHeads> Run() {
-    for (size_t i = 0; i < kHeads; ++i) {
+    for (size_t i = 0; i < kAttentionOperands; ++i) {
       const Fact& fact = facts_.Of(attention_->input(i));
       const Dim size = fact.rank() == 4 ? facts_.dims().Resolve(fact.shape[3]) : Dim();
       if (!size.is_number() || size.number() < 2) return No("the size of its heads is not known");
@@ -470,8 +470,8 @@ absl::StatusOr<int64_t> HeadsTaken(const Node& kernel, Workspace& workspace) {
   Call call = CallOf(kernel, workspace.facts(), op);
   int64_t least = kMostPlaces;
   int64_t most = 0;
-  for (size_t i = 0; i < kHeads; ++i) {
-    if (call.inputs.size() < kHeads || call.inputs[i].shape.size() != 4) return 0;
+  for (size_t i = 0; i < kAttentionOperands; ++i) {
+    if (call.inputs.size() < kAttentionOperands || call.inputs[i].shape.size() != 4) return 0;
     const Dim size = workspace.facts().dims().Resolve(call.inputs[i].shape[3]);
     if (!size.is_number()) return 0;
     least = std::min(least, size.number());
@@ -479,7 +479,7 @@ absl::StatusOr<int64_t> HeadsTaken(const Node& kernel, Workspace& workspace) {
   }
   const int64_t rounded = (most + padding->multiple_of - 1) / padding->multiple_of * padding->multiple_of;
   for (const int64_t width : {most, rounded}) {
-    for (size_t i = 0; i < kHeads; ++i) call.inputs[i].shape[3] = Dim::Of(width);
+    for (size_t i = 0; i < kAttentionOperands; ++i) call.inputs[i].shape[3] = Dim::Of(width);
     if (!workspace.target()->Check(call, &workspace.facts().dims()).legal) continue;
     if (static_cast<double>(width) <= static_cast<double>(least) * padding->at_most) return width;
     return No(fmt::format("heads of {} would be {} wide, more than {} times their size", least, width, padding->at_most));

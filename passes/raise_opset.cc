@@ -31,11 +31,7 @@ std::string WhyNotAt(const Workspace& workspace, int64_t to) {
   const auto reads_the_same = [&](const Node& node) {
     const auto respelling = Respell(node, from, to, workspace.facts());
     if (!respelling.ok() || respelling->has_value()) return false;
-    const auto now = FormsOf(workspace, node);
-    const auto there = FormsAt(workspace, node, to);
-    return std::all_of(there.begin(), there.end(), [&](const UnreadForm* form) {
-      return std::any_of(now.begin(), now.end(), [&](const UnreadForm* one) { return one->code == form->code; });
-    });
+    return NewForm(FormsAt(workspace, node, to), FormsOf(workspace, node)) == nullptr;
   };
   for (const auto& graph : workspace.model().graphs()) {
     for (const Node* node : graph->nodes()) {

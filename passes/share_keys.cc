@@ -8,6 +8,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "passes/beside.h"
 #include "passes/pass.h"
 
 namespace ascend_fuse {
@@ -104,28 +105,17 @@ class KeySharing {
            dims_.Equal(all.shape, std::vector<Dim>{batch, all.shape[1], tokens, width});
   }
 
-  Value* Insert(const char* op, std::vector<Value*> inputs, std::vector<Attribute> attributes, const Node& like) {
-    NewNode plan;
-    plan.op_type = op;
-    plan.inputs = std::move(inputs);
-    plan.attributes = std::move(attributes);
-    const std::string name = fmt::format("{}_{}", ValueName(*like.output()), op);
-    plan.name = name;
-    Node* node = workspace_.rewriter().Insert(plan, 1, like.graph, name);
-    workspace_.Know(node);
-    return node->output();
-  }
-
   Value* Dims(int64_t heads, const Node& like) {
     const std::string name = fmt::format("{}_heads", ValueName(*like.output()));
     return workspace_.rewriter().Int64Constant(like.graph, {0, heads, -1, 0}, name);
   }
 
   void Share(Node* product, const Repeat& repeat) {
-    Value* rows = Insert("Reshape", {product->input(0), Dims(repeat.groups, *product)}, {}, *product);
+    Beside beside(workspace_, product->graph, ValueName(*product->output()));
+    Value* rows = beside.Op("Reshape", {product->input(0), Dims(repeat.groups, *product)});
     Value* once = repeat.once;
-    if (repeat.swapped) once = Insert("Transpose", {once}, {Attribute::Ints("perm", {0, 1, 3, 2})}, *product);
-    Value* of_rows = Insert("MatMul", {rows, once}, {}, *product);
+    if (repeat.swapped) once = beside.Op("Transpose", {once}, {Attribute::Ints("perm", {0, 1, 3, 2})});
+    Value* of_rows = beside.Op("MatMul", {rows, once});
     NewNode apart;
     apart.op_type = "Reshape";
     apart.name = fmt::format("{}_heads", ValueName(*product->output()));

@@ -233,6 +233,10 @@ int64_t ExchangedAxes::Turned(int64_t axis) const {
   return axis == first ? second : axis == second ? first : axis;
 }
 
+bool ReadsDims(const Node& node) {
+  return IsOp(node, "Shape") && !IntAttribute(node, "start").has_value() && !IntAttribute(node, "end").has_value();
+}
+
 bool IsTurn(const Node& node) {
   return IsOp(node, "Transpose") && IntsAttribute(node, "perm") == std::vector<int64_t>{0, 2, 1, 3};
 }

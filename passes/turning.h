@@ -48,6 +48,9 @@ NewNode Turned(const Node& node, Workspace& workspace, const ExchangedAxes& axes
 bool IsTakenTurned(const Node& node, const std::vector<size_t>& operands, const ExchangedAxes& axes,
                    std::string_view input_layout, Facts& facts, const Target& target);
 
+// A reader of the dims alone, of whichever order.
+bool ReadsDims(const Node& node);
+
 // Heads and tokens exchanged by a Transpose.
 bool IsTurn(const Node& node);
 

@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "passes/beside.h"
 #include "patterns/analysis/data_movement.h"
+#include "patterns/analysis/einsum_letters.h"
 #include "patterns/language/term.h"
 
 namespace ascend_fuse {
@@ -151,8 +152,7 @@ std::optional<Widening> Parted(const Places& joined, absl::Span<const int64_t> s
       const int64_t from = joined[static_cast<size_t>(i * inner)];
       widening[axis].push_back(from < 0 ? -1 : from / inner % sizes[axis]);
     }
-    Widening with_sizes = widening;
-    const std::optional<Places> again = Joined(sizes, with_sizes);
+    const std::optional<Places> again = Joined(sizes, widening);
     if (again.has_value() && *again == joined) return widening;
   }
   return std::nullopt;
@@ -396,26 +396,23 @@ Operands OfBatchNormalization(const Node& node, const Widening& out) {
   return operands;
 }
 
-// The letters of each operand and of the result: "bsd,dhk->bshk". nullopt for an equation with dots or without an arrow.
-std::optional<std::vector<std::string>> Letters(const Node& node) {
-  const auto equation = StringAttribute(node, "equation");
-  if (!equation.has_value() || equation->find('.') != std::string_view::npos) return std::nullopt;
-  const size_t arrow = equation->find("->");
-  if (arrow == std::string_view::npos) return std::nullopt;
-  std::vector<std::string> letters(1);
-  for (const char c : equation->substr(0, arrow)) {
-    if (c == ',') letters.emplace_back();
-    if (c != ',' && c != ' ') letters.back() += c;
+// The letters of each operand and of the result: "bsd,dhk->bshk". nullopt for an equation with dots, whose axes are broadcast, or
+// without an arrow.
+std::optional<std::vector<std::string>> Letters(const Facts& facts, const Node& node) {
+  const std::string_view equation = StringAttribute(node, "equation").value_or("");
+  if (equation.find('.') != std::string_view::npos || equation.find("->") == std::string_view::npos) return std::nullopt;
+  std::vector<size_t> ranks;
+  for (const Use& operand : node.inputs()) {
+    const int rank = operand.value != nullptr ? facts.Of(operand.value).rank() : -1;
+    if (rank < 0) return std::nullopt;
+    ranks.push_back(static_cast<size_t>(rank));
   }
-  letters.emplace_back();
-  for (const char c : equation->substr(arrow + 2)) {
-    if (c != ' ') letters.back() += c;
-  }
-  return letters.size() == node.input_count + 1 ? std::optional(letters) : std::nullopt;
+  auto letters = EinsumLetters(equation, ranks);
+  return letters.ok() ? std::optional(*std::move(letters)) : std::nullopt;
 }
 
-Operands OfEinsum(const Node& node, const Widening& out) {
-  const auto letters = Letters(node);
+Operands OfEinsum(const Facts& facts, const Node& node, const Widening& out) {
+  const auto letters = Letters(facts, node);
   if (!letters.has_value() || letters->back().size() != out.size()) return No(fmt::format("the equation of {} is not known", Named(node)));
   std::vector<WidenedOperand> operands;
   for (size_t i = 0; i < node.input_count; ++i) {
@@ -558,7 +555,7 @@ Operands OperandsOf(Facts& facts, const Node& node, absl::Span<const Widening> o
   if (IsOp(node, "Gemm")) return OfGemm(facts, node, out);
   if (IsOp(node, "Conv")) return OfConv(facts, node, out);
   if (IsOp(node, "BatchNormalization")) return OfBatchNormalization(node, out);
-  if (IsOp(node, "Einsum")) return OfEinsum(node, out);
+  if (IsOp(node, "Einsum")) return OfEinsum(facts, node, out);
   return No(fmt::format("{} computes with them", Named(node)));
 }
 
@@ -606,7 +603,7 @@ std::optional<WidenedOperand> OtherFactorOf(const Facts& facts, const Node& node
   if (IsOp(node, "Conv") && operand == 0 && OnlyAlong(widening, 1) && rank >= 3 && IntAttribute(node, "group").value_or(1) == 1) {
     return Along(1, rank, 1, widening[1]);
   }
-  const auto letters = IsOp(node, "Einsum") && node.input_count == 2 ? Letters(node) : std::nullopt;
+  const auto letters = IsOp(node, "Einsum") && node.input_count == 2 ? Letters(facts, node) : std::nullopt;
   if (!letters.has_value() || (*letters)[operand].size() != widening.size()) return std::nullopt;
   const std::string& own = (*letters)[other];
   Widening made(own.size());
@@ -659,12 +656,8 @@ absl::StatusOr<NewNode> Widened(const Node& node, absl::Span<const Widening> out
   }
   Erase(&plan.attributes, "num_outputs");
   Erase(&plan.attributes, "split");
-  if (workspace.model().OpsetVersion() >= 13) {
-    plan.inputs.resize(2);
-    plan.inputs[1] = beside.Numbers(lengths);
-  } else {
-    plan.attributes.push_back(Attribute::Ints("split", lengths));
-  }
+  plan.inputs.resize(1);
+  beside.SetLengths(&plan, lengths);
   return plan;
 }
 

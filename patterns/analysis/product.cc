@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "ir/attribute.h"
+#include "patterns/analysis/einsum_letters.h"
 
 namespace ascend_fuse {
 namespace {
@@ -32,36 +33,16 @@ bool HasRepeats(std::string_view letters) {
   return false;
 }
 
-// The letters of one tensor of `rank` dims, with one that no equation has for each dim that "..." stands for: these are
-// aligned at their ends. Nothing where the letters do not fit the rank.
-std::optional<std::string> WithoutEllipsis(std::string_view letters, int rank) {
-  const size_t dots = letters.find("...");
-  if (dots == std::string_view::npos) {
-    if (letters.find('.') != std::string_view::npos) return std::nullopt;
-    return std::string(letters);
-  }
-  const int count = rank - static_cast<int>(letters.size() - 3);
-  if (count < 0 || count > 9 || letters.find('.', dots + 3) != std::string_view::npos) return std::nullopt;
-  std::string whole(letters.substr(0, dots));
-  for (int i = count; i > 0; --i) whole.push_back(static_cast<char>('0' + i));
-  return whole.append(letters.substr(dots + 3));
-}
-
-bool ReadEinsum(const std::string& equation, std::array<int, 2> ranks, int result_rank, Product* product) {
-  const size_t comma = equation.find(',');
-  const size_t arrow = equation.find("->");
-  if (comma == std::string::npos || arrow == std::string::npos || arrow < comma) return false;
-  const std::string_view text = equation;
-  const auto left = WithoutEllipsis(text.substr(0, comma), ranks[0]);
-  const auto right = WithoutEllipsis(text.substr(comma + 1, arrow - comma - 1), ranks[1]);
-  const auto whole = WithoutEllipsis(text.substr(arrow + 2), result_rank);
-  if (!left.has_value() || !right.has_value() || !whole.has_value() || right->find(',') != std::string::npos) return false;
-  const std::string& result = *whole;
-  const std::array<std::string_view, 2> operands = {*left, *right};
+bool ReadEinsum(std::string_view equation, std::array<int, 2> ranks, int result_rank, Product* product) {
+  if (equation.find("->") == std::string_view::npos) return false;
+  const auto letters = EinsumLetters(equation, {static_cast<size_t>(ranks[0]), static_cast<size_t>(ranks[1])});
+  if (!letters.ok()) return false;
+  const std::string& result = letters->back();
+  const std::vector<std::string>& operands = *letters;  // and the result
   if (HasRepeats(result) || static_cast<int>(result.size()) != result_rank) return false;
   char summed = 0;
   for (size_t operand = 0; operand < 2; ++operand) {
-    if (HasRepeats(operands[operand]) || static_cast<int>(operands[operand].size()) != ranks[operand]) return false;
+    if (HasRepeats(operands[operand])) return false;
     int summed_here = 0;
     for (size_t i = 0; i < operands[operand].size(); ++i) {
       const char letter = operands[operand][i];
@@ -99,11 +80,7 @@ std::optional<Product> FindProduct(const FunctionContext& context, Value* value)
   if (IsOp(*node, "MatMul")) {
     read = ReadMatMul(ranks, rank, &product);
   } else if (IsOp(*node, "Einsum")) {
-    std::string equation;
-    for (char letter : StringAttribute(*node, "equation").value_or("")) {
-      if (letter != ' ') equation.push_back(letter);
-    }
-    read = ReadEinsum(equation, ranks, rank, &product);
+    read = ReadEinsum(StringAttribute(*node, "equation").value_or(""), ranks, rank, &product);
   }
   if (!read) return std::nullopt;
   return product;

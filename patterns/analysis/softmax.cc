@@ -95,8 +95,7 @@ class SoftmaxReader {
     if (rank < 1 || !axes.has_value() || axes->size() != 1 || (*axes)[0] < -rank || (*axes)[0] >= rank) return nullptr;
     *axis = static_cast<int>((*axes)[0] < 0 ? (*axes)[0] + rank : (*axes)[0]);
     const bool keeps = IntAttribute(*reduction, "keepdims").value_or(1) == 1;
-    if (!keeps && !HasReducedShape(kept, x, *axis)) return nullptr;
-    if (keeps && !read.empty() && !HasReducedShape(kept, x, *axis)) return nullptr;
+    if ((!keeps || !read.empty()) && !HasReducedShape(kept, x, *axis)) return nullptr;
     read.push_back(reduction);
     view_.nodes.insert(view_.nodes.end(), read.begin(), read.end());
     return reduction;

@@ -17,13 +17,14 @@ import onnx
 import pytest
 from ascend_fuse.session import plain_session
 from conftest import TOOL, run_ok
+from node_list import NodeList
 from onnx import TensorProto, helper, numpy_helper
 
 K, D, S, B = 24, 64, 32, 2
 
 
 @dataclass
-class Attention:
+class Attention(NodeList):
     """What a model is like. `rotary`: "pairs" turns pairs, "apart" takes pairs apart and turns halves."""
 
     rotary: str = "pairs"
@@ -39,24 +40,7 @@ class Attention:
     gained: bool = False  # the channels of a head are multiplied before they are turned, as by a norm of heads
     width: int = K  # of x
     dtype: str = "float32"
-    nodes: list[onnx.NodeProto] = field(default_factory=list)
-    weights: dict[str, np.ndarray] = field(default_factory=dict)
     outputs: list[tuple[str, list[int]]] = field(default_factory=list)
-
-    def op(self, kind: str, *inputs: str, outputs: int = 1, **attributes: object) -> list[str]:
-        """Adds a node and returns the names of its outputs."""
-        names = [f"{kind.lower()}_{len(self.nodes)}_{i}" for i in range(outputs)]
-        self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
-        return names
-
-    def one(self, kind: str, *inputs: str, **attributes: object) -> str:
-        """The same of one output."""
-        return self.op(kind, *inputs, **attributes)[0]
-
-    def ints(self, *values: int) -> str:
-        name = "i_" + "_".join(map(str, values)).replace("-", "m")
-        self.weights[name] = np.array(values, np.int64)
-        return name
 
     def project(self, name: str, width: int) -> str:
         """x times a weight of this name, with its bias; [B, S, width]."""

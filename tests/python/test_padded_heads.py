@@ -17,13 +17,14 @@ import onnx
 import pytest
 from ascend_fuse.session import plain_session
 from conftest import TOOL, run_ok
+from node_list import NodeList
 from onnx import TensorProto, helper, numpy_helper
 
 K, S, B = 24, 32, 2
 
 
 @dataclass
-class Attention:
+class Attention(NodeList):
     """What a model is like. `head` and `value` are the sizes of heads, `width` that of x."""
 
     head: int = 24
@@ -42,27 +43,12 @@ class Attention:
     width: int = K
     dtype: str = "float32"
     opset: int = 17
-    nodes: list[onnx.NodeProto] = field(default_factory=list)
-    weights: dict[str, np.ndarray] = field(default_factory=dict)
     outputs: list[str] = field(default_factory=list)
     inputs: dict[str, np.ndarray] = field(default_factory=dict)
-
-    def op(self, kind: str, *inputs: str, outputs: int = 1, **attributes: object) -> list[str]:
-        """Adds a node and returns the names of its outputs."""
-        names = [f"{kind.lower()}_{len(self.nodes)}_{i}" for i in range(outputs)]
-        self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
-        return names
-
-    def one(self, kind: str, *inputs: str, **attributes: object) -> str:
-        """The same of one output."""
-        return self.op(kind, *inputs, **attributes)[0]
 
     def constant(self, name: str, array: np.ndarray) -> str:
         self.weights.setdefault(name, array)
         return name
-
-    def ints(self, *values: int) -> str:
-        return self.constant("i_" + "_".join(map(str, values)).replace("-", "m"), np.array(values, np.int64))
 
     def random(self, name: str, *shape: int) -> str:
         random = np.random.default_rng(sum(map(ord, name)))

@@ -18,6 +18,7 @@ import onnx
 import pytest
 from ascend_fuse.session import plain_session
 from conftest import run_ok
+from node_list import NodeList
 from onnx import TensorProto, helper, numpy_helper
 
 D, N = 16, 4
@@ -25,7 +26,7 @@ E = N * D
 
 
 @dataclass
-class Layer:
+class Layer(NodeList):
     """What a model is like. The defaults are torch.nn.MultiheadAttention with batch_first=True."""
 
     tokens_first: bool = False  # input and output are [S, B, E], and what stands between the attentions
@@ -42,23 +43,7 @@ class Layer:
     batch: int = 2
     dynamic: bool = True
     dtype: str = "float32"
-    nodes: list[onnx.NodeProto] = field(default_factory=list)
-    weights: dict[str, np.ndarray] = field(default_factory=dict)
     outputs: list[tuple[str, list[object]]] = field(default_factory=list)
-
-    def one(self, kind: str, *inputs: str, **attributes: object) -> str:
-        """Adds a node of one output and returns its name."""
-        return self.op(kind, *inputs, **attributes)[0]
-
-    def op(self, kind: str, *inputs: str, outputs: int = 1, **attributes: object) -> list[str]:
-        names = [f"{kind.lower()}_{len(self.nodes)}_{i}" for i in range(outputs)]
-        self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
-        return names
-
-    def ints(self, *values: int) -> str:
-        name = "i_" + "_".join(map(str, values)).replace("-", "m")
-        self.weights[name] = np.array(values, np.int64)
-        return name
 
     def number(self, value: int) -> str:
         self.weights[f"n_{value}"] = np.array(value, np.int64)

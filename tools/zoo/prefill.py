@@ -17,12 +17,21 @@ import fnmatch
 import json
 import os
 import sys
+from typing import Any
 
 from attention_table import ROOT, is_prefill, prefill_dims, run_of
 
 # The title of each column, and the flags besides --dim.
 COLUMNS = (("stock", ()), ("with our op plugin", ("--plugin",)))
 CHIP = "ascend310p"
+
+
+def count_site(site: dict[str, Any], count: collections.Counter[str]) -> None:
+    """Adds an attention to the rows that print_table prints."""
+    fused = site["state"] == "fused"
+    count["found"] += 1
+    count["fused"] += fused
+    count[site["emitted_op"].removeprefix("npu.") if fused else f"left: {site['code']}"] += 1
 
 
 def print_table(counts: dict[str, collections.Counter[str]]) -> None:
@@ -50,12 +59,8 @@ def main() -> None:
         for title, flags in COLUMNS:
             for run in pool.map(lambda e, more=flags: run_of(e, CHIP, [*prefill_dims(e), *more]), chosen):
                 for site in run.report["sites"]:
-                    if site["kind"] != "attention":
-                        continue
-                    fused = site["state"] == "fused"
-                    counts[title]["found"] += 1
-                    counts[title]["fused"] += fused
-                    counts[title][site["emitted_op"].removeprefix("npu.") if fused else f"left: {site['code']}"] += 1
+                    if site["kind"] == "attention":
+                        count_site(site, counts[title])
     print(f"# Attention in a prefill on {CHIP}\n")
     print("Printed by `tools/zoo/prefill.py`: exports of the [zoo](../tests/zoo/README.md) with symbolic dims that are no decode")
     print("step, with `--dim`: the batch is 1, all other dims of inputs are 64, and the length of a mask over cache and new tokens")

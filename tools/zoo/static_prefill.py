@@ -24,7 +24,7 @@ import torch
 
 from attention_table import TOOL
 from export import ARCHITECTURES, fill_parameters, known_sizes, module_class, reason_of, run_exporter
-from prefill import CHIP, COLUMNS, print_table
+from prefill import CHIP, COLUMNS, count_site, print_table
 from variants import CROSS_DECODERS, DECODERS, OTHERS, Variant
 
 SIZES = {"batch": 1, "seq": 64, "past": 64}
@@ -74,11 +74,8 @@ def main() -> None:
                 report = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
                 sites[title] = [site for site in report["sites"] if site["kind"] == "attention"]
                 for site in sites[title]:
-                    fused = site["state"] == "fused"
-                    counts[title]["found"] += 1
-                    counts[title]["fused"] += fused
-                    counts[title][site["emitted_op"].removeprefix("npu.") if fused else f"left: {site['code']}"] += 1
-                    if not fused:
+                    count_site(site, counts[title])
+                    if site["state"] != "fused":
                         print(f"{variant.id} {title}: {site['output']} {site['because']}", file=sys.stderr)
             if any(sites.values()):
                 architectures.add(variant.architecture)
