@@ -179,7 +179,7 @@ bool Builder::BuildDefinition(const Pattern& pattern, Frame* frame, Slot* result
 bool Builder::Let(const Condition& condition, Frame* frame) {
   const size_t slot = static_cast<size_t>(condition.left.slot);
   if (frame->slots[slot].kind != Slot::Kind::kUnbound) {
-    if (condition.right.kind == Expression::Kind::kCall && condition.right.text == "last_axes") {
+    if (condition.right.kind != Expression::Kind::kOperator) {
       equal_.emplace_back(frame->slots[slot], OfExpression(condition.right, frame));
     }
     return true;
