@@ -23,6 +23,7 @@
 #include "patterns/codes.h"
 #include "proto/onnx.pb.h"
 #include "tests/support/run_flags.h"
+#include "tests/support/source_dir.h"
 
 namespace ascend_fuse {
 namespace {
@@ -31,7 +32,7 @@ constexpr std::string_view kGraph = "# GRAPH:";
 constexpr std::string_view kReport = "# REPORT:";
 constexpr std::string_view kRun = "# RUN:";
 
-std::filesystem::path Folder() { return std::filesystem::path(SOURCE_DIR) / "tests" / "golden"; }
+std::filesystem::path Folder() { return testing::SourceDir() / "tests" / "golden"; }
 
 // "rms_norm/llama" for every file, sorted.
 std::vector<std::string> Cases() {

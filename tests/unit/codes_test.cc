@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "passes/report.h"
 #include "patterns/language/refusal.h"
+#include "tests/support/source_dir.h"
 
 namespace ascend_fuse {
 namespace {
@@ -86,7 +87,7 @@ TEST(CodesTest, TheTextReportNamesCodesWhereItIsAskedForMore) {
 }
 
 TEST(CodesTest, TheDocumentIsCurrent) {
-  const std::filesystem::path path = SOURCE_DIR "/docs/codes.md";
+  const std::filesystem::path path = testing::SourceDir() / "docs/codes.md";
   if (std::getenv("BLESS") != nullptr) std::ofstream(path, std::ios::binary) << CodesDocument();
   std::stringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();

@@ -18,6 +18,7 @@
 #include "patterns/operators/document.h"
 #include "patterns/operators/inference.h"
 #include "proto/contract.pb.h"
+#include "tests/support/source_dir.h"
 #include "tests/unit/inferred.h"
 #include "tests/unit/rule_testing.h"
 
@@ -81,7 +82,7 @@ Mentioned BuiltInRules() {
 // The target files, read with protobuf.
 std::vector<proto::TargetFile> Targets() {
   std::vector<proto::TargetFile> targets;
-  for (const auto& entry : std::filesystem::directory_iterator(SOURCE_DIR "/patterns/targets")) {
+  for (const auto& entry : std::filesystem::directory_iterator(testing::SourceDir() / "patterns/targets")) {
     const std::string text = ReadFile(entry.path());
     if (text.find("# proto-message: ascend_fuse.proto.CannFile\n") != std::string::npos) continue;  // about releases
     proto::TargetFile target;
@@ -410,7 +411,7 @@ TEST(OperatorsTest, InferenceOfWrongOperands) {
 }
 
 TEST(OperatorsTest, TheDocumentIsCurrent) {
-  const std::filesystem::path path = SOURCE_DIR "/docs/operators.md";
+  const std::filesystem::path path = testing::SourceDir() / "docs/operators.md";
   if (std::getenv("BLESS") != nullptr) std::ofstream(path, std::ios::binary) << OperatorsDocument();
   EXPECT_EQ(ReadFile(path), OperatorsDocument()) << "BLESS=1 writes it";
 }

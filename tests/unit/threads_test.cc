@@ -9,6 +9,7 @@
 #include "passes/atc_check.h"
 #include "passes/option_names.h"
 #include "passes/optimize.h"
+#include "tests/support/source_dir.h"
 #include "tests/unit/models.h"
 
 namespace ascend_fuse {
@@ -26,7 +27,7 @@ std::string Work(const std::string& chip) {
   if (!SetOption(&options, "target", chip).ok()) return "no option";
   std::string out;
   for (const char* name : kModels) {
-    const std::string text = testing::ReadWhole(fmt::format("{}/tests/golden/{}.onnxtxt", SOURCE_DIR, name));
+    const std::string text = testing::ReadWhole(testing::SourceDir() / fmt::format("tests/golden/{}.onnxtxt", name));
     auto model = ParseModelText(text);
     if (!model.ok()) return fmt::format("{}: {}", name, std::string(model.status().message()));
     auto listed = ListOpportunities(model->get(), options);
@@ -68,7 +69,7 @@ TEST(Threads, NothingSharedIsWrittenAfterTheFirstRun) {
 
 // What nobody may do, one model in two threads: by it scripts/check-tsan sees that a race within the library is found.
 TEST(Threads, DISABLED_OneModelInTwoThreads) {
-  auto model = ParseModelText(testing::ReadWhole(fmt::format("{}/tests/golden/rms_norm/llama_fp16.onnxtxt", SOURCE_DIR)));
+  auto model = ParseModelText(testing::ReadWhole(testing::SourceDir() / "tests/golden/rms_norm/llama_fp16.onnxtxt"));
   ASSERT_TRUE(model.ok());
   auto run = [&] { (void)ListOpportunities(model->get(), {}); };
   std::thread first(run), second(run);
