@@ -265,12 +265,24 @@ void Rewriter::PartNames(Node* revived) {
   }
 }
 
-Node* Rewriter::Replace(absl::Span<Value* const> outputs, const NewNode& spec) {
+Node* Rewriter::ReplaceValue(Value* value, const NewNode& spec) {
+  const TakenOutput taken = {0, value};
+  return Replace(absl::MakeConstSpan(&taken, 1), 1, spec);
+}
+
+Node* Rewriter::ReplaceNode(const Node& old, const NewNode& spec) {
+  std::vector<TakenOutput> taken;
+  for (size_t i = 0; i < old.output_count; ++i) {
+    if (old.output(i) != nullptr && old.output(i)->producer == &old) taken.push_back({i, old.output(i)});
+  }
+  return Replace(taken, old.output_count, spec);
+}
+
+Node* Rewriter::Replace(absl::Span<const TakenOutput> taken, size_t output_count, const NewNode& spec) {
   Graph* graph = nullptr;
   uint64_t order = 0;
   std::string_view base;
-  for (const Value* value : outputs) {
-    if (value == nullptr) continue;
+  for (const auto& [index, value] : taken) {
     if (value->producer != nullptr && value->producer->order >= order) {
       order = value->producer->order;
       graph = value->graph;
@@ -278,21 +290,22 @@ Node* Rewriter::Replace(absl::Span<Value* const> outputs, const NewNode& spec) {
     if (base.empty()) base = ValueName(*value);
   }
   const std::string base_name(base);
-  Node* node = Create(spec, graph, outputs.size(), order);
+  Node* node = Create(spec, graph, output_count, order);
   if (undo_.size() <= node->id) undo_.resize(node->id + 1);
   Note([this, node] { undo_[node->id].clear(); });
   GraphBuilder builder(model_);
   std::vector<Node*> old;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    Value* value = outputs[i];
-    if (value == nullptr) {
-      builder.SetOutput(node, i, CreateValue(graph, fmt::format("{}_{}", base_name, spec.op_type)));
-      continue;
-    }
+  Note([this, before = replaced_.size()] { replaced_.resize(before); });
+  for (const auto& [index, value] : taken) {
     undo_[node->id].push_back({value, value->producer, value->output_index});
     old.push_back(value->producer);
-    node->outputs_begin[i] = value;
-    SetProducer(value, node, static_cast<uint32_t>(i));
+    node->outputs_begin[index] = value;
+    SetProducer(value, node, static_cast<uint32_t>(index));
+    replaced_.push_back(value);
+  }
+  for (size_t i = 0; i < output_count; ++i) {
+    if (node->outputs_begin[i] != nullptr) continue;
+    builder.SetOutput(node, i, CreateValue(graph, fmt::format("{}_{}", base_name, spec.op_type)));
   }
   for (Node* producer : old) KillIfUnused(producer);
   ShareName(node, old);

@@ -31,6 +31,12 @@ struct NewNode {
 // What makes the same node once more, under its name.
 NewNode PlanOf(const Node& node);
 
+// Output `index` of a new node is `value`, which another node has computed so far.
+struct TakenOutput {
+  size_t index = 0;
+  Value* value = nullptr;
+};
+
 class Rewriter {
  public:
   explicit Rewriter(Model* model);
@@ -42,11 +48,19 @@ class Rewriter {
   // when not empty.
   Node* Insert(const NewNode& node, size_t output_count, Graph* graph, std::string_view value_name);
 
-  // A new node that becomes the producer of the existing `outputs` (nullptr: a new value for that position,
-  // named after the first output). The nodes that produced them lose those outputs; every node that nothing
+  // A new node of `output_count` outputs that becomes the producer of the values of `taken`; its other outputs are new
+  // values, named after the first of those. Which output takes which value is always said as a pair: a position in a list
+  // of values says nothing about outputs. The nodes that produced the values lose those outputs; every node that nothing
   // alive reads any more is dead. The new node stands where the last of the old producers stood.
   // Users of the values are not touched: not one byte of them changes.
-  Node* Replace(absl::Span<Value* const> outputs, const NewNode& node);
+  Node* Replace(absl::Span<const TakenOutput> taken, size_t output_count, const NewNode& node);
+  // The same of a node with one output.
+  Node* ReplaceValue(Value* value, const NewNode& node);
+  // The same of a node with the outputs of `old`, each at its own place; those that another node computes by now stay there.
+  Node* ReplaceNode(const Node& old, const NewNode& node);
+
+  // The values that a Replace gave a new producer, in the order of these replacements; those that were taken back are gone.
+  absl::Span<Value* const> replaced() const { return replaced_; }
 
   // Takes back a Replace: the old producers compute the values again and the new node is dead.
   // Nodes revived and killed follow liveness. Only the latest replacement of each value can be taken back.
@@ -148,6 +162,7 @@ class Rewriter {
 
   Model* model_;
   std::vector<std::vector<Undo>> undo_;  // by Node::id
+  std::vector<Value*> replaced_;
   std::vector<std::function<void()>> journal_;
   absl::flat_hash_map<std::string, Value*> constants_;
   std::vector<Value*> made_constants_;

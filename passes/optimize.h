@@ -13,8 +13,8 @@
 #include "ir/infer/facts.h"
 #include "ir/model.h"
 #include "ascend_fuse_version.h"
-#include "passes/pass.h"
-#include "passes/report.h"
+#include "passes/core/pass.h"
+#include "passes/report/report.h"
 #include "patterns/target/target.h"
 
 namespace ascend_fuse {
@@ -49,7 +49,7 @@ struct ExpandOptions {  // what Expand is told
   // Path and text of files with reference rules of the user's own nodes.
   std::vector<std::pair<std::string, std::string>> rule_files;
   InferOptions infer;  // dims that were bound when the model was optimized (heads that are a symbol)
-  // The ATC as whose reading the standard operators are taken (passes/read_as_atc.h); without it they are ONNX's.
+  // The ATC as whose reading the standard operators are taken (passes/expand/read_as_atc.h); without it they are ONNX's.
   std::optional<TargetOptions> as_atc;
   ProgressCallback progress;  // as in OptimizeOptions
 };

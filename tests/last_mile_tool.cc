@@ -25,7 +25,7 @@
 #include "fmt/format.h"
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
-#include "passes/atc_check.h"
+#include "passes/check/atc_check.h"
 #include "passes/optimize.h"
 #include "patterns/operators/inference.h"
 #include "tests/support/requests.h"

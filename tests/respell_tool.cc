@@ -1,4 +1,4 @@
-// Models written at other opsets, node by node and by nothing but `Respell` (passes/respell.h), for
+// Models written at other opsets, node by node and by nothing but `Respell` (passes/legalise/respell.h), for
 // tests/python/test_adapt.py.
 //
 // A request is a line on standard input, its fields separated by tabs: a model, a folder for results, then opsets. On
@@ -18,7 +18,7 @@
 #include "ir/infer/facts.h"
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
-#include "passes/respell.h"
+#include "passes/legalise/respell.h"
 #include "patterns/operators/inference.h"
 #include "tests/support/requests.h"
 

@@ -528,6 +528,12 @@ void InferGraph(const Graph& graph, Facts* facts) {
 
 }  // namespace infer
 
+bool CanBeOneShape(const Fact& a, const Fact& b, const DimTable& dims) {
+  if (!a.has_rank || !b.has_rank) return true;
+  return std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end(),
+                    [&dims](Dim left, Dim right) { return !dims.NotEqual(left, right); });
+}
+
 void InferNode(const Node& node, Facts* facts) {
   infer::NodeContext context(node, facts);
   const uint64_t outer_scope = facts->dims().SetScope(infer::ScopeOf(*node.graph, facts));

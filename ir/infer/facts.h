@@ -178,6 +178,9 @@ std::vector<std::string> DeclaredSymbols(const Value& value);
 // were inferred with.
 void InferNode(const Node& node, Facts* facts);
 
+// False where one value cannot have both shapes: another rank, or provably another number along an axis.
+bool CanBeOneShape(const Fact& a, const Fact& b, const DimTable& dims);
+
 // Domain and type of every operator that inference knows by itself, sorted.
 std::vector<std::pair<std::string_view, std::string_view>> InferredOperators();
 

@@ -8,12 +8,12 @@
 
 #include "fmt/format.h"
 #include "patterns/analysis/axis_map.h"
-#include "patterns/analysis/data_movement.h"
+#include "ir/movement/data_movement.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/analysis/product.h"
 #include "patterns/analysis/scores.h"
-#include "patterns/language/node_builder.h"
-#include "patterns/language/refusal.h"
+#include "patterns/terms/node_builder.h"
+#include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "ir/attribute.h"
-#include "patterns/analysis/data_movement.h"
-#include "patterns/language/node_builder.h"
+#include "ir/movement/data_movement.h"
+#include "patterns/terms/node_builder.h"
 
 namespace ascend_fuse {
 

@@ -7,8 +7,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "patterns/language/function_context.h"
-#include "patterns/language/term.h"
+#include "patterns/terms/function_context.h"
+#include "patterns/terms/term.h"
 
 namespace ascend_fuse {
 

@@ -6,9 +6,9 @@
 #include "fmt/format.h"
 #include "ir/infer/facts.h"
 #include "ir/model.h"
-#include "patterns/analysis/data_movement.h"
-#include "patterns/language/refusal.h"
-#include "patterns/language/term.h"
+#include "ir/movement/data_movement.h"
+#include "patterns/terms/refusal.h"
+#include "patterns/terms/term.h"
 
 namespace ascend_fuse {
 namespace {

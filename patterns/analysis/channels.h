@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "patterns/language/function_context.h"
-#include "patterns/language/term.h"
+#include "patterns/terms/function_context.h"
+#include "patterns/terms/term.h"
 
 namespace ascend_fuse {
 

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <iterator>
 
-#include "patterns/language/refusal.h"
+#include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
 namespace {

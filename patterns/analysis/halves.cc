@@ -6,8 +6,8 @@
 
 #include "fmt/format.h"
 #include "ir/attribute.h"
-#include "patterns/language/refusal.h"
-#include "patterns/language/term.h"
+#include "patterns/terms/refusal.h"
+#include "patterns/terms/term.h"
 
 namespace ascend_fuse {
 absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, Value* part) {

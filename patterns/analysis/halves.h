@@ -4,7 +4,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "patterns/language/function_context.h"
+#include "patterns/terms/function_context.h"
 
 namespace ascend_fuse {
 

@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 #include "ir/infer/facts.h"
 #include "patterns/analysis/decision.h"
-#include "patterns/analysis/value_numbering.h"
+#include "ir/infer/value_numbering.h"
 
 namespace ascend_fuse {
 

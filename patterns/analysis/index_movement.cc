@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "patterns/analysis/index_function.h"
-#include "patterns/language/term.h"
+#include "patterns/terms/term.h"
 
 namespace ascend_fuse {
 namespace {

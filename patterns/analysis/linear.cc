@@ -6,8 +6,8 @@
 #include "fmt/format.h"
 #include "ir/attribute.h"
 #include "ir/schema.h"
-#include "patterns/analysis/data_movement.h"
-#include "patterns/language/refusal.h"
+#include "ir/movement/data_movement.h"
+#include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
 namespace {

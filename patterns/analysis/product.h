@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "patterns/language/function_context.h"
+#include "patterns/terms/function_context.h"
 
 namespace ascend_fuse {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "patterns/language/term.h"
+#include "patterns/terms/term.h"
 
 namespace ascend_fuse {
 

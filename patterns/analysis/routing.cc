@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "patterns/analysis/data_movement.h"
+#include "ir/movement/data_movement.h"
 
 namespace ascend_fuse {
 namespace {

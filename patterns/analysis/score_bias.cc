@@ -10,10 +10,10 @@
 #include "ir/attribute.h"
 #include "ir/schema.h"
 #include "patterns/analysis/constant_tensor.h"
-#include "patterns/analysis/data_movement.h"
+#include "ir/movement/data_movement.h"
 #include "patterns/analysis/mask.h"
-#include "patterns/language/node_builder.h"
-#include "patterns/language/refusal.h"
+#include "patterns/terms/node_builder.h"
+#include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
 namespace {

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "patterns/analysis/data_movement.h"
+#include "ir/movement/data_movement.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/analysis/softmax.h"
-#include "patterns/language/refusal.h"
+#include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "ir/attribute.h"
 #include "ir/schema.h"
-#include "patterns/language/term.h"
+#include "patterns/terms/term.h"
 
 namespace ascend_fuse {
 namespace {

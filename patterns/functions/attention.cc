@@ -7,8 +7,8 @@
 #include "patterns/analysis/attention.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/functions/constructs.h"
-#include "patterns/language/node_builder.h"
-#include "patterns/language/refusal.h"
+#include "patterns/terms/node_builder.h"
+#include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
 namespace {

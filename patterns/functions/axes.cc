@@ -4,7 +4,7 @@
 #include "fmt/format.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/tensor.h"
-#include "patterns/language/refusal.h"
+#include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
 namespace {

@@ -5,8 +5,8 @@
 #include "patterns/analysis/halves.h"
 #include "patterns/analysis/linear.h"
 #include "patterns/functions/constructs.h"
-#include "patterns/language/node_builder.h"
-#include "patterns/language/refusal.h"
+#include "patterns/terms/node_builder.h"
+#include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
 namespace {

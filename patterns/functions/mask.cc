@@ -11,8 +11,8 @@
 #include "patterns/analysis/mask_form.h"
 #include "patterns/analysis/score_bias.h"
 #include "patterns/functions/constructs.h"
-#include "patterns/language/node_builder.h"
-#include "patterns/language/refusal.h"
+#include "patterns/terms/node_builder.h"
+#include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
 namespace {

@@ -6,8 +6,8 @@
 #include "fmt/format.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/tensor.h"
-#include "patterns/language/node_builder.h"
-#include "patterns/language/refusal.h"
+#include "patterns/terms/node_builder.h"
+#include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
 

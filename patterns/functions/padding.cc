@@ -10,8 +10,8 @@
 #include "absl/strings/str_join.h"
 #include "fmt/format.h"
 #include "patterns/functions/constructs.h"
-#include "patterns/language/node_builder.h"
-#include "patterns/language/refusal.h"
+#include "patterns/terms/node_builder.h"
+#include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
 namespace {

@@ -5,7 +5,7 @@
 #include "fmt/format.h"
 #include "patterns/analysis/linear.h"
 #include "patterns/functions/constructs.h"
-#include "patterns/language/refusal.h"
+#include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
 namespace {

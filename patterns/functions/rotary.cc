@@ -8,8 +8,8 @@
 #include "patterns/analysis/channels.h"
 #include "patterns/analysis/halves.h"
 #include "patterns/functions/constructs.h"
-#include "patterns/language/node_builder.h"
-#include "patterns/language/refusal.h"
+#include "patterns/terms/node_builder.h"
+#include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "patterns/language/term.h"
+#include "patterns/terms/term.h"
 
 namespace ascend_fuse {
 

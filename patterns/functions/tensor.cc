@@ -8,7 +8,7 @@
 #include "fmt/format.h"
 #include "ir/infer/facts.h"
 #include "patterns/functions/constructs.h"
-#include "patterns/language/refusal.h"
+#include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
 namespace {

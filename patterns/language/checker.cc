@@ -347,7 +347,7 @@ absl::Status CheckEmission(Rule* rule) {
 absl::Status CheckOperator(const SourcePosition& position, const std::string& domain,
                            const std::string& op_type, const std::vector<std::string>& attributes,
                            int arguments) {
-  // RuleSet::Load has checked these against their declarations (patterns/operators/check.h).
+  // RuleSet::Load has checked these against their declarations (patterns/language/operator_check.h).
   if (domain == "npu" || domain == "ascend_fuse") return absl::OkStatus();
   // A rule may name an operator of any version.
   const absl::Span<const Schema> versions = SchemaVersions(domain, op_type);

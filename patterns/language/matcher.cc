@@ -8,7 +8,7 @@
 #include "fmt/format.h"
 #include "ir/schema.h"
 #include "patterns/functions/functions.h"
-#include "patterns/language/refusal.h"
+#include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
 namespace {

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "patterns/language/function_context.h"
+#include "patterns/terms/function_context.h"
 #include "patterns/language/match_cache.h"
 #include "patterns/language/match_trace.h"
 #include "patterns/language/prefilter.h"
 #include "patterns/language/rule_set.h"
-#include "patterns/language/term.h"
+#include "patterns/terms/term.h"
 
 namespace ascend_fuse {
 

@@ -11,7 +11,7 @@
 #include "patterns/language/order.h"
 #include "patterns/language/rule_archive.h"
 #include "patterns/language/rule_parser.h"
-#include "patterns/operators/check.h"
+#include "patterns/language/operator_check.h"
 
 namespace ascend_fuse {
 

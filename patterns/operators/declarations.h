@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ir/attribute.h"
-#include "patterns/target/signature.h"
+#include "patterns/operators/signature.h"
 
 namespace ascend_fuse {
 

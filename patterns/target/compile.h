@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "patterns/target/signature.h"
+#include "patterns/operators/signature.h"
 
 namespace ascend_fuse::proto {
 class AttributeRule;

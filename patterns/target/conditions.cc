@@ -9,7 +9,7 @@
 #include "fmt/format.h"
 #include "ir/attribute.h"
 #include "ir/model.h"
-#include "patterns/analysis/integer_bounds.h"
+#include "ir/infer/integer_bounds.h"
 #include "patterns/operators/plugin_digits.h"
 #include "proto/contract.pb.h"
 

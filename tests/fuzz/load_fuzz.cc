@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     copy.name = "copy";
     copy.attributes = ReadAttributes(*first);
     for (const Use& use : first->inputs()) copy.inputs.push_back(use.value);
-    if (first->output() != nullptr) rewriter.Replace({first->output()}, copy);
+    if (first->output() != nullptr) rewriter.ReplaceValue(first->output(), copy);
   }
   rewriter.Sweep();
   auto changed = SaveModelToBytes(**model);

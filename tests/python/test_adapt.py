@@ -1,7 +1,7 @@
 """The node tests of the onnx package, written at other opsets and for ATC: the recorded outputs come out again.
 
 Of every operator of ONNX the tests that the package ships are taken at each opset of 11 to 24 at which they mean what was
-recorded. `Respell` (passes/respell.h) writes them at later opsets and at 17 and what follows, where there is another version of the
+recorded. `Respell` (passes/legalise/respell.h) writes them at later opsets and at 17 and what follows, where there is another version of the
 operator, or says why it cannot; `optimize` writes them for several targets, with inputs as they are and with those that count (axes, pads,
 indices) as constants, which adapters ask for.
 """

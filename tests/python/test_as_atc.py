@@ -181,7 +181,7 @@ NO_READING = {
 }
 # The sources leave open whether they are: read as ONNX defines them, and told by `check`.
 OPEN = {"resize-nearest", "conv-transpose-shape", "gather-negative-index", "size-type"}
-IN_CODE = {"if-condition-rank", "log-softmax-axis"}  # passes/read_as_atc.cc
+IN_CODE = {"if-condition-rank", "log-softmax-axis"}  # passes/expand/read_as_atc.cc
 
 
 def misread_codes() -> set[str]:

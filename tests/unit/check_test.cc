@@ -1,6 +1,6 @@
 // What a report warns of, each finding with its code: forms that the ATC of the chosen release does not read, and not of
 // releases for which it is not true; the opset; names of --dim.
-#include "passes/check.h"
+#include "passes/check/check.h"
 
 #include <algorithm>
 #include <memory>
@@ -9,7 +9,7 @@
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "ir/text/parser.h"
-#include "passes/atc_check.h"
+#include "passes/check/atc_check.h"
 
 namespace ascend_fuse {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "passes/report.h"
-#include "patterns/language/refusal.h"
+#include "passes/report/report.h"
+#include "patterns/terms/refusal.h"
 #include "tests/support/source_dir.h"
 
 namespace ascend_fuse {

@@ -1,5 +1,5 @@
 // What differs between two versions of a model.
-#include "passes/diff.h"
+#include "passes/report/diff.h"
 
 #include <memory>
 #include <string>

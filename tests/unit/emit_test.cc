@@ -1,6 +1,6 @@
 // Emission: what a rule's emit block becomes, in the form the model's opset has, and that it can be taken
 // back to the byte.
-#include "passes/emit.h"
+#include "passes/core/emit.h"
 
 #include <algorithm>
 #include <string>

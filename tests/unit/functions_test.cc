@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "patterns/language/refusal.h"
+#include "patterns/terms/refusal.h"
 #include "tests/unit/rule_testing.h"
 
 namespace ascend_fuse {

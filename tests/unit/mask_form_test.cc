@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "patterns/analysis/value_numbering.h"
+#include "ir/infer/value_numbering.h"
 #include "tests/unit/inferred.h"
 
 namespace ascend_fuse {

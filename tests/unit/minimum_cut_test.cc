@@ -1,4 +1,4 @@
-#include "passes/minimum_cut.h"
+#include "passes/layout/minimum_cut.h"
 
 #include <algorithm>
 #include <cstdint>

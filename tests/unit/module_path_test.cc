@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "passes/module_path.h"
+#include "passes/core/module_path.h"
 #include "tests/unit/models.h"
 
 namespace ascend_fuse {

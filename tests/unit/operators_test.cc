@@ -14,7 +14,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "ir/schema.h"
-#include "passes/report.h"
+#include "passes/report/report.h"
 #include "patterns/operators/document.h"
 #include "patterns/operators/inference.h"
 #include "proto/contract.pb.h"

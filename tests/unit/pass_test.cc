@@ -1,6 +1,6 @@
 // The list of passes, and a user's own ones in it: where they stand, whose error is told, and that nothing of them is left
 // after a dry run.
-#include "passes/pass.h"
+#include "passes/core/pass.h"
 
 #include <algorithm>
 #include <functional>
@@ -15,6 +15,7 @@
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
 #include "passes/optimize.h"
+#include "passes/optimize_passes.h"
 #include "tests/unit/models.h"
 
 namespace ascend_fuse {
@@ -61,7 +62,7 @@ absl::Status Rewrite(Workspace& workspace, const std::string& op) {
     NewNode made;
     made.op_type = op;
     made.inputs = {node->input(0)};
-    workspace.rewriter().Replace({node->output()}, made);
+    workspace.rewriter().ReplaceValue(node->output(), made);
   }
   return absl::OkStatus();
 }

@@ -272,8 +272,10 @@ class RandomRewrites {
     }
     std::string text = "replace";
     for (const Value* value : outputs) text += fmt::format(" {}", ValueName(*value));
-    if (Below(4) == 0) outputs.push_back(nullptr);
-    Node* node = rewriter_.Replace(outputs, spec);
+    const size_t more = Below(3);  // outputs that are new values, before and after those
+    std::vector<TakenOutput> taken;
+    for (size_t i = 0; i < outputs.size(); ++i) taken.push_back({i + more / 2, outputs[i]});
+    Node* node = rewriter_.Replace(taken, outputs.size() + more, spec);
     SetLevel(node, level);
     return text;
   }

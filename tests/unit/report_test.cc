@@ -1,5 +1,5 @@
 // The text a person reads, word for word, and the JSON scripts rely on.
-#include "passes/report.h"
+#include "passes/report/report.h"
 
 #include "gtest/gtest.h"
 

@@ -27,7 +27,7 @@ TEST(Rewriter, ReplaceKeepsNamesAndUsers) {
   Node* add = FindNode(model->graph(), "layer/add");
   Node* relu = FindNode(model->graph(), "layer/relu");
   Value* sum = add->output();
-  Node* fused = rewriter.Replace({sum}, Spec("Linear", {matmul->input(0), matmul->input(1), add->input(1)}));
+  Node* fused = rewriter.ReplaceValue(sum, Spec("Linear", {matmul->input(0), matmul->input(1), add->input(1)}));
   EXPECT_EQ(sum->producer, fused);
   EXPECT_EQ(ValueName(*sum), "sum");
   EXPECT_EQ(relu->input(0), sum);
@@ -39,7 +39,7 @@ TEST(Rewriter, ReplaceKeepsNamesAndUsers) {
   EXPECT_TRUE(fused->dead);
   EXPECT_FALSE(add->dead || matmul->dead);
   EXPECT_EQ(sum->producer, add);
-  fused = rewriter.Replace({sum}, Spec("Other", {matmul->input(0)}));
+  fused = rewriter.ReplaceValue(sum, Spec("Other", {matmul->input(0)}));
   rewriter.Sweep();
   EXPECT_EQ(Count(model->graph(), "w"), 0u);
   EXPECT_EQ(Count(model->graph(), "b"), 0u);
@@ -53,7 +53,7 @@ TEST(Rewriter, ConstantsAreSharedAndComeBackAfterSweep) {
   Value* one = rewriter.NumberConstant(&model->graph(), DataType::kFloat16, 1, "one");
   EXPECT_EQ(one, rewriter.NumberConstant(&model->graph(), DataType::kFloat16, 1, "uno"));
   Node* relu = FindNode(model->graph(), "layer/relu");
-  Node* made = rewriter.Replace({relu->output()}, Spec("Mul", {relu->input(0), one}));
+  Node* made = rewriter.ReplaceValue(relu->output(), Spec("Mul", {relu->input(0), one}));
   rewriter.Restore(made);
   rewriter.Sweep();
   EXPECT_EQ(Count(model->graph(), "one"), 0u);
@@ -68,13 +68,13 @@ TEST(Rewriter, ReplacedIfTakesItsBodiesAlong) {
   Rewriter rewriter(model.get());
   Node* choice = FindNode(model->graph(), "choice");
   Node* relu = FindNode(model->graph(), "layer/relu");
-  Node* made = rewriter.Replace({choice->output()}, Spec("Const", {model->graph().inputs()[0]}));
+  Node* made = rewriter.ReplaceValue(choice->output(), Spec("Const", {model->graph().inputs()[0]}));
   EXPECT_TRUE(relu->dead);  // only the bodies read it
   rewriter.Restore(made);
   EXPECT_FALSE(relu->dead);
   EXPECT_FALSE(choice->subgraphs()[0]->nodes()[0]->dead);
   EXPECT_EQ(MustSave(*model), bytes);
-  rewriter.Replace({choice->output()}, Spec("Const", {model->graph().inputs()[0]}));
+  rewriter.ReplaceValue(choice->output(), Spec("Const", {model->graph().inputs()[0]}));
   rewriter.Sweep();
   EXPECT_EQ(Count(model->graph(), "scale"), 0u);
   const onnx::ModelProto saved = Parse(MustSave(*model));
@@ -152,7 +152,7 @@ TEST(Rewriter, JoinTakesRowsInTurn) {
   EXPECT_EQ((*joined)->initializer->storage, Storage::kJoined);
   const std::vector<int64_t> elements = {1, 2, 3, 7, 4, 5, 6, 8};
   EXPECT_EQ(*ReadIntegers(*model, *(*joined)->initializer, 8), elements);
-  rewriter.Replace({concat->output()}, Spec("Identity", {*joined}));
+  rewriter.ReplaceValue(concat->output(), Spec("Identity", {*joined}));
   rewriter.Sweep();
   const auto again = MustLoad(MustSave(*model));
   ASSERT_EQ(again->graph().initializers().size(), 1u);
@@ -299,7 +299,7 @@ class RewriterOrder : public ::testing::Test {
 
 TEST_F(RewriterOrder, ReadersOfTheFirstOutputMoveAfterTheLastProducer) {
   const Rewriter::Mark mark = rewriter_.Now();
-  Node* both = rewriter_.Replace({Named("a"), Named("d")}, Spec("Both", {Named("s0"), Named("s1")}));
+  Node* both = rewriter_.Replace({{0, Named("a")}, {1, Named("d")}}, 2, Spec("Both", {Named("s0"), Named("s1")}));
   EXPECT_EQ(Order(), "s0 a ra na rd e re f g y z ");
   rewriter_.Restore(both);
   EXPECT_TRUE(Verify(*model_).ok()) << Verify(*model_);
@@ -309,13 +309,13 @@ TEST_F(RewriterOrder, ReadersOfTheFirstOutputMoveAfterTheLastProducer) {
 
 TEST_F(RewriterOrder, TwoMovesIntoOneGap) {
   const Rewriter::Mark mark = rewriter_.Now();
-  rewriter_.Replace({Named("a"), Named("d")}, Spec("Both", {Named("s0"), Named("s1")}));
+  rewriter_.Replace({{0, Named("a")}, {1, Named("d")}}, 2, Spec("Both", {Named("s0"), Named("s1")}));
   const Rewriter::Mark inner = rewriter_.Now();
   const std::string picture = Picture(*model_);
   // What was moved stands where d was; now it moves after e, and then one more node stands there.
-  rewriter_.Replace({Named("ra"), Named("e")}, Spec("Both", {Named("a"), Named("s2")}));
+  rewriter_.Replace({{0, Named("ra")}, {1, Named("e")}}, 2, Spec("Both", {Named("a"), Named("s2")}));
   EXPECT_EQ(Order(), "s0 a rd ra na re f g y z ");
-  rewriter_.Replace({Named("rd"), Named("na")}, Spec("Both", {Named("d"), Named("ra")}));
+  rewriter_.Replace({{0, Named("rd")}, {1, Named("na")}}, 2, Spec("Both", {Named("d"), Named("ra")}));
   EXPECT_TRUE(Verify(*model_).ok()) << Verify(*model_);
   rewriter_.RollBack(inner);
   EXPECT_EQ(Picture(*model_), picture);
@@ -335,7 +335,7 @@ TEST(Rewriter, ABodyThatReadsAMovedValueMovesWithItsNode) {
   Value* const a = nodes[0]->output();
   Value* const b = nodes[2]->output();
   Rewriter rewriter(model.get());
-  Node* both = rewriter.Replace({a, b}, Spec("Both", {model->graph().inputs()[1]}));
+  Node* both = rewriter.Replace({{0, a}, {1, b}}, 2, Spec("Both", {model->graph().inputs()[1]}));
   EXPECT_TRUE(StandsBefore(*both, *choice));
   EXPECT_TRUE(Verify(*model).ok()) << Verify(*model);
   rewriter.Restore(both);
@@ -353,8 +353,8 @@ TEST(Rewriter, ABodyThatComesBackStandsAfterWhatItReads) {
   Node* const choice = nodes[1];
   Value* const x = model->graph().inputs()[1];
   Rewriter rewriter(model.get());
-  Node* other = rewriter.Replace({choice->output()}, Spec("Other", {x}));
-  rewriter.Replace({nodes[0]->output(), nodes[2]->output()}, Spec("Both", {x}));
+  Node* other = rewriter.ReplaceValue(choice->output(), Spec("Other", {x}));
+  rewriter.Replace({{0, nodes[0]->output()}, {1, nodes[2]->output()}}, 2, Spec("Both", {x}));
   rewriter.Restore(other);
   EXPECT_FALSE(choice->dead);
   EXPECT_TRUE(Verify(*model).ok()) << Verify(*model);
@@ -365,9 +365,9 @@ TEST(Rewriter, WhatWasReplacedInABodyStaysSoWhenTheBodyComesBack) {
   Rewriter rewriter(model.get());
   Node* choice = FindNode(model->graph(), "choice");
   Node* inner = FindNode(*choice->subgraphs()[0], "inner/add");
-  rewriter.Replace({inner->output()}, Spec("Linear", {inner->input(1)}));
+  rewriter.ReplaceValue(inner->output(), Spec("Linear", {inner->input(1)}));
   const std::string bytes = MustSave(*model);
-  Node* made = rewriter.Replace({choice->output()}, Spec("Const", {model->graph().inputs()[0]}));
+  Node* made = rewriter.ReplaceValue(choice->output(), Spec("Const", {model->graph().inputs()[0]}));
   rewriter.Restore(made);
   EXPECT_EQ(MustSave(*model), bytes);
 }
@@ -381,7 +381,7 @@ TEST(Rewriter, ANodeThatComesBackDoesNotShareItsName) {
   Node* first = rewriter.Insert(named, 2, &model->graph(), "first");
   rewriter.SetInput(model->graph().nodes()[1], 0, first->output(0));
   named.keep_name = true;
-  Node* second = rewriter.Replace({first->output(0)}, named);
+  Node* second = rewriter.ReplaceValue(first->output(0), named);
   EXPECT_EQ(NodeName(*second), "n");
   EXPECT_TRUE(first->dead);
   rewriter.SetInput(model->graph().nodes()[4], 0, first->output(1));

@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "ir/infer/facts.h"
 #include "ir/text/parser.h"
-#include "patterns/analysis/value_numbering.h"
+#include "ir/infer/value_numbering.h"
 #include "patterns/language/matcher.h"
 #include "patterns/language/rule_set.h"
 #include "patterns/operators/inference.h"

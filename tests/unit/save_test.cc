@@ -131,7 +131,7 @@ TEST(Save, RewritesOnlyWhatChanged) {
   fused.attributes = {Attribute::Int("axis", -1), Attribute::Float("eps", 1e-6f),
                       Attribute::String("mode", "bnsd"), Attribute::Ints("perm", {0, 2, 1}),
                       Attribute::Floats("scales", epsilon)};
-  Node* node = rewriter.Replace({add->output()}, fused);
+  Node* node = rewriter.ReplaceValue(add->output(), fused);
   EXPECT_TRUE(matmul->dead);
   EXPECT_TRUE(add->dead);
   rewriter.Sweep();
@@ -190,7 +190,7 @@ TEST(Save, RestoredModelIsByteEqual) {
   NewNode fused;
   fused.op_type = "Linear";
   fused.inputs = {add->input(0)};
-  Node* node = rewriter.Replace({add->output()}, fused);
+  Node* node = rewriter.ReplaceValue(add->output(), fused);
   EXPECT_NE(MustSave(*model), bytes);
   rewriter.Restore(node);
   EXPECT_EQ(MustSave(*model), bytes);
@@ -207,7 +207,7 @@ TEST(Save, ChangesInsideBodies) {
   NewNode scale;
   scale.op_type = "Scale";
   scale.inputs = {mul->input(0)};
-  rewriter.Replace({mul->output()}, scale);
+  rewriter.ReplaceValue(mul->output(), scale);
   rewriter.Sweep();
   onnx::ModelProto expected = proto;
   onnx::NodeProto* changed =
@@ -231,7 +231,7 @@ TEST(Save, LostOutputOfAnOriginalNode) {
   NewNode other;
   other.op_type = "Other";
   other.inputs = {model->graph().inputs()[0]};
-  rewriter.Replace({FindNode(model->graph(), "split")->output(0)}, other);
+  rewriter.ReplaceValue(FindNode(model->graph(), "split")->output(0), other);
   rewriter.Sweep();
   const onnx::ModelProto saved = Parse(MustSave(*model));
   ASSERT_EQ(saved.graph().node_size(), 2);

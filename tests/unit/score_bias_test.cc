@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "patterns/language/refusal.h"
+#include "patterns/terms/refusal.h"
 #include "tests/unit/rule_testing.h"
 
 namespace ascend_fuse {

@@ -6,7 +6,7 @@
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "ir/text/parser.h"
-#include "passes/atc_check.h"
+#include "passes/check_model.h"
 #include "passes/option_names.h"
 #include "passes/optimize.h"
 #include "tests/support/source_dir.h"

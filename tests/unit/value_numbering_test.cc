@@ -1,6 +1,6 @@
 // Values modulo noise: each kind of node that does nothing is looked through, and its nearest neighbour that
 // does something is not.
-#include "patterns/analysis/value_numbering.h"
+#include "ir/infer/value_numbering.h"
 
 #include <string>
 #include <vector>
@@ -282,7 +282,7 @@ TEST_F(ValueNumberingAddTest, AValueWithAnotherProducerKeepsItsNumber) {
   NewNode spec;
   spec.op_type = "Sum";
   spec.inputs = {subject.Named("x"), subject.Named("z")};
-  Number(rewriter.Replace({s}, spec));
+  Number(rewriter.ReplaceValue(s, spec));
   EXPECT_EQ(subject.numbering->Number(s), before);
   EXPECT_EQ(subject.numbering->Source(s), nullptr);
   // Both spellings are known from now on.

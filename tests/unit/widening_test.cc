@@ -1,5 +1,5 @@
 // Zeros between the elements of tensors: through which shapes and nodes they are followed, and through which they are not.
-#include "passes/widening.h"
+#include "passes/layout/widening.h"
 
 #include <string>
 #include <vector>

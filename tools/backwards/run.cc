@@ -13,8 +13,10 @@
 #include "fmt/ranges.h"
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
+#include "passes/core/workspace.h"
 #include "passes/optimize.h"
-#include "passes/pass.h"
+#include "passes/core/pass.h"
+#include "passes/optimize_passes.h"
 #include "patterns/operators/declarations.h"
 #include "tools/backwards/generator.h"
 

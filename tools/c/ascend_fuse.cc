@@ -12,13 +12,13 @@
 #include "absl/status/statusor.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "passes/check.h"
+#include "passes/check/check.h"
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
-#include "passes/atc_check.h"
+#include "passes/check_model.h"
 #include "passes/optimize.h"
 #include "passes/option_names.h"
-#include "passes/report.h"
+#include "passes/report/report.h"
 
 struct ascend_fuse_model {
   std::unique_ptr<ascend_fuse::Model> model;

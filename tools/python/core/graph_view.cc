@@ -231,19 +231,20 @@ struct RewriterHandle {
   NodeHandle Replace(const std::vector<ValueHandle>& outputs, const std::string& op_type,
                      const std::vector<std::optional<ValueHandle>>& inputs, const nb::dict& attributes,
                      const std::string& domain, const std::string& name) const {
-    std::vector<Value*> values;
+    std::vector<TakenOutput> values;
     for (const ValueHandle& output : outputs) {
       Value* value = Checked(output);
       if (value->producer == nullptr || value->producer->dead) {
         throw nb::value_error(fmt::format("{} is computed by no node, so nothing can be put in its place", ValueName(*value)).c_str());
       }
-      if (!values.empty() && values.front()->graph != value->graph) throw nb::value_error("outputs of different graphs");
-      if (std::find(values.begin(), values.end(), value) != values.end()) throw nb::value_error("one output twice");
-      values.push_back(value);
+      if (!values.empty() && values.front().value->graph != value->graph) throw nb::value_error("outputs of different graphs");
+      const bool twice = std::any_of(values.begin(), values.end(), [&](const TakenOutput& taken) { return taken.value == value; });
+      if (twice) throw nb::value_error("one output twice");
+      values.push_back({values.size(), value});
     }
     if (values.empty()) throw nb::value_error("a node needs an output");
     return Made(op_type, inputs, attributes, domain, name,
-                [&](Rewriter& rewriter, const NewNode& node) { return rewriter.Replace(values, node); });
+                [&](Rewriter& rewriter, const NewNode& node) { return rewriter.Replace(values, values.size(), node); });
   }
 
   NodeHandle Insert(const std::string& op_type, const std::vector<std::optional<ValueHandle>>& inputs,

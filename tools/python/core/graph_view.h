@@ -4,7 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include "absl/status/status.h"
-#include "passes/workspace.h"
+#include "passes/core/workspace.h"
 
 namespace ascend_fuse::python {
 

@@ -1,0 +1,439 @@
+#include "ir/infer/value_numbering.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
+#include "ir/schema.h"
+#include "ir/movement/data_movement.h"
+
+namespace ascend_fuse {
+namespace {
+
+bool SameShape(const Facts& facts, const Value* a, const Value* b) {
+  const Fact& x = facts.Of(a);
+  const Fact& y = facts.Of(b);
+  return x.has_rank && y.has_rank && facts.dims().Equal(x.shape, y.shape);
+}
+
+bool SameType(const Facts& facts, const Value* a, const Value* b) {
+  const DataType type = facts.Of(a).type;
+  return type != DataType::kUndefined && type == facts.Of(b).type;
+}
+
+bool IsSplatOf(const Facts& facts, const Value* value, double number) {
+  const Fact& fact = facts.Of(value);
+  if (fact.is_splat) return fact.splat == number;
+  if (fact.elements == nullptr) return false;
+  if (!fact.elements->floats.empty()) {
+    return std::all_of(fact.elements->floats.begin(), fact.elements->floats.end(),
+                       [&](double element) { return element == number; });
+  }
+  if (fact.elements->integers.empty()) return false;
+  return std::all_of(fact.elements->integers.begin(), fact.elements->integers.end(),
+                     [&](Dim element) { return element.is(static_cast<int64_t>(number)); });
+}
+
+// Nodes that do nothing, given the copies found so far: the pass goes in the order of the graph, so what a node
+// reads has been looked at before.
+class Noise {
+ public:
+  Noise(const Facts& facts, const std::vector<Value*>& sources) : facts_(facts), sources_(sources) {}
+
+  // The input, or an earlier value, that the node's first output merely copies, or nullptr.
+  Value* CopiedBy(const Node& node, std::string_view op) const {
+    Value* x = node.input(0);
+    const Value* y = node.output(0);
+    if (x == nullptr || y == nullptr) return nullptr;
+    if (op == "Identity") return x;
+    if (op == "Dropout") return IsInference(node) ? x : nullptr;
+    if (op == "Cast" || op == "CastLike") return BeforeCasting(x, y);
+    if (op == "Concat" || op == "Sum" || op == "Max" || op == "Min" || op == "Mean") {
+      return node.input_count == 1 ? x : nullptr;
+    }
+    if (op == "Split") return node.output_count == 1 && SameShape(facts_, x, y) ? x : nullptr;
+    if (op == "Expand" || op == "Tile") return SameShape(facts_, x, y) ? x : nullptr;
+    if (op == "Slice") {
+      // A reversed slice has the same shape: every step must be 1.
+      const Value* steps = node.input(4);
+      if (steps != nullptr && !IsSplatOf(facts_, steps, 1)) return nullptr;
+      return SameShape(facts_, x, y) ? x : nullptr;
+    }
+    if (op == "Pad") {
+      // Padding by 1 and by -1 shifts without changing the shape: every pad must be 0.
+      const auto pads = IntsAttribute(node, "pads");
+      const bool none = pads.has_value()
+                            ? std::all_of(pads->begin(), pads->end(), [](int64_t pad) { return pad == 0; })
+                            : node.input(1) != nullptr && IsSplatOf(facts_, node.input(1), 0);
+      return none && SameShape(facts_, x, y) ? x : nullptr;
+    }
+    if (KeepsOrder(node)) return BeforeReshaping(x, y);
+    if (op == "Transpose") return BeforeTransposing(node);
+    if (op == "Mul" || op == "Div" || op == "Pow") return Combined(node, 1, op == "Mul");
+    if (op == "Add" || op == "Sub") return Combined(node, 0, op == "Add");
+    if (op == "And") return Combined(node, 1, true);
+    if (op == "Or" || op == "Xor") return Combined(node, 0, true);
+    if (op == "ScatterND") {
+      const auto reduction = StringAttribute(node, "reduction");
+      if (reduction.has_value() && *reduction != "none") return nullptr;
+      Value* updates = node.input(2);
+      if (updates == nullptr || node.input(1) == nullptr || !SameShape(facts_, x, updates)) return nullptr;
+      return IsFullIota(node.input(1), x) ? updates : nullptr;
+    }
+    return nullptr;
+  }
+
+ private:
+  // Long chains of copies are followed only so far: the pass stays linear.
+  static constexpr int kMaximumSteps = 16;
+
+  // What `value` is a copy of, through everything that was found to be a copy.
+  Value* Through(Value* value) const {
+    for (int i = 0; i < kMaximumSteps && value != nullptr && value->id < sources_.size(); ++i) {
+      if (sources_[value->id] == nullptr) break;
+      value = sources_[value->id];
+    }
+    return value;
+  }
+
+  bool IsInference(const Node& node) const {
+    // Before opset 7 Dropout trains unless is_test is set. From 12 on training_mode is the third input,
+    // absent or false at inference.
+    if (node.graph->model().OpsetVersion() < 7) return false;
+    const Value* training = node.input(2);
+    if (training != nullptr && !IsSplatOf(facts_, training, 0)) return false;
+    const Value* mask = node.output(1);
+    return mask == nullptr || (!mask->is_graph_output && LiveUses(*mask).empty());
+  }
+
+  // Every number of type `narrow` is one of type `wide`.
+  static bool Holds(DataType wide, DataType narrow) {
+    switch (narrow) {
+      case DataType::kBool:
+        return IsFloat(wide) || IsInteger(wide);
+      case DataType::kFloat16:
+      case DataType::kBfloat16:
+        return wide == DataType::kFloat || wide == DataType::kDouble;
+      case DataType::kFloat:
+        return wide == DataType::kDouble;
+      case DataType::kInt32:
+        return wide == DataType::kInt64 || wide == DataType::kDouble;
+      default:
+        return false;
+    }
+  }
+
+  // A Cast to the same type, or back from a type that holds every number of the first.
+  Value* BeforeCasting(Value* x, const Value* y) const {
+    if (SameType(facts_, x, y)) return x;
+    const Value* wide = Through(x);
+    const Node* inner = wide->producer;
+    if (inner == nullptr || (!IsOp(*inner, "Cast") && !IsOp(*inner, "CastLike"))) return nullptr;
+    Value* first = inner->input(0);
+    if (first == nullptr || !SameType(facts_, first, y)) return nullptr;
+    return Holds(facts_.Of(wide).type, facts_.Of(first).type) ? first : nullptr;
+  }
+
+  // y comes from x by keeping the order of the elements: a copy of whatever in the chain of such operators has
+  // y's shape.
+  Value* BeforeReshaping(Value* x, const Value* y) const {
+    for (int i = 0; i < kMaximumSteps && x != nullptr; ++i) {
+      if (SameShape(facts_, x, y)) return x;
+      const Node* node = x->producer;
+      if (x->id < sources_.size() && sources_[x->id] != nullptr) {
+        x = sources_[x->id];
+      } else if (node != nullptr && KeepsOrder(*node)) {
+        x = node->input(0);
+      } else {
+        return nullptr;
+      }
+    }
+    return nullptr;
+  }
+
+  // The permutation of a Transpose; reversal where it is not given.
+  std::optional<std::vector<int64_t>> Permutation(const Node& node) const {
+    if (auto perm = IntsAttribute(node, "perm"); perm.has_value()) return perm;
+    const int rank = node.input(0) != nullptr ? facts_.Of(node.input(0)).rank() : -1;
+    if (rank < 0) return std::nullopt;
+    std::vector<int64_t> perm(static_cast<size_t>(rank));
+    for (size_t i = 0; i < perm.size(); ++i) perm[i] = rank - 1 - static_cast<int64_t>(i);
+    return perm;
+  }
+
+  Value* BeforeTransposing(const Node& node) const {
+    const auto perm = Permutation(node);
+    if (!perm.has_value()) return nullptr;
+    bool identity = true;
+    for (size_t i = 0; i < perm->size(); ++i) identity = identity && (*perm)[i] == static_cast<int64_t>(i);
+    if (identity) return node.input(0);
+    const Value* x = Through(node.input(0));
+    const Node* inner = x != nullptr ? x->producer : nullptr;
+    if (inner == nullptr || !IsOp(*inner, "Transpose")) return nullptr;
+    const auto first = Permutation(*inner);
+    if (!first.has_value() || first->size() != perm->size()) return nullptr;
+    for (size_t i = 0; i < perm->size(); ++i) {
+      const int64_t middle = (*perm)[i];
+      if (middle < 0 || middle >= static_cast<int64_t>(first->size()) ||
+          (*first)[static_cast<size_t>(middle)] != static_cast<int64_t>(i)) {
+        return nullptr;
+      }
+    }
+    return inner->input(0);
+  }
+
+  // The operand that is left when the other one is all `neutral` and broadcasts nothing.
+  Value* Combined(const Node& node, double neutral, bool commutative) const {
+    Value* x = node.input(0);
+    Value* other = node.input(1);
+    const Value* y = node.output(0);
+    if (other == nullptr || node.input_count != 2) return nullptr;
+    if (SameType(facts_, x, y) && IsSplatOf(facts_, other, neutral) && SameShape(facts_, x, y)) return x;
+    if (commutative && SameType(facts_, other, y) && IsSplatOf(facts_, x, neutral) &&
+        SameShape(facts_, other, y)) {
+      return other;
+    }
+    return nullptr;
+  }
+
+  // Indices that name every row of the first dimension in order, so that ScatterND writes all of `data`
+  // (export-patterns.md X7): Unsqueeze (Range (0, dim 0 of data, 1), -1) or a constant iota.
+  bool IsFullIota(Value* indices, const Value* data) const {
+    const Fact& shape = facts_.Of(data);
+    const Fact& index = facts_.Of(indices);
+    if (!shape.has_rank || shape.shape.empty() || !index.has_rank || index.shape.size() != 2 ||
+        !index.shape[1].is(1) || !facts_.dims().Equal(index.shape[0], shape.shape[0])) {
+      return false;
+    }
+    if (index.elements != nullptr && !index.elements->integers.empty()) {
+      for (size_t i = 0; i < index.elements->integers.size(); ++i) {
+        if (!index.elements->integers[i].is(static_cast<int64_t>(i))) return false;
+      }
+      return true;
+    }
+    const Node* node = Through(indices)->producer;
+    for (int i = 0; i < kMaximumSteps && node != nullptr &&
+                    (KeepsOrder(*node) || (IsOp(*node, "Cast") && IsIndexType(node->output(0))));
+         ++i) {
+      Value* input = Through(node->input(0));
+      node = input != nullptr ? input->producer : nullptr;
+    }
+    if (node == nullptr || !IsOp(*node, "Range")) return false;
+    // The length is the row count, so start 0 and step 1 name every row once.
+    return IsSplatOf(facts_, node->input(0), 0) && IsSplatOf(facts_, node->input(2), 1);
+  }
+
+  bool IsIndexType(const Value* value) const {
+    const DataType type = facts_.Of(value).type;
+    return type == DataType::kInt64 || type == DataType::kInt32;
+  }
+
+  const Facts& facts_;
+  const std::vector<Value*>& sources_;
+};
+
+// The key of an attribute by what it means: sorted by name, defaults left out, so that an attribute that is
+// written out and one that is not are the same. False where the value is not at hand to compare.
+bool AppendAttributes(const Node& node, const Schema* schema, std::string* key) {
+  std::vector<Attribute> attributes = ReadAttributes(node);
+  std::sort(attributes.begin(), attributes.end(),
+            [](const Attribute& a, const Attribute& b) { return a.name < b.name; });
+  auto append = [key](const auto& number) { key->append(reinterpret_cast<const char*>(&number), sizeof number); };
+  auto text = [&](std::string_view bytes) {
+    append(bytes.size());
+    key->append(bytes);
+  };
+  auto value = [&](const Attribute& attribute) {
+    append(attribute.type);
+    switch (attribute.type) {
+      case AttributeType::kFloat:
+        append(attribute.f);
+        return true;
+      case AttributeType::kInt:
+        append(attribute.i);
+        return true;
+      case AttributeType::kString:
+        text(attribute.s);
+        return true;
+      case AttributeType::kFloats:
+        append(attribute.floats.size());
+        for (float number : attribute.floats) append(number);
+        return true;
+      case AttributeType::kInts:
+        append(attribute.ints.size());
+        for (int64_t number : attribute.ints) append(number);
+        return true;
+      case AttributeType::kStrings:
+        append(attribute.strings.size());
+        for (std::string_view item : attribute.strings) text(item);
+        return true;
+      case AttributeType::kTensor:
+        // Long payloads are not among the bytes in memory: two weights of one shape would look equal.
+        if (attribute.tensor.storage != Storage::kMemory) return false;
+        append(attribute.tensor.type);
+        append(attribute.tensor.dims.size());
+        for (int64_t dim : attribute.tensor.dims) append(dim);
+        text(attribute.tensor.memory);
+        return true;
+      default:
+        return false;
+    }
+  };
+  for (const Attribute& attribute : attributes) {
+    const size_t start = key->size();
+    text(attribute.name);
+    const size_t after_name = key->size();
+    if (!attribute.ref_attr_name.empty() || !value(attribute)) return false;
+    const SchemaAttribute* row = schema->FindAttribute(attribute.name);
+    if (row == nullptr || !row->has_default) continue;
+    const std::string written = key->substr(after_name);
+    key->resize(after_name);
+    const bool is_default = value(row->default_value) && key->substr(after_name) == written;
+    key->resize(is_default ? start : after_name);
+    if (!is_default) key->append(written);
+  }
+  return true;
+}
+
+void AppendNumber(uint64_t number, std::string* key) {
+  key->append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+}  // namespace
+
+ValueNumbering::ValueNumbering(const Model& model, const Facts& facts) {
+  numbers_.reserve(model.value_count());
+  sources_.reserve(model.value_count());
+  for (const auto& graph : model.graphs()) {
+    for (const Value* value : graph->initializers()) {
+      if (value->IsConstant()) AddConstant(*value, facts);
+    }
+    for (const Node* node : graph->nodes()) {
+      if (!node->dead) Add(*node, facts);
+    }
+  }
+}
+
+void ValueNumbering::AddConstant(const Value& value, const Facts& facts) {
+  Grow(value);
+  if (IsNumbered(value)) return;
+  if (const uint32_t number = NumberOfElements(value, facts); number != kNoNumber && number != value.id) {
+    Assign(value, number);
+    return;
+  }
+  Assign(value, value.id);
+  const Tensor& tensor = *value.initializer;
+  if (tensor.storage != Storage::kExternal) return;
+  // Two names of one range of bytes: tied weights.
+  std::string key = "external";
+  AppendNumber(static_cast<uint64_t>(tensor.type), &key);
+  AppendNumber(static_cast<uint64_t>(tensor.file.offset), &key);
+  AppendNumber(static_cast<uint64_t>(tensor.file.size), &key);
+  AppendNumber(tensor.dims.size(), &key);
+  for (int64_t dim : tensor.dims) AppendNumber(static_cast<uint64_t>(dim), &key);
+  key.append(tensor.location);
+  numbers_[value.id] = known_tensors_.try_emplace(std::move(key), value.id).first->second;
+}
+
+void ValueNumbering::Add(const Node& node, const Facts& facts) {
+  for (const Use& use : node.inputs()) {
+    if (use.value != nullptr && use.value->IsConstant()) AddConstant(*use.value, facts);
+  }
+  for (const Value* value : node.outputs()) {
+    if (value != nullptr) Grow(*value);
+  }
+  if (!NumberAsCopy(node, facts) && !NumberByElements(node, facts)) NumberByComputation(node);
+  for (const Value* value : node.outputs()) {
+    if (value != nullptr) Assign(*value, value->id);
+  }
+}
+
+void ValueNumbering::Grow(const Value& value) {
+  if (value.id < numbers_.size()) return;
+  numbers_.resize(value.id + 1, kNoNumber);
+  sources_.resize(value.id + 1, nullptr);
+  firsts_.resize(value.id + 1, nullptr);
+}
+
+void ValueNumbering::Assign(const Value& value, uint32_t number) {
+  if (IsNumbered(value)) return;
+  numbers_[value.id] = number;
+  if (number == value.id) firsts_[number] = &value;
+}
+
+const Value* ValueNumbering::First(const Value* value) const {
+  while (const Value* source = Source(value)) value = source;
+  const uint32_t number = Number(value);
+  if (number == value->id || number >= firsts_.size() || firsts_[number] == nullptr) return value;
+  return firsts_[number];
+}
+
+bool ValueNumbering::NumberAsCopy(const Node& node, const Facts& facts) {
+  const Value* copy = node.output(0);
+  if (node.domain != NameId::kEmpty || copy == nullptr || IsNumbered(*copy)) return false;
+  Value* source = Noise(facts, sources_).CopiedBy(node, OpType(node));
+  if (source == nullptr) return false;
+  sources_[copy->id] = source;
+  Assign(*copy, Number(source));
+  return true;
+}
+
+uint32_t ValueNumbering::NumberOfElements(const Value& value, const Facts& facts) {
+  const Fact& fact = facts.Of(&value);
+  if (fact.elements == nullptr || !fact.has_rank) return kNoNumber;
+  std::string key = "elements";
+  AppendNumber(static_cast<uint64_t>(fact.type), &key);
+  for (Dim dim : fact.shape) {
+    if (!dim.is_number()) return kNoNumber;
+    AppendNumber(static_cast<uint64_t>(dim.number()), &key);
+  }
+  key += ':';
+  for (Dim element : fact.elements->integers) {
+    const Dim resolved = facts.dims().Resolve(element);
+    if (!resolved.known()) return kNoNumber;
+    AppendNumber(resolved.is_number() ? 0 : 1, &key);
+    AppendNumber(static_cast<uint64_t>(resolved.id()), &key);
+  }
+  for (double element : fact.elements->floats) {
+    key.append(reinterpret_cast<const char*>(&element), sizeof element);
+  }
+  return known_tensors_.try_emplace(std::move(key), Number(&value)).first->second;
+}
+
+bool ValueNumbering::NumberByElements(const Node& node, const Facts& facts) {
+  if (node.output_count != 1 || node.output(0) == nullptr) return false;
+  const Value& value = *node.output(0);
+  const uint32_t number = NumberOfElements(value, facts);
+  if (number == kNoNumber || IsNumbered(value)) return false;
+  // The first of its elements may still be what an earlier node computes.
+  if (number == value.id && node.input_count != 0) return false;
+  Assign(value, number);
+  return true;
+}
+
+void ValueNumbering::NumberByComputation(const Node& node) {
+  const Schema* schema = node.subgraph_count == 0 ? SchemaOf(node) : nullptr;
+  if (schema == nullptr || !schema->deterministic) return;
+  std::vector<uint32_t> inputs;
+  for (const Use& use : node.inputs()) inputs.push_back(use.value == nullptr ? kNoNumber : Number(use.value));
+  if (inputs.size() == 2 && schema->commutative && inputs[0] > inputs[1]) std::swap(inputs[0], inputs[1]);
+  std::string key;
+  AppendNumber(static_cast<uint64_t>(node.domain) << 32 | static_cast<uint64_t>(node.op_type), &key);
+  AppendNumber(inputs.size(), &key);
+  for (uint32_t input : inputs) AppendNumber(input, &key);
+  AppendNumber(node.output_count, &key);
+  if (!AppendAttributes(node, schema, &key)) return;
+  const auto [same, fresh] = known_computations_.try_emplace(std::move(key), computed_.size());
+  for (size_t i = 0; i < node.output_count; ++i) {
+    const Value* value = node.output(i);
+    if (fresh) {
+      computed_.push_back(value == nullptr ? kNoNumber : Number(value));
+    } else if (value != nullptr && computed_[same->second + i] != kNoNumber) {
+      Assign(*value, computed_[same->second + i]);
+    }
+  }
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,86 @@
+#include "passes/check_model.h"
+
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "fmt/format.h"
+#include "passes/check/atc_check.h"
+#include "passes/check/check.h"
+#include "patterns/operators/declarations.h"
+#include "patterns/operators/inference.h"
+#include "patterns/operators/standard_operators.h"
+
+namespace ascend_fuse {
+namespace {
+
+std::vector<FindingRecord> FindEverywhere(const Model& model, const InferOptions& infer, const Target& target) {
+  Facts facts = Infer(model, WithDeclaredOperators(infer));
+  std::vector<FindingRecord> findings = FindInNodes(model, facts, target);
+  for (FindingRecord& finding : FindInStructure(model, target)) findings.push_back(std::move(finding));
+  return findings;
+}
+
+// What is found again is the same thing at the same node, and where all nodes are meant, the same thing.
+std::tuple<std::string, std::string, std::string> KeyOf(const FindingRecord& finding) {
+  return {finding.code, finding.op, finding.node};
+}
+
+// Nodes that stock ATC has no parser for, and ATC with our op plugin takes.
+void MarkFixedByPlugin(const Model& model, const OptimizeOptions& options, std::vector<FindingRecord>* findings) {
+  OptimizeOptions with = options;
+  with.target.plugin = true;
+  const auto target = Target::Load(with.target);
+  if (options.target.plugin || !target.ok()) return;
+  // With the plugin another sentence may be said of the node: then it is not fixed.
+  std::set<std::pair<std::string, std::string>> left;
+  for (const FindingRecord& finding : FindEverywhere(model, options.infer, *target)) {
+    left.insert({finding.op, finding.node});
+  }
+  for (FindingRecord& finding : *findings) {
+    const bool npu = finding.op.starts_with("npu.");
+    const StandardOperator* standard = npu ? nullptr : FindStandardOperator(finding.op);
+    const DeclaredOperator* op = npu                   ? FindDeclaredOperator("npu", finding.op.substr(4))
+                                 : standard != nullptr ? &standard->declared
+                                                       : nullptr;
+    if ((!npu && (op == nullptr || finding.effect != "no_parser")) || left.contains({finding.op, finding.node})) continue;
+    finding.fixed_by = "plugin";
+    const int since = op != nullptr && op->ge.has_value() ? op->ge->since : 0;
+    finding.way_out = fmt::format("install our op plugin, version {} or later (docs/plugin.md), and say --plugin", since);
+  }
+}
+
+void MarkFixedByOptimize(Model* model, const OptimizeOptions& options, const Target& target,
+                         std::vector<FindingRecord>* findings) {
+  if (findings->empty() || !Optimize(model, options).ok()) return;
+  std::set<std::tuple<std::string, std::string, std::string>> left;
+  for (const FindingRecord& finding : FindEverywhere(*model, options.infer, target)) left.insert(KeyOf(finding));
+  for (FindingRecord& finding : *findings) {
+    if (finding.effect != "precision" && !left.contains(KeyOf(finding))) finding.fixed_by = "optimize";
+  }
+}
+
+}  // namespace
+
+bool IsFatal(const FindingRecord& finding) {
+  return finding.certain && finding.effect != "ai_cpu" && finding.effect != "host" && finding.effect != "precision";
+}
+
+absl::StatusOr<Report> CheckModel(Model* model, const OptimizeOptions& options) {
+  const auto target = Target::Load(options.target);
+  if (!target.ok()) return target.status();
+  Report report;
+  report.model = model->path();
+  report.target = {target->chip(),        target->cann(),        "", target->options().precision_mode,
+                   model->OpsetVersion(), target->options().plugin};
+  for (const std::string& warning : target->warnings()) report.Warn({"chip-not-in-cann", warning});
+  for (const WarningRecord& warning : CheckPlugin(*model, *target)) report.Warn(warning);
+  report.findings = FindEverywhere(*model, options.infer, *target);
+  for (FindingRecord& finding : FindInConstants(*model, *target)) report.findings.push_back(std::move(finding));
+  MarkFixedByPlugin(*model, options, &report.findings);
+  MarkFixedByOptimize(model, options, *target, &report.findings);
+  report.Summarize();
+  return report;
+}
+
+}  // namespace ascend_fuse

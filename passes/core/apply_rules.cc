@@ -1,0 +1,123 @@
+#include "passes/core/apply_rules.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "ir/schema.h"
+
+namespace ascend_fuse {
+namespace {
+
+class Driver {
+ public:
+  Driver(Workspace& workspace, const RuleSet& rules, const RuleSteps& steps)
+      : workspace_(workspace), rules_(rules), steps_(steps), context_(ContextOf(workspace, steps)), matcher_(rules, context_) {}
+
+  absl::Status ByNodes() {
+    absl::flat_hash_map<std::string, std::vector<size_t>> rules_of;  // by root, in the order to try them
+    for (size_t r = 0; r < rules_.rules().size(); ++r) {
+      if (!Uses(rules_.rules()[r])) continue;
+      for (const std::string& root : rules_.RootOperators(r)) rules_of[root].push_back(r);
+    }
+    if (rules_of.empty()) return absl::OkStatus();
+    for (const auto& graph : workspace_.model().graphs()) {
+      const std::vector<Node*> nodes = graph->nodes();  // grows while nodes are made
+      for (Node* node : nodes) {
+        if (node->dead || node->output(0) == nullptr) continue;
+        if (absl::Status status = workspace_.GoOn(); !status.ok()) return status;
+        const std::string root_operator = OperatorKey(*node);
+        const auto found = rules_of.find(root_operator);
+        if (found == rules_of.end()) continue;
+        Failure failure;
+        bool applied = false;
+        for (size_t i = 0; i < found->second.size() && !applied; ++i) {
+          const absl::Status status =
+              Apply(rules_.rules()[found->second[i]], node, steps_.unmatched ? &failure : nullptr, &applied);
+          if (!status.ok()) return status;
+        }
+        if (!applied && steps_.unmatched) steps_.unmatched(node, failure);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ByRules() {
+    absl::flat_hash_map<const Graph*, size_t> place_of;  // addresses differ from run to run
+    for (const auto& graph : workspace_.model().graphs()) {
+      place_of.try_emplace(graph.get(), place_of.size());
+      for (Node* node : graph->nodes()) {
+        if (!node->dead) Add(node);
+      }
+    }
+    std::vector<Node*> candidates;
+    for (size_t r = 0; r < rules_.rules().size(); ++r) {
+      const Rule& rule = rules_.rules()[r];
+      if (!Uses(rule)) continue;
+      candidates.clear();
+      for (const std::string& root : rules_.RootOperators(r)) {
+        const auto found = by_operator_.find(root);
+        if (found == by_operator_.end()) continue;
+        candidates.insert(candidates.end(), found->second.begin(), found->second.end());
+      }
+      std::sort(candidates.begin(), candidates.end(), [&](const Node* a, const Node* b) {
+        return a->graph != b->graph ? place_of.at(a->graph) < place_of.at(b->graph) : StandsBefore(*b, *a);
+      });
+      for (Node* node : candidates) {
+        if (node->dead || node->output(0) == nullptr) continue;
+        if (steps_.go_on && !steps_.go_on(rule)) break;
+        if (absl::Status status = workspace_.GoOn(); !status.ok()) return status;
+        bool applied = false;
+        if (absl::Status status = Apply(rule, node, nullptr, &applied); !status.ok()) return status;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static FunctionContext ContextOf(Workspace& workspace, const RuleSteps& steps) {
+    FunctionContext context = workspace.Context();
+    context.literal = steps.literal;
+    return context;
+  }
+
+  bool Uses(const Rule& rule) const {
+    return !workspace_.Skipped(rule) && (!steps_.use || steps_.use(rule));
+  }
+
+  void Add(Node* node) {
+    by_operator_[OperatorKey(*node)].push_back(node);
+    if (const std::string_view second = SecondName(*node); !second.empty()) by_operator_[std::string(second)].push_back(node);
+  }
+
+  absl::Status Apply(const Rule& rule, Node* node, Failure* failure, bool* applied) {
+    if (steps_.looks_at && !steps_.looks_at(rule, node)) return absl::OkStatus();
+    const std::optional<Match> match = matcher_.Run(rule, node->output(0), failure);
+    if (!match.has_value()) return absl::OkStatus();
+    const std::string root_operator = OperatorKey(*node);
+    const Value* value = node->output(0);
+    if (steps_.matched && !steps_.matched(rule, *match, node)) return absl::OkStatus();
+    const absl::StatusOr<Emission> emission = workspace_.emitter().Emit(*match, context_);
+    if (!emission.ok()) return steps_.refused ? steps_.refused(rule, emission.status()) : absl::OkStatus();
+    *applied = true;
+    for (Node* made : emission->replacements) Add(made);
+    for (Node* made : emission->inserted) Add(made);
+    if (steps_.emitted) steps_.emitted(rule, value, root_operator, *emission);
+    return absl::OkStatus();
+  }
+
+  Workspace& workspace_;
+  const RuleSet& rules_;
+  const RuleSteps& steps_;
+  const FunctionContext context_;
+  Matcher matcher_;
+  absl::flat_hash_map<std::string, std::vector<Node*>> by_operator_;
+};
+
+}  // namespace
+
+absl::Status ApplyRules(Workspace& workspace, const RuleSet& rules, VisitOrder order, const RuleSteps& steps) {
+  Driver driver(workspace, rules, steps);
+  return order == VisitOrder::kNodes ? driver.ByNodes() : driver.ByRules();
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,44 @@
+// Inserts nodes beside a node, in its graph, and tells the workspace of them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "passes/core/workspace.h"
+#include "patterns/terms/node_builder.h"
+
+namespace ascend_fuse {
+
+class Beside {
+ public:
+  Beside(Workspace& workspace, const Node& node) : Beside(workspace, node.graph, Label(node)) {}
+  // Nodes of `graph` whose names begin with `name`.
+  Beside(Workspace& workspace, Graph* graph, std::string_view name)
+      : workspace_(workspace), graph_(graph), name_(name) {}
+
+  // An operator of the default domain with one output.
+  Value* Op(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes = {});
+  // A list of numbers, [n].
+  Value* Numbers(const std::vector<int64_t>& numbers);
+  Value* Squeeze(Value* x, const std::vector<int64_t>& axes) { return Build(build::Squeeze(Term::Of(x), axes)); }
+  Value* Unsqueeze(Value* x, const std::vector<int64_t>& axes) { return Build(build::Unsqueeze(Term::Of(x), axes)); }
+  // The lengths of the parts of a Split that has nothing but its input yet.
+  void SetLengths(NewNode* split, const std::vector<int64_t>& lengths);
+  // What `Arrange` (patterns/analysis/axis_map.h) says is to be built, with all that it reads: nodes of one output whose
+  // attributes are numbers and lists of them.
+  Value* Build(const Term& term);
+  // The last node of it, which is to be inserted; what it reads stands there. Only of a term that is a node.
+  NewNode Plan(const Term& term);
+  Value* Insert(const NewNode& plan);
+
+ private:
+  NewNode Planned(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) const;
+
+  Workspace& workspace_;
+  Graph* graph_;
+  std::string name_;
+};
+
+}  // namespace ascend_fuse

@@ -1,0 +1,29 @@
+#include "passes/core/call_of.h"
+
+#include <utility>
+
+#include "passes/core/float_attribute.h"
+
+namespace ascend_fuse {
+
+Call CallOf(const Node& node, const Facts& facts, const std::string& op) {
+  Call call;
+  call.op = op;
+  for (const Use& use : node.inputs()) {
+    CallInput input;
+    if (use.value != nullptr) {
+      const Fact& fact = facts.Of(use.value);
+      input.present = true;
+      input.type = fact.type;
+      input.has_rank = fact.has_rank;
+      input.shape.assign(fact.shape.begin(), fact.shape.end());
+    }
+    call.inputs.push_back(std::move(input));
+  }
+  call.attributes = ReadAttributes(node);
+  const DeclaredOperator* declared = FindDeclaredOperator("npu", OpType(node));
+  for (Attribute& attribute : call.attributes) attribute = AsDeclared(declared, attribute);
+  return call;
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,24 @@
+// Inline: nodes of local functions take the places of their calls.
+#include <string>
+
+#include "passes/core/module_path.h"
+#include "passes/core/passes.h"
+#include "passes/core/workspace.h"
+
+namespace ascend_fuse {
+
+absl::Status Inline(Workspace& workspace) {
+  if (!workspace.model().functions().empty()) {
+    const ModuleNames names(workspace.model());
+    workspace.inliner().Run(
+        [&](const Node& call, const CallScope& outer) {
+          workspace.adapted[{"function-call-left", std::string(OpType(call))}].emplace_back(Label(call));
+          return names.ScopeOf(call, outer);
+        });
+  }
+  workspace.StartRewriting();
+  workspace.nodes_before = workspace.CountNodes();
+  return absl::OkStatus();
+}
+
+}  // namespace ascend_fuse

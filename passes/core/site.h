@@ -1,0 +1,49 @@
+// What passes know of a recognised construct beside its record in the report: its places in the graph.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "passes/core/records.h"
+#include "patterns/language/matcher.h"
+
+namespace ascend_fuse {
+
+// How much a refusal to lower says: of several the one that says most is told.
+enum class RefusalRank : uint8_t {
+  kNothing,           // there is none
+  kNoMatch,           // a rule does not match; how far it got says more
+  kNotBuilt,          // the rule matched, and its nodes cannot be built here
+  kNoSuchNode,        // the target has no such node, or refuses one for a pair
+  kNoSuchNodeAround,  // the same of a rule that takes what reads the construct too
+  kRefusedByTarget,   // the nodes were built, and the target refuses one
+  kUndecided,         // the same for what a symbolic dim may be: what --dim tells can make it fit
+  kSaidByRule,        // the rule itself says why what looks like the construct is none
+};
+
+struct Site {
+  SiteRecord record;
+  Value* value = nullptr;            // what the construct computes
+  std::vector<const Value*> others;  // what it computes besides: the sum of a residual
+  Node* node = nullptr;              // the recognised operator; nullptr for an observation
+  std::vector<Node*> made;           // all that replaced original nodes together with it, in the order made
+  int pair = -1;                     // the site that turns the other of query and key with the same cos and sin
+  bool no_ge_pass = false;           // GE's pass for this kind does not find the original nodes, says the recogniser
+  std::string by_ge;                 // the construct as which GE takes the original nodes, of the recogniser
+  uint64_t order = 0;                // place of `value` in the original order
+  std::string lowered_by;            // the rule that took it
+  std::pair<RefusalRank, FailureRank> refusal;  // of the lowering that `because` tells of
+
+  bool pending() const { return record.state.empty(); }
+  bool fused() const { return record.state == "fused"; }
+  void SetState(std::string_view state) { record.state = state; }
+  void Say(std::string code, std::string because, std::string source) {
+    record.code = std::move(code);
+    record.because = std::move(because);
+    record.source = std::move(source);
+  }
+};
+
+}  // namespace ascend_fuse

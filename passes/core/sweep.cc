@@ -1,0 +1,12 @@
+// Sweep: what nothing needs is removed for good.
+#include "passes/core/passes.h"
+#include "passes/core/workspace.h"
+
+namespace ascend_fuse {
+
+absl::Status Sweep(Workspace& workspace) {
+  workspace.rewriter().Sweep();
+  return absl::OkStatus();
+}
+
+}  // namespace ascend_fuse

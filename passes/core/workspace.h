@@ -1,0 +1,176 @@
+// What the passes work on: the model, what is known about it, the rules and the target, and what was decided so far. A pass
+// (passes/core/pass.h) is a function over it. One workspace serves one model and one run; there is no other state.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ir/onnx/inline.h"
+#include "ir/verify.h"
+#include "passes/core/emit.h"
+#include "passes/core/site.h"
+#include "patterns/analysis/mask_form.h"
+#include "ir/infer/value_numbering.h"
+#include "patterns/language/rule_set.h"
+#include "patterns/operators/declarations.h"
+#include "patterns/target/target.h"
+
+namespace ascend_fuse {
+
+struct WorkspaceOptions {
+  std::vector<std::pair<std::string, std::string>> rule_files;  // path and text
+  std::vector<std::string> skip;                                // kinds and rules not to use
+  std::vector<std::string> prefer;                              // nodes that are emitted although they were measured slower
+  int64_t limit = -1;                                           // only the first N replacements; negative: no limit
+  bool strict = false;                                          // refuse what rests on an assumption
+  InferOptions infer;
+  std::vector<InputAssumption> assumptions;  // what the user says of inputs
+  std::vector<std::string> fix;  // --fix: dims that `infer` binds to a number, to be written into the model
+};
+
+// How far a run has come.
+struct Progress {
+  std::string_view pass;  // the name of the pass that runs
+  size_t number = 0;      // of that pass: 0, 1 ... count - 1
+  size_t count = 0;       // of all passes of the run
+};
+// Told how far a run has come; false ends the run with CANCELLED.
+using ProgressCallback = std::function<bool(const Progress&)>;
+
+class Workspace {
+ public:
+  // The model must outlive the workspace, and `target` too; without a target nothing can be lowered. Errors are those
+  // of RuleSet::Load, and INVALID_ARGUMENT for a name in `skip` that no kind or rule has.
+  static absl::StatusOr<std::unique_ptr<Workspace>> Create(Model* model, const Target* target,
+                                                           const WorkspaceOptions& options);
+
+  Model& model() { return *model_; }
+  const Model& model() const { return *model_; }
+  const Target* target() const { return target_; }
+  const WorkspaceOptions& options() const { return options_; }
+  Rewriter& rewriter() { return rewriter_; }
+  Inliner& inliner() { return inliner_; }
+  const Inliner& inliner() const { return inliner_; }
+
+  // What is known. Follows the rewriting: what an emission makes is inferred and numbered. A pass that changes the graph
+  // by the rewriter says so of its nodes by Know; before `infer` that is nothing to do.
+  Facts& facts() { return facts_; }
+  const Facts& facts() const { return facts_; }
+  const ValueNumbering& numbering() const { return *numbering_; }
+  void InferModel();   // all facts anew
+  void InferModelAgain();  // the same of a graph that was rewritten: contradictions stay those of the model as it was read
+  void NumberValues();  // all numbers anew; needs facts
+  void Know(Node* node);
+  // Proves of every value that was given a new producer since `first` (a size of Rewriter::replaced ()) that what computes it
+  // now has the type and the shape that were known of it. INTERNAL with a sentence that names node and value.
+  absl::Status CheckReplaced(size_t first);
+
+  // Rules of a folder with those of the user. Built-in ones are read when they are first asked for.
+  const RuleSet& rules(RuleFolder folder) const;
+  bool Skipped(const Rule& rule) const;
+  // The node of a lowering that was measured slower than what it takes the place of, where --prefer does not name it; or
+  // nullptr.
+  const DeclaredOperator* SlowerNode(const Rule& rule) const;
+  // --limit 0: nothing at all is to be changed, not even the forms of what is not fused.
+  bool ChangesNothing() const { return options_.limit == 0; }
+  // --limit: whether one more replacement may be made.
+  bool MayReplace() const { return options_.limit < 0 || replacements_ < options_.limit; }
+  void CountReplacement() { ++replacements_; }
+
+  // Who is told of progress, and where the run is: RunPasses says so.
+  void ReportTo(ProgressCallback callback) { progress_ = std::move(callback); }
+  // A pass has begun: CANCELLED when the run is not wanted any more.
+  absl::Status Begin(const Progress& progress);
+  // Passes that take long ask this in their loops: CANCELLED when the run is not wanted any more.
+  absl::Status GoOn() { return !progress_ || ++asked_ % kAsks != 0 ? absl::OkStatus() : Tell(); }
+
+  // What functions of rules see. Assumptions are appended to the list where one is given.
+  FunctionContext Context(std::vector<std::string>* assumptions = nullptr);
+  Emitter& emitter() { return *emitter_; }
+  // What masks mean; from `number` on.
+  MaskForms& masks() { return *masks_; }
+
+  // What is done from here on can be taken back; what was done before is the inliner's to undo.
+  void StartRewriting() { start_ = rewriter_.Now(); }
+  // The calls of local functions stand again and everything else is as it was loaded. Not after Sweep.
+  void TakeEverythingBack();
+  // The same but for what was inlined.
+  void TakeRewritesBack();
+
+  // Inputs and outputs are declared anew, and this is what they have to be from here on.
+  void KnowSignature() { signature_ = Signature(*model_); }
+
+  int64_t CountNodes() const;
+  // ir/verify.h, with the signature of the graph; the sentence names the pass.
+  absl::Status Verify(std::string_view pass) const;
+
+  // --- what passes decided; each pass says which of these it reads and writes ---
+  std::vector<Site> sites;
+  std::vector<NearMissRecord> near_misses;
+  std::vector<PassRecord> runs;
+  std::map<std::string, int64_t> decomposed;  // how many nodes of com.microsoft were written in others, by operator
+  // Forms that ATC does not read, written in others: by code and operator, the names of the nodes.
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> adapted;
+  int64_t opset_wanted = 0;  // the opset to convert to, while that is tried; else 0
+  int64_t opset_before = 0;  // where the opset of the model was converted; else 0
+  std::string opset_because;  // what is to be had at the new opset, where it was raised for that: "where ... is an operator"
+  int64_t respelled = 0;     // how many nodes have another form for that
+  std::string opset_kept;    // why it was not converted though another one is read better: a sentence
+  int64_t keys_shared = 0;   // attentions that are left and repeat keys or values no more
+  int64_t folded = 0;        // nodes that --fix made constants of
+  std::string style;         // D, N or X; "" without NPU nodes
+  int64_t calls_kept = 0;    // calls of local functions that stand again, for nothing was fused
+  int64_t nodes_before = 0;  // with the nodes of functions in place of their calls
+
+ private:
+  Workspace(Model* model, const Target* target, const WorkspaceOptions& options);
+  absl::Status CheckSkip(const std::string& name) const;
+  absl::Status CheckPrefer(const std::string& name) const;
+  absl::Status Tell() const;
+
+  Model* model_;
+  const Target* target_;
+  WorkspaceOptions options_;
+  Signature signature_;
+  Rewriter rewriter_;
+  Inliner inliner_;
+  Rewriter::Mark loaded_;
+  Rewriter::Mark start_;
+  Facts facts_;
+  bool inferred_ = false;
+  std::unique_ptr<ValueNumbering> numbering_;
+  std::unique_ptr<MaskForms> masks_;
+  // Nodes that Know was told of since the last CheckReplaced, and what it found: a value that has another type or shape now.
+  struct Difference {
+    const Value* value;
+    const Node* producer;
+    std::string sentence;
+  };
+  absl::flat_hash_set<const Node*> known_;
+  std::vector<Difference> differences_;
+  std::unique_ptr<Emitter> emitter_;
+  MatchCache match_cache_;
+  mutable std::array<std::shared_ptr<const RuleSet>, kRuleFolders> rules_;
+  int64_t replacements_ = 0;
+  static constexpr uint32_t kAsks = 256;  // the callback may be an interpreter: not asked at every node
+  ProgressCallback progress_;
+  Progress at_;
+  uint32_t asked_ = 0;
+};
+
+// "domain.op_type", without "." for the default domain.
+std::string OperatorKey(const Node& node);
+// A node's name, or that of what it computes: exporters need not name nodes.
+std::string_view Label(const Node& node);
+
+}  // namespace ascend_fuse

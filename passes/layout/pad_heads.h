@@ -1,0 +1,47 @@
+// Pad heads: zeros behind the channels of every head of an attention whose kernel takes no heads of that size, written into
+// the weights of the projections of query, key and value, and taken out again by the weights of what reads the result.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "passes/layout/widening.h"
+#include "passes/core/workspace.h"
+#include "patterns/operators/head_padding.h"
+
+namespace ascend_fuse {
+
+// The size of heads with which the target takes `kernel`, a node of ours over tensors [B, N, S, D] that it refuses as it is; 0
+// where no other size helps. FAILED_PRECONDITION with a clause where one would, and is too wide to pay.
+absl::StatusOr<int64_t> HeadsTaken(const Node& kernel, Workspace& workspace);
+
+// What was done to an attention.
+struct PaddedHeads {
+  Node* attention = nullptr;         // in the place of the old one
+  std::vector<std::string> weights;  // the names of the constants that were widened
+  bool sliced = false;               // the result is cut back by a Slice
+};
+
+class HeadPadder {
+ public:
+  explicit HeadPadder(Workspace& workspace) : workspace_(workspace) {}
+
+  // Writes the attention (an operator ascend_fuse.Attention) with heads of `width` in query, key and value. FAILED_PRECONDITION
+  // with a clause where zeros cannot be put there, or something else would see them; then the graph may be half changed,
+  // and the caller takes everything since a mark of his back.
+  absl::StatusOr<PaddedHeads> Pad(Node* attention, int64_t width);
+  // To be called when something was taken back.
+  void Forget() { widened_.clear(); }
+
+ private:
+  friend class PaddingPlan;
+
+  Workspace& workspace_;
+  // Constants that were widened before: layers may share weights. By constant and axis.
+  absl::flat_hash_map<std::pair<const Value*, size_t>, std::vector<std::pair<Places, Value*>>> widened_;
+};
+
+}  // namespace ascend_fuse

@@ -1,0 +1,16 @@
+// Passes that choose the order of axes, rows and channels around fused nodes, so that fewer elements are moved. The table of docs/passes.md says what each takes and gives.
+#pragma once
+
+#include "absl/status/status.h"
+
+namespace ascend_fuse {
+
+class Workspace;
+
+absl::Status ShareKeys(Workspace& workspace);
+absl::Status FoldChannelOrders(Workspace& workspace);
+absl::Status OrderRows(Workspace& workspace);
+// Only attentions that are written in BNSD, as rules emit them, so that a second run changes nothing.
+absl::Status ChooseLayouts(Workspace& workspace);
+
+}  // namespace ascend_fuse

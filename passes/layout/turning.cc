@@ -1,0 +1,339 @@
+#include "passes/layout/turning.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "ir/schema.h"
+#include "fmt/format.h"
+#include "passes/core/beside.h"
+#include "passes/core/call_of.h"
+#include "patterns/operators/declarations.h"
+
+namespace ascend_fuse {
+namespace {
+
+// Ascend nodes whose first inputs have all axes, and which compute along the last one. Others are told by their declaration:
+// see RowwiseNode.
+constexpr std::pair<std::string_view, size_t> kAlongTheLastAxis[] = {
+    {"NPURotaryMul", 3}, {"NPURotaryPositionEmbedding", 3}, {"NPULayerNormV4", 1},
+};
+
+bool IsRead(const Value* value) { return value != nullptr && (value->is_graph_output || !LiveUses(*value).empty()); }
+
+// The numbers of a constant of type int64.
+std::optional<std::vector<int64_t>> NumbersOf(const Value* value, const Facts& facts) {
+  if (value == nullptr) return std::nullopt;
+  const bool constant = value->IsConstant() || (value->producer != nullptr && IsOp(*value->producer, "Constant"));
+  if (!constant) return std::nullopt;
+  const Fact& fact = facts.Of(value);
+  if (fact.elements == nullptr || fact.type != DataType::kInt64) return std::nullopt;
+  std::vector<int64_t> numbers;
+  for (const Dim dim : fact.elements->integers) {
+    if (!dim.is_number()) return std::nullopt;
+    numbers.push_back(dim.number());
+  }
+  return numbers;
+}
+
+// The name of the dims that a shape begins with, "L" of [...L, D]; empty where it begins with others.
+std::string_view LeadingDims(const OperandPattern& operand) {
+  const auto& axes = operand.shape.axes;
+  if (!operand.has_shape || axes.empty() || axes[0].kind != AxisPattern::Kind::kEllipsis) return "";
+  return axes[0].ellipsis;
+}
+
+// One node that is to be turned.
+class Turning {
+ public:
+  Turning(const Node& node, const Facts& facts, const ExchangedAxes& axes) : node_(node), facts_(facts), axes_(axes) {}
+
+  std::optional<Turnable> Run() const {
+    if (Domain(node_) == "npu") return AscendNode();
+    const Schema* schema = SchemaOf(node_);
+    if (schema == nullptr || node_.domain != NameId::kEmpty || node_.subgraph_count > 0) return std::nullopt;
+    if (schema->elementwise) return Elementwise();
+    const std::string_view op = OpType(node_);
+    if (op == "Concat") return Joined();
+    if (!HasAxes(node_.input(0))) return std::nullopt;
+    if (op == "Split") return Parted();
+    if (op == "Slice") return Sliced();
+    if (op == "Expand") {
+      const Fact& dims = facts_.Of(node_.input(1));
+      if (axes_.merged() || dims.rank() != 1 || !dims.shape[0].is(axes_.rank)) return std::nullopt;
+      return WithOneResult({0});
+    }
+    if (op == "LayerNormalization" || op == "RMSNormalization") return Normalized();
+    if (op == "MatMul" || op == "Gemm") return Linear();
+    return std::nullopt;
+  }
+
+ private:
+  bool HasAxes(const Value* value) const { return value != nullptr && facts_.Of(value).rank() == axes_.rank; }
+
+  // Whether turning leaves what broadcasts to the axes as it is.
+  bool IsSameTurned(const Value* value) const {
+    const Fact& fact = facts_.Of(value);
+    if (!fact.has_rank || fact.rank() > axes_.rank) return false;
+    for (const int axis : {axes_.first, axes_.second}) {
+      const int own = axis - axes_.rank + fact.rank();
+      if (own >= 0 && !fact.shape[static_cast<size_t>(own)].is(1)) return false;
+    }
+    return true;
+  }
+
+  // The first output alone, where it has the axes.
+  std::optional<Turnable> WithOneResult(std::vector<size_t> operands) const {
+    if (!HasAxes(node_.output())) return std::nullopt;
+    for (size_t i = 1; i < node_.output_count; ++i) {
+      if (IsRead(node_.output(i))) return std::nullopt;
+    }
+    return Turnable{std::move(operands), {node_.output()}};
+  }
+
+  std::optional<Turnable> Elementwise() const {
+    std::vector<size_t> operands;
+    for (size_t i = 0; i < node_.input_count; ++i) {
+      const Value* input = node_.input(i);
+      if (input == nullptr || IsSameTurned(input)) continue;
+      if (!HasAxes(input)) return std::nullopt;
+      operands.push_back(i);
+    }
+    if (operands.empty()) return std::nullopt;
+    return WithOneResult(std::move(operands));
+  }
+
+  // Whether a node along this axis computes the same: not along one that is two.
+  bool MayBeAlong(int64_t axis) const { return !axes_.merged() || !axes_.Has(axis < 0 ? axis + axes_.rank : axis); }
+
+  std::optional<Turnable> Joined() const {
+    std::vector<size_t> operands;
+    for (size_t i = 0; i < node_.input_count; ++i) {
+      if (!HasAxes(node_.input(i))) return std::nullopt;
+      operands.push_back(i);
+    }
+    if (!MayBeAlong(IntAttribute(node_, "axis").value_or(0))) return std::nullopt;
+    return WithOneResult(std::move(operands));
+  }
+
+  std::optional<Turnable> Parted() const {
+    if (!MayBeAlong(IntAttribute(node_, "axis").value_or(0))) return std::nullopt;
+    Turnable turnable = {{0}, {}};
+    for (Value* output : node_.outputs()) {
+      if (!HasAxes(output)) return std::nullopt;
+      turnable.results.push_back(output);
+    }
+    return turnable;
+  }
+
+  std::optional<Turnable> Sliced() const {
+    const auto along = NumbersOf(node_.input(3), facts_);
+    if (!along.has_value()) return std::nullopt;
+    for (const int64_t axis : *along) {
+      if (!MayBeAlong(axis)) return std::nullopt;
+    }
+    return WithOneResult({0});
+  }
+
+  std::optional<Turnable> Normalized() const {
+    const int64_t axis = IntAttribute(node_, "axis").value_or(-1);
+    if ((axis != -1 && axis != axes_.rank - 1) || axes_.second == axes_.rank - 1) return std::nullopt;
+    for (size_t i = 1; i < node_.input_count; ++i) {
+      if (node_.input(i) != nullptr && facts_.Of(node_.input(i)).rank() != 1) return std::nullopt;
+    }
+    return WithOneResult({0});
+  }
+
+  // A product with one matrix computes each row from a row of x, whatever their order.
+  std::optional<Turnable> Linear() const {
+    if (axes_.second == axes_.rank - 1 || facts_.Of(node_.input(1)).rank() != 2) return std::nullopt;
+    if (IsOp(node_, "Gemm")) {
+      if (IntAttribute(node_, "transA").value_or(0) != 0) return std::nullopt;
+      if (node_.input(2) != nullptr && !IsSameTurned(node_.input(2))) return std::nullopt;
+    }
+    return WithOneResult({0});
+  }
+
+  std::optional<Turnable> AscendNode() const {
+    for (const auto& [op_type, count] : kAlongTheLastAxis) {
+      if (OpType(node_) != op_type) continue;
+      if (axes_.second == axes_.rank - 1) return std::nullopt;
+      std::vector<size_t> operands;
+      for (size_t i = 0; i < node_.input_count; ++i) {
+        const Value* input = node_.input(i);
+        if (i < count && !HasAxes(input)) return std::nullopt;
+        if (i < count) operands.push_back(i);
+        if (i >= count && input != nullptr && facts_.Of(input).rank() != 1) return std::nullopt;
+      }
+      return WithOneResult(std::move(operands));
+    }
+    return RowwiseNode();
+  }
+
+  // One whose declaration says that it computes along dims behind those that its operands and results begin with,
+  // (T[...L, ...D] x, _[...D] gamma) => (T[...L, ...D] y): whatever stands along the first ones.
+  std::optional<Turnable> RowwiseNode() const {
+    const DeclaredOperator* declared = FindDeclaredOperator(Domain(node_), OpType(node_));
+    if (declared == nullptr || declared->rows.size() != 1) return std::nullopt;
+    const SignaturePattern& signature = declared->rows[0].signature;
+    if (signature.inputs.size() < node_.input_count || signature.outputs.size() < node_.output_count) return std::nullopt;
+    const std::string_view rows = signature.inputs.empty() ? "" : LeadingDims(signature.inputs[0]);
+    if (rows.empty()) return std::nullopt;
+    int behind = 0;  // dims behind the rows
+    for (size_t i = 1; i < signature.inputs[0].shape.axes.size(); ++i) {
+      const int width = WidthOf(signature, signature.inputs[0].shape.axes[i]);
+      if (width < 0) return std::nullopt;
+      behind += width;
+    }
+    if (axes_.second >= axes_.rank - behind) return std::nullopt;
+    Turnable turnable;
+    for (size_t i = 0; i < node_.input_count; ++i) {
+      if (node_.input(i) == nullptr) continue;
+      const bool has_rows = LeadingDims(signature.inputs[i]) == rows;
+      if (has_rows ? !HasAxes(node_.input(i)) : !IsOfAllRows(signature.inputs[i])) return std::nullopt;
+      if (has_rows) turnable.operands.push_back(i);
+    }
+    for (size_t i = 0; i < node_.output_count; ++i) {
+      if (!IsRead(node_.output(i))) continue;
+      if (LeadingDims(signature.outputs[i]) != rows || !HasAxes(node_.output(i))) return std::nullopt;
+      turnable.results.push_back(node_.output(i));
+    }
+    if (turnable.results.empty() || turnable.results[0] != node_.output()) return std::nullopt;
+    return turnable;
+  }
+
+  // An input whose dims are all named and none of the rows: weights.
+  static bool IsOfAllRows(const OperandPattern& operand) {
+    if (!operand.has_shape) return false;
+    return std::all_of(operand.shape.axes.begin(), operand.shape.axes.end(),
+                       [](const AxisPattern& axis) { return axis.kind != AxisPattern::Kind::kAny; });
+  }
+
+  // How many dims an axis of a declaration stands for: "...D" as many as the input has whose dims these are; -1 where there
+  // is none.
+  int WidthOf(const SignaturePattern& signature, const AxisPattern& axis) const {
+    if (axis.kind != AxisPattern::Kind::kEllipsis) return 1;
+    for (size_t i = 0; i < node_.input_count; ++i) {
+      const auto& axes = signature.inputs[i].shape.axes;
+      if (axes.size() == 1 && LeadingDims(signature.inputs[i]) == axis.ellipsis && node_.input(i) != nullptr) {
+        return facts_.Of(node_.input(i)).rank();
+      }
+    }
+    return -1;
+  }
+
+  const Node& node_;
+  const Facts& facts_;
+  const ExchangedAxes& axes_;
+};
+
+}  // namespace
+
+int64_t ExchangedAxes::Turned(int64_t axis) const {
+  if (axis < 0) axis += rank;
+  return axis == first ? second : axis == second ? first : axis;
+}
+
+bool ReadsDims(const Node& node) {
+  return IsOp(node, "Shape") && !IntAttribute(node, "start").has_value() && !IntAttribute(node, "end").has_value();
+}
+
+bool IsTurn(const Node& node) {
+  return IsOp(node, "Transpose") && IntsAttribute(node, "perm") == std::vector<int64_t>{0, 2, 1, 3};
+}
+
+std::optional<Turnable> HowToTurn(const Node& node, const Facts& facts, const ExchangedAxes& axes) {
+  return Turning(node, facts, axes).Run();
+}
+
+bool IsTakenTurned(const Node& node, const std::vector<size_t>& operands, const ExchangedAxes& axes,
+                   std::string_view input_layout, Facts& facts, const Target& target) {
+  if (Domain(node) != "npu") return true;
+  const std::string op = std::string("npu.") + std::string(OpType(node));
+  const Call as_it_is = CallOf(node, facts, op);
+  Call call = as_it_is;
+  for (const size_t i : operands) {
+    std::swap(call.inputs[i].shape[static_cast<size_t>(axes.first)], call.inputs[i].shape[static_cast<size_t>(axes.second)]);
+  }
+  for (Attribute& attribute : call.attributes) {
+    if (attribute.name == "input_layout" && !input_layout.empty()) {
+      attribute = Attribute::String("input_layout", input_layout);
+    }
+  }
+  const Answer after = target.Check(call, &facts.dims());
+  if (!after.legal || after.assumptions.empty()) return after.legal;
+  const Answer before = target.Check(as_it_is, &facts.dims());
+  return std::all_of(after.assumptions.begin(), after.assumptions.end(), [&](const std::string& one) {
+    return std::find(before.assumptions.begin(), before.assumptions.end(), one) != before.assumptions.end();
+  });
+}
+
+NewNode Turned(const Node& node, Workspace& workspace, const ExchangedAxes& axes) {
+  NewNode plan = PlanOf(node);
+  if (!plan.domain.empty()) return plan;
+  plan.keep_name = false;  // it is another node than that of the file
+  if (!plan.name.empty()) plan.name += "_turned";
+  Beside beside(workspace, node);
+  const Facts& facts = workspace.facts();
+  if (plan.op_type == "Concat" || plan.op_type == "Split") {
+    const int64_t axis = IntAttribute(node, "axis").value_or(0);
+    for (Attribute& attribute : plan.attributes) {
+      const bool moves = axes.Turned(axis) != (axis < 0 ? axis + axes.rank : axis);
+      if (attribute.name == "axis" && moves) attribute = Attribute::Int("axis", axes.Turned(axis));
+    }
+  } else if (plan.op_type == "Slice") {
+    std::vector<int64_t> along = *NumbersOf(node.input(3), facts);
+    for (int64_t& axis : along) axis = axes.Turned(axis);
+    plan.inputs[3] = beside.Numbers(along);
+  } else if (plan.op_type == "Expand") {
+    std::vector<int64_t> order;
+    for (int axis = 0; axis < axes.rank; ++axis) order.push_back(axes.Turned(axis));
+    if (const auto dims = NumbersOf(node.input(1), facts); dims.has_value()) {
+      std::vector<int64_t> turned;
+      for (const int64_t axis : order) turned.push_back((*dims)[static_cast<size_t>(axis)]);
+      plan.inputs[1] = beside.Numbers(turned);
+    } else {
+      plan.inputs[1] = beside.Op("Gather", {node.input(1), beside.Numbers(order)}, {Attribute::Int("axis", 0)});
+    }
+  }
+  return plan;
+}
+
+absl::StatusOr<std::vector<TurnedResult>> WriteTurned(const Node& node, const NewNode& plan, absl::Span<Value* const> results,
+                                                      const absl::flat_hash_map<const Value*, Value*>& existing,
+                                                      std::string_view name, const std::optional<ExchangedAxes>& axes,
+                                                      Workspace& workspace) {
+  Facts& facts = workspace.facts();
+  size_t output_count = 0;
+  std::vector<TakenOutput> taken;
+  std::vector<size_t> numbers;  // of the results among the outputs
+  std::vector<Fact> expected;
+  for (const Value* result : results) {
+    numbers.push_back(result->output_index);
+    output_count = std::max(output_count, numbers.back() + 1);
+    if (const auto known = existing.find(result); known != existing.end()) taken.push_back({numbers.back(), known->second});
+    Fact fact = facts.Of(result);
+    if (axes.has_value() && fact.has_rank) {
+      std::vector<Dim> shape(fact.shape.begin(), fact.shape.end());
+      if (!axes->merged()) std::swap(shape[static_cast<size_t>(axes->first)], shape[static_cast<size_t>(axes->second)]);
+      fact.shape = facts.arena().Copy(absl::Span<const Dim>(shape));
+    }
+    expected.push_back(fact);
+  }
+  Rewriter& rewriter = workspace.rewriter();
+  Node* made = taken.empty() ? rewriter.Insert(plan, output_count, node.graph, name) : rewriter.Replace(taken, output_count, plan);
+  workspace.Know(made);
+  std::vector<TurnedResult> pairs;
+  for (size_t i = 0; i < results.size(); ++i) {
+    pairs.push_back({results[i], made->output(numbers[i])});
+    const Fact& computed = facts.Of(pairs[i].now);
+    if (computed.type == expected[i].type && CanBeOneShape(computed, expected[i], facts.dims())) continue;
+    return absl::InternalError(fmt::format("{} '{}' computes {} in place of '{}', which is {}{}", OpType(*made), NodeName(*made),
+                                           facts.Describe(pairs[i].now), ValueName(*results[i]), facts.Describe(results[i]),
+                                           axes.has_value() ? fmt::format(" with axes {} and {} exchanged", axes->first, axes->second)
+                                                            : ""));
+  }
+  return pairs;
+}
+
+}  // namespace ascend_fuse

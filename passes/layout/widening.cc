@@ -1,0 +1,664 @@
+#include "passes/layout/widening.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "fmt/format.h"
+#include "passes/core/beside.h"
+#include "ir/movement/data_movement.h"
+#include "patterns/analysis/einsum_letters.h"
+#include "patterns/terms/term.h"
+
+namespace ascend_fuse {
+namespace {
+
+using Operands = absl::StatusOr<std::vector<WidenedOperand>>;
+
+absl::Status No(std::string_view clause) { return absl::FailedPreconditionError(std::string(clause)); }
+
+std::string Named(const Node& node) { return fmt::format("{} '{}'", OpType(node), Label(node)); }
+
+std::vector<WidenedPart> Whole(const Widening& widening) {
+  std::vector<WidenedPart> parts;
+  for (const Places& places : widening) parts.push_back({0, -1, places});
+  return parts;
+}
+
+Places Identity(int64_t size) {
+  Places places(static_cast<size_t>(size));
+  std::iota(places.begin(), places.end(), 0);
+  return places;
+}
+
+std::optional<int64_t> AxisOf(const Node& node, std::string_view name, int64_t fallback, int rank) {
+  int64_t axis = IntAttribute(node, name).value_or(fallback);
+  if (axis < 0) axis += rank;
+  return axis >= 0 && axis < rank ? std::optional(axis) : std::nullopt;
+}
+
+// --- shapes of the same elements ---
+
+// Axes [begin, end) of both shapes that hold the same elements. Where the first of each is no number, they are these multiples of
+// one dim.
+struct Group {
+  size_t from_begin, from_end, to_begin, to_end;
+  int64_t from_multiple = 0;
+  int64_t to_multiple = 0;
+};
+
+class Regrouper {
+ public:
+  Regrouper(DimTable& dims, absl::Span<const Dim> from, absl::Span<const Dim> to) : dims_(dims), from_(from), to_(to) {}
+
+  // Groups from the left, as far as dims are known, and from the right up to those; what is between is left out.
+  std::vector<Group> Groups() {
+    std::vector<Group> groups;
+    size_t from_end = from_.size();
+    size_t to_end = to_.size();
+    while (Step(from_at_, from_end, to_at_, to_end, false, &groups)) {
+      from_at_ = groups.back().from_end;
+      to_at_ = groups.back().to_end;
+    }
+    while (Step(from_at_, from_end, to_at_, to_end, true, &groups)) {
+      from_end = groups.back().from_begin;
+      to_end = groups.back().to_begin;
+    }
+    return groups;
+  }
+
+ private:
+  // The next group between these places, at the right end or at the left one.
+  bool Step(size_t from_begin, size_t from_end, size_t to_begin, size_t to_end, bool right, std::vector<Group>* groups) const {
+    const size_t from_size = from_end - from_begin;
+    const size_t to_size = to_end - to_begin;
+    const auto from = [&](size_t i) { return dims_.Resolve(from_[right ? from_end - 1 - i : from_begin + i]); };
+    const auto to = [&](size_t i) { return dims_.Resolve(to_[right ? to_end - 1 - i : to_begin + i]); };
+    const auto add = [&](size_t m, size_t n) {
+      groups->push_back(right ? Group{from_end - m, from_end, to_end - n, to_end}
+                              : Group{from_begin, from_begin + m, to_begin, to_begin + n});
+      return true;
+    };
+    if (from_size > 0 && from(0).is(1)) return add(1, 0);
+    if (to_size > 0 && to(0).is(1)) return add(0, 1);
+    if (from_size == 0 || to_size == 0) return false;
+    if (dims_.Equal(from(0), to(0))) return add(1, 1);
+    size_t m = 1;
+    size_t n = 1;
+    if (!from(0).is_number() || !to(0).is_number()) return false;
+    int64_t a = from(0).number();
+    int64_t b = to(0).number();
+    while (a != b) {
+      const bool more_from = a < b;
+      if (a < 1 || b < 1 || (more_from ? m == from_size : n == to_size)) return false;
+      const Dim next = more_from ? from(m++) : to(n++);
+      if (!next.is_number() && right) {
+        // [tokens, batch, heads * head] as [tokens, batch * heads, head]
+        const size_t other = more_from ? n++ : m++;
+        if (other >= (more_from ? to_size : from_size)) return false;
+        const int64_t multiple = std::max(a, b) / std::min(a, b);
+        const Dim less = more_from ? to(other) : from(other);
+        if (std::max(a, b) % std::min(a, b) != 0 || !dims_.Equal(next, dims_.Mul(less, Dim::Of(multiple)))) return false;
+        add(m, n);
+        groups->back().from_multiple = more_from ? multiple : 1;
+        groups->back().to_multiple = more_from ? 1 : multiple;
+        return true;
+      }
+      if (!next.is_number() || next.number() < 1) return false;
+      (more_from ? a : b) *= next.number();
+      if (std::max(a, b) > kMostPlaces) return false;
+    }
+    return add(m, n);
+  }
+
+  DimTable& dims_;
+  absl::Span<const Dim> from_;
+  absl::Span<const Dim> to_;
+  size_t from_at_ = 0;
+  size_t to_at_ = 0;
+};
+
+// Axes of these sizes, widened so, as one.
+std::optional<Places> Joined(absl::Span<const int64_t> sizes, absl::Span<const Places> widened) {
+  Places joined = {0};
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const Places own = widened[i].empty() ? Identity(sizes[i]) : widened[i];
+    if (static_cast<int64_t>(joined.size() * own.size()) > kMostPlaces) return std::nullopt;
+    Places next;
+    for (const int64_t outer : joined) {
+      for (const int64_t inner : own) next.push_back(outer < 0 || inner < 0 ? -1 : outer * sizes[i] + inner);
+    }
+    joined = std::move(next);
+  }
+  return joined;
+}
+
+// The same places as those of axes of these sizes, of which one is widened.
+std::optional<Widening> Parted(const Places& joined, absl::Span<const int64_t> sizes) {
+  for (size_t axis = sizes.size(); axis-- > 0;) {
+    int64_t others = 1;
+    for (size_t i = 0; i < sizes.size(); ++i) others *= i == axis ? 1 : sizes[i];
+    const auto size = static_cast<int64_t>(joined.size());
+    if (others == 0 || size % others != 0) continue;
+    Widening widening(sizes.size());
+    int64_t inner = 1;
+    for (size_t i = axis + 1; i < sizes.size(); ++i) inner *= sizes[i];
+    const int64_t width = size / others;
+    // The places of the axis as the first element of each has them: then all the others must agree.
+    for (int64_t i = 0; i < width; ++i) {
+      const int64_t from = joined[static_cast<size_t>(i * inner)];
+      widening[axis].push_back(from < 0 ? -1 : from / inner % sizes[axis]);
+    }
+    const std::optional<Places> again = Joined(sizes, widening);
+    if (again.has_value() && *again == joined) return widening;
+  }
+  return std::nullopt;
+}
+
+// --- one rule for each kind of node ---
+
+// Operands that are broadcast together: one with a dim of 1 along an axis has nothing to be widened there. Zeros may meet such a
+// one where it is a factor, and not where it is added.
+Operands OfElementwise(const Facts& facts, const Node& node, const Widening& out) {
+  const bool product = IsOp(node, "Mul") || IsOp(node, "Div");
+  std::vector<WidenedOperand> operands;
+  for (size_t i = 0; i < 2; ++i) {
+    const Fact& fact = facts.Of(node.input(i));
+    if (!fact.has_rank || fact.rank() > static_cast<int>(out.size())) return No(fmt::format("the shape that {} reads is not known", Named(node)));
+    const size_t missing = out.size() - fact.shape.size();
+    Widening own(fact.shape.size());
+    bool lacks = false;
+    for (size_t axis = 0; axis < out.size(); ++axis) {
+      if (out[axis].empty()) continue;
+      const bool one = axis < missing || facts.dims().Resolve(fact.shape[axis - missing]).is(1);
+      lacks = lacks || one;
+      if (!one) own[axis - missing] = out[axis];
+    }
+    if (lacks && !product) return No(fmt::format("{} adds to zeros", Named(node)));
+    if (IsOp(node, "Div") && i == 1 && IsWidened(own)) return No(fmt::format("{} would divide by zeros", Named(node)));
+    if (IsOp(node, "Div") && i == 0 && lacks) return No(fmt::format("{} would divide by zeros", Named(node)));
+    if (IsWidened(own)) operands.push_back({i, Whole(own)});
+  }
+  return operands;
+}
+
+Operands OfTranspose(const Node& node, const Widening& out) {
+  const auto perm = IntsAttribute(node, "perm");
+  Widening in(out.size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    const auto from = perm.has_value() && i < perm->size() ? static_cast<size_t>((*perm)[i]) : out.size() - 1 - i;
+    if (from >= in.size()) return No("the axes of a Transpose are not known");
+    in[from] = out[i];
+  }
+  return std::vector<WidenedOperand>{{0, Whole(in)}};
+}
+
+Operands OfReshape(Facts& facts, const Node& node, const Widening& out) {
+  const Fact& in = facts.Of(node.input(0));
+  if (!in.has_rank) return No(fmt::format("the shape that {} reads is not known", Named(node)));
+  const auto widening = RegroupWidening(facts.dims(), facts.Of(node.output()).shape, out, in.shape);
+  if (!widening.has_value()) {
+    return No(fmt::format("{} takes {} to {}, across the heads", Named(node), facts.Describe(node.input(0)),
+                          facts.Describe(node.output())));
+  }
+  return std::vector<WidenedOperand>{{0, Whole(*widening)}};
+}
+
+// A cut along one axis: what each output takes, one after another.
+struct Cut {
+  size_t axis = 0;
+  bool drops_axis = false;  // a Gather by one index
+  std::vector<int64_t> starts;
+  std::vector<int64_t> lengths;
+};
+
+// The axis that a Slice, Split or Gather cuts, and where. Of a Slice, the one that is cut and not whole.
+std::optional<Cut> CutOf(const Facts& facts, const Node& node) {
+  const Fact& in = facts.Of(node.input(0));
+  if (in.rank() < 1) return std::nullopt;
+  const auto size_of = [&](int64_t axis) {
+    const Dim dim = facts.dims().Resolve(in.shape[static_cast<size_t>(axis)]);
+    return dim.is_number() ? dim.number() : int64_t{-1};
+  };
+  Cut cut;
+  if (IsOp(node, "Gather")) {
+    const auto axis = AxisOf(node, "axis", 0, in.rank());
+    const Fact& index = facts.Of(node.input(1));
+    if (!axis.has_value() || index.elements == nullptr || index.elements->integers.size() != 1 || index.rank() > 1) return std::nullopt;
+    const Dim at = index.elements->integers[0];
+    if (!at.is_number() || size_of(*axis) < 0) return std::nullopt;
+    cut.axis = static_cast<size_t>(*axis);
+    cut.drops_axis = index.rank() == 0;
+    cut.starts = {at.number() < 0 ? at.number() + size_of(*axis) : at.number()};
+    cut.lengths = {1};
+  } else if (IsOp(node, "Split")) {
+    const auto axis = AxisOf(node, "axis", 0, in.rank());
+    if (!axis.has_value()) return std::nullopt;
+    cut.axis = static_cast<size_t>(*axis);
+    int64_t start = 0;
+    for (const Value* output : node.outputs()) {
+      if (output == nullptr || facts.Of(output).rank() != in.rank()) return std::nullopt;
+      const Dim length = facts.dims().Resolve(facts.Of(output).shape[cut.axis]);
+      if (!length.is_number()) return std::nullopt;
+      cut.starts.push_back(start);
+      cut.lengths.push_back(length.number());
+      start += length.number();
+    }
+    if (start != size_of(*axis)) return std::nullopt;
+  } else if (IsOp(node, "Slice")) {
+    const auto starts = IntsParameter(facts, node, "starts", 1);
+    const auto ends = IntsParameter(facts, node, "ends", 2);
+    const auto axes = IntsParameter(facts, node, "axes", 3);
+    const auto steps = IntsParameter(facts, node, "steps", 4);
+    if (!starts.has_value() || !ends.has_value() || starts->size() != 1 || ends->size() != 1) return std::nullopt;
+    if (axes.has_value() ? axes->size() != 1 : node.input(3) != nullptr) return std::nullopt;
+    if (steps.has_value() ? *steps != std::vector<int64_t>{1} : node.input(4) != nullptr) return std::nullopt;
+    int64_t axis = axes.has_value() ? (*axes)[0] : 0;
+    if (axis < 0) axis += in.rank();
+    if (axis < 0 || axis >= in.rank() || size_of(axis) < 0) return std::nullopt;
+    const auto within = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size_of(axis) : at, 0, size_of(axis)); };
+    cut.axis = static_cast<size_t>(axis);
+    cut.starts = {within((*starts)[0])};
+    cut.lengths = {within((*ends)[0]) - cut.starts[0]};
+  } else {
+    return std::nullopt;
+  }
+  const bool fits = std::all_of(cut.lengths.begin(), cut.lengths.end(), [](int64_t length) { return length > 0; });
+  return fits && cut.starts[0] >= 0 ? std::optional(cut) : std::nullopt;
+}
+
+// A Slice or Gather along axes that are not widened, wherever it cuts: the widening of its input.
+std::optional<Widening> BesideCut(const Facts& facts, const Node& node, const Widening& out) {
+  const int rank = facts.Of(node.input(0)).rank();
+  if (IsOp(node, "Slice")) {
+    const auto axes = IntsParameter(facts, node, "axes", 3);
+    if (!axes.has_value() || rank != static_cast<int>(out.size())) return std::nullopt;
+    for (const int64_t axis : *axes) {
+      const auto at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
+      if (at >= out.size() || !out[at].empty()) return std::nullopt;
+    }
+    return out;
+  }
+  if (!IsOp(node, "Gather") || rank < 1) return std::nullopt;
+  const auto axis = AxisOf(node, "axis", 0, rank);
+  const int indices = facts.Of(node.input(1)).rank();
+  if (!axis.has_value() || indices < 0 || static_cast<int>(out.size()) != rank - 1 + indices) return std::nullopt;
+  Widening in(out.begin(), out.begin() + *axis);
+  for (int i = 0; i < indices; ++i) {
+    if (!out[static_cast<size_t>(*axis + i)].empty()) return std::nullopt;
+  }
+  in.emplace_back();
+  in.insert(in.end(), out.begin() + *axis + indices, out.end());
+  return in;
+}
+
+Operands OfCut(const Facts& facts, const Node& node, absl::Span<const Widening> outputs) {
+  const std::optional<Cut> cut = CutOf(facts, node);
+  if (!cut.has_value()) {
+    const std::optional<Widening> beside = outputs.size() == 1 ? BesideCut(facts, node, outputs[0]) : std::nullopt;
+    if (beside.has_value()) return std::vector<WidenedOperand>{{0, Whole(*beside)}};
+    return No(fmt::format("{} cuts at places that are not known", Named(node)));
+  }
+  const auto rank = static_cast<size_t>(facts.Of(node.input(0)).rank());
+  std::vector<WidenedPart> parts(rank);
+  Places along;
+  int64_t length = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (size_t axis = 0; axis < rank; ++axis) {
+      const bool cuts = axis == cut->axis;
+      const size_t own = axis - (cut->drops_axis && axis > cut->axis ? 1 : 0);
+      const Places none;
+      const Places& places = cuts && cut->drops_axis ? none : own < outputs[i].size() ? outputs[i][own] : none;
+      if (!cuts) {
+        if (i > 0 && parts[axis].places != places) return No(fmt::format("what {} gives is widened in two ways", Named(node)));
+        parts[axis].places = places;
+        continue;
+      }
+      for (const int64_t from : places.empty() ? Identity(cut->lengths[i]) : places) along.push_back(from < 0 ? -1 : length + from);
+      length += cut->lengths[i];
+    }
+  }
+  parts[cut->axis] = {cut->starts[0], length, std::move(along)};
+  return std::vector<WidenedOperand>{{0, std::move(parts)}};
+}
+
+Operands OfConcat(const Facts& facts, const Node& node, const Widening& out) {
+  const auto axis = AxisOf(node, "axis", 0, static_cast<int>(out.size()));
+  if (!axis.has_value() || !out[static_cast<size_t>(*axis)].empty()) return No(fmt::format("{} joins parts of a head", Named(node)));
+  std::vector<WidenedOperand> operands;
+  for (size_t i = 0; i < node.input_count; ++i) {
+    if (facts.Of(node.input(i)).rank() != static_cast<int>(out.size())) return No(fmt::format("the shape that {} reads is not known", Named(node)));
+    operands.push_back({i, Whole(out)});
+  }
+  return operands;
+}
+
+// Whether nothing but `axis` is widened.
+bool OnlyAlong(const Widening& out, size_t axis) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (i != axis && !out[i].empty()) return false;
+  }
+  return axis < out.size();
+}
+
+// One axis of an operand of this rank.
+WidenedOperand Along(size_t index, int rank, size_t axis, const Places& places) {
+  Widening widening(static_cast<size_t>(rank));
+  widening[axis] = places;
+  return {index, Whole(widening)};
+}
+
+Operands OfMatMul(const Facts& facts, const Node& node, const Widening& out) {
+  const int left = facts.Of(node.input(0)).rank();
+  const int right = facts.Of(node.input(1)).rank();
+  if (left < 2 || right < 2 || out.size() < 2) return No(fmt::format("{} multiplies no matrices", Named(node)));
+  if (OnlyAlong(out, out.size() - 1)) {
+    return std::vector<WidenedOperand>{Along(1, right, static_cast<size_t>(right - 1), out.back())};
+  }
+  if (OnlyAlong(out, out.size() - 2)) {
+    return std::vector<WidenedOperand>{Along(0, left, static_cast<size_t>(left - 2), out[out.size() - 2])};
+  }
+  return No(fmt::format("{} has heads as a batch", Named(node)));
+}
+
+Operands OfGemm(const Facts& facts, const Node& node, const Widening& out) {
+  if (!OnlyAlong(out, 1)) return No(fmt::format("{} has its heads in the rows", Named(node)));
+  std::vector<WidenedOperand> operands = {Along(1, 2, IntAttribute(node, "transB").value_or(0) != 0 ? 0 : 1, out[1])};
+  if (node.input(2) != nullptr) {
+    const Fact& bias = facts.Of(node.input(2));
+    const bool full = bias.rank() >= 1 && facts.dims().Equal(bias.shape.back(), facts.Of(node.output()).shape[1]);
+    if (!full) return No(fmt::format("{} adds to zeros", Named(node)));
+    operands.push_back(Along(2, bias.rank(), bias.shape.size() - 1, out[1]));
+  }
+  return operands;
+}
+
+Operands OfConv(const Facts& facts, const Node& node, const Widening& out) {
+  const int rank = facts.Of(node.input(1)).rank();
+  if (!OnlyAlong(out, 1) || rank < 3 || IntAttribute(node, "group").value_or(1) != 1) {
+    return No(fmt::format("{} is in groups, or has heads along other axes than the channels", Named(node)));
+  }
+  std::vector<WidenedOperand> operands = {Along(1, rank, 0, out[1])};
+  if (node.input(2) != nullptr) operands.push_back(Along(2, 1, 0, out[1]));
+  return operands;
+}
+
+// (0 - 0) / sqrt (0 + epsilon) * 0 + 0
+Operands OfBatchNormalization(const Node& node, const Widening& out) {
+  const bool inference = IntAttribute(node, "training_mode").value_or(0) == 0 && node.input_count == 5;
+  const float epsilon = FloatAttribute(node, "epsilon").value_or(1e-5F);
+  if (!inference || !OnlyAlong(out, 1) || !(epsilon > 0)) return No(fmt::format("{} makes numbers of zeros", Named(node)));
+  std::vector<WidenedOperand> operands = {{0, Whole(out)}};
+  for (size_t i = 1; i < 5; ++i) operands.push_back(Along(i, 1, 0, out[1]));
+  return operands;
+}
+
+// The letters of each operand and of the result: "bsd,dhk->bshk". nullopt for an equation with dots, whose axes are broadcast, or
+// without an arrow.
+std::optional<std::vector<std::string>> Letters(const Facts& facts, const Node& node) {
+  const std::string_view equation = StringAttribute(node, "equation").value_or("");
+  if (equation.find('.') != std::string_view::npos || equation.find("->") == std::string_view::npos) return std::nullopt;
+  std::vector<size_t> ranks;
+  for (const Use& operand : node.inputs()) {
+    const int rank = operand.value != nullptr ? facts.Of(operand.value).rank() : -1;
+    if (rank < 0) return std::nullopt;
+    ranks.push_back(static_cast<size_t>(rank));
+  }
+  auto letters = EinsumLetters(equation, ranks);
+  return letters.ok() ? std::optional(*std::move(letters)) : std::nullopt;
+}
+
+Operands OfEinsum(const Facts& facts, const Node& node, const Widening& out) {
+  const auto letters = Letters(facts, node);
+  if (!letters.has_value() || letters->back().size() != out.size()) return No(fmt::format("the equation of {} is not known", Named(node)));
+  std::vector<WidenedOperand> operands;
+  for (size_t i = 0; i < node.input_count; ++i) {
+    const std::string& own = (*letters)[i];
+    Widening widening(own.size());
+    for (size_t axis = 0; axis < own.size(); ++axis) {
+      const size_t at = letters->back().find(own[axis]);
+      if (at != std::string::npos) widening[axis] = out[at];
+    }
+    if (IsWidened(widening)) operands.push_back({i, Whole(widening)});
+  }
+  return operands;
+}
+
+// What a Reshape has as its dims, with those that are widened changed: a number, 0 for the dim at the same place of the input,
+// or one -1. Empty: there is no such list.
+std::vector<int64_t> DimsToWrite(const Facts& facts, const Node& node, const Widening& out, const Widening& first) {
+  const auto in = facts.Of(node.input(0)).shape;
+  const auto shape = facts.Of(node.output()).shape;
+  const auto taken_over = [&](size_t axis) { return axis < in.size() && axis < first.size() && first[axis] == out[axis]; };
+  const Value* given = node.input(1);
+  const bool constant = given != nullptr && (given->IsConstant() || (given->producer != nullptr && IsOp(*given->producer, "Constant")));
+  const auto numbers = constant ? IntsParameter(facts, node, "shape", 1) : std::nullopt;
+  std::vector<int64_t> written;
+  int open = 0;
+  for (size_t axis = 0; axis < out.size(); ++axis) {
+    const Dim dim = facts.dims().Resolve(shape[axis]);
+    const int64_t size = static_cast<int64_t>(out[axis].size());
+    if (numbers.has_value() && axis < numbers->size()) {
+      const int64_t number = (*numbers)[axis];
+      if (number == 0 && (!taken_over(axis) || IntAttribute(node, "allowzero").value_or(0) != 0)) return {};
+      written.push_back(number <= 0 || out[axis].empty() ? number : size);
+    } else if (!out[axis].empty()) {
+      written.push_back(size);
+    } else if (taken_over(axis) && facts.dims().Equal(in[axis], dim)) {
+      written.push_back(0);
+    } else if (dim.is_number()) {
+      if (dim.number() < 1) return {};
+      written.push_back(dim.number());
+    } else {
+      written.push_back(-1);
+      ++open;
+    }
+  }
+  return open <= 1 ? written : std::vector<int64_t>();
+}
+
+// The dims that a Reshape reads, with those that are widened changed.
+absl::StatusOr<Value*> DimsInput(const Node& node, const Widening& out, const Widening& first, Workspace& workspace) {
+  const Facts& facts = workspace.facts();
+  Beside beside(workspace, node);
+  if (const auto dims = DimsToWrite(facts, node, out, first); !dims.empty()) return beside.Numbers(dims);
+  const Fact& given = facts.Of(node.input(1));
+  if (given.elements == nullptr || given.elements->integers.size() != out.size()) {
+    return No(fmt::format("the dims of {} are not known", Named(node)));
+  }
+  std::vector<int64_t> more(out.size(), 0);
+  for (size_t axis = 0; axis < out.size(); ++axis) {
+    const Dim element = facts.dims().Resolve(given.elements->integers[axis]);
+    if (element.is(0)) return No(fmt::format("{} takes dims over", Named(node)));
+    if (out[axis].empty() || element.is(-1)) continue;
+    if (!element.is_number()) return No(fmt::format("the dims of {} are not known", Named(node)));
+    more[axis] = static_cast<int64_t>(out[axis].size()) - element.number();
+  }
+  return beside.Op("Add", {node.input(1), beside.Numbers(more)});
+}
+
+// How many elements stand in front of what stood at `place`.
+int64_t NewPlace(const Places& places, int64_t place) {
+  if (places.empty()) return place;
+  return std::find(places.begin(), places.end(), place) - places.begin();
+}
+
+void Erase(std::vector<Attribute>* attributes, std::string_view name) {
+  std::erase_if(*attributes, [name](const Attribute& attribute) { return attribute.name == name; });
+}
+
+}  // namespace
+
+bool IsWidened(const Widening& widening) {
+  return std::any_of(widening.begin(), widening.end(), [](const Places& places) { return !places.empty(); });
+}
+
+Places PlacesOfHeads(int64_t size, int64_t head, int64_t width) {
+  Places places;
+  for (int64_t begin = 0; begin < size; begin += head) {
+    for (int64_t i = 0; i < width; ++i) places.push_back(i < head ? begin + i : -1);
+  }
+  return places;
+}
+
+std::optional<Widening> RegroupWidening(DimTable& dims, absl::Span<const Dim> from, const Widening& widening,
+                                        absl::Span<const Dim> to) {
+  Widening result(to.size());
+  std::vector<bool> done(from.size(), false);
+  for (const Group& group : Regrouper(dims, from, to).Groups()) {
+    const absl::Span<const Places> own = absl::MakeConstSpan(widening).subspan(group.from_begin, group.from_end - group.from_begin);
+    for (size_t i = group.from_begin; i < group.from_end; ++i) done[i] = true;
+    if (std::all_of(own.begin(), own.end(), [](const Places& places) { return places.empty(); })) continue;
+    if (group.from_end - group.from_begin == 1 && group.to_end - group.to_begin == 1) {
+      result[group.to_begin] = own[0];
+      continue;
+    }
+    std::vector<int64_t> before;
+    std::vector<int64_t> after;
+    for (size_t i = group.from_begin; i < group.from_end; ++i) before.push_back(dims.Resolve(from[i]).number());
+    for (size_t i = group.to_begin; i < group.to_end; ++i) after.push_back(dims.Resolve(to[i]).number());
+    if (after.empty()) return std::nullopt;
+    const bool multiples = group.from_multiple > 0;
+    if (multiples) {
+      before[0] = group.from_multiple;
+      after[0] = group.to_multiple;
+    }
+    const std::optional<Places> joined = Joined(before, own);
+    const std::optional<Widening> parted = joined.has_value() ? Parted(*joined, after) : std::nullopt;
+    if (!parted.has_value() || (multiples && !(*parted)[0].empty())) return std::nullopt;
+    std::copy(parted->begin(), parted->end(), result.begin() + static_cast<std::ptrdiff_t>(group.to_begin));
+  }
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (!done[i] && !widening[i].empty()) return std::nullopt;
+  }
+  return result;
+}
+
+Operands OperandsOf(Facts& facts, const Node& node, absl::Span<const Widening> outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const bool known = node.output(i) != nullptr && facts.Of(node.output(i)).rank() == static_cast<int>(outputs[i].size());
+    if (!known) return No(fmt::format("the shape that {} gives is not known", Named(node)));
+  }
+  if (node.domain != NameId::kEmpty || node.input(0) == nullptr) return No(fmt::format("{} computes with them", Named(node)));
+  if (IsOp(node, "Split") || IsOp(node, "Slice") || IsOp(node, "Gather")) return OfCut(facts, node, outputs);
+  if (outputs.size() != 1) return No(fmt::format("{} computes with them", Named(node)));
+  const Widening& out = outputs[0];
+  if (KeepsOrder(node)) return OfReshape(facts, node, out);
+  if (IsOp(node, "Cast") || IsOp(node, "Neg")) return std::vector<WidenedOperand>{{0, Whole(out)}};
+  if (IsOp(node, "Transpose")) return OfTranspose(node, out);
+  if (IsOp(node, "Add") || IsOp(node, "Sub") || IsOp(node, "Mul") || IsOp(node, "Div")) return OfElementwise(facts, node, out);
+  if (IsOp(node, "Concat")) return OfConcat(facts, node, out);
+  if (IsOp(node, "MatMul")) return OfMatMul(facts, node, out);
+  if (IsOp(node, "Gemm")) return OfGemm(facts, node, out);
+  if (IsOp(node, "Conv")) return OfConv(facts, node, out);
+  if (IsOp(node, "BatchNormalization")) return OfBatchNormalization(node, out);
+  if (IsOp(node, "Einsum")) return OfEinsum(facts, node, out);
+  return No(fmt::format("{} computes with them", Named(node)));
+}
+
+std::optional<Widening> ResultOf(Facts& facts, const Node& node, size_t operand, const Widening& widening) {
+  if (node.domain != NameId::kEmpty || node.output_count != 1) return std::nullopt;
+  const Fact& out = facts.Of(node.output());
+  if (!out.has_rank) return std::nullopt;
+  if (KeepsOrder(node) && operand == 0) return RegroupWidening(facts.dims(), facts.Of(node.input(0)).shape, widening, out.shape);
+  if (IsOp(node, "Cast")) return widening;
+  if (IsOp(node, "Transpose")) {
+    const auto perm = IntsAttribute(node, "perm");
+    Widening turned(widening.size());
+    for (size_t i = 0; i < widening.size(); ++i) {
+      const auto from = perm.has_value() && i < perm->size() ? static_cast<size_t>((*perm)[i]) : widening.size() - 1 - i;
+      if (from >= widening.size()) return std::nullopt;
+      turned[i] = widening[from];
+    }
+    return turned;
+  }
+  const bool factor = IsOp(node, "Mul") || (IsOp(node, "Div") && operand == 0);
+  if (!factor || out.shape.size() != widening.size() || node.input(0) == node.input(1)) return std::nullopt;
+  // The other factor has one element along what is widened.
+  const Fact& other = facts.Of(node.input(1 - operand));
+  if (!other.has_rank) return std::nullopt;
+  for (size_t axis = 0; axis < widening.size(); ++axis) {
+    const size_t missing = widening.size() - std::min(widening.size(), other.shape.size());
+    if (widening[axis].empty() || axis < missing) continue;
+    if (!facts.dims().Resolve(other.shape[axis - missing]).is(1)) return std::nullopt;
+  }
+  return widening;
+}
+
+std::optional<WidenedOperand> OtherFactorOf(const Facts& facts, const Node& node, size_t operand, const Widening& widening) {
+  if (node.domain != NameId::kEmpty || operand > 1 || node.input(0) == node.input(1)) return std::nullopt;
+  const size_t other = 1 - operand;
+  const int rank = facts.Of(node.input(other)).rank();
+  if (IsOp(node, "MatMul")) {
+    const size_t summed = widening.size() - (operand == 0 ? 1 : 2);
+    if (rank < 2 || widening.size() < 2 || !OnlyAlong(widening, summed)) return std::nullopt;
+    return Along(other, rank, static_cast<size_t>(rank - (operand == 0 ? 2 : 1)), widening[summed]);
+  }
+  if (IsOp(node, "Gemm") && operand == 0 && IntAttribute(node, "transA").value_or(0) == 0 && OnlyAlong(widening, 1)) {
+    return Along(1, 2, IntAttribute(node, "transB").value_or(0) != 0 ? 1 : 0, widening[1]);
+  }
+  if (IsOp(node, "Conv") && operand == 0 && OnlyAlong(widening, 1) && rank >= 3 && IntAttribute(node, "group").value_or(1) == 1) {
+    return Along(1, rank, 1, widening[1]);
+  }
+  const auto letters = IsOp(node, "Einsum") && node.input_count == 2 ? Letters(facts, node) : std::nullopt;
+  if (!letters.has_value() || (*letters)[operand].size() != widening.size()) return std::nullopt;
+  const std::string& own = (*letters)[other];
+  Widening made(own.size());
+  for (size_t axis = 0; axis < widening.size(); ++axis) {
+    if (widening[axis].empty()) continue;
+    const char letter = (*letters)[operand][axis];
+    const size_t at = own.find(letter);
+    const auto times = std::count((*letters)[operand].begin(), (*letters)[operand].end(), letter);
+    if (at == std::string::npos || times != 1 || letters->back().find(letter) != std::string::npos) return std::nullopt;
+    made[at] = widening[axis];
+  }
+  return WidenedOperand{other, Whole(made)};
+}
+
+absl::StatusOr<NewNode> Widened(const Node& node, absl::Span<const Widening> outputs, const Widening& first,
+                                Workspace& workspace) {
+  NewNode plan = PlanOf(node);
+  Beside beside(workspace, node);
+  if (IsOp(node, "Reshape")) {
+    absl::StatusOr<Value*> dims = DimsInput(node, outputs[0], first, workspace);
+    if (!dims.ok()) return dims.status();
+    plan.inputs[1] = *dims;
+    Erase(&plan.attributes, "allowzero");
+  }
+  if (!IsOp(node, "Slice") && !IsOp(node, "Split") && !IsOp(node, "Gather")) return plan;
+  const std::optional<Cut> cut = CutOf(workspace.facts(), node);
+  if (!cut.has_value() || first[cut->axis].empty()) return plan;  // it cuts where nothing is widened
+  if (IsOp(node, "Gather")) return No(fmt::format("{} takes one place of what is widened", Named(node)));
+  std::vector<int64_t> lengths;
+  for (size_t i = 0; i < cut->lengths.size(); ++i) {
+    const Places& places = outputs[i][cut->axis];
+    lengths.push_back(places.empty() ? cut->lengths[i] : static_cast<int64_t>(places.size()));
+  }
+  if (IsOp(node, "Slice")) {
+    const int64_t start = NewPlace(first[cut->axis], cut->starts[0]);
+    const int64_t end = start + lengths[0];
+    if (node.input_count < 3) {  // before opset 10
+      for (const auto& [name, at] : {std::pair("starts", start), std::pair("ends", end)}) {
+        Erase(&plan.attributes, name);
+        plan.attributes.push_back(Attribute::Ints(name, {at}));
+      }
+    } else {
+      plan.inputs[1] = beside.Numbers({start});
+      plan.inputs[2] = beside.Numbers({end});
+      // These have one type.
+      if (node.input(3) != nullptr) plan.inputs[3] = beside.Numbers({static_cast<int64_t>(cut->axis)});
+      if (node.input(4) != nullptr) plan.inputs[4] = beside.Numbers({1});
+    }
+    return plan;
+  }
+  Erase(&plan.attributes, "num_outputs");
+  Erase(&plan.attributes, "split");
+  plan.inputs.resize(1);
+  beside.SetLengths(&plan, lengths);
+  return plan;
+}
+
+}  // namespace ascend_fuse

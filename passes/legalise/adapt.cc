@@ -1,0 +1,117 @@
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "ir/onnx/encode.h"
+#include "ir/schema.h"
+#include "passes/core/apply_rules.h"
+#include "passes/core/workspace.h"
+#include "passes/legalise/adapt.h"
+#include "passes/legalise/passes.h"
+
+#include <algorithm>
+#include <utility>
+
+
+namespace ascend_fuse {
+namespace {
+
+bool IsCall(const Model& model, const Node& node) {
+  return std::any_of(model.functions().begin(), model.functions().end(), [&](const LocalFunction& function) {
+    return function.domain == node.domain && function.name == node.op_type;
+  });
+}
+
+void Note(Workspace& workspace, const Node& node, std::string_view code) {
+  workspace.adapted[{std::string(code), std::string(OpType(node))}].emplace_back(Label(node));
+}
+
+// A rule without a code is for an operator that is not there at the opset to be written.
+bool IsFor(const Workspace& workspace, const Rule& rule, const Node& node) {
+  return rule.fixes.empty() ? workspace.opset_wanted > 0 && FindSchema("", OpType(node), workspace.opset_wanted) == nullptr
+                            : HasForm(workspace, node, rule.fixes);
+}
+
+absl::Status ApplyAdapterRules(Workspace& workspace, const std::function<bool(const Node&)>& may) {
+  RuleSteps steps;
+  steps.literal = true;
+  const Node* fixed = nullptr;
+  steps.matched = [&](const Rule& rule, const Match& match, Node*) {
+    const auto found = std::find_if(match.covered.begin(), match.covered.end(), [&](const Node* node) {
+      return IsFor(workspace, rule, *node) && may(*node);
+    });
+    fixed = found == match.covered.end() ? nullptr : *found;
+    return fixed != nullptr;
+  };
+  steps.emitted = [&](const Rule& rule, const Value*, const std::string&, const Emission& emission) {
+    for (Node* node : emission.replacements) CopyNotes(*fixed, node);
+    for (Node* node : emission.inserted) CopyNotes(*fixed, node);
+    Note(workspace, *fixed, rule.fixes.empty() ? "opset-converted" : rule.fixes);
+  };
+  // What cannot be built stays, and the warning with it.
+  return ApplyRules(workspace, workspace.rules(RuleFolder::kAdapt), VisitOrder::kRules, steps);
+}
+
+void ApplyAdapterFunctions(Workspace& workspace, const std::function<bool(const Node&)>& may) {
+  absl::flat_hash_map<std::string_view, std::vector<const Adapter*>> by_op;
+  for (const Adapter& adapter : Adapters()) by_op[adapter.op].push_back(&adapter);
+  std::vector<std::pair<Node*, const Adapter*>> found;  // first all, then the changes
+  for (const auto& graph : workspace.model().graphs()) {
+    for (Node* node : graph->nodes()) {
+      if (node->dead || node->domain != NameId::kEmpty) continue;
+      const auto adapters = by_op.find(OpType(*node));
+      if (adapters == by_op.end() || !may(*node)) continue;
+      for (const Adapter* adapter : adapters->second) {
+        if (HasForm(workspace, *node, adapter->code)) found.emplace_back(node, adapter);
+      }
+    }
+  }
+  for (const auto& [node, adapter] : found) {
+    if (!node->dead && adapter->write(workspace, node)) Note(workspace, *node, adapter->code);
+  }
+}
+
+}  // namespace
+
+std::vector<const UnreadForm*> FormsOf(const Workspace& workspace, const Node& node) {
+  return FormsAt(workspace, node, workspace.model().OpsetVersion());
+}
+
+std::vector<const UnreadForm*> FormsAt(const Workspace& workspace, const Node& node, int64_t opset) {
+  if (node.domain != NameId::kEmpty || IsCall(workspace.model(), node)) return {};
+  auto forms = workspace.target()->UnreadForms(node, opset, &workspace.facts());
+  forms.erase(std::remove_if(forms.begin(), forms.end(), [](const UnreadForm* form) {
+                return form->effect == UnreadForm::Effect::kAiCpu || form->effect == UnreadForm::Effect::kHost;
+              }), forms.end());
+  return forms;
+}
+
+const UnreadForm* NewForm(const std::vector<const UnreadForm*>& forms, const std::vector<const UnreadForm*>& others) {
+  const auto is_new = [&](const UnreadForm* form) {
+    return std::none_of(others.begin(), others.end(), [&](const UnreadForm* other) { return other->code == form->code; });
+  };
+  const auto found = std::find_if(forms.begin(), forms.end(), is_new);
+  return found == forms.end() ? nullptr : *found;
+}
+
+bool HasForm(const Workspace& workspace, const Node& node, std::string_view code) {
+  const auto is_at = [&](int64_t opset) {
+    const auto forms = FormsAt(workspace, node, opset);
+    return std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) { return form->code == code; });
+  };
+  return is_at(workspace.model().OpsetVersion()) || (workspace.opset_wanted > 0 && is_at(workspace.opset_wanted));
+}
+
+absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const Node&)>& may) {
+  if (absl::Status status = ApplyAdapterRules(workspace, may); !status.ok()) return status;
+  ApplyAdapterFunctions(workspace, may);
+  return absl::OkStatus();
+}
+
+absl::Status Adapt(Workspace& workspace) {
+  if (workspace.ChangesNothing()) return absl::OkStatus();
+  AdaptNames(workspace);
+  AdaptSequences(workspace);
+  const absl::Status status = ApplyAdapters(workspace, [](const Node&) { return true; });
+  return status.ok() ? TryOtherOpsets(workspace) : status;
+}
+
+}  // namespace ascend_fuse

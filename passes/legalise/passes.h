@@ -1,0 +1,17 @@
+// Passes that write the model in forms, at the opset and in the style that ATC reads. The table of docs/passes.md says what each takes and gives.
+#pragma once
+
+#include "absl/status/status.h"
+
+namespace ascend_fuse {
+
+class Workspace;
+
+absl::Status FoldConstants(Workspace& workspace);
+absl::Status ConvertOpset(Workspace& workspace);
+absl::Status Adapt(Workspace& workspace);
+absl::Status ChooseStyle(Workspace& workspace);
+absl::Status WriteStyle(Workspace& workspace);
+absl::Status WriteDims(Workspace& workspace);
+
+}  // namespace ascend_fuse

@@ -1,0 +1,329 @@
+#include "passes/legalise/respell.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "fmt/format.h"
+#include "ir/onnx/encode.h"
+#include "ir/schema.h"
+
+namespace ascend_fuse {
+namespace {
+
+absl::Status Cannot(std::string clause) { return absl::FailedPreconditionError(std::move(clause)); }
+
+// Versions whose difference does not show in the names of parameters (onnx/onnx:docs/Changelog.md). A row says from which
+// version on the operator means something else than before.
+struct NewMeaning {
+  std::string_view op;
+  int since;
+  std::string_view what;
+};
+constexpr NewMeaning kNewMeanings[] = {
+    {"AveragePool", 19, "rounds the last window of ceil_mode in another way"},
+    {"AveragePool", 22, "rounds the last window of ceil_mode in another way"},
+    {"DFT", 20, "counts its axis in another way"},
+    {"GridSample", 20, "has other words for mode"},
+    {"GroupNormalization", 21, "has a weight for each channel, not for each group"},
+    {"MaxPool", 22, "rounds the last window of ceil_mode in another way"},
+    {"OptionalGetElement", 18, "takes what is no optional, too,"},
+    {"OptionalHasElement", 18, "takes what is no optional, or nothing, too,"},
+    {"RoiAlign", 16, "takes other coordinates"},
+    {"Upsample", 10, "is deprecated"},
+};
+
+// Words of attributes that a version brought.
+struct NewWord {
+  std::string_view op;
+  int since;
+  std::string_view attribute;
+  std::string_view word;
+};
+constexpr NewWord kNewWords[] = {
+    {"Pad", 19, "mode", "wrap"},
+    {"Resize", 19, "coordinate_transformation_mode", "half_pixel_symmetric"},
+    {"ScatterElements", 18, "reduction", "max"},
+    {"ScatterElements", 18, "reduction", "min"},
+    {"ScatterND", 18, "reduction", "max"},
+    {"ScatterND", 18, "reduction", "min"},
+};
+
+// Types that a version brought, besides those of less than 16 bits.
+struct NewType {
+  std::string_view op;
+  int since;
+  DataType type;
+};
+constexpr NewType kNewTypes[] = {
+    {"CumSum", 14, DataType::kFloat16},           {"DequantizeLinear", 19, DataType::kFloat16},
+    {"Equal", 19, DataType::kString},             {"IsInf", 20, DataType::kFloat16},
+    {"QuantizeLinear", 19, DataType::kFloat16},   {"ReduceMax", 20, DataType::kBool},
+    {"ReduceMin", 20, DataType::kBool},           {"DequantizeLinear", 21, DataType::kInt16},
+    {"DequantizeLinear", 21, DataType::kUint16},  {"QuantizeLinear", 21, DataType::kInt16},
+    {"QuantizeLinear", 21, DataType::kUint16},    {"QLinearMatMul", 21, DataType::kFloat16},
+};
+// The opsets at which operators came to take bfloat16.
+constexpr int kWithBfloat16[] = {14, 16, 19, 20, 22, 24};
+
+// A type that the other version may not take.
+absl::Status CheckTypes(const Node& node, const Schema& old, const Schema& other, const Facts& facts) {
+  const auto check = [&](const Value* value) -> absl::Status {
+    if (value == nullptr) return absl::OkStatus();
+    const DataType type = facts.Of(value).type;
+    const int bits = BitWidth(type);
+    const bool narrow = (bits > 0 && bits < 8) || type == DataType::kFloat8E4M3FN || type == DataType::kFloat8E4M3FNUZ ||
+                        type == DataType::kFloat8E5M2 || type == DataType::kFloat8E5M2FNUZ || type == DataType::kFloat8E8M0;
+    const auto between = [&](int since) { return other.since_version < since && since <= old.since_version; };
+    const bool late = type == DataType::kBfloat16 && std::any_of(std::begin(kWithBfloat16), std::end(kWithBfloat16), between);
+    const bool is_new = std::any_of(std::begin(kNewTypes), std::end(kNewTypes), [&](const NewType& row) {
+      return row.op == old.op_type && row.type == type && between(row.since);
+    });
+    if (!narrow && !late && !is_new) return absl::OkStatus();
+    return Cannot(fmt::format("may not take {} before opset {}", DataTypeName(type), old.since_version));
+  };
+  for (const Use& use : node.inputs()) {
+    if (absl::Status status = check(use.value); !status.ok()) return status;
+  }
+  for (const Value* output : node.outputs()) {
+    if (absl::Status status = check(output); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+bool SameValue(const Attribute& a, const Attribute& b) {
+  return a.type == b.type && a.i == b.i && a.f == b.f && a.s == b.s && a.ints == b.ints && a.floats == b.floats &&
+         a.strings == b.strings && a.type != AttributeType::kTensor && a.type != AttributeType::kGraph;
+}
+
+// What two versions mean differently, whatever the parameters are called.
+absl::Status CheckMeaning(const Node& node, const Schema& a, const Schema& b, const Facts& facts) {
+  const int low = std::min(a.since_version, b.since_version);
+  const int high = std::max(a.since_version, b.since_version);
+  for (const NewMeaning& row : kNewMeanings) {
+    if (row.op != a.op_type || low >= row.since || high < row.since) continue;
+    const bool rounds = a.op_type == "AveragePool" || a.op_type == "MaxPool";
+    if (rounds && IntAttribute(node, "ceil_mode").value_or(0) == 0) continue;
+    return Cannot(fmt::format("{} from opset {} on", row.what, row.since));
+  }
+  for (const NewWord& row : kNewWords) {
+    if (row.op != a.op_type || low >= row.since || high < row.since) continue;
+    if (StringAttribute(node, row.attribute).value_or("") != row.word) continue;
+    return Cannot(fmt::format("knows the {} {} from opset {} on", row.attribute, row.word, row.since));
+  }
+  // Before opset 13 all axes from `axis` on were one.
+  const bool softmax = a.op_type == "Softmax" || a.op_type == "LogSoftmax" || a.op_type == "Hardmax";
+  if (softmax && low < 13 && high >= 13) {
+    const int rank = node.input(0) != nullptr ? facts.Of(node.input(0)).rank() : -1;
+    const int64_t axis = IntAttribute(node, "axis").value_or(a.since_version < 13 ? 1 : -1);
+    if (rank < 0 || (axis != -1 && axis != rank - 1)) return Cannot("took all axes from axis on as one before opset 13");
+  }
+  if (a.op_type == "BatchNormalization" && low < 14 && high >= 14 && node.output_count > 1) {
+    return Cannot("has other outputs in training before opset 14");
+  }
+  return absl::OkStatus();
+}
+
+// The constant that an attribute becomes where the other version has an input.
+absl::StatusOr<Respelling::Input> AsInput(const Node& node, const Attribute& attribute, const Facts& facts) {
+  Respelling::Input input;
+  const DataType floats = node.input(0) != nullptr ? facts.Of(node.input(0)).type : DataType::kUndefined;
+  if (attribute.type == AttributeType::kInts) {
+    input.type = DataType::kInt64;
+    input.dims = {static_cast<int64_t>(attribute.ints.size())};
+    for (const int64_t number : attribute.ints) input.bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+  } else if (attribute.type == AttributeType::kInt) {
+    input.type = DataType::kInt64;
+    if (attribute.name == "k") input.dims = {1};  // TopK
+    input.bytes.assign(reinterpret_cast<const char*>(&attribute.i), sizeof attribute.i);
+  } else if (attribute.type == AttributeType::kFloat && IsFloat(floats)) {
+    input.type = attribute.name == "ratio" ? DataType::kFloat : floats;
+    input.bytes = EncodeNumber(input.type, static_cast<double>(attribute.f));
+  } else {
+    return Cannot(fmt::format("has {} as an input there", attribute.name));
+  }
+  return input;
+}
+
+// The attribute that an input becomes where the other version has one.
+absl::StatusOr<Attribute> AsAttribute(const Value& value, const SchemaAttribute& row, const Facts& facts) {
+  const Fact& fact = facts.Of(&value);
+  const auto cannot = [&] {
+    return Cannot(fmt::format("has {} as an attribute there, and {} is no constant", row.name, ValueName(value)));
+  };
+  if (fact.elements == nullptr) return cannot();
+  std::vector<int64_t> integers;
+  for (const Dim dim : fact.elements->integers) {
+    if (!dim.is_number()) return cannot();
+    integers.push_back(dim.number());
+  }
+  switch (row.type) {
+    case AttributeType::kInts:
+      return Attribute::Ints(row.name, integers);
+    case AttributeType::kInt:
+      if (integers.size() == 1) return Attribute::Int(row.name, integers[0]);
+      break;
+    case AttributeType::kFloat:
+      if (fact.elements->floats.size() == 1) return Attribute::Float(row.name, static_cast<float>(fact.elements->floats[0]));
+      break;
+    default:
+      break;
+  }
+  return cannot();
+}
+
+class Writer {
+ public:
+  Writer(const Node& node, const Schema& from, const Schema& to, const Facts& facts)
+      : node_(node), from_(from), to_(to), facts_(facts) {}
+
+  absl::StatusOr<std::optional<Respelling>> Run() {
+    if (node_.output_count > to_.outputs.size() && to_.outputs.size() != 1) {
+      return Cannot(fmt::format("has {} outputs there", to_.outputs.size()));
+    }
+    if (absl::Status status = Inputs(); !status.ok()) return status;
+    if (absl::Status status = Attributes(); !status.ok()) return status;
+    if (absl::Status status = Defaults(); !status.ok()) return status;
+    if (!changed_) return std::nullopt;
+    auto& inputs = result_.inputs;
+    while (!inputs.empty() && inputs.back().value == nullptr && inputs.back().type == DataType::kUndefined) inputs.pop_back();
+    return result_;
+  }
+
+ private:
+  absl::Status Inputs() {
+    const bool variadic = !from_.inputs.empty() && from_.inputs.back().variadic;
+    // BatchNormalization calls the same inputs by other names.
+    const bool by_place = variadic || from_.op_type == "BatchNormalization";
+    for (size_t i = 0; i < node_.input_count; ++i) {
+      Value* value = node_.input(i);
+      if (by_place) {
+        Put(i, {value, DataType::kUndefined, {}, {}});
+        continue;
+      }
+      if (value == nullptr) continue;
+      if (i >= from_.inputs.size()) return Cannot("has more inputs than ONNX knows");
+      const std::string_view name = from_.inputs[i].name;
+      // A reduction over an empty list of axes is one over all axes, unless it is told to do nothing.
+      if (name == "axes" && Reduces() && IsEmpty(*value)) {
+        if (IntAttribute(node_, "noop_with_empty_axes").value_or(0) != 0) return Cannot("has no axes and does nothing");
+        changed_ = true;
+        continue;
+      }
+      if (const int place = to_.FindInput(name); place >= 0) {
+        changed_ = changed_ || static_cast<size_t>(place) != i;
+        Put(static_cast<size_t>(place), {value, DataType::kUndefined, {}, {}});
+        continue;
+      }
+      const SchemaAttribute* row = to_.FindAttribute(name);
+      if (row == nullptr) return Cannot(fmt::format("has no input {} there", name));
+      absl::StatusOr<Attribute> attribute = AsAttribute(*value, *row, facts_);
+      if (!attribute.ok()) return attribute.status();
+      result_.attributes.push_back(*std::move(attribute));
+      changed_ = true;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Attributes() {
+    for (Attribute& attribute : ReadAttributes(node_)) {
+      if (!attribute.ref_attr_name.empty()) return Cannot("takes attributes of a function");
+      if (to_.FindAttribute(attribute.name) != nullptr) {
+        result_.attributes.push_back(std::move(attribute));
+        continue;
+      }
+      const SchemaAttribute* row = from_.FindAttribute(attribute.name);
+      changed_ = true;
+      if (const int place = to_.FindInput(attribute.name); place >= 0) {
+        absl::StatusOr<Respelling::Input> input = AsInput(node_, attribute, facts_);
+        if (!input.ok()) return input.status();
+        if (static_cast<size_t>(place) < node_.input_count && node_.input(static_cast<size_t>(place)) != nullptr) {
+          return Cannot(fmt::format("has {} twice", attribute.name));
+        }
+        Put(static_cast<size_t>(place), *std::move(input));
+        continue;
+      }
+      if (row != nullptr && row->has_default && SameValue(row->default_value, attribute)) continue;
+      return Cannot(fmt::format("has no {} there", attribute.name));
+    }
+    return absl::OkStatus();
+  }
+
+  // What is not written has the default of one version before and of the other one afterwards.
+  absl::Status Defaults() {
+    const auto written = [this](std::string_view name) {
+      return std::any_of(result_.attributes.begin(), result_.attributes.end(),
+                         [&](const Attribute& attribute) { return attribute.name == name; });
+    };
+    // A Split into equal parts counts its outputs, and from opset 18 on says so.
+    const bool counts = to_.FindAttribute("num_outputs") != nullptr && from_.FindAttribute("num_outputs") == nullptr;
+    if (from_.op_type == "Split" && counts && result_.inputs.size() < 2) {
+      result_.attributes.push_back(Attribute::Int("num_outputs", static_cast<int64_t>(node_.output_count)));
+      changed_ = true;
+    }
+    for (const SchemaAttribute& row : to_.attributes) {
+      if (written(row.name)) continue;
+      const SchemaAttribute* before = from_.FindAttribute(row.name);
+      if (row.required && (before == nullptr || !before->has_default)) return Cannot(fmt::format("needs {} there", row.name));
+      if (before == nullptr || !before->has_default) continue;
+      if (row.has_default && SameValue(row.default_value, before->default_value)) continue;
+      result_.attributes.push_back(before->default_value);
+      changed_ = true;
+    }
+    return absl::OkStatus();
+  }
+
+  void Put(size_t place, Respelling::Input input) {
+    if (result_.inputs.size() <= place) result_.inputs.resize(place + 1);
+    result_.inputs[place] = std::move(input);
+  }
+
+  bool Reduces() const { return from_.op_type.substr(0, 6) == "Reduce"; }
+
+  bool IsEmpty(const Value& value) const {
+    const Fact& fact = facts_.Of(&value);
+    return fact.has_rank && fact.rank() == 1 && fact.shape[0].is(0);
+  }
+
+  const Node& node_;
+  const Schema& from_;
+  const Schema& to_;
+  const Facts& facts_;
+  Respelling result_;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<std::optional<Respelling>> Respell(const Node& node, int64_t from, int64_t to, const Facts& facts) {
+  const Schema* old = FindSchema("", OpType(node), from);
+  const Schema* other = FindSchema("", OpType(node), to);
+  if (old == nullptr) return Cannot("is not an operator of ONNX");
+  if (other == nullptr) return Cannot(fmt::format("is not there at opset {}", to));
+  if (old->since_version == other->since_version) return std::nullopt;
+  if (other->deprecated) return Cannot(fmt::format("is deprecated at opset {}", to));
+  if (to < from) {
+    if (absl::Status status = CheckTypes(node, *old, *other, facts); !status.ok()) return status;
+  }
+  if (absl::Status status = CheckMeaning(node, *old, *other, facts); !status.ok()) return status;
+  return Writer(node, *old, *other, facts).Run();
+}
+
+Node* Write(const Respelling& respelling, const Node& node, Rewriter* rewriter) {
+  NewNode plan;
+  plan.op_type = std::string(OpType(node));
+  plan.name = std::string(NodeName(node));
+  plan.keep_name = !plan.name.empty();
+  plan.attributes = respelling.attributes;
+  const std::string base(plan.name.empty() ? ValueName(*node.output(0)) : NodeName(node));
+  for (const Respelling::Input& input : respelling.inputs) {
+    plan.inputs.push_back(input.type == DataType::kUndefined
+                              ? input.value
+                              : rewriter->Constant(node.graph, input.type, input.dims, input.bytes, base + "_constant"));
+  }
+  Node* const written = rewriter->ReplaceNode(node, plan);
+  CopyNotes(node, written);
+  return written;
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,36 @@
+// Restore and keep calls: what comes back because nothing took it.
+#include <algorithm>
+
+#include "passes/core/workspace.h"
+#include "passes/lower/passes.h"
+
+namespace ascend_fuse {
+
+absl::Status Restore(Workspace& workspace) {
+  // The latest replacement first: one may stand on another.
+  for (auto site = workspace.sites.rbegin(); site != workspace.sites.rend(); ++site) {
+    if (site->fused() || site->made.empty() || site->made.back()->dead) continue;
+    for (auto made = site->made.rbegin(); made != site->made.rend(); ++made) {
+      if (!(*made)->dead) workspace.rewriter().Restore(*made);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status KeepCalls(Workspace& workspace) {
+  // ATC knows no functions: only where nothing at all is to be changed do the calls stand again.
+  if (workspace.inliner().inlined() == 0 || !workspace.ChangesNothing()) return absl::OkStatus();
+  for (const auto& graph : workspace.model().graphs()) {
+    const auto& nodes = graph->nodes();
+    if (std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return (node->is_new || node->rewired) && !node->dead; })) {
+      return absl::OkStatus();
+    }
+  }
+  workspace.calls_kept = workspace.inliner().inlined();
+  workspace.adapted.clear();
+  workspace.TakeEverythingBack();
+  workspace.nodes_before = workspace.CountNodes();
+  return absl::OkStatus();
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,148 @@
+// Find near misses: for every operator at which a construct begins and that no rule covered, the rule that got farthest and
+// where it stopped.
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "ir/schema.h"
+#include "passes/core/module_path.h"
+#include "passes/core/workspace.h"
+#include "passes/recognise/downstream.h"
+#include "passes/recognise/passes.h"
+#include "patterns/functions/functions.h"
+
+namespace ascend_fuse {
+namespace {
+
+bool UsesOperator(const RuleSet& rules, const Pattern& pattern, std::string_view op_type, int depth) {
+  if (depth > 20) return false;
+  if (pattern.kind == Pattern::Kind::kOperator && pattern.name == op_type) return true;
+  for (const PatternPointer& argument : pattern.arguments) {
+    if (UsesOperator(rules, *argument, op_type, depth + 1)) return true;
+  }
+  if (pattern.kind == Pattern::Kind::kDefinition) {
+    for (const auto& alternative : rules.definitions()[pattern.definition].alternatives) {
+      if (UsesOperator(rules, *alternative.pattern, op_type, depth + 1)) return true;
+    }
+  }
+  return false;
+}
+
+class NearMisses {
+ public:
+  explicit NearMisses(Workspace& workspace)
+      : workspace_(workspace),
+        library_(workspace.rules(RuleFolder::kLibrary)),
+        matcher_(library_, workspace.Context()) {}
+
+  void Run() {
+    FindRules();
+    for (const auto& graph : workspace_.model().graphs()) {
+      for (Node* anchor : graph->nodes()) {
+        if (anchor->dead || anchor->is_new || anchor->domain != NameId::kEmpty) continue;
+        const auto rules = rules_of_.find(OpType(*anchor));
+        if (rules != rules_of_.end()) Look(anchor, rules->second);
+      }
+    }
+  }
+
+ private:
+  static bool IsOwn(std::string_view op_type) {
+    const auto& own = NearMissAnchors();
+    return std::find(own.begin(), own.end(), op_type) != own.end();
+  }
+
+  // The rules that an anchor says something about: those that match it, and those that ask a function of which it is the
+  // sign.
+  void FindRules() {
+    std::vector<std::string_view> anchors = NearMissAnchors();
+    for (const FunctionRow& function : Functions()) {
+      if (!function.anchor.empty() && std::find(anchors.begin(), anchors.end(), function.anchor) == anchors.end()) {
+        anchors.push_back(function.anchor);
+      }
+    }
+    for (std::string_view anchor : anchors) {
+      for (size_t r = 0; r < library_.rules().size(); ++r) {
+        const Rule& rule = library_.rules()[r];
+        if (rule.emit.empty() || workspace_.Skipped(rule)) continue;
+        const bool uses = IsOwn(anchor) && std::any_of(rule.match.begin(), rule.match.end(), [&](const auto& statement) {
+          return UsesOperator(library_, *statement.pattern, anchor, 0);
+        });
+        const bool asks = std::any_of(rule.where.begin(), rule.where.end(), [&](const Condition& condition) {
+          const Expression& side = condition.relation == Condition::Relation::kLet ? condition.right : condition.left;
+          return side.kind == Expression::Kind::kCall && Functions()[side.function].anchor == anchor;
+        });
+        if (uses || asks) rules_of_[anchor].push_back(r);
+      }
+    }
+  }
+
+  void Look(Node* anchor, const std::vector<size_t>& rules) {
+    reached_ = Downstream(anchor);  // roots lie a few steps downstream
+    best_ = Failure();
+    best_covers_ = false;
+    for (const size_t r : rules) {
+      const auto& roots = library_.RootOperators(r);
+      for (Node* root : reached_) {
+        if (root->output(0) == nullptr ||
+            std::find(roots.begin(), roots.end(), OperatorKey(*root)) == roots.end()) {
+          continue;
+        }
+        Failure failure;
+        if (matcher_.Run(library_.rules()[r], root->output(0), &failure).has_value()) continue;
+        Consider(anchor, std::move(failure));
+      }
+    }
+    if (best_.rule == nullptr) return;
+    NearMissRecord record;
+    record.rule = best_.rule->name;
+    record.node = std::string(Label(*anchor));
+    record.module = ModulePath(*anchor);
+    record.matched_nodes = static_cast<int64_t>(best_.covered.size());
+    record.stopped_by = best_.node != nullptr ? std::string(NodeName(*best_.node)) : "";
+    record.code = best_.code;
+    record.expected = best_.expected;
+    record.found = best_.found;
+    record.source = best_.position.ToString();
+    workspace_.near_misses.push_back(std::move(record));
+  }
+
+  // An attempt tells of this anchor if it reached it, or if it stopped on the way there or right beside it.
+  void Consider(const Node* anchor, Failure failure) {
+    const auto& covered = failure.covered;
+    const bool covers = std::find(covered.begin(), covered.end(), anchor) != covered.end();
+    const bool beside = covered.size() >= 3 && std::any_of(covered.begin(), covered.end(), [&](const Node* node) {
+                          return std::any_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) {
+                            return use.value != nullptr && use.value->producer == anchor;
+                          });
+                        });
+    // A Sub alone tells nothing: what it is subtracted from and its product must be there too.
+    if (!IsOwn(OpType(*anchor)) && ((!covers && !beside) || covered.size() < 3)) return;
+    const size_t enough = IsOp(*anchor, "Softmax") ? 1 : 2;
+    const bool stopped = beside || (covered.size() >= enough && IsReached(failure.node));
+    if ((covers && !best_covers_) || ((covers || (stopped && !best_covers_)) && failure.rank > best_.rank)) {
+      best_ = std::move(failure);
+      best_covers_ = covers;
+    }
+  }
+
+  bool IsReached(const Node* node) const { return std::find(reached_.begin(), reached_.end(), node) != reached_.end(); }
+
+  Workspace& workspace_;
+  const RuleSet& library_;
+  Matcher matcher_;
+  absl::flat_hash_map<std::string_view, std::vector<size_t>> rules_of_;  // by anchor
+  // Of the anchor that is looked at.
+  std::vector<Node*> reached_;
+  Failure best_;
+  bool best_covers_ = false;
+};
+
+}  // namespace
+
+absl::Status FindNearMisses(Workspace& workspace) {
+  // With --limit constructs are left on purpose: nothing is missing there.
+  if (workspace.options().limit < 0) NearMisses(workspace).Run();
+  return absl::OkStatus();
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,260 @@
+// Recognise: rules of patterns/rules/library replace subgraphs by standard operators, or note what they see.
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "fmt/format.h"
+#include "passes/core/apply_rules.h"
+#include "passes/core/module_path.h"
+#include "passes/core/workspace.h"
+#include "passes/recognise/equal_values.h"
+#include "passes/recognise/passes.h"
+#include "patterns/terms/refusal.h"
+
+namespace ascend_fuse {
+namespace {
+
+// The deepest module that all covered nodes with a module share; that of the root if they share none.
+std::string ModuleOf(const std::vector<const Node*>& covered) {
+  std::string common;
+  bool first = true;
+  for (const Node* node : covered) {
+    const std::string path = ModulePath(*node);
+    if (path.empty()) continue;
+    if (first) {
+      common = path;
+      first = false;
+      continue;
+    }
+    size_t same = 0;
+    size_t boundary = 0;
+    while (same < common.size() && same < path.size() && common[same] == path[same]) {
+      ++same;
+      if ((same == common.size() || common[same] == '.') && (same == path.size() || path[same] == '.')) {
+        boundary = same;
+      }
+    }
+    common.resize(boundary);
+    if (common.empty()) break;
+  }
+  if (common.empty() && !covered.empty()) return ModulePath(*covered.front());
+  return common;
+}
+
+// The operator that an emission is about: the one of our own domain, where nodes that fit it to the graph stand behind
+// it, else the last.
+Node* RecognisedNode(const Emission& emission) {
+  Node* last = emission.replacements.back();
+  if (Domain(*last) == "ascend_fuse") return last;
+  for (const Use& use : last->inputs()) {
+    for (const Value* value = use.value; value != nullptr && value->producer != nullptr;
+         value = value->producer->input(0)) {
+      // Not beyond what this rule made: another recogniser's operator may stand before it.
+      const auto& inserted = emission.inserted;
+      if (std::find(inserted.begin(), inserted.end(), value->producer) == inserted.end()) break;
+      if (Domain(*value->producer) == "ascend_fuse") return value->producer;
+    }
+  }
+  return last;
+}
+
+class Recogniser {
+ public:
+  explicit Recogniser(Workspace& workspace)
+      : workspace_(workspace), library_(workspace.rules(RuleFolder::kLibrary)), sites_(workspace.sites) {}
+
+  absl::Status Run() {
+    ReadRules();
+    if (absl::Status status = FindConstructs(); !status.ok()) return status;
+    Absorb();
+    FindNative();
+    return Observe();
+  }
+
+ private:
+  // What an operator is by itself, so that those that are there already become sites too: what rules make, and what
+  // rules read as one operator (those of newer opsets).
+  void ReadRules() {
+    for (size_t r = 0; r < library_.rules().size(); ++r) {
+      const Rule& rule = library_.rules()[r];
+      if (workspace_.Skipped(rule)) continue;
+      for (const EmitStatement& statement : rule.emit) {
+        if (statement.value.kind != Expression::Kind::kOperator) continue;
+        // Where an operator of ours stands inside, what is around it fits it to the graph.
+        if (statement.value.domain != "ascend_fuse" && Mentions(statement.value, "ascend_fuse")) continue;
+        if (statement.names[0] != rule.outputs[0]) continue;  // further outputs are sums and the like
+        const Expression& op = statement.value;
+        kind_of_[op.domain.empty() ? op.text : op.domain + "." + op.text] = rule.kind;
+      }
+      // A rule without inputs asks a function what its operator is part of.
+      if (rule.size == 1 && !rule.emit.empty() && !rule.inputs.empty()) {
+        const std::string& root = library_.RootOperators(r)[0];
+        kind_of_[root] = rule.kind;
+        readers_of_[root].push_back(&rule);
+      }
+    }
+  }
+
+  absl::Status FindConstructs() {
+    RuleSteps steps;
+    steps.use = [](const Rule& rule) { return !rule.emit.empty(); };
+    steps.go_on = [&](const Rule&) { return workspace_.MayReplace(); };
+    const EqualValues equal(workspace_.model(), workspace_.numbering());
+    Matcher matcher(library_, workspace_.Context());
+    steps.looks_at = [&](const Rule&, Node* root) { return equal.IsLookedAt(*root->output(0)); };
+    steps.matched = [&](const Rule& rule, const Match& match, Node* root) {
+      // The first of equal values is recognised, and the others read it.
+      const std::vector<Value*>& same = equal.Of(*root->output(0));
+      Value* first = same.empty() ? root->output(0) : same.front();
+      if (first != root->output(0) && !first->producer->dead && matcher.Run(rule, first).has_value()) return false;
+      Note(rule, match, root);
+      return true;
+    };
+    steps.emitted = [&](const Rule&, const Value* value, const std::string&, const Emission& emission) {
+      workspace_.CountReplacement();
+      sites_.back().node = RecognisedNode(emission);
+      sites_.back().made = emission.replacements;
+      for (Node* made : emission.replacements) site_of_.emplace(made, sites_.size() - 1);
+      Share(*value, equal);
+    };
+    steps.refused = [&](const Rule& rule, const absl::Status& why) {
+      sites_.back().SetState("left");
+      const std::string code = CodeOf(why);
+      sites_.back().Say(code.empty() ? "not-buildable" : code, std::string(why.message()), rule.position.ToString());
+      return absl::OkStatus();
+    };
+    return ApplyRules(workspace_, library_, VisitOrder::kRules, steps);
+  }
+
+  // Later values that equal one that was recognised read it instead of computing the construct once more.
+  void Share(const Value& first, const EqualValues& equal) {
+    Site& site = sites_.back();
+    for (Value* value : equal.Of(first)) {
+      const Node* producer = value->producer;
+      if (value == &first || producer->dead || producer->is_new || !StandsBefore(*first.producer, *producer)) continue;
+      if (!Label(*producer).empty()) site.record.covers.emplace_back(Label(*producer));
+      NewNode copy;
+      copy.op_type = "Identity";
+      copy.inputs = {first.producer->output(first.output_index)};
+      site.made.push_back(workspace_.rewriter().ReplaceValue(value, copy));
+    }
+  }
+
+  void Note(const Rule& rule, const Match& match, Node* root) {
+    Site site;
+    site.value = root->output(0);
+    site.by_ge = rule.by_ge;
+    site.no_ge_pass = rule.no_ge_pass;
+    site.order = root->order;
+    site.record.kind = rule.kind;
+    site.record.rule = rule.name;
+    site.record.precision = rule.precision;
+    site.record.node = std::string(Label(*root));
+    site.record.module = ModuleOf(match.covered);
+    for (const std::string& name : rule.outputs) {
+      const Term& output = match.terms[rule.scope.Find(name)];
+      if (output.kind == Term::Kind::kValue && output.value != site.value) site.others.push_back(output.value);
+    }
+    for (const Node* node : match.covered) {
+      if (const auto earlier = site_of_.find(node); earlier != site_of_.end()) {
+        taken_.emplace_back(earlier->second, sites_.size());
+      }
+      if (!node->is_new && !Label(*node).empty()) site.record.covers.emplace_back(Label(*node));
+    }
+    sites_.push_back(std::move(site));
+  }
+
+  // A construct that became part of a larger one, and that nothing else reads, is no site of its own: the gelu of a
+  // gate. Its nodes are covered by the larger one, and come back with it.
+  void Absorb() {
+    std::vector<bool> gone(sites_.size(), false);
+    for (const auto& [part, whole] : taken_) {
+      Site& from = sites_[part];
+      Site& into = sites_[whole];
+      if (gone[part] || from.node == nullptr || into.node == nullptr || from.value->is_graph_output ||
+          from.made.size() != 1 || !LiveUses(*from.value).empty()) {
+        continue;
+      }
+      gone[part] = true;
+      auto& covers = into.record.covers;
+      covers.insert(covers.begin(), from.record.covers.begin(), from.record.covers.end());
+      into.made.insert(into.made.begin(), from.made.begin(), from.made.end());  // restored after the larger one
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < sites_.size(); ++i) {
+      if (gone[i]) continue;
+      if (kept != i) sites_[kept] = std::move(sites_[i]);
+      ++kept;
+    }
+    sites_.resize(kept);
+  }
+
+  // Operators of the model that are constructs by themselves.
+  void FindNative() {
+    Matcher matcher(library_, workspace_.Context());
+    for (const auto& graph : workspace_.model().graphs()) {
+      for (Node* node : graph->nodes()) {
+        if (node->dead || node->is_new || node->output(0) == nullptr) continue;
+        const auto kind = kind_of_.find(OperatorKey(*node));
+        if (kind == kind_of_.end() || kind->first == "Identity") continue;
+        Site site;
+        site.value = node->output(0);
+        site.node = node;
+        site.order = node->order;
+        site.record.kind = kind->second;
+        site.record.rule = "native";
+        site.record.node = std::string(Label(*node));
+        site.record.module = ModulePath(*node);
+        site.record.covers.emplace_back(Label(*node));
+        if (const auto readers = readers_of_.find(kind->first); readers != readers_of_.end()) {
+          Failure failure;  // of the rule that got farthest
+          for (const Rule* reader : readers->second) {
+            Failure of_reader;
+            matcher.Run(*reader, site.value, &of_reader);
+            if (failure.rule == nullptr || of_reader.rank > failure.rank) failure = std::move(of_reader);
+          }
+          if (failure.rule != nullptr) {
+            site.Say(failure.has_own_code() ? failure.code : "operator-differs",
+                     failure.is_sentence ? failure.found
+                                         : fmt::format("expected {}, found {}", failure.expected, failure.found),
+                     failure.position.ToString());
+          }
+        }
+        sites_.push_back(std::move(site));
+      }
+    }
+  }
+
+  // Rules that change nothing.
+  absl::Status Observe() {
+    absl::flat_hash_map<const Value*, std::string> module_of;
+    for (const Site& site : sites_) module_of.try_emplace(site.value, site.record.module);
+    absl::flat_hash_set<std::pair<std::string, const Value*>> observed;
+    RuleSteps steps;
+    steps.use = [](const Rule& rule) { return rule.emit.empty(); };
+    steps.matched = [&](const Rule& rule, const Match& match, Node* root) {
+      if (!observed.insert({rule.kind, root->output(0)}).second) return false;
+      Note(rule, match, root);
+      // What is seen beside a construct lies in that construct's module.
+      if (const auto module = module_of.find(root->output(0)); module != module_of.end()) {
+        sites_.back().record.module = module->second;
+      }
+      return false;
+    };
+    return ApplyRules(workspace_, library_, VisitOrder::kRules, steps);
+  }
+
+  Workspace& workspace_;
+  const RuleSet& library_;
+  std::vector<Site>& sites_;
+  absl::flat_hash_map<std::string, std::string> kind_of_;        // by operator
+  absl::flat_hash_map<std::string, std::vector<const Rule*>> readers_of_;  // by operator
+  absl::flat_hash_map<const Node*, size_t> site_of_;             // what was made, and for which site
+  std::vector<std::pair<size_t, size_t>> taken_;  // sites whose node a later one matched, with the later one
+};
+
+}  // namespace
+
+absl::Status Recognise(Workspace& workspace) { return Recogniser(workspace).Run(); }
+
+}  // namespace ascend_fuse

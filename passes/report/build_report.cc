@@ -1,0 +1,154 @@
+#include "passes/report/build_report.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "passes/check/atc_check.h"
+#include "passes/check/check.h"
+
+namespace ascend_fuse {
+namespace {
+
+std::vector<SiteRecord> RecordsOf(const std::vector<Site>& sites) {
+  std::vector<const Site*> sorted;
+  for (const Site& site : sites) sorted.push_back(&site);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Site* a, const Site* b) {
+    return a->order != b->order ? a->order < b->order : a->record.kind < b->record.kind;
+  });
+  std::vector<SiteRecord> records;
+  for (const Site* site : sorted) {
+    SiteRecord record = site->record;
+    if (site->pending()) record.state = "left";
+    record.outputs.emplace_back(ValueName(*site->value));
+    for (const Value* other : site->others) record.outputs.emplace_back(ValueName(*other));
+    if (site->pair >= 0) record.pair = std::string(ValueName(*sites[static_cast<size_t>(site->pair)].value));
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+// What is known of the speed of the nodes that were emitted, each once, in the order in which they are declared.
+std::vector<GainRecord> GainsOf(const std::vector<SiteRecord>& sites) {
+  absl::flat_hash_set<std::string_view> emitted;
+  for (const SiteRecord& site : sites) {
+    if (site.state == "fused") emitted.insert(site.emitted_op);
+  }
+  std::vector<GainRecord> gains;
+  for (const DeclaredOperator& op : DeclaredOperators()) {
+    if (!op.gain.has_value() || !emitted.contains(op.name)) continue;
+    gains.push_back({op.op_type, op.gain->evidence, op.gain->because, op.gain->source});
+  }
+  return gains;
+}
+
+std::vector<InputRecord> InputsOf(const Model& model, const Facts& facts) {
+  std::vector<InputRecord> inputs;
+  for (const Value* input : model.graph().inputs()) {
+    if (input->initializer != nullptr) continue;
+    const Fact& fact = facts.Of(input);
+    InputRecord record = {std::string(ValueName(*input)), fact.has_rank, {}};
+    for (const Dim dim : fact.shape) {
+      const bool number = dim.is_number();
+      record.dims.push_back({number ? dim.number() : facts.dims().LowerBound(dim), number ? dim.number() : facts.dims().UpperBound(dim)});
+    }
+    inputs.push_back(std::move(record));
+  }
+  return inputs;
+}
+
+}  // namespace
+
+Report BuildReport(Workspace& workspace) {
+  const Model& model = workspace.model();
+  const Target& target = *workspace.target();
+  Report report;
+  report.model = model.path();
+  report.target = {target.chip(),       target.cann(),        workspace.style, target.options().precision_mode,
+                   model.OpsetVersion(), target.options().plugin};
+  report.sites = RecordsOf(workspace.sites);
+  report.gains = GainsOf(report.sites);
+  report.near_misses = workspace.near_misses;
+  report.passes = workspace.runs;
+  report.inputs = InputsOf(model, workspace.facts());
+  for (const Contradiction& contradiction : workspace.facts().contradictions()) {
+    report.contradictions.push_back(
+        {contradiction.value, contradiction.declared, contradiction.computed, contradiction.where});
+  }
+  for (const std::string& warning : target.warnings()) report.Warn({"chip-not-in-cann", warning});
+  if (!workspace.decomposed.empty()) {
+    std::vector<std::string> words;
+    for (const auto& [op, count] : workspace.decomposed) words.push_back(fmt::format("{} {}", count, op));
+    // ONNX Runtime 1.31 gives 0 where a mask of the lowest float takes out all keys; the operator's definition an average.
+    const char* const rows = workspace.decomposed.contains("Attention")
+                                 ? " (Attention: rows with no allowed key are what ONNX says, and ONNX Runtime may give 0 there)"
+                                 : "";
+    report.Warn({"decomposed", fmt::format("ATC reads none of these operators; written in standard operators: {}{}",
+                                           fmt::join(words, ", "), rows)});
+  }
+  if (workspace.opset_before > 0) {
+    report.Warn({"opset-converted",
+                 fmt::format("the model is written at opset {} instead of {}, {}; {}",
+                             model.OpsetVersion(), workspace.opset_before,
+                             workspace.opset_because.empty() ? fmt::format("which ATC of CANN {} reads", target.cann())
+                                                             : workspace.opset_because,
+                             workspace.respelled == 0 ? "no node needs another form for that"
+                                                      : fmt::format("{} node(s) have another form for that", workspace.respelled))});
+  }
+  if (!workspace.options().fix.empty()) {
+    std::vector<std::string> words;
+    for (const auto& [name, range] : workspace.options().infer.dims) {
+      const auto& fix = workspace.options().fix;
+      if (std::find(fix.begin(), fix.end(), name) != fix.end()) words.push_back(fmt::format("{} = {}", name, range.low));
+    }
+    report.Warn({"dims-fixed", fmt::format("the model is for {} only; {} node(s) became constants with that",
+                                           fmt::join(words, ", "), workspace.folded)});
+  }
+  if (workspace.keys_shared > 0) {
+    report.Warn({"keys-shared", fmt::format("{} attention(s) that are left repeat keys or values no more: queries of heads that share "
+                                            "them are rows of one product", workspace.keys_shared)});
+  }
+  if (!workspace.opset_kept.empty()) report.Warn({"opset-kept", workspace.opset_kept});
+  if (!workspace.adapted.empty()) {
+    std::vector<std::string> words;
+    for (const auto& [form, nodes] : workspace.adapted) {
+      words.push_back(fmt::format("{} {} ({})", nodes.size(), form.second, form.first));
+      report.adapted.push_back({form.first, form.second, nodes});
+    }
+    report.Warn({"adapted", fmt::format("written in forms that ATC reads: {}", fmt::join(words, ", "))});
+  }
+  auto warn = [&report](const std::vector<WarningRecord>& warnings) {
+    for (const WarningRecord& warning : warnings) report.Warn(warning);
+  };
+  warn(CheckPlugin(model, target));
+  warn(CheckCalls(model, workspace.calls_kept, workspace.inliner().left()));
+  warn(CheckOpset(model, target));
+  // The names of --fix are written into the model as numbers.
+  InferOptions infer = workspace.options().infer;
+  std::erase_if(infer.dims, [&fix = workspace.options().fix](const auto& dim) {
+    return std::find(fix.begin(), fix.end(), dim.first) != fix.end();
+  });
+  warn(CheckDims(model, infer));
+  const std::vector<FindingRecord> in_nodes = FindInNodes(model, workspace.facts(), target);
+  warn(CheckForms(in_nodes));
+  std::vector<FindingRecord> frame = FindInStructure(model, target);
+  // A style settles what the imports are.
+  std::erase_if(frame, [&](const FindingRecord& finding) { return finding.code == "imports-mixed" && !workspace.style.empty(); });
+  for (const FindingRecord& finding : in_nodes) {
+    if (IsFatal(finding)) report.findings.push_back(finding);
+  }
+  for (const FindingRecord& finding : frame) {
+    if (IsFatal(finding)) report.findings.push_back(finding);
+  }
+  // CheckOpset says it.
+  std::erase_if(frame, [](const FindingRecord& finding) { return finding.code == "opset-too-high"; });
+  warn(WarningsOf(frame));
+  warn(CheckConstants(model, target));
+  report.nodes_before = workspace.nodes_before;
+  report.nodes_after = workspace.CountNodes();
+  report.Summarize();
+  return report;
+}
+
+}  // namespace ascend_fuse

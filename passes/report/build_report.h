@@ -1,0 +1,13 @@
+// The report of a workspace after its passes have run.
+#pragma once
+
+#include "passes/report/report.h"
+#include "passes/core/workspace.h"
+
+namespace ascend_fuse {
+
+// Sites in the order in which the model computes them, near misses, warnings about the model as it is now, and counts.
+// The workspace needs a target.
+Report BuildReport(Workspace& workspace);
+
+}  // namespace ascend_fuse

@@ -1,0 +1,34 @@
+// What --require asks of a report.
+#include "passes/report/report.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
+namespace ascend_fuse {
+
+absl::Status CheckRequirements(const std::vector<std::string>& kinds) {
+  const auto& all = ReportKinds();
+  for (const std::string& kind : kinds) {
+    if (std::find(all.begin(), all.end(), kind) != all.end()) continue;
+    return absl::InvalidArgumentError(fmt::format("--require {}: the kinds are {}", kind, fmt::join(all, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> UnmetRequirements(const Report& report, const std::vector<std::string>& kinds) {
+  std::vector<std::string> sentences;
+  for (const std::string& kind : kinds) {
+    const ReportKindCount* count = report.FindKind(kind);
+    if (count == nullptr || count->found == 0) {
+      sentences.push_back(fmt::format("--require {}: no {} was found", kind, kind));
+    } else if (count->left > 0) {
+      sentences.push_back(fmt::format("--require {}: {} of {} left{}{}", kind, count->left, count->found,
+                                      count->commonest_reason.empty() ? "" : ": ", count->commonest_reason));
+    }
+  }
+  return sentences;
+}
+
+}  // namespace ascend_fuse

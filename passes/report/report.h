@@ -1,0 +1,32 @@
+// The report of a run as text and JSON, and what --require asks of it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "passes/core/records.h"
+
+namespace ascend_fuse {
+
+// --require: INVALID_ARGUMENT with the kinds there are for one that is none.
+absl::Status CheckRequirements(const std::vector<std::string>& kinds);
+// What --require asked for and the report does not show: a sentence for each of the kinds that was not found, or has sites left.
+std::vector<std::string> UnmetRequirements(const Report& report, const std::vector<std::string>& kinds);
+
+struct ReportTextOptions {  // what the text leaves out
+  bool verbose = false;  // every site on its own line, with what it covers; pass timings
+  bool changed = true;   // false for `list`: nothing was written, so say "can be fused"
+};
+
+// The same report gives the same bytes.
+std::string ReportToJson(const Report& report);
+std::string ReportToText(const Report& report, const ReportTextOptions& options = {});
+// The findings of `check`, those of one kind together: up to `places` places of each.
+std::string FindingsToText(const Report& report, size_t places = 3);
+// INVALID_ARGUMENT with a sentence for text that is no report of this schema.
+absl::StatusOr<Report> ReportFromJson(const std::string& json);
+
+}  // namespace ascend_fuse

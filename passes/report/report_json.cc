@@ -1,0 +1,204 @@
+// A report as JSON and back, by way of proto/report.proto. Every record lists its fields once; writing and reading walk
+// the same list.
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "fmt/format.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/util/json_util.h"
+#include "google/protobuf/util/type_resolver_util.h"
+#include "passes/report/report.h"
+#include "proto/report.pb.h"
+
+namespace ascend_fuse {
+namespace {
+
+constexpr const char* kTypePrefix = "type.googleapis.com";
+
+template <typename Record, typename Type>
+inline constexpr bool kIs = std::is_same_v<std::remove_const_t<Record>, Type>;
+
+// Calls visit (name in the message, field) for every field of a record.
+template <typename Record, typename Visit>
+void EachField(Record& r, Visit visit) {
+  if constexpr (kIs<Record, SiteRecord>) {
+    visit("kind", r.kind), visit("state", r.state), visit("module", r.module), visit("rule", r.rule);
+    visit("emitted_op", r.emitted_op), visit("covers", r.covers), visit("precision", r.precision);
+    visit("mask", r.mask), visit("assumptions", r.assumptions), visit("code", r.code);
+    visit("because", r.because), visit("source", r.source), visit("node", r.node);
+    visit("outputs", r.outputs), visit("pair", r.pair), visit("mask_offset", r.mask_offset);
+    visit("mask_window", r.mask_window), visit("mask_padding", r.mask_padding);
+    visit("mask_assumptions", r.mask_assumptions);
+  } else if constexpr (kIs<Record, NearMissRecord>) {
+    visit("rule", r.rule), visit("node", r.node), visit("module", r.module);
+    visit("matched_nodes", r.matched_nodes), visit("stopped_by", r.stopped_by), visit("code", r.code);
+    visit("expected", r.expected), visit("found", r.found), visit("source", r.source);
+  } else if constexpr (kIs<Record, WarningRecord>) {
+    visit("code", r.code), visit("message", r.message);
+  } else if constexpr (kIs<Record, FindingRecord>) {
+    visit("code", r.code), visit("effect", r.effect), visit("certain", r.certain), visit("op", r.op);
+    visit("node", r.node), visit("module", r.module), visit("because", r.because), visit("source", r.source);
+    visit("error", r.error), visit("way_out", r.way_out), visit("fixed_by", r.fixed_by);
+  } else if constexpr (kIs<Record, AdaptedRecord>) {
+    visit("code", r.code), visit("op", r.op), visit("nodes", r.nodes);
+  } else if constexpr (kIs<Record, GainRecord>) {
+    visit("node", r.node), visit("evidence", r.evidence), visit("because", r.because), visit("source", r.source);
+  } else if constexpr (kIs<Record, PassRecord>) {
+    visit("name", r.name), visit("milliseconds", r.milliseconds), visit("changes", r.changes);
+  } else if constexpr (kIs<Record, ContradictionRecord>) {
+    visit("value", r.value), visit("declared", r.declared), visit("computed", r.computed), visit("node", r.node);
+  } else if constexpr (kIs<Record, ReportKindCount>) {
+    visit("found", r.found), visit("fused", r.fused), visit("by_ge", r.by_ge), visit("left", r.left);
+    visit("commonest_reason", r.commonest_reason);
+  } else {
+    static_assert(kIs<Record, ReportTarget>);
+    visit("chip", r.chip), visit("cann", r.cann), visit("style", r.style);
+    visit("precision_mode", r.precision_mode), visit("opset", r.opset), visit("plugin", r.plugin);
+  }
+}
+
+// JSON prints 64 bits as text.
+int32_t Narrow(int64_t value) {
+  return static_cast<int32_t>(std::clamp<int64_t>(value, 0, std::numeric_limits<int32_t>::max()));
+}
+
+// Writes the fields of a record to the message that has fields of these names.
+template <typename Record>
+void Write(const Record& record, google::protobuf::Message* message) {
+  const auto* reflection = message->GetReflection();
+  EachField(record, [&](const char* name, const auto& value) {
+    using Type = std::remove_cvref_t<decltype(value)>;
+    const auto* field = message->GetDescriptor()->FindFieldByName(name);
+    if constexpr (std::is_same_v<Type, std::string>) {
+      reflection->SetString(message, field, value);
+    } else if constexpr (std::is_same_v<Type, bool>) {
+      reflection->SetBool(message, field, value);
+    } else if constexpr (std::is_same_v<Type, double>) {
+      reflection->SetDouble(message, field, value);
+    } else if constexpr (std::is_same_v<Type, int64_t>) {
+      reflection->SetInt32(message, field, Narrow(value));
+    } else {
+      for (const std::string& item : value) reflection->AddString(message, field, item);
+    }
+  });
+}
+
+template <typename Record, typename Message>
+Record Read(const Message& message) {
+  Record record;
+  const auto* reflection = message.GetReflection();
+  EachField(record, [&](const char* name, auto& value) {
+    using Type = std::remove_cvref_t<decltype(value)>;
+    const auto* field = message.GetDescriptor()->FindFieldByName(name);
+    if constexpr (std::is_same_v<Type, std::string>) {
+      value = reflection->GetString(message, field);
+    } else if constexpr (std::is_same_v<Type, bool>) {
+      value = reflection->GetBool(message, field);
+    } else if constexpr (std::is_same_v<Type, double>) {
+      value = reflection->GetDouble(message, field);
+    } else if constexpr (std::is_same_v<Type, int64_t>) {
+      value = reflection->GetInt32(message, field);
+    } else {
+      for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
+        value.push_back(reflection->GetRepeatedString(message, field, i));
+      }
+    }
+  });
+  return record;
+}
+
+template <typename Record, typename Messages>
+void WriteAll(const std::vector<Record>& records, Messages* messages) {
+  for (const Record& record : records) Write(record, messages->Add());
+}
+
+template <typename Record, typename Messages>
+void ReadAll(const Messages& messages, std::vector<Record>* records) {
+  for (const auto& message : messages) records->push_back(Read<Record>(message));
+}
+
+proto::Report ToProto(const Report& report) {
+  proto::Report out;
+  out.set_schema(kReportSchema);
+  out.set_model(report.model);
+  Write(report.target, out.mutable_target());
+  out.mutable_summary()->mutable_nodes()->set_before(Narrow(report.nodes_before));
+  out.mutable_summary()->mutable_nodes()->set_after(Narrow(report.nodes_after));
+  for (const ReportKindCount& count : report.kinds) {
+    Write(count, &(*out.mutable_summary()->mutable_sites())[count.kind]);
+  }
+  WriteAll(report.sites, out.mutable_sites());
+  WriteAll(report.near_misses, out.mutable_near_misses());
+  WriteAll(report.passes, out.mutable_passes());
+  WriteAll(report.contradictions, out.mutable_contradictions());
+  WriteAll(report.warnings, out.mutable_warnings());
+  WriteAll(report.findings, out.mutable_findings());
+  WriteAll(report.adapted, out.mutable_adapted());
+  WriteAll(report.gains, out.mutable_gains());
+  return out;
+}
+
+}  // namespace
+
+std::string ReportToJson(const Report& report) {
+  const proto::Report message = ToProto(report);
+  // MessageToJsonString writes maps in any order; from deterministic bytes the order is that of the keys.
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    message.SerializeToCodedStream(&coded);
+  }
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  const std::unique_ptr<google::protobuf::util::TypeResolver> resolver(
+      google::protobuf::util::NewTypeResolverForDescriptorPool(
+          kTypePrefix, google::protobuf::DescriptorPool::generated_pool()));
+  std::string json;
+  const auto status = google::protobuf::util::BinaryToJsonString(
+      resolver.get(), fmt::format("{}/{}", kTypePrefix, message.GetDescriptor()->full_name()), bytes, &json,
+      options);
+  // Every string of a report has passed the loader's UTF-8 check; should one not have, the JSON says so.
+  if (!status.ok()) return "{\"warnings\": [{\"message\": \"the report cannot be written as JSON\"}]}\n";
+  return json;
+}
+
+absl::StatusOr<Report> ReportFromJson(const std::string& json) {
+  proto::Report message;
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  const auto status = google::protobuf::util::JsonStringToMessage(json, &message, options);
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(fmt::format("not a report: {}", std::string(status.message())));
+  }
+  if (message.schema() != kReportSchema) {
+    return absl::InvalidArgumentError(
+        fmt::format("a report of schema {}, and this program reads schema {}: write it again with this version",
+                    message.schema(), kReportSchema));
+  }
+  Report report;
+  report.model = message.model();
+  report.target = Read<ReportTarget>(message.target());
+  report.nodes_before = message.summary().nodes().before();
+  report.nodes_after = message.summary().nodes().after();
+  ReadAll(message.sites(), &report.sites);
+  ReadAll(message.near_misses(), &report.near_misses);
+  ReadAll(message.passes(), &report.passes);
+  ReadAll(message.contradictions(), &report.contradictions);
+  ReadAll(message.warnings(), &report.warnings);
+  ReadAll(message.findings(), &report.findings);
+  ReadAll(message.adapted(), &report.adapted);
+  ReadAll(message.gains(), &report.gains);
+  report.Summarize();
+  return report;
+}
+
+}  // namespace ascend_fuse
