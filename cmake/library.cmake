@@ -22,7 +22,7 @@ endif()
 set_target_properties(ascend_fuse PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
                       LINK_DEPENDS ${CMAKE_SOURCE_DIR}/tools/c/exports.map)
 
-public_headers(PUBLIC_HEADERS passes/optimize.h passes/option_names.h passes/core/workspace.h passes/optimize_passes.h passes/report/report.h passes/report/report_html.h
+public_headers(PUBLIC_HEADERS passes/optimize.h passes/option_names.h passes/core/pass.h passes/core/workspace.h passes/optimize_passes.h passes/report/report.h passes/report/report_html.h
                passes/check_model.h passes/report/atc_command.h ir/onnx/load.h ir/onnx/save.h ir/text/parser.h ir/text/printer.h patterns/codes.h)
 foreach(header IN LISTS PUBLIC_HEADERS)
   get_filename_component(folder ${header} DIRECTORY)

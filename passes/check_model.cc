@@ -62,10 +62,6 @@ void MarkFixedByOptimize(Model* model, const OptimizeOptions& options, const Tar
 
 }  // namespace
 
-bool IsFatal(const FindingRecord& finding) {
-  return finding.certain && finding.effect != "ai_cpu" && finding.effect != "host" && finding.effect != "precision";
-}
-
 absl::StatusOr<Report> CheckModel(Model* model, const OptimizeOptions& options) {
   const auto target = Target::Load(options.target);
   if (!target.ok()) return target.status();

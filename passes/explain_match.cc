@@ -11,10 +11,10 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "passes/core/pass.h"
 #include "passes/core/workspace.h"
 #include "passes/optimize_passes.h"
 #include "passes/recognise/downstream.h"
-#include "passes/core/pass.h"
 #include "patterns/edit_distance.h"
 #include "patterns/language/matcher.h"
 

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "passes/check/check.h"
+#include "passes/core/pass.h"
 #include "passes/core/passes.h"
 #include "passes/core/workspace.h"
 #include "passes/expand/passes.h"
 #include "passes/optimize_passes.h"
 #include "passes/report/build_report.h"
-#include "passes/check/check.h"
-#include "passes/core/pass.h"
 
 namespace ascend_fuse {
 namespace {

@@ -10,11 +10,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ascend_fuse_version.h"
 #include "ir/infer/facts.h"
 #include "ir/model.h"
-#include "ascend_fuse_version.h"
 #include "passes/core/pass.h"
 #include "passes/report/report.h"
+#include "patterns/analysis/input_assumption.h"
 #include "patterns/target/target.h"
 
 namespace ascend_fuse {

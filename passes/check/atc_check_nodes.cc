@@ -84,6 +84,10 @@ std::string EffectWord(UnreadForm::Effect effect) {
   return "";
 }
 
+bool IsFatal(const FindingRecord& finding) {
+  return finding.certain && finding.effect != "ai_cpu" && finding.effect != "host" && finding.effect != "precision";
+}
+
 std::vector<FindingRecord> FindInNodes(const Model& model, Facts& facts, const Target& target) {
   std::vector<FindingRecord> findings;
   absl::flat_hash_set<std::pair<NameId, NameId>> functions;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <set>
 #include <system_error>
 
 #include "absl/container/flat_hash_map.h"
@@ -72,7 +73,27 @@ absl::StatusOr<std::vector<Pass>> WithPasses(std::vector<Pass> passes, const std
   return passes;
 }
 
+std::string_view GivenName(Given given) {
+  static constexpr std::string_view kNames[] = {"facts",      "numbers", "sites", "decisions", "final operators", "final nodes",
+                                                "a style"};
+  return kNames[static_cast<size_t>(given)];
+}
+
+absl::Status CheckNeeds(const std::vector<Pass>& passes) {
+  std::set<Given> given;
+  for (const Pass& pass : passes) {
+    for (const Given need : pass.needs) {
+      if (given.contains(need)) continue;
+      return absl::InvalidArgumentError(
+          fmt::format("the pass {} needs {}, which no pass before it gives", pass.name, std::string(GivenName(need))));
+    }
+    given.insert(pass.provides.begin(), pass.provides.end());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, const RunOptions& options) {
+  if (absl::Status status = CheckNeeds(passes); !status.ok()) return status;
   size_t number = 0;
   bool verified = false;  // the model as it was before the pass
   workspace.ReportTo(options.progress);

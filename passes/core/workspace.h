@@ -15,18 +15,20 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ir/infer/value_numbering.h"
 #include "ir/onnx/inline.h"
 #include "ir/verify.h"
 #include "passes/core/emit.h"
+#include "passes/core/progress.h"
 #include "passes/core/site.h"
 #include "patterns/analysis/mask_form.h"
-#include "ir/infer/value_numbering.h"
 #include "patterns/language/rule_set.h"
 #include "patterns/operators/declarations.h"
 #include "patterns/target/target.h"
 
 namespace ascend_fuse {
 
+// What a run is told; OptimizeOptions (passes/optimize.h) says more of each.
 struct WorkspaceOptions {
   std::vector<std::pair<std::string, std::string>> rule_files;  // path and text
   std::vector<std::string> skip;                                // kinds and rules not to use
@@ -38,15 +40,7 @@ struct WorkspaceOptions {
   std::vector<std::string> fix;  // --fix: dims that `infer` binds to a number, to be written into the model
 };
 
-// How far a run has come.
-struct Progress {
-  std::string_view pass;  // the name of the pass that runs
-  size_t number = 0;      // of that pass: 0, 1 ... count - 1
-  size_t count = 0;       // of all passes of the run
-};
-// Told how far a run has come; false ends the run with CANCELLED.
-using ProgressCallback = std::function<bool(const Progress&)>;
-
+// The model of one run and all that is known of it.
 class Workspace {
  public:
   // The model must outlive the workspace, and `target` too; without a target nothing can be lowered. Errors are those
@@ -121,7 +115,6 @@ class Workspace {
   std::map<std::string, int64_t> decomposed;  // how many nodes of com.microsoft were written in others, by operator
   // Forms that ATC does not read, written in others: by code and operator, the names of the nodes.
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> adapted;
-  int64_t opset_wanted = 0;  // the opset to convert to, while that is tried; else 0
   int64_t opset_before = 0;  // where the opset of the model was converted; else 0
   std::string opset_because;  // what is to be had at the new opset, where it was raised for that: "where ... is an operator"
   int64_t respelled = 0;     // how many nodes have another form for that
@@ -131,6 +124,8 @@ class Workspace {
   std::string style;         // D, N or X; "" without NPU nodes
   int64_t calls_kept = 0;    // calls of local functions that stand again, for nothing was fused
   int64_t nodes_before = 0;  // with the nodes of functions in place of their calls
+  std::vector<WarningRecord> warnings;  // what was found in the result, in the order in which the report tells it
+  std::vector<FindingRecord> findings;  // of these what ATC surely refuses or misreads
 
  private:
   Workspace(Model* model, const Target* target, const WorkspaceOptions& options);

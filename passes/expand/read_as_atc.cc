@@ -10,8 +10,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "passes/core/apply_rules.h"
 #include "passes/check/atc_check.h"
+#include "passes/core/apply_rules.h"
 #include "passes/core/beside.h"
 
 namespace ascend_fuse {

@@ -11,10 +11,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
+#include "ir/movement/data_movement.h"
 #include "passes/core/workspace.h"
 #include "passes/layout/passes.h"
 #include "patterns/analysis/channels.h"
-#include "ir/movement/data_movement.h"
 #include "patterns/analysis/linear.h"
 #include "patterns/operators/layout_cost.h"
 

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
+#include "ir/movement/data_movement.h"
 #include "passes/core/beside.h"
 #include "passes/core/workspace.h"
 #include "passes/layout/attention_layout.h"
@@ -19,7 +20,6 @@
 #include "passes/layout/passes.h"
 #include "passes/layout/turning.h"
 #include "patterns/analysis/axis_map.h"
-#include "ir/movement/data_movement.h"
 
 namespace ascend_fuse {
 namespace {

@@ -9,9 +9,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "fmt/format.h"
-#include "passes/layout/attention_layout.h"
 #include "passes/core/beside.h"
 #include "passes/core/call_of.h"
+#include "passes/layout/attention_layout.h"
 #include "patterns/analysis/linear.h"
 #include "patterns/target/target.h"
 

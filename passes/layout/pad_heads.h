@@ -8,8 +8,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "passes/layout/widening.h"
 #include "passes/core/workspace.h"
+#include "passes/layout/widening.h"
 #include "patterns/operators/head_padding.h"
 
 namespace ascend_fuse {

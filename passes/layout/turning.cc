@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "ir/schema.h"
 #include "fmt/format.h"
+#include "ir/schema.h"
 #include "passes/core/beside.h"
 #include "passes/core/call_of.h"
 #include "patterns/operators/declarations.h"

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "fmt/format.h"
-#include "passes/core/beside.h"
 #include "ir/movement/data_movement.h"
+#include "passes/core/beside.h"
 #include "patterns/analysis/einsum_letters.h"
 #include "patterns/terms/term.h"
 

@@ -1,15 +1,15 @@
+#include "passes/legalise/adapt.h"
+
+#include <algorithm>
+#include <utility>
+
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "ir/onnx/encode.h"
 #include "ir/schema.h"
 #include "passes/core/apply_rules.h"
 #include "passes/core/workspace.h"
-#include "passes/legalise/adapt.h"
 #include "passes/legalise/passes.h"
-
-#include <algorithm>
-#include <utility>
-
 
 namespace ascend_fuse {
 namespace {
@@ -25,18 +25,17 @@ void Note(Workspace& workspace, const Node& node, std::string_view code) {
 }
 
 // A rule without a code is for an operator that is not there at the opset to be written.
-bool IsFor(const Workspace& workspace, const Rule& rule, const Node& node) {
-  return rule.fixes.empty() ? workspace.opset_wanted > 0 && FindSchema("", OpType(node), workspace.opset_wanted) == nullptr
-                            : HasForm(workspace, node, rule.fixes);
+bool IsFor(const Workspace& workspace, const Rule& rule, const Node& node, int64_t to) {
+  return rule.fixes.empty() ? to > 0 && FindSchema("", OpType(node), to) == nullptr : HasForm(workspace, node, rule.fixes, to);
 }
 
-absl::Status ApplyAdapterRules(Workspace& workspace, const std::function<bool(const Node&)>& may) {
+absl::Status ApplyAdapterRules(Workspace& workspace, const std::function<bool(const Node&)>& may, int64_t to) {
   RuleSteps steps;
   steps.literal = true;
   const Node* fixed = nullptr;
   steps.matched = [&](const Rule& rule, const Match& match, Node*) {
     const auto found = std::find_if(match.covered.begin(), match.covered.end(), [&](const Node* node) {
-      return IsFor(workspace, rule, *node) && may(*node);
+      return IsFor(workspace, rule, *node, to) && may(*node);
     });
     fixed = found == match.covered.end() ? nullptr : *found;
     return fixed != nullptr;
@@ -50,7 +49,7 @@ absl::Status ApplyAdapterRules(Workspace& workspace, const std::function<bool(co
   return ApplyRules(workspace, workspace.rules(RuleFolder::kAdapt), VisitOrder::kRules, steps);
 }
 
-void ApplyAdapterFunctions(Workspace& workspace, const std::function<bool(const Node&)>& may) {
+void ApplyAdapterFunctions(Workspace& workspace, const std::function<bool(const Node&)>& may, int64_t to) {
   absl::flat_hash_map<std::string_view, std::vector<const Adapter*>> by_op;
   for (const Adapter& adapter : Adapters()) by_op[adapter.op].push_back(&adapter);
   std::vector<std::pair<Node*, const Adapter*>> found;  // first all, then the changes
@@ -60,7 +59,7 @@ void ApplyAdapterFunctions(Workspace& workspace, const std::function<bool(const 
       const auto adapters = by_op.find(OpType(*node));
       if (adapters == by_op.end() || !may(*node)) continue;
       for (const Adapter* adapter : adapters->second) {
-        if (HasForm(workspace, *node, adapter->code)) found.emplace_back(node, adapter);
+        if (HasForm(workspace, *node, adapter->code, to)) found.emplace_back(node, adapter);
       }
     }
   }
@@ -92,17 +91,17 @@ const UnreadForm* NewForm(const std::vector<const UnreadForm*>& forms, const std
   return found == forms.end() ? nullptr : *found;
 }
 
-bool HasForm(const Workspace& workspace, const Node& node, std::string_view code) {
+bool HasForm(const Workspace& workspace, const Node& node, std::string_view code, int64_t also_at) {
   const auto is_at = [&](int64_t opset) {
     const auto forms = FormsAt(workspace, node, opset);
     return std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) { return form->code == code; });
   };
-  return is_at(workspace.model().OpsetVersion()) || (workspace.opset_wanted > 0 && is_at(workspace.opset_wanted));
+  return is_at(workspace.model().OpsetVersion()) || (also_at > 0 && is_at(also_at));
 }
 
-absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const Node&)>& may) {
-  if (absl::Status status = ApplyAdapterRules(workspace, may); !status.ok()) return status;
-  ApplyAdapterFunctions(workspace, may);
+absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const Node&)>& may, int64_t to) {
+  if (absl::Status status = ApplyAdapterRules(workspace, may, to); !status.ok()) return status;
+  ApplyAdapterFunctions(workspace, may, to);
   return absl::OkStatus();
 }
 

@@ -19,14 +19,16 @@ std::vector<const UnreadForm*> FormsOf(const Workspace& workspace, const Node& n
 std::vector<const UnreadForm*> FormsAt(const Workspace& workspace, const Node& node, int64_t opset);
 // The first of `forms` whose code none of `others` has; nullptr where there is none.
 const UnreadForm* NewForm(const std::vector<const UnreadForm*>& forms, const std::vector<const UnreadForm*>& others);
-bool HasForm(const Workspace& workspace, const Node& node, std::string_view code);
+// At the opset of the model, or at `also_at` where that is not 0.
+bool HasForm(const Workspace& workspace, const Node& node, std::string_view code, int64_t also_at = 0);
 
 // The opset that the model is written at, as far as it can be told before its nodes are final: that of the model, or where
 // no ATC reads that, the one that it is converted to if every node has a form there.
 int64_t OpsetToWrite(const Workspace& workspace);
 
-// Applies every adapter to the nodes that it is for and that `may` lets through, and counts them in Workspace::adapted.
-absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const Node&)>& may);
+// Applies every adapter to the nodes that it is for and that `may` lets through, and counts them in Workspace::adapted. `to`: the
+// opset that the model is to be written at afterwards; 0 where it stays at its own.
+absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const Node&)>& may, int64_t to = 0);
 
 // Writes the model at another opset where a node has a form that no adapter takes and that is read there, and no other node
 // is read worse there.

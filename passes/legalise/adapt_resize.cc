@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "passes/legalise/adapters.h"
 #include "passes/core/beside.h"
+#include "passes/legalise/adapters.h"
 
 namespace ascend_fuse {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "passes/legalise/adapters.h"
 #include "passes/core/beside.h"
+#include "passes/legalise/adapters.h"
 
 namespace ascend_fuse {
 namespace {

@@ -1,6 +1,8 @@
 // Adapters that a rule cannot say: Split and Sum have any number of outputs and inputs, Constant holds a tensor, If has
 // bodies, a convolution keeps what else it has. Each is for the forms of one code (patterns/targets) and exact. Those of
 // operators that take elements by index stand in adapt_indices.cc, those of Resize in adapt_resize.cc.
+#include "passes/legalise/adapters.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
@@ -9,7 +11,6 @@
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
 #include "ir/sparse.h"
-#include "passes/legalise/adapters.h"
 #include "passes/core/beside.h"
 
 namespace ascend_fuse {

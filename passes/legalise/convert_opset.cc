@@ -129,10 +129,7 @@ absl::Status ConvertOpset(Workspace& workspace) {
   const Facts& facts = workspace.facts();
   // Adapters take what has no form at that opset, if only it is for them.
   const auto has_no_form = [&](const Node& node) { return !Respell(node, from, to, facts).ok(); };
-  workspace.opset_wanted = to;
-  const absl::Status adapted = ApplyAdapters(workspace, has_no_form);
-  workspace.opset_wanted = 0;
-  if (!adapted.ok()) return adapted;
+  if (absl::Status status = ApplyAdapters(workspace, has_no_form, to); !status.ok()) return status;
 
   Planned planned;
   if (const std::string why = Plan(workspace, to, &planned); !why.empty()) {

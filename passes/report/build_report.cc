@@ -5,8 +5,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "passes/check/atc_check.h"
-#include "passes/check/check.h"
 
 namespace ascend_fuse {
 namespace {
@@ -118,33 +116,8 @@ Report BuildReport(Workspace& workspace) {
     }
     report.Warn({"adapted", fmt::format("written in forms that ATC reads: {}", fmt::join(words, ", "))});
   }
-  auto warn = [&report](const std::vector<WarningRecord>& warnings) {
-    for (const WarningRecord& warning : warnings) report.Warn(warning);
-  };
-  warn(CheckPlugin(model, target));
-  warn(CheckCalls(model, workspace.calls_kept, workspace.inliner().left()));
-  warn(CheckOpset(model, target));
-  // The names of --fix are written into the model as numbers.
-  InferOptions infer = workspace.options().infer;
-  std::erase_if(infer.dims, [&fix = workspace.options().fix](const auto& dim) {
-    return std::find(fix.begin(), fix.end(), dim.first) != fix.end();
-  });
-  warn(CheckDims(model, infer));
-  const std::vector<FindingRecord> in_nodes = FindInNodes(model, workspace.facts(), target);
-  warn(CheckForms(in_nodes));
-  std::vector<FindingRecord> frame = FindInStructure(model, target);
-  // A style settles what the imports are.
-  std::erase_if(frame, [&](const FindingRecord& finding) { return finding.code == "imports-mixed" && !workspace.style.empty(); });
-  for (const FindingRecord& finding : in_nodes) {
-    if (IsFatal(finding)) report.findings.push_back(finding);
-  }
-  for (const FindingRecord& finding : frame) {
-    if (IsFatal(finding)) report.findings.push_back(finding);
-  }
-  // CheckOpset says it.
-  std::erase_if(frame, [](const FindingRecord& finding) { return finding.code == "opset-too-high"; });
-  warn(WarningsOf(frame));
-  warn(CheckConstants(model, target));
+  for (const WarningRecord& warning : workspace.warnings) report.Warn(warning);
+  report.findings = workspace.findings;
   report.nodes_before = workspace.nodes_before;
   report.nodes_after = workspace.CountNodes();
   report.Summarize();

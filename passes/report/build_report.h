@@ -1,8 +1,8 @@
 // The report of a workspace after its passes have run.
 #pragma once
 
-#include "passes/report/report.h"
 #include "passes/core/workspace.h"
+#include "passes/report/report.h"
 
 namespace ascend_fuse {
 

@@ -10,8 +10,8 @@
 #include "fmt/ranges.h"
 #include "ir/attribute.h"
 #include "passes/core/module_path.h"
-#include "passes/report/place_pattern.h"
 #include "passes/core/workspace.h"
+#include "passes/report/place_pattern.h"
 
 namespace ascend_fuse {
 namespace {

@@ -13,20 +13,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "ir/infer/facts.h"
-#include "patterns/analysis/decision.h"
 #include "ir/infer/value_numbering.h"
+#include "patterns/analysis/decision.h"
+#include "patterns/analysis/input_assumption.h"
 
 namespace ascend_fuse {
-
-// What a user says of an input of the graph (--assume).
-struct InputAssumption {
-  enum class Kind : uint8_t { kOnes, kBinary, kLeftPadded, kRightPadded };
-  std::string input;
-  Kind kind = Kind::kBinary;
-};
-
-// "ones", "binary", "left-padded", "right-padded"; nullopt for any other word.
-std::optional<InputAssumption::Kind> AssumptionFromName(std::string_view name);
 
 class IndexFunctions {
  public:

@@ -4,6 +4,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
+#include "passes/core/workspace.h"
 #include "passes/optimize.h"
 
 namespace {

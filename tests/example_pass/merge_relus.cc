@@ -3,6 +3,7 @@
 
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
+#include "passes/core/workspace.h"
 #include "passes/optimize.h"
 
 using namespace ascend_fuse;

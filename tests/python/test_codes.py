@@ -57,7 +57,7 @@ def test_every_code_that_is_explained_is_given() -> None:
 def test_every_adapter_fixes_a_form_of_some_target() -> None:
     rules = "".join(path.read_text() for path in (ROOT / "patterns" / "rules" / "adapt").glob("*.rule"))
     fixed = set(re.findall(r"<fixes = ([a-z-]+)>", rules))
-    fixed |= set(re.findall(r'^ +\{"([a-z-]+)", "[A-Z]', (ROOT / "passes" / "adapters.cc").read_text(), re.MULTILINE))
+    fixed |= set(re.findall(r'^ +\{"([a-z-]+)", "[A-Z]', (ROOT / "passes" / "legalise" / "adapters.cc").read_text(), re.MULTILINE))
     rows = "".join(path.read_text() for path in (ROOT / "patterns" / "targets").glob("*.txtpb"))
     assert len(fixed) > 20
     assert sorted(fixed - set(re.findall(r'^ +code: "([^"]+)"', rows, re.MULTILINE))) == []

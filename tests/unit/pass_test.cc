@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
+#include "passes/core/workspace.h"
 #include "passes/optimize.h"
 #include "passes/optimize_passes.h"
 #include "tests/unit/models.h"
@@ -101,6 +102,42 @@ TEST(PassTest, AStageThatIsNoneIsAnErrorThatNamesThem) {
             "the pass a is to stand beside five, which is no pass; there are one, two, three, four");
   EXPECT_EQ(Order({Placed(kAfter, "a", "b"), Placed(kAfter, "two", "a")}),
             "the pass b is to stand beside a, which is no pass; there are one, two, three, four");
+}
+
+TEST(PassTest, WhatAPassNeedsIsGivenBeforeIt) {
+  std::vector<Pass> passes = OptimizePasses();
+  EXPECT_TRUE(CheckNeeds(passes).ok());
+  const auto lower = std::find_if(passes.begin(), passes.end(), [](const Pass& pass) { return pass.name == "lower"; });
+  const auto recognise = std::find_if(passes.begin(), passes.end(), [](const Pass& pass) { return pass.name == "recognise"; });
+  std::iter_swap(lower, recognise);
+  EXPECT_EQ(CheckNeeds(passes).message(), "the pass lower needs sites, which no pass before it gives");
+}
+
+// Value `a` becomes what another operator computes of x: of another shape, another type, or the same.
+absl::StatusOr<Report> WithRelusAs(const NewNode& plan) {
+  auto model = MustLoad(Encoded());
+  OptimizeOptions options;
+  const auto replace = [&](Workspace& workspace) {
+    Node* first = workspace.model().graph().nodes().front();
+    NewNode made = plan;
+    made.inputs = {first->input(0)};
+    workspace.rewriter().ReplaceValue(first->output(), made);  // and nobody is told
+    return absl::OkStatus();
+  };
+  options.passes = {Placed(kAfter, "restore", "replace", replace)};
+  return Optimize(model.get(), options);
+}
+
+TEST(PassTest, AValueKeepsTypeAndShapeWhateverComputesIt) {
+  NewNode plan;
+  plan.op_type = "Sigmoid";
+  EXPECT_TRUE(WithRelusAs(plan).ok());
+  plan.op_type = "ReduceMax";
+  plan.attributes = {Attribute::Ints("axes", {1})};
+  EXPECT_EQ(WithRelusAs(plan).status().message(), "after the pass replace: ReduceMax '' computes float[B, 1] as 'a', which is float[B, 8]");
+  plan.op_type = "Cast";
+  plan.attributes = {Attribute::Int("to", static_cast<int64_t>(DataType::kFloat16))};
+  EXPECT_EQ(WithRelusAs(plan).status().message(), "after the pass replace: Cast '' computes float16[B, 8] as 'a', which is float[B, 8]");
 }
 
 TEST(PassTest, ANameCountsOnce) {
