@@ -8,6 +8,7 @@
 
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
+#include "passes/core/workspace.h"
 #include "passes/optimize.h"
 
 namespace {

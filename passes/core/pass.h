@@ -2,32 +2,20 @@
 // joins it before or after any of them by name. Example in docs/passes.md, built and run by the tests.
 #pragma once
 
-#include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "passes/core/given.h"
 #include "passes/core/progress.h"
 
 namespace ascend_fuse {
 
 class Workspace;  // passes/core/workspace.h
-
-// What holds of the workspace from some pass on, so that later ones may rely on it.
-enum class Given : uint8_t {
-  kFacts,           // types, shapes and small elements of every value
-  kNumbers,         // which values are the same computation
-  kSites,           // every construct, each as one recognised operator
-  kDecisions,       // what becomes of every site
-  kFinalOperators,  // no recognised operator is left
-  kFinalNodes,      // at the opset and in the forms that are written
-  kStyle,           // how domains are spelled
-};
-// "facts", "numbers" ...
-std::string_view GivenName(Given given);
 
 struct Pass {  // a function over the workspace, with what it relies on and gives
   std::string name;     // small letters and _
@@ -67,8 +55,8 @@ struct RunOptions {  // how a list of passes is run
   ProgressCallback progress;   // told before each pass and now and then within one
 };
 
-// INVALID_ARGUMENT with a sentence where a pass needs what no pass before it gives.
-absl::Status CheckNeeds(const std::vector<Pass>& passes);
+// INVALID_ARGUMENT with a sentence where a pass needs what is not `given` already and no pass before it gives.
+absl::Status CheckNeeds(const std::vector<Pass>& passes, std::set<Given> given = {});
 
 // Runs passes one after another, after CheckNeeds, with Verify after each, and notes time and changes of each in Workspace::runs. The
 // error of a pass is that of the run; the sentence of Verify names the pass. CANCELLED when the callback says so.

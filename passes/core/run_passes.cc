@@ -79,8 +79,7 @@ std::string_view GivenName(Given given) {
   return kNames[static_cast<size_t>(given)];
 }
 
-absl::Status CheckNeeds(const std::vector<Pass>& passes) {
-  std::set<Given> given;
+absl::Status CheckNeeds(const std::vector<Pass>& passes, std::set<Given> given) {
   for (const Pass& pass : passes) {
     for (const Given need : pass.needs) {
       if (given.contains(need)) continue;
@@ -93,7 +92,7 @@ absl::Status CheckNeeds(const std::vector<Pass>& passes) {
 }
 
 absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, const RunOptions& options) {
-  if (absl::Status status = CheckNeeds(passes); !status.ok()) return status;
+  if (absl::Status status = CheckNeeds(passes, workspace.given); !status.ok()) return status;
   size_t number = 0;
   bool verified = false;  // the model as it was before the pass
   workspace.ReportTo(options.progress);
@@ -106,6 +105,7 @@ absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, co
     const uint64_t edits = workspace.rewriter().edits();
     const size_t replaced = workspace.rewriter().replaced().size();
     if (absl::Status status = pass.run(workspace); !status.ok()) return status;
+    workspace.given.insert(pass.provides.begin(), pass.provides.end());
     if (absl::Status status = workspace.CheckReplaced(replaced); !status.ok()) {
       return absl::Status(status.code(), fmt::format("after the pass {}: {}", pass.name, std::string(status.message())));
     }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "ir/onnx/inline.h"
 #include "ir/verify.h"
 #include "passes/core/emit.h"
+#include "passes/core/given.h"
 #include "passes/core/progress.h"
 #include "passes/core/site.h"
 #include "patterns/analysis/mask_form.h"
@@ -107,6 +109,8 @@ class Workspace {
   int64_t CountNodes() const;
   // ir/verify.h, with the signature of the graph; the sentence names the pass.
   absl::Status Verify(std::string_view pass) const;
+
+  std::set<Given> given;  // by the passes that have run
 
   // --- what passes decided; each pass says which of these it reads and writes ---
   std::vector<Site> sites;
