@@ -34,6 +34,7 @@ def examine(seed: int) -> Record:
         subject = oracles.Subject(chosen)
     except oracles.Unusable as error:
         return {**record, "unusable": str(error)[:200]}
+    stage("results")
     examiner = oracles.Examiner(subject)
     for one in configuration.choose(seed, subject.graph, inputs.padding(chosen)):
         examiner.examine(one)
@@ -49,10 +50,21 @@ def examine(seed: int) -> Record:
             "bindings": len(subject.feeds), "seconds": round(time.monotonic() - started, 3)}
 
 
+def stage(name: str) -> None:
+    """Told to the parent, so that it knows what a crash belongs to."""
+    if WORKING:
+        print(json.dumps({"stage": name}), flush=True)
+
+
+WORKING = False
+
+
 def work(seeds: Iterable[int]) -> None:
     """A worker: one line before each seed and one after it."""
     import onnxruntime
 
+    global WORKING
+    WORKING = True
     onnxruntime.set_default_logger_severity(4)
     for seed in seeds:
         print(json.dumps({"begin": seed}), flush=True)
@@ -85,33 +97,38 @@ class Worker:
 
     def _follow(self, process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> Iterator[Record]:
         current: int | None = None
+        reached = "original"
         while True:
             try:
                 line = lines.get(timeout=self.limit)
             except queue.Empty:
                 process.kill()
                 process.wait()
-                yield self._lost(current, "hang", f"no end in {self.limit:g} s")
+                yield self._lost(current, "hang", f"no end in {self.limit:g} s", reached)
                 return
             if line is None:
                 code = process.wait()
                 if current is not None:
-                    yield self._lost(current, "crash", f"the process ended with {code}")
+                    yield self._lost(current, "crash", f"the process ended with {code}", reached)
                 elif code or self.left:
                     raise RuntimeError(f"a worker ended with {code} before its first seed")
                 return
             record = json.loads(line)
             if "begin" in record:
-                current = record["begin"]
+                current, reached = record["begin"], "original"
+            elif "stage" in record:
+                reached = record["stage"]
             else:
                 self.left.remove(record["seed"])
                 current = None
                 yield record
 
-    def _lost(self, seed: int | None, kind: str, sentence: str) -> Record:
+    def _lost(self, seed: int | None, kind: str, sentence: str, reached: str) -> Record:
         if seed is None:
             raise RuntimeError(f"a worker was lost before its first seed: {sentence}")
         self.left.remove(seed)
+        if reached == "original":
+            return {"seed": seed, "unusable": f"{kind} of ONNX Runtime on the original"}
         return {"seed": seed, "findings": [{"kind": kind, "configuration": "", "sentence": sentence, "binding": ""}], "counts": {kind: 1}}
 
 
