@@ -47,7 +47,7 @@ class Configuration:
         return {k: v for k, v in self.options(again=True).items() if k in ("target", "plugin", "cann", "precision_mode", "dims")}
 
     def for_expand(self) -> dict[str, Any]:
-        return {k: v for k, v in self.options(again=True).items() if k in ("target", "plugin", "cann", "dims")}
+        return {k: v for k, v in self.options(again=True).items() if k in ("target", "plugin", "cann", "precision_mode", "dims")}
 
     def allows(self, sizes: dict[str, int], dims: dict[str, Dim]) -> bool:
         """Whether the flags promise nothing that these sizes break."""
