@@ -334,7 +334,7 @@ class ReadyMade {
     if (widths.size() != 3 || widths[0] + widths[1] + widths[2] != *all || widths[0] != widths[1]) {
       return No("the widths of query, key and value are not those of the weights");
     }
-    plain_ = widths[2] == widths[0];
+    plain_ = !IntsAttribute(node_, "qkv_hidden_sizes").has_value();  // which the rule of the library does not know
     Term projected = build::Op("MatMul", {In(0), In(1)});
     if (Has(2)) projected = build::Op("Add", {projected, In(2)});
     std::array<Term, 3> heads;

@@ -231,9 +231,13 @@ class Attention:
     def _poisoned(self, scores: str, y: str) -> str:
         """Another value where a query may see no key: what depends on it, any value will do."""
         g = self.g
+        spellings, produced = g.noise.getstate(), len(g.produced)
         most = g.reduce("ReduceMax", scores, [-1])
         empty = g.op("Less", most, g.const(-1000.0), dtype="bool")
-        return g.op("Where", empty, g.const(g.poison), y, dtype=g.main, shape=g.shapes[y])
+        y = g.op("Where", empty, g.const(g.poison), y, dtype=g.main, shape=g.shapes[y])
+        g.noise.setstate(spellings)  # what follows is spelled as in the original
+        del g.produced[produced:]
+        return y
 
     def _merged(self, y: str) -> str:
         """The stream again, through the output projection."""
