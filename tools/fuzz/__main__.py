@@ -20,6 +20,7 @@ def main() -> int:
     one.add_argument("--seconds", type=float, default=1e9, help="end after this time")
     one = commands.add_parser("worker", help="used by run")
     one.add_argument("seeds", type=int, nargs="*")
+    one.add_argument("--no-edge", action="store_true")
     one = commands.add_parser("one", help="take one seed and print all about it")
     one.add_argument("seed", type=int)
     one.add_argument("--save", type=Path, help="write the original there")
@@ -43,7 +44,7 @@ def run(flags: argparse.Namespace) -> int:
 def worker(flags: argparse.Namespace) -> int:
     from fuzz import runs
 
-    runs.work(flags.seeds)
+    runs.work(flags.seeds, not flags.no_edge)
     return 0
 
 

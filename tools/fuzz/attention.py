@@ -218,7 +218,7 @@ class Attention:
 
     def _softmax(self, scores: str) -> str:
         g, plan = self.g, self.plan
-        island = plan["softmax"] == "island" and g.main != g.wide
+        island = plan["softmax"] == "island" and g.dtype in ("float16", "bfloat16")
         inner = g.cast(scores, g.wide) if island else scores
         axis = -1 if g.opset < 13 or g.chance(0.7) else len(g.shapes[scores]) - 1
         p = g.keep(scores, g.op("Softmax", inner, axis=axis))

@@ -28,6 +28,7 @@ class Configuration:
     assume: dict[str, str] = dataclasses.field(default_factory=dict)
     prefer: list[str] = dataclasses.field(default_factory=list)
     weights: str = ""
+    rules: list[str] = dataclasses.field(default_factory=list)
 
     def __str__(self) -> str:
         words = [f"--target {self.target}", f"--cann {self.cann}"] + ["--plugin"] * self.plugin + ["--strict"] * self.strict
@@ -40,7 +41,8 @@ class Configuration:
     def options(self, again: bool = False) -> dict[str, Any]:
         dims = {k: tuple(v) if isinstance(v, list) else v for k, v in self.dims.items()}
         result = {"target": self.target, "plugin": self.plugin, "cann": self.cann, "strict": self.strict,
-                  "precision_mode": self.precision_mode, "style": self.style, "dims": dims, "assume": self.assume, "prefer": self.prefer}
+                  "precision_mode": self.precision_mode, "style": self.style, "dims": dims, "assume": self.assume, "prefer": self.prefer,
+                  "rules": self.rules}
         return result if again else {**result, "fix": self.fix}
 
     def for_check(self) -> dict[str, Any]:

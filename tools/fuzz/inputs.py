@@ -25,6 +25,11 @@ def bindings(g: Graph, plan: Plan) -> dict[str, dict[str, int]]:
     return result
 
 
+def whole_attentions(plan: Plan) -> bool:
+    """Whether the graph holds an attention that is one operator."""
+    return any(layer["spelling"] != "spelled" for layer in plan["layers"] if layer["body"] == "attention")
+
+
 def evaluate(dim: Any, sizes: dict[str, int]) -> int:
     """The number that a dim of a shape is."""
     if isinstance(dim, int):
@@ -71,8 +76,7 @@ def _values(g: Graph, plan: Plan, one: Any, shape: tuple[int, ...], rng: np.rand
 
 def padding(plan: Plan) -> str:
     """The padding of masks: rows of nothing only where the reference knows which they are."""
-    operators = any(layer.get("spelling", "spelled") != "spelled" for layer in plan["layers"] if layer["body"] == "attention")
-    return "right" if operators and plan["padding"] in ("left", "empty", "random") else plan["padding"]
+    return "right" if whole_attentions(plan) and plan["padding"] in ("left", "empty", "random") else plan["padding"]
 
 
 def _keep(plan: Plan, shape: tuple[int, ...], rng: np.random.Generator) -> Any:

@@ -96,6 +96,7 @@ class Subject:
             self.graph = build(plan)
             self.model = inputs.declare(self.graph, plan)
             self.exact_graph = build(plan, exact=True)
+            assert self.exact_graph.outputs == self.graph.outputs, "the exact graph is not the same graph"
         except (KeyError, IndexError, ValueError, TypeError) as error:
             raise Unusable(first_line(error)) from error
         self.bytes = self.model.SerializeToString()
@@ -138,8 +139,6 @@ class Subject:
             exact = self.exact({k: inputs.widened(v) for k, v in feeds.items()}) if self.exact else None
         except Exception:
             return  # this binding is not one of the original
-        if exact is not None:
-            exact = dict(zip(self.graph.outputs, [exact[o] for o in self.exact_graph.outputs]))
         self.feeds[name] = feeds
         self.originals[name] = original
         self.references[name] = exact if exact is not None else original  # type: ignore[assignment]

@@ -23,12 +23,14 @@ PER_WORKER = 250  # seeds, so that no process grows old
 MOST_FINDINGS = 4  # of one kind and seed that are recorded
 
 
-def examine(seed: int) -> Record:
-    """Everything about one seed, as a line of the file."""
+def examine(seed: int, edge: bool = True) -> Record:
+    """Everything about one seed, as a line of the file; without `edge` no dim is 0."""
     from fuzz import configuration, inputs, oracles, plan
 
     started = time.monotonic()
     chosen = plan.choose(seed)
+    if not edge:
+        chosen["edge"] = "none"
     record: Record = {"seed": seed, "generator": plan.GENERATOR, "constructs": plan.constructs(chosen)}
     try:
         subject = oracles.Subject(chosen)
@@ -59,7 +61,7 @@ def stage(name: str) -> None:
 WORKING = False
 
 
-def work(seeds: Iterable[int]) -> None:
+def work(seeds: Iterable[int], edge: bool) -> None:
     """A worker: one line before each seed and one after it."""
     import onnxruntime
 
@@ -69,7 +71,7 @@ def work(seeds: Iterable[int]) -> None:
     for seed in seeds:
         print(json.dumps({"begin": seed}), flush=True)
         try:
-            record = examine(seed)
+            record = examine(seed, edge)
         except Exception as error:  # a mistake of the fuzzer itself: it is seen, and the run goes on
             record = {"seed": seed, "mistake": f"{type(error).__name__}: {error}"[:300]}
         print(json.dumps(record), flush=True)
@@ -80,14 +82,18 @@ class Worker:
 
     def __init__(self, seeds: list[int], limit: float):
         self.left, self.limit = list(seeds), limit
+        self.without_edge: list[int] = []  # ONNX Runtime ends the process on the original where a dim is 0
 
     def records(self) -> Iterator[Record]:
-        while self.left:
-            command = [sys.executable, "-m", "fuzz", "worker", *map(str, self.left)]
+        while self.left or self.without_edge:
+            edge = bool(self.left)
+            if not edge:
+                self.left, self.without_edge = self.without_edge, []
+            command = [sys.executable, "-m", "fuzz", "worker", *map(str, self.left), *([] if edge else ["--no-edge"])]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=os.environ)
             lines: queue.Queue[str | None] = queue.Queue()
             threading.Thread(target=self._read, args=(process, lines), daemon=True).start()
-            yield from self._follow(process, lines)
+            yield from self._follow(process, lines, edge)
 
     def _read(self, process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
         assert process.stdout is not None
@@ -95,7 +101,7 @@ class Worker:
             lines.put(line)
         lines.put(None)
 
-    def _follow(self, process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> Iterator[Record]:
+    def _follow(self, process: subprocess.Popen[str], lines: queue.Queue[str | None], edge: bool) -> Iterator[Record]:
         current: int | None = None
         reached = "original"
         while True:
@@ -108,7 +114,10 @@ class Worker:
                 return
             if line is None:
                 code = process.wait()
-                if current is not None:
+                if current is not None and reached == "original" and edge:
+                    self.left.remove(current)
+                    self.without_edge.append(current)
+                elif current is not None:
                     yield self._lost(current, "crash", f"the process ended with {code}", reached)
                 elif code or self.left:
                     raise RuntimeError(f"a worker ended with {code} before its first seed")
