@@ -27,6 +27,7 @@ def choose_attention(rng: random.Random, opset: int, dtype: str, layout: str, he
     spelling = rng.choice(operators)
     if spelling == "gqa":
         cache = False
+    packed3 = spelling == "onnx" and rng.random() < 0.5
     plan = {
         "body": "attention", "spelling": spelling, "cross": cross, "cache": cache,
         "kv_heads": rng.choice([heads, heads, *groups]) if spelling in ("spelled", "onnx") else heads,
@@ -38,7 +39,8 @@ def choose_attention(rng: random.Random, opset: int, dtype: str, layout: str, he
         "scale": rng.choice(["mul", "div", "query", "both", "none", "odd"]), "transpose_key": rng.choice(["direct", "twice"]),
         "repeat": rng.choice(["expand", "expand", "tile", "concat"]), "softmax": rng.choice(["plain", "plain", "island"]),
         "softcap": rng.random() < 0.06, "present": rng.random() < 0.8, "merged_heads": rng.random() < 0.3,
-        "einsum": rng.random() < 0.1, "query_tokens_last": rng.random() < 0.1,
+        "einsum": rng.random() < 0.1 and opset >= 12, "flat": packed3, "filter": rng.choice([None, None, -1.0, -10000.0, -1e30]),
+        "inner_rotary": rng.random() < 0.4, "local_window": rng.choice([None, None, 2, 5]),
     }
     if not batched:
         plan["kv_heads"] = heads if plan["merged_heads"] else plan["kv_heads"]
@@ -49,6 +51,8 @@ def choose_attention(rng: random.Random, opset: int, dtype: str, layout: str, he
         plan["kv_heads"] = heads
     if plan["spelling"] != "spelled" and plan["rotary"] is not None:
         plan["rotary_before_transpose"] = False
+    if packed3:
+        plan["qk_norm"] = plan["rotary"] = None
     return plan
 
 
@@ -200,7 +204,7 @@ class Attention:
             y = g.op("Einsum", probabilities, v, equation="bhqk,bhkd->bhqd", shape=[*lead, "s", self.value_width])
         else:
             y = g.op("MatMul", probabilities, v, shape=[*lead, "s", self.value_width])
-        if g.poison is not None and plan["mask"]["parts"]:
+        if g.poison is not None and set(plan["mask"]["parts"]) & {"padding", "bool_input", "additive_input", "full_additive"}:
             y = self._poisoned(scores, y)
         return self._merged(y)
 
@@ -261,8 +265,7 @@ class Attention:
 
     def _onnx(self, x: str) -> str:
         g, plan = self.g, self.plan
-        q, k, v = self._queries_and_keys(x)
-        plan["mask"]["softcap"] = False
+        q, k, v = self._project(x) if plan["flat"] else self._queries_and_keys(x)
         inputs = [q, k, v]
         parts = plan["mask"]["parts"]
         mask = masks.Mask(g, {**plan["mask"], "apply": "combined_add", "parts": [p for p in parts if p != "top_left"]}, self.heads, "s", self.keys,
@@ -276,7 +279,10 @@ class Attention:
                 total = values[0]
                 for value in values[1:]:
                     total = g.commuted("Add", total, value)
-        attributes: dict[str, Any] = {"scale": 0.3 if plan["scale"] == "odd" else None, "is_causal": 1 if "top_left" in parts else None}
+        attributes: dict[str, Any] = {"scale": 0.3 if plan["scale"] == "odd" else None, "is_causal": 1 if "top_left" in parts else None,
+                                      "softcap": 5.0 if plan["softcap"] else None}
+        if plan["flat"]:
+            attributes.update(q_num_heads=self.heads, kv_num_heads=self.kv)
         if total is not None or plan["cache"]:
             inputs.append(total or "")
         if plan["cache"]:
@@ -288,6 +294,9 @@ class Attention:
                 g.outputs += [present_key, present_value]
         else:
             y = g.op("Attention", *inputs, **attributes)
+        if plan["flat"]:
+            g.shapes[y] = ["b", "s", self.heads * self.value_width]
+            return activations.linear(g, y, self.heads * self.value_width, self.hidden, "o_proj", plan["bias"])
         g.shapes[y] = ["b", self.heads, "s", self.value_width]
         return self._merged(y)
 
@@ -297,6 +306,8 @@ class Attention:
         parts = plan["mask"]["parts"]
         causal = {"unidirectional": 1} if "causal" in parts else {}
         scale = {"scale": 0.3} if plan["scale"] == "odd" else {}
+        if plan["filter"] is not None:
+            scale["mask_filter_value"] = plan["filter"]
         keep = ""
         if "padding" in parts:
             # int32 [b, total]
@@ -308,9 +319,19 @@ class Attention:
         if plan["spelling"] == "attention":
             sizes = [self.hidden, self.hidden, self.heads * self.value_width]
             weight = g.weight("qkv.weight", [self.hidden, sum(sizes)], self.hidden**-0.5)
-            inputs = [x, weight, g.weight("qkv.bias", [sum(sizes)], 0.2), keep, "", bias]
-            y = g.op("Attention", *_trimmed(inputs), domain="com.microsoft", num_heads=self.heads, qkv_hidden_sizes=sizes, **causal, **scale,
-                     shape=["b", "s", sizes[2]])
+            past = ""
+            if plan["cache"] and self.value_width == self.width:
+                past = g.input(f"past{g.scope.replace('/', '_')}", g.main, [2, "b", self.heads, "p", self.width], "past")
+            elif plan["cache"]:
+                keep = bias = ""  # of the length with a past
+            inputs = [x, weight, g.weight("qkv.bias", [sum(sizes)], 0.2), keep, past, bias]
+            written = {"qkv_hidden_sizes": sizes} if self.value_width != self.width or g.chance(0.6) else {}
+            outputs = 2 if past or (plan["cache"] and g.chance(0.5)) else 1
+            y = g.op("Attention", *_trimmed(inputs), outputs=outputs, domain="com.microsoft", num_heads=self.heads, **written, **causal, **scale)
+            if outputs == 2:
+                y, present = y
+                g.outputs += [present] if not g.inner else []
+            g.shapes[y] = ["b", "s", sizes[2]]
             return activations.linear(g, y, sizes[2], self.hidden, "o_proj", plan["bias"])
         q, k, v = self._project(x)
         inputs = [q, k, v, g.weight("qkv.bias", [self.hidden * 2 + self.heads * self.value_width], 0.2) if plan["bias"] else "", keep, bias]
@@ -336,8 +357,14 @@ class Attention:
         last = g.op("Sub", g.dim_value("s"), g.ints([1]), dtype="int64")
         last = g.op("Cast", g.op("Expand", last, g.dim_value("b"), dtype="int64"), to=TYPES["int32"], dtype="int32")
         total = g.op("Cast", g.squeeze(g.dim_value("s"), [0]), to=TYPES["int32"], dtype="int32")
-        y, *_ = g.op("GroupQueryAttention", q, k, v, "", "", last, total, outputs=3, domain="com.microsoft", num_heads=self.heads,
-                     kv_num_heads=self.kv, scale=0.3 if plan["scale"] == "odd" else None)
+        inputs = [q, k, v, "", "", last, total]
+        more: dict[str, Any] = {"scale": 0.3 if plan["scale"] == "odd" else None, "softcap": 5.0 if plan["softcap"] else None,
+                                "local_window_size": plan["local_window"]}
+        if plan["inner_rotary"] and self.width % 16 == 0:
+            angles = np.outer(np.arange(160), 1.0 / 100 ** (np.arange(self.width // 2) / (self.width // 2)))
+            inputs += [g.const(np.cos(angles)), g.const(np.sin(angles))]
+            more.update(do_rotary=1, rotary_interleaved=int(plan["scale"] == "both"))
+        y, *_ = g.op("GroupQueryAttention", *inputs, outputs=3, domain="com.microsoft", num_heads=self.heads, kv_num_heads=self.kv, **more)
         g.shapes[y] = ["b", "s", self.hidden]
         return activations.linear(g, y, self.hidden, self.hidden, "o_proj", plan["bias"])
 
@@ -346,7 +373,3 @@ def _trimmed(inputs: list[str]) -> list[str]:
     while inputs and not inputs[-1]:
         inputs = inputs[:-1]
     return inputs
-
-
-def random_table(seed: int, shape: tuple[int, ...]) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape)

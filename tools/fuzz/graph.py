@@ -123,7 +123,8 @@ class Graph:
                 self.nodes.append(helper.make_node("Cast", [name], [inputs[i]], to=TensorProto.FLOAT))
         self.nodes.append(helper.make_node(op_type, inputs, [f"{name}_float" for name in names], name=node_name, domain=domain, **attributes))
         for name in names:
-            self.nodes.append(helper.make_node("Cast", [f"{name}_float"], [name], to=TensorProto.DOUBLE))
+            kind = TensorProto.BOOL if op_type == "IsNaN" else TensorProto.DOUBLE
+            self.nodes.append(helper.make_node("Cast", [f"{name}_float"], [name], to=kind))
 
     def commuted(self, op_type: str, a: str, b: str, **more: Any) -> str:
         """A node of a commutative operator, in either order."""

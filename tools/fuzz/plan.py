@@ -11,7 +11,7 @@ from fuzz.graph import Dim, Graph
 from fuzz.wrap import wrapped
 
 Plan = dict[str, Any]
-GENERATOR = 1  # a seed means the same graph as long as this number stays
+GENERATOR = 2  # a seed means the same graph as long as this number stays
 
 
 def choose(seed: int) -> Plan:
@@ -27,7 +27,7 @@ def choose(seed: int) -> Plan:
         heads, width = rng.choice([1, 2, 2]), rng.choice(attention.WIDTHS)
     layers = [choose_layer(rng, opset, dtype, layout, heads, width) for _ in range(rng.choice([1, 1, 2, 2, 3]))]
     same = rng.random() < 0.2  # the memory and the past have the sizes of the tokens
-    tokens = rng.choice([1, 2, 3, 5, 8, 16, 16, 17, 32])
+    tokens = rng.choice([1, 2, 3, 5, 8, 16, 16, 17, 32, 32, 64] + [128] * (heads * width <= 64))
     sizes = {"b": rng.choice([1, 2, 2, 2, 3]), "s": tokens, "m": tokens if same else rng.choice([1, 4, 7, 16]),
              "p": tokens if same else rng.choice([0, 1, 3, 16])}
     static = rng.random() < 0.25
@@ -43,7 +43,7 @@ def choose(seed: int) -> Plan:
         rng.random() < 0.5 else None, "taps": [rng.random() for _ in range(rng.choice([0, 0, 0, 1, 1, 2]))],
         "weights_as_inputs": rng.random() < 0.05, "constants_as_nodes": rng.choice([0.0, 0.0, 0.5, 1.0]), "tied": rng.random() < 0.1,
         "padding": rng.choice(["left", "right", "random", "none", "empty"]), "declare": rng.choice(["shapes", "shapes", "types"]),
-        "second": {"b": rng.choice([1, 2, 3, 4]), "s": rng.choice([1, 1, 2, 6, 16, 32]), "m": rng.choice([1, 5, 16]),
+        "second": {"b": rng.choice([1, 2, 3, 4]), "s": rng.choice([1, 1, 2, 6, 16, 32, 64]), "m": rng.choice([1, 5, 16]),
                    "p": rng.choice([0, 1, 4, 16])},
         "edge": rng.choice(["none", "none", "b", "s", "p", "m"]),
     }

@@ -114,7 +114,7 @@ def rotate_by_operator(g: Graph, x: str, plan: dict[str, Any], tokens: str) -> s
     part = plan["part"]
     half = part // 2
     interleaved = int(plan["mode"] == "interleaved")
-    angles = np.outer(np.arange(64), 1.0 / 100 ** (np.arange(half) / half))
+    angles = np.outer(np.arange(160), 1.0 / 100 ** (np.arange(half) / half))
     cos, sin = g.const(np.cos(angles)), g.const(np.sin(angles))
     positions = g.input("position_ids", "int64", ["b", tokens], "positions")
     more = {"interleaved": interleaved}
