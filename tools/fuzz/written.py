@@ -25,6 +25,11 @@ def is_npu(node: onnx.NodeProto) -> bool:
     return node.domain == "npu" or (node.domain in STANDARD and node.op_type.startswith("NPU"))
 
 
+def is_interpreted(node: onnx.NodeProto) -> bool:
+    """What no session computes: Ascend nodes, what holds them, and Scan, of which ONNX Runtime wants every shape beforehand."""
+    return node.op_type == "Scan" or holds_npu(node)
+
+
 def bodies(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     return [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
 
@@ -126,14 +131,14 @@ class Written:
             segment, made = [], set()
             for number in pending:
                 node = graph.node[number]
-                if not holds_npu(node) and all(name in env or name in made for name in needed[number]):
+                if not is_interpreted(node) and all(name in env or name in made for name in needed[number]):
                     segment.append(number)
                     made.update(node.output)
             if segment:
                 self._segment(graph, segment, needed, made, outputs, env)
             inside = set(segment)
             pending = [number for number in pending if number not in inside]
-            ready = [number for number in pending if holds_npu(graph.node[number]) and needed[number] <= env.keys()]
+            ready = [number for number in pending if is_interpreted(graph.node[number]) and needed[number] <= env.keys()]
             if not ready and not segment:
                 raise ValueError(f"{graph.node[pending[0]].name} reads what nothing computes")
             for number in ready:
