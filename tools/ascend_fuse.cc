@@ -557,11 +557,15 @@ void AddAtcFlags(CLI::App* command, Flags* flags) {
                     "emit nodes that ATC reads only with our op plugin installed (docs/targets.md lists them)");
 }
 
+void AddPrecisionFlag(CLI::App* command, Flags* flags) {
+  command->add_option("--precision-mode", flags->options.target.precision_mode, "what atc will be given as --precision_mode")
+      ->capture_default_str();
+}
+
 void AddTargetFlags(CLI::App* command, Flags* flags) {
   TargetOptions& target = flags->options.target;
   AddAtcFlags(command, flags);
-  command->add_option("--precision-mode", target.precision_mode, "what atc will be given as --precision_mode")
-      ->capture_default_str();
+  AddPrecisionFlag(command, flags);
   command->add_option("--style", target.style, "emission style: D, N or X; default: chosen for the target");
   command->add_option("--rules", flags->rule_paths, "rule file that adds or overrides rules; may be repeated")
       ->type_name("FILE")
@@ -654,6 +658,7 @@ void AddVerify(CLI::App* app, Flags* flags) {
   add("--target", "NAME", "with --as-atc: the chip");
   add("--cann", "NAME", "with --as-atc: the release");
   add("--plugin", "", "with --as-atc: the op plugin is installed");
+  add("--precision-mode", "MODE", "with --as-atc: what atc is given as --precision_mode");
 }
 
 struct RulesCommands {
@@ -755,6 +760,7 @@ int Main(int argc, char** argv) {
                    "take standard operators as ATC of --target and --cann reads them, not as ONNX defines them; exit code 3 "
                    "if it refuses the model");
   AddAtcFlags(expand, &flags);
+  AddPrecisionFlag(expand, &flags);
   expand->add_flag("--quiet", flags.quiet, "print errors only");
 
   AddVerify(&app, &flags);

@@ -340,7 +340,13 @@ absl::Status Emitter::EmitStatements(const Match& matched, const FunctionContext
   first_ = root;
   for (const std::string& name : rule.outputs) {
     const Value* value = OldOutput(matched, name);
-    if (value != nullptr && value->producer != nullptr && StandsBefore(*value->producer, *first_)) first_ = value->producer;
+    if (value == nullptr) continue;
+    // What a body reads from the graph around it cannot be an output of a node inside.
+    if (value->graph != graph_) {
+      return Refuse(fmt::format("{} is computed outside of the body that {} stands in", ValueName(*value), ValueName(*first.value)),
+                    "value-shared");
+    }
+    if (value->producer != nullptr && StandsBefore(*value->producer, *first_)) first_ = value->producer;
   }
   std::string base(root != nullptr ? NodeName(*root) : std::string_view());
   if (base.empty()) base = std::string(ValueName(*first.value));

@@ -139,15 +139,27 @@ class LayoutChooser {
       if (before == nullptr) break;
       first = before;
     }
-    if (const auto known = tensor_of_.find(first); known != tensor_of_.end()) return known->second;
-    Tensor4 tensor;
-    tensor.members = {first};
-    tensor.turned = {false};
-    for (size_t i = 0; i < tensor.members.size(); ++i) AddSameBehind(&tensor, i);
+    std::vector<Node*> between;
+    Tensor4 tensor = TensorFrom(first, &between);
+    // A way back is not always one forwards, where other nodes read what lies between: then the tensor begins here.
+    const bool found = std::find(tensor.members.begin(), tensor.members.end(), value) != tensor.members.end();
+    if (!found || tensor_of_.contains(first)) {
+      between.clear();
+      tensor = TensorFrom(value, &between);
+    }
+    for (Node* node : between) AddBetween(node);
     const size_t t = tensors_.size();
     for (Value* member : tensor.members) tensor_of_[member] = t;
     tensors_.push_back(std::move(tensor));
     return t;
+  }
+
+  Tensor4 TensorFrom(Value* first, std::vector<Node*>* between) const {
+    Tensor4 tensor;
+    tensor.members = {first};
+    tensor.turned = {false};
+    for (size_t i = 0; i < tensor.members.size(); ++i) AddSameBehind(&tensor, i, between);
+    return tensor;
   }
 
   // What `value` is a turned or reshaped copy of.
@@ -167,7 +179,7 @@ class LayoutChooser {
     return nullptr;
   }
 
-  void AddSameBehind(Tensor4* tensor, size_t i) {
+  void AddSameBehind(Tensor4* tensor, size_t i, std::vector<Node*>* between) const {
     const Value* of = tensor->members[i];
     std::vector<const Value*> reshaped = {of};
     for (size_t r = 0; r < reshaped.size() && r < kMostReshapes; ++r) {
@@ -183,8 +195,8 @@ class LayoutChooser {
         if (turn || back) {
           tensor->members.push_back(result);
           tensor->turned.push_back(tensor->turned[i] != turn);
-          for (const Value* at = reshaped[r]; at != of; at = at->producer->input(0)) AddBetween(at->producer);
-          AddBetween(node);
+          for (const Value* at = reshaped[r]; at != of; at = at->producer->input(0)) between->push_back(at->producer);
+          between->push_back(node);
         } else {
           reshaped.push_back(result);
         }

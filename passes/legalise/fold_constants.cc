@@ -81,15 +81,19 @@ class Folder {
     const Dim known = workspace_.facts().dims().Resolve(condition.elements->integers[0]);
     const Graph* const taken = known.is_number() ? BranchOf(*node, known.number() != 0) : nullptr;
     if (taken == nullptr || taken->outputs().size() != node->output_count || !taken->initializers().empty()) return;
-    const std::vector<Node*> body(taken->nodes().begin(), taken->nodes().end());
-    if (std::any_of(body.begin(), body.end(), [](const Node* inner) { return !inner->dead && inner->subgraph_count > 0; })) return;
+    std::vector<Node*> body;
+    for (Node* inner : taken->nodes()) {
+      if (!inner->dead) body.push_back(inner);
+    }
+    if (std::any_of(body.begin(), body.end(), [](const Node* inner) { return inner->subgraph_count > 0; })) return;
+    // New nodes stand at the end of the list, before those that read them in the order of the graph.
+    std::sort(body.begin(), body.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
     absl::flat_hash_map<const Value*, Value*> moved;
     const auto there = [&moved](Value* value) {
       const auto found = moved.find(value);
       return found != moved.end() ? found->second : value;
     };
     for (const Node* inner : body) {
-      if (inner->dead) continue;
       NewNode plan = PlanOf(*inner);
       plan.keep_name = false;
       for (Value*& input : plan.inputs) input = there(input);

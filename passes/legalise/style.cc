@@ -19,6 +19,14 @@ std::vector<Node*> NpuNodes(const Model& model) {
   return nodes;
 }
 
+// Nodes of the default domain that this run made.
+bool MadeStandardNodes(const Model& model) {
+  return std::any_of(model.graphs().begin(), model.graphs().end(), [](const auto& graph) {
+    return std::any_of(graph->nodes().begin(), graph->nodes().end(),
+                       [](const Node* node) { return !node->dead && node->is_new && node->domain == NameId::kEmpty; });
+  });
+}
+
 bool ImportsNpu(const Model& model) {
   return std::any_of(model.opset_imports().begin(), model.opset_imports().end(),
                      [&](const OpsetImport& import) { return model.Text(import.domain) == "npu"; });
@@ -73,8 +81,8 @@ absl::Status WriteStyle(Workspace& workspace) {
   } else if (!workspace.style.empty()) {
     rewriter.SetOpsetImport("npu", 1);
     rewriter.SpellDefaultDomain(workspace.style == "X" ? DefaultDomain::kExplicit : DefaultDomain::kEmpty);
-  } else if (!workspace.adapted.empty() && ImportsNpu(workspace.model()) && !workspace.target()->ParsesNpuDomain()) {
-    // NPU nodes of the file stand beside the nodes that adapters made.
+  } else if (MadeStandardNodes(workspace.model()) && ImportsNpu(workspace.model()) && !workspace.target()->ParsesNpuDomain()) {
+    // NPU nodes of the file stand beside the nodes that were made.
     rewriter.SpellDefaultDomain(DefaultDomain::kExplicit);
   }
   return absl::OkStatus();

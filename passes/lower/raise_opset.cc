@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "passes/core/workspace.h"
 #include "passes/legalise/adapt.h"
@@ -26,9 +27,14 @@ bool OnlyOpsetIsMissing(const Site& site) {
 }
 
 // Why not: a node, of those behind recognised operators too, that is written otherwise at `to`, or has a form there that ATC
-// does not read and that it does not have now. "" where there is none.
+// does not read and that it does not have now. "" where there is none. Recognised operators themselves are not written: they
+// are lowered, or the nodes behind them come back.
 std::string WhyNotAt(const Workspace& workspace, int64_t to) {
   const int64_t from = workspace.model().OpsetVersion();
+  absl::flat_hash_set<const Node*> recognised;
+  for (const Site& site : workspace.sites) {
+    if (site.node != nullptr && site.node->is_new) recognised.insert(site.node);
+  }
   const auto reads_the_same = [&](const Node& node) {
     const auto respelling = Respell(node, from, to, workspace.facts());
     if (!respelling.ok() || respelling->has_value()) return false;
@@ -36,7 +42,8 @@ std::string WhyNotAt(const Workspace& workspace, int64_t to) {
   };
   for (const auto& graph : workspace.model().graphs()) {
     for (const Node* node : graph->nodes()) {
-      if (node->domain != NameId::kEmpty || reads_the_same(*node)) continue;
+      const bool unwritten = recognised.contains(node) || (node->is_new && node->dead);
+      if (unwritten || node->domain != NameId::kEmpty || reads_the_same(*node)) continue;
       return fmt::format("it is not raised, for {} {} is read otherwise at opset {}", OpType(*node), Label(*node), to);
     }
   }

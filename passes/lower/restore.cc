@@ -9,7 +9,9 @@ namespace ascend_fuse {
 absl::Status Restore(Workspace& workspace) {
   // The latest replacement first: one may stand on another.
   for (auto site = workspace.sites.rbegin(); site != workspace.sites.rend(); ++site) {
-    if (site->fused() || site->made.empty() || site->made.back()->dead) continue;
+    if (site->fused() || site->made.empty()) continue;
+    // What was lowered as a part of another site is gone; a copy of it that nothing reads may be gone before.
+    if ((site->node != nullptr ? site->node : site->made.back())->dead) continue;
     for (auto made = site->made.rbegin(); made != site->made.rend(); ++made) {
       if (!(*made)->dead) workspace.rewriter().Restore(*made);
     }

@@ -133,6 +133,12 @@ class ReadyMade {
   bool Asks(size_t i) const { return i < node_.output_count && node_.output(i) != nullptr; }
   Term In(size_t i) const { return Has(i) ? Term::Of(node_.input(i)) : Term::Absent(); }
 
+  // Max or Min of int64, which both take from opset 12 on.
+  Term Extreme(const std::string& op, const Term& a, const Term& b) const {
+    if (context_.model->OpsetVersion() >= 12) return build::Op(op, {a, b});
+    return build::Op("Where", {build::Op(op == "Max" ? "Greater" : "Less", {a, b}), a, b});
+  }
+
   static absl::StatusOr<int64_t> Number(Dim dim, std::string_view what) {
     if (dim.is_number() && dim.number() > 0) return dim.number();
     return Refuse(fmt::format("{} is not known", what), "needs-dim");
@@ -334,7 +340,7 @@ class ReadyMade {
     if (widths.size() != 3 || widths[0] + widths[1] + widths[2] != *all || widths[0] != widths[1]) {
       return No("the widths of query, key and value are not those of the weights");
     }
-    plain_ = widths[2] == widths[0];
+    plain_ = !IntsAttribute(node_, "qkv_hidden_sizes").has_value();  // which the rule of the library does not know
     Term projected = build::Op("MatMul", {In(0), In(1)});
     if (Has(2)) projected = build::Op("Add", {projected, In(2)});
     std::array<Term, 3> heads;
@@ -405,7 +411,7 @@ class ReadyMade {
     const Term zero = build::Constant(DataType::kInt64, {1}, 0);
     const Term lengths = build::Unsqueeze(build::Cast(In(5), DataType::kInt64), {1});
     const Term total = build::Op("Add", {lengths, build::Numbers({1})});
-    const Term past = build::Op("Max", {build::Op("Sub", {total, queries}), zero});
+    const Term past = Extreme("Max", build::Op("Sub", {total, queries}), zero);
     const Term steps = build::Unsqueeze(Range(queries), {0});  // [1, S]
     const Term places = build::Op("Add", {past, steps});       // [B, S]
     if (IntAttribute(node_, "do_rotary").value_or(0) != 0) {
@@ -506,10 +512,10 @@ class ReadyMade {
   Term Appended(const Term& cache, const Term& rows, const Term& past, const Term& cached) const {
     const Term both = build::Concat({cache, rows}, 2);
     const Term total = build::Cast(In(6), DataType::kInt64);
-    const Term length = build::Op("Max", {FactOf(6).rank() == 0 ? total : build::Squeeze(total, {0}), cached});
+    const Term length = Extreme("Max", FactOf(6).rank() == 0 ? total : build::Squeeze(total, {0}), cached);
     const Term place = build::Unsqueeze(Range(length), {0});  // [1, L]
     const Term last = build::Op("Sub", {Length(both, 2), build::Constant(DataType::kInt64, {1}, 1)});
-    const Term moved = build::Op("Min", {build::Op("Add", {build::Op("Sub", {place, past}), cached}), last});
+    const Term moved = Extreme("Min", build::Op("Add", {build::Op("Sub", {place, past}), cached}), last);
     const Term source = build::Op("Where", {build::Op("Less", {place, past}), place, moved});  // [B, L]
     const Term shape = build::Shape(both);
     const Term dims = build::Concat(

@@ -22,6 +22,7 @@ from conftest import ROOT, TOOL, run, run_ok
 from test_atc_check import CASES as FORMS
 from test_atc_check import Case as Form
 from test_atc_check import parse
+from test_atc_check_frame import parse as parse_text
 
 from ascend_fuse.session import plain_session
 
@@ -207,3 +208,34 @@ def test_a_misreading_without_numbers_is_told(case: Form, tmp_path: Path) -> Non
     result = run("expand", tmp_path / "m.onnx", "-o", tmp_path / "read.onnx", "--as-atc", "--cann", case.cann)
     assert result.code == 3 and f"[{case.code}]" in result.err
     assert not (tmp_path / "read.onnx").exists()
+
+
+def test_the_precision_mode_decides_what_a_kernel_takes(tmp_path: Path) -> None:
+    """Eight floats are the 32 bytes that the kernel of 310P moves, eight halves are not."""
+    model = parse_text('(float[4, 8] x, float[8] w) => (float[4, 8] y) { y, r = npu.NPURmsNorm (x, w) }', '"" : 17, "npu" : 1')
+    onnx.save(model, tmp_path / "m.onnx")
+    words = ["expand", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--as-atc", "--target", "ascend310p", "--cann", "2026.07"]
+    refused = run(*words)
+    assert refused.code == 3 and "at least 32" in refused.err
+    run_ok(*words, "--precision-mode", "must_keep_origin_dtype")
+
+
+def test_nodes_that_are_made_beside_npu_nodes_of_the_file_are_spelled_like_them(tmp_path: Path) -> None:
+    model = parse_text("""(float[4, 64] x, float[64] w) => (float[4, 64] z) <float two = {2}, float eps = {0.00001}> {
+      y, r = npu.NPURmsNorm (x, w)
+      mean = ReduceMean <axes = [-1], keepdims = 1> (y)
+      centred = Sub (y, mean)
+      squares = Mul (centred, centred)
+      variance = ReduceMean <axes = [-1], keepdims = 1> (squares)
+      moved = Add (variance, eps)
+      root = Sqrt (moved)
+      normed = Div (centred, root)
+      scaled = Mul (normed, w)
+      z = Add (scaled, w)
+    }""", '"ai.onnx" : 13, "npu" : 1')
+    for node in model.graph.node:
+        node.domain = node.domain or "ai.onnx"
+    onnx.save(model, tmp_path / "m.onnx")
+    run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--target", "ascend310p")
+    written = onnx.load(tmp_path / "o.onnx")
+    assert {(node.op_type, node.domain) for node in written.graph.node} == {("NPURmsNorm", "npu"), ("LayerNormalization", "ai.onnx")}

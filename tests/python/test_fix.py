@@ -193,3 +193,34 @@ def test_inputs_keep_their_notes(tmp_path: Path) -> None:
     assert shapes(written.graph.input)["x"][0] == 2
     # The name is a dim of the model no more, and that is no reproach.
     assert "dim-unknown" not in [warning["code"] for warning in json.loads(result.out)["warnings"]]
+
+
+NORM_IN_A_BRANCH = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[batch, seq, 64] x, float[64] gamma) => (float[batch, seq, 64] y)
+<int64 one = {1}, int64 four = {4}, float eps = {0.000001}>
+{
+  shape = Shape (x)
+  length = Gather (shape, one)
+  long = Greater (length, four)
+  y = If (long) <then_branch = then () => (float[batch, seq, 64] a) { a = Sigmoid (x) },
+    else_branch = other () => (float[batch, seq, 64] b) {
+      squares = Mul (x, x)
+      mean = ReduceMean <axes = [-1], keepdims = 1> (squares)
+      moved = Add (mean, eps)
+      root = Sqrt (moved)
+      normed = Div (x, root)
+      scaled = Mul (normed, gamma)
+      b = Add (scaled, x)
+    }>
+}
+"""
+
+
+def test_a_branch_with_a_node_that_was_made_last_stands_in_order(tmp_path: Path) -> None:
+    """What was fused in the branch is the last of its nodes and the first in its order."""
+    source, written = tmp_path / "m.onnx", tmp_path / "o.onnx"
+    onnx.save(onnx.parser.parse_model(NORM_IN_A_BRANCH), source)
+    run_ok("optimize", source, "-o", written, "--target", "ascend310p", "--fix", "seq=1")
+    assert [node.op_type for node in onnx.load(written).graph.node] == ["NPURmsNorm", "Add", "Identity"]
+    run_ok("optimize", source, "-o", written, "--target", "ascend310p", "--fix", "seq=5")
+    assert [node.op_type for node in onnx.load(written).graph.node] == ["Sigmoid", "Identity"]

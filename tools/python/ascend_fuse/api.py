@@ -171,11 +171,12 @@ def expand(
     target: str = "ascend910b",
     cann: str = "8.1",
     plugin: bool = False,
+    precision_mode: str = "force_fp16",
     base_dir: str | os.PathLike[str] | None = None,
     progress: Progress | bool | None = None,
 ) -> Expanded:
     """Turns NPU nodes back into standard ONNX. With `as_atc`, standard operators are taken as ATC of the target reads them."""
-    options = _options(target, cann, plugin, "force_fp16", "", dims, None, False, (), None)
+    options = _options(target, cann, plugin, precision_mode, "", dims, None, False, (), None)
     loaded = _load(model, base_dir)
     with _progress(progress) as told:
         loaded.core.expand(options, _rules(rules), as_atc, told)

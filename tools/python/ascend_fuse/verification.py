@@ -756,9 +756,9 @@ def _symbol_bindings(bindings, entry):
 
 def _target_flags(options) -> list[str]:
     flags = ["--plugin"] if options.plugin else []
-    for name in ("target", "cann"):
+    for name in ("target", "cann", "precision_mode"):
         if getattr(options, name) is not None:
-            flags += [f"--{name}", getattr(options, name)]
+            flags += [f"--{name.replace('_', '-')}", getattr(options, name)]
     return flags
 
 
@@ -801,7 +801,7 @@ def main(arguments=None) -> int:
         action="store_true",
         help="take the optimized model as ATC of --target and --cann reads it, misreadings included",
     )
-    for flag, meaning in (("--target", "the chip"), ("--cann", "the CANN version")):
+    for flag, meaning in (("--target", "the chip"), ("--cann", "the CANN version"), ("--precision-mode", "what atc is given")):
         parser.add_argument(flag, metavar="NAME", help=f"with --as-atc: {meaning}")
     parser.add_argument("--plugin", action="store_true", help="with --as-atc: the op plugin is installed")
     options = parser.parse_args(arguments)

@@ -1,0 +1,349 @@
+"""Examines one graph: runs the original, then every result of `optimize` by three oracles that share no code.
+
+expand     ONNX Runtime on what `expand` writes
+as_atc     ONNX Runtime on what `expand --as-atc` writes: standard nodes as that ATC reads them
+numpy      the written graph itself, its Ascend nodes in numpy
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import hashlib
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+import ascend_fuse
+from ascend_fuse.session import plain_session
+from fuzz import compare, inputs
+from fuzz.configuration import Configuration
+from fuzz.graph import ARRAYS
+from fuzz.npu_numpy import ContractError
+from fuzz.plan import Plan, build
+from fuzz.written import Written, all_nodes, is_npu, retyped
+
+
+@dataclasses.dataclass
+class Finding:
+    """Something that must not be."""
+
+    kind: str  # the oracle or the property
+    configuration: str
+    sentence: str
+    binding: str = ""
+
+
+# What stands where a query may see no key, in runs that show what depends on it.
+POISONS = (3.0, -5.0, 0.25, 40.0, -0.7)
+
+
+class Unusable(Exception):
+    """A plan whose original makes no model, or one that nothing runs."""
+
+
+def first_line(error: BaseException) -> str:
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0][:400] if text else ''}"
+
+
+def refusal(error: BaseException) -> str:
+    """The codes of what ATC refuses."""
+    return " ".join(sorted(set(re.findall(r"\[([a-z0-9-]+)\]", str(error))))) or str(error)[:100]
+
+
+def passes_checker(model: onnx.ModelProto) -> bool:
+    try:
+        onnx.checker.check_model(model)
+    except onnx.checker.ValidationError:
+        return False
+    return True
+
+
+class Runner:
+    """A model in ONNX Runtime, as it stands or in another float type where it lacks kernels for its own."""
+
+    def __init__(self, model: onnx.ModelProto, retype: tuple[int, int] | None):
+        self.retype = retype
+        self.model = retyped(model, *retype) if retype else model
+        self.session = plain_session(self.model.SerializeToString(), 1)
+
+    def __call__(self, feeds: dict[str, Any]) -> dict[str, Any]:
+        names = [o.name for o in self.session.get_outputs()]
+        return dict(zip(names, self.session.run(None, cast_feeds(feeds, self.retype))))
+
+
+def cast_feeds(feeds: dict[str, Any], retype: tuple[int, int] | None) -> dict[str, Any]:
+    if retype is None:
+        return feeds
+    source, target = ({TensorProto.BFLOAT16: ARRAYS["bfloat16"], TensorProto.DOUBLE: np.float64}[retype[0]], np.float32)
+    return {k: v.astype(target) if v.dtype == source else v for k, v in feeds.items()}
+
+
+class Subject:
+    """The original of a plan: its model, inputs, and outputs under every binding."""
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self.dtype = plan["dtype"]
+        self.retype: tuple[int, int] | None = None
+        try:
+            self.graph = build(plan)
+            self.model = inputs.declare(self.graph, plan)
+            self.exact_graph = build(plan, exact=True)
+            assert self.exact_graph.outputs == self.graph.outputs, "the exact graph is not the same graph"
+        except (KeyError, IndexError, ValueError, TypeError) as error:
+            raise Unusable(first_line(error)) from error
+        self.bytes = self.model.SerializeToString()
+        self.checked = passes_checker(self.model)
+        self.runner = self._runner()
+        self.exact = self._exact_runner()
+        self.bindings = inputs.bindings(self.graph, plan)
+        self.feeds: dict[str, dict[str, Any]] = {}
+        self.originals: dict[str, dict[str, Any] | None] = {}
+        self.references: dict[str, dict[str, Any]] = {}
+        self.cares: dict[str, dict[str, Any]] = {}
+        for name, sizes in self.bindings.items():
+            self._prepare(name, sizes)
+        if not self.feeds:
+            raise Unusable("no binding runs")
+
+    def _runner(self) -> Runner:
+        if self.dtype == "bfloat16":
+            self.retype = (TensorProto.BFLOAT16, TensorProto.FLOAT)
+        try:
+            if self.retype:
+                return Runner(self.model, self.retype)
+            return Runner(self.model, None)
+        except Exception as error:
+            if self.dtype == "double" and self.retype is None:
+                self.retype = (TensorProto.DOUBLE, TensorProto.FLOAT)
+                return self._runner()
+            raise Unusable(first_line(error)) from error
+
+    def _exact_runner(self) -> Runner | None:
+        try:
+            return Runner(self.exact_graph.model(), None)
+        except Exception:
+            return None
+
+    def _prepare(self, name: str, sizes: dict[str, int]) -> None:
+        feeds = inputs.make(self.graph, self.plan, sizes)
+        try:
+            original = self.runner(feeds)
+            exact = self.exact({k: inputs.widened(v) for k, v in feeds.items()}) if self.exact else None
+        except Exception:
+            return  # this binding is not one of the original
+        self.feeds[name] = feeds
+        self.originals[name] = original
+        self.references[name] = exact if exact is not None else original  # type: ignore[assignment]
+
+    def care(self, name: str) -> dict[str, Any]:
+        """Where an output does not depend on rows without a key: runs of the original that differ in nothing else."""
+        if name not in self.cares:
+            exact = self.exact is not None
+            feeds = {k: inputs.widened(v) for k, v in self.feeds[name].items()} if exact else self.feeds[name]
+            runs = []
+            for poison in POISONS:
+                poisoned = build(self.plan, exact=exact, poison=poison)
+                results = Runner(poisoned.model(), None)(feeds)
+                runs.append([np.asarray(results[o]) for o in poisoned.outputs])
+            # What depends on such a row differs in some of them; one may be equal by chance, behind a ReLU for example.
+            self.cares[name] = {}
+            for output, first, *others in zip(self.graph.outputs, *runs):
+                same = [(first == other) | ((first != first) & (other != other)) for other in others]
+                self.cares[name][output] = np.logical_and.reduce(same)
+        return self.cares[name]
+
+
+@dataclasses.dataclass
+class Examined:
+    """What became of one graph under all configurations."""
+
+    findings: list[Finding] = dataclasses.field(default_factory=list)
+    nodes: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)  # emitted, by type
+    evaluated: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)  # compared in numpy
+    refusals: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    runs: int = 0
+    comparisons: int = 0
+    nearest: float = 0.0  # the largest share of a bound that was used
+
+
+class Examiner:
+    """Runs configurations of one subject; what two of them write alike is compared once."""
+
+    def __init__(self, subject: Subject):
+        self.subject = subject
+        self.result = Examined()
+        self.seen: dict[bytes, list[tuple[str, str, str]]] = {}
+
+    def examine(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self.refused = False  # ATC refuses the result, which was said
+        self.result.runs += 1
+        written = self._optimize()
+        if written is None:
+            return
+        out, report = written
+        self.dont_care = any("no allowed key" in text for site in report.sites for text in site.assumptions) or any(
+            "no allowed key" in warning.message for warning in report.warnings)
+        try:
+            model = onnx.load_model_from_string(out)
+        except Exception as error:
+            self._find("corrupt", first_line(error))
+            return
+        self.result.nodes.update(node.op_type for node in all_nodes(model.graph.node) if is_npu(node))
+        self._interface(model)
+        self._loads(out)
+        self._again(out)
+        self._numbers("numpy", out, lambda: self._numpy(model))
+        self._numbers("expand", out, lambda: self._expanded(out, False))
+        self._numbers("as_atc", out, lambda: self._expanded(out, True))
+
+    def _find(self, kind: str, sentence: str, binding: str = "") -> None:
+        self.result.findings.append(Finding(kind, str(self.configuration), sentence, binding))
+
+    def _optimize(self) -> tuple[bytes, Any] | None:
+        options = self.configuration.options()
+        with tempfile.TemporaryDirectory(prefix="ascend-fuse-fuzz-") as folder:
+            given: Any = self.subject.bytes
+            if self.configuration.weights:
+                given = Path(folder) / "model.onnx"
+                given.write_bytes(self.subject.bytes)
+            try:
+                try:
+                    result = ascend_fuse.optimize(given, **options)
+                except ascend_fuse.NotReadByAtc as error:
+                    self.result.refusals[refusal(error)] += 1
+                    self.refused = True
+                    if ": npu.NPU" in str(error) or "(npu.NPU" in str(error) or "empty-input-in-branch" in str(error):
+                        self._find("own node refused", str(error)[:300])
+                    result = ascend_fuse.optimize(given, **options, force=True)
+            except ascend_fuse.AscendFuseError as error:
+                self._find("refused", first_line(error))
+                return None
+            if not self.configuration.weights:
+                return result.to_bytes(), result.report
+            saved = Path(folder) / "out.onnx"
+            result.save(saved, weights=self.configuration.weights)
+            try:
+                return onnx.load(str(saved)).SerializeToString(), result.report
+            except Exception as error:
+                self._find("saved", first_line(error))
+                return result.to_bytes(), result.report
+
+    def _interface(self, model: onnx.ModelProto) -> None:
+        """Names, types and shapes of inputs and outputs stay."""
+        for before, after, what in ((self.subject.model.graph.input, model.graph.input, "input"),
+                                    (self.subject.model.graph.output, model.graph.output, "output")):
+            if [v.name for v in before] != [v.name for v in after]:
+                self._find("interface", f"{what}s {[v.name for v in before]} became {[v.name for v in after]}")
+                continue
+            for a, b in zip(before, after):
+                fixed = bool(self.configuration.fix)
+                if a.type.tensor_type.elem_type != b.type.tensor_type.elem_type or (not fixed and a.type != b.type and a.type.tensor_type.HasField("shape")):
+                    self._find("interface", f"the type of {what} {a.name} changed")
+
+    def _loads(self, out: bytes) -> None:
+        try:
+            ascend_fuse.check(out, **self.configuration.for_check())
+        except ascend_fuse.AscendFuseError as error:
+            self._find("check", first_line(error))
+
+    def _again(self, out: bytes) -> None:
+        try:
+            again = ascend_fuse.optimize(out, **self.configuration.options(again=True), force=True).to_bytes()
+        except ascend_fuse.AscendFuseError as error:
+            self._find("again", first_line(error))
+            return
+        if again != out:
+            before, after = (sorted(n.op_type for n in all_nodes(onnx.load_model_from_string(b).graph.node)) for b in (out, again))
+            gone = collections.Counter(before) - collections.Counter(after)
+            new = collections.Counter(after) - collections.Counter(before)
+            self._find("again", f"a second run changes it: {dict(gone)} became {dict(new)}")
+
+    def _expanded(self, out: bytes, as_atc: bool) -> Any:
+        text = ascend_fuse.expand(out, as_atc=as_atc, **self.configuration.for_expand()).to_bytes()
+        key = hashlib.sha256(text).digest()
+        if key in self.seen:
+            return key
+        model = onnx.load_model_from_string(text)
+        if not as_atc and self.subject.checked:
+            onnx.checker.check_model(model)
+        return key, Runner(model, self.subject.retype)
+
+    def _numpy(self, model: onnx.ModelProto) -> Any:
+        retype = self.subject.retype
+        written = Written(retyped(model, *retype) if retype else model)
+
+        def run(feeds: dict[str, Any]) -> dict[str, Any]:
+            results = written.run(cast_feeds(feeds, retype))
+            self.result.evaluated.update(written.used)
+            written.used.clear()
+            return results
+
+        return hashlib.sha256(b"numpy" + model.SerializeToString()).digest(), run
+
+    def _numbers(self, kind: str, out: bytes, make: Any) -> None:
+        if kind == "numpy":
+            key = hashlib.sha256(b"numpy" + out).digest()
+            if key in self.seen:
+                return
+            self.seen[key] = []
+        try:
+            made = make()
+        except ascend_fuse.AscendFuseError as error:
+            if kind == "as_atc" and self.refused and str(error).startswith("ATC of CANN"):
+                return  # and was said by optimize
+            self._find(kind, first_line(error))
+            return
+        except Exception as error:
+            self._find(kind, first_line(error))
+            return
+        if isinstance(made, bytes):
+            for earlier, sentence, binding in self.seen[made]:
+                if kind != earlier:
+                    continue
+                self._find(kind, sentence, binding)
+            return
+        key, run = made
+        self.seen[key] = []
+        for binding in self.subject.feeds:
+            if not self.configuration.allows(self.subject.bindings[binding], self.subject.graph.dims):
+                continue
+            try:
+                results = run(self.subject.feeds[binding])
+            except ContractError as error:
+                self._report(key, "contract", str(error), binding)
+                continue
+            except Exception as error:
+                # A dim of 0 that ends with an error is told apart from numbers that are wrong.
+                self._report(key, "empty" if binding == "edge" else kind, first_line(error), binding)
+                continue
+            self._compare(key, kind, binding, results)
+
+    def _report(self, key: bytes, kind: str, sentence: str, binding: str) -> None:
+        self.seen[key].append((kind, sentence, binding))
+        self._find(kind, sentence, binding)
+
+    def _compare(self, key: bytes, kind: str, binding: str, results: dict[str, Any]) -> None:
+        subject = self.subject
+        originals, references = subject.originals[binding], subject.references[binding]
+        for output in subject.graph.outputs:
+            if output not in results:
+                self._report(key, kind, f"no output {output}", binding)
+                continue
+            original = originals[output] if originals is not None else None
+            self.result.comparisons += 1
+            sentence, used = compare.difference(results[output], original, references[output], subject.dtype)
+            if sentence and self.dont_care:
+                sentence, used = compare.difference(results[output], original, references[output], subject.dtype, subject.care(binding)[output])
+            if sentence:
+                self._report(key, kind, f"{output}: {sentence}", binding)
+            else:
+                self.result.nearest = max(self.result.nearest, used)
