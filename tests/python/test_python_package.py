@@ -364,6 +364,7 @@ def test_progress_that_raises_ends_the_run(llama: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("control_c")
 def test_control_c_ends_a_run(small: onnx.ModelProto) -> None:
     def interrupt(graph: ascend_fuse.Graph, rewriter: ascend_fuse.Rewriter) -> None:
         os.kill(os.getpid(), signal.SIGINT)
@@ -372,6 +373,7 @@ def test_control_c_ends_a_run(small: onnx.ModelProto) -> None:
         ascend_fuse.optimize(small, passes=[ascend_fuse.Pass(interrupt, after="number")])
 
 
+@pytest.mark.usefixtures("control_c")
 def test_control_c_within_a_pass_ends_a_run(llama: Path) -> None:
     """A signal that comes while C++ works is seen before the run is over."""
     threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
