@@ -283,13 +283,13 @@ int RunOptimize(Flags flags, bool change) {
   const std::vector<std::string> unmet = UnmetRequirements(*report, flags.require);
   for (const std::string& sentence : unmet) Fail(sentence);
   if (!unmet.empty()) {
-    if (change) Fail("no model was written");
+    if (change) Fail("not written");
     return kNotMet;
   }
   if (!change) return kDone;
   if (const std::vector<std::string> why = WhyNotWritten(*report); !why.empty() && !flags.force) {
     for (const std::string& sentence : why) Fail(sentence);
-    return Fail(fmt::format("no model was written: ATC of CANN {} refuses or misreads it; --force writes it all the same",
+    return Fail(fmt::format("not written: ATC (CANN {}) would reject or misread it; --force overrides",
                             report->target.cann), kFound);
   }
   const std::string output = flags.output.empty() ? Beside(flags.input, target->chip()) : flags.output;
@@ -418,8 +418,8 @@ int RunExplain(const Flags& flags) {
   if (code == nullptr) {
     if (access(flags.code.c_str(), F_OK) == 0) return RunExplainMatch(flags);  // a model: it says what is missing
     const auto near = NearestCodes(flags.code);
-    if (!near.empty()) return Fail(fmt::format("{} is no code of a report; did you mean {}?", flags.code, fmt::join(near, " or ")), kUsage);
-    Fail(fmt::format("{} is no code of a report", flags.code));
+    if (!near.empty()) return Fail(fmt::format("{} is not a code of a report; did you mean {}?", flags.code, fmt::join(near, " or ")), kUsage);
+    Fail(fmt::format("{} is not a code of a report", flags.code));
     fmt::print(stderr, "\n{}", ListCodes());
     return kUsage;
   }
@@ -632,7 +632,7 @@ CLI::App* AddReduce(CLI::App* app, Flags* flags) {
   reduce->add_option("model", flags->input, "an ONNX model")->required();
   PassOn(reduce, "--check", "COMMAND", "run for every part, with its path for {}; 0 means that the fault is there", flags);
   PassOn(reduce, "-o,--output", "FILE", "default: <model>.small.onnx", flags);
-  PassOn(reduce, "--timeout", "SECONDS", "for one run of the command; longer is no fault", flags);
+  PassOn(reduce, "--timeout", "SECONDS", "for one run of the command; a longer run does not count as the fault", flags);
   PassOn(reduce, "--quiet", "", "print errors only", flags);
   return reduce;
 }
@@ -710,7 +710,7 @@ std::string OtherCommands(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> commands;
   for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
   if (argc < 2 || argv[1][0] == '-' || std::find(commands.begin(), commands.end(), argv[1]) != commands.end()) return "";
-  return fmt::format("{} is no command; there are {}", argv[1], fmt::join(commands, ", "));
+  return fmt::format("{} is not a command; there are {}", argv[1], fmt::join(commands, ", "));
 }
 
 int Main(int argc, char** argv) {

@@ -37,7 +37,7 @@ std::string WhyNotAt(const Workspace& workspace, int64_t to) {
   for (const auto& graph : workspace.model().graphs()) {
     for (const Node* node : graph->nodes()) {
       if (node->domain != NameId::kEmpty || reads_the_same(*node)) continue;
-      return fmt::format("it is not raised, for {} {} is read otherwise at opset {}", OpType(*node), Label(*node), to);
+      return fmt::format("it is not raised because {} {} would be read differently at opset {}", OpType(*node), Label(*node), to);
     }
   }
   return "";

@@ -53,7 +53,7 @@ Term Converted(const Term& node, DataType from, DataType to) {
 absl::StatusOr<Term> Swapped(const FunctionContext& context, Value* x, int64_t t) {
   if (t == 0) return Term::Of(x);
   const int rank = context.facts->Of(x).rank();
-  if (rank < 2) return Refuse(fmt::format("{} is no matrix", ValueName(*x)));
+  if (rank < 2) return Refuse(fmt::format("{} is not a matrix", ValueName(*x)));
   std::vector<int64_t> perm;
   for (int64_t i = 0; i < rank - 2; ++i) perm.push_back(i);
   perm.insert(perm.end(), {rank - 1, rank - 2});
