@@ -47,7 +47,7 @@ std::string WhyNotAt(const Workspace& workspace, int64_t to) {
 
 absl::Status RaiseOpset(Workspace& workspace) {
   const int64_t from = workspace.model().OpsetVersion();
-  // Functions have opsets of their own; names in the default domain end before opset 17 (ascend-contract.md 0.1).
+  // Functions have opsets of their own; names in the default domain end before opset 17 (docs/sources/ascend-contract.md 0.1).
   const bool may_raise = !workspace.ChangesNothing() && from >= kFirst && from < kRaised &&
                          workspace.target()->MaxOpset() >= kRaised && workspace.model().functions().empty() &&
                          workspace.target()->options().style != "D";

@@ -75,7 +75,7 @@ Term PlaceRows(const Term& table, const Term& places, const Term& ids) {
 constexpr std::array kRows = {
     Function<"absent ()", Absent>("No value: a weight that is not there."),
     Function<"empty (type)", Empty>(
-        "A constant of shape [0]: an absent input in the middle, as ATC wants it (ascend-contract.md 0.3)."),
+        "A constant of shape [0]: an absent input in the middle, as ATC wants it (docs/sources/ascend-contract.md 0.3)."),
     Function<"float_unless_empty (x)", FloatUnlessEmpty>(
         "x in float32, or no value where it is of shape [0], which stands for an absent input."),
     Function<"single (n, type)", Single>("A constant [1] that holds the number n."),

@@ -135,7 +135,7 @@ Term PaddedTokens(const FunctionContext& context, const Term& x, Value* of, cons
   return IsZero(rest) ? x : Padded(x, rest, Term::Integer(0), Term::Absent());
 }
 
-// The AI Core pads numbers, no booleans (atc-op-audit.md, Pad): once for all layers they are numbers.
+// The AI Core pads numbers, no booleans (docs/sources/atc-op-audit.md, Pad): once for all layers they are numbers.
 Term AsNumbers(const Term& masked) { return build::Cast(masked, DataType::kFloat); }
 
 // Where padding is masked with all keys of a row, its average would count keys that there are not. Such a row masks none of
@@ -159,7 +159,7 @@ Term PaddedMask(const FunctionContext& context, const Term& masked, Value* q, Va
   return build::Cast(Padded(own, rows, columns, Term::Number(1)), DataType::kBool);
 }
 
-// A Slice up to a place that is computed runs on the AI CPU (ascend-contract.md 5.1), a Gather on the AI Core.
+// A Slice up to a place that is computed runs on the AI CPU (docs/sources/ascend-contract.md 5.1), a Gather on the AI Core.
 Term FirstTokens(const FunctionContext& context, const Term& x, Value* of, const Term& masked, int64_t multiple) {
   const Dim tokens = TokensOf(context, of);
   if (IsMultiple(context, tokens, multiple)) return x;

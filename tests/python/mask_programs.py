@@ -1,4 +1,4 @@
-"""Programs that compute attention masks, one for each way in which exporters spell them (export-patterns.md 7.1, 7.2), as
+"""Programs that compute attention masks, one for each way in which exporters spell them (docs/sources/export-patterns.md 7.1, 7.2), as
 ONNX text, each in random spellings that mean the same. `PROGRAMS` has them by name.
 
 A program is over dims batch, seq, past and total = past + seq. Its first output is the mask: an additive one (float), or a
