@@ -200,7 +200,7 @@ STAYS = {
     "einsum-kernel": "integers, more than one letter twice in an operand, letters of an axis of length 1 beside others",
     "resize-form": "modes that ONNX does not have", "conv-attributes": "auto_pad SAME of lengths that are not known",
     "log-softmax-axis": "opsets before 11", "softmax-axis": "opsets before 11", "trilu-kernel": "data of unknown rank",
-    "gemm-alpha": "integers", "sum-type": "a Mean of integers is no ONNX", "select-last-index": "data of unknown rank",
+    "gemm-alpha": "integers", "sum-type": "ONNX has no Mean of integers", "select-last-index": "data of unknown rank",
     "batch-norm-training": "parameters of another type than the data", "expand-rank": "a shape of unknown length",
 }
 PAGE = ROOT / "docs" / "forms.md"
