@@ -76,7 +76,7 @@ def run_console(block: Block, folder: Path, environment: dict[str, str]) -> None
         assert re.fullmatch(pattern_of(expected), shown), f"line {block.line}: {command} printed\n{shown}"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_blocks(document: Path, zoo: Path, tmp_path: Path) -> None:
     shutil.copy(zoo / "llama-sdpa-past-ts17-dynamic.onnx", tmp_path / "llama.onnx")
     environment = dict(os.environ, LC_ALL="C")
@@ -103,7 +103,7 @@ def test_blocks(document: Path, zoo: Path, tmp_path: Path) -> None:
                 assert (ROOT / (script[0] or script[1])).is_file(), f"line {block.line}: there is no {script}"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links(document: Path) -> None:
     for target in LINK.findall(BLOCK.sub("", document.read_text())):
         assert (document.parent / target).exists(), f"{document.name} links to {target}"
