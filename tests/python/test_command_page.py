@@ -33,7 +33,8 @@ def sections(text: str) -> dict[str, list[tuple[str, str]]]:
         if re.fullmatch(r"[A-Z]\w+:", line):
             current = rows.setdefault(line[:-1], [])
         elif row := re.fullmatch(r"  (\S.*?)(?:  +(\S.*))?", line):
-            current.append((row[1], row[2] or ""))
+            name, separator, rest = row[1].partition(" REQUIRED ")  # a long name has one blank after it
+            current.append((f"{name} REQUIRED", rest) if separator else (row[1], row[2] or ""))
         elif line.startswith("   ") and current:
             name, description = current[-1]
             current[-1] = (name, f"{description} {line.strip()}".strip())
