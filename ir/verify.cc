@@ -94,7 +94,7 @@ class Verifier {
     const Use* const* link = &value.uses;
     for (const Use* use = value.uses; use != nullptr; link = &use->next, use = use->next) {
       if (use->value == &value && use->previous == link && use->user != nullptr) continue;
-      return absl::InternalError(fmt::format("the uses of '{}' hold one that is none: {}", ValueName(value),
+      return absl::InternalError(fmt::format("the uses of '{}' hold one that is not a use of it: {}", ValueName(value),
                                              use->user != nullptr ? Described(*use->user) : "of no node"));
     }
     return absl::OkStatus();
@@ -145,7 +145,7 @@ class Verifier {
         if (use.value == nullptr) continue;
         if (use.user != node || use.index != i || use.previous == nullptr || *use.previous != &use) {
           return absl::InternalError(
-              fmt::format("input {} of {} is no use of '{}'", i, Described(*node), ValueName(*use.value)));
+              fmt::format("input {} of {} is not a use of '{}'", i, Described(*node), ValueName(*use.value)));
         }
         if (absl::Status status = CheckRead(*use.value, *node); !status.ok()) return status;
       }

@@ -30,7 +30,7 @@ absl::Status CheckFixes(const Model& model, const OptimizeOptions& options) {
     const auto& dims = options.infer.dims;
     const auto bound = std::find_if(dims.begin(), dims.end(), [&](const auto& dim) { return dim.first == name; });
     if (bound == dims.end() || bound->second.low != bound->second.high) {
-      return absl::InvalidArgumentError(fmt::format("--fix {}: it is bound to no number", name));
+      return absl::InvalidArgumentError(fmt::format("--fix {} needs one number", name));
     }
     if (const std::string why = symbols.WhyNone("--fix", name); !why.empty()) return absl::InvalidArgumentError(why);
   }

@@ -165,7 +165,7 @@ absl::Status SetOption(OptimizeOptions* options, std::string_view name, std::str
   }
   std::vector<std::string_view> names;
   for (const OptionName& option : OptionNames()) names.push_back(option.name);
-  return absl::InvalidArgumentError(fmt::format("{} is no option; there are {}", name, fmt::join(names, ", ")));
+  return absl::InvalidArgumentError(fmt::format("{} is not an option; there are {}", name, fmt::join(names, ", ")));
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {

@@ -283,13 +283,13 @@ int RunOptimize(Flags flags, bool change) {
   const std::vector<std::string> unmet = UnmetRequirements(*report, flags.require);
   for (const std::string& sentence : unmet) Fail(sentence);
   if (!unmet.empty()) {
-    if (change) Fail("no model was written");
+    if (change) Fail("not written");
     return kNotMet;
   }
   if (!change) return kDone;
   if (const std::vector<std::string> why = WhyNotWritten(*report); !why.empty() && !flags.force) {
     for (const std::string& sentence : why) Fail(sentence);
-    return Fail(fmt::format("no model was written: ATC of CANN {} refuses or misreads it; --force writes it all the same",
+    return Fail(fmt::format("not written: ATC (CANN {}) would reject or misread it; --force overrides",
                             report->target.cann), kFound);
   }
   const std::string output = flags.output.empty() ? Beside(flags.input, target->chip()) : flags.output;
@@ -418,8 +418,10 @@ int RunExplain(const Flags& flags) {
   if (code == nullptr) {
     if (access(flags.code.c_str(), F_OK) == 0) return RunExplainMatch(flags);  // a model: it says what is missing
     const auto near = NearestCodes(flags.code);
-    if (!near.empty()) return Fail(fmt::format("{} is no code of a report; did you mean {}?", flags.code, fmt::join(near, " or ")), kUsage);
-    Fail(fmt::format("{} is no code of a report", flags.code));
+    if (!near.empty()) {
+      return Fail(fmt::format("{} is not a code of a report; did you mean {}?", flags.code, fmt::join(near, " or ")), kUsage);
+    }
+    Fail(fmt::format("{} is not a code of a report", flags.code));
     fmt::print(stderr, "\n{}", ListCodes());
     return kUsage;
   }
@@ -585,7 +587,7 @@ void AddRunFlags(CLI::App* command, Flags* flags) {
   AddTargetFlags(command, flags);
   AddDimFlag(command, flags);
   AddFixFlag(command, flags);
-  command->add_flag("--strict", flags->options.strict, "refuse what rests on an assumption");
+  command->add_flag("--strict", flags->options.strict, "refuse sites that rest on an assumption");
   command
       ->add_option("--require", flags->require,
                    "exit with 3 if a site of these kinds is left, or none is found")
@@ -604,7 +606,7 @@ void AddRunFlags(CLI::App* command, Flags* flags) {
   command->add_option("--assume", flags->assumptions, "what an input holds: ones, binary (0 and 1), left-padded, right-padded; may be repeated")
       ->type_name("INPUT=WORD")
       ->allow_extra_args(false);
-  command->add_option("--limit", flags->options.limit, "at most so many rewrites")->type_name("N");
+  command->add_option("--limit", flags->options.limit, "make at most N rewrites")->type_name("N");
   command->add_option("--dump", flags->options.dump_directory, "write the model after each pass there")
       ->type_name("FOLDER");
   command->add_flag("--verbose", flags->verbose, "one line for every site, and the time of every pass");
@@ -612,7 +614,7 @@ void AddRunFlags(CLI::App* command, Flags* flags) {
 }
 
 CLI::App* AddDiff(CLI::App* app, Flags* flags) {
-  CLI::App* diff = app->add_subcommand("diff", "what differs between two models, place by place");
+  CLI::App* diff = app->add_subcommand("diff", "show what differs between two models, place by place");
   diff->add_option("before", flags->input, "an ONNX model")->required();
   diff->add_option("after", flags->second, "another version of it")->required();
   return diff;
@@ -632,11 +634,11 @@ void PassOn(CLI::App* command, const std::string& name, const std::string& type,
 }
 
 CLI::App* AddReduce(CLI::App* app, Flags* flags) {
-  CLI::App* reduce = app->add_subcommand("reduce", "the smallest part of a model that still shows a fault");
+  CLI::App* reduce = app->add_subcommand("reduce", "find the smallest part of a model that still shows a fault");
   reduce->add_option("model", flags->input, "an ONNX model")->required();
   PassOn(reduce, "--check", "COMMAND", "run for every part, with its path for {}; 0 means that the fault is there", flags);
   PassOn(reduce, "-o,--output", "FILE", "default: <model>.small.onnx", flags);
-  PassOn(reduce, "--timeout", "SECONDS", "for one run of the command; longer is no fault", flags);
+  PassOn(reduce, "--timeout", "SECONDS", "for one run of the command; a longer run does not count as the fault", flags);
   PassOn(reduce, "--quiet", "", "print errors only", flags);
   return reduce;
 }
@@ -647,7 +649,7 @@ void AddVerify(CLI::App* app, Flags* flags) {
   verify->add_option("optimized", flags->second, "the optimized model")->required();
   const auto add = [&](const char* name, const char* type, const char* meaning) { PassOn(verify, name, type, meaning, flags); };
   add("--bindings", "JSON", "what symbolic dims and inputs are; default: several that fit the model");
-  add("--seed", "N", "of the inputs");
+  add("--seed", "N", "seed of the generated inputs");
   add("--tolerance", "NUMBER", "how far outputs may differ, relative to the largest element; default 1e-4 for float32");
   add("--json", "FILE", "write the result as JSON; - is stdout");
   add("--report", "FILE", "the JSON report of optimize: don't-care rows, names of places");
@@ -668,7 +670,7 @@ struct RulesCommands {
 };
 
 RulesCommands AddRules(CLI::App* app, Flags* flags) {
-  CLI::App* rules = app->add_subcommand("rules", "the rules in force and where they are written");
+  CLI::App* rules = app->add_subcommand("rules", "list the rules in force and where they are written");
   AddTargetFlags(rules, flags);
   rules->add_option("--check", flags->checked, "load these rule files and say what is in them, or the first mistake with its place")
       ->type_name("FILE")
@@ -677,11 +679,12 @@ RulesCommands AddRules(CLI::App* app, Flags* flags) {
   rules->add_flag("--operators", flags->operators, "the operators that rules may name beside those of ONNX, as Markdown");
   rules->add_flag("--passes", flags->passes, "the passes of optimize in their order, as a table");
 
-  CLI::App* make = rules->add_subcommand("new", "writes a rule to start from, every part with a comment, and its two goldens");
+  CLI::App* make = rules->add_subcommand("new", "write a rule to start from, every part with a comment, and its two goldens");
   make->add_option("name", flags->rule, "the rule's name")->required();
   make->add_option("-o,--output", flags->output, "where to; default: here")->type_name("FOLDER");
 
-  CLI::App* test = rules->add_subcommand("test", "the goldens of rule files, and graphs made from the rules backwards, in numbers");
+  CLI::App* test = rules->add_subcommand(
+      "test", "check the goldens of rule files, and compare the numbers of graphs that are made from the rules backwards");
   test->add_option("files", flags->checked, "rule files")->required();
   AddAtcFlags(test, flags);
   test->add_option("--count", flags->backwards.count, "graphs of each rule")->type_name("N")->check(CLI::PositiveNumber)->capture_default_str();
@@ -698,7 +701,7 @@ RulesCommands AddRules(CLI::App* app, Flags* flags) {
 
 CLI::App* AddExplain(CLI::App* app, Flags* flags) {
   CLI::App* explain = app->add_subcommand(
-      "explain", "what a code of a report means, and what can be done about it; or why a rule matches at a node, or not");
+      "explain", "explain a code of a report and what can be done about it; or why a rule matches at a node, or does not");
   explain->add_option("code", flags->code, "as the report gives it (mask-per-head); default: all, with their titles; "
                                            "with --rule a model");
   explain->add_option("--rule", flags->rule, "a rule: the match step by step, what each part of it met and where it ended")
@@ -715,7 +718,7 @@ std::string OtherCommands(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> commands;
   for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
   if (argc < 2 || argv[1][0] == '-' || std::find(commands.begin(), commands.end(), argv[1]) != commands.end()) return "";
-  return fmt::format("{} is no command; there are {}", argv[1], fmt::join(commands, ", "));
+  return fmt::format("{} is not a command; there are {}", argv[1], fmt::join(commands, ", "));
 }
 
 int Main(int argc, char** argv) {
@@ -724,7 +727,8 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   Flags flags;
 
-  CLI::App* optimize = app.add_subcommand("optimize", "fuse what the target can run fused");
+  CLI::App* optimize =
+      app.add_subcommand("optimize", "replace subgraphs by NPU nodes of the target; write the model and a report");
   AddRunFlags(optimize, &flags);
   AddWeightFlags(optimize, &flags);
   optimize->add_option("-o,--output", flags.output, "default: <model>.<chip>.onnx beside the model")
@@ -734,11 +738,11 @@ int Main(int argc, char** argv) {
                      "write the model also where ATC surely refuses or misreads it; without it, nothing is written then: exit code 4");
   optimize->add_option("--atc-script", flags.atc_script, "write the command line of ATC as a script")->type_name("FILE");
 
-  CLI::App* list = app.add_subcommand("list", "fusion opportunities and near misses; changes nothing");
+  CLI::App* list = app.add_subcommand("list", "say what could be fused and what nearly matched; changes nothing");
   AddRunFlags(list, &flags);
 
   CLI::App* check = app.add_subcommand(
-      "check", "what ATC refuses, reads as something else or runs slowly in any ONNX file; exit code 4: it refuses or misreads");
+      "check", "find what ATC rejects, misreads or runs slowly in any ONNX file; exit code 4: it rejects or misreads");
   check->add_option("model", flags.input, "an ONNX model, optimized or not")->required();
   AddTargetFlags(check, &flags);
   AddDimFlag(check, &flags);
@@ -747,7 +751,7 @@ int Main(int argc, char** argv) {
   check->add_flag("--verbose", flags.verbose, "name every node");
   check->add_flag("--quiet", flags.quiet, "print errors only");
 
-  CLI::App* expand = app.add_subcommand("expand", "NPU nodes back to standard ONNX");
+  CLI::App* expand = app.add_subcommand("expand", "turn NPU nodes back into standard ONNX");
   expand->add_option("model", flags.input, "an optimized model")->required();
   AddWeightFlags(expand, &flags);
   expand->add_option("-o,--output", flags.output, "default: <model>.expanded.onnx beside it")
@@ -767,7 +771,7 @@ int Main(int argc, char** argv) {
   CLI::App* diff = AddDiff(&app, &flags);
   CLI::App* reduce = AddReduce(&app, &flags);
 
-  CLI::App* print = app.add_subcommand("print", "the model as ONNX text");
+  CLI::App* print = app.add_subcommand("print", "print the model as ONNX text");
   print->add_option("model", flags.input, "an ONNX model")->required();
   print->add_option("-o,--output", flags.output, "default: stdout")->type_name("FILE");
   print->add_option("--max-elements", flags.max_elements, "longer constants are elided; -1: never")
@@ -775,13 +779,13 @@ int Main(int argc, char** argv) {
 
   const RulesCommands rules = AddRules(&app, &flags);
 
-  CLI::App* targets = app.add_subcommand("targets", "the chips and CANN versions there are, and what one of them accepts");
+  CLI::App* targets = app.add_subcommand("targets", "list the chips and CANN versions, or what one of them accepts");
   targets->add_option("chip", flags.chip, "a chip, an ATC --soc_version, or a path to a .txtpb");
   targets->add_option("operator", flags.op, "an NPU node or a standard operator: what is known of it there");
   targets->add_option("--cann", flags.options.target.cann, "CANN version, or a path to a .txtpb")->capture_default_str();
   targets->add_flag("--plugin", flags.options.target.plugin, "with our op plugin installed");
 
-  CLI::App* plugin = app.add_subcommand("plugin", "the op plugin as source: parsers that let ATC read what --plugin emits");
+  CLI::App* plugin = app.add_subcommand("plugin", "write the op plugin as source: parsers that let ATC read what --plugin emits");
   plugin->add_option("-o,--output", flags.output, "the folder that is written")->required()->type_name("FOLDER");
   plugin->add_option("--cann", flags.plugin.cann, "leave out what this CANN version has no operator for; default: nothing")
       ->type_name("VERSION");
@@ -792,8 +796,8 @@ int Main(int argc, char** argv) {
 
   CLI::App* explain = AddExplain(&app, &flags);
 
-  CLI::App* man = app.add_subcommand("man", "the man page, ascend-fuse(1)");
-  CLI::App* completion = app.add_subcommand("completion", "completion of the command line, for a shell");
+  CLI::App* man = app.add_subcommand("man", "write the man page, ascend-fuse(1)");
+  CLI::App* completion = app.add_subcommand("completion", "write the completion of the command line for a shell");
   completion->add_option("shell", flags.shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
 
   if (const std::string there = OtherCommands(app, argc, argv); !there.empty()) return Fail(there, kUsage);

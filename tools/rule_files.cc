@@ -135,7 +135,7 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> NewRuleFiles(co
       kGolden, {{"SENTENCE", "what it fuses. `ascend-fuse rules test NAME.rule` compares what comes out with what stands after GRAPH."},
                 {"ADDEND", "1"}, {"EXPECTED", "y = NPUMish (x)"}, {"NAME", name}});
   const std::string near_miss = Fill(
-      kGolden, {{"SENTENCE", "the nearest graph that it must not match. Another number in the denominator is no mish."},
+      kGolden, {{"SENTENCE", "the nearest graph that it must not match. Another number in the denominator is not a mish."},
                 {"ADDEND", "2"}, {"EXPECTED", "unchanged"}, {"NAME", name}});
   return std::vector<std::pair<std::string, std::string>>{
       {name + ".rule", Fill(kRule, {{"NAME", name}})}, {name + ".onnxtxt", fuses}, {name + "_near_miss.onnxtxt", near_miss}};

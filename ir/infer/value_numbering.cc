@@ -199,7 +199,7 @@ class Noise {
   }
 
   // Indices that name every row of the first dimension in order, so that ScatterND writes all of `data`
-  // (export-patterns.md X7): Unsqueeze (Range (0, dim 0 of data, 1), -1) or a constant iota.
+  // (docs/sources/export-patterns.md X7): Unsqueeze (Range (0, dim 0 of data, 1), -1) or a constant iota.
   bool IsFullIota(Value* indices, const Value* data) const {
     const Fact& shape = facts_.Of(data);
     const Fact& index = facts_.Of(indices);

@@ -92,7 +92,7 @@ absl::StatusOr<int> ExternalData::Open(std::string_view location, int64_t* size)
   if (fd < 0) {
     const int error = errno;
     const char* what = std::strerror(error);
-    if (error == ELOOP) what = "it is a symbolic link, or lies behind one";
+    if (error == ELOOP) what = "it is a symbolic link, or lies below one";
     if (error == EXDEV) what = "it lies outside the model's directory";
     return absl::FailedPreconditionError(
         fmt::format("external data file '{}' in directory '{}' cannot be opened: {}. {}", location,

@@ -231,7 +231,7 @@ absl::Status LocalFunctions::Decode(Function* function) {
   }
   auto proto = std::make_unique<FunctionProto>();
   if (cursor.error() != nullptr || !proto->ParseFromString(bytes)) {
-    return refuse(absl::InvalidArgumentError("its bytes are no FunctionProto"));
+    return refuse(absl::InvalidArgumentError("its bytes are not a FunctionProto"));
   }
   function->proto = std::move(proto);
   return absl::OkStatus();
@@ -323,7 +323,7 @@ absl::StatusOr<FunctionBody> LocalFunctions::BodyFor(size_t index, const Node& c
   absl::StatusOr<std::unique_ptr<Model>> loaded = LoadModelFromBytes(model.SerializeAsString());
   if (!loaded.ok()) {
     return absl::InvalidArgumentError(
-        fmt::format("its body is no valid graph for the call '{}' ({})", Label(call),
+        fmt::format("its body is not a valid graph for the call '{}' ({})", Label(call),
                     std::string(loaded.status().message())));
   }
   body.model = *std::move(loaded);

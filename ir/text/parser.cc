@@ -120,7 +120,7 @@ class ModelParser {
       } else if (key.text == "metadata_props") {
         AF_TRY(StringPairs(model->mutable_metadata_props()));
       } else {
-        return ErrorAt(key, fmt::format("'{}' is no key of a model; expected ir_version, opset_import, "
+        return ErrorAt(key, fmt::format("'{}' is not a key of a model; expected ir_version, opset_import, "
                                         "producer_name, producer_version, domain, model_version, doc_string "
                                         "or metadata_props",
                                         key.text));
@@ -514,7 +514,7 @@ class ModelParser {
       for (const KindName& row : kKindNames) {
         if (row.name == word.text) declared = &row;
       }
-      if (declared == nullptr) return ErrorAt(word, fmt::format("'{}' is no attribute type", word.text));
+      if (declared == nullptr) return ErrorAt(word, fmt::format("'{}' is not an attribute type", word.text));
     }
     AF_TRY(in_.Expect("=", fmt::format("after the attribute's name '{}'", name)));
     const Token at = in_.Peek();
@@ -678,7 +678,7 @@ class ModelParser {
         AF_ASSIGN(*function->mutable_doc_string(), in_.String("a string for doc_string"));
       } else {
         return ErrorAt(key,
-                       fmt::format("'{}' is no key of a function; expected domain, opset_import, overload "
+                       fmt::format("'{}' is not a key of a function; expected domain, opset_import, overload "
                                    "or doc_string",
                                    key.text));
       }

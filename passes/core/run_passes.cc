@@ -52,7 +52,7 @@ absl::StatusOr<std::vector<Pass>> WithPasses(std::vector<Pass> passes, const std
     }
     const auto stage = std::find(names.begin(), names.end(), one.stage);
     if (stage == names.end()) {
-      return absl::InvalidArgumentError(fmt::format("the pass {} is to stand beside {}, which is no pass; there are {}",
+      return absl::InvalidArgumentError(fmt::format("pass {}: unknown stage {}; stages are {}",
                                                     one.pass.name, one.stage, fmt::join(names, ", ")));
     }
     auto follows = [&](const std::string& name) {

@@ -121,7 +121,7 @@ absl::Status Workspace::CheckPrefer(const std::string& name) const {
   }
   if (std::find(slower.begin(), slower.end(), name) != slower.end()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      fmt::format("--prefer {}: it names nodes that are not emitted everywhere without it: {}", name, fmt::join(slower, ", ")));
+      fmt::format("--prefer {}: valid names are {}", name, fmt::join(slower, ", ")));
 }
 
 void Workspace::InferModel() {

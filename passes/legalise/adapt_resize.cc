@@ -1,5 +1,5 @@
 // Adapters of Resize. ATC reads neither nearest_mode nor axes nor keep_aspect_ratio_policy, and nearest of four dims only
-// (atc-op-audit.md, W12 and R14). By whole factors, the nearest element of half_pixel is that of asymmetric with floor, which
+// (docs/sources/atc-op-audit.md, W12 and R14). By whole factors, the nearest element of half_pixel is that of asymmetric with floor, which
 // is read. Of lengths that are known, nearest is a Gather along each axis.
 #include <algorithm>
 #include <cmath>

@@ -19,7 +19,7 @@ namespace ascend_fuse {
 namespace {
 
 // The newest opset at which reductions have their axes in an attribute, which every release reads, and at which
-// LayerNormalization has a parser (atc-op-audit.md, section 5).
+// LayerNormalization has a parser (docs/sources/atc-op-audit.md, section 5).
 constexpr int64_t kBestRead = 17;
 
 template <typename Visit>

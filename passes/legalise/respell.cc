@@ -27,8 +27,8 @@ constexpr NewMeaning kNewMeanings[] = {
     {"GridSample", 20, "has other words for mode"},
     {"GroupNormalization", 21, "has a weight for each channel, not for each group"},
     {"MaxPool", 22, "rounds the last window of ceil_mode in another way"},
-    {"OptionalGetElement", 18, "takes what is no optional, too,"},
-    {"OptionalHasElement", 18, "takes what is no optional, or nothing, too,"},
+    {"OptionalGetElement", 18, "takes what is not an optional, too,"},
+    {"OptionalHasElement", 18, "takes what is not an optional, or nothing, too,"},
     {"RoiAlign", 16, "takes other coordinates"},
     {"Upsample", 10, "is deprecated"},
 };
@@ -149,7 +149,7 @@ absl::StatusOr<Respelling::Input> AsInput(const Node& node, const Attribute& att
 absl::StatusOr<Attribute> AsAttribute(const Value& value, const SchemaAttribute& row, const Facts& facts) {
   const Fact& fact = facts.Of(&value);
   const auto cannot = [&] {
-    return Cannot(fmt::format("has {} as an attribute there, and {} is no constant", row.name, ValueName(value)));
+    return Cannot(fmt::format("has {} as an attribute there, and {} is not a constant", row.name, ValueName(value)));
   };
   if (fact.elements == nullptr) return cannot();
   std::vector<int64_t> integers;

@@ -1,5 +1,5 @@
 // The emission style: how nodes are spelled, so that ATC's parser finds every NPU node under a name it knows
-// (ascend-contract.md 0.1). Chosen and written last, when the nodes and imports of the model are final.
+// (docs/sources/ascend-contract.md 0.1). Chosen and written last, when the nodes and imports of the model are final.
 #include <algorithm>
 
 #include "fmt/format.h"

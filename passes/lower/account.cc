@@ -135,10 +135,10 @@ class Accountant {
       if (OpType(*x->producer).substr(0, 3) == "NPU") {
         return fmt::format("{} computes the sum already, with another norm that reads it", OpType(*x->producer));
       }
-      return fmt::format("{} reads the sum behind a {} ({}), and only the sum itself can be joined with it",
+      return fmt::format("{} reads the sum after a {} ({}), and only the sum itself can be joined with it",
                          norm.record.emitted_op, OpType(*x->producer), ValueName(*x));
     }
-    return "the norm behind the sum was not fused";
+    return "the norm after the sum was not fused";
   }
 
   Workspace& workspace_;

@@ -81,7 +81,7 @@ std::optional<Match> RunAround(const Rule& rule, const std::vector<std::string>&
   failure->code = "readers-differ";
   failure->final_word = true;
   failure->rank = {0, Stop::kWrongOperator};
-  failure->found = fmt::format("{} takes {} behind it too, and here {}", rule.name, wanted, other);
+  failure->found = fmt::format("{} also needs {} next, but here {}", rule.name, wanted, other);
   return std::nullopt;
 }
 

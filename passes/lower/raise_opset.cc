@@ -44,7 +44,7 @@ std::string WhyNotAt(const Workspace& workspace, int64_t to) {
     for (const Node* node : graph->nodes()) {
       const bool unwritten = recognised.contains(node) || (node->is_new && node->dead);
       if (unwritten || node->domain != NameId::kEmpty || reads_the_same(*node)) continue;
-      return fmt::format("it is not raised, for {} {} is read otherwise at opset {}", OpType(*node), Label(*node), to);
+      return fmt::format("it is not raised because {} {} would be read differently at opset {}", OpType(*node), Label(*node), to);
     }
   }
   return "";
@@ -54,7 +54,7 @@ std::string WhyNotAt(const Workspace& workspace, int64_t to) {
 
 absl::Status RaiseOpset(Workspace& workspace) {
   const int64_t from = workspace.model().OpsetVersion();
-  // Functions have opsets of their own; names in the default domain end before opset 17 (ascend-contract.md 0.1).
+  // Functions have opsets of their own; names in the default domain end before opset 17 (docs/sources/ascend-contract.md 0.1).
   const bool may_raise = !workspace.ChangesNothing() && from >= kFirst && from < kRaised &&
                          workspace.target()->MaxOpset() >= kRaised && workspace.model().functions().empty() &&
                          workspace.target()->options().style != "D";

@@ -102,7 +102,7 @@ class AttentionReader {
       if (!LeadsToSoftmax(context_, weighted->operands[i])) continue;
       return ReadWeighted(*weighted, i, reshaped);
     }
-    return No(fmt::format("{} is no product with the result of a softmax", ValueName(*y_)));
+    return No(fmt::format("{} is not a product with the result of a softmax", ValueName(*y_)));
   }
 
   absl::StatusOr<AttentionView> ReadWeighted(const Product& weighted, size_t weights_place, bool reshaped) {
@@ -185,7 +185,7 @@ class AttentionReader {
     const auto has_keys = [&](const AxisView& view) {
       return HasAny(atoms_.Leaves(Joined(view.axes)), atoms_.Leaves(keys_));
     };
-    if (has_keys(operands[0]) == has_keys(operands[1])) return No("the keys are no axis of one operand of the scores");
+    if (has_keys(operands[0]) == has_keys(operands[1])) return No("the keys are not an axis of one operand of the scores");
     if (has_keys(operands[0])) std::swap(operands[0], operands[1]);
     query_ = FollowOperand(std::move(operands[0]));
     key_ = FollowOperand(std::move(operands[1]));

@@ -409,7 +409,7 @@ class Arrangement {
       }
       const int64_t place = place_of(i);
       if (place < 0) return std::nullopt;
-      // Shape whole, then one element of it: ATC ignores the start and end attributes of Shape (atc-op-audit.md W2).
+      // Shape whole, then one element of it: ATC ignores the start and end attributes of Shape (docs/sources/atc-op-audit.md W2).
       parts.push_back(build::Gather(build::Shape(Term::Of(shape_of_)), build::Numbers({place}), 0));
       ++nodes_;
     }

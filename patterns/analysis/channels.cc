@@ -85,7 +85,7 @@ class Follower {
     if (fact.rank() < 1) return No(fmt::format("the shape of {} is not known", ValueName(*value)));
     const Dim width = fact.shape.back();
     if (!width.is_number() || width.number() < 1 || width.number() > most_) {
-      return No(fmt::format("the last axis of {} is {}, which is no number of channels", ValueName(*value),
+      return No(fmt::format("the last axis of {} is {}, which is not a number of channels", ValueName(*value),
                             facts_.dims().ToString(width)));
     }
     ChannelMap map;
@@ -674,7 +674,7 @@ absl::StatusOr<std::string> JoinMode(const FunctionContext& context, Value* y, V
   const int extra = part.rank() - fact.rank();
   if (extra < 0 || extra > 1 || (extra == 1 && !part.shape.back().is(1)) ||
       !part.shape[static_cast<size_t>(fact.rank()) - 1].is(width / 2) || width % 2 != 0) {
-    return No(fmt::format("{} is no half of {}", context.facts->Describe(a), context.facts->Describe(y)));
+    return No(fmt::format("{} is not a half of {}", context.facts->Describe(a), context.facts->Describe(y)));
   }
   const int64_t axis = IntAttribute(*concat, "axis").value_or(0);
   const Fact& shape = context.facts->Of(concat->output(0));

@@ -1,6 +1,6 @@
 // Halves of a packed tensor: which part of which value a Slice, Split or Gather gives, proved from symbolic dims.
 // Gates (GLU) and rotations cut one tensor in two; a half that is a few elements off, strided or cut along
-// another axis is another function (export-patterns.md 4.3 and 5.1).
+// another axis is another function (docs/sources/export-patterns.md 4.3 and 5.1).
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -170,7 +170,7 @@ absl::StatusOr<LinearView> Find(const FunctionContext& context, Value* y, int de
   }
   if (IsOp(*node, "Einsum") && node->input_count == 2) {
     const auto equation = StringAttribute(*node, "equation");
-    if (!equation.has_value() || !IsLinearEquation(*equation)) return no("the equation of Einsum is no linear");
+    if (!equation.has_value() || !IsLinearEquation(*equation)) return no("the equation of Einsum is not a linear");
     NotPlain(&view, "Einsum computes it");
     return finish(node->input(0), node->input(1));
   }
@@ -214,7 +214,7 @@ absl::StatusOr<LinearView> Find(const FunctionContext& context, Value* y, int de
       NotPlain(&*base, "a LoRA update is added to it");
       return base;
     }
-    return no("Add joins it with a value that is no bias (a residual)");
+    return no("Add joins it with a value that is not a bias (a residual)");
   }
   if (IsOp(*node, "Reshape") && node->input(0) != nullptr) {
     const Fact& before = context.facts->Of(node->input(0));
@@ -225,7 +225,7 @@ absl::StatusOr<LinearView> Find(const FunctionContext& context, Value* y, int de
     }
     absl::StatusOr<LinearView> inner = Find(context, node->input(0), depth + 1);
     if (!inner.ok()) return inner.status();
-    NotPlain(&*inner, "a Reshape stands behind it");
+    NotPlain(&*inner, "a Reshape stands after it");
     return inner;
   }
   return no(fmt::format("{} computes it", OpType(*node)));
@@ -298,7 +298,7 @@ absl::StatusOr<MergedView> MergedLinear(const FunctionContext& context, Value* a
       return no(fmt::format("{} is {} and {} is {}", ValueName(*one), context.facts->Describe(one), ValueName(*other),
                             context.facts->Describe(other)));
     }
-    if (BitWidth(x.type) % 8 != 0 || BitWidth(x.type) == 0) return no("their elements are no whole bytes");
+    if (BitWidth(x.type) % 8 != 0 || BitWidth(x.type) == 0) return no("their elements are not whole bytes");
     for (const Value* value : {one, other}) {
       const Storage storage = value->initializer->storage;
       if (storage == Storage::kNone || storage == Storage::kJoined) {

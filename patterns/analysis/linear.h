@@ -1,5 +1,5 @@
 // One view of every spelling of a linear layer, y = x W + b with constant W: MatMul, Gemm, Einsum, 1x1 Conv, their
-// bias, the Reshapes around them, quantised weights, LoRA (export-patterns.md 4.1, LN1 to LN8). The graph is not
+// bias, the Reshapes around them, quantised weights, LoRA (docs/sources/export-patterns.md 4.1, LN1 to LN8). The graph is not
 // changed to be understood.
 #pragma once
 

@@ -305,7 +305,7 @@ Term DimAsShapeElement(const FunctionContext& context, Value* value, int axis) {
   const Fact& fact = context.facts->Of(value);
   if (fact.shape[axis].is_number()) return Term::Integer(fact.shape[axis].number());
   // Shape whole, then one element of it: ATC ignores the start and end attributes of Shape
-  // (atc-op-audit.md W2).
+  // (docs/sources/atc-op-audit.md W2).
   return build::Gather(build::Shape(Term::Of(value)), build::Numbers({axis}), 0);
 }
 

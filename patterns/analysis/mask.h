@@ -26,7 +26,7 @@ PossibleValues ValuesOf(const FunctionContext& context, const Value* value);
 // The name of `value`, or, where it was made for an emission, of what it was made of: the model has a value of that name.
 std::string_view NameInModel(const Value& value);
 
-// At or below this an added number takes a key out of the softmax (export-patterns.md 7.3: -1e4 as bfloat16
+// At or below this an added number takes a key out of the softmax (docs/sources/export-patterns.md 7.3: -1e4 as bfloat16
 // rounds it, and everything larger in magnitude).
 constexpr double kMaskThreshold = -1e4 * (1 - 1.0 / 256);
 

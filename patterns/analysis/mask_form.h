@@ -47,7 +47,7 @@ struct MaskForm {
   const MaskClause* Find(MaskClause::Kind kind) const;
 };
 
-// A mask as a site has it. Additive: 0 or minus infinity (export-patterns.md 7.3) beside each score, or a bias. Boolean:
+// A mask as a site has it. Additive: 0 or minus infinity (docs/sources/export-patterns.md 7.3) beside each score, or a bias. Boolean:
 // true = attend.
 class MaskForms {
  public:

@@ -178,7 +178,7 @@ class ScoreReader {
       zeroed_ = {ScoreMask::Kind::kKeeps, OfBoolean(context_, node->input(static_cast<size_t>(place))), {}};
       return Continue(view, node->input(static_cast<size_t>(1 - place)));
     }
-    return No(fmt::format("the weights are {}, which is no softmax along one axis", DescribeProducer(*view->value)));
+    return No(fmt::format("the weights are {}, which is not a softmax along one axis", DescribeProducer(*view->value)));
   }
 
   absl::StatusOr<ScorePath> BeforeSoftmax(const SoftmaxView& softmax, AxisView view, ScorePath path) {
@@ -202,7 +202,7 @@ class ScoreReader {
                atoms_->Leaves(mask.axes) == atoms_->Leaves(axes_of_rows_);
       });
       if (!rows) {
-        return No(fmt::format("weights are made 0 where a row of {} is empty, which is no mask of the scores",
+        return No(fmt::format("weights are made 0 where a row of {} is empty, which is not a mask of the scores",
                               ValueName(*empty_rows_)));
       }
       done->guard = true;
@@ -211,7 +211,7 @@ class ScoreReader {
     const bool same = std::any_of(done->masks.begin(), done->masks.end(), [&](const ScoreMask& mask) {
       return mask.kind == zeroed_.kind && context_.numbering->Same(mask.value, zeroed_.value);
     });
-    if (!same) return No(fmt::format("weights are made 0 by {}, which is no mask of the scores", ValueName(*zeroed_.value)));
+    if (!same) return No(fmt::format("weights are made 0 by {}, which is not a mask of the scores", ValueName(*zeroed_.value)));
     done->guard = true;
     return done;
   }
@@ -273,7 +273,7 @@ class ScoreReader {
       if (IsOp(*node, "Add") || IsOp(*node, "Sub")) return Sum(*node, std::move(view), std::move(path));
       absl::Status status = IsOp(*node, "Where") ? Replaced(*node, &view, &path)
                             : IsOp(*node, "Mul") ? Multiplied(*node, &view, &path)
-                                                 : No(fmt::format("the scores are {}, which is no part of an attention",
+                                                 : No(fmt::format("the scores are {}, which is not part of an attention",
                                                                   DescribeProducer(*view.value)));
       if (!status.ok()) return status;
     }
@@ -305,7 +305,7 @@ class ScoreReader {
                     "attention-not-proved");
     }
     if (factor > 0) return absl::OkStatus();
-    return Refuse(fmt::format("the scores are multiplied by {:.6g} behind {}, which turns a mask round", factor,
+    return Refuse(fmt::format("the scores are multiplied by {:.6g} after {}, which inverts the mask", factor,
                               ValueName(mask)), "scale-behind-mask");
   }
 

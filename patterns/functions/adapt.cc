@@ -316,7 +316,7 @@ absl::StatusOr<Term> Banded(const FunctionContext& context, Value* x, const Term
   if (!rank.ok()) return rank.status();
   const auto type = TypeOf(context, Term::Of(x));
   if (!type.ok()) return type.status();
-  if (*rank < 2) return Refuse("a value that is no matrix");
+  if (*rank < 2) return Refuse("a value that is not a matrix");
   const auto numbers = [&](int64_t axis) -> absl::StatusOr<Term> {
     const auto length = DimAt(context, Term::Of(x), axis);
     if (!length.ok()) return length.status();

@@ -175,7 +175,7 @@ absl::StatusOr<Term> WholeMask(const FunctionContext& context, Value* q, Value* 
     return Refuse(fmt::format("{} is added to the scores, and the kernel takes no bias", ValueName(*parts->biases[0])),
                   "mask-is-bias");
   }
-  if (!PlanFor(context, q, k, *parts, nullptr).masks) return Refuse("nothing is masked here, so that the stock node takes it");
+  if (!PlanFor(context, q, k, *parts, nullptr).masks) return Refuse("nothing is masked here, so the stock node can be used");
   return WholeMaskOf(context, q, k, *parts, mask, guard);
 }
 
@@ -239,15 +239,15 @@ Term FourAxes(const FunctionContext& context, const Term& mask) {
 Holds MaskedBehindCap(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
   const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
   if (!parts.ok()) {
-    return FinalWord(fmt::format("no kernel of attention caps the scores with tanh, and of what is added behind the cap, for "
-                                 "NPUScaledMaskedSoftmax, {}", std::string(parts.status().message())), "softcap-not-taken");
+    return FinalWord(fmt::format("no attention kernel supports soft-capping; NPUScaledMaskedSoftmax cannot be "
+                                 "used: {}", std::string(parts.status().message())), "softcap-not-taken");
   }
   if (!PlanFor(context, q, k, *parts, nullptr).masks) {
-    return FinalWord("no kernel of attention caps the scores with tanh, and behind the cap no key is masked, so that the softmax "
+    return FinalWord("no attention kernel supports soft-capping; after the cap no key is masked, so that the softmax "
                      "is a Softmax already", "softcap-not-taken");
   }
   if (parts->biases.empty()) return absl::OkStatus();
-  return FinalWord(fmt::format("no kernel of attention caps the scores with tanh, and {} is added behind the cap, so that lengths "
+  return FinalWord(fmt::format("no attention kernel supports soft-capping; {} is added after the cap, so that lengths "
                                "are not padded for NPUScaledMaskedSoftmax, which takes multiples of 32",
                                ValueName(*parts->biases[0])), "softcap-not-taken");
 }

@@ -53,7 +53,7 @@ Term Converted(const Term& node, DataType from, DataType to) {
 absl::StatusOr<Term> Swapped(const FunctionContext& context, Value* x, int64_t t) {
   if (t == 0) return Term::Of(x);
   const int rank = context.facts->Of(x).rank();
-  if (rank < 2) return Refuse(fmt::format("{} is no matrix", ValueName(*x)));
+  if (rank < 2) return Refuse(fmt::format("{} is not a matrix", ValueName(*x)));
   std::vector<int64_t> perm;
   for (int64_t i = 0; i < rank - 2; ++i) perm.push_back(i);
   perm.insert(perm.end(), {rank - 1, rank - 2});
@@ -75,7 +75,7 @@ Term PlaceRows(const Term& table, const Term& places, const Term& ids) {
 constexpr std::array kRows = {
     Function<"absent ()", Absent>("No value: a weight that is not there."),
     Function<"empty (type)", Empty>(
-        "A constant of shape [0]: an absent input in the middle, as ATC wants it (ascend-contract.md 0.3)."),
+        "A constant of shape [0]: an absent input in the middle, as ATC wants it (docs/sources/ascend-contract.md 0.3)."),
     Function<"float_unless_empty (x)", FloatUnlessEmpty>(
         "x in float32, or no value where it is of shape [0], which stands for an absent input."),
     Function<"single (n, type)", Single>("A constant [1] that holds the number n."),

@@ -80,7 +80,7 @@ std::string HowToSay(const FunctionContext& context, Dim queries, Dim keys, cons
 }
 
 Holds NotTaken(std::string_view why) {
-  return FinalWord(fmt::format("no kernel of attention caps the scores with tanh, and NPUScaledMaskedSoftmax, behind the cap, {}", why),
+  return FinalWord(fmt::format("no attention kernel supports soft-capping; NPUScaledMaskedSoftmax, after the cap, {}", why),
                    "softcap-not-taken");
 }
 
@@ -99,20 +99,20 @@ Holds PaddingPays(const FunctionContext& context, Value* q, Value* k, int64_t mu
     return Refuse(fmt::format("the lengths are multiples of {}", multiple));
   }
   if (keys.is_number() && keys.number() < multiple) {
-    return NotTaken(fmt::format("takes {} keys and more: for {} launches are all the time, and padding has more of them", multiple,
+    return NotTaken(fmt::format("supports {} keys and more: for {} launches are all the time, and padding has more of them", multiple,
                                 keys.number()));
   }
   if (dims.Equal(context.facts->Of(q).shape[1], context.facts->Of(k).shape[1])) {
     const std::string both = dims.Equal(queries, keys) ? "" : fmt::format("{} and ", dims.ToString(queries));
-    return NotTaken(fmt::format("takes lengths that are multiples of {}, and {}{} are not known to be: where each head has keys of "
+    return NotTaken(fmt::format("supports lengths that are multiples of {}, and {}{} are not known to be: where each head has keys of "
                                 "its own, padding is more kernels than it saves{}",
                                 multiple, both, dims.ToString(keys),
                                 HowToSay(context, queries, keys, {multiple, most, multiple})));
   }
   for (const Dim dim : {queries, keys}) {
     if (const std::optional<int64_t> upper = dims.UpperBound(dim); upper.has_value() && *upper <= most) continue;
-    if (dim.is_number()) return NotTaken(fmt::format("takes lengths up to {}, and here are {}", most, dim.number()));
-    return NotTaken(fmt::format("takes lengths up to {}, which `{}` may exceed{}", most, dims.ToString(dim),
+    if (dim.is_number()) return NotTaken(fmt::format("supports lengths up to {}, and here are {}", most, dim.number()));
+    return NotTaken(fmt::format("supports lengths up to {}, which `{}` may exceed{}", most, dims.ToString(dim),
                                 HowToSay(context, queries, keys, {1, most})));
   }
   return absl::OkStatus();
@@ -135,7 +135,7 @@ Term PaddedTokens(const FunctionContext& context, const Term& x, Value* of, cons
   return IsZero(rest) ? x : Padded(x, rest, Term::Integer(0), Term::Absent());
 }
 
-// The AI Core pads numbers, no booleans (atc-op-audit.md, Pad): once for all layers they are numbers.
+// The AI Core pads numbers, no booleans (docs/sources/atc-op-audit.md, Pad): once for all layers they are numbers.
 Term AsNumbers(const Term& masked) { return build::Cast(masked, DataType::kFloat); }
 
 // Where padding is masked with all keys of a row, its average would count keys that there are not. Such a row masks none of
@@ -159,7 +159,7 @@ Term PaddedMask(const FunctionContext& context, const Term& masked, Value* q, Va
   return build::Cast(Padded(own, rows, columns, Term::Number(1)), DataType::kBool);
 }
 
-// A Slice up to a place that is computed runs on the AI CPU (ascend-contract.md 5.1), a Gather on the AI Core.
+// A Slice up to a place that is computed runs on the AI CPU (docs/sources/ascend-contract.md 5.1), a Gather on the AI Core.
 Term FirstTokens(const FunctionContext& context, const Term& x, Value* of, const Term& masked, int64_t multiple) {
   const Dim tokens = TokensOf(context, of);
   if (IsMultiple(context, tokens, multiple)) return x;
@@ -176,13 +176,13 @@ constexpr std::array kRows = {
     Function<"padding_pays (q, k, n, most)", PaddingPays>(
         "Holds where mask and softmax of capped scores of q [B, H, S, D] and k [B, G, T, D] are fewer kernels with S and T, at most `most`, padded to multiples of n."),
     Function<"padded_tokens (x, of, masked, axis, n)", PaddedTokens>(
-        "x [B, H, S, D] with zeros behind up to the next multiple of n tokens; S is that of the value `of`, and this axis of the mask [1 or B, 1, S, T]."),
+        "x [B, H, S, D] with zeros after up to the next multiple of n tokens; S is that of the value `of`, and this axis of the mask [1 or B, 1, S, T]."),
     Function<"padded_mask (masked, q, k, n)", PaddedMask>(
         "The mask [1 or B, 1, S, T] of q and k, true up to the next multiples of n; a row that masks every key masks none but those."),
     Function<"scaled_queries (q, n, masked)", ScaledQueries>(
         "q [B, H, S, D] times the number n, and 0 where the mask [1 or B, 1, S, T] leaves a row no key."),
     Function<"first_tokens (x, of, masked, n)", FirstTokens>(
-        "What padded_tokens put behind the tokens of x, which are as many as the value `of` has, cut off."),
+        "What padded_tokens put after the tokens of x, which are as many as the value `of` has, cut off."),
 };
 
 }  // namespace

@@ -206,7 +206,7 @@ class ReadyMade {
       parts.key = In(1);
       parts.value = In(2);
     }
-    if (parts.heads % parts.key_heads != 0) return No("the heads of the query are no multiple of those of the key");
+    if (parts.heads % parts.key_heads != 0) return No("the heads of the query are not a multiple of those of the key");
     const absl::StatusOr<double> scale = Scale(width);
     if (!scale.ok()) return scale.status();
     parts.scale = *scale;
@@ -220,7 +220,7 @@ class ReadyMade {
     const int64_t mode = IntAttribute(node_, "qk_matmul_output_mode").value_or(0);
     if (!Asks(3)) return Outputs(parts, Term::Absent());
     plain_ = false;
-    if (mode < 0 || mode > 3) return No(fmt::format("qk_matmul_output_mode {} is none", mode));
+    if (mode < 0 || mode > 3) return No(fmt::format("qk_matmul_output_mode {} is not supported", mode));
     const Outcome outcome = Computed(parts);
     return std::vector<Term>{outcome.y, parts.present_key, parts.present_value,
                              build::Op("Identity", {outcome.scores[static_cast<size_t>(mode)]})};
@@ -228,7 +228,7 @@ class ReadyMade {
 
   absl::Status AddOnnxMasks(Parts* parts) {
     const int64_t written = IntAttribute(node_, "is_causal").value_or(0);
-    if (written != 0 && written != 1) return No(fmt::format("is_causal {} is none", written));
+    if (written != 0 && written != 1) return No(fmt::format("is_causal {} is not 0 or 1", written));
     const bool causal = written == 1;
     if (causal) parts->keep = Causal(*parts, In(4));
     if (Has(6)) {  // where the cache is outside: how many keys of each batch there are
@@ -437,7 +437,7 @@ class ReadyMade {
     parts->heads = IntAttribute(node_, "num_heads").value_or(0);
     parts->key_heads = IntAttribute(node_, "kv_num_heads").value_or(0);
     if (parts->heads < 1 || parts->key_heads < 1 || parts->heads % parts->key_heads != 0) {
-      return No("the heads of the query are no multiple of those of the key");
+      return No("the heads of the query are not a multiple of those of the key");
     }
     for (const char* name : {"kv_cache_bit_width", "qk_output", "sliding_window_cache", "smooth_softmax"}) {
       if (IntAttribute(node_, name).value_or(0) <= 0) continue;

@@ -106,7 +106,7 @@ absl::StatusOr<std::string> WrittenRotation(const FunctionContext& context, Valu
     return Refuse("the parts are not written along the last axis", "rotation-order");
   }
   if (!fact.shape.back().is_number() || fact.shape.back().number() % 2 != 0) {
-    return Refuse(fmt::format("the width of {} is no even number", ValueName(*y)));
+    return Refuse(fmt::format("the width of {} is not an even number", ValueName(*y)));
   }
   const int64_t half = fact.shape.back().number() / 2;
   const bool halves = AreRows(context, i, half, 0, 1) && AreRows(context, j, half, half, 1);
@@ -201,7 +201,7 @@ absl::StatusOr<Term> MatrixTable(const FunctionContext& context, Value* f, Value
   if (absl::Status same = CheckSameShape(context, f, g); !same.ok()) return same;
   const Fact& fact = context.facts->Of(f);
   if (fact.rank() < 2 || !fact.shape.back().is(2) || !LastButOne(fact).is_number()) {
-    return Refuse(fmt::format("{} are no columns of 2 x 2 matrices", context.facts->Describe(f)),
+    return Refuse(fmt::format("{} are not columns of 2 x 2 matrices", context.facts->Describe(f)),
                   "rotary-table-shape");
   }
   const auto take = [](Value* from, int64_t i) { return build::Slice(Term::Of(from), i, i + 1, -1); };

@@ -258,7 +258,7 @@ absl::Status CheckAnnotations(const absl::flat_hash_set<std::string>& kinds, con
       !Constructs().contains(rule.kind)) {
     std::vector<std::string> names;
     for (const SiteKind& kind : SiteKinds()) names.push_back(kind.name);
-    return Error(rule.kind_position, fmt::format("'{}' is no kind and no rule; the kinds are {}", rule.kind,
+    return Error(rule.kind_position, fmt::format("'{}' is neither a kind nor a rule; the kinds are {}", rule.kind,
                                                  fmt::join(names, ", ")));
   }
   if (!rule.by_ge.empty() && rule.no_ge_pass) {
@@ -269,7 +269,7 @@ absl::Status CheckAnnotations(const absl::flat_hash_set<std::string>& kinds, con
     std::vector<std::string_view> known(Constructs().begin(), Constructs().end());
     std::sort(known.begin(), known.end());
     return Error(rule.by_ge_position,
-                 fmt::format("'{}' is no kind and no construct that is declared; there are {}", rule.by_ge,
+                 fmt::format("'{}' is neither a kind nor a declared construct; there are {}", rule.by_ge,
                              fmt::join(known, ", ")));
   }
   return absl::OkStatus();

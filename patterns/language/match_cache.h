@@ -23,7 +23,7 @@ class MatchCache {
   struct Operator {
     uint16_t number = 0;         // RuleSet::OperatorNumber; 0: no pattern names it
     uint16_t number_of_two = 0;  // with two inputs, this one too: a Sum of two is an Add (GELU before opset 14,
-                                 // export-patterns.md X13)
+                                 // docs/sources/export-patterns.md X13)
     bool Is(const Node& node, uint16_t wanted) const {
       return wanted != 0 && (number == wanted || (number_of_two == wanted && node.input_count == 2));
     }

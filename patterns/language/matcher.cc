@@ -25,7 +25,7 @@ std::string FullName(std::string_view domain, std::string_view op_type) {
   return domain.empty() ? std::string(op_type) : fmt::format("{}.{}", domain, op_type);
 }
 
-// Half of the last digits that a constant of this type keeps (export-patterns.md 4.2: 1e-4 in fp32, 1e-3 in
+// Half of the last digits that a constant of this type keeps (docs/sources/export-patterns.md 4.2: 1e-4 in fp32, 1e-3 in
 // fp16, coarser in bf16).
 double Tolerance(DataType type) {
   switch (type) {

@@ -50,7 +50,7 @@ DeclaredAttribute AttributeFrom(const proto::AttributeDeclaration& from, const s
                    : from.type() == "STRING" ? AttributeType::kString
                                              : AttributeType::kUndefined;
   if (attribute.type == AttributeType::kUndefined) {
-    Broken(fmt::format("{}.{}: '{}' is no type of an attribute", op, from.name(), from.type()));
+    Broken(fmt::format("{}.{}: '{}' is not a type of an attribute", op, from.name(), from.type()));
   }
   attribute.required = from.required();
   if (from.has_default_()) attribute.default_text = from.default_();

@@ -264,7 +264,7 @@ std::string Target::Impl::TypeRefusal(const Call& call, const CompiledNode& node
   for (const CallInput& input : call.inputs) {
     if (input.present) types.emplace_back(DataTypeName(input.type));
   }
-  return fmt::format("({}) is no combination of types that {} takes on {}{}", fmt::join(types, ", "), call.op, chip,
+  return fmt::format("({}) is not a combination of types that {} takes on {}{}", fmt::join(types, ", "), call.op, chip,
                      MixesFloats(call) ? ", and no precision mode lowers what a Cast made float" : "");
 }
 

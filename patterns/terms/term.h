@@ -24,7 +24,7 @@ struct Term {
   enum class Kind : uint8_t { kUnbound, kAbsent, kValue, kNumber, kDim, kList, kType, kText, kNode };
   Kind kind = Kind::kUnbound;
   // kValue: a constant of equal elements that, where it was met, broadcasts like a scalar: the other operands
-  // alone give the shape of the result (export-patterns.md X1).
+  // alone give the shape of the result (docs/sources/export-patterns.md X1).
   bool like_scalar = false;
   bool is_integer = false;
   DataType type = DataType::kUndefined;

@@ -88,6 +88,6 @@ int Show(const PlacedPass& pass) {
 int main() {
   const auto kAfter = PlacedPass::Place::kAfter;
   const Pass good = {"double_as_add", "facts and sites", "no Mul by 2 outside of sites", DoubleAsAdd};
-  const Pass bad = {"make_cycle", "nothing", "a graph that is none", MakeCycle};
+  const Pass bad = {"make_cycle", "nothing", "an invalid graph", MakeCycle};
   return Show({kAfter, "recognise", good}) + Show({kAfter, "number", bad});
 }

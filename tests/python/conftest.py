@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +51,14 @@ def run_ok(*arguments: object, cwd: Path | None = None) -> Result:
     result = run(*arguments, cwd=cwd)
     assert result.code == 0, f"exit code {result.code}: {result.err}"
     return result
+
+
+@pytest.fixture
+def control_c() -> Iterator[None]:
+    """Control-C as in a terminal. Tests that nohup, `&` or a CI runner started have it ignored, and what they start inherits that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,4 +1,4 @@
-"""Programs that compute attention masks, one for each way in which exporters spell them (export-patterns.md 7.1, 7.2), as
+"""Programs that compute attention masks, one for each way in which exporters spell them (docs/sources/export-patterns.md 7.1, 7.2), as
 ONNX text, each in random spellings that mean the same. `PROGRAMS` has them by name.
 
 A program is over dims batch, seq, past and total = past + seq. Its first output is the mask: an additive one (float), or a
@@ -244,7 +244,7 @@ def m1c(b):
 
 
 def m2(b):
-    """transformers to 4.37: a triangle behind zeros of the past."""
+    """transformers to 4.37: a triangle after zeros of the past."""
     seq = b.seq()
     r = b.arange(None, seq)
     below = b.choose([
@@ -266,7 +266,7 @@ def m3(b):
 
 
 def m4(b, window=0, gemma=False, with_padding=True, copies=True):
-    """transformers 4.38 to 4.52: a triangle times what lies behind the cache position."""
+    """transformers 4.38 to 4.52: a triangle times what lies after the cache position."""
     low = -3.4028235e38 if b.low == "-inf" else b.low
     lowest = b.constant(low, "float")
     seq, past = b.seq(), b.past()
@@ -672,7 +672,7 @@ PROGRAMS = {
 
 
 def where_masked(b, masked, op, other, kind="int32"):
-    """`masked` where a key is masked and 0 elsewhere, in integers, with `op` and another number behind it."""
+    """`masked` where a key is masked and 0 elsewhere, in integers, with `op` and another number after it."""
     x = b.node("Where", b.causal(), b.constant(0, kind), b.constant(masked, kind))
     return b.node(op, x, x if other is None else b.constant(other, kind))
 

@@ -48,7 +48,7 @@ class Recorded:
 
 
 def tensor(path: Path) -> np.ndarray | None:
-    """The recorded value; None where it is no tensor."""
+    """The recorded value; None where it is not a tensor."""
     value = onnx.TensorProto()
     try:
         value.ParseFromString(path.read_bytes())
@@ -58,7 +58,7 @@ def tensor(path: Path) -> np.ndarray | None:
 
 
 def read(folder: Path) -> Recorded | None:
-    """None for tests that are no single node of ai.onnx over tensors."""
+    """None for tests that are not one node of ai.onnx over tensors."""
     model = onnx.load(folder / "model.onnx")
     data = folder / "test_data_set_0"
     values = [*model.graph.input, *model.graph.output]
@@ -142,7 +142,7 @@ def same(found: list[np.ndarray], expected: tuple[np.ndarray, ...]) -> bool:
 
 
 def with_constants(test: Recorded) -> Recorded | None:
-    """The same with inputs behind the first one that count something, and short vectors, as constants; None where there is none."""
+    """The same with inputs after the first one that count something, and short vectors, as constants; None where there is none."""
     model = onnx.load_from_string(test.model)
     counts = {name: array for name, array in test.feeds[1:]
               if (array.dtype.kind in "iub" and array.size <= 64) or (array.ndim < 2 and array.size <= 8)}

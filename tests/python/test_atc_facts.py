@@ -176,7 +176,7 @@ WRITTEN = {
     "sum-broadcast": "a chain of Add", "sum-type": "a chain of Add", "one-hot-depth": "a comparison with 0, 1, ... depth - 1",
     "gemm-alpha": "MatMul, Mul and Add", "conv-transpose-shape": "pads", "log-softmax-axis": "Flatten before and Reshape after it",
     "softmax-axis": "Flatten before and Reshape after it", "batch-norm-training": "its mean and variance, computed",
-    "top-k-index-type": "a Cast behind it", "size-type": "a product of dims", "dropout-inputs": "nothing, at inference",
+    "top-k-index-type": "a Cast after it", "size-type": "a product of dims", "dropout-inputs": "nothing, at inference",
     "pad-axes-input": "pads of all axes", "constant-of-shape-field": "the value in raw_data", "split-num-outputs": "the sizes",
     "no-parser": "ReduceL1 and ReduceL2 at opset 17 or by ReduceSum, and the definitions of Attention, CenterCropPad, Gelu, "
                  "GroupNormalization, RMSNormalization, RotaryEmbedding and Swish",
@@ -190,17 +190,17 @@ WRITTEN = {
 STAYS = {
     "reduce-axes-input": "a largest, smallest, product or LogSumExp of computed axes: no other operator computes it",
     "reduce-axes-attribute": "beside an operator that opset 18 has not", 
-    "if-condition-rank": "conditions of several elements are no ONNX", "constant-value-form": "texts: nothing on the chip holds one",
+    "if-condition-rank": "conditions of several elements are not ONNX", "constant-value-form": "texts: nothing on the chip holds one",
     "scatter-reduction": "computed indices: which of them are the same comes at run time",
     "resize-nearest": "lengths that are not known, by other factors than whole ones",
     "resize-attribute": "antialias, cubic_coeff_a, exclude_outside, extrapolation_value: GE has no parameter for them",
     "conv-transpose-shape": "pads of an odd sum, where versions of ONNX differ in where the rest goes",
     "dropout-inputs": "training, which is random", "one-hot-depth": "a computed depth, and values that are truths",
-    "split-num-outputs": "a length that is no dim of a name", "no-parser": "other operators: what is quantized, loops, sequences",
+    "split-num-outputs": "a length that is not a dim of a name", "no-parser": "other operators: what is quantized, loops, sequences",
     "einsum-kernel": "integers, more than one letter twice in an operand, letters of an axis of length 1 beside others",
     "resize-form": "modes that ONNX does not have", "conv-attributes": "auto_pad SAME of lengths that are not known",
     "log-softmax-axis": "opsets before 11", "softmax-axis": "opsets before 11", "trilu-kernel": "data of unknown rank",
-    "gemm-alpha": "integers", "sum-type": "a Mean of integers is no ONNX", "select-last-index": "data of unknown rank",
+    "gemm-alpha": "integers", "sum-type": "ONNX has no Mean of integers", "select-last-index": "data of unknown rank",
     "batch-norm-training": "parameters of another type than the data", "expand-rank": "a shape of unknown length",
 }
 PAGE = ROOT / "docs" / "forms.md"

@@ -140,7 +140,7 @@ class Spelling:
         if self.chance(20):
             scores = self.op("Add", scores, self.number(0.0001))
         scores = self.masked(scores)
-        if self.wrong == "scale behind":
+        if self.wrong == "scale after":
             scores = self.op("Mul", scores, self.number(0.5))
         p = self.weights(scores, rank)
         if self.wrong == "weights":
@@ -155,7 +155,7 @@ class Spelling:
         return self.op("MatMul", p, v)
 
     def model(self, wrong):
-        self.wrong = self.random.choice(["scores", "weights", "scale behind", "shared"]) if wrong else ""
+        self.wrong = self.random.choice(["scores", "weights", "scale after", "shared"]) if wrong else ""
         self.folded = self.chance(40)
         self.groups = self.random.choice([H, H, 2, 1])
         q = self.fold(self.operand("q", H, S), S, D)

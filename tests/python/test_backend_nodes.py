@@ -50,7 +50,7 @@ MAY_BE_UNKNOWN = {
     "NonMaxSuppression": "counts boxes that survive",
     "Unique": "counts different elements",
     "StringSplit": "counts parts of strings",
-    "StringNormalizer": "counts strings that are no stop words",
+    "StringNormalizer": "counts strings that are not stop words",
     "ImageDecoder": "the size is in the file",
 }
 

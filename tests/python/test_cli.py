@@ -156,7 +156,7 @@ def test_require_that_is_met(llama: Path, tmp_path: Path) -> None:
 def test_require_that_is_not_met_writes_nothing(llama: Path, tmp_path: Path, kinds: str, sentence: str) -> None:
     result = run("optimize", llama, "-o", tmp_path / "o.onnx", "--require", kinds)
     assert result.code == 3
-    assert sentence in result.err and "no model was written" in result.err
+    assert sentence in result.err and "not written" in result.err
     assert list(tmp_path.iterdir()) == []
     assert run("list", llama, "--require", kinds).code == 3
 

@@ -85,10 +85,10 @@ def test_explain_alone_lists_all_codes() -> None:
 def test_an_unknown_code_is_answered_with_the_nearest_or_the_list(tmp_path: Path) -> None:
     result = run("explain", "mask-per-heads")
     assert result.code == 2
-    assert result.err == "ascend-fuse: mask-per-heads is no code of a report; did you mean mask-per-head?\n"
+    assert result.err == "ascend-fuse: mask-per-heads is not a code of a report; did you mean mask-per-head?\n"
     result = run("explain", "zzzzzzzz")
     assert result.code == 2
-    assert result.err.startswith("ascend-fuse: zzzzzzzz is no code of a report\n") and "by-parser" in result.err
+    assert result.err.startswith("ascend-fuse: zzzzzzzz is not a code of a report\n") and "by-parser" in result.err
     (tmp_path / "m.onnx").touch()
     result = run("explain", tmp_path / "m.onnx")
     assert result.code == 2 and result.err == "ascend-fuse: explain takes a code of a report, or MODEL --rule NAME --at NODE\n"

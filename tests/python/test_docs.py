@@ -17,6 +17,8 @@ of its tests are found by name.
 
 from __future__ import annotations
 
+import importlib.machinery
+import importlib.util
 import os
 import re
 import shutil
@@ -28,7 +30,7 @@ from pathlib import Path
 import pytest
 from conftest import BUILD, ROOT
 
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 KINDS = {"console", "rule", "txtpb", "onnxtxt", "python", "sh", "text", "cpp"}
 BLOCK = re.compile(r"^```(\w*) *(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
@@ -74,7 +76,7 @@ def run_console(block: Block, folder: Path, environment: dict[str, str]) -> None
         assert re.fullmatch(pattern_of(expected), shown), f"line {block.line}: {command} printed\n{shown}"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_blocks(document: Path, zoo: Path, tmp_path: Path) -> None:
     shutil.copy(zoo / "llama-sdpa-past-ts17-dynamic.onnx", tmp_path / "llama.onnx")
     environment = dict(os.environ, LC_ALL="C")
@@ -101,7 +103,7 @@ def test_blocks(document: Path, zoo: Path, tmp_path: Path) -> None:
                 assert (ROOT / (script[0] or script[1])).is_file(), f"line {block.line}: there is no {script}"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links(document: Path) -> None:
     for target in LINK.findall(BLOCK.sub("", document.read_text())):
         assert (document.parent / target).exists(), f"{document.name} links to {target}"
@@ -116,3 +118,38 @@ def test_a_table_is_the_one_that_the_program_prints(flag: str, document: str, se
     done = subprocess.run([str(BUILD / "ascend-fuse"), "rules", flag], capture_output=True, text=True, check=True)
     text = (ROOT / "docs" / document).read_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
     assert [line for line in text.splitlines() if line.startswith("|")] == done.stdout.splitlines()
+
+
+def kinds_by_chip() -> list[str]:
+    """The table of README.md, from the counts of docs/accuracy.md: fused / by GE / left, for each target."""
+    chips = {"ascend310p": "310P", "ascend910b": "910B (A2)", "ascend910_93": "A3", "ascend950": "950"}
+    section = (ROOT / "docs" / "accuracy.md").read_text().split("\n## Sites, fused / by GE / left\n")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")]
+    columns = rows[0]
+
+    def share(counts: str) -> str:
+        fused, by_ge, left = map(int, counts.split("/"))
+        return f"{100 * (fused + by_ge) // (fused + by_ge + left)} %"
+
+    table = ["| kind | " + " | ".join(chips.values()) + " |", "|---|" + "---:|" * len(chips)]
+    for row in rows[2:]:
+        cells = []
+        for chip in chips:
+            stock, plugin = (share(row[columns.index(name)]) for name in (chip, f"{chip}-plugin"))
+            cells.append(stock if stock == plugin else f"{stock} ({plugin})")
+        table.append(f"| `{row[0]}` | " + " | ".join(cells) + " |")
+    return table
+
+
+def test_the_table_of_kinds_and_chips_is_that_of_the_zoo() -> None:
+    table = "\n".join(kinds_by_chip())
+    assert table in (ROOT / "README.md").read_text(), f"the table in README.md should be\n{table}"
+
+
+def test_the_picture_is_that_of_the_demo(zoo: Path) -> None:
+    """scripts/picture draws it again."""
+    loader = importlib.machinery.SourceFileLoader("picture", str(ROOT / "scripts" / "picture"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("picture", loader))
+    loader.exec_module(module)
+    module.BUILD = BUILD
+    assert module.picture(zoo / "llama-sdpa-past-ts17-dynamic.onnx") == (ROOT / "docs/pictures/decoder_layer.svg").read_text()

@@ -167,7 +167,7 @@ def test_the_branch_that_a_number_chooses_takes_the_place_of_its_if(rows: int, o
 
 
 def test_what_a_branch_leaves_out_stays_out(tmp_path: Path) -> None:
-    """An output that is not written is no operand that is not there."""
+    """An output that is not written is not an operand that is not there."""
     model = onnx.parser.parse_model(BRANCHES)
     branch = next(a.g for a in model.graph.node[-1].attribute if a.name == "then_branch")
     del branch.node[:]

@@ -196,18 +196,32 @@ def test_copying_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
         assert not list((tmp_path / "out").iterdir()), when
 
 
-def test_control_c_while_writing_leaves_nothing(tmp_path: Path) -> None:
-    source = save(tmp_path / "in" / "m.onnx", "weights.bin")
-    os.truncate(tmp_path / "in" / "weights.bin", 2 << 30)  # time enough for a signal
-    (tmp_path / "out").mkdir()
-    command = [str(TOOL), "optimize", str(source), "-o", str(tmp_path / "out" / "m.onnx"), "--copy-data", "--quiet"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
-        while not list((tmp_path / "out").iterdir()) and process.poll() is None:
+def interrupted_while_writing(folder: Path, **how: Any) -> int:
+    """The exit code of a run that gets a Control-C while it copies a data file."""
+    source = save(folder / "in" / "m.onnx", "weights.bin")
+    os.truncate(folder / "in" / "weights.bin", 2 << 30)  # time enough for a signal
+    (folder / "out").mkdir()
+    command = [str(TOOL), "optimize", str(source), "-o", str(folder / "out" / "m.onnx"), "--copy-data", "--quiet"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, **how) as process:
+        while not list((folder / "out").iterdir()) and process.poll() is None:
             time.sleep(0.001)
         process.send_signal(signal.SIGINT)
         process.wait(60)
-    assert process.returncode == -signal.SIGINT
+    return process.returncode
+
+
+@pytest.mark.usefixtures("control_c")
+def test_control_c_while_writing_leaves_nothing(tmp_path: Path) -> None:
+    assert interrupted_while_writing(tmp_path) == -signal.SIGINT
     assert not list((tmp_path / "out").iterdir())
+
+
+def test_who_starts_with_control_c_ignored_goes_on(tmp_path: Path) -> None:
+    """As every program does that nohup starts."""
+    code = interrupted_while_writing(tmp_path, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    assert code == 0
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"m.onnx", "weights.bin"}
+    assert (tmp_path / "out" / "weights.bin").stat().st_size == 2 << 30
 
 
 def test_one_file_from_another_directory_needs_no_data_file_there(tmp_path: Path) -> None:

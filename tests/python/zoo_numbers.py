@@ -118,7 +118,7 @@ def candidates_of(original: onnx.ModelProto, runs: Runs) -> dict[Path, Candidate
         fresh = {output for output, digest in prints.items() if digest not in seen}
         seen |= set(prints.values())
         named = {r.output: f"{'+'.join(r.rules)} -> {'+'.join(r.nodes)}" for r in regions.regions}
-        unnamed = [f"{r.output} was rewritten, and is no site of the report" for r in regions.regions
+        unnamed = [f"{r.output} was rewritten, and is not a site of the report" for r in regions.regions
                    if not (r.kinds and r.nodes)]
         regions.restrict(fresh)
         sentences = [*run.assumptions, *(warning["message"] for warning in run.report["warnings"])]

@@ -132,7 +132,7 @@ TEST(ScoresTest, WhatIsNoPartOfAnAttention) {
   EXPECT_NE(Scores("", "t = Relu (s)\n y = Softmax (t)").find("Relu"), std::string::npos);
   EXPECT_EQ(Scores("", "y = Softmax <axis = 1> (s)").find("scale"), std::string::npos) << "over the queries";
   EXPECT_EQ(Scores(", float[3, 5] m", "t = Add (s, m)\n d = Div (t, cap)\n h = Tanh (d)\n c = Mul (h, cap)\n y = Softmax (c)")
-                .find("softcap"), std::string::npos) << "capped behind a mask";
+                .find("softcap"), std::string::npos) << "capped after a mask";
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST(ChannelsTest, ASliceOfALeadingAxisIsRemembered) {
   EXPECT_EQ(Channels(fmt::format(fmt::runtime(slice), -6, "", "")), "0 1 from 2");
   EXPECT_EQ(Channels(fmt::format(fmt::runtime(slice), 0, "", "")), "0 1");
   EXPECT_TRUE(Has(Channels(fmt::format(fmt::runtime(slice), 0, ", int64[2] p = {2, 1}", ", p")), "not on the channels"))
-      << "every other row is no part";
+      << "every other row is not a part";
 }
 
 TEST(ChannelsTest, PartsOfOneTensorComeFromTheSameRows) {

@@ -1,4 +1,4 @@
-// What exporters leave in a graph without meaning it (export-patterns.md section 1, X1 ..., and the canonical form of
+// What exporters leave in a graph without meaning it (docs/sources/export-patterns.md section 1, X1 ..., and the canonical form of
 // section 9, C1 ...): a pattern sees through each, and not through the nearest thing that does mean something. What is
 // larger than a pattern is in golden files:
 //   X8   bodies of If, Loop and Scan      exporter_noise/body_*, rms_norm/in_branch_of_if

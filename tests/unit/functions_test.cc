@@ -79,8 +79,8 @@ TEST(FunctionsTest, WhatMayFitIsTakenAtLoad) {
 }
 
 TEST(FunctionsTest, AFinalWordIsToldApart) {
-  const Attempt never = Where("never (\"this is no construct\")");
-  EXPECT_EQ(never.failure.found, "this is no construct");
+  const Attempt never = Where("never (\"this is not a construct\")");
+  EXPECT_EQ(never.failure.found, "this is not a construct");
   EXPECT_TRUE(never.failure.final_word);
   EXPECT_EQ(never.failure.expected, "");
   const Attempt opset = Where("opset_from (18)");

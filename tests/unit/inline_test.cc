@@ -214,7 +214,7 @@ TEST_F(InlineTest, CallsThatAreNotValidStay) {
   Run("g (float[n] x) => (y, z) { y = local.f (x, x)\n z = local.h (x) }\n" + Function("f (x) => (y) ", "y = Neg (x)") +
       Function("h (x) => (y) ", "y = Add (x, nothing)"));
   EXPECT_EQ(WhyLeft("local.f"), "the call 'y' has 2 inputs and 1 outputs, the function 1 and 1");
-  EXPECT_NE(WhyLeft("local.h").find("its body is no valid graph for the call"), std::string::npos) << WhyLeft("local.h");
+  EXPECT_NE(WhyLeft("local.h").find("its body is not a valid graph for the call"), std::string::npos) << WhyLeft("local.h");
   EXPECT_EQ(inliner_->inlined(), 0);
   EXPECT_TRUE(MustSave(*model_) == bytes_);
 }

@@ -198,7 +198,7 @@ TEST(Load, SortsOwnersOfBodiesThatCapture) {
 
 TEST(Load, Refuses) {
   EXPECT_HAS(Refusal(std::string()), "empty");
-  EXPECT_HAS(Refusal(std::string("hello, this is no model at all")), "not an ONNX model");
+  EXPECT_HAS(Refusal(std::string("hello, this is not a model at all")), "not an ONNX model");
   onnx::ModelProto no_graph;
   no_graph.set_ir_version(8);
   EXPECT_HAS(Refusal(no_graph), "no graph");

@@ -216,7 +216,7 @@ TEST(MatcherTest, ALiteralIsOneElementOfAtMostOneDim) {
       Try("(float[3, 4] a) => (float[1, 3, 4] y) <float[1, 1, 1] c = {2}> { y = Mul (a, c) }", rule));
   EXPECT_FALSE(Try("(float[1, 4] a) => (float[2, 4] y) <float[2, 1] c = {2, 2}> { y = Mul (a, c) }", rule));
   EXPECT_FALSE(Try("(float[3, 4] a, float c) => (float[3, 4] y) <float c = {2}> { y = Mul (a, c) }", rule))
-      << "an initializer that a caller may override is no constant";
+      << "an initializer that a caller may override is not a constant";
 }
 
 TEST(MatcherTest, SeveralOutputs) {

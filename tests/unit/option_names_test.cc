@@ -47,7 +47,7 @@ TEST(OptionNames, EveryNameSetsItsField) {
 TEST(OptionNames, TheListIsWhatThereIs) {
   std::set<std::string> names;
   for (const OptionName& option : OptionNames()) {
-    EXPECT_EQ(Error(option.name, "\n").find("is no option"), std::string::npos) << option.name;
+    EXPECT_EQ(Error(option.name, "\n").find("is not an option"), std::string::npos) << option.name;
     EXPECT_TRUE(names.insert(std::string(option.name)).second);
     EXPECT_NE(Error("no such", "").find(option.name), std::string::npos);
   }
@@ -65,7 +65,7 @@ TEST(OptionNames, ADimMayBeTheSameAsAnotherOne) {
 }
 
 TEST(OptionNames, WrongValuesAreSaidToBeSo) {
-  EXPECT_EQ(Error("tarjet", "x").find("tarjet is no option; there are target, cann"), 0u);
+  EXPECT_EQ(Error("tarjet", "x").find("tarjet is not an option; there are target, cann"), 0u);
   for (const char* dim : {"seq", "=1", "seq=", "seq=-1", "seq=2..1", "seq=1..", "seq=1x", "seq=99999999999999999999", "seq=1..8:0", "seq=1..8:",
                           "seq=5..7:8", "seq=8:2"}) {
     EXPECT_NE(Error("dim", dim).find("expected name=N"), std::string::npos) << dim;

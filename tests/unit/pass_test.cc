@@ -99,9 +99,9 @@ TEST(PassTest, APassMayStandBesideOneThatWasGivenBefore) {
 
 TEST(PassTest, AStageThatIsNoneIsAnErrorThatNamesThem) {
   EXPECT_EQ(Order({Placed(kAfter, "five", "a")}),
-            "the pass a is to stand beside five, which is no pass; there are one, two, three, four");
+            "pass a: unknown stage five; stages are one, two, three, four");
   EXPECT_EQ(Order({Placed(kAfter, "a", "b"), Placed(kAfter, "two", "a")}),
-            "the pass b is to stand beside a, which is no pass; there are one, two, three, four");
+            "pass b: unknown stage a; stages are one, two, three, four");
 }
 
 TEST(PassTest, WhatAPassNeedsIsGivenBeforeIt) {

@@ -169,7 +169,7 @@ TEST(RuleParserTest, AComparisonIsNoAttributeList) {
 }
 
 TEST(RuleParserTest, ACommentApartFromARuleIsNotItsDocumentation) {
-  const Parsed parsed = Parse("# apart\n\nrule r (x) => (y) match { y = Relu (x) }  # behind\n");
+  const Parsed parsed = Parse("# apart\n\nrule r (x) => (y) match { y = Relu (x) }  # after\n");
   ASSERT_TRUE(parsed.status.ok()) << parsed.status.message();
   EXPECT_EQ(parsed.rules[0].doc, "");
 }

@@ -216,7 +216,7 @@ TEST_F(ContractTest, RmsNormTypesOfEachChip) {
   EXPECT_YES(Load("ascend310p").Check(RmsNorm(DataType::kBfloat16, 128, DataType::kBfloat16), dims_));
   EXPECT_NO(Load("ascend310p", "allow_fp32_to_bf16")
                 .Check(RmsNorm(DataType::kFloat, 128, DataType::kFloat16), dims_),
-            "(float, float16) is no combination of types that npu.NPURmsNorm takes on ascend310p");
+            "(float, float16) is not a combination of types that npu.NPURmsNorm takes on ascend310p");
   // must_keep_origin_dtype may still raise float16 to float.
   EXPECT_YES(Load("ascend310p", keep).Check(RmsNorm(DataType::kFloat, 128, DataType::kFloat16), dims_));
 }
@@ -400,7 +400,7 @@ TEST_F(ContractTest, NoPrecisionModeLowersWhatACastMadeFloat) {
   EXPECT_TRUE(attention(DataType::kFloat, DataType::kFloat).legal);
   EXPECT_TRUE(attention(DataType::kFloat16, DataType::kFloat16).legal);
   EXPECT_NO(attention(DataType::kFloat, DataType::kFloat16), "no precision mode lowers what a Cast made float");
-  EXPECT_NO(attention(DataType::kFloat16, DataType::kFloat), "(float16, float16, float) is no combination of types");
+  EXPECT_NO(attention(DataType::kFloat16, DataType::kFloat), "(float16, float16, float) is not a combination of types");
 }
 
 TEST_F(ContractTest, AttentionWithMask) {

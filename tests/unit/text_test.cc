@@ -220,7 +220,7 @@ TEST(TextTest, ErrorsNameThePlace) {
             "1:28: expected a node or '}', found the end of the text");
   EXPECT_EQ(Message(""), "1:1: expected the name of a graph, found the end of the text");
   EXPECT_EQ(Message("<ir_versoin: 8> g () => () {}"),
-            "1:2: 'ir_versoin' is no key of a model; expected ir_version, opset_import, producer_name, "
+            "1:2: 'ir_versoin' is not a key of a model; expected ir_version, opset_import, producer_name, "
             "producer_version, domain, model_version, doc_string or metadata_props");
   EXPECT_EQ(Message("g () => () <float[2] w = {1}> {}"), "1:27: expected 2 elements for these dims, found 1");
   EXPECT_EQ(Message("g () => () <float[N] w = {1}> {}"),
@@ -230,7 +230,7 @@ TEST(TextTest, ErrorsNameThePlace) {
   EXPECT_EQ(Message("g () => () <int64 w = {1.5}> {}"), "1:24: expected an integer, found '1.5'");
   EXPECT_EQ(Message("g () => (y) { y = Op <a = []> () }"),
             "1:27: an empty list needs its type: a : ints = []");
-  EXPECT_EQ(Message("g () => (y) { y = Op <a : ins = 1> () }"), "1:27: 'ins' is no attribute type");
+  EXPECT_EQ(Message("g () => (y) { y = Op <a : ins = 1> () }"), "1:27: 'ins' is not an attribute type");
   EXPECT_EQ(Message("g () => (y) { y = Op <a : int = 1.5> () }"),
             "1:33: expected a value of type int, found one of type float");
   EXPECT_EQ(Message("g () => (y) { y = Op <a = [1, \"b\"]> () }"),
@@ -239,7 +239,7 @@ TEST(TextTest, ErrorsNameThePlace) {
             "1:33: expected one int for 'a', found a list");
   EXPECT_EQ(Message("g (flaot[2] x) => (y) {}"), "1:9: expected ')' after the graph's inputs, found '['");
   EXPECT_EQ(Message("g () => () {} <name: \"x\">"),
-            "1:16: 'name' is no key of a function; expected domain, opset_import, overload or doc_string");
+            "1:16: 'name' is not a key of a function; expected domain, opset_import, overload or doc_string");
   EXPECT_EQ(Message("g () => () <float[1000000, 1000000] w = {1, ...}> {}"),
             "1:42: repeated elements may fill 268435456 bytes of a model at most");
 }

@@ -378,7 +378,7 @@ bool Builder::BuildOperator(const Pattern& pattern, Frame* frame, const MatchSta
     } else if (input.kind == Slot::Kind::kAbsent) {
       node.inputs.push_back(kUnknown);
     } else {
-      return Fail("an operand that is no value");
+      return Fail("an operand that is not a value");
     }
   }
   const size_t outputs = line != nullptr ? line->names.size() : node.op == "Split" ? 2 : 1;

@@ -122,7 +122,7 @@ bool Builder::BuildMade(const Pattern& pattern, Frame* frame, const Rule& rule, 
       } else if (GivesWhole(call)) {
         Slot whole;
         if (!Build(*wanted, frame, &whole)) return false;
-        if (whole.kind != Slot::Kind::kValue) return Fail("a whole that is no value");
+        if (whole.kind != Slot::Kind::kValue) return Fail("a whole that is not a value");
         called_[{call, inner}] = Result::Value(whole.value);
         continue;
       }

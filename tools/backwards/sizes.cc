@@ -127,7 +127,7 @@ bool Builder::SolveProduct(const std::vector<int>& left, const std::vector<int>&
   if (unknowns == 0) return product_a == product_b || Fail("numbers of elements differ");
   if (unknowns > 1) return true;
   const double number = in_a ? product_b / product_a : product_a / product_b;
-  if (number != std::floor(number)) return Fail("a dim that is no whole number");
+  if (number != std::floor(number)) return Fail("a dim that is not a whole number");
   *moved = true;
   return Assign(unknown, static_cast<int64_t>(number));
 }

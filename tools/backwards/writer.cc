@@ -343,7 +343,7 @@ class Writer {
     const std::string name = names_[value];
     const DataType type = TypeOf(value);
     if (of.scalar) {
-      if (!IsFloat(type)) return No("a constant that is no float");
+      if (!IsFloat(type)) return No("a constant that is not a float");
       std::vector<int64_t> dims;
       if (!MeetsAScalar(value) && random_.Chance(30)) dims = {1};
       Constant(name, FloatTensor(name, type, dims, {b_.NumberOf(value)}));

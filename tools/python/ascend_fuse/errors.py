@@ -28,7 +28,7 @@ class SystemFault(AscendFuseError, OSError):
 
 
 class BrokenGraphError(AscendFuseError):
-    """A pass left a graph that is none; the sentence names the pass, the node and the value."""
+    """A pass left an invalid graph; the sentence names the pass, the node and the value."""
 
 
 class NotReadByAtc(AscendFuseError):

@@ -68,7 +68,7 @@ def guess_entry(model) -> Entry:
             continue
         tensor = value.type.tensor_type
         if not value.type.HasField("tensor_type") or tensor.elem_type not in _DTYPES:
-            raise CannotGuess(f"input '{value.name}' is no tensor of a type that can be generated")
+            raise CannotGuess(f"input '{value.name}' is not a tensor of a type that can be generated")
         shape: list[int | str] = []
         for axis, dim in enumerate(tensor.shape.dim):
             if dim.HasField("dim_value"):
@@ -366,7 +366,7 @@ def _tree(text: str) -> ast.Expression:
     try:
         return ast.parse(text, mode="eval")
     except SyntaxError:
-        raise CannotGuess(f"dim '{text}' is no expression") from None
+        raise CannotGuess(f"dim '{text}' is not an expression") from None
 
 
 def _evaluate(text: str, values: dict[str, int]) -> int:

@@ -137,7 +137,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("model", type=Path)
     parser.add_argument("--check", required=True, help="the command; {} stands for the model, and 0 means that the fault is there")
     parser.add_argument("-o", "--output", type=Path, help="default: <model>.small.onnx")
-    parser.add_argument("--timeout", type=float, default=300, help="seconds for one run of the command; longer is no fault")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds for one run of the command; a longer run does not count as the fault")
     parser.add_argument("--quiet", action="store_true")
     flags = parser.parse_args(arguments)
     output = flags.output or flags.model.with_suffix(".small.onnx")

@@ -150,7 +150,7 @@ def check_golden(tool: str, path: Path) -> str:
         try:
             onnx.save(onnx.parser.parse_model(text), str(before))
         except Exception as error:  # onnx has no common type of them
-            return f"it is no model: {error}"
+            return f"it is not a model: {error}"
         done = subprocess.run([tool, "optimize", str(before), "-o", str(after), "--quiet", *flags], capture_output=True, text=True)
         if done.returncode != 0:
             return done.stderr.strip()

@@ -726,7 +726,7 @@ def _read_bindings(argument: str | None) -> tuple[Any, Any]:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise VerifyError(f"the bindings are no JSON: {error}") from None
+        raise VerifyError(f"the bindings are not JSON: {error}") from None
     if isinstance(data, dict) and "inputs" in data:
         return data, data.get("bindings")
     return None, data if isinstance(data, list) else [data]

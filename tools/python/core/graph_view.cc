@@ -278,10 +278,10 @@ struct RewriterHandle {
     Workspace& workspace = Of(session);
     const DataType type = DataTypeFromName(dtype);
     const int bits = BitWidth(type);
-    if (bits == 0) throw nb::value_error(fmt::format("{} is no type of numbers", dtype).c_str());
+    if (bits == 0) throw nb::value_error(fmt::format("{} is not a type of numbers", dtype).c_str());
     int64_t count = 1;
     for (const int64_t dim : shape) {
-      if (dim < 0 || __builtin_mul_overflow(count, dim, &count)) throw nb::value_error("the shape is none");
+      if (dim < 0 || __builtin_mul_overflow(count, dim, &count)) throw nb::value_error("the shape is not valid");
     }
     if (count > (int64_t{1} << 40) || (count * bits + 7) / 8 != static_cast<int64_t>(bytes.size())) {
       throw nb::value_error(fmt::format("{} bytes are not {} elements of {}", bytes.size(), count, dtype).c_str());
@@ -370,7 +370,7 @@ void AddGraphClasses(nb::module_& module) {
            "A new node that computes these values, in the place of the nodes that did. Their names and readers stay.")
       .def("insert", &RewriterHandle::Insert, nb::arg("op_type"), nb::arg("inputs"), nb::arg("attributes") = nb::dict(),
            nb::arg("domain") = "", nb::arg("name") = "", nb::arg("outputs") = 1,
-           "A new node with new values, behind the nodes that compute its inputs.")
+           "A new node with new values, after the nodes that compute its inputs.")
       .def("set_input", &RewriterHandle::SetInput, nb::arg("node"), nb::arg("index"), nb::arg("value").none(),
            "Makes that input of the node read another value; None leaves it out.")
       .def("constant", &RewriterHandle::Constant, nb::arg("elements"), nb::arg("dtype"), nb::arg("shape"), nb::arg("name") = "",

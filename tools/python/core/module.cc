@@ -298,7 +298,7 @@ std::vector<std::string> Unmet(const std::string& json, const std::vector<std::s
 std::string ExplainCode(const std::string& name) {
   const Code* code = FindCode(name);
   if (code != nullptr) return DescribeCode(*code);
-  std::string message = name + " is no code of a report";
+  std::string message = name + " is not a code of a report";
   for (const std::string_view near : NearestCodes(name)) message += "; did you mean " + std::string(near) + "?";
   throw StatusError(absl::NotFoundError(message));
 }

@@ -1,0 +1,57 @@
+"""cmake/group_sources.py: sources that share names are kept apart, and the groups are few."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from conftest import ROOT
+
+SCRIPT = ROOT / "cmake" / "group_sources.py"
+
+
+def groups(root: Path, folder: Path, *sources: str) -> list[str]:
+    done = subprocess.run([sys.executable, str(SCRIPT), str(root), str(folder), "lib", *(str(root / s) for s in sources)],
+                          capture_output=True, text=True, check=True)
+    return [Path(line).read_text() for line in done.stdout.splitlines()]
+
+
+def private(body: str) -> str:
+    return f"namespace x {{\nnamespace {{\n\n{body}\n\n}}  // namespace\n}}  // namespace x\n"
+
+
+def write(root: Path, **sources: str) -> list[str]:
+    for name, text in sources.items():
+        (root / f"{name}.cc").write_text(text)
+    return [f"{name}.cc" for name in sources]
+
+
+def test_sources_without_common_names_are_one_group(tmp_path: Path) -> None:
+    names = write(tmp_path, a=private("int Helper() { return 1; }"), b=private("int Other() { return 2; }"))
+    assert groups(tmp_path, tmp_path / "out", *names) == ['#include "a.cc"\n#include "b.cc"\n']
+
+
+def test_a_private_name_that_another_source_uses_keeps_them_apart(tmp_path: Path) -> None:
+    names = write(tmp_path, a=private("struct Place {\n  int x;\n};"), b="namespace x {\nint Use(Place place);\n}\n",
+                  c=private("absl::Status No(int why) { return {}; }"), d=private("bool No(int why) { return false; }"))
+    found = groups(tmp_path, tmp_path / "out", *names)
+    assert not any('"a.cc"' in group and '"b.cc"' in group for group in found)
+    assert not any('"c.cc"' in group and '"d.cc"' in group for group in found)
+
+
+def test_words_of_comments_and_texts_do_not_count(tmp_path: Path) -> None:
+    names = write(tmp_path, a=private("int Helper() { return 1; }"), b='// A Helper.\nconst char* text = "Helper";\n')
+    assert len(groups(tmp_path, tmp_path / "out", *names)) == 1
+
+
+def test_private_constants_get_names_of_their_own(tmp_path: Path) -> None:
+    names = write(tmp_path, a=private("constexpr int kOps[] = {1};"), b=private("constexpr int kOps[] = {2};"))
+    assert groups(tmp_path, tmp_path / "out", *names) == [
+        '#define kOps kOps_0\n#include "a.cc"\n#undef kOps\n#define kOps kOps_1\n#include "b.cc"\n#undef kOps\n']
+
+
+def test_the_sources_of_a_library_are_few_groups(tmp_path: Path) -> None:
+    for library in ("ir", "patterns", "passes"):
+        sources = sorted(str(path.relative_to(ROOT)) for path in (ROOT / library).rglob("*.cc"))
+        assert len(groups(ROOT, tmp_path / library, *sources)) < len(sources) / 3, library

@@ -1,0 +1,87 @@
+"""The words of documents, messages and data are those of docs/style.md, and they are spelled right."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+EXCEPTIONS = [line for line in (HERE / "style_exceptions.txt").read_text().splitlines() if line and not line.startswith("#")]
+LITERAL = re.compile(r'"((?:\\.|[^"\\\n])*)"')
+FENCED = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+
+
+def word_list() -> dict[str, re.Pattern[str]]:
+    """The left column of the first table of docs/style.md; X stands for a word."""
+    rows = re.findall(r"^\| ([^|]+?) \| [^|]+ \|[^|]*\|$", (ROOT / "docs/style.md").read_text(), re.MULTILINE)
+    words = [row for row in rows if row not in ("instead of", "word", "rejects", "misreads", "supports")]
+    patterns = {}
+    for word in words[: words.index("hitherto") + 1]:
+        # "there is no such file" is plain, and so is "is no longer".
+        text = re.escape(word).replace(r"\ ", r"\s+")
+        if word.endswith(" X"):
+            text = rf"(?<!there )(?<!There )(?<!there){text[:-1]}(?!(?:more|longer|less|faster|slower|better|other|need|reason|such)\b)[a-zA-Z]"
+        patterns[word] = re.compile(rf"(?<![-_`\w]){text}(?![-_])" if word[0].isalpha() else text)
+    return patterns
+
+
+def documents() -> list[Path]:
+    found = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")),
+             *sorted((ROOT / "plugin").glob("*.md"))]
+    return [path for path in found if path != ROOT / "docs/style.md"]
+
+
+def sources() -> list[Path]:
+    folders = ("ir", "patterns", "passes", "tools", "plugin")
+    kinds = (".cc", ".h", ".txtpb", ".rule")
+    python = sorted((ROOT / "tools/python/ascend_fuse").glob("*.py"))
+    return [p for folder in folders for p in sorted((ROOT / folder).rglob("*")) if p.suffix in kinds] + python
+
+
+def words_of(path: Path) -> list[tuple[int, str]]:
+    """Lines of a document without code, or the string literals of a source, with their line."""
+    text = path.read_text()
+    if path.suffix == ".md":
+        text = FENCED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+        return list(enumerate(text.splitlines(), 1))
+    return [(number, m[1]) for number, line in enumerate(text.splitlines(), 1) for m in LITERAL.finditer(line)]
+
+
+def test_words() -> None:
+    patterns = word_list()
+    assert len(patterns) > 10
+    found = []
+    for path in documents() + sources():
+        for line, text in words_of(path):
+            for word, pattern in patterns.items():
+                for match in pattern.finditer(text):
+                    around = text[max(0, match.start() - 30): match.end() + 30]
+                    if not any(exception in around for exception in EXCEPTIONS):
+                        found.append(f"{path.relative_to(ROOT)}:{line}: '{word}' in: {around.strip()}")
+    assert not found, "docs/style.md says what to write instead:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(("text", "word"), [
+    ("a Cast behind the indices", "behind"), ("x is no scalar", "is no X"), ("the parts are no halves", "are no X"),
+    ("left for want of a node", "for want of")])
+def test_a_word_of_the_list_is_found(text: str, word: str) -> None:
+    assert word_list()[word].search(text)
+
+
+@pytest.mark.parametrize("text", ["there is no such file", "scale-behind-mask", "it is no longer read", "masked_behind_cap (q)"])
+def test_other_words_are_not(text: str) -> None:
+    assert not any(pattern.search(text) for pattern in word_list().values())
+
+
+def test_spelling() -> None:
+    """codespell knows mistakes, not words: names need no list, but for a few that look like mistakes."""
+    pytest.importorskip("codespell_lib", reason="scripts/setup installs codespell")
+    paths = [*map(str, documents()), str(ROOT / "docs/style.md"), *map(str, sources())]
+    done = subprocess.run([sys.executable, "-m", "codespell_lib", "--ignore-words", str(HERE / "style_words.txt"), *paths],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
