@@ -109,6 +109,24 @@ def test_links(document: Path) -> None:
         assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
+def test_every_document_is_in_the_index() -> None:
+    index = LINK.findall((ROOT / "docs" / "README.md").read_text())
+    missing = [path.name for path in (ROOT / "docs").glob("*.md") if path.name not in index and path.name != "README.md"]
+    assert not missing, f"docs/README.md does not link to {missing}"
+
+
+def test_citations_of_sources_lead_to_a_section() -> None:
+    """A comment that cites a page, and 2.4 or W1 in it, finds a section or a row of that name there."""
+    cited = re.compile(r"docs/sources/([\w-]+\.md),? (?:section )?(\d+(?:\.\d+)?|[A-Z]+\d+)\b")
+    for top in ("ir", "patterns", "passes", "tools", "tests/unit", "tests/python", "docs"):
+        for path in (ROOT / top).rglob("*"):
+            if path.suffix not in (".cc", ".h", ".rule", ".txtpb", ".py", ".md"):
+                continue
+            for page, section in cited.findall(path.read_text()):
+                text = (ROOT / "docs/sources" / page).read_text()
+                assert re.search(rf"^#+ {re.escape(section)}\b|^\| {section}\b|\b{section} ", text, re.MULTILINE), f"{path}: {page} {section}"
+
+
 @pytest.mark.parametrize(("flag", "document", "section"), [
     ("--functions", "rules.md", "Functions"),
     ("--passes", "passes.md", "The list"),
