@@ -123,6 +123,12 @@ Holds Floating(const FunctionContext& context, Shaped x) {
   return Refuse(fmt::format("{} holds no floating-point numbers", DescribeTerm(context, x.term)));
 }
 
+absl::StatusOr<DataType> AtLeastFloat(const FunctionContext& context, Shaped x) {
+  const auto type = TypeOf(context, x.term);
+  if (!type.ok()) return type.status();
+  return *type == DataType::kDouble ? DataType::kDouble : DataType::kFloat;
+}
+
 Holds SameShape(const FunctionContext& context, Shaped a, Shaped b) {
   const auto first = ShapeOf(context, a.term);
   if (!first.ok()) return first.status();
@@ -186,6 +192,7 @@ constexpr std::array kRows = {
     Function<"all_are (x, n)", AllAre>("Holds for a constant x all of whose elements are n."),
     Function<"constant (x)", IsConstant>("Holds for a value x that no input of the graph changes."),
     Function<"floating (x)", Floating>("Holds where x is of a floating-point type."),
+    Function<"at_least_float (x)", AtLeastFloat>("The type to compute with x in: double where x is of it, else float."),
     Function<"same_shape (a, b)", SameShape>("Holds where a and b provably have one shape."),
     Function<"broadcasts_to (a, b)", BroadcastsTo>("Holds where combining a with b gives b's shape."),
     Function<"multiple_of (d, n)", MultipleOf>("Holds where the dim d is provably a multiple of the number n."),
