@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "fmt/format.h"
-#include "patterns/analysis/integer_bounds.h"
+#include "ir/infer/integer_bounds.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/tensor.h"
 #include "patterns/terms/node_builder.h"

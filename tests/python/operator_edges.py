@@ -151,7 +151,11 @@ def row(*ops: str):
 @row("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum",
      "ReduceLogSumExp")
 def reductions(m: Maker) -> None:
-    x = m.put(m.numbers(m.shape()))
+    exact = m.op in ("ReduceMax", "ReduceMin")
+    x = m.put(m.numbers(m.shape()) if exact or m.chance(0.7) else m.integers(m.shape(), m.one(np.int32, np.int64), -9, 9))
+    if x.dtype.kind in "iu" and not exact:  # what overflows is not defined
+        m.inputs[0] = (x % 10, True)
+    m.exact = exact
     m.give("axes", m.one(None, [], m.axes(x.ndim), m.axes(x.ndim), [m.axis(x.ndim)] if x.ndim else []))
     m.set(keepdims=m.one(None, 0, 1), noop_with_empty_axes=m.one(None, 0, 1))
 
@@ -205,8 +209,7 @@ def gemm(m: Maker) -> None:
     m.put(m.floats([columns, inner] if t else [inner, columns], x.dtype.type))
     if m.chance(0.7):
         m.put(m.floats(m.one([columns], [1], [], [rows, columns], [rows, 1], [1, columns]), x.dtype.type))
-    m.set(transA=m.one(None, s) if s == 0 else 1, transB=m.one(None, t) if t == 0 else 1, alpha=m.one(None, 0.0, 2.5, -1.0),
-          beta=m.one(None, 0.0, 0.5))
+    m.set(transA=m.one(None, s) if s == 0 else 1, transB=m.one(None, t) if t == 0 else 1, alpha=m.one(None, 0.0 if m.kind == "plain" else 1.5, 2.5, -1.0), beta=m.one(None, 0.0 if m.kind == "plain" else 1.5, 0.5))
 
 
 @row("TopK")
@@ -245,7 +248,8 @@ def group_norm(m: Maker) -> None:
 @row("LayerNormalization", "RMSNormalization")
 def layer_norm(m: Maker) -> None:
     m.kind = "plain"
-    x = m.put(m.floats(m.shape(1, 4, (1, 2, 3, 8)), m.one(np.float32, np.float64, np.float16)))
+    kinds = (np.float32, np.float16) if m.op == "RMSNormalization" else (np.float32, np.float64, np.float16)  # float32 inside
+    x = m.put(m.floats(m.shape(1, 4, (1, 2, 3, 8)), m.one(*kinds)))
     axis = m.axis(x.ndim)
     m.put(m.floats(x.shape[axis:], x.dtype.type))
     if m.op == "LayerNormalization":

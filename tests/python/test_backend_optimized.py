@@ -14,20 +14,18 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnx.backend.test
 import onnx.checker
 import onnx.defs
 import onnx.reference
 import pipeline
 import pytest
+from backend_tests import SUITES, suite
 from onnx import numpy_helper
 
 from ascend_fuse.session import plain_session
 
 # Opsets that a release of ONNX Runtime does not promise, and has operators of.
 os.environ["ALLOW_RELEASED_ONNX_OPSET_ONLY"] = "0"
-DATA = Path(onnx.backend.test.__file__).resolve().parent / "data"
-SUITES = ("node", "simple", "pytorch-operator", "pytorch-converted", "light")
 TARGETS = {
     "ascend310b": ("--target=ascend310b", "--cann=9.1"),
     "ascend310p": ("--target=ascend310p",),
@@ -44,7 +42,7 @@ LEFT_OUT = ("bernoulli", "dropout", "randomnormal", "randomuniform", "multinomia
 
 @functools.cache
 def folders() -> tuple[Path, ...]:
-    found = [d for suite in SUITES if (DATA / suite).is_dir() for d in sorted((DATA / suite).iterdir())]
+    found = [d for name in SUITES for d in sorted(suite(name).iterdir())]
     return tuple(d for d in found if (d / "model.onnx").exists() and not any(word in d.name for word in LEFT_OUT))
 
 

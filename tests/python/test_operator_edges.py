@@ -28,10 +28,10 @@ from ascend_fuse.session import plain_session
 
 # Opsets that a release of ONNX Runtime does not promise, and has operators of.
 os.environ["ALLOW_RELEASED_ONNX_OPSET_ONLY"] = "0"
-KNOWN_TO_RUNTIME = 27
+KNOWN_TO_RUNTIME = 26
 CHIPS = ("ascend310b", "ascend310p", "ascend910", "ascend910b", "ascend910_93", "ascend950")
 RELEASES = ("8.1", "8.5", "9.0", "9.1", "9.2", "2026.07")
-QUICK_SEEDS = 6
+QUICK_SEEDS = 4
 SLOW_SEEDS = 120
 
 
@@ -49,20 +49,30 @@ def runs_as(model: bytes, feeds: dict[str, np.ndarray]) -> list[np.ndarray] | st
         return " ".join(str(error).split())[:200]
 
 
-def recorded_as(case: Case) -> list[np.ndarray] | str:
-    """The same of onnx itself, for opsets that ONNX Runtime does not know."""
+def evaluated(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray] | str:
+    """The same of onnx itself."""
     try:
         with np.errstate(all="ignore"):
-            return [np.asarray(y) for y in onnx.reference.ReferenceEvaluator(case.model).run(None, case.feeds)]
+            return [np.asarray(y) for y in onnx.reference.ReferenceEvaluator(model).run(None, feeds)]
     except Exception as error:
         return repr(error)
 
 
+def computed(case: Case) -> list[np.ndarray] | str:
+    """What the model computes: in ONNX Runtime, if need be at the newest opset that it knows; in onnx where that has another
+    version of the operator."""
+    if case.opset <= KNOWN_TO_RUNTIME:
+        return runs_as(case.model.SerializeToString(), case.feeds)
+    if onnx.defs.get_schema(case.op, case.opset).since_version > KNOWN_TO_RUNTIME:
+        return evaluated(case.model, case.feeds)
+    model = onnx.ModelProto.FromString(case.model.SerializeToString())
+    model.opset_import[0].version = KNOWN_TO_RUNTIME
+    return runs_as(model.SerializeToString(), case.feeds)
+
+
 def expected_of(case: Case) -> list[np.ndarray] | None:
-    """What the model computes, with its outputs declared; None where ONNX Runtime or the checker of ONNX refuses it."""
-    found = runs_as(case.model.SerializeToString(), case.feeds)
-    if isinstance(found, str) and case.opset > KNOWN_TO_RUNTIME:
-        found = recorded_as(case)
+    """What the model computes, with its outputs declared; None where nothing runs it or the checker of onnx refuses it."""
+    found = computed(case)
     if isinstance(found, str) or any(y.dtype.kind not in "fiub" for y in found):
         return None
     declare(case.model, found)
@@ -105,6 +115,8 @@ def check(op: str, seed: int, folder: Path, told: Told) -> None:
             told.faults.append(f"{where}: {name}: not read, and no finding says so: {made.unread}")
         for word, path in (("expanded", made.expanded), *([("as ATC reads it", made.reading)] if made.reading and decided else [])):
             found = runs_as(path.read_bytes(), case.feeds)
+            if isinstance(found, str) and "NOT_IMPLEMENTED" in found and case.opset > KNOWN_TO_RUNTIME:
+                found = evaluated(onnx.load(path), case.feeds)
             if isinstance(found, str):
                 told.faults.append(f"{where}: {name}: {word}: not run: {found}")
                 continue
