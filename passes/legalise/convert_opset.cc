@@ -145,9 +145,8 @@ absl::Status ConvertOpset(Workspace& workspace) {
   for (const auto& [node, before] : written) {
     if (NewForm(FormsOf(workspace, *node), before) != nullptr) worse.insert(node);
   }
-  if (absl::Status status = ApplyAdapters(workspace, [&](const Node& node) { return worse.contains(&node); }); !status.ok()) {
-    return status;
-  }
+  const auto is_worse = [&](const Node& node) { return worse.contains(&node); };
+  if (absl::Status status = worse.empty() ? absl::OkStatus() : ApplyAdapters(workspace, is_worse); !status.ok()) return status;
   for (const auto& [node, before] : written) {
     const UnreadForm* made = node->dead ? nullptr : NewForm(FormsOf(workspace, *node), before);
     if (made == nullptr) continue;

@@ -620,7 +620,8 @@ def difference(found: np.ndarray, expected: np.ndarray, case: Case) -> str:
         wrong = found != expected
     else:
         a, b = found.astype(np.float64), expected.astype(np.float64)
-        loose = {2: 2e-2, 4: 2e-4, 8: 1e-9}[expected.dtype.itemsize]
+        # ONNX Runtime computes the Gelu of doubles with constants of float32.
+        loose = {2: 2e-2, 4: 2e-4, 8: 1e-7 if case.op == "Gelu" else 1e-9}[expected.dtype.itemsize]
         finite = np.isfinite(b)
         with np.errstate(invalid="ignore"):
             scale = max([1.0, *(float(np.abs(x.astype(np.float64)).max()) for x in case.feeds.values()
