@@ -41,7 +41,18 @@ Attribute DefaultOf(const proto::Attribute& from, bool* has_default) {
   return value;
 }
 
-Schema SchemaFrom(const proto::Operator& from) {
+TypeSet TypesFrom(const proto::TypeSet& from) {
+  TypeSet set;
+  set.known = true;
+  set.others = from.others();
+  for (const std::string& name : from.types()) {
+    const DataType type = DataTypeFromName(name);  // undefined: newer than what we know, and of no value
+    if (type != DataType::kUndefined) set.tensors |= uint64_t{1} << static_cast<int>(type);
+  }
+  return set;
+}
+
+Schema SchemaFrom(const proto::Operator& from, const std::vector<TypeSet>& sets) {
   Schema schema;
   schema.domain = from.domain();
   schema.op_type = from.op_type();
@@ -56,9 +67,11 @@ Schema SchemaFrom(const proto::Operator& from) {
   schema.equals_with_two_inputs = from.equals_with_two_inputs();
   schema.inputs.reserve(from.inputs_size());
   for (const proto::Parameter& input : from.inputs()) {
-    schema.inputs.push_back({input.name(), input.optional(), input.variadic()});
+    schema.inputs.push_back({input.name(), input.optional(), input.variadic(), {}});
+    if (input.has_types()) schema.inputs.back().types = sets.at(static_cast<size_t>(input.types()));
   }
   schema.outputs.assign(from.outputs().begin(), from.outputs().end());
+  for (const int set : from.output_types()) schema.output_types.push_back(sets.at(static_cast<size_t>(set)));
   schema.attributes.resize(from.attributes_size());
   for (int i = 0; i < from.attributes_size(); ++i) {
     SchemaAttribute& attribute = schema.attributes[i];
@@ -80,7 +93,9 @@ const Table* ReadTable() {
     std::abort();
   }
   table->schemas.reserve(table->rows.ops_size());
-  for (const proto::Operator& row : table->rows.ops()) table->schemas.push_back(SchemaFrom(row));
+  std::vector<TypeSet> sets;
+  for (const proto::TypeSet& set : table->rows.type_sets()) sets.push_back(TypesFrom(set));
+  for (const proto::Operator& row : table->rows.ops()) table->schemas.push_back(SchemaFrom(row, sets));
   std::stable_sort(table->schemas.begin(), table->schemas.end(), [](const Schema& a, const Schema& b) {
     if (a.domain != b.domain) return a.domain < b.domain;
     if (a.op_type != b.op_type) return a.op_type < b.op_type;
@@ -144,6 +159,8 @@ const Schema* FindSchema(std::string_view domain, std::string_view op_type, int6
   }
   return in_force;
 }
+
+int64_t NewestOpset() { return OperatorTable().rows.newest_opset(); }
 
 int64_t VersionInForce(const Model& model, NameId domain) {
   const int64_t version = model.OpsetVersion(domain);

@@ -9,14 +9,25 @@
 
 #include "absl/types/span.h"
 #include "ir/attribute.h"
+#include "ir/data_type.h"
 #include "ir/model.h"
 
 namespace ascend_fuse {
+
+// The types that a parameter takes. Of com.microsoft they are not known.
+struct TypeSet {
+  uint64_t tensors = 0;  // a bit for each DataType
+  bool others = false;   // sequences, optionals or maps, too
+  bool known = false;
+
+  bool Takes(DataType type) const { return !known || (tensors >> static_cast<int>(type) & 1) != 0; }
+};
 
 struct SchemaInput {
   std::string_view name;
   bool optional = false;
   bool variadic = false;  // only the last
+  TypeSet types;
 };
 
 struct SchemaAttribute {
@@ -42,6 +53,7 @@ struct Schema {
   std::string_view equals_with_two_inputs;  // "Add" of Sum: what it is when it has two inputs
   std::vector<SchemaInput> inputs;
   std::vector<std::string_view> outputs;
+  std::vector<TypeSet> output_types;  // of ai.onnx, one for each output
   std::vector<SchemaAttribute> attributes;
 
   const SchemaAttribute* FindAttribute(std::string_view name) const;
@@ -49,8 +61,12 @@ struct Schema {
 };
 
 // The schema in force at `opset` (the highest since_version <= opset), or nullptr if the operator is unknown
-// or not there yet. Domains "" (to opset 24) and "com.microsoft". Lookup is one hash probe.
+// or not there yet. Domains "" (to NewestOpset) and "com.microsoft". Lookup is one hash probe.
 const Schema* FindSchema(std::string_view domain, std::string_view op_type, int64_t opset);
+
+// The newest opset of the default domain whose operators the table has. What a later one changed is not known: an operator
+// is looked up there as if nothing had.
+int64_t NewestOpset();
 
 // The version of the operators of a domain that `model` imports, as ONNX Runtime reads it: its own operators are
 // there without an import. 0 when the domain is not imported.

@@ -448,27 +448,27 @@ REGISTER_CUSTOM_OP("ScaledMaskedSoftmax")
     .ImplyType(ImplyType::TVM);
 REGISTER_CUSTOM_OP("GeluV2")
     .FrameworkType(ONNX)
-    .OriginOpType(ascend_fuse_plugin::StandardKeys("Gelu", 20, 27))
+    .OriginOpType(ascend_fuse_plugin::StandardKeys("Gelu", 20, 28))
     .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseStandardGelu)
     .ImplyType(ImplyType::TVM);
 REGISTER_CUSTOM_OP("RmsNorm")
     .FrameworkType(ONNX)
-    .OriginOpType(ascend_fuse_plugin::StandardKeys("RMSNormalization", 23, 27))
+    .OriginOpType(ascend_fuse_plugin::StandardKeys("RMSNormalization", 23, 28))
     .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseStandardRMSNormalization)
     .ImplyType(ImplyType::TVM);
 REGISTER_CUSTOM_OP("GroupNormSilu")
     .FrameworkType(ONNX)
-    .OriginOpType(ascend_fuse_plugin::StandardKeys("GroupNormalization", 21, 27))
+    .OriginOpType(ascend_fuse_plugin::StandardKeys("GroupNormalization", 21, 28))
     .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseStandardGroupNormalization)
     .ImplyType(ImplyType::TVM);
 REGISTER_CUSTOM_OP("Swish")
     .FrameworkType(ONNX)
-    .OriginOpType(ascend_fuse_plugin::StandardKeys("Swish", 24, 27))
+    .OriginOpType(ascend_fuse_plugin::StandardKeys("Swish", 24, 28))
     .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseStandardSwish)
     .ImplyType(ImplyType::TVM);
 REGISTER_CUSTOM_OP("PromptFlashAttention")
     .FrameworkType(ONNX)
-    .OriginOpType(ascend_fuse_plugin::StandardKeys("Attention", 23, 27))
+    .OriginOpType(ascend_fuse_plugin::StandardKeys("Attention", 23, 24))
     .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseStandardAttention)
     .ImplyType(ImplyType::TVM);
 }  // namespace domi

@@ -1,13 +1,17 @@
 // Optimizes a model for many targets in one process, for tests that look at all of them (tests/python/pipeline.py).
 //
 // A request is a line on standard input, its fields separated by tabs: the model (.onnx, or .onnxtxt), a folder for the
-// results, then for each target a name and, after blanks, flags of `ascend-fuse optimize`. In the folder it writes
+// results, then for each target a name and, after blanks, flags of `ascend-fuse optimize`, and among them `--read` where the
+// result is to be written as that ATC reads it, too. In the folder it writes
 //     NAME.json            the report
 //     optimized-N.onnx     every different result once
 //     expanded-N.onnx      every different expansion once
+//     reading-N.onnx       every different reading once
 //     original.onnx        of a text only
 // and on standard output
 //     target NAME N M      optimized-N.onnx, expanded-M.onnx
+//     read NAME N          reading-N.onnx
+//     unread NAME SENTENCE ATC refuses the result, or makes of it what cannot be written
 //     wrong NAME SENTENCE  for each of these that does not hold: listing reports the same sites and changes nothing, the
 //                          written model loads again, a second run changes no byte of it, it expands, and
 //                          the expansion loads, too
@@ -54,7 +58,8 @@ class Request {
       : source_(std::move(source)),
         folder_(std::move(folder)),
         optimized_(folder_ + "/optimized-"),
-        expanded_(folder_ + "/expanded-") {}
+        expanded_(folder_ + "/expanded-"),
+        readings_(folder_ + "/reading-") {}
 
   // Reads the model once, for all targets.
   absl::Status Open() {
@@ -72,7 +77,8 @@ class Request {
     std::vector<std::string> flags = testing::Fields(words, ' ');
     const std::string name = flags.front();
     flags.erase(flags.begin());
-    const absl::Status status = Run(name, flags);
+    const bool read = std::erase(flags, "--read") > 0;
+    const absl::Status status = Run(name, flags, read);
     if (!status.ok()) Wrong(name, std::string(status.message()));
   }
 
@@ -85,7 +91,7 @@ class Request {
     std::cout << "wrong\t" << name << "\t" << testing::OnOneLine(std::move(sentence)) << "\n";
   }
 
-  absl::Status Run(const std::string& name, const std::vector<std::string>& flags) {
+  absl::Status Run(const std::string& name, const std::vector<std::string>& flags, bool read) {
     OptimizeOptions options;
     if (auto read = testing::ReadRunFlags(flags, source_.substr(0, source_.rfind('/')), &options); !read.ok()) return read;
     auto model = Load();
@@ -102,7 +108,7 @@ class Request {
     const absl::StatusOr<size_t> expanded = WriteExpanded(number, *written, options);
     if (!expanded.ok()) return expanded.status();
     std::cout << fmt::format("target\t{}\t{}\t{}\n", name, number, *expanded);
-    return absl::OkStatus();
+    return read ? WriteReading(name, *written, options) : absl::OkStatus();
   }
 
   absl::Status CheckListing(const std::string& name, const OptimizeOptions& options, const Report& report) {
@@ -139,11 +145,25 @@ class Request {
     return expansions_[optimized] = expanded_.Write(*bytes);
   }
 
+  absl::Status WriteReading(const std::string& name, const std::string& written, const OptimizeOptions& options) {
+    auto model = LoadModelFromBytes(written);
+    if (!model.ok()) return model.status();
+    if (auto status = Expand(model->get(), {options.rule_files, options.infer, options.target, {}}); !status.ok()) {
+      std::cout << fmt::format("unread\t{}\t{}\n", name, testing::OnOneLine(std::string(status.message())));
+      return absl::OkStatus();
+    }
+    const absl::StatusOr<std::string> bytes = SaveModelToBytes(**model);
+    if (!bytes.ok()) return bytes.status();
+    std::cout << fmt::format("read\t{}\t{}\n", name, readings_.Write(*bytes));
+    return absl::OkStatus();
+  }
+
   std::string source_;
   std::string folder_;
   std::string bytes_;  // of the model
   testing::NumberedFiles optimized_;
   testing::NumberedFiles expanded_;
+  testing::NumberedFiles readings_;
   std::map<size_t, size_t> expansions_;  // by number of the optimized model
 };
 

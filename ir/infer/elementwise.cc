@@ -667,6 +667,7 @@ constexpr Entry kOps[] = {
     {"", "Sinh", SameAsInput},
     {"", "Softplus", SameAsInput},
     {"", "Softsign", SameAsInput},
+    {"", "SwiGLU", SameAsInput},
     {"", "Swish", SameAsInput},
     {"", "Tan", SameAsInput},
     {"", "ThresholdedRelu", SameAsInput},

@@ -1,6 +1,7 @@
 #include "ir/infer/integer_bounds.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
@@ -65,7 +66,8 @@ class Bounds {
 
  private:
   IntegerBounds OfFact(const Fact& fact) const {
-    if (fact.is_splat && !IsFloat(fact.type)) {
+    // Beyond 2^53 a double is not the integer that it stands for.
+    if (fact.is_splat && !IsFloat(fact.type) && std::abs(fact.splat) < 9007199254740992.0) {
       const int64_t splat = static_cast<int64_t>(fact.splat);
       return {splat, splat};
     }

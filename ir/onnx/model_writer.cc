@@ -124,6 +124,13 @@ class ModelWriter::Layout {
             Keep(span, field, cursor);
           }
           break;
+        case ModelProto::kIrVersionFieldNumber:
+          if (NeedsOwnInitializers()) {
+            out_.Int(ModelProto::kIrVersionFieldNumber, kWithOwnInitializers);
+          } else {
+            Keep(span, field, cursor);
+          }
+          break;
         case ModelProto::kOpsetImportFieldNumber:
           if (!model_.opset_imports_changed_) {
             Keep(span, field, cursor);
@@ -141,6 +148,14 @@ class ModelWriter::Layout {
       }
     }
     if (!imports_written) WriteOpsetImports();
+  }
+
+  // Before this version of the format every initializer is an input, too. Constants that we make are none.
+  static constexpr int64_t kWithOwnInitializers = 4;
+  bool NeedsOwnInitializers() const {
+    const auto& initializers = model_.graph_->initializers();
+    return model_.ir_version_ < kWithOwnInitializers &&
+           std::any_of(initializers.begin(), initializers.end(), [](const Value* value) { return !value->is_graph_input; });
   }
 
   // Whether a function of the file is still one of the model.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "passes/core/workspace.h"
 #include "passes/legalise/adapt.h"
@@ -137,11 +138,21 @@ absl::Status ConvertOpset(Workspace& workspace) {
     return absl::OkStatus();
   }
   const Rewriter::Mark mark = workspace.rewriter().Now();
-  for (const auto& [node, before] : WriteAt(workspace, planned, to)) {
-    const UnreadForm* made = NewForm(FormsOf(workspace, *node), before);
+  const auto adapted_before = workspace.adapted;
+  const Written written = WriteAt(workspace, planned, to);
+  // What is not read in its new form may be written anew once more.
+  absl::flat_hash_set<const Node*> worse;
+  for (const auto& [node, before] : written) {
+    if (NewForm(FormsOf(workspace, *node), before) != nullptr) worse.insert(node);
+  }
+  const auto is_worse = [&](const Node& node) { return worse.contains(&node); };
+  if (absl::Status status = worse.empty() ? absl::OkStatus() : ApplyAdapters(workspace, is_worse); !status.ok()) return status;
+  for (const auto& [node, before] : written) {
+    const UnreadForm* made = node->dead ? nullptr : NewForm(FormsOf(workspace, *node), before);
     if (made == nullptr) continue;
     workspace.opset_kept = Kept(from, to, fmt::format("{} {} would be {} ({})", OpType(*node), Label(*node), made->form, made->because));
     workspace.emitter().TakeBackAll(mark);
+    workspace.adapted = adapted_before;
     return absl::OkStatus();
   }
   workspace.opset_before = from;

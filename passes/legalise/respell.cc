@@ -49,46 +49,60 @@ constexpr NewWord kNewWords[] = {
     {"ScatterND", 18, "reduction", "min"},
 };
 
-// Types that a version brought, besides those of less than 16 bits.
-struct NewType {
-  std::string_view op;
-  int since;
-  DataType type;
-};
-constexpr NewType kNewTypes[] = {
-    {"CumSum", 14, DataType::kFloat16},           {"DequantizeLinear", 19, DataType::kFloat16},
-    {"Equal", 19, DataType::kString},             {"IsInf", 20, DataType::kFloat16},
-    {"QuantizeLinear", 19, DataType::kFloat16},   {"ReduceMax", 20, DataType::kBool},
-    {"ReduceMin", 20, DataType::kBool},           {"DequantizeLinear", 21, DataType::kInt16},
-    {"DequantizeLinear", 21, DataType::kUint16},  {"QuantizeLinear", 21, DataType::kInt16},
-    {"QuantizeLinear", 21, DataType::kUint16},    {"QLinearMatMul", 21, DataType::kFloat16},
-};
-// The opsets at which operators came to take bfloat16.
-constexpr int kWithBfloat16[] = {14, 16, 19, 20, 22, 24};
-
-// A type that the other version may not take.
-absl::Status CheckTypes(const Node& node, const Schema& old, const Schema& other, const Facts& facts) {
-  const auto check = [&](const Value* value) -> absl::Status {
-    if (value == nullptr) return absl::OkStatus();
-    const DataType type = facts.Of(value).type;
-    const int bits = BitWidth(type);
-    const bool narrow = (bits > 0 && bits < 8) || type == DataType::kFloat8E4M3FN || type == DataType::kFloat8E4M3FNUZ ||
-                        type == DataType::kFloat8E5M2 || type == DataType::kFloat8E5M2FNUZ || type == DataType::kFloat8E8M0;
-    const auto between = [&](int since) { return other.since_version < since && since <= old.since_version; };
-    const bool late = type == DataType::kBfloat16 && std::any_of(std::begin(kWithBfloat16), std::end(kWithBfloat16), between);
-    const bool is_new = std::any_of(std::begin(kNewTypes), std::end(kNewTypes), [&](const NewType& row) {
-      return row.op == old.op_type && row.type == type && between(row.since);
-    });
-    if (!narrow && !late && !is_new) return absl::OkStatus();
-    return Cannot(fmt::format("may not take {} before opset {}", DataTypeName(type), old.since_version));
-  };
-  for (const Use& use : node.inputs()) {
-    if (absl::Status status = check(use.value); !status.ok()) return status;
+// The opset at which the operator came to take what `takes` asks for, on the way down from `old`, or ceased to, on the way up.
+template <typename Takes>
+int64_t WhereItChanges(const Schema& old, const Schema& other, Takes takes) {
+  int64_t first = 0;
+  for (const Schema& version : SchemaVersions("", old.op_type)) {
+    const bool above = version.since_version > old.since_version;
+    if (above && !takes(version)) return version.since_version;
+    if (!above) first = !takes(version) ? 0 : first == 0 ? version.since_version : first;
+    if (version.since_version == old.since_version && other.since_version < old.since_version) break;
   }
-  for (const Value* output : node.outputs()) {
-    if (absl::Status status = check(output); !status.ok()) return status;
+  return first > 0 ? first : old.since_version;
+}
+
+// A type that the other version does not take. What is not known of a value is taken for what both do.
+absl::Status CheckTypes(const Node& node, const Schema& old, const Schema& other, const Facts& facts) {
+  const auto check = [&](const Value* value, const auto& types_of) -> absl::Status {
+    const DataType type = value == nullptr ? DataType::kUndefined : facts.Of(value).type;
+    const auto takes = [&](const Schema& version) {
+      const TypeSet* types = types_of(version);
+      return types == nullptr || types->Takes(type);
+    };
+    if (type == DataType::kUndefined || takes(other)) return absl::OkStatus();
+    const int64_t changes = WhereItChanges(old, other, takes);
+    return Cannot(other.since_version < old.since_version
+                      ? fmt::format("does not take {} before opset {}", DataTypeName(type), changes)
+                      : fmt::format("takes no {} from opset {} on", DataTypeName(type), changes));
+  };
+  for (size_t i = 0; i < node.input_count; ++i) {
+    // All inputs after the last one that is named are of its kind.
+    const size_t place = std::min(i, old.inputs.empty() ? 0 : old.inputs.size() - 1);
+    const auto types_of = [&](const Schema& version) -> const TypeSet* {
+      const int named = version.FindInput(old.inputs[place].name);
+      const bool renamed = named < 0 && version.inputs.size() == old.inputs.size();  // and no attribute
+      return named >= 0 ? &version.inputs[static_cast<size_t>(named)].types : renamed ? &version.inputs[place].types : nullptr;
+    };
+    if (old.inputs.empty()) break;
+    if (absl::Status status = check(node.input(i), types_of); !status.ok()) return status;
+  }
+  for (size_t i = 0; i < node.output_count; ++i) {
+    const auto types_of = [&](const Schema& version) -> const TypeSet* {
+      return version.output_types.empty() ? nullptr : &version.output_types[std::min(i, version.output_types.size() - 1)];
+    };
+    if (absl::Status status = check(node.output(i), types_of); !status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+// Whether every element of a shift is one by fewer bits than the shifted numbers have.
+bool ShiftsWithin(const Node& node, const Facts& facts) {
+  const Fact& by = facts.Of(node.input(1));
+  const int bits = BitWidth(by.type);
+  return by.elements != nullptr && std::all_of(by.elements->integers.begin(), by.elements->integers.end(), [&](Dim n) {
+    return n.is_number() && n.number() >= 0 && n.number() < bits;
+  });
 }
 
 bool SameValue(const Attribute& a, const Attribute& b) {
@@ -110,6 +124,13 @@ absl::Status CheckMeaning(const Node& node, const Schema& a, const Schema& b, co
     if (row.op != a.op_type || low >= row.since || high < row.since) continue;
     if (StringAttribute(node, row.attribute).value_or("") != row.word) continue;
     return Cannot(fmt::format("knows the {} {} from opset {} on", row.attribute, row.word, row.since));
+  }
+  if (a.op_type == "Mod" && low < 28 && high >= 28 && IntAttribute(node, "fmod").value_or(0) == 0 &&
+      IsFloat(facts.Of(node.input(0)).type)) {
+    return Cannot("has fmod = 0 for integers only before opset 28");
+  }
+  if (a.op_type == "BitShift" && low < 28 && high >= 28 && !ShiftsWithin(node, facts)) {
+    return Cannot("does not say before opset 28 what a shift by all bits gives");
   }
   // Before opset 13 all axes from `axis` on were one.
   const bool softmax = a.op_type == "Softmax" || a.op_type == "LogSoftmax" || a.op_type == "Hardmax";
@@ -234,6 +255,8 @@ class Writer {
       }
       const SchemaAttribute* row = from_.FindAttribute(attribute.name);
       changed_ = true;
+      // Where axes are named, it says nothing.
+      if (attribute.name == "noop_with_empty_axes" && NamesAxes()) continue;
       if (const int place = to_.FindInput(attribute.name); place >= 0) {
         absl::StatusOr<Respelling::Input> input = AsInput(node_, attribute, facts_);
         if (!input.ok()) return input.status();
@@ -280,6 +303,13 @@ class Writer {
 
   bool Reduces() const { return from_.op_type.substr(0, 6) == "Reduce"; }
 
+  bool NamesAxes() const {
+    const int place = from_.FindInput("axes");
+    const Value* axes = place < 0 ? nullptr : node_.input(static_cast<size_t>(place));
+    const Fact* fact = axes == nullptr ? nullptr : &facts_.Of(axes);
+    return fact != nullptr && fact->has_rank && fact->rank() == 1 && fact->shape[0].is_number() && !fact->shape[0].is(0);
+  }
+
   bool IsEmpty(const Value& value) const {
     const Fact& fact = facts_.Of(&value);
     return fact.has_rank && fact.rank() == 1 && fact.shape[0].is(0);
@@ -298,13 +328,14 @@ class Writer {
 absl::StatusOr<std::optional<Respelling>> Respell(const Node& node, int64_t from, int64_t to, const Facts& facts) {
   const Schema* old = FindSchema("", OpType(node), from);
   const Schema* other = FindSchema("", OpType(node), to);
+  if (std::max(from, to) > NewestOpset()) {
+    return Cannot(fmt::format("may mean something else at opset {}: ONNX is known here up to opset {}", std::max(from, to), NewestOpset()));
+  }
   if (old == nullptr) return Cannot("is not an operator of ONNX");
   if (other == nullptr) return Cannot(fmt::format("is not there at opset {}", to));
   if (old->since_version == other->since_version) return std::nullopt;
   if (other->deprecated) return Cannot(fmt::format("is deprecated at opset {}", to));
-  if (to < from) {
-    if (absl::Status status = CheckTypes(node, *old, *other, facts); !status.ok()) return status;
-  }
+  if (absl::Status status = CheckTypes(node, *old, *other, facts); !status.ok()) return status;
   if (absl::Status status = CheckMeaning(node, *old, *other, facts); !status.ok()) return status;
   return Writer(node, *old, *other, facts).Run();
 }

@@ -95,7 +95,9 @@ class Accountant {
   bool TakeStandard(Site* site) {
     if (site->node == nullptr || site->node->domain != NameId::kEmpty) return false;
     LeftReason outside;
-    const auto standard = target_.Standard(OpType(*site->node), OpsetToWrite(workspace_), &outside);
+    const Value* x = site->node->input(0);
+    const DataType type = x != nullptr ? workspace_.facts().Of(x).type : DataType::kUndefined;
+    const auto standard = target_.Standard(OpType(*site->node), type, OpsetToWrite(workspace_), &outside);
     if (!standard.has_value()) {
       if (outside.because.empty()) return false;
       site->SetState("left");

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "fmt/format.h"
+#include "ir/infer/integer_bounds.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/tensor.h"
 #include "patterns/terms/node_builder.h"
@@ -340,6 +341,12 @@ Holds Inference(const FunctionContext& context, const Term& mode) {
   return Refuse("it may be in training");
 }
 
+Holds Within(const FunctionContext& context, Value* x, int64_t n) {
+  const IntegerBounds bounds = BoundsOf(*x, *context.facts);
+  if (bounds.low.has_value() && bounds.high.has_value() && *bounds.low >= -n && *bounds.high <= n) return absl::OkStatus();
+  return Refuse(fmt::format("{} may have elements beyond {}", ValueName(*x), n));
+}
+
 constexpr std::array kRows = {
     Function<"dims_between (x, start, end)", DimsBetween>("The dims of x that start and end of a Shape name, [n]."),
     Function<"one_dim (x, start, end)", OneDim>("The same as a scalar; they must name one dim."),
@@ -361,6 +368,7 @@ constexpr std::array kRows = {
     Function<"places_along (x, axis)", PlacesAlong>("0, 1, ... along the axis of x, to be broadcast to x."),
     Function<"axes_but_channels (x)", AxesButChannels>("The axes of x [N, C, ...] but the second one."),
     Function<"inference (mode)", Inference>("Holds where the input training_mode is absent or constantly false."),
+    Function<"within (x, n)", Within>("Holds for integers x that are provably not below -n and not above n."),
 };
 
 }  // namespace

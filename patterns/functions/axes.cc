@@ -46,6 +46,32 @@ absl::StatusOr<int64_t> SizeAlong(const FunctionContext& context, Shaped x, List
   return size;
 }
 
+// Whether a reduction names no axes: none is given, or an empty list. Axes that are computed may be some.
+bool NamesNone(const Term& axes) {
+  return axes.kind == Term::Kind::kAbsent || (axes.kind == Term::Kind::kList && axes.list->empty());
+}
+
+bool IsSet(const Term& flag) { return flag.kind != Term::Kind::kAbsent && IntegerOf(flag).value_or(1) != 0; }
+
+Holds ReducesNothing(const Term& axes, const Term& noop) {
+  if (NamesNone(axes) && IsSet(noop)) return absl::OkStatus();
+  return Refuse("it reduces some axes");
+}
+
+absl::StatusOr<std::vector<Term>> ReducedAxes(const FunctionContext& context, Shaped x, const Term& axes, const Term& noop) {
+  if (!NamesNone(axes)) {
+    if (axes.kind == Term::Kind::kList) return *axes.list;
+    if (IntegerOf(axes).has_value()) return std::vector<Term>{axes};
+    return Refuse("the axes are not constant", "not-constant");
+  }
+  if (IsSet(noop)) return Refuse("it reduces no axis");
+  const auto shape = ShapeOf(context, x.term);
+  if (!shape.ok()) return shape.status();
+  std::vector<Term> all;
+  for (int64_t axis = -static_cast<int64_t>(shape->size()); axis < 0; ++axis) all.push_back(Term::Integer(axis));
+  return all;
+}
+
 Holds Reduced(const FunctionContext& context, Shaped r, Shaped x, List axes) {
   const auto own = ShapeOf(context, r.term);
   if (!own.ok()) return own.status();
@@ -99,6 +125,10 @@ constexpr std::array kRows = {
     Function<"trailing_axes (axes)", TrailingAxes>("-k if the axes, counted from the end, are the last k ones."),
     Function<"last_axes (k)", LastAxes>("The last k axes, [-k, ..., -1]."),
     Function<"size (x, axes)", SizeAlong>("The number of elements of x along the axes."),
+    Function<"reduces_nothing (axes, noop)", ReducesNothing>(
+        "Holds for a reduction that names no axes and whose noop_with_empty_axes is set."),
+    Function<"reduced_axes (x, axes, noop)", ReducedAxes>(
+        "The axes over which a reduction of x is taken: all of them where it names none."),
     Function<"reduced (r, x, axes)", Reduced>("Holds where r has the shape of x with 1 in place of the axes."),
     Function<"channels_last (x)", ChannelsLast>("The perm of a Transpose that moves axis 1 after the others."),
     Function<"channels_first (x)", ChannelsFirst>("The perm of a Transpose that moves the last axis to place 1."),

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "fmt/format.h"
 #include "ir/infer/facts.h"
@@ -123,6 +124,36 @@ Holds Floating(const FunctionContext& context, Shaped x) {
   return Refuse(fmt::format("{} holds no floating-point numbers", DescribeTerm(context, x.term)));
 }
 
+Holds Integral(const FunctionContext& context, Shaped x) {
+  const auto type = TypeOf(context, x.term);
+  if (!type.ok()) return type.status();
+  if (IsInteger(*type)) return absl::OkStatus();
+  return Refuse(fmt::format("{} holds no integers", DescribeTerm(context, x.term)));
+}
+
+absl::StatusOr<double> LargestNumber(const FunctionContext& context, Shaped x) {
+  const auto type = TypeOf(context, x.term);
+  if (!type.ok()) return type.status();
+  switch (*type) {
+    case DataType::kDouble:
+      return std::numeric_limits<double>::max();
+    case DataType::kFloat:
+      return static_cast<double>(std::numeric_limits<float>::max());
+    case DataType::kBfloat16:
+      return std::ldexp(255.0, 120);
+    case DataType::kFloat16:
+      return 65504.0;
+    default:
+      return Refuse(fmt::format("{} holds no floating-point numbers", DescribeTerm(context, x.term)));
+  }
+}
+
+absl::StatusOr<DataType> AtLeastFloat(const FunctionContext& context, Shaped x) {
+  const auto type = TypeOf(context, x.term);
+  if (!type.ok()) return type.status();
+  return *type == DataType::kDouble ? DataType::kDouble : DataType::kFloat;
+}
+
 Holds SameShape(const FunctionContext& context, Shaped a, Shaped b) {
   const auto first = ShapeOf(context, a.term);
   if (!first.ok()) return first.status();
@@ -186,6 +217,9 @@ constexpr std::array kRows = {
     Function<"all_are (x, n)", AllAre>("Holds for a constant x all of whose elements are n."),
     Function<"constant (x)", IsConstant>("Holds for a value x that no input of the graph changes."),
     Function<"floating (x)", Floating>("Holds where x is of a floating-point type."),
+    Function<"integral (x)", Integral>("Holds where x is of an integer type."),
+    Function<"largest_number (x)", LargestNumber>("The largest finite number of the floating-point type of x."),
+    Function<"at_least_float (x)", AtLeastFloat>("The type to compute with x in: double where x is of it, else float."),
     Function<"same_shape (a, b)", SameShape>("Holds where a and b provably have one shape."),
     Function<"broadcasts_to (a, b)", BroadcastsTo>("Holds where combining a with b gives b's shape."),
     Function<"multiple_of (d, n)", MultipleOf>("Holds where the dim d is provably a multiple of the number n."),

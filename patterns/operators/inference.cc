@@ -144,8 +144,13 @@ class Application {
     return true;
   }
 
+  // A dim that the row calls by an integer attribute is that number.
   void BindDim(const AxisPattern::Atom& atom, Dim dim) {
     if (atom.name.empty()) return;
+    if (op_.FindAttribute(atom.name) != nullptr) {
+      if (const Dim number = ValueOf(0, atom.name); number.known()) c_.Require(dim, number);
+      return;
+    }
     const auto [letter, fresh] = letters_.try_emplace(atom.name, dim);
     if (!fresh) c_.Require(letter->second, dim);
   }

@@ -411,13 +411,19 @@ std::optional<LeftReason> Target::WhyLeft(std::string_view construct) const {
   return LeftReason{row.because(), row.source(), row.code().empty() ? "no-kernel" : row.code()};
 }
 
-std::optional<StandardOp> Target::Standard(std::string_view op, int64_t opset, LeftReason* outside) const {
+std::optional<StandardOp> Target::Standard(std::string_view op, DataType type, int64_t opset, LeftReason* outside) const {
   const auto it = impl_->standard.find(op);
   if (it == impl_->standard.end()) return std::nullopt;
   const proto::StandardOp& row = *it->second;
-  if (opset >= row.first() && (row.last() == 0 || opset <= row.last())) return StandardOp{row.because(), row.source()};
-  if (outside != nullptr) {
+  const auto& types = row.type();
+  const bool parsed = opset >= row.first() && (row.last() == 0 || opset <= row.last());
+  const bool taken = types.empty() || std::find(types.begin(), types.end(), DataTypeName(type)) != types.end();
+  if (parsed && taken) return StandardOp{row.because(), row.source()};
+  if (outside != nullptr && !parsed) {
     *outside = {fmt::format("{}; the model imports opset {}", row.because(), opset), row.source(), "opset-not-parsed"};
+  } else if (outside != nullptr) {
+    *outside = {fmt::format("the {} kernel takes {}, not {}", op, fmt::join(types, ", "), DataTypeName(type)), row.source(),
+                "types-refused"};
   }
   return std::nullopt;
 }

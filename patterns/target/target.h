@@ -122,9 +122,10 @@ class Target {
   // Why nothing on this chip computes `construct` as one, where the chip's data says so.
   std::optional<LeftReason> WhyLeft(std::string_view construct) const;
 
-  // The standard operator `op` ("HardSwish"), where ATC's parser maps it to one kernel at this opset. Where
-  // it does so at other opsets only, `outside` is given the reason; else it is left as it is.
-  std::optional<StandardOp> Standard(std::string_view op, int64_t opset, LeftReason* outside = nullptr) const;
+  // The standard operator `op` ("HardSwish") of a value of this type, where ATC's parser maps it to one kernel at this opset.
+  // Where it does so at other opsets only, or the kernel takes other types, `outside` is given the reason; else it is left as
+  // it is.
+  std::optional<StandardOp> Standard(std::string_view op, DataType type, int64_t opset, LeftReason* outside = nullptr) const;
 
   // The forms of `node`, of the default domain, that this release does not read as ONNX defines them or the chip does not
   // run on its AI Core, where the model imports `opset`; at most one of each code, one that is certain before one

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import converse
-from conftest import BUILD
+from conftest import BUILD, ROOT
 
 TOOL = BUILD / "tests" / "pipeline_tool"
+# Effects of findings with which ATC compiles the model as ONNX defines it.
+NO_FAULT = ("ai_cpu", "host", "precision")
 
 
 @dataclass
@@ -21,6 +23,13 @@ class Run:
     optimized: Path
     expanded: Path
     report: dict[str, Any]
+    reading: Path | None = None  # with --read: what that ATC makes of it
+    unread: str = ""             # or why it makes nothing of it
+
+    @property
+    def is_fatal(self) -> bool:
+        """Whether ATC refuses or misreads what `optimize` made, which it therefore does not write without --force."""
+        return any(f["certain"] and f["effect"] not in NO_FAULT for f in self.report["findings"])
 
     @property
     def assumptions(self) -> set[str]:
@@ -41,6 +50,12 @@ def optimize(source: Path, folder: Path, targets: Mapping[str, Sequence[str]]) -
     for kind, *words in converse.ask(TOOL, source, folder, targets):
         if kind == "wrong":
             runs.wrong.setdefault(words[0], []).append(words[1])
+            continue
+        if kind == "read":
+            runs.targets[words[0]].reading = folder / f"reading-{words[1]}.onnx"
+            continue
+        if kind == "unread":
+            runs.targets[words[0]].unread = words[1]
             continue
         name, optimized, expanded = words
         report = json.loads((folder / f"{name}.json").read_text())

@@ -17,16 +17,15 @@ from pathlib import Path
 import converse
 import numpy as np
 import onnx
-import onnx.backend.test
 import onnx.defs
 import onnx.reference
 import onnxruntime
 import pipeline
 import pytest
+from backend_tests import suite
 from conftest import BUILD
 from onnx import numpy_helper
 
-DATA = Path(onnx.backend.test.__file__).resolve().parent / "data" / "node"
 RESPELL = BUILD / "tests" / "respell_tool"
 FIRST, LAST = 11, 24
 ALWAYS = 17  # the opset that models are converted to
@@ -78,7 +77,7 @@ def read(folder: Path) -> Recorded | None:
 def recorded() -> dict[str, list[Path]]:
     """The folders of the package's tests by operator."""
     found = collections.defaultdict(list)
-    for folder in sorted(DATA.iterdir()):
+    for folder in sorted(suite("node").iterdir()):
         model = onnx.load(folder / "model.onnx", load_external_data=False)
         if len(model.graph.node) == 1 and model.graph.node[0].domain in ("", "ai.onnx"):
             found[model.graph.node[0].op_type].append(folder)

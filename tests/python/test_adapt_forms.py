@@ -22,7 +22,8 @@ from ascend_fuse.session import plain_session
 
 HEAD = '<ir_version: {ir}, opset_import: ["" : {opset}{more}]>\n'
 TYPES = {onnx.TensorProto.FLOAT: np.float32, onnx.TensorProto.INT64: np.int64, onnx.TensorProto.INT32: np.int32,
-         onnx.TensorProto.INT16: np.int16, onnx.TensorProto.INT8: np.int8, onnx.TensorProto.FLOAT16: np.float16, onnx.TensorProto.BOOL: np.bool_}
+         onnx.TensorProto.INT16: np.int16, onnx.TensorProto.INT8: np.int8, onnx.TensorProto.FLOAT16: np.float16, onnx.TensorProto.BOOL: np.bool_,
+         onnx.TensorProto.DOUBLE: np.float64}
 
 
 @dataclass
@@ -66,6 +67,24 @@ CASES = [
     Case("mod-sign", "Mod", 17, "(int16[2, 4] x) => (int16[2, 4] y) <int16 d = {3}> { y = Mod (x, d) }",
          "(int16[2, 4] x) => (int16[2, 4] y) <int16 d = {3}> { y = Mod <fmod = 1> (x, d) }"),
     Case("mod-sign", "Mod", 17, "(int8[2, 4] x) => (int8[2, 4] y) <int8 d = {-7}> { y = Mod (x, d) }"),
+    Case("mod-sign", "Mod", 17, "(int32[2, 4] x) => (int32[2, 4] y) <int32 d = {2147483647}> { y = Mod (x, d) }",
+         highest={"x": (-(2**31), 2**31 - 1)}),
+    Case("mod-sign", "Mod", 17, "(int64[9, 4] x, int64[4] z) => (int64[9, 4] y) <int64 d = {4611686018427387905}> "
+         "{ y = Mod (x, d) }", highest={"x": (-(2**63), 2**63 - 1), "z": 2}),
+    Case("reduce-axes-input", "ReduceMean", 18,
+         "(float[2, A] x) => (float[B, C] y) <int64[0] a = {}> { y = ReduceMean <noop_with_empty_axes = 1> (x, a) }",
+         "(float[2, A] x) => (float[B, C] y) { y = ReduceMean (x) }", dims={"A": 4}),
+    Case("reduce-axes-input", "ReduceMean", 18,
+         "(double[3, A] x, int64[1] a) => (double[B, C] y) { y = ReduceMean (x, a) }", dims={"A": 5}, highest={"a": 2}),
+    Case("reduce-without-axes", "ReduceMean", 18, "(float[2, A] x) => (float[B, C] y) { y = ReduceMean <noop_with_empty_axes = 1> (x) }",
+         flags=("--cann", "9.1"), dims={"A": 4}),
+    *(Case("no-parser", op, 18, f"(float[2, A] x) => (float[B, C] y) <int64[0] a = {{}}> {{ y = {op} <noop_with_empty_axes = 1> (x{a}) }}",
+           dims={"A": 4}) for op in ("ReduceL1", "ReduceL2") for a in ("", ", a")),
+    Case("reduce-axes-input", "ReduceLogSumExp", 18,
+         "(float[2, A] x) => (float[B, C] y) <int64[0] a = {}> { y = ReduceLogSumExp <noop_with_empty_axes = 1> (x, a) }", dims={"A": 4}),
+    Case("clip-without-bounds", "Clip", 17, "(float[2, A] x) => (float[2, A] y) { y = Clip (x) }",
+         "(float[2, A] x) => (float[2, A] y) <float low = {-1}> { y = Clip (x, low) }", dims={"A": 4}),
+    Case("clip-without-bounds", "Clip", 17, "(int32[2, A] x) => (int32[2, A] y) { y = Clip (x) }", dims={"A": 4}),
     Case("gather-nd-negative-index", "GatherND", 17,
          "(float[A, B, 3] x) => (float[2, 3] y) <int64[2, 2] i = {-1, 0, 1, -2}> { y = GatherND (x, i) }",
          "(float[A, B, 3] x) => (float[2, 3] y) <int64[2, 2] i = {1, 0, 1, 2}> { y = GatherND (x, i) }", dims={"A": 4, "B": 5}),
@@ -349,6 +368,45 @@ def test_a_newer_opset_where_only_that_is_read(cann: str, opset: int, to: int, b
     # Where it is read, it stays: the same on another release, at an opset that has parsers.
     if opset > 8:
         assert optimized(model, tmp_path, "--cann", "9.2")[0] == model
+
+
+# Operators that a later opset changed: what they are there has no form before it.
+NEW = [
+    ("(int32[4] x) => (int32[4] y) { y = BitShift <direction = \"LEFT\"> (x, x) }", "BitShift y does not take int32 before opset 28"),
+    ("(uint32[4] x, uint32[4] n) => (uint32[4] y) { y = BitShift <direction = \"LEFT\"> (x, n) }",
+     "BitShift y does not say before opset 28 what a shift by all bits gives"),
+    ("(float[1, 4, 4, 4] x) => (float[1, 16, 2, 2] y) { y = SpaceToDepth <blocksize = 2, mode = \"CRD\"> (x) }", "SpaceToDepth y has no mode there"),
+    ("(float16[4] x) => (float16[4] y) { y = Celu (x) }", "Celu y does not take float16 before opset 28"),
+    ("(float16 x) => (float16[A] y) { y = Range (x, x, x) }", "Range y does not take float16 before opset 27"),
+]
+
+
+@pytest.mark.parametrize("text, why", NEW, ids=lambda value: value.split(" ")[0])
+def test_what_a_later_opset_brought_is_not_written_before_it(text: str, why: str, tmp_path: Path) -> None:
+    for opset, told in ((28, why), (29, "may mean something else at opset 29: ONNX is known here up to opset 28")):
+        onnx.save(onnx.parser.parse_model(HEAD.format(ir=10, opset=opset, more="") + "g " + text), tmp_path / "m.onnx")
+        result = run("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--json", "-")
+        assert result.code == 4 and not (tmp_path / "o.onnx").exists()
+        assert told in next(w["message"] for w in json.loads(result.out)["warnings"] if w["code"] == "opset-kept")
+
+
+OLD_FORMS = [
+    ("(uint32[4] x) => (uint32[4] y) <uint32 n = {3}> { y = BitShift <direction = \"LEFT\"> (x, n) }", np.uint32),
+    ("(float[1, 4, 4, 4] x) => (float[1, 16, 2, 2] y) { y = SpaceToDepth <blocksize = 2, mode = \"DCR\"> (x) }", np.float32),
+    ("(float[4] x) => (float[4] y) { y = Celu (x) }", np.float32),
+    ("(float[4] x) => (float[4] y) <float d = {-0.75}> { y = Mod (x, d) }", np.float32),
+]
+
+
+@pytest.mark.parametrize("text, kind", OLD_FORMS, ids=lambda value: str(value).split(" ")[0])
+def test_what_it_had_before_is(text: str, kind: type, tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(HEAD.format(ir=10, opset=28, more="") + "g " + text)
+    written, _ = optimized(model, tmp_path)
+    assert written.opset_import[0].version == 17
+    dims = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
+    x = (np.random.default_rng(3).standard_normal(dims) * 9).astype(np.int64 if kind is np.uint32 else kind).astype(kind)
+    expected = onnx.reference.ReferenceEvaluator(model).run(None, {"x": x})[0]
+    np.testing.assert_allclose(plain_session(written.SerializeToString()).run(None, {"x": x})[0], expected, rtol=1e-6)
 
 
 def test_the_opset_stays_where_a_node_has_no_newer_form(tmp_path: Path) -> None:

@@ -29,9 +29,9 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("ASCEND_FUSE_BUILD", ROOT / "build")).resolve()
 TOOL = BUILD / "tests" / "infer_tool"
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from backend_tests import SUITES, suite  # noqa: E402
 from check_inference import Bindings, check_elements  # noqa: E402
 
-SUITES = ("node", "simple", "pytorch-operator", "pytorch-converted", "light")
 WRONG_TYPE = 15  # complex128: no test has it
 
 # Operators that may leave a shape unknown even when all inputs are constants, and why.
@@ -213,14 +213,9 @@ def check(directory: Path, work: Path) -> Outcome:
 
 
 def directories(names: list[str]) -> list[Path]:
-    import onnx.backend.test
-
-    data = Path(onnx.backend.test.__file__).resolve().parent / "data"
     found = []
-    for suite in SUITES:
-        if not (data / suite).is_dir():
-            continue
-        found += [d for d in sorted((data / suite).iterdir()) if (d / "model.onnx").exists()
+    for name in SUITES:
+        found += [d for d in sorted(suite(name).iterdir()) if (d / "model.onnx").exists()
                   and (not names or any(fnmatch.fnmatch(d.name, n) for n in names))]
     return found
 

@@ -167,7 +167,9 @@ def test_numbers(case, tmp_path):
     outputs = [output.name for output in original.graph.output]
     assert outputs == [output.name for output in expanded.graph.output]
     symbols = {dim.dim_param for value in original.graph.input for dim in value.type.tensor_type.shape.dim}
-    bindings = [binding for binding in BINDINGS if not binding or symbols & set(binding)]
+    bound = {name: int(size) for name, _, size in (word.removeprefix("--dim=").partition("=") for word in flags if word.startswith("--dim="))
+             if size.isdigit()}
+    bindings = [{**binding, **bound} for binding in BINDINGS if not binding or symbols & set(binding)]
     done = 0
     for seed, binding in enumerate(bindings):
         for first_key in (True, False) if masked else (False,):

@@ -463,9 +463,9 @@ def test_what_of_standard_operators_depends_on_shapes_and_digits(tmp_path: Path)
 def test_a_standard_operator_is_the_same_at_all_its_opsets() -> None:
     for op, opsets in op_plugin.standard_opsets().items():
         versions = {onnx.defs.get_schema(op, opset).since_version for opset in opsets}
-        # Attention of opset 24 has one more input, which the parser does not take.
+        # Attention of opset 24 has one more input, which the parser does not take; that of opset 25 has windows, which it does not read.
         assert versions == ({23, 24} if op == "Attention" else {opsets[0]}), op
-        assert opsets[-1] == onnx.defs.onnx_opset_version()
+        assert opsets[-1] == (24 if op == "Attention" else onnx.defs.onnx_opset_version())
 
 
 def test_an_empty_input_is_none(one_driver: Path) -> None:

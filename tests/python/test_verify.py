@@ -138,6 +138,11 @@ class VerifyTest(unittest.TestCase):
                       result.to_text())
         self.assertEqual({c.output for c in result.comparisons if c.ok}, {"logits"})
 
+    def test_dims_that_were_bound_are_kept_to(self):
+        result = self.verify(language_model(), language_model(), dims=["batch=1"])
+        self.assertTrue(result.ok)
+        self.assertTrue(all("batch=1" in c.binding or c.binding.startswith("b1") for c in result.comparisons))
+
     def test_an_optimized_model_that_refuses_a_binding_is_wrong(self):
         b = language_model()
         wrong = numpy_helper.from_array(np.zeros((2, 5, 8), dtype=np.float32), "wrong")
@@ -415,6 +420,19 @@ class GuessTest(unittest.TestCase):
         result = self.traced([2, 9, 4, 8])
         self.assertTrue(result.ok)
         self.assertIn("(batch 2, length 9, as traced) was used", result.to_text())
+
+    def test_guessed_sizes_keep_to_the_dims_that_were_bound(self):
+        entry = self.entry(("x", TensorProto.FLOAT, ["batch", "seq", 8]), ("k", TensorProto.FLOAT, ["batch", "keys", 8]))
+        binding = guess_inputs.guess_bindings(entry)[0]
+        for dims, shapes in (
+            (["batch=1", "seq=1"], [1, 1]),
+            (["seq=16..64:16"], [binding["shapes"]["x"][0], 16]),
+            (["seq=1..3"], [binding["shapes"]["x"][0], 3]),
+            (["other=3"], binding["shapes"]["x"][:2]),
+        ):
+            self.assertEqual(guess_inputs.within(entry, binding, dims)["shapes"]["x"], [*shapes, 8], dims)
+        made = guess_inputs.within(entry, binding, ["seq=9", "keys=seq"])
+        self.assertEqual([made["shapes"][name][1] for name in ("x", "k")], [9, 9])
 
     def test_a_model_that_takes_nothing_is_told_how_to_bind(self):
         with self.assertRaisesRegex(verify.VerifyError, r"""--bindings '\[\{"batch": 1, "seq": 1\}\]'"""):

@@ -242,6 +242,33 @@ TEST(Save, LostOutputOfAnOriginalNode) {
   MustLoad(saved.SerializeAsString());
 }
 
+// Before version 4 of the format every initializer is an input, too.
+TEST(Save, ConstantsThatAreNoInputsNeedVersion4) {
+  onnx::ModelProto proto;
+  proto.set_ir_version(3);
+  proto.add_opset_import()->set_version(9);
+  onnx::GraphProto* graph = proto.mutable_graph();
+  graph->set_name("g");
+  graph->add_input()->set_name("x");
+  graph->add_output()->set_name("y");
+  onnx::NodeProto* relu = graph->add_node();
+  relu->set_op_type("Relu");
+  relu->add_input("x");
+  relu->add_output("y");
+  auto model = MustLoad(proto.SerializeAsString());
+  Rewriter rewriter(model.get());
+  NewNode sum;
+  sum.op_type = "Softplus";
+  sum.inputs = {model->graph().inputs()[0]};
+  Node* node = rewriter.ReplaceValue(model->graph().outputs()[0], sum);
+  EXPECT_EQ(Parse(MustSave(*model)).ir_version(), 3);
+  NewNode shifted;
+  shifted.op_type = "Add";
+  shifted.inputs = {node->input(0), rewriter.NumberConstant(&model->graph(), DataType::kFloat, 1, "one")};
+  rewriter.ReplaceValue(model->graph().outputs()[0], shifted);
+  EXPECT_EQ(Parse(MustSave(*model)).ir_version(), 4);
+}
+
 TEST(Save, OpsetImportsAndDefaultDomain) {
   const onnx::ModelProto proto = RichModel();
   auto model = MustLoad(proto.SerializeAsString());

@@ -621,8 +621,8 @@ TEST_F(ContractTest, ByGe) {
   EXPECT_FALSE(Load("ascend910_93").FusedByGe("add_layer_norm").has_value());
   for (const Target* target : {&a2, &p, &n}) {
     EXPECT_TRUE(target->FusedByGe("layer_norm").has_value());
-    EXPECT_TRUE(target->Standard("HardSwish", 14).has_value());
-    EXPECT_FALSE(target->Standard("Mish", 18).has_value());
+    EXPECT_TRUE(target->Standard("HardSwish", DataType::kFloat, 14).has_value());
+    EXPECT_FALSE(target->Standard("Mish", DataType::kFloat, 18).has_value());
     EXPECT_FALSE(target->FusedByGe("rotary").has_value());
   }
 }
@@ -630,17 +630,17 @@ TEST_F(ContractTest, ByGe) {
 TEST_F(ContractTest, StandardOperatorsAtTheOpsetsThatHaveAParser) {
   const Target target = Load("ascend910b");
   LeftReason outside;
-  EXPECT_TRUE(target.Standard("HardSwish", 14, &outside).has_value());
-  EXPECT_TRUE(target.Standard("HardSwish", 18, &outside).has_value());
+  EXPECT_TRUE(target.Standard("HardSwish", DataType::kFloat, 14, &outside).has_value());
+  EXPECT_TRUE(target.Standard("HardSwish", DataType::kFloat, 18, &outside).has_value());
   EXPECT_EQ(outside.because, "");
   for (const int64_t opset : {13, 19, 22}) {
-    EXPECT_FALSE(target.Standard("HardSwish", opset, &outside).has_value()) << opset;
+    EXPECT_FALSE(target.Standard("HardSwish", DataType::kFloat, opset, &outside).has_value()) << opset;
     EXPECT_EQ(outside.because, "ATC's parser maps HardSwish (opset 14 to 18) to the HardSwish kernel; the model "
                                "imports opset " + std::to_string(opset));
     EXPECT_NE(outside.source, "");
   }
   outside = {};
-  EXPECT_FALSE(target.Standard("Relu", 14, &outside).has_value());
+  EXPECT_FALSE(target.Standard("Relu", DataType::kFloat, 14, &outside).has_value());
   EXPECT_EQ(outside.because, "");
 }
 

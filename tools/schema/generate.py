@@ -4,7 +4,7 @@
 Usage: pip install -r tools/schema/requirements.txt && python3 tools/schema/generate.py
 
 Sources, pinned in requirements.txt:
-  - ai.onnx to opset 24: onnx.defs.get_all_schemas_with_history() of onnx 1.22.0;
+  - ai.onnx, all opsets: onnx.defs.get_all_schemas_with_history() of onnx 1.23.2;
   - com.microsoft, and the two normalizations that ONNX Runtime writes into the default domain: the registry
     compiled into onnxruntime 1.31.1, from which microsoft/onnxruntime:tools/python/gen_contrib_doc.py also
     writes docs/ContribOperators.md.
@@ -15,8 +15,7 @@ import pathlib
 import struct
 import sys
 
-LAST_OPSET = 24
-VERSIONS = {"onnx": "1.22.0", "onnxruntime": "1.31.1"}
+VERSIONS = {"onnx": "1.23.2", "onnxruntime": "1.31.1"}
 OUTPUT = pathlib.Path(__file__).resolve().parents[2] / "ir" / "ops.txtpb"
 
 # Operators that ONNX Runtime's optimizer writes with the default domain although ai.onnx has no such
@@ -31,7 +30,7 @@ COMMUTATIVE = set(
 # elementwise: an output element is a function of the input elements at the same (broadcast) place, not of
 # its position, its neighbours or the shape. Quantization is left out: its scales may lie along any axis.
 UNARY = set(
-    "Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Cast Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid"
+    "Abs Acos Acosh Asin Asinh Atan Atanh BitCast BitwiseNot Cast Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid"
     " HardSwish Identity IsInf IsNaN LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign"
     " Sin Sinh Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu Dropout Clip CastLike RegexFullMatch".split()
 )
@@ -150,7 +149,23 @@ def default_text(onnx, operator, attribute, value):
     return [f"{field}: {text(v)}" for v in values]
 
 
-def row(onnx, domain, schema):
+class TypeSets:
+    """The sets of types that parameters take, each once, in the order in which they are met."""
+
+    def __init__(self):
+        self.places = {}
+
+    def place(self, formal):
+        tensors = [t.removeprefix("tensor(").removesuffix(")") for t in formal.types if t.startswith("tensor(")]
+        return self.places.setdefault((tuple(sorted(tensors)), len(tensors) < len(formal.types)), len(self.places))
+
+    def lines(self):
+        for place, (tensors, others) in enumerate(self.places):
+            parts = [f"types: {quote(t)}" for t in tensors] + ["others: true"] * others
+            yield f"type_sets {{ {' '.join(parts)} }}  # {place}"
+
+
+def row(onnx, domain, schema, sets):
     """One operator as one line of protobuf text."""
     qualified = f"{domain}.{schema.name}" if domain else schema.name
     parts = []
@@ -162,8 +177,10 @@ def row(onnx, domain, schema):
     parts += traits(qualified, schema.since_version)
     for formal in schema.inputs:
         option = {"Optional": " optional: true", "Variadic": " variadic: true"}.get(formal.option.name, "")
-        parts.append(f"inputs {{ name: {quote(formal.name)}{option} }}")
+        types = "" if domain else f" types: {sets.place(formal)}"
+        parts.append(f"inputs {{ name: {quote(formal.name)}{option}{types} }}")
     parts += [f"outputs: {quote(formal.name)}" for formal in schema.outputs]
+    parts += [f"output_types: {sets.place(formal)}" for formal in schema.outputs if not domain]
     for name in sorted(schema.attributes):
         attribute = schema.attributes[name]
         if hasattr(attribute, "default_value"):
@@ -198,20 +215,25 @@ def generate():
         raise ImportError(f"the table is made from {VERSIONS}, installed are {found}")
     rows = {}
     for schema in onnx.defs.get_all_schemas_with_history():
-        if schema.domain == "" and schema.since_version <= LAST_OPSET:
+        if schema.domain == "":
             rows["", schema.name, schema.since_version] = schema
     for schema in onnxruntime_pybind11_state.get_all_operator_schema():
         key = (schema.domain, schema.name, schema.since_version)
         if schema.domain == "com.microsoft" or (schema.domain == "" and key[1:] in RUNTIME_IN_DEFAULT_DOMAIN):
             rows.setdefault(key, schema)
     check_traits({f"{domain}.{name}" if domain else name for domain, name, _ in rows})
+    newest = onnx.defs.onnx_opset_version()
+    sets = TypeSets()
+    ops = [row(onnx, key[0], rows[key], sets) for key in sorted(rows)]
     lines = [
         "# proto-file: proto/schema.proto",
         "# proto-message: ascend_fuse.proto.OperatorTable",
-        f"# Written by tools/schema/generate.py from onnx {VERSIONS['onnx']} (ai.onnx to opset {LAST_OPSET}) and",
+        f"# Written by tools/schema/generate.py from onnx {VERSIONS['onnx']} (ai.onnx to opset {newest}) and",
         f"# onnxruntime {VERSIONS['onnxruntime']} (com.microsoft). Do not edit.",
+        f"newest_opset: {newest}",
+        *sets.lines(),
+        *ops,
     ]
-    lines += [row(onnx, key[0], rows[key]) for key in sorted(rows)]
     return "\n".join(lines) + "\n"
 
 

@@ -148,6 +148,29 @@ def alternatives(entry: Entry, binding: Binding, model: onnx.ModelProto):
             yield {**binding, "name": f"{binding['name']} ({word})", "shapes": bind(entry, changed)}
 
 
+def within(entry: Entry, binding: Binding, dims) -> Binding:
+    """Returns the binding with sizes that --dim allows: "seq=8", "seq=1..2048", "seq=16..2048:16", "keys=seq"."""
+    values = _values(entry, binding["shapes"])
+    equal = {}
+    for text in dims:
+        name, _, size = text.partition("=")
+        if name not in values:
+            continue
+        if not size[:1].isdigit():
+            equal[name] = size
+            continue
+        limits, _, step = size.partition(":")
+        low, _, high = limits.partition("..")
+        value = min(max(values[name], int(low)), int(high or low))
+        step = int(step or 1)
+        values[name] = value if value % step == 0 else min(-(-value // step) * step, int(high or low) // step * step)
+    for name, other in equal.items():
+        values[name] = values.get(other, values[name])
+    shapes = bind(entry, values)
+    name = binding["name"] if shapes == binding["shapes"] else f"{binding['name']} ({', '.join(dims)})"
+    return {**binding, "name": name, "shapes": shapes}
+
+
 def traced_sizes(model: onnx.ModelProto) -> list[tuple[int, int]]:
     """Returns what constant shapes of Reshapes begin with, the commonest first: where an exporter's trace made them
     constant, those are the only batch and length that a model takes, whatever its inputs say."""

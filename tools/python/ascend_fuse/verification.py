@@ -217,7 +217,7 @@ def verify_models(
     report     the report of the fusion, a dict or the path of its JSON: names the don't-care rows and the
                regions. When None, the tool is asked what it assumes of the original model.
     rules      paths of files with reference rules, for nodes of your own.
-    dims       what --dim bound when the model was optimized, "heads=8".
+    dims       what --dim bound when the model was optimized, "heads=8"; guessed bindings keep to it.
     regions    compare what was rewritten place by place, too.
     as_atc     flags that name a target (["--target", "ascend910b", "--cann", "8.1"]): the optimized model is taken as
                this ATC reads it, misreadings included, and not as ONNX defines it. Regions are not compared then.
@@ -234,6 +234,8 @@ def verify_models(
         if bindings is None:
             bindings = guess_inputs.guess_bindings(entry)
             may_adjust = guessed
+            if dims:
+                bindings = _different(guess_inputs.within(entry, b, dims) for b in bindings)
     if not bindings:
         raise VerifyError("no bindings were given, so nothing can be compared")
     if tolerance is None:
@@ -271,7 +273,7 @@ def verify_models(
             compare_regions = region_comparer(inlined_path, inlined, expanded_path, optimized, report)
         for binding in bindings:
             binding = {**binding, "seed": int(binding.get("seed", 0)) + int(seed)}
-            used, feeds, expected = _run_original(session, entry, binding, original if may_adjust else None, result)
+            used, feeds, expected = _run_original(session, entry, binding, original if may_adjust else None, dims, result)
             if expected is None:
                 continue
             failed = _compare_binding(expanded_session, entry, used, feeds, expected, session, dont_care, result)
@@ -494,13 +496,22 @@ def _session_of_model(model, beside, what: str):
         path.unlink(missing_ok=True)
 
 
-def _run_original(session, entry, binding, model, result: Result):
-    """Returns (binding, feeds, outputs); outputs is None when every variant was refused. Others than `binding` are
-    tried where `model`, the original, is given."""
+def _different(bindings) -> list:
+    """The bindings without those that have the shapes and the padding of one before."""
+    found: dict[str, Any] = {}
+    for binding in bindings:
+        found.setdefault(json.dumps([binding["shapes"], binding["padding"]]), binding)
+    return list(found.values())
+
+
+def _run_original(session, entry, binding, model, dims, result: Result):
+    """Returns (binding, feeds, outputs); outputs is None when every variant was refused. Others than `binding`, within
+    `dims`, are tried where `model`, the original, is given."""
     first_error = None
     candidates = iter((binding,))
     if model is not None:
-        candidates = itertools.chain(candidates, guess_inputs.alternatives(entry, binding, model))
+        others = (guess_inputs.within(entry, b, dims) for b in guess_inputs.alternatives(entry, binding, model))
+        candidates = itertools.chain(candidates, others)
     for candidate in candidates:
         feeds = guess_inputs.make_inputs(entry, candidate)
         try:
