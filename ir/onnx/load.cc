@@ -151,7 +151,7 @@ class Loader {
           "not an ONNX model: there is no graph in it. Give the .onnx file that the exporter wrote");
     }
     if (absl::Status status = ParseGraph(*graph, nullptr, 1, nullptr); !status.ok()) return status;
-    return CheckNames();
+    return CheckNewNames();
   }
 
  private:
@@ -195,10 +195,10 @@ class Loader {
         "the download",
         at));
   }
-  // Each name once, however often the file has it.
-  absl::Status CheckNames() const {
-    for (size_t i = 1; i < names_.size(); ++i) {
-      if (absl::Status status = CheckName(names_.Text(static_cast<NameId>(i))); !status.ok()) return status;
+  // The names that are new since the last call: each once, however often the file has it, and while its bytes are at hand.
+  absl::Status CheckNewNames() {
+    for (; checked_names_ < names_.size(); ++checked_names_) {
+      if (absl::Status status = CheckName(names_.Text(static_cast<NameId>(checked_names_))); !status.ok()) return status;
     }
     return absl::OkStatus();
   }
@@ -480,7 +480,7 @@ class Loader {
     return cursor.error() != nullptr ? WireError(cursor) : absl::OkStatus();
   }
 
-  // A name of a node; the last one that is given counts, and CheckNames sees that one.
+  // A name of a node; the last one that is given counts, and CheckNewNames sees that one.
   absl::Status Take(const wire::Field& field, StringPool::Prepared* name) const {
     const std::string_view before = std::exchange(*name, names_.Prepare(field.text())).text;
     return before.empty() ? absl::OkStatus() : CheckName(before);
@@ -524,7 +524,7 @@ class Loader {
       }
       builder_.SetOutput(node, i, value);
     }
-    return absl::OkStatus();
+    return CheckNewNames();
   }
 
   // Looks into an attribute for graphs and external data; everything else is left to FindAttribute.
@@ -826,6 +826,7 @@ class Loader {
   GraphBuilder builder_;
   const ModelFile& model_file_;
   StringPool& names_;
+  size_t checked_names_ = 0;
   std::string path_;
   std::optional<ExternalData> external_;
   NameId default_domain_;
