@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "fmt/format.h"
+#include "ir/memory.h"
 #include "ir/onnx/external_data.h"
 #include "ir/onnx/model_file.h"
 #include "ir/onnx/tensor_proto.h"
@@ -374,19 +375,10 @@ class Loader {
     if (cursor.error() != nullptr) return WireError(cursor);
     if (absl::Status status = link_until(parsed); !status.ok()) return status;
 
-    // Names that stayed without a definition: captured from an outer graph, or nowhere.
     for (const Value* value : mentioned) {
       if (!IsDefined(*value)) return Undefined(*value);
     }
-    for (size_t i = shadowed_before; i < shadowed_.size(); ++i) {
-      Value* const value = Slot(shadowed_[i].name);
-      Value* const captured = shadowed_[i].value;
-      if (IsDefined(*value)) continue;
-      if (captured == nullptr) return Undefined(*value);
-      while (value->uses != nullptr) builder_.SetInput(value->uses->user, value->uses->index, captured);
-      Slot(value->name) = captured;
-      NoteCapture(*captured, graph);
-    }
+    if (absl::Status status = LinkCaptured(graph, shadowed_before); !status.ok()) return status;
     for (const wire::Field& output : outputs) {
       if (absl::Status status = ParseOutput(output); !status.ok()) return status;
     }
@@ -410,6 +402,20 @@ class Loader {
     }
     graph_ = outer;
     level_ = outer_level;
+    return absl::OkStatus();
+  }
+
+  // Names of a body that stayed without a definition: those of an outer graph, or of nothing.
+  absl::Status LinkCaptured(const Graph* graph, size_t shadowed_before) {
+    for (size_t i = shadowed_before; i < shadowed_.size(); ++i) {
+      Value* const value = Slot(shadowed_[i].name);
+      Value* const captured = shadowed_[i].value;
+      if (IsDefined(*value)) continue;
+      if (captured == nullptr) return Undefined(*value);
+      while (value->uses != nullptr) builder_.SetInput(value->uses->user, value->uses->index, captured);
+      Slot(value->name) = captured;
+      NoteCapture(*captured, graph);
+    }
     return absl::OkStatus();
   }
 
@@ -855,12 +861,14 @@ absl::StatusOr<std::unique_ptr<Model>> Load(absl::StatusOr<std::unique_ptr<Model
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path) {
-  return Load(ModelFile::Read(path), path, path);
+  return WithinMemory([&] { return Load(ModelFile::Read(path), path, path); });
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModelFromBytes(std::string_view bytes, const std::string& path) {
-  const std::string shown = path.empty() ? std::string("the model in memory") : path;
-  return Load(ModelFile::FromBytes(bytes, shown), path, shown);
+  return WithinMemory([&] {
+    const std::string shown = path.empty() ? std::string("the model in memory") : path;
+    return Load(ModelFile::FromBytes(bytes, shown), path, shown);
+  });
 }
 
 }  // namespace ascend_fuse

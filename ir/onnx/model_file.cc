@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/onnx/uninterrupted.h"
 #include "ir/onnx/wire_check.h"
 #include "proto/onnx.pb.h"
 
@@ -303,7 +304,7 @@ ModelFile::~ModelFile() {
 
 absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::Read(const std::string& path) {
   // O_NONBLOCK: opening a named pipe must not wait for a writer.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int fd = Uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
   if (fd < 0) {
     const int error = errno;
     const std::string sentence = fmt::format("{}: cannot open the model: {}", path, SystemError(error));
