@@ -16,6 +16,7 @@ install(FILES ${module} ${files} DESTINATION ascend_fuse COMPONENT python)
 include(cmake/bundle_libraries.cmake)
 install_bundle(${module})
 install(PROGRAMS ${program} DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
+install(FILES ${ASCEND_FUSE_BUILT}/sbom/ascend-fuse.cdx.json DESTINATION ${SKBUILD_METADATA_DIR}/sboms COMPONENT python)
 # As `cmake --install --strip` does with what it has built itself.
 find_program(CMAKE_STRIP strip REQUIRED)
 install(CODE "execute_process(COMMAND ${CMAKE_STRIP} --strip-unneeded \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/ascend_fuse/_core${suffix}\"

@@ -20,6 +20,7 @@ void* AllocatePages(size_t size) {
     memory = std::aligned_alloc(kHugePage, rounded);
     if (memory != nullptr) madvise(memory, rounded, MADV_HUGEPAGE);
   }
+  // As new does. The functions that others call turn it into RESOURCE_EXHAUSTED: ir/memory.h.
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }

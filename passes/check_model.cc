@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/memory.h"
+#include "ir/operands.h"
 #include "passes/check/atc_check.h"
 #include "passes/check/check.h"
 #include "patterns/operators/declarations.h"
@@ -50,21 +52,24 @@ void MarkFixedByPlugin(const Model& model, const OptimizeOptions& options, std::
   }
 }
 
-void MarkFixedByOptimize(Model* model, const OptimizeOptions& options, const Target& target,
-                         std::vector<FindingRecord>* findings) {
-  if (findings->empty() || !Optimize(model, options).ok()) return;
+absl::Status MarkFixedByOptimize(Model* model, const OptimizeOptions& options, const Target& target,
+                                 std::vector<FindingRecord>* findings) {
+  if (findings->empty()) return absl::OkStatus();
+  if (const absl::Status status = Optimize(model, options).status(); !status.ok()) {
+    return absl::IsResourceExhausted(status) ? status : absl::OkStatus();
+  }
   std::set<std::tuple<std::string, std::string, std::string>> left;
   for (const FindingRecord& finding : FindEverywhere(*model, options.infer, target)) left.insert(KeyOf(finding));
   for (FindingRecord& finding : *findings) {
     if (finding.effect != "precision" && !left.contains(KeyOf(finding))) finding.fixed_by = "optimize";
   }
+  return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<Report> CheckModel(Model* model, const OptimizeOptions& options) {
+absl::StatusOr<Report> Check(Model* model, const OptimizeOptions& options) {
   const auto target = Target::Load(options.target);
   if (!target.ok()) return target.status();
+  if (absl::Status status = CheckOperands(*model); !status.ok()) return status;
   Report report;
   report.model = model->path();
   report.target = {target->chip(),        target->cann(),        "", target->options().precision_mode,
@@ -74,9 +79,15 @@ absl::StatusOr<Report> CheckModel(Model* model, const OptimizeOptions& options) 
   report.findings = FindEverywhere(*model, options.infer, *target);
   for (FindingRecord& finding : FindInConstants(*model, *target)) report.findings.push_back(std::move(finding));
   MarkFixedByPlugin(*model, options, &report.findings);
-  MarkFixedByOptimize(model, options, *target, &report.findings);
+  if (absl::Status status = MarkFixedByOptimize(model, options, *target, &report.findings); !status.ok()) return status;
   report.Summarize();
   return report;
+}
+
+}  // namespace
+
+absl::StatusOr<Report> CheckModel(Model* model, const OptimizeOptions& options) {
+  return WithinMemory([&] { return Check(model, options); });
 }
 
 }  // namespace ascend_fuse

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/memory.h"
 #include "passes/check/check.h"
 #include "passes/core/pass.h"
 #include "passes/core/passes.h"
@@ -49,7 +50,8 @@ absl::StatusOr<Report> Run(Model* model, const OptimizeOptions& options, bool dr
   run.dry = dry;
   run.dump_directory = dry ? "" : options.dump_directory;
   run.progress = options.progress;
-  const absl::Status status = RunPasses(*passes, **workspace, run);
+  // Without memory as well, what a dry run did is taken back.
+  const absl::Status status = WithinMemory([&] { return RunPasses(*passes, **workspace, run); });
   Report report;
   if (status.ok()) report = BuildReport(**workspace);
   if (dry) (*workspace)->TakeEverythingBack();
@@ -57,15 +59,7 @@ absl::StatusOr<Report> Run(Model* model, const OptimizeOptions& options, bool dr
   return report;
 }
 
-}  // namespace
-
-absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options) { return Run(model, options, false); }
-
-absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& options) {
-  return Run(model, options, true);
-}
-
-absl::Status Expand(Model* model, const ExpandOptions& options) {
+absl::Status RunExpand(Model* model, const ExpandOptions& options) {
   std::optional<Target> target;
   if (options.as_atc.has_value()) {
     auto loaded = Target::Load(*options.as_atc);
@@ -81,6 +75,20 @@ absl::Status Expand(Model* model, const ExpandOptions& options) {
   run.progress = options.progress;
   return RunPasses({{"inline", "", "", Inline}, {"expand", "", "", ExpandNodes}, {"sweep", "", "", Sweep, true}},
                    **workspace, run);
+}
+
+}  // namespace
+
+absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options) {
+  return WithinMemory([&] { return Run(model, options, false); });
+}
+
+absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& options) {
+  return WithinMemory([&] { return Run(model, options, true); });
+}
+
+absl::Status Expand(Model* model, const ExpandOptions& options) {
+  return WithinMemory([&] { return RunExpand(model, options); });
 }
 
 absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {

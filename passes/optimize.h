@@ -40,7 +40,7 @@ struct OptimizeOptions {  // what Optimize and ListOpportunities are told
 };
 
 // Changes the model. On an error, CANCELLED by the progress callback among them, the model may be changed in part and
-// should be dropped. There is no global state: runs over different models may go on in different threads.
+// should be dropped; so it may when RESOURCE_EXHAUSTED says that memory ran out: no function here throws. There is no global state: runs over different models may go on in different threads.
 absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options = {});
 
 // What Optimize would do. The model is as before when this returns.

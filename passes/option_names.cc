@@ -1,18 +1,15 @@
 #include "passes/option_names.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdint>
-#include <cstring>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/onnx/whole_file.h"
 
 namespace ascend_fuse {
 namespace {
@@ -94,7 +91,7 @@ absl::Status SetAssumption(OptimizeOptions* options, std::string_view value) {
 }
 
 absl::Status SetRules(OptimizeOptions* options, std::string_view value) {
-  auto text = ReadTextFile(std::string(value));
+  auto text = ReadWholeFile(std::string(value));
   if (!text.ok()) return text.status();
   options->rule_files.emplace_back(value, *std::move(text));
   return absl::OkStatus();
@@ -166,14 +163,6 @@ absl::Status SetOption(OptimizeOptions* options, std::string_view name, std::str
   std::vector<std::string_view> names;
   for (const OptionName& option : OptionNames()) names.push_back(option.name);
   return absl::InvalidArgumentError(fmt::format("{} is not an option; there are {}", name, fmt::join(names, ", ")));
-}
-
-absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || file.bad()) return absl::NotFoundError(fmt::format("{} cannot be read: {}", path, strerror(errno)));
-  return text.str();
 }
 
 }  // namespace ascend_fuse

@@ -25,7 +25,4 @@ const std::vector<OptionName>& OptionNames();
 // none, or with what was expected for a value; NOT_FOUND for a file of rules that cannot be read.
 absl::Status SetOption(OptimizeOptions* options, std::string_view name, std::string_view value);
 
-// The text of a file. NOT_FOUND with the reason.
-absl::StatusOr<std::string> ReadTextFile(const std::string& path);
-
 }  // namespace ascend_fuse

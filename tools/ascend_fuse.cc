@@ -13,7 +13,8 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
+#include <exception>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,8 +25,11 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/onnx/load.h"
+#include "ir/onnx/output_file.h"
 #include "ir/onnx/save.h"
+#include "ir/onnx/whole_file.h"
 #include "ir/text/printer.h"
+#include "ir/text/visible.h"
 #include "passes/check_model.h"
 #include "passes/check/atc_check.h"
 #include "passes/report/atc_command.h"
@@ -95,16 +99,7 @@ struct Flags {
 
 // One line on stderr. Names out of a file may hold line breaks and terminal control codes: they are written out.
 int Fail(std::string_view message, int code = kFailed) {
-  std::string line;
-  for (const char c : message) {
-    const unsigned char byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      line += fmt::format("\\x{:02x}", byte);
-    } else {
-      line += c;
-    }
-  }
-  fmt::print(stderr, "ascend-fuse: {}\n", line);
+  fmt::print(stderr, "ascend-fuse: {}\n", Shown(message));
   return code;
 }
 
@@ -120,16 +115,12 @@ std::string Beside(std::string_view path, std::string_view word) {
   return fmt::format("{}.{}.onnx", path, word);
 }
 
-absl::Status WriteText(const std::string& path, const std::string& text) {
-  if (path == "-") {
-    const bool written = fwrite(text.data(), 1, text.size(), stdout) == text.size() && fflush(stdout) == 0;
-    return written ? absl::OkStatus() : absl::UnavailableError("stdout cannot be written");
-  }
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) return absl::UnavailableError(fmt::format("{} cannot be written: {}", path, strerror(errno)));
-  return absl::OkStatus();
+absl::Status WriteText(const std::string& path, const std::string& given) {
+  if (path != "-") return WriteWholeFile(path, given);
+  // A terminal obeys what it is shown; a program that reads is given the bytes.
+  const std::string& text = isatty(STDOUT_FILENO) == 1 ? Visible(given, true) : given;
+  const bool written = fwrite(text.data(), 1, text.size(), stdout) == text.size() && fflush(stdout) == 0;
+  return written ? absl::OkStatus() : absl::UnavailableError("stdout cannot be written");
 }
 
 // The flags that mean options of the library, which says what is wrong with their values.
@@ -264,7 +255,7 @@ void SayWritten(const Flags& flags, const std::string& path) {
 // for.
 int SayAtc(const Report& report, const Target& target, const Flags& flags, const std::string& path) {
   const bool says = !flags.quiet && flags.json != "-" && flags.report != "-";
-  if (says) fmt::print("{}\n", AtcCommand(report.inputs, target, path));
+  if (says) fmt::print("{}\n", Visible(AtcCommand(report.inputs, target, path)));
   if (flags.atc_script.empty()) return kDone;
   const auto status = WriteText(flags.atc_script, AtcScript(report.inputs, target, path));
   return status.ok() ? kDone : Fail(status);
@@ -834,4 +825,26 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace ascend_fuse
 
-int main(int argc, char** argv) { return ascend_fuse::Main(argc, argv); }
+namespace {
+
+// Without memory the process ends at once: Abseil's tables cannot be taken apart after an allocation in them has failed.
+void EndWithoutMemory() {
+  constexpr char kSentence[] = "ascend-fuse: there is not enough memory\n";
+  ascend_fuse::RemoveUnfinishedFiles();
+  if (write(STDERR_FILENO, kSentence, sizeof(kSentence) - 1) < 0) _exit(ascend_fuse::kFailed);
+  _exit(ascend_fuse::kFailed);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::set_new_handler(&EndWithoutMemory);
+  try {
+    return ascend_fuse::Main(argc, argv);
+  } catch (const std::bad_alloc&) {  // of what does not allocate by new
+    EndWithoutMemory();
+  } catch (const std::exception& error) {
+    ascend_fuse::Fail(error.what());
+  }
+  return ascend_fuse::kFailed;
+}

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "fmt/format.h"
+#include "ir/onnx/uninterrupted.h"
 
 namespace ascend_fuse {
 namespace {
@@ -22,7 +23,7 @@ int OpenBeneath(int directory, const std::string& location) {
   struct open_how how = {};
   how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  const long fd = syscall(SYS_openat2, directory, location.c_str(), &how, sizeof(how));
+  const long fd = Uninterrupted([&] { return syscall(SYS_openat2, directory, location.c_str(), &how, sizeof(how)); });
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
   // An old kernel, or a container that forbids openat2: one component after another.
   int at = dup(directory);
@@ -86,7 +87,9 @@ ExternalData::~ExternalData() {
 
 absl::StatusOr<int> ExternalData::Open(std::string_view location, int64_t* size) {
   if (absl::Status status = CheckExternalLocation(location); !status.ok()) return status;
-  if (directory_fd_ < 0) directory_fd_ = open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory_fd_ < 0) {
+    directory_fd_ = Uninterrupted([&] { return open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  }
   const std::string name(location);
   const int fd = directory_fd_ < 0 ? -1 : OpenBeneath(directory_fd_, name);
   if (fd < 0) {

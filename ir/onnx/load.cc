@@ -12,9 +12,11 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "fmt/format.h"
+#include "ir/memory.h"
 #include "ir/onnx/external_data.h"
 #include "ir/onnx/model_file.h"
 #include "ir/onnx/tensor_proto.h"
+#include "ir/onnx/wire_check.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse {
@@ -26,7 +28,11 @@ using onnx::ModelProto;
 using onnx::NodeProto;
 using onnx::ValueInfoProto;
 
-constexpr int kMaxGraphDepth = 64;
+// Messages from a graph down to the deepest in it that is no graph of an attribute and no nested type: initializer, sparse
+// tensor, external_data, ..., and groups in that.
+constexpr int kLevelsOfGraph = 8 + wire::kMaxGroups;
+// From a graph to one in an attribute of its nodes.
+constexpr int kLevelsToBody = 3;
 
 // Fields of GraphProto and NodeProto that are known are all length-delimited.
 constexpr uint32_t Bits(std::initializer_list<int> numbers) {
@@ -105,12 +111,13 @@ class Loader {
           if (field.type != wire::kVarint) return WireTypeError(field, "ModelProto");
           break;
         case ModelProto::kProducerNameFieldNumber:
-          if (field.type != wire::kBytes) return WireTypeError(field, "ModelProto");
-          producer_name = field.text();
-          break;
         case ModelProto::kProducerVersionFieldNumber:
+        case ModelProto::kDomainFieldNumber:
+        case ModelProto::kDocStringFieldNumber:
           if (field.type != wire::kBytes) return WireTypeError(field, "ModelProto");
-          producer_version = field.text();
+          if (absl::Status status = CheckField(field, MessageKind::kModel, 0); !status.ok()) return status;
+          if (field.number == ModelProto::kProducerNameFieldNumber) producer_name = field.text();
+          if (field.number == ModelProto::kProducerVersionFieldNumber) producer_version = field.text();
           break;
         case ModelProto::kOpsetImportFieldNumber:
           if (absl::Status status = ParseOpsetImport(field); !status.ok()) return status;
@@ -128,12 +135,11 @@ class Loader {
           }
           graph = field;
           break;
-        case ModelProto::kDomainFieldNumber:
-        case ModelProto::kDocStringFieldNumber:
         case ModelProto::kMetadataPropsFieldNumber:
         case ModelProto::kTrainingInfoFieldNumber:
         case ModelProto::kConfigurationFieldNumber:
           if (field.type != wire::kBytes) return WireTypeError(field, "ModelProto");
+          if (absl::Status status = CheckField(field, MessageKind::kModel, 0); !status.ok()) return status;
           break;
         default:
           break;
@@ -145,7 +151,8 @@ class Loader {
       return absl::InvalidArgumentError(
           "not an ONNX model: there is no graph in it. Give the .onnx file that the exporter wrote");
     }
-    return ParseGraph(*graph, nullptr, 0, nullptr);
+    if (absl::Status status = ParseGraph(*graph, nullptr, 1, nullptr); !status.ok()) return status;
+    return CheckNewNames();
   }
 
  private:
@@ -180,6 +187,23 @@ class Loader {
     return fmt::format("node '{}' ({}) at byte {}", NodeName(node), OpType(node), node.encoded.file.offset);
   }
 
+  absl::Status CheckName(std::string_view name) const {
+    if (IsUtf8(name)) return absl::OkStatus();
+    FileRange place;
+    const int64_t at = model_file_.FindRange(name, &place) ? place.offset : 0;
+    return absl::InvalidArgumentError(fmt::format(
+        "damaged: the name at byte {} is not UTF-8 text, so that protobuf cannot read the file. Export the model again, or check "
+        "the download",
+        at));
+  }
+  // The names that are new since the last call: each once, however often the file has it, and while its bytes are at hand.
+  absl::Status CheckNewNames() {
+    for (; checked_names_ < names_.size(); ++checked_names_) {
+      if (absl::Status status = CheckName(names_.Text(static_cast<NameId>(checked_names_))); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status ParseOpsetImport(const wire::Field& message) {
     if (message.type != wire::kBytes) return WireTypeError(message, "ModelProto");
     wire::Cursor cursor(message);
@@ -209,6 +233,7 @@ class Loader {
 
   absl::Status ParseFunction(const wire::Field& message) {
     if (message.type != wire::kBytes) return WireTypeError(message, "ModelProto");
+    if (absl::Status status = CheckMessage(message, MessageKind::kFunction, 1); !status.ok()) return status;
     wire::Cursor cursor(message);
     wire::Field field;
     LocalFunction function;
@@ -263,12 +288,13 @@ class Loader {
         ValueName(value), first, second));
   }
 
-  absl::Status ParseGraph(const wire::Field& message, Node* owner, int depth, Graph** result) {
-    if (depth > kMaxGraphDepth) {
-      return absl::InvalidArgumentError(
-          fmt::format("graphs are nested more than {} deep at byte {}", kMaxGraphDepth, message.position));
+  // `level`: messages of the file that the graph stands in, itself included.
+  absl::Status ParseGraph(const wire::Field& message, Node* owner, int level, Graph** result) {
+    if (level + kLevelsOfGraph > kMaxLevel) {  // only here can a message be too deep
+      if (absl::Status status = CheckMessage(message, MessageKind::kGraph, level); !status.ok()) return status;
     }
     Graph* const outer = graph_;
+    const int outer_level = std::exchange(level_, level);
     Graph* const graph = builder_.NewGraph(owner, NameId::kEmpty, message.span());
     if (result != nullptr) *result = graph;
     graph_ = graph;
@@ -337,6 +363,11 @@ class Loader {
         case GraphProto::kNameFieldNumber:
           builder_.SetGraphName(graph, names_.Intern(field.text()));
           break;
+        case GraphProto::kDocStringFieldNumber:
+        case GraphProto::kMetadataPropsFieldNumber:
+        case GraphProto::kQuantizationAnnotationFieldNumber:
+          if (absl::Status status = CheckField(field, MessageKind::kGraph, level); !status.ok()) return status;
+          break;
         default:
           break;
       }
@@ -344,19 +375,10 @@ class Loader {
     if (cursor.error() != nullptr) return WireError(cursor);
     if (absl::Status status = link_until(parsed); !status.ok()) return status;
 
-    // Names that stayed without a definition: captured from an outer graph, or nowhere.
     for (const Value* value : mentioned) {
       if (!IsDefined(*value)) return Undefined(*value);
     }
-    for (size_t i = shadowed_before; i < shadowed_.size(); ++i) {
-      Value* const value = Slot(shadowed_[i].name);
-      Value* const captured = shadowed_[i].value;
-      if (IsDefined(*value)) continue;
-      if (captured == nullptr) return Undefined(*value);
-      while (value->uses != nullptr) builder_.SetInput(value->uses->user, value->uses->index, captured);
-      Slot(value->name) = captured;
-      NoteCapture(*captured, graph);
-    }
+    if (absl::Status status = LinkCaptured(graph, shadowed_before); !status.ok()) return status;
     for (const wire::Field& output : outputs) {
       if (absl::Status status = ParseOutput(output); !status.ok()) return status;
     }
@@ -367,7 +389,7 @@ class Loader {
     }
     for (const Body& body : bodies) {
       Graph* inner = nullptr;
-      if (absl::Status status = ParseGraph(body.field, body.node, depth + 1, &inner); !status.ok())
+      if (absl::Status status = ParseGraph(body.field, body.node, level + kLevelsToBody, &inner); !status.ok())
         return status;
       builder_.SetSubgraph(body.node, body.index, inner);
     }
@@ -379,6 +401,21 @@ class Loader {
       shadowed_.pop_back();
     }
     graph_ = outer;
+    level_ = outer_level;
+    return absl::OkStatus();
+  }
+
+  // Names of a body that stayed without a definition: those of an outer graph, or of nothing.
+  absl::Status LinkCaptured(const Graph* graph, size_t shadowed_before) {
+    for (size_t i = shadowed_before; i < shadowed_.size(); ++i) {
+      Value* const value = Slot(shadowed_[i].name);
+      Value* const captured = shadowed_[i].value;
+      if (IsDefined(*value)) continue;
+      if (captured == nullptr) return Undefined(*value);
+      while (value->uses != nullptr) builder_.SetInput(value->uses->user, value->uses->index, captured);
+      Slot(value->name) = captured;
+      NoteCapture(*captured, graph);
+    }
     return absl::OkStatus();
   }
 
@@ -422,13 +459,19 @@ class Loader {
           node->outputs.push_back(names_.Prepare(field.text()));
           break;
         case NodeProto::kNameFieldNumber:
-          node->name = names_.Prepare(field.text());
+          if (absl::Status status = Take(field, &node->name); !status.ok()) return status;
           break;
         case NodeProto::kOpTypeFieldNumber:
-          node->op_type = names_.Prepare(field.text());
+          if (absl::Status status = Take(field, &node->op_type); !status.ok()) return status;
           break;
         case NodeProto::kDomainFieldNumber:
-          node->domain = names_.Prepare(field.text());
+          if (absl::Status status = Take(field, &node->domain); !status.ok()) return status;
+          break;
+        case NodeProto::kOverloadFieldNumber:
+        case NodeProto::kDocStringFieldNumber:
+        case NodeProto::kMetadataPropsFieldNumber:
+        case NodeProto::kDeviceConfigurationsFieldNumber:
+          if (absl::Status status = CheckField(field, MessageKind::kNode, level_ + 1); !status.ok()) return status;
           break;
         case NodeProto::kAttributeFieldNumber:
           if (absl::Status status = ScanAttribute(field, bodies); !status.ok()) return status;
@@ -441,6 +484,12 @@ class Loader {
     }
     node->end_body = bodies->size();
     return cursor.error() != nullptr ? WireError(cursor) : absl::OkStatus();
+  }
+
+  // A name of a node; the last one that is given counts, and CheckNewNames sees that one.
+  absl::Status Take(const wire::Field& field, StringPool::Prepared* name) const {
+    const std::string_view before = std::exchange(*name, names_.Prepare(field.text())).text;
+    return before.empty() ? absl::OkStatus() : CheckName(before);
   }
 
   absl::Status LinkNode(const PendingNode& from, std::vector<Value*>* mentioned, std::vector<Body>* bodies,
@@ -481,7 +530,7 @@ class Loader {
       }
       builder_.SetOutput(node, i, value);
     }
-    return absl::OkStatus();
+    return CheckNewNames();
   }
 
   // Looks into an attribute for graphs and external data; everything else is left to FindAttribute.
@@ -491,29 +540,24 @@ class Loader {
     wire::Field field;
     bool has_graph = false;
     bool has_tensor = false;
+    bool has_name = false;
+    const auto twice = [&message](const char* what) {
+      return absl::InvalidArgumentError(
+          fmt::format("the attribute at byte {} has two {}. Export the model again", message.position, what));
+    };
     while (cursor.Next(&field)) {
       if (field.number >= 32 || types[field.number] == 0) continue;
       if ((types[field.number] >> field.type & 1) == 0) return WireTypeError(field, "AttributeProto");
       switch (field.number) {
         case AttributeProto::kGFieldNumber:
-          if (has_graph) {
-            return absl::InvalidArgumentError(
-                fmt::format("the attribute at byte {} has two graphs in field g. Export the model again",
-                            message.position));
-          }
-          has_graph = true;
+          if (std::exchange(has_graph, true)) return twice("graphs in field g");
           bodies->push_back({nullptr, 0, field});
           break;
         case AttributeProto::kGraphsFieldNumber:
           bodies->push_back({nullptr, 0, field});
           break;
         case AttributeProto::kTFieldNumber:
-          if (has_tensor) {
-            return absl::InvalidArgumentError(
-                fmt::format("the attribute at byte {} has two tensors in field t. Export the model again",
-                            message.position));
-          }
-          has_tensor = true;
+          if (std::exchange(has_tensor, true)) return twice("tensors in field t");
           if (absl::Status status = CheckTensor(field); !status.ok()) return status;
           break;
         case AttributeProto::kTensorsFieldNumber:
@@ -522,6 +566,17 @@ class Loader {
         case AttributeProto::kSparseTensorFieldNumber:
         case AttributeProto::kSparseTensorsFieldNumber:
           if (absl::Status status = CheckSparse(field, nullptr); !status.ok()) return status;
+          break;
+        case AttributeProto::kNameFieldNumber:
+          if (std::exchange(has_name, true)) return twice("names");
+          [[fallthrough]];
+        case AttributeProto::kRefAttrNameFieldNumber:
+        case AttributeProto::kDocStringFieldNumber:
+        case AttributeProto::kFloatsFieldNumber:
+        case AttributeProto::kIntsFieldNumber:
+        case AttributeProto::kTpFieldNumber:
+        case AttributeProto::kTypeProtosFieldNumber:
+          if (absl::Status status = CheckField(field, MessageKind::kAttribute, level_ + 2); !status.ok()) return status;
           break;
         default:
           break;
@@ -542,6 +597,9 @@ class Loader {
     wire::Cursor cursor(message);
     wire::Field field;
     while (cursor.Next(&field)) {
+      if (field.number == onnx::SparseTensorProto::kDimsFieldNumber) {
+        if (absl::Status status = CheckField(field, MessageKind::kSparseTensor, 1); !status.ok()) return status;
+      }
       if (field.number != onnx::SparseTensorProto::kValuesFieldNumber &&
           field.number != onnx::SparseTensorProto::kIndicesFieldNumber) {
         continue;
@@ -604,6 +662,10 @@ class Loader {
       switch (field.number) {
         case ValueInfoProto::kNameFieldNumber:
           if (field.type != wire::kBytes) return WireTypeError(field, "ValueInfoProto");
+          if (name->data() != nullptr) {
+            return absl::InvalidArgumentError(fmt::format(
+                "the ValueInfoProto at byte {} has two names. Export the model again", message.position));
+          }
           *name = field.text();
           break;
         case ValueInfoProto::kTypeFieldNumber:
@@ -613,10 +675,11 @@ class Loader {
                 "the ValueInfoProto at byte {} has two types. Export the model again", message.position));
           }
           *type = field.text();
-          break;
+          [[fallthrough]];
         case ValueInfoProto::kDocStringFieldNumber:
         case ValueInfoProto::kMetadataPropsFieldNumber:
           if (field.type != wire::kBytes) return WireTypeError(field, "ValueInfoProto");
+          if (absl::Status status = CheckField(field, MessageKind::kValueInfo, level_ + 1); !status.ok()) return status;
           break;
         default:
           break;
@@ -678,7 +741,9 @@ class Loader {
     std::string_view type;
     if (absl::Status status = ReadValueInfo(message, &name, &type); !status.ok()) return status;
     NameId id;
-    if (name.empty() || !names_.FindNext(name, last_declared_, &id)) return absl::OkStatus();
+    if (name.empty() || !names_.FindNext(name, last_declared_, &id)) {
+      return CheckName(name);  // it names nothing, and is written nevertheless
+    }
     last_declared_ = id;
     Value* value = Slot(id);
     if (value == nullptr || value->graph != graph_ || !IsDefined(*value)) return absl::OkStatus();
@@ -767,10 +832,12 @@ class Loader {
   GraphBuilder builder_;
   const ModelFile& model_file_;
   StringPool& names_;
+  size_t checked_names_ = 0;
   std::string path_;
   std::optional<ExternalData> external_;
   NameId default_domain_;
   Graph* graph_ = nullptr;
+  int level_ = 0;  // of graph_ among the messages of the file
   std::vector<Value*, PageAllocator<Value*>> scope_;  // by NameId: the innermost value of that name
   std::vector<Shadowed> shadowed_;                    // what scope_ held before the bodies being read
   NameId last_declared_ = NameId::kEmpty;             // by value_info
@@ -794,12 +861,14 @@ absl::StatusOr<std::unique_ptr<Model>> Load(absl::StatusOr<std::unique_ptr<Model
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path) {
-  return Load(ModelFile::Read(path), path, path);
+  return WithinMemory([&] { return Load(ModelFile::Read(path), path, path); });
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModelFromBytes(std::string_view bytes, const std::string& path) {
-  const std::string shown = path.empty() ? std::string("the model in memory") : path;
-  return Load(ModelFile::FromBytes(bytes, shown), path, shown);
+  return WithinMemory([&] {
+    const std::string shown = path.empty() ? std::string("the model in memory") : path;
+    return Load(ModelFile::FromBytes(bytes, shown), path, shown);
+  });
 }
 
 }  // namespace ascend_fuse

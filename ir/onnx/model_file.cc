@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/onnx/uninterrupted.h"
+#include "ir/onnx/wire_check.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse {
@@ -169,6 +171,7 @@ class ModelFileReader {
           if (child == kOpaque) {
             position_ += size;
           } else if (child == kPayload) {
+            if (absl::Status status = CheckPayload(number, start, size); !status.ok()) return status;
             if (absl::Status status = LeaveOut(size); !status.ok()) return status;
           } else {
             if (stack.size() >= wire::kMaxDepth) return Broken("messages nested more than 100 deep", start);
@@ -247,6 +250,26 @@ class ModelFileReader {
     return Broken("a varint longer than 10 bytes", start);
   }
 
+  // Whether the numbers of a payload at position_ that is packed end with it, as protobuf demands. The bytes of raw_data, which
+  // is what weights are, need no look.
+  absl::Status CheckPayload(uint64_t number, int64_t start, int64_t size) {
+    using T = onnx::TensorProto;
+    if (number == T::kRawDataFieldNumber) return absl::OkStatus();
+    const char* const wrong = "a packed list that ends inside a number";
+    if (number == T::kFloatDataFieldNumber) return size % 4 == 0 ? absl::OkStatus() : Broken(wrong, start);
+    if (number == T::kDoubleDataFieldNumber) return size % 8 == 0 ? absl::OkStatus() : Broken(wrong, start);
+    constexpr int64_t kPart = 64 << 10;
+    const std::unique_ptr<char[]> part(new char[static_cast<size_t>(std::min(size, kPart))]);
+    int open = 0;
+    for (int64_t done = 0; done < size;) {
+      const int64_t count = std::min(size - done, kPart);
+      if (absl::Status status = file_.ReadFile(position_ + done, count, part.get()); !status.ok()) return status;
+      if (!AreVarints({part.get(), static_cast<size_t>(count)}, &open)) return Broken("a varint longer than 10 bytes", start);
+      done += count;
+    }
+    return open == 0 ? absl::OkStatus() : Broken(wrong, start);
+  }
+
   // Makes [position_, position_ + size) a hole and goes on behind it.
   absl::Status LeaveOut(int64_t size) {
     file_.holes_.push_back({position_, size});
@@ -281,7 +304,7 @@ ModelFile::~ModelFile() {
 
 absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::Read(const std::string& path) {
   // O_NONBLOCK: opening a named pipe must not wait for a writer.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int fd = Uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
   if (fd < 0) {
     const int error = errno;
     const std::string sentence = fmt::format("{}: cannot open the model: {}", path, SystemError(error));

@@ -8,9 +8,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "fmt/format.h"
+#include "ir/memory.h"
 #include "ir/onnx/external_data.h"
+#include "ir/onnx/uninterrupted.h"
 
 namespace ascend_fuse {
 
@@ -33,30 +36,68 @@ absl::Status SystemError(const std::string& path, const std::string& what, int e
   }
 }
 
-absl::Status WriteTemporary(const std::string& path, absl::FunctionRef<absl::Status(int fd)> write, std::string* temporary) {
+namespace {
+
+// The names of files that are being written; a fifth at one time is not known to RemoveUnfinishedFiles.
+std::atomic<const char*> unfinished[4];  // NOLINT: for the end of the process
+
+void Exchange(const char* from, const char* to) {
+  for (std::atomic<const char*>& name : unfinished) {
+    const char* expected = from;
+    if (name.compare_exchange_strong(expected, to)) return;
+  }
+}
+
+}  // namespace
+
+void RemoveUnfinishedFiles() {
+  for (std::atomic<const char*>& name : unfinished) {
+    if (const char* path = name.exchange(nullptr); path != nullptr) unlink(path);
+  }
+}
+
+TemporaryFile::~TemporaryFile() {
+  if (name_.empty()) return;
+  Exchange(name_.c_str(), nullptr);
+  unlink(name_.c_str());
+}
+
+absl::Status TemporaryFile::Write(const std::string& path, absl::FunctionRef<absl::Status(int fd)> write) {
   static std::atomic<uint32_t> counter = 0;
   int fd = -1;
+  int error = 0;
   for (int attempt = 0; attempt < 100 && fd < 0; ++attempt) {
-    *temporary = fmt::format("{}/.ascend-fuse-{}-{}.tmp", DirectoryOf(path), getpid(), counter++);
-    fd = open(temporary->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0 && errno != EEXIST) break;
+    std::string name = fmt::format("{}/.ascend-fuse-{}-{}.tmp", DirectoryOf(path), getpid(), counter++);
+    fd = Uninterrupted([&] { return open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
+    error = errno;
+    if (fd >= 0) name_ = std::move(name);
+    if (fd < 0 && error != EEXIST) break;
   }
-  if (fd < 0) {
-    temporary->clear();
-    return SystemError(path, "cannot create a file in that directory", errno);
-  }
-  absl::Status status = write(fd);
-  if (close(fd) != 0 && status.ok()) status = SystemError(path, "cannot write", errno);
-  if (!status.ok()) {
-    unlink(temporary->c_str());
-    temporary->clear();
-  }
+  if (fd < 0) return SystemError(path, "cannot create a file in that directory", error);
+  Exchange(nullptr, name_.c_str());
+  absl::Status status = WithinMemory([&] { return write(fd); });
+  // Linux has closed it also where close says EINTR; what was written by then is no less there.
+  if (close(fd) != 0 && errno != EINTR && status.ok()) status = SystemError(path, "cannot write", errno);
   return status;
 }
 
-absl::Status PutInPlace(const std::string& temporary, const std::string& path) {
-  if (rename(temporary.c_str(), path.c_str()) == 0) return absl::OkStatus();
-  return SystemError(path, "cannot put the finished file in its place", errno);
+absl::Status TemporaryFile::PutInPlace(const std::string& path) {
+  if (rename(name_.c_str(), path.c_str()) != 0) {
+    return SystemError(path, "cannot put the finished file in its place", errno);
+  }
+  Exchange(name_.c_str(), nullptr);
+  name_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status WriteAll(int fd, const std::string& path, const char* bytes, size_t size) {
+  for (size_t at = 0; at < size;) {
+    const ssize_t put = write(fd, bytes + at, size - at);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return SystemError(path, "cannot write", put == 0 ? ENOSPC : errno);
+    at += static_cast<size_t>(put);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace ascend_fuse

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "ir/memory.h"
 #include "ir/onnx/external_data.h"
 #include "ir/onnx/model_file.h"
 #include "ir/onnx/model_writer.h"
@@ -62,13 +63,7 @@ class BlockWriter {
   }
 
   absl::Status Flush() {
-    size_t at = 0;
-    while (at < used_) {
-      const ssize_t put = write(fd_, block_ + at, used_ - at);
-      if (put < 0 && errno == EINTR) continue;
-      if (put <= 0) return SystemError(path_, "cannot write", put == 0 ? ENOSPC : errno);
-      at += static_cast<size_t>(put);
-    }
+    if (absl::Status status = WriteAll(fd_, path_, block_, used_); !status.ok()) return status;
     written_ += static_cast<int64_t>(used_);
     used_ = 0;
     if (written_ < next_report_) return absl::OkStatus();
@@ -80,6 +75,7 @@ class BlockWriter {
   template <typename Source>
   absl::Status Fill(int64_t size, Source source) {
     if (block_ == nullptr) block_ = static_cast<char*>(std::aligned_alloc(4096, kBlock));
+    if (block_ == nullptr) return OutOfMemory();
     for (int64_t done = 0; done < size;) {
       const int64_t count = std::min(size - done, static_cast<int64_t>(kBlock - used_));
       if (absl::Status status = source(block_ + used_, done, count); !status.ok()) return status;
@@ -157,25 +153,22 @@ absl::Status WritePieces(const Model& model, const Pieces& pieces, int fd, const
 // The model and the data file that its places ask for: both are complete before either gets its name.
 absl::Status WriteFiles(const Model& model, const Pieces& pieces, const Pieces& data, const std::string& data_path,
                         const std::string& path, const SaveOptions& options) {
-  const auto write = [&](const Pieces& of_file, const std::string& to, std::string* temporary) {
-    return WriteTemporary(to, [&](int fd) { return WritePieces(model, of_file, fd, to, options); }, temporary);
+  const auto write = [&](const Pieces& of_file, const std::string& to, TemporaryFile* temporary) {
+    return temporary->Write(to, [&](int fd) { return WritePieces(model, of_file, fd, to, options); });
   };
-  std::string data_temporary;
+  TemporaryFile of_data;
+  TemporaryFile of_model;
   if (data.total() > 0) {
-    if (absl::Status status = write(data, data_path, &data_temporary); !status.ok()) return status;
+    if (absl::Status status = write(data, data_path, &of_data); !status.ok()) return status;
   }
-  std::string temporary;
-  absl::Status status = write(pieces, path, &temporary);
-  if (status.ok() && !data_temporary.empty()) status = PutInPlace(data_temporary, data_path);
-  if (status.ok()) status = PutInPlace(temporary, path);
-  if (!status.ok() && !data_temporary.empty()) unlink(data_temporary.c_str());
-  if (!status.ok() && !temporary.empty()) unlink(temporary.c_str());
-  return status;
+  if (absl::Status status = write(pieces, path, &of_model); !status.ok()) return status;
+  if (data.total() > 0) {
+    if (absl::Status status = of_data.PutInPlace(data_path); !status.ok()) return status;
+  }
+  return of_model.PutInPlace(path);
 }
 
-}  // namespace
-
-absl::Status SaveModel(const Model& model, const std::string& path, const SaveOptions& options) {
+absl::Status Save(const Model& model, const std::string& path, const SaveOptions& options) {
   struct stat target;
   if (stat(path.c_str(), &target) == 0 && !S_ISREG(target.st_mode)) {
     return absl::InvalidArgumentError(
@@ -192,14 +185,13 @@ absl::Status SaveModel(const Model& model, const std::string& path, const SaveOp
   absl::StatusOr<Pieces> pieces = LayOut(model, path, *places, &data);
   if (!pieces.ok()) return pieces.status();
   std::vector<std::string> copied;
-  absl::Status status;
-  if (options.copy_data && options.weights == Weights::kCopy && !model.path().empty()) {
-    const auto tell = [&](int64_t written, int64_t total) { return Tell(options, path, written, total); };
-    status = CopyDataFiles(model, path, tell, &copied);
-  }
-  if (status.ok()) {
-    status = WriteFiles(model, *pieces, data, fmt::format("{}/{}", DirectoryOf(path), places->data_file), path, options);
-  }
+  const absl::Status status = WithinMemory([&]() -> absl::Status {
+    if (options.copy_data && options.weights == Weights::kCopy && !model.path().empty()) {
+      const auto tell = [&](int64_t written, int64_t total) { return Tell(options, path, written, total); };
+      if (absl::Status copy = CopyDataFiles(model, path, tell, &copied); !copy.ok()) return copy;
+    }
+    return WriteFiles(model, *pieces, data, fmt::format("{}/{}", DirectoryOf(path), places->data_file), path, options);
+  });
   if (!status.ok()) {
     // Files before the directories that they lie in; a directory that holds something else by now stays.
     for (auto made = copied.rbegin(); made != copied.rend(); ++made) std::remove(made->c_str());
@@ -207,7 +199,7 @@ absl::Status SaveModel(const Model& model, const std::string& path, const SaveOp
   return status;
 }
 
-absl::StatusOr<std::string> SaveModelToBytes(const Model& model) {
+absl::StatusOr<std::string> SaveToBytes(const Model& model) {
   Pieces data;  // none: there is no file to put it in
   absl::StatusOr<Pieces> pieces = LayOut(model, "the model in memory", {}, &data);
   if (!pieces.ok()) return pieces.status();
@@ -229,6 +221,16 @@ absl::StatusOr<std::string> SaveModelToBytes(const Model& model) {
     to += size;
   }
   return bytes;
+}
+
+}  // namespace
+
+absl::Status SaveModel(const Model& model, const std::string& path, const SaveOptions& options) {
+  return WithinMemory([&] { return Save(model, path, options); });
+}
+
+absl::StatusOr<std::string> SaveModelToBytes(const Model& model) {
+  return WithinMemory([&] { return SaveToBytes(model); });
 }
 
 }  // namespace ascend_fuse

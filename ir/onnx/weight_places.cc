@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "ir/memory.h"
 #include "ir/attribute.h"
 #include "ir/onnx/external_data.h"
 #include "ir/onnx/output_file.h"
+#include "ir/onnx/uninterrupted.h"
 
 namespace ascend_fuse {
 namespace {
@@ -205,11 +207,9 @@ absl::Status CopyBytes(const Job& job, int input, int output, const std::functio
     if (count < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM)) {
       block.resize(size_t{256} << 10);
       count = read(input, block.data(), block.size());
-      for (ssize_t put = 0; put < count;) {
-        const ssize_t written = write(output, block.data() + put, static_cast<size_t>(count - put));
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return SystemError(job.to, "cannot write", written == 0 ? ENOSPC : errno);
-        put += written;
+      if (count > 0) {
+        absl::Status status = WriteAll(output, job.to, block.data(), static_cast<size_t>(count));
+        if (!status.ok()) return status;
       }
     }
     if (count < 0 && errno == EINTR) continue;
@@ -222,24 +222,22 @@ absl::Status CopyBytes(const Job& job, int input, int output, const std::functio
 }
 
 absl::Status CopyFile(const Job& job, const std::function<absl::Status(int64_t)>& progress) {
-  const int input = open(job.from.c_str(), O_RDONLY | O_CLOEXEC);
+  const int input = Uninterrupted([&] { return open(job.from.c_str(), O_RDONLY | O_CLOEXEC); });
   if (input < 0) return SystemError(job.from, "cannot read", errno);
-  std::string temporary;
+  TemporaryFile file;
   absl::Status status =
-      WriteTemporary(job.to, [&](int output) { return CopyBytes(job, input, output, progress); }, &temporary);
+      WithinMemory([&] { return file.Write(job.to, [&](int output) { return CopyBytes(job, input, output, progress); }); });
   close(input);
-  if (!status.ok()) return status;
-  status = PutInPlace(temporary, job.to);
-  if (!status.ok()) unlink(temporary.c_str());
-  return status;
+  return status.ok() ? file.PutInPlace(job.to) : status;
 }
 
 // The directories on the way from `directory` to the file at `location`; those that were not there are added to `made`.
 absl::Status MakeDirectories(const std::string& directory, const std::string& location, std::vector<std::string>* made) {
   for (size_t slash = location.find('/'); slash != std::string::npos; slash = location.find('/', slash + 1)) {
-    const std::string path = directory + "/" + location.substr(0, slash);
+    std::string path = directory + "/" + location.substr(0, slash);
+    made->reserve(made->size() + 1);  // so that what is made is never forgotten
     if (mkdir(path.c_str(), 0777) == 0) {
-      made->push_back(path);
+      made->push_back(std::move(path));
     } else if (errno != EEXIST) {
       return SystemError(path, "cannot make the directory", errno);
     }
@@ -281,8 +279,10 @@ absl::Status CopyDataFiles(const Model& model, const std::string& path,
       written += count;
       return progress(written, total);
     };
+    made->reserve(made->size() + 1);
+    std::string copy = job.to;
     if (status = CopyFile(job, report); !status.ok()) return status;
-    made->push_back(job.to);
+    made->push_back(std::move(copy));
   }
   return absl::OkStatus();
 }

@@ -25,18 +25,25 @@ enum Type : uint32_t {
 // Ends a list of holes, so that no list needs a length.
 inline constexpr FileRange kNoHoles = {std::numeric_limits<int64_t>::max(), 0};
 
-// Deepest nesting of unknown groups that is skipped; libprotobuf refuses more than 100 levels as well.
+// Deepest nesting of messages, as in libprotobuf.
 inline constexpr int kMaxDepth = 100;
+// Deepest nesting of unknown groups that is skipped. ONNX has none: so few that they never count among the levels of messages
+// that are left in a graph.
+inline constexpr int kMaxGroups = 16;
+// The longest tag and the longest length that libprotobuf reads. A length that needs more bytes belongs to a file that is read
+// nevertheless, since it is no larger than its weights.
+inline constexpr int kMaxTagBytes = 5;
+inline constexpr int kMaxLengthBytes = 5;
 
 // One field. For kBytes, and for kGroup without its tags, [position, position + size) of the file is the body
-// and `data` its first byte in memory.
+// and `data` its first byte in memory; `value` of a group is how deep groups are nested in it, itself included.
 struct Field {
   uint32_t number = 0;
   Type type = kVarint;
   int64_t start = 0;  // file offset of the tag
   int64_t position = 0;
   int64_t size = 0;
-  uint64_t value = 0;  // kVarint, kFixed64, kFixed32
+  uint64_t value = 0;  // kVarint, kFixed64, kFixed32, kGroup
   const uint8_t* data = nullptr;
   const FileRange* hole = &kNoHoles;  // the first hole at or after `position`
 
@@ -83,14 +90,13 @@ class Cursor {
     if (position_ >= end_) return false;
     field->start = position_;
     uint64_t tag = 0;
-    if (!Varint(&tag)) return false;
+    if (!Tag(&tag)) return false;
     field->type = static_cast<Type>(tag & 7);
-    if (tag > 0xFFFFFFFFu || (tag >> 3) == 0) return Fail("a field number out of range", field->start);
     field->number = static_cast<uint32_t>(tag >> 3);
     switch (field->type) {
       case kBytes: {
         uint64_t size = 0;
-        if (!Varint(&size)) return false;
+        if (!Length(&size)) return false;
         if (size > static_cast<uint64_t>(end_ - position_)) {
           return Fail("a length beyond the end of the enclosing message", field->start);
         }
@@ -158,6 +164,22 @@ class Cursor {
   }
 
  private:
+  bool Tag(uint64_t* tag) {
+    const int64_t start = position_;
+    if (!Varint(tag)) return false;
+    if (*tag > 0xFFFFFFFFu || (*tag >> 3) == 0) return Fail("a field number out of range", start);
+    if (position_ - start > kMaxTagBytes) return Fail("a field number of more than 5 bytes", start);
+    return true;
+  }
+  bool Length(uint64_t* size) {
+    const int64_t start = position_;
+    if (!Varint(size)) return false;
+    if (position_ - start > kMaxLengthBytes && *size >> (7 * kMaxLengthBytes) == 0) {
+      return Fail("a length of more than 5 bytes", start);
+    }
+    return true;
+  }
+
   const uint8_t* At(int64_t position) const {
     return reinterpret_cast<const uint8_t*>(base_ + static_cast<uintptr_t>(position));
   }
@@ -199,14 +221,15 @@ class Cursor {
   }
 
   bool SkipGroup(Field* field) {
-    uint32_t open[kMaxDepth];
+    uint32_t open[kMaxGroups];
     int depth = 0;
     open[depth++] = field->number;
+    field->value = 1;
     while (depth > 0) {
       const int64_t start = position_;
       uint64_t tag = 0;
       if (position_ >= end_) return Fail("a group without an end", field->start);
-      if (!Varint(&tag)) return false;
+      if (!Tag(&tag)) return false;
       const uint32_t number = static_cast<uint32_t>(tag >> 3);
       switch (tag & 7) {
         case kVarint: {
@@ -215,21 +238,24 @@ class Cursor {
           break;
         }
         case kFixed64:
-        case kFixed32:
-          position_ += (tag & 7) == kFixed64 ? 8 : 4;
-          if (position_ > limit_) return Fail("a truncated field in a group", start);
+        case kFixed32: {
+          const int64_t size = (tag & 7) == kFixed64 ? 8 : 4;
+          if (limit_ - position_ < size) return Fail("a truncated field in a group", start);
+          position_ += size;
           break;
+        }
         case kBytes: {
           uint64_t size = 0;
-          if (!Varint(&size)) return false;
+          if (!Length(&size)) return false;
           if (size > static_cast<uint64_t>(limit_ - position_))
             return Fail("a length beyond its group", start);
           position_ += static_cast<int64_t>(size);
           break;
         }
         case kGroup:
-          if (depth == kMaxDepth) return Fail("groups nested more than 100 deep", start);
+          if (depth == kMaxGroups) return Fail("groups nested more than 16 deep", start);
           open[depth++] = number;
+          if (static_cast<uint64_t>(depth) > field->value) field->value = static_cast<uint64_t>(depth);
           break;
         case kEndGroup:
           if (open[--depth] != number) return Fail("the end of another group", start);

@@ -1,10 +1,12 @@
 // Infer and number: what is known of every value before anything is looked for; and again where the final operators say more.
+#include "ir/operands.h"
 #include "passes/core/passes.h"
 #include "passes/core/workspace.h"
 
 namespace ascend_fuse {
 
 absl::Status InferFacts(Workspace& workspace) {
+  if (absl::Status status = CheckOperands(workspace.model()); !status.ok()) return status;
   workspace.InferModel();
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
+#include "ir/operands.h"
 #include "passes/core/apply_rules.h"
 #include "passes/core/beside.h"
 #include "passes/core/float_attribute.h"
@@ -94,6 +95,7 @@ std::vector<const Node*> NpuNodes(const Model& model) {
 }  // namespace
 
 absl::Status ExpandNodes(Workspace& workspace) {
+  if (absl::Status status = CheckOperands(workspace.model()); !status.ok()) return status;
   NameDomains(workspace);
   NameNumbers(workspace);
   if (workspace.target() != nullptr) {

@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/text/visible.h"
 
 namespace ascend_fuse {
 namespace {
@@ -115,8 +116,9 @@ std::string AtcScript(const std::vector<InputRecord>& inputs, const Target& targ
     text += "# The model holds nodes that ATC reads only with the op plugin installed (ASCEND_CUSTOM_OPP_PATH).\n\n";
   }
   for (const Option& option : OptionsFor(inputs, target, path)) {
+    // Names of inputs are in it: one with a line break must not become a line of the script.
     text += fmt::format("# {}: {}\n", option.word.substr(0, option.word.find('=')),
-                        option.comment.empty() ? "the model" : option.comment);
+                        option.comment.empty() ? "the model" : Visible(option.comment));
   }
   return text + "\n" + AtcCommand(inputs, target, path) + "\n";
 }

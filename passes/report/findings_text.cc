@@ -3,6 +3,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "passes/report/report_fields.h"
 #include "passes/report/report_groups.h"
 
 namespace ascend_fuse {
@@ -27,7 +28,8 @@ std::string ToText(const FindingGroup& group, size_t places) {
 
 }  // namespace
 
-std::string FindingsToText(const Report& report, size_t places) {
+std::string FindingsToText(const Report& of, size_t places) {
+  const Report report = VisibleReport(of);
   const ReportTarget& target = report.target;
   std::string text =
       fmt::format("{}\ntarget {}, CANN {}{}, opset {}, precision mode {}\n", report.model, target.chip, target.cann,

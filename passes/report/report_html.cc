@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/text/visible.h"
 #include "passes/report/report_groups.h"
 #include "patterns/codes.h"
 
@@ -33,11 +34,10 @@ constexpr std::string_view kStyle = R"(<style>
 </style>
 )";
 
-// Names out of a file may hold anything: what has a meaning in HTML, and control codes, are written out.
+// Names out of a file may hold anything: what has a meaning in HTML, and what would not be seen, is written out.
 std::string Escape(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    const unsigned char byte = static_cast<unsigned char>(c);
+  for (const char c : Shown(text)) {
     if (c == '&') {
       out += "&amp;";
     } else if (c == '<') {
@@ -46,8 +46,6 @@ std::string Escape(std::string_view text) {
       out += "&gt;";
     } else if (c == '"') {
       out += "&quot;";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
     } else {
       out += c;
     }

@@ -1,5 +1,4 @@
-// A report as JSON and back, by way of proto/report.proto. Every record lists its fields once; writing and reading walk
-// the same list.
+// A report as JSON and back, by way of proto/report.proto. Writing and reading walk the same list of fields.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -12,7 +11,10 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/util/json_util.h"
 #include "google/protobuf/util/type_resolver_util.h"
+#include "ir/onnx/wire_check.h"
+#include "ir/text/visible.h"
 #include "passes/report/report.h"
+#include "passes/report/report_fields.h"
 #include "proto/report.pb.h"
 
 namespace ascend_fuse {
@@ -20,52 +22,13 @@ namespace {
 
 constexpr const char* kTypePrefix = "type.googleapis.com";
 
-template <typename Record, typename Type>
-inline constexpr bool kIs = std::is_same_v<std::remove_const_t<Record>, Type>;
-
-// Calls visit (name in the message, field) for every field of a record.
-template <typename Record, typename Visit>
-void EachField(Record& r, Visit visit) {
-  if constexpr (kIs<Record, SiteRecord>) {
-    visit("kind", r.kind), visit("state", r.state), visit("module", r.module), visit("rule", r.rule);
-    visit("emitted_op", r.emitted_op), visit("covers", r.covers), visit("precision", r.precision);
-    visit("mask", r.mask), visit("assumptions", r.assumptions), visit("code", r.code);
-    visit("because", r.because), visit("source", r.source), visit("node", r.node);
-    visit("outputs", r.outputs), visit("pair", r.pair), visit("mask_offset", r.mask_offset);
-    visit("mask_window", r.mask_window), visit("mask_padding", r.mask_padding);
-    visit("mask_assumptions", r.mask_assumptions);
-  } else if constexpr (kIs<Record, NearMissRecord>) {
-    visit("rule", r.rule), visit("node", r.node), visit("module", r.module);
-    visit("matched_nodes", r.matched_nodes), visit("stopped_by", r.stopped_by), visit("code", r.code);
-    visit("expected", r.expected), visit("found", r.found), visit("source", r.source);
-  } else if constexpr (kIs<Record, WarningRecord>) {
-    visit("code", r.code), visit("message", r.message);
-  } else if constexpr (kIs<Record, FindingRecord>) {
-    visit("code", r.code), visit("effect", r.effect), visit("certain", r.certain), visit("op", r.op);
-    visit("node", r.node), visit("module", r.module), visit("because", r.because), visit("source", r.source);
-    visit("error", r.error), visit("way_out", r.way_out), visit("fixed_by", r.fixed_by);
-  } else if constexpr (kIs<Record, AdaptedRecord>) {
-    visit("code", r.code), visit("op", r.op), visit("nodes", r.nodes);
-  } else if constexpr (kIs<Record, GainRecord>) {
-    visit("node", r.node), visit("evidence", r.evidence), visit("because", r.because), visit("source", r.source);
-  } else if constexpr (kIs<Record, PassRecord>) {
-    visit("name", r.name), visit("milliseconds", r.milliseconds), visit("changes", r.changes);
-  } else if constexpr (kIs<Record, ContradictionRecord>) {
-    visit("value", r.value), visit("declared", r.declared), visit("computed", r.computed), visit("node", r.node);
-  } else if constexpr (kIs<Record, ReportKindCount>) {
-    visit("found", r.found), visit("fused", r.fused), visit("by_ge", r.by_ge), visit("left", r.left);
-    visit("commonest_reason", r.commonest_reason);
-  } else {
-    static_assert(kIs<Record, ReportTarget>);
-    visit("chip", r.chip), visit("cann", r.cann), visit("style", r.style);
-    visit("precision_mode", r.precision_mode), visit("opset", r.opset), visit("plugin", r.plugin);
-  }
-}
-
 // JSON prints 64 bits as text.
 int32_t Narrow(int64_t value) {
   return static_cast<int32_t>(std::clamp<int64_t>(value, 0, std::numeric_limits<int32_t>::max()));
 }
+
+// Names of the model are UTF-8, or it would not have been loaded. Paths that the user gave need not be: what is not is written out.
+std::string Text(const std::string& text) { return IsUtf8(text) ? text : Visible(text); }
 
 // Writes the fields of a record to the message that has fields of these names.
 template <typename Record>
@@ -75,7 +38,7 @@ void Write(const Record& record, google::protobuf::Message* message) {
     using Type = std::remove_cvref_t<decltype(value)>;
     const auto* field = message->GetDescriptor()->FindFieldByName(name);
     if constexpr (std::is_same_v<Type, std::string>) {
-      reflection->SetString(message, field, value);
+      reflection->SetString(message, field, Text(value));
     } else if constexpr (std::is_same_v<Type, bool>) {
       reflection->SetBool(message, field, value);
     } else if constexpr (std::is_same_v<Type, double>) {
@@ -83,7 +46,7 @@ void Write(const Record& record, google::protobuf::Message* message) {
     } else if constexpr (std::is_same_v<Type, int64_t>) {
       reflection->SetInt32(message, field, Narrow(value));
     } else {
-      for (const std::string& item : value) reflection->AddString(message, field, item);
+      for (const std::string& item : value) reflection->AddString(message, field, Text(item));
     }
   });
 }
@@ -125,12 +88,12 @@ void ReadAll(const Messages& messages, std::vector<Record>* records) {
 proto::Report ToProto(const Report& report) {
   proto::Report out;
   out.set_schema(kReportSchema);
-  out.set_model(report.model);
+  out.set_model(Text(report.model));
   Write(report.target, out.mutable_target());
   out.mutable_summary()->mutable_nodes()->set_before(Narrow(report.nodes_before));
   out.mutable_summary()->mutable_nodes()->set_after(Narrow(report.nodes_after));
   for (const ReportKindCount& count : report.kinds) {
-    Write(count, &(*out.mutable_summary()->mutable_sites())[count.kind]);
+    Write(count, &(*out.mutable_summary()->mutable_sites())[Text(count.kind)]);
   }
   WriteAll(report.sites, out.mutable_sites());
   WriteAll(report.near_misses, out.mutable_near_misses());
@@ -166,9 +129,9 @@ std::string ReportToJson(const Report& report) {
   const auto status = google::protobuf::util::BinaryToJsonString(
       resolver.get(), fmt::format("{}/{}", kTypePrefix, message.GetDescriptor()->full_name()), bytes, &json,
       options);
-  // Every string of a report has passed the loader's UTF-8 check; should one not have, the JSON says so.
+  // Every string is UTF-8 by now; should the library find something else, the JSON says so.
   if (!status.ok()) return "{\"warnings\": [{\"message\": \"the report cannot be written as JSON\"}]}\n";
-  return json;
+  return VisibleJson(json);
 }
 
 absl::StatusOr<Report> ReportFromJson(const std::string& json) {

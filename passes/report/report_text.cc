@@ -3,6 +3,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "passes/report/report_fields.h"
 #include "passes/report/report_groups.h"
 
 namespace ascend_fuse {
@@ -183,7 +184,8 @@ class Text {
 }  // namespace
 
 std::string ReportToText(const Report& report, const ReportTextOptions& options) {
-  return Text(report, options).Run();
+  const Report shown = VisibleReport(report);
+  return Text(shown, options).Run();
 }
 
 }  // namespace ascend_fuse

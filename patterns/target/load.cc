@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +12,7 @@
 #include "fmt/ranges.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "ir/onnx/whole_file.h"
 #include "patterns/edit_distance.h"
 #include "proto/contract.pb.h"
 
@@ -56,15 +55,6 @@ bool IsPath(std::string_view name) {
          (name.size() > kSuffix.size() && name.substr(name.size() - kSuffix.size()) == kSuffix);
 }
 
-absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(fmt::format("target file {} cannot be opened", path));
-  std::stringstream text;
-  text << file.rdbuf();
-  if (file.bad()) return absl::DataLossError(fmt::format("target file {} cannot be read", path));
-  return text.str();
-}
-
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
@@ -79,7 +69,7 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 
 template <typename Message>
 absl::StatusOr<OpenedFile<Message>> OpenUsersFile(const std::string& path) {
-  absl::StatusOr<std::string> text = ReadTextFile(path);
+  absl::StatusOr<std::string> text = ReadWholeFile(path);
   if (!text.ok()) return text.status();
   auto message = std::make_shared<Message>();
   FirstError error;

@@ -202,6 +202,14 @@ def test_missing_tensor(tmp_path: Path) -> None:
     refuse(write(tmp_path / "m.onnx", model_of([node("Add", ["x", "nothing"], ["y"])])), "nothing")
 
 
+def test_node_without_an_input_that_it_needs(tmp_path: Path) -> None:
+    """Found by optimize_fuzz: what follows the channels of a rotation asked for the input of this Neg."""
+    nodes = [node("Neg", [], ["n"]), node("Add", ["x", "n"], ["y"])]
+    refuse(write(tmp_path / "m.onnx", model_of(nodes)), "has no input X, which Neg needs", commands=("optimize", "list", "expand", "check"))
+    nodes = [node("Add", ["x", ""], ["y"])]
+    refuse(write(tmp_path / "m.onnx", model_of(nodes)), "has no input B", commands=("optimize",))
+
+
 def test_missing_output(tmp_path: Path) -> None:
     refuse(write(tmp_path / "m.onnx", model_of([node("Relu", ["x"], ["z"])])), "y")
 

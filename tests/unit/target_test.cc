@@ -790,7 +790,7 @@ TEST_F(TargetFileTest, AMissingFileIsSaid) {
   TargetOptions options;
   options.chip = "/nowhere/a.txtpb";
   EXPECT_PRED2(Has, std::string(Target::Load(options).status().message()),
-               "/nowhere/a.txtpb cannot be opened");
+               "/nowhere/a.txtpb cannot be read");
 }
 
 }  // namespace

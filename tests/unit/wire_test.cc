@@ -73,7 +73,15 @@ TEST(Cursor, NamesWhatIsBroken) {
   EXPECT_EQ(Error("\x0b\x14"), "the end of another group");
   EXPECT_EQ(Error("\x0b\x08\x01"), "a group without an end");
   EXPECT_EQ(Error(std::string(1, '\0')), "a field number out of range");
-  EXPECT_EQ(Error(std::string(200, '\x0b')), "groups nested more than 100 deep");
+  EXPECT_EQ(Error(std::string(200, '\x0b')), "groups nested more than 16 deep");
+}
+
+TEST(Cursor, RefusesFormsThatProtobufDoesNotRead) {
+  EXPECT_EQ(Error(std::string("\x88\x80\x80\x80\x00\x01", 6)), "");
+  EXPECT_EQ(Error(std::string("\x88\x80\x80\x80\x80\x00\x01", 7)), "a field number of more than 5 bytes");
+  EXPECT_EQ(Error(std::string("\x0a\x81\x80\x80\x80\x00g", 7)), "");
+  EXPECT_EQ(Error(std::string("\x0a\x81\x80\x80\x80\x80\x00g", 8)), "a length of more than 5 bytes");
+  EXPECT_EQ(Error(std::string("\x0b\x00\x01\x0c", 4)), "a field number out of range");  // in a group
 }
 
 TEST(Cursor, StepsOverHoles) {

@@ -1,0 +1,304 @@
+"""Models made to break the tool: a run ends with an exit code and a sentence, within stated time and memory.
+
+SECURITY.md states the budget that is tested here: 20 seconds of one core, and 300 MB more than 12 times the size of the file.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import resource
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from conftest import TOOL
+from onnx import FunctionProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+ASAN = "asan" in os.environ.get("ASCEND_FUSE_BUILD", "")
+SECONDS = 20 if not ASAN else 300
+BYTES, TIMES = 300_000_000, 12
+MAKERS: dict[str, Callable[[], onnx.ModelProto]] = {}
+SLOW: set[str] = set()
+BIG = 100_000_000
+
+
+def hostile(maker: Callable[[], onnx.ModelProto]) -> Callable[[], onnx.ModelProto]:
+    MAKERS[maker.__name__] = maker
+    return maker
+
+
+def slow(maker: Callable[[], onnx.ModelProto]) -> Callable[[], onnx.ModelProto]:
+    SLOW.add(maker.__name__)
+    return hostile(maker)
+
+
+def port(name: str, dims: list[int | str] | None = None) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
+
+
+def model(nodes: list[NodeProto], dims: list[int | str] | None = None, weights: dict[str, np.ndarray] | None = None,
+          functions: list[FunctionProto] | None = None) -> onnx.ModelProto:
+    initializers = [numpy_helper.from_array(np.asarray(value), name) for name, value in (weights or {}).items()]
+    graph = helper.make_graph(nodes, "g", [port("x", ["a", "b"] if dims is None else dims)], [port("y")], initializers)
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+    return helper.make_model(graph, opset_imports=imports, functions=functions or [], ir_version=8)
+
+
+def chain(count: int, node: Callable[[str, str, int], NodeProto], first: str = "x", last: str = "y") -> list[NodeProto]:
+    names = [first, *[f"{last}_{i}" for i in range(1, count)], last]
+    return [node(names[i], names[i + 1], i) for i in range(count)]
+
+
+@hostile
+def concat_doubles() -> onnx.ModelProto:
+    """A dim of 2^62 times a symbol."""
+    return model(chain(62, lambda a, b, _: helper.make_node("Concat", [a, a], [b], axis=0)))
+
+
+@hostile
+def constants_double() -> onnx.ModelProto:
+    """2^40 elements, were they computed."""
+    nodes = chain(40, lambda a, b, _: helper.make_node("Concat", [a, a], [b], axis=0), "k", "c")
+    return model([*nodes, helper.make_node("Expand", ["x", "c"], ["y"])], weights={"k": np.array([1], np.int64)})
+
+
+@hostile
+def expands() -> onnx.ModelProto:
+    weights = {f"k{i}": np.array([2**30] * (i % 4 + 2), np.int64) for i in range(60)}
+    return model(chain(60, lambda a, b, i: helper.make_node("Expand", [a, f"k{i}"], [b])), [1, 1], weights)
+
+
+@hostile
+def constant_expand() -> onnx.ModelProto:
+    weights = {"k": np.array([2**31, 2**20], np.int64), "one": np.ones((1, 1), np.float32)}
+    return model([helper.make_node("Expand", ["one", "k"], ["e"]), helper.make_node("Add", ["x", "e"], ["y"])], weights=weights)
+
+
+@hostile
+def constant_of_shape() -> onnx.ModelProto:
+    nodes = [helper.make_node("ConstantOfShape", ["k"], ["e"]), helper.make_node("Add", ["x", "e"], ["y"])]
+    return model(nodes, weights={"k": np.array([2**31, 2**31], np.int64)})
+
+
+@hostile
+def ranges() -> onnx.ModelProto:
+    nodes = [helper.make_node("Range", ["from", "to", "step"], ["r"]), helper.make_node("Expand", ["x", "r"], ["y"])]
+    return model(nodes, weights={"from": np.int64(0), "to": np.int64(2**62), "step": np.int64(1)})
+
+
+@hostile
+def tile() -> onnx.ModelProto:
+    return model([helper.make_node("Tile", ["x", "k"], ["y"])], weights={"k": np.array([2**62, 2**62], np.int64)})
+
+
+@hostile
+def large_dims() -> onnx.ModelProto:
+    return model([helper.make_node("MatMul", ["x", "x"], ["m"]), helper.make_node("Softmax", ["m"], ["y"])], [2**31, 2**31, 2**62, 2**62])
+
+
+@hostile
+def many_inputs() -> onnx.ModelProto:
+    return model([helper.make_node("Sum", ["x"] * 1_000_000, ["y"])])
+
+
+@hostile
+def many_outputs() -> onnx.ModelProto:
+    nodes = [helper.make_node("Split", ["x", "k"], [f"s{i}" for i in range(200_000)], axis=0), helper.make_node("Relu", ["s5"], ["y"])]
+    return model(nodes, weights={"k": np.ones(200_000, np.int64)})
+
+
+@hostile
+def many_uses() -> onnx.ModelProto:
+    return model([*[helper.make_node("Relu", ["x"], [f"r{i}"]) for i in range(100_000)], helper.make_node("Relu", ["r5"], ["y"])])
+
+
+@hostile
+def many_dims() -> onnx.ModelProto:
+    return model([helper.make_node("Relu", ["x"], ["y"])], [1] * 300_000)
+
+
+def function(name: str, callee: str, calls: int) -> FunctionProto:
+    nodes = chain(calls, lambda a, b, _: helper.make_node(callee, [a], [b], domain="local"), "a", "b")
+    return helper.make_function("local", name, ["a"], ["b"], nodes, [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)])
+
+
+def calls(depth: int, times: int) -> onnx.ModelProto:
+    leaf = helper.make_function("local", f"f{depth}", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])], [helper.make_opsetid("", 17)])
+    functions = [function(f"f{i}", f"f{i + 1}", times) for i in range(depth)]
+    return model([helper.make_node("f0", ["x"], ["y"], domain="local")], functions=[*functions, leaf])
+
+
+@hostile
+def functions_that_double() -> onnx.ModelProto:
+    """2^40 nodes, were they inlined."""
+    return calls(40, 2)
+
+
+@hostile
+def functions_in_a_row() -> onnx.ModelProto:
+    return calls(20_000, 1)
+
+
+@hostile
+def parentheses() -> onnx.ModelProto:
+    return model([helper.make_node("Relu", ["x"], ["y"])], ["(" * 100_000 + "a" + ")" * 100_000])
+
+
+@hostile
+def dim_powers() -> onnx.ModelProto:
+    return model([helper.make_node("Relu", ["x"], ["y"])], ["*".join(["(a+b+c+d)"] * 40)])
+
+
+@hostile
+def dim_sums() -> onnx.ModelProto:
+    return model([helper.make_node("Relu", ["x"], ["y"])], ["+".join(f"s{i}" for i in range(20_000))])
+
+
+@hostile
+def squares_of_shapes() -> onnx.ModelProto:
+    """A polynomial of degree 2^40."""
+    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("ReduceSum", ["s"], ["r"], keepdims=1),
+             *chain(40, lambda a, b, _: helper.make_node("Mul", [a, a], [b]), "r", "p"), helper.make_node("Expand", ["one", "p"], ["y"])]
+    return model(nodes, ["a", "b", "c", "d"], {"one": np.ones(1, np.float32)})
+
+
+@hostile
+def masks_of_masks() -> onnx.ModelProto:
+    steps = chain(200, lambda a, b, i: helper.make_node("And" if i % 2 else "Or", [a, a], [b]), "less", "mask")
+    nodes = [helper.make_node("Less", ["x", "k"], ["less"]), *steps, helper.make_node("Where", ["mask", "k", "inf"], ["added"]),
+             helper.make_node("Transpose", ["x"], ["xt"]), helper.make_node("MatMul", ["x", "xt"], ["scores"]),
+             helper.make_node("Add", ["scores", "added"], ["sum"]), helper.make_node("Softmax", ["sum"], ["p"]),
+             helper.make_node("MatMul", ["p", "x"], ["y"])]
+    return model(nodes, ["a", "a"], {"k": np.float32(0.5), "inf": np.float32("-inf")})
+
+
+@slow
+def concat_of_a_million() -> onnx.ModelProto:
+    return model([helper.make_node("Concat", ["x"] * 1_000_000, ["y"], axis=0)])
+
+
+@slow
+def long_node_name() -> onnx.ModelProto:
+    return model([helper.make_node("Relu", ["x"], ["y"], name="n" * BIG)])
+
+
+@slow
+def long_operator() -> onnx.ModelProto:
+    return model([helper.make_node("n" * BIG, ["x"], ["y"])])
+
+
+@slow
+def long_domain() -> onnx.ModelProto:
+    return model([helper.make_node("Relu", ["x"], ["y"], domain="n" * BIG)])
+
+
+@slow
+def long_dim() -> onnx.ModelProto:
+    return model([helper.make_node("Relu", ["x"], ["y"])], ["n" * BIG])
+
+
+@slow
+def long_attribute() -> onnx.ModelProto:
+    return model([helper.make_node("Relu", ["x"], ["y"], s="n" * BIG)])
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in MAKERS])
+def test_ends_in_time(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(MAKERS[name]().SerializeToString())
+    size = path.stat().st_size
+    most = None if ASAN else BYTES + TIMES * size
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+        if most is not None:
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+    for command in (["optimize", "-o", tmp_path / "o.onnx"], ["expand", "-o", tmp_path / "e.onnx"], ["print", "-o", tmp_path / "t.txt"], ["check"]):
+        words = [TOOL, command[0], path, *command[1:], *(["--quiet"] if command[0] != "print" else [])]
+        done = subprocess.run([str(word) for word in words], preexec_fn=limit, capture_output=True, text=True, errors="replace", timeout=600)
+        assert done.returncode in (0, 1, 4), f"{command[0]}: exit code {done.returncode}: {done.stderr[-500:]}"
+        assert len(done.stderr) < 10_000
+        if done.returncode != 0 and command[0] != "check":
+            assert done.stderr.startswith("ascend-fuse: "), done.stderr
+        assert "not enough memory" not in done.stderr
+
+
+NAMES = ["\x1b[2J\x1b]0;title\x07", "name\nwrote forged.onnx", "\u202egnp.exe\u2066", "\u009b31m", "<script>alert(1)</script>", "a\u200bb"]
+
+
+def named(name: str) -> onnx.ModelProto:
+    """A layer norm whose node, values, weights and input dims have that name in them."""
+    dims = ["d" + name, 64]
+    nodes = [helper.make_node("Relu", ["x" + name], ["r" + name], name="n" + name),
+             helper.make_node("LayerNormalization", ["r" + name, "g" + name, "b"], ["y" + name], name="m" + name),
+             helper.make_node("Unknown" + name, ["y" + name], ["z"], domain="dom" + name)]
+    weights = [numpy_helper.from_array(np.ones(64, np.float32), "g" + name), numpy_helper.from_array(np.zeros(64, np.float32), "b")]
+    graph = helper.make_graph(nodes, "g", [port("x" + name, dims)], [port("z")], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("dom" + name, 1)], ir_version=8)
+
+
+def unseen(text: str, lines: str = "\n") -> list[str]:
+    """The characters that a terminal obeys, or that are not seen."""
+    turning = {0x200E, 0x200F, 0x061C, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200B, 0xFEFF}
+    return [hex(ord(c)) for c in text if c not in lines and (ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or ord(c) in turning)]
+
+
+@pytest.mark.parametrize("number", range(len(NAMES)))
+def test_names_cannot_deceive(tmp_path: Path, number: int) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(named(NAMES[number]).SerializeToString())
+    for words in (["optimize", "--verbose", "--force", "-o", "out.onnx", "--report", "r.html", "--json", "r.json"], ["list", "--verbose"], ["check", "--verbose"],
+                  ["optimize", "-o", "no.onnx", "--require", "attention"]):
+        done = subprocess.run([TOOL, words[0], "m.onnx", *words[1:]], cwd=tmp_path, capture_output=True, text=True, errors="surrogateescape")
+        assert done.returncode in (0, 3, 4), done.stderr
+        assert unseen(done.stdout) == [] and unseen(done.stderr) == []
+        assert not any(line.startswith("wrote forged") for line in (done.stdout + done.stderr).splitlines())
+    page = (tmp_path / "r.html").read_text()
+    assert unseen(page) == [] and "<script" not in page
+    assert unseen((tmp_path / "r.json").read_text()) == []
+
+
+def test_text_on_a_terminal(tmp_path: Path) -> None:
+    """ONNX text has names as they are, for a program; a terminal is shown no control codes."""
+    path = tmp_path / "m.onnx"
+    path.write_bytes(named(NAMES[0]).SerializeToString())
+    assert "\x1b" in subprocess.run([TOOL, "print", path], capture_output=True, text=True).stdout
+    ours, theirs = pty.openpty()
+    assert subprocess.run([TOOL, "print", path], stdout=theirs).returncode == 0
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 65536)
+        except OSError:  # there is no more
+            break
+    assert b"\x1b" not in shown and b"\\x1b[2J" in shown
+
+
+def test_script_for_atc_runs_nothing_of_the_model(tmp_path: Path) -> None:
+    """An input without a rank is named in a comment of the script; a line break in it does not end the comment."""
+    name = "x\ntouch forged\n'$(touch forged)"
+    nodes = [helper.make_node("Relu", [name], ["y"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info(name, TensorProto.FLOAT, None)], [port("y")])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    done = subprocess.run([TOOL, "optimize", "m.onnx", "-o", "o.onnx", "--atc-script", "atc.sh", "--quiet"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "atc").write_text("#!/bin/sh\nexit 0\n")
+    (tmp_path / "atc").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SOC_VERSION": "Ascend910B1"}
+    assert subprocess.run(["sh", "atc.sh"], cwd=tmp_path, env=environment).returncode == 0
+    assert not (tmp_path / "forged").exists()
+
+
+def test_a_path_that_is_not_utf8(tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/m\xff\x1b[2J.onnx"
+    Path(os.fsdecode(path)).write_bytes(model([helper.make_node("Relu", ["x"], ["y"])]).SerializeToString())
+    done = subprocess.run([os.fsencode(TOOL), b"list", path, b"--json", b"-"], capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert b'"schema"' in done.stdout and b"cannot be written" not in done.stdout
