@@ -61,7 +61,7 @@ TEST(ChannelsTest, WhatComputesIsTheEnd) {
   EXPECT_TRUE(Has(Channels("(float[B, 4] x) => (y) { y = Exp (x) }"), "y is computed by Exp"));
   EXPECT_TRUE(Has(Channels("(float[B, 4] x) => (y) <float f = {2}> { y = Mul (x, f) }"), "y is computed by Mul"));
   EXPECT_TRUE(Has(Channels("(float[B, 2] x) => (y) <float[2, 2] m = {1, 1, 1, 0}> { y = MatMul (x, m) }"), "MatMul"));
-  EXPECT_TRUE(Has(Channels("(float[B, C] x) => (y) { y = Neg (x) }"), "no number of channels"));
+  EXPECT_TRUE(Has(Channels("(float[B, C] x) => (y) { y = Neg (x) }"), "not a number of channels"));
   EXPECT_TRUE(Has(Channels("(float[4, 6] x) => (y) <int64[2] s = {6, 4}> { y = Reshape (x, s) }"),
                   "does not keep the leading dims apart"));
 }
