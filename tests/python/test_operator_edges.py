@@ -136,7 +136,7 @@ def test_every_operator_of_an_adapter_has_a_row() -> None:
     """Those that only have another name, hold no numbers, or bodies or sequences, are tested elsewhere."""
     rules = "".join(path.read_text() for path in (pipeline.ROOT / "patterns" / "rules" / "adapt").glob("*.rule"))
     functions = (pipeline.ROOT / "passes").rglob("adapters.cc")
-    rows = [line.split('"')[3] for path in functions for line in path.read_text().splitlines() if line.startswith('      {"')]
+    rows = [line.split('"')[3] for path in functions for line in path.read_text().splitlines() if line.count('"') == 4 and line.startswith("      {")]
     matched = [line.split("=", 1)[1].split()[0] for line in rules.splitlines() if line.startswith("match {")]
     assert rows and matched
     assert {*rows, *matched} - set(ROWS) - {"Constant", "If", "match", "y"} == set()
