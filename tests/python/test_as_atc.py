@@ -67,6 +67,8 @@ CASES = [
     Case("read_reduce_max", 18, reduce("ReduceMax", 18), X, cann="8.5"),
     Case("read_reduce_min", 18, reduce("ReduceMin", 18), X, cann="8.5"),
     Case("read_reduce_prod", 18, reduce("ReduceProd", 18), X, cann="8.5"),
+    Case("read_no_mean", 18, "g (float[2, 3] x) => (float[A, B] y) { y = ReduceMean <noop_with_empty_axes = 1> (x) }",
+         np.array([[4.0]], np.float32), cann="9.1"),
     Case("read_full_sum", 17, full("ReduceSum"), X, cann="8.5"),
     Case("read_full_max", 17, full("ReduceMax"), X, cann="8.5"),
     Case("read_full_min", 17, full("ReduceMin"), X, cann="8.5"),

@@ -115,7 +115,7 @@ def check(folder: Path, work: Path) -> tuple[list[str], str]:
         names = [name for name, made in written.items() if made.expanded == path]
         found = runs_as(path.read_bytes(), feeds)
         if valid and not is_model(path.read_bytes()):
-            faults.append(f"{folder.name}: {names}: what was written is no model")
+            faults.append(f"{folder.name}: {names}: the checker of onnx refuses what was written")
         elif found is None and computed is not None:
             faults.append(f"{folder.name}: {names}: nothing runs what was written")
         elif found is not None and not all(map(same, found, recorded)):
