@@ -132,8 +132,8 @@ bool IsZeroThere(const FunctionContext& context, Value* mask) {
 // Refuses where a query keeps no key in any run: then it is no padding that nobody reads. `there`: what the kernel gives.
 absl::Status CheckRows(const FunctionContext& context, Value* q, Value* k, const ScoreParts& parts, std::string_view there) {
   const auto refuse = [&](const Value& mask, const std::string& query) {
-    return FinalWord(fmt::format("{} of the mask {} keeps no key, whatever the inputs are, so that it is no padding: there the network "
-                                 "gives an average of masked values or NaN, and {}", query, NameInModel(mask), there),
+    return FinalWord(fmt::format("{} of the mask {} keeps no key, whatever the inputs are, so that it is not padding: there the network "
+                                 "gives an average of masked values, NaN, or what it puts in place of NaN, and {}", query, NameInModel(mask), there),
                      "row-without-key");
   };
   if (const auto empty = FindEmptyRow(context, parts.masks, parts.drops); empty.has_value()) {
