@@ -71,17 +71,28 @@ class Target {
     } else if (left.axes == std::vector<size_t>{open} && left.factor == 1 && left.divisor == 1) {
       dims[open] = Term::Integer(0);
     } else {
+      // Nothing says what ATC makes of a 0 among dims that are computed.
+      for (size_t i = 0; i < dims_.size(); ++i) {
+        if (dims_[i] == 0) dims[i] = DimOf(i);
+      }
       dims[open] = Computed(left);
     }
     return build::Vector(dims);
   }
 
  private:
+  // One dim of x: a number, or a vector of one element.
+  Term DimOf(size_t axis) const {
+    const Dim dim = facts_.dims().Resolve(facts_.Of(x_).shape[axis]);
+    if (dim.is_number()) return Term::Integer(dim.number());
+    const auto first = static_cast<int64_t>(axis);
+    return build::Slice(build::Shape(Term::Of(x_)), first, first + 1, 0);
+  }
+
   Term Computed(const Product& left) const {
-    const Term shape = build::Shape(Term::Of(x_));
     std::optional<Term> product;
     for (const size_t axis : left.axes) {
-      const Term dim = build::Slice(shape, static_cast<int64_t>(axis), static_cast<int64_t>(axis) + 1, 0);
+      const Term dim = DimOf(axis);
       product = product.has_value() ? build::Op("Mul", {*product, dim}) : dim;
     }
     if (left.factor != 1) product = build::Op("Mul", {*product, build::Numbers({left.factor})});
@@ -106,13 +117,19 @@ Term ReshapeTarget(Facts& facts, Value* x, const Term& dims) {
   return left.has_value() ? target.Written(*open, *left) : dims;
 }
 
-bool CopiesByMistake(const Facts& facts, const Value* x, const Value* dims) {
+bool CopiesByMistake(Facts& facts, const Value* x, const Value* dims) {
   if (x == nullptr || dims == nullptr || dims->IsConstant() || facts.Of(dims).elements == nullptr) return false;
   const Fact& from = facts.Of(x);
   const auto& to = facts.Of(dims).elements->integers;
   if (!from.has_rank || std::any_of(to.begin(), to.end(), [](Dim dim) { return dim.is(0) || dim.is(-1); })) return false;
   for (size_t i = 0; i < to.size() && i < from.shape.size(); ++i) {
-    if (!facts.dims().AtLeast(to[i], Dim::Of(1)) && !facts.dims().Equal(to[i], from.shape[i])) return true;
+    // Of a multiple of the dim of x one is 0 where the other one is.
+    const auto divides = [&](Dim a, Dim b) {
+      const Dim times = facts.dims().ExactDiv(b, a);
+      return times.is_number() && times.number() > 0;
+    };
+    const bool multiple = facts.dims().Equal(to[i], from.shape[i]) || divides(from.shape[i], to[i]) || divides(to[i], from.shape[i]);
+    if (!multiple && !facts.dims().AtLeast(to[i], Dim::Of(1))) return true;
   }
   return false;
 }

@@ -13,6 +13,6 @@ Term ReshapeTarget(Facts& facts, Value* x, const Term& dims);
 
 // Whether a Reshape of x to computed dims says another thing in a run where one of them is 0: the dim of x at that place. None
 // of them is 0 in every run, which is how the dim of x is asked for.
-bool CopiesByMistake(const Facts& facts, const Value* x, const Value* dims);
+bool CopiesByMistake(Facts& facts, const Value* x, const Value* dims);
 
 }  // namespace ascend_fuse
