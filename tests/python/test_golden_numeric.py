@@ -6,7 +6,6 @@ report says that they do not matter.
 """
 
 import pathlib
-import re
 
 import numpy
 import onnx
