@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -172,6 +173,7 @@ class Structure {
 
   // Empty names are names like any other: every empty input is connected to an empty output of the graph.
   void CheckEmpty(const Graph& graph) {
+    const std::optional<LeftReason> in_branch = target_.EmptyInputInBranch();
     const Node* output = nullptr;
     for (const Node* node : graph.nodes()) {
       if (!node->dead && output == nullptr && HasEmptyOutput(*node)) output = node;
@@ -182,10 +184,11 @@ class Structure {
         Add(FindingOf(*node, "empty-names-wired", "misread",
                       fmt::format("its empty input is connected to the empty output of {}", Label(*output))),
             "ConstructInputOutputContext", "", "leave trailing outputs out, or name them");
-      } else if (graph.owner() != nullptr && IsOp(*graph.owner(), "If")) {
-        Add(FindingOf(*node, "empty-input-in-branch", "misread",
-                      "an empty input in a branch of an If is taken for a tensor from outside without a name"),
-            "GetSubgraphsAllInputs", "", "leave the input out, or give it its default");
+      } else if (in_branch.has_value() && graph.owner() != nullptr && IsOp(*graph.owner(), "If")) {
+        FindingRecord finding = FindingOf(*node, in_branch->code, "misread", in_branch->because);
+        finding.source = in_branch->source;
+        finding.way_out = "leave the input out, or give it its default";
+        findings_.push_back(std::move(finding));
       }
     }
   }

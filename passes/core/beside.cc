@@ -1,6 +1,10 @@
 #include "passes/core/beside.h"
 
+#include <algorithm>
+
 #include "fmt/format.h"
+#include "ir/schema.h"
+#include "passes/core/reshape_target.h"
 
 namespace ascend_fuse {
 
@@ -17,6 +21,25 @@ Value* Beside::Insert(const NewNode& plan) {
   Node* node = workspace_.rewriter().Insert(plan, 1, graph_, plan.name);
   workspace_.Know(node);
   return node->output();
+}
+
+Value* Beside::BuildOnce(const Term& term, Known* known) {
+  known_ = known;
+  Value* value = Build(term);
+  known_ = nullptr;
+  return value;
+}
+
+Value* Beside::BuildNode(const Term& term) {
+  const Rewriter::Mark before = workspace_.rewriter().Now();
+  Value* value = Insert(Plan(term));
+  if (known_ == nullptr) return value;
+  Value*& known = (*known_)[workspace_.numbering().Number(value)];
+  const bool there = known != nullptr && known->graph == graph_ && known->producer != nullptr && !known->producer->dead &&
+                     StandsBefore(*known->producer, *value->producer);
+  if (!there) return known = value;
+  workspace_.rewriter().RollBack(before);  // with what was built for it
+  return known;
 }
 
 Value* Beside::Op(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) {
@@ -40,19 +63,25 @@ void Beside::SetLengths(NewNode* split, const std::vector<int64_t>& lengths) {
 Value* Beside::Build(const Term& term) {
   if (term.kind == Term::Kind::kValue) return term.value;
   if (term.kind == Term::Kind::kList) return Numbers(build::IntegersOf(*term.list));
-  return Insert(Plan(term));
+  return BuildNode(term);
 }
 
 NewNode Beside::Plan(const Term& term) {
   const DeferredNode& node = *term.node;
   std::vector<Value*> inputs;
-  for (const Term& input : node.inputs) inputs.push_back(Build(input));
+  for (const Term& input : node.inputs) {
+    const bool target = node.op_type == "Reshape" && inputs.size() == 1 && input.kind == Term::Kind::kList;
+    inputs.push_back(Build(target ? ReshapeTarget(workspace_.facts(), inputs[0], input) : input));
+  }
   std::vector<Attribute> attributes;
-  const bool axes_are_input = workspace_.model().OpsetVersion() >= 13;
+  const Schema* schema = FindSchema("", node.op_type, workspace_.model().OpsetVersion());
   for (const auto& [name, value] : node.attributes) {
     const bool is_list = value.kind == Term::Kind::kList;
-    if (name == "axes" && axes_are_input) {  // from opset 13 on
-      inputs.push_back(Numbers(build::IntegersOf(*value.list)));
+    // Many parameters are attributes in old opsets and inputs in new ones.
+    const int input = schema != nullptr && schema->FindAttribute(name) == nullptr ? schema->FindInput(name) : -1;
+    if (input >= 0) {
+      inputs.resize(std::max(inputs.size(), static_cast<size_t>(input) + 1));
+      inputs[static_cast<size_t>(input)] = Numbers(build::IntegersOf(is_list ? *value.list : std::vector<Term>{value}));
     } else {
       attributes.push_back(is_list ? Attribute::Ints(name, build::IntegersOf(*value.list))
                                    : Attribute::Int(name, *IntegerOf(value)));

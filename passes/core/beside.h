@@ -1,11 +1,13 @@
 // Inserts nodes beside a node, in its graph, and tells the workspace of them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "passes/core/workspace.h"
 #include "patterns/terms/node_builder.h"
 
@@ -29,16 +31,21 @@ class Beside {
   // What `Arrange` (patterns/analysis/axis_map.h) says is to be built, with all that it reads: nodes of one output whose
   // attributes are numbers and lists of them.
   Value* Build(const Term& term);
+  // The same, where what `known` has already is read instead; it gets what is built.
+  using Known = absl::flat_hash_map<uint32_t, Value*>;  // by number
+  Value* BuildOnce(const Term& term, Known* known);
   // The last node of it, which is to be inserted; what it reads stands there. Only of a term that is a node.
   NewNode Plan(const Term& term);
   Value* Insert(const NewNode& plan);
 
  private:
+  Value* BuildNode(const Term& term);
   NewNode Planned(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) const;
 
   Workspace& workspace_;
   Graph* graph_;
   std::string name_;
+  Known* known_ = nullptr;  // while BuildOnce runs
 };
 
 }  // namespace ascend_fuse

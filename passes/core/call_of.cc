@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ir/schema.h"
 #include "passes/core/float_attribute.h"
 
 namespace ascend_fuse {
@@ -20,6 +21,7 @@ Call CallOf(const Node& node, const Facts& facts, const std::string& op) {
     }
     call.inputs.push_back(std::move(input));
   }
+  call.in_branch = node.graph->owner() != nullptr && IsOp(*node.graph->owner(), "If");
   call.attributes = ReadAttributes(node);
   const DeclaredOperator* declared = FindDeclaredOperator("npu", OpType(node));
   for (Attribute& attribute : call.attributes) attribute = AsDeclared(declared, attribute);

@@ -7,6 +7,7 @@
 #include "ir/onnx/encode.h"
 #include "ir/schema.h"
 #include "passes/core/float_attribute.h"
+#include "passes/core/reshape_target.h"
 #include "patterns/terms/node_builder.h"
 #include "patterns/terms/refusal.h"
 
@@ -109,7 +110,9 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
   for (size_t i = 0; i < deferred.inputs.size(); ++i) {
     const Term& input = deferred.inputs[i];
     if (input.kind != Term::Kind::kNumber && input.kind != Term::Kind::kList) continue;
-    absl::StatusOr<Value*> value = Build(input, like, name, emission);
+    const bool target = i == 1 && deferred.op_type == "Reshape" && input.kind == Term::Kind::kList && AllIntegers(*input.list);
+    absl::StatusOr<Value*> value =
+        Build(target ? ReshapeTarget(*facts_, plan.inputs[0], input) : input, like, name, emission);
     if (!value.ok()) return value.status();
     plan.inputs[i] = *value;
   }
@@ -141,6 +144,12 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
         AttributeOf(key, term, row != nullptr ? row->type : AttributeType::kUndefined);
     if (!attribute.ok()) return attribute.status();
     plan.attributes.push_back(AsWritten(node, *std::move(attribute)));
+  }
+  const bool chosen = std::any_of(plan.attributes.begin(), plan.attributes.end(),
+                                  [](const Attribute& attribute) { return attribute.name == "allowzero"; });
+  if (deferred.op_type == "Reshape" && !chosen && schema != nullptr && schema->FindAttribute("allowzero") != nullptr &&
+      CopiesByMistake(*facts_, plan.inputs[0], plan.inputs[1])) {
+    plan.attributes.push_back(Attribute::Int("allowzero", 1));
   }
   while (!plan.inputs.empty() && plan.inputs.back() == nullptr) plan.inputs.pop_back();
   return plan;

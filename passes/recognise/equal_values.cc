@@ -2,27 +2,44 @@
 
 #include <algorithm>
 
+#include "ir/schema.h"
+
 namespace ascend_fuse {
+namespace {
+
+bool IsWeighting(const Node& node) {
+  return IsOp(node, "Mul") || IsOp(node, "Div") || IsOp(node, "Add") || IsOp(node, "Sub");
+}
+
+}  // namespace
 
 EqualValues::EqualValues(const Model& model, const ValueNumbering& numbering) : numbering_(numbering) {
   for (const auto& graph : model.graphs()) {
     for (Node* node : graph->nodes()) {
-      if (node->dead || node->output(0) == nullptr || numbering.Source(node->output(0)) != nullptr) continue;
-      members_[{graph.get(), numbering.Number(node->output(0))}].push_back(node->output(0));
+      if (node->dead || node->output(0) == nullptr) continue;
+      const bool copy = numbering.Source(node->output(0)) != nullptr;
+      if (copy && !IsWeighting(*node)) continue;
+      (copy ? weighted_ : members_)[{graph.get(), numbering.Number(node->output(0))}].push_back(node->output(0));
     }
   }
-  for (auto& [key, values] : members_) {
-    if (values.size() == 1) continue;
-    std::sort(values.begin(), values.end(),
-              [](const Value* a, const Value* b) { return StandsBefore(*a->producer, *b->producer); });
+  for (Classes* classes : {&members_, &weighted_}) {
+    for (auto& [key, values] : *classes) {
+      if (values.size() == 1) continue;
+      std::sort(values.begin(), values.end(),
+                [](const Value* a, const Value* b) { return StandsBefore(*a->producer, *b->producer); });
+    }
   }
 }
 
-const std::vector<Value*>& EqualValues::Of(const Value& value) const {
+const std::vector<Value*>& EqualValues::In(const Classes& classes, const Value& value) const {
   static const std::vector<Value*>* const kNone = new std::vector<Value*>();
-  const auto found = members_.find({value.graph, numbering_.Number(&value)});
-  return found != members_.end() ? found->second : *kNone;
+  const auto found = classes.find({value.graph, numbering_.Number(&value)});
+  return found != classes.end() ? found->second : *kNone;
 }
+
+const std::vector<Value*>& EqualValues::Of(const Value& value) const { return In(members_, value); }
+
+const std::vector<Value*>& EqualValues::Weighted(const Value& value) const { return In(weighted_, value); }
 
 bool EqualValues::IsLookedAt(const Value& value) const {
   const Value* source = numbering_.Source(&value);

@@ -10,21 +10,27 @@
 
 namespace ascend_fuse {
 
-// By graph and number, in the order of the graph. Copies of one another are not among them. Of values as they are when
-// this is made; linear.
+// By graph and number, in the order of the graph. Of values as they are when this is made; linear.
 class EqualValues {
  public:
   EqualValues(const Model& model, const ValueNumbering& numbering);
 
-  // All that are equal to `value`, the first one first; empty where nothing computes it.
+  // All that are equal to `value` and no copies of one another, the first one first; empty where nothing computes it.
   const std::vector<Value*>& Of(const Value& value) const;
+
+  // The copies of those that are products with ones or sums with zeros: what weights of norms do that were never trained.
+  const std::vector<Value*>& Weighted(const Value& value) const;
 
   // Whether a construct is looked for at `value`. At one of several copies of a value it would be found once for each.
   bool IsLookedAt(const Value& value) const;
 
  private:
+  using Classes = absl::flat_hash_map<std::pair<const Graph*, uint32_t>, std::vector<Value*>>;
+  const std::vector<Value*>& In(const Classes& classes, const Value& value) const;
+
   const ValueNumbering& numbering_;
-  absl::flat_hash_map<std::pair<const Graph*, uint32_t>, std::vector<Value*>> members_;
+  Classes members_;
+  Classes weighted_;
 };
 
 }  // namespace ascend_fuse

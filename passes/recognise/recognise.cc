@@ -104,8 +104,7 @@ class Recogniser {
     steps.looks_at = [&](const Rule&, Node* root) { return equal.IsLookedAt(*root->output(0)); };
     steps.matched = [&](const Rule& rule, const Match& match, Node* root) {
       // The first of equal values is recognised, and the others read it.
-      const std::vector<Value*>& same = equal.Of(*root->output(0));
-      Value* first = same.empty() ? root->output(0) : same.front();
+      Value* first = FirstOf(*root, equal);
       if (first != root->output(0) && !first->producer->dead && matcher.Run(rule, first).has_value()) return false;
       Note(rule, match, root);
       return true;
@@ -126,10 +125,26 @@ class Recogniser {
     return ApplyRules(workspace_, library_, VisitOrder::kRules, steps);
   }
 
+  // The first of the values that equal the result of `root`. A product with a weight of ones is recognised with that weight,
+  // as products with any other weight are, and not what it is a copy of.
+  Value* FirstOf(const Node& root, const EqualValues& equal) const {
+    Value* value = root.output(0);
+    if (workspace_.numbering().Source(value) == nullptr) {
+      const std::vector<Value*>& same = equal.Of(*value);
+      return same.empty() ? value : same.front();
+    }
+    for (Value* other : equal.Weighted(*value)) {
+      if (equal.IsLookedAt(*other)) return other;
+    }
+    return value;
+  }
+
   // Later values that equal one that was recognised read it instead of computing the construct once more.
   void Share(const Value& first, const EqualValues& equal) {
     Site& site = sites_.back();
-    for (Value* value : equal.Of(first)) {
+    std::vector<Value*> same = equal.Of(first);
+    same.insert(same.end(), equal.Weighted(first).begin(), equal.Weighted(first).end());
+    for (Value* value : same) {
       const Node* producer = value->producer;
       if (value == &first || producer->dead || producer->is_new || !StandsBefore(*first.producer, *producer)) continue;
       if (!Label(*producer).empty()) site.record.covers.emplace_back(Label(*producer));

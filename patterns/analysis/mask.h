@@ -30,6 +30,10 @@ std::string_view NameInModel(const Value& value);
 // rounds it, and everything larger in magnitude).
 constexpr double kMaskThreshold = -1e4 * (1 - 1.0 / 256);
 
+// What operators of ONNX Runtime add to the score of a key that is masked, where no mask_filter_value is written
+// (onnxruntime: docs/ContribOperators.md).
+constexpr double kRuntimeMaskFill = -10000;
+
 // `mask` as a boolean tensor of shape [queries, keys] or [B or 1, 1, queries, keys] in which true means masked out, built from
 // the boolean the exporter started with where there is one, by comparison otherwise. mask: the additive or
 // boolean (true = attend) mask; query [B, N, S, D]; key [B, G, T, D]. A mask that was only expanded over the heads is

@@ -7,6 +7,7 @@
 #include "patterns/analysis/attention.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/functions/constructs.h"
+#include "patterns/functions/tensor.h"
 #include "patterns/terms/node_builder.h"
 #include "patterns/terms/refusal.h"
 
@@ -50,10 +51,14 @@ absl::StatusOr<Term> Segment(const FunctionContext& context, Value* w, Dim first
   return build::Slice(Term::Of(w), first.number(), last.number(), 0);
 }
 
-absl::StatusOr<Term> KeyPadding(const FunctionContext& context, Value* pad) {
+absl::StatusOr<Term> KeyPadding(const FunctionContext& context, Value* pad, std::optional<double> fill) {
   const Fact& fact = context.facts->Of(pad);
   if (!IsInteger(fact.type) || (fact.rank() != 2 && fact.rank() != 3)) {
     return Refuse(fmt::format("{} gives lengths, not a mask [B, T] or [B, S, T]", ValueName(*pad)), "operator-differs");
+  }
+  if (!(fill.value_or(kRuntimeMaskFill) <= kMaskThreshold)) {
+    return Refuse(fmt::format("mask_filter_value {} is added to the scores of keys that {} masks, which takes none out",
+                              fill.value_or(kRuntimeMaskFill), ValueName(*pad)), "mask-is-bias");
   }
   std::vector<int64_t> axes = {1};
   if (fact.rank() == 2) axes.push_back(2);
@@ -68,8 +73,16 @@ Term Places(Value* x, int64_t added) {
   return build::Unsqueeze(build::Op("Range", {zero, length, one}), {added});
 }
 
-Term CausalMask(Value* q, Value* k, std::optional<int64_t> unidirectional) {
+absl::StatusOr<Term> CausalMask(const FunctionContext& context, Value* q, Value* k, std::optional<int64_t> unidirectional) {
   if (unidirectional.value_or(0) == 0) return Term::Absent();
+  const absl::StatusOr<Dim> queries = DimAt(context, Term::Of(q), 1);
+  const absl::StatusOr<Dim> keys = DimAt(context, Term::Of(k), 1);
+  if (!queries.ok()) return queries.status();
+  if (!keys.ok()) return keys.status();
+  if (!context.dims->AtLeast(*queries, *keys)) {
+    return Refuse(fmt::format("ONNX Runtime lets the last of {} queries attend to all of {} keys, which may be more",
+                              context.dims->ToString(*queries), context.dims->ToString(*keys)), "operator-differs");
+  }
   return build::Op("Not", {build::Op("Greater", {Places(k, 0), Places(q, 1)})});
 }
 
@@ -103,10 +116,10 @@ constexpr std::array kRows = {
     Function<"attention_output (node, y)", AttentionOutputAs>(
         "The node, an attention of the parts of y, with the axes and the type of y."),
     Function<"segment (w, first, last)", Segment>("The elements of a vector from first to before last."),
-    Function<"key_padding (pad)", KeyPadding>(
-        "The padding mask [B, T] or [B, S, T] of integers, 1 where a key is attended to, as a boolean for the scores."),
+    Function<"key_padding (pad, fill)", KeyPadding>(
+        "The padding mask [B, T] or [B, S, T] of integers, 1 where a key is attended to, as a boolean for the scores; the fill of ONNX Runtime must take the others out."),
     Function<"causal_mask (q, k, u)", CausalMask>(
-        "Where u is 1, the boolean [S, T] that is true up to the diagonal, for a query [B, S, ...] and a key [B, T, ...]."),
+        "Where u is 1, the boolean [S, T] that is true up to the diagonal, for a query [B, S, ...] and a key [B, T, ...], T no more than S."),
     Function<"kv_heads (heads, key_heads)", KeyValueHeads>(
         "The attribute num_key_value_heads: 0 where there are as many as heads."),
     Function<"with_heads (x, n, m)", WithHeads>(

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "patterns/analysis/empty_rows.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/analysis/mask_form.h"
 #include "patterns/analysis/score_bias.h"
@@ -123,10 +124,35 @@ void NoteEmptyRows(const FunctionContext& context, std::string_view what) {
       "rows with no allowed key (queries that are padding themselves) are don't-care: {}", what));
 }
 
-void NoteEmptyRows(const FunctionContext& context, Value* mask, bool guarded) {
-  // -inf rows are NaN after the softmax and 0 after the guard: what the kernel's row correction gives too.
-  const bool zero = guarded && (context.facts->Of(mask).type == DataType::kBool || MasksWithInfinity(context, mask));
-  if (!zero) NoteEmptyRows(context, kZeroThere);
+// -inf rows are NaN after the softmax and 0 after the guard: what the kernel's row correction gives too.
+bool IsZeroThere(const FunctionContext& context, Value* mask) {
+  return context.facts->Of(mask).type == DataType::kBool || MasksWithInfinity(context, mask);
+}
+
+// Refuses where a query keeps no key in any run: then it is no padding that nobody reads. `there`: what the kernel gives.
+absl::Status CheckRows(const FunctionContext& context, Value* q, Value* k, const ScoreParts& parts, std::string_view there) {
+  const auto refuse = [&](const Value& mask, const std::string& query) {
+    return FinalWord(fmt::format("{} of the mask {} keeps no key, whatever the inputs are, so that it is not padding: there the network "
+                                 "gives an average of masked values, NaN, or what it puts in place of NaN, and {}", query, NameInModel(mask), there),
+                     "row-without-key");
+  };
+  if (const auto empty = FindEmptyRow(context, parts.masks, parts.drops); empty.has_value()) {
+    return refuse(*empty->mask, fmt::format("query {}", empty->query));
+  }
+  if (parts.masks.empty() || context.masks == nullptr) return absl::OkStatus();
+  DimTable& dims = *context.dims;
+  const MaskForms::Scores scores = ScoresOf(*context.facts, q, k);
+  const MaskForm& form = context.masks->Together(std::vector<const Value*>(parts.masks.begin(), parts.masks.end()), scores);
+  if (!form.understood) return absl::OkStatus();
+  if (form.nothing) return refuse(*parts.masks[0], "every query");
+  const MaskClause* right = form.Find(MaskClause::Kind::kUpTo);
+  const MaskClause* left = form.Find(MaskClause::Kind::kFrom);
+  if (right != nullptr && dims.AtLeast(Dim::Of(-1), right->offset)) return refuse(*parts.masks[0], "query 0");
+  if (left != nullptr && !left->one_query && scores[2].known() && scores[3].known() &&
+      dims.AtLeast(dims.Add(dims.Sub(scores[2], Dim::Of(1)), left->offset), scores[3])) {
+    return refuse(*parts.masks[0], "the last query");
+  }
+  return absl::OkStatus();
 }
 
 // A key is masked where any of the masks says so.
@@ -152,8 +178,9 @@ absl::StatusOr<Term> WholeMaskOf(const FunctionContext& context, Value* q, Value
   const absl::StatusOr<Term> masked = AnyMasks(context, q, k, parts);
   if (!masked.ok()) return masked.status();
   const bool only = parts.masks.size() == 1 && parts.drops.empty() && parts.biases.empty();
-  for (Value* one : parts.masks) NoteEmptyRows(context, one, guard != 0 && only && mask == one);
-  for (Value* one : parts.drops) NoteEmptyRows(context, one, false);
+  if (guard != 0 && only && mask == parts.masks[0] && IsZeroThere(context, parts.masks[0])) return masked;
+  if (absl::Status status = CheckRows(context, q, k, parts, kZeroThere); !status.ok()) return status;
+  for (size_t i = 0; i < parts.masks.size() + parts.drops.size(); ++i) NoteEmptyRows(context, kZeroThere);
   return masked;
 }
 
@@ -188,7 +215,9 @@ absl::StatusOr<Term> SoftmaxMask(const FunctionContext& context, Value* q, Value
   }
   absl::StatusOr<Term> masked = AnyMasks(context, q, k, *parts);
   // Edges of one diagonal leave every query a key, as the plan proves.
-  if (masked.ok() && plan.mode == kWholeMask) NoteEmptyRows(context, kAverageThere);
+  if (!masked.ok() || plan.mode != kWholeMask) return masked;
+  if (absl::Status status = CheckRows(context, q, k, *parts, kAverageThere); !status.ok()) return status;
+  NoteEmptyRows(context, kAverageThere);
   return masked;
 }
 

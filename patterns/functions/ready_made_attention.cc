@@ -9,6 +9,7 @@
 
 #include "fmt/format.h"
 #include "ir/schema.h"
+#include "patterns/analysis/mask.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/terms/node_builder.h"
 #include "patterns/terms/refusal.h"
@@ -43,6 +44,8 @@ Term And(const Term& a, const Term& b) { return Given(a) ? build::Op("And", {a, 
 Term Heads(const Term& x, int64_t heads) {
   return build::Transpose(build::Reshape(x, {0, 0, heads, -1}), {0, 2, 1, 3});
 }
+
+Term Or(const Term& a, const Term& b) { return build::Op("Or", {a, b}); }
 
 // An attention in parts. H heads of the query, G of key and value.
 struct Parts {
@@ -302,19 +305,38 @@ class ReadyMade {
     if (!scale.ok()) return scale.status();
     parts.scale = *scale;
     AddCache(6, 7, &parts);
-    if (IntAttribute(node_, "unidirectional").value_or(0) == 1) parts.keep = Causal(parts, In(6));
+    if (IntAttribute(node_, "unidirectional").value_or(0) == 1) parts.keep = Unidirectional(parts);
     if (absl::Status status = AddRuntimeMasks(4, 5, &parts); !status.ok()) return status;
     return Outputs(parts, Term::Absent());
   }
 
+  // Causal, but ONNX Runtime's last query sees all keys: no query is masked that stands last
+  // (onnxruntime: contrib_ops/cpu/bert/attention_helper.h, PrepareMask). Where the new keys are no more than the queries,
+  // those are the keys that it sees anyway.
+  Term Unidirectional(const Parts& parts) {
+    const Term causal = Causal(parts, In(6));
+    if (FactOf(0).rank() == 5) return causal;  // as many keys as queries
+    const Fact& key = FactOf(1);
+    const Dim keys = key.shape[key.rank() == 4 ? 2 : 1];
+    if (context_.dims->AtLeast(FactOf(0).shape[1], keys)) {
+      if (key.rank() == 4) plain_ = false;
+      return causal;
+    }
+    plain_ = false;
+    const Term length = Length(parts.query, 2);
+    const Term last = build::Op("Sub", {length, build::Constant(DataType::kInt64, {1}, 1)});
+    return Or(causal, build::Unsqueeze(build::Op("Equal", {Range(length), last}), {1}));
+  }
+
   // The mask [B, T] or [B, S, T] of integers, 1 where a key is attended to, and what is added to the scores.
-  absl::Status AddRuntimeMasks(size_t mask, size_t bias, Parts* parts) const {
+  absl::Status AddRuntimeMasks(size_t mask, size_t bias, Parts* parts) {
     if (Has(mask)) {
       const Fact& pad = FactOf(mask);
       if (pad.rank() != 2 && pad.rank() != 3) return No(fmt::format("{} gives lengths, not a mask", ValueName(*node_.input(mask))));
       const Term attended = build::Unsqueeze(build::Cast(In(mask), DataType::kBool),
                                              pad.rank() == 2 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1});
-      const double fill = static_cast<double>(FloatAttribute(node_, "mask_filter_value").value_or(-10000));
+      const double fill = FloatAttribute(node_, "mask_filter_value").value_or(kRuntimeMaskFill);
+      if (!(fill <= kMaskThreshold)) plain_ = false;  // keys that are masked take part
       parts->added = build::Op("Where", {attended, build::Constant(parts->type, {1}, 0), build::Constant(parts->type, {1}, fill)});
     }
     if (Has(bias)) parts->added = Given(parts->added) ? build::Op("Add", {parts->added, In(bias)}) : In(bias);
@@ -341,6 +363,10 @@ class ReadyMade {
       return No("the widths of query, key and value are not those of the weights");
     }
     plain_ = !IntsAttribute(node_, "qkv_hidden_sizes").has_value();  // which the rule of the library does not know
+    if (widths[2] != widths[0] && (Has(4) || Asks(1))) {
+      return No(fmt::format("past and present of com.microsoft.Attention are one tensor of keys and values, which ONNX Runtime "
+                            "defines only where both are as wide: here keys have {} channels and values {}", widths[0], widths[2]));
+    }
     Term projected = build::Op("MatMul", {In(0), In(1)});
     if (Has(2)) projected = build::Op("Add", {projected, In(2)});
     std::array<Term, 3> heads;

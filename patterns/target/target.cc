@@ -63,6 +63,9 @@ void Target::Impl::ReadCann() {
     const proto::CannFile& data = *file.data;
     if (!parses_npu_domain.has_value() && data.has_parses_npu_domain()) parses_npu_domain = data.parses_npu_domain();
     if (max_opset == 0) max_opset = data.max_opset();
+    if (empty_input_in_branch == nullptr && data.has_empty_input_in_branch()) {
+      empty_input_in_branch = &data.empty_input_in_branch();
+    }
     for (const proto::Alias& alias : data.alias()) aliases.push_back(&alias);
     for (const proto::ParsedOperator& row : data.parsed()) unread.AddParsed(row, "stock ATC", data.parsed_source());
   }
@@ -391,10 +394,28 @@ Answer Target::Impl::Check(const Call& call, const DimTable& dims, DimTable* gro
   return answer;
 }
 
-Answer Target::Check(const Call& call, const DimTable& dims) const {
-  return impl_->Check(call, dims, nullptr);
+Answer Target::Impl::CheckPlace(const Call& call, Answer answer) const {
+  if (!answer.legal || !call.in_branch || empty_input_in_branch == nullptr) return answer;
+  const auto first = std::find_if(call.inputs.begin(), call.inputs.end(), [](const CallInput& input) { return !input.present; });
+  if (std::none_of(first, call.inputs.end(), [](const CallInput& input) { return input.present; })) return answer;
+  Answer refused;
+  refused.code = std::string(kEmptyInputInBranch);
+  refused.because = fmt::format("{} would have an empty input {}, and {}", call.op, first - call.inputs.begin(),
+                                empty_input_in_branch->because());
+  refused.source = empty_input_in_branch->source();
+  return refused;
 }
-Answer Target::Check(const Call& call, DimTable* dims) const { return impl_->Check(call, *dims, dims); }
+
+Answer Target::Check(const Call& call, const DimTable& dims) const {
+  return impl_->CheckPlace(call, impl_->Check(call, dims, nullptr));
+}
+Answer Target::Check(const Call& call, DimTable* dims) const { return impl_->CheckPlace(call, impl_->Check(call, *dims, dims)); }
+
+std::optional<LeftReason> Target::EmptyInputInBranch() const {
+  const proto::Refusal* row = impl_->empty_input_in_branch;
+  if (row == nullptr) return std::nullopt;
+  return LeftReason{row->because(), row->source(), std::string(kEmptyInputInBranch)};
+}
 
 std::optional<ByGe> Target::FusedByGe(std::string_view construct) const {
   const auto it = impl_->by_ge.find(construct);

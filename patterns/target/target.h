@@ -40,6 +40,7 @@ struct Call {
   std::string_view op;
   std::vector<CallInput> inputs;
   std::vector<Attribute> attributes;
+  bool in_branch = false;  // of an If
 };
 
 struct Answer {
@@ -114,6 +115,9 @@ class Target {
   // The same with a table that may grow: also decides whether a symbolic dim (2*s3) is a multiple of a
   // number.
   Answer Check(const Call& call, DimTable* dims) const;
+
+  // Why an input may not be left out before one that is given, in a branch of an If; nullopt where it may.
+  std::optional<LeftReason> EmptyInputInBranch() const;
 
   // Whether GE builds `construct` ("linear_bias", "layer_norm", "add_rms_norm", "conv_batch_norm" ...)
   // itself.

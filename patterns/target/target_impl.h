@@ -27,6 +27,8 @@ class StandardOp;
 
 namespace ascend_fuse {
 
+inline constexpr std::string_view kEmptyInputInBranch = "empty-input-in-branch";  // a code
+
 struct Target::Impl {
   // One node of the contract. Rows of built-in files are compiled when they are first asked for.
   struct NodeRows {
@@ -54,6 +56,7 @@ struct Target::Impl {
   const proto::PrecisionMode* mode = nullptr;
   std::optional<bool> parses_npu_domain;
   const proto::Refusal* other_nodes = nullptr;
+  const proto::Refusal* empty_input_in_branch = nullptr;
   std::set<std::string> unknown_nodes;
   std::string kernels;  // the CANN version that `cann` of a row speaks of
   int64_t max_opset = 0;
@@ -72,6 +75,8 @@ struct Target::Impl {
   absl::StatusOr<const contract::CompiledNode*> Compiled(NodeRows* rows);
   std::string TypeRefusal(const Call& call, const contract::CompiledNode& node) const;
   Answer Check(const Call& call, const DimTable& dims, DimTable* growing);
+  // What is left of an answer where the node stands.
+  Answer CheckPlace(const Call& call, Answer answer) const;
 };
 
 }  // namespace ascend_fuse

@@ -20,7 +20,7 @@ FOLDER = ROOT / "tests" / "golden"
 FILES = sorted(str(path.relative_to(FOLDER))[: -len(".onnxtxt")] for path in FOLDER.rglob("*.onnxtxt"))
 TOLERANCE = {numpy.dtype("float32"): 1e-5, numpy.dtype("float16"): 1e-2, numpy.dtype("float64"): 1e-5}
 # What the named dims are; those that name no dim of a model are left out.
-BINDINGS = [{}, {"B": 1}, {"S": 1, "seq": 1, "s1": 1}, {"T": 9, "S": 9}]
+BINDINGS = [{}, {"B": 1}, {"S": 1, "seq": 1, "s1": 1}, {"T": 9, "S": 9}, {"B": 0, "batch": 0, "N": 0}]
 SIZES = {"B": 2, "batch": 2, "s0": 2, "S": 5, "seq": 5, "s1": 5, "T": 7, "N": 4, "H": 3, "W": 6, "M": 1, "L": 64, "C": 2, "D": 2}
 
 
@@ -98,7 +98,7 @@ def make_inputs(model, binding, seed, first_key, ones=()):
                  for dim in tensor.shape.dim]
         if dtype.kind in "biu":
             array = random.integers(0, 2, shape)
-            if first_key and array.ndim > 0:
+            if first_key and array.ndim > 0 and array.size > 0:
                 array[..., 0] = 0 if value.name == "masked" else 1
             if value.name in ones:
                 array[...] = 1
@@ -170,11 +170,19 @@ def test_numbers(case, tmp_path):
     bound = {name: int(size) for name, _, size in (word.removeprefix("--dim=").partition("=") for word in flags if word.startswith("--dim="))
              if size.isdigit()}
     bindings = [{**binding, **bound} for binding in BINDINGS if not binding or symbols & set(binding)]
+    # Where a dim is 0, Einsum ends the process of ONNX Runtime, and ReduceSum with a negative axis gives another shape.
+    if any(node.op_type in ("Einsum", "ReduceSum") for model in (original, expanded) for node in model.graph.node):
+        bindings = [binding for binding in bindings if 0 not in binding.values()]
     done = 0
     for seed, binding in enumerate(bindings):
         for first_key in (True, False) if masked else (False,):
             inputs = make_inputs(original, binding, seed, first_key, ones)
-            a = first.run(outputs, inputs)
+            try:
+                a = first.run(outputs, inputs)
+            except Exception:
+                if 0 not in binding.values():
+                    raise
+                continue  # a Reshape that has nothing to tell -1 from, and other such refusals of what is empty
             b = second.run(outputs, inputs)
             for name, expected, found in zip(outputs, a, b):
                 # With the first key allowed to all, every row has a key and all rows count.

@@ -38,10 +38,10 @@ def grouped(past, packed=False, **attributes):
     return model_of("GroupQueryAttention", inputs, outputs, num_heads=H, kv_num_heads=G, **attributes)
 
 
-def run_both(model, tmp_path, feeds, target="ascend910b"):
+def run_both(model, tmp_path, feeds, target="ascend910b", flags=()):
     """What the model computes, and what is written instead of it, expanded."""
     onnx.save(model, tmp_path / "m.onnx")
-    run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--target", target, "--quiet")
+    run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--target", target, "--quiet", *flags)
     run_ok("expand", tmp_path / "o.onnx", "-o", tmp_path / "e.onnx")
     expanded = onnx.load(tmp_path / "e.onnx")
     assert all(node.domain in ("", "ai.onnx") for node in expanded.graph.node)
@@ -181,3 +181,89 @@ def test_a_mask_of_fewer_keys_leaves_out_the_others(tmp_path, opset, declared, g
     session = onnxruntime.InferenceSession(expanded.SerializeToString(), providers=["CPUExecutionProvider"])
     # Rows without any key are 0 in ours, and not a number in onnx.
     np.testing.assert_allclose(session.run(None, feeds)[0], np.nan_to_num(expected), atol=2e-3)
+
+
+def multi_head(queries, keys, past=0, mask=0, cached=False, bias=False, **attributes):
+    """MultiHeadAttention of so many queries and new keys, with a mask of this rank."""
+    all_keys = past + keys if isinstance(keys, int) else keys
+    rows = ["B", H, keys, D] if cached else ["B", keys, H * D]
+    masks = {0: None, 2: ("padding", INT32, ["B", all_keys]), 3: ("padding", INT32, ["B", queries, all_keys])}
+    inputs = [("query", FLOAT, ["B", queries, H * D]), ("key", FLOAT, rows), ("value", FLOAT, rows), None, masks[mask],
+              ("bias", FLOAT, [1, H, queries, all_keys]) if bias else None]
+    if past:
+        inputs += [("past_key", FLOAT, ["B", H, past, D]), ("past_value", FLOAT, ["B", H, past, D])]
+    outputs = [("y", ["B", queries, H * D])]
+    outputs += [(name, ["B", H, all_keys, D]) for name in ("present_key", "present_value")] if past else []
+    return model_of("MultiHeadAttention", inputs, outputs, num_heads=H, **attributes)
+
+
+def self_attention(mask, **attributes):
+    inputs = [("x", FLOAT, ["B", "S", 24]), ("w", FLOAT, [24, 3 * H * D]), ("c", FLOAT, [3 * H * D])]
+    inputs.append(("padding", INT32, ["B", "S"] if mask == 2 else ["B", "S", "S"]))
+    return model_of("Attention", inputs, [("y", ["B", "S", H * D])], num_heads=H, **attributes)
+
+
+def masked_feeds(model, dims):
+    feeds = feeds_of(model, dims)
+    if "padding" in feeds:  # the first key is always there, so that every query has one
+        feeds["padding"] = (feeds["padding"] < 0.5).astype(np.int32)
+        feeds["padding"][..., 0] = 1
+    return feeds
+
+
+CHIPS = ["ascend310b", "ascend310p", "ascend910", "ascend910b", "ascend910_93", "ascend950"]
+# A mask whose filter value takes no key out of the softmax, and a causal mask of more keys than queries, of which ONNX
+# Runtime's last query sees all.
+RUNTIME_MASKS = {
+    "weak": multi_head("S", "T", mask=2, mask_filter_value=-1.0),
+    "weak_by_query": multi_head("S", "T", mask=3, mask_filter_value=-1.0),
+    "weak_and_bias": multi_head(3, 5, mask=2, bias=True, mask_filter_value=-2.0),
+    "weak_with_past": multi_head(3, 3, past=2, mask=2, mask_filter_value=-1.0),
+    "weak_causal": multi_head(4, 4, mask=2, mask_filter_value=-1.0, unidirectional=1),
+    "weak_cached": multi_head("S", "T", mask=2, cached=True, mask_filter_value=-1.0),
+    "none": multi_head("S", "T", mask=2, mask_filter_value=0.0),
+    "raising": multi_head("S", "T", mask=2, mask_filter_value=2.0),
+    "strong": multi_head("S", "T", mask=2, mask_filter_value=-1e30),
+    "not_written": multi_head("S", "T", mask=2),
+    "self_weak": self_attention(2, mask_filter_value=-1.0),
+    "self_weak_by_query": self_attention(3, mask_filter_value=-1.0, unidirectional=1),
+    "self_strong": self_attention(2, mask_filter_value=-1e30, unidirectional=1),
+    "more_keys": multi_head(3, 5, unidirectional=1),
+    "more_keys_in_some_runs": multi_head("S", "T", unidirectional=1),
+    "more_keys_with_past": multi_head(3, 5, past=2, unidirectional=1),
+    "more_keys_masked": multi_head(3, 5, mask=2, unidirectional=1),
+    "more_keys_weakly_masked": multi_head(3, 5, mask=3, unidirectional=1, mask_filter_value=-1.0),
+    "more_keys_cached": multi_head(3, 5, cached=True, unidirectional=1),
+    "one_query": multi_head(1, 5, unidirectional=1),
+    "more_queries": multi_head(5, 3, unidirectional=1),
+    "as_many_cached": multi_head(4, 4, cached=True, unidirectional=1),
+}
+
+
+@pytest.mark.parametrize("plugin", [False, True], ids=["stock", "plugin"])
+@pytest.mark.parametrize("target", CHIPS)
+@pytest.mark.parametrize("name", RUNTIME_MASKS)
+def test_masks_of_onnx_runtime(tmp_path, name, target, plugin):
+    model = RUNTIME_MASKS[name]
+    newer = ["--cann", "2026.07"] if plugin and target in ("ascend950", "ascend910_93") else []
+    for dims in ({"B": 2, "S": 3, "T": 5}, {"B": 1, "S": 4, "T": 4}):
+        for was, now in zip(*run_both(model, tmp_path, masked_feeds(model, dims), target, [*newer, *(["--plugin"] if plugin else [])])):
+            np.testing.assert_allclose(now, was, atol=2e-3)
+
+
+def test_a_causal_mask_of_as_many_keys_is_still_read_as_one(tmp_path):
+    onnx.save(multi_head("S", "S", unidirectional=1), tmp_path / "m.onnx")
+    assert "mask causal_bottom_right" in run_ok("list", tmp_path / "m.onnx", "--target", "ascend910b").out
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_keys_and_values_of_two_widths_have_no_cache_in_one_tensor(tmp_path, past):
+    """ONNX Runtime refuses a past, and writes a present whose middle is whatever was in memory."""
+    inputs = [("x", FLOAT, ["B", "S", 24]), ("w", FLOAT, [24, 96]), ("c", FLOAT, [96]), None]
+    inputs += [("past", FLOAT, [2, "B", 2, "P", 20])] if past else []
+    model = model_of("Attention", inputs, [("y", ["B", "S", 16]), ("present", [2, "B", 2, "T", "d"])], num_heads=2,
+                     qkv_hidden_sizes=[40, 40, 16])
+    onnx.save(model, tmp_path / "m.onnx")
+    for target in CHIPS:
+        text = run_ok("list", tmp_path / "m.onnx", "--target", target).out
+        assert "here keys have 40 channels and values 16" in text, text
