@@ -18,9 +18,9 @@ struct Product {
   int64_t divisor = 1;
 };
 
-class Target {
+class TargetDims {
  public:
-  Target(Facts& facts, Value* x, const std::vector<int64_t>& dims) : facts_(facts), x_(x), dims_(dims) {}
+  TargetDims(Facts& facts, Value* x, const std::vector<int64_t>& dims) : facts_(facts), x_(x), dims_(dims) {}
 
   // The place of -1 where a dim of 0 beside it is possible.
   std::optional<size_t> Undecided() const {
@@ -110,7 +110,7 @@ class Target {
 Term ReshapeTarget(Facts& facts, Value* x, const Term& dims) {
   if (x == nullptr) return dims;
   const std::vector<int64_t> numbers = build::IntegersOf(*dims.list);
-  const Target target(facts, x, numbers);
+  const TargetDims target(facts, x, numbers);
   const std::optional<size_t> open = target.Undecided();
   if (!open.has_value()) return dims;
   const std::optional<Product> left = target.Left(*open);

@@ -284,7 +284,7 @@ class Kept {
       return Both(input(0, sense, true), input(1, sense, true));
     }
     if (op == "Where") return Chosen(*node, sense, decides, depth);
-    if (op == "Unsqueeze" || op == "Expand") return InFront(*node, input(0, sense, KeepsRows(*node)));
+    if (op == "Unsqueeze" || op == "Expand") return WithLeadingAxes(*node, input(0, sense, KeepsRows(*node)));
     if (op == "Slice" && KeepsRows(*node)) {  // up to a length of the run
       if (const MaybeTable whole = input(0, sense, true); decides && whole.has_value()) Note(*whole, &chosen_);
     }
@@ -338,7 +338,7 @@ class Kept {
   }
 
   // What is kept of a value that got axes in front, which broadcasting adds by itself.
-  MaybeTable InFront(const Node& node, MaybeTable kept) const {
+  MaybeTable WithLeadingAxes(const Node& node, MaybeTable kept) const {
     if (!kept.has_value() || !KeepsRows(node)) return std::nullopt;
     if (context_.facts->Of(node.output(0)).rank() > static_cast<int>(kept->dims.size()) && kept->dims.size() > 2) return std::nullopt;
     return kept;
