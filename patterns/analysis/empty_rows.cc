@@ -17,8 +17,8 @@
 namespace ascend_fuse {
 namespace {
 
-constexpr int64_t kMostElements = int64_t{1} << 20;
-constexpr int kMostSteps = 64;    // from a mask back to its constants
+constexpr int64_t kMostInTable = int64_t{1} << 20;
+constexpr int kMostStepsBack = 64;    // from a mask back to its constants
 constexpr int kMostTables = 128;  // of one attention
 
 // Elements in row-major order; booleans are 0 and 1.
@@ -28,9 +28,9 @@ struct Table {
 };
 using MaybeTable = std::optional<Table>;
 
-int64_t CountOf(const std::vector<int64_t>& dims) {
+int64_t CountElements(const std::vector<int64_t>& dims) {
   int64_t count = 1;
-  for (const int64_t dim : dims) count = dim < 0 || count > kMostElements ? kMostElements + 1 : count * dim;
+  for (const int64_t dim : dims) count = dim < 0 || count > kMostInTable ? kMostInTable + 1 : count * dim;
   return count;
 }
 
@@ -44,12 +44,12 @@ std::optional<std::vector<int64_t>> Broadcast(const std::vector<int64_t>& a, con
       if ((*own)[i] != 1) dim = (*own)[i];
     }
   }
-  return CountOf(dims) <= kMostElements ? std::optional(dims) : std::nullopt;
+  return CountElements(dims) <= kMostInTable ? std::optional(dims) : std::nullopt;
 }
 
 // x broadcast to `dims`.
 std::vector<double> Spread(const Table& x, const std::vector<int64_t>& dims) {
-  const auto count = static_cast<size_t>(CountOf(dims));
+  const auto count = static_cast<size_t>(CountElements(dims));
   std::vector<double> values(count);
   std::vector<int64_t> strides(dims.size(), 0);
   int64_t stride = 1;
@@ -111,7 +111,7 @@ class Tables {
       if (!resolved.is_number()) return std::nullopt;
       dims.push_back(resolved.number());
     }
-    return CountOf(dims) <= kMostElements ? std::optional(dims) : std::nullopt;
+    return CountElements(dims) <= kMostInTable ? std::optional(dims) : std::nullopt;
   }
 
  private:
@@ -121,7 +121,7 @@ class Tables {
     const Fact& fact = context_.facts->Of(&value);
     Table table{*dims, {}};
     if (fact.is_splat) {
-      table.values.assign(static_cast<size_t>(CountOf(*dims)), fact.splat);
+      table.values.assign(static_cast<size_t>(CountElements(*dims)), fact.splat);
     } else if (fact.elements != nullptr) {
       table.values.assign(fact.elements->floats.begin(), fact.elements->floats.end());
       for (const Dim element : fact.elements->integers) {
@@ -130,15 +130,15 @@ class Tables {
       }
     } else if (const auto tensor = ConstantTensor(value); tensor.has_value()) {
       if (IsFloat(tensor->type)) {
-        auto numbers = ReadFloats(*context_.model, *tensor, kMostElements);
+        auto numbers = ReadFloats(*context_.model, *tensor, kMostInTable);
         if (numbers.ok()) table.values = *std::move(numbers);
-      } else if (auto numbers = ReadIntegers(*context_.model, *tensor, kMostElements); numbers.ok()) {
+      } else if (auto numbers = ReadIntegers(*context_.model, *tensor, kMostInTable); numbers.ok()) {
         table.values.assign(numbers->begin(), numbers->end());
       }
     } else if (const Node* node = value.producer; node != nullptr && node->domain == NameId::kEmpty && !node->dead) {
       return Computed(*node, value, *dims);
     }
-    if (static_cast<int64_t>(table.values.size()) != CountOf(*dims)) return std::nullopt;
+    if (static_cast<int64_t>(table.values.size()) != CountElements(*dims)) return std::nullopt;
     return table;
   }
 
@@ -154,12 +154,13 @@ class Tables {
       });
     }
     if (op == "Where") {
-      const MaybeTable chosen = Combined(Of(node.input(0)), Of(node.input(1)), [](double c, double x) { return c != 0 ? x : std::nan(""); });
+      const MaybeTable chosen = Combined(Of(node.input(0)), Of(node.input(1)),
+                                         [](double c, double x) { return c != 0 ? x : std::nan(""); });
       return Combined(chosen, Of(node.input(2)), [](double x, double y) { return std::isnan(x) ? y : x; });
     }
     if (op == "Identity" || op == "Unsqueeze" || op == "Squeeze" || op == "Reshape" || op == "Flatten") {
       MaybeTable moved = Of(node.input(0));
-      if (moved.has_value() && CountOf(moved->dims) == CountOf(dims)) moved->dims = dims;
+      if (moved.has_value() && CountElements(moved->dims) == CountElements(dims)) moved->dims = dims;
       else moved.reset();
       return moved;
     }
@@ -170,7 +171,9 @@ class Tables {
     }
     if (op == "Slice") return Sliced(node, dims);
     if (op == "Trilu") return Triangle(node);
-    const auto two = [&](const std::function<double(double, double)>& f) { return Combined(Of(node.input(0)), Of(node.input(1)), f); };
+    const auto two = [&](const std::function<double(double, double)>& f) {
+      return Combined(Of(node.input(0)), Of(node.input(1)), f);
+    };
     if (op == "And") return two([](double x, double y) { return x != 0 && y != 0 ? 1 : 0; });
     if (op == "Or") return two([](double x, double y) { return x != 0 || y != 0 ? 1 : 0; });
     if (op == "Less") return two([](double x, double y) { return x < y ? 1 : 0; });
@@ -213,7 +216,8 @@ class Tables {
     if (!from.has_value() || !starts.has_value() || from->dims.size() != dims.size()) return std::nullopt;
     if (node.input(4) != nullptr) {
       const MaybeTable& steps = Of(node.input(4));
-      if (!steps.has_value() || std::any_of(steps->values.begin(), steps->values.end(), [](double s) { return s != 1; })) return std::nullopt;
+      const auto other = [](double step) { return step != 1; };
+      if (!steps.has_value() || std::any_of(steps->values.begin(), steps->values.end(), other)) return std::nullopt;
     }
     std::vector<double> axes;
     for (size_t i = 0; i < starts->values.size(); ++i) axes.push_back(static_cast<double>(i));
@@ -261,9 +265,9 @@ class Kept {
  public:
   explicit Kept(const FunctionContext& context) : context_(context), tables_(context) {}
 
-  // `decides`: what this leaves out is out whatever else is said. Then the part of a constant that a run chooses is looked at too.
+  // `decides`: what this leaves out is out whatever else is said. Then the part of a constant that a run chooses is looked at.
   MaybeTable Of(const Value* value, Sense sense, bool decides, int depth = 0) {
-    if (value == nullptr || depth > kMostSteps) return std::nullopt;
+    if (value == nullptr || depth > kMostStepsBack) return std::nullopt;
     while (const Value* source = context_.numbering->Source(value)) value = source;
     if (const MaybeTable& table = tables_.Of(value); table.has_value()) {
       return Mapped(table, [sense](double x) {
@@ -334,13 +338,15 @@ class Kept {
     if (from.rank() < 2 || to.rank() < from.rank()) return false;
     if (!IsOp(node, "Unsqueeze")) return true;
     const auto last = [](const Fact& fact) { return fact.shape.subspan(fact.shape.size() - 2); };
-    return context_.dims->Equal(last(from), last(to)) && !to.shape[to.shape.size() - 1].is(1) && !to.shape[to.shape.size() - 2].is(1);
+    const auto is_one = [](Dim dim) { return dim.is(1); };
+    return context_.dims->Equal(last(from), last(to)) && std::none_of(to.shape.end() - 2, to.shape.end(), is_one);
   }
 
   // What is kept of a value that got axes in front, which broadcasting adds by itself.
   MaybeTable WithLeadingAxes(const Node& node, MaybeTable kept) const {
     if (!kept.has_value() || !KeepsRows(node)) return std::nullopt;
-    if (context_.facts->Of(node.output(0)).rank() > static_cast<int>(kept->dims.size()) && kept->dims.size() > 2) return std::nullopt;
+    const int rank = context_.facts->Of(node.output(0)).rank();
+    if (rank > static_cast<int>(kept->dims.size()) && kept->dims.size() > 2) return std::nullopt;
     return kept;
   }
 
