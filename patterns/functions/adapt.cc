@@ -341,6 +341,14 @@ Holds Inference(const FunctionContext& context, const Term& mode) {
   return Refuse("it may be in training");
 }
 
+// A Reshape to the dims of an empty x would take their 0 for a dim of what it reads; allowzero is not there before opset 14.
+Holds HasElements(const FunctionContext& context, Value* x) {
+  const Fact& fact = context.facts->Of(x);
+  const auto is_empty = [](Dim dim) { return dim.is(0); };
+  if (!fact.has_rank || std::none_of(fact.shape.begin(), fact.shape.end(), is_empty)) return absl::OkStatus();
+  return Refuse(fmt::format("{} has no elements", ValueName(*x)));
+}
+
 Holds Within(const FunctionContext& context, Value* x, int64_t n) {
   const IntegerBounds bounds = BoundsOf(*x, *context.facts);
   if (bounds.low.has_value() && bounds.high.has_value() && *bounds.low >= -n && *bounds.high <= n) return absl::OkStatus();
@@ -368,6 +376,7 @@ constexpr std::array kRows = {
     Function<"places_along (x, axis)", PlacesAlong>("0, 1, ... along the axis of x, to be broadcast to x."),
     Function<"axes_but_channels (x)", AxesButChannels>("The axes of x [N, C, ...] but the second one."),
     Function<"inference (mode)", Inference>("Holds where the input training_mode is absent or constantly false."),
+    Function<"has_elements (x)", HasElements>("Holds unless a dim of x is 0 in every run."),
     Function<"within (x, n)", Within>("Holds for integers x that are provably not below -n and not above n."),
 };
 

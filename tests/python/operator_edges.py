@@ -171,6 +171,8 @@ def mod(m: Maker) -> None:
         x = m.put(m.integers(shape))
         y = m.integers(m.one(shape, shape[1:], []), x.dtype.type)
         y = np.where((y == 0) | (y.astype(object) == -1), np.array(3, y.dtype), y).astype(y.dtype)
+        if x.dtype.itemsize == 8:  # ONNX Runtime computes fmod of 64-bit integers in double
+            x //= x.dtype.type(2**14)
         m.set(fmod=m.one(None, 0, 0, 1))
         m.exact = True
     m.put(y)
@@ -264,6 +266,8 @@ def batch_norm(m: Maker) -> None:
         values = m.random.random(x.shape[1]) + 0.5
         m.put(values.astype(np.float32), i < 2 or m.opset < 14)
     m.set(epsilon=m.one(None, 0.1), momentum=m.one(None, 0.5), training_mode=m.one(None, 0, 1))
+    if m.kind == "huge" and m.attributes.get("training_mode"):
+        x /= 1e20  # its variance overflows else, where another order of the sum need not
     m.outputs = 3 if m.attributes.get("training_mode") else 1
 
 
