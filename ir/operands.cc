@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 #include "ir/model.h"
 #include "ir/schema.h"
+#include "ir/status_macros.h"
 
 namespace ascend_fuse {
 namespace {
@@ -31,7 +32,7 @@ absl::Status CheckOperands(const Model& model) {
   for (const auto& graph : model.graphs()) {
     for (const Node* node : graph->nodes()) {
       if (node->dead) continue;
-      if (absl::Status status = CheckNode(*node); !status.ok()) return status;
+      RETURN_IF_ERROR(CheckNode(*node));
     }
   }
   return absl::OkStatus();

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 
 namespace ascend_fuse {
 namespace {
@@ -28,13 +29,13 @@ class Verifier {
   absl::Status Run() {
     for (const auto& graph : model_.graphs()) {
       if (IsDead(*graph)) continue;
-      if (absl::Status status = Define(*graph); !status.ok()) return status;
+      RETURN_IF_ERROR(Define(*graph));
     }
     for (const auto& graph : model_.graphs()) {
       if (IsDead(*graph)) continue;
-      if (absl::Status status = CheckNames(*graph); !status.ok()) return status;
-      if (absl::Status status = CheckNodes(*graph); !status.ok()) return status;
-      if (absl::Status status = CheckOutputs(*graph); !status.ok()) return status;
+      RETURN_IF_ERROR(CheckNames(*graph));
+      RETURN_IF_ERROR(CheckNodes(*graph));
+      RETURN_IF_ERROR(CheckOutputs(*graph));
     }
     return absl::OkStatus();
   }
@@ -51,11 +52,11 @@ class Verifier {
   // Notes where every value of the graph is defined, and that it is defined once.
   absl::Status Define(const Graph& graph) {
     for (const Value* value : graph.inputs()) {
-      if (absl::Status status = DefineOnce(*value, graph, "an input of the graph"); !status.ok()) return status;
+      RETURN_IF_ERROR(DefineOnce(*value, graph, "an input of the graph"));
     }
     for (const Value* value : graph.initializers()) {
       if (value->is_graph_input) continue;  // its default
-      if (absl::Status status = DefineOnce(*value, graph, "an initializer"); !status.ok()) return status;
+      RETURN_IF_ERROR(DefineOnce(*value, graph, "an initializer"));
     }
     for (const Node* node : graph.nodes()) {
       if (node->dead) continue;
@@ -69,7 +70,7 @@ class Verifier {
           return absl::InternalError(
               fmt::format("'{}' has lost its place among the outputs of {}", ValueName(*value), Described(*node)));
         }
-        if (absl::Status status = DefineOnce(*value, graph, "an output of", node); !status.ok()) return status;
+        RETURN_IF_ERROR(DefineOnce(*value, graph, "an output of", node));
       }
     }
     return absl::OkStatus();
@@ -113,17 +114,17 @@ class Verifier {
       return absl::OkStatus();
     };
     for (const Value* value : graph.inputs()) {
-      if (absl::Status status = add(*value); !status.ok()) return status;
+      RETURN_IF_ERROR(add(*value));
     }
     for (const Value* value : graph.initializers()) {
       if (value->is_graph_input) continue;
-      if (absl::Status status = add(*value); !status.ok()) return status;
+      RETURN_IF_ERROR(add(*value));
     }
     for (const Node* node : graph.nodes()) {
       if (node->dead) continue;
       for (const Value* value : node->outputs()) {
         if (value == nullptr || value->producer != node) continue;
-        if (absl::Status status = add(*value); !status.ok()) return status;
+        RETURN_IF_ERROR(add(*value));
       }
       if (node->name == NameId::kEmpty) continue;
       // Exporters may repeat names of nodes; what is made must not add to that.
@@ -147,7 +148,7 @@ class Verifier {
           return absl::InternalError(
               fmt::format("input {} of {} is not a use of '{}'", i, Described(*node), ValueName(*use.value)));
         }
-        if (absl::Status status = CheckRead(*use.value, *node); !status.ok()) return status;
+        RETURN_IF_ERROR(CheckRead(*use.value, *node));
       }
       for (const Graph* body : node->subgraphs()) {
         if (body != nullptr && body->owner() != node) {
@@ -235,7 +236,7 @@ absl::Status Signature::Check(const Model& model) const {
     }
     return absl::OkStatus();
   };
-  if (absl::Status status = check(inputs_, model.graph().inputs(), "input"); !status.ok()) return status;
+  RETURN_IF_ERROR(check(inputs_, model.graph().inputs(), "input"));
   return check(outputs_, model.graph().outputs(), "output");
 }
 

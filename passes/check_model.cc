@@ -7,6 +7,7 @@
 #include "fmt/format.h"
 #include "ir/memory.h"
 #include "ir/operands.h"
+#include "ir/status_macros.h"
 #include "passes/check/atc_check.h"
 #include "passes/check/check.h"
 #include "patterns/operators/declarations.h"
@@ -69,7 +70,7 @@ absl::Status MarkFixedByOptimize(Model* model, const OptimizeOptions& options, c
 absl::StatusOr<Report> Check(Model* model, const OptimizeOptions& options) {
   const auto target = Target::Load(options.target);
   if (!target.ok()) return target.status();
-  if (absl::Status status = CheckOperands(*model); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckOperands(*model));
   Report report;
   report.model = model->path();
   report.target = {target->chip(),        target->cann(),        "", target->options().precision_mode,
@@ -79,7 +80,7 @@ absl::StatusOr<Report> Check(Model* model, const OptimizeOptions& options) {
   report.findings = FindEverywhere(*model, options.infer, *target);
   for (FindingRecord& finding : FindInConstants(*model, *target)) report.findings.push_back(std::move(finding));
   MarkFixedByPlugin(*model, options, &report.findings);
-  if (absl::Status status = MarkFixedByOptimize(model, options, *target, &report.findings); !status.ok()) return status;
+  RETURN_IF_ERROR(MarkFixedByOptimize(model, options, *target, &report.findings));
   report.Summarize();
   return report;
 }

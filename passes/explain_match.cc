@@ -11,6 +11,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/status_macros.h"
 #include "passes/core/pass.h"
 #include "passes/core/workspace.h"
 #include "passes/optimize_passes.h"
@@ -222,7 +223,7 @@ absl::StatusOr<std::string> ExplainMatch(Model* model, const OptimizeOptions& op
   std::vector<Pass> left = OptimizePasses();
   for (const std::string& stage : StagesOf(found->folder)) {
     const auto end = std::find_if(left.begin(), left.end(), [&](const Pass& pass) { return pass.name == stage; });
-    if (absl::Status status = RunPasses({left.begin(), end}, **workspace); !status.ok()) return status;
+    RETURN_IF_ERROR(RunPasses({left.begin(), end}, **workspace));
     left.erase(left.begin(), end);
     const std::string when = stage == "pair_rotations" ? "after the other rules have recognised what they do"
                                                        : fmt::format("before {}", stage);

@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "ir/memory.h"
+#include "ir/status_macros.h"
 #include "passes/check/check.h"
 #include "passes/core/pass.h"
 #include "passes/core/passes.h"
@@ -39,7 +40,7 @@ absl::Status CheckFixes(const Model& model, const OptimizeOptions& options) {
 }
 
 absl::StatusOr<Report> Run(Model* model, const OptimizeOptions& options, bool dry) {
-  if (absl::Status status = CheckFixes(*model, options); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckFixes(*model, options));
   const auto target = Target::Load(options.target);
   if (!target.ok()) return target.status();
   const auto passes = WithPasses(OptimizePasses(), options.passes);

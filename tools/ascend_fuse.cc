@@ -28,6 +28,7 @@
 #include "ir/onnx/output_file.h"
 #include "ir/onnx/save.h"
 #include "ir/onnx/whole_file.h"
+#include "ir/status_macros.h"
 #include "ir/text/printer.h"
 #include "ir/text/visible.h"
 #include "passes/check_model.h"
@@ -129,7 +130,7 @@ absl::Status SetOptions(Flags* flags) {
       {"dim", flags->dims}, {"fix", flags->fixes}, {"assume", flags->assumptions}, {"rules", flags->rule_paths}};
   for (const auto& [name, values] : given) {
     for (const std::string& value : values) {
-      if (absl::Status status = SetOption(&flags->options, name, value); !status.ok()) return status;
+      RETURN_IF_ERROR(SetOption(&flags->options, name, value));
     }
   }
   return absl::OkStatus();

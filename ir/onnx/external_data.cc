@@ -12,6 +12,7 @@
 
 #include "fmt/format.h"
 #include "ir/onnx/uninterrupted.h"
+#include "ir/status_macros.h"
 
 namespace ascend_fuse {
 namespace {
@@ -86,7 +87,7 @@ ExternalData::~ExternalData() {
 }
 
 absl::StatusOr<int> ExternalData::Open(std::string_view location, int64_t* size) {
-  if (absl::Status status = CheckExternalLocation(location); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckExternalLocation(location));
   if (directory_fd_ < 0) {
     directory_fd_ = Uninterrupted([&] { return open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   }

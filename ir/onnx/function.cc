@@ -8,6 +8,7 @@
 #include "ir/onnx/encode.h"
 #include "ir/onnx/load.h"
 #include "ir/onnx/model_file.h"
+#include "ir/status_macros.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse {
@@ -239,7 +240,7 @@ absl::Status LocalFunctions::Decode(Function* function) {
 
 absl::StatusOr<LocalFunctions::Size> LocalFunctions::SizeOf(size_t index) {
   Function& function = functions_[index];
-  if (absl::Status status = Decode(&function); !status.ok()) return status;
+  RETURN_IF_ERROR(Decode(&function));
   std::vector<const NodeProto*> nodes;
   for (const NodeProto& node : function.proto->node()) CountNodes(node, &nodes);
   Size size;
@@ -262,7 +263,7 @@ std::string LocalFunctions::KeyOf(size_t index, const Node& call) const {
 
 absl::StatusOr<FunctionBody> LocalFunctions::BodyFor(size_t index, const Node& call) {
   Function& function = functions_[index];
-  if (absl::Status status = Decode(&function); !status.ok()) return status;
+  RETURN_IF_ERROR(Decode(&function));
   const FunctionProto& proto = *function.proto;
   if (call.input_count > static_cast<uint32_t>(proto.input_size()) ||
       call.output_count > static_cast<uint32_t>(proto.output_size())) {

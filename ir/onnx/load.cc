@@ -17,6 +17,7 @@
 #include "ir/onnx/model_file.h"
 #include "ir/onnx/tensor_proto.h"
 #include "ir/onnx/wire_check.h"
+#include "ir/status_macros.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse {
@@ -115,15 +116,15 @@ class Loader {
         case ModelProto::kDomainFieldNumber:
         case ModelProto::kDocStringFieldNumber:
           if (field.type != wire::kBytes) return WireTypeError(field, "ModelProto");
-          if (absl::Status status = CheckField(field, MessageKind::kModel, 0); !status.ok()) return status;
+          RETURN_IF_ERROR(CheckField(field, MessageKind::kModel, 0));
           if (field.number == ModelProto::kProducerNameFieldNumber) producer_name = field.text();
           if (field.number == ModelProto::kProducerVersionFieldNumber) producer_version = field.text();
           break;
         case ModelProto::kOpsetImportFieldNumber:
-          if (absl::Status status = ParseOpsetImport(field); !status.ok()) return status;
+          RETURN_IF_ERROR(ParseOpsetImport(field));
           break;
         case ModelProto::kFunctionsFieldNumber:
-          if (absl::Status status = ParseFunction(field); !status.ok()) return status;
+          RETURN_IF_ERROR(ParseFunction(field));
           break;
         case ModelProto::kGraphFieldNumber:
           if (field.type != wire::kBytes) return WireTypeError(field, "ModelProto");
@@ -139,7 +140,7 @@ class Loader {
         case ModelProto::kTrainingInfoFieldNumber:
         case ModelProto::kConfigurationFieldNumber:
           if (field.type != wire::kBytes) return WireTypeError(field, "ModelProto");
-          if (absl::Status status = CheckField(field, MessageKind::kModel, 0); !status.ok()) return status;
+          RETURN_IF_ERROR(CheckField(field, MessageKind::kModel, 0));
           break;
         default:
           break;
@@ -151,7 +152,7 @@ class Loader {
       return absl::InvalidArgumentError(
           "not an ONNX model: there is no graph in it. Give the .onnx file that the exporter wrote");
     }
-    if (absl::Status status = ParseGraph(*graph, nullptr, 1, nullptr); !status.ok()) return status;
+    RETURN_IF_ERROR(ParseGraph(*graph, nullptr, 1, nullptr));
     return CheckNewNames();
   }
 
@@ -199,7 +200,7 @@ class Loader {
   // The names that are new since the last call: each once, however often the file has it, and while its bytes are at hand.
   absl::Status CheckNewNames() {
     for (; checked_names_ < names_.size(); ++checked_names_) {
-      if (absl::Status status = CheckName(names_.Text(static_cast<NameId>(checked_names_))); !status.ok()) return status;
+      RETURN_IF_ERROR(CheckName(names_.Text(static_cast<NameId>(checked_names_))));
     }
     return absl::OkStatus();
   }
@@ -233,7 +234,7 @@ class Loader {
 
   absl::Status ParseFunction(const wire::Field& message) {
     if (message.type != wire::kBytes) return WireTypeError(message, "ModelProto");
-    if (absl::Status status = CheckMessage(message, MessageKind::kFunction, 1); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckMessage(message, MessageKind::kFunction, 1));
     wire::Cursor cursor(message);
     wire::Field field;
     LocalFunction function;
@@ -291,7 +292,7 @@ class Loader {
   // `level`: messages of the file that the graph stands in, itself included.
   absl::Status ParseGraph(const wire::Field& message, Node* owner, int level, Graph** result) {
     if (level + kLevelsOfGraph > kMaxLevel) {  // only here can a message be too deep
-      if (absl::Status status = CheckMessage(message, MessageKind::kGraph, level); !status.ok()) return status;
+      RETURN_IF_ERROR(CheckMessage(message, MessageKind::kGraph, level));
     }
     Graph* const outer = graph_;
     const int outer_level = std::exchange(level_, level);
@@ -321,23 +322,22 @@ class Loader {
       ahead.To(field);
       // What is not a node finds all nodes before it linked.
       if (field.number != GraphProto::kNodeFieldNumber && linked < parsed) {
-        if (absl::Status status = link_until(parsed); !status.ok()) return status;
+        RETURN_IF_ERROR(link_until(parsed));
       }
       if (IsBadType(field, kGraphFields)) return WireTypeError(field, "GraphProto");
       switch (field.number) {
         case GraphProto::kNodeFieldNumber:
           if (parsed - linked == kPending) {
-            if (absl::Status status = link_until(linked + 1); !status.ok()) return status;
+            RETURN_IF_ERROR(link_until(linked + 1));
           }
-          if (absl::Status status = ParseNode(field, &bodies, &pending_[parsed % kPending]); !status.ok())
-            return status;
+          RETURN_IF_ERROR(ParseNode(field, &bodies, &pending_[parsed % kPending]));
           ++parsed;
           break;
         case GraphProto::kInitializerFieldNumber:
-          if (absl::Status status = ParseInitializer(field); !status.ok()) return status;
+          RETURN_IF_ERROR(ParseInitializer(field));
           break;
         case GraphProto::kInputFieldNumber:
-          if (absl::Status status = ParseInput(field); !status.ok()) return status;
+          RETURN_IF_ERROR(ParseInput(field));
           break;
         case GraphProto::kOutputFieldNumber:
           outputs.push_back(field);
@@ -347,7 +347,7 @@ class Loader {
           // nothing, it and those behind it wait for the end: their order is that of the file.
           bool known = false;
           if (last_value_info < 0) {
-            if (absl::Status status = ParseValueInfo(field, &known); !status.ok()) return status;
+            RETURN_IF_ERROR(ParseValueInfo(field, &known));
           }
           if (known) break;
           if (last_value_info < 0) {
@@ -358,7 +358,7 @@ class Loader {
           break;
         }
         case GraphProto::kSparseInitializerFieldNumber:
-          if (absl::Status status = ParseSparseInitializer(field); !status.ok()) return status;
+          RETURN_IF_ERROR(ParseSparseInitializer(field));
           break;
         case GraphProto::kNameFieldNumber:
           builder_.SetGraphName(graph, names_.Intern(field.text()));
@@ -366,35 +366,34 @@ class Loader {
         case GraphProto::kDocStringFieldNumber:
         case GraphProto::kMetadataPropsFieldNumber:
         case GraphProto::kQuantizationAnnotationFieldNumber:
-          if (absl::Status status = CheckField(field, MessageKind::kGraph, level); !status.ok()) return status;
+          RETURN_IF_ERROR(CheckField(field, MessageKind::kGraph, level));
           break;
         default:
           break;
       }
     }
     if (cursor.error() != nullptr) return WireError(cursor);
-    if (absl::Status status = link_until(parsed); !status.ok()) return status;
+    RETURN_IF_ERROR(link_until(parsed));
 
     for (const Value* value : mentioned) {
       if (!IsDefined(*value)) return Undefined(*value);
     }
-    if (absl::Status status = LinkCaptured(graph, shadowed_before); !status.ok()) return status;
+    RETURN_IF_ERROR(LinkCaptured(graph, shadowed_before));
     for (const wire::Field& output : outputs) {
-      if (absl::Status status = ParseOutput(output); !status.ok()) return status;
+      RETURN_IF_ERROR(ParseOutput(output));
     }
     while (last_value_info >= 0 && value_info.position() <= last_value_info && value_info.Next(&field)) {
       if (field.number != GraphProto::kValueInfoFieldNumber) continue;
       bool known = false;
-      if (absl::Status status = ParseValueInfo(field, &known); !status.ok()) return status;
+      RETURN_IF_ERROR(ParseValueInfo(field, &known));
     }
     for (const Body& body : bodies) {
       Graph* inner = nullptr;
-      if (absl::Status status = ParseGraph(body.field, body.node, level + kLevelsToBody, &inner); !status.ok())
-        return status;
+      RETURN_IF_ERROR(ParseGraph(body.field, body.node, level + kLevelsToBody, &inner));
       builder_.SetSubgraph(body.node, body.index, inner);
     }
     if (!sorted || unsorted_.contains(graph)) {
-      if (absl::Status status = Sort(graph); !status.ok()) return status;
+      RETURN_IF_ERROR(Sort(graph));
     }
     while (shadowed_.size() > shadowed_before) {
       Slot(shadowed_.back().name) = shadowed_.back().value;
@@ -459,22 +458,22 @@ class Loader {
           node->outputs.push_back(names_.Prepare(field.text()));
           break;
         case NodeProto::kNameFieldNumber:
-          if (absl::Status status = Take(field, &node->name); !status.ok()) return status;
+          RETURN_IF_ERROR(Take(field, &node->name));
           break;
         case NodeProto::kOpTypeFieldNumber:
-          if (absl::Status status = Take(field, &node->op_type); !status.ok()) return status;
+          RETURN_IF_ERROR(Take(field, &node->op_type));
           break;
         case NodeProto::kDomainFieldNumber:
-          if (absl::Status status = Take(field, &node->domain); !status.ok()) return status;
+          RETURN_IF_ERROR(Take(field, &node->domain));
           break;
         case NodeProto::kOverloadFieldNumber:
         case NodeProto::kDocStringFieldNumber:
         case NodeProto::kMetadataPropsFieldNumber:
         case NodeProto::kDeviceConfigurationsFieldNumber:
-          if (absl::Status status = CheckField(field, MessageKind::kNode, level_ + 1); !status.ok()) return status;
+          RETURN_IF_ERROR(CheckField(field, MessageKind::kNode, level_ + 1));
           break;
         case NodeProto::kAttributeFieldNumber:
-          if (absl::Status status = ScanAttribute(field, bodies); !status.ok()) return status;
+          RETURN_IF_ERROR(ScanAttribute(field, bodies));
           if (node->attributes_end == 0) node->attributes_begin = field.start;
           node->attributes_end = field.end();
           break;
@@ -558,14 +557,14 @@ class Loader {
           break;
         case AttributeProto::kTFieldNumber:
           if (std::exchange(has_tensor, true)) return twice("tensors in field t");
-          if (absl::Status status = CheckTensor(field); !status.ok()) return status;
+          RETURN_IF_ERROR(CheckTensor(field));
           break;
         case AttributeProto::kTensorsFieldNumber:
-          if (absl::Status status = CheckTensor(field); !status.ok()) return status;
+          RETURN_IF_ERROR(CheckTensor(field));
           break;
         case AttributeProto::kSparseTensorFieldNumber:
         case AttributeProto::kSparseTensorsFieldNumber:
-          if (absl::Status status = CheckSparse(field, nullptr); !status.ok()) return status;
+          RETURN_IF_ERROR(CheckSparse(field, nullptr));
           break;
         case AttributeProto::kNameFieldNumber:
           if (std::exchange(has_name, true)) return twice("names");
@@ -576,7 +575,7 @@ class Loader {
         case AttributeProto::kIntsFieldNumber:
         case AttributeProto::kTpFieldNumber:
         case AttributeProto::kTypeProtosFieldNumber:
-          if (absl::Status status = CheckField(field, MessageKind::kAttribute, level_ + 2); !status.ok()) return status;
+          RETURN_IF_ERROR(CheckField(field, MessageKind::kAttribute, level_ + 2));
           break;
         default:
           break;
@@ -589,7 +588,7 @@ class Loader {
   // A tensor inside an attribute: well-formed, its external data allowed.
   absl::Status CheckTensor(const wire::Field& message) {
     Tensor tensor;
-    if (absl::Status status = ParseTensor(message, &model_, &tensor); !status.ok()) return status;
+    RETURN_IF_ERROR(ParseTensor(message, &model_, &tensor));
     return CheckExternal(tensor);
   }
 
@@ -598,7 +597,7 @@ class Loader {
     wire::Field field;
     while (cursor.Next(&field)) {
       if (field.number == onnx::SparseTensorProto::kDimsFieldNumber) {
-        if (absl::Status status = CheckField(field, MessageKind::kSparseTensor, 1); !status.ok()) return status;
+        RETURN_IF_ERROR(CheckField(field, MessageKind::kSparseTensor, 1));
       }
       if (field.number != onnx::SparseTensorProto::kValuesFieldNumber &&
           field.number != onnx::SparseTensorProto::kIndicesFieldNumber) {
@@ -606,8 +605,8 @@ class Loader {
       }
       if (field.type != wire::kBytes) return WireTypeError(field, "SparseTensorProto");
       Tensor tensor;
-      if (absl::Status status = ParseTensor(field, &model_, &tensor); !status.ok()) return status;
-      if (absl::Status status = CheckExternal(tensor); !status.ok()) return status;
+      RETURN_IF_ERROR(ParseTensor(field, &model_, &tensor));
+      RETURN_IF_ERROR(CheckExternal(tensor));
       if (name != nullptr && field.number == onnx::SparseTensorProto::kValuesFieldNumber) *name = tensor.name;
     }
     if (cursor.error() != nullptr) return WireError(cursor);
@@ -628,15 +627,15 @@ class Loader {
 
   absl::Status ParseInitializer(const wire::Field& message) {
     Tensor* tensor = model_.arena().New<Tensor>();
-    if (absl::Status status = ParseTensor(message, &model_, tensor); !status.ok()) return status;
-    if (absl::Status status = CheckExternal(*tensor); !status.ok()) return status;
+    RETURN_IF_ERROR(ParseTensor(message, &model_, tensor));
+    RETURN_IF_ERROR(CheckExternal(*tensor));
     return DefineInitializer(tensor, message);
   }
 
   // Kept as bytes; the IR sees a constant of unknown type and elements.
   absl::Status ParseSparseInitializer(const wire::Field& message) {
     Tensor* tensor = model_.arena().New<Tensor>();
-    if (absl::Status status = CheckSparse(message, &tensor->name); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckSparse(message, &tensor->name));
     tensor->proto = {message.position, message.size};
     return DefineInitializer(tensor, message);
   }
@@ -679,7 +678,7 @@ class Loader {
         case ValueInfoProto::kDocStringFieldNumber:
         case ValueInfoProto::kMetadataPropsFieldNumber:
           if (field.type != wire::kBytes) return WireTypeError(field, "ValueInfoProto");
-          if (absl::Status status = CheckField(field, MessageKind::kValueInfo, level_ + 1); !status.ok()) return status;
+          RETURN_IF_ERROR(CheckField(field, MessageKind::kValueInfo, level_ + 1));
           break;
         default:
           break;
@@ -692,7 +691,7 @@ class Loader {
   absl::Status ParseInput(const wire::Field& message) {
     std::string_view name;
     std::string_view type;
-    if (absl::Status status = ReadValueInfo(message, &name, &type); !status.ok()) return status;
+    RETURN_IF_ERROR(ReadValueInfo(message, &name, &type));
     if (name.empty()) {
       return absl::InvalidArgumentError(
           fmt::format("the graph input at byte {} has no name. Export the model again", message.position));
@@ -708,7 +707,7 @@ class Loader {
   absl::Status ParseOutput(const wire::Field& message) {
     std::string_view name;
     std::string_view type;
-    if (absl::Status status = ReadValueInfo(message, &name, &type); !status.ok()) return status;
+    RETURN_IF_ERROR(ReadValueInfo(message, &name, &type));
     NameId id;
     Value* value = nullptr;
     if (!name.empty() && names_.Find(name, &id)) value = Slot(id);
@@ -739,7 +738,7 @@ class Loader {
   absl::Status ParseValueInfo(const wire::Field& message, bool* known) {
     std::string_view name;
     std::string_view type;
-    if (absl::Status status = ReadValueInfo(message, &name, &type); !status.ok()) return status;
+    RETURN_IF_ERROR(ReadValueInfo(message, &name, &type));
     NameId id;
     if (name.empty() || !names_.FindNext(name, last_declared_, &id)) {
       return CheckName(name);  // it names nothing, and is written nevertheless

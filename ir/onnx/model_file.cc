@@ -15,6 +15,7 @@
 #include "fmt/format.h"
 #include "ir/onnx/uninterrupted.h"
 #include "ir/onnx/wire_check.h"
+#include "ir/status_macros.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse {
@@ -138,13 +139,13 @@ class ModelFileReader {
       }
       const int64_t start = position_;
       uint64_t tag = 0;
-      if (absl::Status status = Varint(frame.end, &tag); !status.ok()) return status;
+      RETURN_IF_ERROR(Varint(frame.end, &tag));
       const uint64_t number = tag >> 3;
       if (number == 0 || tag > 0xFFFFFFFFu) return Broken("a field number out of range", start);
       switch (tag & 7) {
         case wire::kVarint: {
           uint64_t value = 0;
-          if (absl::Status status = Varint(frame.end, &value); !status.ok()) return status;
+          RETURN_IF_ERROR(Varint(frame.end, &value));
           break;
         }
         case wire::kFixed64:
@@ -154,7 +155,7 @@ class ModelFileReader {
           break;
         case wire::kBytes: {
           uint64_t length = 0;
-          if (absl::Status status = Varint(frame.end, &length); !status.ok()) return status;
+          RETURN_IF_ERROR(Varint(frame.end, &length));
           if (length > static_cast<uint64_t>(frame.end - position_)) {
             return Broken(stack.size() == 1 ? "a field that is longer than the rest of the file (cut off?)"
                                             : "a length beyond the end of the enclosing message",
@@ -171,8 +172,8 @@ class ModelFileReader {
           if (child == kOpaque) {
             position_ += size;
           } else if (child == kPayload) {
-            if (absl::Status status = CheckPayload(number, start, size); !status.ok()) return status;
-            if (absl::Status status = LeaveOut(size); !status.ok()) return status;
+            RETURN_IF_ERROR(CheckPayload(number, start, size));
+            RETURN_IF_ERROR(LeaveOut(size));
           } else {
             if (stack.size() >= wire::kMaxDepth) return Broken("messages nested more than 100 deep", start);
             stack.push_back({child, 0, position_ + size});
@@ -191,7 +192,7 @@ class ModelFileReader {
           return Broken("an unknown wire type", start);
       }
     }
-    if (absl::Status status = Fill(position_); !status.ok()) return status;
+    RETURN_IF_ERROR(Fill(position_));
     file_.structural_size_ = position_ - removed_;
     file_.holes_.push_back(wire::kNoHoles);
     file_.removed_.push_back(removed_);
@@ -227,8 +228,7 @@ class ModelFileReader {
   absl::Status Varint(int64_t end, uint64_t* value) {
     if (position_ + 10 > read_to_) {
       // All bytes skipped so far must land in memory, and ten more to look at.
-      if (absl::Status status = Fill(std::min(position_ + 10, file_.file_size_)); !status.ok())
-        return status;
+      RETURN_IF_ERROR(Fill(std::min(position_ + 10, file_.file_size_)));
     }
     const uint8_t* data = file_.data_ + (position_ - removed_);
     if (position_ < end && *data < 0x80) {
@@ -263,7 +263,7 @@ class ModelFileReader {
     int open = 0;
     for (int64_t done = 0; done < size;) {
       const int64_t count = std::min(size - done, kPart);
-      if (absl::Status status = file_.ReadFile(position_ + done, count, part.get()); !status.ok()) return status;
+      RETURN_IF_ERROR(file_.ReadFile(position_ + done, count, part.get()));
       if (!AreVarints({part.get(), static_cast<size_t>(count)}, &open)) return Broken("a varint longer than 10 bytes", start);
       done += count;
     }
@@ -367,7 +367,7 @@ absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::FromDescriptor(int fd, con
   }
   file->data_ = static_cast<uint8_t*>(map);
   file->huge_pages_ = size >= 2 * kHugePage && madvise(map, file->reserved_, MADV_HUGEPAGE) == 0;
-  if (absl::Status status = ModelFileReader(file.get(), name).Run(); !status.ok()) return status;
+  RETURN_IF_ERROR(ModelFileReader(file.get(), name).Run());
   return file;
 }
 
@@ -415,7 +415,7 @@ absl::Status ModelFile::Copy(int64_t offset, int64_t size, char* to) const {
     int64_t count;
     if (hole->offset <= offset) {
       count = std::min(size, hole->offset + hole->size - offset);
-      if (absl::Status status = ReadFile(offset, count, to); !status.ok()) return status;
+      RETURN_IF_ERROR(ReadFile(offset, count, to));
       ++hole;
     } else {
       count = std::min(size, hole->offset - offset);

@@ -23,6 +23,7 @@
 #include "ir/onnx/output_file.h"
 #include "ir/onnx/pieces.h"
 #include "ir/onnx/weight_places.h"
+#include "ir/status_macros.h"
 #include "ir/verify.h"
 
 namespace ascend_fuse {
@@ -63,7 +64,7 @@ class BlockWriter {
   }
 
   absl::Status Flush() {
-    if (absl::Status status = WriteAll(fd_, path_, block_, used_); !status.ok()) return status;
+    RETURN_IF_ERROR(WriteAll(fd_, path_, block_, used_));
     written_ += static_cast<int64_t>(used_);
     used_ = 0;
     if (written_ < next_report_) return absl::OkStatus();
@@ -78,11 +79,11 @@ class BlockWriter {
     if (block_ == nullptr) return OutOfMemory();
     for (int64_t done = 0; done < size;) {
       const int64_t count = std::min(size - done, static_cast<int64_t>(kBlock - used_));
-      if (absl::Status status = source(block_ + used_, done, count); !status.ok()) return status;
+      RETURN_IF_ERROR(source(block_ + used_, done, count));
       used_ += static_cast<size_t>(count);
       done += count;
       if (used_ == kBlock) {
-        if (absl::Status status = Flush(); !status.ok()) return status;
+        RETURN_IF_ERROR(Flush());
       }
     }
     return absl::OkStatus();
@@ -102,12 +103,12 @@ class BlockWriter {
 absl::StatusOr<Pieces> LayOut(const Model& model, const std::string& shown, const WeightPlaces& places, Pieces* data) {
   ModelWriter writer(model, places);
   if (!writer.IsUnchanged()) {
-    if (absl::Status status = Verify(model); !status.ok()) return status;
+    RETURN_IF_ERROR(Verify(model));
   }
   Pieces pieces = writer.Run();
   *data = std::move(writer.data());
   if (model.model_file() != nullptr) {
-    if (absl::Status status = model.model_file()->CheckUnchanged(); !status.ok()) return status;
+    RETURN_IF_ERROR(model.model_file()->CheckUnchanged());
   }
   if (pieces.total() > kLargestModel && !writer.IsUnchanged()) {
     return absl::OutOfRangeError(fmt::format(
@@ -143,9 +144,9 @@ absl::Status WritePieces(const Model& model, const Pieces& pieces, int fd, const
     }
     if (!status.ok()) return status;
   }
-  if (absl::Status status = writer.Flush(); !status.ok()) return status;
+  RETURN_IF_ERROR(writer.Flush());
   if (model.model_file() != nullptr) {
-    if (absl::Status status = model.model_file()->CheckUnchanged(); !status.ok()) return status;
+    RETURN_IF_ERROR(model.model_file()->CheckUnchanged());
   }
   return Tell(options, path, pieces.total(), pieces.total());
 }
@@ -159,11 +160,11 @@ absl::Status WriteFiles(const Model& model, const Pieces& pieces, const Pieces& 
   TemporaryFile of_data;
   TemporaryFile of_model;
   if (data.total() > 0) {
-    if (absl::Status status = write(data, data_path, &of_data); !status.ok()) return status;
+    RETURN_IF_ERROR(write(data, data_path, &of_data));
   }
-  if (absl::Status status = write(pieces, path, &of_model); !status.ok()) return status;
+  RETURN_IF_ERROR(write(pieces, path, &of_model));
   if (data.total() > 0) {
-    if (absl::Status status = of_data.PutInPlace(data_path); !status.ok()) return status;
+    RETURN_IF_ERROR(of_data.PutInPlace(data_path));
   }
   return of_model.PutInPlace(path);
 }
@@ -188,7 +189,7 @@ absl::Status Save(const Model& model, const std::string& path, const SaveOptions
   const absl::Status status = WithinMemory([&]() -> absl::Status {
     if (options.copy_data && options.weights == Weights::kCopy && !model.path().empty()) {
       const auto tell = [&](int64_t written, int64_t total) { return Tell(options, path, written, total); };
-      if (absl::Status copy = CopyDataFiles(model, path, tell, &copied); !copy.ok()) return copy;
+      RETURN_IF_ERROR(CopyDataFiles(model, path, tell, &copied));
     }
     return WriteFiles(model, *pieces, data, fmt::format("{}/{}", DirectoryOf(path), places->data_file), path, options);
   });
@@ -208,11 +209,10 @@ absl::StatusOr<std::string> SaveToBytes(const Model& model) {
   for (const Pieces::Piece& piece : pieces->pieces()) {
     const auto size = static_cast<size_t>(piece.size);
     if (piece.kind == Pieces::kFile) {
-      if (absl::Status status = model.model_file()->Copy(piece.offset, piece.size, to); !status.ok())
-        return status;
+      RETURN_IF_ERROR(model.model_file()->Copy(piece.offset, piece.size, to));
     } else if (piece.kind == Pieces::kElements) {
       ElementReader reader(model, *piece.tensor);
-      if (absl::Status status = reader.Next(piece.size, to); !status.ok()) return status;
+      RETURN_IF_ERROR(reader.Next(piece.size, to));
     } else if (piece.kind == Pieces::kBuffer) {
       std::memcpy(to, pieces->buffer().data() + piece.offset, size);
     } else {

@@ -11,6 +11,7 @@
 #include "ir/onnx/external_data.h"
 #include "ir/onnx/model_file.h"
 #include "ir/onnx/tensor_proto.h"
+#include "ir/status_macros.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse {
@@ -79,10 +80,7 @@ absl::StatusOr<std::string> ReadTyped(const Model& model, const Tensor& tensor, 
         // A varint has at most ten bytes: more is more than the dims allow.
         if (field.size > (expected + 1) * 10) return WrongSize(model, tensor, field.size, expected);
         payload.resize(static_cast<size_t>(field.size));
-        if (absl::Status status = model_file->ReadFile(field.position, field.size, payload.data());
-            !status.ok()) {
-          return status;
-        }
+        RETURN_IF_ERROR(model_file->ReadFile(field.position, field.size, payload.data()));
         packed = payload;
       }
       if (varints) {
@@ -181,10 +179,7 @@ absl::StatusOr<std::string> ReadBytes(const Model& model, const Tensor& tensor, 
       if (tensor.file.size != expected) return WrongSize(model, tensor, tensor.file.size, expected);
       if (model.model_file() == nullptr) return WrongSize(model, tensor, 0, expected);
       bytes.resize(static_cast<size_t>(expected));
-      if (absl::Status status = model.model_file()->ReadFile(tensor.file.offset, expected, bytes.data());
-          !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(model.model_file()->ReadFile(tensor.file.offset, expected, bytes.data()));
       break;
     case Storage::kTyped: {
       absl::StatusOr<std::string> typed = ReadTyped(model, tensor, expected);
@@ -204,13 +199,13 @@ absl::StatusOr<std::string> ReadBytes(const Model& model, const Tensor& tensor, 
       }
       bytes.resize(static_cast<size_t>(expected));
       ExternalData external(model.path());
-      if (absl::Status status = external.Read(tensor, expected, bytes.data()); !status.ok()) return status;
+      RETURN_IF_ERROR(external.Read(tensor, expected, bytes.data()));
       break;
     }
     case Storage::kJoined: {
       bytes.resize(static_cast<size_t>(expected));
       ElementReader reader(model, tensor);
-      if (absl::Status status = reader.Next(expected, bytes.data()); !status.ok()) return status;
+      RETURN_IF_ERROR(reader.Next(expected, bytes.data()));
       break;
     }
   }
@@ -252,7 +247,7 @@ absl::Status ElementReader::Next(int64_t count, char* to) {
   if (tensor_.order.empty()) return NextOfParts(count, to);
   while (count > 0) {
     if (row_used_ == row_.size()) {
-      if (absl::Status status = NextRow(); !status.ok()) return status;
+      RETURN_IF_ERROR(NextRow());
     }
     const auto take = std::min(count, static_cast<int64_t>(row_.size() - row_used_));
     std::memcpy(to, row_.data() + row_used_, static_cast<size_t>(take));
@@ -268,7 +263,7 @@ absl::Status ElementReader::NextRow() {
   int64_t size = 0;
   for (const Part& part : parts_) size += part.row;
   std::string as_read(static_cast<size_t>(size), '\0');
-  if (absl::Status status = NextOfParts(size, as_read.data()); !status.ok()) return status;
+  RETURN_IF_ERROR(NextOfParts(size, as_read.data()));
   row_.assign(tensor_.order.size() * width, '\0');
   row_used_ = 0;
   for (size_t i = 0; i < tensor_.order.size(); ++i) {
@@ -291,15 +286,12 @@ absl::Status ElementReader::NextOfParts(int64_t count, char* to) {
       if (tensor.storage == Storage::kMemory) {
         std::memcpy(part.block.data(), tensor.memory.data() + part.at, static_cast<size_t>(size));
       } else if (tensor.storage == Storage::kFile && model_.model_file() != nullptr) {
-        if (absl::Status status = model_.model_file()->Copy(tensor.file.offset + part.at, size, part.block.data());
-            !status.ok()) {
-          return status;
-        }
+        RETURN_IF_ERROR(model_.model_file()->Copy(tensor.file.offset + part.at, size, part.block.data()));
       } else if (tensor.storage == Storage::kExternal && external_ != nullptr) {
         Tensor slice = tensor;
         slice.file.offset = std::max<int64_t>(slice.file.offset, 0) + part.at;
         slice.file.size = size;
-        if (absl::Status status = external_->Read(slice, size, part.block.data()); !status.ok()) return status;
+        RETURN_IF_ERROR(external_->Read(slice, size, part.block.data()));
       } else {
         return absl::FailedPreconditionError(
             fmt::format("the elements of {} cannot be found for a model in memory", Describe(model_, tensor)));

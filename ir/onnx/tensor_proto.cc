@@ -7,6 +7,7 @@
 #include "absl/container/inlined_vector.h"
 #include "fmt/format.h"
 #include "ir/onnx/wire_check.h"
+#include "ir/status_macros.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse {
@@ -102,7 +103,7 @@ absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tenso
     if (field.number >= 32 || kTensorTypes.of[field.number] == 0) continue;
     if ((kTensorTypes.of[field.number] >> field.type & 1) == 0) return WireTypeError(field, "TensorProto");
     // Its levels are few: where they count, the graph was checked as a whole.
-    if (absl::Status status = CheckField(field, MessageKind::kTensor, 1); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckField(field, MessageKind::kTensor, 1));
     switch (field.number) {
       case T::kDimsFieldNumber:
         if (field.type == wire::kVarint) {

@@ -17,6 +17,7 @@
 #include "ir/onnx/external_data.h"
 #include "ir/onnx/output_file.h"
 #include "ir/onnx/uninterrupted.h"
+#include "ir/status_macros.h"
 
 namespace ascend_fuse {
 namespace {
@@ -171,7 +172,7 @@ absl::StatusOr<WeightPlaces> PlaceWeights(const Model& model, const std::string&
     places.data_file = fmt::format("{}.{}", base, i);
   }
   if (!model.path().empty()) {
-    if (absl::Status status = CheckOutputIsNoDataFile(model, path); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckOutputIsNoDataFile(model, path));
   }
   absl::Status status;
   switch (options.weights) {
@@ -216,7 +217,7 @@ absl::Status CopyBytes(const Job& job, int input, int output, const std::functio
     if (count < 0) return SystemError(job.to, "cannot write", errno);
     if (count == 0) return absl::DataLossError(fmt::format("{}: the file has become shorter while it was copied", job.from));
     done += count;
-    if (absl::Status status = progress(count); !status.ok()) return status;
+    RETURN_IF_ERROR(progress(count));
   }
   return absl::OkStatus();
 }

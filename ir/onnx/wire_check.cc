@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "ir/onnx/tensor_proto.h"
+#include "ir/status_macros.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse {
@@ -327,7 +328,7 @@ absl::Status CheckMessage(const wire::Field& message, MessageKind kind, int leve
   wire::Cursor cursor(message);
   wire::Field field;
   while (cursor.Next(&field)) {
-    if (absl::Status status = CheckField(field, kind, level); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckField(field, kind, level));
   }
   return cursor.error() != nullptr ? WireError(cursor) : absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 
 namespace ascend_fuse {
 namespace {
@@ -37,7 +38,7 @@ class Lexer {
       token.line = line_;
       token.column = static_cast<uint32_t>(at_ - line_start_ + 1);
       const size_t first = at_;
-      if (absl::Status status = Scan(&token); !status.ok()) return status;
+      RETURN_IF_ERROR(Scan(&token));
       token.text = text_.substr(first, at_ - first);
       tokens.push_back(token);
       if (token.kind == TokenKind::kEnd) return tokens;

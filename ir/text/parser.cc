@@ -13,13 +13,14 @@
 #include "ir/data_type.h"
 #include "ir/onnx/encode.h"
 #include "ir/onnx/load.h"
+#include "ir/status_macros.h"
 #include "ir/text/lexer.h"
 #include "proto/onnx.pb.h"
 
 // The two statements a parser consists of.
 #define AF_TRY(expression)                                                           \
   do {                                                                               \
-    if (absl::Status try_status = (expression); !try_status.ok()) return try_status; \
+    RETURN_IF_ERROR((expression)); \
   } while (false)
 #define AF_JOIN2(a, b) a##b
 #define AF_JOIN(a, b) AF_JOIN2(a, b)

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "ir/schema.h"
+#include "ir/status_macros.h"
 
 namespace ascend_fuse {
 namespace {
@@ -24,7 +25,7 @@ class Driver {
       const std::vector<Node*> nodes = graph->nodes();  // grows while nodes are made
       for (Node* node : nodes) {
         if (node->dead || node->output(0) == nullptr) continue;
-        if (absl::Status status = workspace_.GoOn(); !status.ok()) return status;
+        RETURN_IF_ERROR(workspace_.GoOn());
         const std::string root_operator = OperatorKey(*node);
         const auto found = rules_of.find(root_operator);
         if (found == rules_of.end()) continue;
@@ -65,9 +66,9 @@ class Driver {
       for (Node* node : candidates) {
         if (node->dead || node->output(0) == nullptr) continue;
         if (steps_.go_on && !steps_.go_on(rule)) break;
-        if (absl::Status status = workspace_.GoOn(); !status.ok()) return status;
+        RETURN_IF_ERROR(workspace_.GoOn());
         bool applied = false;
-        if (absl::Status status = Apply(rule, node, nullptr, &applied); !status.ok()) return status;
+        RETURN_IF_ERROR(Apply(rule, node, nullptr, &applied));
       }
     }
     return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
 #include "ir/schema.h"
+#include "ir/status_macros.h"
 #include "passes/core/float_attribute.h"
 #include "passes/core/reshape_target.h"
 #include "patterns/terms/node_builder.h"
@@ -406,7 +407,7 @@ absl::Status Emitter::EmitStatements(const Match& matched, const FunctionContext
       if (statement.names[i] != "_") match.terms[rule.scope.Find(statement.names[i])] = Term::Of(node->output(i));
     }
     InferNode(*node, facts_);
-    if (absl::Status status = CheckOutputs(rule, *node, first_fact, *emission); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckOutputs(rule, *node, first_fact, *emission));
   }
   return absl::OkStatus();
 }

@@ -1,12 +1,13 @@
 // Infer and number: what is known of every value before anything is looked for; and again where the final operators say more.
 #include "ir/operands.h"
+#include "ir/status_macros.h"
 #include "passes/core/passes.h"
 #include "passes/core/workspace.h"
 
 namespace ascend_fuse {
 
 absl::Status InferFacts(Workspace& workspace) {
-  if (absl::Status status = CheckOperands(workspace.model()); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckOperands(workspace.model()));
   workspace.InferModel();
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/onnx/save.h"
+#include "ir/status_macros.h"
 #include "passes/core/pass.h"
 #include "passes/core/workspace.h"
 
@@ -92,19 +93,19 @@ absl::Status CheckNeeds(const std::vector<Pass>& passes, std::set<Given> given) 
 }
 
 absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, const RunOptions& options) {
-  if (absl::Status status = CheckNeeds(passes, workspace.given); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckNeeds(passes, workspace.given));
   size_t number = 0;
   bool verified = false;  // the model as it was before the pass
   workspace.ReportTo(options.progress);
   for (const Pass& pass : passes) {
-    if (absl::Status status = workspace.Begin({pass.name, number, passes.size()}); !status.ok()) return status;
+    RETURN_IF_ERROR(workspace.Begin({pass.name, number, passes.size()}));
     ++number;
     if (options.dry && pass.final) continue;
     const double started = Milliseconds();
     const uint64_t changes = workspace.rewriter().Now().changes;
     const uint64_t edits = workspace.rewriter().edits();
     const size_t replaced = workspace.rewriter().replaced().size();
-    if (absl::Status status = pass.run(workspace); !status.ok()) return status;
+    RETURN_IF_ERROR(pass.run(workspace));
     workspace.given.insert(pass.provides.begin(), pass.provides.end());
     if (absl::Status status = workspace.CheckReplaced(replaced); !status.ok()) {
       return absl::Status(status.code(), fmt::format("after the pass {}: {}", pass.name, std::string(status.message())));
@@ -114,12 +115,10 @@ absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, co
         {pass.name, Milliseconds() - started, now < changes ? 0 : static_cast<int64_t>(now - changes)});
     const bool untouched = pass.reads_only || (pass.by_rewriter && workspace.rewriter().edits() == edits);
     if (!verified || !untouched) {
-      if (absl::Status status = workspace.Verify(pass.name); !status.ok()) return status;
+      RETURN_IF_ERROR(workspace.Verify(pass.name));
       verified = true;
     }
-    if (absl::Status status = Dump(workspace.model(), options.dump_directory, number, pass.name); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(Dump(workspace.model(), options.dump_directory, number, pass.name));
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/status_macros.h"
 #include "patterns/operators/inference.h"
 #include "patterns/operators/slower_sites.h"
 
@@ -49,10 +50,10 @@ absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Create(Model* model, const
     return absl::InvalidArgumentError(fmt::format("--assume: the model has no input {}", assumption.input));
   }
   for (const std::string& name : options.skip) {
-    if (absl::Status status = workspace->CheckSkip(name); !status.ok()) return status;
+    RETURN_IF_ERROR(workspace->CheckSkip(name));
   }
   for (const std::string& name : options.prefer) {
-    if (absl::Status status = workspace->CheckPrefer(name); !status.ok()) return status;
+    RETURN_IF_ERROR(workspace->CheckPrefer(name));
   }
   return workspace;
 }

@@ -4,6 +4,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "ir/operands.h"
+#include "ir/status_macros.h"
 #include "passes/core/apply_rules.h"
 #include "passes/core/beside.h"
 #include "passes/core/float_attribute.h"
@@ -95,11 +96,11 @@ std::vector<const Node*> NpuNodes(const Model& model) {
 }  // namespace
 
 absl::Status ExpandNodes(Workspace& workspace) {
-  if (absl::Status status = CheckOperands(workspace.model()); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckOperands(workspace.model()));
   NameDomains(workspace);
   NameNumbers(workspace);
   if (workspace.target() != nullptr) {
-    if (absl::Status status = ReadAsAtc(workspace); !status.ok()) return status;
+    RETURN_IF_ERROR(ReadAsAtc(workspace));
   }
   NameLayouts(workspace);  // behind the reading: its nodes are none of the file
   workspace.InferModel();
@@ -111,11 +112,7 @@ absl::Status ExpandNodes(Workspace& workspace) {
   steps.unmatched = [&](Node* node, const Failure& failure) {
     why[node] = fmt::format("expected {}, found {}", failure.expected, failure.found);
   };
-  if (absl::Status status =
-          ApplyRules(workspace, workspace.rules(RuleFolder::kReference), VisitOrder::kNodes, steps);
-      !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(ApplyRules(workspace, workspace.rules(RuleFolder::kReference), VisitOrder::kNodes, steps));
   std::vector<std::string> unknown;
   for (const Node* node : NpuNodes(workspace.model())) {
     const auto told = why.find(node);

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/status_macros.h"
 #include "passes/check/atc_check.h"
 #include "passes/core/apply_rules.h"
 #include "passes/core/beside.h"
@@ -34,7 +35,7 @@ class Reader {
     if (!reasons_.empty()) return Refusal("refuses the model");
     ReadConditions();
     ReadLogSoftmaxes();
-    if (absl::Status status = ApplyMisreadRules(); !status.ok()) return status;
+    RETURN_IF_ERROR(ApplyMisreadRules());
     reasons_ = unwritten_;
     if (!done_.empty()) workspace_.rewriter().DropValueInfo();
     for (const auto& graph : workspace_.model().graphs()) {

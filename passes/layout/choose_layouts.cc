@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "ir/status_macros.h"
 #include "passes/core/beside.h"
 #include "passes/core/workspace.h"
 #include "passes/layout/attention_layout.h"
@@ -345,7 +346,7 @@ class LayoutChooser {
     std::sort(changed.begin(), changed.end(),
               [](const Place* a, const Place* b) { return StandsBefore(*a->node, *b->node); });
     for (const Place* place : changed) {
-      if (absl::Status status = WritePlace(*place); !status.ok()) return status;
+      RETURN_IF_ERROR(WritePlace(*place));
     }
     for (const Tensor4& tensor : tensors_) WriteMembers(tensor);
     for (Node* node : between_in_order_) WriteBetween(node);

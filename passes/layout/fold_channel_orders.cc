@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "ir/movement/data_movement.h"
+#include "ir/status_macros.h"
 #include "passes/core/workspace.h"
 #include "passes/layout/passes.h"
 #include "patterns/analysis/channels.h"
@@ -152,7 +153,7 @@ class Folder {
     for (const auto& graph : workspace_.model().graphs()) {
       for (Node* node : graph->nodes()) {
         if (!IsRotaryOfHalves(*node)) continue;
-        if (absl::Status status = workspace_.GoOn(); !status.ok()) return status;
+        RETURN_IF_ERROR(workspace_.GoOn());
         Look(node);
       }
     }

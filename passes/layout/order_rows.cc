@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "ir/movement/data_movement.h"
+#include "ir/status_macros.h"
 #include "passes/core/beside.h"
 #include "passes/core/workspace.h"
 #include "passes/layout/attention_layout.h"
@@ -114,7 +115,7 @@ class RowOrderer {
     for (const auto& graph : workspace_.model().graphs()) {
       for (Node* node : graph->nodes()) {
         if (!IsAttentionToArrange(*node, facts_)) continue;
-        if (absl::Status status = workspace_.GoOn(); !status.ok()) return status;
+        RETURN_IF_ERROR(workspace_.GoOn());
         Look(node);
       }
     }

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "passes/core/beside.h"
 #include "passes/core/call_of.h"
 #include "passes/layout/attention_layout.h"
@@ -77,9 +78,9 @@ class PaddingPlan {
       if (!size.is_number() || size.number() < 2) return No("the size of its heads is not known");
       if (size.number() == width_) continue;
       const Widening widening = {{}, {}, {}, PlacesOfHeads(size.number(), size.number(), width_)};
-      if (absl::Status status = Ask({attention_, i}, widening); !status.ok()) return status;
+      RETURN_IF_ERROR(Ask({attention_, i}, widening));
     }
-    if (absl::Status status = FollowResult(); !status.ok()) return status;
+    RETURN_IF_ERROR(FollowResult());
     while (!asked_.empty()) {
       // All outputs of one node, and then its operands.
       Node* const producer = asked_.begin()->first->producer;
@@ -87,11 +88,11 @@ class PaddingPlan {
         Value* value = asked_.begin()->first;
         const std::vector<Asked> asked = std::move(asked_.begin()->second);
         asked_.erase(asked_.begin());
-        if (absl::Status status = Settle(value, asked); !status.ok()) return status;
+        RETURN_IF_ERROR(Settle(value, asked));
       }
-      if (absl::Status status = AskOperands(producer); !status.ok()) return status;
+      RETURN_IF_ERROR(AskOperands(producer));
     }
-    if (absl::Status status = Write(); !status.ok()) return status;
+    RETURN_IF_ERROR(Write());
     return result_;
   }
 
@@ -178,7 +179,7 @@ class PaddingPlan {
       // A weight that is turned for several layers is turned once more.
       const Reader& first = *readers.begin();
       if (constant && use.index == first.index && use.user->op_type == first.node->op_type) continue;
-      if (absl::Status status = AddOther(value, use, &by_axis, &beside); !status.ok()) return status;
+      RETURN_IF_ERROR(AddOther(value, use, &by_axis, &beside));
     }
     Widening widening;
     for (size_t axis = 0; axis < by_axis.size(); ++axis) {
@@ -201,7 +202,7 @@ class PaddingPlan {
     const auto operands = OperandsOf(facts_, *node, outputs);
     if (!operands.ok()) return operands.status();
     for (const WidenedOperand& operand : *operands) {
-      if (absl::Status status = Ask({node, operand.index}, operand.parts); !status.ok()) return status;
+      RETURN_IF_ERROR(Ask({node, operand.index}, operand.parts));
     }
     return absl::OkStatus();
   }
@@ -307,7 +308,7 @@ class PaddingPlan {
     std::vector<Node*> nodes(nodes_.begin(), nodes_.end());
     std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
     for (Node* node : nodes) {
-      if (absl::Status status = WriteNode(node); !status.ok()) return status;
+      RETURN_IF_ERROR(WriteNode(node));
     }
     for (Node* shape : shapes_) WriteShape(shape);
     for (const Node* node : nodes) {

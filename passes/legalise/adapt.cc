@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "ir/onnx/encode.h"
 #include "ir/schema.h"
+#include "ir/status_macros.h"
 #include "passes/core/apply_rules.h"
 #include "passes/core/workspace.h"
 #include "passes/legalise/passes.h"
@@ -100,7 +101,7 @@ bool HasForm(const Workspace& workspace, const Node& node, std::string_view code
 }
 
 absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const Node&)>& may, int64_t to) {
-  if (absl::Status status = ApplyAdapterRules(workspace, may, to); !status.ok()) return status;
+  RETURN_IF_ERROR(ApplyAdapterRules(workspace, may, to));
   ApplyAdapterFunctions(workspace, may, to);
   return absl::OkStatus();
 }

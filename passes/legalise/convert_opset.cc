@@ -11,6 +11,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "passes/core/workspace.h"
 #include "passes/legalise/adapt.h"
 #include "passes/legalise/passes.h"
@@ -125,12 +126,12 @@ absl::Status ConvertOpset(Workspace& workspace) {
   // Functions have opsets of their own, and what calls them is not compiled anyway.
   if (from <= to || !workspace.model().functions().empty()) return absl::OkStatus();
   const auto stays = [&](const Node& node) { return StaysUnread(workspace, node, to); };
-  if (absl::Status status = ApplyAdapters(workspace, stays); !status.ok()) return status;
+  RETURN_IF_ERROR(ApplyAdapters(workspace, stays));
   if (OpsetToWrite(workspace) == from && !Cures(workspace, to)) return absl::OkStatus();
   const Facts& facts = workspace.facts();
   // Adapters take what has no form at that opset, if only it is for them.
   const auto has_no_form = [&](const Node& node) { return !Respell(node, from, to, facts).ok(); };
-  if (absl::Status status = ApplyAdapters(workspace, has_no_form, to); !status.ok()) return status;
+  RETURN_IF_ERROR(ApplyAdapters(workspace, has_no_form, to));
 
   Planned planned;
   if (const std::string why = Plan(workspace, to, &planned); !why.empty()) {
@@ -146,7 +147,7 @@ absl::Status ConvertOpset(Workspace& workspace) {
     if (NewForm(FormsOf(workspace, *node), before) != nullptr) worse.insert(node);
   }
   const auto is_worse = [&](const Node& node) { return worse.contains(&node); };
-  if (absl::Status status = worse.empty() ? absl::OkStatus() : ApplyAdapters(workspace, is_worse); !status.ok()) return status;
+  RETURN_IF_ERROR(worse.empty() ? absl::OkStatus() : ApplyAdapters(workspace, is_worse));
   for (const auto& [node, before] : written) {
     const UnreadForm* made = node->dead ? nullptr : NewForm(FormsOf(workspace, *node), before);
     if (made == nullptr) continue;

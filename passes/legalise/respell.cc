@@ -7,6 +7,7 @@
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
 #include "ir/schema.h"
+#include "ir/status_macros.h"
 
 namespace ascend_fuse {
 namespace {
@@ -85,13 +86,13 @@ absl::Status CheckTypes(const Node& node, const Schema& old, const Schema& other
       return named >= 0 ? &version.inputs[static_cast<size_t>(named)].types : renamed ? &version.inputs[place].types : nullptr;
     };
     if (old.inputs.empty()) break;
-    if (absl::Status status = check(node.input(i), types_of); !status.ok()) return status;
+    RETURN_IF_ERROR(check(node.input(i), types_of));
   }
   for (size_t i = 0; i < node.output_count; ++i) {
     const auto types_of = [&](const Schema& version) -> const TypeSet* {
       return version.output_types.empty() ? nullptr : &version.output_types[std::min(i, version.output_types.size() - 1)];
     };
-    if (absl::Status status = check(node.output(i), types_of); !status.ok()) return status;
+    RETURN_IF_ERROR(check(node.output(i), types_of));
   }
   return absl::OkStatus();
 }
@@ -202,9 +203,9 @@ class Writer {
     if (node_.output_count > to_.outputs.size() && to_.outputs.size() != 1) {
       return Cannot(fmt::format("has {} outputs there", to_.outputs.size()));
     }
-    if (absl::Status status = Inputs(); !status.ok()) return status;
-    if (absl::Status status = Attributes(); !status.ok()) return status;
-    if (absl::Status status = Defaults(); !status.ok()) return status;
+    RETURN_IF_ERROR(Inputs());
+    RETURN_IF_ERROR(Attributes());
+    RETURN_IF_ERROR(Defaults());
     if (!changed_) return std::nullopt;
     auto& inputs = result_.inputs;
     while (!inputs.empty() && inputs.back().value == nullptr && inputs.back().type == DataType::kUndefined) inputs.pop_back();
@@ -335,8 +336,8 @@ absl::StatusOr<std::optional<Respelling>> Respell(const Node& node, int64_t from
   if (other == nullptr) return Cannot(fmt::format("is not there at opset {}", to));
   if (old->since_version == other->since_version) return std::nullopt;
   if (other->deprecated) return Cannot(fmt::format("is deprecated at opset {}", to));
-  if (absl::Status status = CheckTypes(node, *old, *other, facts); !status.ok()) return status;
-  if (absl::Status status = CheckMeaning(node, *old, *other, facts); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckTypes(node, *old, *other, facts));
+  RETURN_IF_ERROR(CheckMeaning(node, *old, *other, facts));
   return Writer(node, *old, *other, facts).Run();
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "passes/core/workspace.h"
 #include "passes/legalise/adapt.h"
 #include "passes/legalise/respell.h"
@@ -77,7 +78,7 @@ absl::Status RaiseOpset(Workspace& workspace) {
     site->Say("", "", "");
     site->refusal = {};
   }
-  if (absl::Status status = Lower(workspace); !status.ok()) return status;
+  RETURN_IF_ERROR(Lower(workspace));
   if (count_fused() == fused) {
     workspace.rewriter().SetOpsetImport("", from);
     for (const auto& [site, before] : waiting) *site = before;

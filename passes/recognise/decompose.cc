@@ -3,6 +3,7 @@
 // transposed operand; at the end, by rules of patterns/rules/leftovers, the constructs that no node was made of.
 #include <string>
 
+#include "ir/status_macros.h"
 #include "passes/core/apply_rules.h"
 #include "passes/core/workspace.h"
 #include "passes/recognise/passes.h"
@@ -26,7 +27,7 @@ absl::Status Decompose(Workspace& workspace, RuleFolder folder) {
 absl::Status DecomposeContrib(Workspace& workspace) { return Decompose(workspace, RuleFolder::kContrib); }
 
 absl::Status DecomposeLeftovers(Workspace& workspace) {
-  if (absl::Status status = Decompose(workspace, RuleFolder::kLeftovers); !status.ok()) return status;
+  RETURN_IF_ERROR(Decompose(workspace, RuleFolder::kLeftovers));
   if (workspace.decomposed.empty() || !workspace.model().functions().empty()) return absl::OkStatus();
   for (const auto& graph : workspace.model().graphs()) {
     for (const Node* node : graph->nodes()) {

@@ -4,6 +4,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "passes/core/apply_rules.h"
 #include "passes/core/module_path.h"
 #include "passes/core/workspace.h"
@@ -65,7 +66,7 @@ class Recogniser {
 
   absl::Status Run() {
     ReadRules();
-    if (absl::Status status = FindConstructs(); !status.ok()) return status;
+    RETURN_IF_ERROR(FindConstructs());
     Absorb();
     FindNative();
     return Observe();

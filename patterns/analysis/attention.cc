@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "patterns/analysis/axis_map.h"
 #include "ir/movement/data_movement.h"
 #include "patterns/analysis/mask.h"
@@ -349,7 +350,7 @@ class AttentionReader {
     view.softcap = path.softcap;
     view.guard = path.guard;
     query_source_ = query_.places.front().value;
-    if (absl::Status status = AddMasks(path, &view); !status.ok()) return status;
+    RETURN_IF_ERROR(AddMasks(path, &view));
     return view;
   }
 

@@ -12,6 +12,7 @@
 #include "ir/attribute.h"
 #include "ir/rounding.h"
 #include "ir/schema.h"
+#include "ir/status_macros.h"
 #include "patterns/analysis/constant_tensor.h"
 #include "ir/movement/data_movement.h"
 #include "patterns/analysis/rebuild.h"
@@ -449,7 +450,7 @@ absl::StatusOr<Term> ExplicitMaskOf(const FunctionContext& context, MaskSource s
     if (term.kind == Term::Kind::kValue) source.value = term.value;
   }
   const Fact& fact = context.facts->Of(source.value);
-  if (absl::Status status = CheckMaskShape(context, *source.value, q); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckMaskShape(context, *source.value, q));
 
   const bool as_it_is = term.kind == Term::Kind::kValue;
   // Kernels read three dims as [B, S, T]: these are [1, S, T], and are written with four.

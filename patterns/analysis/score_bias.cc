@@ -9,6 +9,7 @@
 #include "fmt/format.h"
 #include "ir/attribute.h"
 #include "ir/schema.h"
+#include "ir/status_macros.h"
 #include "patterns/analysis/constant_tensor.h"
 #include "ir/movement/data_movement.h"
 #include "patterns/analysis/mask.h"
@@ -105,7 +106,7 @@ class Splitter {
     }
     const Node* node = BehindCopies(context_, added)->producer;
     if (node != nullptr && IsOp(*node, "Add")) {
-      if (absl::Status status = Split(node->input(0)); !status.ok()) return status;
+      RETURN_IF_ERROR(Split(node->input(0)));
       return Split(node->input(1));
     }
     if (node != nullptr && IsOp(*node, "Where") && node->input(0) != nullptr) {
@@ -151,7 +152,7 @@ absl::StatusOr<ScoreParts> SplitScores(const FunctionContext& context, absl::Spa
   ScoreParts parts;
   Splitter splitter(context, &parts);
   for (Value* value : added) {
-    if (absl::Status status = splitter.Split(value); !status.ok()) return status;
+    RETURN_IF_ERROR(splitter.Split(value));
   }
   return parts;
 }
@@ -172,7 +173,7 @@ absl::StatusOr<Term> WholeBias(const FunctionContext& context, const ScoreParts&
   const Fact& k = context.facts->Of(key);
   if (q.rank() != 4 || k.rank() != 4) return Refuse("the ranks of query and key are not known to be 4", "shape-not-known");
   for (const Value* bias : parts.biases) {
-    if (absl::Status status = CheckMaskShape(context, *bias, q); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckMaskShape(context, *bias, q));
   }
   absl::StatusOr<Term> sum = SumOfBiases(context, parts, query);
   if (!sum.ok()) return sum.status();

@@ -8,6 +8,7 @@
 
 #include "fmt/format.h"
 #include "ir/movement/data_movement.h"
+#include "ir/status_macros.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/analysis/softmax.h"
 #include "patterns/terms/refusal.h"
@@ -132,7 +133,7 @@ class ScoreReader {
     ScorePath path;
     for (int step = 0; step < kMostWeightSteps; ++step) {
       if (const auto softmax = FindSoftmax(context_, view.value); softmax.has_value()) return BeforeSoftmax(*softmax, view, path);
-      if (absl::Status status = WeightStep(&view, &path); !status.ok()) return status;
+      RETURN_IF_ERROR(WeightStep(&view, &path));
     }
     return No(fmt::format("no softmax is near {}", ValueName(*view.value)));
   }
@@ -267,7 +268,7 @@ class ScoreReader {
         continue;
       }
       if (Value* clamped = Clamped(*node, view.factor); clamped != nullptr) {
-        if (absl::Status status = Continue(&view, clamped); !status.ok()) return status;
+        RETURN_IF_ERROR(Continue(&view, clamped));
         continue;
       }
       if (IsOp(*node, "Add") || IsOp(*node, "Sub")) return Sum(*node, std::move(view), std::move(path));
@@ -352,7 +353,7 @@ class ScoreReader {
                                   ValueName(*view->value), fill, kMaskThreshold), "mask-is-bias");
       }
       // A scale behind it does nothing to what is dropped, a cap does.
-      if (absl::Status status = MayAdd(*node.input(0), 1, path->softcap); !status.ok()) return status;
+      RETURN_IF_ERROR(MayAdd(*node.input(0), 1, path->softcap));
       path->masks.push_back({i == 1 ? ScoreMask::Kind::kKeeps : ScoreMask::Kind::kDrops, node.input(0), view->axes});
       path->stages.insert(path->stages.begin(), view->axes);
       return Continue(view, node.input(i));

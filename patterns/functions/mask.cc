@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "patterns/analysis/empty_rows.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/analysis/mask_form.h"
@@ -164,10 +165,10 @@ absl::StatusOr<Term> AnyMasks(const FunctionContext& context, Value* q, Value* k
     return absl::OkStatus();
   };
   for (Value* mask : parts.masks) {
-    if (absl::Status status = add(ExplicitMask(context, mask, q, k)); !status.ok()) return status;
+    RETURN_IF_ERROR(add(ExplicitMask(context, mask, q, k)));
   }
   for (Value* drop : parts.drops) {
-    if (absl::Status status = add(ExplicitDrop(context, drop, q, k)); !status.ok()) return status;
+    RETURN_IF_ERROR(add(ExplicitDrop(context, drop, q, k)));
   }
   return masked;
 }
@@ -179,7 +180,7 @@ absl::StatusOr<Term> WholeMaskOf(const FunctionContext& context, Value* q, Value
   if (!masked.ok()) return masked.status();
   const bool only = parts.masks.size() == 1 && parts.drops.empty() && parts.biases.empty();
   if (guard != 0 && only && mask == parts.masks[0] && IsZeroThere(context, parts.masks[0])) return masked;
-  if (absl::Status status = CheckRows(context, q, k, parts, kZeroThere); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckRows(context, q, k, parts, kZeroThere));
   for (size_t i = 0; i < parts.masks.size() + parts.drops.size(); ++i) NoteEmptyRows(context, kZeroThere);
   return masked;
 }
@@ -216,7 +217,7 @@ absl::StatusOr<Term> SoftmaxMask(const FunctionContext& context, Value* q, Value
   absl::StatusOr<Term> masked = AnyMasks(context, q, k, *parts);
   // Edges of one diagonal leave every query a key, as the plan proves.
   if (!masked.ok() || plan.mode != kWholeMask) return masked;
-  if (absl::Status status = CheckRows(context, q, k, *parts, kAverageThere); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckRows(context, q, k, *parts, kAverageThere));
   NoteEmptyRows(context, kAverageThere);
   return masked;
 }
@@ -225,7 +226,7 @@ absl::StatusOr<Term> ScoreBias(const FunctionContext& context, Value* q, Value* 
   const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
   if (!parts.ok()) return parts.status();
   for (const Value* one : parts->biases) {
-    if (absl::Status status = CheckMaskFits(context, one, q); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckMaskFits(context, one, q));
   }
   return SumOfBiases(context, *parts, q);
 }

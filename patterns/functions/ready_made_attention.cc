@@ -9,6 +9,7 @@
 
 #include "fmt/format.h"
 #include "ir/schema.h"
+#include "ir/status_macros.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/terms/node_builder.h"
@@ -219,7 +220,7 @@ class ReadyMade {
       parts.softmax = static_cast<DataType>(*precision);
     }
     AddCache(4, 5, &parts);
-    if (absl::Status status = AddOnnxMasks(&parts); !status.ok()) return status;
+    RETURN_IF_ERROR(AddOnnxMasks(&parts));
     const int64_t mode = IntAttribute(node_, "qk_matmul_output_mode").value_or(0);
     if (!Asks(3)) return Outputs(parts, Term::Absent());
     plain_ = false;
@@ -306,7 +307,7 @@ class ReadyMade {
     parts.scale = *scale;
     AddCache(6, 7, &parts);
     if (IntAttribute(node_, "unidirectional").value_or(0) == 1) parts.keep = Unidirectional(parts);
-    if (absl::Status status = AddRuntimeMasks(4, 5, &parts); !status.ok()) return status;
+    RETURN_IF_ERROR(AddRuntimeMasks(4, 5, &parts));
     return Outputs(parts, Term::Absent());
   }
 
@@ -394,7 +395,7 @@ class ReadyMade {
       parts.present_key = build::Concat({build::Unsqueeze(parts.key, {0}), build::Unsqueeze(parts.value, {0})}, 0);
     }
     if (unidirectional) parts.keep = Causal(parts, past);
-    if (absl::Status status = AddRuntimeMasks(3, 5, &parts); !status.ok()) return status;
+    RETURN_IF_ERROR(AddRuntimeMasks(3, 5, &parts));
     return Outputs(parts, Term::Absent());
   }
 
@@ -420,7 +421,7 @@ class ReadyMade {
     if (!scale.ok()) return scale.status();
     parts.scale = *scale;
     AddCache(5, 6, &parts);
-    if (absl::Status status = AddRuntimeMasks(3, 4, &parts); !status.ok()) return status;
+    RETURN_IF_ERROR(AddRuntimeMasks(3, 4, &parts));
     return Outputs(parts, Term::Absent());
   }
 
@@ -431,7 +432,7 @@ class ReadyMade {
   absl::StatusOr<std::vector<Term>> OfGroupQuery() {
     plain_ = false;
     Parts parts;
-    if (absl::Status status = ReadGroups(&parts); !status.ok()) return status;
+    RETURN_IF_ERROR(ReadGroups(&parts));
     const Term queries = Length(parts.query, 2);
     // [B, 1]: how many keys of the cache are those of the batch. A first prompt may be shorter than its queries are.
     const Term zero = build::Constant(DataType::kInt64, {1}, 0);
@@ -441,7 +442,7 @@ class ReadyMade {
     const Term steps = build::Unsqueeze(Range(queries), {0});  // [1, S]
     const Term places = build::Op("Add", {past, steps});       // [B, S]
     if (IntAttribute(node_, "do_rotary").value_or(0) != 0) {
-      if (absl::Status status = Rotate(places, &parts); !status.ok()) return status;
+      RETURN_IF_ERROR(Rotate(places, &parts));
     }
     if (!Has(3)) {
       if (Asks(1)) parts.present_key = build::Op("Identity", {parts.key});

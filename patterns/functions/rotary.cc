@@ -5,6 +5,7 @@
 #include <array>
 
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "patterns/analysis/channels.h"
 #include "patterns/analysis/halves.h"
 #include "patterns/functions/constructs.h"
@@ -167,7 +168,7 @@ absl::StatusOr<Term> RotaryTable(const FunctionContext& context, Value* a, Value
   if (!part.has_rank || table.rank() < 1) {
     return Refuse(fmt::format("the shape of {} is not known", ValueName(*a)), "shape-not-known");
   }
-  if (absl::Status same = CheckSameShape(context, a, b); !same.ok()) return same;
+  RETURN_IF_ERROR(CheckSameShape(context, a, b));
   if (part.rank() < 1) return Refuse("the rank of the part is 0");
   // The part may have an axis of 1 after its channels, and then so have its factors.
   const bool unit = part.rank() > 1 && part.shape.back().is(1) && table.shape.back().is(1) && table.rank() > 1;
@@ -198,7 +199,7 @@ absl::StatusOr<Term> RotaryTable(const FunctionContext& context, Value* a, Value
 
 // Of y = f * x[even] + g * x[odd] with f and g [..., D/2, 2]: cos is f[0], g[1] of every pair, sin is -g[0], f[1].
 absl::StatusOr<Term> MatrixTable(const FunctionContext& context, Value* f, Value* g, std::string_view name) {
-  if (absl::Status same = CheckSameShape(context, f, g); !same.ok()) return same;
+  RETURN_IF_ERROR(CheckSameShape(context, f, g));
   const Fact& fact = context.facts->Of(f);
   if (fact.rank() < 2 || !fact.shape.back().is(2) || !LastButOne(fact).is_number()) {
     return Refuse(fmt::format("{} are not columns of 2 x 2 matrices", context.facts->Describe(f)),

@@ -7,6 +7,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/schema.h"
+#include "ir/status_macros.h"
 #include "patterns/functions/functions.h"
 #include "patterns/language/call_check.h"
 #include "patterns/operators/declarations.h"
@@ -63,7 +64,7 @@ class PatternChecker {
       }
     }
     for (PatternPointer& argument : pattern->arguments) {
-      if (absl::Status status = Check(argument.get()); !status.ok()) return status;
+      RETURN_IF_ERROR(Check(argument.get()));
     }
     return absl::OkStatus();
   }
@@ -96,14 +97,10 @@ class PatternChecker {
     }
     std::vector<std::string> names;
     for (const AttributePattern& attribute : pattern->attributes) names.push_back(attribute.name);
-    if (absl::Status status = CheckOperator(pattern->position, pattern->domain, pattern->name, names,
-                                            static_cast<int>(pattern->arguments.size()));
-        !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(CheckOperator(pattern->position, pattern->domain, pattern->name, names,
+                                  static_cast<int>(pattern->arguments.size())));
     for (AttributePattern& attribute : pattern->attributes) {
-      if (absl::Status status = CheckExpression(&attribute.value, scope_, true, false); !status.ok())
-        return status;
+      RETURN_IF_ERROR(CheckExpression(&attribute.value, scope_, true, false));
     }
     return absl::OkStatus();
   }
@@ -117,13 +114,11 @@ absl::Status CheckCondition(Condition* condition, Scope* scope) {
   const bool equal = condition->relation == Condition::Relation::kEqual;
   // The right side of a let first, so that a name is not its own definition.
   if (condition->relation == Condition::Relation::kLet) {
-    if (absl::Status status = CheckExpression(&condition->right, scope, false, true); !status.ok())
-      return status;
+    RETURN_IF_ERROR(CheckExpression(&condition->right, scope, false, true));
     condition->left.slot = scope->Add(condition->left.text);
     return absl::OkStatus();
   }
-  if (absl::Status status = CheckExpression(&condition->left, scope, equal, false); !status.ok())
-    return status;
+  RETURN_IF_ERROR(CheckExpression(&condition->left, scope, equal, false));
   if (condition->relation == Condition::Relation::kHolds) return absl::OkStatus();
   return CheckExpression(&condition->right, scope, equal, false);
 }
@@ -205,7 +200,7 @@ absl::Status CheckMentions(const Definition& definition) {
     for (int slot = 0; slot <= definition.result_slot; ++slot) mentions.Add(slot);
     mentions.Add(*alternative.pattern);
     for (const Condition& condition : alternative.conditions) mentions.Add(condition);
-    if (absl::Status status = mentions.Check(definition.scope); !status.ok()) return status;
+    RETURN_IF_ERROR(mentions.Check(definition.scope));
   }
   return absl::OkStatus();
 }
@@ -325,8 +320,7 @@ absl::Status CheckInputsAndOutputs(const Rule& rule) {
 absl::Status CheckEmission(Rule* rule) {
   absl::flat_hash_set<std::string> emitted;
   for (EmitStatement& statement : rule->emit) {
-    if (absl::Status status = CheckExpression(&statement.value, &rule->scope, false, true); !status.ok())
-      return status;
+    RETURN_IF_ERROR(CheckExpression(&statement.value, &rule->scope, false, true));
     for (const std::string& name : statement.names) {
       if (name == "_") continue;
       emitted.insert(name);
@@ -419,14 +413,10 @@ absl::Status CheckExpression(Expression* expression, Scope* scope, bool may_bind
       std::vector<std::string> names;
       for (auto& attribute : expression->attributes) {
         names.push_back(attribute.name);
-        if (absl::Status status = CheckExpression(&attribute.value, scope, false, false); !status.ok())
-          return status;
+        RETURN_IF_ERROR(CheckExpression(&attribute.value, scope, false, false));
       }
-      if (absl::Status status = CheckOperator(expression->position, expression->domain, expression->text,
-                                              names, static_cast<int>(expression->arguments.size()));
-          !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(CheckOperator(expression->position, expression->domain, expression->text, names,
+                                    static_cast<int>(expression->arguments.size())));
       break;
     }
     default:
@@ -434,9 +424,7 @@ absl::Status CheckExpression(Expression* expression, Scope* scope, bool may_bind
   }
   for (Expression& argument : expression->arguments) {
     const bool list = expression->kind == Expression::Kind::kList;
-    if (absl::Status status = CheckExpression(&argument, scope, may_bind && list, may_build); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(CheckExpression(&argument, scope, may_bind && list, may_build));
   }
   return absl::OkStatus();
 }
@@ -448,19 +436,16 @@ absl::Status CheckDefinitions(const DefinitionIndex& index, size_t first, std::v
     definition.result_slot = definition.scope.Add("result");
     for (Parameter& parameter : definition.parameters) {
       if (!parameter.has_default) continue;
-      if (absl::Status status = CheckExpression(&parameter.default_value, &definition.scope, false, false);
-          !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(CheckExpression(&parameter.default_value, &definition.scope, false, false));
     }
     PatternChecker checker(index, *definitions, &definition.scope);
     for (Definition::Alternative& alternative : definition.alternatives) {
-      if (absl::Status status = checker.Check(alternative.pattern.get()); !status.ok()) return status;
+      RETURN_IF_ERROR(checker.Check(alternative.pattern.get()));
       for (Condition& condition : alternative.conditions) {
-        if (absl::Status status = CheckCondition(&condition, &definition.scope); !status.ok()) return status;
+        RETURN_IF_ERROR(CheckCondition(&condition, &definition.scope));
       }
     }
-    if (absl::Status status = CheckMentions(definition); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckMentions(definition));
   }
   SelfReference self(*definitions);
   for (size_t i = first; i < definitions->size(); ++i) {
@@ -474,22 +459,22 @@ absl::Status CheckDefinitions(const DefinitionIndex& index, size_t first, std::v
 
 absl::Status CheckRule(const DefinitionIndex& index, const std::vector<Definition>& definitions,
                        const absl::flat_hash_set<std::string>& kinds, Rule* rule) {
-  if (absl::Status status = CheckAnnotations(kinds, *rule); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckAnnotations(kinds, *rule));
   for (const Parameter& input : rule->inputs) rule->scope.Add(input.name);
   if (rule->match.empty()) return Error(rule->position, fmt::format("rule {} matches nothing", rule->name));
-  if (absl::Status status = NameStatements(rule); !status.ok()) return status;
+  RETURN_IF_ERROR(NameStatements(rule));
   PatternChecker checker(index, definitions, &rule->scope);
   for (MatchStatement& statement : rule->match) {
-    if (absl::Status status = checker.Check(statement.pattern.get()); !status.ok()) return status;
+    RETURN_IF_ERROR(checker.Check(statement.pattern.get()));
     if (statement.names.size() > 1 && statement.pattern->kind != Pattern::Kind::kOperator) {
       return Error(statement.position, "only one operator, not a definition, can have several outputs");
     }
   }
-  if (absl::Status status = CheckInputsAndOutputs(*rule); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckInputsAndOutputs(*rule));
   for (Condition& condition : rule->where) {
-    if (absl::Status status = CheckCondition(&condition, &rule->scope); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckCondition(&condition, &rule->scope));
   }
-  if (absl::Status status = CheckEmission(rule); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckEmission(rule));
   return CheckMentions(*rule);
 }
 

@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/status_macros.h"
 #include "patterns/language/checker.h"
 
 namespace ascend_fuse {
@@ -73,8 +74,8 @@ absl::Status FormulaExpander::Expand(std::vector<Condition>* conditions) {
   expanded.reserve(conditions->size());
   for (Condition& condition : *conditions) {
     Bindings lets;
-    if (absl::Status status = Expand(&condition.left, &lets); !status.ok()) return status;
-    if (absl::Status status = Expand(&condition.right, &lets); !status.ok()) return status;
+    RETURN_IF_ERROR(Expand(&condition.left, &lets));
+    RETURN_IF_ERROR(Expand(&condition.right, &lets));
     for (auto& [name, value] : lets) {
       Condition let;
       let.relation = Condition::Relation::kLet;
@@ -92,18 +93,18 @@ absl::Status FormulaExpander::Expand(std::vector<Condition>* conditions) {
 
 absl::Status FormulaExpander::Expand(Definition* definition) {
   for (Definition::Alternative& alternative : definition->alternatives) {
-    if (absl::Status status = Expand(&alternative.conditions); !status.ok()) return status;
+    RETURN_IF_ERROR(Expand(&alternative.conditions));
   }
   return absl::OkStatus();
 }
 
 absl::Status FormulaExpander::Expand(Rule* rule) {
-  if (absl::Status status = Expand(&rule->where); !status.ok()) return status;
+  RETURN_IF_ERROR(Expand(&rule->where));
   std::vector<EmitStatement> expanded;
   expanded.reserve(rule->emit.size());
   for (EmitStatement& statement : rule->emit) {
     Bindings lets;
-    if (absl::Status status = Expand(&statement.value, &lets); !status.ok()) return status;
+    RETURN_IF_ERROR(Expand(&statement.value, &lets));
     for (auto& [name, value] : lets) {
       const SourcePosition position = value.position;
       expanded.push_back({{std::move(name)}, std::move(value), position});
@@ -116,10 +117,10 @@ absl::Status FormulaExpander::Expand(Rule* rule) {
 
 absl::Status FormulaExpander::Expand(Expression* expression, Bindings* lets) {
   for (Expression& argument : expression->arguments) {
-    if (absl::Status status = Expand(&argument, lets); !status.ok()) return status;
+    RETURN_IF_ERROR(Expand(&argument, lets));
   }
   for (auto& attribute : expression->attributes) {
-    if (absl::Status status = Expand(&attribute.value, lets); !status.ok()) return status;
+    RETURN_IF_ERROR(Expand(&attribute.value, lets));
   }
   if (expression->kind != Expression::Kind::kCall) return absl::OkStatus();
   if (const auto table = table_index_.find(expression->text); table != table_index_.end()) {
@@ -141,7 +142,7 @@ absl::Status FormulaExpander::ExpandFormula(size_t index) {
   }
   expanded.state = Expanded::State::kOpen;
   expanded.value = formula.value;
-  if (absl::Status status = Expand(&expanded.value, &expanded.lets); !status.ok()) return status;
+  RETURN_IF_ERROR(Expand(&expanded.value, &expanded.lets));
   expanded.parts = CountParts(expanded.value);
   for (const auto& let : expanded.lets) expanded.parts += CountParts(let.second);
   if (expanded.parts > kMaximumParts) {
@@ -153,7 +154,7 @@ absl::Status FormulaExpander::ExpandFormula(size_t index) {
 }
 
 absl::Status FormulaExpander::UseFormula(size_t index, Expression* call, Bindings* lets) {
-  if (absl::Status status = ExpandFormula(index); !status.ok()) return status;
+  RETURN_IF_ERROR(ExpandFormula(index));
   const Formula& formula = formulas_[index];
   const Expanded& expanded = expanded_[index];
   const size_t given = call->arguments.size();
@@ -236,18 +237,18 @@ absl::Status FormulaExpander::UseTable(const WordTable& table, Expression* call)
 
 absl::Status FormulaExpander::CheckAll() {
   for (size_t i = 0; i < formulas_.size(); ++i) {
-    if (absl::Status status = ExpandFormula(i); !status.ok()) return status;
+    RETURN_IF_ERROR(ExpandFormula(i));
     const Formula& formula = formulas_[i];
     const Expanded& expanded = expanded_[i];
     Scope scope;
     for (const Parameter& parameter : formula.parameters) scope.Add(parameter.name);
     for (const auto& let : expanded.lets) {
       Expression copy = let.second;
-      if (absl::Status status = CheckExpression(&copy, &scope, false, true); !status.ok()) return status;
+      RETURN_IF_ERROR(CheckExpression(&copy, &scope, false, true));
       scope.Add(let.first);
     }
     Expression copy = expanded.value;
-    if (absl::Status status = CheckExpression(&copy, &scope, false, true); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckExpression(&copy, &scope, false, true));
   }
   return absl::OkStatus();
 }

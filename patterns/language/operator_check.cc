@@ -8,6 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/status_macros.h"
 #include "patterns/operators/declarations.h"
 
 namespace ascend_fuse {
@@ -47,21 +48,21 @@ using ExpressionVisitor = absl::FunctionRef<absl::Status(const Expression&, size
 absl::Status Visit(const Pattern& pattern, size_t outputs, PatternVisitor visitor) {
   const bool is_operator = pattern.kind == Pattern::Kind::kOperator || pattern.kind == Pattern::Kind::kDefinition;
   if (is_operator && IsDeclaredDomain(pattern.domain)) {
-    if (absl::Status status = visitor(pattern, outputs); !status.ok()) return status;
+    RETURN_IF_ERROR(visitor(pattern, outputs));
   }
   for (const PatternPointer& argument : pattern.arguments) {
     const size_t of_argument = pattern.kind == Pattern::Kind::kAlternatives ? outputs : 1;
-    if (absl::Status status = Visit(*argument, of_argument, visitor); !status.ok()) return status;
+    RETURN_IF_ERROR(Visit(*argument, of_argument, visitor));
   }
   return absl::OkStatus();
 }
 
 absl::Status Visit(const Expression& expression, size_t outputs, ExpressionVisitor visitor) {
   if (expression.kind == Expression::Kind::kOperator && IsDeclaredDomain(expression.domain)) {
-    if (absl::Status status = visitor(expression, outputs); !status.ok()) return status;
+    RETURN_IF_ERROR(visitor(expression, outputs));
   }
   for (const Expression& argument : expression.arguments) {
-    if (absl::Status status = Visit(argument, 1, visitor); !status.ok()) return status;
+    RETURN_IF_ERROR(Visit(argument, 1, visitor));
   }
   return absl::OkStatus();
 }
@@ -70,24 +71,24 @@ absl::Status Visit(const std::vector<Definition>& definitions, const std::vector
                    PatternVisitor on_pattern, ExpressionVisitor on_expression) {
   const auto conditions = [&](const std::vector<Condition>& lines) -> absl::Status {
     for (const Condition& line : lines) {
-      if (absl::Status status = Visit(line.left, 1, on_expression); !status.ok()) return status;
-      if (absl::Status status = Visit(line.right, 1, on_expression); !status.ok()) return status;
+      RETURN_IF_ERROR(Visit(line.left, 1, on_expression));
+      RETURN_IF_ERROR(Visit(line.right, 1, on_expression));
     }
     return absl::OkStatus();
   };
   for (const Definition& definition : definitions) {
     for (const Definition::Alternative& alternative : definition.alternatives) {
-      if (absl::Status status = Visit(*alternative.pattern, 1, on_pattern); !status.ok()) return status;
-      if (absl::Status status = conditions(alternative.conditions); !status.ok()) return status;
+      RETURN_IF_ERROR(Visit(*alternative.pattern, 1, on_pattern));
+      RETURN_IF_ERROR(conditions(alternative.conditions));
     }
   }
   for (const Rule& rule : rules) {
     for (const MatchStatement& statement : rule.match) {
-      if (absl::Status status = Visit(*statement.pattern, statement.names.size(), on_pattern); !status.ok()) return status;
+      RETURN_IF_ERROR(Visit(*statement.pattern, statement.names.size(), on_pattern));
     }
-    if (absl::Status status = conditions(rule.where); !status.ok()) return status;
+    RETURN_IF_ERROR(conditions(rule.where));
     for (const EmitStatement& statement : rule.emit) {
-      if (absl::Status status = Visit(statement.value, statement.names.size(), on_expression); !status.ok()) return status;
+      RETURN_IF_ERROR(Visit(statement.value, statement.names.size(), on_expression));
     }
   }
   return absl::OkStatus();

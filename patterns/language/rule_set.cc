@@ -6,6 +6,7 @@
 
 #include "embedded/pattern_data.h"
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "patterns/language/checker.h"
 #include "patterns/language/formula.h"
 #include "patterns/language/order.h"
@@ -140,7 +141,7 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(RuleFolder folder, const 
   RuleVocabulary vocabulary;
   RuleArchive::Read(Compiled(folder, "vocabulary"), &vocabulary);
   if (set->Redefines(user, vocabulary)) return FromText(folder, user);
-  if (absl::Status status = set->Extend(user.texts(), 0, folder, vocabulary); !status.ok()) return status;
+  RETURN_IF_ERROR(set->Extend(user.texts(), 0, folder, vocabulary));
   return set;
 }
 
@@ -157,12 +158,12 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::FromText(RuleFolder folder, co
   }
   const size_t built_in = texts.size();
   for (RuleText& text : texts) {
-    if (absl::Status status = AddByName(&text.vocabulary.formulas, &own.formulas); !status.ok()) return status;
-    if (absl::Status status = AddByName(&text.vocabulary.tables, &own.tables); !status.ok()) return status;
+    RETURN_IF_ERROR(AddByName(&text.vocabulary.formulas, &own.formulas));
+    RETURN_IF_ERROR(AddByName(&text.vocabulary.tables, &own.tables));
   }
   texts.insert(texts.end(), user.texts().begin(), user.texts().end());
   auto set = std::make_unique<RuleSet>();
-  if (absl::Status status = set->Extend(std::move(texts), built_in, folder, own); !status.ok()) return status;
+  RETURN_IF_ERROR(set->Extend(std::move(texts), built_in, folder, own));
   if (vocabulary != nullptr) *vocabulary = std::move(own);
   return set;
 }
@@ -195,22 +196,22 @@ absl::Status RuleSet::Extend(std::vector<RuleText> texts, size_t built_in, RuleF
   for (size_t i = 0; i < texts.size(); ++i) {
     for (const Rule& rule : texts[i].rules) kinds.insert(rule.name);
     if (i < built_in) continue;
-    if (absl::Status status = AddByName(&texts[i].vocabulary.formulas, &all.formulas); !status.ok()) return status;
-    if (absl::Status status = AddByName(&texts[i].vocabulary.tables, &all.tables); !status.ok()) return status;
+    RETURN_IF_ERROR(AddByName(&texts[i].vocabulary.formulas, &all.formulas));
+    RETURN_IF_ERROR(AddByName(&texts[i].vocabulary.tables, &all.tables));
   }
   FormulaExpander expander(all.formulas, all.tables);
   // A user's formulas and definitions are spelled for the rules that use them: in other folders they may
   // build on parts that are not there. In the library all of them are looked at.
   if (folder == RuleFolder::kLibrary) {
-    if (absl::Status status = expander.CheckAll(); !status.ok()) return status;
+    RETURN_IF_ERROR(expander.CheckAll());
   }
   OperatorCheck operators;
   for (size_t i = 0; i < texts.size(); ++i) {
     for (Definition& definition : texts[i].definitions) {
-      if (absl::Status status = expander.Expand(&definition); !status.ok()) return status;
+      RETURN_IF_ERROR(expander.Expand(&definition));
     }
     for (Rule& rule : texts[i].rules) {
-      if (absl::Status status = expander.Expand(&rule); !status.ok()) return status;
+      RETURN_IF_ERROR(expander.Expand(&rule));
     }
     if (i >= built_in) operators.AddOfUser(texts[i].definitions, texts[i].rules);
   }
@@ -218,7 +219,7 @@ absl::Status RuleSet::Extend(std::vector<RuleText> texts, size_t built_in, RuleF
   absl::flat_hash_set<std::string_view> user_files;
   for (size_t i = 0; i < texts.size(); ++i) {
     if (i >= built_in) user_files.insert(texts[i].file);
-    if (absl::Status status = Add(&texts[i], folder, operators, i >= built_in); !status.ok()) return status;
+    RETURN_IF_ERROR(Add(&texts[i], folder, operators, i >= built_in));
   }
   if (folder != RuleFolder::kLibrary && !user_files.empty()) DropUnreached(user_files);
   return Check(kinds, first_definition);
@@ -229,14 +230,14 @@ absl::Status RuleSet::Add(RuleText* text, RuleFolder folder, const OperatorCheck
   for (Rule& rule : text->rules) {
     if (!of_user || FolderOf(rule) == folder) rules.push_back(std::move(rule));
   }
-  if (absl::Status status = operators.Check(text->definitions, rules); !status.ok()) return status;
-  if (absl::Status status = AddByName(&text->definitions, &definitions_); !status.ok()) return status;
+  RETURN_IF_ERROR(operators.Check(text->definitions, rules));
+  RETURN_IF_ERROR(AddByName(&text->definitions, &definitions_));
   for (Rule& rule : rules) {
     const auto same =
         std::find_if(rules_.begin(), rules_.end(), [&](const Rule& other) { return other.name == rule.name; });
     if (same != rules_.end()) rule.place = same->place;
   }
-  if (absl::Status status = AddByName(&rules, &rules_); !status.ok()) return status;
+  RETURN_IF_ERROR(AddByName(&rules, &rules_));
   for (size_t i = 0; i < rules_.size(); ++i) {
     if (rules_[i].place < 0) rules_[i].place = static_cast<int>(i);
   }
@@ -270,15 +271,15 @@ void RuleSet::DropUnreached(const absl::flat_hash_set<std::string_view>& user_fi
 absl::Status RuleSet::Check(const absl::flat_hash_set<std::string>& kinds, size_t first_definition) {
   DefinitionIndex index;
   for (size_t i = 0; i < definitions_.size(); ++i) index[definitions_[i].name] = static_cast<int>(i);
-  if (absl::Status status = CheckDefinitions(index, first_definition, &definitions_); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckDefinitions(index, first_definition, &definitions_));
   std::vector<std::string> added;
   for (Rule& rule : rules_) {
     if (rule.size >= 0) continue;
-    if (absl::Status status = CheckRule(index, definitions_, kinds, &rule); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckRule(index, definitions_, kinds, &rule));
     for (const EmitStatement& statement : rule.emit) AddNodes(statement.value, &rule.nodes);
     added.push_back(rule.name);
   }
-  if (absl::Status status = OrderRules(definitions_, &rules_); !status.ok()) return status;
+  RETURN_IF_ERROR(OrderRules(definitions_, &rules_));
   for (size_t i = first_definition; i < definitions_.size(); ++i) {
     for (auto& alternative : definitions_[i].alternatives) NumberOperators(alternative.pattern.get());
   }
@@ -289,7 +290,7 @@ absl::Status RuleSet::Check(const absl::flat_hash_set<std::string>& kinds, size_
   }
   for (Rule& rule : rules_) {
     if (!is_added.contains(rule.name)) continue;
-    if (absl::Status status = Complete(&rule); !status.ok()) return status;
+    RETURN_IF_ERROR(Complete(&rule));
   }
   Index();
   return absl::OkStatus();

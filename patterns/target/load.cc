@@ -13,6 +13,7 @@
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 #include "ir/onnx/whole_file.h"
+#include "ir/status_macros.h"
 #include "patterns/edit_distance.h"
 #include "proto/contract.pb.h"
 
@@ -203,7 +204,7 @@ absl::StatusOr<std::vector<OpenedFile<proto::TargetFile>>> OpenChip(const std::s
     placed = true;
     return std::string(kPlugin);
   };
-  if (absl::Status status = AddBases(names, replace, &files); !status.ok()) return status;
+  RETURN_IF_ERROR(AddBases(names, replace, &files));
   return files;
 }
 
@@ -213,7 +214,7 @@ absl::StatusOr<std::vector<OpenedFile<proto::CannFile>>> OpenCann(const std::str
   if (!file.ok()) return file.status();
   std::vector<OpenedFile<proto::CannFile>> files = {*std::move(file)};
   const auto keep = [](const std::string& base) { return base; };
-  if (absl::Status status = AddBases({"_parser"}, keep, &files); !status.ok()) return status;
+  RETURN_IF_ERROR(AddBases({"_parser"}, keep, &files));
   return files;
 }
 

@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/data_type.h"
+#include "ir/status_macros.h"
 #include "patterns/operators/standard_operators.h"
 #include "patterns/target/judge.h"
 #include "patterns/target/target_impl.h"
@@ -48,7 +49,7 @@ absl::Status Target::Impl::AddUnreadForms(const Files& of) {
     for (const proto::UnreadForm& row : file.data->unread()) {
       if (without.count(row.code()) > 0) continue;
       if (file.is_users) {
-        if (absl::Status status = contract::CheckForm(file.path, row); !status.ok()) return status;
+        RETURN_IF_ERROR(contract::CheckForm(file.path, row));
       }
       unread.Add(row);
     }
@@ -175,7 +176,7 @@ absl::Status Target::Impl::AddFiles() {
   std::set<std::string> without;
   for (const auto& opened : files) {
     const proto::TargetFile& file = *opened.data;
-    if (absl::Status status = AddNodes(opened, without); !status.ok()) return status;
+    RETURN_IF_ERROR(AddNodes(opened, without));
     if (other_nodes == nullptr && file.has_other_nodes()) other_nodes = &file.other_nodes();
     for (const proto::LeftRow& row : file.left()) {
       for (const std::string& construct : row.construct()) {
@@ -289,16 +290,16 @@ absl::StatusOr<Target> Target::Load(const TargetOptions& options) {
   if (!cann_files.ok()) return cann_files.status();
   impl->cann_files = *std::move(cann_files);
   impl->cann = impl->cann_files[0].data.get();
-  if (absl::Status status = impl->FindMode(); !status.ok()) return status;
+  RETURN_IF_ERROR(impl->FindMode());
   impl->ReadCann();
-  if (absl::Status status = impl->AddUnreadForms(impl->cann_files); !status.ok()) return status;
+  RETURN_IF_ERROR(impl->AddUnreadForms(impl->cann_files));
   auto files = contract::OpenChip(options.chip, options.plugin);
   if (!files.ok()) return files.status();
   impl->files = *std::move(files);
   impl->chip = impl->files[0].data->chip();
-  if (absl::Status status = impl->AddFiles(); !status.ok()) return status;
+  RETURN_IF_ERROR(impl->AddFiles());
   impl->ReadPlugin();
-  if (absl::Status status = impl->AddUnreadForms(impl->files); !status.ok()) return status;
+  RETURN_IF_ERROR(impl->AddUnreadForms(impl->files));
   return Target(std::move(impl));
 }
 

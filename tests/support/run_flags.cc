@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "passes/option_names.h"
 
 namespace ascend_fuse::testing {
@@ -52,7 +53,7 @@ absl::Status ReadRunFlags(const std::vector<std::string>& words, const std::stri
       const absl::Status read = AddRules(folder, value, options);
       if (!read.ok()) return read;
     } else if (name == "--dim") {
-      if (absl::Status status = SetOption(options, "dim", value); !status.ok()) return status;
+      RETURN_IF_ERROR(SetOption(options, "dim", value));
     } else {
       return absl::InvalidArgumentError(fmt::format("{} is no flag that tests understand", word));
     }

@@ -1,5 +1,6 @@
 // The list of passes, and a user's own ones in it: where they stand, whose error is told, and that nothing of them is left
 // after a dry run.
+#include "ir/status_macros.h"
 #include "passes/core/pass.h"
 
 #include <algorithm>
@@ -237,7 +238,7 @@ TEST(PassTest, CallsOfFunctionsStayInlinedWhereAPassRewiredANode) {
 TEST(PassTest, ADryRunThatFailsLeavesTheModelAsItWas) {
   OptimizeOptions options;
   options.passes = {Placed(kAfter, "number", "rewrite", [](Workspace& workspace) -> absl::Status {
-    if (absl::Status status = Rewrite(workspace, "Abs"); !status.ok()) return status;
+    RETURN_IF_ERROR(Rewrite(workspace, "Abs"));
     return absl::InternalError("after all");
   })};
   const std::string bytes = MustSave(*MustLoad(Encoded()));

@@ -13,6 +13,7 @@
 #include "fmt/ranges.h"
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
+#include "ir/status_macros.h"
 #include "passes/core/workspace.h"
 #include "passes/optimize.h"
 #include "passes/core/pass.h"
@@ -75,7 +76,7 @@ absl::StatusOr<std::string> Expanded(const std::string& bytes, const RunOptions&
   if (!model.ok()) return model.status();
   ExpandOptions options;
   options.rule_files = run.rule_files;
-  if (absl::Status status = Expand(model->get(), options); !status.ok()) return status;
+  RETURN_IF_ERROR(Expand(model->get(), options));
   return SaveModelToBytes(**model);
 }
 

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/status_macros.h"
 #include "passes/check/check.h"
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
@@ -121,7 +122,7 @@ ascend_fuse_code Run(RunFunction run, const ReportTextOptions* text, ascend_fuse
                      const ascend_fuse_options* options, ascend_fuse_report** report) {
   if (report != nullptr) *report = nullptr;
   return Guarded([&]() -> absl::Status {
-    if (absl::Status status = NeedWhole(model); !status.ok()) return status;
+    RETURN_IF_ERROR(NeedWhole(model));
     model->broken = run != ListOpportunities;  // until it is done
     const auto made = run(model->model.get(), options == nullptr ? OptimizeOptions() : options->options);
     model->broken = run == CheckModel || (run == Optimize && !made.ok());
@@ -202,7 +203,7 @@ ascend_fuse_code ascend_fuse_load_bytes(const void* bytes, size_t size, const ch
 ascend_fuse_code ascend_fuse_save(const ascend_fuse_model* model, const char* path) {
   return Guarded([&] {
     if (path == nullptr) return NeedNotNull("path");
-    if (absl::Status status = NeedWhole(model); !status.ok()) return status;
+    RETURN_IF_ERROR(NeedWhole(model));
     return SaveModel(*model->model, path);
   });
 }
@@ -210,7 +211,7 @@ ascend_fuse_code ascend_fuse_save(const ascend_fuse_model* model, const char* pa
 ascend_fuse_code ascend_fuse_save_bytes(ascend_fuse_model* model, const void** bytes, size_t* size) {
   return Guarded([&]() -> absl::Status {
     if (bytes == nullptr || size == nullptr) return NeedNotNull("bytes or size");
-    if (absl::Status status = NeedWhole(model); !status.ok()) return status;
+    RETURN_IF_ERROR(NeedWhole(model));
     auto saved = SaveModelToBytes(*model->model);
     if (!saved.ok()) return saved.status();
     model->bytes = *std::move(saved);
@@ -240,7 +241,7 @@ ascend_fuse_code ascend_fuse_check(ascend_fuse_model* model, const ascend_fuse_o
 
 ascend_fuse_code ascend_fuse_expand(ascend_fuse_model* model, const ascend_fuse_options* options) {
   return Guarded([&]() -> absl::Status {
-    if (absl::Status status = NeedWhole(model); !status.ok()) return status;
+    RETURN_IF_ERROR(NeedWhole(model));
     ExpandOptions of_run;
     if (options != nullptr) {
       of_run.rule_files = options->options.rule_files;
