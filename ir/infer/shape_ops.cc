@@ -389,13 +389,24 @@ void Concat(NodeContext& c) {
   if (axis < 0) return;
   Shape shape(static_cast<size_t>(rank));
   Dim along = Dim::Of(0);
+  Dim same;  // of the last inputs, and how many of them: every sum that is made is kept
+  int64_t times = 0;
+  const auto add = [&] {
+    if (times > 0) along = c.dims().Add(along, times == 1 ? same : c.dims().Mul(same, Dim::Of(times)));
+  };
   for (size_t i = 0; i < count; ++i) {
     const Fact& in = c.in(i);
     if (!in.has_rank || in.rank() != rank) {
       along = Dim();
       continue;
     }
-    along = c.dims().Add(along, in.shape[static_cast<size_t>(axis)]);
+    if (times > 0 && in.shape[static_cast<size_t>(axis)] == same) {
+      ++times;
+    } else {
+      add();
+      same = in.shape[static_cast<size_t>(axis)];
+      times = 1;
+    }
     for (size_t k = 0; k < shape.size(); ++k) {
       if (static_cast<int64_t>(k) == axis) continue;
       if (!shape[k].known()) {
@@ -406,6 +417,7 @@ void Concat(NodeContext& c) {
       }
     }
   }
+  add();
   shape[static_cast<size_t>(axis)] = along;
   c.SetShape(0, shape);
   bool all_splat = true;
