@@ -13,19 +13,33 @@
 namespace ascend_fuse {
 namespace {
 
-bool UsesOperator(const RuleSet& rules, const Pattern& pattern, std::string_view op_type, int depth) {
-  if (depth > 20) return false;
-  if (pattern.kind == Pattern::Kind::kOperator && pattern.name == op_type) return true;
-  for (const PatternPointer& argument : pattern.arguments) {
-    if (UsesOperator(rules, *argument, op_type, depth + 1)) return true;
-  }
-  if (pattern.kind == Pattern::Kind::kDefinition) {
-    for (const auto& alternative : rules.definitions()[pattern.definition].alternatives) {
-      if (UsesOperator(rules, *alternative.pattern, op_type, depth + 1)) return true;
+// Which patterns use one operator; each definition is looked at once.
+class OperatorUse {
+ public:
+  OperatorUse(const RuleSet& rules, std::string_view op_type) : rules_(rules), op_type_(op_type) {}
+
+  bool In(const Pattern& pattern) {
+    if (pattern.kind == Pattern::Kind::kOperator && pattern.name == op_type_) return true;
+    for (const PatternPointer& argument : pattern.arguments) {
+      if (In(*argument)) return true;
     }
+    return pattern.kind == Pattern::Kind::kDefinition && InDefinition(static_cast<size_t>(pattern.definition));
   }
-  return false;
-}
+
+ private:
+  bool InDefinition(size_t definition) {
+    const auto [known, is_new] = known_.try_emplace(definition, false);
+    if (!is_new) return known->second;
+    const auto& alternatives = rules_.definitions()[definition].alternatives;
+    const bool uses = std::any_of(alternatives.begin(), alternatives.end(),
+                                  [this](const auto& alternative) { return In(*alternative.pattern); });
+    return known_[definition] = uses;
+  }
+
+  const RuleSet& rules_;
+  const std::string_view op_type_;
+  absl::flat_hash_map<size_t, bool> known_;
+};
 
 class NearMisses {
  public:
@@ -61,12 +75,12 @@ class NearMisses {
       }
     }
     for (std::string_view anchor : anchors) {
+      OperatorUse use(library_, anchor);
       for (size_t r = 0; r < library_.rules().size(); ++r) {
         const Rule& rule = library_.rules()[r];
         if (rule.emit.empty() || workspace_.Skipped(rule)) continue;
-        const bool uses = IsOwn(anchor) && std::any_of(rule.match.begin(), rule.match.end(), [&](const auto& statement) {
-          return UsesOperator(library_, *statement.pattern, anchor, 0);
-        });
+        const bool uses = IsOwn(anchor) && std::any_of(rule.match.begin(), rule.match.end(),
+                                                       [&](const auto& statement) { return use.In(*statement.pattern); });
         const bool asks = std::any_of(rule.where.begin(), rule.where.end(), [&](const Condition& condition) {
           const Expression& side = condition.relation == Condition::Relation::kLet ? condition.right : condition.left;
           return side.kind == Expression::Kind::kCall && Functions()[side.function].anchor == anchor;
