@@ -1,7 +1,9 @@
 #include "ir/operands.h"
 
 #include <string>
+#include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
 #include "ir/model.h"
 #include "ir/schema.h"
@@ -10,8 +12,7 @@
 namespace ascend_fuse {
 namespace {
 
-absl::Status CheckNode(const Node& node) {
-  const Schema* schema = SchemaOf(node);
+absl::Status CheckNode(const Node& node, const Schema* schema) {
   const std::string& path = node.graph->model().path();
   if (schema == nullptr) return absl::OkStatus();
   for (size_t i = 0; i < schema->inputs.size(); ++i) {
@@ -29,10 +30,13 @@ absl::Status CheckNode(const Node& node) {
 }  // namespace
 
 absl::Status CheckOperands(const Model& model) {
+  absl::flat_hash_map<std::pair<NameId, NameId>, const Schema*> schemas;  // by domain and operator
   for (const auto& graph : model.graphs()) {
     for (const Node* node : graph->nodes()) {
       if (node->dead) continue;
-      RETURN_IF_ERROR(CheckNode(*node));
+      const auto [schema, is_new] = schemas.try_emplace({node->domain, node->op_type}, nullptr);
+      if (is_new) schema->second = SchemaOf(*node);
+      RETURN_IF_ERROR(CheckNode(*node, schema->second));
     }
   }
   return absl::OkStatus();
