@@ -34,7 +34,7 @@ Pass Gives(std::vector<Given> provides, Pass pass) {
   return pass;
 }
 
-// What passes need: of each of these what stands before it, too.
+// What passes need at four points of the list.
 const std::vector<Given> kKnown = {Given::kFacts, Given::kNumbers};
 const std::vector<Given> kFound = {Given::kFacts, Given::kNumbers, Given::kSites};
 const std::vector<Given> kDecided = {Given::kFacts, Given::kNumbers, Given::kSites, Given::kDecisions};

@@ -12,6 +12,7 @@
 #include "fmt/ranges.h"
 #include "ir/onnx/spelling.h"
 #include "passes/check/atc_check.h"
+#include "passes/core/call_of.h"
 #include "passes/core/workspace.h"
 
 namespace ascend_fuse {
@@ -184,7 +185,7 @@ class Structure {
         Add(FindingOf(*node, "empty-names-wired", "misread",
                       fmt::format("its empty input is connected to the empty output of {}", Label(*output))),
             "ConstructInputOutputContext", "", "leave trailing outputs out, or name them");
-      } else if (in_branch.has_value() && graph.owner() != nullptr && IsOp(*graph.owner(), "If")) {
+      } else if (in_branch.has_value() && IsBranchOfIf(graph)) {
         FindingRecord finding = FindingOf(*node, in_branch->code, "misread", in_branch->because);
         finding.source = in_branch->source;
         finding.way_out = "leave the input out, or give it its default";

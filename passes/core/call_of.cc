@@ -21,11 +21,13 @@ Call CallOf(const Node& node, const Facts& facts, const std::string& op) {
     }
     call.inputs.push_back(std::move(input));
   }
-  call.in_branch = node.graph->owner() != nullptr && IsOp(*node.graph->owner(), "If");
+  call.in_branch = IsBranchOfIf(*node.graph);
   call.attributes = ReadAttributes(node);
   const DeclaredOperator* declared = FindDeclaredOperator("npu", OpType(node));
   for (Attribute& attribute : call.attributes) attribute = AsDeclared(declared, attribute);
   return call;
 }
+
+bool IsBranchOfIf(const Graph& graph) { return graph.owner() != nullptr && IsOp(*graph.owner(), "If"); }
 
 }  // namespace ascend_fuse

@@ -186,6 +186,17 @@ def test_memory_of_other_commands(tmp_path: Path, command: str) -> None:
             break
 
 
+def run_program(program: str, library: Path, folder: Path, calls: str, how: str) -> None:
+    """Runs a program of Python over the library, in which such calls fail one after the other: some runs fail, and no file is left."""
+    (folder / "m.onnx").write_bytes(norm_model(external=False)["m.onnx"])
+    (folder / "out.onnx").write_bytes(OLD)
+    words = [sys.executable, "-c", program, library, FAULTS, folder / "m.onnx", folder / "out.onnx", calls, how]
+    done = subprocess.run([str(word) for word in words], env=os.environ | {"LD_PRELOAD": str(FAULTS)}, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[0]) >= 1
+    assert {path.name for path in folder.iterdir()} == {"m.onnx", "out.onnx"}
+
+
 PYTHON = """
 import ctypes, sys
 sys.path.insert(0, sys.argv[1])
@@ -219,13 +230,7 @@ print(failed, number)
 # Not memory: nanobind copies strings that are given to a function in code that may not throw.
 @pytest.mark.parametrize(("calls", "how"), [("write", "ENOSPC"), ("write", "EIO"), ("rename", "EACCES")])
 def test_python(tmp_path: Path, calls: str, how: str) -> None:
-    (tmp_path / "m.onnx").write_bytes(norm_model(external=False)["m.onnx"])
-    (tmp_path / "out.onnx").write_bytes(OLD)
-    words = [sys.executable, "-c", PYTHON, BUILD / "python", FAULTS, tmp_path / "m.onnx", tmp_path / "out.onnx", calls, how]
-    done = subprocess.run([str(word) for word in words], env=os.environ | {"LD_PRELOAD": str(FAULTS)}, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout.split()[0]) >= 1
-    assert {path.name for path in tmp_path.iterdir()} == {"m.onnx", "out.onnx"}
+    run_program(PYTHON, BUILD / "python", tmp_path, calls, how)
 
 
 C = """
@@ -269,13 +274,7 @@ print(failed, number)
 
 @pytest.mark.parametrize(("calls", "how"), [("new", "ENOMEM"), ("write", "ENOSPC"), ("any", "EIO")])
 def test_c(tmp_path: Path, calls: str, how: str) -> None:
-    (tmp_path / "m.onnx").write_bytes(norm_model(external=False)["m.onnx"])
-    (tmp_path / "out.onnx").write_bytes(OLD)
-    words = [sys.executable, "-c", C, BUILD / "libascend_fuse.so", FAULTS, tmp_path / "m.onnx", tmp_path / "out.onnx", calls, how]
-    done = subprocess.run([str(word) for word in words], env=os.environ | {"LD_PRELOAD": str(FAULTS)}, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout.split()[0]) >= 1
-    assert {path.name for path in tmp_path.iterdir()} == {"m.onnx", "out.onnx"}
+    run_program(C, BUILD / "libascend_fuse.so", tmp_path, calls, how)
 
 
 def test_two_processes_that_write_one_path(tmp_path: Path) -> None:
