@@ -57,7 +57,7 @@ bool Repeat(const std::string& from, int64_t nodes, const std::string& to) {
     }
   }
   const int64_t copies = std::max<int64_t>(1, (nodes + graph->node_size() - 1) / graph->node_size());
-  std::string more;       // as every writer orders them: all nodes, then all value_info
+  std::string more;  // as every writer orders them: all nodes, then all value_info
   std::string more_info;
   for (int64_t copy = 1; copy < copies; ++copy) {
     const std::string suffix = fmt::format("/copy_{}", copy);
@@ -143,10 +143,9 @@ int Measure(const std::string& path) {
       known += full ? 1 : 0;
     }
   }
-  fmt::print("| {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.2f} |\n", nodes,
-             load / nodes * 1e9, infer / nodes * 1e9, (load + infer) / nodes * 1e9, kernel / nodes * 1e9,
-             (loaded - before) / nodes * 1e6, (inferred - loaded) / nodes * 1e6,
-             100 * known / std::max(1.0, values));
+  fmt::print("| {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.2f} |\n", nodes, load / nodes * 1e9,
+             infer / nodes * 1e9, (load + infer) / nodes * 1e9, kernel / nodes * 1e9, (loaded - before) / nodes * 1e6,
+             (inferred - loaded) / nodes * 1e6, 100 * known / std::max(1.0, values));
   std::fflush(stdout);
   return 0;
 }
@@ -170,15 +169,13 @@ int Main(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) sizes.push_back(std::atoll(argv[i]));
   if (sizes.empty()) sizes = {1'000, 10'000, 100'000, 1'000'000};
   const char* temporary = std::getenv("TMPDIR");
-  const std::string path =
-      fmt::format("{}/infer_bench.{}.onnx", temporary != nullptr ? temporary : "/tmp", getpid());
+  const std::string path = fmt::format("{}/infer_bench.{}.onnx", temporary != nullptr ? temporary : "/tmp", getpid());
   fmt::print(
       "| nodes | load, ns a node | infer, ns a node | both | kernel, ns a node | load, bytes a node "
       "| infer, bytes a node | known, % |\n|---|---|---|---|---|---|---|---|\n");
   bool good = true;
   for (int64_t size : sizes) {
-    good = good && InChild([&] { return Repeat(argv[1], size, path) ? 0 : 1; }) &&
-           InChild([&] { return Measure(path); });
+    good = good && InChild([&] { return Repeat(argv[1], size, path) ? 0 : 1; }) && InChild([&] { return Measure(path); });
   }
   if (std::getenv("INFER_BENCH_KEEP") == nullptr) unlink(path.c_str());
   return good ? 0 : 1;

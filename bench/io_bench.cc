@@ -10,8 +10,8 @@
 #include "benchmark/benchmark.h"
 #include "google/protobuf/arena.h"
 #include "ir/onnx/load.h"
-#include "ir/onnx/save.h"
 #include "ir/onnx/model_file.h"
+#include "ir/onnx/save.h"
 #include "ir/rewriter.h"
 
 namespace ascend_fuse {
@@ -82,8 +82,7 @@ void Attributes(benchmark::State& state) {
   if (!model.ok()) std::abort();
   for (auto _ : state) {
     int64_t sum = 0;
-    for (const Node* node : (*model)->graph().nodes())
-      sum += FindAttribute(*node, "perm").has_value() ? 1 : 0;
+    for (const Node* node : (*model)->graph().nodes()) sum += FindAttribute(*node, "perm").has_value() ? 1 : 0;
     benchmark::DoNotOptimize(sum);
   }
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>((*model)->graph().nodes().size()));

@@ -57,8 +57,8 @@ void Parse(benchmark::State& state) {
     benchmark::DoNotOptimize(parsed->ParseFromString(bytes));
   }
   state.counters["nodes"] = nodes;
-  state.counters["us_per_node"] = benchmark::Counter(nodes / 1e6, benchmark::Counter::kIsIterationInvariantRate |
-                                                                      benchmark::Counter::kInvert);
+  state.counters["us_per_node"] =
+      benchmark::Counter(nodes / 1e6, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(Parse)->Unit(benchmark::kMillisecond);
 
@@ -100,8 +100,8 @@ void Match(benchmark::State& state, const Files& more) {
   }
   state.counters["attempts"] = static_cast<double>(attempts);
   state.counters["matches"] = static_cast<double>(matches);
-  state.counters["us_per_node"] = benchmark::Counter(
-      static_cast<double>(nodes) / 1e6, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["us_per_node"] = benchmark::Counter(static_cast<double>(nodes) / 1e6,
+                                                     benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 BENCHMARK_CAPTURE(Match, built_in, Files())->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(Match, with_100_more, HundredRules())->Unit(benchmark::kMillisecond);

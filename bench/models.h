@@ -28,8 +28,7 @@ inline std::string Initializer(int index, int64_t bytes) {
   std::string tensor;
   wire::AppendInt(&tensor, onnx::TensorProto::kDimsFieldNumber, bytes / 4);
   wire::AppendInt(&tensor, onnx::TensorProto::kDataTypeFieldNumber, onnx::TensorProto::FLOAT);
-  wire::AppendBytes(&tensor, onnx::TensorProto::kNameFieldNumber,
-                    fmt::format("model.layers.{}.weight", index));
+  wire::AppendBytes(&tensor, onnx::TensorProto::kNameFieldNumber, fmt::format("model.layers.{}.weight", index));
   wire::AppendTag(&tensor, onnx::TensorProto::kRawDataFieldNumber, wire::kBytes);
   wire::AppendVarint(&tensor, static_cast<uint64_t>(bytes));
   return tensor;  // the payload follows
@@ -81,8 +80,7 @@ inline bool Generate(const ModelSize& size, const std::string& path) {
   std::string body = graph.SerializeAsString();
   int64_t initializers = 0;
   for (int i = 0; i < size.initializers; ++i) {
-    const auto message =
-        static_cast<int64_t>(Initializer(i, size.initializer_bytes).size()) + size.initializer_bytes;
+    const auto message = static_cast<int64_t>(Initializer(i, size.initializer_bytes).size()) + size.initializer_bytes;
     std::string header;
     wire::AppendTag(&header, onnx::GraphProto::kInitializerFieldNumber, wire::kBytes);
     wire::AppendVarint(&header, static_cast<uint64_t>(message));
@@ -97,9 +95,7 @@ inline bool Generate(const ModelSize& size, const std::string& path) {
   wire::AppendVarint(&head, body.size() + static_cast<uint64_t>(initializers));
   std::FILE* file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) return false;
-  auto put = [file](const std::string& bytes) {
-    return std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  };
+  auto put = [file](const std::string& bytes) { return std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size(); };
   bool ok = put(head) && put(body);
   std::string payload(static_cast<size_t>(size.initializer_bytes), '\0');
   for (size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<char>(i * 31 + i / 4096);
@@ -134,8 +130,8 @@ inline bool StackLayers(const std::string& from, int layers, const std::string& 
   constexpr const char* kLast = "layers.1/";
   const std::vector<onnx::NodeProto> nodes(graph->node().begin(), graph->node().end());
   std::vector<const onnx::NodeProto*> layer;
-  absl::flat_hash_set<std::string> inside;      // what layer 1 computes
-  absl::flat_hash_set<std::string> read;        // what it reads
+  absl::flat_hash_set<std::string> inside;  // what layer 1 computes
+  absl::flat_hash_set<std::string> read;    // what it reads
   absl::flat_hash_set<std::string> read_elsewhere;
   absl::flat_hash_set<std::string> from_first;  // what layer 0 computes
   for (const onnx::NodeProto& node : nodes) {

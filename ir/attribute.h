@@ -51,7 +51,7 @@ struct Attribute {
   absl::InlinedVector<std::string_view, 2> strings;
   Tensor tensor;                   // kTensor
   std::string_view ref_attr_name;  // inside a local function: the function's attribute it stands for
-  std::string_view encoded;  // the AttributeProto's body as encoded (payloads of 4 KB and more left out)
+  std::string_view encoded;        // the AttributeProto's body as encoded (payloads of 4 KB and more left out)
 
   static Attribute Int(std::string_view name, int64_t value);
   static Attribute Float(std::string_view name, float value);

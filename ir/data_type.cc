@@ -61,8 +61,7 @@ DataType DataTypeFromName(std::string_view name) {
 int BitWidth(DataType type) { return RowOf(type).bits; }
 
 bool IsFloat(DataType type) {
-  return type == DataType::kFloat || type == DataType::kFloat16 || type == DataType::kBfloat16 ||
-         type == DataType::kDouble;
+  return type == DataType::kFloat || type == DataType::kFloat16 || type == DataType::kBfloat16 || type == DataType::kDouble;
 }
 
 bool IsInteger(DataType type) {

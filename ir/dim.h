@@ -111,8 +111,7 @@ class DimTable {
   // "batch", "2*past + seq", "7", "?" for unknown.
   std::string ToString(Dim dim) const;
   // The number under a binding of symbols; nullopt for unknown or unbound symbols.
-  std::optional<int64_t> Evaluate(
-      Dim dim, const std::function<std::optional<int64_t>(std::string_view)>& symbol) const;
+  std::optional<int64_t> Evaluate(Dim dim, const std::function<std::optional<int64_t>(std::string_view)>& symbol) const;
 
  private:
   struct Impl;

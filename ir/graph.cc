@@ -15,9 +15,7 @@ std::string_view Domain(const Node& node) { return node.graph->model().Text(node
 std::string_view NodeName(const Node& node) { return node.graph->model().Text(node.name); }
 std::string_view ValueName(const Value& value) { return value.graph->model().Text(value.name); }
 
-bool IsOp(const Node& node, std::string_view op_type) {
-  return node.domain == NameId::kEmpty && OpType(node) == op_type;
-}
+bool IsOp(const Node& node, std::string_view op_type) { return node.domain == NameId::kEmpty && OpType(node) == op_type; }
 
 int64_t Tensor::ElementCount() const {
   int64_t count = 1;

@@ -117,10 +117,10 @@ class Graph {
   std::vector<Value*> outputs_;
   std::vector<Value*> initializers_;
   std::vector<Node*> nodes_;
-  std::vector<Value*> declared_;  // values with an entry in value_info, in the file's order
-  bool reordered_ = false;        // the file's nodes were not in topological order: nodes_ is sorted
+  std::vector<Value*> declared_;     // values with an entry in value_info, in the file's order
+  bool reordered_ = false;           // the file's nodes were not in topological order: nodes_ is sorted
   bool value_info_dropped_ = false;  // none of it is written
-  bool changed_ = false;          // some node or initializer differs from the file (or in a nested graph)
+  bool changed_ = false;             // some node or initializer differs from the file (or in a nested graph)
 };
 
 // Iterates the uses of `value` by nodes that are alive:  for (const Use& use : LiveUses(*value)) ...

@@ -13,8 +13,7 @@ namespace ascend_fuse {
 // RESOURCE_EXHAUSTED with a sentence; without one where there is no memory even for that.
 inline absl::Status OutOfMemory() noexcept {
   try {
-    return absl::ResourceExhaustedError(
-        "there is not enough memory. Close other programs, or run it on a machine that has more");
+    return absl::ResourceExhaustedError("there is not enough memory. Close other programs, or run it on a machine that has more");
   } catch (const std::exception&) {
     return absl::Status(absl::StatusCode::kResourceExhausted, "");
   }

@@ -36,8 +36,7 @@ absl::Span<const int64_t> Model::InternDims(absl::Span<const int64_t> dims) {
 
 absl::Span<const int64_t>* Model::DimsSlot(absl::Span<const int64_t> dims) {
   uint64_t hash = dims.size();
-  for (int64_t dim : dims)
-    hash = (hash ^ static_cast<uint64_t>(dim)) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 29;
+  for (int64_t dim : dims) hash = (hash ^ static_cast<uint64_t>(dim)) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 29;
   const size_t mask = dims_slots_.size() - 1;
   for (size_t at = hash & mask;; at = (at + 1) & mask) {
     if (dims_slots_[at].empty() || dims_slots_[at] == dims) return &dims_slots_[at];
@@ -125,15 +124,13 @@ void GraphBuilder::AddValueInfo(Graph* graph, Value* value) { graph->declared_.p
 
 void GraphBuilder::SetNodes(Graph* graph, std::vector<Node*> nodes, bool sorted) {
   graph->nodes_ = std::move(nodes);
-  for (size_t i = 0; i < graph->nodes_.size(); ++i)
-    graph->nodes_[i]->order = static_cast<uint64_t>(i + 1) << 20;
+  for (size_t i = 0; i < graph->nodes_.size(); ++i) graph->nodes_[i]->order = static_cast<uint64_t>(i + 1) << 20;
   if (sorted) graph->reordered_ = true;
 }
 
 void GraphBuilder::SetGraphName(Graph* graph, NameId name) { graph->name_ = name; }
 
-void GraphBuilder::SetHeader(int64_t ir_version, std::string_view producer_name,
-                             std::string_view producer_version) {
+void GraphBuilder::SetHeader(int64_t ir_version, std::string_view producer_name, std::string_view producer_version) {
   model_->ir_version_ = ir_version;
   model_->producer_name_ = producer_name;
   model_->producer_version_ = producer_version;

@@ -171,10 +171,10 @@ class ElementReader {
   const Model& model_;
   const Tensor& tensor_;
   std::vector<Part> parts_;
-  size_t part_ = 0;         // which part comes next ...
-  int64_t in_row_ = 0;      // ... and how far into its row
-  std::string row_;         // of a tensor with an order of its own: the row that is being given out ...
-  size_t row_used_ = 0;     // ... and how much of it was
+  size_t part_ = 0;      // which part comes next ...
+  int64_t in_row_ = 0;   // ... and how far into its row
+  std::string row_;      // of a tensor with an order of its own: the row that is being given out ...
+  size_t row_used_ = 0;  // ... and how much of it was
   std::unique_ptr<class ExternalData> external_;
 };
 

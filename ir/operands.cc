@@ -19,10 +19,10 @@ absl::Status CheckNode(const Node& node, const Schema* schema) {
     const SchemaInput& input = schema->inputs[i];
     if (input.optional || input.variadic || (i < node.input_count && node.input(i) != nullptr)) continue;
     const std::string_view value = node.output() != nullptr ? ValueName(*node.output()) : std::string_view();
-    return absl::InvalidArgumentError(
-        fmt::format("{}: node '{}' ({}), which computes '{}', has no input {}, which {} needs: no runtime takes that. Export the "
-                    "model again",
-                    path.empty() ? "the model in memory" : path, NodeName(node), OpType(node), value, input.name, schema->op_type));
+    return absl::InvalidArgumentError(fmt::format(
+        "{}: node '{}' ({}), which computes '{}', has no input {}, which {} needs: no runtime takes that. Export the "
+        "model again",
+        path.empty() ? "the model in memory" : path, NodeName(node), OpType(node), value, input.name, schema->op_type));
   }
   return absl::OkStatus();
 }

@@ -357,8 +357,7 @@ Value* Rewriter::Constant(Graph* graph, DataType type, absl::Span<const int64_t>
 Value* Rewriter::Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view words,
                           absl::FunctionRef<std::string()> bytes, std::string_view name) {
   std::string made;
-  return KeptConstant(graph, type, dims, fmt::format("={}", words),
-                      [&]() -> std::string_view { return made = bytes(); }, name);
+  return KeptConstant(graph, type, dims, fmt::format("={}", words), [&]() -> std::string_view { return made = bytes(); }, name);
 }
 
 // `key` tells constants of one graph, type and dims apart.
@@ -426,8 +425,8 @@ absl::StatusOr<const Tensor*> Rewriter::PartOf(const Value* constant) {
   return tensor;
 }
 
-Value* Rewriter::AddStreamed(Graph* graph, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims,
-                             int64_t rows, absl::Span<const int64_t> order, std::string_view name) {
+Value* Rewriter::AddStreamed(Graph* graph, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims, int64_t rows,
+                             absl::Span<const int64_t> order, std::string_view name) {
   Arena& arena = model_->arena();
   Tensor* tensor = arena.New<Tensor>();
   tensor->type = parts[0]->type;
@@ -466,8 +465,7 @@ absl::StatusOr<Value*> Rewriter::Join(absl::Span<Value* const> constants, int64_
   return AddStreamed(constants[0]->graph, parts, dims, rows, {}, name);
 }
 
-absl::StatusOr<Value*> Rewriter::Reorder(Value* constant, int64_t axis, absl::Span<const int64_t> order,
-                                         std::string_view name) {
+absl::StatusOr<Value*> Rewriter::Reorder(Value* constant, int64_t axis, absl::Span<const int64_t> order, std::string_view name) {
   if (!constant->IsConstant()) return NoPart(constant, "it is not an initializer");
   std::vector<int64_t> dims(constant->initializer->dims.begin(), constant->initializer->dims.end());
   if (axis < 0 || axis >= static_cast<int64_t>(dims.size()) || order.empty()) return NoPart(constant, "it has no such axis");
@@ -537,8 +535,7 @@ Value* Rewriter::Int64Constant(Graph* graph, absl::Span<const int64_t> values, s
 void Rewriter::SetOpsetImport(std::string_view domain, int64_t version) {
   const NameId id = model_->names().InternCopy(domain);
   auto& imports = model_->opset_imports_;
-  auto found = std::find_if(imports.begin(), imports.end(),
-                            [&](const OpsetImport& import) { return import.domain == id; });
+  auto found = std::find_if(imports.begin(), imports.end(), [&](const OpsetImport& import) { return import.domain == id; });
   if (found != imports.end() ? found->version == version : version == 0) return;
   Note([this, before = imports] { model_->opset_imports_ = before; });
   Assign(&model_->opset_imports_changed_, true);
@@ -595,8 +592,7 @@ void Rewriter::Sweep() {
         }
       }
     }
-    nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [](const Node* node) { return node->dead; }),
-                nodes.end());
+    nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [](const Node* node) { return node->dead; }), nodes.end());
     std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
     absl::flat_hash_set<Value*> unused;
     for (Value* value : made_constants_) {
@@ -606,8 +602,7 @@ void Rewriter::Sweep() {
       if (value->uses == nullptr && !value->is_graph_output && !value->is_graph_input) unused.insert(value);
     }
     if (unused.empty()) continue;
-    for (auto entry = constants_.begin();
-         entry != constants_.end();) {  // a removed one must not be found again
+    for (auto entry = constants_.begin(); entry != constants_.end();) {  // a removed one must not be found again
       auto next = std::next(entry);
       if (unused.contains(entry->second)) constants_.erase(entry);
       entry = next;
@@ -615,9 +610,9 @@ void Rewriter::Sweep() {
     for (const auto& owner : model_->graphs_) {  // a body may have used an outer initializer
       auto& initializers = owner->initializers_;
       const size_t before = initializers.size();
-      initializers.erase(std::remove_if(initializers.begin(), initializers.end(),
-                                        [&](Value* value) { return unused.contains(value); }),
-                         initializers.end());
+      initializers.erase(
+          std::remove_if(initializers.begin(), initializers.end(), [&](Value* value) { return unused.contains(value); }),
+          initializers.end());
       if (initializers.size() != before) MarkChanged(owner.get());
     }
   }

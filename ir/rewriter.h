@@ -70,8 +70,7 @@ class Rewriter {
   void SetInput(Node* node, size_t index, Value* value);
 
   // A constant in memory, placed among the initializers of `graph`; equal constants are made once.
-  Value* Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view bytes,
-                  std::string_view name);
+  Value* Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view bytes, std::string_view name);
   // The same of a large constant that a few words describe: its bytes are made only where there is none of these words yet.
   Value* Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view words,
                   absl::FunctionRef<std::string()> bytes, std::string_view name);

@@ -36,8 +36,8 @@ Attribute DefaultOf(const proto::Attribute& from, bool* has_default) {
   value.ints.assign(from.ints().begin(), from.ints().end());
   value.floats.assign(from.floats().begin(), from.floats().end());
   value.strings.assign(from.strings().begin(), from.strings().end());
-  *has_default = from.has_i() || from.has_f() || from.has_s() || from.ints_size() > 0 ||
-                 from.floats_size() > 0 || from.strings_size() > 0;
+  *has_default =
+      from.has_i() || from.has_f() || from.has_s() || from.ints_size() > 0 || from.floats_size() > 0 || from.strings_size() > 0;
   return value;
 }
 
@@ -104,8 +104,7 @@ const Table* ReadTable() {
   const absl::Span<const Schema> all(table->schemas);
   for (size_t first = 0; first < all.size();) {
     size_t end = first + 1;
-    while (end < all.size() && all[end].domain == all[first].domain &&
-           all[end].op_type == all[first].op_type) {
+    while (end < all.size() && all[end].domain == all[first].domain && all[end].op_type == all[first].op_type) {
       ++end;
     }
     table->versions[{all[first].domain, all[first].op_type}] = all.subspan(first, end - first);

@@ -44,11 +44,11 @@ struct Schema {
   std::string_view op_type;
   int since_version = 1;
   bool deprecated = false;
-  bool commutative = false;  // the first two inputs may be swapped (Add, Mul, And, Or, Xor, Equal, Max, Min, Sum ...)
-  bool costly = false;       // computing it twice is not free: MatMul, Conv, Softmax, reductions ...; not Cast, Reshape ...
-  bool deterministic = true; // false for Random*, Bernoulli, Multinomial, Dropout in training
-  bool elementwise = false;  // output element depends on the input elements at the (broadcast) same place only
-  bool heavy = false;        // MatMul, Gemm, Softmax: not computed twice even where both readers are of one construct
+  bool commutative = false;       // the first two inputs may be swapped (Add, Mul, And, Or, Xor, Equal, Max, Min, Sum ...)
+  bool costly = false;            // computing it twice is not free: MatMul, Conv, Softmax, reductions ...; not Cast, Reshape ...
+  bool deterministic = true;      // false for Random*, Bernoulli, Multinomial, Dropout in training
+  bool elementwise = false;       // output element depends on the input elements at the (broadcast) same place only
+  bool heavy = false;             // MatMul, Gemm, Softmax: not computed twice even where both readers are of one construct
   bool near_miss_anchor = false;  // it mostly stands in a construct: one that no rule covered deserves an answer
   std::string_view equals_with_two_inputs;  // "Add" of Sum: what it is when it has two inputs
   std::vector<SchemaInput> inputs;

@@ -5,9 +5,9 @@
 
 // Evaluates an expression that gives an absl::Status, and returns it from the function around where it is an error. That function
 // returns a Status or a StatusOr.
-#define RETURN_IF_ERROR(expression)                                                                        \
-  do {                                                                                                     \
-    if (absl::Status return_if_error_status = (expression); !return_if_error_status.ok()) {                \
-      return return_if_error_status;                                                                       \
-    }                                                                                                      \
+#define RETURN_IF_ERROR(expression)                                                         \
+  do {                                                                                      \
+    if (absl::Status return_if_error_status = (expression); !return_if_error_status.ok()) { \
+      return return_if_error_status;                                                        \
+    }                                                                                       \
   } while (false)

@@ -9,8 +9,7 @@ namespace {
 
 uint64_t ProcessSeed() {
   static const uint64_t seed =
-      static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) *
-          0x9E3779B97F4A7C15ull ^
+      static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) * 0x9E3779B97F4A7C15ull ^
       reinterpret_cast<uintptr_t>(&ProcessSeed);
   return seed;
 }
@@ -70,9 +69,7 @@ void StringPool::Reserve(size_t count) {
   texts_.reserve(count + 1);
 }
 
-NameId StringPool::Intern(std::string_view text) {
-  return text.empty() ? NameId::kEmpty : Intern(Prepared{text, Hash(text)});
-}
+NameId StringPool::Intern(std::string_view text) { return text.empty() ? NameId::kEmpty : Intern(Prepared{text, Hash(text)}); }
 
 NameId StringPool::Intern(const Prepared& name) {
   const auto [text, hash] = name;

@@ -23,7 +23,8 @@ enum class Storage : uint8_t {
   kNone,      // no elements given (a tensor of zero elements, or a broken file)
   kMemory,    // `memory`: little-endian packed elements (TensorProto.raw_data layout)
   kFile,      // `file`: the same layout, in the model file
-  kTyped,     // typed fields of TensorProto (float_data, int32_data ...); decode with ReadIntegers, ReadFloats or ReadBytes (ir/model.h)
+  kTyped,     // typed fields of TensorProto (float_data, int32_data ...); decode with ReadIntegers, ReadFloats or ReadBytes
+              // (ir/model.h)
   kExternal,  // `location` beside the model, `file` inside it
   kJoined,    // `rows` rows, each made of that row of every tensor of `parts`: a concatenation along any axis
 };
@@ -34,14 +35,14 @@ struct Tensor {
   Storage storage = Storage::kNone;
   NameId name = NameId::kEmpty;
   absl::Span<const int64_t> dims;
-  std::string_view memory;    // kMemory
-  FileRange file;             // kFile, kExternal (offset and length of the elements)
-  std::string_view location;  // kExternal: as written in the model
+  std::string_view memory;                // kMemory
+  FileRange file;                         // kFile, kExternal (offset and length of the elements)
+  std::string_view location;              // kExternal: as written in the model
   absl::Span<const Tensor* const> parts;  // kJoined: tensors of the other storages but kTyped
   int64_t rows = 0;                       // kJoined: the product of the dims before the joined axis
   // kJoined: element i of a row is element order[i] of the parts' row, or 0 where that is -1; empty: as the parts have them.
   absl::Span<const int64_t> order;
-  FileRange proto;            // the TensorProto's body in the model file; offset -1 for new tensors
+  FileRange proto;                       // the TensorProto's body in the model file; offset -1 for new tensors
   const uint8_t* proto_bytes = nullptr;  // the same in memory (payloads of 4 KB and more left out)
 
   // Product of dims; 1 for a scalar, -1 on a negative dim or int64 overflow.

@@ -79,8 +79,7 @@ class Verifier {
   absl::Status DefineOnce(const Value& value, const Graph& graph, std::string_view as, const Node* node = nullptr) {
     const auto place = [&] { return node != nullptr ? fmt::format("{} {}", as, Described(*node)) : std::string(as); };
     if (value.graph != &graph) {
-      return absl::InternalError(
-          fmt::format("'{}' is {} in a graph that it does not belong to", ValueName(value), place()));
+      return absl::InternalError(fmt::format("'{}' is {} in a graph that it does not belong to", ValueName(value), place()));
     }
     const Graph*& defined = defined_by_[value.id];
     if (defined != nullptr) {
@@ -106,9 +105,9 @@ class Verifier {
     auto add = [&](const Value& value) -> absl::Status {
       uint32_t& last = value_names_[static_cast<size_t>(value.name)];
       if (last == graph_number_) {
-        return absl::InternalError(fmt::format("two values of a graph are named '{}', one of them {}", ValueName(value),
-                                               value.producer != nullptr ? "computed by " + Described(*value.producer)
-                                                                         : "an input or initializer"));
+        return absl::InternalError(
+            fmt::format("two values of a graph are named '{}', one of them {}", ValueName(value),
+                        value.producer != nullptr ? "computed by " + Described(*value.producer) : "an input or initializer"));
       }
       last = graph_number_;
       return absl::OkStatus();
@@ -183,8 +182,7 @@ class Verifier {
   absl::Status CheckOutputs(const Graph& graph) const {
     for (const Value* value : graph.outputs()) {
       if (value->producer != nullptr && value->producer->dead) {
-        return absl::InternalError(
-            fmt::format("the graph output '{}' is computed by nothing any more", ValueName(*value)));
+        return absl::InternalError(fmt::format("the graph output '{}' is computed by nothing any more", ValueName(*value)));
       }
       if (defined_by_[value->id] == nullptr) {
         return absl::InternalError(fmt::format("the graph output '{}' is not defined", ValueName(*value)));
@@ -217,21 +215,18 @@ std::vector<Signature::Port> Signature::PortsOf(const std::vector<Value*>& value
   return ports;
 }
 
-Signature::Signature(const Model& model)
-    : inputs_(PortsOf(model.graph().inputs())), outputs_(PortsOf(model.graph().outputs())) {}
+Signature::Signature(const Model& model) : inputs_(PortsOf(model.graph().inputs())), outputs_(PortsOf(model.graph().outputs())) {}
 
 absl::Status Signature::Check(const Model& model) const {
-  auto check = [](const std::vector<Port>& ports, const std::vector<Value*>& values,
-                  std::string_view what) -> absl::Status {
+  auto check = [](const std::vector<Port>& ports, const std::vector<Value*>& values, std::string_view what) -> absl::Status {
     if (ports.size() != values.size()) {
       return absl::InternalError(fmt::format("the graph had {} {}s and has {}", ports.size(), what, values.size()));
     }
     for (size_t i = 0; i < ports.size(); ++i) {
       const Port& port = ports[i];
       if (values[i] != port.value || values[i]->name != port.name || values[i]->declared_type != port.declared_type) {
-        return absl::InternalError(
-            fmt::format("{} {} of the graph is another one, or has another name, type or shape: '{}'", what, i,
-                        ValueName(*values[i])));
+        return absl::InternalError(fmt::format("{} {} of the graph is another one, or has another name, type or shape: '{}'",
+                                               what, i, ValueName(*values[i])));
       }
     }
     return absl::OkStatus();

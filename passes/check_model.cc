@@ -73,7 +73,7 @@ absl::StatusOr<Report> Check(Model* model, const OptimizeOptions& options) {
   RETURN_IF_ERROR(CheckOperands(*model));
   Report report;
   report.model = model->path();
-  report.target = {target->chip(),        target->cann(),        "", target->options().precision_mode,
+  report.target = {target->chip(),        target->cann(),          "", target->options().precision_mode,
                    model->OpsetVersion(), target->options().plugin};
   for (const std::string& warning : target->warnings()) report.Warn({"chip-not-in-cann", warning});
   for (const WarningRecord& warning : CheckPlugin(*model, *target)) report.Warn(warning);

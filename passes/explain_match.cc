@@ -169,9 +169,7 @@ std::string Sentence(const std::string& expected, const std::string& found) {
   return expected.empty() ? found : fmt::format("expected {}, found {}", expected, found);
 }
 
-std::string Name(const Node& node) {
-  return fmt::format("{} {}", OpType(node), Label(node));
-}
+std::string Name(const Node& node) { return fmt::format("{} {}", OpType(node), Label(node)); }
 
 std::string Describe(const Attempt& attempt, const Rule& rule, std::string_view when) {
   std::string text = fmt::format("{}, from {}\n", when, Name(*attempt.root));
@@ -225,8 +223,8 @@ absl::StatusOr<std::string> ExplainMatch(Model* model, const OptimizeOptions& op
     const auto end = std::find_if(left.begin(), left.end(), [&](const Pass& pass) { return pass.name == stage; });
     RETURN_IF_ERROR(RunPasses({left.begin(), end}, **workspace));
     left.erase(left.begin(), end);
-    const std::string when = stage == "pair_rotations" ? "after the other rules have recognised what they do"
-                                                       : fmt::format("before {}", stage);
+    const std::string when =
+        stage == "pair_rotations" ? "after the other rules have recognised what they do" : fmt::format("before {}", stage);
     Node* at = FindNode(*model, node);
     if (at == nullptr) {
       text += fmt::format("{}\n  {} is gone: another rule took it\n", when, node);

@@ -20,8 +20,8 @@ namespace ascend_fuse {
 namespace {
 
 WorkspaceOptions WorkspaceOptionsOf(const OptimizeOptions& options) {
-  return {options.rule_files, options.skip, options.prefer, options.limit, options.strict, options.infer,
-          options.assumptions, options.fix};
+  return {options.rule_files, options.skip,  options.prefer,      options.limit,
+          options.strict,     options.infer, options.assumptions, options.fix};
 }
 
 // A name that no input has cannot be written.
@@ -74,8 +74,8 @@ absl::Status RunExpand(Model* model, const ExpandOptions& options) {
   if (!workspace.ok()) return workspace.status();
   RunOptions run;
   run.progress = options.progress;
-  return RunPasses({{"inline", "", "", Inline}, {"expand", "", "", ExpandNodes}, {"sweep", "", "", Sweep, true}},
-                   **workspace, run);
+  return RunPasses({{"inline", "", "", Inline}, {"expand", "", "", ExpandNodes}, {"sweep", "", "", Sweep, true}}, **workspace,
+                   run);
 }
 
 }  // namespace

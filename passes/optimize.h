@@ -31,16 +31,17 @@ struct OptimizeOptions {  // what Optimize and ListOpportunities are told
   // --fix: symbolic dims that `infer.dims` binds to one number each, which is written into the model: its inputs and
   // outputs are declared with numbers, and what was computed of them becomes constants.
   std::vector<std::string> fix;
-  std::vector<std::string> skip;  // passes or rules that are not run, by name
+  std::vector<std::string> skip;    // passes or rules that are not run, by name
   std::vector<std::string> prefer;  // nodes to emit although they were measured slower, by name: "NPUFFN"
-  int64_t limit = -1;             // at most so many rewrites; negative: no limit
-  std::string dump_directory;     // the model after each pass is written there; empty: nowhere
-  std::vector<PlacedPass> passes;  // the user's own, in C++
-  ProgressCallback progress;       // told how far the run is; false ends it
+  int64_t limit = -1;               // at most so many rewrites; negative: no limit
+  std::string dump_directory;       // the model after each pass is written there; empty: nowhere
+  std::vector<PlacedPass> passes;   // the user's own, in C++
+  ProgressCallback progress;        // told how far the run is; false ends it
 };
 
 // Changes the model. On an error, CANCELLED by the progress callback among them, the model may be changed in part and
-// should be dropped; so it may when RESOURCE_EXHAUSTED says that memory ran out: no function here throws. There is no global state: runs over different models may go on in different threads.
+// should be dropped; so it may when RESOURCE_EXHAUSTED says that memory ran out: no function here throws. There is no global
+// state: runs over different models may go on in different threads.
 absl::StatusOr<Report> Optimize(Model* model, const OptimizeOptions& options = {});
 
 // What Optimize would do. The model is as before when this returns.

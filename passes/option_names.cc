@@ -129,7 +129,10 @@ const std::vector<OptionName>& OptionNames() {
       {"precision-mode", "MODE", "what atc will be given as --precision_mode"},
       {"style", "D|N|X", "emission style; default: chosen for the target"},
       {"rules", "FILE", "rule file that adds or overrides rules", true},
-      {"dim", "NAME=RANGE", "name=N, name=low..high or name=low..high:step (multiples of step): what a symbolic dim can be; name=other: the same as that one", true},
+      {"dim", "NAME=RANGE",
+       "name=N, name=low..high or name=low..high:step (multiples of step): what a symbolic dim can be; name=other: the same as "
+       "that one",
+       true},
       {"fix", "NAME=N", "what a symbolic dim is, written into the model", true},
       {"strict", "", "refuse what rests on an assumption"},
       {"skip", "NAME,...", "kinds, rules or nodes not to use", true},

@@ -11,7 +11,7 @@
 
 namespace ascend_fuse {
 
-struct OptionName {  // an option as the command line spells it
+struct OptionName {          // an option as the command line spells it
   std::string_view name;     // "precision-mode"
   std::string_view value;    // what stands for the value: "NAME=RANGE"; "" for a switch, which takes true or false
   std::string_view meaning;  // a clause

@@ -86,9 +86,8 @@ std::vector<std::string_view> NearestCodes(std::string_view name) {
 
 std::string DescribeCode(const Code& code) {
   constexpr size_t kWidth = 100;
-  return fmt::format("{}: {}\n\n{}\nfor example\n{}\nway out\n{}", code.name, code.title,
-                     Wrapped(code.explanation, kWidth, ""), Wrapped(code.example, kWidth, "  "),
-                     Wrapped(code.way_out, kWidth, "  "));
+  return fmt::format("{}: {}\n\n{}\nfor example\n{}\nway out\n{}", code.name, code.title, Wrapped(code.explanation, kWidth, ""),
+                     Wrapped(code.example, kWidth, "  "), Wrapped(code.way_out, kWidth, "  "));
 }
 
 std::string ListCodes() {
@@ -111,7 +110,8 @@ std::string CodesDocument() {
   for (const CodeGroup& group : CodeGroups()) {
     text += fmt::format("\n## {}\n\n{}", group.title, Wrapped(group.introduction, kWidth, ""));
     for (const Code& code : group.codes) {
-      text += fmt::format("\n### {}\n\n{}\n", code.name, Wrapped(fmt::format("**{}.** {}", code.title, code.explanation), kWidth, ""));
+      text += fmt::format("\n### {}\n\n{}\n", code.name,
+                          Wrapped(fmt::format("**{}.** {}", code.title, code.explanation), kWidth, ""));
       text += fmt::format("{}\n", Wrapped(code.example, kWidth, "> "));
       text += Wrapped(fmt::format("Way out: {}", code.way_out), kWidth, "");
     }

@@ -48,9 +48,7 @@ class Reader {
     while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
   }
 
-  static bool InWord(char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '+' || c == '-' || c == '.';
-  }
+  static bool InWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '+' || c == '-' || c == '.'; }
 
   bool Take(char wanted) {
     SkipSpace();

@@ -123,8 +123,7 @@ domi::Status ParseNPUFFN(const ge::Operator& source, ge::Operator& target) {
   Node node("NPUFFN", source);
   node.TakesInputs(3, {"x", "weight1", "weight2", "expert_tokens", "bias1", "bias2"});
   node.TakesOutputs(1);
-  const std::string activation = node.Text(
-      "activation", {"relu", "silu", "gelu", "fastgelu", "geglu", "swiglu", "reglu"});
+  const std::string activation = node.Text("activation", {"relu", "silu", "gelu", "fastgelu", "geglu", "swiglu", "reglu"});
   const int64_t inner_precise = node.Int("inner_precise", 0, {0, 1});
   if (!node.Accepted()) return domi::FAILED;
   target.SetAttr("activation", ge::AscendString(activation.c_str()));

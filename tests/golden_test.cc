@@ -1,7 +1,7 @@
 // Runs every tests/golden/<rule>/<case>.onnxtxt: an ONNX text model whose comments say what it shows, with
 // which flags it is optimized (# RUN:, those of tests/support/run_flags.h, a file of --rules beside the case), and what
-// must come out: the nodes of the graph (# GRAPH:) and the sites, their assumptions and the near misses (# REPORT:). BLESS=1 in the environment writes GRAPH and
-// REPORT anew; the diff of the files is then what there is to review.
+// must come out: the nodes of the graph (# GRAPH:) and the sites, their assumptions and the near misses (# REPORT:). BLESS=1 in
+// the environment writes GRAPH and REPORT anew; the diff of the files is then what there is to review.
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -45,10 +45,7 @@ std::vector<std::string> Cases() {
   return cases;
 }
 
-bool StartsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
+bool StartsWith(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
 
 std::vector<std::string> Lines(const std::string& text) {
   std::vector<std::string> lines;
@@ -115,10 +112,10 @@ std::string Source(const std::string& source) {
 
 // The warnings that say something about the graph of the case, and not about its opset or about ATC as such.
 std::vector<WarningRecord> ShownWarnings(const Report& report) {
-  static constexpr std::string_view kShown[] = {"plugin-needed", "function-call-left", "decomposed", "no-parser",
-                                                "adapted", "opset-converted", "opset-kept", "keys-shared",
-                                                "shape-start-end", "split-num-outputs", "reduce-axes-input",
-                                                "pad-axes-input", "constant-value-form"};
+  static constexpr std::string_view kShown[] = {
+      "plugin-needed",     "function-call-left", "decomposed",         "no-parser",       "adapted",
+      "opset-converted",   "opset-kept",         "keys-shared",        "shape-start-end", "split-num-outputs",
+      "reduce-axes-input", "pad-axes-input",     "constant-value-form"};
   std::vector<WarningRecord> shown;
   for (const WarningRecord& warning : report.warnings) {
     if (std::find(std::begin(kShown), std::end(kShown), warning.code) != std::end(kShown)) shown.push_back(warning);
@@ -158,8 +155,7 @@ std::string ReportSection(const Report& report) {
     add(line);
   }
   for (const SiteRecord& site : report.sites) {
-    for (const std::string& sentence : site.assumptions)
-      add(fmt::format("assumes  {}  {}", site.outputs[0], sentence));
+    for (const std::string& sentence : site.assumptions) add(fmt::format("assumes  {}  {}", site.outputs[0], sentence));
     for (const std::string& sentence : site.mask_assumptions) {
       if (std::find(site.assumptions.begin(), site.assumptions.end(), sentence) != site.assumptions.end()) continue;
       add(fmt::format("mask rests on  {}  {}", site.outputs[0], sentence));
@@ -170,8 +166,8 @@ std::string ReportSection(const Report& report) {
     add(fmt::format("near {}  {}  [{} nodes]  {}{}", miss.rule, miss.node, miss.matched_nodes, wanted, miss.found));
   }
   for (const ContradictionRecord& contradiction : report.contradictions) {
-    add(fmt::format("contradiction  {}  declared {}, computed {}", contradiction.value,
-                    contradiction.declared, contradiction.computed));
+    add(fmt::format("contradiction  {}  declared {}, computed {}", contradiction.value, contradiction.declared,
+                    contradiction.computed));
   }
   if (text.size() == kReport.size() + 1) add("nothing");
   return text;
@@ -253,8 +249,8 @@ TEST_P(GoldenTest, Matches) {
   const absl::StatusOr<std::string> output = SaveModelToBytes(**model);
   ASSERT_TRUE(output.ok()) << output.status().message();
   const bool unchanged = *output == *input;
-  const bool fused = std::any_of(report->sites.begin(), report->sites.end(),
-                                 [](const SiteRecord& site) { return site.state == "fused"; });
+  const bool fused =
+      std::any_of(report->sites.begin(), report->sites.end(), [](const SiteRecord& site) { return site.state == "fused"; });
   EXPECT_EQ(fused || WasRewritten(*report), !unchanged) << "a model changes if and only if something was rewritten";
 
   CheckCodes(*report);
@@ -298,8 +294,7 @@ TEST_P(GoldenTest, Matches) {
 
 std::string CaseName(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  std::replace_if(name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
 }
 

@@ -42,8 +42,7 @@ std::string DimText(const Facts& facts, Dim dim) {
 
 std::string Elements(const Facts& facts, const Fact& fact) {
   std::string out;
-  for (Dim dim : fact.elements->integers)
-    out += (out.empty() ? "" : ", ") + DimText(facts, facts.dims().Resolve(dim));
+  for (Dim dim : fact.elements->integers) out += (out.empty() ? "" : ", ") + DimText(facts, facts.dims().Resolve(dim));
   for (double value : fact.elements->floats) out += (out.empty() ? "" : ", ") + Number(value);
   return out;
 }

@@ -31,15 +31,15 @@
 #include "ir/status_macros.h"
 #include "ir/text/printer.h"
 #include "ir/text/visible.h"
-#include "passes/check_model.h"
 #include "passes/check/atc_check.h"
-#include "passes/report/atc_command.h"
 #include "passes/check/check.h"
-#include "passes/report/diff.h"
+#include "passes/check_model.h"
 #include "passes/explain_match.h"
-#include "passes/option_names.h"
 #include "passes/optimize.h"
 #include "passes/optimize_passes.h"
+#include "passes/option_names.h"
+#include "passes/report/atc_command.h"
+#include "passes/report/diff.h"
 #include "passes/report/report_html.h"
 #include "patterns/codes.h"
 #include "patterns/functions/functions.h"
@@ -74,28 +74,28 @@ struct Flags {
   std::string report;
   bool verbose = false;
   bool quiet = false;
-  bool operators = false;  // rules: the operators instead
-  bool functions = false;  // rules: the functions instead
-  bool passes = false;     // rules: the passes instead
+  bool operators = false;            // rules: the operators instead
+  bool functions = false;            // rules: the functions instead
+  bool passes = false;               // rules: the passes instead
   std::vector<std::string> checked;  // rules: files that are looked at instead
   backwards::RunOptions backwards;   // rules test
   bool graphs = false;               // rules test: records for a program
   std::string keep;                  // rules test: a folder for what shows a fault
-  std::string code;        // explain: a code, or a model with --rule
-  std::string rule;        // explain: the rule that is looked at
-  std::string at;          // explain: the node
-  std::string atc_script;  // optimize: where the command line of ATC is written as a script
-  bool force = false;      // optimize: write what ATC refuses or misreads
-  std::string chip;        // targets
-  std::string op;          // targets
-  bool markdown = false;   // explain: docs/codes.md instead
+  std::string code;                  // explain: a code, or a model with --rule
+  std::string rule;                  // explain: the rule that is looked at
+  std::string at;                    // explain: the node
+  std::string atc_script;            // optimize: where the command line of ATC is written as a script
+  bool force = false;                // optimize: write what ATC refuses or misreads
+  std::string chip;                  // targets
+  std::string op;                    // targets
+  bool markdown = false;             // explain: docs/codes.md instead
   int64_t max_elements = 16;
   std::vector<std::string> python_words;  // flags of a command in Python, as they stand
-  bool as_atc = false;  // expand
-  std::string weights = "copy";  // copy, reference or a file
+  bool as_atc = false;                    // expand
+  std::string weights = "copy";           // copy, reference or a file
   bool copy_data = false;
   PluginOptions plugin;  // plugin
-  std::string shell;    // completion
+  std::string shell;     // completion
 };
 
 // One line on stderr. Names out of a file may hold line breaks and terminal control codes: they are written out.
@@ -151,9 +151,10 @@ int FailOption(const absl::Status& status) { return Fail(status, absl::IsInvalid
 
 void AddDimFlag(CLI::App* command, Flags* flags) {
   command
-      ->add_option("--dim", flags->dims,
-                   "name=N, name=low..high or name=low..high:step (multiples of step): what a symbolic dim can be; name=other: the "
-                   "same as that one; may be repeated")
+      ->add_option(
+          "--dim", flags->dims,
+          "name=N, name=low..high or name=low..high:step (multiples of step): what a symbolic dim can be; name=other: the "
+          "same as that one; may be repeated")
       ->type_name("NAME=RANGE")
       ->allow_extra_args(false);
 }
@@ -189,8 +190,7 @@ int WriteReports(const Report& report, const Flags& flags, const ReportHtmlOptio
   if (!flags.report.empty()) {
     const bool json = EndsWith(flags.report, ".json");
     const bool html = EndsWith(flags.report, ".html") || EndsWith(flags.report, ".htm");
-    const auto status =
-        WriteText(flags.report, json ? ReportToJson(report) : html ? ReportToHtml(report, of) : text());
+    const auto status = WriteText(flags.report, json ? ReportToJson(report) : html ? ReportToHtml(report, of) : text());
     if (!status.ok()) return Fail(status);
   }
   if (!flags.quiet && flags.json != "-" && flags.report != "-") {
@@ -267,8 +267,7 @@ int RunOptimize(Flags flags, bool change) {
   if (const int code = Prepare(&flags, &target); code != kDone) return code;
   const auto model = LoadModel(flags.input);
   if (!model.ok()) return Fail(model.status());
-  auto report =
-      change ? Optimize(model->get(), flags.options) : ListOpportunities(model->get(), flags.options);
+  auto report = change ? Optimize(model->get(), flags.options) : ListOpportunities(model->get(), flags.options);
   if (!report.ok()) return Fail(report.status());
   if (report->model.empty()) report->model = flags.input;
   if (const int code = WriteReports(*report, flags, {.changed = change}); code != kDone) return code;
@@ -281,8 +280,8 @@ int RunOptimize(Flags flags, bool change) {
   if (!change) return kDone;
   if (const std::vector<std::string> why = WhyNotWritten(*report); !why.empty() && !flags.force) {
     for (const std::string& sentence : why) Fail(sentence);
-    return Fail(fmt::format("not written: ATC (CANN {}) would reject or misread it; --force overrides",
-                            report->target.cann), kFound);
+    return Fail(fmt::format("not written: ATC (CANN {}) would reject or misread it; --force overrides", report->target.cann),
+                kFound);
   }
   const std::string output = flags.output.empty() ? Beside(flags.input, target->chip()) : flags.output;
   if (const auto status = Save(**model, output, flags); !status.ok()) return Fail(status);
@@ -442,16 +441,15 @@ int RunPlugin(const Flags& flags) {
 std::string OwnPath() {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
-  return length > 0 && length < static_cast<ssize_t>(sizeof(path)) ? std::string(path, length)
-                                                                   : "ascend-fuse";
+  return length > 0 && length < static_cast<ssize_t>(sizeof(path)) ? std::string(path, length) : "ascend-fuse";
 }
 
 // The folder that holds the Python package: that of the source tree around a build folder, or of an
 // installation.
 std::string PythonFolder(const std::string& own_path) {
   const std::string folder = own_path.substr(0, own_path.rfind('/') + 1);
-  for (const char* place : {"../tools/python", "../../tools/python", "../share/ascend-fuse/python",
-                            "../lib/ascend-fuse/python"}) {
+  for (const char* place :
+       {"../tools/python", "../../tools/python", "../share/ascend-fuse/python", "../lib/ascend-fuse/python"}) {
     const std::string candidate = folder + place;
     struct stat info;
     if (stat((candidate + "/ascend_fuse/verification.py").c_str(), &info) == 0) return candidate;
@@ -507,8 +505,16 @@ int RunTestRules(Flags flags) {
     }
     return kDone;
   }
-  std::vector<std::string> command = {"--graphs-command", "rules", "test", "--graphs", "--count", fmt::format("{}", options.count),
-                                      "--mutants", fmt::format("{}", options.mutants), "--seed", fmt::format("{}", options.seed)};
+  std::vector<std::string> command = {"--graphs-command",
+                                      "rules",
+                                      "test",
+                                      "--graphs",
+                                      "--count",
+                                      fmt::format("{}", options.count),
+                                      "--mutants",
+                                      fmt::format("{}", options.mutants),
+                                      "--seed",
+                                      fmt::format("{}", options.seed)};
   if (options.plain) command.push_back("--plain");
   if (options.target.has_value()) {
     command.insert(command.end(), {"--target", options.target->chip, "--cann", options.target->cann});
@@ -539,13 +545,11 @@ void AddAtcFlags(CLI::App* command, Flags* flags) {
   TargetOptions& target = flags->options.target;
   command
       ->add_option("--target", target.chip,
-                   fmt::format("chip ({}), an ATC --soc_version, or a path to a .txtpb",
-                               fmt::join(Target::Chips(), ", ")))
+                   fmt::format("chip ({}), an ATC --soc_version, or a path to a .txtpb", fmt::join(Target::Chips(), ", ")))
       ->capture_default_str();
   command
-      ->add_option(
-          "--cann", target.cann,
-          fmt::format("CANN version ({}), or a path to a .txtpb", fmt::join(Target::CannVersions(), ", ")))
+      ->add_option("--cann", target.cann,
+                   fmt::format("CANN version ({}), or a path to a .txtpb", fmt::join(Target::CannVersions(), ", ")))
       ->capture_default_str();
   command->add_flag("--plugin", target.plugin,
                     "emit nodes that ATC reads only with our op plugin installed (docs/targets.md lists them)");
@@ -580,9 +584,7 @@ void AddRunFlags(CLI::App* command, Flags* flags) {
   AddDimFlag(command, flags);
   AddFixFlag(command, flags);
   command->add_flag("--strict", flags->options.strict, "refuse sites that rest on an assumption");
-  command
-      ->add_option("--require", flags->require,
-                   "exit with 3 if a site of these kinds is left, or none is found")
+  command->add_option("--require", flags->require, "exit with 3 if a site of these kinds is left, or none is found")
       ->type_name("KIND,...")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -595,12 +597,13 @@ void AddRunFlags(CLI::App* command, Flags* flags) {
       ->type_name("NODE,...")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command->add_option("--assume", flags->assumptions, "what an input holds: ones, binary (0 and 1), left-padded, right-padded; may be repeated")
+  command
+      ->add_option("--assume", flags->assumptions,
+                   "what an input holds: ones, binary (0 and 1), left-padded, right-padded; may be repeated")
       ->type_name("INPUT=WORD")
       ->allow_extra_args(false);
   command->add_option("--limit", flags->options.limit, "make at most N rewrites")->type_name("N");
-  command->add_option("--dump", flags->options.dump_directory, "write the model after each pass there")
-      ->type_name("FOLDER");
+  command->add_option("--dump", flags->options.dump_directory, "write the model after each pass there")->type_name("FOLDER");
   command->add_flag("--verbose", flags->verbose, "one line for every site, and the time of every pass");
   command->add_flag("--quiet", flags->quiet, "print errors only");
 }
@@ -664,7 +667,9 @@ struct RulesCommands {
 RulesCommands AddRules(CLI::App* app, Flags* flags) {
   CLI::App* rules = app->add_subcommand("rules", "list the rules in force and where they are written");
   AddTargetFlags(rules, flags);
-  rules->add_option("--check", flags->checked, "load these rule files and say what is in them, or the first mistake with its place")
+  rules
+      ->add_option("--check", flags->checked,
+                   "load these rule files and say what is in them, or the first mistake with its place")
       ->type_name("FILE")
       ->allow_extra_args(false);
   rules->add_flag("--functions", flags->functions, "the functions that rules may call, as a table");
@@ -679,7 +684,10 @@ RulesCommands AddRules(CLI::App* app, Flags* flags) {
       "test", "check the goldens of rule files, and compare the numbers of graphs that are made from the rules backwards");
   test->add_option("files", flags->checked, "rule files")->required();
   AddAtcFlags(test, flags);
-  test->add_option("--count", flags->backwards.count, "graphs of each rule")->type_name("N")->check(CLI::PositiveNumber)->capture_default_str();
+  test->add_option("--count", flags->backwards.count, "graphs of each rule")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   test->add_option("--mutants", flags->backwards.mutants, "graphs that differ in one place, of each graph")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber)
@@ -694,8 +702,9 @@ RulesCommands AddRules(CLI::App* app, Flags* flags) {
 CLI::App* AddExplain(CLI::App* app, Flags* flags) {
   CLI::App* explain = app->add_subcommand(
       "explain", "explain a code of a report and what can be done about it; or why a rule matches at a node, or does not");
-  explain->add_option("code", flags->code, "as the report gives it (mask-per-head); default: all, with their titles; "
-                                           "with --rule a model");
+  explain->add_option("code", flags->code,
+                      "as the report gives it (mask-per-head); default: all, with their titles; "
+                      "with --rule a model");
   explain->add_option("--rule", flags->rule, "a rule: the match step by step, what each part of it met and where it ended")
       ->type_name("NAME");
   explain->add_option("--at", flags->at, "a node of the model, or a value that it computes")->type_name("NODE");
@@ -723,11 +732,11 @@ int Main(int argc, char** argv) {
       app.add_subcommand("optimize", "replace subgraphs by NPU nodes of the target; write the model and a report");
   AddRunFlags(optimize, &flags);
   AddWeightFlags(optimize, &flags);
-  optimize->add_option("-o,--output", flags.output, "default: <model>.<chip>.onnx beside the model")
-      ->type_name("FILE");
+  optimize->add_option("-o,--output", flags.output, "default: <model>.<chip>.onnx beside the model")->type_name("FILE");
 
-  optimize->add_flag("--force", flags.force,
-                     "write the model also where ATC surely refuses or misreads it; without it, nothing is written then: exit code 4");
+  optimize->add_flag(
+      "--force", flags.force,
+      "write the model also where ATC surely refuses or misreads it; without it, nothing is written then: exit code 4");
   optimize->add_option("--atc-script", flags.atc_script, "write the command line of ATC as a script")->type_name("FILE");
 
   CLI::App* list = app.add_subcommand("list", "say what could be fused and what nearly matched; changes nothing");
@@ -746,8 +755,7 @@ int Main(int argc, char** argv) {
   CLI::App* expand = app.add_subcommand("expand", "turn NPU nodes back into standard ONNX");
   expand->add_option("model", flags.input, "an optimized model")->required();
   AddWeightFlags(expand, &flags);
-  expand->add_option("-o,--output", flags.output, "default: <model>.expanded.onnx beside it")
-      ->type_name("FILE");
+  expand->add_option("-o,--output", flags.output, "default: <model>.expanded.onnx beside it")->type_name("FILE");
   expand->add_option("--rules", flags.rule_paths, "rule file with reference rules of your own nodes; may be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);
@@ -766,8 +774,7 @@ int Main(int argc, char** argv) {
   CLI::App* print = app.add_subcommand("print", "print the model as ONNX text");
   print->add_option("model", flags.input, "an ONNX model")->required();
   print->add_option("-o,--output", flags.output, "default: stdout")->type_name("FILE");
-  print->add_option("--max-elements", flags.max_elements, "longer constants are elided; -1: never")
-      ->capture_default_str();
+  print->add_option("--max-elements", flags.max_elements, "longer constants are elided; -1: never")->capture_default_str();
 
   const RulesCommands rules = AddRules(&app, &flags);
 

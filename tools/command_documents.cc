@@ -85,12 +85,14 @@ std::string Bash(const CLI::App& app) {
   std::string cases, parts;
   for (const CLI::App* command : app.get_subcommands({})) {
     if (const auto names = PartsOf(*command); !names.empty()) {
-      parts += fmt::format("  if [[ $COMP_CWORD -eq 2 && ${{COMP_WORDS[1]}} == {} && $word != -* ]]; then\n"
-                           "    COMPREPLY=($(compgen -W {} -- \"$word\"))\n    return\n  fi\n",
-                           command->get_name(), Quoted(fmt::format("{}", fmt::join(names, " "))));
+      parts += fmt::format(
+          "  if [[ $COMP_CWORD -eq 2 && ${{COMP_WORDS[1]}} == {} && $word != -* ]]; then\n"
+          "    COMPREPLY=($(compgen -W {} -- \"$word\"))\n    return\n  fi\n",
+          command->get_name(), Quoted(fmt::format("{}", fmt::join(names, " "))));
     }
     commands.push_back(command->get_name());
-    cases += fmt::format("    {}) flags={} ;;\n", command->get_name(), Quoted(fmt::format("{}", fmt::join(AllFlags(*command), " "))));
+    cases +=
+        fmt::format("    {}) flags={} ;;\n", command->get_name(), Quoted(fmt::format("{}", fmt::join(AllFlags(*command), " "))));
   }
   std::string words;
   for (const char* flag : {"--target", "--cann", "--style"}) {
@@ -125,7 +127,8 @@ std::string FishCommand(const CLI::App& command, const std::string& condition) {
   std::string text;
   const std::string name = command.get_name();
   text += fmt::format("complete -c ascend-fuse -n {} -f -a {} -d {}\n", condition, name, Quoted(command.get_description()));
-  for (const CLI::App* part : command.get_subcommands({})) text += FishCommand(*part, Quoted("__fish_seen_subcommand_from " + name));
+  for (const CLI::App* part : command.get_subcommands({}))
+    text += FishCommand(*part, Quoted("__fish_seen_subcommand_from " + name));
   for (const CLI::Option* option : FlagOptions(command)) {
     text += fmt::format("complete -c ascend-fuse -n '__fish_seen_subcommand_from {}'", name);
     for (const std::string& flag : option->get_snames()) text += " -s " + flag;
@@ -161,7 +164,8 @@ std::string ManCommand(const CLI::App& command) {
   std::string text;
   for (const CLI::Option* option : command.get_options()) {
     if (option->nonpositional()) continue;
-    text += option->get_required() ? fmt::format(" {}", ForMan(option->get_name())) : fmt::format(" [{}]", ForMan(option->get_name()));
+    text += option->get_required() ? fmt::format(" {}", ForMan(option->get_name()))
+                                   : fmt::format(" [{}]", ForMan(option->get_name()));
   }
   text += fmt::format("\n{}\n{}", ForMan(command.get_description()), ManOptions(command));
   if (!command.get_footer().empty()) text += fmt::format(".PP\n{}\n", ForMan(command.get_footer()));
@@ -172,17 +176,19 @@ std::string ManCommand(const CLI::App& command) {
 
 std::string ManPage(const CLI::App& app, const std::string& version) {
   std::string text = fmt::format(".TH ASCEND\\-FUSE 1 \"\" \"ascend\\-fuse {}\" \"User Commands\"\n", ForMan(version));
-  text += fmt::format(".SH NAME\nascend\\-fuse \\- exported ONNX in, the same model with Ascend NPU nodes out\n"
-                      ".SH SYNOPSIS\n.B ascend\\-fuse\n.I command\n.RI [ arguments ]\n.SH DESCRIPTION\n{}\n.SH COMMANDS\n",
-                      ForMan(app.get_description()));
+  text += fmt::format(
+      ".SH NAME\nascend\\-fuse \\- exported ONNX in, the same model with Ascend NPU nodes out\n"
+      ".SH SYNOPSIS\n.B ascend\\-fuse\n.I command\n.RI [ arguments ]\n.SH DESCRIPTION\n{}\n.SH COMMANDS\n",
+      ForMan(app.get_description()));
   for (const CLI::App* command : app.get_subcommands({})) {
     text += fmt::format(".SS {}{}", ForMan(command->get_name()), ManCommand(*command));
     for (const CLI::App* part : command->get_subcommands({})) {
       text += fmt::format(".PP\n\\fB{} {}\\fR{}", ForMan(command->get_name()), ForMan(part->get_name()), ManCommand(*part));
     }
   }
-  return text + ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\nan error in the input or of the file system\n.TP\n2\nwrong usage\n"
-                ".TP\n3\na requirement is not met: \\-\\-require, verify\n.TP\n4\ncheck found what ATC refuses or misreads\n";
+  return text +
+         ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\nan error in the input or of the file system\n.TP\n2\nwrong usage\n"
+         ".TP\n3\na requirement is not met: \\-\\-require, verify\n.TP\n4\ncheck found what ATC refuses or misreads\n";
 }
 
 std::string Completion(const CLI::App& app, const std::string& shell) {

@@ -1,4 +1,5 @@
-// Control-C while a file is written: the writing ends first and nothing half is left behind, then the process ends as it would have.
+// Control-C while a file is written: the writing ends first and nothing half is left behind, then the process ends as it would
+// have.
 #pragma once
 
 #include <csignal>

@@ -12,7 +12,8 @@ namespace ascend_fuse {
 namespace {
 
 // NAME stands for the rule's name.
-constexpr std::string_view kRule = R"(# NAME: mish without tanh and log. The first line of this comment is what `ascend-fuse rules` prints.
+constexpr std::string_view kRule =
+    R"(# NAME: mish without tanh and log. The first line of this comment is what `ascend-fuse rules` prints.
 #
 # y = x * ((1 + exp(x))^2 - 1) / ((1 + exp(x))^2 + 1), which is x * tanh(log(1 + exp(x))).
 #
@@ -66,7 +67,8 @@ using Words = std::vector<std::pair<std::string_view, std::string_view>>;
 std::string Fill(std::string_view text, const Words& words) {
   std::string out(text);
   for (const auto& [from, to] : words) {
-    for (size_t at = out.find(from); at != std::string::npos; at = out.find(from, at + to.size())) out.replace(at, from.size(), to);
+    for (size_t at = out.find(from); at != std::string::npos; at = out.find(from, at + to.size()))
+      out.replace(at, from.size(), to);
   }
   return out;
 }
@@ -83,7 +85,8 @@ std::string MakesOf(const Rule& rule) {
   std::vector<std::string> made;
   for (const EmitStatement& statement : rule.emit) {
     const Expression& value = statement.value;
-    if (value.kind == Expression::Kind::kOperator) made.push_back(value.domain.empty() ? value.text : value.domain + "." + value.text);
+    if (value.kind == Expression::Kind::kOperator)
+      made.push_back(value.domain.empty() ? value.text : value.domain + "." + value.text);
   }
   return made.empty() ? std::string() : fmt::format(", makes {}", fmt::join(made, ", "));
 }
@@ -115,10 +118,11 @@ absl::StatusOr<std::string> CheckRuleFiles(const OptimizeOptions& options) {
 }
 
 absl::StatusOr<std::vector<std::pair<std::string, std::string>>> NewRuleFiles(const std::string& name) {
-  const bool is_name = !name.empty() && (std::islower(static_cast<unsigned char>(name[0])) != 0) &&
-                       std::all_of(name.begin(), name.end(), [](char c) {
-                         return std::islower(static_cast<unsigned char>(c)) != 0 || std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '_';
-                       });
+  const bool is_name =
+      !name.empty() && (std::islower(static_cast<unsigned char>(name[0])) != 0) &&
+      std::all_of(name.begin(), name.end(), [](char c) {
+        return std::islower(static_cast<unsigned char>(c)) != 0 || std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '_';
+      });
   if (!is_name) {
     return absl::InvalidArgumentError(
         fmt::format("{} cannot be the name of a rule: small letters, digits and _, a letter first", name));
@@ -126,17 +130,22 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> NewRuleFiles(co
   for (const RuleFolder folder : kUserFolders) {
     for (const Rule& rule : RuleSet::Shared(folder)->rules()) {
       if (rule.name == name) {
-        return absl::InvalidArgumentError(fmt::format("there is a built-in rule {} ({}); another one of that name would take its place",
-                                                      name, rule.position.ToString()));
+        return absl::InvalidArgumentError(fmt::format(
+            "there is a built-in rule {} ({}); another one of that name would take its place", name, rule.position.ToString()));
       }
     }
   }
   const std::string fuses = Fill(
-      kGolden, {{"SENTENCE", "what it fuses. `ascend-fuse rules test NAME.rule` compares what comes out with what stands after GRAPH."},
-                {"ADDEND", "1"}, {"EXPECTED", "y = NPUMish (x)"}, {"NAME", name}});
-  const std::string near_miss = Fill(
-      kGolden, {{"SENTENCE", "the nearest graph that it must not match. Another number in the denominator is not a mish."},
-                {"ADDEND", "2"}, {"EXPECTED", "unchanged"}, {"NAME", name}});
+      kGolden,
+      {{"SENTENCE", "what it fuses. `ascend-fuse rules test NAME.rule` compares what comes out with what stands after GRAPH."},
+       {"ADDEND", "1"},
+       {"EXPECTED", "y = NPUMish (x)"},
+       {"NAME", name}});
+  const std::string near_miss =
+      Fill(kGolden, {{"SENTENCE", "the nearest graph that it must not match. Another number in the denominator is not a mish."},
+                     {"ADDEND", "2"},
+                     {"EXPECTED", "unchanged"},
+                     {"NAME", name}});
   return std::vector<std::pair<std::string, std::string>>{
       {name + ".rule", Fill(kRule, {{"NAME", name}})}, {name + ".onnxtxt", fuses}, {name + "_near_miss.onnxtxt", near_miss}};
 }

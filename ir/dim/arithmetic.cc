@@ -112,8 +112,7 @@ Dim DimTable::Impl::Opaque(AtomKind kind, Dim a, Dim b) {
 int64_t DimTable::Impl::SingleAtom(Dim dim) const {
   if (dim.kind_ != Dim::Kind::kExpression) return -1;
   const Polynomial& polynomial = expressions[static_cast<size_t>(dim.bits_)]->polynomial;
-  if (polynomial.size() != 1 || polynomial[0].coefficient != 1 || polynomial[0].factors.size() != 1)
-    return -1;
+  if (polynomial.size() != 1 || polynomial[0].coefficient != 1 || polynomial[0].factors.size() != 1) return -1;
   return polynomial[0].factors[0];
 }
 
@@ -236,8 +235,8 @@ Dim DimTable::Impl::FloorDiv(Dim a, Dim b) {
     if (rest.size() == 1 && rest[0].coefficient == 1 && rest[0].factors.size() == 1) {
       const Atom& inner = atoms[rest[0].factors[0]];
       int64_t both = 0;
-      if (inner.kind == AtomKind::kFloorDiv && inner.b.is_number() &&
-          !__builtin_mul_overflow(inner.b.number(), divisor, &both) && inner.b.number() > 0) {
+      if (inner.kind == AtomKind::kFloorDiv && inner.b.is_number() && !__builtin_mul_overflow(inner.b.number(), divisor, &both) &&
+          inner.b.number() > 0) {
         const Dim merged = FloorDiv(inner.a, Dim::Of(both));
         return Sum(Intern(std::move(quotient)), merged, 1);
       }
@@ -295,8 +294,7 @@ Dim DimTable::Impl::Broadcast(Dim a, Dim b) {
 }
 
 void DimTable::Impl::Order(Dim* a, Dim* b) {
-  if (std::make_pair(static_cast<int>(a->kind_), a->bits_) >
-      std::make_pair(static_cast<int>(b->kind_), b->bits_)) {
+  if (std::make_pair(static_cast<int>(a->kind_), a->bits_) > std::make_pair(static_cast<int>(b->kind_), b->bits_)) {
     std::swap(*a, *b);
   }
 }

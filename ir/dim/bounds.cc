@@ -23,16 +23,14 @@ int64_t BoundMul(int64_t a, int64_t b) {
   if (a == 0 || b == 0) return 0;
   const bool negative = (a < 0) != (b < 0);
   int64_t product = 0;
-  if (a == kMinusInfinity || a == kInfinity || b == kMinusInfinity || b == kInfinity ||
-      __builtin_mul_overflow(a, b, &product)) {
+  if (a == kMinusInfinity || a == kInfinity || b == kMinusInfinity || b == kInfinity || __builtin_mul_overflow(a, b, &product)) {
     return negative ? kMinusInfinity : kInfinity;
   }
   return product;
 }
 
 Interval Multiply(const Interval& a, const Interval& b) {
-  const int64_t corners[] = {BoundMul(a.low, b.low), BoundMul(a.low, b.high), BoundMul(a.high, b.low),
-                             BoundMul(a.high, b.high)};
+  const int64_t corners[] = {BoundMul(a.low, b.low), BoundMul(a.low, b.high), BoundMul(a.high, b.low), BoundMul(a.high, b.high)};
   return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
 }
 
@@ -99,8 +97,7 @@ int64_t DimTable::Impl::Lower(const Polynomial& polynomial, int effort) {
   for (size_t i = 0; i < polynomial.size(); ++i) {
     const Term& term = polynomial[i];
     Interval product{term.coefficient, term.coefficient};
-    for (uint32_t factor : term.factors)
-      product = Multiply(product, BoundsOfAtom(factor, effort));
+    for (uint32_t factor : term.factors) product = Multiply(product, BoundsOfAtom(factor, effort));
     low = BoundAdd(low, product.low);
     if (opaque < 0 && term.factors.size() == 1 && atoms[term.factors[0]].kind != AtomKind::kSymbol) {
       opaque = static_cast<int>(i);

@@ -20,8 +20,7 @@ bool DimTable::Impl::Occurs(uint32_t atom, const Polynomial& polynomial) const {
 }
 
 bool DimTable::Impl::OccursIn(uint32_t atom, Dim dim) const {
-  return dim.kind_ == Dim::Kind::kExpression &&
-         Occurs(atom, expressions[static_cast<size_t>(dim.bits_)]->polynomial);
+  return dim.kind_ == Dim::Kind::kExpression && Occurs(atom, expressions[static_cast<size_t>(dim.bits_)]->polynomial);
 }
 
 bool DimTable::Impl::MentionsFresh(Dim dim) const {
@@ -42,8 +41,7 @@ bool DimTable::Impl::OlderThan(Dim dim, uint64_t mark) const {
   for (const Term& term : expressions[static_cast<size_t>(dim.bits_)]->polynomial) {
     for (uint32_t factor : term.factors) {
       const Atom& atom = atoms[factor];
-      if (atom.kind == AtomKind::kSymbol ? factor >= mark
-                                         : !OlderThan(atom.a, mark) || !OlderThan(atom.b, mark)) {
+      if (atom.kind == AtomKind::kSymbol ? factor >= mark : !OlderThan(atom.a, mark) || !OlderThan(atom.b, mark)) {
         return false;
       }
     }

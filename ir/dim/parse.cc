@@ -106,8 +106,7 @@ class DimParser {
     Fraction base = Factor(depth);
     if (!base.above.known() || !Take("**")) return base;
     const Fraction exponent = Factor(depth);
-    if (!exponent.above.is_number() || !exponent.below.is(1) || exponent.above.number() < 0 ||
-        exponent.above.number() > 16) {
+    if (!exponent.above.is_number() || !exponent.below.is(1) || exponent.above.number() < 0 || exponent.above.number() > 16) {
       return {};
     }
     Fraction value{Dim::Of(1)};
@@ -144,16 +143,14 @@ class DimParser {
       return {Dim::Of(number)};
     }
     if (!is_letter(first)) return {};
-    while (position_ < text_.size() &&
-           (is_letter(text_[position_]) || is_digit(text_[position_]) || text_[position_] == '.' ||
-            text_[position_] == ':' || text_[position_] == '\'' || text_[position_] == '$')) {
+    while (position_ < text_.size() && (is_letter(text_[position_]) || is_digit(text_[position_]) || text_[position_] == '.' ||
+                                        text_[position_] == ':' || text_[position_] == '\'' || text_[position_] == '$')) {
       ++position_;
     }
     const std::string_view name = text_.substr(start, position_ - start);
     if (position_ >= text_.size() || text_[position_] != '(') {
       // A hyphen or another sign right after it makes it part of a name that is no identifier.
-      if (position_ < text_.size() &&
-          std::string_view(" +*/%),").find(text_[position_]) == std::string_view::npos) {
+      if (position_ < text_.size() && std::string_view(" +*/%),").find(text_[position_]) == std::string_view::npos) {
         return {};
       }
       return {table_->Symbol(name)};
@@ -174,8 +171,7 @@ class DimParser {
       return {Whole(arguments[0])};
     }
     if ((name == "ceiling" || name == "ceil" || name == "CeilToInt") && count == 1) {
-      return {table_->Sub(Dim::Of(0),
-                          table_->FloorDiv(table_->Sub(Dim::Of(0), arguments[0].above), arguments[0].below))};
+      return {table_->Sub(Dim::Of(0), table_->FloorDiv(table_->Sub(Dim::Of(0), arguments[0].above), arguments[0].below))};
     }
     const bool min = name == "Min" || name == "min";
     if (min || name == "Max" || name == "max" || name == "broadcast") {
@@ -209,9 +205,8 @@ class DimParser {
 };
 
 bool IsPlainName(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
-  });
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; });
 }
 
 }  // namespace

@@ -21,9 +21,7 @@ bool FloorDivNumbers(int64_t a, int64_t b, int64_t* quotient) {
   return true;
 }
 
-uint64_t Magnitude(int64_t value) {
-  return value < 0 ? ~static_cast<uint64_t>(value) + 1 : static_cast<uint64_t>(value);
-}
+uint64_t Magnitude(int64_t value) { return value < 0 ? ~static_cast<uint64_t>(value) + 1 : static_cast<uint64_t>(value); }
 
 bool DivideFactors(const Term& a, const Term& b, Term* quotient) {
   quotient->factors.clear();
@@ -76,8 +74,7 @@ bool MultiplyTerm(const Polynomial& a, const Term& term, Polynomial* product) {
     if (__builtin_mul_overflow(of_a.coefficient, term.coefficient, &result.coefficient)) return false;
     if (of_a.factors.size() + term.factors.size() > kMaxDegree) return false;
     result.factors.resize(of_a.factors.size() + term.factors.size());
-    std::merge(of_a.factors.begin(), of_a.factors.end(), term.factors.begin(), term.factors.end(),
-               result.factors.begin());
+    std::merge(of_a.factors.begin(), of_a.factors.end(), term.factors.begin(), term.factors.end(), result.factors.begin());
     product->push_back(std::move(result));  // a monomial order: the product stays sorted
   }
   return true;
@@ -102,8 +99,7 @@ bool Divide(Polynomial a, const Polynomial& b, Polynomial* quotient, Polynomial*
   while (!a.empty()) {
     if (++steps > 2 * kMaxTerms) return false;
     Term factor;
-    if (a[0].coefficient % b[0].coefficient == 0 &&
-        !(b[0].coefficient == -1 && a[0].coefficient == kMinusInfinity) &&
+    if (a[0].coefficient % b[0].coefficient == 0 && !(b[0].coefficient == -1 && a[0].coefficient == kMinusInfinity) &&
         DivideFactors(a[0], b[0], &factor)) {
       factor.coefficient = a[0].coefficient / b[0].coefficient;
       if (!MultiplyTerm(b, factor, &partial) || !AddTo(&a, partial, -1)) return false;
@@ -129,8 +125,8 @@ void CancelCommon(Polynomial* a, Polynomial* b) {
         continue;
       }
       absl::InlinedVector<uint32_t, 4> both;
-      std::set_intersection(common.factors.begin(), common.factors.end(), term.factors.begin(),
-                            term.factors.end(), std::back_inserter(both));
+      std::set_intersection(common.factors.begin(), common.factors.end(), term.factors.begin(), term.factors.end(),
+                            std::back_inserter(both));
       common.factors = std::move(both);
     }
   }
@@ -154,8 +150,8 @@ Term CommonMonomial(const Polynomial& polynomial) {
   common.factors = copy[0].factors;
   for (const Term& term : copy) {
     absl::InlinedVector<uint32_t, 4> both;
-    std::set_intersection(common.factors.begin(), common.factors.end(), term.factors.begin(),
-                          term.factors.end(), std::back_inserter(both));
+    std::set_intersection(common.factors.begin(), common.factors.end(), term.factors.begin(), term.factors.end(),
+                          std::back_inserter(both));
     common.factors = std::move(both);
   }
   return common;

@@ -42,9 +42,7 @@ Dim DimTable::FreshSymbol(std::string_view hint) {
 
 bool DimTable::HasFresh() const { return impl_->has_fresh; }
 
-bool DimTable::MentionsFresh(Dim dim) const {
-  return impl_->has_fresh && impl_->MentionsFresh(Resolve(dim));
-}
+bool DimTable::MentionsFresh(Dim dim) const { return impl_->has_fresh && impl_->MentionsFresh(Resolve(dim)); }
 
 std::vector<std::string_view> DimTable::Symbols(Dim dim) const {
   std::vector<std::string_view> names;
@@ -97,8 +95,7 @@ Dim DimTable::Meet(Dim a, Dim b) {
   b = Resolve(b);
   if (a.known() && b.known() && a != b && impl_->unification) {
     // Of two that differ one is 1. Rows of 4 heads never are.
-    const bool equal = impl_->UnifyWithinBounds(a, b) ||
-                       (impl_->NeverOne(a) && impl_->NeverOne(b) && impl_->Unify(a, b));
+    const bool equal = impl_->UnifyWithinBounds(a, b) || (impl_->NeverOne(a) && impl_->NeverOne(b) && impl_->Unify(a, b));
     if (equal) a = Resolve(a);
   }
   return impl_->Broadcast(a, Resolve(b));
@@ -110,9 +107,7 @@ bool DimTable::SetUnification(bool on) { return std::exchange(impl_->unification
 
 Dim DimTable::Resolve(Dim dim) const { return impl_->Resolve(dim); }
 
-bool DimTable::Equal(Dim a, Dim b) const {
-  return a.known() && b.known() && (a == b || Resolve(a) == Resolve(b));
-}
+bool DimTable::Equal(Dim a, Dim b) const { return a.known() && b.known() && (a == b || Resolve(a) == Resolve(b)); }
 
 bool DimTable::Equal(absl::Span<const Dim> a, absl::Span<const Dim> b) const {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](Dim x, Dim y) { return Equal(x, y); });
@@ -163,8 +158,7 @@ std::string DimTable::ToString(Dim dim) const {
   return text;
 }
 
-std::optional<int64_t> DimTable::Evaluate(
-    Dim dim, const std::function<std::optional<int64_t>(std::string_view)>& symbol) const {
+std::optional<int64_t> DimTable::Evaluate(Dim dim, const std::function<std::optional<int64_t>(std::string_view)>& symbol) const {
   const std::optional<int64_t> value = impl_->Evaluate(Resolve(dim), symbol);
   return value.has_value() ? value : impl_->Evaluate(dim, symbol);
 }

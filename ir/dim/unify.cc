@@ -53,11 +53,10 @@ Dim DimTable::Impl::Resolve(Dim dim) {
       for (uint32_t factor : term.factors) {
         const Dim resolved = ResolveAtom(factor);
         const Polynomial of_factor = Of(resolved);
-        changed = changed || of_factor.size() != 1 || of_factor[0].coefficient != 1 ||
-                  of_factor[0].factors.size() != 1 || of_factor[0].factors[0] != factor;
+        changed = changed || of_factor.size() != 1 || of_factor[0].coefficient != 1 || of_factor[0].factors.size() != 1 ||
+                  of_factor[0].factors[0] != factor;
         Polynomial next;
-        ok = ok && Spend(product.size() * of_factor.size() * of_factor.size()) &&
-             Multiply(product, of_factor, &next);
+        ok = ok && Spend(product.size() * of_factor.size() * of_factor.size()) && Multiply(product, of_factor, &next);
         product = std::move(next);
       }
       ok = ok && AddTo(&sum, product, 1);
@@ -85,8 +84,7 @@ Dim DimTable::Impl::Outside(Dim dim) {
     for (uint32_t factor : term.factors) {
       Dim value = OfAtom(factor);
       const AtomKind kind = atoms[factor].kind;
-      if ((kind == AtomKind::kMin || kind == AtomKind::kBroadcast) && atoms[factor].scope != 0 &&
-          atoms[factor].scope != scope) {
+      if ((kind == AtomKind::kMin || kind == AtomKind::kBroadcast) && atoms[factor].scope != 0 && atoms[factor].scope != scope) {
         const Dim a = Outside(atoms[factor].a);
         const Dim b = Outside(atoms[factor].b);
         value = kind == AtomKind::kMin ? MinMax(kind, a, b) : Broadcast(a, b);
@@ -111,8 +109,7 @@ Dim DimTable::Impl::Unclamp(Dim dim, std::vector<std::pair<uint32_t, Dim>>* clam
     for (uint32_t factor : term.factors) {
       Dim value = OfAtom(factor);
       const Atom& atom = atoms[factor];
-      if (atom.kind == AtomKind::kMin && (scope == 0 || atom.scope == scope) &&
-          (atom.a.is_number() != atom.b.is_number()) &&
+      if (atom.kind == AtomKind::kMin && (scope == 0 || atom.scope == scope) && (atom.a.is_number() != atom.b.is_number()) &&
           (atom.a.is_number() ? atom.a : atom.b).number() >= 2) {
         value = atom.a.is_number() ? atom.b : atom.a;
         clamps->emplace_back(factor, value);
@@ -179,8 +176,7 @@ bool DimTable::Impl::Unify(Dim a, Dim b) {
     Polynomial value;
     if (!AddTo(&value, others, -term.coefficient)) continue;
     const Atom& atom = atoms[id];
-    const bool positive =
-        std::all_of(value.begin(), value.end(), [](const Term& part) { return part.coefficient > 0; });
+    const bool positive = std::all_of(value.begin(), value.end(), [](const Term& part) { return part.coefficient > 0; });
     int64_t score = id;
     if (positive) score += int64_t{1} << 33;
     if (atom.kind == AtomKind::kSymbol) {

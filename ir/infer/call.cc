@@ -33,8 +33,7 @@ void Calls::Infer(NodeContext& c) {
   c.dims().SetScope(scope_);
   const uint64_t frame = std::exchange(frame_, ++frames_);
   Facts::Values outer = facts.SwapValues({});
-  for (size_t i = 0; i < std::min(inputs.size(), body->given); ++i)
-    facts.Set(graph.inputs()[i], inputs[i]);
+  for (size_t i = 0; i < std::min(inputs.size(), body->given); ++i) facts.Set(graph.inputs()[i], inputs[i]);
   InferGraph(graph, &facts);
   std::vector<Fact> results;
   for (const Value* value : graph.outputs()) results.push_back(facts.Of(value));

@@ -93,8 +93,7 @@ void PackedAttention(NodeContext& c) {  // (input[tokens, hidden], weights, ...)
   c.SetShape(0, {c.in(0).shape[0], hidden});
 }
 
-void PackedMultiHeadAttention(
-    NodeContext& c) {  // (query[tokens, hidden], key, value) or packed [tokens, N, 3, H]
+void PackedMultiHeadAttention(NodeContext& c) {  // (query[tokens, hidden], key, value) or packed [tokens, N, 3, H]
   c.SetType(0, c.type(0));
   const Shape query = c.shape(0);
   if (query.size() == 4) return c.SetShape(0, {query[0], c.dims().Mul(query[1], query[3])});

@@ -14,12 +14,10 @@ Dim ReadDim(const wire::Field& encoded, DimTable* dims) {
   wire::Cursor cursor(encoded);
   wire::Field field;
   while (cursor.Next(&field)) {
-    if (field.number == onnx::TensorShapeProto_Dimension::kDimValueFieldNumber &&
-        field.type == wire::kVarint) {
+    if (field.number == onnx::TensorShapeProto_Dimension::kDimValueFieldNumber && field.type == wire::kVarint) {
       const int64_t number = static_cast<int64_t>(field.value);
       dim = number >= 0 ? Dim::Of(number) : Dim();  // some exporters write -1 for unknown
-    } else if (field.number == onnx::TensorShapeProto_Dimension::kDimParamFieldNumber &&
-               field.type == wire::kBytes) {
+    } else if (field.number == onnx::TensorShapeProto_Dimension::kDimParamFieldNumber && field.type == wire::kBytes) {
       dim = dims->Parse(field.text());
     }
   }
@@ -81,8 +79,7 @@ bool FindItems(const wire::Field& type, int depth, wire::Field* tensor) {
     wire::Cursor inner(field);
     wire::Field element;
     while (inner.Next(&element)) {  // elem_type is field 1 of both
-      if (element.number == 1 && element.type == wire::kBytes && FindItems(element, depth - 1, tensor))
-        return true;
+      if (element.number == 1 && element.type == wire::kBytes && FindItems(element, depth - 1, tensor)) return true;
     }
   }
   return false;

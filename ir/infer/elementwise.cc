@@ -109,9 +109,7 @@ Dim Fit(DataType type, Dim dim) {
   const bool is_signed = type == DataType::kInt32 || type == DataType::kInt16 || type == DataType::kInt8 ||
                          type == DataType::kInt4 || type == DataType::kInt2;
   const int64_t low = is_signed ? -(int64_t{1} << (bits - 1)) : 0;
-  const int64_t high = type == DataType::kBool ? 1
-                       : is_signed             ? (int64_t{1} << (bits - 1)) - 1
-                                               : (int64_t{1} << bits) - 1;
+  const int64_t high = type == DataType::kBool ? 1 : is_signed ? (int64_t{1} << (bits - 1)) - 1 : (int64_t{1} << bits) - 1;
   return dim.number() >= low && dim.number() <= high ? dim : Dim();
 }
 
@@ -188,8 +186,7 @@ Dim MulDims(DimTable& d, Dim a, Dim b) {
 // ONNX integer division rounds toward zero.
 Dim DivDims(DimTable& d, Dim a, Dim b) {
   if (a.is_number() && b.is_number()) {
-    if (b.number() == 0 || (b.number() == -1 && a.number() == std::numeric_limits<int64_t>::min()))
-      return Dim();
+    if (b.number() == 0 || (b.number() == -1 && a.number() == std::numeric_limits<int64_t>::min())) return Dim();
     return Dim::Of(a.number() / b.number());
   }
   const Dim zero = Dim::Of(0);
@@ -227,12 +224,8 @@ double SubFloats(double a, double b) { return a - b; }
 double MulFloats(double a, double b) { return a * b; }
 double DivFloats(double a, double b) { return a / b; }
 double PowFloats(double a, double b) { return std::pow(a, b); }
-double MinFloats(double a, double b) {
-  return std::isnan(a) || std::isnan(b) ? std::nan("") : std::min(a, b);
-}
-double MaxFloats(double a, double b) {
-  return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
-}
+double MinFloats(double a, double b) { return std::isnan(a) || std::isnan(b) ? std::nan("") : std::min(a, b); }
+double MaxFloats(double a, double b) { return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b); }
 
 template <IntegerFunction kIntegers, FloatFunction kFloats>
 void Arithmetic(NodeContext& c) {
@@ -382,9 +375,7 @@ void Classify(NodeContext& c) {
   const bool nan = c.op_type() == "IsNaN";
   const bool positive = c.Int("detect_positive", 1) != 0;
   const bool negative = c.Int("detect_negative", 1) != 0;
-  const auto test = [&](double x) {
-    return nan ? std::isnan(x) : std::isinf(x) && ((x > 0 && positive) || (x < 0 && negative));
-  };
+  const auto test = [&](double x) { return nan ? std::isnan(x) : std::isinf(x) && ((x > 0 && positive) || (x < 0 && negative)); };
   if (in.elements != nullptr && IsFloat(in.type)) {
     Dims result;
     for (double element : in.elements->floats) result.push_back(Dim::Of(test(element) ? 1 : 0));

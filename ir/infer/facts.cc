@@ -26,15 +26,14 @@ const Fact& Facts::Of(const Value* value) const {
 
 void Facts::Set(const Value* value, const Fact& fact) {
   if (value->id >= facts_.size()) {
-    facts_.resize(std::max<size_t>(
-        {value->id + size_t{1}, value->graph->model().value_count(), facts_.size() + facts_.size() / 8}));
+    facts_.resize(
+        std::max<size_t>({value->id + size_t{1}, value->graph->model().value_count(), facts_.size() + facts_.size() / 8}));
   }
   facts_[value->id] = fact;
 }
 
 bool Facts::AllKnown() const {
-  return !dims_.HasFresh() &&
-         std::all_of(facts_.begin(), facts_.end(), [](const Fact& fact) { return fact.has_rank; });
+  return !dims_.HasFresh() && std::all_of(facts_.begin(), facts_.end(), [](const Fact& fact) { return fact.has_rank; });
 }
 
 namespace {
@@ -94,8 +93,8 @@ std::string DescribeInputs(const Node& node, const Facts& facts) {
   for (size_t i = 0; i < node.input_count && i < kMaxInputs; ++i) {
     const Value* value = node.input(i);
     if (value == nullptr) continue;
-    text += fmt::format("{}'{}' is {} ({})", text.empty() ? "" : ", ", ValueName(*value),
-                        facts.Describe(value), facts.ExplainOrigin(value));
+    text += fmt::format("{}'{}' is {} ({})", text.empty() ? "" : ", ", ValueName(*value), facts.Describe(value),
+                        facts.ExplainOrigin(value));
   }
   return text.empty() ? "it has no inputs" : text;
 }
@@ -157,8 +156,7 @@ Fact TypeAndShapeOf(const Tensor& tensor, Facts* facts) {
 Fact ConstantFact(const Model& model, const Tensor& tensor, Facts* facts) {
   Fact fact = TypeAndShapeOf(tensor, facts);
   const int64_t count = tensor.ElementCount();
-  if (count < 0 || count > Facts::kMaxElements || !facts->ReserveElements(static_cast<size_t>(count)))
-    return fact;
+  if (count < 0 || count > Facts::kMaxElements || !facts->ReserveElements(static_cast<size_t>(count))) return fact;
   if (IsFloat(tensor.type)) {
     absl::StatusOr<std::vector<double>> floats = ReadFloats(model, tensor, Facts::kMaxElements);
     if (!floats.ok() || static_cast<int64_t>(floats->size()) != count) return fact;
@@ -186,10 +184,8 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
   const auto contradiction = [&] {
     if (by == nullptr || facts->contradictions().size() >= Facts::kMaxContradictions) return;
     facts->AddContradiction(
-        {std::string(ValueName(value)), DescribeFact(declared, dims), DescribeFact(computed, dims),
-         std::string(NodeName(*by)),
-         fmt::format("'{}' is declared {} in {}, but {} '{}' computes {}: {}", ValueName(value),
-                     DescribeFact(declared, dims),
+        {std::string(ValueName(value)), DescribeFact(declared, dims), DescribeFact(computed, dims), std::string(NodeName(*by)),
+         fmt::format("'{}' is declared {} in {}, but {} '{}' computes {}: {}", ValueName(value), DescribeFact(declared, dims),
                      value.is_graph_output ? "the graph's outputs" : "value_info", OpType(*by), NodeName(*by),
                      DescribeFact(computed, dims), DescribeInputs(*by, *facts))});
   };
@@ -235,16 +231,14 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
       // A number declared where a graph input's symbol was computed is a trace with one example: not
       // believed.
       const Dim resolved = dims.Resolve(shape[i]);
-      if (dims.Resolve(of_declaration).is_number() && !resolved.is_number() &&
-          !dims.MentionsFresh(resolved)) {
+      if (dims.Resolve(of_declaration).is_number() && !resolved.is_number() && !dims.MentionsFresh(resolved)) {
         contradicts = contradicts || dims.NotEqual(resolved, of_declaration);
         continue;
       }
       // Names of a graph output are labels that no runtime checks, and exporters get them wrong (TorchScript
       // writes the batch's name on a height). They name what is not known, and prove nothing between symbols
       // that are.
-      if (value.is_graph_output && by != nullptr && !dims.MentionsFresh(resolved) &&
-          !dims.MentionsFresh(of_declaration)) {
+      if (value.is_graph_output && by != nullptr && !dims.MentionsFresh(resolved) && !dims.MentionsFresh(of_declaration)) {
         contradicts = contradicts || dims.NotEqual(resolved, of_declaration);
         continue;
       }
@@ -295,14 +289,11 @@ Dim NodeContext::Scalar(size_t i) const {
 
 std::optional<double> NodeContext::FloatScalar(size_t i) const {
   const Fact& fact = in(i);
-  if (!IsFloat(fact.type) || fact.elements == nullptr || fact.elements->floats.size() != 1)
-    return std::nullopt;
+  if (!IsFloat(fact.type) || fact.elements == nullptr || fact.elements->floats.size() != 1) return std::nullopt;
   return fact.elements->floats[0];
 }
 
-int64_t NodeContext::Int(std::string_view name, int64_t otherwise) const {
-  return IntAttribute(node_, name).value_or(otherwise);
-}
+int64_t NodeContext::Int(std::string_view name, int64_t otherwise) const { return IntAttribute(node_, name).value_or(otherwise); }
 double NodeContext::Float(std::string_view name, double otherwise) const {
   const std::optional<float> value = FloatAttribute(node_, name);
   return value.has_value() ? static_cast<double>(*value) : otherwise;
@@ -310,12 +301,9 @@ double NodeContext::Float(std::string_view name, double otherwise) const {
 std::string_view NodeContext::String(std::string_view name, std::string_view otherwise) const {
   return StringAttribute(node_, name).value_or(otherwise);
 }
-std::optional<std::vector<int64_t>> NodeContext::Ints(std::string_view name) const {
-  return IntsAttribute(node_, name);
-}
+std::optional<std::vector<int64_t>> NodeContext::Ints(std::string_view name) const { return IntsAttribute(node_, name); }
 
-std::optional<std::vector<int64_t>> NodeContext::IntsOrInput(std::string_view name, size_t i,
-                                                             bool* given) const {
+std::optional<std::vector<int64_t>> NodeContext::IntsOrInput(std::string_view name, size_t i, bool* given) const {
   std::optional<std::vector<int64_t>> result = Ints(name);
   *given = result.has_value() || has(i);
   if (!result.has_value() && has(i)) result = Numbers(i);
@@ -354,8 +342,7 @@ std::optional<int64_t> NodeContext::SmallCountOf(const Fact& fact) {
 void NodeContext::SetIntegers(size_t i, absl::Span<const Dim> elements) {
   if (i >= outputs_.size() || elements.size() > static_cast<size_t>(Facts::kMaxElements)) return;
   if (SmallCount(i) != static_cast<int64_t>(elements.size()) || IsFloat(out(i).type)) return;
-  if (!elements.empty() && std::all_of(elements.begin(), elements.end(), [](Dim d) { return !d.known(); }))
-    return;
+  if (!elements.empty() && std::all_of(elements.begin(), elements.end(), [](Dim d) { return !d.known(); })) return;
   if (!facts_->ReserveElements(elements.size())) return;
   Elements* copy = facts_->arena().New<Elements>();
   copy->integers = facts_->arena().Copy(elements);
@@ -397,8 +384,7 @@ Dim NodeContext::Fresh(size_t i, size_t axis) {
   const Value* value = node_.output(i);
   if (value == nullptr) return Dim();
   const Fact& earlier = facts_->Of(value);
-  if (earlier.has_rank && axis < earlier.shape.size() && earlier.shape[axis].known())
-    return earlier.shape[axis];
+  if (earlier.has_rank && axis < earlier.shape.size() && earlier.shape[axis].known()) return earlier.shape[axis];
   return FreshDim(*value, axis, facts_);
 }
 
@@ -411,8 +397,8 @@ void NodeContext::Require(Dim a, Dim b) {
   const std::string second = dims().ToString(b);
   facts_->AddContradiction({value != nullptr ? std::string(ValueName(*value)) : std::string(), first, second,
                             std::string(NodeName(node_)),
-                            fmt::format("{} '{}' needs {} and {} to be equal: {}", op_type(), NodeName(node_),
-                                        first, second, DescribeInputs(node_, *facts_))});
+                            fmt::format("{} '{}' needs {} and {} to be equal: {}", op_type(), NodeName(node_), first, second,
+                                        DescribeInputs(node_, *facts_))});
 }
 
 Shape NodeContext::Broadcast(absl::Span<const Dim> a, absl::Span<const Dim> b) {
@@ -452,9 +438,8 @@ struct OpKey {
 const absl::flat_hash_map<OpKey, Handler>& Handlers() {
   static const auto* const handlers = [] {
     auto* map = new absl::flat_hash_map<OpKey, Handler>();
-    for (const auto& entries :
-         {ElementwiseOps(), ReductionOps(), ShapeOps(), SliceOps(), MatMulOps(), NnOps(), ControlFlowOps(),
-          VisionOps(), SignalOps(), TextOps(), SequenceOps(), ContribOps()}) {
+    for (const auto& entries : {ElementwiseOps(), ReductionOps(), ShapeOps(), SliceOps(), MatMulOps(), NnOps(), ControlFlowOps(),
+                                VisionOps(), SignalOps(), TextOps(), SequenceOps(), ContribOps()}) {
       for (const Entry& entry : entries) map->emplace(OpKey{entry.domain, entry.op_type}, entry.handler);
     }
     return map;
@@ -473,8 +458,7 @@ uint64_t ScopeOf(const Graph& graph, Facts* facts) {
     ++index;
   }
   const uint64_t frame = calls == nullptr ? 0 : calls->frame();
-  return (frame << 40) + ((static_cast<uint64_t>(graph.owner()->id) + 1) << 8) +
-         std::min<uint64_t>(index, 0xff);
+  return (frame << 40) + ((static_cast<uint64_t>(graph.owner()->id) + 1) << 8) + std::min<uint64_t>(index, 0xff);
 }
 
 namespace {
@@ -492,8 +476,7 @@ void Prefetch(const Node& node) {
 
 void InferGraph(const Graph& graph, Facts* facts) {
   int depth = 0;
-  for (const Node* owner = graph.owner(); owner != nullptr && depth <= 64; owner = owner->graph->owner())
-    ++depth;
+  for (const Node* owner = graph.owner(); owner != nullptr && depth <= 64; owner = owner->graph->owner()) ++depth;
   if (depth > 64) return;
   const uint64_t outer_scope = facts->dims().SetScope(ScopeOf(graph, facts));
   for (const Value* value : graph.initializers()) {
@@ -505,15 +488,12 @@ void InferGraph(const Graph& graph, Facts* facts) {
   for (const Value* value : graph.inputs()) {
     if (value->initializer == nullptr) Store(*value, facts->Of(value), nullptr, facts);
   }
-  for (const Value* value : graph.outputs())
-    DeclaredFact(*value, facts);  // their symbols are older than ours
+  for (const Value* value : graph.outputs()) DeclaredFact(*value, facts);  // their symbols are older than ours
   std::vector<const Node*> sorted;
   absl::Span<Node* const> nodes = graph.nodes();
-  if (!std::is_sorted(nodes.begin(), nodes.end(),
-                      [](const Node* a, const Node* b) { return a->order < b->order; })) {
+  if (!std::is_sorted(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return a->order < b->order; })) {
     sorted.assign(nodes.begin(), nodes.end());
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const Node* a, const Node* b) { return a->order < b->order; });
+    std::stable_sort(sorted.begin(), sorted.end(), [](const Node* a, const Node* b) { return a->order < b->order; });
     for (const Node* node : sorted) {
       if (!node->dead) InferNode(*node, facts);
     }

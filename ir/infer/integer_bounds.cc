@@ -41,9 +41,9 @@ std::optional<int64_t> Product(std::optional<int64_t> a, std::optional<int64_t> 
 
 // The elements of the output are elements of input 0.
 bool MovesData(std::string_view op) {
-  static constexpr std::string_view kOps[] = {"Expand", "Flatten",   "Gather",  "GatherElements", "GatherND",
-                                              "Identity", "Reshape", "ReverseSequence", "Slice", "Split",
-                                              "Squeeze", "Tile", "Transpose", "Unsqueeze", "ReduceMax", "ReduceMin"};
+  static constexpr std::string_view kOps[] = {
+      "Expand", "Flatten", "Gather",  "GatherElements", "GatherND",  "Identity",  "Reshape",   "ReverseSequence",
+      "Slice",  "Split",   "Squeeze", "Tile",           "Transpose", "Unsqueeze", "ReduceMax", "ReduceMin"};
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
@@ -58,8 +58,7 @@ class Bounds {
     const auto [seen, is_new] = seen_.try_emplace(value);
     if (is_new) {
       const IntegerBounds computed = OfNode(*value->producer, value->output_index, depth + 1);
-      seen_[value] = {bounds.low.has_value() ? bounds.low : computed.low,
-                      bounds.high.has_value() ? bounds.high : computed.high};
+      seen_[value] = {bounds.low.has_value() ? bounds.low : computed.low, bounds.high.has_value() ? bounds.high : computed.high};
     }
     return seen_[value];
   }

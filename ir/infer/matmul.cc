@@ -8,9 +8,7 @@ namespace ascend_fuse::infer {
 namespace {
 
 // Types of A and B agree: take the one that is known.
-DataType EitherType(NodeContext& c, size_t a, size_t b) {
-  return c.type(a) != DataType::kUndefined ? c.type(a) : c.type(b);
-}
+DataType EitherType(NodeContext& c, size_t a, size_t b) { return c.type(a) != DataType::kUndefined ? c.type(a) : c.type(b); }
 
 void MatMulShape(NodeContext& c, Shape a, Shape b) {
   if (a.empty() || b.empty()) return;
@@ -21,8 +19,7 @@ void MatMulShape(NodeContext& c, Shape a, Shape b) {
   c.Require(a[a.size() - 1], b[b.size() - 2]);
   const Dim rows = a[a.size() - 2];
   const Dim columns = b[b.size() - 1];
-  Shape shape = c.Broadcast(absl::MakeConstSpan(a).subspan(0, a.size() - 2),
-                            absl::MakeConstSpan(b).subspan(0, b.size() - 2));
+  Shape shape = c.Broadcast(absl::MakeConstSpan(a).subspan(0, a.size() - 2), absl::MakeConstSpan(b).subspan(0, b.size() - 2));
   if (!a_vector) shape.push_back(rows);
   if (!b_vector) shape.push_back(columns);
   c.SetShape(0, shape);
@@ -101,9 +98,7 @@ void Einsum(NodeContext& c) {
   Shape ellipsis;
   size_t begin = 0;
   size_t input = 0;
-  const auto is_letter = [](char letter) {
-    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
-  };
+  const auto is_letter = [](char letter) { return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z'); };
   while (begin <= left.size()) {
     size_t end = left.find(',', begin);
     if (end == std::string::npos) end = left.size();

@@ -15,8 +15,8 @@ void SameAsInput(NodeContext& c) {
 // -------------------------------------------------------------------------------------------------
 
 // Output length of one spatial dim under a window.
-Dim WindowDim(NodeContext& c, Dim in, Dim kernel, int64_t stride, int64_t dilation, int64_t pad_begin,
-              int64_t pad_end, std::string_view auto_pad, bool ceil) {
+Dim WindowDim(NodeContext& c, Dim in, Dim kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t pad_end,
+              std::string_view auto_pad, bool ceil) {
   DimTable& d = c.dims();
   if (stride <= 0) return Dim();
   if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {  // ceil(in / stride)
@@ -26,11 +26,10 @@ Dim WindowDim(NodeContext& c, Dim in, Dim kernel, int64_t stride, int64_t dilati
   // in + pads - dilation * (kernel - 1) - 1
   const Dim reach = d.Add(d.Mul(Dim::Of(dilation), d.Sub(kernel, Dim::Of(1))), Dim::Of(1));
   const Dim room = d.Sub(d.Add(in, Dim::Of(pad_begin + pad_end)), reach);
-  const Dim steps = ceil ? d.Sub(Dim::Of(0), d.FloorDiv(d.Sub(Dim::Of(0), room), Dim::Of(stride)))
-                         : d.FloorDiv(room, Dim::Of(stride));
+  const Dim steps =
+      ceil ? d.Sub(Dim::Of(0), d.FloorDiv(d.Sub(Dim::Of(0), room), Dim::Of(stride))) : d.FloorDiv(room, Dim::Of(stride));
   // The last window of ceil mode must start inside the input or its left padding.
-  if (ceil && steps.is_number() && in.is_number() && steps.number() * stride >= in.number() + pad_begin)
-    return steps;
+  if (ceil && steps.is_number() && in.is_number() && steps.number() * stride >= in.number() + pad_begin) return steps;
   if (ceil && !steps.is_number()) return Dim();
   return d.Add(steps, Dim::Of(1));
 }
@@ -62,8 +61,7 @@ Window ReadWindow(NodeContext& c, size_t spatial) {
   w.auto_pad = c.String("auto_pad", "NOTSET");
   w.valid = w.strides.size() == spatial && w.dilations.size() == spatial && w.pads.size() == 2 * spatial;
   for (const auto* list : {&w.strides, &w.dilations, &w.pads}) {
-    for (int64_t entry : *list)
-      w.valid = w.valid && entry > -(int64_t{1} << 40) && entry < (int64_t{1} << 40);
+    for (int64_t entry : *list) w.valid = w.valid && entry > -(int64_t{1} << 40) && entry < (int64_t{1} << 40);
   }
   return w;
 }
@@ -105,8 +103,9 @@ void ConvWith(NodeContext& c, size_t x, size_t w, DataType type, bool channels_l
     } else if (has_weight) {
       size = weight.shape[2 + i];
     }
-    shape[2 + i] = Length(c, 2 + i, WindowDim(c, in.shape[2 + i], size, window.strides[i], window.dilations[i],
-                                              window.pads[i], window.pads[spatial + i], window.auto_pad, false));
+    shape[2 + i] = Length(c, 2 + i,
+                          WindowDim(c, in.shape[2 + i], size, window.strides[i], window.dilations[i], window.pads[i],
+                                    window.pads[spatial + i], window.auto_pad, false));
   }
   c.SetShape(0, channels_last ? ChannelsLast(shape) : shape);
 }
@@ -159,8 +158,7 @@ void ConvTranspose(NodeContext& c) {
     }
     const int64_t pads = window.auto_pad == "VALID" ? 0 : window.pads[i] + window.pads[spatial + i];
     const Dim reach = d.Add(d.Mul(Dim::Of(window.dilations[i]), d.Sub(size, Dim::Of(1))), Dim::Of(1));
-    shape[2 + i] =
-        d.Add(d.Add(d.Mul(stride, d.Sub(in.shape[2 + i], Dim::Of(1))), reach), Dim::Of(extra[i] - pads));
+    shape[2 + i] = d.Add(d.Add(d.Mul(stride, d.Sub(in.shape[2 + i], Dim::Of(1))), reach), Dim::Of(extra[i] - pads));
   }
   c.SetShape(0, shape);
 }
@@ -180,9 +178,8 @@ void PoolWith(NodeContext& c, bool channels_last) {
   shape[1] = in.shape[1];
   if (window.valid && kernel.has_value() && kernel->size() == spatial) {
     for (size_t i = 0; i < spatial; ++i) {
-      const Dim length =
-          WindowDim(c, in.shape[2 + i], Dim::Of((*kernel)[i]), window.strides[i], window.dilations[i],
-                    window.pads[i], window.pads[spatial + i], window.auto_pad, c.Int("ceil_mode", 0) != 0);
+      const Dim length = WindowDim(c, in.shape[2 + i], Dim::Of((*kernel)[i]), window.strides[i], window.dilations[i],
+                                   window.pads[i], window.pads[spatial + i], window.auto_pad, c.Int("ceil_mode", 0) != 0);
       shape[2 + i] = Length(c, 2 + i, length);
     }
   }
@@ -395,12 +392,10 @@ void Recurrent(NodeContext& c) {
   const Dim length = c.in(0).shape[batch_first ? 1 : 0];
   if (batch_first) {
     c.SetShape(0, {batch, length, directions, hidden});
-    for (size_t i = 1; i < std::min<size_t>(c.output_count(), 3); ++i)
-      c.SetShape(i, {batch, directions, hidden});
+    for (size_t i = 1; i < std::min<size_t>(c.output_count(), 3); ++i) c.SetShape(i, {batch, directions, hidden});
   } else {
     c.SetShape(0, {length, directions, batch, hidden});
-    for (size_t i = 1; i < std::min<size_t>(c.output_count(), 3); ++i)
-      c.SetShape(i, {directions, batch, hidden});
+    for (size_t i = 1; i < std::min<size_t>(c.output_count(), 3); ++i) c.SetShape(i, {directions, batch, hidden});
   }
 }
 

@@ -66,8 +66,7 @@ class Strided {
 // Row-major strides of a shape whose dims are numbers.
 inline std::vector<int64_t> StridesOf(absl::Span<const Dim> shape) {
   std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t i = shape.size(); i-- > 1;)
-    strides[i - 1] = strides[i] * std::max<int64_t>(shape[i].number(), 1);
+  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(shape[i].number(), 1);
   return strides;
 }
 

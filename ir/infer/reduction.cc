@@ -84,8 +84,7 @@ void Reduce(NodeContext& c) {
       return;
     }
   }
-  if (c.op_type() == "ReduceProd" || c.op_type() == "ReduceSum" || c.op_type() == "ReduceMax" ||
-      c.op_type() == "ReduceMin") {
+  if (c.op_type() == "ReduceProd" || c.op_type() == "ReduceSum" || c.op_type() == "ReduceMax" || c.op_type() == "ReduceMin") {
     c.SetIntegers(0, {value});
   }
 }
@@ -126,14 +125,22 @@ void SameAsInput(NodeContext& c) {
 }
 
 constexpr Entry kOps[] = {
-    {"", "ReduceL1", Reduce},        {"", "ReduceL2", Reduce},
-    {"", "ReduceLogSum", Reduce},    {"", "ReduceMax", Reduce},
-    {"", "ReduceLogSumExp", Reduce}, {"", "ReduceMean", Reduce},
-    {"", "ReduceMin", Reduce},       {"", "ReduceProd", Reduce},
-    {"", "ReduceSum", Reduce},       {"", "ReduceSumSquare", Reduce},
-    {"", "ArgMax", ArgReduce},       {"", "ArgMin", ArgReduce},
-    {"", "Softmax", SameAsInput},    {"", "LogSoftmax", SameAsInput},
-    {"", "Hardmax", SameAsInput},    {"", "LpNormalization", SameAsInput},
+    {"", "ReduceL1", Reduce},
+    {"", "ReduceL2", Reduce},
+    {"", "ReduceLogSum", Reduce},
+    {"", "ReduceMax", Reduce},
+    {"", "ReduceLogSumExp", Reduce},
+    {"", "ReduceMean", Reduce},
+    {"", "ReduceMin", Reduce},
+    {"", "ReduceProd", Reduce},
+    {"", "ReduceSum", Reduce},
+    {"", "ReduceSumSquare", Reduce},
+    {"", "ArgMax", ArgReduce},
+    {"", "ArgMin", ArgReduce},
+    {"", "Softmax", SameAsInput},
+    {"", "LogSoftmax", SameAsInput},
+    {"", "Hardmax", SameAsInput},
+    {"", "LpNormalization", SameAsInput},
     {"com.microsoft", "ReduceSumInteger", ReduceSumInteger},
     {"com.microsoft", "QLinearReduceMean", QLinearReduceMean},
 };

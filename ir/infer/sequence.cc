@@ -70,8 +70,7 @@ Items ItemsOf(const Value* value, Facts* facts, int steps) {
   if (op == "SplitToSequence") {
     Items items = Of(facts->Of(node->input(0)));
     if (!items.has_rank) return items;
-    const int64_t axis =
-        NormalizeAxis(IntAttribute(*node, "axis").value_or(0), static_cast<int64_t>(items.shape.size()));
+    const int64_t axis = NormalizeAxis(IntAttribute(*node, "axis").value_or(0), static_cast<int64_t>(items.shape.size()));
     if (axis < 0) return {items.type, false, {}};
     if (node->input(1) != nullptr) {
       items.shape[static_cast<size_t>(axis)] = Dim();
@@ -94,8 +93,7 @@ void SetItems(NodeContext& c, const Items& items) {
 
 void SequenceAt(NodeContext& c) {
   const Value* sequence = c.node().input(0);
-  if (sequence != nullptr && sequence->producer != nullptr &&
-      OpType(*sequence->producer) == "SequenceConstruct") {
+  if (sequence != nullptr && sequence->producer != nullptr && OpType(*sequence->producer) == "SequenceConstruct") {
     const Node& made = *sequence->producer;
     const Dim at = c.Scalar(1);
     const int64_t count = static_cast<int64_t>(made.input_count);
@@ -130,8 +128,7 @@ void ConcatFromSequence(NodeContext& c) {
 void SequenceLength(NodeContext& c) {
   c.Set(0, DataType::kInt64, {});
   const Value* sequence = c.node().input(0);
-  if (sequence != nullptr && sequence->producer != nullptr &&
-      OpType(*sequence->producer) == "SequenceConstruct") {
+  if (sequence != nullptr && sequence->producer != nullptr && OpType(*sequence->producer) == "SequenceConstruct") {
     c.SetIntegers(0, {Dim::Of(static_cast<int64_t>(sequence->producer->input_count))});
   }
 }

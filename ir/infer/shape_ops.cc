@@ -35,8 +35,7 @@ void ShapeOf(NodeContext& c) {
   if (end < 0) end += rank;
   start = std::clamp<int64_t>(start, 0, rank);
   end = std::clamp<int64_t>(end, start, rank);
-  const absl::Span<const Dim> part =
-      in.shape.subspan(static_cast<size_t>(start), static_cast<size_t>(end - start));
+  const absl::Span<const Dim> part = in.shape.subspan(static_cast<size_t>(start), static_cast<size_t>(end - start));
   c.SetShape(0, {Dim::Of(end - start)});
   c.SetIntegers(0, part);
 }
@@ -187,8 +186,7 @@ void Reshape(NodeContext& c) {
   }
   if (in.has_rank) {
     const Dim total = c.Product(in.shape);
-    const int solve =
-        inferred >= 0 ? (unknown_count == 0 ? inferred : -1) : (unknown_count == 1 ? unknown : -1);
+    const int solve = inferred >= 0 ? (unknown_count == 0 ? inferred : -1) : (unknown_count == 1 ? unknown : -1);
     if (solve >= 0) {
       Dim others = Dim::Of(1);
       for (size_t i = 0; i < shape.size(); ++i) {
@@ -216,8 +214,7 @@ void Flatten(NodeContext& c) {
   if (axis < 0) axis += rank;
   if (axis < 0 || axis > rank) return;
   const absl::Span<const Dim> in = c.in(0).shape;
-  c.SetShape(0, {c.Product(in.subspan(0, static_cast<size_t>(axis))),
-                 c.Product(in.subspan(static_cast<size_t>(axis)))});
+  c.SetShape(0, {c.Product(in.subspan(0, static_cast<size_t>(axis))), c.Product(in.subspan(static_cast<size_t>(axis)))});
   CopyData(c);
 }
 
@@ -232,8 +229,7 @@ void Squeeze(NodeContext& c) {
     if (!axes.has_value()) {
       // The number of axes gives the rank.
       const Fact& fact = c.in(1);
-      if (fact.rank() == 1 && fact.shape[0].is_number() && fact.shape[0].number() >= 0 &&
-          fact.shape[0].number() <= c.rank(0)) {
+      if (fact.rank() == 1 && fact.shape[0].is_number() && fact.shape[0].number() >= 0 && fact.shape[0].number() <= c.rank(0)) {
         c.SetRank(0, in.size() - static_cast<size_t>(fact.shape[0].number()));
       }
       return;
@@ -368,8 +364,8 @@ void Scatter(NodeContext& c) {
   CopyTypeAndShape(c);
   const Fact& data = c.in(0);
   const Fact& updates = c.in(2);
-  if (data.is_splat && updates.is_splat && data.splat == updates.splat &&
-      c.String("reduction", "none") == "none" && c.op_type() != "TensorScatter") {
+  if (data.is_splat && updates.is_splat && data.splat == updates.splat && c.String("reduction", "none") == "none" &&
+      c.op_type() != "TensorScatter") {
     c.SetSplat(0, data.splat);
   }
 }
@@ -444,9 +440,8 @@ void Concat(NodeContext& c) {
           numbers.push_back(in.elements->floats[index]);
         } else {
           // An entry that is not known leaves the others known.
-          integers.push_back(in.elements != nullptr && index < in.elements->integers.size()
-                                 ? in.elements->integers[index]
-                                 : Dim());
+          integers.push_back(in.elements != nullptr && index < in.elements->integers.size() ? in.elements->integers[index]
+                                                                                            : Dim());
         }
       }
     }
@@ -489,8 +484,7 @@ void Split(NodeContext& c) {
   for (Dim size : sizes) sum = d.Add(sum, size);
   if (sum.known()) c.Require(whole, sum);
   int64_t start = 0;
-  const std::vector<int64_t> strides =
-      NodeContext::SmallCountOf(in).has_value() ? StridesOf(in.shape) : std::vector<int64_t>();
+  const std::vector<int64_t> strides = NodeContext::SmallCountOf(in).has_value() ? StridesOf(in.shape) : std::vector<int64_t>();
   for (size_t i = 0; i < outputs; ++i) {
     Shape shape(in.shape.begin(), in.shape.end());
     shape[a] = d.Resolve(sizes[i]);
@@ -669,8 +663,7 @@ void TopK(NodeContext& c) {
   if (axis < 0) return;
   Shape shape = c.shape(0);
   shape[static_cast<size_t>(axis)] = c.opset() < 10 ? Dim::Of(c.Int("k", 0)) : c.Scalar(1);
-  if (!shape[static_cast<size_t>(axis)].known())
-    shape[static_cast<size_t>(axis)] = c.Fresh(0, static_cast<size_t>(axis));
+  if (!shape[static_cast<size_t>(axis)].known()) shape[static_cast<size_t>(axis)] = c.Fresh(0, static_cast<size_t>(axis));
   c.SetShape(0, shape);
   c.SetShape(1, shape);
 }
@@ -736,9 +729,8 @@ void Resize(NodeContext& c) {
         if (axis < 0) return;
         const Dim from = shape[static_cast<size_t>(axis)];
         if (!from.is_number() || from.number() <= 0 || !sizes[i].is_number()) scale = std::nan("");
-        const double own = std::isnan(scale)
-                               ? scale
-                               : static_cast<double>(sizes[i].number()) / static_cast<double>(from.number());
+        const double own =
+            std::isnan(scale) ? scale : static_cast<double>(sizes[i].number()) / static_cast<double>(from.number());
         if (i == 0 || std::isnan(own)) {
           scale = own;
         } else {
@@ -750,8 +742,7 @@ void Resize(NodeContext& c) {
         const int64_t axis = NormalizeAxis(axes[i], static_cast<int64_t>(rank));
         if (axis < 0) return;
         Dim& dim = shape[static_cast<size_t>(axis)];
-        const double size =
-            std::isnan(scale) ? -1 : std::floor(scale * static_cast<double>(dim.number()) + 0.5);
+        const double size = std::isnan(scale) ? -1 : std::floor(scale * static_cast<double>(dim.number()) + 0.5);
         dim = size >= 0 && size < 1e15 ? Dim::Of(static_cast<int64_t>(size)) : Dim();
       }
       c.SetShape(0, shape);

@@ -60,8 +60,7 @@ void Stft(NodeContext& c) {  // (signal[batch, length, ...], frame_step, window,
 void Window(NodeContext& c) { c.Set(0, static_cast<DataType>(c.Int("output_datatype", 1)), {c.Scalar(0)}); }
 
 void MelWeightMatrix(NodeContext& c) {  // (num_mel_bins, dft_length, ...)
-  c.Set(0, static_cast<DataType>(c.Int("output_datatype", 1)),
-        {OneSided(c.dims(), c.Scalar(1)), c.Scalar(0)});
+  c.Set(0, static_cast<DataType>(c.Int("output_datatype", 1)), {OneSided(c.dims(), c.Scalar(1)), c.Scalar(0)});
 }
 
 void Rfft(NodeContext& c) {  // com.microsoft: the last dim becomes bins of real and imaginary part

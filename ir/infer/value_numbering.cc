@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
-#include "ir/schema.h"
 #include "ir/movement/data_movement.h"
+#include "ir/schema.h"
 
 namespace ascend_fuse {
 namespace {
@@ -64,9 +64,8 @@ class Noise {
     if (op == "Pad") {
       // Padding by 1 and by -1 shifts without changing the shape: every pad must be 0.
       const auto pads = IntsAttribute(node, "pads");
-      const bool none = pads.has_value()
-                            ? std::all_of(pads->begin(), pads->end(), [](int64_t pad) { return pad == 0; })
-                            : node.input(1) != nullptr && IsSplatOf(facts_, node.input(1), 0);
+      const bool none = pads.has_value() ? std::all_of(pads->begin(), pads->end(), [](int64_t pad) { return pad == 0; })
+                                         : node.input(1) != nullptr && IsSplatOf(facts_, node.input(1), 0);
       return none && SameShape(facts_, x, y) ? x : nullptr;
     }
     if (KeepsOrder(node)) return BeforeReshaping(x, y);
@@ -191,8 +190,7 @@ class Noise {
     const Value* y = node.output(0);
     if (other == nullptr || node.input_count != 2) return nullptr;
     if (SameType(facts_, x, y) && IsSplatOf(facts_, other, neutral) && SameShape(facts_, x, y)) return x;
-    if (commutative && SameType(facts_, other, y) && IsSplatOf(facts_, x, neutral) &&
-        SameShape(facts_, other, y)) {
+    if (commutative && SameType(facts_, other, y) && IsSplatOf(facts_, x, neutral) && SameShape(facts_, other, y)) {
       return other;
     }
     return nullptr;
@@ -203,8 +201,8 @@ class Noise {
   bool IsFullIota(Value* indices, const Value* data) const {
     const Fact& shape = facts_.Of(data);
     const Fact& index = facts_.Of(indices);
-    if (!shape.has_rank || shape.shape.empty() || !index.has_rank || index.shape.size() != 2 ||
-        !index.shape[1].is(1) || !facts_.dims().Equal(index.shape[0], shape.shape[0])) {
+    if (!shape.has_rank || shape.shape.empty() || !index.has_rank || index.shape.size() != 2 || !index.shape[1].is(1) ||
+        !facts_.dims().Equal(index.shape[0], shape.shape[0])) {
       return false;
     }
     if (index.elements != nullptr && !index.elements->integers.empty()) {
@@ -214,8 +212,8 @@ class Noise {
       return true;
     }
     const Node* node = Through(indices)->producer;
-    for (int i = 0; i < kMaximumSteps && node != nullptr &&
-                    (KeepsOrder(*node) || (IsOp(*node, "Cast") && IsIndexType(node->output(0))));
+    for (int i = 0;
+         i < kMaximumSteps && node != nullptr && (KeepsOrder(*node) || (IsOp(*node, "Cast") && IsIndexType(node->output(0))));
          ++i) {
       Value* input = Through(node->input(0));
       node = input != nullptr ? input->producer : nullptr;
@@ -238,8 +236,7 @@ class Noise {
 // written out and one that is not are the same. False where the value is not at hand to compare.
 bool AppendAttributes(const Node& node, const Schema* schema, std::string* key) {
   std::vector<Attribute> attributes = ReadAttributes(node);
-  std::sort(attributes.begin(), attributes.end(),
-            [](const Attribute& a, const Attribute& b) { return a.name < b.name; });
+  std::sort(attributes.begin(), attributes.end(), [](const Attribute& a, const Attribute& b) { return a.name < b.name; });
   auto append = [key](const auto& number) { key->append(reinterpret_cast<const char*>(&number), sizeof number); };
   auto text = [&](std::string_view bytes) {
     append(bytes.size());
@@ -297,9 +294,7 @@ bool AppendAttributes(const Node& node, const Schema* schema, std::string* key) 
   return true;
 }
 
-void AppendNumber(uint64_t number, std::string* key) {
-  key->append(reinterpret_cast<const char*>(&number), sizeof number);
-}
+void AppendNumber(uint64_t number, std::string* key) { key->append(reinterpret_cast<const char*>(&number), sizeof number); }
 
 }  // namespace
 

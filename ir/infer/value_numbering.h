@@ -37,9 +37,7 @@ class ValueNumbering {
   bool Same(const Value* a, const Value* b) const { return a == b || Number(a) == Number(b); }
 
   // The value that `value` is a mere copy of through one node of noise, or nullptr.
-  Value* Source(const Value* value) const {
-    return value->id < sources_.size() ? sources_[value->id] : nullptr;
-  }
+  Value* Source(const Value* value) const { return value->id < sources_.size() ? sources_[value->id] : nullptr; }
   // Of the values with the number of `value`, the one that was numbered first; of those of the file it is the one that is
   // computed first.
   const Value* First(const Value* value) const;
@@ -48,9 +46,7 @@ class ValueNumbering {
   // No value has this id. A value without a number is the first of its class: it counts as numbered by its id.
   static constexpr uint32_t kNoNumber = UINT32_MAX;
 
-  bool IsNumbered(const Value& value) const {
-    return value.id < numbers_.size() && numbers_[value.id] != kNoNumber;
-  }
+  bool IsNumbered(const Value& value) const { return value.id < numbers_.size() && numbers_[value.id] != kNoNumber; }
   void Grow(const Value& value);
   void Assign(const Value& value, uint32_t number);  // unless it has one
   // Each tells whether it has numbered the node's outputs.
@@ -60,9 +56,9 @@ class ValueNumbering {
   // The number of the small tensors with these elements, be they numbers or dims; kNoNumber if not all are known.
   uint32_t NumberOfElements(const Value& value, const Facts& facts);
 
-  std::vector<uint32_t> numbers_;  // by Value::id
-  std::vector<Value*> sources_;    // by Value::id
-  std::vector<const Value*> firsts_;  // by number
+  std::vector<uint32_t> numbers_;                                // by Value::id
+  std::vector<Value*> sources_;                                  // by Value::id
+  std::vector<const Value*> firsts_;                             // by number
   absl::flat_hash_map<std::string, uint32_t> known_tensors_;     // elements or place in a file -> number
   absl::flat_hash_map<std::string, size_t> known_computations_;  // operator, inputs, attributes -> place in computed_
   std::vector<uint32_t> computed_;  // numbers of the outputs of each known computation, one after another

@@ -47,9 +47,7 @@ void Rois(NodeContext& c, Dim height, Dim width) {  // (X[N, C, H, W], rois[R, .
   c.SetShape(0, shape);
 }
 
-void RoiAlign(NodeContext& c) {
-  Rois(c, Dim::Of(c.Int("output_height", 1)), Dim::Of(c.Int("output_width", 1)));
-}
+void RoiAlign(NodeContext& c) { Rois(c, Dim::Of(c.Int("output_height", 1)), Dim::Of(c.Int("output_width", 1))); }
 
 void MaxRoiPool(NodeContext& c) {
   const auto pooled = c.Ints("pooled_shape");

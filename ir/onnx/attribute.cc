@@ -88,8 +88,7 @@ Attribute Decode(const Node& node, const wire::Field& message) {
   const uint32_t* types = AttributeWireTypes();
   Attribute attribute;
   attribute.encoded = InMemory(message);
-  AttributeType found =
-      AttributeType::kUndefined;  // from the field that is there; IR version 1 has no `type`
+  AttributeType found = AttributeType::kUndefined;  // from the field that is there; IR version 1 has no `type`
   wire::Cursor cursor(message);
   wire::Field field;
   while (cursor.Next(&field)) {

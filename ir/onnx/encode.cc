@@ -116,8 +116,7 @@ std::string EncodeTensor(const Model& model, const Tensor& tensor) {
     std::string bytes(static_cast<size_t>(tensor.proto.size), '\0');
     if (tensor.proto.offset < 0) {
       std::memcpy(bytes.data(), tensor.proto_bytes, bytes.size());
-    } else if (model_file == nullptr ||
-               !model_file->Copy(tensor.proto.offset, tensor.proto.size, bytes.data()).ok()) {
+    } else if (model_file == nullptr || !model_file->Copy(tensor.proto.offset, tensor.proto.size, bytes.data()).ok()) {
       return {};
     }
     return bytes;
@@ -130,8 +129,7 @@ std::string EncodeTensor(const Model& model, const Tensor& tensor) {
   }
   if (tensor.storage == Storage::kFile) {
     std::string bytes(static_cast<size_t>(tensor.file.size), '\0');
-    if (model_file == nullptr || !model_file->Copy(tensor.file.offset, tensor.file.size, bytes.data()).ok())
-      return {};
+    if (model_file == nullptr || !model_file->Copy(tensor.file.offset, tensor.file.size, bytes.data()).ok()) return {};
     wire::AppendBytes(&body, TensorProto::kRawDataFieldNumber, bytes);
   } else if (tensor.storage == Storage::kJoined) {
     const absl::StatusOr<std::string> bytes = ReadBytes(model, tensor, std::numeric_limits<int64_t>::max());
@@ -158,14 +156,14 @@ void CopyNotes(const Node& from, Node* to) {
   Model& model = to->graph->model();
   const ModelFile* model_file = model.model_file();
   const bool of_file = model_file != nullptr && from.encoded.file.offset >= 0;
-  wire::Cursor cursor = of_file ? model_file->Open(from.encoded)
-                                : wire::Cursor(from.encoded.data, 0, from.encoded.file.size, &wire::kNoHoles);
+  wire::Cursor cursor =
+      of_file ? model_file->Open(from.encoded) : wire::Cursor(from.encoded.data, 0, from.encoded.file.size, &wire::kNoHoles);
   std::string bytes(reinterpret_cast<const char*>(to->encoded.data), static_cast<size_t>(to->encoded.file.size));
   const size_t before = bytes.size();
   wire::Field field;
   while (cursor.Next(&field)) {
-    const bool note = field.number == onnx::NodeProto::kDocStringFieldNumber ||
-                      field.number == onnx::NodeProto::kMetadataPropsFieldNumber;
+    const bool note =
+        field.number == onnx::NodeProto::kDocStringFieldNumber || field.number == onnx::NodeProto::kMetadataPropsFieldNumber;
     if (note && field.type == wire::kBytes && !field.has_hole()) wire::AppendBytes(&bytes, field.number, field.text());
   }
   if (bytes.size() == before) return;

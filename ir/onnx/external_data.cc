@@ -38,8 +38,8 @@ int OpenBeneath(int directory, const std::string& location) {
       errno = EXDEV;
       return -1;
     }
-    const int next = openat(at, part.empty() ? "." : part.c_str(),
-                            O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | (last ? 0 : O_DIRECTORY));
+    const int next =
+        openat(at, part.empty() ? "." : part.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | (last ? 0 : O_DIRECTORY));
     const int error = errno;
     close(at);
     errno = error;
@@ -62,8 +62,7 @@ absl::Status CheckExternalLocation(std::string_view location) {
   const char* why = nullptr;
   if (location.empty()) {
     why = "is empty";
-  } else if (location.front() == '/' || location.front() == '\\' ||
-             (location.size() > 1 && location[1] == ':')) {
+  } else if (location.front() == '/' || location.front() == '\\' || (location.size() > 1 && location[1] == ':')) {
     why = "is an absolute path";
   } else if (location.find('\0') != std::string_view::npos) {
     why = "has a zero byte";
@@ -76,8 +75,7 @@ absl::Status CheckExternalLocation(std::string_view location) {
     }
   }
   if (why == nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      fmt::format("external data location '{}' {}. {}", location, why, kAdvice));
+  return absl::InvalidArgumentError(fmt::format("external data location '{}' {}. {}", location, why, kAdvice));
 }
 
 ExternalData::ExternalData(const std::string& model_path) : directory_(DirectoryOf(model_path)) {}
@@ -99,8 +97,7 @@ absl::StatusOr<int> ExternalData::Open(std::string_view location, int64_t* size)
     if (error == ELOOP) what = "it is a symbolic link, or lies below one";
     if (error == EXDEV) what = "it lies outside the model's directory";
     return absl::FailedPreconditionError(
-        fmt::format("external data file '{}' in directory '{}' cannot be opened: {}. {}", location,
-                    directory_, what, kAdvice));
+        fmt::format("external data file '{}' in directory '{}' cannot be opened: {}. {}", location, directory_, what, kAdvice));
   }
   struct stat info;
   const char* why = nullptr;

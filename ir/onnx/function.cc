@@ -77,9 +77,7 @@ std::string_view Label(const Node& call) {
   return ValueName(*call.output(0));
 }
 
-std::string_view CanonicalDomain(std::string_view domain) {
-  return domain == "ai.onnx" ? std::string_view() : domain;
-}
+std::string_view CanonicalDomain(std::string_view domain) { return domain == "ai.onnx" ? std::string_view() : domain; }
 
 // Elements that were left in the file: `value` of a Constant. False for every other node.
 bool ReadFileConstant(const wire::Field& message, FunctionBody::FileConstant* constant) {
@@ -104,8 +102,7 @@ bool ReadFileConstant(const wire::Field& message, FunctionBody::FileConstant* co
       ++attributes;
     }
   }
-  if (op_type != "Constant" || !CanonicalDomain(domain).empty() || outputs != 1 || attributes != 1 ||
-      constant->name.empty()) {
+  if (op_type != "Constant" || !CanonicalDomain(domain).empty() || outputs != 1 || attributes != 1 || constant->name.empty()) {
     return false;
   }
   wire::Cursor parts(attribute);
@@ -163,8 +160,7 @@ LocalFunctions::LocalFunctions(const Model& model) : model_(model) {
   for (size_t i = 0; i < functions_.size(); ++i) {
     const LocalFunction& source = model.functions()[i];
     functions_[i].source = &source;
-    std::vector<size_t>& same =
-        by_domain_and_name_[model.Text(source.domain)][model.Text(source.name)];
+    std::vector<size_t>& same = by_domain_and_name_[model.Text(source.domain)][model.Text(source.name)];
     for (const size_t other : same) {
       if (functions_[other].source->overload != source.overload) continue;
       functions_[other].twice = functions_[i].twice = true;
@@ -204,8 +200,8 @@ absl::Status LocalFunctions::Decode(Function* function) {
   if (function->twice) return refuse(absl::InvalidArgumentError("the model has two functions of that name"));
   const EncodedSpan& span = function->source->encoded;
   const ModelFile* model_file = model_.model_file();
-  wire::Cursor cursor = model_file != nullptr ? model_file->Open(span)
-                                            : wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles);
+  wire::Cursor cursor =
+      model_file != nullptr ? model_file->Open(span) : wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles);
   std::string bytes;
   wire::Field field;
   while (cursor.Next(&field)) {
@@ -267,9 +263,9 @@ absl::StatusOr<FunctionBody> LocalFunctions::BodyFor(size_t index, const Node& c
   const FunctionProto& proto = *function.proto;
   if (call.input_count > static_cast<uint32_t>(proto.input_size()) ||
       call.output_count > static_cast<uint32_t>(proto.output_size())) {
-    return absl::InvalidArgumentError(
-        fmt::format("the call '{}' has {} inputs and {} outputs, the function {} and {}", Label(call),
-                    call.input_count, call.output_count, proto.input_size(), proto.output_size()));
+    return absl::InvalidArgumentError(fmt::format("the call '{}' has {} inputs and {} outputs, the function {} and {}",
+                                                  Label(call), call.input_count, call.output_count, proto.input_size(),
+                                                  proto.output_size()));
   }
   if (call.subgraph_count > 0) {
     return absl::InvalidArgumentError(fmt::format("the call '{}' gives a graph to the function", Label(call)));
@@ -324,8 +320,7 @@ absl::StatusOr<FunctionBody> LocalFunctions::BodyFor(size_t index, const Node& c
   absl::StatusOr<std::unique_ptr<Model>> loaded = LoadModelFromBytes(model.SerializeAsString());
   if (!loaded.ok()) {
     return absl::InvalidArgumentError(
-        fmt::format("its body is not a valid graph for the call '{}' ({})", Label(call),
-                    std::string(loaded.status().message())));
+        fmt::format("its body is not a valid graph for the call '{}' ({})", Label(call), std::string(loaded.status().message())));
   }
   body.model = *std::move(loaded);
   return body;

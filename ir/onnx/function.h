@@ -82,8 +82,7 @@ class LocalFunctions {
 
   const Model& model_;
   std::vector<Function> functions_;
-  absl::flat_hash_map<std::string_view, absl::flat_hash_map<std::string_view, std::vector<size_t>>>
-      by_domain_and_name_;
+  absl::flat_hash_map<std::string_view, absl::flat_hash_map<std::string_view, std::vector<size_t>>> by_domain_and_name_;
   int64_t bytes_ = 0;
 };
 

@@ -263,8 +263,8 @@ void Inliner::Leave(size_t function, const std::string& because) {
   still_called_.insert(function);
 }
 
-bool Inliner::Inline(const Node& call, const std::vector<Value*>& inputs, const std::vector<Value*>& outputs,
-                     Graph* graph, const CallScope& outer, std::vector<Node*>* nodes) {
+bool Inliner::Inline(const Node& call, const std::vector<Value*>& inputs, const std::vector<Value*>& outputs, Graph* graph,
+                     const CallScope& outer, std::vector<Node*>* nodes) {
   const auto function = static_cast<size_t>(functions_->Find(call));
   const Total& total = totals_[function];
   if (!total.because.empty()) {
@@ -274,8 +274,7 @@ bool Inliner::Inline(const Node& call, const std::vector<Value*>& inputs, const 
   // Counted with everything inside where no call is around it: a call inside was counted with it.
   const bool outermost = &call.graph->model() == model_;
   if (outermost && (total.nodes > kMaxNodes - nodes_ || total.bytes > kMaxBytes - bytes_)) {
-    Leave(function, fmt::format("inlined, functions would come to more than {} nodes or {} MB", kMaxNodes,
-                                kMaxBytes >> 20));
+    Leave(function, fmt::format("inlined, functions would come to more than {} nodes or {} MB", kMaxNodes, kMaxBytes >> 20));
     return false;
   }
   if (outermost) {  // whether it works out or not: looking takes as long
@@ -379,8 +378,8 @@ void Inliner::CopyNode(const Node& node, Graph* graph, Copy* copy, std::vector<N
   Node* made = builder.NewNode(graph, inputs.size(), outputs.size(), node.subgraph_count);
   made->op_type = model_->names().InternCopy(OpType(node));
   made->domain = model_->names().InternCopy(Domain(node));
-  made->name = rewriter_->UniqueName(
-      Named(copy->scope, NodeName(node).empty() ? std::string(OpType(node)) : std::string(NodeName(node))));
+  made->name =
+      rewriter_->UniqueName(Named(copy->scope, NodeName(node).empty() ? std::string(OpType(node)) : std::string(NodeName(node))));
   const std::string_view fields = CopyFields(node, &model_->arena());
   made->encoded.data = reinterpret_cast<const uint8_t*>(fields.data() != nullptr ? fields.data() : "");
   made->encoded.file = {-1, static_cast<int64_t>(fields.size())};
@@ -489,8 +488,8 @@ void Inliner::DropImports() {
     for (const Node* node : graph->nodes()) unused.erase(node->domain);
   }
   auto& imports = model_->opset_imports_;
-  const auto end = std::remove_if(imports.begin(), imports.end(),
-                                  [&](const OpsetImport& import) { return unused.contains(import.domain); });
+  const auto end =
+      std::remove_if(imports.begin(), imports.end(), [&](const OpsetImport& import) { return unused.contains(import.domain); });
   if (end != imports.end()) model_->opset_imports_changed_ = true;
   imports.erase(end, imports.end());
 }

@@ -109,7 +109,7 @@ class Inliner {
   int64_t inlined_ = 0;
   std::vector<CallsLeft> left_;
   absl::flat_hash_map<std::string, size_t> left_of_;  // into left_, by function and reason
-  absl::flat_hash_map<std::string, Body> bodies_;  // by LocalFunctions::KeyOf
+  absl::flat_hash_map<std::string, Body> bodies_;     // by LocalFunctions::KeyOf
   absl::flat_hash_map<std::pair<size_t, std::string>, Value*> file_constants_;
   absl::flat_hash_set<size_t> still_called_;
 

@@ -43,14 +43,13 @@ constexpr uint32_t Bits(std::initializer_list<int> numbers) {
 }
 constexpr uint32_t kGraphFields =
     Bits({GraphProto::kNodeFieldNumber, GraphProto::kNameFieldNumber, GraphProto::kInitializerFieldNumber,
-          GraphProto::kSparseInitializerFieldNumber, GraphProto::kDocStringFieldNumber,
-          GraphProto::kInputFieldNumber, GraphProto::kOutputFieldNumber, GraphProto::kValueInfoFieldNumber,
-          GraphProto::kQuantizationAnnotationFieldNumber, GraphProto::kMetadataPropsFieldNumber});
+          GraphProto::kSparseInitializerFieldNumber, GraphProto::kDocStringFieldNumber, GraphProto::kInputFieldNumber,
+          GraphProto::kOutputFieldNumber, GraphProto::kValueInfoFieldNumber, GraphProto::kQuantizationAnnotationFieldNumber,
+          GraphProto::kMetadataPropsFieldNumber});
 constexpr uint32_t kNodeFields =
-    Bits({NodeProto::kInputFieldNumber, NodeProto::kOutputFieldNumber, NodeProto::kNameFieldNumber,
-          NodeProto::kOpTypeFieldNumber, NodeProto::kDomainFieldNumber, NodeProto::kOverloadFieldNumber,
-          NodeProto::kAttributeFieldNumber, NodeProto::kDocStringFieldNumber,
-          NodeProto::kMetadataPropsFieldNumber, NodeProto::kDeviceConfigurationsFieldNumber});
+    Bits({NodeProto::kInputFieldNumber, NodeProto::kOutputFieldNumber, NodeProto::kNameFieldNumber, NodeProto::kOpTypeFieldNumber,
+          NodeProto::kDomainFieldNumber, NodeProto::kOverloadFieldNumber, NodeProto::kAttributeFieldNumber,
+          NodeProto::kDocStringFieldNumber, NodeProto::kMetadataPropsFieldNumber, NodeProto::kDeviceConfigurationsFieldNumber});
 
 bool IsBadType(const wire::Field& field, uint32_t known_bytes_fields) {
   return field.type != wire::kBytes && field.number < 32 && (known_bytes_fields >> field.number & 1) != 0;
@@ -86,8 +85,8 @@ class Loader {
       : model_(*model), builder_(model), model_file_(model_file), names_(model->names()), path_(std::move(path)) {
     // A node names itself and one output; some have more. Tables of that size need no growing and are no
     // larger than they must be; what a file of empty nodes can claim is bounded by its size.
-    const int64_t names = std::min(2 * model_file.node_fields() + model_file.initializer_fields(),
-                                   model_file.structural_size() / 16);
+    const int64_t names =
+        std::min(2 * model_file.node_fields() + model_file.initializer_fields(), model_file.structural_size() / 16);
     const size_t room = static_cast<size_t>(names + names / 64) + 256;
     names_.Reserve(room);
     scope_.reserve(room);
@@ -129,10 +128,10 @@ class Loader {
         case ModelProto::kGraphFieldNumber:
           if (field.type != wire::kBytes) return WireTypeError(field, "ModelProto");
           if (graph.has_value()) {
-            return absl::InvalidArgumentError(fmt::format(
-                "the file has two graphs, at bytes {} and {} (two models written one after the other?). Give "
-                "a file with one model",
-                graph->start, field.start));
+            return absl::InvalidArgumentError(
+                fmt::format("the file has two graphs, at bytes {} and {} (two models written one after the other?). Give "
+                            "a file with one model",
+                            graph->start, field.start));
           }
           graph = field;
           break;
@@ -223,10 +222,10 @@ class Loader {
     for (const OpsetImport& known : model_.opset_imports()) {
       if (known.domain != import.domain) continue;
       if (known.version == import.version) return absl::OkStatus();
-      return absl::InvalidArgumentError(fmt::format(
-          "opset_import at byte {}: domain '{}' is imported in versions {} and {}. Export the model again "
-          "with one version",
-          message.position, Text(import.domain), known.version, import.version));
+      return absl::InvalidArgumentError(
+          fmt::format("opset_import at byte {}: domain '{}' is imported in versions {} and {}. Export the model again "
+                      "with one version",
+                      message.position, Text(import.domain), known.version, import.version));
     }
     builder_.AddOpsetImport(import);
     return absl::OkStatus();
@@ -283,10 +282,10 @@ class Loader {
     const std::string first = value.producer != nullptr ? "computed by " + Describe(*value.producer)
                               : value.is_graph_input    ? std::string("a graph input")
                                                         : std::string("an initializer");
-    return absl::InvalidArgumentError(fmt::format(
-        "the name '{}' is given to two values: it is {} and also {}. Names must be unique; export the model "
-        "again",
-        ValueName(value), first, second));
+    return absl::InvalidArgumentError(
+        fmt::format("the name '{}' is given to two values: it is {} and also {}. Names must be unique; export the model "
+                    "again",
+                    ValueName(value), first, second));
   }
 
   // `level`: messages of the file that the graph stands in, itself included.
@@ -314,8 +313,7 @@ class Loader {
     size_t linked = 0;
     const auto link_until = [&](size_t end) {
       absl::Status status;
-      while (linked < end && status.ok())
-        status = LinkNode(pending_[linked++ % kPending], &mentioned, &bodies, &sorted);
+      while (linked < end && status.ok()) status = LinkNode(pending_[linked++ % kPending], &mentioned, &bodies, &sorted);
       return status;
     };
     while (cursor.Next(&field)) {
@@ -351,8 +349,8 @@ class Loader {
           }
           if (known) break;
           if (last_value_info < 0) {
-            value_info = wire::Cursor(field.data - (field.position - field.start), field.start,
-                                      message.end() - field.start, field.hole);
+            value_info =
+                wire::Cursor(field.data - (field.position - field.start), field.start, message.end() - field.start, field.hole);
           }
           last_value_info = field.start;
           break;
@@ -491,10 +489,8 @@ class Loader {
     return before.empty() ? absl::OkStatus() : CheckName(before);
   }
 
-  absl::Status LinkNode(const PendingNode& from, std::vector<Value*>* mentioned, std::vector<Body>* bodies,
-                        bool* sorted) {
-    Node* node = builder_.NewNode(graph_, from.inputs.size(), from.outputs.size(),
-                                  from.end_body - from.first_body);
+  absl::Status LinkNode(const PendingNode& from, std::vector<Value*>* mentioned, std::vector<Body>* bodies, bool* sorted) {
+    Node* node = builder_.NewNode(graph_, from.inputs.size(), from.outputs.size(), from.end_body - from.first_body);
     node->op_type = names_.Intern(from.op_type);
     node->domain = CanonicalDomain(names_.Intern(from.domain));
     node->name = names_.Intern(from.name);
@@ -615,14 +611,13 @@ class Loader {
 
   absl::Status CheckExternal(const Tensor& tensor) {
     if (tensor.storage != Storage::kExternal) return absl::OkStatus();
-    absl::Status status =
-        external_.has_value() ? external_->Check(tensor) : CheckExternalLocation(tensor.location);
+    absl::Status status = external_.has_value() ? external_->Check(tensor) : CheckExternalLocation(tensor.location);
     if (status.ok()) {
       builder_.AddExternalLocation(tensor.location);
       return status;
     }
-    return absl::Status(status.code(), fmt::format("tensor '{}' at byte {}: {}", Text(tensor.name),
-                                                   tensor.proto.offset, std::string(status.message())));
+    return absl::Status(status.code(), fmt::format("tensor '{}' at byte {}: {}", Text(tensor.name), tensor.proto.offset,
+                                                   std::string(status.message())));
   }
 
   absl::Status ParseInitializer(const wire::Field& message) {
@@ -662,16 +657,16 @@ class Loader {
         case ValueInfoProto::kNameFieldNumber:
           if (field.type != wire::kBytes) return WireTypeError(field, "ValueInfoProto");
           if (name->data() != nullptr) {
-            return absl::InvalidArgumentError(fmt::format(
-                "the ValueInfoProto at byte {} has two names. Export the model again", message.position));
+            return absl::InvalidArgumentError(
+                fmt::format("the ValueInfoProto at byte {} has two names. Export the model again", message.position));
           }
           *name = field.text();
           break;
         case ValueInfoProto::kTypeFieldNumber:
           if (field.type != wire::kBytes) return WireTypeError(field, "ValueInfoProto");
           if (type->data() != nullptr) {
-            return absl::InvalidArgumentError(fmt::format(
-                "the ValueInfoProto at byte {} has two types. Export the model again", message.position));
+            return absl::InvalidArgumentError(
+                fmt::format("the ValueInfoProto at byte {} has two types. Export the model again", message.position));
           }
           *type = field.text();
           [[fallthrough]];
@@ -712,10 +707,10 @@ class Loader {
     Value* value = nullptr;
     if (!name.empty() && names_.Find(name, &id)) value = Slot(id);
     if (value == nullptr || !IsDefined(*value)) {
-      return absl::InvalidArgumentError(fmt::format(
-          "the graph output '{}' at byte {} is computed by no node, and it is neither a graph input nor an "
-          "initializer. Export the model again",
-          name, message.position));
+      return absl::InvalidArgumentError(
+          fmt::format("the graph output '{}' at byte {} is computed by no node, and it is neither a graph input nor an "
+                      "initializer. Export the model again",
+                      name, message.position));
     }
     if (value->graph != graph_) {
       return absl::InvalidArgumentError(
@@ -726,8 +721,7 @@ class Loader {
     }
     // What the output says goes before what value_info says.
     const bool from_value_info = value->value_info >= 0 && !value->is_graph_input;
-    if (value->declared_type.data() == nullptr ||
-        (from_value_info && !value->is_graph_output && type.data() != nullptr)) {
+    if (value->declared_type.data() == nullptr || (from_value_info && !value->is_graph_output && type.data() != nullptr)) {
       value->declared_type = type;
     }
     builder_.AddOutput(graph_, value);
@@ -803,8 +797,7 @@ class Loader {
       at = i;
       for (const Value* value : nodes[i]->outputs()) {
         for (const Use* use = value == nullptr ? nullptr : value->uses; use != nullptr; use = use->next) {
-          if (int64_t user = user_of(*use); user >= 0)
-            previous[static_cast<size_t>(user)] = static_cast<int64_t>(i);
+          if (int64_t user = user_of(*use); user >= 0) previous[static_cast<size_t>(user)] = static_cast<int64_t>(i);
         }
       }
     }
@@ -823,8 +816,7 @@ class Loader {
     const size_t shown = std::min<size_t>(cycle.size(), 8);
     return absl::InvalidArgumentError(fmt::format(
         "the graph has a cycle of {} nodes, so it cannot be run: {}{}. Export the model again", cycle.size(),
-        fmt::join(cycle.begin(), cycle.begin() + static_cast<ptrdiff_t>(shown), " -> "),
-        shown < cycle.size() ? " -> ..." : ""));
+        fmt::join(cycle.begin(), cycle.begin() + static_cast<ptrdiff_t>(shown), " -> "), shown < cycle.size() ? " -> ..." : ""));
   }
 
   Model& model_;
@@ -836,7 +828,7 @@ class Loader {
   std::optional<ExternalData> external_;
   NameId default_domain_;
   Graph* graph_ = nullptr;
-  int level_ = 0;  // of graph_ among the messages of the file
+  int level_ = 0;                                     // of graph_ among the messages of the file
   std::vector<Value*, PageAllocator<Value*>> scope_;  // by NameId: the innermost value of that name
   std::vector<Shadowed> shadowed_;                    // what scope_ held before the bodies being read
   NameId last_declared_ = NameId::kEmpty;             // by value_info
@@ -844,8 +836,8 @@ class Loader {
   PendingNode pending_[kPending];  // a ring; empty while a body is entered
 };
 
-absl::StatusOr<std::unique_ptr<Model>> Load(absl::StatusOr<std::unique_ptr<ModelFile>> source,
-                                            const std::string& path, const std::string& shown) {
+absl::StatusOr<std::unique_ptr<Model>> Load(absl::StatusOr<std::unique_ptr<ModelFile>> source, const std::string& path,
+                                            const std::string& shown) {
   if (!source.ok()) return source.status();
   auto model = std::make_unique<Model>();
   const ModelFile& model_file = **source;

@@ -19,7 +19,6 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path);
 
 // The same for a model in memory; `bytes` may be freed afterwards. External data is looked for beside `path`
 // if it is given, and otherwise neither looked for nor readable.
-absl::StatusOr<std::unique_ptr<Model>> LoadModelFromBytes(std::string_view bytes,
-                                                          const std::string& path = "");
+absl::StatusOr<std::unique_ptr<Model>> LoadModelFromBytes(std::string_view bytes, const std::string& path = "");
 
 }  // namespace ascend_fuse

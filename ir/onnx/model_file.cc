@@ -166,9 +166,7 @@ class ModelFileReader {
             file_.node_fields_ += number == onnx::GraphProto::kNodeFieldNumber ? 1 : 0;
             file_.initializer_fields_ += number == onnx::GraphProto::kInitializerFieldNumber ? 1 : 0;
           }
-          const Kind child = size < ModelFile::kPayloadBytes || number >= kFields
-                                 ? kOpaque
-                                 : kTable.child[frame.kind][number];
+          const Kind child = size < ModelFile::kPayloadBytes || number >= kFields ? kOpaque : kTable.child[frame.kind][number];
           if (child == kOpaque) {
             position_ += size;
           } else if (child == kPayload) {
@@ -315,12 +313,10 @@ absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::Read(const std::string& pa
   return FromDescriptor(fd, path);
 }
 
-absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::FromBytes(std::string_view bytes,
-                                                              const std::string& name) {
+absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::FromBytes(std::string_view bytes, const std::string& name) {
   const int fd = memfd_create("ascend-fuse-model", MFD_CLOEXEC);
   if (fd < 0) {
-    return absl::ResourceExhaustedError(
-        fmt::format("{}: cannot make an anonymous file: {}", name, SystemError(errno)));
+    return absl::ResourceExhaustedError(fmt::format("{}: cannot make an anonymous file: {}", name, SystemError(errno)));
   }
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t put = write(fd, bytes.data() + at, bytes.size() - at);
@@ -345,13 +341,11 @@ absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::FromDescriptor(int fd, con
     return absl::UnavailableError(fmt::format("{}: cannot examine the model: {}", name, SystemError(errno)));
   }
   if (!S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: not a regular file but {}. Give the path of an .onnx file.", name,
-                    S_ISDIR(info.st_mode) ? "a directory" : "a device or a pipe"));
+    return absl::InvalidArgumentError(fmt::format("{}: not a regular file but {}. Give the path of an .onnx file.", name,
+                                                  S_ISDIR(info.st_mode) ? "a directory" : "a device or a pipe"));
   }
   if (info.st_size == 0) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: the file is empty. Export the model again, or check the download.", name));
+    return absl::InvalidArgumentError(fmt::format("{}: the file is empty. Export the model again, or check the download.", name));
   }
   file->file_size_ = info.st_size;
   file->modified_seconds_ = info.st_mtim.tv_sec;
@@ -359,8 +353,7 @@ absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::FromDescriptor(int fd, con
   // Address space for the whole file; memory only for what is read into it. Aligned for huge pages.
   const size_t size = static_cast<size_t>(info.st_size);
   file->reserved_ = (size + 2 * kHugePage) & ~(kHugePage - 1);
-  void* map = mmap(nullptr, file->reserved_, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* map = mmap(nullptr, file->reserved_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) {
     return absl::ResourceExhaustedError(
         fmt::format("{}: cannot reserve {} bytes of address space: {}", name, size, SystemError(errno)));
@@ -403,8 +396,7 @@ bool ModelFile::FindRange(std::string_view view, FileRange* range) const {
 absl::Status ModelFile::ReadFile(int64_t offset, int64_t size, char* to) const {
   if (ReadAll(fd_, offset, size, to)) return absl::OkStatus();
   if (errno == 0) return ChangedWhileReading(name_);
-  return absl::DataLossError(
-      fmt::format("{}: cannot read at byte {}: {}", name_, offset, SystemError(errno)));
+  return absl::DataLossError(fmt::format("{}: cannot read at byte {}: {}", name_, offset, SystemError(errno)));
 }
 
 absl::Status ModelFile::Copy(int64_t offset, int64_t size, char* to) const {
@@ -419,8 +411,7 @@ absl::Status ModelFile::Copy(int64_t offset, int64_t size, char* to) const {
       ++hole;
     } else {
       count = std::min(size, hole->offset - offset);
-      std::memcpy(to, data_ + (offset - removed_[static_cast<size_t>(hole - holes_.data())]),
-                  static_cast<size_t>(count));
+      std::memcpy(to, data_ + (offset - removed_[static_cast<size_t>(hole - holes_.data())]), static_cast<size_t>(count));
     }
     offset += count;
     size -= count;
@@ -435,10 +426,10 @@ absl::Status ModelFile::CheckUnchanged() const {
       info.st_mtim.tv_nsec == modified_nanoseconds_) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(fmt::format(
-      "{}: the file was written to after it was loaded, so its weights are not those of the loaded model "
-      "any more. Run again.",
-      name_));
+  return absl::FailedPreconditionError(
+      fmt::format("{}: the file was written to after it was loaded, so its weights are not those of the loaded model "
+                  "any more. Run again.",
+                  name_));
 }
 
 }  // namespace ascend_fuse

@@ -51,9 +51,8 @@ class ModelFile {
 
   // A reader of a message of this file, or of one in memory (span.file.offset < 0).
   wire::Cursor Open(const EncodedSpan& span) const {
-    return span.file.offset < 0
-               ? wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles)
-               : wire::Cursor(span.data, span.file.offset, span.file.size, HoleAt(span.file.offset));
+    return span.file.offset < 0 ? wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles)
+                                : wire::Cursor(span.data, span.file.offset, span.file.size, HoleAt(span.file.offset));
   }
 
   // The range of the file that `view`, a whole message in memory, stands for: holes inside it are added.

@@ -25,8 +25,8 @@ bool IsFromFile(const EncodedSpan& span) { return span.file.offset >= 0; }
 // Where the parts of joined tensors lie decides where these go: what comes from external data stays external.
 bool IsExternal(const Tensor& tensor) {
   if (tensor.storage == Storage::kExternal) return true;
-  return tensor.storage == Storage::kJoined && std::any_of(tensor.parts.begin(), tensor.parts.end(),
-                                                           [](const Tensor* part) { return IsExternal(*part); });
+  return tensor.storage == Storage::kJoined &&
+         std::any_of(tensor.parts.begin(), tensor.parts.end(), [](const Tensor* part) { return IsExternal(*part); });
 }
 
 int64_t ByteSize(const Tensor& tensor) { return (tensor.ElementCount() * BitWidth(tensor.type) + 7) / 8; }
@@ -35,8 +35,7 @@ int64_t ByteSize(const Tensor& tensor) { return (tensor.ElementCount() * BitWidt
 
 class ModelWriter::Layout {
  public:
-  Layout(const Model& model, WeightPlaces places)
-      : model_(model), model_file_(model.model_file()), places_(std::move(places)) {}
+  Layout(const Model& model, WeightPlaces places) : model_(model), model_file_(model.model_file()), places_(std::move(places)) {}
 
   // What the file at WeightPlaces::data_file must hold.
   Pieces& data() { return data_; }
@@ -69,8 +68,8 @@ class ModelWriter::Layout {
   }
 
   bool IsUnchanged() const {
-    return model_file_ != nullptr && !model_.graph_->changed_ && !model_.opset_imports_changed_ &&
-           !model_.functions_changed_ && !places_.move_weights();
+    return model_file_ != nullptr && !model_.graph_->changed_ && !model_.opset_imports_changed_ && !model_.functions_changed_ &&
+           !places_.move_weights();
   }
 
   Pieces Run() {
@@ -95,16 +94,15 @@ class ModelWriter::Layout {
 
   std::string_view Text(NameId id) const { return model_.names_.Text(id); }
   wire::Cursor Open(const EncodedSpan& span) const {
-    return model_file_ != nullptr ? model_file_->Open(span)
-                                : wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles);
+    return model_file_ != nullptr ? model_file_->Open(span) : wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles);
   }
   // A field as it is, tag included: `cursor` stands right behind it.
   void Keep(const EncodedSpan& message, const wire::Field& field, const wire::Cursor& cursor) {
     if (IsFromFile(message)) {
       out_.File(field.start, cursor.position() - field.start);
     } else {
-      out_.View({reinterpret_cast<const char*>(message.data) + field.start,
-                 static_cast<size_t>(cursor.position() - field.start)});
+      out_.View(
+          {reinterpret_cast<const char*>(message.data) + field.start, static_cast<size_t>(cursor.position() - field.start)});
     }
   }
 
@@ -204,8 +202,7 @@ class ModelWriter::Layout {
 
   void WriteNewModel() {
     out_.Int(ModelProto::kIrVersionFieldNumber, model_.ir_version_);
-    if (!model_.producer_name_.empty())
-      out_.Bytes(ModelProto::kProducerNameFieldNumber, model_.producer_name_);
+    if (!model_.producer_name_.empty()) out_.Bytes(ModelProto::kProducerNameFieldNumber, model_.producer_name_);
     if (!model_.producer_version_.empty()) {
       out_.Bytes(ModelProto::kProducerVersionFieldNumber, model_.producer_version_);
     }
@@ -226,17 +223,14 @@ class ModelWriter::Layout {
     for (const Node* node : graph.nodes_) {
       if (!node->dead) nodes.push_back(node);
     }
-    auto before = [](const Node* a, const Node* b) {
-      return a->order != b->order ? a->order < b->order : a->id < b->id;
-    };
+    auto before = [](const Node* a, const Node* b) { return a->order != b->order ? a->order < b->order : a->id < b->id; };
     if (!std::is_sorted(nodes.begin(), nodes.end(), before)) std::sort(nodes.begin(), nodes.end(), before);
     return nodes;
   }
 
   static bool IsLive(const Value& value, const absl::flat_hash_set<const Value*>& initializers) {
     if (value.is_graph_input || initializers.contains(&value)) return true;
-    return value.producer != nullptr && !value.producer->dead &&
-           value.producer->output(value.output_index) == &value;
+    return value.producer != nullptr && !value.producer->dead && value.producer->output(value.output_index) == &value;
   }
 
   // The body of a GraphProto.
@@ -252,8 +246,7 @@ class ModelWriter::Layout {
       while (next_original < nodes.size() && !IsFromFile(nodes[next_original]->encoded)) ++next_original;
     };
     find_original();
-    const absl::flat_hash_set<const Value*> initializers(graph.initializers_.begin(),
-                                                         graph.initializers_.end());
+    const absl::flat_hash_set<const Value*> initializers(graph.initializers_.begin(), graph.initializers_.end());
     size_t next_initializer = 0;
     size_t next_declared = 0;
     size_t next_input = 0;
@@ -266,8 +259,7 @@ class ModelWriter::Layout {
         case GraphProto::kNodeFieldNumber:
           if (graph.reordered_) {
             while (next_node < nodes.size()) WriteNode(*nodes[next_node++], nullptr);
-          } else if (next_original < nodes.size() &&
-                     nodes[next_original]->encoded.file.offset == field.position) {
+          } else if (next_original < nodes.size() && nodes[next_original]->encoded.file.offset == field.position) {
             while (next_node < next_original) WriteNode(*nodes[next_node++], nullptr);
             WriteNode(*nodes[next_node++], &field);
             ++next_original;
@@ -298,8 +290,7 @@ class ModelWriter::Layout {
           break;
         case GraphProto::kValueInfoFieldNumber:
           if (graph.value_info_dropped_) break;
-          if (next_declared < graph.declared_.size() &&
-              graph.declared_[next_declared]->value_info == field.position) {
+          if (next_declared < graph.declared_.size() && graph.declared_[next_declared]->value_info == field.position) {
             if (IsLive(*graph.declared_[next_declared++], initializers)) Keep(graph.encoded_, field, cursor);
           } else {
             Keep(graph.encoded_, field, cursor);
@@ -317,8 +308,8 @@ class ModelWriter::Layout {
   }
 
   // An input or output of a graph of the file: as it stands there, unless it was declared anew.
-  void WritePort(const Graph& graph, const wire::Field& field, const wire::Cursor& cursor,
-                 const std::vector<Value*>& values, size_t index) {
+  void WritePort(const Graph& graph, const wire::Field& field, const wire::Cursor& cursor, const std::vector<Value*>& values,
+                 size_t index) {
     const char* const file = reinterpret_cast<const char*>(model_file_->data());
     const char* const type = index < values.size() ? values[index]->declared_type.data() : nullptr;
     const bool of_the_file = type == nullptr || (type >= file && type < file + model_file_->file_size());
@@ -336,8 +327,7 @@ class ModelWriter::Layout {
   void WriteNewGraph(const Graph& graph, const std::vector<const Node*>& nodes) {
     for (const Node* node : nodes) WriteNode(*node, nullptr);
     out_.Bytes(GraphProto::kNameFieldNumber, Text(graph.name_));
-    const absl::flat_hash_set<const Value*> initializers(graph.initializers_.begin(),
-                                                         graph.initializers_.end());
+    const absl::flat_hash_set<const Value*> initializers(graph.initializers_.begin(), graph.initializers_.end());
     for (const Value* value : graph.initializers_) WriteInitializer(*value->initializer);
     for (const Value* value : graph.inputs_) WriteValueInfo(GraphProto::kInputFieldNumber, *value);
     for (const Value* value : graph.outputs_) WriteValueInfo(GraphProto::kOutputFieldNumber, *value);
@@ -490,8 +480,7 @@ class ModelWriter::Layout {
     for (size_t i = 0; i < count; ++i) out_.Bytes(NodeProto::kInputFieldNumber, InputText(node, i));
   }
   void WriteOutputs(const Node& node) {
-    for (size_t i = 0; i < node.output_count; ++i)
-      out_.Bytes(NodeProto::kOutputFieldNumber, OutputText(node, i));
+    for (size_t i = 0; i < node.output_count; ++i) out_.Bytes(NodeProto::kOutputFieldNumber, OutputText(node, i));
   }
 
   // A `node` field. `field`: where it stands in the file, for its tag; nullptr when it is moved or new.
@@ -532,8 +521,7 @@ class ModelWriter::Layout {
           ++inputs;
           break;
         case NodeProto::kOutputFieldNumber:
-          same_outputs =
-              same_outputs && outputs < node.output_count && OutputText(node, outputs) == field.text();
+          same_outputs = same_outputs && outputs < node.output_count && OutputText(node, outputs) == field.text();
           ++outputs;
           break;
         case NodeProto::kOpTypeFieldNumber:
@@ -650,8 +638,7 @@ class ModelWriter::Layout {
       size_t graphs = 0;
       while (cursor.Next(&field)) {
         if (field.number == AttributeProto::kTypeFieldNumber) type = static_cast<int64_t>(field.value);
-        if (field.number == AttributeProto::kGFieldNumber ||
-            field.number == AttributeProto::kGraphsFieldNumber) {
+        if (field.number == AttributeProto::kGFieldNumber || field.number == AttributeProto::kGraphsFieldNumber) {
           ++graphs;
         }
       }
@@ -660,13 +647,11 @@ class ModelWriter::Layout {
       const Pieces::Mark mark = out_.Begin(NodeProto::kAttributeFieldNumber);
       cursor = wire::Cursor(attribute);
       while (cursor.Next(&field)) {
-        if (field.number != AttributeProto::kGFieldNumber &&
-            field.number != AttributeProto::kGraphsFieldNumber) {
+        if (field.number != AttributeProto::kGFieldNumber && field.number != AttributeProto::kGraphsFieldNumber) {
           Keep(node.encoded, field, cursor);
         }
       }
-      const int number =
-          type == AttributeProto::GRAPHS ? AttributeProto::kGraphsFieldNumber : AttributeProto::kGFieldNumber;
+      const int number = type == AttributeProto::GRAPHS ? AttributeProto::kGraphsFieldNumber : AttributeProto::kGFieldNumber;
       for (; graphs > 0 && next_body < node.subgraph_count; --graphs, ++next_body) {
         if (node.subgraphs_begin[next_body] == nullptr) continue;
         const Pieces::Mark inner = out_.Begin(number);
@@ -685,8 +670,7 @@ class ModelWriter::Layout {
   Pieces data_;
 };
 
-ModelWriter::ModelWriter(const Model& model, WeightPlaces places)
-    : layout_(std::make_unique<Layout>(model, std::move(places))) {}
+ModelWriter::ModelWriter(const Model& model, WeightPlaces places) : layout_(std::make_unique<Layout>(model, std::move(places))) {}
 ModelWriter::~ModelWriter() = default;
 bool ModelWriter::IsUnchanged() const { return layout_->IsUnchanged(); }
 Pieces ModelWriter::Run() { return layout_->Run(); }

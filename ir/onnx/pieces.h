@@ -21,8 +21,8 @@ class Pieces {
   struct Piece {
     Kind kind;
     union {
-      int64_t offset;    // kFile: in the input; kBuffer: in buffer()
-      const char* data;  // kView
+      int64_t offset;        // kFile: in the input; kBuffer: in buffer()
+      const char* data;      // kView
       const Tensor* tensor;  // kElements
     };
     int64_t size;

@@ -49,9 +49,7 @@ class BlockWriter {
   BlockWriter& operator=(const BlockWriter&) = delete;
 
   absl::Status Append(const ModelFile* model_file, int64_t offset, int64_t size) {
-    return Fill(size, [&](char* to, int64_t done, int64_t count) {
-      return model_file->Copy(offset + done, count, to);
-    });
+    return Fill(size, [&](char* to, int64_t done, int64_t count) { return model_file->Copy(offset + done, count, to); });
   }
   absl::Status Append(ElementReader* reader, int64_t size) {
     return Fill(size, [&](char* to, int64_t, int64_t count) { return reader->Next(count, to); });
@@ -121,8 +119,7 @@ absl::StatusOr<Pieces> LayOut(const Model& model, const std::string& shown, cons
   return pieces;
 }
 
-absl::Status WritePieces(const Model& model, const Pieces& pieces, int fd, const std::string& path,
-                         const SaveOptions& options) {
+absl::Status WritePieces(const Model& model, const Pieces& pieces, int fd, const std::string& path, const SaveOptions& options) {
   // The exact size in one go: faster, and a full disk is found before the first byte. File systems that
   // cannot do it (EOPNOTSUPP and others) go without.
   if (fallocate(fd, 0, 0, pieces.total()) != 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
@@ -172,13 +169,12 @@ absl::Status WriteFiles(const Model& model, const Pieces& pieces, const Pieces& 
 absl::Status Save(const Model& model, const std::string& path, const SaveOptions& options) {
   struct stat target;
   if (stat(path.c_str(), &target) == 0 && !S_ISREG(target.st_mode)) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: cannot write the model there: it is {}. Give the name of an .onnx file", path,
-                    S_ISDIR(target.st_mode) ? "a directory" : "a device or a pipe"));
+    return absl::InvalidArgumentError(fmt::format("{}: cannot write the model there: it is {}. Give the name of an .onnx file",
+                                                  path, S_ISDIR(target.st_mode) ? "a directory" : "a device or a pipe"));
   }
   if (path.empty() || path.rfind("/dev/", 0) == 0 || path.rfind("/proc/", 0) == 0) {
-    return absl::InvalidArgumentError(fmt::format(
-        "{}: cannot write the model there. Give the name of an .onnx file", path.empty() ? "''" : path));
+    return absl::InvalidArgumentError(
+        fmt::format("{}: cannot write the model there. Give the name of an .onnx file", path.empty() ? "''" : path));
   }
   const absl::StatusOr<WeightPlaces> places = PlaceWeights(model, path, options);
   if (!places.ok()) return places.status();

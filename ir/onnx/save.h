@@ -38,9 +38,8 @@ struct SaveOptions {  // how a model is written
 // (Storage::kJoined) are streamed from their parts; those that come from external data are written to
 // `<path>.merged.data`, or a free name near it, and referred to. Errors:
 // FAILED_PRECONDITION (the input file changed meanwhile; external data would not be found from the new
-// place, or a reader would not follow a reference), OUT_OF_RANGE (a changed model of more than 2^31 - 1 bytes, which no runtime could load),
-// PERMISSION_DENIED, NOT_FOUND, RESOURCE_EXHAUSTED (disk full), UNAVAILABLE (other failures of the file
-// system).
+// place, or a reader would not follow a reference), OUT_OF_RANGE (a changed model of more than 2^31 - 1 bytes, which no runtime
+// could load), PERMISSION_DENIED, NOT_FOUND, RESOURCE_EXHAUSTED (disk full), UNAVAILABLE (other failures of the file system).
 absl::Status SaveModel(const Model& model, const std::string& path, const SaveOptions& options = {});
 
 // The same bytes as a string; merged weights are part of it.

@@ -24,9 +24,8 @@ std::string Describe(const Model& model, const Tensor& tensor) {
 }
 
 absl::Status WrongSize(const Model& model, const Tensor& tensor, int64_t found, int64_t expected) {
-  return absl::DataLossError(
-      fmt::format("{} has dims [{}], so {} bytes of data, but {} bytes are given. Export the model again",
-                  Describe(model, tensor), fmt::join(tensor.dims, ", "), expected, found));
+  return absl::DataLossError(fmt::format("{} has dims [{}], so {} bytes of data, but {} bytes are given. Export the model again",
+                                         Describe(model, tensor), fmt::join(tensor.dims, ", "), expected, found));
 }
 
 // Bits of one entry of the typed field: elements narrower than a byte come packed, a byte in each int32.
@@ -63,8 +62,7 @@ absl::StatusOr<std::string> ReadTyped(const Model& model, const Tensor& tensor, 
                             ? model_file->Open(span)
                             : wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles);
   const auto number = static_cast<uint32_t>(TypedField(tensor.type));
-  const bool varints =
-      number != TensorProto::kFloatDataFieldNumber && number != TensorProto::kDoubleDataFieldNumber;
+  const bool varints = number != TensorProto::kFloatDataFieldNumber && number != TensorProto::kDoubleDataFieldNumber;
   const int bits = EntryBits(tensor.type);
   std::string out;
   std::string payload;
@@ -105,8 +103,7 @@ double ToDouble(uint16_t bits) {  // float16
   const int mantissa = bits & 1023;
   double value;
   if (exponent == 31) {
-    value =
-        mantissa != 0 ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
+    value = mantissa != 0 ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
   } else {
     value = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
   }
@@ -117,9 +114,8 @@ double ToDouble(uint16_t bits) {  // float16
 double SmallFloat(uint32_t bits, int exponent_bits, int mantissa_bits, int bias) {
   const auto exponent = static_cast<int>(bits >> mantissa_bits & ((1u << exponent_bits) - 1));
   const auto mantissa = static_cast<int>(bits & ((1u << mantissa_bits) - 1));
-  const double value = exponent == 0
-                           ? std::ldexp(mantissa, 1 - bias - mantissa_bits)
-                           : std::ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits);
+  const double value = exponent == 0 ? std::ldexp(mantissa, 1 - bias - mantissa_bits)
+                                     : std::ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits);
   return (bits >> (exponent_bits + mantissa_bits) & 1) != 0 ? -value : value;
 }
 
@@ -140,8 +136,8 @@ uint32_t NarrowAt(const std::string& bytes, size_t index, int bits) {
 absl::StatusOr<int64_t> CountWithin(const Model& model, const Tensor& tensor, int64_t limit) {
   const int64_t count = tensor.ElementCount();
   if (count < 0) {
-    return absl::InvalidArgumentError(fmt::format("{} has impossible dims [{}]. Export the model again",
-                                                  Describe(model, tensor), fmt::join(tensor.dims, ", ")));
+    return absl::InvalidArgumentError(fmt::format("{} has impossible dims [{}]. Export the model again", Describe(model, tensor),
+                                                  fmt::join(tensor.dims, ", ")));
   }
   if (count > limit) {
     return absl::ResourceExhaustedError(
@@ -155,8 +151,7 @@ absl::StatusOr<int64_t> CountWithin(const Model& model, const Tensor& tensor, in
 absl::StatusOr<std::string> ReadBytes(const Model& model, const Tensor& tensor, int64_t limit) {
   const int bits = BitWidth(tensor.type);
   if (bits == 0) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: elements of this type are not packed bytes", Describe(model, tensor)));
+    return absl::InvalidArgumentError(fmt::format("{}: elements of this type are not packed bytes", Describe(model, tensor)));
   }
   absl::StatusOr<int64_t> count = CountWithin(model, tensor, std::numeric_limits<int64_t>::max() / 128);
   if (!count.ok()) return count.status();
@@ -192,10 +187,10 @@ absl::StatusOr<std::string> ReadBytes(const Model& model, const Tensor& tensor, 
         return WrongSize(model, tensor, tensor.file.size, expected);
       }
       if (model.path().empty()) {
-        return absl::FailedPreconditionError(fmt::format(
-            "{} is external data in '{}', which cannot be found for a model in memory. Give the path of the "
-            "model's directory",
-            Describe(model, tensor), tensor.location));
+        return absl::FailedPreconditionError(
+            fmt::format("{} is external data in '{}', which cannot be found for a model in memory. Give the path of the "
+                        "model's directory",
+                        Describe(model, tensor), tensor.location));
       }
       bytes.resize(static_cast<size_t>(expected));
       ExternalData external(model.path());
@@ -333,8 +328,8 @@ absl::StatusOr<std::vector<int64_t>> ReadIntegers(const Model& model, const Tens
       case DataType::kUint64: {
         const auto value = ElementAt<uint64_t>(*bytes, i);
         if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-          return absl::OutOfRangeError(fmt::format("{}: element {} is {}, beyond 64-bit signed integers",
-                                                   Describe(model, tensor), i, value));
+          return absl::OutOfRangeError(
+              fmt::format("{}: element {} is {}, beyond 64-bit signed integers", Describe(model, tensor), i, value));
         }
         values[i] = static_cast<int64_t>(value);
         break;
@@ -379,10 +374,8 @@ absl::StatusOr<std::vector<double>> ReadFloats(const Model& model, const Tensor&
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const bool small = tensor.type >= DataType::kFloat8E4M3FN && tensor.type <= DataType::kFloat8E5M2FNUZ;
-  if (!IsFloat(tensor.type) && !small && tensor.type != DataType::kFloat4E2M1 &&
-      tensor.type != DataType::kFloat8E8M0) {
-    return absl::InvalidArgumentError(
-        fmt::format("{} does not hold floating-point numbers", Describe(model, tensor)));
+  if (!IsFloat(tensor.type) && !small && tensor.type != DataType::kFloat4E2M1 && tensor.type != DataType::kFloat8E8M0) {
+    return absl::InvalidArgumentError(fmt::format("{} does not hold floating-point numbers", Describe(model, tensor)));
   }
   absl::StatusOr<int64_t> count = CountWithin(model, tensor, limit);
   if (!count.ok()) return count.status();

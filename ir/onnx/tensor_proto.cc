@@ -20,10 +20,9 @@ struct Types {
 constexpr Types MakeAttributeTypes() {
   using A = onnx::AttributeProto;
   Types types;
-  for (int number : {A::kNameFieldNumber, A::kRefAttrNameFieldNumber, A::kDocStringFieldNumber,
-                     A::kSFieldNumber, A::kTFieldNumber, A::kGFieldNumber, A::kSparseTensorFieldNumber,
-                     A::kTpFieldNumber, A::kStringsFieldNumber, A::kTensorsFieldNumber, A::kGraphsFieldNumber,
-                     A::kSparseTensorsFieldNumber, A::kTypeProtosFieldNumber}) {
+  for (int number : {A::kNameFieldNumber, A::kRefAttrNameFieldNumber, A::kDocStringFieldNumber, A::kSFieldNumber,
+                     A::kTFieldNumber, A::kGFieldNumber, A::kSparseTensorFieldNumber, A::kTpFieldNumber, A::kStringsFieldNumber,
+                     A::kTensorsFieldNumber, A::kGraphsFieldNumber, A::kSparseTensorsFieldNumber, A::kTypeProtosFieldNumber}) {
     types.of[number] = kOnlyBytes;
   }
   types.of[A::kTypeFieldNumber] = kOnlyInt;
@@ -37,9 +36,8 @@ constexpr Types MakeAttributeTypes() {
 constexpr Types MakeTensorTypes() {
   using T = onnx::TensorProto;
   Types types;
-  for (int number :
-       {T::kSegmentFieldNumber, T::kStringDataFieldNumber, T::kNameFieldNumber, T::kDocStringFieldNumber,
-        T::kRawDataFieldNumber, T::kExternalDataFieldNumber, T::kMetadataPropsFieldNumber}) {
+  for (int number : {T::kSegmentFieldNumber, T::kStringDataFieldNumber, T::kNameFieldNumber, T::kDocStringFieldNumber,
+                     T::kRawDataFieldNumber, T::kExternalDataFieldNumber, T::kMetadataPropsFieldNumber}) {
     types.of[number] = kOnlyBytes;
   }
   types.of[T::kDimsFieldNumber] = kAnyInt;
@@ -72,16 +70,15 @@ const uint32_t* AttributeWireTypes() { return kAttributeTypes.of; }
 const uint32_t* TensorWireTypes() { return kTensorTypes.of; }
 
 absl::Status WireError(const wire::Cursor& cursor) {
-  return absl::InvalidArgumentError(
-      fmt::format("damaged: {} at byte {}. Export the model again, or check the download",
-                  cursor.error() != nullptr ? cursor.error() : "no error", cursor.position()));
+  return absl::InvalidArgumentError(fmt::format("damaged: {} at byte {}. Export the model again, or check the download",
+                                                cursor.error() != nullptr ? cursor.error() : "no error", cursor.position()));
 }
 
 absl::Status WireTypeError(const wire::Field& field, const char* message) {
-  return absl::InvalidArgumentError(fmt::format(
-      "damaged: field {} of {} at byte {} has wire type {}, which it cannot have. Export the model again, "
-      "or check the download",
-      field.number, message, field.start, static_cast<uint32_t>(field.type)));
+  return absl::InvalidArgumentError(
+      fmt::format("damaged: field {} of {} at byte {} has wire type {}, which it cannot have. Export the model again, "
+                  "or check the download",
+                  field.number, message, field.start, static_cast<uint32_t>(field.type)));
 }
 
 // Long because it is one switch over the fields of one message.
@@ -151,8 +148,7 @@ absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tenso
       case T::kDoubleDataFieldNumber:
       case T::kStringDataFieldNumber:
         // An empty packed list is no data.
-        if (field.type != wire::kBytes || field.size > 0 || field.number == T::kStringDataFieldNumber)
-          has_typed = true;
+        if (field.type != wire::kBytes || field.size > 0 || field.number == T::kStringDataFieldNumber) has_typed = true;
         break;
       default:
         break;
@@ -169,8 +165,7 @@ absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tenso
   }
   // What the elements take; -1 where the type does not say it.
   const int bits = BitWidth(tensor->type);
-  const int64_t needed =
-      bits > 0 && count < std::numeric_limits<int64_t>::max() / 128 ? (count * bits + 7) / 8 : -1;
+  const int64_t needed = bits > 0 && count < std::numeric_limits<int64_t>::max() / 128 ? (count * bits + 7) / 8 : -1;
   if (external) {
     if (has_typed || (has_raw && raw.size > 0)) {
       return Refuse(message, name, "it has external data and data of its own. Export the model again");
@@ -179,29 +174,25 @@ absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tenso
     tensor->location = location;
     tensor->file = {0, -1};
     if (!offset_text.empty() && !ParseNumber(offset_text, &tensor->file.offset)) {
-      return Refuse(message, name,
-                    fmt::format("external data offset '{}' is not a number of bytes", offset_text));
+      return Refuse(message, name, fmt::format("external data offset '{}' is not a number of bytes", offset_text));
     }
     if (!length_text.empty() && !ParseNumber(length_text, &tensor->file.size)) {
-      return Refuse(message, name,
-                    fmt::format("external data length '{}' is not a number of bytes", length_text));
+      return Refuse(message, name, fmt::format("external data length '{}' is not a number of bytes", length_text));
     }
     if (tensor->file.size < 0) {  // no length given: as many bytes as the elements need
       if (needed >= 0) tensor->file.size = needed;
     } else if (tensor->file.size < needed) {
-      return Refuse(message, name,
-                    fmt::format("external data length {} is less than the {} bytes its type and dims need",
-                                tensor->file.size, needed));
+      return Refuse(
+          message, name,
+          fmt::format("external data length {} is less than the {} bytes its type and dims need", tensor->file.size, needed));
     }
     return absl::OkStatus();
   }
   if (has_raw && raw.size > 0) {
-    if (has_typed)
-      return Refuse(message, name, "it has raw_data and typed data as well. Export the model again");
+    if (has_typed) return Refuse(message, name, "it has raw_data and typed data as well. Export the model again");
     if (needed >= 0 && raw.size != needed) {
       return Refuse(message, name,
-                    fmt::format("it has {} bytes, and its type and dims need {}. Export the model again", raw.size,
-                                needed));
+                    fmt::format("it has {} bytes, and its type and dims need {}. Export the model again", raw.size, needed));
     }
     if (raw.is_hole()) {
       tensor->storage = Storage::kFile;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "fmt/format.h"
-#include "ir/memory.h"
 #include "ir/attribute.h"
+#include "ir/memory.h"
 #include "ir/onnx/external_data.h"
 #include "ir/onnx/output_file.h"
 #include "ir/onnx/uninterrupted.h"
@@ -41,16 +41,16 @@ absl::Status CheckDataFiles(const Model& model, const std::string& path) {
     struct stat copy;
     const std::string source_path = from + "/" + location;
     if (stat(source_path.c_str(), &source) != 0) {
-      return absl::FailedPreconditionError(fmt::format(
-          "{}: the external data file '{}' is gone. Put it back and run again", path, source_path));
+      return absl::FailedPreconditionError(
+          fmt::format("{}: the external data file '{}' is gone. Put it back and run again", path, source_path));
     }
     const std::string copy_path = to + "/" + location;
     if (stat(copy_path.c_str(), &copy) == 0 && copy.st_size == source.st_size) continue;
-    return absl::FailedPreconditionError(fmt::format(
-        "{}: the model's weights are in '{}', which would not be found from there. Write the output to "
-        "directory '{}', let the data files be copied (--copy-data), or have the weights written to one file "
-        "(--weights FILE)",
-        path, source_path, from));
+    return absl::FailedPreconditionError(
+        fmt::format("{}: the model's weights are in '{}', which would not be found from there. Write the output to "
+                    "directory '{}', let the data files be copied (--copy-data), or have the weights written to one file "
+                    "(--weights FILE)",
+                    path, source_path, from));
   }
   return absl::OkStatus();
 }
@@ -62,8 +62,8 @@ absl::Status CheckOutputIsNoDataFile(const Model& model, const std::string& path
   for (const std::string& location : model.external_locations()) {
     struct stat source;
     if (stat((DirectoryOf(model.path()) + "/" + location).c_str(), &source) != 0 || !SameFile(source, target)) continue;
-    return absl::InvalidArgumentError(fmt::format(
-        "{}: this is the file that holds the model's weights. Choose another name for the output", path));
+    return absl::InvalidArgumentError(
+        fmt::format("{}: this is the file that holds the model's weights. Choose another name for the output", path));
   }
   return absl::OkStatus();
 }
@@ -133,8 +133,8 @@ absl::Status PlaceByReference(const Model& model, const std::string& path, Weigh
 
 absl::Status PlaceInOneFile(const Model& model, const std::string& path, const std::string& file, WeightPlaces* places) {
   if (absl::Status status = CheckExternalLocation(file); !status.ok()) {
-    return absl::InvalidArgumentError(fmt::format(
-        "{}: the file for the weights lies beside the output or beneath it: {}", path, std::string(status.message())));
+    return absl::InvalidArgumentError(fmt::format("{}: the file for the weights lies beside the output or beneath it: {}", path,
+                                                  std::string(status.message())));
   }
   struct stat target;
   const std::string whole = DirectoryOf(path) + "/" + file;

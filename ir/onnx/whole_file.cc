@@ -14,9 +14,7 @@
 namespace ascend_fuse {
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
-  const auto failed = [&path] {
-    return absl::NotFoundError(fmt::format("{} cannot be read: {}", path, std::strerror(errno)));
-  };
+  const auto failed = [&path] { return absl::NotFoundError(fmt::format("{} cannot be read: {}", path, std::strerror(errno))); };
   const int fd = Uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
   if (fd < 0) return failed();
   std::string text;

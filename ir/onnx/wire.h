@@ -52,9 +52,7 @@ struct Field {
   // The body itself was left out of memory.
   bool is_hole() const { return has_hole() && hole->offset == position; }
   // The body as text; only when there is no hole in it.
-  std::string_view text() const {
-    return {reinterpret_cast<const char*>(data), has_hole() ? 0 : static_cast<size_t>(size)};
-  }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data), has_hole() ? 0 : static_cast<size_t>(size)}; }
   EncodedSpan span() const { return {data, {position, size}}; }
 };
 
@@ -75,8 +73,7 @@ class Cursor {
   }
   // A message that is whole in memory; positions count from 0.
   explicit Cursor(std::string_view bytes)
-      : Cursor(reinterpret_cast<const uint8_t*>(bytes.data()), 0, static_cast<int64_t>(bytes.size()),
-               &kNoHoles) {}
+      : Cursor(reinterpret_cast<const uint8_t*>(bytes.data()), 0, static_cast<int64_t>(bytes.size()), &kNoHoles) {}
   // The body of a kBytes field.
   explicit Cursor(const Field& field) : Cursor(field.data, field.position, field.size, field.hole) {}
 
@@ -132,9 +129,7 @@ class Cursor {
         field->hole = hole_;
         return SkipGroup(field);
       default:
-        return Fail(
-            field->type == kEndGroup ? "the end of a group that was not begun" : "an unknown wire type",
-            field->start);
+        return Fail(field->type == kEndGroup ? "the end of a group that was not begun" : "an unknown wire type", field->start);
     }
   }
 
@@ -180,9 +175,7 @@ class Cursor {
     return true;
   }
 
-  const uint8_t* At(int64_t position) const {
-    return reinterpret_cast<const uint8_t*>(base_ + static_cast<uintptr_t>(position));
-  }
+  const uint8_t* At(int64_t position) const { return reinterpret_cast<const uint8_t*>(base_ + static_cast<uintptr_t>(position)); }
   void SetLimit() { limit_ = hole_->offset < end_ ? hole_->offset : end_; }
 
   bool Fail(const char* what, int64_t position) {
@@ -211,8 +204,7 @@ class Cursor {
   // After position_ went over holes: moves the base so that memory behind them is found.
   bool SkipHoles() {
     while (hole_->offset < position_) {
-      if (hole_->offset + hole_->size > position_)
-        return Fail("a length that ends inside a tensor", position_);
+      if (hole_->offset + hole_->size > position_) return Fail("a length that ends inside a tensor", position_);
       base_ -= static_cast<uintptr_t>(hole_->size);
       ++hole_;
     }
@@ -247,8 +239,7 @@ class Cursor {
         case kBytes: {
           uint64_t size = 0;
           if (!Length(&size)) return false;
-          if (size > static_cast<uint64_t>(limit_ - position_))
-            return Fail("a length beyond its group", start);
+          if (size > static_cast<uint64_t>(limit_ - position_)) return Fail("a length beyond its group", start);
           position_ += static_cast<int64_t>(size);
           break;
         }
@@ -268,8 +259,7 @@ class Cursor {
     return true;
   }
 
-  uintptr_t base_ =
-      0;  // the byte at file offset p is at base_ + p; a number, since it may lie outside any object
+  uintptr_t base_ = 0;  // the byte at file offset p is at base_ + p; a number, since it may lie outside any object
   int64_t position_ = 0;
   int64_t limit_ = 0;  // the end or the next hole: bytes before it are in memory
   int64_t end_ = 0;

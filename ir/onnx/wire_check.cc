@@ -48,8 +48,8 @@ constexpr void SetGraphs(Table* table) {
   using M = MessageKind;
   using P = ModelProto;
   table->Name(M::kModel, "ModelProto");
-  table->Text(M::kModel, {P::kProducerNameFieldNumber, P::kProducerVersionFieldNumber, P::kDomainFieldNumber,
-                          P::kDocStringFieldNumber});
+  table->Text(M::kModel,
+              {P::kProducerNameFieldNumber, P::kProducerVersionFieldNumber, P::kDomainFieldNumber, P::kDocStringFieldNumber});
   table->Message(M::kModel, M::kOpsetId, {P::kOpsetImportFieldNumber});
   table->Message(M::kModel, M::kGraph, {P::kGraphFieldNumber});
   table->Message(M::kModel, M::kEntry, {P::kMetadataPropsFieldNumber});
@@ -107,16 +107,15 @@ constexpr void SetTensors(Table* table) {
   using T = TensorProto;
   table->Name(M::kTensor, "TensorProto");
   table->Text(M::kTensor, {T::kNameFieldNumber, T::kDocStringFieldNumber});
-  table->Set(M::kTensor, Holds::kVarints, {T::kDimsFieldNumber, T::kInt32DataFieldNumber, T::kInt64DataFieldNumber,
-                                           T::kUint64DataFieldNumber});
+  table->Set(M::kTensor, Holds::kVarints,
+             {T::kDimsFieldNumber, T::kInt32DataFieldNumber, T::kInt64DataFieldNumber, T::kUint64DataFieldNumber});
   table->Set(M::kTensor, Holds::kFixed32s, {T::kFloatDataFieldNumber});
   table->Set(M::kTensor, Holds::kFixed64s, {T::kDoubleDataFieldNumber});
   table->Message(M::kTensor, M::kSegment, {T::kSegmentFieldNumber});
   table->Message(M::kTensor, M::kEntry, {T::kExternalDataFieldNumber, T::kMetadataPropsFieldNumber});
   table->Name(M::kSegment, "TensorProto.Segment");
   table->Name(M::kSparseTensor, "SparseTensorProto");
-  table->Message(M::kSparseTensor, M::kTensor,
-                 {SparseTensorProto::kValuesFieldNumber, SparseTensorProto::kIndicesFieldNumber});
+  table->Message(M::kSparseTensor, M::kTensor, {SparseTensorProto::kValuesFieldNumber, SparseTensorProto::kIndicesFieldNumber});
   table->Set(M::kSparseTensor, Holds::kVarints, {SparseTensorProto::kDimsFieldNumber});
   table->Name(M::kEntry, "StringStringEntryProto");
   table->Text(M::kEntry, {StringStringEntryProto::kKeyFieldNumber, StringStringEntryProto::kValueFieldNumber});
@@ -177,7 +176,8 @@ constexpr void SetDevices(Table* table) {
   table->Name(M::kSimpleSharding, "SimpleShardedDimProto");
   table->Text(M::kSimpleSharding, {SimpleShardedDimProto::kDimParamFieldNumber});
   table->Name(M::kDeviceConfiguration, "DeviceConfigurationProto");
-  table->Text(M::kDeviceConfiguration, {DeviceConfigurationProto::kNameFieldNumber, DeviceConfigurationProto::kDeviceFieldNumber});
+  table->Text(M::kDeviceConfiguration,
+              {DeviceConfigurationProto::kNameFieldNumber, DeviceConfigurationProto::kDeviceFieldNumber});
 }
 
 constexpr Table MakeTable() {
@@ -192,7 +192,8 @@ constexpr Table kTable = MakeTable();
 
 absl::Status Refuse(const wire::Field& field, MessageKind kind, const char* what) {
   return absl::InvalidArgumentError(
-      fmt::format("damaged: field {} of {} at byte {} {}, so that protobuf cannot read the file. Export the model again, or check the download",
+      fmt::format("damaged: field {} of {} at byte {} {}, so that protobuf cannot read the file. Export the model again, or "
+                  "check the download",
                   field.number, kTable.names[static_cast<size_t>(kind)], field.start, what));
 }
 
@@ -281,7 +282,10 @@ bool IsUtf8(std::string_view text) {
     const uint8_t first = *at++;
     if (first < 0x80) continue;
     // The bytes that follow, and the range of the first of them, which rules out what has a shorter form.
-    const int more = first >= 0xC2 && first <= 0xDF ? 1 : first >= 0xE0 && first <= 0xEF ? 2 : first >= 0xF0 && first <= 0xF4 ? 3 : 0;
+    const int more = first >= 0xC2 && first <= 0xDF   ? 1
+                     : first >= 0xE0 && first <= 0xEF ? 2
+                     : first >= 0xF0 && first <= 0xF4 ? 3
+                                                      : 0;
     if (more == 0 || end - at < more) return false;
     const uint8_t low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
     const uint8_t high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;

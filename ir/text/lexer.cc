@@ -19,9 +19,9 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 // Longer symbols before their beginnings.
-constexpr std::array<std::string_view, 28> kSymbols = {
-    "...", "=>", "==", "!=", "<=", ">=", "|", "?", "@", ";", ":", "+", "-", "*",
-    "/",   ".",  ",",  "(",  ")",  "[",  "]", "{", "}", "<", ">", "=", "!", "&"};
+constexpr std::array<std::string_view, 28> kSymbols = {"...", "=>", "==", "!=", "<=", ">=", "|", "?", "@", ";",
+                                                       ":",   "+",  "-",  "*",  "/",  ".",  ",", "(", ")", "[",
+                                                       "]",   "{",  "}",  "<",  ">",  "=",  "!", "&"};
 
 // A symbol that no longer one starts with, except for the dots of an ellipsis.
 bool IsWholeSymbol(char c) { return std::string_view("()[]{},|?@;:+-*/.&").find(c) != std::string_view::npos; }
@@ -184,9 +184,7 @@ bool IsFloatWord(std::string_view word) {
   return lower == "inf" || lower == "nan" || lower == "infinity";
 }
 
-const Token& TokenReader::Peek(size_t ahead) const {
-  return (*tokens_)[std::min(position_ + ahead, tokens_->size() - 1)];
-}
+const Token& TokenReader::Peek(size_t ahead) const { return (*tokens_)[std::min(position_ + ahead, tokens_->size() - 1)]; }
 
 const Token& TokenReader::Next() {
   const Token& token = Peek();
@@ -272,10 +270,9 @@ absl::StatusOr<T> TokenReader::Real(std::string_view what) {
       double wide = 0;
       const bool in_range = std::from_chars(first, first + token.text.size(), wide).ec == std::errc();
       // Beyond double too: a mantissa such as 0.000... or a negative exponent means small.
-      const bool small = in_range
-                             ? std::fabs(wide) < 1
-                             : token.text.find("e-") != std::string_view::npos ||
-                                   token.text.find("E-") != std::string_view::npos || token.text[0] == '0';
+      const bool small = in_range ? std::fabs(wide) < 1
+                                  : token.text.find("e-") != std::string_view::npos ||
+                                        token.text.find("E-") != std::string_view::npos || token.text[0] == '0';
       if (!small) {
         return ErrorAt(token, fmt::format("{} does not fit a {}-bit float", token.text, 8 * sizeof(T)));
       }

@@ -18,8 +18,8 @@
 #include "proto/onnx.pb.h"
 
 // The two statements a parser consists of.
-#define AF_TRY(expression)                                                           \
-  do {                                                                               \
+#define AF_TRY(expression)         \
+  do {                             \
     RETURN_IF_ERROR((expression)); \
   } while (false)
 #define AF_JOIN2(a, b) a##b
@@ -73,9 +73,8 @@ const KindName* FindKind(AttributeKind kind) {
 
 bool IsTypeWord(const Token& token) {
   if (token.kind != TokenKind::kIdentifier) return false;
-  return DataTypeFromName(token.text) != DataType::kUndefined || token.text == "undefined" ||
-         token.text == "seq" || token.text == "map" || token.text == "optional" ||
-         token.text == "sparse_tensor" || token.text == "opaque";
+  return DataTypeFromName(token.text) != DataType::kUndefined || token.text == "undefined" || token.text == "seq" ||
+         token.text == "map" || token.text == "optional" || token.text == "sparse_tensor" || token.text == "opaque";
 }
 
 template <typename T>
@@ -246,8 +245,7 @@ class ModelParser {
 
   absl::StatusOr<DataType> ElementType() {
     const Token& word = in_.Peek();
-    const DataType type =
-        word.kind == TokenKind::kIdentifier ? DataTypeFromName(word.text) : DataType::kUndefined;
+    const DataType type = word.kind == TokenKind::kIdentifier ? DataTypeFromName(word.text) : DataType::kUndefined;
     if (type == DataType::kUndefined) return in_.Expected("an element type such as float or int64");
     in_.Next();
     return type;
@@ -337,8 +335,7 @@ class ModelParser {
     const bool complex = element == DataType::kComplex64 || element == DataType::kComplex128;
     const int bits = BitWidth(element);
     // Elements as written: complex numbers are two floats, sub-byte integers come packed, as in int32_data.
-    if (complex && __builtin_mul_overflow(count, 2, &count))
-      return ErrorAt(first, "this constant is too large");
+    if (complex && __builtin_mul_overflow(count, 2, &count)) return ErrorAt(first, "this constant is too large");
     if (bits > 0 && bits < 8) {
       const int64_t per_byte = 8 / bits;
       count = count / per_byte + (count % per_byte != 0);
@@ -374,8 +371,7 @@ class ModelParser {
     // 32 bytes: about what an element of string_data takes in memory at least.
     const auto bytes = static_cast<int64_t>(unit.size() + (string ? 32 : 0));
     if (times > repeat_budget_ / bytes) {
-      return ErrorAt(
-          at, fmt::format("repeated elements may fill {} bytes of a model at most", kMaxRepeatedBytes));
+      return ErrorAt(at, fmt::format("repeated elements may fill {} bytes of a model at most", kMaxRepeatedBytes));
     }
     repeat_budget_ -= times * bytes;
     raw->reserve(raw->size() + (string ? 0 : times * unit.size()));
@@ -429,8 +425,8 @@ class ModelParser {
     }
     AF_ASSIGN(const int64_t value, in_.Integer("an integer"));
     const int bits = std::max(BitWidth(element), 8);
-    const bool is_signed = element == DataType::kInt8 || element == DataType::kInt16 ||
-                           element == DataType::kInt32 || element == DataType::kInt64;
+    const bool is_signed =
+        element == DataType::kInt8 || element == DataType::kInt16 || element == DataType::kInt32 || element == DataType::kInt64;
     if (bits < 64) {
       const int64_t low = is_signed ? -(int64_t{1} << (bits - 1)) : 0;
       const int64_t high = element == DataType::kBool ? 1 : (int64_t{1} << (is_signed ? bits - 1 : bits)) - 1;
@@ -520,8 +516,7 @@ class ModelParser {
     AF_TRY(in_.Expect("=", fmt::format("after the attribute's name '{}'", name)));
     const Token at = in_.Peek();
     if (!in_.Accept("[")) {
-      AF_TRY(
-          AttributeValue(declared == nullptr ? onnx::AttributeProto::UNDEFINED : declared->kind, attribute));
+      AF_TRY(AttributeValue(declared == nullptr ? onnx::AttributeProto::UNDEFINED : declared->kind, attribute));
       if (declared != nullptr) attribute->set_type(declared->kind);  // also of an @reference
       return absl::OkStatus();
     }
@@ -531,23 +526,21 @@ class ModelParser {
     std::vector<onnx::AttributeProto> values;
     if (!in_.Accept("]")) {
       do {
-        AF_TRY(AttributeValue(declared == nullptr ? onnx::AttributeProto::UNDEFINED : declared->single,
-                              &values.emplace_back()));
+        AF_TRY(AttributeValue(declared == nullptr ? onnx::AttributeProto::UNDEFINED : declared->single, &values.emplace_back()));
       } while (in_.Accept(","));
       AF_TRY(in_.Expect("]", "after the list"));
     }
     return AttributeList(at, declared, values, attribute);
   }
 
-  absl::Status AttributeList(const Token& at, const KindName* declared,
-                             std::vector<onnx::AttributeProto>& values, onnx::AttributeProto* attribute) {
+  absl::Status AttributeList(const Token& at, const KindName* declared, std::vector<onnx::AttributeProto>& values,
+                             onnx::AttributeProto* attribute) {
     if (values.empty() && declared == nullptr) {
       return ErrorAt(at, fmt::format("an empty list needs its type: {} : ints = []", attribute->name()));
     }
     AttributeKind single = declared != nullptr ? declared->single : values[0].type();
     for (const onnx::AttributeProto& value : values) {  // [1, 2.5] are floats
-      if (single == onnx::AttributeProto::INT && value.type() == onnx::AttributeProto::FLOAT)
-        single = value.type();
+      if (single == onnx::AttributeProto::INT && value.type() == onnx::AttributeProto::FLOAT) single = value.type();
     }
     for (onnx::AttributeProto& value : values) {
       const bool widened = single == onnx::AttributeProto::FLOAT && value.type() == onnx::AttributeProto::INT;
@@ -586,8 +579,7 @@ class ModelParser {
   absl::Status AttributeValue(AttributeKind expected, onnx::AttributeProto* attribute) {
     const Token at = in_.Peek();
     if (in_.Accept("@")) {
-      AF_ASSIGN(*attribute->mutable_ref_attr_name(),
-                in_.QuotableIdentifier("the function's attribute after '@'"));
+      AF_ASSIGN(*attribute->mutable_ref_attr_name(), in_.QuotableIdentifier("the function's attribute after '@'"));
       return absl::OkStatus();
     }
     if (IsTypeWord(at)) {
@@ -595,26 +587,22 @@ class ModelParser {
     } else if (at.kind == TokenKind::kString && !in_.Peek(1).Is("(")) {
       attribute->set_type(onnx::AttributeProto::STRING);
       AF_ASSIGN(*attribute->mutable_s(), in_.String("a string"));
-    } else if (at.kind == TokenKind::kString ||
-               (at.kind == TokenKind::kIdentifier && !IsFloatWord(at.text))) {
+    } else if (at.kind == TokenKind::kString || (at.kind == TokenKind::kIdentifier && !IsFloatWord(at.text))) {
       attribute->set_type(onnx::AttributeProto::GRAPH);
       AF_TRY(Graph(attribute->mutable_g()));
-    } else if (in_.Peek(at.Is("-") ? 1 : 0).kind == TokenKind::kInteger &&
-               expected != onnx::AttributeProto::FLOAT) {
+    } else if (in_.Peek(at.Is("-") ? 1 : 0).kind == TokenKind::kInteger && expected != onnx::AttributeProto::FLOAT) {
       attribute->set_type(onnx::AttributeProto::INT);
       AF_ASSIGN(const int64_t value, in_.Integer("an integer"));
       attribute->set_i(value);
     } else {
       attribute->set_type(onnx::AttributeProto::FLOAT);
-      AF_ASSIGN(
-          const float value,
-          in_.Float(
-              "a value: a number, a string, a tensor such as int64[2] {1, 2}, a type, a graph or @name"));
+      AF_ASSIGN(const float value,
+                in_.Float("a value: a number, a string, a tensor such as int64[2] {1, 2}, a type, a graph or @name"));
       attribute->set_f(value);
     }
     if (expected != onnx::AttributeProto::UNDEFINED && expected != attribute->type()) {
-      return ErrorAt(at, fmt::format("expected a value of type {}, found one of type {}",
-                                     FindKind(expected)->name, FindKind(attribute->type())->name));
+      return ErrorAt(at, fmt::format("expected a value of type {}, found one of type {}", FindKind(expected)->name,
+                                     FindKind(attribute->type())->name));
     }
     return absl::OkStatus();
   }
@@ -678,10 +666,9 @@ class ModelParser {
       } else if (key.text == "doc_string") {
         AF_ASSIGN(*function->mutable_doc_string(), in_.String("a string for doc_string"));
       } else {
-        return ErrorAt(key,
-                       fmt::format("'{}' is not a key of a function; expected domain, opset_import, overload "
-                                   "or doc_string",
-                                   key.text));
+        return ErrorAt(key, fmt::format("'{}' is not a key of a function; expected domain, opset_import, overload "
+                                        "or doc_string",
+                                        key.text));
       }
     } while (in_.Accept(","));
     return in_.Expect(">", "after the function's header");

@@ -26,17 +26,15 @@ constexpr std::string_view kElided = "{...}";
 
 // A name where the syntax takes quoted ones. Type words are quoted because a type may stand before a name.
 std::string Name(std::string_view name) {
-  const bool plain = IsIdentifier(name) && DataTypeFromName(name) == DataType::kUndefined &&
-                     name != "undefined" && name != "seq" && name != "map" && name != "optional" &&
-                     name != "sparse_tensor" && name != "opaque" && !IsFloatWord(name);
+  const bool plain = IsIdentifier(name) && DataTypeFromName(name) == DataType::kUndefined && name != "undefined" &&
+                     name != "seq" && name != "map" && name != "optional" && name != "sparse_tensor" && name != "opaque" &&
+                     !IsFloatWord(name);
   return plain ? std::string(name) : Quote(name);
 }
 
 std::string Qualified(std::string_view domain, std::string_view op_type) {
   std::string text;
-  const auto append = [&text](std::string_view part) {
-    text += IsIdentifier(part) ? std::string(part) : Quote(part);
-  };
+  const auto append = [&text](std::string_view part) { text += IsIdentifier(part) ? std::string(part) : Quote(part); };
   while (!domain.empty()) {
     const size_t dot = domain.find('.');
     append(domain.substr(0, dot));
@@ -54,8 +52,7 @@ std::string FormatReal(T value) {
   if (std::isnan(value)) return std::signbit(value) ? "-nan" : "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   std::array<char, 40> buffer;
-  const auto end =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::scientific);
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::scientific);
   std::string_view text(buffer.data(), end.ptr - buffer.data());
   std::string out;
   if (text[0] == '-') {
@@ -83,8 +80,7 @@ std::string FormatReal(T value) {
 template <typename T>
 T LittleEndian(const char* bytes) {
   uint64_t bits = 0;
-  for (size_t i = 0; i < sizeof(T); ++i)
-    bits |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+  for (size_t i = 0; i < sizeof(T); ++i) bits |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
   T value;
   if constexpr (sizeof(T) == 8) {
     std::memcpy(&value, &bits, sizeof(T));
@@ -202,8 +198,7 @@ std::string StringElements(const onnx::TensorProto& tensor, const PrintOptions& 
 template <typename Dims>
 std::string TensorType(DataType type, const Dims& dims) {
   std::string text(DataTypeName(type));
-  for (auto i = dims.begin(); i != dims.end(); ++i)
-    text += fmt::format("{}{}", i == dims.begin() ? "[" : ", ", *i);
+  for (auto i = dims.begin(); i != dims.end(); ++i) text += fmt::format("{}{}", i == dims.begin() ? "[" : ", ", *i);
   return dims.begin() == dims.end() ? text : text + "]";
 }
 
@@ -285,9 +280,7 @@ std::string TensorValue(const std::string& type, std::string_view name, const st
                      fmt::format("{}{}", elements[0] == '[' ? "= " : "", elements));
 }
 
-std::string AttributeName(std::string_view name) {
-  return IsIdentifier(name) ? std::string(name) : Quote(name);
-}
+std::string AttributeName(std::string_view name) { return IsIdentifier(name) ? std::string(name) : Quote(name); }
 
 // A list, with its type when the values do not tell it.
 template <typename Values, typename Text>
@@ -297,8 +290,7 @@ std::string ListAttribute(std::string_view name, AttributeType type, const Value
 }
 
 std::string Reference(std::string_view name, AttributeType type, std::string_view to) {
-  if (type == AttributeType::kUndefined)
-    return fmt::format("{} = @{}", AttributeName(name), AttributeName(to));
+  if (type == AttributeType::kUndefined) return fmt::format("{} = @{}", AttributeName(name), AttributeName(to));
   return fmt::format("{} : {} = @{}", AttributeName(name), KindName(type), AttributeName(to));
 }
 
@@ -369,24 +361,20 @@ class Printer {
       header.push_back(fmt::format("producer_version: {}", Quote(model_.producer_version())));
     }
     std::string text;
-    for (const std::string& line : header)
-      text += fmt::format("{}{}", text.empty() ? "<\n  " : ",\n  ", line);
+    for (const std::string& line : header) text += fmt::format("{}{}", text.empty() ? "<\n  " : ",\n  ", line);
     if (!text.empty()) text += "\n>\n";
     text += GraphText(model_.graph(), 0) + "\n";
-    for (const LocalFunction& function : model_.functions())
-      text += fmt::format("\n{}", FunctionText(function));
+    for (const LocalFunction& function : model_.functions()) text += fmt::format("\n{}", FunctionText(function));
     return text;
   }
 
   std::string NodeText(const Node& node, int indent, bool one_line) const {
     NodeParts parts;
     if (options_.node_names && !one_line && node.name != NameId::kEmpty) parts.label = Name(NodeName(node));
-    parts.outputs = Joined(node.outputs(), [](const Value* value) {
-      return value == nullptr ? Quote("") : Name(ValueName(*value));
-    });
-    parts.inputs = Joined(node.inputs(), [](const Use& use) {
-      return use.value == nullptr ? Quote("") : Name(ValueName(*use.value));
-    });
+    parts.outputs =
+        Joined(node.outputs(), [](const Value* value) { return value == nullptr ? Quote("") : Name(ValueName(*value)); });
+    parts.inputs =
+        Joined(node.inputs(), [](const Use& use) { return use.value == nullptr ? Quote("") : Name(ValueName(*use.value)); });
     parts.op = Qualified(Domain(node), OpType(node)) + Overload(node);
     const std::vector<Attribute> attributes = ReadAttributes(node);
     size_t bodies_left = node.subgraph_count;  // for the kGraphs list: what later single bodies do not take
@@ -401,8 +389,7 @@ class Printer {
       } else if (attribute.type == AttributeType::kGraphs && attribute.ref_attr_name.empty()) {
         bodies = bodies_left - std::min(later, bodies_left);
       }
-      const absl::Span<Graph* const> graphs =
-          node.subgraphs().subspan(node.subgraph_count - bodies_left, bodies);
+      const absl::Span<Graph* const> graphs = node.subgraphs().subspan(node.subgraph_count - bodies_left, bodies);
       bodies_left -= bodies;
       parts.has_body |= bodies > 0;
       parts.attributes.push_back(AttributeText(attribute, graphs, indent, one_line));
@@ -412,25 +399,21 @@ class Printer {
 
  private:
   std::string GraphText(const Graph& graph, int indent) const {
-    const auto typed = [](const Value* value) {
-      return TypedName(PrintDeclaredType(*value), ValueName(*value));
-    };
+    const auto typed = [](const Value* value) { return TypedName(PrintDeclaredType(*value), ValueName(*value)); };
     GraphParts parts;
     parts.name = Name(model_.Text(graph.name()));
     parts.inputs = Joined(graph.inputs(), typed);
     parts.outputs = Joined(graph.outputs(), typed);
     for (const Value* value : graph.initializers()) {
       if (value->initializer == nullptr) continue;
-      parts.declared.push_back(fmt::format("{} {} = {}",
-                                           TensorType(value->initializer->type, value->initializer->dims),
+      parts.declared.push_back(fmt::format("{} {} = {}", TensorType(value->initializer->type, value->initializer->dims),
                                            Name(ValueName(*value)), TensorElements(*value->initializer)));
     }
     std::vector<const Node*> nodes;
     for (const Node* node : graph.nodes()) {
       if (!node->dead) nodes.push_back(node);
     }
-    std::stable_sort(nodes.begin(), nodes.end(),
-                     [](const Node* a, const Node* b) { return a->order < b->order; });
+    std::stable_sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return a->order < b->order; });
     const auto declare = [&parts, &typed](const Value* value) {
       if (value != nullptr && value->value_info >= 0 && value->declared_type.data() != nullptr) {
         parts.declared.push_back(typed(value));
@@ -455,13 +438,11 @@ class Printer {
     return overload.empty() ? "" : fmt::format(":{}", Name(overload));
   }
 
-  std::string AttributeText(const Attribute& attribute, absl::Span<Graph* const> bodies, int indent,
-                            bool one_line) const {
+  std::string AttributeText(const Attribute& attribute, absl::Span<Graph* const> bodies, int indent, bool one_line) const {
     const std::string_view name = attribute.name;
     if (!attribute.ref_attr_name.empty()) return Reference(name, attribute.type, attribute.ref_attr_name);
     const auto body = [&](const Graph* graph) {
-      return one_line ? fmt::format("{{{} {}}}", graph->nodes().size(),
-                                    graph->nodes().size() == 1 ? "node" : "nodes")
+      return one_line ? fmt::format("{{{} {}}}", graph->nodes().size(), graph->nodes().size() == 1 ? "node" : "nodes")
                       : GraphText(*graph, indent);
     };
     switch (attribute.type) {
@@ -472,8 +453,7 @@ class Printer {
       case AttributeType::kString:
         return fmt::format("{} = {}", AttributeName(name), Quote(attribute.s));
       case AttributeType::kInts:
-        return ListAttribute(name, attribute.type, attribute.ints,
-                             [](int64_t i) { return fmt::format("{}", i); });
+        return ListAttribute(name, attribute.type, attribute.ints, [](int64_t i) { return fmt::format("{}", i); });
       case AttributeType::kFloats:
         return ListAttribute(name, attribute.type, attribute.floats, FormatFloat);
       case AttributeType::kStrings:
@@ -505,8 +485,7 @@ class Printer {
     if (count < 0) return std::string(kElided);
     if (tensor.type == DataType::kString) {
       onnx::TensorProto proto;
-      if (tensor.proto_bytes == nullptr ||
-          !proto.ParseFromArray(tensor.proto_bytes, static_cast<int>(tensor.proto.size))) {
+      if (tensor.proto_bytes == nullptr || !proto.ParseFromArray(tensor.proto_bytes, static_cast<int>(tensor.proto.size))) {
         return std::string(kElided);
       }
       return StringElements(proto, options_);
@@ -522,8 +501,7 @@ class Printer {
 
   std::string ExternalData(const Tensor& tensor) const {
     onnx::TensorProto proto;
-    if (tensor.proto_bytes != nullptr &&
-        proto.ParseFromArray(tensor.proto_bytes, static_cast<int>(tensor.proto.size)) &&
+    if (tensor.proto_bytes != nullptr && proto.ParseFromArray(tensor.proto_bytes, static_cast<int>(tensor.proto.size)) &&
         proto.external_data_size() > 0) {
       return ExternalData(proto);
     }
@@ -575,9 +553,7 @@ class Printer {
     const std::string& name = attribute.name();
     const auto type = static_cast<AttributeType>(attribute.type());
     if (!attribute.ref_attr_name().empty()) return Reference(name, type, attribute.ref_attr_name());
-    const auto single = [&name](const std::string& value) {
-      return fmt::format("{} = {}", AttributeName(name), value);
-    };
+    const auto single = [&name](const std::string& value) { return fmt::format("{} = {}", AttributeName(name), value); };
     switch (attribute.type()) {
       case onnx::AttributeProto::INT:
         return single(fmt::format("{}", attribute.i()));
@@ -601,9 +577,8 @@ class Printer {
         return ListAttribute(name, type, attribute.tensors(),
                              [this](const onnx::TensorProto& tensor) { return TensorText(tensor); });
       case onnx::AttributeProto::GRAPHS:
-        return ListAttribute(name, type, attribute.graphs(), [this, indent](const onnx::GraphProto& graph) {
-          return GraphText(graph, indent);
-        });
+        return ListAttribute(name, type, attribute.graphs(),
+                             [this, indent](const onnx::GraphProto& graph) { return GraphText(graph, indent); });
       case onnx::AttributeProto::TYPE_PROTOS:
         return ListAttribute(name, type, attribute.type_protos(), TypeText);
       default:  // sparse tensors have no syntax
@@ -625,9 +600,7 @@ class Printer {
     return Line(parts);
   }
 
-  static std::string ValueText(const onnx::ValueInfoProto& value) {
-    return TypedName(TypeText(value.type()), value.name());
-  }
+  static std::string ValueText(const onnx::ValueInfoProto& value) { return TypedName(TypeText(value.type()), value.name()); }
 
   std::string GraphText(const onnx::GraphProto& graph, int indent) const {
     GraphParts parts;
@@ -635,9 +608,8 @@ class Printer {
     parts.inputs = Joined(graph.input(), ValueText);
     parts.outputs = Joined(graph.output(), ValueText);
     for (const onnx::TensorProto& tensor : graph.initializer()) {
-      parts.declared.push_back(
-          fmt::format("{} {} = {}", TensorType(static_cast<DataType>(tensor.data_type()), tensor.dims()),
-                      Name(tensor.name()), TensorElements(tensor)));
+      parts.declared.push_back(fmt::format("{} {} = {}", TensorType(static_cast<DataType>(tensor.data_type()), tensor.dims()),
+                                           Name(tensor.name()), TensorElements(tensor)));
     }
     if (options_.value_infos) {
       for (const onnx::ValueInfoProto& value : graph.value_info()) parts.declared.push_back(ValueText(value));
@@ -650,14 +622,13 @@ class Printer {
     onnx::FunctionProto proto;
     if (function.encoded.data == nullptr ||
         !proto.ParseFromArray(function.encoded.data, static_cast<int>(function.encoded.file.size))) {
-      return fmt::format("# function {}.{} is not shown: its constants are not in memory\n",
-                         model_.Text(function.domain), model_.Text(function.name));
+      return fmt::format("# function {}.{} is not shown: its constants are not in memory\n", model_.Text(function.domain),
+                         model_.Text(function.name));
     }
     std::string text = fmt::format("<\n  domain: {},\n", Quote(proto.domain()));
     if (!proto.overload().empty()) text += fmt::format("  overload: {},\n", Quote(proto.overload()));
     if (!proto.doc_string().empty()) text += fmt::format("  doc_string: {},\n", Quote(proto.doc_string()));
-    text += fmt::format("  opset_import: [{}]\n>\n",
-                        Joined(proto.opset_import(), [](const onnx::OperatorSetIdProto& import) {
+    text += fmt::format("  opset_import: [{}]\n>\n", Joined(proto.opset_import(), [](const onnx::OperatorSetIdProto& import) {
                           return fmt::format("{} : {}", Quote(import.domain()), import.version());
                         }));
     text += Name(proto.name()) + " ";
@@ -667,8 +638,7 @@ class Printer {
       attributes.push_back(AttributeText(attribute, 0));
     }
     if (!attributes.empty()) {
-      text +=
-          fmt::format("<{}> ", Joined(attributes, [](const std::string& attribute) { return attribute; }));
+      text += fmt::format("<{}> ", Joined(attributes, [](const std::string& attribute) { return attribute; }));
     }
     text += fmt::format("({}) => ({}) ", Joined(proto.input(), Name), Joined(proto.output(), Name));
     if (options_.value_infos && proto.value_info_size() > 0) {
@@ -685,9 +655,7 @@ class Printer {
 
 }  // namespace
 
-std::string PrintModelText(const Model& model, const PrintOptions& options) {
-  return Printer(model, options).ModelText();
-}
+std::string PrintModelText(const Model& model, const PrintOptions& options) { return Printer(model, options).ModelText(); }
 
 std::string PrintNode(const Node& node) {
   PrintOptions options;

@@ -25,7 +25,11 @@ bool IsUnseen(uint32_t point) {
 size_t Decode(std::string_view text, uint32_t* point) {
   const auto byte = [text](size_t i) { return static_cast<uint32_t>(static_cast<uint8_t>(text[i])); };
   const uint32_t first = byte(0);
-  const size_t size = first < 0x80 ? 1 : first >= 0xC2 && first < 0xE0 ? 2 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xF0 && first < 0xF5 ? 4 : 0;
+  const size_t size = first < 0x80                    ? 1
+                      : first >= 0xC2 && first < 0xE0 ? 2
+                      : first >= 0xE0 && first < 0xF0 ? 3
+                      : first >= 0xF0 && first < 0xF5 ? 4
+                                                      : 0;
   if (size == 0 || size > text.size()) return 0;
   *point = size == 1 ? first : first & (0x7Fu >> size);
   for (size_t i = 1; i < size; ++i) {

@@ -128,13 +128,14 @@ std::vector<WarningRecord> CheckConstants(const Model& model, const Target& targ
   });
   std::vector<WarningRecord> warnings;
   if (!nans.empty()) {
-    warnings.push_back({"constant-is-nan", fmt::format("{} constant(s) hold NaN, which reaches all that reads them: {}",
-                                                       nans.size(), Some(nans))});
+    warnings.push_back({"constant-is-nan",
+                        fmt::format("{} constant(s) hold NaN, which reaches all that reads them: {}", nans.size(), Some(nans))});
   }
   if (!too_large.empty()) {
     warnings.push_back(
         {"half-overflow", fmt::format("{} constant(s) hold numbers beyond the range of float16, which become infinite; the "
-                                      "largest is {:g}: {}", too_large.size(), largest, Some(too_large))});
+                                      "largest is {:g}: {}",
+                                      too_large.size(), largest, Some(too_large))});
   }
   return warnings;
 }

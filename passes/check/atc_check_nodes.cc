@@ -97,8 +97,7 @@ std::vector<FindingRecord> FindInNodes(const Model& model, Facts& facts, const T
   for (const LocalFunction& function : model.functions()) functions.insert({function.domain, function.name});
   const int64_t opset = model.OpsetVersion();
   const auto refuse = [&](const Node& node, const std::string& code, const std::string& because) {
-    FindingRecord finding =
-        FindingOf(node, code, "no_parser", fmt::format("{}: {}", OperatorKey(node), because));
+    FindingRecord finding = FindingOf(node, code, "no_parser", fmt::format("{}: {}", OperatorKey(node), because));
     finding.error = kNoParserError;
     findings.push_back(std::move(finding));
   };

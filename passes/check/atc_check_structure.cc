@@ -49,8 +49,8 @@ class Structure {
     findings_.push_back(std::move(finding));
   }
   // About the whole model.
-  void AddOfModel(std::string code, std::string effect, std::string because, std::string_view place,
-                  std::string_view error, std::string way_out) {
+  void AddOfModel(std::string code, std::string effect, std::string because, std::string_view place, std::string_view error,
+                  std::string way_out) {
     FindingRecord finding;
     finding.code = std::move(code);
     finding.effect = std::move(effect);
@@ -77,7 +77,8 @@ class Structure {
         if (node->dead || Domain(*node) != "npu") continue;
         return AddOfModel("npu-version", "no_parser",
                           fmt::format("the model imports version {} of the domain npu, and parsers of its nodes are registered "
-                                      "for version 1", npu->version),
+                                      "for version 1",
+                                      npu->version),
                           "ConstructOriType", "E13010", "write 1 there");
       }
     }
@@ -96,15 +97,14 @@ class Structure {
         if (empty ? imports.size() == 1 : has_explicit) continue;
         std::vector<std::string> words;
         for (const std::string& import : imports) words.push_back(fmt::format("'{}'", import));
-        FindingRecord finding = FindingOf(
-            *node, "imports-mixed", "refused",
-            empty ? fmt::format("a node of the empty domain, where the model imports {} domains ({}): the parser of "
-                                "CANN {} takes only one then",
-                                imports.size(), fmt::join(words, ", "), target_.cann())
-                  : fmt::format("a node of domain ai.onnx, which the model does not import under that name ({})",
-                                fmt::join(words, ", ")));
-        Add(std::move(finding), "ConstructOriType", "E16005",
-            "drop imports that no node needs, or write ai.onnx everywhere");
+        FindingRecord finding =
+            FindingOf(*node, "imports-mixed", "refused",
+                      empty ? fmt::format("a node of the empty domain, where the model imports {} domains ({}): the parser of "
+                                          "CANN {} takes only one then",
+                                          imports.size(), fmt::join(words, ", "), target_.cann())
+                            : fmt::format("a node of domain ai.onnx, which the model does not import under that name ({})",
+                                          fmt::join(words, ", ")));
+        Add(std::move(finding), "ConstructOriType", "E16005", "drop imports that no node needs, or write ai.onnx everywhere");
         return;  // all nodes are written alike
       }
     }
@@ -113,8 +113,7 @@ class Structure {
   void CheckPorts() {
     const Graph& graph = model_.graph();
     if (graph.inputs().empty() && graph.initializers().empty()) {
-      AddOfModel("no-inputs", "refused", "the model has no input and no initializer", "ParseInput", "E16001",
-                 "give it an input");
+      AddOfModel("no-inputs", "refused", "the model has no input and no initializer", "ParseInput", "E16001", "give it an input");
     }
     if (graph.outputs().empty()) {
       AddOfModel("no-outputs", "refused", "the model has no output", "ParseOutput", "E16001", "give it an output");
@@ -135,12 +134,12 @@ class Structure {
         continue;
       }
       if (inputs.contains(node->name)) {
-        Add(FindingOf(*node, "name-of-an-input", "refused", "a node has the name of an input of the graph"),
-            "ParseInput", "E13009", "name it otherwise");
+        Add(FindingOf(*node, "name-of-an-input", "refused", "a node has the name of an input of the graph"), "ParseInput",
+            "E13009", "name it otherwise");
       }
       if (!named.try_emplace(node->name, node).second) {
-        Add(FindingOf(*node, "name-twice", "refused", "two nodes of one graph have this name"), "PreChecker::CheckName",
-            "E13009", "name them differently");
+        Add(FindingOf(*node, "name-twice", "refused", "two nodes of one graph have this name"), "PreChecker::CheckName", "E13009",
+            "name them differently");
       }
     }
     if (unnamed == 0) return;
@@ -264,8 +263,7 @@ class Structure {
       if (attribute.name != "then_branch" && attribute.name != "else_branch") others.emplace_back(attribute.name);
     }
     if (others.empty()) return;
-    Add(FindingOf(node, "if-attributes", "refused",
-                  fmt::format("an If with {} beside its branches", fmt::join(others, ", "))),
+    Add(FindingOf(node, "if-attributes", "refused", fmt::format("an If with {} beside its branches", fmt::join(others, ", "))),
         "if_subgraph_adapter.cc", "", "leave it out");
   }
 
@@ -276,8 +274,6 @@ class Structure {
 
 }  // namespace
 
-std::vector<FindingRecord> FindInStructure(const Model& model, const Target& target) {
-  return Structure(model, target).Run();
-}
+std::vector<FindingRecord> FindInStructure(const Model& model, const Target& target) { return Structure(model, target).Run(); }
 
 }  // namespace ascend_fuse

@@ -31,9 +31,8 @@ int PluginVersionOf(const Node& node) {
 
 std::vector<WarningRecord> CheckOpset(const Model& model, const Target& target) {
   if (model.OpsetVersion() <= target.MaxOpset()) return {};
-  return {{"opset-too-high",
-           fmt::format("the model imports opset {}; ATC of CANN {} reads standard operators up to opset {}",
-                       model.OpsetVersion(), target.cann(), target.MaxOpset())}};
+  return {{"opset-too-high", fmt::format("the model imports opset {}; ATC of CANN {} reads standard operators up to opset {}",
+                                         model.OpsetVersion(), target.cann(), target.MaxOpset())}};
 }
 
 std::vector<WarningRecord> WarningsOf(const std::vector<FindingRecord>& findings) {
@@ -107,10 +106,9 @@ std::vector<WarningRecord> CheckPlugin(const Model& model, const Target& target)
   for (const auto& graph : model.graphs()) {
     for (const Node* node : graph->nodes()) {
       if (node->dead || (Domain(*node) != "npu" && node->domain != NameId::kEmpty)) continue;
-      const StandardOperator* standard =
-          node->domain == NameId::kEmpty ? FindStandardOperator(OpType(*node)) : nullptr;
-      const bool is_read = standard != nullptr && standard->IsReadAt(model.OpsetVersion()) &&
-                           model.OpsetVersion() <= target.MaxOpset();
+      const StandardOperator* standard = node->domain == NameId::kEmpty ? FindStandardOperator(OpType(*node)) : nullptr;
+      const bool is_read =
+          standard != nullptr && standard->IsReadAt(model.OpsetVersion()) && model.OpsetVersion() <= target.MaxOpset();
       if (!is_read && !target.NeedsPlugin(fmt::format("npu.{}", OpType(*node)))) continue;
       ++nodes[std::string(OpType(*node))];
       version = std::max(version, PluginVersionOf(*node));
@@ -134,7 +132,8 @@ std::vector<WarningRecord> CheckCalls(const Model& model, int64_t calls_kept, ab
   if (model.functions().empty()) return warnings;
   const auto add = [&](std::string sentence) { warnings.push_back({std::string(kCode), std::move(sentence)}); };
   if (calls_kept > 0) {
-    add(fmt::format("nothing is to be changed, so the model keeps its calls of {} local function(s). ATC knows no functions "
+    add(
+        fmt::format("nothing is to be changed, so the model keeps its calls of {} local function(s). ATC knows no functions "
                     "and will refuse them: inline them first (onnx.inliner.inline_local_functions)",
                     model.functions().size()));
   }

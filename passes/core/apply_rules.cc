@@ -81,9 +81,7 @@ class Driver {
     return context;
   }
 
-  bool Uses(const Rule& rule) const {
-    return !workspace_.Skipped(rule) && (!steps_.use || steps_.use(rule));
-  }
+  bool Uses(const Rule& rule) const { return !workspace_.Skipped(rule) && (!steps_.use || steps_.use(rule)); }
 
   void Add(Node* node) {
     by_operator_[OperatorKey(*node)].push_back(node);

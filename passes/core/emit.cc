@@ -17,8 +17,7 @@ namespace {
 
 bool AllIntegers(const std::vector<Term>& items) {
   return std::all_of(items.begin(), items.end(), [](const Term& item) {
-    return (item.kind == Term::Kind::kNumber && item.is_integer) ||
-           (item.kind == Term::Kind::kDim && item.dim.is_number());
+    return (item.kind == Term::Kind::kNumber && item.is_integer) || (item.kind == Term::Kind::kDim && item.dim.is_number());
   });
 }
 
@@ -86,8 +85,7 @@ Value* OldOutput(const Match& matched, const std::string& name) {
 
 }  // namespace
 
-absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::string& name,
-                                      Emission* emission) {
+absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::string& name, Emission* emission) {
   NewNode plan;
   plan.op_type = deferred.op_type;
   plan.domain = deferred.domain;
@@ -97,8 +95,7 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
   plan.inputs.resize(deferred.inputs.size(), nullptr);
   for (size_t i = 0; i < deferred.inputs.size(); ++i) {
     const Term& input = deferred.inputs[i];
-    if (input.kind == Term::Kind::kNumber || input.kind == Term::Kind::kList ||
-        input.kind == Term::Kind::kAbsent) {
+    if (input.kind == Term::Kind::kNumber || input.kind == Term::Kind::kList || input.kind == Term::Kind::kAbsent) {
       continue;
     }
     absl::StatusOr<Value*> value = Build(input, DataType::kUndefined, name, emission);
@@ -112,8 +109,7 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
     const Term& input = deferred.inputs[i];
     if (input.kind != Term::Kind::kNumber && input.kind != Term::Kind::kList) continue;
     const bool target = i == 1 && deferred.op_type == "Reshape" && input.kind == Term::Kind::kList && AllIntegers(*input.list);
-    absl::StatusOr<Value*> value =
-        Build(target ? ReshapeTarget(*facts_, plan.inputs[0], input) : input, like, name, emission);
+    absl::StatusOr<Value*> value = Build(target ? ReshapeTarget(*facts_, plan.inputs[0], input) : input, like, name, emission);
     if (!value.ok()) return value.status();
     plan.inputs[i] = *value;
   }
@@ -131,8 +127,7 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
       // Before opset 18 the outputs alone say into how many equal parts Split cuts.
       if (input < 0 && deferred.op_type == "Split" && key == "num_outputs") continue;
       if (input < 0) {
-        return absl::InvalidArgumentError(fmt::format("{} has no parameter {} at opset {}", deferred.op_type,
-                                                      key, opset));
+        return absl::InvalidArgumentError(fmt::format("{} has no parameter {} at opset {}", deferred.op_type, key, opset));
       }
       if (plan.inputs.size() <= static_cast<size_t>(input)) plan.inputs.resize(input + 1, nullptr);
       Term list = term.kind == Term::Kind::kList ? term : Term::List({term});
@@ -141,8 +136,7 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
       plan.inputs[input] = *value;
       continue;
     }
-    absl::StatusOr<Attribute> attribute =
-        AttributeOf(key, term, row != nullptr ? row->type : AttributeType::kUndefined);
+    absl::StatusOr<Attribute> attribute = AttributeOf(key, term, row != nullptr ? row->type : AttributeType::kUndefined);
     if (!attribute.ok()) return attribute.status();
     plan.attributes.push_back(AsWritten(node, *std::move(attribute)));
   }
@@ -229,8 +223,8 @@ absl::StatusOr<Value*> Emitter::BuildConstant(const DeferredNode& constant, cons
     if (key == "above_diagonal") above_diagonal = true;  // of booleans [rows, columns]
   }
   if (above_diagonal) {
-    return rewriter_->Constant(graph_, type, dims, "above diagonal", [&] { return AboveDiagonal(dims[0], dims[1]); },
-                               name + "_constant");
+    return rewriter_->Constant(
+        graph_, type, dims, "above diagonal", [&] { return AboveDiagonal(dims[0], dims[1]); }, name + "_constant");
   }
   int64_t count = 1;
   for (int64_t dim : dims) count *= dim;
@@ -353,8 +347,9 @@ absl::Status Emitter::EmitStatements(const Match& matched, const FunctionContext
     if (value == nullptr) continue;
     // What a body reads from the graph around it cannot be an output of a node inside.
     if (value->graph != graph_) {
-      return Refuse(fmt::format("{} is computed outside of the body that {} stands in", ValueName(*value), ValueName(*first.value)),
-                    "value-shared");
+      return Refuse(
+          fmt::format("{} is computed outside of the body that {} stands in", ValueName(*value), ValueName(*first.value)),
+          "value-shared");
     }
     if (value->producer != nullptr && StandsBefore(*value->producer, *first_)) first_ = value->producer;
   }
@@ -423,8 +418,8 @@ absl::Status Emitter::CheckOutputs(const Rule& rule, const Node& node, size_t fi
       continue;
     }
     const Fact& made = facts_->Of(value);
-    const bool typed = rule.nodes.empty() || fact.type == made.type || fact.type == DataType::kUndefined ||
-                       made.type == DataType::kUndefined;
+    const bool typed =
+        rule.nodes.empty() || fact.type == made.type || fact.type == DataType::kUndefined || made.type == DataType::kUndefined;
     if (!typed || !CanBeOneShape(fact, made, facts_->dims())) {
       const std::string given = facts_->Describe(value);
       facts_->Set(value, fact);

@@ -21,7 +21,7 @@ struct Emission {
   // Where to go back to.
   Rewriter::Mark mark;
   size_t contradictions = 0;
-  std::vector<std::pair<Value*, Fact>> facts;  // of the rule's outputs, before
+  std::vector<std::pair<Value*, Fact>> facts;          // of the rule's outputs, before
   std::vector<std::pair<std::string, Node*>> helpers;  // keys of helper nodes, and the node that had the key before
 };
 
@@ -63,7 +63,7 @@ class Emitter {
   bool learned_ = false;
   // Of the running emission:
   Graph* graph_ = nullptr;
-  int64_t opset_ = 0;  // FunctionContext::opset
+  int64_t opset_ = 0;            // FunctionContext::opset
   const Node* first_ = nullptr;  // of the nodes that it replaces, the one that stands first
   // Helper nodes by what they compute: all layers share one mask. Of several equal ones the one that stands first.
   absl::flat_hash_map<std::string, Node*> helpers_;

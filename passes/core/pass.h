@@ -17,10 +17,10 @@ namespace ascend_fuse {
 
 class Workspace;  // passes/core/workspace.h
 
-struct Pass {  // a function over the workspace, with what it relies on and gives
-  std::string name;     // small letters and _
-  std::string takes;    // what must have been done, one sentence
-  std::string gives;    // what is true afterwards, one sentence
+struct Pass {         // a function over the workspace, with what it relies on and gives
+  std::string name;   // small letters and _
+  std::string takes;  // what must have been done, one sentence
+  std::string gives;  // what is true afterwards, one sentence
   std::function<absl::Status(Workspace&)> run;
   // What it does cannot be taken back, or is about the file only: a dry run (`list`) leaves it out.
   bool final = false;
@@ -49,7 +49,7 @@ std::string DescribePasses(const std::vector<Pass>& passes);
 // is there already.
 absl::StatusOr<std::vector<Pass>> WithPasses(std::vector<Pass> passes, const std::vector<PlacedPass>& placed);
 
-struct RunOptions {  // how a list of passes is run
+struct RunOptions {            // how a list of passes is run
   bool dry = false;            // leaves out the passes that are final
   std::string dump_directory;  // the model after each pass is written there; empty: nowhere
   ProgressCallback progress;   // told before each pass and now and then within one
@@ -58,8 +58,8 @@ struct RunOptions {  // how a list of passes is run
 // INVALID_ARGUMENT with a sentence where a pass needs what is not `given` already and no pass before it gives.
 absl::Status CheckNeeds(const std::vector<Pass>& passes, std::set<Given> given = {});
 
-// Runs passes one after another, after CheckNeeds, with Verify after each, and notes time and changes of each in Workspace::runs. The
-// error of a pass is that of the run; the sentence of Verify names the pass. CANCELLED when the callback says so.
+// Runs passes one after another, after CheckNeeds, with Verify after each, and notes time and changes of each in Workspace::runs.
+// The error of a pass is that of the run; the sentence of Verify names the pass. CANCELLED when the callback says so.
 absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, const RunOptions& options = {});
 
 }  // namespace ascend_fuse

@@ -1,4 +1,5 @@
-// Passes that every pipeline begins or ends with: functions inlined, facts inferred, values numbered, dead nodes removed. The table of docs/passes.md says what each takes and gives.
+// Passes that every pipeline begins or ends with: functions inlined, facts inferred, values numbered, dead nodes removed. The
+// table of docs/passes.md says what each takes and gives.
 #pragma once
 
 #include "absl/status/status.h"

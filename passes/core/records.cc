@@ -23,8 +23,7 @@ void Report::Summarize() {
   for (const std::string& kind : ReportKinds()) kinds.push_back({kind, 0, 0, 0, 0, ""});
   std::map<std::string, std::vector<std::pair<std::string, int>>> reasons;  // in the order of the sites
   for (const SiteRecord& site : sites) {
-    auto it =
-        std::find_if(kinds.begin(), kinds.end(), [&](const auto& count) { return count.kind == site.kind; });
+    auto it = std::find_if(kinds.begin(), kinds.end(), [&](const auto& count) { return count.kind == site.kind; });
     if (it == kinds.end()) it = kinds.insert(it, {site.kind, 0, 0, 0, 0, ""});
     ++it->found;
     if (site.state == "fused") {
@@ -34,8 +33,7 @@ void Report::Summarize() {
     } else {
       ++it->left;
       auto& list = reasons[site.kind];
-      auto reason =
-          std::find_if(list.begin(), list.end(), [&](const auto& r) { return r.first == site.because; });
+      auto reason = std::find_if(list.begin(), list.end(), [&](const auto& r) { return r.first == site.because; });
       if (reason == list.end()) reason = list.insert(reason, {site.because, 0});
       ++reason->second;
     }

@@ -27,24 +27,24 @@ struct ReportTarget {  // what the model was optimized for
 // One place where a construct was recognised.
 struct SiteRecord {
   std::string kind;
-  std::string state;                // "fused", "by_ge", "left"; empty while it is not decided
-  std::string module;               // model.layers.0.self_attn
-  std::string rule;                 // the recogniser, or "native" for an operator that was there
-  std::string emitted_op;           // npu.NPURmsNorm
-  std::vector<std::string> covers;  // names of the original nodes
-  std::string precision = "exact";  // exact, reassociated, approximate
-  std::string mask;                 // attention: none, causal_bottom_right, padding, ... explicit; sums with "+"
-  std::string mask_offset;          // of a causal mask: query i attends to keys up to i + that
-  std::string mask_window;          // "LEFT, RIGHT": keys from i + offset - LEFT on; RIGHT is 0 up to the offset
+  std::string state;                          // "fused", "by_ge", "left"; empty while it is not decided
+  std::string module;                         // model.layers.0.self_attn
+  std::string rule;                           // the recogniser, or "native" for an operator that was there
+  std::string emitted_op;                     // npu.NPURmsNorm
+  std::vector<std::string> covers;            // names of the original nodes
+  std::string precision = "exact";            // exact, reassociated, approximate
+  std::string mask;                           // attention: none, causal_bottom_right, padding, ... explicit; sums with "+"
+  std::string mask_offset;                    // of a causal mask: query i attends to keys up to i + that
+  std::string mask_window;                    // "LEFT, RIGHT": keys from i + offset - LEFT on; RIGHT is 0 up to the offset
   std::vector<std::string> mask_padding;      // the values that its key padding is read from
   std::vector<std::string> mask_assumptions;  // what is taken for granted to call it that
   std::vector<std::string> assumptions;
-  std::string code;     // of `because`: see patterns/codes.h
-  std::string because;  // why it was left, or why in this form
-  std::string source;   // who says so
-  std::string node;     // the original node that computed the value, or the value's name
+  std::string code;                  // of `because`: see patterns/codes.h
+  std::string because;               // why it was left, or why in this form
+  std::string source;                // who says so
+  std::string node;                  // the original node that computed the value, or the value's name
   std::vector<std::string> outputs;  // values that the construct computes
-  std::string pair;  // rotary: outputs[0] of the site that shares cos and sin
+  std::string pair;                  // rotary: outputs[0] of the site that shares cos and sin
 };
 
 struct ReportKindCount {  // the sites of one kind, by what became of them
@@ -81,9 +81,9 @@ struct FindingRecord {
   // no_parser, refused, misread, loses_type, no_kernel: ATC ends with an error, or what it makes is another model;
   // ai_cpu, host, precision: it runs, and elsewhere or with less precision.
   std::string effect;
-  bool certain = true;   // if not, `because` ends with what is open
-  std::string op;        // "ReduceMean", "npu.NPURmsNorm"; "" for the whole model
-  std::string node;      // its name, or that of what it computes
+  bool certain = true;  // if not, `because` ends with what is open
+  std::string op;       // "ReduceMean", "npu.NPURmsNorm"; "" for the whole model
+  std::string node;     // its name, or that of what it computes
   std::string module;
   std::string because;   // a sentence
   std::string source;    // who says so
@@ -94,7 +94,7 @@ struct FindingRecord {
 
 // Nodes that were written in another form, because ATC does not read theirs.
 struct AdaptedRecord {
-  std::string code;                // of the form
+  std::string code;  // of the form
   std::string op;
   std::vector<std::string> nodes;  // their names, or those of what they computed
 };

@@ -44,8 +44,10 @@ class TargetDims {
     for (size_t i = 0; i < fact.shape.size(); ++i) {
       if (i < dims_.size() && dims_[i] == 0) continue;
       const Dim dim = facts_.dims().Resolve(fact.shape[i]);
-      if (dim.is_number()) left.factor *= dim.number();
-      else left.axes.push_back(i);
+      if (dim.is_number())
+        left.factor *= dim.number();
+      else
+        left.axes.push_back(i);
     }
     for (size_t i = 0; i < dims_.size(); ++i) {
       if (i != open && dims_[i] != 0) left.divisor *= dims_[i];
@@ -128,7 +130,8 @@ bool CopiesByMistake(Facts& facts, const Value* x, const Value* dims) {
       const Dim times = facts.dims().ExactDiv(b, a);
       return times.is_number() && times.number() > 0;
     };
-    const bool multiple = facts.dims().Equal(to[i], from.shape[i]) || divides(from.shape[i], to[i]) || divides(to[i], from.shape[i]);
+    const bool multiple =
+        facts.dims().Equal(to[i], from.shape[i]) || divides(from.shape[i], to[i]) || divides(to[i], from.shape[i]);
     if (!multiple && !facts.dims().AtLeast(to[i], Dim::Of(1))) return true;
   }
   return false;

@@ -53,8 +53,8 @@ absl::StatusOr<std::vector<Pass>> WithPasses(std::vector<Pass> passes, const std
     }
     const auto stage = std::find(names.begin(), names.end(), one.stage);
     if (stage == names.end()) {
-      return absl::InvalidArgumentError(fmt::format("pass {}: unknown stage {}; stages are {}",
-                                                    one.pass.name, one.stage, fmt::join(names, ", ")));
+      return absl::InvalidArgumentError(
+          fmt::format("pass {}: unknown stage {}; stages are {}", one.pass.name, one.stage, fmt::join(names, ", ")));
     }
     auto follows = [&](const std::string& name) {
       for (auto at = after.find(name); at != after.end(); at = after.find(at->second)) {
@@ -75,8 +75,8 @@ absl::StatusOr<std::vector<Pass>> WithPasses(std::vector<Pass> passes, const std
 }
 
 std::string_view GivenName(Given given) {
-  static constexpr std::string_view kNames[] = {"facts",      "numbers", "sites", "decisions", "final operators", "final nodes",
-                                                "a style"};
+  static constexpr std::string_view kNames[] = {"facts",           "numbers",     "sites",  "decisions",
+                                                "final operators", "final nodes", "a style"};
   return kNames[static_cast<size_t>(given)];
 }
 
@@ -111,8 +111,7 @@ absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, co
       return absl::Status(status.code(), fmt::format("after the pass {}: {}", pass.name, std::string(status.message())));
     }
     const uint64_t now = workspace.rewriter().Now().changes;
-    workspace.runs.push_back(
-        {pass.name, Milliseconds() - started, now < changes ? 0 : static_cast<int64_t>(now - changes)});
+    workspace.runs.push_back({pass.name, Milliseconds() - started, now < changes ? 0 : static_cast<int64_t>(now - changes)});
     const bool untouched = pass.reads_only || (pass.by_rewriter && workspace.rewriter().edits() == edits);
     if (!verified || !untouched) {
       RETURN_IF_ERROR(workspace.Verify(pass.name));

@@ -46,7 +46,8 @@ absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Create(Model* model, const
   }
   for (const InputAssumption& assumption : options.assumptions) {
     const auto& inputs = model->graph().inputs();
-    if (std::any_of(inputs.begin(), inputs.end(), [&](const Value* input) { return ValueName(*input) == assumption.input; })) continue;
+    if (std::any_of(inputs.begin(), inputs.end(), [&](const Value* input) { return ValueName(*input) == assumption.input; }))
+      continue;
     return absl::InvalidArgumentError(fmt::format("--assume: the model has no input {}", assumption.input));
   }
   for (const std::string& name : options.skip) {
@@ -78,9 +79,9 @@ absl::Status Workspace::CheckSkip(const std::string& name) const {
     }
   }
   std::sort(kinds.begin(), kinds.end());
-  return absl::InvalidArgumentError(fmt::format(
-      "--skip {}: no kind, rule or node is called that; the kinds are {}, and `ascend-fuse rules` lists the rules",
-      name, fmt::join(kinds, ", ")));
+  return absl::InvalidArgumentError(
+      fmt::format("--skip {}: no kind, rule or node is called that; the kinds are {}, and `ascend-fuse rules` lists the rules",
+                  name, fmt::join(kinds, ", ")));
 }
 
 absl::Status Workspace::Begin(const Progress& progress) {
@@ -100,8 +101,7 @@ const RuleSet& Workspace::rules(RuleFolder folder) const {
 }
 
 bool Workspace::Skipped(const Rule& rule) const {
-  return std::any_of(options_.skip.begin(), options_.skip.end(),
-                     [&](const std::string& name) { return IsNamed(rule, name); });
+  return std::any_of(options_.skip.begin(), options_.skip.end(), [&](const std::string& name) { return IsNamed(rule, name); });
 }
 
 const DeclaredOperator* Workspace::SlowerNode(const Rule& rule) const {
@@ -121,8 +121,7 @@ absl::Status Workspace::CheckPrefer(const std::string& name) const {
     if (IsSlowerSomewhere(op)) slower.push_back(op.op_type);
   }
   if (std::find(slower.begin(), slower.end(), name) != slower.end()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      fmt::format("--prefer {}: valid names are {}", name, fmt::join(slower, ", ")));
+  return absl::InvalidArgumentError(fmt::format("--prefer {}: valid names are {}", name, fmt::join(slower, ", ")));
 }
 
 void Workspace::InferModel() {
@@ -157,8 +156,9 @@ void Workspace::Know(Node* node) {
       if (typed && CanBeOneShape(before[i], now, facts_.dims())) continue;
       const std::string computed = facts_.Describe(output);
       facts_.Set(output, before[i]);
-      differences_.push_back({output, node, fmt::format("{} '{}' computes {} as '{}', which is {}", OpType(*node), NodeName(*node),
-                                                        computed, ValueName(*output), facts_.Describe(output))});
+      differences_.push_back({output, node,
+                              fmt::format("{} '{}' computes {} as '{}', which is {}", OpType(*node), NodeName(*node), computed,
+                                          ValueName(*output), facts_.Describe(output))});
     }
   }
   if (numbering_ != nullptr) numbering_->Add(*node, facts_);

@@ -39,7 +39,7 @@ struct WorkspaceOptions {
   bool strict = false;                                          // refuse what rests on an assumption
   InferOptions infer;
   std::vector<InputAssumption> assumptions;  // what the user says of inputs
-  std::vector<std::string> fix;  // --fix: dims that `infer` binds to a number, to be written into the model
+  std::vector<std::string> fix;              // --fix: dims that `infer` binds to a number, to be written into the model
 };
 
 // The model of one run and all that is known of it.
@@ -47,8 +47,7 @@ class Workspace {
  public:
   // The model must outlive the workspace, and `target` too; without a target nothing can be lowered. Errors are those
   // of RuleSet::Load, and INVALID_ARGUMENT for a name in `skip` that no kind or rule has.
-  static absl::StatusOr<std::unique_ptr<Workspace>> Create(Model* model, const Target* target,
-                                                           const WorkspaceOptions& options);
+  static absl::StatusOr<std::unique_ptr<Workspace>> Create(Model* model, const Target* target, const WorkspaceOptions& options);
 
   Model& model() { return *model_; }
   const Model& model() const { return *model_; }
@@ -63,9 +62,9 @@ class Workspace {
   Facts& facts() { return facts_; }
   const Facts& facts() const { return facts_; }
   const ValueNumbering& numbering() const { return *numbering_; }
-  void InferModel();   // all facts anew
+  void InferModel();       // all facts anew
   void InferModelAgain();  // the same of a graph that was rewritten: contradictions stay those of the model as it was read
-  void NumberValues();  // all numbers anew; needs facts
+  void NumberValues();     // all numbers anew; needs facts
   void Know(Node* node);
   // Proves of every value that was given a new producer since `first` (a size of Rewriter::replaced ()) that what computes it
   // now has the type and the shape that were known of it. INTERNAL with a sentence that names node and value.
@@ -119,15 +118,15 @@ class Workspace {
   std::map<std::string, int64_t> decomposed;  // how many nodes of com.microsoft were written in others, by operator
   // Forms that ATC does not read, written in others: by code and operator, the names of the nodes.
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> adapted;
-  int64_t opset_before = 0;  // where the opset of the model was converted; else 0
+  int64_t opset_before = 0;   // where the opset of the model was converted; else 0
   std::string opset_because;  // what is to be had at the new opset, where it was raised for that: "where ... is an operator"
-  int64_t respelled = 0;     // how many nodes have another form for that
-  std::string opset_kept;    // why it was not converted though another one is read better: a sentence
-  int64_t keys_shared = 0;   // attentions that are left and repeat keys or values no more
-  int64_t folded = 0;        // nodes that --fix made constants of
-  std::string style;         // D, N or X; "" without NPU nodes
-  int64_t calls_kept = 0;    // calls of local functions that stand again, for nothing was fused
-  int64_t nodes_before = 0;  // with the nodes of functions in place of their calls
+  int64_t respelled = 0;      // how many nodes have another form for that
+  std::string opset_kept;     // why it was not converted though another one is read better: a sentence
+  int64_t keys_shared = 0;    // attentions that are left and repeat keys or values no more
+  int64_t folded = 0;         // nodes that --fix made constants of
+  std::string style;          // D, N or X; "" without NPU nodes
+  int64_t calls_kept = 0;     // calls of local functions that stand again, for nothing was fused
+  int64_t nodes_before = 0;   // with the nodes of functions in place of their calls
   std::vector<WarningRecord> warnings;  // what was found in the result, in the order in which the report tells it
   std::vector<FindingRecord> findings;  // of these what ATC surely refuses or misreads
 

@@ -57,30 +57,26 @@ class Reader {
   // Also where the values decide it, which are not known: a rule says what ATC computes whatever they are.
   bool HasForm(const Node& node, std::string_view code) const {
     const auto forms = FormsOf(node);
-    return std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) {
-      return IsMisread(*form) && !form->unsettled && form->code == code;
-    });
+    return std::any_of(forms.begin(), forms.end(),
+                       [&](const UnreadForm* form) { return IsMisread(*form) && !form->unsettled && form->code == code; });
   }
 
   bool SurelyHas(const Node& node, std::string_view code) const {
     const auto forms = FormsOf(node);
-    return std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) {
-      return form->certain && IsMisread(*form) && form->code == code;
-    });
+    return std::any_of(forms.begin(), forms.end(),
+                       [&](const UnreadForm* form) { return form->certain && IsMisread(*form) && form->code == code; });
   }
 
   void Note(const Node& node, const UnreadForm& form) {
-    reasons_.push_back(fmt::format("{} {}{}{}: {} [{}]", OpType(node), NodeName(node), form.form.empty() ? "" : " ",
-                                   form.form, form.because, form.code));
+    reasons_.push_back(fmt::format("{} {}{}{}: {} [{}]", OpType(node), NodeName(node), form.form.empty() ? "" : " ", form.form,
+                                   form.because, form.code));
   }
 
   absl::Status Refusal(std::string_view what) const {
     const size_t told = std::min(reasons_.size(), kMostReasons);
-    const std::string more =
-        reasons_.size() > told ? fmt::format("; and {} more", reasons_.size() - told) : std::string();
-    return absl::UnavailableError(
-        fmt::format("ATC of CANN {} {}: {}{}", target_.cann(), what,
-                    fmt::join(absl::MakeConstSpan(reasons_).subspan(0, told), "; "), more));
+    const std::string more = reasons_.size() > told ? fmt::format("; and {} more", reasons_.size() - told) : std::string();
+    return absl::UnavailableError(fmt::format("ATC of CANN {} {}: {}{}", target_.cann(), what,
+                                              fmt::join(absl::MakeConstSpan(reasons_).subspan(0, told), "; "), more));
   }
 
   // What `check` surely finds. Misreadings of nodes are written out by rules; those of the frame are not.
@@ -95,13 +91,11 @@ class Reader {
   }
 
   // ATC accepts it, and makes something else of it.
-  static bool Accepted(const FindingRecord& finding) {
-    return finding.effect == "misread" || finding.effect == "loses_type";
-  }
+  static bool Accepted(const FindingRecord& finding) { return finding.effect == "misread" || finding.effect == "loses_type"; }
 
   static void Tell(const FindingRecord& finding, std::vector<std::string>* sentences) {
-    sentences->push_back(fmt::format("{}{} [{}]", finding.because, finding.node.empty() ? "" : " (" + finding.node + ")",
-                                     finding.code));
+    sentences->push_back(
+        fmt::format("{}{} [{}]", finding.because, finding.node.empty() ? "" : " (" + finding.node + ")", finding.code));
   }
 
   // If with a condition that is no scalar: GE asks for its size, which is 1 (W3). No rule can name bodies.
@@ -156,7 +150,7 @@ class Reader {
 
   Workspace& workspace_;
   const Target& target_;
-  absl::flat_hash_set<const Node*> done_;                 // written as what ATC makes of them
+  absl::flat_hash_set<const Node*> done_;  // written as what ATC makes of them
   std::vector<std::string> reasons_;
   std::vector<std::string> unwritten_;  // misreadings that no rule is about
 };

@@ -55,8 +55,7 @@ std::string_view InputLayout(Layout operands, Layout results) {
 
 class LayoutChooser {
  public:
-  explicit LayoutChooser(Workspace& workspace)
-      : workspace_(workspace), facts_(workspace.facts()), target_(*workspace.target()) {}
+  explicit LayoutChooser(Workspace& workspace) : workspace_(workspace), facts_(workspace.facts()), target_(*workspace.target()) {}
 
   absl::Status Run() {
     for (Site& site : workspace_.sites) {
@@ -191,8 +190,8 @@ class LayoutChooser {
         const bool turn = IsTurn(*node) && r == 0;
         if (!turn && !IsReshape(*node)) continue;
         Value* result = node->output();
-        const bool back = !turn && facts_.Of(result).rank() == 4 &&
-                          facts_.dims().Equal(facts_.Of(result).shape, facts_.Of(of).shape);
+        const bool back =
+            !turn && facts_.Of(result).rank() == 4 && facts_.dims().Equal(facts_.Of(result).shape, facts_.Of(of).shape);
         if (turn || back) {
           tensor->members.push_back(result);
           tensor->turned.push_back(tensor->turned[i] != turn);
@@ -249,8 +248,8 @@ class LayoutChooser {
 
   bool IsTaken(const Place& place, Layout operands, Layout results) const {
     if (operands == place.as_is && results == place.as_is) return true;
-    return IsTakenTurned(*place.node, operands != place.as_is ? place.turnable.operands : std::vector<size_t>(),
-                         kHeadsAndTokens, place.is_kernel ? InputLayout(operands, results) : "", facts_, target_);
+    return IsTakenTurned(*place.node, operands != place.as_is ? place.turnable.operands : std::vector<size_t>(), kHeadsAndTokens,
+                         place.is_kernel ? InputLayout(operands, results) : "", facts_, target_);
   }
 
   void AskPlace(Place* place) {
@@ -343,8 +342,7 @@ class LayoutChooser {
     for (const Place& place : places_) {
       if (place.changes()) changed.push_back(&place);
     }
-    std::sort(changed.begin(), changed.end(),
-              [](const Place* a, const Place* b) { return StandsBefore(*a->node, *b->node); });
+    std::sort(changed.begin(), changed.end(), [](const Place* a, const Place* b) { return StandsBefore(*a->node, *b->node); });
     for (const Place* place : changed) {
       RETURN_IF_ERROR(WritePlace(*place));
     }
@@ -397,9 +395,8 @@ class LayoutChooser {
     if (IsOp(*node, "Reshape")) {
       // A 0 would name a dim of what is read.
       const Fact& dims = facts_.Of(node->input(1));
-      const bool zeros = dims.elements == nullptr ||
-                         std::any_of(dims.elements->integers.begin(), dims.elements->integers.end(),
-                                     [](const Dim& dim) { return !dim.known() || dim.is(0); });
+      const bool zeros = dims.elements == nullptr || std::any_of(dims.elements->integers.begin(), dims.elements->integers.end(),
+                                                                 [](const Dim& dim) { return !dim.known() || dim.is(0); });
       if (zeros) return;
       Value* of_its_dims = Beside(workspace_, *node).Op("Reshape", {now, node->input(1)});
       for (const Node* reader : ReadersOfDims(*old, *node->graph)) {
@@ -528,8 +525,8 @@ class LayoutChooser {
   Facts& facts_;
   const Target& target_;
   absl::flat_hash_map<const Value*, std::vector<Site*>> sites_of_;  // by what they compute
-  absl::flat_hash_set<std::string_view> kept_;  // labels of nodes
-  uint32_t newest_ = 0;                         // of the values of the file
+  absl::flat_hash_set<std::string_view> kept_;                      // labels of nodes
+  uint32_t newest_ = 0;                                             // of the values of the file
   std::vector<Place> places_;
   absl::flat_hash_map<const Node*, int> place_of_;
   std::vector<Tensor4> tensors_;

@@ -90,9 +90,9 @@ struct Front {
   Node* kernel = nullptr;
   std::vector<Value*> path;  // the kernel's operand first, what the projection gives last
   Reordered apart;
-  Value* base = nullptr;     // of the path: the value by whose last axis channels are counted
+  Value* base = nullptr;  // of the path: the value by whose last axis channels are counted
   LinearView linear;
-  Order channels;            // of base, that `apart.earlier` is made of
+  Order channels;  // of base, that `apart.earlier` is made of
 };
 
 // How the product of query and key reads what a rotation gives.
@@ -102,8 +102,8 @@ struct Back {
   std::vector<Value*> path;  // from `joined.later` to the operand
   Node* scores = nullptr;
   size_t operand = 0;
-  int64_t offset = 0;        // of the channels in the operand's
-  int64_t width = 0;         // of the operand
+  int64_t offset = 0;  // of the channels in the operand's
+  int64_t width = 0;   // of the operand
 };
 
 // Makes nodes once more, reading other values.
@@ -255,8 +255,7 @@ class Folder {
       --at;
     }
     base_ = path[at];
-    const absl::StatusOr<ChannelMap> map =
-        FollowChannels(context_, front->apart.earlier, {base_}, nullptr, kMostChannels);
+    const absl::StatusOr<ChannelMap> map = FollowChannels(context_, front->apart.earlier, {base_}, nullptr, kMostChannels);
     if (!map.ok()) return std::string(map.status().message());
     const auto width = static_cast<int64_t>(front->apart.order.size());
     if (map->axes.back() != ChannelMap::kChannels || map->trailing.back() != width) {
@@ -265,8 +264,7 @@ class Folder {
     absl::flat_hash_set<int64_t> seen;
     for (const Channel& channel : map->channels) {
       if (channel.negative || !seen.insert(channel.index).second) {
-        return fmt::format("{} is more than channels of {} in some order", ValueName(*front->apart.earlier),
-                           ValueName(*base_));
+        return fmt::format("{} is more than channels of {} in some order", ValueName(*front->apart.earlier), ValueName(*base_));
       }
       front->channels.push_back(channel.index);
     }
@@ -411,9 +409,9 @@ class Folder {
       const Use* use = OnlyUse(*value);
       if (use == nullptr) return OtherReader(value);
       Node* node = use->user;
-      const auto at = static_cast<size_t>(std::find_if(node->inputs().begin(), node->inputs().end(),
-                                                       [&](const Use& u) { return u.value == value; }) -
-                                          node->inputs().begin());
+      const auto at = static_cast<size_t>(
+          std::find_if(node->inputs().begin(), node->inputs().end(), [&](const Use& u) { return u.value == value; }) -
+          node->inputs().begin());
       if (node->graph != back->kernel->graph) return fmt::format("{} is read in another graph", ValueName(*value));
       if (IsScores(*node, at, from_end)) {
         back->scores = node;
@@ -449,7 +447,8 @@ class Folder {
     if (IsOp(node, "Concat")) {
       int64_t axis = IntAttribute(node, "axis").value_or(0);
       if (axis < 0) axis += rank;
-      if (axis != rank - *from_end) return fmt::format("{} joins {} with others, as a cache does", OpType(node), ValueName(*value));
+      if (axis != rank - *from_end)
+        return fmt::format("{} joins {} with others, as a cache does", OpType(node), ValueName(*value));
       back->width = 0;
       for (size_t i = 0; i < node.input_count; ++i) {
         const Fact& part = context_.facts->Of(node.input(i));
@@ -478,10 +477,10 @@ class Folder {
   // Both operands of a product: their channels stay as the kernels give them.
   void LeaveApart(const std::vector<Back>& ends) {
     if (ends.size() != 2 || ends[0].operand == ends[1].operand) {
-      return Say(ends[0].kernel, "its channels are joined again when the model runs: the other of query and key has those of the model");
+      return Say(ends[0].kernel,
+                 "its channels are joined again when the model runs: the other of query and key has those of the model");
     }
-    if (ends[0].joined.order != ends[1].joined.order || ends[0].offset != ends[1].offset ||
-        ends[0].width != ends[1].width) {
+    if (ends[0].joined.order != ends[1].joined.order || ends[0].offset != ends[1].offset || ends[0].width != ends[1].width) {
       return Say(ends[0].kernel, "its channels are joined again when the model runs: those of query and key differ");
     }
     if (!workspace_.MayReplace()) return;

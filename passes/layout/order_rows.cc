@@ -26,8 +26,8 @@ namespace ascend_fuse {
 namespace {
 
 constexpr int64_t kMaximumReshapes = 64;  // of a way: they cost less than one Transpose
-constexpr size_t kNodesBehind = 3;       // an attention, whose ways are looked at though they have no tokens first
-constexpr size_t kMaximumSteps = 32;  // of what moves elements, and to a value whose dims are read
+constexpr size_t kNodesBehind = 3;        // an attention, whose ways are looked at though they have no tokens first
+constexpr size_t kMaximumSteps = 32;      // of what moves elements, and to a value whose dims are read
 
 // How the rows of a tensor lie that has its tokens first: [S, B, ...], or [S * B, ...].
 struct Rows {
@@ -39,7 +39,7 @@ struct Rows {
 // What lies on a way.
 struct Moves {
   int transposes = 0;
-  int reshapes = 0;  // and all other nodes of it
+  int reshapes = 0;                                   // and all other nodes of it
   std::optional<std::pair<AxisList, AxisList>> turn;  // axes before and behind one Transpose of heads and tokens
 };
 
@@ -50,10 +50,10 @@ struct Way : Moves {
   Value* end = nullptr;
   Value* source = nullptr;
   AtomTable atoms;
-  AxisList from;  // the axes of the source
-  AxisList to;    // those of the end
+  AxisList from;                        // the axes of the source
+  AxisList to;                          // those of the end
   std::optional<PickedElement> picked;  // of the source's last axis, the outermost part of it
-  Atoms tokens;  // the rows, where they are known
+  Atoms tokens;                         // the rows, where they are known
   Atoms batch;
 };
 
@@ -97,8 +97,7 @@ std::vector<const DeferredNode*> NodesOf(const Term& term) {
 }
 
 bool IsTurn(const DeferredNode& node) {
-  return node.op_type == "Transpose" &&
-         build::IntegersOf(*node.attributes[0].second.list) == std::vector<int64_t>{0, 2, 1, 3};
+  return node.op_type == "Transpose" && build::IntegersOf(*node.attributes[0].second.list) == std::vector<int64_t>{0, 2, 1, 3};
 }
 
 class RowOrderer {
@@ -225,9 +224,8 @@ class RowOrderer {
     auto turnable = HowToTurn(*node, facts_, axes);
     if (!turnable.has_value()) return;
     const auto& [operands, results] = *turnable;
-    const bool is_one_of_them =
-        std::find(results.begin(), results.end(), value) != results.end() ||
-        std::any_of(operands.begin(), operands.end(), [&](size_t i) { return node->input(i) == value; });
+    const bool is_one_of_them = std::find(results.begin(), results.end(), value) != results.end() ||
+                                std::any_of(operands.begin(), operands.end(), [&](size_t i) { return node->input(i) == value; });
     if (!is_one_of_them || !IsTakenTurned(*node, operands, axes, "", facts_, target_)) return;
     place_of_[node] = places_.size();
     places_.push_back({node, rows, axes, *std::move(turnable)});
@@ -392,9 +390,7 @@ class RowOrderer {
   }
 
   // Without a Transpose of what an attention takes or gives: that is left to the next pass.
-  int64_t CostAsIs(const Way& way) const {
-    return CostOf(way.transposes - (AsIsIsFree(way) ? 1 : 0), way.reshapes, way);
-  }
+  int64_t CostAsIs(const Way& way) const { return CostOf(way.transposes - (AsIsIsFree(way) ? 1 : 0), way.reshapes, way); }
 
   bool AsIsIsFree(const Way& way) const {
     return way.turn.has_value() &&
@@ -522,9 +518,7 @@ class RowOrderer {
   void AddOtherWays(std::vector<Way*>* to_write) {
     absl::flat_hash_set<const Way*> written(to_write->begin(), to_write->end());
     for (const std::vector<Way*>& ways : attentions_) {
-      const auto is_changed = [&](const Way* way) {
-        return written.contains(way) || !StaysRead(*way);
-      };
+      const auto is_changed = [&](const Way* way) { return written.contains(way) || !StaysRead(*way); };
       if (std::none_of(ways.begin(), ways.end(), is_changed)) continue;
       for (Way* way : ways) {
         const bool is_here = way->transposes > 0 && StaysRead(*way) && CostOf(*way, way->from, way->to) < MinimumCut::kNever;
@@ -555,9 +549,9 @@ class RowOrderer {
     for (size_t i = 0; i < count; ++i) {
       if (ways_[i]->transposes == 0 || !IsBetterWritten(*ways_[i]) || !seen.insert(ways_[i]->source).second) continue;
       std::vector<Way*> ways = WaysFrom(ways_[i]->source);
-      ways.erase(std::remove_if(ways.begin(), ways.end(),
-                                [&](const Way* way) { return way->transposes == 0 || !StaysRead(*way); }),
-                 ways.end());
+      ways.erase(
+          std::remove_if(ways.begin(), ways.end(), [&](const Way* way) { return way->transposes == 0 || !StaysRead(*way); }),
+          ways.end());
       if (std::all_of(ways.begin(), ways.end(), [&](const Way* way) { return IsBetterWritten(*way); })) {
         tidied.insert(tidied.end(), ways.begin(), ways.end());
       }
@@ -686,7 +680,7 @@ class RowOrderer {
   const FunctionContext context_;
   const Target& target_;
   const LayoutCost* cost_ = nullptr;
-  absl::flat_hash_set<std::string_view> kept_;  // labels of nodes
+  absl::flat_hash_set<std::string_view> kept_;      // labels of nodes
   absl::flat_hash_set<const Value*> free_ends_;     // what an attention takes with the heads behind the tokens too
   absl::flat_hash_set<const Value*> free_sources_;  // what one gives so too
   std::vector<std::vector<Way*>> attentions_;       // the ways to their operands and from their results

@@ -145,7 +145,8 @@ class PaddingPlan {
       AddReaders(*value, &readers);
       for (const Use* use : readers) {
         const bool alike = use->index == readers[0]->index && use->user->op_type == readers[0]->user->op_type;
-        if (!alike) return No(fmt::format("{} '{}' reads the weight {} too", OpType(*use->user), Label(*use->user), ValueName(*value)));
+        if (!alike)
+          return No(fmt::format("{} '{}' reads the weight {} too", OpType(*use->user), Label(*use->user), ValueName(*value)));
       }
     }
     constants_[reader] = {static_cast<size_t>(axis), parts[static_cast<size_t>(axis)].places};
@@ -222,8 +223,7 @@ class PaddingPlan {
   // A reader of the value that is not on the way to the attention.
   absl::Status AddOther(const Value* value, const Use& use, std::vector<std::vector<WidenedPart>>* by_axis,
                         std::vector<Node*>* beside) {
-    const absl::Status refused =
-        No(fmt::format("{} '{}' reads {} too", OpType(*use.user), Label(*use.user), ValueName(*value)));
+    const absl::Status refused = No(fmt::format("{} '{}' reads {} too", OpType(*use.user), Label(*use.user), ValueName(*value)));
     if (use.user->graph != attention_->graph) return refused;
     if (IsOp(*use.user, "Shape")) {
       shapes_.push_back(use.user);
@@ -249,8 +249,7 @@ class PaddingPlan {
     if (!size.is_number()) return No("the size of its result is not known");
     nodes_.insert(attention_);
     if (size.number() == width_) return absl::OkStatus();
-    std::vector<std::pair<Value*, Widening>> path = {
-        {value, {{}, {}, {}, PlacesOfHeads(size.number(), size.number(), width_)}}};
+    std::vector<std::pair<Value*, Widening>> path = {{value, {{}, {}, {}, PlacesOfHeads(size.number(), size.number(), width_)}}};
     std::vector<Node*> shapes;
     while (path.size() <= kMostSteps) {
       const auto& [at, widening] = path.back();
@@ -321,7 +320,8 @@ class PaddingPlan {
 
   absl::Status WriteNode(Node* node) {
     const std::vector<Widening> outputs = OutputsOf(*node);
-    absl::StatusOr<NewNode> plan = node == attention_ ? PlanOf(*node) : Widened(*node, outputs, WideningOf(node->input(0)), workspace_);
+    absl::StatusOr<NewNode> plan =
+        node == attention_ ? PlanOf(*node) : Widened(*node, outputs, WideningOf(node->input(0)), workspace_);
     if (!plan.ok()) return plan.status();
     for (size_t i = 0; i < node->input_count; ++i) {
       const auto made = made_.find(node->input(i));
@@ -456,8 +456,8 @@ class PaddingPlan {
   std::map<Value*, std::vector<Asked>, Later> asked_;
   std::set<Reader> wants_;
   absl::flat_hash_map<const Value*, Widening> widening_;
-  std::set<Node*> nodes_;      // to be written
-  std::vector<Node*> shapes_;  // read the dims of what is widened
+  std::set<Node*> nodes_;                                  // to be written
+  std::vector<Node*> shapes_;                              // read the dims of what is widened
   std::map<Reader, std::pair<size_t, Places>> constants_;  // axis and places
   absl::flat_hash_map<const Value*, Value*> made_;
 };

@@ -1,4 +1,5 @@
-// Passes that choose the order of axes, rows and channels around fused nodes, so that fewer elements are moved. The table of docs/passes.md says what each takes and gives.
+// Passes that choose the order of axes, rows and channels around fused nodes, so that fewer elements are moved. The table of
+// docs/passes.md says what each takes and gives.
 #pragma once
 
 #include "absl/status/status.h"

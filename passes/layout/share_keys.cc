@@ -55,7 +55,7 @@ class KeySharing {
       if (shared.empty()) continue;
       ++workspace_.keys_shared;
       site->record.because += fmt::format("; {} are not repeated: queries of heads that share them are rows of one product",
-                                         fmt::join(shared, " and "));
+                                          fmt::join(shared, " and "));
     }
   }
 

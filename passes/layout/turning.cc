@@ -16,7 +16,9 @@ namespace {
 // Ascend nodes whose first inputs have all axes, and which compute along the last one. Others are told by their declaration:
 // see RowwiseNode.
 constexpr std::pair<std::string_view, size_t> kAlongTheLastAxis[] = {
-    {"NPURotaryMul", 3}, {"NPURotaryPositionEmbedding", 3}, {"NPULayerNormV4", 1},
+    {"NPURotaryMul", 3},
+    {"NPURotaryPositionEmbedding", 3},
+    {"NPULayerNormV4", 1},
 };
 
 bool IsRead(const Value* value) { return value != nullptr && (value->is_graph_output || !LiveUses(*value).empty()); }
@@ -321,17 +323,18 @@ absl::StatusOr<std::vector<TurnedResult>> WriteTurned(const Node& node, const Ne
     expected.push_back(fact);
   }
   Rewriter& rewriter = workspace.rewriter();
-  Node* made = taken.empty() ? rewriter.Insert(plan, output_count, node.graph, name) : rewriter.Replace(taken, output_count, plan);
+  Node* made =
+      taken.empty() ? rewriter.Insert(plan, output_count, node.graph, name) : rewriter.Replace(taken, output_count, plan);
   workspace.Know(made);
   std::vector<TurnedResult> pairs;
   for (size_t i = 0; i < results.size(); ++i) {
     pairs.push_back({results[i], made->output(numbers[i])});
     const Fact& computed = facts.Of(pairs[i].now);
     if (computed.type == expected[i].type && CanBeOneShape(computed, expected[i], facts.dims())) continue;
-    return absl::InternalError(fmt::format("{} '{}' computes {} in place of '{}', which is {}{}", OpType(*made), NodeName(*made),
-                                           facts.Describe(pairs[i].now), ValueName(*results[i]), facts.Describe(results[i]),
-                                           axes.has_value() ? fmt::format(" with axes {} and {} exchanged", axes->first, axes->second)
-                                                            : ""));
+    return absl::InternalError(
+        fmt::format("{} '{}' computes {} in place of '{}', which is {}{}", OpType(*made), NodeName(*made),
+                    facts.Describe(pairs[i].now), ValueName(*results[i]), facts.Describe(results[i]),
+                    axes.has_value() ? fmt::format(" with axes {} and {} exchanged", axes->first, axes->second) : ""));
   }
   return pairs;
 }

@@ -53,8 +53,8 @@ struct TurnedResult {
 };
 
 // Writes `plan` in place of `node`: each of `results` by the output of the same number, and as the value of the graph that
-// `existing` names for it, where there is one; the others are new values, called `name`. `axes`: those that are exchanged in the results;
-// none where they stay as they are. INTERNAL where a result has not the type and the shape that it should have then.
+// `existing` names for it, where there is one; the others are new values, called `name`. `axes`: those that are exchanged in the
+// results; none where they stay as they are. INTERNAL where a result has not the type and the shape that it should have then.
 absl::StatusOr<std::vector<TurnedResult>> WriteTurned(const Node& node, const NewNode& plan, absl::Span<Value* const> results,
                                                       const absl::flat_hash_map<const Value*, Value*>& existing,
                                                       std::string_view name, const std::optional<ExchangedAxes>& axes,

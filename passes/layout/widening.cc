@@ -167,7 +167,8 @@ Operands OfElementwise(const Facts& facts, const Node& node, const Widening& out
   std::vector<WidenedOperand> operands;
   for (size_t i = 0; i < 2; ++i) {
     const Fact& fact = facts.Of(node.input(i));
-    if (!fact.has_rank || fact.rank() > static_cast<int>(out.size())) return No(fmt::format("the shape that {} reads is not known", Named(node)));
+    if (!fact.has_rank || fact.rank() > static_cast<int>(out.size()))
+      return No(fmt::format("the shape that {} reads is not known", Named(node)));
     const size_t missing = out.size() - fact.shape.size();
     Widening own(fact.shape.size());
     bool lacks = false;
@@ -227,7 +228,8 @@ std::optional<Cut> CutOf(const Facts& facts, const Node& node) {
   if (IsOp(node, "Gather")) {
     const auto axis = AxisOf(node, "axis", 0, in.rank());
     const Fact& index = facts.Of(node.input(1));
-    if (!axis.has_value() || index.elements == nullptr || index.elements->integers.size() != 1 || index.rank() > 1) return std::nullopt;
+    if (!axis.has_value() || index.elements == nullptr || index.elements->integers.size() != 1 || index.rank() > 1)
+      return std::nullopt;
     const Dim at = index.elements->integers[0];
     if (!at.is_number() || size_of(*axis) < 0) return std::nullopt;
     cut.axis = static_cast<size_t>(*axis);
@@ -317,7 +319,8 @@ Operands OfCut(const Facts& facts, const Node& node, absl::Span<const Widening> 
         parts[axis].places = places;
         continue;
       }
-      for (const int64_t from : places.empty() ? Identity(cut->lengths[i]) : places) along.push_back(from < 0 ? -1 : length + from);
+      for (const int64_t from : places.empty() ? Identity(cut->lengths[i]) : places)
+        along.push_back(from < 0 ? -1 : length + from);
       length += cut->lengths[i];
     }
   }
@@ -327,10 +330,12 @@ Operands OfCut(const Facts& facts, const Node& node, absl::Span<const Widening> 
 
 Operands OfConcat(const Facts& facts, const Node& node, const Widening& out) {
   const auto axis = AxisOf(node, "axis", 0, static_cast<int>(out.size()));
-  if (!axis.has_value() || !out[static_cast<size_t>(*axis)].empty()) return No(fmt::format("{} joins parts of a head", Named(node)));
+  if (!axis.has_value() || !out[static_cast<size_t>(*axis)].empty())
+    return No(fmt::format("{} joins parts of a head", Named(node)));
   std::vector<WidenedOperand> operands;
   for (size_t i = 0; i < node.input_count; ++i) {
-    if (facts.Of(node.input(i)).rank() != static_cast<int>(out.size())) return No(fmt::format("the shape that {} reads is not known", Named(node)));
+    if (facts.Of(node.input(i)).rank() != static_cast<int>(out.size()))
+      return No(fmt::format("the shape that {} reads is not known", Named(node)));
     operands.push_back({i, Whole(out)});
   }
   return operands;
@@ -413,7 +418,8 @@ std::optional<std::vector<std::string>> Letters(const Facts& facts, const Node& 
 
 Operands OfEinsum(const Facts& facts, const Node& node, const Widening& out) {
   const auto letters = Letters(facts, node);
-  if (!letters.has_value() || letters->back().size() != out.size()) return No(fmt::format("the equation of {} is not known", Named(node)));
+  if (!letters.has_value() || letters->back().size() != out.size())
+    return No(fmt::format("the equation of {} is not known", Named(node)));
   std::vector<WidenedOperand> operands;
   for (size_t i = 0; i < node.input_count; ++i) {
     const std::string& own = (*letters)[i];
@@ -434,7 +440,8 @@ std::vector<int64_t> DimsToWrite(const Facts& facts, const Node& node, const Wid
   const auto shape = facts.Of(node.output()).shape;
   const auto taken_over = [&](size_t axis) { return axis < in.size() && axis < first.size() && first[axis] == out[axis]; };
   const Value* given = node.input(1);
-  const bool constant = given != nullptr && (given->IsConstant() || (given->producer != nullptr && IsOp(*given->producer, "Constant")));
+  const bool constant =
+      given != nullptr && (given->IsConstant() || (given->producer != nullptr && IsOp(*given->producer, "Constant")));
   const auto numbers = constant ? IntsParameter(facts, node, "shape", 1) : std::nullopt;
   std::vector<int64_t> written;
   int open = 0;
@@ -509,7 +516,8 @@ std::optional<Widening> RegroupWidening(DimTable& dims, absl::Span<const Dim> fr
   Widening result(to.size());
   std::vector<bool> done(from.size(), false);
   for (const Group& group : Regrouper(dims, from, to).Groups()) {
-    const absl::Span<const Places> own = absl::MakeConstSpan(widening).subspan(group.from_begin, group.from_end - group.from_begin);
+    const absl::Span<const Places> own =
+        absl::MakeConstSpan(widening).subspan(group.from_begin, group.from_end - group.from_begin);
     for (size_t i = group.from_begin; i < group.from_end; ++i) done[i] = true;
     if (std::all_of(own.begin(), own.end(), [](const Places& places) { return places.empty(); })) continue;
     if (group.from_end - group.from_begin == 1 && group.to_end - group.to_begin == 1) {

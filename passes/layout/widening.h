@@ -48,8 +48,7 @@ std::optional<Widening> RegroupWidening(DimTable& dims, absl::Span<const Dim> fr
 
 // What the operands of `node` have to be for its outputs to be widened so (by number; empty: it is as it was). Operands that
 // are not named stay. FAILED_PRECONDITION with a clause where there are no such operands.
-absl::StatusOr<std::vector<WidenedOperand>> OperandsOf(Facts& facts, const Node& node,
-                                                       absl::Span<const Widening> outputs);
+absl::StatusOr<std::vector<WidenedOperand>> OperandsOf(Facts& facts, const Node& node, absl::Span<const Widening> outputs);
 
 // The widening of the output of a node that reads `operand` widened, where it moves it or computes each element by itself;
 // nullopt for any other node.

@@ -35,9 +35,8 @@ absl::Status ApplyAdapterRules(Workspace& workspace, const std::function<bool(co
   steps.literal = true;
   const Node* fixed = nullptr;
   steps.matched = [&](const Rule& rule, const Match& match, Node*) {
-    const auto found = std::find_if(match.covered.begin(), match.covered.end(), [&](const Node* node) {
-      return IsFor(workspace, rule, *node, to) && may(*node);
-    });
+    const auto found = std::find_if(match.covered.begin(), match.covered.end(),
+                                    [&](const Node* node) { return IsFor(workspace, rule, *node, to) && may(*node); });
     fixed = found == match.covered.end() ? nullptr : *found;
     return fixed != nullptr;
   };
@@ -78,9 +77,11 @@ std::vector<const UnreadForm*> FormsOf(const Workspace& workspace, const Node& n
 std::vector<const UnreadForm*> FormsAt(const Workspace& workspace, const Node& node, int64_t opset) {
   if (node.domain != NameId::kEmpty || IsCall(workspace.model(), node)) return {};
   auto forms = workspace.target()->UnreadForms(node, opset, &workspace.facts());
-  forms.erase(std::remove_if(forms.begin(), forms.end(), [](const UnreadForm* form) {
-                return form->effect == UnreadForm::Effect::kAiCpu || form->effect == UnreadForm::Effect::kHost;
-              }), forms.end());
+  forms.erase(std::remove_if(forms.begin(), forms.end(),
+                             [](const UnreadForm* form) {
+                               return form->effect == UnreadForm::Effect::kAiCpu || form->effect == UnreadForm::Effect::kHost;
+                             }),
+              forms.end());
   return forms;
 }
 

@@ -113,12 +113,13 @@ bool WriteScatterOfSums(Workspace& workspace, Node* node) {
   const Fact& data = workspace.facts().Of(node->input(0));
   const auto indices = ConstantOf(workspace, node->input(1));
   const DataType type = workspace.facts().Of(node->input(1)).type;
-  if (op.empty() || !indices.has_value() || !data.has_rank || (type != DataType::kInt64 && type != DataType::kInt32)) return false;
+  if (op.empty() || !indices.has_value() || !data.has_rank || (type != DataType::kInt64 && type != DataType::kInt32))
+    return false;
   if (!IsFloat(data.type) && data.type != DataType::kInt32 && data.type != DataType::kInt64) return false;
   const bool elements = IsOp(*node, "ScatterElements");
   const int64_t axis = IntAttribute(*node, "axis").value_or(0);
-  const std::vector<int64_t> places = elements ? PlacesOfElements(workspace, data, *indices, axis)
-                                               : PlacesOfRows(workspace, data, *indices);
+  const std::vector<int64_t> places =
+      elements ? PlacesOfElements(workspace, data, *indices, axis) : PlacesOfRows(workspace, data, *indices);
   if (places.empty()) return false;
   Value* const from_front = Integers(workspace, *node, type, indices->dims, places);
   Beside beside(workspace, *node);

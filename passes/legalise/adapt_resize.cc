@@ -1,6 +1,6 @@
 // Adapters of Resize. ATC reads neither nearest_mode nor axes nor keep_aspect_ratio_policy, and nearest of four dims only
-// (docs/sources/atc-op-audit.md, W12 and R14). By whole factors, the nearest element of half_pixel is that of asymmetric with floor, which
-// is read. Of lengths that are known, nearest is a Gather along each axis.
+// (docs/sources/atc-op-audit.md, W12 and R14). By whole factors, the nearest element of half_pixel is that of asymmetric with
+// floor, which is read. Of lengths that are known, nearest is a Gather along each axis.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -77,8 +77,8 @@ bool KeepAspect(const Words& words, const std::vector<size_t>& axes, const std::
   }
   const bool smaller = words.policy == "not_larger";
   if (!smaller && words.policy != "not_smaller") return false;
-  const float factor = smaller ? *std::min_element(factors.begin(), factors.end())
-                               : *std::max_element(factors.begin(), factors.end());
+  const float factor =
+      smaller ? *std::min_element(factors.begin(), factors.end()) : *std::max_element(factors.begin(), factors.end());
   for (const size_t axis : axes) {
     Axis& one = (*all)[axis];
     one.scale = factor;
@@ -187,8 +187,8 @@ bool IsWhole(const Words& words, const std::vector<Axis>& axes) {
   const bool rounded = words.nearest == "round_prefer_floor" || words.nearest == "round_prefer_ceil";
   const bool floors = words.coordinates == "asymmetric" && words.nearest == "floor";
   return (floors || (centred && rounded)) && std::all_of(axes.begin(), axes.end(), [](const Axis& axis) {
-    return axis.scale >= 1 && axis.scale == std::floor(axis.scale);
-  });
+           return axis.scale >= 1 && axis.scale == std::floor(axis.scale);
+         });
 }
 
 // Scales or sizes of all axes as an input, those of the axes that stay 1 or their length.
@@ -205,7 +205,8 @@ std::vector<Value*> WholeInputs(Workspace& workspace, const Node& node, const st
   std::string bytes;
   for (const Axis& axis : axes) bytes.append(reinterpret_cast<const char*>(&axis.scale), sizeof axis.scale);
   const std::vector<int64_t> dims = {static_cast<int64_t>(axes.size())};
-  Value* const scales = workspace.rewriter().Constant(node.graph, DataType::kFloat, dims, bytes, std::string(Label(node)) + "_scales");
+  Value* const scales =
+      workspace.rewriter().Constant(node.graph, DataType::kFloat, dims, bytes, std::string(Label(node)) + "_scales");
   InferConstant(scales, &workspace.facts());
   inputs.push_back(scales);
   return inputs;

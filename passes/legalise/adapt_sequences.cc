@@ -194,8 +194,10 @@ constexpr struct {
   std::string_view code;
   bool (*write)(Workspace& workspace, Node* node);
 } kReaders[] = {
-    {"SequenceAt", "on-host", WriteAt},           {"ConcatFromSequence", "on-host", WriteConcat},
-    {"SequenceLength", "on-host", WriteLength},   {"OptionalGetElement", "no-parser", WriteHeld},
+    {"SequenceAt", "on-host", WriteAt},
+    {"ConcatFromSequence", "on-host", WriteConcat},
+    {"SequenceLength", "on-host", WriteLength},
+    {"OptionalGetElement", "no-parser", WriteHeld},
     {"OptionalHasElement", "no-parser", WriteIsHeld},
 };
 

@@ -16,7 +16,8 @@
 namespace ascend_fuse {
 
 // The node with other inputs and attributes in its place.
-void Rewrite(Workspace& workspace, Node* node, std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) {
+void Rewrite(Workspace& workspace, Node* node, std::string op_type, std::vector<Value*> inputs,
+             std::vector<Attribute> attributes) {
   NewNode plan;
   plan.op_type = std::move(op_type);
   plan.name = std::string(NodeName(*node));
@@ -47,9 +48,8 @@ void Renew(Workspace& workspace, Node* node, std::vector<Attribute> attributes) 
 
 std::vector<Attribute> AttributesWithout(const Node& node, std::initializer_list<std::string_view> names) {
   std::vector<Attribute> attributes = ReadAttributes(node);
-  std::erase_if(attributes, [&](const Attribute& attribute) {
-    return std::find(names.begin(), names.end(), attribute.name) != names.end();
-  });
+  std::erase_if(attributes,
+                [&](const Attribute& attribute) { return std::find(names.begin(), names.end(), attribute.name) != names.end(); });
   return attributes;
 }
 
@@ -86,8 +86,8 @@ Value* PartSizes(Workspace& workspace, const Node& node, int64_t axis, int64_t n
   const bool even = workspace.facts().dims().ExactDiv(d, Dim::Of(n)).known();
   Value* const count = beside.Numbers({n});
   Value* const length = beside.Op("Gather", {beside.Op("Shape", {node.input(0)}), beside.Numbers({axis})});
-  Value* const part = even ? beside.Op("Div", {length, count})
-                           : beside.Op("Div", {beside.Op("Add", {length, beside.Numbers({n - 1})}), count});
+  Value* const part =
+      even ? beside.Op("Div", {length, count}) : beside.Op("Div", {beside.Op("Add", {length, beside.Numbers({n - 1})}), count});
   std::vector<Value*> sizes(static_cast<size_t>(n), part);
   if (!even) sizes.back() = beside.Op("Sub", {length, beside.Op("Mul", {part, beside.Numbers({n - 1})})});
   return beside.Op("Concat", sizes, {Attribute::Int("axis", 0)});
@@ -230,7 +230,8 @@ bool WriteCropAndPad(Workspace& workspace, Node* node) {
   if (!x.has_rank || lengths.elements == nullptr) return false;
   const size_t rank = x.shape.size();
   std::vector<int64_t> axes = IntsAttribute(*node, "axes").value_or(std::vector<int64_t>());
-  for (size_t i = axes.size(); i < rank && !FindAttribute(*node, "axes").has_value(); ++i) axes.push_back(static_cast<int64_t>(i));
+  for (size_t i = axes.size(); i < rank && !FindAttribute(*node, "axes").has_value(); ++i)
+    axes.push_back(static_cast<int64_t>(i));
   if (axes.size() != lengths.elements->integers.size()) return false;
   std::vector<int64_t> starts(rank, 0);
   std::vector<int64_t> ends;

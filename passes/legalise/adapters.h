@@ -12,7 +12,8 @@
 namespace ascend_fuse {
 
 // Puts an operator of the default domain with these inputs and attributes in the place of the node.
-void Rewrite(Workspace& workspace, Node* node, std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes);
+void Rewrite(Workspace& workspace, Node* node, std::string op_type, std::vector<Value*> inputs,
+             std::vector<Attribute> attributes);
 // Puts a constant of these elements, row-major as ONNX stores them, in the place of the node.
 void RewriteAsConstant(Workspace& workspace, Node* node, DataType type, absl::Span<const int64_t> dims, std::string_view bytes);
 // The node as it is, but for its attributes, and without empty inputs at the end.

@@ -151,7 +151,8 @@ absl::Status ConvertOpset(Workspace& workspace) {
   for (const auto& [node, before] : written) {
     const UnreadForm* made = node->dead ? nullptr : NewForm(FormsOf(workspace, *node), before);
     if (made == nullptr) continue;
-    workspace.opset_kept = Kept(from, to, fmt::format("{} {} would be {} ({})", OpType(*node), Label(*node), made->form, made->because));
+    workspace.opset_kept =
+        Kept(from, to, fmt::format("{} {} would be {} ({})", OpType(*node), Label(*node), made->form, made->because));
     workspace.emitter().TakeBackAll(mark);
     workspace.adapted = adapted_before;
     return absl::OkStatus();

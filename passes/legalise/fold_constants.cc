@@ -120,7 +120,8 @@ class Folder {
     size_t body = 0;  // in attribute order
     for (const Attribute& attribute : ReadAttributes(node)) {
       if (attribute.type != AttributeType::kGraph) continue;
-      if (attribute.name == (condition ? "then_branch" : "else_branch") && body < node.subgraph_count) return node.subgraphs()[body];
+      if (attribute.name == (condition ? "then_branch" : "else_branch") && body < node.subgraph_count)
+        return node.subgraphs()[body];
       ++body;
     }
     return nullptr;
@@ -142,8 +143,7 @@ class Folder {
     }
     if (uses.empty() || made_ + bytes->size() > kMostBytes) return;
     made_ += bytes->size();
-    Value* constant =
-        workspace_.rewriter().Constant(value->graph, fact.type, dims, *bytes, std::string(ValueName(*value)));
+    Value* constant = workspace_.rewriter().Constant(value->graph, fact.type, dims, *bytes, std::string(ValueName(*value)));
     InferConstant(constant, &workspace_.facts());
     for (const Use& use : uses) workspace_.rewriter().SetInput(use.user, use.index, constant);
   }

@@ -1,4 +1,5 @@
-// Passes that write the model in forms, at the opset and in the style that ATC reads. The table of docs/passes.md says what each takes and gives.
+// Passes that write the model in forms, at the opset and in the style that ATC reads. The table of docs/passes.md says what each
+// takes and gives.
 #pragma once
 
 #include "absl/status/status.h"

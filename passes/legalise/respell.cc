@@ -101,9 +101,8 @@ absl::Status CheckTypes(const Node& node, const Schema& old, const Schema& other
 bool ShiftsWithin(const Node& node, const Facts& facts) {
   const Fact& by = facts.Of(node.input(1));
   const int bits = BitWidth(by.type);
-  return by.elements != nullptr && std::all_of(by.elements->integers.begin(), by.elements->integers.end(), [&](Dim n) {
-    return n.is_number() && n.number() >= 0 && n.number() < bits;
-  });
+  return by.elements != nullptr && std::all_of(by.elements->integers.begin(), by.elements->integers.end(),
+                                               [&](Dim n) { return n.is_number() && n.number() >= 0 && n.number() < bits; });
 }
 
 bool SameValue(const Attribute& a, const Attribute& b) {
@@ -330,7 +329,8 @@ absl::StatusOr<std::optional<Respelling>> Respell(const Node& node, int64_t from
   const Schema* old = FindSchema("", OpType(node), from);
   const Schema* other = FindSchema("", OpType(node), to);
   if (std::max(from, to) > NewestOpset()) {
-    return Cannot(fmt::format("may mean something else at opset {}: ONNX is known here up to opset {}", std::max(from, to), NewestOpset()));
+    return Cannot(
+        fmt::format("may mean something else at opset {}: ONNX is known here up to opset {}", std::max(from, to), NewestOpset()));
   }
   if (old == nullptr) return Cannot("is not an operator of ONNX");
   if (other == nullptr) return Cannot(fmt::format("is not there at opset {}", to));

@@ -16,7 +16,7 @@ namespace ascend_fuse {
 // What a node becomes. Inputs that were attributes are constants still to be made.
 struct Respelling {
   struct Input {
-    Value* value = nullptr;  // nullptr with no elements: absent
+    Value* value = nullptr;                // nullptr with no elements: absent
     DataType type = DataType::kUndefined;  // of a constant to be made
     std::vector<int64_t> dims;
     std::string bytes;
@@ -26,8 +26,9 @@ struct Respelling {
 };
 
 // How `node`, of the default domain and read at opset `from`, is written at opset `to`: a later one, or 17 and what follows it
-// (of older ones the types that operators came to take are not known here). No value where it stays as it is, to the byte. FAILED_PRECONDITION with a clause that continues the operator's name ("is not there at opset
-// 17") where no form of the same operator computes the same.
+// (of older ones the types that operators came to take are not known here). No value where it stays as it is, to the byte.
+// FAILED_PRECONDITION with a clause that continues the operator's name ("is not there at opset 17") where no form of the same
+// operator computes the same.
 absl::StatusOr<std::optional<Respelling>> Respell(const Node& node, int64_t from, int64_t to, const Facts& facts);
 
 // The node in its new form, in the place of `node`.

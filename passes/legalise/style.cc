@@ -55,20 +55,19 @@ absl::Status ChooseStyle(Workspace& workspace) {
   }
   if (wanted == "D" && !without_alias.empty()) {
     return absl::InvalidArgumentError(
-        fmt::format("--style D: {} has no name in the default domain at opset {}; use style X or N",
-                    without_alias, opset));
+        fmt::format("--style D: {} has no name in the default domain at opset {}; use style X or N", without_alias, opset));
   }
   if (wanted == "D" && !only_default && !target.ParsesNpuDomain()) {
-    return absl::InvalidArgumentError(fmt::format(
-        "--style D: the model imports {} domains, and the parser of CANN {} then refuses nodes with an "
-        "empty domain (E16005); use style X",
-        model.opset_imports().size(), target.cann()));
+    return absl::InvalidArgumentError(
+        fmt::format("--style D: the model imports {} domains, and the parser of CANN {} then refuses nodes with an "
+                    "empty domain (E16005); use style X",
+                    model.opset_imports().size(), target.cann()));
   }
   if (wanted == "N" && !target.ParsesNpuDomain()) {
-    return absl::InvalidArgumentError(fmt::format(
-        "--style N: the parser of CANN {} refuses nodes with an empty domain beside the npu domain "
-        "(E16005); use style D or X",
-        target.cann()));
+    return absl::InvalidArgumentError(
+        fmt::format("--style N: the parser of CANN {} refuses nodes with an empty domain beside the npu domain "
+                    "(E16005); use style D or X",
+                    target.cann()));
   }
   workspace.style = wanted;
   return absl::OkStatus();

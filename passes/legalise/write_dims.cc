@@ -31,9 +31,8 @@ class Writer {
   // Whether a dim, as it was declared, mentions what is fixed.
   bool Mentions(Dim dim) const {
     const auto names = unbound_.dims().Symbols(dim);
-    return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-      return std::find(fixed_.begin(), fixed_.end(), name) != fixed_.end();
-    });
+    return std::any_of(names.begin(), names.end(),
+                       [&](std::string_view name) { return std::find(fixed_.begin(), fixed_.end(), name) != fixed_.end(); });
   }
 
   void Declare(Value* value) {

@@ -17,8 +17,8 @@ namespace {
 std::string WhyGeCannot(Workspace& workspace, const Site& site, const ByGe& by_ge) {
   if (by_ge.static_shapes) {
     const Fact& fact = workspace.facts().Of(site.value);
-    const bool fixed = fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(),
-                                                    [](Dim dim) { return dim.is_number(); });
+    const bool fixed =
+        fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is_number(); });
     if (!fixed) return fmt::format("here it is {}", workspace.facts().Describe(site.value));
   }
   if (by_ge.last_opset > 0 && OpsetToWrite(workspace) > by_ge.last_opset) {

@@ -63,8 +63,7 @@ std::optional<Match> RunAround(const Rule& rule, const std::vector<std::string>&
     if (std::find(roots.begin(), roots.end(), OperatorKey(*root->producer)) == roots.end()) continue;
     Failure attempt;
     std::optional<Match> match = matcher->Run(rule, root, &attempt);
-    const bool from_it =
-        match.has_value() && match->terms[static_cast<size_t>(rule.scope.Find(rule.anchor))].value == value;
+    const bool from_it = match.has_value() && match->terms[static_cast<size_t>(rule.scope.Find(rule.anchor))].value == value;
     if (from_it) return match;
     if (attempt.rank > failure->rank) *failure = attempt;
   }
@@ -88,8 +87,11 @@ std::optional<Match> RunAround(const Rule& rule, const std::vector<std::string>&
 class Lowering {
  public:
   explicit Lowering(Workspace& workspace)
-      : workspace_(workspace), rules_(workspace.rules(RuleFolder::kNpu)), target_(*workspace.target()),
-        standings_(rules_.rules().size()), padder_(workspace) {}
+      : workspace_(workspace),
+        rules_(workspace.rules(RuleFolder::kNpu)),
+        target_(*workspace.target()),
+        standings_(rules_.rules().size()),
+        padder_(workspace) {}
 
   void Run() {
     for (size_t i = 0; i < workspace_.sites.size(); ++i) {
@@ -119,9 +121,9 @@ class Lowering {
   struct Attempt {
     Node* node = nullptr;
     Site* main = nullptr;
-    Site* partner = nullptr;    // the other of a pair, where it is not decided
-    bool padded = false;        // zeros were put behind its heads
-    std::vector<Site*> sites;   // all that are not decided and computed by this operator
+    Site* partner = nullptr;   // the other of a pair, where it is not decided
+    bool padded = false;       // zeros were put behind its heads
+    std::vector<Site*> sites;  // all that are not decided and computed by this operator
     // Why a rule that goes before another one was not used: what that other one emits has its form for this
     // reason. By kind and name of the other one.
     absl::flat_hash_map<std::pair<std::string, std::string>, WhyThisForm> why_this_form;
@@ -271,8 +273,8 @@ class Lowering {
     }
     if (match.has_value()) return match;
     if (failure.is_sentence && !rule.preferred_over.empty()) {
-      attempt->why_this_form[{rule.kind, rule.preferred_over}] = {
-          failure.has_own_code() ? failure.code : "other-form", failure.found, failure.position.ToString()};
+      attempt->why_this_form[{rule.kind, rule.preferred_over}] = {failure.has_own_code() ? failure.code : "other-form",
+                                                                  failure.found, failure.position.ToString()};
     }
     // That there is no such node here says more than why it could not be used.
     if (failure.is_sentence) {
@@ -283,9 +285,9 @@ class Lowering {
     }
     // A condition that failed says more than an operand that is absent or another attribute.
     if (!failure.rank.tried()) return std::nullopt;
-    const std::string because = failure.is_sentence ? failure.found
-                                                    : fmt::format("{}: expected {}, found {}", rule.name,
-                                                                  failure.expected, failure.found);
+    const std::string because = failure.is_sentence
+                                    ? failure.found
+                                    : fmt::format("{}: expected {}, found {}", rule.name, failure.expected, failure.found);
     if (failure.final_word) {
       Refuse(rule, *attempt, failure.code, because, failure.position.ToString(), RefusalRank::kSaidByRule);
     } else {
@@ -358,7 +360,8 @@ class Lowering {
       const absl::StatusOr<int64_t> heads = attention && !attempt->padded ? HeadsTaken(*refused, workspace_) : 0;
       const std::string kernel(refused != nullptr ? OpType(*refused) : "");
       workspace_.emitter().TakeBack(*emission);
-      if (!heads.ok()) answer.because += fmt::format("; zeros in the weights could pad it, but {}", std::string(heads.status().message()));
+      if (!heads.ok())
+        answer.because += fmt::format("; zeros in the weights could pad it, but {}", std::string(heads.status().message()));
       if (heads.ok() && *heads > 0 && TryPadded(r, kernel, *heads, attempt, &answer)) return true;
       // That the two of a pair cannot share a node says less than why one has none of its own.
       const bool pair = rule.outputs.size() > 1 && attempt->partner != nullptr;
@@ -382,17 +385,19 @@ class Lowering {
       attempt->node = attempt->main->node = padded->attention;
       if (Try(r, attempt)) {
         const HeadPadding& why = *FindHeadPadding(kernel);
-        attempt->main->Say("heads-padded",
-                           fmt::format("its heads of {} have zeros up to {} in the weights ({}){}: {}; measured: {}", before,
-                                       width, NamesOf(padded->weights), padded->sliced ? ", which a Slice takes out of the result" : "",
-                                       answer->because, why.because),
-                           why.source);
+        attempt->main->Say(
+            "heads-padded",
+            fmt::format("its heads of {} have zeros up to {} in the weights ({}){}: {}; measured: {}", before, width,
+                        NamesOf(padded->weights), padded->sliced ? ", which a Slice takes out of the result" : "",
+                        answer->because, why.because),
+            why.source);
         return true;
       }
       attempt->padded = false;
       attempt->node = attempt->main->node = node;
     } else {
-      answer->because += fmt::format("; zeros in the weights could pad it to {}, but {}", width, std::string(padded.status().message()));
+      answer->because +=
+          fmt::format("; zeros in the weights could pad it to {}, but {}", width, std::string(padded.status().message()));
     }
     workspace_.emitter().TakeBackAll(mark);
     padder_.Forget();
@@ -416,8 +421,8 @@ class Lowering {
     return text.empty() ? "shared with other layers" : text;
   }
 
-  void Take(const Rule& rule, const Match& match, const std::string& lowered_to,
-            const std::vector<std::string>& assumptions, Attempt* attempt) {
+  void Take(const Rule& rule, const Match& match, const std::string& lowered_to, const std::vector<std::string>& assumptions,
+            Attempt* attempt) {
     // A rule about both of a pair replaces the partner too.
     Site* const partner = attempt->partner;
     if (partner != nullptr && partner->node->dead) attempt->sites.push_back(partner);

@@ -1,4 +1,5 @@
-// Passes that decide what becomes of each site: an NPU node, a pass of GE, or its original nodes with the reason. The table of docs/passes.md says what each takes and gives.
+// Passes that decide what becomes of each site: an NPU node, a pass of GE, or its original nodes with the reason. The table of
+// docs/passes.md says what each takes and gives.
 #pragma once
 
 #include "absl/status/status.h"

@@ -24,7 +24,8 @@ absl::Status KeepCalls(Workspace& workspace) {
   if (workspace.inliner().inlined() == 0 || !workspace.ChangesNothing()) return absl::OkStatus();
   for (const auto& graph : workspace.model().graphs()) {
     const auto& nodes = graph->nodes();
-    if (std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return (node->is_new || node->rewired) && !node->dead; })) {
+    if (std::any_of(nodes.begin(), nodes.end(),
+                    [](const Node* node) { return (node->is_new || node->rewired) && !node->dead; })) {
       return absl::OkStatus();
     }
   }

@@ -7,9 +7,7 @@
 namespace ascend_fuse {
 namespace {
 
-bool IsWeighting(const Node& node) {
-  return IsOp(node, "Mul") || IsOp(node, "Div") || IsOp(node, "Add") || IsOp(node, "Sub");
-}
+bool IsWeighting(const Node& node) { return IsOp(node, "Mul") || IsOp(node, "Div") || IsOp(node, "Add") || IsOp(node, "Sub"); }
 
 }  // namespace
 

@@ -44,9 +44,7 @@ class OperatorUse {
 class NearMisses {
  public:
   explicit NearMisses(Workspace& workspace)
-      : workspace_(workspace),
-        library_(workspace.rules(RuleFolder::kLibrary)),
-        matcher_(library_, workspace.Context()) {}
+      : workspace_(workspace), library_(workspace.rules(RuleFolder::kLibrary)), matcher_(library_, workspace.Context()) {}
 
   void Run() {
     FindRules();
@@ -97,8 +95,7 @@ class NearMisses {
     for (const size_t r : rules) {
       const auto& roots = library_.RootOperators(r);
       for (Node* root : reached_) {
-        if (root->output(0) == nullptr ||
-            std::find(roots.begin(), roots.end(), OperatorKey(*root)) == roots.end()) {
+        if (root->output(0) == nullptr || std::find(roots.begin(), roots.end(), OperatorKey(*root)) == roots.end()) {
           continue;
         }
         Failure failure;

@@ -18,8 +18,8 @@ absl::Status PairRotations(Workspace& workspace) {
     const Node* node = sites[i].node;
     if (sites[i].record.kind != "rotary" || node == nullptr || node->dead || Domain(*node) != "ascend_fuse") continue;
     if (node->input(1) == nullptr || node->input(2) == nullptr) continue;
-    groups[{node->graph, std::string(StringAttribute(*node, "mode").value_or("")),
-            workspace.numbering().Number(node->input(1)), workspace.numbering().Number(node->input(2))}]
+    groups[{node->graph, std::string(StringAttribute(*node, "mode").value_or("")), workspace.numbering().Number(node->input(1)),
+            workspace.numbering().Number(node->input(2))}]
         .push_back(static_cast<int>(i));
   }
   // Whether `from` computes something that `node` needs: the search stays between the two.

@@ -1,4 +1,5 @@
-// Passes that find constructs: subgraphs become recognised operators, each with a site. The table of docs/passes.md says what each takes and gives.
+// Passes that find constructs: subgraphs become recognised operators, each with a site. The table of docs/passes.md says what
+// each takes and gives.
 #pragma once
 
 #include "absl/status/status.h"

@@ -48,8 +48,7 @@ Node* RecognisedNode(const Emission& emission) {
   Node* last = emission.replacements.back();
   if (Domain(*last) == "ascend_fuse") return last;
   for (const Use& use : last->inputs()) {
-    for (const Value* value = use.value; value != nullptr && value->producer != nullptr;
-         value = value->producer->input(0)) {
+    for (const Value* value = use.value; value != nullptr && value->producer != nullptr; value = value->producer->input(0)) {
       // Not beyond what this rule made: another recogniser's operator may stand before it.
       const auto& inserted = emission.inserted;
       if (std::find(inserted.begin(), inserted.end(), value->producer) == inserted.end()) break;
@@ -187,8 +186,8 @@ class Recogniser {
     for (const auto& [part, whole] : taken_) {
       Site& from = sites_[part];
       Site& into = sites_[whole];
-      if (gone[part] || from.node == nullptr || into.node == nullptr || from.value->is_graph_output ||
-          from.made.size() != 1 || !LiveUses(*from.value).empty()) {
+      if (gone[part] || from.node == nullptr || into.node == nullptr || from.value->is_graph_output || from.made.size() != 1 ||
+          !LiveUses(*from.value).empty()) {
         continue;
       }
       gone[part] = true;
@@ -231,8 +230,7 @@ class Recogniser {
           }
           if (failure.rule != nullptr) {
             site.Say(failure.has_own_code() ? failure.code : "operator-differs",
-                     failure.is_sentence ? failure.found
-                                         : fmt::format("expected {}, found {}", failure.expected, failure.found),
+                     failure.is_sentence ? failure.found : fmt::format("expected {}, found {}", failure.expected, failure.found),
                      failure.position.ToString());
           }
         }
@@ -263,9 +261,9 @@ class Recogniser {
   Workspace& workspace_;
   const RuleSet& library_;
   std::vector<Site>& sites_;
-  absl::flat_hash_map<std::string, std::string> kind_of_;        // by operator
+  absl::flat_hash_map<std::string, std::string> kind_of_;                  // by operator
   absl::flat_hash_map<std::string, std::vector<const Rule*>> readers_of_;  // by operator
-  absl::flat_hash_map<const Node*, size_t> site_of_;             // what was made, and for which site
+  absl::flat_hash_map<const Node*, size_t> site_of_;                       // what was made, and for which site
   std::vector<std::pair<size_t, size_t>> taken_;  // sites whose node a later one matched, with the later one
 };
 

@@ -67,8 +67,7 @@ Option InputShape(const std::vector<InputRecord>& inputs, const Target& target) 
     option.comment += "; -1 is any length: --dim NAME=N or NAME=low..high of ascend-fuse makes it a number or a range";
   }
   if (open && !target.TakesShapeRanges()) {
-    option.comment +=
-        "; ATC takes no ranges for this chip: write numbers, or leave -1 and list the lengths with --dynamic_dims";
+    option.comment += "; ATC takes no ranges for this chip: write numbers, or leave -1 and list the lengths with --dynamic_dims";
   }
   if (!unknown.empty()) {
     option.comment += fmt::format("; the shape of {} is not known: add it", fmt::join(unknown, ", "));
@@ -104,8 +103,8 @@ std::string AtcCommand(const std::vector<InputRecord>& inputs, const Target& tar
 
 std::string AtcScript(const std::vector<InputRecord>& inputs, const Target& target, const std::string& path) {
   std::string text = "#!/bin/sh\n";
-  text += fmt::format("# Compiles the model for {} with CANN {}. Written by ascend-fuse.\nset -e\n\n", target.chip(),
-                      target.cann());
+  text +=
+      fmt::format("# Compiles the model for {} with CANN {}. Written by ascend-fuse.\nset -e\n\n", target.chip(), target.cann());
   const std::vector<std::string> socs = target.Socs();
   if (target.NamedSoc().empty()) {
     text += "# The word for the processor that the model will run on: `npu-smi info` names it.\n";

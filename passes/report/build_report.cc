@@ -49,7 +49,8 @@ std::vector<InputRecord> InputsOf(const Model& model, const Facts& facts) {
     InputRecord record = {std::string(ValueName(*input)), fact.has_rank, {}};
     for (const Dim dim : fact.shape) {
       const bool number = dim.is_number();
-      record.dims.push_back({number ? dim.number() : facts.dims().LowerBound(dim), number ? dim.number() : facts.dims().UpperBound(dim)});
+      record.dims.push_back(
+          {number ? dim.number() : facts.dims().LowerBound(dim), number ? dim.number() : facts.dims().UpperBound(dim)});
     }
     inputs.push_back(std::move(record));
   }
@@ -63,7 +64,7 @@ Report BuildReport(Workspace& workspace) {
   const Target& target = *workspace.target();
   Report report;
   report.model = model.path();
-  report.target = {target.chip(),       target.cann(),        workspace.style, target.options().precision_mode,
+  report.target = {target.chip(),        target.cann(),          workspace.style, target.options().precision_mode,
                    model.OpsetVersion(), target.options().plugin};
   report.sites = RecordsOf(workspace.sites);
   report.gains = GainsOf(report.sites);
@@ -71,8 +72,7 @@ Report BuildReport(Workspace& workspace) {
   report.passes = workspace.runs;
   report.inputs = InputsOf(model, workspace.facts());
   for (const Contradiction& contradiction : workspace.facts().contradictions()) {
-    report.contradictions.push_back(
-        {contradiction.value, contradiction.declared, contradiction.computed, contradiction.where});
+    report.contradictions.push_back({contradiction.value, contradiction.declared, contradiction.computed, contradiction.where});
   }
   for (const std::string& warning : target.warnings()) report.Warn({"chip-not-in-cann", warning});
   if (!workspace.decomposed.empty()) {
@@ -86,13 +86,13 @@ Report BuildReport(Workspace& workspace) {
                                            fmt::join(words, ", "), rows)});
   }
   if (workspace.opset_before > 0) {
-    report.Warn({"opset-converted",
-                 fmt::format("the model is written at opset {} instead of {}, {}; {}",
-                             model.OpsetVersion(), workspace.opset_before,
-                             workspace.opset_because.empty() ? fmt::format("which ATC of CANN {} reads", target.cann())
-                                                             : workspace.opset_because,
-                             workspace.respelled == 0 ? "no node needs another form for that"
-                                                      : fmt::format("{} node(s) have another form for that", workspace.respelled))});
+    report.Warn(
+        {"opset-converted",
+         fmt::format(
+             "the model is written at opset {} instead of {}, {}; {}", model.OpsetVersion(), workspace.opset_before,
+             workspace.opset_because.empty() ? fmt::format("which ATC of CANN {} reads", target.cann()) : workspace.opset_because,
+             workspace.respelled == 0 ? "no node needs another form for that"
+                                      : fmt::format("{} node(s) have another form for that", workspace.respelled))});
   }
   if (!workspace.options().fix.empty()) {
     std::vector<std::string> words;
@@ -104,8 +104,10 @@ Report BuildReport(Workspace& workspace) {
                                            fmt::join(words, ", "), workspace.folded)});
   }
   if (workspace.keys_shared > 0) {
-    report.Warn({"keys-shared", fmt::format("{} attention(s) that are left repeat keys or values no more: queries of heads that share "
-                                            "them are rows of one product", workspace.keys_shared)});
+    report.Warn(
+        {"keys-shared", fmt::format("{} attention(s) that are left repeat keys or values no more: queries of heads that share "
+                                    "them are rows of one product",
+                                    workspace.keys_shared)});
   }
   if (!workspace.opset_kept.empty()) report.Warn({"opset-kept", workspace.opset_kept});
   if (!workspace.adapted.empty()) {

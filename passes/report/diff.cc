@@ -182,8 +182,7 @@ class Differ {
     Ports(before_.model().graph().outputs(), after_.model().graph().outputs(), "output", diff);
   }
 
-  static void Ports(const std::vector<Value*>& before, const std::vector<Value*>& after, std::string_view what,
-                    ModelDiff* diff) {
+  static void Ports(const std::vector<Value*>& before, const std::vector<Value*>& after, std::string_view what, ModelDiff* diff) {
     const auto find = [](const std::vector<Value*>& values, std::string_view name) -> const Value* {
       const auto at = std::find_if(values.begin(), values.end(), [&](const Value* value) { return ValueName(*value) == name; });
       return at == values.end() ? nullptr : *at;
@@ -197,7 +196,8 @@ class Differ {
       }
     }
     for (const Value* value : after) {
-      if (find(before, ValueName(*value)) == nullptr) diff->frame.push_back(fmt::format("the {} {} is new", what, ValueName(*value)));
+      if (find(before, ValueName(*value)) == nullptr)
+        diff->frame.push_back(fmt::format("the {} {} is new", what, ValueName(*value)));
     }
   }
 

@@ -18,7 +18,8 @@ std::string ToText(const FindingGroup& group, size_t places) {
   if (!line.empty()) text += fmt::format("      at {}\n", line);
   if (group.fixed > 0) {
     const bool all = group.fixed == group.findings.size();
-    text += fmt::format("      fixed by: {}{}\n", group.fixed_by, all ? "" : fmt::format(" ({} of {})", group.fixed, group.findings.size()));
+    text += fmt::format("      fixed by: {}{}\n", group.fixed_by,
+                        all ? "" : fmt::format(" ({} of {})", group.fixed, group.findings.size()));
   }
   if (!first.way_out.empty()) text += fmt::format("      way out: {}\n", first.way_out);
   if (!first.error.empty()) text += fmt::format("      ATC prints {}\n", first.error);
@@ -31,9 +32,8 @@ std::string ToText(const FindingGroup& group, size_t places) {
 std::string FindingsToText(const Report& of, size_t places) {
   const Report report = VisibleReport(of);
   const ReportTarget& target = report.target;
-  std::string text =
-      fmt::format("{}\ntarget {}, CANN {}{}, opset {}, precision mode {}\n", report.model, target.chip, target.cann,
-                  target.plugin ? " with our op plugin" : "", target.opset, target.precision_mode);
+  std::string text = fmt::format("{}\ntarget {}, CANN {}{}, opset {}, precision mode {}\n", report.model, target.chip,
+                                 target.cann, target.plugin ? " with our op plugin" : "", target.opset, target.precision_mode);
   for (const WarningRecord& warning : report.warnings) text += fmt::format("warning: {}\n", warning.message);
   std::string heading;
   for (const FindingGroup& group : GroupFindings(report)) {

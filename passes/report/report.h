@@ -17,8 +17,8 @@ absl::Status CheckRequirements(const std::vector<std::string>& kinds);
 std::vector<std::string> UnmetRequirements(const Report& report, const std::vector<std::string>& kinds);
 
 struct ReportTextOptions {  // what the text leaves out
-  bool verbose = false;  // every site on its own line, with what it covers; pass timings
-  bool changed = true;   // false for `list`: nothing was written, so say "can be fused"
+  bool verbose = false;     // every site on its own line, with what it covers; pass timings
+  bool changed = true;      // false for `list`: nothing was written, so say "can be fused"
 };
 
 // The same report gives the same bytes.

@@ -115,7 +115,8 @@ std::vector<std::pair<std::string, size_t>> GroupAssumptions(const Report& repor
   std::vector<std::pair<std::string, size_t>> sentences;
   for (const SiteRecord& site : report.sites) {
     for (const std::string& sentence : site.assumptions) {
-      const auto it = std::find_if(sentences.begin(), sentences.end(), [&](const auto& other) { return other.first == sentence; });
+      const auto it =
+          std::find_if(sentences.begin(), sentences.end(), [&](const auto& other) { return other.first == sentence; });
       if (it == sentences.end()) {
         sentences.emplace_back(sentence, 1);
       } else {
@@ -153,7 +154,8 @@ std::vector<FindingGroup> GroupFindings(const Report& report) {
         if (finding.effect != effect || finding.certain != certain) continue;
         groups[{finding.code, finding.op, finding.because}].push_back(&finding);
       }
-      for (auto& [key, same] : groups) all.push_back(Describe(fmt::format("{}{}", certain ? "" : "possibly ", title), std::move(same)));
+      for (auto& [key, same] : groups)
+        all.push_back(Describe(fmt::format("{}{}", certain ? "" : "possibly ", title), std::move(same)));
     }
   }
   return all;

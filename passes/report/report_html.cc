@@ -100,7 +100,9 @@ class Html {
   void CloseTable() { text_ += "</table></div>\n"; }
 
   // Cells are HTML already.
-  void Row(const std::vector<std::string>& cells) { text_ += fmt::format("<tr><td>{}</td></tr>\n", fmt::join(cells, "</td><td>")); }
+  void Row(const std::vector<std::string>& cells) {
+    text_ += fmt::format("<tr><td>{}</td></tr>\n", fmt::join(cells, "</td><td>"));
+  }
 
   void Header() {
     const ReportTarget& target = report_.target;
@@ -136,7 +138,8 @@ class Html {
       text_ += fmt::format("<td>{}</td></tr>\n", Escape(count.commonest_reason));
     }
     CloseTable();
-    if (!absent.empty()) text_ += fmt::format("<p class=\"small\">none found: {}</p>\n", Escape(fmt::format("{}", fmt::join(absent, ", "))));
+    if (!absent.empty())
+      text_ += fmt::format("<p class=\"small\">none found: {}</p>\n", Escape(fmt::format("{}", fmt::join(absent, ", "))));
   }
 
   static std::string Detail(const SiteRecord& site) {
@@ -144,7 +147,8 @@ class Html {
     std::vector<std::string> more;
     if (!site.module.empty() && !site.node.empty()) more.push_back("at " + site.node);
     if (!site.rule.empty()) more.push_back("rule " + site.rule);
-    if (!site.covers.empty()) more.push_back(fmt::format("covers {} node{}", site.covers.size(), site.covers.size() == 1 ? "" : "s"));
+    if (!site.covers.empty())
+      more.push_back(fmt::format("covers {} node{}", site.covers.size(), site.covers.size() == 1 ? "" : "s"));
     if (!site.pair.empty()) more.push_back("pair of " + site.pair);
     return fmt::format("<li>{}{}</li>", text, Small("", fmt::format("{}", fmt::join(more, ", "))));
   }
@@ -161,13 +165,15 @@ class Html {
         for (const SiteRecord* one : groups[i]) where += Detail(*one);
         where += "</ul></details>";
         for (const std::string& note : NotesOf(site)) where += Small("", note);
-        text_ += fmt::format("<tr><td class=\"state {}\">{}{}</td><td>{}</td><td>{}</td>", Escape(site.state), Times(groups[i].size()),
-                             StateWord(site.state, options_.changed), Escape(ShortOp(site.emitted_op)), where);
+        text_ +=
+            fmt::format("<tr><td class=\"state {}\">{}{}</td><td>{}</td><td>{}</td>", Escape(site.state), Times(groups[i].size()),
+                        StateWord(site.state, options_.changed), Escape(ShortOp(site.emitted_op)), where);
         if (i == told) {
           for (++told; told < groups.size() && SameReason(groups[i], groups[told]);) ++told;
           const bool silent = site.state == "left" && site.because.empty();
-          text_ += fmt::format("<td rowspan=\"{}\">{}</td>", told - i,
-                               silent ? "no reason was recorded" : Escape(site.because) + CodeTag(site.code) + Small("source: ", site.source));
+          text_ += fmt::format(
+              "<td rowspan=\"{}\">{}</td>", told - i,
+              silent ? "no reason was recorded" : Escape(site.because) + CodeTag(site.code) + Small("source: ", site.source));
         }
         text_ += "</tr>\n";
       }
@@ -219,7 +225,8 @@ class Html {
         heading = group.heading;
       }
       const FindingRecord& first = *group.findings[0];
-      std::string where = fmt::format("<details><summary>{} place{}</summary><ul>", group.findings.size(), group.findings.size() == 1 ? "" : "s");
+      std::string where =
+          fmt::format("<details><summary>{} place{}</summary><ul>", group.findings.size(), group.findings.size() == 1 ? "" : "s");
       for (const std::string& place : group.places) where += fmt::format("<li>{}</li>", Escape(place));
       where += "</ul></details>";
       std::string out = Escape(first.way_out);
@@ -227,7 +234,8 @@ class Html {
         const bool all = group.fixed == group.findings.size();
         out += Small("fixed by: ", group.fixed_by + (all ? "" : fmt::format(" ({} of {})", group.fixed, group.findings.size())));
       }
-      Row({Escape(first.op), Escape(first.because) + CodeTag(first.code) + Small("ATC prints ", first.error) + Small("source: ", first.source),
+      Row({Escape(first.op),
+           Escape(first.because) + CodeTag(first.code) + Small("ATC prints ", first.error) + Small("source: ", first.source),
            where, out});
     }
     if (!heading.empty()) CloseTable();
@@ -237,7 +245,8 @@ class Html {
     if (report_.contradictions.empty()) return;
     Heading("contradictions (the computed shape was believed)");
     OpenTable({"value", "declared", "computed", "at"});
-    for (const ContradictionRecord& c : report_.contradictions) Row({Escape(c.value), Escape(c.declared), Escape(c.computed), Escape(c.node)});
+    for (const ContradictionRecord& c : report_.contradictions)
+      Row({Escape(c.value), Escape(c.declared), Escape(c.computed), Escape(c.node)});
     CloseTable();
   }
 

@@ -9,8 +9,8 @@
 namespace ascend_fuse {
 
 struct ReportHtmlOptions {  // what run the report is of
-  bool changed = true;    // false for `list`: nothing was written, so say "can be fused"
-  bool of_check = false;  // of `check`: findings, and no sites
+  bool changed = true;      // false for `list`: nothing was written, so say "can be fused"
+  bool of_check = false;    // of `check`: findings, and no sites
 };
 
 // The same report gives the same bytes.

@@ -23,11 +23,10 @@ namespace {
 constexpr const char* kTypePrefix = "type.googleapis.com";
 
 // JSON prints 64 bits as text.
-int32_t Narrow(int64_t value) {
-  return static_cast<int32_t>(std::clamp<int64_t>(value, 0, std::numeric_limits<int32_t>::max()));
-}
+int32_t Narrow(int64_t value) { return static_cast<int32_t>(std::clamp<int64_t>(value, 0, std::numeric_limits<int32_t>::max())); }
 
-// Names of the model are UTF-8, or it would not have been loaded. Paths that the user gave need not be: what is not is written out.
+// Names of the model are UTF-8, or it would not have been loaded. Paths that the user gave need not be: what is not is written
+// out.
 std::string Text(const std::string& text) { return IsUtf8(text) ? text : Visible(text); }
 
 // Writes the fields of a record to the message that has fields of these names.
@@ -123,12 +122,10 @@ std::string ReportToJson(const Report& report) {
   options.always_print_primitive_fields = true;
   options.preserve_proto_field_names = true;
   const std::unique_ptr<google::protobuf::util::TypeResolver> resolver(
-      google::protobuf::util::NewTypeResolverForDescriptorPool(
-          kTypePrefix, google::protobuf::DescriptorPool::generated_pool()));
+      google::protobuf::util::NewTypeResolverForDescriptorPool(kTypePrefix, google::protobuf::DescriptorPool::generated_pool()));
   std::string json;
   const auto status = google::protobuf::util::BinaryToJsonString(
-      resolver.get(), fmt::format("{}/{}", kTypePrefix, message.GetDescriptor()->full_name()), bytes, &json,
-      options);
+      resolver.get(), fmt::format("{}/{}", kTypePrefix, message.GetDescriptor()->full_name()), bytes, &json, options);
   // Every string is UTF-8 by now; should the library find something else, the JSON says so.
   if (!status.ok()) return "{\"warnings\": [{\"message\": \"the report cannot be written as JSON\"}]}\n";
   return VisibleJson(json);
@@ -144,8 +141,8 @@ absl::StatusOr<Report> ReportFromJson(const std::string& json) {
   }
   if (message.schema() != kReportSchema) {
     return absl::InvalidArgumentError(
-        fmt::format("a report of schema {}, and this program reads schema {}: write it again with this version",
-                    message.schema(), kReportSchema));
+        fmt::format("a report of schema {}, and this program reads schema {}: write it again with this version", message.schema(),
+                    kReportSchema));
   }
   Report report;
   report.model = message.model();

@@ -33,9 +33,7 @@ class Text {
   }
 
   // What `ascend-fuse explain` takes.
-  std::string Code(const std::string& code) const {
-    return options_.verbose && !code.empty() ? fmt::format(" [{}]", code) : "";
-  }
+  std::string Code(const std::string& code) const { return options_.verbose && !code.empty() ? fmt::format(" [{}]", code) : ""; }
 
   void Header() {
     const ReportTarget& target = report_.target;
@@ -59,8 +57,8 @@ class Text {
         continue;
       }
       if (found == 0) {
-        Line("{:<18}{:>6}{:>7}{:>7}{:>6}  {}", "", "found", options_.changed ? "fused" : "can be", "by GE",
-             "left", "commonest reason");
+        Line("{:<18}{:>6}{:>7}{:>7}{:>6}  {}", "", "found", options_.changed ? "fused" : "can be", "by GE", "left",
+             "commonest reason");
       }
       found += count.found;
       fused += count.fused;
@@ -71,8 +69,7 @@ class Text {
       Line("No site of any kind was found ({}): nothing was fused.", fmt::join(absent, ", "));
       Line("Near misses below, if any, say where a pattern stopped; `ascend-fuse print` shows the graph.");
     } else if (fused == 0) {
-      Line("{} found, none {} fused: the reasons are below.",
-           found == 1 ? "1 site was" : fmt::format("{} sites were", found),
+      Line("{} found, none {} fused: the reasons are below.", found == 1 ? "1 site was" : fmt::format("{} sites were", found),
            options_.changed ? "was" : "can be");
     } else if (!absent.empty()) {
       Line("none found: {}", fmt::join(absent, ", "));
@@ -115,8 +112,7 @@ class Text {
     }
     if (!with_reason) return;
     if (!site.because.empty()) Line("      because {}{}", site.because, Code(site.code));
-    if (!site.source.empty() && (site.state != "fused" || options_.verbose))
-      Line("      source {}", site.source);
+    if (!site.source.empty() && (site.state != "fused" || options_.verbose)) Line("      source {}", site.source);
     if (site.state == "left" && site.because.empty()) Line("      because no reason was recorded");
   }
 
@@ -170,8 +166,7 @@ class Text {
       Line("");
       Line("passes");
       for (const PassRecord& pass : report_.passes) {
-        Line("  {:<18}{:>10.1f} ms  {} change{}", pass.name, pass.milliseconds, pass.changes,
-             pass.changes == 1 ? "" : "s");
+        Line("  {:<18}{:>10.1f} ms  {} change{}", pass.name, pass.milliseconds, pass.changes, pass.changes == 1 ? "" : "s");
       }
     }
   }

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/movement/data_movement.h"
 #include "ir/status_macros.h"
 #include "patterns/analysis/axis_map.h"
-#include "ir/movement/data_movement.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/analysis/product.h"
 #include "patterns/analysis/scores.h"
@@ -46,7 +46,7 @@ Atoms Without(const Atoms& all, const Atoms& some) {
 
 // An operand of a product, and the places on the way back from it at which it could be taken.
 struct Operand {
-  std::vector<AxisView> places;  // the operand itself first
+  std::vector<AxisView> places;          // the operand itself first
   DataType half = DataType::kUndefined;  // the half-precision type that some place has
 };
 
@@ -183,9 +183,7 @@ class AttentionReader {
       if (!view.ok()) return view.status();
       operands[i] = *std::move(view);
     }
-    const auto has_keys = [&](const AxisView& view) {
-      return HasAny(atoms_.Leaves(Joined(view.axes)), atoms_.Leaves(keys_));
-    };
+    const auto has_keys = [&](const AxisView& view) { return HasAny(atoms_.Leaves(Joined(view.axes)), atoms_.Leaves(keys_)); };
     if (has_keys(operands[0]) == has_keys(operands[1])) return No("the keys are not an axis of one operand of the scores");
     if (has_keys(operands[0])) std::swap(operands[0], operands[1]);
     query_ = FollowOperand(std::move(operands[0]));
@@ -216,8 +214,8 @@ class AttentionReader {
     Operand operand;
     operand.places.push_back(view);
     for (int step = 0; step < kMostOperandSteps; ++step) {
-      if (!FollowCopy(context_, &view) && !FollowMovement(context_, &atoms_, &view) &&
-          !FollowFactor(context_, &view) && !FollowWidening(context_, &view)) {
+      if (!FollowCopy(context_, &view) && !FollowMovement(context_, &atoms_, &view) && !FollowFactor(context_, &view) &&
+          !FollowWidening(context_, &view)) {
         break;
       }
       operand.places.push_back(view);
@@ -502,8 +500,8 @@ class AttentionReader {
         *whole = atoms_.New(fact.shape[i]);
         view.axes.push_back(*whole);
       } else {
-        return Refuse(fmt::format("whether axis {} of {} is broadcast to the scores is not known", i,
-                                  ValueName(*mask.value)), "mask-shape");
+        return Refuse(fmt::format("whether axis {} of {} is broadcast to the scores is not known", i, ValueName(*mask.value)),
+                      "mask-shape");
       }
     }
     std::optional<Arranged> best;

@@ -144,8 +144,8 @@ std::optional<AxisList> BeforeTranspose(const Node& node, const AxisList& axes) 
 }
 
 // The axes of what an Expand or Tile repeats. Repeated atoms are added to `copied`.
-std::optional<AxisList> BeforeCopies(const FunctionContext& context, const Node& node, const AxisList& axes,
-                                     AtomTable* atoms, Atoms* copied) {
+std::optional<AxisList> BeforeCopies(const FunctionContext& context, const Node& node, const AxisList& axes, AtomTable* atoms,
+                                     Atoms* copied) {
   const Fact& input = context.facts->Of(node.input(0));
   const Fact& output = context.facts->Of(node.output());
   if (!input.has_rank || !output.has_rank || input.shape.size() > axes.size()) return std::nullopt;
@@ -275,8 +275,7 @@ bool FollowWidening(const FunctionContext& context, AxisView* view) {
   const Node* node = view->value->producer;
   if (node == nullptr || !IsOp(*node, "Cast") || node->input(0) == nullptr) return false;
   const DataType from = context.facts->Of(node->input(0)).type;
-  if (context.facts->Of(view->value).type != DataType::kFloat ||
-      (from != DataType::kFloat16 && from != DataType::kBfloat16)) {
+  if (context.facts->Of(view->value).type != DataType::kFloat || (from != DataType::kFloat16 && from != DataType::kBfloat16)) {
     return false;
   }
   view->nodes.push_back(node);
@@ -392,8 +391,8 @@ class Arrangement {
     const Fact& fact = context_.facts->Of(shape_of_);
     const auto place_of = [&](size_t axis) {
       const Dim dim = atoms_.SizeOf(to[axis]);
-      const auto* place = std::find_if(fact.shape.begin(), fact.shape.end(),
-                                       [&](Dim other) { return context_.dims->Equal(other, dim); });
+      const auto* place =
+          std::find_if(fact.shape.begin(), fact.shape.end(), [&](Dim other) { return context_.dims->Equal(other, dim); });
       return place == fact.shape.end() ? int64_t{-1} : place - fact.shape.begin();
     };
     // One dim is left to the Reshape: the one that no axis of `shape_of` has.
@@ -427,8 +426,8 @@ class Arrangement {
 
 }  // namespace
 
-std::optional<Arranged> Arrange(const FunctionContext& context, const AtomTable& atoms, Term source,
-                                const AxisList& from, const AxisList& to, Value* shape_of) {
+std::optional<Arranged> Arrange(const FunctionContext& context, const AtomTable& atoms, Term source, const AxisList& from,
+                                const AxisList& to, Value* shape_of) {
   return Arrangement(context, atoms, std::move(source), atoms.Leaves(from), shape_of).Run(atoms.Leaves(to));
 }
 

@@ -62,11 +62,11 @@ struct PickedElement {
 // A value whose axes are known as atoms.
 struct AxisView {
   Value* value = nullptr;
-  AxisList axes;   // of `value`
+  AxisList axes;                        // of `value`
   std::optional<PickedElement> picked;  // what was followed has only this of `value`; see FollowPick
-  Atoms copied;    // atoms along which what was followed repeats `value`
-  double factor = 1;               // the product of all numbers that were multiplied on the way
-  std::vector<const Node*> nodes;  // between what was followed and `value`, the last one first
+  Atoms copied;                         // atoms along which what was followed repeats `value`
+  double factor = 1;                    // the product of all numbers that were multiplied on the way
+  std::vector<const Node*> nodes;       // between what was followed and `value`, the last one first
 };
 
 // Goes back over the node that computes view->value where it only moves elements of one value: from the axes of its output
@@ -89,7 +89,7 @@ struct Arranged {
 
 // `source`, whose axes are `from`, with the axes `to`: by at most two Reshapes with a Transpose between. Dims that are
 // no numbers are read from `shape_of`. nullopt where the atoms are not the same ones, or a dim cannot be told.
-std::optional<Arranged> Arrange(const FunctionContext& context, const AtomTable& atoms, Term source,
-                                const AxisList& from, const AxisList& to, Value* shape_of);
+std::optional<Arranged> Arrange(const FunctionContext& context, const AtomTable& atoms, Term source, const AxisList& from,
+                                const AxisList& to, Value* shape_of);
 
 }  // namespace ascend_fuse

@@ -127,8 +127,7 @@ class Follower {
       absl::StatusOr<ChannelMap> map = Follow(operand);
       if (!map.ok()) return map;
       // The constant lies along the last axes.
-      if (map->channels.size() % signs.size() != 0 ||
-          !facts_.dims().Equal(fact.shape.back(), shape.shape.back()) ||
+      if (map->channels.size() % signs.size() != 0 || !facts_.dims().Equal(fact.shape.back(), shape.shape.back()) ||
           static_cast<int64_t>(signs.size()) != map->trailing.back()) {
         continue;
       }
@@ -188,8 +187,8 @@ class Follower {
   absl::Status WrongAxis(const Node& node, int64_t axis, const ChannelMap& map) const {
     const int64_t rank = static_cast<int64_t>(map.axes.size());
     return No(fmt::format("{} {} works on axis {} of {}, not on the channels (the last axis)", OpType(node),
-                          node.output(0) != nullptr ? ValueName(*node.output(0)) : NodeName(node),
-                          axis < 0 ? axis + rank : axis, rank));
+                          node.output(0) != nullptr ? ValueName(*node.output(0)) : NodeName(node), axis < 0 ? axis + rank : axis,
+                          rank));
   }
 
   // What a Slice takes of a leading axis. Equal windows of one axis start at the same place, whatever Slice makes of a
@@ -306,8 +305,8 @@ class Follower {
     result.channels.clear();
     result.trailing[at] = 0;
     for (const ChannelMap& part : parts) {
-      bool fits = part.axes == result.axes && part.trailing.size() == result.trailing.size() &&
-                  SameWindows(part, result, facts_.dims());
+      bool fits =
+          part.axes == result.axes && part.trailing.size() == result.trailing.size() && SameWindows(part, result, facts_.dims());
       for (size_t i = 0; fits && i < part.trailing.size(); ++i) {
         fits = i == at || part.trailing[i] == result.trailing[i];
       }
@@ -332,8 +331,7 @@ class Follower {
     // GatherND with indices [n, 1] is Gather on axis 0.
     const bool nd = IsOp(node, "GatherND");
     const int index_rank = index != nullptr ? facts_.Of(index).rank() : -1;
-    if (nd && (IntAttribute(node, "batch_dims").value_or(0) != 0 || index_rank != 2 ||
-               !facts_.Of(index).shape[1].is(1))) {
+    if (nd && (IntAttribute(node, "batch_dims").value_or(0) != 0 || index_rank != 2 || !facts_.Of(index).shape[1].is(1))) {
       return No(fmt::format("the channels that GatherND {} takes are not known", ValueName(*value)));
     }
     const int64_t gather_axis = nd ? 0 : IntAttribute(node, "axis").value_or(0);
@@ -395,8 +393,8 @@ class Follower {
       return No(fmt::format("{} is computed by MatMul", ValueName(*value)));
     };
     if (matrix == nullptr || !matrix->IsConstant() || fact.rank() != 2 || !fact.shape[0].is_number() ||
-        !fact.shape[1].is_number() || fact.shape[0].number() > kMaximumWidth ||
-        fact.shape[1].number() > kMaximumWidth || context_.model == nullptr) {
+        !fact.shape[1].is_number() || fact.shape[0].number() > kMaximumWidth || fact.shape[1].number() > kMaximumWidth ||
+        context_.model == nullptr) {
       return computes();
     }
     const size_t rows = static_cast<size_t>(fact.shape[0].number());
@@ -439,8 +437,7 @@ class Follower {
     const size_t leading = static_cast<size_t>(map->leading);
     if (!out.has_rank || !in.has_rank || !InOrder(*map) || out.shape.size() < leading ||
         !facts_.dims().Equal(in.shape.subspan(0, leading), out.shape.subspan(0, leading))) {
-      return No(fmt::format("{} {} does not keep the leading dims apart from the channels", OpType(node),
-                            ValueName(*value)));
+      return No(fmt::format("{} {} does not keep the leading dims apart from the channels", OpType(node), ValueName(*value)));
     }
     std::vector<int64_t> trailing;
     int64_t product = 1;
@@ -453,8 +450,7 @@ class Follower {
       if (product > most_) return No("too many channels");
     }
     if (product != static_cast<int64_t>(map->channels.size())) {
-      return No(fmt::format("{} {} does not keep the leading dims apart from the channels", OpType(node),
-                            ValueName(*value)));
+      return No(fmt::format("{} {} does not keep the leading dims apart from the channels", OpType(node), ValueName(*value)));
     }
     map->axes.resize(leading);
     map->axes.resize(leading + trailing.size(), ChannelMap::kChannels);
@@ -482,8 +478,7 @@ std::vector<Value*> Upstream(const FunctionContext& context, Value* value) {
     const Node* node = last->producer;
     if (node == nullptr || node->input(0) == nullptr) break;
     const Movement movement = MovementOf(*node);
-    const bool moves =
-        movement == Movement::kKeepsOrder || movement == Movement::kPermutes || movement == Movement::kPicks;
+    const bool moves = movement == Movement::kKeepsOrder || movement == Movement::kPermutes || movement == Movement::kPicks;
     if (!moves && !IsOp(*node, "Neg")) break;
     values.push_back(node->input(0));
   }
@@ -499,18 +494,17 @@ struct Mode {
   int64_t (*partner)(int64_t channel, int64_t width);
   bool (*negative)(int64_t channel, int64_t width);
   int64_t multiple;
-  const char* first;   // what stands in front and must be negated
+  const char* first;  // what stands in front and must be negated
   const char* second;
 };
 
 constexpr Mode kModes[] = {
     {"half", [](int64_t i, int64_t d) { return i < d / 2 ? i + d / 2 : i - d / 2; },
      [](int64_t i, int64_t d) { return i < d / 2; }, 2, "second half", "first half"},
-    {"interleaved", [](int64_t i, int64_t) { return i ^ 1; }, [](int64_t i, int64_t) { return i % 2 == 0; }, 2,
-     "odd channels", "even channels"},
+    {"interleaved", [](int64_t i, int64_t) { return i ^ 1; }, [](int64_t i, int64_t) { return i % 2 == 0; }, 2, "odd channels",
+     "even channels"},
     {"quarter", [](int64_t i, int64_t d) { return (i / (d / 4)) % 2 == 0 ? i + d / 4 : i - d / 4; },
-     [](int64_t i, int64_t d) { return (i / (d / 4)) % 2 == 0; }, 4, "second and fourth quarter",
-     "first and third quarter"},
+     [](int64_t i, int64_t d) { return (i / (d / 4)) % 2 == 0; }, 4, "second and fourth quarter", "first and third quarter"},
 };
 
 // One trailing axis of D channels, the leading dims of x.
@@ -522,9 +516,8 @@ bool IsLike(const FunctionContext& context, const ChannelMap& map, const Value* 
 
 }  // namespace
 
-absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, Value* value,
-                                          absl::Span<Value* const> sources, std::vector<const Node*>* reached,
-                                          int64_t most) {
+absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, Value* value, absl::Span<Value* const> sources,
+                                          std::vector<const Node*>* reached, int64_t most) {
   Follower follower(context, sources, most);
   absl::StatusOr<ChannelMap> map = follower.Follow(value);
   if (reached != nullptr) *reached = follower.nodes();
@@ -532,12 +525,10 @@ absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, Value*
   return map;
 }
 
-absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* rotated, Value* x, int sign,
-                                         const Value* signs) {
+absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* rotated, Value* x, int sign, const Value* signs) {
   // The same Cast of both changes nothing of which channel is which.
   while (rotated->producer != nullptr && x->producer != nullptr && rotated != x && IsOp(*rotated->producer, "Cast") &&
-         IsOp(*x->producer, "Cast") &&
-         IntAttribute(*rotated->producer, "to") == IntAttribute(*x->producer, "to") &&
+         IsOp(*x->producer, "Cast") && IntAttribute(*rotated->producer, "to") == IntAttribute(*x->producer, "to") &&
          context.facts->Of(rotated->producer->input(0)).type == context.facts->Of(x->producer->input(0)).type) {
     Note(context, {rotated->producer});
     rotated = rotated->producer->input(0);
@@ -566,8 +557,7 @@ absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* 
         continue;
       }
       if (!SameWindows(*own, *map, context.facts->dims())) {
-        return No(fmt::format("{} and {} are different parts of {}", ValueName(*rotated), ValueName(*x),
-                              ValueName(*source)));
+        return No(fmt::format("{} and {} are different parts of {}", ValueName(*rotated), ValueName(*x), ValueName(*source)));
       }
       if (own->axes != map->axes || own->trailing != map->trailing) {
         return No(fmt::format("{} and {} do not lie along the same axes", ValueName(*rotated), ValueName(*x)));
@@ -578,8 +568,8 @@ absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* 
   }
   Note(context, longest);
   if (!map.ok()) {
-    return No(fmt::format("{} is not made of the channels of {}: {}", ValueName(*rotated), ValueName(*x),
-                          std::string(why.message())));
+    return No(
+        fmt::format("{} is not made of the channels of {}: {}", ValueName(*rotated), ValueName(*x), std::string(why.message())));
   }
   if (!IsLike(context, *map, x)) {
     return No(fmt::format("{} has another shape than {}", ValueName(*rotated), ValueName(*x)));
@@ -628,8 +618,8 @@ absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* 
     if (!moved) continue;
     if (same == width) return std::string(mode.name);
     if (opposite == width) {
-      return No(fmt::format("it turns the other way: minus stands before the {}, or the product with sin is subtracted",
-                            mode.second));
+      return No(
+          fmt::format("it turns the other way: minus stands before the {}, or the product with sin is subtracted", mode.second));
     }
     if (negatives == 0) return No(fmt::format("no part is negated; a rotation negates the {}", mode.first));
     if (negatives == width) return No(fmt::format("both parts are negated; a rotation negates the {} only", mode.first));
@@ -732,19 +722,17 @@ std::optional<Term> PartOf(const FunctionContext& context, Value* source, const 
     axes.push_back(Term::Integer(static_cast<int64_t>(i)));
   }
   if (starts.empty()) return Term::Of(source);
-  return Term::Node({"",
-                     "Slice",
-                     {{"starts", Term::List(std::move(starts))},
-                      {"ends", Term::List(std::move(ends))},
-                      {"axes", Term::List(std::move(axes))}},
-                     {Term::Of(source)},
-                     1});
+  return Term::Node(
+      {"",
+       "Slice",
+       {{"starts", Term::List(std::move(starts))}, {"ends", Term::List(std::move(ends))}, {"axes", Term::List(std::move(axes))}},
+       {Term::Of(source)},
+       1});
 }
 
 }  // namespace
 
-absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b, const Value* like,
-                              int64_t scale) {
+absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b, const Value* like, int64_t scale) {
   absl::Status why;
   for (Value* source : Upstream(context, a)) {
     const Fact& fact = context.facts->Of(source);
@@ -790,8 +778,7 @@ absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b
       for (int64_t i = 0; i < width && fits; ++i) {
         const Channel& p = first->channels[static_cast<size_t>(i)];
         const Channel& q = second->channels[static_cast<size_t>(i)];
-        fits = !p.negative && !q.negative && p.index == (pairs ? 2 * i : i) &&
-               q.index == (pairs ? 2 * i + 1 : width + i);
+        fits = !p.negative && !q.negative && p.index == (pairs ? 2 * i : i) && q.index == (pairs ? 2 * i + 1 : width + i);
       }
       if (!fits) continue;
       Note(context, first->nodes);
@@ -801,8 +788,8 @@ absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b
     if (why.ok()) {
       const Channel& p = first->channels[0];
       const Channel& q = second->channels[0];
-      why = No(fmt::format("{} begins with channel {} of {} and {} with channel {}: neither halves nor pairs",
-                           ValueName(*a), p.index, ValueName(*source), ValueName(*b), q.index));
+      why = No(fmt::format("{} begins with channel {} of {} and {} with channel {}: neither halves nor pairs", ValueName(*a),
+                           p.index, ValueName(*source), ValueName(*b), q.index));
     }
   }
   if (!why.ok()) return why;

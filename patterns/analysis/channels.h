@@ -45,10 +45,8 @@ struct ChannelMap {
 // leading axis. A source of shape [..., C] has C channels; C must be a number of at most `most`. FAILED_PRECONDITION with a
 // sentence naming the operator that does anything else; `reached` (may be null) then still gets the nodes that were read.
 constexpr int64_t kMaximumChannels = 4096;
-absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, Value* value,
-                                          absl::Span<Value* const> sources,
-                                          std::vector<const Node*>* reached = nullptr,
-                                          int64_t most = kMaximumChannels);
+absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, Value* value, absl::Span<Value* const> sources,
+                                          std::vector<const Node*>* reached = nullptr, int64_t most = kMaximumChannels);
 
 // How a kernel turns channels. The names are those of the attribute `mode` of ascend_fuse.Rotary.
 //   half             x1, x2 = halves          rotated = (-x2, x1)
@@ -73,8 +71,7 @@ struct Cut {
   std::string mode;
   Term whole;  // `source`, or the part of it
 };
-absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b, const Value* like = nullptr,
-                              int64_t scale = 1);
+absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b, const Value* like = nullptr, int64_t scale = 1);
 
 // The value [..., D] of which x is the even channels followed by the odd ones.
 absl::StatusOr<Value*> DeinterleavedSource(const FunctionContext& context, Value* x);

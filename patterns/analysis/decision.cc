@@ -15,7 +15,8 @@ DecisionTable::DecisionTable(IndexTable* sums) : sums_(*sums) {
 Decision DecisionTable::OfLeaf(Leaf leaf) {
   if (leaf.kind == Leaf::Kind::kRead && leaf.reads.empty()) leaf.kind = Leaf::Kind::kReal;
   if (leaf.real == 0) leaf.real = 0;  // one zero
-  const std::string key = fmt::format("{} {} {} {}", static_cast<int>(leaf.kind), leaf.sum, leaf.real, fmt::join(leaf.reads, ","));
+  const std::string key =
+      fmt::format("{} {} {} {}", static_cast<int>(leaf.kind), leaf.sum, leaf.real, fmt::join(leaf.reads, ","));
   const auto [entry, inserted] = leaf_ids_.try_emplace(key, static_cast<Decision>(nodes_.size()));
   if (inserted) {
     nodes_.push_back({kLeafTest, static_cast<uint32_t>(leaves_.size()), 0});
@@ -213,8 +214,7 @@ bool DecisionTable::Never(Decision f, std::vector<Literal>* path, int* budget) {
   if (IsLeaf(f) || --*budget < 0) return false;
   for (bool holds : {false, true}) {
     const Literal literal = {nodes_[f].test, holds};
-    const bool impossible =
-        std::any_of(path->begin(), path->end(), [&](Literal other) { return Contradict(literal, other); });
+    const bool impossible = std::any_of(path->begin(), path->end(), [&](Literal other) { return Contradict(literal, other); });
     if (impossible) continue;
     path->push_back(literal);
     const bool never = Never(Branch(f, holds), path, budget);

@@ -43,7 +43,8 @@ absl::StatusOr<std::vector<std::string>> EinsumLetters(std::string_view equation
     all += letters[i];
     const bool dots = letters[i].find("...") != std::string::npos;
     const size_t named = letters[i].size() - (dots ? 3 : 0);
-    if (named > ranks[i] || (!dots && named != ranks[i]) || ranks[i] - named > 9) return Refuse("another rank than in the equation");
+    if (named > ranks[i] || (!dots && named != ranks[i]) || ranks[i] - named > 9)
+      return Refuse("another rank than in the equation");
     letters[i] = WithoutDots(letters[i], ranks[i] - named);
     most = std::max(most, ranks[i] - named);
   }

@@ -18,8 +18,8 @@ namespace ascend_fuse {
 namespace {
 
 constexpr int64_t kMostInTable = int64_t{1} << 20;
-constexpr int kMostStepsBack = 64;    // from a mask back to its constants
-constexpr int kMostTables = 128;  // of one attention
+constexpr int kMostStepsBack = 64;  // from a mask back to its constants
+constexpr int kMostTables = 128;    // of one attention
 
 // Elements in row-major order; booleans are 0 and 1.
 struct Table {
@@ -95,8 +95,10 @@ class Tables {
     static const MaybeTable* const kNone = new MaybeTable();
     if (value == nullptr || ++steps_ > kMostTables) return *kNone;
     const auto [entry, fresh] = known_.try_emplace(value);
-    if (fresh) entry->second = std::make_unique<MaybeTable>();
-    else return *entry->second;
+    if (fresh)
+      entry->second = std::make_unique<MaybeTable>();
+    else
+      return *entry->second;
     MaybeTable found = Find(*value);
     return *(known_[value] = std::make_unique<MaybeTable>(std::move(found)));
   }
@@ -154,14 +156,16 @@ class Tables {
       });
     }
     if (op == "Where") {
-      const MaybeTable chosen = Combined(Of(node.input(0)), Of(node.input(1)),
-                                         [](double c, double x) { return c != 0 ? x : std::nan(""); });
+      const MaybeTable chosen =
+          Combined(Of(node.input(0)), Of(node.input(1)), [](double c, double x) { return c != 0 ? x : std::nan(""); });
       return Combined(chosen, Of(node.input(2)), [](double x, double y) { return std::isnan(x) ? y : x; });
     }
     if (op == "Identity" || op == "Unsqueeze" || op == "Squeeze" || op == "Reshape" || op == "Flatten") {
       MaybeTable moved = Of(node.input(0));
-      if (moved.has_value() && CountElements(moved->dims) == CountElements(dims)) moved->dims = dims;
-      else moved.reset();
+      if (moved.has_value() && CountElements(moved->dims) == CountElements(dims))
+        moved->dims = dims;
+      else
+        moved.reset();
       return moved;
     }
     if (op == "Expand") {

@@ -117,7 +117,8 @@ Decision IndexFunctions::Unary(const Node& node, size_t output, const Indices& i
     const std::optional<double> real = RealOf(leaf);
     if (op == "IsNaN") return leaf.kind == Leaf::Kind::kRead ? kNoDecision : decisions_.OfBool(false);
     if (op == "IsInf") {
-      return real.has_value() && node.attributes_end == node.attributes_begin ? decisions_.OfBool(std::isinf(*real)) : kNoDecision;
+      return real.has_value() && node.attributes_end == node.attributes_begin ? decisions_.OfBool(std::isinf(*real))
+                                                                              : kNoDecision;
     }
     if (op == "Log") return real.has_value() && *real >= 0 ? Number(type, std::log(*real)) : kNoDecision;
     if (real.has_value()) {
@@ -154,9 +155,9 @@ Decision IndexFunctions::Variadic(const Node& node, size_t output, const Indices
   for (const Use& use : node.inputs()) {
     if (use.value == nullptr) return kNoDecision;
     const Decision next = At(use.value, OperandIndices(FactOf(use.value), out, indices));
-    decision = use.index == 0 ? next : decisions_.Map2(decision, next, [&](const Leaf& x, const Leaf& y) {
-      return Combine(op, out.type, x, y);
-    });
+    decision = use.index == 0
+                   ? next
+                   : decisions_.Map2(decision, next, [&](const Leaf& x, const Leaf& y) { return Combine(op, out.type, x, y); });
     if (decision == kNoDecision) return kNoDecision;
   }
   return decision;
@@ -167,9 +168,9 @@ Decision IndexFunctions::Compare(std::string_view op, const Leaf& a, const Leaf&
   const std::optional<double> x = RealOf(a);
   const std::optional<double> y = RealOf(b);
   if (x.has_value() && y.has_value()) {
-    return decisions_.OfBool(op == "Equal"       ? *x == *y
-                             : op == "Less"      ? *x < *y
-                             : op == "Greater"   ? *x > *y
+    return decisions_.OfBool(op == "Equal"         ? *x == *y
+                             : op == "Less"        ? *x < *y
+                             : op == "Greater"     ? *x > *y
                              : op == "LessOrEqual" ? *x <= *y
                                                    : *x >= *y);
   }
@@ -257,9 +258,8 @@ Decision IndexFunctions::CombineSums(std::string_view op, DataType type, IndexSu
   } else if (op == "Mul" && divisor.known()) {
     result = decisions_.OfSum(sums_.Scale(a, divisor));
   } else if (op == "Mul" && IsInteger(type)) {
-    return decisions_.Map2(AsBits(a, &used_), AsBits(b, &used_), [&](const Leaf& x, const Leaf& y) {
-      return CombineSums("Mul", type, x.sum, y.sum);
-    });
+    return decisions_.Map2(AsBits(a, &used_), AsBits(b, &used_),
+                           [&](const Leaf& x, const Leaf& y) { return CombineSums("Mul", type, x.sum, y.sum); });
   }
   // Integers are divided toward 0, and the rest has the sign of the divisor.
   if (op == "Div" && positive && sums_.AtLeast(a, 0)) return decisions_.OfSum(sums_.DivMod(a, divisor).first);

@@ -54,10 +54,8 @@ int64_t Dot(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
 
 std::optional<InputAssumption::Kind> AssumptionFromName(std::string_view name) {
   using Kind = InputAssumption::Kind;
-  static constexpr std::pair<std::string_view, Kind> kWords[] = {{"ones", Kind::kOnes},
-                                                                 {"binary", Kind::kBinary},
-                                                                 {"left_padded", Kind::kLeftPadded},
-                                                                 {"right_padded", Kind::kRightPadded}};
+  static constexpr std::pair<std::string_view, Kind> kWords[] = {
+      {"ones", Kind::kOnes}, {"binary", Kind::kBinary}, {"left_padded", Kind::kLeftPadded}, {"right_padded", Kind::kRightPadded}};
   std::string written(name);
   std::replace(written.begin(), written.end(), '-', '_');
   for (const auto& [word, kind] : kWords) {
@@ -66,8 +64,8 @@ std::optional<InputAssumption::Kind> AssumptionFromName(std::string_view name) {
   return std::nullopt;
 }
 
-IndexFunctions::IndexFunctions(const Model& model, const Facts& facts, DimTable* dims,
-                               const ValueNumbering& numbering, absl::Span<const InputAssumption> assumptions)
+IndexFunctions::IndexFunctions(const Model& model, const Facts& facts, DimTable* dims, const ValueNumbering& numbering,
+                               absl::Span<const InputAssumption> assumptions)
     : model_(model),
       facts_(facts),
       dims_(*dims),
@@ -193,8 +191,8 @@ IndexFunctions::TableForm IndexFunctions::FindForm(absl::Span<const int64_t> dim
   std::vector<size_t> axes;  // along which it is not constant
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     const bool constant = dims[axis] == 1 || EachElement(dims, [&](size_t at, const std::vector<int64_t>& index) {
-      return index[axis] == 0 || values[at] == values[at - static_cast<size_t>(strides[axis])];
-    });
+                            return index[axis] == 0 || values[at] == values[at - static_cast<size_t>(strides[axis])];
+                          });
     if (!constant) axes.push_back(axis);
   }
   form.coefficients.assign(dims.size(), 0);
@@ -207,8 +205,8 @@ IndexFunctions::TableForm IndexFunctions::FindForm(absl::Span<const int64_t> dim
     if (affine) form.coefficients[axis] = static_cast<int64_t>(step);
   }
   form.affine = affine && EachElement(dims, [&](size_t at, const std::vector<int64_t>& index) {
-    return values[at] == form.start + static_cast<double>(Dot(form.coefficients, index));
-  });
+                  return values[at] == form.start + static_cast<double>(Dot(form.coefficients, index));
+                });
   if (form.affine || axes.empty()) {
     form.known = form.affine;
     return form;
@@ -269,9 +267,8 @@ const IndexFunctions::TableForm& IndexFunctions::FormOf(const Value* value) {
     }
   }
   if (values.empty() || static_cast<int64_t>(values.size()) != CountOf(dims)) return *entry->second;
-  const bool unclear = std::any_of(values.begin(), values.end(), [&](double x) {
-    return std::isnan(x) || (!IsFloat(fact.type) && std::fabs(x) > 9e15);
-  });
+  const bool unclear = std::any_of(values.begin(), values.end(),
+                                   [&](double x) { return std::isnan(x) || (!IsFloat(fact.type) && std::fabs(x) > 9e15); });
   if (!unclear) *entry->second = FindForm(dims, values);
   return *entry->second;
 }
@@ -345,8 +342,7 @@ Decision IndexFunctions::AsBits(IndexSum sum, uint64_t* assumptions) {
       !IsInteger(FactOf(atom.value).type)) {
     return kNoDecision;
   }
-  const auto bit = AssumptionBit(
-      fmt::format("the integer input {} holds only 0 and 1, as a mask does", ValueName(*atom.value)));
+  const auto bit = AssumptionBit(fmt::format("the integer input {} holds only 0 and 1, as a mask does", ValueName(*atom.value)));
   if (!bit.has_value()) return kNoDecision;
   *assumptions |= uint64_t{1} << *bit;
   const IndexSum read = sums_.Read(atom.value, atom.indices);

@@ -11,9 +11,7 @@ namespace {
 constexpr int kInnerAxes = 4;
 constexpr int64_t kEndless = 0x7fffffff;
 
-size_t NormalAxis(int64_t axis, size_t rank) {
-  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
-}
+size_t NormalAxis(int64_t axis, size_t rank) { return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis); }
 
 }  // namespace
 
@@ -175,7 +173,8 @@ Decision IndexFunctions::Gather(const Node& node, size_t, const Indices& indices
   const size_t axis = NormalAxis(IntAttribute(node, "axis").value_or(0), static_cast<size_t>(data.rank()));
   const auto count = static_cast<size_t>(places.rank());
   if (axis >= static_cast<size_t>(data.rank()) || axis + count > indices.size()) return kNoDecision;
-  const Indices at(indices.begin() + static_cast<std::ptrdiff_t>(axis), indices.begin() + static_cast<std::ptrdiff_t>(axis + count));
+  const Indices at(indices.begin() + static_cast<std::ptrdiff_t>(axis),
+                   indices.begin() + static_cast<std::ptrdiff_t>(axis + count));
   Indices inner(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(axis));
   inner.push_back(FromTheEnd(SumAt(node.input(1), at), data.shape[axis]));
   inner.insert(inner.end(), indices.begin() + static_cast<std::ptrdiff_t>(axis + count), indices.end());

@@ -117,8 +117,7 @@ std::pair<IndexSum, IndexSum> IndexTable::DivMod(IndexSum a, Dim divisor) {
   const IndexSum remainder = Intern(std::move(rest), divided.known() ? Dim::Of(0) : sum.constant);
   const Dim low = Lower(remainder);
   const Dim high = Upper(remainder);
-  if (low.known() && high.known() && dims_.AtLeast(low, Dim::Of(0)) &&
-      dims_.AtLeast(dims_.Sub(divisor, Dim::Of(1)), high)) {
+  if (low.known() && high.known() && dims_.AtLeast(low, Dim::Of(0)) && dims_.AtLeast(dims_.Sub(divisor, Dim::Of(1)), high)) {
     return {quotient, remainder};
   }
   IndexAtom atom;
@@ -129,9 +128,7 @@ std::pair<IndexSum, IndexSum> IndexTable::DivMod(IndexSum a, Dim divisor) {
   return {Add(quotient, floor), AddScaled(remainder, floor, dims_.Mul(divisor, Dim::Of(-1)))};
 }
 
-Dim IndexTable::DimOf(IndexSum sum) const {
-  return sum != kNoSum && sums_[sum].terms.empty() ? sums_[sum].constant : Dim();
-}
+Dim IndexTable::DimOf(IndexSum sum) const { return sum != kNoSum && sums_[sum].terms.empty() ? sums_[sum].constant : Dim(); }
 
 std::optional<int64_t> IndexTable::NumberOf(IndexSum sum) const {
   const Dim dim = DimOf(sum);

@@ -5,8 +5,8 @@
 
 #include "fmt/format.h"
 #include "ir/attribute.h"
-#include "ir/schema.h"
 #include "ir/movement/data_movement.h"
+#include "ir/schema.h"
 #include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
@@ -20,9 +20,7 @@ Value* WithoutNoise(const FunctionContext& context, Value* value, std::vector<co
   return value;
 }
 
-bool IsContrib(const Node& node, std::string_view op_type) {
-  return Domain(node) == "com.microsoft" && OpType(node) == op_type;
-}
+bool IsContrib(const Node& node, std::string_view op_type) { return Domain(node) == "com.microsoft" && OpType(node) == op_type; }
 
 // What a weight is made of: a constant behind shape-changing and type-changing operators.
 struct Weight {
@@ -219,8 +217,7 @@ absl::StatusOr<LinearView> Find(const FunctionContext& context, Value* y, int de
   if (IsOp(*node, "Reshape") && node->input(0) != nullptr) {
     const Fact& before = context.facts->Of(node->input(0));
     const Fact& after = context.facts->Of(y);
-    if (before.rank() < 1 || after.rank() < 1 ||
-        !context.facts->dims().Equal(before.shape.back(), after.shape.back())) {
+    if (before.rank() < 1 || after.rank() < 1 || !context.facts->dims().Equal(before.shape.back(), after.shape.back())) {
       return no("Reshape changes its last dim");
     }
     absl::StatusOr<LinearView> inner = Find(context, node->input(0), depth + 1);

@@ -13,10 +13,10 @@
 namespace ascend_fuse {
 
 struct LinearView {
-  Value* x = nullptr;         // [.., K]
-  Value* weight = nullptr;    // the constant itself
-  bool transposed = false;    // it is [N, K], not [K, N]
-  Value* bias = nullptr;      // constant [N], or nullptr
+  Value* x = nullptr;             // [.., K]
+  Value* weight = nullptr;        // the constant itself
+  bool transposed = false;        // it is [N, K], not [K, N]
+  Value* bias = nullptr;          // constant [N], or nullptr
   const Node* product = nullptr;  // the MatMul, Gemm, Einsum or Conv
   // Plain: weight is a constant of two dims used as it is, bias 1-D, no factor, and between `product` and the
   // value nothing but the bias. Only such linears can be merged; others are linears all the same.
@@ -39,8 +39,8 @@ struct MergedView {
   Value* x = nullptr;  // [.., K]
   Term weight;         // [2 N, K] if transposed, else [K, 2 N]
   bool transposed = false;
-  Term bias;           // [2 N], or no value
-  bool gemm = false;   // the two were Gemm
+  Term bias;          // [2 N], or no value
+  bool gemm = false;  // the two were Gemm
 };
 
 // FAILED_PRECONDITION says what forbids it.

@@ -10,11 +10,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
 #include "ir/attribute.h"
+#include "ir/movement/data_movement.h"
 #include "ir/rounding.h"
 #include "ir/schema.h"
 #include "ir/status_macros.h"
 #include "patterns/analysis/constant_tensor.h"
-#include "ir/movement/data_movement.h"
 #include "patterns/analysis/rebuild.h"
 #include "patterns/terms/node_builder.h"
 #include "patterns/terms/refusal.h"
@@ -126,8 +126,7 @@ class ValueSets {
         Set({0, 1}, result);
       } else if (value->is_graph_input && IsInteger(type)) {
         Set({0, 1}, result);
-        result->assumptions.push_back(
-            fmt::format("the integer input {} holds only 0 and 1, as a mask does", ValueName(*value)));
+        result->assumptions.push_back(fmt::format("the integer input {} holds only 0 and 1, as a mask does", ValueName(*value)));
       }
       return;
     }
@@ -234,8 +233,7 @@ class ValueSets {
         Set(std::move(values), result);
         return;
       }
-      if ((op == "Add" || op == "Sub" || op == "Mul" || op == "Div") && node->input(0) != nullptr &&
-          node->input(1) != nullptr) {
+      if ((op == "Add" || op == "Sub" || op == "Mul" || op == "Div") && node->input(0) != nullptr && node->input(1) != nullptr) {
         Arithmetic(op, Of(node->input(0), depth + 1), Of(node->input(1), depth + 1), type, result);
         return;
       }
@@ -268,16 +266,12 @@ class ValueSets {
     return std::all_of(values.begin(), values.end(), [&](double number) { return HoldsInteger(type, number); });
   }
 
-  void Arithmetic(std::string_view op, const PossibleValues& a, const PossibleValues& b, DataType type,
-                  PossibleValues* result) {
+  void Arithmetic(std::string_view op, const PossibleValues& a, const PossibleValues& b, DataType type, PossibleValues* result) {
     if (!a.known || !b.known) return;
     std::set<double> values;
     for (double x : a.values) {
       for (double y : b.values) {
-        const double number = RoundTo(type, op == "Add"   ? x + y
-                                            : op == "Sub" ? x - y
-                                            : op == "Mul" ? x * y
-                                                          : x / y);
+        const double number = RoundTo(type, op == "Add" ? x + y : op == "Sub" ? x - y : op == "Mul" ? x * y : x / y);
         if (std::isnan(number) || (op == "Div" && (y == 0 || IsInteger(type)))) return;
         values.insert(number);
       }
@@ -342,16 +336,13 @@ class OneForAllHeads {
  private:
   static constexpr int kMaximumNodes = 64;
 
-  static bool HasOneHead(const Fact& fact) {
-    return fact.rank() < 3 || fact.shape[static_cast<size_t>(fact.rank()) - 3].is(1);
-  }
+  static bool HasOneHead(const Fact& fact) { return fact.rank() < 3 || fact.shape[static_cast<size_t>(fact.rank()) - 3].is(1); }
 
   // The same Tile with the heads once.
   std::optional<Term> OfTile(const Node& node) {
     auto repeats = IntsParameter(*context_.facts, node, "", 1);
     const Fact& input = context_.facts->Of(node.input(0));
-    if (!repeats.has_value() || repeats->size() < 3 || input.rank() != static_cast<int>(repeats->size()) ||
-        !HasOneHead(input)) {
+    if (!repeats.has_value() || repeats->size() < 3 || input.rank() != static_cast<int>(repeats->size()) || !HasOneHead(input)) {
       return std::nullopt;
     }
     (*repeats)[repeats->size() - 3] = 1;
@@ -392,9 +383,9 @@ absl::StatusOr<MaskSource> ReadMask(const FunctionContext& context, Value* mask)
   if (context.facts->Of(mask).type == DataType::kBool) return KeptWhereTrue(mask);
   const PossibleValues set = ValuesOf(context, mask);
   if (!set.known) {
-    return Refuse(fmt::format("{} is an additive bias, not a mask: it is not proved to hold only 0 and minus infinity",
-                              NameInModel(*mask)),
-                  "mask-is-bias");
+    return Refuse(
+        fmt::format("{} is an additive bias, not a mask: it is not proved to hold only 0 and minus infinity", NameInModel(*mask)),
+        "mask-is-bias");
   }
   for (double number : set.values) {
     if (number != 0 && number > kMaskThreshold) {
@@ -469,9 +460,7 @@ absl::StatusOr<Term> ExplicitMaskOf(const FunctionContext& context, MaskSource s
 
 }  // namespace
 
-PossibleValues ValuesOf(const FunctionContext& context, const Value* value) {
-  return ValueSets(context).Of(value);
-}
+PossibleValues ValuesOf(const FunctionContext& context, const Value* value) { return ValueSets(context).Of(value); }
 
 std::string_view NameInModel(const Value& value) {
   const Value* given = &value;
@@ -503,9 +492,9 @@ absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, c
   const DimTable& dims = *context.dims;
   if (fact.rank() == 4 && !fact.shape[0].is(1) && !dims.Equal(fact.shape[0], q.shape[0])) {
     if (dims.NotEqual(fact.shape[0], q.shape[0])) {
-      return Refuse(fmt::format("the mask's batch {} is not the query's {}", dims.ToString(fact.shape[0]),
-                                dims.ToString(q.shape[0])),
-                    "mask-shape");
+      return Refuse(
+          fmt::format("the mask's batch {} is not the query's {}", dims.ToString(fact.shape[0]), dims.ToString(q.shape[0])),
+          "mask-shape");
     }
     Assume(context, fmt::format("the mask's batch {} is 1 or the query's batch {}", dims.ToString(fact.shape[0]),
                                 dims.ToString(q.shape[0])));
@@ -514,9 +503,8 @@ absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, c
   const Dim queries = fact.shape[fact.rank() - 2];
   if (queries.is(1) || dims.Equal(queries, q.shape[2])) return absl::OkStatus();
   if (dims.NotEqual(queries, q.shape[2]) && dims.NotEqual(queries, Dim::Of(1))) {
-    return Refuse(
-        fmt::format("the mask has {} queries and the attention {}", dims.ToString(queries), dims.ToString(q.shape[2])),
-        "mask-shape");
+    return Refuse(fmt::format("the mask has {} queries and the attention {}", dims.ToString(queries), dims.ToString(q.shape[2])),
+                  "mask-shape");
   }
   Assume(context, fmt::format("the mask's number of queries {} is 1 or the attention's {}", dims.ToString(queries),
                               dims.ToString(q.shape[2])));
@@ -524,8 +512,7 @@ absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, c
 }
 
 // Expand broadcasts both ways, so 1 stands for a dim that is right already.
-Term ExpandedToScores(const FunctionContext& context, Term mask, const Fact* fact, const Term& heads, Value* query,
-                      Value* key) {
+Term ExpandedToScores(const FunctionContext& context, Term mask, const Fact* fact, const Term& heads, Value* query, Value* key) {
   const auto dim = [&](Value* value, int from_the_end) {
     const Dim wanted = context.facts->Of(value).shape[2];
     const bool right = fact != nullptr && fact->rank() >= from_the_end &&
@@ -559,8 +546,8 @@ absl::Status CheckMaskFits(const FunctionContext& context, const Value* mask, co
 bool OnlyMasks(const FunctionContext& context, const Value* mask) {
   if (context.facts->Of(mask).type == DataType::kBool) return true;
   const PossibleValues set = ValuesOf(context, mask);
-  return set.known && std::all_of(set.values.begin(), set.values.end(),
-                                  [](double number) { return number == 0 || number <= kMaskThreshold; });
+  return set.known &&
+         std::all_of(set.values.begin(), set.values.end(), [](double number) { return number == 0 || number <= kMaskThreshold; });
 }
 
 absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, Value* query, Value* key) {

@@ -53,8 +53,7 @@ absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, c
 
 // A mask expanded to [S, T], or to [B or 1, heads, S, T] from rank 3 on or where `heads` is not 1, for a query [B, N, S, D] and
 // a key [B, G, T, D]. fact: that of the mask, where it is known.
-Term ExpandedToScores(const FunctionContext& context, Term mask, const Fact* fact, const Term& heads, Value* query,
-                      Value* key);
+Term ExpandedToScores(const FunctionContext& context, Term mask, const Fact* fact, const Term& heads, Value* query, Value* key);
 
 // Whether a mask is boolean, or provably holds only 0 and what takes a key out.
 bool OnlyMasks(const FunctionContext& context, const Value* mask);

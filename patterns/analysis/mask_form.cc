@@ -183,9 +183,8 @@ void MaskForms::Reduce(Decision* rest, std::vector<Literal>* literals) {
     for (uint32_t test : decisions.TestsOf(*rest)) {
       for (bool holds : {true, false}) {
         const Literal literal = {test, holds};
-        const bool known = std::any_of(literals->begin(), literals->end(), [&](Literal other) {
-          return decisions.Contradict(other, Opposite(literal));
-        });
+        const bool known = std::any_of(literals->begin(), literals->end(),
+                                       [&](Literal other) { return decisions.Contradict(other, Opposite(literal)); });
         std::vector<Literal> otherwise = *literals;
         otherwise.push_back(Opposite(literal));
         if (!known && !decisions.NeverHolds(decisions.Given(*rest, Opposite(literal)), otherwise)) continue;
@@ -364,9 +363,8 @@ MaskForms::Scores ScoresOf(const Facts& facts, const Value* query, const Value* 
 std::string MaskWord(const MaskForm& form, Dim queries, Dim keys, DimTable& dims) {
   if (!form.understood || form.nothing) return form.bias ? "explicit+bias" : "explicit";
   std::vector<std::string> words;
-  const bool window = std::any_of(form.clauses.begin(), form.clauses.end(), [](const MaskClause& clause) {
-    return clause.kind == Kind::kFrom;
-  });
+  const bool window =
+      std::any_of(form.clauses.begin(), form.clauses.end(), [](const MaskClause& clause) { return clause.kind == Kind::kFrom; });
   const bool one_query = queries.known() && dims.Equal(queries, Dim::Of(1));
   for (const MaskClause& clause : form.clauses) {
     switch (clause.kind) {

@@ -37,8 +37,8 @@ struct MaskForm {
   // False: nothing was found out, and `clauses` is empty.
   bool understood = false;
   std::vector<MaskClause> clauses;
-  bool bias = false;     // something is added to the scores of keys that take part
-  bool nothing = false;  // no key takes part, whatever the query
+  bool bias = false;                        // something is added to the scores of keys that take part
+  bool nothing = false;                     // no key takes part, whatever the query
   std::vector<std::string> padding_inputs;  // the values that clauses kKeys read, each once
   std::vector<std::string> assumptions;     // sentences
   // Whether the mask has a place for each query, and not one for all.
@@ -47,8 +47,8 @@ struct MaskForm {
   const MaskClause* Find(MaskClause::Kind kind) const;
 };
 
-// A mask as a site has it. Additive: 0 or minus infinity (docs/sources/export-patterns.md 7.3) beside each score, or a bias. Boolean:
-// true = attend.
+// A mask as a site has it. Additive: 0 or minus infinity (docs/sources/export-patterns.md 7.3) beside each score, or a bias.
+// Boolean: true = attend.
 class MaskForms {
  public:
   MaskForms(const Model& model, const Facts& facts, DimTable* dims, const ValueNumbering& numbering,
@@ -95,7 +95,7 @@ class MaskForms {
   const Facts& facts_;
   DimTable& dims_;
   const ValueNumbering& numbering_;
-  int paths_ = 0;  // that Settle may still go
+  int paths_ = 0;                                                      // that Settle may still go
   absl::flat_hash_map<std::string, std::unique_ptr<MaskForm>> forms_;  // by numbers of the values and the scores
 };
 

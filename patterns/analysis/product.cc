@@ -72,8 +72,7 @@ std::optional<Product> FindProduct(const FunctionContext& context, Value* value)
   product.result = value;
   product.operands = {node->input(0), node->input(1)};
   if (product.operands[0] == nullptr || product.operands[1] == nullptr) return std::nullopt;
-  const std::array<int, 2> ranks = {context.facts->Of(product.operands[0]).rank(),
-                                    context.facts->Of(product.operands[1]).rank()};
+  const std::array<int, 2> ranks = {context.facts->Of(product.operands[0]).rank(), context.facts->Of(product.operands[1]).rank()};
   const int rank = context.facts->Of(value).rank();
   if (ranks[0] < 0 || ranks[1] < 0 || rank < 0) return std::nullopt;
   bool read = false;

@@ -8,10 +8,10 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "ir/attribute.h"
+#include "ir/movement/data_movement.h"
 #include "ir/schema.h"
 #include "ir/status_macros.h"
 #include "patterns/analysis/constant_tensor.h"
-#include "ir/movement/data_movement.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/terms/node_builder.h"
 #include "patterns/terms/refusal.h"
@@ -127,7 +127,9 @@ class Splitter {
  private:
   static absl::Status NotProved(const Value& value) {
     return Refuse(fmt::format("{} is added to the scores, and is proved neither to hold only 0 and minus infinity, which is a "
-                              "mask, nor to hold neither, which is a bias", NameInModel(value)), "mask-is-bias");
+                              "mask, nor to hold neither, which is a bias",
+                              NameInModel(value)),
+                  "mask-is-bias");
   }
 
   const FunctionContext& context_;
@@ -142,8 +144,9 @@ absl::StatusOr<Value*> InTypeOf(const FunctionContext& context, Value* bias, con
   if (context.facts->Of(value).type == wanted) return value;
   const Node* node = BehindCopies(context, value)->producer;
   if (node != nullptr && IsOp(*node, "Cast") && context.facts->Of(node->input(0)).type == wanted) return node->input(0);
-  return Refuse(fmt::format("the bias {} is {} beside a query of {}, and the kernel adds it in the query's type", ValueName(*bias),
-                            DataTypeName(context.facts->Of(bias).type), DataTypeName(wanted)), "operand-refused");
+  return Refuse(fmt::format("the bias {} is {} beside a query of {}, and the kernel adds it in the query's type",
+                            ValueName(*bias), DataTypeName(context.facts->Of(bias).type), DataTypeName(wanted)),
+                "operand-refused");
 }
 
 }  // namespace

@@ -16,8 +16,8 @@
 namespace ascend_fuse {
 namespace {
 
-constexpr int kMostWeightSteps = 24;   // between the softmax and the product with the value
-constexpr int kMostScoreSteps = 200;   // between the product of query and key and the softmax, all attempts together
+constexpr int kMostWeightSteps = 24;  // between the softmax and the product with the value
+constexpr int kMostScoreSteps = 200;  // between the product of query and key and the softmax, all attempts together
 constexpr int kMostLookahead = 64;
 constexpr double kLargestHalf = 65504;
 constexpr double kNearlyLargestFloat = 3.38e38;  // bfloat16 keeps no more of it
@@ -186,8 +186,10 @@ class ScoreReader {
     for (const Node* node : softmax.nodes) Reach(node);
     if (static_cast<size_t>(softmax.axis) >= view.axes.size() ||
         atoms_->Leaves(view.axes[static_cast<size_t>(softmax.axis)]) != atoms_->Leaves(keys_)) {
-      return No(fmt::format("the softmax that gives {} is along axis {}, which is not the axis that the product with the "
-                            "value sums over", ValueName(*view.value), softmax.axis));
+      return No(
+          fmt::format("the softmax that gives {} is along axis {}, which is not the axis that the product with the "
+                      "value sums over",
+                      ValueName(*view.value), softmax.axis));
     }
     view.value = softmax.input;
     view.factor = 1;
@@ -199,9 +201,9 @@ class ScoreReader {
     if (empty_rows_ != nullptr) {
       // Of the scores themselves, or of what masks them.
       const bool rows = rows_of_scores || std::any_of(done->masks.begin(), done->masks.end(), [&](const ScoreMask& mask) {
-        return mask.kind == ScoreMask::Kind::kAdded && context_.numbering->Same(mask.value, empty_rows_) &&
-               atoms_->Leaves(mask.axes) == atoms_->Leaves(axes_of_rows_);
-      });
+                          return mask.kind == ScoreMask::Kind::kAdded && context_.numbering->Same(mask.value, empty_rows_) &&
+                                 atoms_->Leaves(mask.axes) == atoms_->Leaves(axes_of_rows_);
+                        });
       if (!rows) {
         return No(fmt::format("weights are made 0 where a row of {} is empty, which is not a mask of the scores",
                               ValueName(*empty_rows_)));
@@ -229,8 +231,8 @@ class ScoreReader {
       // What broadcasting may do to an open dim is asked of the mask later; two numbers are two numbers.
       if (context_.dims->NotEqual(before.shape[i], after.shape[i]) || !before.shape[i].known() ||
           !atoms_->Resize(view->axes[i], before.shape[i])) {
-        return Refuse(fmt::format("the scores {} are enlarged to {} by what is added", ValueName(*x),
-                                  ValueName(*view->value)), "mask-shape");
+        return Refuse(fmt::format("the scores {} are enlarged to {} by what is added", ValueName(*x), ValueName(*view->value)),
+                      "mask-shape");
       }
     }
     view->value = x;
@@ -272,10 +274,11 @@ class ScoreReader {
         continue;
       }
       if (IsOp(*node, "Add") || IsOp(*node, "Sub")) return Sum(*node, std::move(view), std::move(path));
-      absl::Status status = IsOp(*node, "Where") ? Replaced(*node, &view, &path)
-                            : IsOp(*node, "Mul") ? Multiplied(*node, &view, &path)
-                                                 : No(fmt::format("the scores are {}, which is not part of an attention",
-                                                                  DescribeProducer(*view.value)));
+      absl::Status status =
+          IsOp(*node, "Where") ? Replaced(*node, &view, &path)
+          : IsOp(*node, "Mul")
+              ? Multiplied(*node, &view, &path)
+              : No(fmt::format("the scores are {}, which is not part of an attention", DescribeProducer(*view.value)));
       if (!status.ok()) return status;
     }
   }
@@ -306,8 +309,8 @@ class ScoreReader {
                     "attention-not-proved");
     }
     if (factor > 0) return absl::OkStatus();
-    return Refuse(fmt::format("the scores are multiplied by {:.6g} after {}, which inverts the mask", factor,
-                              ValueName(mask)), "scale-behind-mask");
+    return Refuse(fmt::format("the scores are multiplied by {:.6g} after {}, which inverts the mask", factor, ValueName(mask)),
+                  "scale-behind-mask");
   }
 
   // Add (x, m) and Sub (x, m): x is the operand that leads to the product of query and key.
@@ -350,7 +353,8 @@ class ScoreReader {
       if (!Number(context_, node.input(3 - i), &fill) || node.input(0) == nullptr || node.input(i) == nullptr) continue;
       if (view->factor <= 0 || fill * view->factor > kMaskThreshold) {
         return Refuse(fmt::format("{} puts {:.6g} in the place of scores, which is not minus infinity or a number at most {}",
-                                  ValueName(*view->value), fill, kMaskThreshold), "mask-is-bias");
+                                  ValueName(*view->value), fill, kMaskThreshold),
+                      "mask-is-bias");
       }
       // A scale behind it does nothing to what is dropped, a cap does.
       RETURN_IF_ERROR(MayAdd(*node.input(0), 1, path->softcap));
@@ -447,8 +451,8 @@ bool LeadsToSoftmax(const FunctionContext& context, Value* value) {
   return false;
 }
 
-absl::StatusOr<ScorePath> FollowScores(const FunctionContext& context, AtomTable* atoms, AxisView weights,
-                                       const Atoms& keys, std::vector<const Node*>* reached) {
+absl::StatusOr<ScorePath> FollowScores(const FunctionContext& context, AtomTable* atoms, AxisView weights, const Atoms& keys,
+                                       std::vector<const Node*>* reached) {
   return ScoreReader(context, atoms, keys, reached).Read(std::move(weights));
 }
 

@@ -16,24 +16,24 @@ struct ScoreMask {
   enum class Kind {
     kAdded,
     kSubtracted,
-    kKeeps,  // a boolean: where it is true the score stays, elsewhere it becomes minus infinity
-    kDrops,  // the other way round
+    kKeeps,       // a boolean: where it is true the score stays, elsewhere it becomes minus infinity
+    kDrops,       // the other way round
     kMultiplied,  // numbers 0 and 1: where it is 0 the score becomes 0, and something large is subtracted
   };
   Kind kind = Kind::kAdded;
   Value* value = nullptr;
-  AxisList axes;  // those of the scores at that place, which the mask is broadcast to
+  AxisList axes;      // those of the scores at that place, which the mask is broadcast to
   double factor = 1;  // of numbers that are added: the sum is multiplied with it, so that they are like the scores
 };
 
 struct ScorePath {
   double scale = 1;
-  double softcap = 0;  // scores become softcap * tanh (scores / softcap), before all masks; 0: they do not
-  bool guard = false;  // rows without any allowed key are made 0
-  std::vector<ScoreMask> masks;   // the first one that is applied last
-  std::vector<AxisList> stages;   // the axes of the scores at the masks and elsewhere, those at masks first
-  Product product;                // of query and key
-  AxisList axes;                  // of its result
+  double softcap = 0;            // scores become softcap * tanh (scores / softcap), before all masks; 0: they do not
+  bool guard = false;            // rows without any allowed key are made 0
+  std::vector<ScoreMask> masks;  // the first one that is applied last
+  std::vector<AxisList> stages;  // the axes of the scores at the masks and elsewhere, those at masks first
+  Product product;               // of query and key
+  AxisList axes;                 // of its result
   std::vector<const Node*> nodes;
 };
 
@@ -44,7 +44,7 @@ bool LeadsToSoftmax(const FunctionContext& context, Value* value);
 // weights: what is multiplied by the value, with the atoms of its axes; keys: the atoms of the axis that the product with
 // the value sums over. FAILED_PRECONDITION with a sentence about the node that is no part of an attention. `reached` gets
 // the nodes that were read, also then.
-absl::StatusOr<ScorePath> FollowScores(const FunctionContext& context, AtomTable* atoms, AxisView weights,
-                                       const Atoms& keys, std::vector<const Node*>* reached);
+absl::StatusOr<ScorePath> FollowScores(const FunctionContext& context, AtomTable* atoms, AxisView weights, const Atoms& keys,
+                                       std::vector<const Node*>* reached);
 
 }  // namespace ascend_fuse

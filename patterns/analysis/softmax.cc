@@ -89,7 +89,8 @@ class SoftmaxReader {
       break;
     }
     const Node* reduction = Producer(value, op);
-    if (reduction == nullptr || reduction->input(0) == nullptr || !context_.numbering->Same(reduction->input(0), x)) return nullptr;
+    if (reduction == nullptr || reduction->input(0) == nullptr || !context_.numbering->Same(reduction->input(0), x))
+      return nullptr;
     const int rank = context_.facts->Of(x).rank();
     const auto axes = IntsParameter(*context_.facts, *reduction, "axes", 1);
     if (rank < 1 || !axes.has_value() || axes->size() != 1 || (*axes)[0] < -rank || (*axes)[0] >= rank) return nullptr;

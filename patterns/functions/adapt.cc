@@ -27,9 +27,7 @@ absl::StatusOr<int64_t> RankOf(const FunctionContext& context, const Term& x) {
 }
 
 // The length of an axis as a scalar, at run time.
-Term LengthOf(const Term& x, int64_t place) {
-  return build::Gather(build::Shape(x), Term::Integer(place), 0);
-}
+Term LengthOf(const Term& x, int64_t place) { return build::Gather(build::Shape(x), Term::Integer(place), 0); }
 
 // The part [first, last) of the dims that start and end of a Shape name.
 absl::StatusOr<std::pair<int64_t, int64_t>> DimRange(const FunctionContext& context, Value* x, int64_t start,
@@ -281,7 +279,9 @@ absl::StatusOr<Term> PlacesAlong(const FunctionContext& context, Value* x, int64
 
 Term Turned(Value* x, int64_t axis) {
   return build::Op("Slice", {Term::Of(x)},
-                   {{"starts", build::Numbers({-1})}, {"ends", build::Numbers({INT64_MIN})}, {"axes", build::Numbers({axis})},
+                   {{"starts", build::Numbers({-1})},
+                    {"ends", build::Numbers({INT64_MIN})},
+                    {"axes", build::Numbers({axis})},
                     {"steps", build::Numbers({-1})}});
 }
 
@@ -364,8 +364,7 @@ constexpr std::array kRows = {
     Function<"unit_axes (x, y)", UnitAxes>("The axes of x of length 1, where y is x without them and without no other one."),
     Function<"full_pads (x, pads, axes)", FullPads>("The pads of some axes as pads of all axes of x."),
     Function<"axes_from_end (axes, x)", AxesFromEnd>("Constant axes of x, all negative, in their order and type."),
-    Function<"nd_indices_from_front (indices, x)", NdIndicesFromFront>(
-        "The indices of GatherND, none of them negative."),
+    Function<"nd_indices_from_front (indices, x)", NdIndicesFromFront>("The indices of GatherND, none of them negative."),
     Function<"batched_indices (indices, n)", BatchedIndices>(
         "The indices of a GatherND with n batch dims as those of one without."),
     Function<"indices_from_front (indices, x, axis)", IndicesFromFront>("The same of constant indices of Gather."),

@@ -1,7 +1,7 @@
 // Functions of rules about attention: masks, scales and numbers of heads.
-#include <vector>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "fmt/format.h"
 #include "patterns/analysis/attention.h"
@@ -17,7 +17,8 @@ namespace {
 absl::StatusOr<int64_t> KeyValueHeads(const FunctionContext& context, Dim heads, Dim key_heads) {
   if (!heads.is_number() || !key_heads.is_number()) {
     return Refuse(fmt::format("the numbers of heads {} and {} must be known", context.dims->ToString(heads),
-                              context.dims->ToString(key_heads)), "needs-dim");
+                              context.dims->ToString(key_heads)),
+                  "needs-dim");
   }
   return heads.number() == key_heads.number() ? 0 : key_heads.number();
 }
@@ -29,8 +30,8 @@ absl::StatusOr<double> AttentionScale(const FunctionContext& context, std::optio
     return *scale;
   }
   if (!width.is_number() || width.number() < 1) {
-    return Refuse(fmt::format("the scale is 1 / sqrt(head_dim), and the head_dim {} is not known",
-                              context.dims->ToString(width)), "needs-dim");
+    return Refuse(fmt::format("the scale is 1 / sqrt(head_dim), and the head_dim {} is not known", context.dims->ToString(width)),
+                  "needs-dim");
   }
   return 1 / std::sqrt(static_cast<double>(width.number()));
 }
@@ -38,8 +39,14 @@ absl::StatusOr<double> AttentionScale(const FunctionContext& context, std::optio
 absl::StatusOr<std::vector<Term>> AttentionParts(const FunctionContext& context, Value* y) {
   const absl::StatusOr<AttentionView> view = FollowAttention(context, y);
   if (!view.ok()) return view.status();
-  return std::vector<Term>{view->query, view->key, view->value, view->mask, view->keep, view->bias,
-                           Term::Number(view->scale), Term::Integer(view->guard ? 1 : 0),
+  return std::vector<Term>{view->query,
+                           view->key,
+                           view->value,
+                           view->mask,
+                           view->keep,
+                           view->bias,
+                           Term::Number(view->scale),
+                           Term::Integer(view->guard ? 1 : 0),
                            view->softcap == 0 ? Term::Absent() : Term::Number(view->softcap)};
 }
 
@@ -58,7 +65,8 @@ absl::StatusOr<Term> KeyPadding(const FunctionContext& context, Value* pad, std:
   }
   if (!(fill.value_or(kRuntimeMaskFill) <= kMaskThreshold)) {
     return Refuse(fmt::format("mask_filter_value {} is added to the scores of keys that {} masks, which takes none out",
-                              fill.value_or(kRuntimeMaskFill), ValueName(*pad)), "mask-is-bias");
+                              fill.value_or(kRuntimeMaskFill), ValueName(*pad)),
+                  "mask-is-bias");
   }
   std::vector<int64_t> axes = {1};
   if (fact.rank() == 2) axes.push_back(2);
@@ -81,7 +89,8 @@ absl::StatusOr<Term> CausalMask(const FunctionContext& context, Value* q, Value*
   if (!keys.ok()) return keys.status();
   if (!context.dims->AtLeast(*queries, *keys)) {
     return Refuse(fmt::format("ONNX Runtime lets the last of {} queries attend to all of {} keys, which may be more",
-                              context.dims->ToString(*queries), context.dims->ToString(*keys)), "operator-differs");
+                              context.dims->ToString(*queries), context.dims->ToString(*keys)),
+                  "operator-differs");
   }
   return build::Op("Not", {build::Op("Greater", {Places(k, 0), Places(q, 1)})});
 }
@@ -90,8 +99,9 @@ absl::StatusOr<Term> CausalMask(const FunctionContext& context, Value* q, Value*
 absl::StatusOr<Term> WithHeads(const FunctionContext& context, const Term& x, Dim to, Dim from) {
   if (context.dims->Equal(to, from)) return x;
   if (!to.is_number() || !from.is_number()) {
-    return Refuse(fmt::format("the numbers of heads {} and {} must be known", context.dims->ToString(to),
-                              context.dims->ToString(from)), "needs-dim");
+    return Refuse(
+        fmt::format("the numbers of heads {} and {} must be known", context.dims->ToString(to), context.dims->ToString(from)),
+        "needs-dim");
   }
   return build::Reshape(x, {0, to.number(), -1, 0});
 }
@@ -117,18 +127,18 @@ constexpr std::array kRows = {
         "The node, an attention of the parts of y, with the axes and the type of y."),
     Function<"segment (w, first, last)", Segment>("The elements of a vector from first to before last."),
     Function<"key_padding (pad, fill)", KeyPadding>(
-        "The padding mask [B, T] or [B, S, T] of integers, 1 where a key is attended to, as a boolean for the scores; the fill of ONNX Runtime must take the others out."),
-    Function<"causal_mask (q, k, u)", CausalMask>(
-        "Where u is 1, the boolean [S, T] that is true up to the diagonal, for a query [B, S, ...] and a key [B, T, ...], T no more than S."),
+        "The padding mask [B, T] or [B, S, T] of integers, 1 where a key is attended to, as a boolean for the scores; the fill "
+        "of ONNX Runtime must take the others out."),
+    Function<"causal_mask (q, k, u)", CausalMask>("Where u is 1, the boolean [S, T] that is true up to the diagonal, for a query "
+                                                  "[B, S, ...] and a key [B, T, ...], T no more than S."),
     Function<"kv_heads (heads, key_heads)", KeyValueHeads>(
         "The attribute num_key_value_heads: 0 where there are as many as heads."),
-    Function<"with_heads (x, n, m)", WithHeads>(
-        "x [B, m, S, D] as [B, n, m S / n, D]: the queries of heads that share a key one after another, or such queries as heads."),
+    Function<"with_heads (x, n, m)", WithHeads>("x [B, m, S, D] as [B, n, m S / n, D]: the queries of heads that share a key one "
+                                                "after another, or such queries as heads."),
     Function<"cap_factor (cap)", CapFactor>("The cap of the scores; 1 where it is 0, which is without one."),
     Function<"scale_below_cap (scale, cap)", ScaleBelowCap>("The scale of what tanh is taken of: scale / cap."),
     Function<"below_cap (scores, cap)", BelowCap>("The tanh of scores that have that scale; the scores where there is no cap."),
-    Function<"attention_scale (scale, D)", AttentionScale>(
-        "The scale, or 1 / sqrt(D) where the operator leaves it out."),
+    Function<"attention_scale (scale, D)", AttentionScale>("The scale, or 1 / sqrt(D) where the operator leaves it out."),
 };
 
 }  // namespace

@@ -14,8 +14,8 @@ absl::StatusOr<int64_t> TrailingAxes(const FunctionContext& context, List axes) 
   for (int64_t i = 0; i < count; ++i) {
     const auto axis = IntegerOf(axes[static_cast<size_t>(i)]);
     if (!axis.has_value() || *axis != i - count) {
-      return Refuse(fmt::format("the mean is taken over the axes {}, which are not the last ones",
-                                DescribeList(context, axes)), "axes-not-last");
+      return Refuse(fmt::format("the mean is taken over the axes {}, which are not the last ones", DescribeList(context, axes)),
+                    "axes-not-last");
     }
   }
   if (count == 0) return Refuse("the mean is taken over no axis", "axes-not-last");
@@ -38,8 +38,7 @@ absl::StatusOr<int64_t> SizeAlong(const FunctionContext& context, Shaped x, List
     const auto dim = DimAt(context, x.term, *index);
     if (!dim.ok()) return dim.status();
     if (!dim->is_number() || dim->number() < 1 || size > kLargest / dim->number()) {
-      return Refuse(fmt::format("the dim {} must be a number in the graph", context.dims->ToString(*dim)),
-                    "needs-dim");
+      return Refuse(fmt::format("the dim {} must be a number in the graph", context.dims->ToString(*dim)), "needs-dim");
     }
     size *= dim->number();
   }
@@ -132,8 +131,7 @@ constexpr std::array kRows = {
     Function<"reduced (r, x, axes)", Reduced>("Holds where r has the shape of x with 1 in place of the axes."),
     Function<"channels_last (x)", ChannelsLast>("The perm of a Transpose that moves axis 1 after the others."),
     Function<"channels_first (x)", ChannelsFirst>("The perm of a Transpose that moves the last axis to place 1."),
-    Function<"channel_dims (x)", ChannelDims>(
-        "[C, 1, 1]: the dims of a weight that broadcasts over x [N, C, H, W]."),
+    Function<"channel_dims (x)", ChannelDims>("[C, 1, 1]: the dims of a weight that broadcasts over x [N, C, H, W]."),
 };
 
 }  // namespace

@@ -181,8 +181,8 @@ absl::StatusOr<Term> Einsum(const FunctionContext& context, std::string_view equ
       Dim& known = lengths[static_cast<size_t>(letter)];
       const Dim dim = DimOf(shapes[i][axis]);
       // An axis of length 1 is broadcast, by its dots or by an Einsum that is more generous than its document.
-      const bool differ = known.known() && dim.known() && (known.is(1) != dim.is(1) ||
-                                                           (known.is_number() && dim.is_number() && !known.is(dim.number())));
+      const bool differ = known.known() && dim.known() &&
+                          (known.is(1) != dim.is(1) || (known.is_number() && dim.is_number() && !known.is(dim.number())));
       if (differ && std::isalpha(static_cast<unsigned char>(letter))) return Refuse("a letter for axes of two lengths");
       if (!known.is_number()) known = dim;
     }

@@ -13,8 +13,8 @@ std::vector<FunctionRow> AllRows() {
   std::vector<FunctionRow> rows;
   for (const absl::Span<const FunctionRow> some :
        {TensorFunctions(), AxisFunctions(), ReaderFunctions(), ModelFunctions(), NodeFunctions(), NormFunctions(),
-        LinearFunctions(), RotaryFunctions(), RotaryEmbeddingFunctions(), AttentionFunctions(), MaskFunctions(), PaddingFunctions(),
-        AdaptFunctions(), EinsumFunctions(), ReadyMadeAttentionFunctions()}) {
+        LinearFunctions(), RotaryFunctions(), RotaryEmbeddingFunctions(), AttentionFunctions(), MaskFunctions(),
+        PaddingFunctions(), AdaptFunctions(), EinsumFunctions(), ReadyMadeAttentionFunctions()}) {
     rows.insert(rows.end(), some.begin(), some.end());
   }
   return rows;

@@ -20,21 +20,20 @@ absl::StatusOr<int64_t> BothLinear(const FunctionContext& context, Value* a, Val
 Holds GatePair(const FunctionContext& context, Value* a, Value* b) {
   const absl::StatusOr<HalfOf> first = FindHalf(context, a);
   const absl::StatusOr<HalfOf> second = FindHalf(context, b);
-  if (first.ok() && second.ok() && context.numbering->Same(first->whole, second->whole) &&
-      first->axis == second->axis && first->strided == second->strided && first->index != second->index) {
+  if (first.ok() && second.ok() && context.numbering->Same(first->whole, second->whole) && first->axis == second->axis &&
+      first->strided == second->strided && first->index != second->index) {
     return absl::OkStatus();
   }
   const absl::StatusOr<LinearView> gate = FindLinear(context, a);
   const absl::StatusOr<LinearView> up = FindLinear(context, b);
   if (gate.ok() && up.ok() && context.numbering->Same(gate->x, up->x)) return absl::OkStatus();
-  return Refuse(fmt::format("{} and {} are neither the halves of one tensor nor linears of one input", ValueName(*a),
-                            ValueName(*b)), "gate-not-paired");
+  return Refuse(
+      fmt::format("{} and {} are neither the halves of one tensor nor linears of one input", ValueName(*a), ValueName(*b)),
+      "gate-not-paired");
 }
 
 // A matrix [N, K] as [K, N] where it is transposed.
-Term Upright(Term matrix, bool transposed) {
-  return transposed ? build::Transpose(std::move(matrix), {1, 0}) : matrix;
-}
+Term Upright(Term matrix, bool transposed) { return transposed ? build::Transpose(std::move(matrix), {1, 0}) : matrix; }
 
 absl::StatusOr<Term> Merged(const FunctionContext& context, Value* a, Value* b) {
   const absl::StatusOr<MergedView> merged = MergedLinear(context, a, b);
@@ -44,8 +43,7 @@ absl::StatusOr<Term> Merged(const FunctionContext& context, Value* a, Value* b) 
   if (merged->gemm) {
     std::vector<Term> inputs = {x, merged->weight};
     if (biased) inputs.push_back(merged->bias);
-    return build::Op("Gemm", std::move(inputs),
-                     {{"transB", merged->transposed ? Term::Integer(1) : Term::Absent()}});
+    return build::Op("Gemm", std::move(inputs), {{"transB", merged->transposed ? Term::Integer(1) : Term::Absent()}});
   }
   Term product = build::Op("MatMul", {x, Upright(merged->weight, merged->transposed)});
   return biased ? build::Op("Add", {std::move(product), merged->bias}) : product;
@@ -75,8 +73,8 @@ absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, Value* y) {
   absl::StatusOr<LinearView> view = FindLinear(context, y);
   if (!view.ok()) return view.status();
   if (!view->plain) {
-    return Refuse(fmt::format("the linear that gives {} cannot be taken into a node: {}", ValueName(*y),
-                              view->why_not_plain), "linear-not-plain");
+    return Refuse(fmt::format("the linear that gives {} cannot be taken into a node: {}", ValueName(*y), view->why_not_plain),
+                  "linear-not-plain");
   }
   for (const Value* inner : view->chain) {
     if (inner == y) continue;
@@ -124,8 +122,9 @@ Holds WithoutBias(const FunctionContext& context, Value* y) {
   const absl::StatusOr<LinearView> view = OwnLinear(context, y);
   if (!view.ok()) return view.status();
   if (view->bias == nullptr) return absl::OkStatus();
-  return Refuse(fmt::format("the linear has a bias ({}), which the kernel does not take with this activation",
-                            ValueName(*view->bias)), "bias-not-taken");
+  return Refuse(
+      fmt::format("the linear has a bias ({}), which the kernel does not take with this activation", ValueName(*view->bias)),
+      "bias-not-taken");
 }
 
 absl::StatusOr<Term> RowsAs(const FunctionContext& context, const Term& node, Value* y) {
@@ -160,8 +159,7 @@ constexpr std::array kRows = {
     Function<"both_linear (a, b)", BothLinear>("1 where both are outputs of linear layers, else 0."),
     Function<"gate_pair (a, b)", GatePair>(
         "Holds for the two halves of one tensor, along any axis, and for two linears of one input."),
-    Function<"merged_linear (a, b)", Merged>(
-        "One linear in place of two of the same input: [a | b] along the last axis."),
+    Function<"merged_linear (a, b)", Merged>("One linear in place of two of the same input: [a | b] along the last axis."),
     Function<"merged_input (a, b)", MergedInput>("What both multiply."),
     Function<"merged_weight (a, b)", MergedWeight>("Their weights side by side, [K, 2 N]."),
     Function<"merged_bias (a, b)", MergedBias>("Their biases one after the other, [2 N], or no value."),

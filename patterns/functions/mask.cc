@@ -93,8 +93,7 @@ absl::StatusOr<ScoreParts> PartsOf(const FunctionContext& context, Value* q, Val
 }
 
 // `sentences`: what the plan takes for granted; may be null.
-Plan PlanFor(const FunctionContext& context, Value* q, Value* k, const ScoreParts& parts,
-             std::vector<std::string>* sentences) {
+Plan PlanFor(const FunctionContext& context, Value* q, Value* k, const ScoreParts& parts, std::vector<std::string>* sentences) {
   Plan plan;
   plan.masks = !parts.masks.empty() || !parts.drops.empty();
   if (!plan.masks || !parts.drops.empty() || context.masks == nullptr) return plan;
@@ -121,8 +120,8 @@ constexpr std::string_view kAverageThere = "the kernel gives an average there";
 
 void NoteEmptyRows(const FunctionContext& context, std::string_view what) {
   if (context.assumptions == nullptr) return;
-  context.assumptions->push_back(fmt::format(
-      "rows with no allowed key (queries that are padding themselves) are don't-care: {}", what));
+  context.assumptions->push_back(
+      fmt::format("rows with no allowed key (queries that are padding themselves) are don't-care: {}", what));
 }
 
 // -inf rows are NaN after the softmax and 0 after the guard: what the kernel's row correction gives too.
@@ -133,9 +132,11 @@ bool IsZeroThere(const FunctionContext& context, Value* mask) {
 // Refuses where a query keeps no key in any run: then it is no padding that nobody reads. `there`: what the kernel gives.
 absl::Status CheckRows(const FunctionContext& context, Value* q, Value* k, const ScoreParts& parts, std::string_view there) {
   const auto refuse = [&](const Value& mask, const std::string& query) {
-    return FinalWord(fmt::format("{} of the mask {} keeps no key, whatever the inputs are, so that it is not padding: there the network "
-                                 "gives an average of masked values, NaN, or what it puts in place of NaN, and {}", query, NameInModel(mask), there),
-                     "row-without-key");
+    return FinalWord(
+        fmt::format("{} of the mask {} keeps no key, whatever the inputs are, so that it is not padding: there the network "
+                    "gives an average of masked values, NaN, or what it puts in place of NaN, and {}",
+                    query, NameInModel(mask), there),
+        "row-without-key");
   };
   if (const auto empty = FindEmptyRow(context, parts.masks, parts.drops); empty.has_value()) {
     return refuse(*empty->mask, fmt::format("query {}", empty->query));
@@ -270,16 +271,21 @@ Holds MaskedBehindCap(const FunctionContext& context, Value* q, Value* k, Mask m
   const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
   if (!parts.ok()) {
     return FinalWord(fmt::format("no attention kernel supports soft-capping; NPUScaledMaskedSoftmax cannot be "
-                                 "used: {}", std::string(parts.status().message())), "softcap-not-taken");
+                                 "used: {}",
+                                 std::string(parts.status().message())),
+                     "softcap-not-taken");
   }
   if (!PlanFor(context, q, k, *parts, nullptr).masks) {
-    return FinalWord("no attention kernel supports soft-capping; after the cap no key is masked, so that the softmax "
-                     "is a Softmax already", "softcap-not-taken");
+    return FinalWord(
+        "no attention kernel supports soft-capping; after the cap no key is masked, so that the softmax "
+        "is a Softmax already",
+        "softcap-not-taken");
   }
   if (parts->biases.empty()) return absl::OkStatus();
   return FinalWord(fmt::format("no attention kernel supports soft-capping; {} is added after the cap, so that lengths "
                                "are not padded for NPUScaledMaskedSoftmax, which takes multiples of 32",
-                               ValueName(*parts->biases[0])), "softcap-not-taken");
+                               ValueName(*parts->biases[0])),
+                   "softcap-not-taken");
 }
 
 Holds NothingMasked(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
@@ -312,9 +318,11 @@ constexpr std::array kRows = {
     Function<"explicit_mask (mask, q, k)", ExplicitMask>(
         "The mask as bool [S, T] or [B or 1, 1, S, T], true = masked, built for a query and a key."),
     Function<"kernel_mask (q, k, mask, keep, bias, guard)", KernelMask>(
-        "What a kernel is given as mask: no value where nothing is masked, the template of a compressed mode, or the explicit mask."),
+        "What a kernel is given as mask: no value where nothing is masked, the template of a compressed mode, or the explicit "
+        "mask."),
     Function<"kernel_bias (q, k, mask, keep, bias)", KernelBias>(
-        "What a kernel adds to the scores, [1 or B, H, S, T] for a query [B, H, S, D]: what is added and takes no key out; no value where nothing is."),
+        "What a kernel adds to the scores, [1 or B, H, S, T] for a query [B, H, S, D]: what is added and takes no key out; no "
+        "value where nothing is."),
     Function<"softmax_mask (q, k, mask, keep, bias)", SoftmaxMask>(
         "What a kernel of the softmax alone is given as mask: the explicit one; not where nothing is masked."),
     Function<"score_bias (q, k, mask, keep, bias)", ScoreBias>(

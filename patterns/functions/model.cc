@@ -25,10 +25,11 @@ Holds OpsetBefore(const FunctionContext& context, int64_t n) {
 Holds WithLayerNormalization(const FunctionContext& context) {
   const int64_t opset = context.model->OpsetVersion();
   if (opset >= 17) return absl::OkStatus();
-  return FinalWord(fmt::format(
-      "LayerNormalization exists from opset 17 on and the model has opset {}; of LayerNormONNXFusionPass another "
-      "form is known (one type, one Sub, Pow by 2, Div by Sqrt, last axes that count from the end, constant weights)",
-      opset), "opset-too-low");
+  return FinalWord(
+      fmt::format("LayerNormalization exists from opset 17 on and the model has opset {}; of LayerNormONNXFusionPass another "
+                  "form is known (one type, one Sub, Pow by 2, Div by Sqrt, last axes that count from the end, constant weights)",
+                  opset),
+      "opset-too-low");
 }
 
 Holds NegativeAxes(Value* x) {

@@ -36,9 +36,7 @@ Term FloatUnlessEmpty(const FunctionContext& context, Value* x) {
   return fact.rank() == 1 && fact.shape[0].is(0) ? Term::Absent() : build::Cast(Term::Of(x), DataType::kFloat);
 }
 
-absl::StatusOr<Term> Ones(const FunctionContext& context, List n, DataType type) {
-  return Filled(context, n, 1, type);
-}
+absl::StatusOr<Term> Ones(const FunctionContext& context, List n, DataType type) { return Filled(context, n, 1, type); }
 
 absl::StatusOr<Term> Single(const FunctionContext& context, Dim n, DataType type) {
   const auto number = PlainNumber(context, n);
@@ -46,9 +44,7 @@ absl::StatusOr<Term> Single(const FunctionContext& context, Dim n, DataType type
   return build::Constant(type, {1}, static_cast<double>(*number));
 }
 
-Term Converted(const Term& node, DataType from, DataType to) {
-  return from == to ? node : build::Cast(node, to);
-}
+Term Converted(const Term& node, DataType from, DataType to) { return from == to ? node : build::Cast(node, to); }
 
 absl::StatusOr<Term> Swapped(const FunctionContext& context, Value* x, int64_t t) {
   if (t == 0) return Term::Of(x);
@@ -62,9 +58,7 @@ absl::StatusOr<Term> Swapped(const FunctionContext& context, Value* x, int64_t t
 
 Term TimesNumber(const Term& node, double n) { return n == 1 ? node : build::Op("Mul", {node, Term::Number(n)}); }
 
-Term PlusValue(const Term& node, const Term& z) {
-  return z.kind == Term::Kind::kAbsent ? node : build::Op("Add", {node, z});
-}
+Term PlusValue(const Term& node, const Term& z) { return z.kind == Term::Kind::kAbsent ? node : build::Op("Add", {node, z}); }
 
 Term PlaceRows(const Term& table, const Term& places, const Term& ids) {
   if (places.kind != Term::Kind::kAbsent) return build::Gather(table, places, 0);

@@ -6,9 +6,9 @@
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/nodes.h"
 #include "patterns/functions/tensor.h"
+#include "patterns/target/target.h"
 #include "patterns/terms/node_builder.h"
 #include "patterns/terms/refusal.h"
-#include "patterns/target/target.h"
 
 namespace ascend_fuse {
 namespace {
@@ -58,14 +58,13 @@ absl::StatusOr<Term> NormWeight(const FunctionContext& context, Weight w, Shaped
         ConstantNumber(*context.facts, weight.value, &number)) {
       return Filled(context, tail, number, context.facts->Of(weight.value).type);
     }
-    return Refuse(fmt::format("the weight {} has the dims {}, not {} as a norm over these axes has",
-                              NameOfTerm(context, weight), DescribeList(context, *own),
-                              DescribeList(context, tail)), "weight-shape");
+    return Refuse(fmt::format("the weight {} has the dims {}, not {} as a norm over these axes has", NameOfTerm(context, weight),
+                              DescribeList(context, *own), DescribeList(context, tail)),
+                  "weight-shape");
   }
   for (const Term& dim : tail) {
     if (!IntegerOf(dim).has_value()) {
-      return Refuse(fmt::format("the dim {} must be a number in the graph", DescribeTerm(context, dim)),
-                    "needs-dim");
+      return Refuse(fmt::format("the dim {} must be a number in the graph", DescribeTerm(context, dim)), "needs-dim");
     }
   }
   return build::Reshape(weight, Term::List({tail.begin(), tail.end()}));
@@ -77,10 +76,10 @@ Holds PerChannel(const FunctionContext& context, Shaped w, Shaped x) {
   const auto own = ShapeOf(context, w.term);
   if (!own.ok()) return own.status();
   if (own->size() == 1 && EqualTerms(context, (*own)[0], TermOfDim(*channels))) return absl::OkStatus();
-  return FinalWord(fmt::format(
-      "the weight {} has the dims {}: one element for each group, as in opset 18, where the kernel takes one for "
-      "each of {} channels",
-      DescribeTerm(context, w.term), DescribeList(context, *own), context.dims->ToString(*channels)),
+  return FinalWord(
+      fmt::format("the weight {} has the dims {}: one element for each group, as in opset 18, where the kernel takes one for "
+                  "each of {} channels",
+                  DescribeTerm(context, w.term), DescribeList(context, *own), context.dims->ToString(*channels)),
       "weight-shape");
 }
 
@@ -105,14 +104,14 @@ absl::StatusOr<Term> ChannelWeight(const FunctionContext& context, Weight w, Sha
   }
   if (!fits) {
     return Refuse(fmt::format("the weight {} has the dims {}, not one element for each of {} channels",
-                              NameOfTerm(context, w.term), DescribeList(context, *own),
-                              DescribeTerm(context, channels)), "weight-shape");
+                              NameOfTerm(context, w.term), DescribeList(context, *own), DescribeTerm(context, channels)),
+                  "weight-shape");
   }
   if (own->size() == 1) return w.term;
   const auto count = IntegerOf(channels);
   if (!count.has_value()) {
-    return Refuse(fmt::format("the number of channels {} must be a number in the graph",
-                              DescribeTerm(context, channels)), "needs-dim");
+    return Refuse(fmt::format("the number of channels {} must be a number in the graph", DescribeTerm(context, channels)),
+                  "needs-dim");
   }
   return build::Reshape(w.term, {*count});
 }
@@ -126,17 +125,18 @@ Holds Rescalable(const FunctionContext& context, Shaped x, double epsilon) {
   const bool wide = *type == DataType::kFloat || *type == DataType::kBfloat16;
   if (wide && context.target != nullptr && context.target->KeepsRange()) return absl::OkStatus();
   if (epsilon >= 1e-6 && epsilon <= 16e-6) return absl::OkStatus();
-  return FinalWord(fmt::format(
-      "the kernel adds 1e-6 whatever the attribute says; an epsilon of {:.7g} would need {} times {:.3g}, which may be "
-      "computed in float16, whose range is too small for that",
-      epsilon, DescribeTerm(context, x.term), std::sqrt(1e-6 / epsilon)), "epsilon-not-scalable");
+  return FinalWord(
+      fmt::format(
+          "the kernel adds 1e-6 whatever the attribute says; an epsilon of {:.7g} would need {} times {:.3g}, which may be "
+          "computed in float16, whose range is too small for that",
+          epsilon, DescribeTerm(context, x.term), std::sqrt(1e-6 / epsilon)),
+      "epsilon-not-scalable");
 }
 
 constexpr std::array kRows = {
     Function<"norm_weight (w, x, axis, n)", NormWeight>(
         "The weight w of a norm of x over the dims from the axis on, with exactly these dims; n where it is absent."),
-    Function<"channel_weight (w, x, n)", ChannelWeight>(
-        "The weight w [C] of a norm of x [N, C, ...]; n where it is absent."),
+    Function<"channel_weight (w, x, n)", ChannelWeight>("The weight w [C] of a norm of x [N, C, ...]; n where it is absent."),
     Function<"per_channel (w, x)", PerChannel>("Holds for a weight w that is [C] already, for x [N, C, ...]."),
     Function<"rescalable (x, epsilon)", Rescalable>(
         "Holds where x may be multiplied by sqrt(1e-6 / epsilon), for a norm whose kernel adds 1e-6: with the "

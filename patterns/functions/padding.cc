@@ -18,9 +18,7 @@ namespace {
 
 constexpr size_t kTokens = 2;  // of [B, H, S, D]
 
-bool IsMultiple(const FunctionContext& context, Dim dim, int64_t of) {
-  return context.dims->Mod(dim, Dim::Of(of)).is(0);
-}
+bool IsMultiple(const FunctionContext& context, Dim dim, int64_t of) { return context.dims->Mod(dim, Dim::Of(of)).is(0); }
 
 Dim TokensOf(const FunctionContext& context, const Value* x) { return context.facts->Of(x).shape[kTokens]; }
 
@@ -86,7 +84,8 @@ Holds NotTaken(std::string_view why) {
 
 Holds InSteps(const FunctionContext& context, std::optional<double> cap, Value* q, Value* k, int64_t multiple) {
   if (cap.value_or(0) == 0) return absl::OkStatus();
-  if (IsMultiple(context, TokensOf(context, q), multiple) && IsMultiple(context, TokensOf(context, k), multiple)) return absl::OkStatus();
+  if (IsMultiple(context, TokensOf(context, q), multiple) && IsMultiple(context, TokensOf(context, k), multiple))
+    return absl::OkStatus();
   return Refuse(fmt::format("the lengths are not proved to be multiples of {}: tokens are padded to the next one", multiple));
 }
 
@@ -99,15 +98,15 @@ Holds PaddingPays(const FunctionContext& context, Value* q, Value* k, int64_t mu
     return Refuse(fmt::format("the lengths are multiples of {}", multiple));
   }
   if (keys.is_number() && keys.number() < multiple) {
-    return NotTaken(fmt::format("supports {} keys and more: for {} launches are all the time, and padding has more of them", multiple,
-                                keys.number()));
+    return NotTaken(fmt::format("supports {} keys and more: for {} launches are all the time, and padding has more of them",
+                                multiple, keys.number()));
   }
   if (dims.Equal(context.facts->Of(q).shape[1], context.facts->Of(k).shape[1])) {
     const std::string both = dims.Equal(queries, keys) ? "" : fmt::format("{} and ", dims.ToString(queries));
-    return NotTaken(fmt::format("supports lengths that are multiples of {}, and {}{} are not known to be: where each head has keys of "
-                                "its own, padding is more kernels than it saves{}",
-                                multiple, both, dims.ToString(keys),
-                                HowToSay(context, queries, keys, {multiple, most, multiple})));
+    return NotTaken(
+        fmt::format("supports lengths that are multiples of {}, and {}{} are not known to be: where each head has keys of "
+                    "its own, padding is more kernels than it saves{}",
+                    multiple, both, dims.ToString(keys), HowToSay(context, queries, keys, {multiple, most, multiple})));
   }
   for (const Dim dim : {queries, keys}) {
     if (const std::optional<int64_t> upper = dims.UpperBound(dim); upper.has_value() && *upper <= most) continue;
@@ -129,8 +128,7 @@ Term Padded(const Term& x, const Term& rows, const Term& columns, const Term& fi
 
 bool IsZero(const Term& rest) { return IntegerOf(rest) == 0; }
 
-Term PaddedTokens(const FunctionContext& context, const Term& x, Value* of, const Term& masked, int64_t axis,
-                  int64_t multiple) {
+Term PaddedTokens(const FunctionContext& context, const Term& x, Value* of, const Term& masked, int64_t axis, int64_t multiple) {
   const Term rest = RestOf(context, masked, TokensOf(context, of), axis, multiple);
   return IsZero(rest) ? x : Padded(x, rest, Term::Integer(0), Term::Absent());
 }
@@ -174,11 +172,13 @@ constexpr std::array kRows = {
     Function<"in_steps (cap, q, k, n)", InSteps>(
         "Holds where the scores are not capped, or S of q [B, H, S, D] and T of k [B, G, T, D] are provably multiples of n."),
     Function<"padding_pays (q, k, n, most)", PaddingPays>(
-        "Holds where mask and softmax of capped scores of q [B, H, S, D] and k [B, G, T, D] are fewer kernels with S and T, at most `most`, padded to multiples of n."),
+        "Holds where mask and softmax of capped scores of q [B, H, S, D] and k [B, G, T, D] are fewer kernels with S and T, at "
+        "most `most`, padded to multiples of n."),
     Function<"padded_tokens (x, of, masked, axis, n)", PaddedTokens>(
-        "x [B, H, S, D] with zeros after up to the next multiple of n tokens; S is that of the value `of`, and this axis of the mask [1 or B, 1, S, T]."),
-    Function<"padded_mask (masked, q, k, n)", PaddedMask>(
-        "The mask [1 or B, 1, S, T] of q and k, true up to the next multiples of n; a row that masks every key masks none but those."),
+        "x [B, H, S, D] with zeros after up to the next multiple of n tokens; S is that of the value `of`, and this axis of the "
+        "mask [1 or B, 1, S, T]."),
+    Function<"padded_mask (masked, q, k, n)", PaddedMask>("The mask [1 or B, 1, S, T] of q and k, true up to the next multiples "
+                                                          "of n; a row that masks every key masks none but those."),
     Function<"scaled_queries (q, n, masked)", ScaledQueries>(
         "q [B, H, S, D] times the number n, and 0 where the mask [1 or B, 1, S, T] leaves a row no key."),
     Function<"first_tokens (x, of, masked, n)", FirstTokens>(

@@ -24,9 +24,8 @@ Holds SingleReader(Value* x) {
 
 Holds InPlaceSafe(Value* x) {
   if (!x->is_graph_output && x->producer != nullptr && CountReaders(*x) <= 1) return absl::OkStatus();
-  return Refuse(
-      fmt::format("{} is also needed elsewhere, and the kernel writes its result in its place", ValueName(*x)),
-      "value-shared");
+  return Refuse(fmt::format("{} is also needed elsewhere, and the kernel writes its result in its place", ValueName(*x)),
+                "value-shared");
 }
 
 Holds NoGate(const FunctionContext& context, Value* x) {

@@ -42,29 +42,27 @@ Term Range(const Term& length) {
 Term And(const Term& a, const Term& b) { return Given(a) ? build::Op("And", {a, b}) : b; }
 
 // x [B, S, N D] as [B, N, S, D].
-Term Heads(const Term& x, int64_t heads) {
-  return build::Transpose(build::Reshape(x, {0, 0, heads, -1}), {0, 2, 1, 3});
-}
+Term Heads(const Term& x, int64_t heads) { return build::Transpose(build::Reshape(x, {0, 0, heads, -1}), {0, 2, 1, 3}); }
 
 Term Or(const Term& a, const Term& b) { return build::Op("Or", {a, b}); }
 
 // An attention in parts. H heads of the query, G of key and value.
 struct Parts {
-  Term query;  // [B, H, S, D]
-  Term key;    // [B, G, T, D], the cache in front
-  Term value;  // [B, G, T, E]
-  Term present_key = Term::Absent();    // as outputs have them; absent: none is asked for
+  Term query;                         // [B, H, S, D]
+  Term key;                           // [B, G, T, D], the cache in front
+  Term value;                         // [B, G, T, E]
+  Term present_key = Term::Absent();  // as outputs have them; absent: none is asked for
   Term present_value = Term::Absent();
   int64_t heads = 0;
   int64_t key_heads = 0;
   double scale = 0;
   double softcap = 0;
-  Term added = Term::Absent();  // to the scores
-  Term keep = Term::Absent();   // boolean, true = attend
-  bool guard = false;           // rows without any key are 0
+  Term added = Term::Absent();              // to the scores
+  Term keep = Term::Absent();               // boolean, true = attend
+  bool guard = false;                       // rows without any key are 0
   DataType softmax = DataType::kUndefined;  // the type that the softmax is computed in, if another
   DataType type = DataType::kUndefined;
-  bool flat = true;             // the output is [B, S, H E]
+  bool flat = true;  // the output is [B, S, H E]
 };
 
 // Every head of x [B, G, T, D] n times in a row.
@@ -90,8 +88,7 @@ Outcome Computed(const Parts& parts) {
                                 build::Transpose(Repeated(parts.key, parts.heads, n), {0, 1, 3, 2})});
   outcome.scores[0] = s;
   if (parts.softcap != 0) {
-    s = build::Op("Mul", {build::Op("Tanh", {build::Op("Div", {s, Term::Number(parts.softcap)})}),
-                          Term::Number(parts.softcap)});
+    s = build::Op("Mul", {build::Op("Tanh", {build::Op("Div", {s, Term::Number(parts.softcap)})}), Term::Number(parts.softcap)});
   }
   outcome.scores[1] = s;
   if (Given(parts.added)) s = build::Op("Add", {s, parts.added});
@@ -278,8 +275,8 @@ class ReadyMade {
     const auto keys = [](const Term& x, size_t axis) {
       return build::Gather(build::Shape(x), build::Numbers({static_cast<int64_t>(axis)}), 0);
     };
-    const Term missing = known ? build::Numbers({total.number() - length.number()})
-                               : build::Op("Sub", {keys(parts.key, 2), keys(In(3), last)});
+    const Term missing =
+        known ? build::Numbers({total.number() - length.number()}) : build::Op("Sub", {keys(parts.key, 2), keys(In(3), last)});
     const Term pads = build::Concat({build::Numbers(std::vector<int64_t>(2 * last + 1, 0)), missing}, 0);
     // Kernels of Pad take no booleans.
     const DataType type = keeps ? DataType::kInt32 : mask.type;
@@ -333,12 +330,14 @@ class ReadyMade {
   absl::Status AddRuntimeMasks(size_t mask, size_t bias, Parts* parts) {
     if (Has(mask)) {
       const Fact& pad = FactOf(mask);
-      if (pad.rank() != 2 && pad.rank() != 3) return No(fmt::format("{} gives lengths, not a mask", ValueName(*node_.input(mask))));
+      if (pad.rank() != 2 && pad.rank() != 3)
+        return No(fmt::format("{} gives lengths, not a mask", ValueName(*node_.input(mask))));
       const Term attended = build::Unsqueeze(build::Cast(In(mask), DataType::kBool),
                                              pad.rank() == 2 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1});
       const double fill = FloatAttribute(node_, "mask_filter_value").value_or(kRuntimeMaskFill);
       if (!(fill <= kMaskThreshold)) plain_ = false;  // keys that are masked take part
-      parts->added = build::Op("Where", {attended, build::Constant(parts->type, {1}, 0), build::Constant(parts->type, {1}, fill)});
+      parts->added =
+          build::Op("Where", {attended, build::Constant(parts->type, {1}, 0), build::Constant(parts->type, {1}, fill)});
     }
     if (Has(bias)) parts->added = Given(parts->added) ? build::Op("Add", {parts->added, In(bias)}) : In(bias);
     return absl::OkStatus();
@@ -365,8 +364,10 @@ class ReadyMade {
     }
     plain_ = !IntsAttribute(node_, "qkv_hidden_sizes").has_value();  // which the rule of the library does not know
     if (widths[2] != widths[0] && (Has(4) || Asks(1))) {
-      return No(fmt::format("past and present of com.microsoft.Attention are one tensor of keys and values, which ONNX Runtime "
-                            "defines only where both are as wide: here keys have {} channels and values {}", widths[0], widths[2]));
+      return No(
+          fmt::format("past and present of com.microsoft.Attention are one tensor of keys and values, which ONNX Runtime "
+                      "defines only where both are as wide: here keys have {} channels and values {}",
+                      widths[0], widths[2]));
     }
     Term projected = build::Op("MatMul", {In(0), In(1)});
     if (Has(2)) projected = build::Op("Add", {projected, In(2)});
@@ -522,8 +523,7 @@ class ReadyMade {
       const int64_t half = head_dim_ / 2;
       const Term split = pairs ? build::Reshape(*x, {0, 0, -1, half, 2}) : *x;
       const auto part = [&](int64_t i) {
-        return pairs ? build::Squeeze(build::Slice(split, i, i + 1, 4), {4})
-                     : build::Slice(split, i * half, (i + 1) * half, 3);
+        return pairs ? build::Squeeze(build::Slice(split, i, i + 1, 4), {4}) : build::Slice(split, i * half, (i + 1) * half, 3);
       };
       const Term first = build::Op("Sub", {build::Op("Mul", {part(0), cos}), build::Op("Mul", {part(1), sin})});
       const Term second = build::Op("Add", {build::Op("Mul", {part(1), cos}), build::Op("Mul", {part(0), sin})});
@@ -545,8 +545,8 @@ class ReadyMade {
     const Term moved = Extreme("Min", build::Op("Add", {build::Op("Sub", {place, past}), cached}), last);
     const Term source = build::Op("Where", {build::Op("Less", {place, past}), place, moved});  // [B, L]
     const Term shape = build::Shape(both);
-    const Term dims = build::Concat(
-        {build::Slice(shape, 0, 2, 0), build::Unsqueeze(length, {0}), build::Slice(shape, 3, 4, 0)}, 0);
+    const Term dims =
+        build::Concat({build::Slice(shape, 0, 2, 0), build::Unsqueeze(length, {0}), build::Slice(shape, 3, 4, 0)}, 0);
     return build::Op("GatherElements", {both, build::Op("Expand", {build::Unsqueeze(source, {1, 3}), dims})},
                      {{"axis", Term::Integer(2)}});
   }
@@ -585,8 +585,7 @@ class ReadyMade {
       if (Has(bias)) return No("a bias of packed heads is taken apart by no rule");
       std::array<Term, 3> packed;
       for (int64_t i = 0; i < 3; ++i) {
-        packed[static_cast<size_t>(i)] =
-            build::Transpose(build::Squeeze(build::Slice(In(0), i, i + 1, 3), {3}), {0, 2, 1, 3});
+        packed[static_cast<size_t>(i)] = build::Transpose(build::Squeeze(build::Slice(In(0), i, i + 1, 3), {3}), {0, 2, 1, 3});
       }
       parts->query = packed[0];
       parts->key = packed[1];
@@ -653,7 +652,8 @@ constexpr std::array kRows = {
     Function<"mask_of_all_keys (mask, keys)", MaskOfAllKeys>(
         "Holds where an Attention of ONNX broadcasts its mask and does not pad it to the number of keys."),
     Function<"attention_apart (y, plain)", AttentionApart>(
-        "The outputs of the operator that computes y, an attention as a whole, from its parts; those without a cache or a mask of its own making where plain is 1 only."),
+        "The outputs of the operator that computes y, an attention as a whole, from its parts; those without a cache or a mask "
+        "of its own making where plain is 1 only."),
 };
 
 }  // namespace

@@ -41,10 +41,15 @@ std::string_view ParameterName(std::string_view signature, size_t index) {
 
 std::string DescribeKinds(TermKinds kinds) {
   if (kinds == kAnyTerm) return "anything";
-  constexpr std::pair<TermKinds, std::string_view> kNames[] = {
-      {kValueTerm, "a value of the graph"}, {kNodeTerm, "a node to be built"}, {kNumberTerm, "a number"},
-      {kIntegerTerm, "a whole number"},     {kDimTerm, "a dim"},               {kListTerm, "a list"},
-      {kTypeTerm, "an element type"},       {kTextTerm, "a text"},             {kAbsentTerm, "no value"}};
+  constexpr std::pair<TermKinds, std::string_view> kNames[] = {{kValueTerm, "a value of the graph"},
+                                                               {kNodeTerm, "a node to be built"},
+                                                               {kNumberTerm, "a number"},
+                                                               {kIntegerTerm, "a whole number"},
+                                                               {kDimTerm, "a dim"},
+                                                               {kListTerm, "a list"},
+                                                               {kTypeTerm, "an element type"},
+                                                               {kTextTerm, "a text"},
+                                                               {kAbsentTerm, "no value"}};
   std::string text;
   for (const auto& [kind, name] : kNames) {
     if ((kinds & kind) != 0) text += fmt::format("{}{}", text.empty() ? "" : " or ", name);
@@ -57,16 +62,14 @@ std::string WrongArgument(std::string_view signature, size_t index, TermKinds wa
                      DescribeKinds(wanted), found);
 }
 
-absl::Status registry::CheckArguments(std::string_view signature, absl::Span<const TermKinds> wanted,
-                                      size_t minimum, const FunctionContext& context,
-                                      absl::Span<const Term> arguments) {
+absl::Status registry::CheckArguments(std::string_view signature, absl::Span<const TermKinds> wanted, size_t minimum,
+                                      const FunctionContext& context, absl::Span<const Term> arguments) {
   if (arguments.size() < minimum || arguments.size() > wanted.size()) {
     return absl::InvalidArgumentError(fmt::format("{} is called with {} arguments", signature, arguments.size()));
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (wanted[i] == kAnyTerm || (KindsOf(arguments[i]) & wanted[i]) != 0) continue;
-    return absl::InvalidArgumentError(
-        WrongArgument(signature, i, wanted[i], DescribeTerm(context, arguments[i])));
+    return absl::InvalidArgumentError(WrongArgument(signature, i, wanted[i], DescribeTerm(context, arguments[i])));
   }
   return absl::OkStatus();
 }

@@ -150,9 +150,7 @@ struct Argument<std::string_view> {
 template <>
 struct Argument<List> {
   static constexpr TermKinds kKinds = kListTerm;
-  static List Read(const Term& term) {
-    return term.kind == Term::Kind::kList ? List(*term.list) : List(&term, 1);
-  }
+  static List Read(const Term& term) { return term.kind == Term::Kind::kList ? List(*term.list) : List(&term, 1); }
 };
 template <>
 struct Argument<Term> {

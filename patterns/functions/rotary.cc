@@ -30,8 +30,7 @@ absl::StatusOr<int64_t> Half(const FunctionContext& context, Value* part) {
   const absl::StatusOr<HalfOf> half = FindHalf(context, part);
   if (!half.ok()) return half.status();
   if (half->axis != context.facts->Of(half->whole).rank() - 1) {
-    return Refuse(fmt::format("{} is cut along axis {}, not along the last", ValueName(*part), half->axis),
-                  "not-a-half");
+    return Refuse(fmt::format("{} is cut along axis {}, not along the last", ValueName(*part), half->axis), "not-a-half");
   }
   if (half->strided) {
     return Refuse(fmt::format("{} is every other element, not one block", ValueName(*part)), "not-a-half");
@@ -68,8 +67,7 @@ absl::StatusOr<Value*> RotationSource(const FunctionContext& context, Value* x, 
   return DeinterleavedSource(context, x);
 }
 
-absl::StatusOr<std::string> PairRotation(const FunctionContext& context, Value* y, Value* a, Value* b, Value* x1,
-                                         Value* x2) {
+absl::StatusOr<std::string> PairRotation(const FunctionContext& context, Value* y, Value* a, Value* b, Value* x1, Value* x2) {
   const absl::StatusOr<std::string> join = JoinMode(context, y, a, b);
   if (!join.ok()) return join.status();
   const absl::StatusOr<Cut> cut = CutSource(context, x1, x2, y);
@@ -100,8 +98,8 @@ bool AreRows(const FunctionContext& context, const Value* value, int64_t count, 
   return true;
 }
 
-absl::StatusOr<std::string> WrittenRotation(const FunctionContext& context, Value* y, List perm, Value* i, Value* j,
-                                            Value* x1, Value* x2) {
+absl::StatusOr<std::string> WrittenRotation(const FunctionContext& context, Value* y, List perm, Value* i, Value* j, Value* x1,
+                                            Value* x2) {
   const Fact& fact = context.facts->Of(y);
   if (!ExchangesEnds(perm, fact.rank())) {
     return Refuse("the parts are not written along the last axis", "rotation-order");
@@ -113,8 +111,7 @@ absl::StatusOr<std::string> WrittenRotation(const FunctionContext& context, Valu
   const bool halves = AreRows(context, i, half, 0, 1) && AreRows(context, j, half, half, 1);
   const bool pairs = AreRows(context, i, half, 0, 2) && AreRows(context, j, half, 1, 2);
   if (!halves && !pairs) {
-    return Refuse("the parts are written neither to the halves of the last axis nor to its pairs",
-                  "rotation-order");
+    return Refuse("the parts are written neither to the halves of the last axis nor to its pairs", "rotation-order");
   }
   const absl::StatusOr<Cut> cut = CutSource(context, x1, x2, y);
   if (!cut.ok()) return cut.status();
@@ -135,13 +132,13 @@ absl::StatusOr<Term> PartWhole(const FunctionContext& context, Value* a, Value* 
   return cut->whole;
 }
 
-absl::StatusOr<Term> JoinedSource(const FunctionContext& context, Value* a, Value* b, Value* y,
-                                    Trailing<std::string_view> mode) {
+absl::StatusOr<Term> JoinedSource(const FunctionContext& context, Value* a, Value* b, Value* y, Trailing<std::string_view> mode) {
   const absl::StatusOr<Cut> cut = CutSource(context, a, b, y);
   if (!cut.ok()) return cut.status();
   if (mode.has_value() && *mode != cut->mode) {
-    return Refuse(fmt::format("the parts are {}, not {}", cut->mode == "half" ? "halves" : "pairs",
-                              *mode == "half" ? "halves" : "pairs"), "rotation-order");
+    return Refuse(
+        fmt::format("the parts are {}, not {}", cut->mode == "half" ? "halves" : "pairs", *mode == "half" ? "halves" : "pairs"),
+        "rotation-order");
   }
   return cut->whole;
 }
@@ -156,12 +153,11 @@ absl::Status CheckSameShape(const FunctionContext& context, const Value* a, cons
     }
   }
   if (context.dims->Equal(first.shape, second.shape)) return absl::OkStatus();
-  return Refuse(fmt::format("{} and {} have not the same shape", context.facts->Describe(a),
-                            context.facts->Describe(b)), "rotary-table-shape");
+  return Refuse(fmt::format("{} and {} have not the same shape", context.facts->Describe(a), context.facts->Describe(b)),
+                "rotary-table-shape");
 }
 
-absl::StatusOr<Term> RotaryTable(const FunctionContext& context, Value* a, Value* b, Value* x1,
-                                 std::string_view mode) {
+absl::StatusOr<Term> RotaryTable(const FunctionContext& context, Value* a, Value* b, Value* x1, std::string_view mode) {
   const Facts& facts = *context.facts;
   const Fact& part = facts.Of(x1);
   const Fact& table = facts.Of(a);
@@ -176,14 +172,15 @@ absl::StatusOr<Term> RotaryTable(const FunctionContext& context, Value* a, Value
   const Dim factors = unit ? LastButOne(table) : table.shape.back();
   if (!channels.is_number() || !context.dims->Equal(factors, channels)) {
     return Refuse(fmt::format("{} has {} factors for {} channels", facts.Describe(a), context.dims->ToString(factors),
-                              context.dims->ToString(channels)), "rotary-table-shape");
+                              context.dims->ToString(channels)),
+                  "rotary-table-shape");
   }
   const bool interleaved = mode == "interleaved";
   const int64_t width = 2 * channels.number();
   if (!unit && a != b) {
     const absl::StatusOr<Cut> cut = CutSource(context, a, b);
-    if (cut.ok() && cut->mode == (interleaved ? "interleaved" : "half") &&
-        facts.Of(cut->source).rank() == table.rank() && facts.Of(cut->source).shape.back().is(width)) {
+    if (cut.ok() && cut->mode == (interleaved ? "interleaved" : "half") && facts.Of(cut->source).rank() == table.rank() &&
+        facts.Of(cut->source).shape.back().is(width)) {
       return Term::Of(cut->source);
     }
   }
@@ -202,8 +199,7 @@ absl::StatusOr<Term> MatrixTable(const FunctionContext& context, Value* f, Value
   RETURN_IF_ERROR(CheckSameShape(context, f, g));
   const Fact& fact = context.facts->Of(f);
   if (fact.rank() < 2 || !fact.shape.back().is(2) || !LastButOne(fact).is_number()) {
-    return Refuse(fmt::format("{} are not columns of 2 x 2 matrices", context.facts->Describe(f)),
-                  "rotary-table-shape");
+    return Refuse(fmt::format("{} are not columns of 2 x 2 matrices", context.facts->Describe(f)), "rotary-table-shape");
   }
   const auto take = [](Value* from, int64_t i) { return build::Slice(Term::Of(from), i, i + 1, -1); };
   const Term pairs = name == "cos" ? build::Concat({take(f, 0), take(g, 1)}, -1)
@@ -229,8 +225,8 @@ absl::StatusOr<Term> RankFour(const FunctionContext& context, Shaped t, Value* x
     return Refuse(fmt::format("the rank of {} is not known", ValueName(*shaped)), "shape-not-known");
   }
   if (data > 4 || rank > 4) {
-    return Refuse(fmt::format("{} has {} axes, and the kernel takes 4", context.facts->Describe(x),
-                              std::max(rank, data)), "rank-not-taken");
+    return Refuse(fmt::format("{} has {} axes, and the kernel takes 4", context.facts->Describe(x), std::max(rank, data)),
+                  "rank-not-taken");
   }
   return rank == 4 ? t.term : build::Unsqueeze(t.term, MissingAxes(rank));
 }
@@ -271,8 +267,8 @@ constexpr std::array kRows = {
         "The mode of a rotation y whose parts a and b are computed from the parts x1 and x2 of one value.", "Sub"),
     Function<"written_rotation (y, perm, i, j, x1, x2)", WrittenRotation>(
         "The same where the parts are written to the rows i and j of a tensor that the perm turns into y.", "Sub"),
-    Function<"part_rotation (a, x1, x2)", PartRotation>(
-        "The same where the part a stands among others, beside its partner.", "Sub"),
+    Function<"part_rotation (a, x1, x2)", PartRotation>("The same where the part a stands among others, beside its partner.",
+                                                        "Sub"),
     Function<"part_whole (a, x1, x2)", PartWhole>("The value that is rotated then."),
     Function<"joined_source (a, b, y, mode?)", JoinedSource>(
         "The value in the shape of y of which a and b are the halves (\"half\") or the even and the odd channels "

@@ -35,8 +35,7 @@ absl::StatusOr<RotaryDims> RotaryDimsOf(const FunctionContext& context, const Va
     return Refuse(fmt::format("{} is neither [B, N, S, D] nor [B, S, N * D]", context.facts->Describe(x)));
   }
   if (table.rank() < 2 || !table.shape.back().is_number()) {
-    return Refuse(fmt::format("the width of the table {} is not known", context.facts->Describe(cache)),
-                  "rotary-table-shape");
+    return Refuse(fmt::format("the width of the table {} is not known", context.facts->Describe(cache)), "rotary-table-shape");
   }
   dims.turned = turned.value_or(0);
   dims.heads = heads.value_or(0);
@@ -50,11 +49,11 @@ absl::StatusOr<RotaryDims> RotaryDimsOf(const FunctionContext& context, const Va
     dims.heads = dims.width > 0 ? last / dims.width : 0;
   }
   if (dims.turned == 0) dims.turned = dims.width;
-  if (dims.width < 2 || dims.turned > dims.width || dims.turned % 2 != 0 ||
-      (dims.rank == 3 && dims.heads * dims.width != last) || !table.shape.back().is(dims.turned / 2)) {
+  if (dims.width < 2 || dims.turned > dims.width || dims.turned % 2 != 0 || (dims.rank == 3 && dims.heads * dims.width != last) ||
+      !table.shape.back().is(dims.turned / 2)) {
     return Refuse(fmt::format("{} with {} heads and a table of {} factors does not fit a rotation of {} channels",
-                              context.facts->Describe(x), dims.heads, context.dims->ToString(table.shape.back()),
-                              dims.turned), "rotary-table-shape");
+                              context.facts->Describe(x), dims.heads, context.dims->ToString(table.shape.back()), dims.turned),
+                  "rotary-table-shape");
   }
   return dims;
 }
@@ -64,8 +63,8 @@ Term HeadsApart(Value* x, const RotaryDims& dims) {
   return dims.rank == 4 ? Term::Of(x) : build::Reshape(Term::Of(x), {0, 0, dims.heads, dims.width});
 }
 
-absl::StatusOr<Term> TurnedPart(const FunctionContext& context, Value* x, Value* cache,
-                                std::optional<int64_t> heads, std::optional<int64_t> width) {
+absl::StatusOr<Term> TurnedPart(const FunctionContext& context, Value* x, Value* cache, std::optional<int64_t> heads,
+                                std::optional<int64_t> width) {
   const auto dims = RotaryDimsOf(context, x, cache, heads, width);
   if (!dims.ok()) return dims.status();
   const Term apart = HeadsApart(x, *dims);
@@ -83,13 +82,14 @@ absl::StatusOr<Term> TurnedWhole(const FunctionContext& context, const Term& y, 
   return dims->rank == 4 ? whole : build::Reshape(whole, {0, 0, dims->heads * dims->width});
 }
 
-absl::StatusOr<Term> CachedTable(const FunctionContext& context, Value* cache, std::optional<Value*> positions,
-                                 Value* x, std::string_view mode) {
+absl::StatusOr<Term> CachedTable(const FunctionContext& context, Value* cache, std::optional<Value*> positions, Value* x,
+                                 std::string_view mode) {
   const Fact& fact = context.facts->Of(cache);
   const int rank = context.facts->Of(x).rank();
   if (fact.rank() != (positions.has_value() ? 2 : 3) || !fact.shape.back().is_number() || rank < 3) {
-    return Refuse(fmt::format("the table {} is neither [B, S, r / 2] nor, with positions, [P, r / 2]",
-                              context.facts->Describe(cache)), "rotary-table-shape");
+    return Refuse(
+        fmt::format("the table {} is neither [B, S, r / 2] nor, with positions, [P, r / 2]", context.facts->Describe(cache)),
+        "rotary-table-shape");
   }
   const Term half = Term::Of(cache);
   const Term table = JoinTables(half, half, fact.rank(), 2 * fact.shape.back().number(), mode == "interleaved");
@@ -99,8 +99,7 @@ absl::StatusOr<Term> CachedTable(const FunctionContext& context, Value* cache, s
   const Fact& index = context.facts->Of(*positions);
   if (index.rank() == 2) return build::Unsqueeze(build::Gather(table, given, 0), {heads});
   if (index.rank() != 1 || !index.shape[0].is(1)) {
-    return Refuse(
-        fmt::format("the positions {} are neither [B, S] nor one number", context.facts->Describe(*positions)));
+    return Refuse(fmt::format("the positions {} are neither [B, S] nor one number", context.facts->Describe(*positions)));
   }
   // com.microsoft: the position of the first of the S tokens.
   const Term length = build::Gather(build::Shape(Term::Of(x)), Term::Integer(rank == 4 ? 2 : 1), 0);

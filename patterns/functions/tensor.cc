@@ -31,18 +31,67 @@ const Term* FindAttribute(const DeferredNode& node, std::string_view name) {
 }
 
 // The operators whose result has the type of the data that they move or compute with, their first input.
-constexpr std::string_view kTypeOfFirstInput[] = {
-    "Abs",       "Add",       "Ceil",       "Clip",       "Concat",      "Conv",      "Cos",
-    "Div",       "Elu",       "Erf",        "Exp",        "Expand",      "Flatten",   "Floor",
-    "Gather",    "Gelu",      "Gemm",       "HardSigmoid", "Identity",   "InstanceNormalization",
-    "LayerNormalization",     "LeakyRelu",  "Log",        "MatMul",      "Max",       "Min",
-    "Mod",       "Mul",       "Neg",        "Pad",        "Pow",         "Range",     "Reciprocal",
-    "ReduceL2",  "ReduceMax", "ReduceMean", "ReduceMin",  "ReduceProd",  "ReduceSum", "ReduceSumSquare",
-    "Relu",      "Reshape",   "Round",      "Sigmoid",    "Sin",         "Slice",     "Softmax",
-    "Softplus",  "Split",     "Sqrt",       "Squeeze",    "Sub",         "Sum",       "Swish",
-    "Tanh",      "Tile",      "Transpose",  "Trilu",      "Unsqueeze"};
-constexpr std::string_view kBool[] = {"And",   "Equal", "Greater",     "GreaterOrEqual", "IsInf", "IsNaN",
-                                      "Less",  "LessOrEqual", "Not",   "Or",             "Xor"};
+constexpr std::string_view kTypeOfFirstInput[] = {"Abs",
+                                                  "Add",
+                                                  "Ceil",
+                                                  "Clip",
+                                                  "Concat",
+                                                  "Conv",
+                                                  "Cos",
+                                                  "Div",
+                                                  "Elu",
+                                                  "Erf",
+                                                  "Exp",
+                                                  "Expand",
+                                                  "Flatten",
+                                                  "Floor",
+                                                  "Gather",
+                                                  "Gelu",
+                                                  "Gemm",
+                                                  "HardSigmoid",
+                                                  "Identity",
+                                                  "InstanceNormalization",
+                                                  "LayerNormalization",
+                                                  "LeakyRelu",
+                                                  "Log",
+                                                  "MatMul",
+                                                  "Max",
+                                                  "Min",
+                                                  "Mod",
+                                                  "Mul",
+                                                  "Neg",
+                                                  "Pad",
+                                                  "Pow",
+                                                  "Range",
+                                                  "Reciprocal",
+                                                  "ReduceL2",
+                                                  "ReduceMax",
+                                                  "ReduceMean",
+                                                  "ReduceMin",
+                                                  "ReduceProd",
+                                                  "ReduceSum",
+                                                  "ReduceSumSquare",
+                                                  "Relu",
+                                                  "Reshape",
+                                                  "Round",
+                                                  "Sigmoid",
+                                                  "Sin",
+                                                  "Slice",
+                                                  "Softmax",
+                                                  "Softplus",
+                                                  "Split",
+                                                  "Sqrt",
+                                                  "Squeeze",
+                                                  "Sub",
+                                                  "Sum",
+                                                  "Swish",
+                                                  "Tanh",
+                                                  "Tile",
+                                                  "Transpose",
+                                                  "Trilu",
+                                                  "Unsqueeze"};
+constexpr std::string_view kBool[] = {"And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual",
+                                      "Not", "Or",    "Xor"};
 constexpr std::string_view kInt64[] = {"ArgMax", "ArgMin", "NonZero", "Shape", "Size"};
 
 absl::StatusOr<DataType> TypeOfNode(const FunctionContext& context, const DeferredNode& node) {
@@ -71,13 +120,9 @@ absl::StatusOr<DataType> TypeOfNode(const FunctionContext& context, const Deferr
   return unknown();
 }
 
-absl::StatusOr<std::vector<Term>> Shape(const FunctionContext& context, Shaped x) {
-  return ShapeOf(context, x.term);
-}
+absl::StatusOr<std::vector<Term>> Shape(const FunctionContext& context, Shaped x) { return ShapeOf(context, x.term); }
 
-absl::StatusOr<Dim> DimOfAxis(const FunctionContext& context, Shaped x, int64_t axis) {
-  return DimAt(context, x.term, axis);
-}
+absl::StatusOr<Dim> DimOfAxis(const FunctionContext& context, Shaped x, int64_t axis) { return DimAt(context, x.term, axis); }
 
 absl::StatusOr<int64_t> Rank(const FunctionContext& context, Shaped x) {
   const auto shape = ShapeOf(context, x.term);
@@ -92,11 +137,11 @@ absl::StatusOr<double> ScalarNumber(const FunctionContext& context, AnyOf<kValue
   if (term.kind != Term::Kind::kValue) return registry::Argument<double>::Read(term);
   double number = 0;
   const Fact& fact = context.facts->Of(term.value);
-  const bool scalar = fact.has_rank && fact.rank() <= 1 &&
-                      std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is(1); });
+  const bool scalar =
+      fact.has_rank && fact.rank() <= 1 && std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is(1); });
   if (!(term.like_scalar || scalar) || !ConstantNumber(*context.facts, term.value, &number)) {
-    return Refuse(fmt::format("{} ({}) is not a constant number", ValueName(*term.value),
-                              context.facts->Describe(term.value)), "not-constant");
+    return Refuse(fmt::format("{} ({}) is not a constant number", ValueName(*term.value), context.facts->Describe(term.value)),
+                  "not-constant");
   }
   return number;
 }
@@ -160,8 +205,9 @@ Holds SameShape(const FunctionContext& context, Shaped a, Shaped b) {
   const auto second = ShapeOf(context, b.term);
   if (!second.ok()) return second.status();
   if (EqualLists(context, *first, *second)) return absl::OkStatus();
-  return Refuse(fmt::format("the shapes {} and {} are not the same", DescribeList(context, *first),
-                            DescribeList(context, *second)), "shapes-differ");
+  return Refuse(
+      fmt::format("the shapes {} and {} are not the same", DescribeList(context, *first), DescribeList(context, *second)),
+      "shapes-differ");
 }
 
 // Whether a may be broadcast to b for some of what their dims can be.
@@ -190,8 +236,7 @@ Holds BroadcastsTo(const FunctionContext& context, Shaped a, Shaped b) {
 
 Holds MultipleOf(const FunctionContext& context, Dim d, Dim n) {
   if (n.is_number() && n.number() > 0 && d.known()) {
-    const bool multiple =
-        d.is_number() ? d.number() % n.number() == 0 : context.dims->ExactDiv(d, n).known();
+    const bool multiple = d.is_number() ? d.number() % n.number() == 0 : context.dims->ExactDiv(d, n).known();
     if (multiple) return absl::OkStatus();
   }
   return Refuse(fmt::format("{} is not a multiple of {}", context.dims->ToString(d), context.dims->ToString(n)),
@@ -275,8 +320,7 @@ absl::StatusOr<DataType> TypeOf(const FunctionContext& context, const Term& term
 
 absl::StatusOr<int64_t> PlainNumber(const FunctionContext& context, Dim d) {
   if (d.is_number()) return d.number();
-  return Refuse(fmt::format("{} must be a number in the graph; bind the dim with --dim", context.dims->ToString(d)),
-                "needs-dim");
+  return Refuse(fmt::format("{} must be a number in the graph; bind the dim with --dim", context.dims->ToString(d)), "needs-dim");
 }
 
 std::string NameOfTerm(const FunctionContext& context, const Term& term) {

@@ -22,8 +22,7 @@ absl::Status Error(const SourcePosition& position, const std::string& sentence) 
 // Names that stand for themselves in expressions.
 bool IsKeyword(const std::string& name) {
   if (name.size() < 4) return false;  // most names are letters, and no keyword is shorter
-  return name == "true" || name == "false" || name == "infinity" ||
-         DataTypeFromName(name) != DataType::kUndefined;
+  return name == "true" || name == "false" || name == "infinity" || DataTypeFromName(name) != DataType::kUndefined;
 }
 
 // What `by_ge` and `kind` may name: the kinds and the special forms of them that targets speak of.
@@ -80,8 +79,7 @@ class PatternChecker {
                                                   definition.parameters.size(), pattern->arguments.size()));
     }
     if (!pattern->attributes.empty()) {
-      return Error(pattern->position,
-                   fmt::format("'{}' is a definition and has no attributes", definition.name));
+      return Error(pattern->position, fmt::format("'{}' is a definition and has no attributes", definition.name));
     }
     if (pattern->optional && pattern->arguments.empty()) {
       return Error(pattern->position, fmt::format("'{}?' needs a first argument", definition.name));
@@ -92,13 +90,12 @@ class PatternChecker {
   absl::Status CheckNode(Pattern* pattern) {
     if (pattern->optional) {
       return Error(pattern->position,
-                   fmt::format("'{}?': only a definition can be optional, and there is none of that name",
-                               pattern->name));
+                   fmt::format("'{}?': only a definition can be optional, and there is none of that name", pattern->name));
     }
     std::vector<std::string> names;
     for (const AttributePattern& attribute : pattern->attributes) names.push_back(attribute.name);
-    RETURN_IF_ERROR(CheckOperator(pattern->position, pattern->domain, pattern->name, names,
-                                  static_cast<int>(pattern->arguments.size())));
+    RETURN_IF_ERROR(
+        CheckOperator(pattern->position, pattern->domain, pattern->name, names, static_cast<int>(pattern->arguments.size())));
     for (AttributePattern& attribute : pattern->attributes) {
       RETURN_IF_ERROR(CheckExpression(&attribute.value, scope_, true, false));
     }
@@ -162,9 +159,8 @@ class Mentions {
     for (size_t slot = 0; slot < counts_.size(); ++slot) {
       const std::string& name = scope.names[slot];
       if (counts_[slot] != 1 || first_[slot].line == 0 || name[0] == '_') continue;
-      return Error(
-          first_[slot],
-          fmt::format("'{}' occurs nowhere else: a misspelt name, or one to write as _ or _{}", name, name));
+      return Error(first_[slot],
+                   fmt::format("'{}' occurs nowhere else: a misspelt name, or one to write as _ or _{}", name, name));
     }
     return absl::OkStatus();
   }
@@ -253,19 +249,17 @@ absl::Status CheckAnnotations(const absl::flat_hash_set<std::string>& kinds, con
       !Constructs().contains(rule.kind)) {
     std::vector<std::string> names;
     for (const SiteKind& kind : SiteKinds()) names.push_back(kind.name);
-    return Error(rule.kind_position, fmt::format("'{}' is neither a kind nor a rule; the kinds are {}", rule.kind,
-                                                 fmt::join(names, ", ")));
+    return Error(rule.kind_position,
+                 fmt::format("'{}' is neither a kind nor a rule; the kinds are {}", rule.kind, fmt::join(names, ", ")));
   }
   if (!rule.by_ge.empty() && rule.no_ge_pass) {
-    return Error(rule.by_ge_position,
-                 "by_ge names what a pass of GE builds, and no_ge_pass says that none does");
+    return Error(rule.by_ge_position, "by_ge names what a pass of GE builds, and no_ge_pass says that none does");
   }
   if (!rule.by_ge.empty() && !Constructs().contains(rule.by_ge)) {
     std::vector<std::string_view> known(Constructs().begin(), Constructs().end());
     std::sort(known.begin(), known.end());
-    return Error(rule.by_ge_position,
-                 fmt::format("'{}' is neither a kind nor a declared construct; there are {}", rule.by_ge,
-                             fmt::join(known, ", ")));
+    return Error(rule.by_ge_position, fmt::format("'{}' is neither a kind nor a declared construct; there are {}", rule.by_ge,
+                                                  fmt::join(known, ", ")));
   }
   return absl::OkStatus();
 }
@@ -338,24 +332,21 @@ absl::Status CheckEmission(Rule* rule) {
 
 }  // namespace
 
-absl::Status CheckOperator(const SourcePosition& position, const std::string& domain,
-                           const std::string& op_type, const std::vector<std::string>& attributes,
-                           int arguments) {
+absl::Status CheckOperator(const SourcePosition& position, const std::string& domain, const std::string& op_type,
+                           const std::vector<std::string>& attributes, int arguments) {
   // RuleSet::Load has checked these against their declarations (patterns/language/operator_check.h).
   if (domain == "npu" || domain == "ascend_fuse") return absl::OkStatus();
   // A rule may name an operator of any version.
   const absl::Span<const Schema> versions = SchemaVersions(domain, op_type);
   if (versions.empty()) {
-    return Error(position, fmt::format("unknown operator or definition '{}{}{}'", domain,
-                                       domain.empty() ? "" : ".", op_type));
+    return Error(position, fmt::format("unknown operator or definition '{}{}{}'", domain, domain.empty() ? "" : ".", op_type));
   }
   for (const std::string& attribute : attributes) {
     const bool known = std::any_of(versions.begin(), versions.end(), [&](const Schema& schema) {
       return schema.FindAttribute(attribute) != nullptr || schema.FindInput(attribute) >= 0;
     });
     if (!known) {
-      return Error(position,
-                   fmt::format("{} has no attribute or input '{}' at any opset", op_type, attribute));
+      return Error(position, fmt::format("{} has no attribute or input '{}' at any opset", op_type, attribute));
     }
   }
   int most = 0;
@@ -387,8 +378,8 @@ absl::Status CheckExpression(Expression* expression, Scope* scope, bool may_bind
       const FunctionRow& row = Functions()[static_cast<size_t>(expression->function)];
       const int count = static_cast<int>(expression->arguments.size());
       if (count < row.minimum_arguments || count > row.maximum_arguments) {
-        return Error(expression->position, fmt::format("{} takes {} to {} arguments, {} given", row.name,
-                                                       row.minimum_arguments, row.maximum_arguments, count));
+        return Error(expression->position, fmt::format("{} takes {} to {} arguments, {} given", row.name, row.minimum_arguments,
+                                                       row.maximum_arguments, count));
       }
       for (size_t i = 0; i < expression->arguments.size(); ++i) {
         const Expression& argument = expression->arguments[i];
@@ -401,14 +392,12 @@ absl::Status CheckExpression(Expression* expression, Scope* scope, bool may_bind
     }
     case Expression::Kind::kOperator: {
       if (!may_build) {
-        return Error(
-            expression->position,
-            fmt::format("'{}' builds a node; nodes can be built in let and emit only", expression->text));
+        return Error(expression->position,
+                     fmt::format("'{}' builds a node; nodes can be built in let and emit only", expression->text));
       }
       if (expression->optional && expression->arguments.size() != 2) {
-        return Error(
-            expression->position,
-            fmt::format("'{}?': only an operator of two operands can do without one", expression->text));
+        return Error(expression->position,
+                     fmt::format("'{}?': only an operator of two operands can do without one", expression->text));
       }
       std::vector<std::string> names;
       for (auto& attribute : expression->attributes) {
@@ -450,8 +439,7 @@ absl::Status CheckDefinitions(const DefinitionIndex& index, size_t first, std::v
   SelfReference self(*definitions);
   for (size_t i = first; i < definitions->size(); ++i) {
     if (self.Reaches(i)) {
-      return Error((*definitions)[i].position,
-                   fmt::format("'{}' is defined by itself", (*definitions)[i].name));
+      return Error((*definitions)[i].position, fmt::format("'{}' is defined by itself", (*definitions)[i].name));
     }
   }
   return absl::OkStatus();

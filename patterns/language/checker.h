@@ -17,9 +17,8 @@ using DefinitionIndex = absl::flat_hash_map<std::string, int>;
 
 // INVALID_ARGUMENT for an operator that no opset has, for attributes and inputs that it has at none, and for
 // too many arguments.
-absl::Status CheckOperator(const SourcePosition& position, const std::string& domain,
-                           const std::string& op_type, const std::vector<std::string>& attributes,
-                           int arguments);
+absl::Status CheckOperator(const SourcePosition& position, const std::string& domain, const std::string& op_type,
+                           const std::vector<std::string>& attributes, int arguments);
 
 // Gives the names in an expression their slots, its calls their functions. may_bind: a name that is new gets
 // a slot; may_build: operators may stand here.

@@ -27,8 +27,8 @@ bool Matcher::Unify(const Expression& expression, Frame* frame, const Term& term
   return value.ok() && EqualTerms(context_, *value, term) && next();
 }
 
-bool Matcher::UnifyList(const Expression& list, size_t index, Frame* frame, const std::vector<Term>& items,
-                        size_t item, Next next) {
+bool Matcher::UnifyList(const Expression& list, size_t index, Frame* frame, const std::vector<Term>& items, size_t item,
+                        Next next) {
   if (index == list.arguments.size()) return item == items.size() && next();
   const Expression& expression = list.arguments[index];
   if (expression.kind == Expression::Kind::kEllipsis) {
@@ -37,15 +37,13 @@ bool Matcher::UnifyList(const Expression& list, size_t index, Frame* frame, cons
     return UnifyList(list, index + 1, frame, items, items.size() - after, next);
   }
   if (item >= items.size()) return false;
-  return Unify(expression, frame, items[item],
-               [&] { return UnifyList(list, index + 1, frame, items, item + 1, next); });
+  return Unify(expression, frame, items[item], [&] { return UnifyList(list, index + 1, frame, items, item + 1, next); });
 }
 
 absl::StatusOr<Term> Matcher::Evaluate(const Expression& expression, Frame* frame) {
   switch (expression.kind) {
     case Expression::Kind::kNumber:
-      return expression.is_integer ? Term::Integer(static_cast<int64_t>(expression.number))
-                                   : Term::Number(expression.number);
+      return expression.is_integer ? Term::Integer(static_cast<int64_t>(expression.number)) : Term::Number(expression.number);
     case Expression::Kind::kString:
       return Term::Text(expression.text);
     case Expression::Kind::kName: {
@@ -122,8 +120,8 @@ absl::StatusOr<Term> Matcher::Evaluate(const Expression& expression, Frame* fram
                          : op == '*' ? dims.Mul(a, b)
                                      : dims.ExactDiv(a, b);
       if (!result.known()) {
-        return absl::InvalidArgumentError(fmt::format("{} {} {} is not known", DescribeTerm(context_, *left),
-                                                      expression.text, DescribeTerm(context_, *right)));
+        return absl::InvalidArgumentError(
+            fmt::format("{} {} {} is not known", DescribeTerm(context_, *left), expression.text, DescribeTerm(context_, *right)));
       }
       return result.is_number() ? Term::Integer(result.number()) : Term::Of(result);
     }
@@ -149,8 +147,7 @@ absl::StatusOr<Term> Matcher::Evaluate(const Expression& expression, Frame* fram
   return absl::InternalError("unknown expression");
 }
 
-absl::StatusOr<Term> EvaluateInMatch(const Expression& expression, const Match& match,
-                                     const FunctionContext& context) {
+absl::StatusOr<Term> EvaluateInMatch(const Expression& expression, const Match& match, const FunctionContext& context) {
   static const RuleSet* const kNoRules = new RuleSet();
   Matcher matcher(*kNoRules, context);
   Matcher::Frame frame;

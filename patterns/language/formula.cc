@@ -146,8 +146,8 @@ absl::Status FormulaExpander::ExpandFormula(size_t index) {
   expanded.parts = CountParts(expanded.value);
   for (const auto& let : expanded.lets) expanded.parts += CountParts(let.second);
   if (expanded.parts > kMaximumParts) {
-    return ErrorAt(formula.position, fmt::format("'{}' has more than {} parts when it is written out",
-                                                 formula.name, kMaximumParts));
+    return ErrorAt(formula.position,
+                   fmt::format("'{}' has more than {} parts when it is written out", formula.name, kMaximumParts));
   }
   expanded.state = Expanded::State::kDone;
   return absl::OkStatus();
@@ -158,16 +158,14 @@ absl::Status FormulaExpander::UseFormula(size_t index, Expression* call, Binding
   const Formula& formula = formulas_[index];
   const Expanded& expanded = expanded_[index];
   const size_t given = call->arguments.size();
-  const size_t needed =
-      static_cast<size_t>(std::count_if(formula.parameters.begin(), formula.parameters.end(),
-                                        [](const Parameter& p) { return !p.has_default; }));
+  const size_t needed = static_cast<size_t>(
+      std::count_if(formula.parameters.begin(), formula.parameters.end(), [](const Parameter& p) { return !p.has_default; }));
   if (given < needed || given > formula.parameters.size()) {
-    return ErrorAt(call->position, fmt::format("{} takes {} to {} arguments, {} given", formula.name, needed,
-                                               formula.parameters.size(), given));
+    return ErrorAt(call->position,
+                   fmt::format("{} takes {} to {} arguments, {} given", formula.name, needed, formula.parameters.size(), given));
   }
   if (call->optional) {
-    return ErrorAt(call->position,
-                   fmt::format("'{}?': only a function or an operator can be left out", formula.name));
+    return ErrorAt(call->position, fmt::format("'{}?': only a function or an operator can be left out", formula.name));
   }
   std::vector<int> uses(formula.parameters.size(), 0);
   auto count = [&](Expression& part) {
@@ -203,8 +201,7 @@ absl::Status FormulaExpander::UseFormula(size_t index, Expression* call, Binding
 // word (a) becomes translated (a, "word", ["key", "meaning", ...]).
 absl::Status FormulaExpander::UseTable(const WordTable& table, Expression* call) const {
   if (call->arguments.size() != 1) {
-    return ErrorAt(call->position, fmt::format("the table {} takes 1 argument, {} given", table.name,
-                                               call->arguments.size()));
+    return ErrorAt(call->position, fmt::format("the table {} takes 1 argument, {} given", table.name, call->arguments.size()));
   }
   auto text = [call](const std::string& words) {
     Expression expression;
@@ -219,8 +216,7 @@ absl::Status FormulaExpander::UseTable(const WordTable& table, Expression* call)
       *call = Expression(meaning);
       return absl::OkStatus();
     }
-    return ErrorAt(call->position,
-                   fmt::format("the table {} has no word \"{}\"", table.name, call->arguments[0].text));
+    return ErrorAt(call->position, fmt::format("the table {} has no word \"{}\"", table.name, call->arguments[0].text));
   }
   call->text = "translated";
   call->arguments.push_back(text(table.name));

@@ -72,9 +72,9 @@ class MatchCache {
   static constexpr uint32_t kNoKind = UINT32_MAX;
   const Model& model_;
   std::vector<Kind> kinds_;
-  std::vector<uint32_t> kind_of_op_type_;  // by NameId: the kind that was met first
+  std::vector<uint32_t> kind_of_op_type_;                           // by NameId: the kind that was met first
   absl::flat_hash_map<std::pair<NameId, NameId>, size_t> kind_of_;  // domain, op_type
-  std::vector<std::unique_ptr<Operators>> operators_;  // one for each set of rules
+  std::vector<std::unique_ptr<Operators>> operators_;               // one for each set of rules
 };
 
 }  // namespace ascend_fuse

@@ -15,8 +15,8 @@ void MatchTrace::End(Ending ending) {
   }
 }
 
-bool Matcher::Step(const SourcePosition& position, absl::FunctionRef<std::string()> wanted,
-                   absl::FunctionRef<std::string()> met, Next next) {
+bool Matcher::Step(const SourcePosition& position, absl::FunctionRef<std::string()> wanted, absl::FunctionRef<std::string()> met,
+                   Next next) {
   MatchTrace* trace = failure_ == nullptr ? nullptr : failure_->trace;
   if (trace == nullptr) return next();
   const size_t before = trace->now.size();

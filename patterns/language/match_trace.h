@@ -21,8 +21,8 @@ struct MatchTrace {
     std::string expected;  // empty: `found` says all there is to say
     std::string found;
     friend bool operator==(const Ending& a, const Ending& b) {
-      return a.position.line == b.position.line && a.position.column == b.position.column &&
-             a.position.file == b.position.file && a.found == b.found;
+      return a.position.line == b.position.line && a.position.column == b.position.column && a.position.file == b.position.file &&
+             a.found == b.found;
     }
   };
 

@@ -48,9 +48,7 @@ bool NearlyEqual(double expected, double found, DataType type) {
 }
 
 // One element and at most one dim: combining it with another operand leaves that operand's shape.
-bool BroadcastsAsScalar(const Fact& fact) {
-  return fact.rank() == 0 || (fact.rank() == 1 && fact.shape[0].is(1));
-}
+bool BroadcastsAsScalar(const Fact& fact) { return fact.rank() == 0 || (fact.rank() == 1 && fact.shape[0].is(1)); }
 
 // Whether input `place`, a constant of equal elements, leaves the shape of an elementwise node to the other
 // operands: each of its dims is 1 or the dim that another operand has there anyway.
@@ -150,12 +148,10 @@ Matcher::Frame* Matcher::NewFrame(const Scope& scope) {
   return frame;
 }
 
-bool Matcher::Covers(const Node* node) const {
-  return std::find(covered_.begin(), covered_.end(), node) != covered_.end();
-}
+bool Matcher::Covers(const Node* node) const { return std::find(covered_.begin(), covered_.end(), node) != covered_.end(); }
 
-bool Matcher::Fail(const SourcePosition& position, const Node* node, Stop stop,
-                   absl::FunctionRef<std::string()> expected, absl::FunctionRef<std::string()> found) {
+bool Matcher::Fail(const SourcePosition& position, const Node* node, Stop stop, absl::FunctionRef<std::string()> expected,
+                   absl::FunctionRef<std::string()> found) {
   if (failure_ == nullptr) return false;
   if (failure_->trace != nullptr) failure_->trace->End({position, expected(), found()});
   // A node may be there twice.
@@ -240,8 +236,7 @@ bool Matcher::MayRead(const Prefilter::Branch& branch, const Node& node, int* bu
 
 bool Matcher::Starts(const Rule& rule, Value* value, Failure* failure) {
   Frame* frame = Begin(rule, value, failure);
-  return MayMatch(rule.start_form, value) &&
-         MatchLine(rule.scope.Find(rule.anchor), frame, Term::Of(value), [] { return true; });
+  return MayMatch(rule.start_form, value) && MatchLine(rule.scope.Find(rule.anchor), frame, Term::Of(value), [] { return true; });
 }
 
 std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failure, Value* partner) {
@@ -327,8 +322,7 @@ bool Matcher::CostlyIsShared(Frame* frame) {
     if (dies(node)) continue;
     const Node* reader = nullptr;
     bool needed = false;
-    for (const Value* value : node->outputs())
-      needed = needed || (value != nullptr && kept_by(value, &reader));
+    for (const Value* value : node->outputs()) needed = needed || (value != nullptr && kept_by(value, &reader));
     if (needed) continue;
     dying.push_back(node);
     for (const Use& use : node->inputs()) {
@@ -351,8 +345,7 @@ bool Matcher::CostlyIsShared(Frame* frame) {
           [&] { return fmt::format("nothing else reads the result of {}", OpType(*node)); },
           [&] {
             // Follow the copies to what is really read.
-            while (!value->is_graph_output && reader != nullptr && Covers(reader) &&
-                   reader->output(0) != nullptr) {
+            while (!value->is_graph_output && reader != nullptr && Covers(reader) && reader->output(0) != nullptr) {
               value = reader->output(0);
               if (!kept_by(value, &reader)) break;
             }
@@ -394,8 +387,7 @@ bool Matcher::FeedsItself(Frame* frame) {
     work.pop_back();
     if (seen.size() > kMost || std::find(producers.begin(), producers.end(), node) != producers.end()) {
       Fail(
-          rule_->position, node, Stop::kConditionFails,
-          [] { return std::string("inputs that are not computed from outputs"); },
+          rule_->position, node, Stop::kConditionFails, [] { return std::string("inputs that are not computed from outputs"); },
           [&] { return fmt::format("an input that {} computes", OpType(*node)); });
       return true;
     }
@@ -444,10 +436,8 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
       }
       const bool constant = value != nullptr && ConstantNumber(*context_.facts, value, &number);
       Fail(
-          pattern.position, value != nullptr ? value->producer : nullptr,
-          constant ? Stop::kWrongConstant : Stop::kWrongValue,
-          [&] { return fmt::format("the constant {}", pattern.number); },
-          [&] { return DescribeTerm(context_, term); });
+          pattern.position, value != nullptr ? value->producer : nullptr, constant ? Stop::kWrongConstant : Stop::kWrongValue,
+          [&] { return fmt::format("the constant {}", pattern.number); }, [&] { return DescribeTerm(context_, term); });
       return false;
     }
     case Pattern::Kind::kAlternatives:
@@ -471,8 +461,7 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
   if (slot.bound()) {
     // A constant that is a number at its first place must be one here too.
     const bool as_number = !slot.like_scalar || term.like_scalar ||
-                           (term.kind == Term::Kind::kValue &&
-                            BroadcastsAsScalar(context_.facts->Of(term.value)));
+                           (term.kind == Term::Kind::kValue && BroadcastsAsScalar(context_.facts->Of(term.value)));
     if (as_number && EqualTerms(context_, slot, term)) return Step(pattern.position, name, met, next);
     Fail(
         pattern.position, term.kind == Term::Kind::kValue ? term.value->producer : nullptr, Stop::kWrongValue,
@@ -489,8 +478,7 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
   }
   if (frame->scope->statement[pattern.slot] >= 0) return MatchLine(pattern.slot, frame, term, next);
   if (term.kind == Term::Kind::kAbsent && frame->scope == &rule_->scope) {
-    const bool optional =
-        static_cast<size_t>(pattern.slot) < rule_->inputs.size() && rule_->inputs[pattern.slot].optional;
+    const bool optional = static_cast<size_t>(pattern.slot) < rule_->inputs.size() && rule_->inputs[pattern.slot].optional;
     if (!optional) {
       Fail(
           pattern.position, nullptr, Stop::kWrongValue, [&] { return fmt::format("an input {}", pattern.name); },
@@ -516,8 +504,8 @@ bool Matcher::MatchLine(int slot, Frame* frame, const Term& term, Next next) {
   return false;
 }
 
-bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next,
-                            const MatchStatement* outputs, int place, bool quiet) {
+bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next, const MatchStatement* outputs,
+                            int place, bool quiet) {
   const size_t covered = covered_.size();
   for (Value* current = value; current != nullptr; current = Below(current)) {
     const Node* node = current->producer;
@@ -527,8 +515,7 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
           pattern.position, [&] { return FullName(pattern.domain, pattern.name); },
           [&] {
             return fmt::format("{}{}{}", NodeName(*node).empty() ? ValueName(*current) : NodeName(*node),
-                               current == value ? "" : ", seen through copies up to ",
-                               current == value ? "" : ValueName(*value));
+                               current == value ? "" : ", seen through copies up to ", current == value ? "" : ValueName(*value));
           },
           [&] { return MatchNode(pattern, frame, *node, next); });
     };
@@ -547,8 +534,7 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
       } else if (outputs != nullptr) {
         std::vector<int> bound;
         // The second output of a Split is not the first.
-        bool fits =
-            node->output_count <= outputs->names.size() && static_cast<int>(current->output_index) == place;
+        bool fits = node->output_count <= outputs->names.size() && static_cast<int>(current->output_index) == place;
         for (size_t i = 0; fits && i < outputs->names.size(); ++i) {
           if (outputs->names[i] == "_") continue;
           const int slot = frame->scope->Find(outputs->names[i]);
@@ -570,10 +556,7 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
     } else if (!quiet) {
       Fail(
           pattern.position, node, Stop::kWrongOperator, [&] { return FullName(pattern.domain, pattern.name); },
-          [&] {
-            return fmt::format("{} computed by {}", ValueName(*current),
-                               FullName(Domain(*node), OpType(*node)));
-          });
+          [&] { return fmt::format("{} computed by {}", ValueName(*current), FullName(Domain(*node), OpType(*node))); });
     }
     if (Below(current) != nullptr) covered_.push_back(node);
   }
@@ -591,9 +574,8 @@ bool Matcher::MatchNode(const Pattern& pattern, Frame* frame, const Node& node, 
     const Schema* schema = SchemaFor(node);
     // Attributes that the pattern does not mention must have their defaults.
     for (const Attribute& attribute : ReadAttributes(node)) {
-      const bool mentioned =
-          std::any_of(pattern.attributes.begin(), pattern.attributes.end(),
-                      [&](const AttributePattern& mention) { return mention.name == attribute.name; });
+      const bool mentioned = std::any_of(pattern.attributes.begin(), pattern.attributes.end(),
+                                         [&](const AttributePattern& mention) { return mention.name == attribute.name; });
       if (mentioned) continue;
       const SchemaAttribute* row = schema != nullptr ? schema->FindAttribute(attribute.name) : nullptr;
       if (row != nullptr && row->has_default &&
@@ -603,9 +585,7 @@ bool Matcher::MatchNode(const Pattern& pattern, Frame* frame, const Node& node, 
       Fail(
           pattern.position, &node, Stop::kWrongAttribute,
           [&] { return fmt::format("{} with the default of `{}`", pattern.name, attribute.name); },
-          [&] {
-            return fmt::format("{} = {}", attribute.name, DescribeTerm(context_, AttributeTerm(attribute)));
-          });
+          [&] { return fmt::format("{} = {}", attribute.name, DescribeTerm(context_, AttributeTerm(attribute))); });
       return false;
     }
     // Inputs beyond the pattern's arguments must be absent or be mentioned as attributes.
@@ -613,9 +593,7 @@ bool Matcher::MatchNode(const Pattern& pattern, Frame* frame, const Node& node, 
       if (node.input(i) == nullptr) continue;
       const bool mentioned = schema != nullptr && i < schema->inputs.size() &&
                              std::any_of(pattern.attributes.begin(), pattern.attributes.end(),
-                                         [&](const AttributePattern& mention) {
-                                           return mention.name == schema->inputs[i].name;
-                                         });
+                                         [&](const AttributePattern& mention) { return mention.name == schema->inputs[i].name; });
       if (mentioned) continue;
       Fail(
           pattern.position, &node, Stop::kWrongAttribute,
@@ -624,15 +602,13 @@ bool Matcher::MatchNode(const Pattern& pattern, Frame* frame, const Node& node, 
       return false;
     }
     if (pattern.arguments.size() == 2 && node.input_count == 2 && schema != nullptr && schema->commutative) {
-      return MatchInputs(pattern, frame, node, 0, false, next) ||
-             MatchInputs(pattern, frame, node, 0, true, next);
+      return MatchInputs(pattern, frame, node, 0, false, next) || MatchInputs(pattern, frame, node, 0, true, next);
     }
     return MatchInputs(pattern, frame, node, 0, false, next);
   });
 }
 
-bool Matcher::MatchInputs(const Pattern& pattern, Frame* frame, const Node& node, size_t index, bool swapped,
-                          Next next) {
+bool Matcher::MatchInputs(const Pattern& pattern, Frame* frame, const Node& node, size_t index, bool swapped, Next next) {
   if (index == pattern.arguments.size()) return next();
   const size_t input = swapped ? 1 - index : index;
   Term term = Term::Of(node.input(input));
@@ -641,8 +617,7 @@ bool Matcher::MatchInputs(const Pattern& pattern, Frame* frame, const Node& node
                    [&] { return MatchInputs(pattern, frame, node, index + 1, swapped, next); });
 }
 
-bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& node, size_t index,
-                              Next next) {
+bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& node, size_t index, Next next) {
   if (index == pattern.attributes.size()) return next();
   const AttributePattern& mention = pattern.attributes[index];
   Term term = Term::Absent();
@@ -660,21 +635,18 @@ bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& 
     const int input = schema->FindInput(mention.name);
     if (input >= 0 && node.input(input) != nullptr) {
       term = TermOfParameterInput(*context_.facts, node.input(input));
-    } else if (const SchemaAttribute* row = schema->FindAttribute(mention.name);
-               row != nullptr && row->has_default) {
+    } else if (const SchemaAttribute* row = schema->FindAttribute(mention.name); row != nullptr && row->has_default) {
       term = AttributeTerm(row->default_value);
     }
   }
   if (IsAxisAttribute(mention.name) && node.input(0) != nullptr) {
     const int rank = context_.facts->Of(node.input(0)).rank();
     // Unsqueeze counts its axes in the output.
-    const int axes_rank = OpType(node) == "Unsqueeze" && node.output(0) != nullptr
-                              ? context_.facts->Of(node.output(0)).rank()
-                              : rank;
+    const int axes_rank =
+        OpType(node) == "Unsqueeze" && node.output(0) != nullptr ? context_.facts->Of(node.output(0)).rank() : rank;
     if (axes_rank >= 0 && mention.value.kind != Expression::Kind::kName) {
       const absl::StatusOr<Term> expected = Evaluate(mention.value, frame);
-      if (expected.ok() &&
-          EqualTerms(context_, NormalizeAxes(*expected, axes_rank), NormalizeAxes(term, axes_rank))) {
+      if (expected.ok() && EqualTerms(context_, NormalizeAxes(*expected, axes_rank), NormalizeAxes(term, axes_rank))) {
         return rest();
       }
       Fail(
@@ -713,8 +685,7 @@ bool Matcher::MatchDefinition(const Pattern& pattern, Frame* frame, const Term& 
   if (term.kind == Term::Kind::kValue) {
     for (const Definition::Alternative& alternative : definition.alternatives) {
       Frame* inner = NewFrame(definition.scope);
-      for (const PatternPointer& argument : pattern.arguments)
-        inner->closures.push_back({argument.get(), frame});
+      for (const PatternPointer& argument : pattern.arguments) inner->closures.push_back({argument.get(), frame});
       inner->terms[definition.result_slot] = term;
       if (pattern.optional) quiet_ = alternative.pattern.get();  // where it is missing, nothing is wrong
       const bool matched = Step(
@@ -747,8 +718,8 @@ bool Matcher::MatchDefinition(const Pattern& pattern, Frame* frame, const Term& 
 }
 
 // Parameters that the alternative left open take their defaults.
-bool Matcher::FinishDefinition(const Pattern& pattern, Frame* frame, Frame* inner, size_t parameter,
-                               bool defaults_only, Next next) {
+bool Matcher::FinishDefinition(const Pattern& pattern, Frame* frame, Frame* inner, size_t parameter, bool defaults_only,
+                               Next next) {
   const Definition& definition = rules_.definitions()[pattern.definition];
   if (parameter >= definition.parameters.size()) return next();
   auto rest = [&] { return FinishDefinition(pattern, frame, inner, parameter + 1, defaults_only, next); };
@@ -762,9 +733,8 @@ bool Matcher::FinishDefinition(const Pattern& pattern, Frame* frame, Frame* inne
 bool Matcher::Deliver(Frame* frame, size_t slot, const Term& term, Next next) {
   if (frame->terms[slot].bound()) return EqualTerms(context_, frame->terms[slot], term) && next();
   frame->terms[slot] = term;
-  const bool done = slot < frame->closures.size()
-                        ? MatchTerm(*frame->closures[slot].pattern, frame->closures[slot].frame, term, next)
-                        : next();
+  const bool done =
+      slot < frame->closures.size() ? MatchTerm(*frame->closures[slot].pattern, frame->closures[slot].frame, term, next) : next();
   if (!done) frame->terms[slot] = Term();
   return done;
 }
@@ -802,8 +772,7 @@ bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Fram
   auto refuse = [&](const absl::Status& status) {
     const bool kept = Fail(
         condition.position, covered_.empty() ? nullptr : covered_.front(), Stop::kConditionFails,
-        [&] { return IsFinalWord(status) ? std::string() : condition.source; },
-        [&] { return std::string(status.message()); });
+        [&] { return IsFinalWord(status) ? std::string() : condition.source; }, [&] { return std::string(status.message()); });
     if (!kept) return false;
     // A word that a table lacks says no more than another attribute would.
     failure_->is_sentence = !absl::IsNotFound(status);
@@ -872,15 +841,13 @@ bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Fram
       }
       break;
     case Condition::Relation::kLess:
-      holds = numbers ? left->number < right->number
-                      : dims.AtLeast(dim_of(*right), dims.Add(dim_of(*left), Dim::Of(1)));
+      holds = numbers ? left->number < right->number : dims.AtLeast(dim_of(*right), dims.Add(dim_of(*left), Dim::Of(1)));
       break;
     case Condition::Relation::kLessEqual:
       holds = numbers ? left->number <= right->number : dims.AtLeast(dim_of(*right), dim_of(*left));
       break;
     case Condition::Relation::kGreater:
-      holds = numbers ? left->number > right->number
-                      : dims.AtLeast(dim_of(*left), dims.Add(dim_of(*right), Dim::Of(1)));
+      holds = numbers ? left->number > right->number : dims.AtLeast(dim_of(*left), dims.Add(dim_of(*right), Dim::Of(1)));
       break;
     case Condition::Relation::kGreaterEqual:
       holds = numbers ? left->number >= right->number : dims.AtLeast(dim_of(*left), dim_of(*right));

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "patterns/terms/function_context.h"
 #include "patterns/language/match_cache.h"
 #include "patterns/language/match_trace.h"
 #include "patterns/language/prefilter.h"
 #include "patterns/language/rule_set.h"
+#include "patterns/terms/function_context.h"
 #include "patterns/terms/term.h"
 
 namespace ascend_fuse {
@@ -70,8 +70,8 @@ struct Failure {
   std::string expected;
   std::string found;
   std::string code{kFormDiffers};  // of patterns/codes.txtpb
-  bool is_sentence = false;  // `found` says all there is to say: a condition's own words
-  bool final_word = false;   // what looks like the construct is none (language/refusal.h), and `expected` is empty
+  bool is_sentence = false;        // `found` says all there is to say: a condition's own words
+  bool final_word = false;         // what looks like the construct is none (language/refusal.h), and `expected` is empty
   std::vector<const Node*> covered;
   FailureRank rank;
   MatchTrace* trace = nullptr;  // where the steps of all attempts are noted; nullptr: nobody asks
@@ -116,21 +116,18 @@ class Matcher {
   bool MatchLine(int slot, Frame* frame, const Term& term, Next next);
   // outputs: the line that names several outputs, of which `value` is the one at `place`. quiet: no failure
   // is noted.
-  bool MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next,
-                     const MatchStatement* outputs, int place, bool quiet);
+  bool MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next, const MatchStatement* outputs, int place,
+                     bool quiet);
   bool MatchNode(const Pattern& pattern, Frame* frame, const Node& node, Next next);
-  bool MatchInputs(const Pattern& pattern, Frame* frame, const Node& node, size_t index, bool swapped,
-                   Next next);
+  bool MatchInputs(const Pattern& pattern, Frame* frame, const Node& node, size_t index, bool swapped, Next next);
   bool MatchAttributes(const Pattern& pattern, Frame* frame, const Node& node, size_t index, Next next);
   bool MatchDefinition(const Pattern& pattern, Frame* frame, const Term& term, Next next);
-  bool FinishDefinition(const Pattern& pattern, Frame* frame, Frame* inner, size_t parameter,
-                        bool defaults_only, Next next);
+  bool FinishDefinition(const Pattern& pattern, Frame* frame, Frame* inner, size_t parameter, bool defaults_only, Next next);
   bool Conditions(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next);
   bool Holds(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next);
   // Binds or compares; calls next with the binding in place and takes it back if next fails.
   bool Unify(const Expression& expression, Frame* frame, const Term& term, Next next);
-  bool UnifyList(const Expression& list, size_t index, Frame* frame, const std::vector<Term>& items,
-                 size_t item, Next next);
+  bool UnifyList(const Expression& list, size_t index, Frame* frame, const std::vector<Term>& items, size_t item, Next next);
   bool Deliver(Frame* frame, size_t slot, const Term& term, Next next);
   absl::StatusOr<Term> Evaluate(const Expression& expression, Frame* frame);
   bool CostlyIsShared(Frame* frame);
@@ -139,11 +136,11 @@ class Matcher {
 
   Frame* NewFrame(const Scope& scope);
   // Goes on with `next`; where somebody asks, the step is noted for as long as that goes well.
-  bool Step(const SourcePosition& position, absl::FunctionRef<std::string()> wanted,
-            absl::FunctionRef<std::string()> met, Next next);
+  bool Step(const SourcePosition& position, absl::FunctionRef<std::string()> wanted, absl::FunctionRef<std::string()> met,
+            Next next);
   // True if this attempt got farther than those before.
-  bool Fail(const SourcePosition& position, const Node* node, Stop stop,
-            absl::FunctionRef<std::string()> expected, absl::FunctionRef<std::string()> found);
+  bool Fail(const SourcePosition& position, const Node* node, Stop stop, absl::FunctionRef<std::string()> expected,
+            absl::FunctionRef<std::string()> found);
 
   friend absl::StatusOr<Term> EvaluateInMatch(const Expression&, const Match&, const FunctionContext&);
 
@@ -167,7 +164,6 @@ class Matcher {
 };
 
 // Evaluates an expression of the rule's emit block with the names that the match bound.
-absl::StatusOr<Term> EvaluateInMatch(const Expression& expression, const Match& match,
-                                     const FunctionContext& context);
+absl::StatusOr<Term> EvaluateInMatch(const Expression& expression, const Match& match, const FunctionContext& context);
 
 }  // namespace ascend_fuse

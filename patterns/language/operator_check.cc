@@ -35,8 +35,7 @@ namespace {
 
 template <typename... Args>
 absl::Status Error(const SourcePosition& position, fmt::format_string<Args...> format, Args&&... args) {
-  return absl::InvalidArgumentError(
-      fmt::format("{}: {}", position.ToString(), fmt::format(format, std::forward<Args>(args)...)));
+  return absl::InvalidArgumentError(fmt::format("{}: {}", position.ToString(), fmt::format(format, std::forward<Args>(args)...)));
 }
 
 bool IsDeclaredDomain(std::string_view domain) { return domain == "npu" || domain == "ascend_fuse"; }
@@ -67,8 +66,8 @@ absl::Status Visit(const Expression& expression, size_t outputs, ExpressionVisit
   return absl::OkStatus();
 }
 
-absl::Status Visit(const std::vector<Definition>& definitions, const std::vector<Rule>& rules,
-                   PatternVisitor on_pattern, ExpressionVisitor on_expression) {
+absl::Status Visit(const std::vector<Definition>& definitions, const std::vector<Rule>& rules, PatternVisitor on_pattern,
+                   ExpressionVisitor on_expression) {
   const auto conditions = [&](const std::vector<Condition>& lines) -> absl::Status {
     for (const Condition& line : lines) {
       RETURN_IF_ERROR(Visit(line.left, 1, on_expression));
@@ -95,9 +94,7 @@ absl::Status Visit(const std::vector<Definition>& definitions, const std::vector
 }
 
 const char* TypeWord(AttributeType type) {
-  return type == AttributeType::kString  ? "a text"
-         : type == AttributeType::kFloat ? "a number"
-                                         : "an integer";
+  return type == AttributeType::kString ? "a text" : type == AttributeType::kFloat ? "a number" : "an integer";
 }
 
 // Whether a literal can be the value of the attribute; what is computed can be.
@@ -157,15 +154,16 @@ void OperatorCheck::AddOfUser(const std::vector<Definition>& definitions, const 
     Note(use);
     return absl::OkStatus();
   };
-  Visit(definitions, rules, [&](const Pattern& pattern, size_t outputs) { return noted(UseOf(pattern, outputs)); },
-        [&](const Expression& expression, size_t outputs) { return noted(UseOf(expression, outputs)); })
+  Visit(
+      definitions, rules, [&](const Pattern& pattern, size_t outputs) { return noted(UseOf(pattern, outputs)); },
+      [&](const Expression& expression, size_t outputs) { return noted(UseOf(expression, outputs)); })
       .IgnoreError();
 }
 
 absl::Status OperatorCheck::Check(const std::vector<Definition>& definitions, const std::vector<Rule>& rules) const {
-  return Visit(definitions, rules,
-               [&](const Pattern& pattern, size_t outputs) { return CheckUse(UseOf(pattern, outputs)); },
-               [&](const Expression& expression, size_t outputs) { return CheckUse(UseOf(expression, outputs)); });
+  return Visit(
+      definitions, rules, [&](const Pattern& pattern, size_t outputs) { return CheckUse(UseOf(pattern, outputs)); },
+      [&](const Expression& expression, size_t outputs) { return CheckUse(UseOf(expression, outputs)); });
 }
 
 absl::Status OperatorCheck::CheckUse(const Use& use) const {
@@ -188,8 +186,8 @@ absl::Status OperatorCheck::CheckUse(const Use& use) const {
     if (!signature.inputs[i].optional) least = i + 1;
   }
   if (use.operands < least || use.operands > signature.inputs.size()) {
-    const std::string wanted = least == signature.inputs.size() ? fmt::format("{}", least)
-                                                                : fmt::format("{} to {}", least, signature.inputs.size());
+    const std::string wanted =
+        least == signature.inputs.size() ? fmt::format("{}", least) : fmt::format("{} to {}", least, signature.inputs.size());
     return Error(use.position, "{} takes {} operands, {} given: {}", op->name, wanted, use.operands, op->rows[0].text);
   }
   if (use.outputs > signature.outputs.size()) {
@@ -205,8 +203,8 @@ absl::Status OperatorCheck::CheckOwn(const Use& use) const {
   const bool made = found != own_.end() && found->second.made;
   if (!made || !matched) {
     return Error(use.position,
-                 "unknown operator '{}': it is not among those of docs/operators.md, and no rule of a user {} it too",
-                 use.name(), use.made ? "matches" : "makes");
+                 "unknown operator '{}': it is not among those of docs/operators.md, and no rule of a user {} it too", use.name(),
+                 use.made ? "matches" : "makes");
   }
   if (use.made) return absl::OkStatus();
   const OwnOperator& own = found->second;

@@ -49,8 +49,8 @@ class Sizes {
   std::vector<int> known_;
 };
 
-void CollectRoots(const std::vector<Definition>& definitions, const Rule& rule, const Pattern& pattern,
-                  int depth, std::vector<std::string>* roots) {
+void CollectRoots(const std::vector<Definition>& definitions, const Rule& rule, const Pattern& pattern, int depth,
+                  std::vector<std::string>* roots) {
   if (depth > kMaximumRootDepth) return;
   auto collect = [&](const Pattern& inner) { CollectRoots(definitions, rule, inner, depth + 1, roots); };
   switch (pattern.kind) {
@@ -76,8 +76,7 @@ void CollectRoots(const std::vector<Definition>& definitions, const Rule& rule, 
     }
     case Pattern::Kind::kVariable:
       if (pattern.slot >= 0 && rule.scope.statement[static_cast<size_t>(pattern.slot)] >= 0) {
-        collect(*rule.match[static_cast<size_t>(rule.scope.statement[static_cast<size_t>(pattern.slot)])]
-                     .pattern);
+        collect(*rule.match[static_cast<size_t>(rule.scope.statement[static_cast<size_t>(pattern.slot)])].pattern);
       }
       break;
     default:
@@ -100,9 +99,8 @@ absl::Status OrderRules(const std::vector<Definition>& definitions, std::vector<
   // Rules are large: their places are sorted, and each is moved once.
   std::vector<size_t> order(all.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::pair(-all[a].size, all[a].place) < std::pair(-all[b].size, all[b].place);
-  });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return std::pair(-all[a].size, all[a].place) < std::pair(-all[b].size, all[b].place); });
   for (size_t round = 0; round < all.size(); ++round) {
     bool moved = false;
     for (size_t i = 0; i < order.size(); ++i) {
@@ -110,8 +108,8 @@ absl::Status OrderRules(const std::vector<Definition>& definitions, std::vector<
       if (rule.preferred_over.empty()) continue;
       const auto other = by_name.find(rule.preferred_over);
       if (other == by_name.end()) {
-        return absl::InvalidArgumentError(fmt::format("{}: preferred_over: there is no rule '{}'",
-                                                      rule.position.ToString(), rule.preferred_over));
+        return absl::InvalidArgumentError(
+            fmt::format("{}: preferred_over: there is no rule '{}'", rule.position.ToString(), rule.preferred_over));
       }
       const auto to = std::find(order.begin(), order.end(), other->second);
       const auto from = order.begin() + static_cast<std::ptrdiff_t>(i);
@@ -128,12 +126,10 @@ absl::Status OrderRules(const std::vector<Definition>& definitions, std::vector<
   return absl::OkStatus();
 }
 
-std::vector<std::string> OperatorsOf(const std::vector<Definition>& definitions, const Rule& rule,
-                                     const std::string& name) {
+std::vector<std::string> OperatorsOf(const std::vector<Definition>& definitions, const Rule& rule, const std::string& name) {
   std::vector<std::string> found;
   const size_t slot = static_cast<size_t>(rule.scope.Find(name));
-  CollectRoots(definitions, rule, *rule.match[static_cast<size_t>(rule.scope.statement[slot])].pattern, 0,
-               &found);
+  CollectRoots(definitions, rule, *rule.match[static_cast<size_t>(rule.scope.statement[slot])].pattern, 0, &found);
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;

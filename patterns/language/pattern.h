@@ -107,9 +107,9 @@ struct Pattern {
   std::string name;
   std::string domain;
   double number = 0;
-  bool optional = false;  // f? (x, ...): f (x, ...) or just x
-  int definition = -1;    // kDefinition: index into RuleSet::definitions, filled by the checker
-  int slot = -1;          // kVariable: its place in the scope, filled by the checker
+  bool optional = false;         // f? (x, ...): f (x, ...) or just x
+  int definition = -1;           // kDefinition: index into RuleSet::definitions, filled by the checker
+  int slot = -1;                 // kVariable: its place in the scope, filled by the checker
   uint16_t operator_number = 0;  // kOperator: RuleSet::OperatorNumber, filled by the checker
   std::vector<AttributePattern> attributes;
   std::vector<PatternPointer> arguments;
@@ -206,10 +206,10 @@ struct Rule {
   std::string name;
   std::string doc;  // the comment above the rule; its first line is the catalogue entry
   SourcePosition position;
-  std::string kind;         // site kind; default the rule's name
-  std::string precision;    // exact | reassociated | approximate
-  std::string by_ge;        // a construct: where GE builds it itself, the rule is not used
-  bool no_ge_pass = false;  // GE has a pass for constructs of this kind, and it does not find this spelling
+  std::string kind;              // site kind; default the rule's name
+  std::string precision;         // exact | reassociated | approximate
+  std::string by_ge;             // a construct: where GE builds it itself, the rule is not used
+  bool no_ge_pass = false;       // GE has a pass for constructs of this kind, and it does not find this spelling
   std::string preferred_over;    // the rule that must be tried after this one
   std::string fixes;             // the code of the form that an adapter writes anew (patterns/targets)
   bool differs = false;          // what it makes is another result, of another shape even: what ATC makes of a node

@@ -18,80 +18,99 @@ namespace {
 template <typename T, typename Structure>
 concept Is = std::is_same_v<std::remove_const_t<T>, Structure>;
 
-template <typename D> void Visit(D& d, Is<SourcePosition> auto& x) {
+template <typename D>
+void Visit(D& d, Is<SourcePosition> auto& x) {
   auto& [file, line, column] = x;
   d.FileName(file);
   d(line, column);
 }
-template <typename D> void Visit(D& d, Is<Expression> auto& x) {
+template <typename D>
+void Visit(D& d, Is<Expression> auto& x) {
   auto& [kind, position, number, is_integer, text, domain, slot, function, optional, arguments, attributes] = x;
   d(kind, position, number, is_integer, text, domain, slot, function, optional, arguments, attributes);
 }
-template <typename D> void Visit(D& d, Is<Expression::NamedExpression> auto& x) {
+template <typename D>
+void Visit(D& d, Is<Expression::NamedExpression> auto& x) {
   auto& [name, value] = x;
   d(name, value);
 }
-template <typename D> void Visit(D& d, Is<Condition> auto& x) {
+template <typename D>
+void Visit(D& d, Is<Condition> auto& x) {
   auto& [relation, position, left, right, source] = x;
   d(relation, position, left, right, source);
 }
-template <typename D> void Visit(D& d, Is<AttributePattern> auto& x) {
+template <typename D>
+void Visit(D& d, Is<AttributePattern> auto& x) {
   auto& [name, value, position] = x;
   d(name, value, position);
 }
-template <typename D> void Visit(D& d, Is<Pattern> auto& x) {
+template <typename D>
+void Visit(D& d, Is<Pattern> auto& x) {
   auto& [kind, position, name, domain, number, optional, definition, slot, operator_number, attributes, arguments] = x;
   d(kind, position, name, domain, number, optional, definition, slot, operator_number, attributes, arguments);
 }
-template <typename D> void Visit(D& d, Is<Scope> auto& x) {
+template <typename D>
+void Visit(D& d, Is<Scope> auto& x) {
   auto& [names, statement, output] = x;
   d(names, statement, output);
 }
-template <typename D> void Visit(D& d, Is<Parameter> auto& x) {
+template <typename D>
+void Visit(D& d, Is<Parameter> auto& x) {
   auto& [name, optional, has_default, default_value] = x;
   d(name, optional, has_default);
   if (has_default) d(default_value);
 }
-template <typename D> void Visit(D& d, Is<Definition::Alternative> auto& x) {
+template <typename D>
+void Visit(D& d, Is<Definition::Alternative> auto& x) {
   auto& [pattern, conditions] = x;
   d(pattern, conditions);
 }
-template <typename D> void Visit(D& d, Is<Definition> auto& x) {
+template <typename D>
+void Visit(D& d, Is<Definition> auto& x) {
   auto& [name, doc, position, parameters, alternatives, scope, result_slot] = x;
   d(name, doc, position, parameters, alternatives, scope, result_slot);
 }
-template <typename D> void Visit(D& d, Is<Formula> auto& x) {
+template <typename D>
+void Visit(D& d, Is<Formula> auto& x) {
   auto& [name, doc, position, parameters, value] = x;
   d(name, doc, position, parameters, value);
 }
-template <typename D> void Visit(D& d, Is<WordTable> auto& x) {
+template <typename D>
+void Visit(D& d, Is<WordTable> auto& x) {
   auto& [name, doc, position, words] = x;
   d(name, doc, position, words);
 }
-template <typename D> void Visit(D& d, Is<MatchStatement> auto& x) {
+template <typename D>
+void Visit(D& d, Is<MatchStatement> auto& x) {
   auto& [names, pattern, position] = x;
   d(names, pattern, position);
 }
-template <typename D> void Visit(D& d, Is<EmitStatement> auto& x) {
+template <typename D>
+void Visit(D& d, Is<EmitStatement> auto& x) {
   auto& [names, value, position] = x;
   d(names, value, position);
 }
-template <typename D> void Visit(D& d, Is<Rule> auto& x) {
+template <typename D>
+void Visit(D& d, Is<Rule> auto& x) {
   auto& [name, doc, position, kind, precision, by_ge, no_ge_pass, preferred_over, fixes, differs, anchor, kind_position,
-         by_ge_position, inputs, outputs, match, where, emit, scope, place, size, nodes, roots, starts, root_form, start_form] = x;
+         by_ge_position, inputs, outputs, match, where, emit, scope, place, size, nodes, roots, starts, root_form, start_form] =
+      x;
   d(name, doc, position, kind, precision, by_ge, no_ge_pass, preferred_over, fixes, differs, anchor, kind_position);
   d(by_ge_position);
   d(inputs, outputs, match, where, emit, scope, place, size, nodes, roots, starts, root_form, start_form);
 }
-template <typename D> void Visit(D& d, Is<Prefilter::Branch> auto& x) {
+template <typename D>
+void Visit(D& d, Is<Prefilter::Branch> auto& x) {
   auto& [operator_number, argument_count, first_argument, number] = x;
   d(operator_number, argument_count, first_argument, number);
 }
-template <typename D> void Visit(D& d, Is<Prefilter::Form> auto& x) {
+template <typename D>
+void Visit(D& d, Is<Prefilter::Form> auto& x) {
   auto& [operators, has_number, first_branch, branch_count] = x;
   d(operators, has_number, first_branch, branch_count);
 }
-template <typename D> void Visit(D& d, Is<RuleVocabulary> auto& x) {
+template <typename D>
+void Visit(D& d, Is<RuleVocabulary> auto& x) {
   auto& [formulas, tables] = x;
   d(formulas, tables);
 }

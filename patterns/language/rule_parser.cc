@@ -81,9 +81,7 @@ class Parser {
   }
   bool AtSymbol(std::string_view text) const { return Current().Is(text); }
   bool AtName(std::string_view text) const { return Current().IsWord(text); }
-  bool AtNumber() const {
-    return Current().kind == TokenKind::kInteger || Current().kind == TokenKind::kFloat;
-  }
+  bool AtNumber() const { return Current().kind == TokenKind::kInteger || Current().kind == TokenKind::kFloat; }
   bool AcceptSymbol(std::string_view text) {
     if (!ok() || !AtSymbol(text)) return false;
     Step();
@@ -97,10 +95,8 @@ class Parser {
   void Fail(std::string_view expected) {
     if (!ok()) return;
     const Token& token = Current();
-    const std::string found =
-        token.kind == TokenKind::kEnd ? "the end of the file" : fmt::format("'{}'", token.text);
-    error_ = absl::InvalidArgumentError(
-        fmt::format("{}: expected {}, found {}", PositionOf(token).ToString(), expected, found));
+    const std::string found = token.kind == TokenKind::kEnd ? "the end of the file" : fmt::format("'{}'", token.text);
+    error_ = absl::InvalidArgumentError(fmt::format("{}: expected {}, found {}", PositionOf(token).ToString(), expected, found));
   }
   void ExpectSymbol(std::string_view text) {
     if (!AcceptSymbol(text)) Fail(fmt::format("'{}'", text));
@@ -120,8 +116,7 @@ class Parser {
     // Tokens are views of the text.
     auto offset = [&](const Token& token) { return static_cast<size_t>(token.text.data() - text_.data()); };
     const size_t begin = offset(tokens_[first]);
-    const size_t end =
-        last < tokens_.size() && tokens_[last].kind != TokenKind::kEnd ? offset(tokens_[last]) : text_.size();
+    const size_t end = last < tokens_.size() && tokens_[last].kind != TokenKind::kEnd ? offset(tokens_[last]) : text_.size();
     std::string_view raw = text_.substr(begin, end - begin);
     std::string line;
     bool comment = false;
@@ -165,7 +160,7 @@ class Parser {
     definition.parameters = ParseParameters();
     if (AcceptSymbol("=")) {
       parsed->vocabulary.formulas.push_back({std::move(definition.name), std::move(definition.doc), definition.position,
-                                  std::move(definition.parameters), ParseExpression()});
+                                             std::move(definition.parameters), ParseExpression()});
       return;
     }
     while (AcceptSymbol("|")) {
@@ -205,10 +200,8 @@ class Parser {
         break;
       }
       std::string key = Unquote(word);
-      if (std::any_of(table.words.begin(), table.words.end(),
-                      [&](const auto& row) { return row.first == key; })) {
-        error_ = absl::InvalidArgumentError(
-            fmt::format("{}: the table has {} twice", PositionOf(word).ToString(), word.text));
+      if (std::any_of(table.words.begin(), table.words.end(), [&](const auto& row) { return row.first == key; })) {
+        error_ = absl::InvalidArgumentError(fmt::format("{}: the table has {} twice", PositionOf(word).ToString(), word.text));
         break;
       }
       table.words.emplace_back(std::move(key), ParseUnary());
@@ -284,8 +277,7 @@ class Parser {
     return code;
   }
 
-  void ParseAnnotation(const std::string& key, const Token& key_token, std::string value,
-                       SourcePosition position, Rule* rule) {
+  void ParseAnnotation(const std::string& key, const Token& key_token, std::string value, SourcePosition position, Rule* rule) {
     if (!ok()) return;
     if (key == "kind") {
       rule->kind = std::move(value);
@@ -293,8 +285,7 @@ class Parser {
     } else if (key == "precision") {
       if (value != "exact" && value != "reassociated" && value != "approximate") {
         error_ = absl::InvalidArgumentError(
-            fmt::format("{}: expected a precision (exact, reassociated or approximate), found '{}'",
-                        position.ToString(), value));
+            fmt::format("{}: expected a precision (exact, reassociated or approximate), found '{}'", position.ToString(), value));
       }
       rule->precision = std::move(value);
     } else if (key == "by_ge") {
@@ -305,10 +296,10 @@ class Parser {
     } else if (key == "anchor") {
       rule->anchor = std::move(value);
     } else {
-      error_ = absl::InvalidArgumentError(fmt::format(
-          "{}: unknown annotation '{}'; known are kind, precision, by_ge, no_ge_pass, preferred_over, anchor, fixes, "
-          "differs",
-          PositionOf(key_token).ToString(), key));
+      error_ = absl::InvalidArgumentError(
+          fmt::format("{}: unknown annotation '{}'; known are kind, precision, by_ge, no_ge_pass, preferred_over, anchor, fixes, "
+                      "differs",
+                      PositionOf(key_token).ToString(), key));
     }
   }
 
@@ -435,8 +426,7 @@ class Parser {
       break;
     }
     if (let) {
-      if (condition.relation != Condition::Relation::kEqual ||
-          condition.left.kind != Expression::Kind::kName) {
+      if (condition.relation != Condition::Relation::kEqual || condition.left.kind != Expression::Kind::kName) {
         Fail("let name = expression");
       }
       condition.relation = Condition::Relation::kLet;

@@ -9,10 +9,10 @@
 #include "ir/status_macros.h"
 #include "patterns/language/checker.h"
 #include "patterns/language/formula.h"
+#include "patterns/language/operator_check.h"
 #include "patterns/language/order.h"
 #include "patterns/language/rule_archive.h"
 #include "patterns/language/rule_parser.h"
-#include "patterns/language/operator_check.h"
 
 namespace ascend_fuse {
 
@@ -26,8 +26,7 @@ extern const size_t compiled_rules_count;
 namespace {
 
 absl::Status DefinedTwice(const SourcePosition& position, const std::string& name) {
-  return absl::InvalidArgumentError(
-      fmt::format("{}: '{}' is defined twice in this file", position.ToString(), name));
+  return absl::InvalidArgumentError(fmt::format("{}: '{}' is defined twice in this file", position.ToString(), name));
 }
 
 bool Mentions(const Pattern& pattern, std::string_view domain) {
@@ -79,8 +78,7 @@ absl::Status AddByName(std::vector<Named>* added, std::vector<Named>* all) {
     if (!here.insert(one.name).second) return DefinedTwice(one.position, one.name);
   }
   for (Named& one : *added) {
-    const auto same =
-        std::find_if(all->begin(), all->end(), [&](const Named& other) { return other.name == one.name; });
+    const auto same = std::find_if(all->begin(), all->end(), [&](const Named& other) { return other.name == one.name; });
     if (same != all->end()) {
       *same = std::move(one);
     } else {
@@ -93,8 +91,7 @@ absl::Status AddByName(std::vector<Named>* added, std::vector<Named>* all) {
 }  // namespace
 
 std::string_view RuleFolderName(RuleFolder folder) {
-  static constexpr std::string_view kNames[] = {"library", "npu",    "reference", "contrib",
-                                                "leftovers", "adapt", "misread"};
+  static constexpr std::string_view kNames[] = {"library", "npu", "reference", "contrib", "leftovers", "adapt", "misread"};
   return kNames[static_cast<size_t>(folder)];
 }
 
@@ -126,8 +123,8 @@ std::shared_ptr<const RuleSet> RuleSet::Shared(RuleFolder folder) {
   return slot.rules;
 }
 
-absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(
-    RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user) {
+absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(RuleFolder folder,
+                                                       const std::vector<std::pair<std::string, std::string>>& user) {
   const absl::StatusOr<UserRules> parsed = UserRules::Parse(user);
   if (!parsed.ok()) return parsed.status();
   return Load(folder, *parsed);
@@ -145,8 +142,7 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(RuleFolder folder, const 
   return set;
 }
 
-absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::FromText(RuleFolder folder, const UserRules& user,
-                                                           RuleVocabulary* vocabulary) {
+absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::FromText(RuleFolder folder, const UserRules& user, RuleVocabulary* vocabulary) {
   std::vector<RuleText> texts;
   RuleVocabulary own;
   for (size_t i = 0; i < embedded::pattern_data_count; ++i) {
@@ -187,8 +183,7 @@ bool RuleSet::Redefines(const UserRules& user, const RuleVocabulary& vocabulary)
 }
 
 // Adds the rules of `texts`, of which the first `built_in` are no user's, to those that are there already.
-absl::Status RuleSet::Extend(std::vector<RuleText> texts, size_t built_in, RuleFolder folder,
-                             const RuleVocabulary& vocabulary) {
+absl::Status RuleSet::Extend(std::vector<RuleText> texts, size_t built_in, RuleFolder folder, const RuleVocabulary& vocabulary) {
   // The vocabulary of all files first: a rule may use what a later file has.
   RuleVocabulary all = vocabulary;
   absl::flat_hash_set<std::string> kinds;  // of the rules themselves
@@ -233,8 +228,7 @@ absl::Status RuleSet::Add(RuleText* text, RuleFolder folder, const OperatorCheck
   RETURN_IF_ERROR(operators.Check(text->definitions, rules));
   RETURN_IF_ERROR(AddByName(&text->definitions, &definitions_));
   for (Rule& rule : rules) {
-    const auto same =
-        std::find_if(rules_.begin(), rules_.end(), [&](const Rule& other) { return other.name == rule.name; });
+    const auto same = std::find_if(rules_.begin(), rules_.end(), [&](const Rule& other) { return other.name == rule.name; });
     if (same != rules_.end()) rule.place = same->place;
   }
   RETURN_IF_ERROR(AddByName(&rules, &rules_));

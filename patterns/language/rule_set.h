@@ -42,11 +42,12 @@ class RuleSet {
  public:
   // The built-in rules of a folder, with those of the user that belong there: a rule that matches npu nodes is a
   // reference rule, one that makes npu nodes an npu rule, any other a library rule; none is of another folder. A user's
-  // rule or definition of the same name replaces the built-in one. Errors: INVALID_ARGUMENT with file, line and column, for names, arguments, attributes and operators that do not exist.
+  // rule or definition of the same name replaces the built-in one. Errors: INVALID_ARGUMENT with file, line and column, for
+  // names, arguments, attributes and operators that do not exist.
   static absl::StatusOr<std::unique_ptr<RuleSet>> Load(RuleFolder folder, const UserRules& user = UserRules());
   // The same of files that are not parsed yet.
-  static absl::StatusOr<std::unique_ptr<RuleSet>> Load(
-      RuleFolder folder, const std::vector<std::pair<std::string, std::string>>& user);
+  static absl::StatusOr<std::unique_ptr<RuleSet>> Load(RuleFolder folder,
+                                                       const std::vector<std::pair<std::string, std::string>>& user);
 
   // The built-in rules alone, loaded once in a process and shared.
   static std::shared_ptr<const RuleSet> Shared(RuleFolder folder);
@@ -78,8 +79,7 @@ class RuleSet {
  private:
   friend class RuleArchive;
 
-  absl::Status Extend(std::vector<RuleText> texts, size_t built_in, RuleFolder folder,
-                      const RuleVocabulary& vocabulary);
+  absl::Status Extend(std::vector<RuleText> texts, size_t built_in, RuleFolder folder, const RuleVocabulary& vocabulary);
   absl::Status Add(RuleText* text, RuleFolder folder, const OperatorCheck& operators, bool of_user);
   void DropUnreached(const absl::flat_hash_set<std::string_view>& user_files);
   absl::Status Check(const absl::flat_hash_set<std::string>& kinds, size_t first_definition);

@@ -105,8 +105,8 @@ const Table* ReadTable() {
   const std::string_view bytes = embedded::operators_data[0].text;
   if (!declarations.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) Broken("does not parse");
   for (const proto::SiteKind& kind : declarations.kind()) {
-    table->kinds.push_back({kind.name(), kind.title(), Strings(kind.native()), Strings(kind.sum_before()),
-                            Strings(kind.construct())});
+    table->kinds.push_back(
+        {kind.name(), kind.title(), Strings(kind.native()), Strings(kind.sum_before()), Strings(kind.construct())});
   }
   table->operators.reserve(static_cast<size_t>(declarations.op_size()));
   for (const proto::OperatorDeclaration& op : declarations.op()) {

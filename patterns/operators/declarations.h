@@ -33,7 +33,7 @@ struct DeclaredAttribute {
   std::string ge;                 // the attribute of the GE operator that is set from it; empty: it is not read
   std::string ge_type;            // "bool", where the GE attribute is of another type
   std::string doc;
-  int since = 0;                  // the version of our plugin that reads it first; 0: that of the node
+  int since = 0;  // the version of our plugin that reads it first; 0: that of the node
 };
 
 // One row of operands and outputs, and when it holds.
@@ -68,9 +68,9 @@ struct Gain {
 };
 
 struct DeclaredOperator {
-  std::string name;     // "npu.NPURmsNorm"
-  std::string domain;   // "npu"
-  std::string op_type;  // "NPURmsNorm"
+  std::string name;                // "npu.NPURmsNorm"
+  std::string domain;              // "npu"
+  std::string op_type;             // "NPURmsNorm"
   std::vector<SignatureRow> rows;  // operands and outputs have the same names in all; none where they are not known
   std::vector<DeclaredAttribute> attributes;
   std::string computes;

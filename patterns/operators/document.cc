@@ -81,8 +81,9 @@ void AddOperator(const DeclaredOperator& op, std::string* text) {
         layout->transpose, layout->transpose_element, layout->from_length, layout->score, layout->because, layout->source);
   }
   for (const SlowerSites& row : SlowerSitesOf(op.op_type)) {
-    *text += fmt::format("For rows that a router chose, the experts of a mixture, it is emitted with `--prefer {}` only: {} ({}).\n\n",
-                         op.op_type, row.because, row.source);
+    *text +=
+        fmt::format("For rows that a router chose, the experts of a mixture, it is emitted with `--prefer {}` only: {} ({}).\n\n",
+                    op.op_type, row.because, row.source);
   }
   if (op.ge.has_value()) {
     static constexpr std::pair<std::string_view, std::string_view> kParsers[] = {
@@ -133,9 +134,8 @@ std::string OperatorsDocument() {
       "node takes becomes its original nodes again, so that no file ever holds one.",
       [](const DeclaredOperator& op) { return op.domain == "ascend_fuse"; });
   const auto nodes = [](std::string_view parser) {
-    return [parser](const DeclaredOperator& op) {
-      return op.ge.has_value() && op.never_emitted.empty() && op.ge->parser == parser;
-    };
+    return
+        [parser](const DeclaredOperator& op) { return op.ge.has_value() && op.never_emitted.empty() && op.ge->parser == parser; };
   };
   add("Ascend nodes of stock ATC",
       "Domain `npu`, or the default domain under the same name. Inputs and outputs are those of the GE operator, in its order.",

@@ -214,8 +214,7 @@ class Inference : public OperatorInference {
   bool Infer(NodeContext& c) const override {
     const DeclaredOperator* op = FindDeclaredOperator(Domain(c.node()), OpType(c.node()));
     if (op == nullptr || op->rows.empty()) return op != nullptr;
-    if (op->keeps_facts && c.node().output(0) != nullptr &&
-        c.facts().Of(c.node().output(0)).type != DataType::kUndefined) {
+    if (op->keeps_facts && c.node().output(0) != nullptr && c.facts().Of(c.node().output(0)).type != DataType::kUndefined) {
       return true;
     }
     // The row whose ranks fit, or else the first one that holds: it says at least which output has an operand's shape.

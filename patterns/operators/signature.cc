@@ -13,8 +13,7 @@ namespace {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text, bool for_inference = false)
-      : text_(text), for_inference_(for_inference) {}
+  explicit Parser(std::string_view text, bool for_inference = false) : text_(text), for_inference_(for_inference) {}
 
   absl::StatusOr<SignaturePattern> Signature() {
     SignaturePattern signature;
@@ -41,8 +40,7 @@ class Parser {
 
  private:
   absl::Status Expected(const char* what) const {
-    return absl::InvalidArgumentError(
-        fmt::format("`{}`, column {}: {} expected", text_, position_ + 1, what));
+    return absl::InvalidArgumentError(fmt::format("`{}`, column {}: {} expected", text_, position_ + 1, what));
   }
 
   absl::Status Product(LimitExpression* expression) {
@@ -95,8 +93,7 @@ class Parser {
   bool Name(std::string* name) {
     Space();
     size_t end = position_;
-    while (end < text_.size() &&
-           (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '_')) {
+    while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '_')) {
       ++end;
     }
     if (end == position_ || std::isdigit(static_cast<unsigned char>(text_[position_]))) return false;
@@ -109,8 +106,7 @@ class Parser {
     Space();
     size_t end = position_;
     int64_t value = 0;
-    while (end < text_.size() && std::isdigit(static_cast<unsigned char>(text_[end])) &&
-           end - position_ < 18) {
+    while (end < text_.size() && std::isdigit(static_cast<unsigned char>(text_[end])) && end - position_ < 18) {
       value = value * 10 + (text_[end] - '0');
       ++end;
     }
@@ -190,8 +186,7 @@ class Parser {
           axis.kind = AxisPattern::Kind::kOneOf;
           do {
             AxisPattern::Atom atom;
-            if (!Number(&atom.number) && !Name(&atom.name))
-              return Expected("a letter, a number, `_` or `...`");
+            if (!Number(&atom.number) && !Name(&atom.name)) return Expected("a letter, a number, `_` or `...`");
             if (atom.name == "_") axis.kind = AxisPattern::Kind::kAny;
             axis.atoms.push_back(std::move(atom));
           } while (Take("|"));
@@ -215,14 +210,10 @@ class Parser {
 
 absl::StatusOr<SignaturePattern> ParseSignature(std::string_view text) { return Parser(text).Signature(); }
 
-absl::StatusOr<SignaturePattern> ParseInferenceSignature(std::string_view text) {
-  return Parser(text, true).Signature();
-}
+absl::StatusOr<SignaturePattern> ParseInferenceSignature(std::string_view text) { return Parser(text, true).Signature(); }
 
 absl::StatusOr<ShapePattern> ParseShapePattern(std::string_view text) { return Parser(text).WholeShape(); }
 
-absl::StatusOr<LimitExpression> ParseLimitExpression(std::string_view text) {
-  return Parser(text).Expression();
-}
+absl::StatusOr<LimitExpression> ParseLimitExpression(std::string_view text) { return Parser(text).Expression(); }
 
 }  // namespace ascend_fuse

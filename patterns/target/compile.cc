@@ -27,16 +27,14 @@ class Compiler {
     for (const proto::Row& row : node_.row()) {
       if (auto status = AddRows(row.accepts(), &row); !status.ok()) return status;
     }
-    if (compiled_.rows.empty() && !node_.has_refused())
-      return Error("no `accepts`, no `row` and no `refused`");
+    if (compiled_.rows.empty() && !node_.has_refused()) return Error("no `accepts`, no `row` and no `refused`");
     for (const auto& rule : node_.attribute()) {
       CompiledAttribute attribute{&rule, {}};
       if (auto status = Conditions(rule.when(), &attribute.when); !status.ok()) return status;
       compiled_.attributes.push_back(std::move(attribute));
     }
     for (const auto& rule : node_.input()) {
-      if (operands_.count(rule.name()) == 0)
-        return Error(fmt::format("no row has an input `{}`", rule.name()));
+      if (operands_.count(rule.name()) == 0) return Error(fmt::format("no row has an input `{}`", rule.name()));
       CompiledInput input{&rule, {}, {}};
       for (const std::string& text : rule.shape()) {
         auto shape = ParseShapePattern(text);
@@ -112,8 +110,8 @@ class Compiler {
     if (!parsed.ok()) return Error(std::string(parsed.status().message()));
     for (const auto& factor : parsed->factors) {
       if (factor.number >= 0) continue;
-      const bool known = factor.bytes ? operands_.count(factor.name) > 0
-                                      : letters_.count(factor.name) > 0 || attributes_.count(factor.name) > 0;
+      const bool known =
+          factor.bytes ? operands_.count(factor.name) > 0 : letters_.count(factor.name) > 0 || attributes_.count(factor.name) > 0;
       if (!known) return Error(fmt::format("`{}`: nothing is called {}", text, factor.name));
     }
     *expression = *std::move(parsed);
@@ -139,8 +137,7 @@ class Compiler {
         if (auto status = Expression(when.multiple(), &compiled.multiple); !status.ok()) return status;
       }
       if (!when.not_multiple().empty()) {
-        if (auto status = Expression(when.not_multiple(), &compiled.not_multiple); !status.ok())
-          return status;
+        if (auto status = Expression(when.not_multiple(), &compiled.not_multiple); !status.ok()) return status;
       }
       result->push_back(std::move(compiled));
     }
@@ -150,12 +147,11 @@ class Compiler {
   absl::Status AddLimit(const proto::Limit& limit, std::vector<CompiledLimit>* limits) {
     CompiledLimit compiled;
     compiled.data = &limit;
-    const std::pair<const std::string*, LimitExpression*> parts[] = {
-        {&limit.of(), &compiled.of},
-        {&limit.at_most(), &compiled.at_most},
-        {&limit.at_least(), &compiled.at_least},
-        {&limit.multiple_of(), &compiled.multiple_of},
-        {&limit.equals(), &compiled.equals}};
+    const std::pair<const std::string*, LimitExpression*> parts[] = {{&limit.of(), &compiled.of},
+                                                                     {&limit.at_most(), &compiled.at_most},
+                                                                     {&limit.at_least(), &compiled.at_least},
+                                                                     {&limit.multiple_of(), &compiled.multiple_of},
+                                                                     {&limit.equals(), &compiled.equals}};
     for (const auto& [text, expression] : parts) {
       if (text->empty()) continue;
       if (auto status = Expression(*text, expression); !status.ok()) return status;

@@ -8,8 +8,8 @@
 
 #include "fmt/format.h"
 #include "ir/attribute.h"
-#include "ir/model.h"
 #include "ir/infer/integer_bounds.h"
+#include "ir/model.h"
 #include "patterns/operators/plugin_digits.h"
 #include "proto/contract.pb.h"
 
@@ -20,9 +20,7 @@ using Words = google::protobuf::RepeatedPtrField<std::string>;
 
 Truth TruthOf(bool holds) { return holds ? Truth::kYes : Truth::kNo; }
 
-Truth Not(Truth truth) {
-  return truth == Truth::kUnknown ? truth : TruthOf(truth == Truth::kNo);
-}
+Truth Not(Truth truth) { return truth == Truth::kUnknown ? truth : TruthOf(truth == Truth::kNo); }
 
 Truth And(Truth a, Truth b) { return std::min(a, b); }
 
@@ -38,16 +36,14 @@ const Fact& FactOf(const JudgedNode& judged, const Value* value) {
 }
 
 bool IsOneOf(const Words& values, const Attribute& attribute) {
-  return std::any_of(values.begin(), values.end(),
-                     [&](const std::string& value) { return SameValue(value, attribute); });
+  return std::any_of(values.begin(), values.end(), [&](const std::string& value) { return SameValue(value, attribute); });
 }
 
 Truth AttributeHolds(const proto::FormCondition& condition, const JudgedNode& judged) {
   std::optional<Attribute> attribute = FindAttribute(judged.node, condition.attribute());
   if (condition.is().empty() && condition.is_not().empty()) return TruthOf(attribute.has_value());
   if (!attribute.has_value()) {
-    const SchemaAttribute* row =
-        judged.schema != nullptr ? judged.schema->FindAttribute(condition.attribute()) : nullptr;
+    const SchemaAttribute* row = judged.schema != nullptr ? judged.schema->FindAttribute(condition.attribute()) : nullptr;
     if (row == nullptr || !row->has_default) return Truth::kNo;
     attribute = row->default_value;
   }
@@ -173,8 +169,7 @@ Truth InputsBroadcast(const JudgedNode& judged) {
 
 Truth AxisNotLast(const JudgedNode& judged) {
   const SchemaAttribute* row = judged.schema != nullptr ? judged.schema->FindAttribute("axis") : nullptr;
-  const int64_t axis =
-      IntAttribute(judged.node, "axis").value_or(row != nullptr && row->has_default ? row->default_value.i : -1);
+  const int64_t axis = IntAttribute(judged.node, "axis").value_or(row != nullptr && row->has_default ? row->default_value.i : -1);
   if (axis == -1) return Truth::kNo;
   const Fact& fact = FactOf(judged, judged.node.input(0));
   if (!fact.has_rank) return Truth::kUnknown;
@@ -243,8 +238,7 @@ Truth ValueInTypedField(const JudgedNode& judged) {
     return Truth::kNo;
   }
   const DataType type = value->tensor.type;
-  return TruthOf(type != DataType::kInt32 && type != DataType::kInt64 && type != DataType::kFloat &&
-                 type != DataType::kDouble);
+  return TruthOf(type != DataType::kInt32 && type != DataType::kInt64 && type != DataType::kFloat && type != DataType::kDouble);
 }
 
 Truth ConditionNotScalar(const JudgedNode& judged) {
@@ -346,10 +340,10 @@ Truth OutputIsRead(const std::string& name, const JudgedNode& judged) {
 
 // Whether some version of `op` has what the condition names.
 bool OnnxHas(const proto::FormCondition& condition, const std::string& op) {
-  const std::string& input = !condition.input().empty()       ? condition.input()
-                             : !condition.no_input().empty()  ? condition.no_input()
+  const std::string& input = !condition.input().empty()         ? condition.input()
+                             : !condition.no_input().empty()    ? condition.no_input()
                              : !condition.empty_input().empty() ? condition.empty_input()
-                                                              : condition.operand().name();
+                                                                : condition.operand().name();
   const std::string& attribute = condition.attribute().empty() ? condition.no_attribute() : condition.attribute();
   for (const Schema& schema : SchemaVersions("", op)) {
     const auto& outputs = schema.outputs;
@@ -363,12 +357,18 @@ bool OnnxHas(const proto::FormCondition& condition, const std::string& op) {
 }  // namespace
 
 absl::Status CheckCondition(const proto::FormCondition& condition, const std::string& op) {
-  const bool questions[] = {!condition.input().empty(),        !condition.no_input().empty(),
-                            !condition.attribute().empty(),    !condition.no_attribute().empty(),
-                            condition.has_operand(),           !condition.empty_input().empty(),
-                            !condition.output().empty(),       condition.has_inputs_at_least(),
-                            condition.has_inputs_at_most(),    condition.has_outputs_at_least(),
-                            condition.test() != proto::NO_TEST, condition.test_not() != proto::NO_TEST};
+  const bool questions[] = {!condition.input().empty(),
+                            !condition.no_input().empty(),
+                            !condition.attribute().empty(),
+                            !condition.no_attribute().empty(),
+                            condition.has_operand(),
+                            !condition.empty_input().empty(),
+                            !condition.output().empty(),
+                            condition.has_inputs_at_least(),
+                            condition.has_inputs_at_most(),
+                            condition.has_outputs_at_least(),
+                            condition.test() != proto::NO_TEST,
+                            condition.test_not() != proto::NO_TEST};
   if (std::count(std::begin(questions), std::end(questions), true) != 1) {
     return absl::InvalidArgumentError(
         "`when` takes one of `input`, `no_input`, `attribute`, `no_attribute`, `operand`, `empty_input`, `output`, "
@@ -384,11 +384,14 @@ absl::Status CheckCondition(const proto::FormCondition& condition, const std::st
   }
   if (OnnxHas(condition, op)) return absl::OkStatus();
   const bool attribute = !condition.attribute().empty() || !condition.no_attribute().empty();
-  return absl::InvalidArgumentError(fmt::format(
-      "ONNX knows no {} {} of {}", attribute ? "attribute" : condition.output().empty() ? "input" : "output",
-      condition.input() + condition.no_input() + condition.attribute() + condition.no_attribute() +
-          condition.operand().name() + condition.empty_input() + condition.output(),
-      op));
+  return absl::InvalidArgumentError(fmt::format("ONNX knows no {} {} of {}",
+                                                attribute                    ? "attribute"
+                                                : condition.output().empty() ? "input"
+                                                                             : "output",
+                                                condition.input() + condition.no_input() + condition.attribute() +
+                                                    condition.no_attribute() + condition.operand().name() +
+                                                    condition.empty_input() + condition.output(),
+                                                op));
 }
 
 Truth Holds(const proto::FormCondition& condition, const JudgedNode& judged) {

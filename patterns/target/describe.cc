@@ -43,8 +43,8 @@ std::string LimitText(const proto::Limit& limit) {
   if (!limit.multiple_of().empty()) words.push_back("a multiple of " + limit.multiple_of());
   if (!limit.equals().empty()) words.push_back("equal to " + limit.equals());
   const std::string name = limit.name().empty() ? limit.of() : fmt::format("{} ({})", limit.name(), limit.of());
-  return fmt::format("  {} is {}{}: {}\n", name, fmt::join(words, " and "),
-                     limit.when().empty() ? "" : ", in some cases", limit.because());
+  return fmt::format("  {} is {}{}: {}\n", name, fmt::join(words, " and "), limit.when().empty() ? "" : ", in some cases",
+                     limit.because());
 }
 
 std::string NodeText(const proto::NodeContract& node) {
@@ -103,8 +103,8 @@ bool Target::TakesShapeRanges() const { return !impl_->files[0].data->no_shape_r
 
 std::string Target::Describe() const {
   const proto::TargetFile& file = *impl_->files[0].data;
-  std::string text = fmt::format("{}: {}\nCANN {}: {}\n", impl_->chip, file.title(), impl_->cann->version(),
-                                 impl_->cann->title());
+  std::string text =
+      fmt::format("{}: {}\nCANN {}: {}\n", impl_->chip, file.title(), impl_->cann->version(), impl_->cann->title());
   for (const std::string& warning : impl_->warnings) text += fmt::format("warning: {}\n", warning);
   if (!file.soc().empty()) text += fmt::format("--soc_version {}\n", fmt::join(file.soc(), ", "));
   text += fmt::format("standard operators up to opset {}\n", impl_->max_opset);
@@ -121,8 +121,9 @@ std::string Target::Describe() const {
   if (impl_->other_nodes != nullptr) text += fmt::format("  any other: {}\n", impl_->other_nodes->because());
   text += fmt::format("\nrefused nodes\n{}\nfused by GE\n", refused);
   for (const auto& [construct, row] : impl_->by_ge) text += fmt::format("  {}: {}\n", construct, row->because());
-  text += "\nstandard operators that ATC does not read as ONNX defines them, or that run elsewhere than on the AI Core:\n"
-          "`targets CHIP OPERATOR` says in which form\n";
+  text +=
+      "\nstandard operators that ATC does not read as ONNX defines them, or that run elsewhere than on the AI Core:\n"
+      "`targets CHIP OPERATOR` says in which form\n";
   std::map<std::string, std::vector<std::string>> effects;  // by effect: operators
   for (const std::string& op : impl_->unread.Operators()) {
     for (const proto::UnreadForm* row : impl_->unread.RowsOf(op)) {
@@ -142,8 +143,8 @@ absl::StatusOr<std::string> Target::DescribeOperator(const std::string& op) cons
   const proto::ParsedOperator* parsed = impl_->unread.ParsedOf(op);
   const auto rows = impl_->unread.RowsOf(op);
   if (parsed == nullptr && rows.empty()) {
-    return absl::NotFoundError(fmt::format("nothing is known of {} on {} with CANN {}: ATC has no parser for it", op,
-                                           impl_->chip, impl_->cann->version()));
+    return absl::NotFoundError(fmt::format("nothing is known of {} on {} with CANN {}: ATC has no parser for it", op, impl_->chip,
+                                           impl_->cann->version()));
   }
   std::string text = op + "\n";
   if (parsed != nullptr) text += fmt::format("  parsed at {}\n", OpsetsOf(*parsed));

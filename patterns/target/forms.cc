@@ -133,8 +133,8 @@ std::vector<const UnreadForm*> UnreadForms::Of(const Node& node, int64_t opset, 
   const std::string_view op = OpType(node);
   if (const auto found = by_op_.find(op); found != by_op_.end()) {
     for (const Row* row : found->second) {
-      const auto same = std::find_if(forms.begin(), forms.end(),
-                                     [&](const UnreadForm* form) { return form->code == row->data->code(); });
+      const auto same =
+          std::find_if(forms.begin(), forms.end(), [&](const UnreadForm* form) { return form->code == row->data->code(); });
       if (same != forms.end() && (*same)->certain) continue;
       // Stock ATC has none, and our plugin has.
       const auto parsed = parsed_.find(op);

@@ -35,8 +35,7 @@ class UnreadForms {
   // In the order in which the rows were added, at most one of each code. `is_node`: the node is known otherwise (as one
   // of domain npu written in the default domain), so that it has a parser whatever `parsed` says. Opsets above
   // `max_opset` are no matter of single operators.
-  std::vector<const UnreadForm*> Of(const Node& node, int64_t opset, int64_t max_opset, bool is_node,
-                                    const Facts* facts) const;
+  std::vector<const UnreadForm*> Of(const Node& node, int64_t opset, int64_t max_opset, bool is_node, const Facts* facts) const;
   // The rows of an operator, and the opsets at which it is parsed: for listing.
   std::vector<const proto::UnreadForm*> RowsOf(std::string_view op) const;
   const proto::ParsedOperator* ParsedOf(std::string_view op) const;

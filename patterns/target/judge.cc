@@ -13,8 +13,7 @@ namespace ascend_fuse::contract {
 namespace {
 
 std::string NumberText(double value) {
-  if (value == std::floor(value) && std::fabs(value) < 1e15)
-    return fmt::format("{}", static_cast<int64_t>(value));
+  if (value == std::floor(value) && std::fabs(value) < 1e15) return fmt::format("{}", static_cast<int64_t>(value));
   return fmt::format("{}", static_cast<float>(value));
 }
 
@@ -95,8 +94,7 @@ bool Judge::CheckAttributesAndPresence(Refusal* refusal) {
   for (const Attribute& attribute : call_.attributes) {
     if (Rule(std::string(attribute.name)) == nullptr) {
       return Refuse(refusal, kInput, "attribute-refused",
-                    fmt::format("{} does not read an attribute {}", call_.op, attribute.name),
-                    FirstSource());
+                    fmt::format("{} does not read an attribute {}", call_.op, attribute.name), FirstSource());
     }
   }
   for (const CompiledAttribute& rule : node_.attributes) {
@@ -106,32 +104,27 @@ bool Judge::CheckAttributesAndPresence(Refusal* refusal) {
     if (!Holds(rule.when)) continue;
     const bool present = InputOf(rule.data->name()) != nullptr;
     if (rule.data->absent() && present) {
-      return Refuse(
-          refusal, kInput, "operand-refused",
-          WithReason(fmt::format("{} must not be given", rule.data->name()), rule.data->because()),
-          rule.data->source());
+      return Refuse(refusal, kInput, "operand-refused",
+                    WithReason(fmt::format("{} must not be given", rule.data->name()), rule.data->because()),
+                    rule.data->source());
     }
     if (rule.data->required() && !present) {
       return Refuse(refusal, kInput, "operand-refused",
-                    WithReason(fmt::format("{} must be given", rule.data->name()), rule.data->because()),
-                    rule.data->source());
+                    WithReason(fmt::format("{} must be given", rule.data->name()), rule.data->because()), rule.data->source());
     }
   }
   if (!node_.data->has_input_count()) return true;
   const proto::InputCount& count = node_.data->input_count();
-  if (std::find(count.only().begin(), count.only().end(), static_cast<int>(input_count_)) ==
-      count.only().end()) {
+  if (std::find(count.only().begin(), count.only().end(), static_cast<int>(input_count_)) == count.only().end()) {
     std::vector<std::string> words;
     for (const int n : count.only()) words.push_back(fmt::format("{}", n));
     return Refuse(refusal, kInput, "operand-refused",
-                  WithReason(fmt::format("{} inputs, {} takes {}", input_count_, call_.op, JoinOr(words)),
-                             count.because()),
+                  WithReason(fmt::format("{} inputs, {} takes {}", input_count_, call_.op, JoinOr(words)), count.because()),
                   count.source());
   }
   for (size_t i = 0; i < input_count_; ++i) {
     if (!call_.inputs[i].present) {
-      return Refuse(refusal, kInput, "operand-refused",
-                    WithReason(fmt::format("input {} is not connected", i), count.because()),
+      return Refuse(refusal, kInput, "operand-refused", WithReason(fmt::format("input {} is not connected", i), count.because()),
                     count.source());
     }
   }
@@ -139,7 +132,7 @@ bool Judge::CheckAttributesAndPresence(Refusal* refusal) {
 }
 
 bool Judge::CheckRow(const CompiledRow& row, const proto::PrecisionMode::View& view, Refusal* refusal,
-              std::vector<std::string>* assumptions) {
+                     std::vector<std::string>* assumptions) {
   matched_axes_ = 0;
   letters_.Clear();
   ellipses_.Clear();
@@ -149,8 +142,7 @@ bool Judge::CheckRow(const CompiledRow& row, const proto::PrecisionMode::View& v
   const auto& operands = row.signature.inputs;
   if (input_count_ > operands.size()) {
     return Refuse(refusal, kType, "operand-refused",
-                  fmt::format("{} inputs, {} takes at most {}", input_count_, call_.op, operands.size()),
-                  FirstSource());
+                  fmt::format("{} inputs, {} takes at most {}", input_count_, call_.op, operands.size()), FirstSource());
   }
   if (!Holds(row.when)) return Refuse(refusal, kType, "types-refused", "", "");
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -184,8 +176,8 @@ bool Judge::CheckRow(const CompiledRow& row, const proto::PrecisionMode::View& v
   return true;
 }
 
-bool Judge::Refuse(Refusal* refusal, int stage, std::string_view code, std::string because,
-                   const std::string& source, bool undecided) const {
+bool Judge::Refuse(Refusal* refusal, int stage, std::string_view code, std::string because, const std::string& source,
+                   bool undecided) const {
   if (stage == kAxis) stage += matched_axes_;
   if (stage > refusal->stage || (stage == refusal->stage && refusal->because.empty())) {
     *refusal = {stage, std::string(code), undecided, std::move(because), source};
@@ -223,28 +215,24 @@ bool Judge::CheckAttribute(const proto::AttributeRule& rule, Refusal* refusal) {
   if (attribute == nullptr) {
     if (!rule.required()) return true;
     return Refuse(refusal, kInput, "attribute-refused",
-                  WithReason(fmt::format("{} must be written", rule.name()), rule.because()),
-                  rule.source());
+                  WithReason(fmt::format("{} must be written", rule.name()), rule.because()), rule.source());
   }
   if (!rule.type().empty() && rule.type() != TypeWord(attribute->type)) {
     return Refuse(refusal, kInput, "attribute-refused",
-                  fmt::format("{} is {}, the plugin reads {} only", rule.name(), TypeWord(attribute->type),
-                              rule.type()),
+                  fmt::format("{} is {}, the plugin reads {} only", rule.name(), TypeWord(attribute->type), rule.type()),
                   rule.source());
   }
   const auto refuse = [&](const std::string& rest) {
-    return Refuse(
-        refusal, kInput, "attribute-refused",
-        WithReason(fmt::format("{} is {}, {}", rule.name(), ValueText(*attribute), rest), rule.because()),
-        rule.source());
+    return Refuse(refusal, kInput, "attribute-refused",
+                  WithReason(fmt::format("{} is {}, {}", rule.name(), ValueText(*attribute), rest), rule.because()),
+                  rule.source());
   };
   if (!rule.only().empty()) {
     bool found = false;
     for (const std::string& value : rule.only()) found = found || SameValue(value, *attribute);
     if (!found) return refuse(fmt::format("only {}", JoinOr(Strings(rule.only()))));
   }
-  const double value =
-      attribute->type == AttributeType::kInt ? static_cast<double>(attribute->i) : attribute->f;
+  const double value = attribute->type == AttributeType::kInt ? static_cast<double>(attribute->i) : attribute->f;
   if (rule.has_at_least() && !(value >= rule.at_least())) {
     return refuse(fmt::format("at least {}", NumberText(rule.at_least())));
   }
@@ -268,8 +256,7 @@ std::optional<int64_t> Judge::IntOf(const std::string& name) const {
 }
 
 bool Judge::Holds(const std::vector<CompiledWhen>& conditions) const {
-  return std::all_of(conditions.begin(), conditions.end(),
-                     [this](const CompiledWhen& when) { return Holds(when); });
+  return std::all_of(conditions.begin(), conditions.end(), [this](const CompiledWhen& when) { return Holds(when); });
 }
 
 bool Judge::Holds(const CompiledWhen& when) const {
@@ -302,8 +289,7 @@ bool Judge::Holds(const CompiledWhen& when) const {
     const Quantity quantity = Value(when.not_multiple);
     if (!quantity.defined || IsMultiple(quantity, data.by()) == Truth::kYes) return false;
   }
-  return data.cann().empty() ||
-         std::find(data.cann().begin(), data.cann().end(), cann_) != data.cann().end();
+  return data.cann().empty() || std::find(data.cann().begin(), data.cann().end(), cann_) != data.cann().end();
 }
 bool Judge::MatchOneOf(const CompiledInput& rule, const CallInput& input, Refusal* refusal) {
   Refusal best;
@@ -313,8 +299,7 @@ bool Judge::MatchOneOf(const CompiledInput& rule, const CallInput& input, Refusa
   for (const ShapePattern& shape : rule.shapes) {
     std::vector<std::string> assumptions;
     assumptions_ = &assumptions;
-    const bool matched =
-        MatchShape(rule.data->name(), shape, input, rule.data->because(), rule.data->source(), &best);
+    const bool matched = MatchShape(rule.data->name(), shape, input, rule.data->because(), rule.data->source(), &best);
     assumptions_ = outer;
     if (matched) {
       outer->insert(outer->end(), assumptions.begin(), assumptions.end());
@@ -329,8 +314,7 @@ bool Judge::MatchOneOf(const CompiledInput& rule, const CallInput& input, Refusa
     std::vector<std::string> forms;
     for (const ShapePattern& shape : rule.shapes) forms.push_back(shape.text);
     if (code != "shape-not-known") code = "shape-refused";
-    because = WithReason(fmt::format("{} has shape {}, one of {} is needed", rule.data->name(),
-                                     ShapeText(input), JoinOr(forms)),
+    because = WithReason(fmt::format("{} has shape {}, one of {} is needed", rule.data->name(), ShapeText(input), JoinOr(forms)),
                          rule.data->because());
   }
   return Refuse(refusal, kInput, code, std::move(because), rule.data->source());
@@ -343,12 +327,10 @@ std::string Judge::ShapeText(const CallInput& input) const {
   return fmt::format("[{}]", fmt::join(words, ", "));
 }
 
-bool Judge::MatchShape(const std::string& name, const ShapePattern& pattern, const CallInput& input,
-                const std::string& because, const std::string& source, Refusal* refusal) {
+bool Judge::MatchShape(const std::string& name, const ShapePattern& pattern, const CallInput& input, const std::string& because,
+                       const std::string& source, Refusal* refusal) {
   const auto& axes = pattern.axes;
-  const auto is_ellipsis = [](const AxisPattern& axis) {
-    return axis.kind == AxisPattern::Kind::kEllipsis;
-  };
+  const auto is_ellipsis = [](const AxisPattern& axis) { return axis.kind == AxisPattern::Kind::kEllipsis; };
   const size_t ellipsis = std::find_if(axes.begin(), axes.end(), is_ellipsis) - axes.begin();
   const bool has_ellipsis = ellipsis < axes.size();
   if (!input.has_rank) {
@@ -357,11 +339,9 @@ bool Judge::MatchShape(const std::string& name, const ShapePattern& pattern, con
   }
   const size_t fixed = axes.size() - (has_ellipsis ? 1 : 0);
   if (has_ellipsis ? input.shape.size() < fixed : input.shape.size() != fixed) {
-    return Refuse(
-        refusal, kRank, "shape-refused",
-        WithReason(fmt::format("{} has shape {}, {} is needed", name, ShapeText(input), pattern.text),
-                   because),
-        source);
+    return Refuse(refusal, kRank, "shape-refused",
+                  WithReason(fmt::format("{} has shape {}, {} is needed", name, ShapeText(input), pattern.text), because),
+                  source);
   }
   const size_t covered = input.shape.size() - fixed;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -378,7 +358,7 @@ bool Judge::MatchShape(const std::string& name, const ShapePattern& pattern, con
 }
 
 bool Judge::MatchEllipsis(const std::string& name, const AxisPattern& axis, const std::vector<Dim>& dims,
-                   const std::string& source, Refusal* refusal) {
+                          const std::string& source, Refusal* refusal) {
   if (axis.ellipsis.empty()) return true;
   const std::vector<Dim>* const first = ellipses_.Find(axis.ellipsis);
   if (first == nullptr) {
@@ -386,20 +366,18 @@ bool Judge::MatchEllipsis(const std::string& name, const AxisPattern& axis, cons
     return true;
   }
   if (first->size() != dims.size()) {
-    return Refuse(refusal, kRank, "shape-refused",
-                  fmt::format("{} has {} leading dims where the first operand has {}: no broadcast", name,
-                              dims.size(), first->size()),
-                  source);
+    return Refuse(
+        refusal, kRank, "shape-refused",
+        fmt::format("{} has {} leading dims where the first operand has {}: no broadcast", name, dims.size(), first->size()),
+        source);
   }
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims_.Equal(dims[i], (*first)[i])) continue;
     const std::string a = dims_.ToString(dims[i]);
     const std::string b = dims_.ToString((*first)[i]);
     if (dims_.NotEqual(dims[i], (*first)[i])) {
-      return Refuse(
-          refusal, kAxis, "shape-refused",
-          fmt::format("dim {} of {} is {} where the first operand has {}: no broadcast", i, name, a, b),
-          source);
+      return Refuse(refusal, kAxis, "shape-refused",
+                    fmt::format("dim {} of {} is {} where the first operand has {}: no broadcast", i, name, a, b), source);
     }
     return Refuse(refusal, kUndecided, "undecided-dim",
                   fmt::format("that dim {} of {} (`{}`) equals `{}` cannot be decided; {}", i, name, a, b,
@@ -420,7 +398,7 @@ std::optional<Dim> Judge::DimOf(const AxisPattern::Atom& atom) const {
 }
 
 bool Judge::MatchAxis(const std::string& name, const AxisPattern& pattern, size_t axis, const CallInput& input,
-               const std::string& because, const std::string& source, Refusal* refusal) {
+                      const std::string& because, const std::string& source, Refusal* refusal) {
   if (pattern.kind == AxisPattern::Kind::kAny) return true;
   const Dim dim = input.shape[axis];
   for (const AxisPattern::Atom& atom : pattern.atoms) {
@@ -433,22 +411,22 @@ bool Judge::MatchAxis(const std::string& name, const AxisPattern& pattern, size_
     if (!pattern.or_more) continue;
     if (dims_.AtLeast(dim, *other)) return true;
     if (!dims_.AtLeast(*other, dim) || !dims_.NotEqual(dim, *other)) {
-      Assume(fmt::format("`{}` is at least {} (axis {} of {}, {})", dims_.ToString(dim), dims_.ToString(*other), axis,
-                         name, call_.op));
+      Assume(fmt::format("`{}` is at least {} (axis {} of {}, {})", dims_.ToString(dim), dims_.ToString(*other), axis, name,
+                         call_.op));
       return true;
     }
   }
   return RefuseAxis(name, pattern, axis, dim, because, source, refusal);
 }
 
-bool Judge::RefuseAxis(const std::string& name, const AxisPattern& pattern, size_t axis, Dim dim,
-                       const std::string& because, const std::string& source, Refusal* refusal) const {
+bool Judge::RefuseAxis(const std::string& name, const AxisPattern& pattern, size_t axis, Dim dim, const std::string& because,
+                       const std::string& source, Refusal* refusal) const {
   std::vector<Dim> compared = {dim};
   std::vector<std::string> wanted;
   for (const AxisPattern::Atom& atom : pattern.atoms) {
     const Dim other = *DimOf(atom);  // MatchAxis took an atom without a dim
-    std::string word = atom.number < 0 ? fmt::format("{} ({})", dims_.ToString(other), atom.name)
-                                       : fmt::format("{}", atom.number);
+    std::string word =
+        atom.number < 0 ? fmt::format("{} ({})", dims_.ToString(other), atom.name) : fmt::format("{}", atom.number);
     if (pattern.or_more) {
       word = fmt::format("at least {}", word);
     } else if (!dims_.NotEqual(dim, other)) {
@@ -458,15 +436,14 @@ bool Judge::RefuseAxis(const std::string& name, const AxisPattern& pattern, size
   }
   if (compared.size() > 1) {
     return Refuse(refusal, kUndecided, "undecided-dim",
-                  fmt::format("that axis {} of {} (`{}`) is {} cannot be decided; {}", axis, name,
-                              dims_.ToString(dim), JoinOr(wanted), HowToEqual(compared)),
+                  fmt::format("that axis {} of {} (`{}`) is {} cannot be decided; {}", axis, name, dims_.ToString(dim),
+                              JoinOr(wanted), HowToEqual(compared)),
                   source, true);
   }
-  return Refuse(refusal, kAxis, "shape-refused",
-                WithReason(fmt::format("axis {} of {} is {}, {} is needed", axis, name, dims_.ToString(dim),
-                                       JoinOr(wanted)),
-                           because),
-                source);
+  return Refuse(
+      refusal, kAxis, "shape-refused",
+      WithReason(fmt::format("axis {} of {} is {}, {} is needed", axis, name, dims_.ToString(dim), JoinOr(wanted)), because),
+      source);
 }
 
 }  // namespace ascend_fuse::contract

@@ -88,8 +88,7 @@ DataType Viewed(DataType type, const proto::PrecisionMode_View& view);
 class Judge {
  public:
   // `growing` is `dims` when it may be added to, or nullptr.
-  Judge(const Call& call, const CompiledNode& node, const DimTable& dims, DimTable* growing,
-        const std::string& cann)
+  Judge(const Call& call, const CompiledNode& node, const DimTable& dims, DimTable* growing, const std::string& cann)
       : call_(call), node_(node), dims_(dims), growing_(growing), cann_(cann) {}
 
   // The rules that do not depend on a row. False: refused, and `refusal` says why.
@@ -114,10 +113,10 @@ class Judge {
   bool Holds(const CompiledWhen& when) const;
   bool MatchOneOf(const CompiledInput& rule, const CallInput& input, Refusal* refusal);
   std::string ShapeText(const CallInput& input) const;
-  bool MatchShape(const std::string& name, const ShapePattern& pattern, const CallInput& input,
-                  const std::string& because, const std::string& source, Refusal* refusal);
-  bool MatchEllipsis(const std::string& name, const AxisPattern& axis, const std::vector<Dim>& dims,
-                     const std::string& source, Refusal* refusal);
+  bool MatchShape(const std::string& name, const ShapePattern& pattern, const CallInput& input, const std::string& because,
+                  const std::string& source, Refusal* refusal);
+  bool MatchEllipsis(const std::string& name, const AxisPattern& axis, const std::vector<Dim>& dims, const std::string& source,
+                     Refusal* refusal);
   bool MatchAxis(const std::string& name, const AxisPattern& pattern, size_t axis, const CallInput& input,
                  const std::string& because, const std::string& source, Refusal* refusal);
   // What an alternative of an axis stands for; nullopt: a letter that stands for nothing so far.
@@ -138,10 +137,9 @@ class Judge {
   void Assume(std::string sentence);
   bool CheckLimit(const CompiledLimit& limit, Refusal* refusal);
   // With one symbol the bound is said of the symbol itself: "`batch` is at most 31".
-  std::string BoundText(const Quantity& of, const Quantity& bound, const char* word,
-                        const std::string& label) const;
-  bool RefuseUndecided(const std::string& claim, const std::string& label, const Quantity& of,
-                       std::vector<Dim> dims, const proto::Limit& data, Refusal* refusal);
+  std::string BoundText(const Quantity& of, const Quantity& bound, const char* word, const std::string& label) const;
+  bool RefuseUndecided(const std::string& claim, const std::string& label, const Quantity& of, std::vector<Dim> dims,
+                       const proto::Limit& data, Refusal* refusal);
 
   const Call& call_;
   const CompiledNode& node_;

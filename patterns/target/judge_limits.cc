@@ -58,8 +58,7 @@ Quantity Judge::Value(const LimitExpression& expression) const {
 Bound Judge::Lower(const Quantity& quantity) const {
   if (!quantity.divisors.empty()) return quantity.numerator >= 0 ? Bound(0) : Bound();
   int64_t value = quantity.numerator;
-  for (const Dim dim : quantity.dims)
-    value = SaturatingMul(value, std::max<int64_t>(0, dims_.LowerBound(dim).value_or(0)));
+  for (const Dim dim : quantity.dims) value = SaturatingMul(value, std::max<int64_t>(0, dims_.LowerBound(dim).value_or(0)));
   return value / quantity.denominator + (value % quantity.denominator != 0 ? 1 : 0);
 }
 
@@ -78,8 +77,7 @@ Truth Judge::IsMultiple(const Quantity& quantity, int64_t by) const {
   const int64_t unit = SaturatingMul(by, quantity.denominator);
   if (quantity.divisors.empty() && quantity.numerator % unit == 0) return Truth::kYes;
   if (quantity.is_number()) return Truth::kNo;
-  if (growing_ == nullptr || !quantity.divisors.empty() || quantity.denominator != 1)
-    return Truth::kUnknown;
+  if (growing_ == nullptr || !quantity.divisors.empty() || quantity.denominator != 1) return Truth::kUnknown;
   Dim product = Dim::Of(quantity.numerator);
   for (const Dim dim : quantity.dims) product = growing_->Mul(product, dim);
   const Dim rest = growing_->Mod(product, Dim::Of(by));
@@ -89,11 +87,10 @@ Truth Judge::IsMultiple(const Quantity& quantity, int64_t by) const {
 
 Truth Judge::AreEqual(const Quantity& a, const Quantity& b) const {
   if (!a.divisors.empty() || !b.divisors.empty()) return Truth::kUnknown;
-  const bool same_factor =
-      SaturatingMul(a.numerator, b.denominator) == SaturatingMul(b.numerator, a.denominator);
+  const bool same_factor = SaturatingMul(a.numerator, b.denominator) == SaturatingMul(b.numerator, a.denominator);
   if (a.dims.empty() && b.dims.empty()) return same_factor ? Truth::kYes : Truth::kNo;
-  if (a.dims.size() == 1 && b.dims.size() <= 1 && a.numerator == 1 && a.denominator == 1 &&
-      b.denominator == 1 && (b.dims.empty() || b.numerator == 1)) {
+  if (a.dims.size() == 1 && b.dims.size() <= 1 && a.numerator == 1 && a.denominator == 1 && b.denominator == 1 &&
+      (b.dims.empty() || b.numerator == 1)) {
     const Dim other = b.dims.empty() ? Dim::Of(b.numerator) : b.dims[0];
     if (dims_.Equal(a.dims[0], other)) return Truth::kYes;
     if (dims_.NotEqual(a.dims[0], other)) return Truth::kNo;
@@ -102,8 +99,7 @@ Truth Judge::AreEqual(const Quantity& a, const Quantity& b) const {
   if (!same_factor || a.dims.size() != b.dims.size()) return Truth::kUnknown;
   std::vector<Dim> rest = b.dims;
   for (const Dim dim : a.dims) {
-    const auto it =
-        std::find_if(rest.begin(), rest.end(), [&](Dim other) { return dims_.Equal(dim, other); });
+    const auto it = std::find_if(rest.begin(), rest.end(), [&](Dim other) { return dims_.Equal(dim, other); });
     if (it == rest.end()) return Truth::kUnknown;
     rest.erase(it);
   }
@@ -162,8 +158,7 @@ bool Judge::CheckLimit(const CompiledLimit& limit, Refusal* refusal) {
   const std::string& label = data.name().empty() ? data.of() : data.name();
   const auto refuse = [&](const std::string& rest) {
     return Refuse(refusal, kLimit, "limit-exceeded",
-                  WithReason(fmt::format("{} is {}, {}", label, Text(of), rest), data.because()),
-                  data.source());
+                  WithReason(fmt::format("{} is {}, {}", label, Text(of), rest), data.because()), data.source());
   };
   for (const bool most : {true, false}) {
     const LimitExpression& expression = most ? limit.at_most : limit.at_least;
@@ -189,11 +184,10 @@ bool Judge::CheckLimit(const CompiledLimit& limit, Refusal* refusal) {
   if (const Quantity divisor = Value(limit.multiple_of); divisor.defined) {
     const Truth truth = !divisor.is_number() || divisor.denominator != 1 ? Truth::kUnknown
                         : divisor.numerator == 0                         ? Truth::kYes
-                                                 : IsMultiple(of, divisor.numerator);
+                                                                         : IsMultiple(of, divisor.numerator);
     if (truth == Truth::kNo) return refuse(fmt::format("a multiple of {} is needed", Text(divisor)));
     if (truth == Truth::kUnknown) {
-      return RefuseUndecided(fmt::format("is a multiple of {}", Text(divisor)), label, of, {}, data,
-                             refusal);
+      return RefuseUndecided(fmt::format("is a multiple of {}", Text(divisor)), label, of, {}, data, refusal);
     }
   }
   if (const Quantity other = Value(limit.equals); other.defined) {
@@ -206,8 +200,7 @@ bool Judge::CheckLimit(const CompiledLimit& limit, Refusal* refusal) {
   return true;
 }
 
-std::string Judge::BoundText(const Quantity& of, const Quantity& bound, const char* word,
-                      const std::string& label) const {
+std::string Judge::BoundText(const Quantity& of, const Quantity& bound, const char* word, const std::string& label) const {
   const bool most = std::string_view(word) == "at most";
   if (bound.is_number() && of.dims.size() == 1 && of.divisors.empty() && of.numerator > 0) {
     const int64_t scaled = SaturatingMul(bound.numerator / bound.denominator, of.denominator);
@@ -217,18 +210,17 @@ std::string Judge::BoundText(const Quantity& of, const Quantity& bound, const ch
   return fmt::format("`{}` is {} {} ({}, {})", Text(of), word, Text(bound), label, call_.op);
 }
 
-bool Judge::RefuseUndecided(const std::string& claim, const std::string& label, const Quantity& of,
-                     std::vector<Dim> dims, const proto::Limit& data, Refusal* refusal) {
+bool Judge::RefuseUndecided(const std::string& claim, const std::string& label, const Quantity& of, std::vector<Dim> dims,
+                            const proto::Limit& data, Refusal* refusal) {
   dims.insert(dims.end(), of.dims.begin(), of.dims.end());
   dims.insert(dims.end(), of.divisors.begin(), of.divisors.end());
   std::string what = "an unknown dim";
   if (std::all_of(dims.begin(), dims.end(), [](Dim dim) { return dim.known(); })) {
     what = fmt::format("the symbolic dim `{}`", of.is_number() && !dims.empty() ? dims_.ToString(dims[0]) : Text(of));
   }
-  return Refuse(refusal, kLimit, "undecided-dim",
-                WithReason(fmt::format("that {} {} cannot be decided for {}; {}", label, claim, what,
-                                       HowToBind(dims)),
-                           data.because()),
-                data.source());
+  return Refuse(
+      refusal, kLimit, "undecided-dim",
+      WithReason(fmt::format("that {} {} cannot be decided for {}; {}", label, claim, what, HowToBind(dims)), data.because()),
+      data.source());
 }
 }  // namespace ascend_fuse::contract

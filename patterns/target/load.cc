@@ -98,8 +98,8 @@ absl::StatusOr<OpenedFile<Message>> Open(const std::string& name, const embedded
                                          const std::vector<std::string>& names) {
   if (IsPath(name)) return OpenUsersFile<Message>(name);
   if (built_in != nullptr) return OpenBuiltIn<Message>(*built_in);
-  return absl::NotFoundError(fmt::format("no {} is called {}; there are {}, or give the path of a .txtpb", what, name,
-                                         fmt::join(names, ", ")));
+  return absl::NotFoundError(
+      fmt::format("no {} is called {}; there are {}, or give the path of a .txtpb", what, name, fmt::join(names, ", ")));
 }
 
 std::string Lower(std::string_view text) {

@@ -19,8 +19,8 @@ inline constexpr char kStock[] = "_stock";
 
 template <typename Message>
 struct OpenedFile {
-  std::string path;                    // as errors name it
-  bool is_users = false;               // read from a path; else built in, and proven by the tests
+  std::string path;       // as errors name it
+  bool is_users = false;  // read from a path; else built in, and proven by the tests
   std::shared_ptr<const Message> data;
 };
 

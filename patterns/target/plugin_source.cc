@@ -128,7 +128,8 @@ std::string Parser(const DeclaredOperator& op) {
   }
   std::string body = fmt::format("  Node node(\"{}\", source);\n", op.op_type);
   const std::string takes = fmt::format("  node.TakesInputs({}, {{{}}});\n", required, names);
-  body += takes.size() <= kWidth + 1 ? takes : fmt::format("  node.TakesInputs({},\n                   {{{}}});\n", required, names);
+  body +=
+      takes.size() <= kWidth + 1 ? takes : fmt::format("  node.TakesInputs({},\n                   {{{}}});\n", required, names);
   body += fmt::format("  node.TakesOutputs({});\n", signature.outputs.size());
   std::string sets = DynamicLines(op);
   for (const DeclaredAttribute& attribute : op.attributes) {
@@ -194,7 +195,9 @@ std::string ParserSource(const std::vector<const DeclaredOperator*>& nodes) {
       "}  // namespace\n}  // namespace ascend_fuse_plugin\n\n"
       "// For `strings`: the version that a library has.\n"
       "extern \"C\" __attribute__((visibility(\"default\"))) const char* ascend_fuse_op_plugin_version() {\n"
-      "  return \"ascend-fuse op plugin, version " + std::to_string(PluginVersion()) + "\";\n}\n\n"
+      "  return \"ascend-fuse op plugin, version " +
+      std::to_string(PluginVersion()) +
+      "\";\n}\n\n"
       "// ATC's header names its types without the namespace.\nnamespace domi {\n";
   return text + registrations + "}  // namespace domi\n";
 }

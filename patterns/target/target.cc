@@ -23,7 +23,6 @@ using contract::CompiledRow;
 using contract::Judge;
 using contract::Viewed;
 
-
 // What a CANN version does not give itself holds as its base gives it.
 absl::Status Target::Impl::FindMode() {
   std::vector<std::string> modes;
@@ -37,8 +36,8 @@ absl::Status Target::Impl::FindMode() {
     if (!modes.empty()) break;
   }
   if (mode != nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(fmt::format("no precision mode is called {}; ATC's words are {}",
-                                                options.precision_mode, fmt::join(modes, ", ")));
+  return absl::InvalidArgumentError(
+      fmt::format("no precision mode is called {}; ATC's words are {}", options.precision_mode, fmt::join(modes, ", ")));
 }
 
 // Of a CANN version, or of a chip.
@@ -103,11 +102,9 @@ void Target::Impl::ReadPlugin() {
 }
 
 // The row `like` another one, in full; nullptr where the chip has no such node or refuses it.
-absl::StatusOr<const proto::NodeContract*> Target::Impl::Like(const std::string& path,
-                                                              const proto::NodeContract& node) {
+absl::StatusOr<const proto::NodeContract*> Target::Impl::Like(const std::string& path, const proto::NodeContract& node) {
   if (!node.accepts().empty() || !node.row().empty() || node.has_refused()) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: node {}: `like` beside `accepts`, `row` or `refused`", path, node.op()));
+    return absl::InvalidArgumentError(fmt::format("{}: node {}: `like` beside `accepts`, `row` or `refused`", path, node.op()));
   }
   // The row that holds for the other node: the first one, as in Compile.
   const proto::NodeContract* model = nullptr;
@@ -124,8 +121,8 @@ absl::StatusOr<const proto::NodeContract*> Target::Impl::Like(const std::string&
     if (model != nullptr) break;
   }
   if (model == nullptr || !model->like().empty()) {
-    return absl::InvalidArgumentError(fmt::format("{}: node {}: `like`: there is no node {} with rows of its own",
-                                                  path, node.op(), node.like()));
+    return absl::InvalidArgumentError(
+        fmt::format("{}: node {}: `like`: there is no node {} with rows of its own", path, node.op(), node.like()));
   }
   if (model->has_refused()) return nullptr;
   proto::NodeContract row = *model;
@@ -142,8 +139,7 @@ absl::StatusOr<const proto::NodeContract*> Target::Impl::Like(const std::string&
   return &copies.back();
 }
 
-absl::Status Target::Impl::AddNodes(const contract::OpenedFile<proto::TargetFile>& opened,
-                                    const std::set<std::string>& without) {
+absl::Status Target::Impl::AddNodes(const contract::OpenedFile<proto::TargetFile>& opened, const std::set<std::string>& without) {
   const proto::TargetFile& file = *opened.data;
   const std::string path = fmt::format("target {}", file.chip().empty() ? contract::kStock : file.chip());
   for (const bool plugin : {true, false}) {
@@ -252,8 +248,7 @@ std::string Target::Impl::TypeRefusal(const Call& call, const CompiledNode& node
       for (const DataType type : operand.types) {
         const std::string word(DataTypeName(type));
         if (std::find(wanted.begin(), wanted.end(), word) == wanted.end()) wanted.push_back(word);
-        for (const auto& other : mode->view())
-          fits = fits || Viewed(call.inputs[i].type, other) == type;
+        for (const auto& other : mode->view()) fits = fits || Viewed(call.inputs[i].type, other) == type;
       }
     }
     if (fits) continue;
@@ -281,10 +276,10 @@ absl::StatusOr<Target> Target::Load(const TargetOptions& options) {
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   if (!options.style.empty() && options.style != "D" && options.style != "N" && options.style != "X") {
-    return absl::InvalidArgumentError(fmt::format(
-        "no emission style is called {}; there are D (default-domain alias), N (npu domain) and X "
-        "(explicit ai.onnx domain)",
-        options.style));
+    return absl::InvalidArgumentError(
+        fmt::format("no emission style is called {}; there are D (default-domain alias), N (npu domain) and X "
+                    "(explicit ai.onnx domain)",
+                    options.style));
   }
   auto cann_files = contract::OpenCann(options.cann);
   if (!cann_files.ok()) return cann_files.status();
@@ -422,8 +417,7 @@ std::optional<ByGe> Target::FusedByGe(std::string_view construct) const {
   const auto it = impl_->by_ge.find(construct);
   if (it == impl_->by_ge.end()) return std::nullopt;
   const proto::ByGeRow& row = *it->second;
-  return ByGe{row.because(), row.source(), row.static_shapes(), row.plain_linear(), row.computed_by(),
-              row.last_opset()};
+  return ByGe{row.because(), row.source(), row.static_shapes(), row.plain_linear(), row.computed_by(), row.last_opset()};
 }
 
 std::optional<LeftReason> Target::WhyLeft(std::string_view construct) const {
@@ -455,9 +449,7 @@ std::vector<const UnreadForm*> Target::UnreadForms(const Node& node, int64_t ops
   return impl_->unread.Of(node, opset, MaxOpset(), is_node, facts);
 }
 
-bool Target::IsParsed(std::string_view op) const {
-  return !impl_->unread.KnowsParsed() || impl_->unread.ParsedOf(op) != nullptr;
-}
+bool Target::IsParsed(std::string_view op) const { return !impl_->unread.KnowsParsed() || impl_->unread.ParsedOf(op) != nullptr; }
 
 bool Target::ParsesNpuDomain() const { return impl_->parses_npu_domain.value_or(false); }
 
@@ -467,11 +459,9 @@ bool Target::HasAlias(std::string_view op, int64_t opset) const {
     if (alias.last() > 0 && opset >= alias.first() && opset <= alias.last()) return true;
     return std::find(alias.opset().begin(), alias.opset().end(), opset) != alias.opset().end();
   };
-  return std::any_of(impl_->aliases.begin(), impl_->aliases.end(),
-                     [&](const proto::Alias* alias) { return has(*alias); }) ||
-         std::any_of(impl_->files.begin(), impl_->files.end(), [&](const auto& file) {
-           return std::any_of(file.data->alias().begin(), file.data->alias().end(), has);
-         });
+  return std::any_of(impl_->aliases.begin(), impl_->aliases.end(), [&](const proto::Alias* alias) { return has(*alias); }) ||
+         std::any_of(impl_->files.begin(), impl_->files.end(),
+                     [&](const auto& file) { return std::any_of(file.data->alias().begin(), file.data->alias().end(), has); });
 }
 
 bool Target::NeedsPlugin(std::string_view op) const {

@@ -80,13 +80,13 @@ struct StandardOp {
 struct UnreadForm {
   // See UnreadForm of proto/contract.proto.
   enum class Effect { kNoParser, kRefused, kMisread, kLosesType, kNoKernel, kAiCpu, kHost };
-  std::string code;     // stable: "no-parser", "reduce-axes-input" ...
+  std::string code;  // stable: "no-parser", "reduce-axes-input" ...
   Effect effect = Effect::kNoParser;
   std::string form;     // continues the operator in a sentence: "with axes as an input", or ""
   std::string because;  // what happens: a clause
   std::string instead;  // what to do: a clause, or ""
   std::string source;
-  std::string error;    // the code that ATC prints: "E19999", or ""
+  std::string error;  // the code that ATC prints: "E19999", or ""
   // Whether it surely is so. If not, `open` says why: the node was not decided, or the sources do not settle it.
   bool certain = true;
   std::string open;

@@ -39,9 +39,7 @@ std::vector<int64_t> IntegersOf(const std::vector<Term>& items) {
 
 Term Cast(Term x, DataType to) { return Op("Cast", {std::move(x)}, {{"to", Term::Of(to)}}); }
 
-Term Concat(std::vector<Term> parts, int64_t axis) {
-  return Op("Concat", std::move(parts), {{"axis", Term::Integer(axis)}});
-}
+Term Concat(std::vector<Term> parts, int64_t axis) { return Op("Concat", std::move(parts), {{"axis", Term::Integer(axis)}}); }
 
 Term Gather(Term x, Term indices, int64_t axis) {
   return Op("Gather", {std::move(x), std::move(indices)}, {{"axis", Term::Integer(axis)}});
@@ -54,21 +52,14 @@ Term Reshape(Term x, const std::vector<int64_t>& dims) { return Reshape(std::mov
 Term Shape(Term x) { return Op("Shape", {std::move(x)}); }
 
 Term Slice(Term x, int64_t first, int64_t last, int64_t axis) {
-  return Op("Slice", {std::move(x)},
-            {{"starts", Numbers({first})}, {"ends", Numbers({last})}, {"axes", Numbers({axis})}});
+  return Op("Slice", {std::move(x)}, {{"starts", Numbers({first})}, {"ends", Numbers({last})}, {"axes", Numbers({axis})}});
 }
 
-Term Squeeze(Term x, const std::vector<int64_t>& axes) {
-  return Op("Squeeze", {std::move(x)}, {{"axes", Numbers(axes)}});
-}
+Term Squeeze(Term x, const std::vector<int64_t>& axes) { return Op("Squeeze", {std::move(x)}, {{"axes", Numbers(axes)}}); }
 
-Term Transpose(Term x, const std::vector<int64_t>& perm) {
-  return Op("Transpose", {std::move(x)}, {{"perm", Numbers(perm)}});
-}
+Term Transpose(Term x, const std::vector<int64_t>& perm) { return Op("Transpose", {std::move(x)}, {{"perm", Numbers(perm)}}); }
 
-Term Unsqueeze(Term x, const std::vector<int64_t>& axes) {
-  return Op("Unsqueeze", {std::move(x)}, {{"axes", Numbers(axes)}});
-}
+Term Unsqueeze(Term x, const std::vector<int64_t>& axes) { return Op("Unsqueeze", {std::move(x)}, {{"axes", Numbers(axes)}}); }
 
 Term Constant(DataType type, const std::vector<int64_t>& dims, double fill) {
   return Op("@Constant", {}, {{"type", Term::Of(type)}, {"dims", Numbers(dims)}, {"fill", Term::Number(fill)}});

@@ -34,8 +34,7 @@ Term TermOfDim(Dim dim) { return dim.is_number() ? Term::Integer(dim.number()) :
 
 std::optional<int64_t> IntegerOf(const Term& term) {
   constexpr double kLargest = 9.2e18;  // what int64_t holds, infinity left out
-  if (term.kind == Term::Kind::kNumber && term.number == std::floor(term.number) &&
-      std::fabs(term.number) <= kLargest) {
+  if (term.kind == Term::Kind::kNumber && term.number == std::floor(term.number) && std::fabs(term.number) <= kLargest) {
     return static_cast<int64_t>(term.number);
   }
   if (term.kind == Term::Kind::kDim && term.dim.is_number()) return term.dim.number();
@@ -48,8 +47,7 @@ Dim DimOf(const Term& term) {
   return Dim();
 }
 
-std::optional<std::vector<Dim>> ListParameter(const Facts& facts, const Node& node, std::string_view name,
-                                              size_t input) {
+std::optional<std::vector<Dim>> ListParameter(const Facts& facts, const Node& node, std::string_view name, size_t input) {
   std::vector<Dim> list;
   if (const auto attribute = IntsAttribute(node, name); attribute.has_value()) {
     for (int64_t number : *attribute) list.push_back(Dim::Of(number));
@@ -62,8 +60,7 @@ std::optional<std::vector<Dim>> ListParameter(const Facts& facts, const Node& no
   return list;
 }
 
-std::optional<std::vector<int64_t>> IntsParameter(const Facts& facts, const Node& node, std::string_view name,
-                                                  size_t input) {
+std::optional<std::vector<int64_t>> IntsParameter(const Facts& facts, const Node& node, std::string_view name, size_t input) {
   const auto list = ListParameter(facts, node, name, input);
   if (!list.has_value()) return std::nullopt;
   std::vector<int64_t> numbers;
@@ -108,8 +105,7 @@ std::string DescribeTerm(const FunctionContext& context, const Term& term) {
       return fmt::format("{} ({})", ValueName(*term.value), context.facts->Describe(term.value));
     }
     case Term::Kind::kNumber:
-      return term.is_integer ? fmt::format("{}", static_cast<int64_t>(term.number))
-                             : fmt::format("{}", term.number);
+      return term.is_integer ? fmt::format("{}", static_cast<int64_t>(term.number)) : fmt::format("{}", term.number);
     case Term::Kind::kDim:
       return context.facts->dims().ToString(term.dim);
     case Term::Kind::kList: {
@@ -136,8 +132,7 @@ bool EqualTerms(const FunctionContext& context, const Term& a, const Term& b) {
     if (a.kind != b.kind) {
       const Term& list = a.kind == Term::Kind::kList ? a : b;
       const Term& item = a.kind == Term::Kind::kList ? b : a;
-      return list.list->size() == 1 && item.kind != Term::Kind::kList &&
-             EqualTerms(context, (*list.list)[0], item);
+      return list.list->size() == 1 && item.kind != Term::Kind::kList && EqualTerms(context, (*list.list)[0], item);
     }
     if (a.list->size() != b.list->size()) return false;
     for (size_t i = 0; i < a.list->size(); ++i) {
@@ -149,10 +144,8 @@ bool EqualTerms(const FunctionContext& context, const Term& a, const Term& b) {
   const bool b_dim = b.kind == Term::Kind::kDim;
   if (a_dim || b_dim) return context.facts->dims().Equal(DimOf(a), DimOf(b));
   // A type is written as its number in attributes (Cast's `to`).
-  if (a.kind == Term::Kind::kType && b.kind == Term::Kind::kNumber)
-    return static_cast<double>(a.type) == b.number;
-  if (b.kind == Term::Kind::kType && a.kind == Term::Kind::kNumber)
-    return static_cast<double>(b.type) == a.number;
+  if (a.kind == Term::Kind::kType && b.kind == Term::Kind::kNumber) return static_cast<double>(a.type) == b.number;
+  if (b.kind == Term::Kind::kType && a.kind == Term::Kind::kNumber) return static_cast<double>(b.type) == a.number;
   if (a.kind != b.kind) return false;
   switch (a.kind) {
     case Term::Kind::kValue:

@@ -126,9 +126,7 @@ bool EqualTerms(const FunctionContext& context, const Term& a, const Term& b);
 bool ConstantNumber(const Facts& facts, const Value* value, double* number);
 // A parameter that is a list (`axes` of Slice): the attribute `name` or, at newer opsets, input `input`; nullopt where
 // there is none or its elements are not known. Ints: the elements are numbers.
-std::optional<std::vector<Dim>> ListParameter(const Facts& facts, const Node& node, std::string_view name,
-                                              size_t input);
-std::optional<std::vector<int64_t>> IntsParameter(const Facts& facts, const Node& node, std::string_view name,
-                                                  size_t input);
+std::optional<std::vector<Dim>> ListParameter(const Facts& facts, const Node& node, std::string_view name, size_t input);
+std::optional<std::vector<int64_t>> IntsParameter(const Facts& facts, const Node& node, std::string_view name, size_t input);
 
 }  // namespace ascend_fuse

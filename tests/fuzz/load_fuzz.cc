@@ -35,7 +35,8 @@ void CompareAttributes(const Node& node, const onnx::NodeProto& theirs) {
     }
     if (a.type == AttributeType::kInt) Require(a.i == b.i(), "i");
     if (a.type == AttributeType::kString) Require(a.s == b.s(), "s");
-    if (a.type == AttributeType::kInts) Require(std::equal(a.ints.begin(), a.ints.end(), b.ints().begin(), b.ints().end()), "ints");
+    if (a.type == AttributeType::kInts)
+      Require(std::equal(a.ints.begin(), a.ints.end(), b.ints().begin(), b.ints().end()), "ints");
     if (a.type == AttributeType::kFloats) Require(a.floats.size() == static_cast<size_t>(b.floats_size()), "floats");
     if (a.type == AttributeType::kStrings) {
       Require(std::equal(a.strings.begin(), a.strings.end(), b.strings().begin(), b.strings().end()), "strings");

@@ -20,12 +20,37 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-constexpr int64_t kNumbers[] = {0, 1, 2, -1, -2, 3, 4, 7, 8, 11, 13, 16, 17, 18, 24, 64, 127, 128, 255, 1024, 65535,
-                                2147483647, -2147483648LL, 4294967296LL, INT64_MAX, INT64_MIN};
-constexpr const char* kWords[] = {"", "ai.onnx", "com.microsoft", "npu", "axes", "axis", "value", "perm", "to", "epsilon", "N",
-                                  "batch", "a + b", "8*s", "location", "Add", "Mul", "MatMul", "Reshape", "Cast", "Softmax",
-                                  "ReduceMean", "Constant", "If", "Loop", "Expand", "Slice", "Gather", "Identity", "\x1b[2J",
-                                  "\xe2\x80\xae", "\xff"};
+constexpr int64_t kNumbers[] = {0,
+                                1,
+                                2,
+                                -1,
+                                -2,
+                                3,
+                                4,
+                                7,
+                                8,
+                                11,
+                                13,
+                                16,
+                                17,
+                                18,
+                                24,
+                                64,
+                                127,
+                                128,
+                                255,
+                                1024,
+                                65535,
+                                2147483647,
+                                -2147483648LL,
+                                4294967296LL,
+                                INT64_MAX,
+                                INT64_MIN};
+constexpr const char* kWords[] = {
+    "",        "ai.onnx",  "com.microsoft", "npu",          "axes",     "axis",     "value", "perm",   "to",
+    "epsilon", "N",        "batch",         "a + b",        "8*s",      "location", "Add",   "Mul",    "MatMul",
+    "Reshape", "Cast",     "Softmax",       "ReduceMean",   "Constant", "If",       "Loop",  "Expand", "Slice",
+    "Gather",  "Identity", "\x1b[2J",       "\xe2\x80\xae", "\xff"};
 
 class Mutator {
  public:
@@ -80,9 +105,10 @@ class Mutator {
     // Most often a field that is there.
     std::vector<const FieldDescriptor*> fields;
     reflection->ListFields(*message, &fields);
-    const FieldDescriptor* field = fields.empty() || Below(4) == 0
-                                       ? descriptor->field(static_cast<int>(Below(static_cast<size_t>(descriptor->field_count()))))
-                                       : fields[Below(fields.size())];
+    const FieldDescriptor* field =
+        fields.empty() || Below(4) == 0
+            ? descriptor->field(static_cast<int>(Below(static_cast<size_t>(descriptor->field_count()))))
+            : fields[Below(fields.size())];
     if (!field->is_repeated()) {
       if (Below(4) == 0) return reflection->ClearField(message, field);
       return Set(message, field, -1);
@@ -105,9 +131,10 @@ class Mutator {
     const Reflection* reflection = message->GetReflection();
     const bool adds = at >= 0 && at == reflection->FieldSize(*message, field);
     const int64_t number = Below(3) == 0 ? static_cast<int64_t>(Below(32)) : kNumbers[Below(std::size(kNumbers))];
-#define AF_SET(Type, value)                                       \
-  at < 0 ? reflection->Set##Type(message, field, value)           \
-         : adds ? reflection->Add##Type(message, field, value) : reflection->SetRepeated##Type(message, field, at, value)
+#define AF_SET(Type, value)                             \
+  at < 0 ? reflection->Set##Type(message, field, value) \
+  : adds ? reflection->Add##Type(message, field, value) \
+         : reflection->SetRepeated##Type(message, field, at, value)
     switch (field->cpp_type()) {
       case FieldDescriptor::CPPTYPE_INT32:
         AF_SET(Int32, static_cast<int32_t>(number));
@@ -141,7 +168,7 @@ class Mutator {
     if (Below(8) == 0) return kWords[Below(std::size(kWords))];
     if (field->type() == FieldDescriptor::TYPE_STRING && !strings_.empty()) return strings_[Below(strings_.size())];
     const Reflection* reflection = message.GetReflection();
-    std::string bytes = at < 0 ? reflection->GetString(message, field)
+    std::string bytes = at < 0                                       ? reflection->GetString(message, field)
                         : at < reflection->FieldSize(message, field) ? reflection->GetRepeatedString(message, field, at)
                                                                      : std::string();
     if (bytes.empty()) return std::string(Below(16), '\0');

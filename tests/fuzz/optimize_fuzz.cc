@@ -1,5 +1,5 @@
-// libFuzzer: whatever model is loaded, a run over it ends with a sentence or with a model that protobuf parses and that loads, and
-// with reports that can be read back and shown. Which chip it is for depends on the bytes.
+// libFuzzer: whatever model is loaded, a run over it ends with a sentence or with a model that protobuf parses and that loads,
+// and with reports that can be read back and shown. Which chip it is for depends on the bytes.
 #include <cstdint>
 #include <string>
 

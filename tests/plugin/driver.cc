@@ -18,10 +18,10 @@ namespace ge {
 
 struct OperatorData {
   std::string name;
-  std::map<std::string, std::string> texts;                // of the node
-  std::map<std::string, std::vector<std::string>> lists;   // of the node
-  std::map<std::string, std::string> set;                  // of the GE operator: "dim" -> "int64 -1"
-  std::vector<std::string> dynamic;                        // "key 1 at 1"
+  std::map<std::string, std::string> texts;               // of the node
+  std::map<std::string, std::vector<std::string>> lists;  // of the node
+  std::map<std::string, std::string> set;                 // of the GE operator: "dim" -> "int64 -1"
+  std::vector<std::string> dynamic;                       // "key 1 at 1"
 };
 
 AscendString::AscendString(const char_t* name) : name_(std::make_shared<std::string>(name)) {}
@@ -99,9 +99,7 @@ struct Registration {
   ParseParamByOpFunc parse;
 };
 
-OpRegistrationData::OpRegistrationData(const char* om_optype) : data(std::make_shared<Registration>()) {
-  data->type = om_optype;
-}
+OpRegistrationData::OpRegistrationData(const char* om_optype) : data(std::make_shared<Registration>()) { data->type = om_optype; }
 OpRegistrationData& OpRegistrationData::FrameworkType(const domi::FrameworkType& type) {
   data->onnx = type == ONNX;
   return *this;

@@ -49,7 +49,8 @@ bool Fails(const char* call) {
   const bool any = Is(wanted, "any") && !Is(call, "memory") && !Is(call, "new");
   if ((!any && !Is(wanted, call)) || __atomic_sub_fetch(&left, 1, __ATOMIC_SEQ_CST) != 0) return false;
   fired = true;
-  if (const char* file = getenv("FAULTS_FIRED")) syscall(SYS_close, syscall(SYS_openat, AT_FDCWD, file, O_CREAT | O_WRONLY, 0600));
+  if (const char* file = getenv("FAULTS_FIRED"))
+    syscall(SYS_close, syscall(SYS_openat, AT_FDCWD, file, O_CREAT | O_WRONLY, 0600));
   if (error == 0 && !is_short) syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
   errno = error;
   return true;
@@ -59,7 +60,9 @@ using Main = int (*)(int, char**, char**);
 Main program = nullptr;
 
 void* Allocate(size_t size, size_t alignment) {
-  void* memory = Fails("new") ? nullptr : alignment == 0 ? malloc(size) : aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  void* memory = Fails("new")     ? nullptr
+                 : alignment == 0 ? malloc(size)
+                                  : aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
   if (memory != nullptr) return memory;
   if (const std::new_handler handler = std::get_new_handler(); handler != nullptr) handler();
   throw std::bad_alloc();
@@ -136,7 +139,8 @@ int fallocate(int fd, int mode, off_t at, off_t size) {
 int unlink(const char* path) { return Fails("unlink") ? -1 : static_cast<int>(syscall(SYS_unlink, path)); }
 int mkdir(const char* path, mode_t mode) { return Fails("mkdir") ? -1 : static_cast<int>(syscall(SYS_mkdir, path, mode)); }
 void* mmap(void* at, size_t size, int protection, int flags, int fd, off_t offset) {
-  return Fails("mmap") ? reinterpret_cast<void*>(-1) : reinterpret_cast<void*>(syscall(SYS_mmap, at, size, protection, flags, fd, offset));
+  return Fails("mmap") ? reinterpret_cast<void*>(-1)
+                       : reinterpret_cast<void*>(syscall(SYS_mmap, at, size, protection, flags, fd, offset));
 }
 ssize_t copy_file_range(int from, off64_t* from_at, int to, off64_t* to_at, size_t size, unsigned flags) {
   return Fails("copy") ? -1 : syscall(SYS_copy_file_range, from, from_at, to, to_at, size, flags);

@@ -15,8 +15,7 @@ absl::Status AddRules(const std::string& folder, const std::string& name, Optimi
   const std::string path = (std::filesystem::path(folder) / name).generic_string();
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::NotFoundError(fmt::format("the rules file {} cannot be read", path));
-  options->rule_files.emplace_back(
-      name, std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>()));
+  options->rule_files.emplace_back(name, std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>()));
   return absl::OkStatus();
 }
 

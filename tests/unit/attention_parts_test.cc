@@ -33,7 +33,8 @@ TEST(SoftmaxTest, BeforeOpset13AllAxesFromItsOwnOnAreOne) {
 }
 
 std::string Written(const std::string& nodes) {
-  return Softmax("(float[2, 3] x, float[2, 3] z) => (float[2, 3] y) <int64[1] last = {1}, int64[1] other = {0}> { " + nodes + " }");
+  return Softmax("(float[2, 3] x, float[2, 3] z) => (float[2, 3] y) <int64[1] last = {1}, int64[1] other = {0}> { " + nodes +
+                 " }");
 }
 
 TEST(SoftmaxTest, TheFormula) {
@@ -42,7 +43,8 @@ TEST(SoftmaxTest, TheFormula) {
             "x, axis 1");
   EXPECT_EQ(Written("e = Exp (x)\n s = ReduceSum (e, last)\n r = Reciprocal (s)\n y = Mul (r, e)"), "x, axis 1");
   EXPECT_EQ(Written("l = LogSoftmax <axis = 1> (x)\n y = Exp (l)"), "x, axis 1");
-  EXPECT_EQ(Written("e = Exp (x)\n s = ReduceSum <keepdims = 0> (e, last)\n t = Unsqueeze (s, last)\n y = Div (e, t)"), "x, axis 1")
+  EXPECT_EQ(Written("e = Exp (x)\n s = ReduceSum <keepdims = 0> (e, last)\n t = Unsqueeze (s, last)\n y = Div (e, t)"),
+            "x, axis 1")
       << "an axis comes back";
 }
 
@@ -91,8 +93,10 @@ TEST(ProductTest, Einsum) {
 
 // "scale 0.125 masks m+ k? ..." of the way from y [2, 3, 5], what is multiplied by the value, to the product of q and k.
 std::string Scores(const std::string& inputs, const std::string& nodes) {
-  Subject subject("(float[2, 3, 4] q, float[2, 4, 5] k" + inputs + ") => (float[2, 3, 5] y) <float scale = {0.125}, float cap = {5}, "
-                  "float zero = {0}, float low = {-inf}> { s = MatMul (q, k)\n " + nodes + " }");
+  Subject subject("(float[2, 3, 4] q, float[2, 4, 5] k" + inputs +
+                  ") => (float[2, 3, 5] y) <float scale = {0.125}, float cap = {5}, "
+                  "float zero = {0}, float low = {-inf}> { s = MatMul (q, k)\n " +
+                  nodes + " }");
   const FunctionContext context = subject.Context();
   AtomTable atoms(context.dims);
   AxisView weights;
@@ -132,7 +136,9 @@ TEST(ScoresTest, WhatIsNoPartOfAnAttention) {
   EXPECT_NE(Scores("", "t = Relu (s)\n y = Softmax (t)").find("Relu"), std::string::npos);
   EXPECT_EQ(Scores("", "y = Softmax <axis = 1> (s)").find("scale"), std::string::npos) << "over the queries";
   EXPECT_EQ(Scores(", float[3, 5] m", "t = Add (s, m)\n d = Div (t, cap)\n h = Tanh (d)\n c = Mul (h, cap)\n y = Softmax (c)")
-                .find("softcap"), std::string::npos) << "capped after a mask";
+                .find("softcap"),
+            std::string::npos)
+      << "capped after a mask";
 }
 
 }  // namespace

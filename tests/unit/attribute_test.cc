@@ -15,8 +15,7 @@ namespace {
 
 using namespace ascend_fuse::testing;  // NOLINT
 
-onnx::AttributeProto* AddAttribute(onnx::NodeProto* node, const std::string& name,
-                                   onnx::AttributeProto::AttributeType type) {
+onnx::AttributeProto* AddAttribute(onnx::NodeProto* node, const std::string& name, onnx::AttributeProto::AttributeType type) {
   auto* attribute = node->add_attribute();
   attribute->set_name(name);
   attribute->set_type(type);
@@ -67,8 +66,7 @@ TEST(Attribute, DecodesEveryKind) {
   floats->add_floats(1.5f);
   floats->add_floats(-2);
   auto* ints = AddAttribute(node, "ints", onnx::AttributeProto::INTS);
-  for (int64_t i : {int64_t{-1}, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()})
-    ints->add_ints(i);
+  for (int64_t i : {int64_t{-1}, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()}) ints->add_ints(i);
   AddAttribute(node, "strings", onnx::AttributeProto::STRINGS)->add_strings("a");
   node->mutable_attribute(5)->add_strings("");
   auto* tensor = AddAttribute(node, "t", onnx::AttributeProto::TENSOR)->mutable_t();
@@ -86,8 +84,8 @@ TEST(Attribute, DecodesEveryKind) {
   EXPECT_EQ(IntAttribute(read, "f"), std::nullopt);
   EXPECT_EQ(IntAttribute(read, "absent"), std::nullopt);
   EXPECT_EQ(StringAttribute(read, "s"), "text");
-  EXPECT_EQ(IntsAttribute(read, "ints"), (std::vector<int64_t>{-1, std::numeric_limits<int64_t>::max(),
-                                                               std::numeric_limits<int64_t>::min()}));
+  EXPECT_EQ(IntsAttribute(read, "ints"),
+            (std::vector<int64_t>{-1, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()}));
   EXPECT_EQ(FindAttribute(read, "floats")->floats[1], -2);
   ASSERT_EQ(FindAttribute(read, "strings")->strings.size(), 2u);
   EXPECT_EQ(FindAttribute(read, "strings")->strings[0], "a");
@@ -127,8 +125,7 @@ TEST(Attribute, TakesPackedListsAndPayloadsInTheFile) {
   std::string bytes;
   wire::AppendBytes(&bytes, onnx::ModelProto::kGraphFieldNumber, graph);
   auto model = MustLoad(bytes);
-  EXPECT_EQ(IntsAttribute(*FindNode(model->graph(), "n"), "perm"),
-            (std::vector<int64_t>{0, 100, 200, 300, 400, 500}));
+  EXPECT_EQ(IntsAttribute(*FindNode(model->graph(), "n"), "perm"), (std::vector<int64_t>{0, 100, 200, 300, 400, 500}));
 
   // A large tensor in an attribute is copied to a new node with its payload.
   const onnx::ModelProto rich = RichModel();
@@ -143,8 +140,7 @@ TEST(Attribute, TakesPackedListsAndPayloadsInTheFile) {
   EXPECT_EQ((*ReadIntegers(*model, FindAttribute(*made, "again")->tensor, 3000))[10], 10000);
   const onnx::ModelProto saved = Parse(MustSave(*model));
   // A node that reads nothing stands first.
-  EXPECT_EQ(saved.graph().node(0).attribute(0).SerializeAsString(),
-            rich.graph().node(4).attribute(0).SerializeAsString());
+  EXPECT_EQ(saved.graph().node(0).attribute(0).SerializeAsString(), rich.graph().node(4).attribute(0).SerializeAsString());
   EXPECT_EQ(saved.graph().node(0).attribute(1).t().SerializeAsString(),
             rich.graph().node(4).attribute(0).t().SerializeAsString());
 }
@@ -163,39 +159,25 @@ TEST(TensorData, DecodesNarrowTypes) {
   const std::vector<int64_t> three = {3};
   const std::vector<int64_t> two = {2};
   const std::vector<int64_t> four = {4};
-  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kInt4, three, "\x8f\x07"), 9),
-            (std::vector<int64_t>{-1, -8, 7}));
-  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kUint4, three, "\x8f\x07"), 9),
-            (std::vector<int64_t>{15, 8, 7}));
-  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kInt2, four, "\x1b"), 9),
-            (std::vector<int64_t>{-1, -2, 1, 0}));
-  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kBool, two, std::string_view("\0\1", 2)), 9),
-            (std::vector<int64_t>{0, 1}));
-  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kInt8, two, "\xff\x7f"), 9),
-            (std::vector<int64_t>{-1, 127}));
-  EXPECT_EQ(
-      *ReadFloats(model, InMemory(DataType::kFloat16, three, std::string_view("\x00\x3c\x01\x00\xff\xfb", 6)),
-                  9),
-      (std::vector<double>{1, std::ldexp(1, -24), -65504}));
-  EXPECT_EQ(
-      *ReadFloats(model, InMemory(DataType::kBfloat16, two, std::string_view("\x80\x3f\x80\xff", 4)), 9),
-      (std::vector<double>{1, -std::numeric_limits<double>::infinity()}));
-  EXPECT_EQ(*ReadFloats(model, InMemory(DataType::kFloat8E4M3FN, two, "\x7e\x38"), 9),
-            (std::vector<double>{448, 1}));
+  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kInt4, three, "\x8f\x07"), 9), (std::vector<int64_t>{-1, -8, 7}));
+  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kUint4, three, "\x8f\x07"), 9), (std::vector<int64_t>{15, 8, 7}));
+  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kInt2, four, "\x1b"), 9), (std::vector<int64_t>{-1, -2, 1, 0}));
+  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kBool, two, std::string_view("\0\1", 2)), 9), (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(*ReadIntegers(model, InMemory(DataType::kInt8, two, "\xff\x7f"), 9), (std::vector<int64_t>{-1, 127}));
+  EXPECT_EQ(*ReadFloats(model, InMemory(DataType::kFloat16, three, std::string_view("\x00\x3c\x01\x00\xff\xfb", 6)), 9),
+            (std::vector<double>{1, std::ldexp(1, -24), -65504}));
+  EXPECT_EQ(*ReadFloats(model, InMemory(DataType::kBfloat16, two, std::string_view("\x80\x3f\x80\xff", 4)), 9),
+            (std::vector<double>{1, -std::numeric_limits<double>::infinity()}));
+  EXPECT_EQ(*ReadFloats(model, InMemory(DataType::kFloat8E4M3FN, two, "\x7e\x38"), 9), (std::vector<double>{448, 1}));
   EXPECT_EQ(*ReadFloats(model, InMemory(DataType::kFloat8E5M2, two, "\x7b\x7c"), 9),
             (std::vector<double>{57344, std::numeric_limits<double>::infinity()}));
   EXPECT_TRUE(std::isnan((*ReadFloats(model, InMemory(DataType::kFloat8E4M3FNUZ, {}, "\x80"), 9))[0]));
-  EXPECT_EQ(*ReadFloats(model, InMemory(DataType::kFloat4E2M1, two, "\xf7"), 9),
-            (std::vector<double>{6, -6}));
-  EXPECT_EQ(ReadFloats(model, InMemory(DataType::kFloat, two, "abcd"), 9).status().code(),
-            absl::StatusCode::kDataLoss);
-  EXPECT_EQ(ReadFloats(model, InMemory(DataType::kInt8, two, "ab"), 9).status().code(),
-            absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ReadIntegers(model, InMemory(DataType::kInt8, two, "ab"), 1).status().code(),
-            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(*ReadFloats(model, InMemory(DataType::kFloat4E2M1, two, "\xf7"), 9), (std::vector<double>{6, -6}));
+  EXPECT_EQ(ReadFloats(model, InMemory(DataType::kFloat, two, "abcd"), 9).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(ReadFloats(model, InMemory(DataType::kInt8, two, "ab"), 9).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadIntegers(model, InMemory(DataType::kInt8, two, "ab"), 1).status().code(), absl::StatusCode::kResourceExhausted);
   const std::vector<int64_t> huge = {std::numeric_limits<int64_t>::max(), 4};
-  EXPECT_EQ(ReadBytes(model, InMemory(DataType::kInt8, huge, "ab"), 1).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadBytes(model, InMemory(DataType::kInt8, huge, "ab"), 1).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(TensorData, ReadsTypedFields) {

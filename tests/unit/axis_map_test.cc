@@ -100,13 +100,14 @@ TEST(AxisMapTest, Arrange) {
   EXPECT_EQ(Built({{0}, {1}, {2, 3}}), "Reshape x");
   EXPECT_EQ(Built({{0}, {}, {1}, {2}, {3}}), "Unsqueeze x");
   EXPECT_EQ(Built({{0, 2}, {1}, {3}}), "Reshape Transpose x");
-  EXPECT_EQ(Built({{0}, {1}, {2}}), "none");        // an atom is lost
+  EXPECT_EQ(Built({{0}, {1}, {2}}), "none");            // an atom is lost
   EXPECT_EQ(Built({{0}, {1}, {2}, {3}, {3}}), "none");  // or would have to be copied
 }
 
 TEST(AxisMapTest, FactorsAreTakenUp) {
-  Subject subject("(float[2, 4] x, float[4] w) => (y, z) <float a = {0.5}, float[1, 1, 1] b = {4}> "
-                  "{ c = Mul (a, x)\n y = Div (c, a)\n d = Mul (x, b)\n z = Mul (x, w) }");
+  Subject subject(
+      "(float[2, 4] x, float[4] w) => (y, z) <float a = {0.5}, float[1, 1, 1] b = {4}> "
+      "{ c = Mul (a, x)\n y = Div (c, a)\n d = Mul (x, b)\n z = Mul (x, w) }");
   const FunctionContext context = subject.Context();
   AxisView view;
   view.value = subject.Named("y");

@@ -105,9 +105,10 @@ TEST(ChannelsTest, Rotations) {
 }
 
 TEST(ChannelsTest, TheSourceOfTwoHalves) {
-  Subject subject("(float[8, 4] x, float[6, 4] y) => (z) <int64[2] s = {1, 0}, int64[2] e = {7, 2}, int64[2] t = {1, 2}, "
-                  "int64[2] f = {7, 4}, int64[2] a = {0, 1}> "
-                  "{ p = Slice (x, s, e, a)\n q = Slice (x, t, f, a)\n z = Add (p, q) }");
+  Subject subject(
+      "(float[8, 4] x, float[6, 4] y) => (z) <int64[2] s = {1, 0}, int64[2] e = {7, 2}, int64[2] t = {1, 2}, "
+      "int64[2] f = {7, 4}, int64[2] a = {0, 1}> "
+      "{ p = Slice (x, s, e, a)\n q = Slice (x, t, f, a)\n z = Add (p, q) }");
   const FunctionContext context = subject.Context();
   const absl::StatusOr<Cut> cut = CutSource(context, subject.Named("p"), subject.Named("q"), subject.Named("y"));
   ASSERT_TRUE(cut.ok()) << cut.status();

@@ -15,8 +15,8 @@ namespace ascend_fuse {
 namespace {
 
 std::unique_ptr<Model> Parse(const std::string& graph, int opset = 18) {
-  auto model = ParseModelText(fmt::format("<ir_version: 8, opset_import: [\"\" : {}, \"com.microsoft\" : 1]>\ng {}",
-                                          opset, graph));
+  auto model =
+      ParseModelText(fmt::format("<ir_version: 8, opset_import: [\"\" : {}, \"com.microsoft\" : 1]>\ng {}", opset, graph));
   EXPECT_TRUE(model.ok()) << model.status();
   return *std::move(model);
 }
@@ -63,15 +63,13 @@ TEST(CheckTest, StartAndEndOfShapeAreIgnoredByEveryRelease) {
     EXPECT_EQ(Forms("(float[2, 4] x) => (int64[1] y) { y = Shape <start = 1> (x) }", cann), Codes{"shape-start-end"});
     EXPECT_EQ(Forms("(float[2, 4] x) => (int64[1] y) { y = Shape <end = 1> (x) }", cann), Codes{"shape-start-end"});
     // Both at once are one finding, and a start of 0 is none.
-    EXPECT_EQ(Forms("(float[2, 4] x) => (int64[0] y) { y = Shape <start = 1, end = 1> (x) }", cann),
-              Codes{"shape-start-end"});
+    EXPECT_EQ(Forms("(float[2, 4] x) => (int64[0] y) { y = Shape <start = 1, end = 1> (x) }", cann), Codes{"shape-start-end"});
     EXPECT_EQ(Forms("(float[2, 4] x) => (int64[2] y) { y = Shape <start = 0> (x) }", cann), Codes());
   }
 }
 
 TEST(CheckTest, SplitWithNumOutputs) {
-  EXPECT_EQ(Forms("(float[4] x) => (float[2] y, float[2] z) { y, z = Split <num_outputs = 2> (x) }"),
-            Codes{"split-num-outputs"});
+  EXPECT_EQ(Forms("(float[4] x) => (float[2] y, float[2] z) { y, z = Split <num_outputs = 2> (x) }"), Codes{"split-num-outputs"});
   EXPECT_EQ(Forms("(float[4] x, int64[2] n) => (float[2] y, float[2] z) { y, z = Split (x, n) }"), Codes());
 }
 

@@ -108,13 +108,16 @@ TEST(ControlFlowTest, ConstantConditionsTakeTheirBranch) {
 // One loop around `body`, with x carried.
 std::string LoopOver(const std::string& body, const std::string& inputs = "float[n, 4] x, int64 m, bool c",
                      const std::string& trips = "m", const std::string& condition = "c") {
-  return "g (" + inputs + ") => (y) { y, all = Loop (" + trips + ", " + condition + ", x) < body = b (int64 i, bool c1, float[] v) => "
-         "(bool c2, float[] w, float[] out) {\n" + body + "\n} > }";
+  return "g (" + inputs + ") => (y) { y, all = Loop (" + trips + ", " + condition +
+         ", x) < body = b (int64 i, bool c1, float[] v) => "
+         "(bool c2, float[] w, float[] out) {\n" +
+         body + "\n} > }";
 }
 
 TEST(ControlFlowTest, LoopCarriesWhatIsAddedTo) {
-  const Inferred m(LoopOver("c2 = Identity (c1)\n one = Constant <value_floats = [1.0]> ()\n w = Add (v, one)\n"
-                            "out = Add (w, x)"));
+  const Inferred m(
+      LoopOver("c2 = Identity (c1)\n one = Constant <value_floats = [1.0]> ()\n w = Add (v, one)\n"
+               "out = Add (w, x)"));
   EXPECT_EQ(m["v"], "float[n, 4]");
   EXPECT_EQ(m["y"], "float[n, 4]");
   EXPECT_EQ(m["all"], "float[all_d0, n, 4]");
@@ -139,8 +142,9 @@ TEST(ControlFlowTest, LoopWidensWhatChangesPlaces) {
 }
 
 TEST(ControlFlowTest, LoopForgetsARankThatChanges) {
-  const Inferred m(LoopOver("c2 = Identity (c1)\n zero = Constant <value_ints = [0]> ()\n w = Unsqueeze (v, zero)\n"
-                            "out = Relu (v)"));
+  const Inferred m(
+      LoopOver("c2 = Identity (c1)\n zero = Constant <value_ints = [0]> ()\n w = Unsqueeze (v, zero)\n"
+               "out = Relu (v)"));
   EXPECT_EQ(m["v"], "float[...]");
   EXPECT_EQ(m["y"], "float[...]");
   EXPECT_EQ(m["all"], "float[...]");
@@ -168,10 +172,14 @@ TEST(ControlFlowTest, WhatAWrongAssumptionProvedIsForgotten) {
 TEST(ControlFlowTest, TurnsAreCountedWhereNothingEndsTheLoopEarly) {
   const std::string going = "c2 = Identity (c1)\n w = Relu (v)\n out = Relu (v)";
   const auto all = [](const std::string& body, const std::string& condition) {
-    const Inferred m("g (float[n, 4] x, float[m] z, bool c) => (y) { s = Shape (z)\n q = Squeeze (s)\n"
-                     "yes = Constant <value = bool {1}> ()\n no = Constant <value = bool {0}> ()\n"
-                     "y, all = Loop (q, " + condition + ", x) < body = b (int64 i, bool c1, float[] v) => "
-                     "(bool c2, float[] w, float[] out) {\n" + body + "\n} > }");
+    const Inferred m(
+        "g (float[n, 4] x, float[m] z, bool c) => (y) { s = Shape (z)\n q = Squeeze (s)\n"
+        "yes = Constant <value = bool {1}> ()\n no = Constant <value = bool {0}> ()\n"
+        "y, all = Loop (q, " +
+        condition +
+        ", x) < body = b (int64 i, bool c1, float[] v) => "
+        "(bool c2, float[] w, float[] out) {\n" +
+        body + "\n} > }");
     return m["all"];
   };
   EXPECT_EQ(all(going, "yes"), "float[m, n, 4]");

@@ -57,8 +57,7 @@ TEST_F(DimTest, SizeLimits) {
   for (int i = 0; i < 30; ++i) sum = table_.Mul(sum, table_.Add(table_.Symbol(fmt::format("x{}", i)), N(1)));
   EXPECT_FALSE(sum.known());  // 2^30 terms
   Dim nested = table_.Symbol("n");
-  for (int i = 0; i < 1000; ++i)
-    nested = table_.Max(table_.FloorDiv(nested, table_.Symbol("d")), table_.Symbol("m"));
+  for (int i = 0; i < 1000; ++i) nested = table_.Max(table_.FloorDiv(nested, table_.Symbol("d")), table_.Symbol("m"));
   EXPECT_FALSE(nested.known());
 }
 
@@ -76,8 +75,7 @@ TEST_F(DimTest, ExactDivisionCancels) {
   EXPECT_EQ(table_.ExactDiv(P("batch*seq*64"), P("batch*seq*16")), N(4));
   EXPECT_TRUE(table_.Equal(table_.ExactDiv(P("2*a*b + 2*a"), P("2*a")), P("b + 1")));
   EXPECT_TRUE(table_.Equal(table_.ExactDiv(P("batch*past + batch*seq"), P("batch")), P("past + seq")));
-  EXPECT_TRUE(
-      table_.Equal(table_.ExactDiv(table_.Mul(P("a + b"), P("a - b + 3")), P("a + b")), P("a - b + 3")));
+  EXPECT_TRUE(table_.Equal(table_.ExactDiv(table_.Mul(P("a + b"), P("a - b + 3")), P("a + b")), P("a - b + 3")));
   EXPECT_FALSE(table_.ExactDiv(P("a + 1"), P("b")).known());
   EXPECT_FALSE(table_.ExactDiv(P("a"), N(2)).known());
   EXPECT_EQ(table_.ExactDiv(N(0), P("a")), N(0));
@@ -263,8 +261,8 @@ TEST_F(DimTest, ParsesWhatExportersWrite) {
   EXPECT_TRUE(table_.Equal(P("floor(s1/2 + 1/2)"), table_.FloorDiv(P("s1 + 1"), N(2))));
   EXPECT_TRUE(table_.Equal(P("(s0//2)"), table_.FloorDiv(P("s0"), N(2))));
   EXPECT_TRUE(table_.Equal(P("((s43*s53)//s72)"), table_.FloorDiv(P("s43*s53"), P("s72"))));
-  EXPECT_TRUE(table_.Equal(P("past_sequence_length + sequence_length"),
-                           table_.Add(P("past_sequence_length"), P("sequence_length"))));
+  EXPECT_TRUE(
+      table_.Equal(P("past_sequence_length + sequence_length"), table_.Add(P("past_sequence_length"), P("sequence_length"))));
   EXPECT_TRUE(table_.Equal(P("s0**2"), table_.Mul(P("s0"), P("s0"))));
   EXPECT_TRUE(table_.Equal(P("Mod(s0, 2)"), table_.Mod(P("s0"), N(2))));
   EXPECT_TRUE(table_.Equal(P("-s0 + s1"), table_.Sub(P("s1"), P("s0"))));
@@ -274,8 +272,8 @@ TEST_F(DimTest, ParsesWhatExportersWrite) {
 }
 
 TEST_F(DimTest, OtherTextIsOneSymbol) {
-  for (const char* text : {"batch-size", "a b", "2d", "s0 +", "f(x)", "((a)", "?", "N/A", "unk__12", "a,b",
-                           "x y + 1", "99999999999999999999", "Ωmega", "-", "a - ", "1.5*x", "None"}) {
+  for (const char* text : {"batch-size", "a b", "2d", "s0 +", "f(x)", "((a)", "?", "N/A", "unk__12", "a,b", "x y + 1",
+                           "99999999999999999999", "Ωmega", "-", "a - ", "1.5*x", "None"}) {
     const Dim dim = table_.Parse(text);
     EXPECT_TRUE(dim.known()) << text;
     EXPECT_EQ(Text(dim), text);
@@ -319,9 +317,7 @@ class DimProperty : public ::testing::TestWithParam<int> {};
 // Long because it is one case for each operation.
 TEST_P(DimProperty, SimplifyingKeepsTheValue) {
   std::mt19937 random(static_cast<uint32_t>(GetParam()));
-  const auto pick = [&](int64_t low, int64_t high) {
-    return std::uniform_int_distribution<int64_t>(low, high)(random);
-  };
+  const auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
   DimTable table;
   const std::vector<std::string> names = {"a", "b", "c", "d"};
   std::vector<Binding> bindings(6);
@@ -339,9 +335,7 @@ TEST_P(DimProperty, SimplifyingKeepsTheValue) {
   for (int64_t number : {0, 1, 2, 3, 4, 16}) {
     pool.push_back({Dim::Of(number), std::vector<std::optional<int64_t>>(bindings.size(), number)});
   }
-  const auto floor_div = [](int64_t a, int64_t b) {
-    return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
-  };
+  const auto floor_div = [](int64_t a, int64_t b) { return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0); };
   for (int step = 0; step < 400; ++step) {
     const Sample x = pool[static_cast<size_t>(pick(0, static_cast<int64_t>(pool.size()) - 1))];
     const Sample y = pool[static_cast<size_t>(pick(0, static_cast<int64_t>(pool.size()) - 1))];
@@ -417,8 +411,8 @@ TEST_P(DimProperty, SimplifyingKeepsTheValue) {
       const std::optional<int64_t> evaluated =
           table.Evaluate(z.dim, [&](std::string_view name) { return Bound(bindings[i], name); });
       // A canonical form may divide by something that is 0 here only where the original does as well.
-      ASSERT_EQ(evaluated, z.values[i]) << "op " << op << " of " << table.ToString(x.dim) << " and "
-                                        << table.ToString(y.dim) << " = " << table.ToString(z.dim);
+      ASSERT_EQ(evaluated, z.values[i]) << "op " << op << " of " << table.ToString(x.dim) << " and " << table.ToString(y.dim)
+                                        << " = " << table.ToString(z.dim);
       if (const auto low = table.LowerBound(z.dim); low.has_value()) {
         ASSERT_GE(*z.values[i], *low) << table.ToString(z.dim);
       }
@@ -436,9 +430,7 @@ TEST_P(DimProperty, SimplifyingKeepsTheValue) {
     const Dim read = table.Parse(text);
     for (size_t i = 0; i < bindings.size(); ++i) {
       if (!z.values[i].has_value()) continue;
-      ASSERT_EQ(table.Evaluate(read, [&](std::string_view name) { return Bound(bindings[i], name); }),
-                z.values[i])
-          << text;
+      ASSERT_EQ(table.Evaluate(read, [&](std::string_view name) { return Bound(bindings[i], name); }), z.values[i]) << text;
     }
     if (small) pool.push_back(std::move(z));
   }

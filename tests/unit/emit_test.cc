@@ -32,8 +32,7 @@ struct Emitted {
     for (const Node* node : subject->model->graph().nodes()) {
       if (!node->dead) live.push_back(node);
     }
-    std::stable_sort(live.begin(), live.end(),
-                     [](const Node* a, const Node* b) { return a->order < b->order; });
+    std::stable_sort(live.begin(), live.end(), [](const Node* a, const Node* b) { return a->order < b->order; });
     std::string text;
     for (const Node* node : live) text += PrintNode(*node) + "\n";
     return text;
@@ -55,12 +54,10 @@ Emitted Emit(const std::string& model, const std::string& rule, int opset = 17, 
   emitted.rules =
       Rules(rule + "\n" + kReferences, rule.find("npu.") == std::string::npos ? RuleFolder::kLibrary : RuleFolder::kNpu);
   emitted.rewriter = std::make_unique<Rewriter>(emitted.subject->model.get());
-  emitted.emitter = std::make_unique<Emitter>(emitted.rewriter.get(), &emitted.subject->facts,
-                                              emitted.subject->numbering.get());
+  emitted.emitter = std::make_unique<Emitter>(emitted.rewriter.get(), &emitted.subject->facts, emitted.subject->numbering.get());
   const FunctionContext context = emitted.subject->Context();
   Matcher matcher(*emitted.rules, context);
-  const std::optional<Match> match =
-      matcher.Run(*FindRule(*emitted.rules, "r"), emitted.subject->Named(root));
+  const std::optional<Match> match = matcher.Run(*FindRule(*emitted.rules, "r"), emitted.subject->Named(root));
   if (!match.has_value()) {
     ADD_FAILURE() << "the rule does not match";
     return emitted;
@@ -74,18 +71,16 @@ Emitted Emit(const std::string& model, const std::string& rule, int opset = 17, 
 }
 
 TEST(EmitTest, TheOutputKeepsItsNameAndUsers) {
-  const Emitted emitted =
-      Emit("(float[4] a) => (float[4] z) { s = Sigmoid (a)\n y = Mul (a, s)\n z = Neg (y) }",
-           "rule r (x) => (y) match { y = Mul (x, Sigmoid (x)) } emit { y = npu.NPUSwish (x) }");
+  const Emitted emitted = Emit("(float[4] a) => (float[4] z) { s = Sigmoid (a)\n y = Mul (a, s)\n z = Neg (y) }",
+                               "rule r (x) => (y) match { y = Mul (x, Sigmoid (x)) } emit { y = npu.NPUSwish (x) }");
   ASSERT_TRUE(emitted.status.ok()) << emitted.status.message();
   EXPECT_EQ(emitted.Nodes(), "y = npu.NPUSwish (a)\nz = Neg (y)\n");
 }
 
 TEST(EmitTest, NestedNodesNumbersAndTypes) {
-  const Emitted emitted =
-      Emit("(float16[4] a) => (float16[4] y) { y = Relu (a) }",
-           "rule r (x) => (y) match { y = Relu (x) } "
-           "emit { h = Cast <to = float> (x)\n y = Cast <to = dtype (x)> (Max (h, 0.0)) }");
+  const Emitted emitted = Emit("(float16[4] a) => (float16[4] y) { y = Relu (a) }",
+                               "rule r (x) => (y) match { y = Relu (x) } "
+                               "emit { h = Cast <to = float> (x)\n y = Cast <to = dtype (x)> (Max (h, 0.0)) }");
   ASSERT_TRUE(emitted.status.ok()) << emitted.status.message();
   const std::string nodes = emitted.Nodes();
   EXPECT_NE(nodes.find("Cast <to = 1> (a)"), std::string::npos) << nodes;
@@ -97,8 +92,7 @@ TEST(EmitTest, NestedNodesNumbersAndTypes) {
 }
 
 TEST(EmitTest, ParametersGoWhereTheOpsetKeepsThem) {
-  const std::string rule =
-      "rule r (x) => (y) match { y = Relu (x) } emit { y = ReduceMean <axes = [-1], keepdims = 1> (x) }";
+  const std::string rule = "rule r (x) => (y) match { y = Relu (x) } emit { y = ReduceMean <axes = [-1], keepdims = 1> (x) }";
   const std::string model = "(float[2, 1] a) => (float[2, 1] y) { y = Relu (a) }";
   const Emitted before = Emit(model, rule, 17);
   ASSERT_TRUE(before.status.ok());
@@ -109,8 +103,7 @@ TEST(EmitTest, ParametersGoWhereTheOpsetKeepsThem) {
 }
 
 TEST(EmitTest, WhatGivesAnotherShapeIsNotTheSame) {
-  const std::string rule =
-      "rule r (x) => (y) match { y = Relu (x) } emit { y = ReduceMean <axes = [-1], keepdims = 1> (x) }";
+  const std::string rule = "rule r (x) => (y) match { y = Relu (x) } emit { y = ReduceMean <axes = [-1], keepdims = 1> (x) }";
   const Emitted emitted = Emit("(float[2, 4] a) => (float[2, 4] y) { y = Relu (a) }", rule);
   EXPECT_EQ(emitted.status.message(), "ReduceMean of these operands gives float[2, 1], and y is float[2, 4]");
   EXPECT_EQ(emitted.Nodes(), "y = Relu (a)\n");
@@ -128,8 +121,9 @@ TEST(EmitTest, AnAscendNodeHasTheTypeOfWhatItReplaces) {
 TEST(EmitTest, WhatOurNodesNeedIsNoEvidence) {
   // NPUAddRmsNorm wants operands of one shape; a sum of A and B elements only says that they broadcast.
   const std::string model = "(float[A] a, float[B] b, float[A] w) => (float[C] y) { y = Add (a, b) }";
-  const Emitted ours = Emit(model, "rule r (a, b) => (y) match { y = Add (a, b) } "
-                                   "emit { n, _, y = npu.NPUAddRmsNorm <epsilon = 0.000001> (a, b, a) }");
+  const Emitted ours = Emit(model,
+                            "rule r (a, b) => (y) match { y = Add (a, b) } "
+                            "emit { n, _, y = npu.NPUAddRmsNorm <epsilon = 0.000001> (a, b, a) }");
   ASSERT_TRUE(ours.status.ok()) << ours.status.message();
   const Subject& subject = *ours.subject;
   const auto dim = [&subject](const char* name) { return subject.facts.Of(subject.Named(name)).shape[0]; };
@@ -147,9 +141,9 @@ TEST(EmitTest, AttributesHaveTheTypeOfTheSchema) {
 }
 
 TEST(EmitTest, SeveralOutputsAndAnUnusedOne) {
-  const Emitted emitted = Emit(
-      "(float[4] a, float[4] b) => (float[4] y, float[4] s) { s = Add (a, b)\n y = Relu (s) }",
-      "rule r (a, b) => (y, s) match { y = Relu (s)\n s = Add (a, b) } emit { y, _, s = npu.Three (a, b) }");
+  const Emitted emitted =
+      Emit("(float[4] a, float[4] b) => (float[4] y, float[4] s) { s = Add (a, b)\n y = Relu (s) }",
+           "rule r (a, b) => (y, s) match { y = Relu (s)\n s = Add (a, b) } emit { y, _, s = npu.Three (a, b) }");
   ASSERT_TRUE(emitted.status.ok()) << emitted.status.message();
   const std::string nodes = emitted.Nodes();
   EXPECT_EQ(nodes.substr(0, 3), "y, ");
@@ -158,8 +152,7 @@ TEST(EmitTest, SeveralOutputsAndAnUnusedOne) {
 }
 
 TEST(EmitTest, AbsentInputsStayAbsent) {
-  const std::string rule =
-      "rule r (x, l?, h) => (y) match { y = Clip (x, l, h) } emit { y = npu.Clipped <a = 1> (x, l, h) }";
+  const std::string rule = "rule r (x, l?, h) => (y) match { y = Clip (x, l, h) } emit { y = npu.Clipped <a = 1> (x, l, h) }";
   const Emitted without = Emit("(float[4] a, float h) => (float[4] y) { y = Clip (a, , h) }", rule);
   ASSERT_TRUE(without.status.ok()) << without.status.message();
   EXPECT_EQ(without.Nodes(), "y = npu.Clipped <a = 1> (a, \"\", h)\n");
@@ -176,9 +169,8 @@ TEST(EmitTest, AnOutputThatIsThereAlreadyIsAnIdentity) {
 }
 
 TEST(EmitTest, HelpersAreMadeOnce) {
-  const Emitted emitted =
-      Emit("(float[4] a) => (float[4] y) { y = Relu (a) }",
-           "rule r (x) => (y) match { y = Relu (x) } emit { y = Mul (Neg (x), Neg (x)) }");
+  const Emitted emitted = Emit("(float[4] a) => (float[4] y) { y = Relu (a) }",
+                               "rule r (x) => (y) match { y = Relu (x) } emit { y = Mul (Neg (x), Neg (x)) }");
   ASSERT_TRUE(emitted.status.ok()) << emitted.status.message();
   const std::string nodes = emitted.Nodes();
   EXPECT_EQ(std::count(nodes.begin(), nodes.end(), '\n'), 2) << nodes;
@@ -220,8 +212,7 @@ TEST(EmitTest, AnExpressionWithoutAValueChangesNothing) {
                                "rule r (x) => (y) match { y = Relu (x) } where { shape (x) = [D] } "
                                "emit { h = Neg (x)\n y = npu.Op <heads = number (D)> (h) }");
   ASSERT_FALSE(emitted.status.ok());
-  EXPECT_EQ(std::string(emitted.status.message()),
-            "N must be a number in the graph; bind the dim with --dim");
+  EXPECT_EQ(std::string(emitted.status.message()), "N must be a number in the graph; bind the dim with --dim");
   EXPECT_EQ(emitted.Nodes(), "y = Relu (a)\n");
 }
 
@@ -236,8 +227,7 @@ absl::StatusOr<Emission> EmitAt(Emitted* emitted, const RuleSet& rules, std::str
 
 TEST(EmitTest, WhatIsRefusedHalfWayLeavesNothing) {
   // The first statement makes a constant, a helper and a node in place of s; the second gives another shape.
-  const std::string model =
-      "(float[2, N] a, float[M, N] b) => (float[K, N] y, float[K, N] s) { s = Add (a, b)\n y = Relu (s) }";
+  const std::string model = "(float[2, N] a, float[M, N] b) => (float[K, N] y, float[K, N] s) { s = Add (a, b)\n y = Relu (s) }";
   const std::string refused =
       "rule r (a, b) => (y, s) match { y = Relu (s)\n s = Add (a, b) } "
       "emit { s = Add (Mul (a, 3.0), Neg (b))\n y = ReduceMean <axes = [-1], keepdims = 0> (s) }";

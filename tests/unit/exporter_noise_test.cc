@@ -1,6 +1,6 @@
-// What exporters leave in a graph without meaning it (docs/sources/export-patterns.md section 1, X1 ..., and the canonical form of
-// section 9, C1 ...): a pattern sees through each, and not through the nearest thing that does mean something. What is
-// larger than a pattern is in golden files:
+// What exporters leave in a graph without meaning it (docs/sources/export-patterns.md section 1, X1 ..., and the canonical form
+// of section 9, C1 ...): a pattern sees through each, and not through the nearest thing that does mean something. What is larger
+// than a pattern is in golden files:
 //   X8   bodies of If, Loop and Scan      exporter_noise/body_*, rms_norm/in_branch_of_if
 //   X9   local functions                  functions/*, and inline_test.cc, tests/python/test_functions.py
 //   X10  operators of ONNX Runtime        exporter_noise/runtime_*, and contrib*, runtime_*, skip* of each construct
@@ -28,8 +28,7 @@ constexpr char kHalved[] = "match { y = Mul (x, 0.5) }";
 // The number is bound and read back with value ().
 constexpr char kScaled[] = "match { y = Relu (scaled (x, f)) } where { f = 0.5 }";
 
-bool Halves(const std::string& constants, const std::string& nodes, const std::string& x = "float[2, 3, 4] x",
-            int opset = 17) {
+bool Halves(const std::string& constants, const std::string& nodes, const std::string& x = "float[2, 3, 4] x", int opset = 17) {
   return Takes(kHalved, "(" + x + ") => (y) " + constants + "{ " + nodes + " y = Mul (x, c) }", opset);
 }
 
@@ -47,8 +46,7 @@ TEST(ExporterNoiseTest, X1ConstantsInEverySpelling) {
   EXPECT_TRUE(Halves("<float d = {2}>", "c = Reciprocal (d)\n")) << "folded";
   EXPECT_FALSE(Halves("<float c = {0.25}>", ""));
   EXPECT_FALSE(Halves("<float[4] c = {0.5, 0.5, 0.5, 0.25}>", ""));
-  EXPECT_TRUE(Takes("match { y = Mul (x, 2) }",
-                    "(int64[3] x) => (y) { c = Constant <value_ints = [2]> ()\n y = Mul (x, c) }"));
+  EXPECT_TRUE(Takes("match { y = Mul (x, 2) }", "(int64[3] x) => (y) { c = Constant <value_ints = [2]> ()\n y = Mul (x, c) }"));
 }
 
 TEST(ExporterNoiseTest, X1ConstantsOfEqualElementsAreScalarsWhereTheyAddNothingToTheShape) {
@@ -71,8 +69,9 @@ TEST(ExporterNoiseTest, X1ConstantsOfEqualElementsAreScalarsWhereTheyAddNothingT
   // One name at two places: it must be a number at both.
   const std::string twice = "match { y = Add (Mul (a, c), Mul (b, c)) } where { value (c) = 2 }";
   const auto both = [&](const std::string& b) {
-    return static_cast<bool>(Try("(float[2, 3, 4] a, " + b + " b) => (y) <float[1, 1, 1] c = {2}> "
-                                 "{ p = Mul (a, c)\n q = Mul (b, c)\n y = Add (p, q) }",
+    return static_cast<bool>(Try("(float[2, 3, 4] a, " + b +
+                                     " b) => (y) <float[1, 1, 1] c = {2}> "
+                                     "{ p = Mul (a, c)\n q = Mul (b, c)\n y = Add (p, q) }",
                                  "rule r (a, b) => (y) " + twice));
   };
   EXPECT_TRUE(both("float[2, 3, 4]"));
@@ -82,8 +81,10 @@ TEST(ExporterNoiseTest, X1ConstantsOfEqualElementsAreScalarsWhereTheyAddNothingT
 TEST(ExporterNoiseTest, X2CopiesOfWeights) {
   const std::string rule = "match { y = Add (MatMul (x, w), MatMul (x, w)) } where { rank (w) = 2 }";
   const auto tied = [&](const std::string& second) {
-    return Takes(rule, "(float[2, 8] x, float[8, 8] w, float[8, 8] v) => (y) { c = Identity (w)\n d = Identity (c)\n"
-                       "p = MatMul (x, w)\n q = MatMul (x, " + second + ")\n y = Add (p, q) }");
+    return Takes(rule,
+                 "(float[2, 8] x, float[8, 8] w, float[8, 8] v) => (y) { c = Identity (w)\n d = Identity (c)\n"
+                 "p = MatMul (x, w)\n q = MatMul (x, " +
+                     second + ")\n y = Add (p, q) }");
   };
   EXPECT_TRUE(tied("w"));
   EXPECT_TRUE(tied("c"));
@@ -106,24 +107,42 @@ TEST(ExporterNoiseTest, X3NodesThatDoNothing) {
   const auto noise = [&](const std::string& nodes, const std::string& x = "float[2, 3, 4] x") {
     return Through(nodes, x, 18, ints);
   };
-  for (const char* nodes :
-       {"b = Identity (a)", "b = Dropout (a)", "b = Cast <to = 1> (a)", "b = CastLike (a, f1)",
-        "b = Concat <axis = 0> (a)", "b = Sum (a)", "b = Max (a)", "b = Min (a)", "b = Mean (a)",
-        "b = Split <axis = 0, num_outputs = 1> (a)", "b = Slice (a, zero, last, two)",
-        "b = Slice (a, zero, last, one, one)", "b = Expand (a, ones)", "b = Tile (a, ones)", "b = Pad (a, none)",
-        "b = Mul (a, f1)", "b = Mul (f1, a)", "b = Mul (a, fs)", "b = Div (a, f1)", "b = Pow (a, f1)",
-        "b = Add (a, f0)", "b = Add (f0, a)", "b = Sub (a, f0)", "c = Cast <to = 11> (a)\n b = Cast <to = 1> (c)",
-        "c = Transpose (a)\n b = Transpose (c)", "c = Unsqueeze (a, one)\n b = Squeeze (c, one)",
-        "c = Transpose <perm = [0, 2, 1]> (a)\n d = Identity (c)\n e = Mul (d, f1)\n "
-        "b = Transpose <perm = [0, 2, 1]> (e)"}) {
+  for (const char* nodes : {"b = Identity (a)",
+                            "b = Dropout (a)",
+                            "b = Cast <to = 1> (a)",
+                            "b = CastLike (a, f1)",
+                            "b = Concat <axis = 0> (a)",
+                            "b = Sum (a)",
+                            "b = Max (a)",
+                            "b = Min (a)",
+                            "b = Mean (a)",
+                            "b = Split <axis = 0, num_outputs = 1> (a)",
+                            "b = Slice (a, zero, last, two)",
+                            "b = Slice (a, zero, last, one, one)",
+                            "b = Expand (a, ones)",
+                            "b = Tile (a, ones)",
+                            "b = Pad (a, none)",
+                            "b = Mul (a, f1)",
+                            "b = Mul (f1, a)",
+                            "b = Mul (a, fs)",
+                            "b = Div (a, f1)",
+                            "b = Pow (a, f1)",
+                            "b = Add (a, f0)",
+                            "b = Add (f0, a)",
+                            "b = Sub (a, f0)",
+                            "c = Cast <to = 11> (a)\n b = Cast <to = 1> (c)",
+                            "c = Transpose (a)\n b = Transpose (c)",
+                            "c = Unsqueeze (a, one)\n b = Squeeze (c, one)",
+                            "c = Transpose <perm = [0, 2, 1]> (a)\n d = Identity (c)\n e = Mul (d, f1)\n "
+                            "b = Transpose <perm = [0, 2, 1]> (e)"}) {
     EXPECT_TRUE(noise(nodes)) << nodes;
   }
   for (const char* nodes :
        {"b, m = Dropout (a, f1, t)\n t = Constant <value = bool {1}> ()", "b = Cast <to = 10> (a)",
         "c = Cast <to = 10> (a)\n b = Cast <to = 1> (c)", "b = CastLike (a, zero)", "b = Concat <axis = 0> (a, a)",
-        "b = Sum (a, a)", "b = Slice (a, one, last, two)", "b = Expand (a, twos)\n", "b = Tile (a, twos)",
-        "b = Pad (a, shift)", "b = Mul (a, f0)", "b = Div (f1, a)", "b = Pow (f1, a)", "b = Sub (f0, a)",
-        "b = Add (a, f1)", "c = Transpose (a)\n b = Relu (c)", "b = Unsqueeze (a, one)",
+        "b = Sum (a, a)", "b = Slice (a, one, last, two)", "b = Expand (a, twos)\n", "b = Tile (a, twos)", "b = Pad (a, shift)",
+        "b = Mul (a, f0)", "b = Div (f1, a)", "b = Pow (f1, a)", "b = Sub (f0, a)", "b = Add (a, f1)",
+        "c = Transpose (a)\n b = Relu (c)", "b = Unsqueeze (a, one)",
         "c = Transpose <perm = [0, 2, 1]> (a)\n d = Exp (c)\n b = Transpose <perm = [0, 2, 1]> (d)"}) {
     EXPECT_FALSE(noise(nodes, "float[1, 3, 4] x")) << nodes;
   }
@@ -160,24 +179,35 @@ TEST(ExporterNoiseTest, X5AndX6ShapesFromEveryKindOfPlumbing) {
       "match { y = Relu (Reshape <allowzero = _> (x, _)) } where { shape (x) = [B, S, 64], shape (y) = [B, S, 4, 16] }";
   const auto splits = [&](const std::string& nodes, const std::string& shape, const std::string& x = "b, s, 64") {
     return static_cast<bool>(
-        Try("(float[" + x + "] x) => (y) <int64 i0 = {0}, int64 i1 = {1}, int64[1] v0 = {0}, int64[1] v1 = {1}, "
-            "int64[1] v4 = {4}, int64[1] v16 = {16}, int64[1] minus = {-1}, int64[4] fixed = {0, 0, 4, 16}, "
-            "int64[4] rest = {0, -1, 4, 16}> { " + nodes + " h = Reshape " + shape + "\n y = Relu (h) }",
+        Try("(float[" + x +
+                "] x) => (y) <int64 i0 = {0}, int64 i1 = {1}, int64[1] v0 = {0}, int64[1] v1 = {1}, "
+                "int64[1] v4 = {4}, int64[1] v16 = {16}, int64[1] minus = {-1}, int64[4] fixed = {0, 0, 4, 16}, "
+                "int64[4] rest = {0, -1, 4, 16}> { " +
+                nodes + " h = Reshape " + shape + "\n y = Relu (h) }",
             "rule r (x) => (y) " + rule));
   };
-  EXPECT_TRUE(splits("s = Shape (x)\n b = Gather (s, i0)\n t = Gather (s, i1)\n ub = Unsqueeze (b, v0)\n "
-                     "ut = Unsqueeze (t, v0)\n to = Concat <axis = 0> (ub, ut, v4, v16)\n", "(x, to)"));
-  EXPECT_TRUE(splits("s = Shape (x)\n b = Gather (s, i0)\n t = Gather (s, i1)\n ub = Unsqueeze (b, v0)\n "
-                     "ut = Unsqueeze (t, v0)\n to = Concat <axis = 0> (ub, ut, v4, minus)\n", "(x, to)"));
-  EXPECT_TRUE(splits("b = Shape <start = 0, end = 1> (x)\n t = Shape <start = 1, end = 2> (x)\n q = Squeeze (t)\n "
-                     "u = Unsqueeze (q, v0)\n to = Concat <axis = 0> (b, u, v4, v16)\n", "(x, to)"));
+  EXPECT_TRUE(
+      splits("s = Shape (x)\n b = Gather (s, i0)\n t = Gather (s, i1)\n ub = Unsqueeze (b, v0)\n "
+             "ut = Unsqueeze (t, v0)\n to = Concat <axis = 0> (ub, ut, v4, v16)\n",
+             "(x, to)"));
+  EXPECT_TRUE(
+      splits("s = Shape (x)\n b = Gather (s, i0)\n t = Gather (s, i1)\n ub = Unsqueeze (b, v0)\n "
+             "ut = Unsqueeze (t, v0)\n to = Concat <axis = 0> (ub, ut, v4, minus)\n",
+             "(x, to)"));
+  EXPECT_TRUE(
+      splits("b = Shape <start = 0, end = 1> (x)\n t = Shape <start = 1, end = 2> (x)\n q = Squeeze (t)\n "
+             "u = Unsqueeze (q, v0)\n to = Concat <axis = 0> (b, u, v4, v16)\n",
+             "(x, to)"));
   EXPECT_TRUE(splits("", "(x, fixed)"));
   EXPECT_TRUE(splits("", "(x, rest)"));
-  EXPECT_FALSE(splits("b = Shape <start = 0, end = 1> (x)\n t = Shape <start = 1, end = 2> (x)\n "
-                      "to = Concat <axis = 0> (t, b, v4, v16)\n", "(x, to)")) << "batch and length change places";
+  EXPECT_FALSE(
+      splits("b = Shape <start = 0, end = 1> (x)\n t = Shape <start = 1, end = 2> (x)\n "
+             "to = Concat <axis = 0> (t, b, v4, v16)\n",
+             "(x, to)"))
+      << "batch and length change places";
   // With allowzero 0 is 0: the one reading makes a copy, the other an empty tensor.
-  EXPECT_TRUE(splits("t = Shape <start = 0, end = 1> (x)\n to = Concat <axis = 0> (t, minus, v4, v16)\n",
-                     "<allowzero = 1> (x, to)"));
+  EXPECT_TRUE(
+      splits("t = Shape <start = 0, end = 1> (x)\n to = Concat <axis = 0> (t, minus, v4, v16)\n", "<allowzero = 1> (x, to)"));
   EXPECT_FALSE(splits("", "<allowzero = 1> (x, fixed)"));
 }
 
@@ -188,13 +218,17 @@ TEST(ExporterNoiseTest, X7ScatterThatOverwritesEverythingBetweenTransposes) {
                  "(float[b, s, t] x, float[b, s, t] d) => (y) <int64 i0 = {0}, int64 i1 = {1}, int64[1] last = {-1}> {\n"
                  "u = Neg (x)\n"
                  "dt = Transpose <perm = [2, 1, 0]> (d)\n ut = Transpose <perm = [2, 1, 0]> (u)\n"
-                 "ds = Shape (dt)\n n = Gather (ds, i0)\n r = Range (" + start + ", n, i1)\n k = Unsqueeze (r, last)\n"
-                 "w = ScatterND (dt, k, ut)\n"
-                 "wt = Transpose <perm = [2, 1, 0]> (w)\n"
-                 "et = Transpose <perm = [1, 0, 2]> (d)\n vt = Transpose <perm = [1, 0, 2]> (wt)\n"
-                 "es = Shape (et)\n m = Gather (es, i0)\n q = Range (i0, m, i1)\n l = Unsqueeze (q, last)\n"
-                 "z = ScatterND <reduction = \"none\"> (et, l, vt)\n"
-                 "c = Transpose <perm = " + last_perm + "> (z)\n y = Relu (c) }", 18);
+                 "ds = Shape (dt)\n n = Gather (ds, i0)\n r = Range (" +
+                     start +
+                     ", n, i1)\n k = Unsqueeze (r, last)\n"
+                     "w = ScatterND (dt, k, ut)\n"
+                     "wt = Transpose <perm = [2, 1, 0]> (w)\n"
+                     "et = Transpose <perm = [1, 0, 2]> (d)\n vt = Transpose <perm = [1, 0, 2]> (wt)\n"
+                     "es = Shape (et)\n m = Gather (es, i0)\n q = Range (i0, m, i1)\n l = Unsqueeze (q, last)\n"
+                     "z = ScatterND <reduction = \"none\"> (et, l, vt)\n"
+                     "c = Transpose <perm = " +
+                     last_perm + "> (z)\n y = Relu (c) }",
+                 18);
   };
   EXPECT_TRUE(scatter("i0", "[1, 0, 2]"));
   EXPECT_FALSE(scatter("i1", "[1, 0, 2]")) << "the first row stays";
@@ -245,8 +279,9 @@ TEST(ExporterNoiseTest, X13SumIsAnAddition) {
 }
 
 TEST(ExporterNoiseTest, X13OneFunctionInSeveralSpellings) {
-  const std::string text = "(float[4, 8] x) => (y) <float two = {2}, float half = {0.5}, float minus_half = {-0.5}, "
-                           "float one = {1}, float minus = {-1}, float three = {3}> { ";
+  const std::string text =
+      "(float[4, 8] x) => (y) <float two = {2}, float half = {0.5}, float minus_half = {-0.5}, "
+      "float one = {1}, float minus = {-1}, float three = {3}> { ";
   const auto takes = [&](const std::string& pattern, const std::string& nodes) {
     return Takes("match { y = " + pattern + " }", text + nodes + " }");
   };
@@ -275,8 +310,11 @@ TEST(ExporterNoiseTest, X14BatchedAdditionOfZeros) {
     return Takes(rule,
                  "(float[h, s, 64] x, float[h, 64, t] k) => (y) <float c = {0.125}, float beta = {0}> {\n"
                  "h = Shape <start = 0, end = 1> (x)\n s = Shape <start = 1, end = 2> (x)\n"
-                 "t = Shape <start = 2, end = 3> (k)\n to = " + shape + "\n e = ConstantOfShape (to)\n"
-                 "m = MatMul (x, k)\n a = Mul (m, c)\n " + nodes + "\n y = Softmax <axis = -1> (b) }");
+                 "t = Shape <start = 2, end = 3> (k)\n to = " +
+                     shape +
+                     "\n e = ConstantOfShape (to)\n"
+                     "m = MatMul (x, k)\n a = Mul (m, c)\n " +
+                     nodes + "\n y = Softmax <axis = -1> (b) }");
   };
   EXPECT_TRUE(baddbmm("z = Mul (e, beta)\n b = Add (a, z)"));
   EXPECT_TRUE(baddbmm("z = Mul (e, beta)\n b = Add (z, a)"));
@@ -329,8 +367,7 @@ TEST(ExporterNoiseTest, X15AttributesWrittenOrLeftAtTheirDefaults) {
 
 // Section 0b, 6: a cache of its own makes a Concat of one, and the And chain starts from a constant true.
 TEST(ExporterNoiseTest, SeedsOfChainsOfAndAreLookedThrough) {
-  const std::string seeded =
-      "e = Constant <value = int64[0] {}> ()\n t = ConstantOfShape <value = bool[1] {1}> (e)\n ";
+  const std::string seeded = "e = Constant <value = int64[0] {}> ()\n t = ConstantOfShape <value = bool[1] {1}> (e)\n ";
   EXPECT_TRUE(Takes("match { y = Not (Less (x, _)) }",
                     "(float[n] x, float[n] z) => (y) { " + seeded + "l = Less (x, z)\n a = And (t, l)\n y = Not (a) }"));
   EXPECT_FALSE(Takes("match { y = Not (Less (x, _)) }",
@@ -341,9 +378,9 @@ TEST(ExporterNoiseTest, SeedsOfChainsOfAndAreLookedThrough) {
 
 TEST(ExporterNoiseTest, C7CastsThatLoseNothing) {
   const auto back = [](const std::string& type, int there, int here) {
-    return Takes("match { y = Relu (Neg (x)) }",
-                 "(" + type + "[4] x) => (y) { a = Neg (x)\n c = Cast <to = " + std::to_string(there) +
-                     "> (a)\n b = Cast <to = " + std::to_string(here) + "> (c)\n y = Relu (b) }");
+    return Takes("match { y = Relu (Neg (x)) }", "(" + type +
+                                                     "[4] x) => (y) { a = Neg (x)\n c = Cast <to = " + std::to_string(there) +
+                                                     "> (a)\n b = Cast <to = " + std::to_string(here) + "> (c)\n y = Relu (b) }");
   };
   EXPECT_TRUE(back("float16", 1, 10));
   EXPECT_TRUE(back("bfloat16", 1, 16));

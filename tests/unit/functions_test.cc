@@ -44,8 +44,7 @@ TEST(FunctionsTest, AWrongArgumentIsNamedWithWhatWasFound) {
   EXPECT_EQ(Where("let n = rank (x)  half (n) = 0").failure.found, "half: part must be a value of the graph, found 2");
   EXPECT_EQ(Where("let t = dtype (x)  sqrt (t) = 0").failure.found, "sqrt: n must be a number, found float16");
   EXPECT_EQ(Where("let n = 0.5  number (n) = 0").failure.found, "number: d must be a dim, found 0.5");
-  EXPECT_EQ(Where("let n = absent ()  linear (n)").failure.found,
-            "linear: y must be a value of the graph, found no value");
+  EXPECT_EQ(Where("let n = absent ()  linear (n)").failure.found, "linear: y must be a value of the graph, found no value");
   // Infinity is a number, and no whole one.
   EXPECT_EQ(Where("let n = infinity  opset_from (n)").failure.found, "opset_from: n must be a whole number, found inf");
   EXPECT_FALSE(Where("let n = rank (x)  half (n) = 0").failure.final_word);
@@ -60,8 +59,7 @@ TEST(FunctionsTest, ANumberIsAListOfOneAndAWholeNumberADim) {
 }
 
 TEST(FunctionsTest, WhatIsWrittenInTheWrongKindIsRefusedAtLoad) {
-  EXPECT_EQ(RefusedAtLoad("rank (\"x\") = 2"),
-            "rank: x must be a value of the graph or a node to be built, found a text");
+  EXPECT_EQ(RefusedAtLoad("rank (\"x\") = 2"), "rank: x must be a value of the graph or a node to be built, found a text");
   EXPECT_EQ(RefusedAtLoad("sqrt (\"2\") = 2"), "sqrt: n must be a number, found a text");
   EXPECT_EQ(RefusedAtLoad("never (1)"), "never: sentence must be a text, found a number");
   EXPECT_EQ(RefusedAtLoad("half ([1, 2]) = 0"), "half: part must be a value of the graph, found a list");
@@ -74,8 +72,9 @@ TEST(FunctionsTest, WhatIsWrittenInTheWrongKindIsRefusedAtLoad) {
 }
 
 TEST(FunctionsTest, WhatMayFitIsTakenAtLoad) {
-  Rules("rule r (x) => (y) match { y = LeakyRelu <alpha> (x) } where { sqrt (alpha) = 2  dim (x, rank (x) - 1) = 2 }"
-        " rule s (x) => (y) match { y = Relu (x) } where { last_axes (2) = [-2, -1]  sqrt (4) = 2 }");
+  Rules(
+      "rule r (x) => (y) match { y = LeakyRelu <alpha> (x) } where { sqrt (alpha) = 2  dim (x, rank (x) - 1) = 2 }"
+      " rule s (x) => (y) match { y = Relu (x) } where { last_axes (2) = [-2, -1]  sqrt (4) = 2 }");
 }
 
 TEST(FunctionsTest, AFinalWordIsToldApart) {

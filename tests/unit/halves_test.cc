@@ -26,16 +26,17 @@ bool Has(const std::string& text, const std::string& part) { return text.find(pa
 TEST(HalvesTest, Split) {
   EXPECT_EQ(Half("(float[B, 8] x) => (y) { y, z = Split <axis = -1> (x) }"), "x axis 1 first");
   EXPECT_EQ(Half("(float[B, 8] x) => (y) { z, y = Split <axis = 1> (x) }"), "x axis 1 second");
-  EXPECT_TRUE(Has(Half("(float[B, 8] x) => (y) <int64[2] n = {3, 5}> { y, z = Split <axis = 1> (x, n) }"),
-                  "it is 3 wide, cut from 8"));
+  EXPECT_TRUE(
+      Has(Half("(float[B, 8] x) => (y) <int64[2] n = {3, 5}> { y, z = Split <axis = 1> (x, n) }"), "it is 3 wide, cut from 8"));
   EXPECT_TRUE(Has(Half("(float[B, 9] x) => (y) <int64[3] n = {3, 3, 3}> { y, z, w = Split <axis = 1> (x, n) }"), "wide"));
 }
 
 std::string Slice(const std::string& start, const std::string& end, const std::string& axis = "1",
                   const std::string& step = "1") {
-  return Half(fmt::format("(float[B, 8] x) => (y) <int64[1] s = {{{}}}, int64[1] e = {{{}}}, int64[1] a = {{{}}}, "
-                          "int64[1] p = {{{}}}> {{ y = Slice (x, s, e, a, p) }}",
-                          start, end, axis, step));
+  return Half(
+      fmt::format("(float[B, 8] x) => (y) <int64[1] s = {{{}}}, int64[1] e = {{{}}}, int64[1] a = {{{}}}, "
+                  "int64[1] p = {{{}}}> {{ y = Slice (x, s, e, a, p) }}",
+                  start, end, axis, step));
 }
 
 TEST(HalvesTest, Slice) {

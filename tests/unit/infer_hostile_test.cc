@@ -51,9 +51,7 @@ template <typename Body>
 std::string Functions(int count, Body body) {
   std::string text;
   for (int i = 0; i < count; ++i) {
-    text += fmt::format(
-        "<domain: \"local\", opset_import: [\"\" : 20, \"local\" : 1]>\nf{} (x) => (y) {{\n{}}}\n", i,
-        body(i));
+    text += fmt::format("<domain: \"local\", opset_import: [\"\" : 20, \"local\" : 1]>\nf{} (x) => (y) {{\n{}}}\n", i, body(i));
   }
   return text;
 }
@@ -99,9 +97,8 @@ TEST_F(HostileTest, DefaultsAndAbsentInputsOfFunctions) {
 TEST_F(HostileTest, FunctionsThatCallThemselves) {
   Run("g (float[n] x) => (y) { y = local.f0 (x) }\n" +
       Functions(1, [](int) { return std::string("a = local.f0 (x)\n y = Add (a, x)\n"); }));
-  Run("g (float[n] x) => (y) { y = local.f0 (x) }\n" + Functions(2, [](int i) {
-        return fmt::format("a = local.f{0} (x)\n b = local.f{0} (a)\n y = Add (a, b)\n", 1 - i);
-      }));
+  Run("g (float[n] x) => (y) { y = local.f0 (x) }\n" +
+      Functions(2, [](int i) { return fmt::format("a = local.f{0} (x)\n b = local.f{0} (a)\n y = Add (a, b)\n", 1 - i); }));
 }
 
 TEST_F(HostileTest, CallsThatMultiply) {
@@ -115,15 +112,13 @@ TEST_F(HostileTest, CallsThatMultiply) {
         return fmt::format("a = local.f{0} (x)\n y = local.f{0} (a)\n", i - 1);
       }));
   // 60 calls deep and no more: known.
-  Run("g (float[n] x) => (y) { y = local.f60 (x) }\n" + Functions(61, [](int i) {
-        return i == 0 ? std::string("y = Relu (x)\n") : fmt::format("y = local.f{} (x)\n", i - 1);
-      }));
+  Run("g (float[n] x) => (y) { y = local.f60 (x) }\n" +
+      Functions(61, [](int i) { return i == 0 ? std::string("y = Relu (x)\n") : fmt::format("y = local.f{} (x)\n", i - 1); }));
   EXPECT_EQ(Of("y"), "float[n]");
 }
 
 TEST_F(HostileTest, DimsThatOverflow) {
-  std::string text =
-      "g (float[9223372036854775807, n, 4611686018427387904] x) => (y) {\n a0 = Transpose (x)\n";
+  std::string text = "g (float[9223372036854775807, n, 4611686018427387904] x) => (y) {\n a0 = Transpose (x)\n";
   for (int i = 0; i < 200; ++i) {
     text += fmt::format("a{} = Concat <axis = {}> (a{}, a{})\n", i + 1, i % 3, i, i);
   }
@@ -196,8 +191,7 @@ TEST_F(HostileTest, AnExpressionThatGrows) {
   std::string text = "g (float[a, b, c] x) => (y) {\n s0 = Shape (x)\n";
   for (int i = 0; i < 2000; ++i) {
     const char* const op = i % 4 == 0 ? "Mul" : i % 4 == 1 ? "Add" : i % 4 == 2 ? "Div" : "Max";
-    text +=
-        fmt::format("r{0} = Transpose (x)\n t{0} = Shape (r{0})\n s{1} = {2} (s{0}, t{0})\n", i, i + 1, op);
+    text += fmt::format("r{0} = Transpose (x)\n t{0} = Shape (r{0})\n s{1} = {2} (s{0}, t{0})\n", i, i + 1, op);
   }
   text += "y = ConstantOfShape (s2000)\n}";
   Run(text);
@@ -207,8 +201,7 @@ TEST_F(HostileTest, BodiesNestedThousandDeep) {
   std::string text = "g (bool c, float[n] x) => (y) {\n";
   std::string end;
   for (int i = 0; i < 1000; ++i) {
-    text += fmt::format("{} = If (c) <then_branch = t{} () => (y{}) {{\n",
-                        i == 0 ? "y" : fmt::format("y{}", i - 1), i, i);
+    text += fmt::format("{} = If (c) <then_branch = t{} () => (y{}) {{\n", i == 0 ? "y" : fmt::format("y{}", i - 1), i, i);
     end += fmt::format("}}, else_branch = e () => (z) {{ z = Relu (x) }}>\n");
   }
   text += "y999 = Relu (x)\n" + end + "}";
@@ -219,17 +212,18 @@ TEST_F(HostileTest, BodiesNestedThousandDeep) {
 
 // Every turn changes the rank, so no assumption holds and each level tries again.
 TEST_F(HostileTest, LoopsNestedInLoops) {
-  for (const char* const change : {"w{0} = Unsqueeze (r{0}, zero)", "w{0} = Concat <axis = 0> (r{0}, x)",
-                                   "w{0} = Transpose (r{0})", "w{0} = Relu (r{0})"}) {
+  for (const char* const change :
+       {"w{0} = Unsqueeze (r{0}, zero)", "w{0} = Concat <axis = 0> (r{0}, x)", "w{0} = Transpose (r{0})", "w{0} = Relu (r{0})"}) {
     constexpr int kDepth = 20;
     std::string text = "g (int64 m, bool c, float[n, 4] x) => (y) {\n zero = Constant <value_ints = [0]> ()\n";
     std::string end;
     std::string carried = "x";
     std::string result = "y";
     for (int i = 0; i < kDepth; ++i) {
-      text += fmt::format("{0} = Loop (m, c, {1}) <body = b{2} (int64 i{2}, bool c{2}, float[] v{2}) => (bool d{2}, "
-                          "float[] w{2}) {{\n d{2} = Identity (c{2})\n",
-                          result, carried, i);
+      text += fmt::format(
+          "{0} = Loop (m, c, {1}) <body = b{2} (int64 i{2}, bool c{2}, float[] v{2}) => (bool d{2}, "
+          "float[] w{2}) {{\n d{2} = Identity (c{2})\n",
+          result, carried, i);
       end = fmt::format(fmt::runtime(std::string(change) + "\n}}>\n"), i) + end;
       carried = fmt::format("v{}", i);
       result = fmt::format("r{}", i);
@@ -261,8 +255,7 @@ TEST_F(HostileTest, LoopsInFunctionsThatMultiply) {
 }
 
 TEST_F(HostileTest, LongChainsOfSequences) {
-  std::string text =
-      "g (float[n, 4] x) => (y) {\n i = Constant <value_int = 0> ()\n s0 = SequenceConstruct (x, x)\n";
+  std::string text = "g (float[n, 4] x) => (y) {\n i = Constant <value_int = 0> ()\n s0 = SequenceConstruct (x, x)\n";
   for (int i = 0; i < 3000; ++i) {
     text += fmt::format("s{} = SequenceInsert (s{}, x)\n a{} = SequenceAt (s{}, i)\n", i + 1, i, i, i);
   }

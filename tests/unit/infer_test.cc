@@ -493,10 +493,9 @@ TEST(InferTest, OriginsAndTheSentenceOfAContradiction) {
   EXPECT_EQ(origin("vague"), Origin::kDeclared);
   EXPECT_EQ(m.facts().ExplainOrigin(m.Find("a")), "computed by Relu ''");
   ASSERT_FALSE(m.facts().contradictions().empty());
-  EXPECT_EQ(
-      m.facts().contradictions()[0].sentence,
-      "'late' is declared float[n, 5] in value_info, but Add '' computes float[n, 4]: 'a' is float[n, 4] "
-      "(computed by Relu ''), 'a' is float[n, 4] (computed by Relu '')");
+  EXPECT_EQ(m.facts().contradictions()[0].sentence,
+            "'late' is declared float[n, 5] in value_info, but Add '' computes float[n, 4]: 'a' is float[n, 4] "
+            "(computed by Relu ''), 'a' is float[n, 4] (computed by Relu '')");
 }
 
 TEST(InferTest, DimsFoundEqualSayWhereTheyCameFrom) {

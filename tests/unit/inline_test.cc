@@ -20,8 +20,7 @@ constexpr char kHeader[] = "<ir_version: 10, opset_import: [\"\" : 18, \"local\"
 
 // A function of the given body; all of opset 18.
 std::string Function(const std::string& signature, const std::string& nodes, const std::string& more = "") {
-  return fmt::format("<domain: \"local\", {}opset_import: [\"\" : 18, \"local\" : 1]>\n{} {{ {} }}\n", more, signature,
-                     nodes);
+  return fmt::format("<domain: \"local\", {}opset_import: [\"\" : 18, \"local\" : 1]>\n{} {{ {} }}\n", more, signature, nodes);
 }
 
 class InlineTest : public ::testing::Test {
@@ -104,8 +103,7 @@ TEST_F(InlineTest, NamesAreMadeUnique) {
       Function("f (x) => (y) ", "h = Neg (x)\n y = local.f_inner (h)") +
       Function("f_inner (x) => (y) ", "h = Abs (x)\n y = Exp (h)"));
   EXPECT_EQ(Nodes(), (Lines{"\"f/h_1\" = Neg (x)", "\"f.f_inner/h\" = Abs (\"f/h_1\")", "y = Exp (\"f.f_inner/h\")",
-                            "\"f/h_2\" = Neg (\"f/h\")", "\"f.f_inner/h_1\" = Abs (\"f/h_2\")",
-                            "z = Exp (\"f.f_inner/h_1\")"}));
+                            "\"f/h_2\" = Neg (\"f/h\")", "\"f.f_inner/h_1\" = Abs (\"f/h_2\")", "z = Exp (\"f.f_inner/h_1\")"}));
   std::set<std::string> names;
   for (const Node* node : model_->graph().nodes()) EXPECT_TRUE(names.insert(std::string(NodeName(*node))).second);
   ExpectUndone();
@@ -151,11 +149,10 @@ TEST_F(InlineTest, AttributesOfTheCallDefaultsAndNone) {
                "{ a = Softmax <axis: int = @axis> (h) }, else_branch = e () => (b) { b = Elu <alpha: float = @slope> (h) }>"));
   EXPECT_EQ(inliner_->inlined(), 3);
   const std::string nodes = fmt::format("{}", fmt::join(Nodes(), "\n"));
-  for (const char* expected :
-       {"\"f/h\" = LeakyRelu <alpha = 2.0> (x)", "\"f/h_1\" = LeakyRelu <alpha = 0.5> (p)",
-        "\"f/h_2\" = LeakyRelu <alpha = 0.25> (q)", "\"f/a\" = Softmax <axis = 0> (\"f/h\")",
-        "\"f/a_1\" = Softmax (\"f/h_1\")", "\"f/a_2\" = Softmax <axis = 1> (\"f/h_2\")",
-        "\"f/b\" = Elu <alpha = 2.0> (\"f/h\")", "\"f/b_1\" = Elu <alpha = 0.5> (\"f/h_1\")"}) {
+  for (const char* expected : {"\"f/h\" = LeakyRelu <alpha = 2.0> (x)", "\"f/h_1\" = LeakyRelu <alpha = 0.5> (p)",
+                               "\"f/h_2\" = LeakyRelu <alpha = 0.25> (q)", "\"f/a\" = Softmax <axis = 0> (\"f/h\")",
+                               "\"f/a_1\" = Softmax (\"f/h_1\")", "\"f/a_2\" = Softmax <axis = 1> (\"f/h_2\")",
+                               "\"f/b\" = Elu <alpha = 2.0> (\"f/h\")", "\"f/b_1\" = Elu <alpha = 0.5> (\"f/h_1\")"}) {
     EXPECT_NE(nodes.find(expected), std::string::npos) << expected << "\nin\n" << nodes;
   }
   ExpectUndone();
@@ -188,8 +185,7 @@ TEST_F(InlineTest, OtherOperatorsStayCalls) {
         fmt::format("<domain: \"local\", opset_import: [{}]>\nf (x) => (y) {{ {} }}\n", imports, nodes));
   };
   run("\"\" : 17", "y = ReduceMax <axes = [0]> (x)");
-  EXPECT_EQ(WhyLeft("local.f"),
-            "it imports opset 17 of ai.onnx and the model opset 18, where ReduceMax may be another operator");
+  EXPECT_EQ(WhyLeft("local.f"), "it imports opset 17 of ai.onnx and the model opset 18, where ReduceMax may be another operator");
   EXPECT_EQ(Nodes(), (Lines{"\"outer/h\" = Neg (x)", "h = local.f (\"outer/h\")", "y = Relu (h)"}));
   EXPECT_EQ(Parse(MustSave(*model_)).functions_size(), 1);
   ExpectUndone();

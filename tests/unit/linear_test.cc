@@ -11,7 +11,9 @@ namespace {
 
 using testing::Subject;
 
-const char kConstants[] = "<float[2, 3] w = {1, 2, 3, 4, 5, 6}, float[2, 3] u = {6, 5, 4, 3, 2, 1}, float[3, 2] t = {1, 2, 3, 4, 5, 6}, float[3] b = {1, 2, 3}>";
+const char kConstants[] =
+    "<float[2, 3] w = {1, 2, 3, 4, 5, 6}, float[2, 3] u = {6, 5, 4, 3, 2, 1}, float[3, 2] t = {1, 2, 3, 4, 5, 6}, float[3] b = "
+    "{1, 2, 3}>";
 
 // "x w b", with " transposed" and why it is not plain, or "no".
 std::string View(const std::string& inputs, const std::string& nodes, int opset = 17) {

@@ -83,15 +83,15 @@ TEST(Load, ValueInfoMayStandAnywhere) {
     return value.SerializeAsString();
   };
   const std::vector<std::pair<int, std::string>> fields = {
-      {G::kNodeFieldNumber, node("x", "a")},     {G::kInputFieldNumber, info("x", 1)},
+      {G::kNodeFieldNumber, node("x", "a")},          {G::kInputFieldNumber, info("x", 1)},
       {G::kValueInfoFieldNumber, info("a", 2)},  // behind its node
-      {G::kNodeFieldNumber, node("a", "b")},     {G::kNodeFieldNumber, node("b", "c")},
+      {G::kNodeFieldNumber, node("a", "b")},          {G::kNodeFieldNumber, node("b", "c")},
       {G::kValueInfoFieldNumber, info("nothing", 3)},  // names nothing
       {G::kValueInfoFieldNumber, info("x", 9)},        // an input, which says for itself
       {G::kValueInfoFieldNumber, info("c", 4)},        // an output, which says for itself
       {G::kValueInfoFieldNumber, info("d", 5)},        // before its node
-      {G::kNodeFieldNumber, node("c", "d")},     {G::kOutputFieldNumber, info("c", 6)},
-      {G::kNodeFieldNumber, node("d", "e")},     {G::kOutputFieldNumber, info("e", 7)},
+      {G::kNodeFieldNumber, node("c", "d")},          {G::kOutputFieldNumber, info("c", 6)},
+      {G::kNodeFieldNumber, node("d", "e")},          {G::kOutputFieldNumber, info("e", 7)},
       {G::kValueInfoFieldNumber, info("b", 8)},  // out of order
       {G::kValueInfoFieldNumber, info("b", 9)},  // said already
       {G::kValueInfoFieldNumber, info("e", 9)}};
@@ -102,8 +102,7 @@ TEST(Load, ValueInfoMayStandAnywhere) {
     const Graph& main = model->graph();
     const Value* value = name[0] == 'x' ? main.inputs()[0] : FindNode(main, name)->output();
     onnx::TypeProto type;
-    if (!type.ParseFromArray(value->declared_type.data(), static_cast<int>(value->declared_type.size())))
-      return -1;
+    if (!type.ParseFromArray(value->declared_type.data(), static_cast<int>(value->declared_type.size()))) return -1;
     return type.tensor_type().shape().dim(0).dim_value();
   };
   EXPECT_EQ(declared("x"), 1);
@@ -284,8 +283,7 @@ TEST(Load, BodiesMayReuseAndShadowNames) {
   auto model = MustLoad(proto.SerializeAsString());
   const Node* shadow = FindNode(*FindNode(model->graph(), "choice")->subgraphs()[0], "shadow");
   EXPECT_NE(shadow->output(), FindNode(model->graph(), "layer/matmul")->output());
-  EXPECT_EQ(FindNode(model->graph(), "layer/add")->input(0),
-            FindNode(model->graph(), "layer/matmul")->output());
+  EXPECT_EQ(FindNode(model->graph(), "layer/add")->input(0), FindNode(model->graph(), "layer/matmul")->output());
 }
 
 }  // namespace

@@ -40,8 +40,7 @@ TEST(ValueSetTest, Leaves) {
   EXPECT_TRUE(Unknown("() => (float[2] y) <float[2] c = {0, nan}> { y = Identity (c) }"));
   const PossibleValues mask = Of("(int64[4] x) => (int64[4] y) { y = Identity (x) }");
   EXPECT_EQ(mask.values, (Numbers{0, 1}));
-  EXPECT_EQ(mask.assumptions,
-            (std::vector<std::string>{"the integer input x holds only 0 and 1, as a mask does"}));
+  EXPECT_EQ(mask.assumptions, (std::vector<std::string>{"the integer input x holds only 0 and 1, as a mask does"}));
   EXPECT_TRUE(Of("(bool[4] x) => (bool[4] y) { y = Identity (x) }").assumptions.empty());
 }
 
@@ -50,13 +49,9 @@ TEST(ValueSetTest, AnOverridableInitializerIsNoConstant) {
 }
 
 TEST(ValueSetTest, MoreThanSixteenNumbersAreNotFollowed) {
-  EXPECT_EQ(
-      Values(
-          "() => (float[16] y) <float[16] c = {0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15}> { y = Identity (c) }")
-          .size(),
-      16u);
-  EXPECT_TRUE(Unknown(
-      "() => (float[17] y) <float[17] c = {0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}> { y = Identity (c) }"));
+  EXPECT_EQ(Values("() => (float[16] y) <float[16] c = {0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15}> { y = Identity (c) }").size(),
+            16u);
+  EXPECT_TRUE(Unknown("() => (float[17] y) <float[17] c = {0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}> { y = Identity (c) }"));
 }
 
 TEST(ValueSetTest, ComparisonsAndLogicAreBoolWhateverTheyRead) {
@@ -103,17 +98,18 @@ TEST(ValueSetTest, SumsRoundAsTheRunDoes) {
 }
 
 TEST(ValueSetTest, IntegersBeyondTheirTypeAreUnknown) {
-  const std::string choice = "(bool[4] a) => (int32[4] y) <int32 zero = {0}, int32 low = {-2147483648}> { c = Where (a, zero, low)\n ";
+  const std::string choice =
+      "(bool[4] a) => (int32[4] y) <int32 zero = {0}, int32 low = {-2147483648}> { c = Where (a, zero, low)\n ";
   EXPECT_TRUE(Unknown(choice + "y = Add (c, c) }")) << "0 again";
   EXPECT_TRUE(Unknown(choice + "y = Neg (c) }"));
-  EXPECT_TRUE(Unknown("(bool[4] a) => (int8[4] y) { c = Cast <to = 6> (a)\n d = Mul (c, c)\n e = Sub (d, d)\n "
-                      "n = Constant <value_int = 200> ()\n m = Cast <to = 6> (n)\n f = Mul (c, m)\n y = Cast <to = 3> (f) }"));
+  EXPECT_TRUE(
+      Unknown("(bool[4] a) => (int8[4] y) { c = Cast <to = 6> (a)\n d = Mul (c, c)\n e = Sub (d, d)\n "
+              "n = Constant <value_int = 200> ()\n m = Cast <to = 6> (n)\n f = Mul (c, m)\n y = Cast <to = 3> (f) }"));
   EXPECT_EQ(Values(choice + "y = Add (c, zero) }"), (Numbers{-2147483648.0, 0}));
 }
 
 TEST(ValueSetTest, WhatCouldBeNanIsUnknown) {
-  EXPECT_TRUE(Unknown(
-      "(bool[4] a) => (float[4] y) <float low = {-inf}> { f = Cast <to = 1> (a)\n y = Mul (f, low) }"))
+  EXPECT_TRUE(Unknown("(bool[4] a) => (float[4] y) <float low = {-inf}> { f = Cast <to = 1> (a)\n y = Mul (f, low) }"))
       << "0 * -inf";
   EXPECT_TRUE(
       Unknown("(bool[4] a) => (float[4] y) <float zero = {0}, float low = {-inf}, float high = {inf}> "
@@ -123,23 +119,18 @@ TEST(ValueSetTest, WhatCouldBeNanIsUnknown) {
 }
 
 TEST(ValueSetTest, CopiesConcatAndTriangles) {
-  EXPECT_EQ(
-      Values("(bool[2, 4] x) => (y) <int64[1] a = {0}, int64[4] r = {1, 1, 2, 4}, int64[4] e = {3, 1, 2, 4}> "
-             "{ f = Cast <to = 1> (x)\n s = Reshape (f, r)\n t = Expand (s, e)\n y = Transpose <perm = [0, "
-             "1, 3, 2]> (t) }"),
-      (Numbers{0, 1}));
+  EXPECT_EQ(Values("(bool[2, 4] x) => (y) <int64[1] a = {0}, int64[4] r = {1, 1, 2, 4}, int64[4] e = {3, 1, 2, 4}> "
+                   "{ f = Cast <to = 1> (x)\n s = Reshape (f, r)\n t = Expand (s, e)\n y = Transpose <perm = [0, "
+                   "1, 3, 2]> (t) }"),
+            (Numbers{0, 1}));
   EXPECT_EQ(Values("(bool[4] x) => (y) <float[2] c = {5, 6}> { f = Cast <to = 1> (x)\n y = Concat <axis = 0> "
                    "(f, c) }"),
             (Numbers{0, 1, 5, 6}));
-  EXPECT_TRUE(
-      Unknown("(bool[4] x, float[4] z) => (y) { f = Cast <to = 1> (x)\n y = Concat <axis = 0> (f, z) }"));
-  EXPECT_EQ(Values("() => (float[2, 2] y) <float[2, 2] c = {-7, -7, -7, -7}> { y = Trilu <upper = 1> (c) }"),
-            (Numbers{-7, 0}));
-  EXPECT_EQ(
-      Values(
-          "(bool[3, 2] x, bool[1, 2] u) => (y) <int64[1, 1] i = {1}, float low = {-9.0}, float zero = {0}> "
-          "{ d = Where (x, zero, low)\n f = Cast <to = 1> (u)\n y = ScatterND (d, i, f) }"),
-      (Numbers{-9, 0, 1}));
+  EXPECT_TRUE(Unknown("(bool[4] x, float[4] z) => (y) { f = Cast <to = 1> (x)\n y = Concat <axis = 0> (f, z) }"));
+  EXPECT_EQ(Values("() => (float[2, 2] y) <float[2, 2] c = {-7, -7, -7, -7}> { y = Trilu <upper = 1> (c) }"), (Numbers{-7, 0}));
+  EXPECT_EQ(Values("(bool[3, 2] x, bool[1, 2] u) => (y) <int64[1, 1] i = {1}, float low = {-9.0}, float zero = {0}> "
+                   "{ d = Where (x, zero, low)\n f = Cast <to = 1> (u)\n y = ScatterND (d, i, f) }"),
+            (Numbers{-9, 0, 1}));
   EXPECT_TRUE(
       Unknown("(bool[3, 2] x, bool[1, 2] u) => (y) <int64[1, 1] i = {1}> { d = Cast <to = 1> (x)\n f = Cast "
               "<to = 1> (u)\n "
@@ -154,15 +145,13 @@ TEST(ValueSetTest, OperatorsItDoesNotKnow) {
 }
 
 TEST(ValueSetTest, AssumptionsAreCarriedOnce) {
-  const PossibleValues set =
-      Of("(int64[4] x) => (float[4] y) { f = Cast <to = 1> (x)\n g = Sub (f, f)\n y = Add (f, g) }");
+  const PossibleValues set = Of("(int64[4] x) => (float[4] y) { f = Cast <to = 1> (x)\n g = Sub (f, f)\n y = Add (f, g) }");
   EXPECT_EQ(set.assumptions.size(), 1u);
 }
 
 TEST(MaskTest, OnlyMinusInfinityMasksWithInfinity) {
   auto infinite = [](const std::string& low) {
-    Subject subject("(bool[4] x) => (float[4] y) <float zero = {0}, float low = {" + low +
-                    "}> { y = Where (x, zero, low) }");
+    Subject subject("(bool[4] x) => (float[4] y) <float zero = {0}, float low = {" + low + "}> { y = Where (x, zero, low) }");
     return MasksWithInfinity(subject.Context(), subject.Named("y"));
   };
   EXPECT_TRUE(infinite("-inf"));
@@ -172,15 +161,13 @@ TEST(MaskTest, OnlyMinusInfinityMasksWithInfinity) {
 
 // What ExplicitMask makes of value m for query q and key k: the operators from the outside in, or the
 // refusal.
-std::string Explicit(const std::string& inputs, const std::string& body,
-                     std::vector<std::string>* assumptions = nullptr,
+std::string Explicit(const std::string& inputs, const std::string& body, std::vector<std::string>* assumptions = nullptr,
                      const std::string& consts = "float zero = {0}, float low = {-3.4028235e38}",
                      const std::string& shapes = "float[2, 4, 8, 64] q, float[2, 4, 16, 64] k") {
   Subject subject("(" + shapes + ", " + inputs + ") => (m) <" + consts + "> { " + body + " }");
   std::vector<std::string> sink;
-  const absl::StatusOr<Term> term =
-      ExplicitMask(subject.Context(assumptions != nullptr ? assumptions : &sink), subject.Named("m"),
-                   subject.Named("q"), subject.Named("k"));
+  const absl::StatusOr<Term> term = ExplicitMask(subject.Context(assumptions != nullptr ? assumptions : &sink),
+                                                 subject.Named("m"), subject.Named("q"), subject.Named("k"));
   if (!term.ok()) return "refused: " + std::string(term.status().message());
   std::string text;
   Term at = *term;
@@ -198,9 +185,7 @@ TEST(MaskTest, PolarityFollowsTheOperandsOfWhere) {
   EXPECT_EQ(Explicit("bool[2, 1, 8, 16] b", "n = Not (b)\n m = Where (n, low, zero)"), "n");
 }
 
-TEST(MaskTest, ABooleanMaskAttendsWhereItIsTrue) {
-  EXPECT_EQ(Explicit("bool[2, 1, 8, 16] b", "m = Identity (b)"), "Not m");
-}
+TEST(MaskTest, ABooleanMaskAttendsWhereItIsTrue) { EXPECT_EQ(Explicit("bool[2, 1, 8, 16] b", "m = Identity (b)"), "Not m"); }
 
 TEST(MaskTest, OtherMasksAreCompared) {
   EXPECT_EQ(Explicit("bool[2, 1, 8, 16] b", "f = Cast <to = 1> (b)\n m = Mul (f, low)"), "Less m");
@@ -215,20 +200,15 @@ TEST(MaskTest, SmallerMasksAreExpanded) {
 TEST(MaskTest, WhatIsNoMaskIsRefused) {
   EXPECT_EQ(Explicit("float[2, 1, 8, 16] b", "m = Identity (b)"),
             "refused: m is an additive bias, not a mask: it is not proved to hold only 0 and minus infinity");
-  EXPECT_EQ(Explicit("bool[2, 1, 8, 16] b", "m = Where (b, zero, low)", nullptr,
-                     "float zero = {0}, float low = {-100.0}"),
+  EXPECT_EQ(Explicit("bool[2, 1, 8, 16] b", "m = Where (b, zero, low)", nullptr, "float zero = {0}, float low = {-100.0}"),
             "refused: m can hold -100, which is a bias and not a mask");
-  EXPECT_EQ(Explicit("bool[2, 1, 8, 16] b", "m = Where (b, zero, low)", nullptr,
-                     "float zero = {1}, float low = {-1e9}"),
+  EXPECT_EQ(Explicit("bool[2, 1, 8, 16] b", "m = Where (b, zero, low)", nullptr, "float zero = {1}, float low = {-1e9}"),
             "refused: m can hold 1, which is a bias and not a mask");
   EXPECT_EQ(Explicit("bool[2, 4, 8, 16] b", "m = Where (b, zero, low)"),
             "refused: the mask b may differ from head to head (4 heads), and the kernel takes one mask for all");
-  EXPECT_EQ(Explicit("bool[3, 1, 8, 16] b", "m = Where (b, zero, low)"),
-            "refused: the mask's batch 3 is not the query's 2");
-  EXPECT_EQ(Explicit("bool[2, 1, 9, 16] b", "m = Where (b, zero, low)"),
-            "refused: the mask has 9 queries and the attention 8");
-  EXPECT_EQ(Explicit("bool[1, 2, 1, 8, 16] b", "m = Where (b, zero, low)"),
-            "refused: the mask b has 5 dimensions, at most 4");
+  EXPECT_EQ(Explicit("bool[3, 1, 8, 16] b", "m = Where (b, zero, low)"), "refused: the mask's batch 3 is not the query's 2");
+  EXPECT_EQ(Explicit("bool[2, 1, 9, 16] b", "m = Where (b, zero, low)"), "refused: the mask has 9 queries and the attention 8");
+  EXPECT_EQ(Explicit("bool[1, 2, 1, 8, 16] b", "m = Where (b, zero, low)"), "refused: the mask b has 5 dimensions, at most 4");
 }
 
 TEST(MaskTest, UndecidedDimsAreAssumptions) {
@@ -237,8 +217,7 @@ TEST(MaskTest, UndecidedDimsAreAssumptions) {
   EXPECT_EQ(assumptions, (std::vector<std::string>{"the mask's batch M is 1 or the query's batch 2"}));
   assumptions.clear();
   EXPECT_EQ(Explicit("bool[2, 1, M, 16] b", "m = Where (b, zero, low)", &assumptions), "Expand Not b");
-  EXPECT_EQ(assumptions,
-            (std::vector<std::string>{"the mask's number of queries M is 1 or the attention's 8"}));
+  EXPECT_EQ(assumptions, (std::vector<std::string>{"the mask's number of queries M is 1 or the attention's 8"}));
 }
 
 TEST(MaskTest, TheThresholdIsMinusTenThousandAsBfloat16RoundsIt) {

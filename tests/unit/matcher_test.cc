@@ -22,8 +22,7 @@ def either (x, k)
   | Mul (x, _)  let k = 2
 rule r (x) => (y) match { y = Relu (either (x, k)) } where { k = 2 }
 )";
-  const Attempt attempt =
-      Try("(float[4] a, float[4] b) => (float[4] y) { m = Mul (a, b)\n y = Relu (m) }", rule);
+  const Attempt attempt = Try("(float[4] a, float[4] b) => (float[4] y) { m = Mul (a, b)\n y = Relu (m) }", rule);
   ASSERT_TRUE(attempt);
   EXPECT_EQ(attempt["k"], "2");
   EXPECT_EQ(attempt["x"], "a");
@@ -32,8 +31,7 @@ rule r (x) => (y) match { y = Relu (either (x, k)) } where { k = 2 }
 TEST(MatcherTest, ABindingOfAFailedAlternativeIsTakenBack) {
   // The first alternative binds x to a and fails at the outer node, which needs x = b.
   const std::string rule = "rule r (x) => (y) match { y = Sub (Relu (x) | Relu (Neg (x)), x) }";
-  const Attempt attempt =
-      Try("(float[4] b) => (float[4] y) { a = Neg (b)\n c = Relu (a)\n y = Sub (c, b) }", rule);
+  const Attempt attempt = Try("(float[4] b) => (float[4] y) { a = Neg (b)\n c = Relu (a)\n y = Sub (c, b) }", rule);
   ASSERT_TRUE(attempt);
   EXPECT_EQ(attempt["x"], "b");
 }
@@ -54,8 +52,7 @@ TEST(MatcherTest, OperandOrderIsTakenBackAcrossTwoNodes) {
 TEST(MatcherTest, AnOptionalPartIsLeftOutWhenWhatIsInsideDoesNotFit) {
   // With the Cast as narrow the rest would have to be a Relu of a float; the Cast is the x itself.
   const std::string rule = "rule r (x) => (y) match { y = Neg (narrow? (x)) } where { dtype (x) = float16 }";
-  const Attempt attempt =
-      Try("(float[4] a) => (float16[4] y) { c = Cast <to = 10> (a)\n y = Neg (c) }", rule);
+  const Attempt attempt = Try("(float[4] a) => (float16[4] y) { c = Cast <to = 10> (a)\n y = Neg (c) }", rule);
   ASSERT_TRUE(attempt);
   EXPECT_EQ(attempt["x"], "c");
 }
@@ -80,8 +77,7 @@ TEST(MatcherTest, ARepeatedNameIsOneValueOrTheSameComputation) {
       Try("(float[4] a) => (float[4] y) { e = Exp (a)\n f = Exp (a)\n b = Relu (e)\n c = Neg (f)\n y = Mul "
           "(b, c) }",
           rule));
-  EXPECT_FALSE(
-      Try("(float[4] a, float[4] z) => (float[4] y) { b = Relu (a)\n c = Neg (z)\n y = Mul (b, c) }", rule));
+  EXPECT_FALSE(Try("(float[4] a, float[4] z) => (float[4] y) { b = Relu (a)\n c = Neg (z)\n y = Mul (b, c) }", rule));
 }
 
 TEST(MatcherTest, ARepeatedDimIsOneDim) {
@@ -89,8 +85,7 @@ TEST(MatcherTest, ARepeatedDimIsOneDim) {
   EXPECT_TRUE(Try("(float[N, N] a) => (float[N, N] y) { y = Relu (a) }", rule));
   EXPECT_TRUE(Try("(float[4, 4] a) => (float[4, 4] y) { y = Relu (a) }", rule));
   EXPECT_FALSE(Try("(float[4, 5] a) => (float[4, 5] y) { y = Relu (a) }", rule));
-  EXPECT_FALSE(
-      Try("(float[N, M] a) => (float[N, M] y) { y = Relu (a) }", rule));  // may be equal, not provably
+  EXPECT_FALSE(Try("(float[N, M] a) => (float[N, M] y) { y = Relu (a) }", rule));  // may be equal, not provably
 }
 
 TEST(MatcherTest, ShapesWithAnEllipsis) {
@@ -109,8 +104,7 @@ TEST(MatcherTest, CommutativityComesFromTheOperator) {
   EXPECT_TRUE(Try("(float[4] a) => (float[4] y) { b = Relu (a)\n c = Neg (a)\n y = Sub (b, c) }", sub));
   EXPECT_FALSE(Try("(float[4] a) => (float[4] y) { b = Relu (a)\n c = Neg (a)\n y = Sub (c, b) }", sub));
   const std::string matmul = "rule r (x) => (y) match { y = MatMul (Relu (x), Neg (x)) }";
-  EXPECT_FALSE(
-      Try("(float[4, 4] a) => (float[4, 4] y) { b = Relu (a)\n c = Neg (a)\n y = MatMul (c, b) }", matmul));
+  EXPECT_FALSE(Try("(float[4, 4] a) => (float[4, 4] y) { b = Relu (a)\n c = Neg (a)\n y = MatMul (c, b) }", matmul));
 }
 
 TEST(MatcherTest, AttributesThatAreNotMentionedMustHaveTheirDefault) {
@@ -126,70 +120,54 @@ TEST(MatcherTest, AttributesThatAreNotMentionedMustHaveTheirDefault) {
 TEST(MatcherTest, DefaultsAreThoseOfTheOpset) {
   const std::string rule = "rule r (x) => (y) match { y = Softmax <axis = -1> (x) }";
   EXPECT_TRUE(Try("(float[2, 4, 4] a) => (float[2, 4, 4] y) { y = Softmax (a) }", rule, 13));
-  EXPECT_FALSE(
-      Try("(float[2, 4, 4] a) => (float[2, 4, 4] y) { y = Softmax (a) }", rule, 11));  // axis 1 there
+  EXPECT_FALSE(Try("(float[2, 4, 4] a) => (float[2, 4, 4] y) { y = Softmax (a) }", rule, 11));  // axis 1 there
   EXPECT_TRUE(Try("(float[2, 4, 4] a) => (float[2, 4, 4] y) { y = Softmax <axis = 2> (a) }", rule, 11));
 }
 
 TEST(MatcherTest, AnAttributeThatIsUnknownToTheOperatorIsNotOverlooked) {
-  EXPECT_FALSE(Try("(float[4] a) => (float[4] y) { y = Relu <slope = 2.0> (a) }",
-                   "rule r (x) => (y) match { y = Relu (x) }"));
+  EXPECT_FALSE(Try("(float[4] a) => (float[4] y) { y = Relu <slope = 2.0> (a) }", "rule r (x) => (y) match { y = Relu (x) }"));
 }
 
 TEST(MatcherTest, AttributeOrInput) {
   const std::string rule = "rule r (x) => (y) match { y = ReduceMean <axes = [-1], keepdims = 1> (x) }";
   EXPECT_TRUE(Try("(float[2, 4] a) => (float[2, 1] y) { y = ReduceMean <axes = [-1]> (a) }", rule, 17));
-  EXPECT_TRUE(
-      Try("(float[2, 4] a) => (float[2, 1] y) { y = ReduceMean <axes = [1], keepdims = 1> (a) }", rule, 17));
-  EXPECT_TRUE(
-      Try("(float[2, 4] a) => (float[2, 1] y) <int64[1] ax = {-1}> { y = ReduceMean (a, ax) }", rule, 18));
-  EXPECT_TRUE(
-      Try("(float[2, 4] a) => (float[2, 1] y) <int64[1] ax = {1}> { y = ReduceMean (a, ax) }", rule, 18));
-  EXPECT_FALSE(
-      Try("(float[2, 4] a) => (float[2, 1] y) <int64[1] ax = {0}> { y = ReduceMean (a, ax) }", rule, 18));
+  EXPECT_TRUE(Try("(float[2, 4] a) => (float[2, 1] y) { y = ReduceMean <axes = [1], keepdims = 1> (a) }", rule, 17));
+  EXPECT_TRUE(Try("(float[2, 4] a) => (float[2, 1] y) <int64[1] ax = {-1}> { y = ReduceMean (a, ax) }", rule, 18));
+  EXPECT_TRUE(Try("(float[2, 4] a) => (float[2, 1] y) <int64[1] ax = {1}> { y = ReduceMean (a, ax) }", rule, 18));
+  EXPECT_FALSE(Try("(float[2, 4] a) => (float[2, 1] y) <int64[1] ax = {0}> { y = ReduceMean (a, ax) }", rule, 18));
   EXPECT_FALSE(Try("(float[2, 4] a) => (float[1, 1] y) { y = ReduceMean (a) }", rule, 18));  // all axes
   EXPECT_FALSE(Try("(float[2, 4] a, int64[1] ax) => (y) { y = ReduceMean (a, ax) }", rule,
                    18));  // decided at run time
-  EXPECT_FALSE(
-      Try("(float[2, 4] a) => (float[2] y) { y = ReduceMean <axes = [-1], keepdims = 0> (a) }", rule, 17));
+  EXPECT_FALSE(Try("(float[2, 4] a) => (float[2] y) { y = ReduceMean <axes = [-1], keepdims = 0> (a) }", rule, 17));
 }
 
 TEST(MatcherTest, AnAxisOfUnknownRankIsNotCountedFromTheEnd) {
   const std::string rule = "rule r (x) => (y) match { y = Softmax <axis = -1> (x) }";
   EXPECT_TRUE(Try("(float a) => (float y) { y = Softmax <axis = -1> (a) }", rule));
-  const std::string unknown =
-      "(int64[n] shape, float[N] a) => (y) { u = Reshape (a, shape)\n y = Softmax <axis = 3> (u) }";
+  const std::string unknown = "(int64[n] shape, float[N] a) => (y) { u = Reshape (a, shape)\n y = Softmax <axis = 3> (u) }";
   EXPECT_FALSE(Try(unknown, rule));
 }
 
 TEST(MatcherTest, AnAttributeIsBound) {
-  const std::string rule =
-      "rule r (x) => (y) match { y = LayerNormalization <axis = -1, epsilon> (x, _) } where { epsilon > 0 }";
+  const std::string rule = "rule r (x) => (y) match { y = LayerNormalization <axis = -1, epsilon> (x, _) } where { epsilon > 0 }";
   const Attempt attempt =
-      Try("(float[2, 4] a, float[4] g) => (float[2, 4] y) { y = LayerNormalization <epsilon = 0.5> (a, g) }",
-          rule);
+      Try("(float[2, 4] a, float[4] g) => (float[2, 4] y) { y = LayerNormalization <epsilon = 0.5> (a, g) }", rule);
   ASSERT_TRUE(attempt);
   EXPECT_EQ(attempt["epsilon"], "0.5");
-  EXPECT_FALSE(
-      Try("(float[2, 4] a, float[4] g, float[4] b) => (float[2, 4] y) { y = LayerNormalization (a, g, b) }",
-          rule))
+  EXPECT_FALSE(Try("(float[2, 4] a, float[4] g, float[4] b) => (float[2, 4] y) { y = LayerNormalization (a, g, b) }", rule))
       << "a third input is not in the pattern";
 }
 
 TEST(MatcherTest, AbsentInputsAndOptionalOnes) {
   const std::string absent = "rule r (x, h) => (y) match { y = Clip (x, \"\", h) }";
   EXPECT_TRUE(Try("(float[4] a) => (float[4] y) <float six = {6}> { y = Clip (a, , six) }", absent));
-  EXPECT_FALSE(
-      Try("(float[4] a) => (float[4] y) <float zero = {0}, float six = {6}> { y = Clip (a, zero, six) }",
-          absent));
+  EXPECT_FALSE(Try("(float[4] a) => (float[4] y) <float zero = {0}, float six = {6}> { y = Clip (a, zero, six) }", absent));
   const std::string optional = "rule r (x, l?, h) => (y) match { y = Clip (x, l, h) }";
   const Attempt with =
-      Try("(float[4] a) => (float[4] y) <float zero = {0}, float six = {6}> { y = Clip (a, zero, six) }",
-          optional);
+      Try("(float[4] a) => (float[4] y) <float zero = {0}, float six = {6}> { y = Clip (a, zero, six) }", optional);
   ASSERT_TRUE(with);
   EXPECT_EQ(with["l"], "zero");
-  const Attempt without =
-      Try("(float[4] a) => (float[4] y) <float six = {6}> { y = Clip (a, , six) }", optional);
+  const Attempt without = Try("(float[4] a) => (float[4] y) <float six = {6}> { y = Clip (a, , six) }", optional);
   ASSERT_TRUE(without);
   EXPECT_EQ(without["l"], "absent");
 }
@@ -210,20 +188,16 @@ TEST(MatcherTest, ALiteralIsOneElementOfAtMostOneDim) {
   const std::string rule = "rule r (x) => (y) match { y = Mul (x, 2) }";
   EXPECT_TRUE(Try("(float[3, 4] a) => (float[3, 4] y) <float c = {2}> { y = Mul (a, c) }", rule));
   EXPECT_TRUE(Try("(float[3, 4] a) => (float[3, 4] y) <float[1] c = {2}> { y = Mul (a, c) }", rule));
-  EXPECT_TRUE(Try(
-      "(float[3, 4] a) => (float[3, 4] y) { c = Constant <value_float = 2.0> ()\n y = Mul (c, a) }", rule));
-  EXPECT_FALSE(
-      Try("(float[3, 4] a) => (float[1, 3, 4] y) <float[1, 1, 1] c = {2}> { y = Mul (a, c) }", rule));
+  EXPECT_TRUE(Try("(float[3, 4] a) => (float[3, 4] y) { c = Constant <value_float = 2.0> ()\n y = Mul (c, a) }", rule));
+  EXPECT_FALSE(Try("(float[3, 4] a) => (float[1, 3, 4] y) <float[1, 1, 1] c = {2}> { y = Mul (a, c) }", rule));
   EXPECT_FALSE(Try("(float[1, 4] a) => (float[2, 4] y) <float[2, 1] c = {2, 2}> { y = Mul (a, c) }", rule));
   EXPECT_FALSE(Try("(float[3, 4] a, float c) => (float[3, 4] y) <float c = {2}> { y = Mul (a, c) }", rule))
       << "an initializer that a caller may override is not a constant";
 }
 
 TEST(MatcherTest, SeveralOutputs) {
-  const std::string rule =
-      "rule r (x) => (y, s) match { y = Neg (s)\n s, _ = Split <axis = 0, split = _> (x) }";
-  const std::string model =
-      "(float[4] a) => (float[2] y) <int64[2] z = {2, 2}> { u, v = Split (a, z)\n y = Neg (%) }";
+  const std::string rule = "rule r (x) => (y, s) match { y = Neg (s)\n s, _ = Split <axis = 0, split = _> (x) }";
+  const std::string model = "(float[4] a) => (float[2] y) <int64[2] z = {2, 2}> { u, v = Split (a, z)\n y = Neg (%) }";
   auto with = [&](const std::string& name) {
     std::string text = model;
     return text.replace(text.find('%'), 1, name);
@@ -232,22 +206,17 @@ TEST(MatcherTest, SeveralOutputs) {
   ASSERT_TRUE(attempt);
   EXPECT_EQ(attempt["s"], "u");
   EXPECT_FALSE(Try(with("v"), rule)) << "v is the second output and s the first";
-  EXPECT_FALSE(
-      Try("(float[4] a) => (float[2] y) <int64[3] z = {2, 1, 1}> { u, v, w = Split (a, z)\n y = Neg (u) }",
-          rule));
+  EXPECT_FALSE(Try("(float[4] a) => (float[2] y) <int64[3] z = {2, 1, 1}> { u, v, w = Split (a, z)\n y = Neg (u) }", rule));
 }
 
 TEST(MatcherTest, CostlyNodesThatStayAreNotComputedTwice) {
-  const std::string rule =
-      "rule r (a, b) => (y) match { y = Relu (narrow? (MatMul (a, b))) } emit { y = Relu (MatMul (a, b)) }";
+  const std::string rule = "rule r (a, b) => (y) match { y = Relu (narrow? (MatMul (a, b))) } emit { y = Relu (MatMul (a, b)) }";
   EXPECT_TRUE(Try("(float[4, 4] a) => (float[4, 4] y) { m = MatMul (a, a)\n y = Relu (m) }", rule));
-  const Attempt output =
-      Try("(float[4, 4] a) => (float[4, 4] y, float[4, 4] m) { m = MatMul (a, a)\n y = Relu (m) }", rule);
+  const Attempt output = Try("(float[4, 4] a) => (float[4, 4] y, float[4, 4] m) { m = MatMul (a, a)\n y = Relu (m) }", rule);
   EXPECT_FALSE(output);
   EXPECT_EQ(output.failure.found, "m is an output of the graph");
-  const Attempt read = Try(
-      "(float[4, 4] a) => (float[4, 4] y, float[4, 4] z) { m = MatMul (a, a)\n y = Relu (m)\n z = Neg (m) }",
-      rule);
+  const Attempt read =
+      Try("(float[4, 4] a) => (float[4, 4] y, float[4, 4] z) { m = MatMul (a, a)\n y = Relu (m)\n z = Neg (m) }", rule);
   EXPECT_FALSE(read);
   EXPECT_EQ(read.failure.found, "m is also read by Neg");
   // Also behind a copy.
@@ -258,14 +227,12 @@ TEST(MatcherTest, CostlyNodesThatStayAreNotComputedTwice) {
   EXPECT_FALSE(behind);
   EXPECT_EQ(behind.failure.found, "c is also read by Neg");
   // A reader that nothing needs any more is none.
-  EXPECT_TRUE(Try(
-      "(float[4, 4] a) => (float[4, 4] y) { m = MatMul (a, a)\n i = Identity (m)\n y = Relu (i) }", rule));
+  EXPECT_TRUE(Try("(float[4, 4] a) => (float[4, 4] y) { m = MatMul (a, a)\n i = Identity (m)\n y = Relu (i) }", rule));
 }
 
 TEST(MatcherTest, CoveredNodesAreEachOnceAndTheRootFirst) {
-  const Attempt attempt =
-      Try("(float[4] a) => (float[4] y) { e = Exp (a)\n i = Identity (e)\n y = Mul (i, i) }",
-          "rule r (x) => (y) match { y = Mul (Exp (x), Exp (x)) }");
+  const Attempt attempt = Try("(float[4] a) => (float[4] y) { e = Exp (a)\n i = Identity (e)\n y = Mul (i, i) }",
+                              "rule r (x) => (y) match { y = Mul (Exp (x), Exp (x)) }");
   ASSERT_TRUE(attempt);
   ASSERT_EQ(attempt.match->covered.size(), 3u);
   EXPECT_TRUE(IsOp(*attempt.match->covered[0], "Mul"));
@@ -320,8 +287,7 @@ TEST(MatcherTest, ASearchWithoutEndIsGivenUp) {
   std::string nodes = "a0 = Relu (a)\n";
   std::string pattern = "Neg (x)";
   for (int i = 0; i < 40; ++i) {
-    nodes +=
-        "a" + std::to_string(i + 1) + " = Mul (a" + std::to_string(i) + ", a" + std::to_string(i) + ")\n";
+    nodes += "a" + std::to_string(i + 1) + " = Mul (a" + std::to_string(i) + ", a" + std::to_string(i) + ")\n";
     pattern = "Mul (" + pattern + ", " + (i == 0 ? "Neg (x)" : "_") + ")";
   }
   EXPECT_FALSE(Try("(float[4] a) => (float[4] y) { " + nodes + " y = Neg (a40) }",

@@ -38,8 +38,7 @@ class TemporaryDirectory {
   const std::string& path() const { return path_; }
   std::vector<std::string> Files() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_))
-      names.push_back(entry.path().filename());
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) names.push_back(entry.path().filename());
     std::sort(names.begin(), names.end());
     return names;
   }
@@ -55,12 +54,9 @@ inline std::string ReadWhole(const std::string& path) {
   return text.str();
 }
 
-inline void WriteWhole(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
+inline void WriteWhole(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
-inline onnx::NodeProto* AddNode(onnx::GraphProto* graph, const std::string& op_type,
-                                std::initializer_list<const char*> inputs,
+inline onnx::NodeProto* AddNode(onnx::GraphProto* graph, const std::string& op_type, std::initializer_list<const char*> inputs,
                                 std::initializer_list<const char*> outputs, const std::string& name = "") {
   onnx::NodeProto* node = graph->add_node();
   for (const char* input : inputs) node->add_input(input);
@@ -70,8 +66,7 @@ inline onnx::NodeProto* AddNode(onnx::GraphProto* graph, const std::string& op_t
   return node;
 }
 
-inline void SetType(onnx::ValueInfoProto* value, const std::string& name, int elem_type,
-                    std::initializer_list<int64_t> dims) {
+inline void SetType(onnx::ValueInfoProto* value, const std::string& name, int elem_type, std::initializer_list<int64_t> dims) {
   value->set_name(name);
   auto* type = value->mutable_type()->mutable_tensor_type();
   type->set_elem_type(elem_type);
@@ -170,9 +165,8 @@ inline onnx::ModelProto Parse(const std::string& bytes) {
 }
 
 // `text` contains `part`.
-#define EXPECT_HAS(text, part)                                                                            \
-  EXPECT_PRED2([](const std::string& a, const std::string& b) { return a.find(b) != std::string::npos; }, \
-               text, part)
+#define EXPECT_HAS(text, part) \
+  EXPECT_PRED2([](const std::string& a, const std::string& b) { return a.find(b) != std::string::npos; }, text, part)
 
 inline Node* FindNode(const Graph& graph, const std::string& name) {
   for (Node* node : graph.nodes()) {

@@ -56,8 +56,10 @@ TEST(ModulePathTest, Dynamo) {
 }
 
 TEST(ModulePathTest, DynamoBeforeItWroteScopes) {
-  EXPECT_EQ(PathOf({"n17", {{"namespace", ": llama.Model/model: llama.Inner/model.layers.1: llama.Layer/"
-                                          "model.layers.1.mlp: llama.MLP/mul_2: aten.mul.Tensor"}}}),
+  EXPECT_EQ(PathOf({"n17",
+                    {{"namespace",
+                      ": llama.Model/model: llama.Inner/model.layers.1: llama.Layer/"
+                      "model.layers.1.mlp: llama.MLP/mul_2: aten.mul.Tensor"}}}),
             "model.layers.1.mlp");
   EXPECT_EQ(PathOf({"n17", {{"namespace", ": llama.Model/mul_2: aten.mul.Tensor"}}}), "");
   EXPECT_EQ(PathOf({"n17", {{"namespace", ""}}}), "");
@@ -102,7 +104,8 @@ TEST(ModulePathTest, FunctionsOfModulesWithWeights) {
   const std::string class_name = "transformers_models_llama_modeling_llama_Llama";
   EXPECT_EQ(PathOfFunction(llama, class_name + "RMSNorm_model_layers_0_input_layernorm_1"), "model.layers.0.input_layernorm");
   EXPECT_EQ(PathOfFunction(llama, class_name + "RMSNorm_model_layers_0_input_layernorm_2", "model.layers.0"),
-            "model.layers.0.input_layernorm") << "called a second time";
+            "model.layers.0.input_layernorm")
+      << "called a second time";
   EXPECT_EQ(PathOfFunction(llama, class_name + "MLP_model_layers_10_mlp_1", "model.layers.10"), "model.layers.10.mlp");
   EXPECT_EQ(PathOfFunction(llama, class_name + "Model_model_1"), "model");
   EXPECT_EQ(PathOfFunction({"h.1.attn.bias"}, "gpt2_Attention_h.1.attn_1"), "h.1.attn") << "fx writes dots";
@@ -110,8 +113,7 @@ TEST(ModulePathTest, FunctionsOfModulesWithWeights) {
 
 TEST(ModulePathTest, FunctionsOfModulesWithoutWeights) {
   const std::vector<std::string> weights = {"model.layers.0.mlp.up_proj.weight"};
-  EXPECT_EQ(PathOfFunction(weights, "torch_SiLU_model_layers_0_mlp_act_fn_1", "model.layers.0.mlp"),
-            "model.layers.0.mlp.act_fn");
+  EXPECT_EQ(PathOfFunction(weights, "torch_SiLU_model_layers_0_mlp_act_fn_1", "model.layers.0.mlp"), "model.layers.0.mlp.act_fn");
   EXPECT_EQ(PathOfFunction({}, "torch_SiLU_mlp_act_1", "mlp"), "mlp.act");
   EXPECT_EQ(PathOfFunction(weights, "torch_SiLU_model_layers_0_mlp_act_fn_1"), "") << "in no module that is known";
   EXPECT_EQ(PathOfFunction(weights, "torch_SiLU_model_layers_0_mlp_act_fn_1", "model.layers.1.mlp"), "");

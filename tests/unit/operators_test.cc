@@ -28,7 +28,7 @@ namespace {
 using testing::Inferred;
 using testing::Rules;
 
-constexpr RuleFolder kFolders[] = {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference,
+constexpr RuleFolder kFolders[] = {RuleFolder::kLibrary, RuleFolder::kNpu,       RuleFolder::kReference,
                                    RuleFolder::kContrib, RuleFolder::kLeftovers, RuleFolder::kAdapt};
 
 // The sentence with which a user's rules are refused, in the first folder that they belong to.
@@ -204,8 +204,9 @@ TEST(OperatorsTest, KindsAndConstructsAreOneVocabulary) {
     for (const std::string& norm : kind.sum_before) EXPECT_NE(FindSiteKind(norm), nullptr) << norm;
     for (const std::string& native : kind.native) {
       const size_t dot = native.find('.');
-      const bool known = dot == std::string::npos ? FindSchema("", native, 24) != nullptr
-                                                  : FindDeclaredOperator(native.substr(0, dot), native.substr(dot + 1)) != nullptr;
+      const bool known = dot == std::string::npos
+                             ? FindSchema("", native, 24) != nullptr
+                             : FindDeclaredOperator(native.substr(0, dot), native.substr(dot + 1)) != nullptr;
       EXPECT_TRUE(known) << native;
     }
   }
@@ -293,8 +294,7 @@ TEST(OperatorsTest, Attributes) {
 
 // What a user's rules make and match needs no declaration; the rule that makes it says what it has.
 TEST(OperatorsTest, OperatorsOfAUser) {
-  const std::string made =
-      "rule one (x) => (y)\nmatch { y = Relu (x) }\nemit { y = ascend_fuse.Mish <beta = 1.0> (x) }\n";
+  const std::string made = "rule one (x) => (y)\nmatch { y = Relu (x) }\nemit { y = ascend_fuse.Mish <beta = 1.0> (x) }\n";
   Rules(made + "rule two (x) => (y)\nmatch { y = ascend_fuse.Mish <beta = 1> (x) }\nemit { y = npu.NPUMish (x) }");
   EXPECT_EQ(Refusal(made + "rule two (x) => (y)\nmatch { y = ascend_fuse.Mish <beat = 1> (x) }\nemit { y = npu.NPUMish (x) }"),
             "user.rule:5:31: no rule makes a ascend_fuse.Mish with an attribute 'beat'");
@@ -388,8 +388,8 @@ TEST(OperatorsTest, RowsUnify) {
 }
 
 TEST(OperatorsTest, WithoutTheDeclarationsNothingIsKnown) {
-  const auto model = ParseModelText(
-      "<ir_version: 8, opset_import: [\"\" : 18, \"npu\" : 1]>\ng (float[2] x) => (y) { y = npu.NPUMish (x) }");
+  const auto model =
+      ParseModelText("<ir_version: 8, opset_import: [\"\" : 18, \"npu\" : 1]>\ng (float[2] x) => (y) { y = npu.NPUMish (x) }");
   ASSERT_TRUE(model.ok());
   EXPECT_EQ(Infer(**model).Describe((*model)->graph().nodes()[0]->output(0)), "?[...]");
 }

@@ -19,9 +19,10 @@ std::string Error(std::string_view name, std::string_view value) {
 TEST(OptionNames, EveryNameSetsItsField) {
   OptimizeOptions options;
   const std::pair<const char*, const char*> given[] = {
-      {"target", "ascend310p"}, {"cann", "8.0"}, {"plugin", "true"}, {"precision-mode", "origin"}, {"style", "X"},
-      {"dim", "seq=1..8"}, {"dim", "batch=2"}, {"dim", "past=1..100:16"}, {"strict", ""}, {"skip", "gelu,rotary"}, {"skip", "silu"},
-      {"assume", "mask=left-padded"}, {"limit", "3"}, {"dump", "folder"}};
+      {"target", "ascend310p"}, {"cann", "8.0"},         {"plugin", "true"}, {"precision-mode", "origin"},
+      {"style", "X"},           {"dim", "seq=1..8"},     {"dim", "batch=2"}, {"dim", "past=1..100:16"},
+      {"strict", ""},           {"skip", "gelu,rotary"}, {"skip", "silu"},   {"assume", "mask=left-padded"},
+      {"limit", "3"},           {"dump", "folder"}};
   for (const auto& [name, value] : given) {
     EXPECT_TRUE(SetOption(&options, name, value).ok()) << name;
   }
@@ -66,8 +67,8 @@ TEST(OptionNames, ADimMayBeTheSameAsAnotherOne) {
 
 TEST(OptionNames, WrongValuesAreSaidToBeSo) {
   EXPECT_EQ(Error("tarjet", "x").find("tarjet is not an option; there are target, cann"), 0u);
-  for (const char* dim : {"seq", "=1", "seq=", "seq=-1", "seq=2..1", "seq=1..", "seq=1x", "seq=99999999999999999999", "seq=1..8:0", "seq=1..8:",
-                          "seq=5..7:8", "seq=8:2"}) {
+  for (const char* dim : {"seq", "=1", "seq=", "seq=-1", "seq=2..1", "seq=1..", "seq=1x", "seq=99999999999999999999",
+                          "seq=1..8:0", "seq=1..8:", "seq=5..7:8", "seq=8:2"}) {
     EXPECT_NE(Error("dim", dim).find("expected name=N"), std::string::npos) << dim;
   }
   EXPECT_EQ(Error("strict", "maybe"), "--strict maybe: expected true or false");

@@ -1,7 +1,7 @@
 // The list of passes, and a user's own ones in it: where they stand, whose error is told, and that nothing of them is left
 // after a dry run.
-#include "ir/status_macros.h"
 #include "passes/core/pass.h"
+#include "ir/status_macros.h"
 
 #include <algorithm>
 #include <functional>
@@ -92,15 +92,13 @@ TEST(PassTest, SeveralAtOnePlaceKeepTheirOrder) {
 }
 
 TEST(PassTest, APassMayStandBesideOneThatWasGivenBefore) {
-  EXPECT_EQ(Order({Placed(kAfter, "two", "a"), Placed(kAfter, "a", "b"), Placed(kBefore, "a", "c")}),
-            "one two c a b three four");
+  EXPECT_EQ(Order({Placed(kAfter, "two", "a"), Placed(kAfter, "a", "b"), Placed(kBefore, "a", "c")}), "one two c a b three four");
   EXPECT_EQ(Order({Placed(kAfter, "two", "a"), Placed(kAfter, "a", "b"), Placed(kAfter, "two", "c")}),
             "one two a b c three four");
 }
 
 TEST(PassTest, AStageThatIsNoneIsAnErrorThatNamesThem) {
-  EXPECT_EQ(Order({Placed(kAfter, "five", "a")}),
-            "pass a: unknown stage five; stages are one, two, three, four");
+  EXPECT_EQ(Order({Placed(kAfter, "five", "a")}), "pass a: unknown stage five; stages are one, two, three, four");
   EXPECT_EQ(Order({Placed(kAfter, "a", "b"), Placed(kAfter, "two", "a")}),
             "pass b: unknown stage a; stages are one, two, three, four");
 }
@@ -135,10 +133,12 @@ TEST(PassTest, AValueKeepsTypeAndShapeWhateverComputesIt) {
   EXPECT_TRUE(WithRelusAs(plan).ok());
   plan.op_type = "ReduceMax";
   plan.attributes = {Attribute::Ints("axes", {1})};
-  EXPECT_EQ(WithRelusAs(plan).status().message(), "after the pass replace: ReduceMax '' computes float[B, 1] as 'a', which is float[B, 8]");
+  EXPECT_EQ(WithRelusAs(plan).status().message(),
+            "after the pass replace: ReduceMax '' computes float[B, 1] as 'a', which is float[B, 8]");
   plan.op_type = "Cast";
   plan.attributes = {Attribute::Int("to", static_cast<int64_t>(DataType::kFloat16))};
-  EXPECT_EQ(WithRelusAs(plan).status().message(), "after the pass replace: Cast '' computes float16[B, 8] as 'a', which is float[B, 8]");
+  EXPECT_EQ(WithRelusAs(plan).status().message(),
+            "after the pass replace: Cast '' computes float16[B, 8] as 'a', which is float[B, 8]");
 }
 
 TEST(PassTest, ANameCountsOnce) {
@@ -184,8 +184,8 @@ TEST(PassTest, WhatAPassDidIsWrittenAndCounted) {
     const auto report = Optimize(model.get(), options);
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_EQ(ProducerOf(model->graph(), "b"), "b = Abs (a)") << stage;
-    const auto run = std::find_if(report->passes.begin(), report->passes.end(),
-                                  [](const PassRecord& pass) { return pass.name == "rewrite"; });
+    const auto run =
+        std::find_if(report->passes.begin(), report->passes.end(), [](const PassRecord& pass) { return pass.name == "rewrite"; });
     ASSERT_NE(run, report->passes.end());
     EXPECT_GT(run->changes, 0);
   }
@@ -307,8 +307,8 @@ TEST(PassTest, ARunThatIsCancelledSaysWhereAndADryOneLeavesNothing) {
 TEST(PassTest, ALongPassAsksWhetherItShallGoOn) {
   std::string nodes;
   for (int i = 0; i < 2000; ++i) nodes += fmt::format("v{} = Relu ({}) ", i + 1, i == 0 ? "x" : fmt::format("v{}", i));
-  const auto model = MustLoad(*EncodeModelText(fmt::format(
-      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[B, 8] x) => (float[B, 8] v2000) {{ {} }}", nodes)));
+  const auto model = MustLoad(*EncodeModelText(
+      fmt::format("<ir_version: 8, opset_import: [\"\" : 17]> g (float[B, 8] x) => (float[B, 8] v2000) {{ {} }}", nodes)));
   OptimizeOptions options;
   int asked = 0;
   options.progress = [&asked](const Progress& at) { return at.pass != "recognise" || ++asked < 3; };

@@ -60,8 +60,7 @@ TEST(PrefilterTest, OnlyTheFirstPlaceOfAParameterIsMatchedAgainstTheArgument) {
 }
 
 TEST(PrefilterTest, ALineThatIsNamedTwiceIsNotAskedFor) {
-  EXPECT_EQ(Root("rule r (x) => (y) match { y = Mul (a, Neg (b))\n a = Exp (x)\n b = Add (a, x) }"),
-            "Mul (_, Neg (Add (_, _)))");
+  EXPECT_EQ(Root("rule r (x) => (y) match { y = Mul (a, Neg (b))\n a = Exp (x)\n b = Add (a, x) }"), "Mul (_, Neg (Add (_, _)))");
 }
 
 }  // namespace

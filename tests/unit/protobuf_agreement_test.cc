@@ -185,7 +185,9 @@ TEST(ProtobufAgreement, SaysFieldAndByte) {
   using M = onnx::ModelProto;
   std::string said = RefusalOf(good + Field(M::kMetadataPropsFieldNumber, Field(1, "k") + Field(2, "caf\xe9")));
   EXPECT_HAS(said, "field 2 of StringStringEntryProto " + at(2 + 3) + " is not UTF-8 text");
-  said = RefusalOf(good + Field(M::kMetadataPropsFieldNumber, "\x0a\x05" "k"));
+  said = RefusalOf(good + Field(M::kMetadataPropsFieldNumber,
+                                "\x0a\x05"
+                                "k"));
   EXPECT_HAS(said, "a length beyond the end of the enclosing message " + at(2));
   said = RefusalOf(good + Field(M::kFunctionsFieldNumber, Field(7, Field(5, Field(8, "\x80")))));
   EXPECT_HAS(said, "field 8 of AttributeProto " + at(7) + " ends inside a number");

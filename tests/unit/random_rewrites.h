@@ -109,8 +109,8 @@ inline std::string Picture(const Model& model) {
       text += "\n";
     }
     for (const Node* node : graph->nodes()) {
-      text += fmt::format("{} {}.{} '{}' {} {}{}{} (", node->id, Domain(*node), OpType(*node), NodeName(*node),
-                          node->order, node->dead ? "dead " : "", node->is_new ? "new " : "", node->rewired ? "rewired" : "");
+      text += fmt::format("{} {}.{} '{}' {} {}{}{} (", node->id, Domain(*node), OpType(*node), NodeName(*node), node->order,
+                          node->dead ? "dead " : "", node->is_new ? "new " : "", node->rewired ? "rewired" : "");
       for (const Use& use : node->inputs()) text += fmt::format("{},", fmt::ptr(use.value));
       text += ") =>";
       for (const Value* value : node->outputs()) {

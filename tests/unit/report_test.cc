@@ -158,10 +158,10 @@ TEST(ReportSummary, CountsAndReasons) {
 
 TEST(ReportJson, NamesAndZeros) {
   const std::string json = ReportToJson(Example());
-  for (const char* part : {"\"chip\": \"ascend910b\"", "\"precision_mode\": \"force_fp16\"", "\"opset\": 16",
-                           "\"by_ge\": 1", "\"before\": 812", "\"commonest_reason\": \"head_dim is 576",
-                           "\"near_misses\"", "\"matched_nodes\": 4",
-                           "\"source\": \"rotary.rule:12:3\"", "\"schema\": 1", "\"code\": \"form-differs\"", "\"gelu\": {\n    \"found\": 0"}) {
+  for (const char* part :
+       {"\"chip\": \"ascend910b\"", "\"precision_mode\": \"force_fp16\"", "\"opset\": 16", "\"by_ge\": 1", "\"before\": 812",
+        "\"commonest_reason\": \"head_dim is 576", "\"near_misses\"", "\"matched_nodes\": 4", "\"source\": \"rotary.rule:12:3\"",
+        "\"schema\": 1", "\"code\": \"form-differs\"", "\"gelu\": {\n    \"found\": 0"}) {
     EXPECT_NE(json.find(part), std::string::npos) << part << "\n" << json;
   }
   EXPECT_EQ(json, ReportToJson(Example()));

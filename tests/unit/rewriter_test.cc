@@ -192,8 +192,7 @@ TEST(Rewriter, ReorderPutsZerosInPlaces) {
   absl::StatusOr<Value*> columns = rewriter.Reorder(a, 1, {0, -1, 1, 2, -1, -1}, "columns");
   absl::StatusOr<Value*> rows = rewriter.Reorder(a, 0, {-1, 0, 1, -1, -1}, "rows");
   ASSERT_TRUE(columns.ok() && rows.ok()) << columns.status() << rows.status();
-  EXPECT_EQ(*ReadIntegers(*model, *(*columns)->initializer, 12),
-            (std::vector<int64_t>{1, 0, 2, 3, 0, 0, 4, 0, 5, 6, 0, 0}));
+  EXPECT_EQ(*ReadIntegers(*model, *(*columns)->initializer, 12), (std::vector<int64_t>{1, 0, 2, 3, 0, 0, 4, 0, 5, 6, 0, 0}));
   EXPECT_EQ(*ReadIntegers(*model, *(*rows)->initializer, 15),
             (std::vector<int64_t>{0, 0, 0, 1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0}));
   EXPECT_EQ((*columns)->initializer->ElementCount(), 12);

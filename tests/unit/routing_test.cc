@@ -18,8 +18,9 @@ std::string RouterOf(const std::string& text) {
   return router == nullptr ? "" : std::string(OpType(*router));
 }
 
-constexpr char kRouter[] = "(float[8, 4] x, float[8, 2] scores, float[4, 4] w) => (float[m, 4] y) "
-                           "<int64[1] one = {1}, int64[1] flat = {-1}, int64 expert = {1}> ";
+constexpr char kRouter[] =
+    "(float[8, 4] x, float[8, 2] scores, float[4, 4] w) => (float[m, 4] y) "
+    "<int64[1] one = {1}, int64[1] flat = {-1}, int64 expert = {1}> ";
 
 TEST(RoutingTest, RowsOfOneExpertAreChosen) {
   EXPECT_EQ(RouterOf(std::string(kRouter) + R"({
@@ -29,20 +30,23 @@ TEST(RoutingTest, RowsOfOneExpertAreChosen) {
     rows, columns = Split <axis = 0> (places)
     r = Reshape (rows, flat)
     picked = Gather <axis = 0> (x, r)
-    y = MatMul (picked, w) })"), "TopK");
+    y = MatMul (picked, w) })"),
+            "TopK");
 }
 
 TEST(RoutingTest, WeightsOfOneExpertAreChosen) {
   EXPECT_EQ(RouterOf(R"((float[8, 4] x, float[8, 2] scores, float[2, 4, 4] ws) => (float[8, 8, 4] y) {
     e = ArgMax <axis = -1, keepdims = 0> (scores)
     w = Gather <axis = 0> (ws, e)
-    y = MatMul (x, w) })"), "ArgMax");
+    y = MatMul (x, w) })"),
+            "ArgMax");
 }
 
 TEST(RoutingTest, RowsAtPlacesOfTheUserAreNot) {
   EXPECT_EQ(RouterOf(R"((float[8, 4] x, int64[m] places, float[4, 4] w) => (float[m, 4] y) {
     picked = Gather <axis = 0> (x, places)
-    y = MatMul (picked, w) })"), "");
+    y = MatMul (picked, w) })"),
+            "");
 }
 
 TEST(RoutingTest, RowsBehindANormAreATensorOfTheirOwn) {
@@ -50,14 +54,16 @@ TEST(RoutingTest, RowsBehindANormAreATensorOfTheirOwn) {
     e = ArgMax <axis = -1, keepdims = 0> (scores)
     picked = Gather <axis = 0> (x, e)
     n = LayerNormalization (picked, gain)
-    y = MatMul (n, w) })"), "");
+    y = MatMul (n, w) })"),
+            "");
 }
 
 TEST(RoutingTest, NumbersThatARouterScalesAreNotChosen) {
   EXPECT_EQ(RouterOf(std::string(kRouter) + R"({
     v, e = TopK <axis = -1> (scores, one)
     scaled = Mul (x, v)
-    y = MatMul (scaled, w) })"), "");
+    y = MatMul (scaled, w) })"),
+            "");
 }
 
 }  // namespace

@@ -10,9 +10,8 @@ using testing::Attempt;
 using testing::Try;
 
 bool Holds(const std::string& condition) {
-  return static_cast<bool>(
-      Try("(float[s, t, 8] x) => (float[s, t, 8] y) { y = Relu (x) }",
-          "rule r (x) => (y) match { y = Relu (x) } where { shape (x) = [S, T, D]\n" + condition + " }"));
+  return static_cast<bool>(Try("(float[s, t, 8] x) => (float[s, t, 8] y) { y = Relu (x) }",
+                               "rule r (x) => (y) match { y = Relu (x) } where { shape (x) = [S, T, D]\n" + condition + " }"));
 }
 
 TEST(RuleConditionTest, DimsAreComparedWhereItIsProved) {
@@ -41,8 +40,7 @@ TEST(RuleConditionTest, AWordThatATableLacksIsNoMatchAndSaysWhy) {
   const Attempt known = Try("(float[4] x) => (float[4] y) { y = Gelu (x) }", rule, 20);
   ASSERT_TRUE(known);
   EXPECT_EQ(known["form"], "1");
-  const Attempt lacking =
-      Try("(float[4] x) => (float[4] y) { y = Gelu <approximate = \"tanh\"> (x) }", rule, 20);
+  const Attempt lacking = Try("(float[4] x) => (float[4] y) { y = Gelu <approximate = \"tanh\"> (x) }", rule, 20);
   EXPECT_FALSE(lacking);
   EXPECT_EQ(lacking.failure.found, "the table t has no word \"tanh\"");
   EXPECT_FALSE(lacking.failure.is_sentence);  // another attribute, no more
@@ -58,8 +56,7 @@ TEST(RuleConditionTest, WhatIsAskedOfAnAbsentInputHasNoValue) {
   EXPECT_EQ(without["bound"], "absent");
   EXPECT_EQ(without["kind"], "0");
   EXPECT_EQ(without["none"], "absent");
-  const Attempt with =
-      Try("(float[4] x, float h) => (float[4] y) <float l = {0.5}> { y = Clip (x, l, h) }", rule);
+  const Attempt with = Try("(float[4] x, float h) => (float[4] y) <float l = {0.5}> { y = Clip (x, l, h) }", rule);
   ASSERT_TRUE(with);
   EXPECT_EQ(with["bound"], "0.5");
   EXPECT_EQ(with["kind"], "2");

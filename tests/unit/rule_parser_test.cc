@@ -105,8 +105,7 @@ def scaled (x, f = 1.0)
 }
 
 TEST(RuleParserTest, AFormulaIsADefinitionWithAnEqualsSign) {
-  const Parsed parsed =
-      Parse("# doc\ndef silu (x, a = 1.0) = Mul (x, Sigmoid (Mul (x, a)))\ndef d (x) | Relu (x)");
+  const Parsed parsed = Parse("# doc\ndef silu (x, a = 1.0) = Mul (x, Sigmoid (Mul (x, a)))\ndef d (x) | Relu (x)");
   ASSERT_TRUE(parsed.status.ok()) << parsed.status.message();
   ASSERT_EQ(parsed.vocabulary.formulas.size(), 1u);
   EXPECT_EQ(parsed.definitions.size(), 1u);
@@ -129,8 +128,7 @@ TEST(RuleParserTest, ATableOfWords) {
   EXPECT_EQ(parsed.vocabulary.tables[0].words[1].second.number, -1);
   EXPECT_EQ(Message("table t { a -> \"b\" }"), "f.rule:1:11: expected a word in quotes, found 'a'");
   EXPECT_EQ(Message("table t { \"a\" = \"b\" }"), "f.rule:1:15: expected '-', found '='");
-  EXPECT_EQ(Message("table t { \"a\" -> b }"),
-            "f.rule:1:18: expected a word in quotes or a number, found 'b'");
+  EXPECT_EQ(Message("table t { \"a\" -> b }"), "f.rule:1:18: expected a word in quotes or a number, found 'b'");
   EXPECT_EQ(Message("table t { \"a\" -> 1, \"a\" -> 2 }"), "f.rule:1:21: the table has \"a\" twice");
 }
 
@@ -180,18 +178,13 @@ TEST(RuleParserTest, ErrorsNameLineColumnExpectedAndFound) {
   EXPECT_EQ(Message("rule r (x) (y)"), "f.rule:1:12: expected '=>', found '('");
   EXPECT_EQ(Message("rule r (x) => (y)\nemit { }"), "f.rule:2:1: expected 'match', found 'emit'");
   EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = }"), "f.rule:2:13: expected a pattern, found '}'");
-  EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = Relu (x"),
-            "f.rule:2:20: expected ')', found the end of the file");
-  EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = Relu (x) | }"),
-            "f.rule:2:24: expected a pattern, found '}'");
-  EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = Mul (x, -x) }"),
-            "f.rule:2:22: expected a number, found 'x'");
+  EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = Relu (x"), "f.rule:2:20: expected ')', found the end of the file");
+  EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = Relu (x) | }"), "f.rule:2:24: expected a pattern, found '}'");
+  EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = Mul (x, -x) }"), "f.rule:2:22: expected a number, found 'x'");
   EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = npu.Op }"), "f.rule:2:20: expected '(', found '}'");
   EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = Cast <to> }"), "f.rule:2:23: expected '(', found '}'");
-  EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = Relu (\"x\") }"),
-            "f.rule:2:19: expected a pattern, found '\"x\"'");
-  EXPECT_EQ(Message("def d (x)\nrule"),
-            "f.rule:2:1: expected '|' and an alternative, or '=' and an expression, found 'rule'");
+  EXPECT_EQ(Message("rule r (x) => (y)\nmatch { y = Relu (\"x\") }"), "f.rule:2:19: expected a pattern, found '\"x\"'");
+  EXPECT_EQ(Message("def d (x)\nrule"), "f.rule:2:1: expected '|' and an alternative, or '=' and an expression, found 'rule'");
   EXPECT_EQ(Message("rule r (x) => (y) match { y = Relu (x) }\nwhere { let 5 = x }"),
             "f.rule:2:19: expected let name = expression, found '}'");
   EXPECT_EQ(Message("rule r (x) => (y) match { y = Relu (x) }\nwhere { shape (x) = }"),
@@ -201,12 +194,10 @@ TEST(RuleParserTest, ErrorsNameLineColumnExpectedAndFound) {
 TEST(RuleParserTest, ErrorsOfTokensAndAnnotations) {
   EXPECT_EQ(Message("rule r (x) => (y) match { y = Relu (x) } where { x = \"open }"),
             "f.rule:1:54: the string that starts here has no closing quote");
-  EXPECT_EQ(Message("rule r (x) => (y)\n  match { y = Relu (x) & }"),
-            "f.rule:2:24: expected an output's name, found '&'");
-  EXPECT_EQ(
-      Message("rule r <kinds = a> (x) => (y)"),
-      "f.rule:1:9: unknown annotation 'kinds'; known are kind, precision, by_ge, no_ge_pass, preferred_over, "
-      "anchor, fixes, differs");
+  EXPECT_EQ(Message("rule r (x) => (y)\n  match { y = Relu (x) & }"), "f.rule:2:24: expected an output's name, found '&'");
+  EXPECT_EQ(Message("rule r <kinds = a> (x) => (y)"),
+            "f.rule:1:9: unknown annotation 'kinds'; known are kind, precision, by_ge, no_ge_pass, preferred_over, "
+            "anchor, fixes, differs");
   EXPECT_EQ(Message("rule r <precision = excat> (x) => (y)"),
             "f.rule:1:21: expected a precision (exact, reassociated or approximate), found 'excat'");
   EXPECT_EQ(Message("rule r <kind> (x) => (y)"), "f.rule:1:13: expected '=', found '>'");
@@ -215,15 +206,13 @@ TEST(RuleParserTest, ErrorsOfTokensAndAnnotations) {
 TEST(RuleParserTest, DeepNestingIsAnErrorAndNotACrash) {
   std::string pattern = "x";
   for (int i = 0; i < 20000; ++i) pattern = "Relu (" + pattern;
-  EXPECT_NE(Message("rule r (x) => (y) match { y = " + pattern).find("fewer nested patterns (at most 100)"),
-            std::string::npos);
+  EXPECT_NE(Message("rule r (x) => (y) match { y = " + pattern).find("fewer nested patterns (at most 100)"), std::string::npos);
   EXPECT_NE(Message("rule r (x) => (y) match { y = Relu (x) } where { " + std::string(20000, '(') + " }")
                 .find("a less deeply nested expression (at most 100)"),
             std::string::npos);
-  EXPECT_NE(
-      Message("rule r (x) => (y) match { y = Relu (x) } where { " + std::string(200000, '-') + "x = 1 }")
-          .find("a less deeply nested expression (at most 100)"),
-      std::string::npos);
+  EXPECT_NE(Message("rule r (x) => (y) match { y = Relu (x) } where { " + std::string(200000, '-') + "x = 1 }")
+                .find("a less deeply nested expression (at most 100)"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ using testing::Refusal;
 using testing::Rules;
 
 TEST(RuleSetTest, BuiltInRulesLoad) {
-  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference,
-                                  RuleFolder::kContrib, RuleFolder::kLeftovers, RuleFolder::kAdapt}) {
+  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference, RuleFolder::kContrib,
+                                  RuleFolder::kLeftovers, RuleFolder::kAdapt}) {
     const auto rules = RuleSet::Load(folder);
     ASSERT_TRUE(rules.ok()) << rules.status().message();
     EXPECT_FALSE((*rules)->rules().empty());
@@ -25,11 +25,8 @@ TEST(RuleSetTest, BuiltInRulesLoad) {
 }
 
 TEST(RuleSetTest, LargerPatternsAreTriedFirstAndPreferenceMovesARule) {
-  const auto plain =
-      Rules("rule r (x) => (y) match { y = Relu (Relu (x)) } rule tiny (x) => (y) match { y = Relu (x) }");
-  auto place = [](const RuleSet& rules, const std::string& name) {
-    return FindRule(rules, name) - rules.rules().data();
-  };
+  const auto plain = Rules("rule r (x) => (y) match { y = Relu (Relu (x)) } rule tiny (x) => (y) match { y = Relu (x) }");
+  auto place = [](const RuleSet& rules, const std::string& name) { return FindRule(rules, name) - rules.rules().data(); };
   EXPECT_LT(place(*plain, "gelu_tanh"), place(*plain, "r"));
   EXPECT_LT(place(*plain, "r"), place(*plain, "tiny"));
   const auto moved = Rules(
@@ -50,8 +47,7 @@ TEST(RuleSetTest, RootsAreSeenThroughDefinitionsAndOptionalParts) {
 TEST(RuleSetTest, AUsersRuleIsAdded) {
   const auto built_in = RuleSet::Load(RuleFolder::kLibrary);
   ASSERT_TRUE(built_in.ok());
-  const auto rules =
-      Rules("# Mine.\nrule r <kind = silu> (x) => (y) match { y = silu_of (x) } emit { y = Swish (x) }");
+  const auto rules = Rules("# Mine.\nrule r <kind = silu> (x) => (y) match { y = silu_of (x) } emit { y = Swish (x) }");
   EXPECT_EQ(rules->rules().size(), (*built_in)->rules().size() + 1);
   ASSERT_NE(FindRule(*rules, "r"), nullptr);
   EXPECT_EQ(FindRule(*rules, "r")->position.ToString(), "user.rule:2:6");
@@ -74,9 +70,8 @@ TEST(RuleSetTest, AUsersDefinitionReplacesTheBuiltInOneInBuiltInRules) {
 }
 
 TEST(RuleSetTest, TheLaterOfTwoUserFilesCounts) {
-  const auto rules =
-      RuleSet::Load(RuleFolder::kLibrary, {{"a.rule", "rule r (x) => (y) match { y = Relu (x) }"},
-                                           {"b.rule", "rule r (x) => (y) match { y = Elu (x) }"}});
+  const auto rules = RuleSet::Load(RuleFolder::kLibrary, {{"a.rule", "rule r (x) => (y) match { y = Relu (x) }"},
+                                                          {"b.rule", "rule r (x) => (y) match { y = Elu (x) }"}});
   ASSERT_TRUE(rules.ok()) << rules.status().message();
   EXPECT_EQ(FindRule(**rules, "r")->position.file, "b.rule");
 }
@@ -100,19 +95,17 @@ TEST(RuleSetTest, AUsersDefinitionOfLibraryPartsDoesNotHinderTheOtherFolders) {
   const std::string text =
       "def mine (x)\n  | silu_of (x)\nrule r (x) => (y) match { y = mine (x) } emit { y = Swish <alpha = 1> "
       "(x) }\n";
-  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference,
-                                  RuleFolder::kContrib, RuleFolder::kLeftovers, RuleFolder::kAdapt}) {
+  for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference, RuleFolder::kContrib,
+                                  RuleFolder::kLeftovers, RuleFolder::kAdapt}) {
     const auto rules = RuleSet::Load(folder, {{"user.rule", text}});
     EXPECT_TRUE(rules.ok()) << rules.status().message();
   }
   // A definition nobody can use is still looked at once.
-  EXPECT_EQ(Refusal("def mine (x)\n  | nothing_of (x)\n"),
-            "user.rule:2:5: unknown operator or definition 'nothing_of'");
+  EXPECT_EQ(Refusal("def mine (x)\n  | nothing_of (x)\n"), "user.rule:2:5: unknown operator or definition 'nothing_of'");
 }
 
 TEST(RuleSetTest, UnknownNamesAreRefusedWithTheirPlace) {
-  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Rellu (x) }"),
-            "user.rule:2:13: unknown operator or definition 'Rellu'");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Rellu (x) }"), "user.rule:2:13: unknown operator or definition 'Rellu'");
   EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = nowhere.Relu (x) }"),
             "user.rule:2:13: unknown operator or definition 'nowhere.Relu'");
   EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Softmax <axes = 1> (x) }"),
@@ -123,12 +116,10 @@ TEST(RuleSetTest, UnknownNamesAreRefusedWithTheirPlace) {
             "user.rule:2:13: 'nothing?': only a definition can be optional, and there is none of that name");
   EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nemit { y = Swish <alpha = beta> (x) }"),
             "user.rule:3:27: unknown name 'beta'");
-  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nemit { y = Swish (z) }"),
-            "user.rule:3:19: unknown name 'z'");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nemit { y = Swish (z) }"), "user.rule:3:19: unknown name 'z'");
   EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nemit { y = Swishh (x) }"),
             "user.rule:3:12: unknown operator or definition 'Swishh'");
-  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nwhere { D >= 4 }"),
-            "user.rule:3:9: unknown name 'D'");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nwhere { D >= 4 }"), "user.rule:3:9: unknown name 'D'");
 }
 
 TEST(RuleSetTest, AVariableThatOccursOnceIsMisspelt) {
@@ -194,14 +185,11 @@ TEST(RuleSetTest, FormulasUseFormulasAndKeepTheirNamesApart) {
 TEST(RuleSetTest, WrongFormulasAreRefusedWithTheirPlace) {
   const std::string use = "\nrule r (x) => (y) match { y = Relu (x) } emit { y = f (x) }";
   EXPECT_EQ(Refusal("def f (a) = Mul (a, b)" + use), "user.rule:1:21: unknown name 'b'");
-  EXPECT_EQ(Refusal("def f (a) = Mull (a, a)" + use),
-            "user.rule:1:13: unknown operator or definition 'Mull'");
+  EXPECT_EQ(Refusal("def f (a) = Mull (a, a)" + use), "user.rule:1:13: unknown operator or definition 'Mull'");
   EXPECT_EQ(Refusal("def f (a) = shap (a)" + use), "user.rule:1:13: unknown function 'shap'");
-  EXPECT_EQ(Refusal("def f (a) = Neg (g (a))\ndef g (a) = f (a)" + use),
-            "user.rule:1:5: 'f' is defined by itself");
+  EXPECT_EQ(Refusal("def f (a) = Neg (g (a))\ndef g (a) = f (a)" + use), "user.rule:1:5: 'f' is defined by itself");
   EXPECT_EQ(Refusal("def f (a, b) = Mul (a, b)" + use), "user.rule:2:53: f takes 2 to 2 arguments, 1 given");
-  EXPECT_EQ(Refusal("def f (a) = Neg (a)\ndef f (a) = Abs (a)" + use),
-            "user.rule:2:5: 'f' is defined twice in this file");
+  EXPECT_EQ(Refusal("def f (a) = Neg (a)\ndef f (a) = Abs (a)" + use), "user.rule:2:5: 'f' is defined twice in this file");
   EXPECT_EQ(Refusal("def f (a) = Neg (a)\nrule r (x) => (y) match { y = Relu (x) } where { f (x) }"),
             "user.rule:1:13: 'Neg' builds a node; nodes can be built in let and emit only");
   // Each twice the one before it.
@@ -214,11 +202,10 @@ TEST(RuleSetTest, WrongFormulasAreRefusedWithTheirPlace) {
 
 TEST(RuleSetTest, ATableTranslatesWords) {
   const std::string table = "table t { \"none\" -> \"none\", \"tanh\" -> 1 }\n";
-  const auto rules =
-      Rules(table +
-                "rule r (x) => (y) match { y = Gelu <approximate> (x) } where { let w = t (approximate) "
-                "} emit { y = npu.NPUGeluV2 <approximate = t (\"none\")> (Gelu <approximate = w> (x)) }",
-            RuleFolder::kNpu);
+  const auto rules = Rules(table +
+                               "rule r (x) => (y) match { y = Gelu <approximate> (x) } where { let w = t (approximate) "
+                               "} emit { y = npu.NPUGeluV2 <approximate = t (\"none\")> (Gelu <approximate = w> (x)) }",
+                           RuleFolder::kNpu);
   const Rule& r = *FindRule(*rules, "r");
   EXPECT_EQ(r.where[0].right.text, "translated");
   EXPECT_EQ(r.emit[0].value.attributes[0].value.text, "none");
@@ -231,10 +218,8 @@ TEST(RuleSetTest, ATableTranslatesWords) {
 TEST(RuleSetTest, AnOperatorThatCanDoWithoutAnOperandHasTwo) {
   EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nemit { y = Neg? (x) }"),
             "user.rule:3:12: 'Neg?': only an operator of two operands can do without one");
-  EXPECT_EQ(
-      Refusal(
-          "rule r (x) => (y)\nmatch { y = Relu (x) }\nwhere { let n = absent? () }\nemit { y = Neg (n) }"),
-      "user.rule:3:17: 'absent?' needs a first argument");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nwhere { let n = absent? () }\nemit { y = Neg (n) }"),
+            "user.rule:3:17: 'absent?' needs a first argument");
 }
 
 TEST(RuleSetTest, RulesAreFoundByTheOperatorThatTheyStartFrom) {
@@ -251,10 +236,8 @@ TEST(RuleSetTest, RulesAreFoundByTheOperatorThatTheyStartFrom) {
 }
 
 TEST(RuleSetTest, ArgumentsAreCounted) {
-  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x, x) }"),
-            "user.rule:2:13: Relu takes at most 1 inputs, 2 given");
-  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = square (x, x) }"),
-            "user.rule:2:13: square takes 1 arguments, 2 given");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x, x) }"), "user.rule:2:13: Relu takes at most 1 inputs, 2 given");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = square (x, x) }"), "user.rule:2:13: square takes 1 arguments, 2 given");
   EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nwhere { shape (x, x) = [D] }"),
             "user.rule:3:9: shape takes 1 to 1 arguments, 2 given");
   EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = square <axis = 1> (x) }"),
@@ -264,18 +247,14 @@ TEST(RuleSetTest, ArgumentsAreCounted) {
 }
 
 TEST(RuleSetTest, InputsAndOutputsMustBeUsedAndComputed) {
-  EXPECT_EQ(Refusal("rule r (x, z) => (y) match { y = Relu (x) }"),
-            "user.rule:1:6: the input 'z' occurs nowhere in match");
-  EXPECT_EQ(Refusal("rule r (x) => (z) match { y = Relu (x) }"),
-            "user.rule:1:6: no line of match computes the output 'z'");
+  EXPECT_EQ(Refusal("rule r (x, z) => (y) match { y = Relu (x) }"), "user.rule:1:6: the input 'z' occurs nowhere in match");
+  EXPECT_EQ(Refusal("rule r (x) => (z) match { y = Relu (x) }"), "user.rule:1:6: no line of match computes the output 'z'");
   EXPECT_EQ(Refusal("rule r (x) => (y) match { y = Relu (x) }\nemit { z = Relu (x) }"),
             "user.rule:1:6: emit does not compute the output 'y'");
   EXPECT_EQ(Refusal("rule r (x) => (y) match { }"), "user.rule:1:6: rule r matches nothing");
   EXPECT_EQ(Refusal("rule r (x) => () match { y = Relu (x) }"), "user.rule:1:6: a rule needs an output");
-  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x)\n y = Elu (x) }"),
-            "user.rule:3:2: 'y' is named twice");
-  EXPECT_EQ(Refusal("rule r (x) => (y) match { y = x }"),
-            "user.rule:1:6: the output of rule r can be anything");
+  EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x)\n y = Elu (x) }"), "user.rule:3:2: 'y' is named twice");
+  EXPECT_EQ(Refusal("rule r (x) => (y) match { y = x }"), "user.rule:1:6: the output of rule r can be anything");
   EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y, z = square (x) }"),
             "user.rule:2:9: only one operator, not a definition, can have several outputs");
 }
@@ -288,17 +267,14 @@ TEST(RuleSetTest, NodesAreBuiltInLetAndEmitOnly) {
 TEST(RuleSetTest, TwiceInOneFileIsAnError) {
   EXPECT_EQ(Refusal("rule r (x) => (y) match { y = Relu (x) }\nrule r (x) => (y) match { y = Elu (x) }"),
             "user.rule:2:6: 'r' is defined twice in this file");
-  EXPECT_EQ(Refusal("def d (x) | Relu (x)\ndef d (x) | Elu (x)"),
-            "user.rule:2:5: 'd' is defined twice in this file");
+  EXPECT_EQ(Refusal("def d (x) | Relu (x)\ndef d (x) | Elu (x)"), "user.rule:2:5: 'd' is defined twice in this file");
 }
 
 TEST(RuleSetTest, ADefinitionMayNotReachItselfWithoutAnOperatorBetween) {
   EXPECT_EQ(Refusal("def d (x)\n  | d (x)\n"), "user.rule:1:5: 'd' is defined by itself");
-  EXPECT_EQ(Refusal("def d (x)\n  | e (x)\ndef e (x)\n  | Relu (x)\n  | d (x)\n"),
-            "user.rule:1:5: 'd' is defined by itself");
+  EXPECT_EQ(Refusal("def d (x)\n  | e (x)\ndef e (x)\n  | Relu (x)\n  | d (x)\n"), "user.rule:1:5: 'd' is defined by itself");
   EXPECT_EQ(Refusal("def d (x)\n  | narrow? (d (x))\n"), "user.rule:1:5: 'd' is defined by itself");
-  EXPECT_EQ(Refusal("def wrap (x)\n  | x\ndef d (x)\n  | wrap (d (x))\n"),
-            "user.rule:3:5: 'd' is defined by itself");
+  EXPECT_EQ(Refusal("def wrap (x)\n  | x\ndef d (x)\n  | wrap (d (x))\n"), "user.rule:3:5: 'd' is defined by itself");
   // With an operator between it is a chain of any length.
   Rules("def chain (x)\n  | Relu (chain? (x))\nrule r (x) => (y) match { y = chain (x) }");
 }
@@ -307,8 +283,7 @@ TEST(RuleSetTest, AWrongUserFileKeepsItsOwnName) {
   const auto rules = RuleSet::Load(RuleFolder::kNpu, {{"mine/one.rule", "rule"}});
   ASSERT_FALSE(rules.ok());
   EXPECT_EQ(rules.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(std::string(rules.status().message()),
-            "mine/one.rule:1:5: expected the rule's name, found the end of the file");
+  EXPECT_EQ(std::string(rules.status().message()), "mine/one.rule:1:5: expected the rule's name, found the end of the file");
 }
 
 }  // namespace

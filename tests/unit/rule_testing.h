@@ -12,8 +12,8 @@
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "ir/infer/facts.h"
-#include "ir/text/parser.h"
 #include "ir/infer/value_numbering.h"
+#include "ir/text/parser.h"
 #include "patterns/language/matcher.h"
 #include "patterns/language/rule_set.h"
 #include "patterns/operators/inference.h"
@@ -23,8 +23,7 @@ namespace ascend_fuse::testing {
 // "<header> g (inputs) => (outputs) <constants> { nodes }" of the given opset.
 struct Subject {
   explicit Subject(std::string_view text, int opset = 17) {
-    auto parsed =
-        ParseModelText(fmt::format("<ir_version: 8, opset_import: [\"\" : {}]>\ng {}", opset, text));
+    auto parsed = ParseModelText(fmt::format("<ir_version: 8, opset_import: [\"\" : {}]>\ng {}", opset, text));
     if (!parsed.ok()) {
       ADD_FAILURE() << parsed.status().message() << "\nin\n" << text;
       std::abort();

@@ -56,8 +56,7 @@ TEST(Save, OddEncodingsSurvive) {
   const onnx::ModelProto proto = RichModel();
   std::string graph;
   for (int i = proto.graph().value_info_size() - 1; i >= 0; --i) {
-    wire::AppendBytes(&graph, onnx::GraphProto::kValueInfoFieldNumber,
-                      proto.graph().value_info(i).SerializeAsString());
+    wire::AppendBytes(&graph, onnx::GraphProto::kValueInfoFieldNumber, proto.graph().value_info(i).SerializeAsString());
   }
   for (const auto& value : proto.graph().output()) {
     wire::AppendBytes(&graph, onnx::GraphProto::kOutputFieldNumber, value.SerializeAsString());
@@ -71,13 +70,11 @@ TEST(Save, OddEncodingsSurvive) {
     wire::AppendTag(&node, 99, wire::kEndGroup);
     wire::AppendTag(&graph, onnx::GraphProto::kNodeFieldNumber, wire::kBytes);
     // A length of five bytes where two would do.
-    for (int shift = 0; shift < 28; shift += 7)
-      graph.push_back(static_cast<char>((node.size() >> shift & 0x7F) | 0x80));
+    for (int shift = 0; shift < 28; shift += 7) graph.push_back(static_cast<char>((node.size() >> shift & 0x7F) | 0x80));
     graph.push_back('\0');
     graph += node;
     if (i < proto.graph().initializer_size()) {
-      wire::AppendBytes(&graph, onnx::GraphProto::kInitializerFieldNumber,
-                        proto.graph().initializer(i).SerializeAsString());
+      wire::AppendBytes(&graph, onnx::GraphProto::kInitializerFieldNumber, proto.graph().initializer(i).SerializeAsString());
     }
     wire::AppendInt(&graph, 1000, i);
   }
@@ -89,8 +86,7 @@ TEST(Save, OddEncodingsSurvive) {
   bytes += "12345678";
   wire::AppendBytes(&bytes, onnx::ModelProto::kGraphFieldNumber, graph);
   wire::AppendBytes(&bytes, 501, "unknown");
-  wire::AppendBytes(&bytes, onnx::ModelProto::kOpsetImportFieldNumber,
-                    proto.opset_import(0).SerializeAsString());
+  wire::AppendBytes(&bytes, onnx::ModelProto::kOpsetImportFieldNumber, proto.opset_import(0).SerializeAsString());
   wire::AppendInt(&bytes, onnx::ModelProto::kIrVersionFieldNumber, 8);
   auto model = MustLoad(bytes);
   ASSERT_NE(model, nullptr);
@@ -109,8 +105,7 @@ TEST(Save, OddEncodingsSurvive) {
   EXPECT_EQ(Parse(changed).SerializeAsString(), expected.SerializeAsString());
   for (const char* name : {"layer/matmul", "layer/add", "choice", "big"}) {
     const EncodedSpan span = FindNode(model->graph(), name)->encoded;
-    EXPECT_NE(changed.find(
-                  bytes.substr(static_cast<size_t>(span.file.offset), static_cast<size_t>(span.file.size))),
+    EXPECT_NE(changed.find(bytes.substr(static_cast<size_t>(span.file.offset), static_cast<size_t>(span.file.size))),
               std::string::npos);
   }
 }
@@ -126,11 +121,9 @@ TEST(Save, RewritesOnlyWhatChanged) {
   fused.domain = "npu";
   fused.name = "layer/linear";
   const float epsilon[] = {1, 2};
-  fused.inputs = {matmul->input(0), matmul->input(1), nullptr,
-                  rewriter.Int64Constant(&model->graph(), {3, -4}, "shape")};
-  fused.attributes = {Attribute::Int("axis", -1), Attribute::Float("eps", 1e-6f),
-                      Attribute::String("mode", "bnsd"), Attribute::Ints("perm", {0, 2, 1}),
-                      Attribute::Floats("scales", epsilon)};
+  fused.inputs = {matmul->input(0), matmul->input(1), nullptr, rewriter.Int64Constant(&model->graph(), {3, -4}, "shape")};
+  fused.attributes = {Attribute::Int("axis", -1), Attribute::Float("eps", 1e-6f), Attribute::String("mode", "bnsd"),
+                      Attribute::Ints("perm", {0, 2, 1}), Attribute::Floats("scales", epsilon)};
   Node* node = rewriter.ReplaceValue(add->output(), fused);
   EXPECT_TRUE(matmul->dead);
   EXPECT_TRUE(add->dead);
@@ -210,8 +203,7 @@ TEST(Save, ChangesInsideBodies) {
   rewriter.ReplaceValue(mul->output(), scale);
   rewriter.Sweep();
   onnx::ModelProto expected = proto;
-  onnx::NodeProto* changed =
-      expected.mutable_graph()->mutable_node(3)->mutable_attribute(0)->mutable_g()->mutable_node(0);
+  onnx::NodeProto* changed = expected.mutable_graph()->mutable_node(3)->mutable_attribute(0)->mutable_g()->mutable_node(0);
   changed->Clear();
   changed->add_input("act");
   changed->add_output("scaled");
@@ -330,8 +322,7 @@ TEST(Save, ModelWithoutAFile) {
   wire::AppendInt(&attribute, onnx::AttributeProto::kTypeFieldNumber, onnx::AttributeProto::GRAPH);
   std::string attributes;
   wire::AppendBytes(&attributes, onnx::NodeProto::kAttributeFieldNumber, attribute);
-  node->encoded = {reinterpret_cast<const uint8_t*>(attributes.data()),
-                   {-1, static_cast<int64_t>(attributes.size())}};
+  node->encoded = {reinterpret_cast<const uint8_t*>(attributes.data()), {-1, static_cast<int64_t>(attributes.size())}};
   builder.SetInput(node, 0, x);
   Value* y = builder.NewValue(graph, name("y"));
   builder.SetOutput(node, 0, y);
@@ -441,9 +432,8 @@ TEST(Hostile, FlippedBytes) {
     const int flips = 1 + static_cast<int>(random() % 4);
     for (int j = 0; j < flips; ++j) {
       // Half of them in the structure, which is a small part of the file.
-      const size_t at = random() % 2 == 0
-                            ? random() % bytes.size()
-                            : std::min(bytes.size() - 1, interesting[random() % 4] + random() % 800);
+      const size_t at =
+          random() % 2 == 0 ? random() % bytes.size() : std::min(bytes.size() - 1, interesting[random() % 4] + random() % 800);
       damaged[at] = static_cast<char>(random());
     }
     Survive(damaged);

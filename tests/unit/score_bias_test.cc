@@ -36,9 +36,7 @@ TEST(ScoreBiasTest, WhatOnlyMasksIsAMask) {
   EXPECT_EQ(Split(WithTable("int64[4] places, bool[4] m", "y = Where (m, zero, low)")), "y; ; ");
 }
 
-TEST(ScoreBiasTest, NumbersOfATableAreABias) {
-  EXPECT_EQ(Split(WithTable("int64[4] places", "y = Identity (b)")), "; ; y");
-}
+TEST(ScoreBiasTest, NumbersOfATableAreABias) { EXPECT_EQ(Split(WithTable("int64[4] places", "y = Identity (b)")), "; ; y"); }
 
 TEST(ScoreBiasTest, ASumIsTakenApart) {
   EXPECT_EQ(Split(WithTable("int64[4] places, bool[4] m", "k = Where (m, zero, low)\n y = Add (k, b)")), "k; ; b");
@@ -56,7 +54,8 @@ TEST(ScoreBiasTest, WhatTheNetworkComputesIsABias) {
 // The relative positions of another window size: BEiT, by bilinear interpolation of its table.
 std::string Resized(const std::string& attributes) {
   return "(int64[4] places) => (float[4] y) <float[1, 1, 2] table = {0.5, -3}, float[3] scales = {1, 1, 2}, int64[1] all = {-1}> "
-         "{ r = Resize <" + attributes + "> (table, , scales)\n t = Reshape (r, all)\n y = Gather (t, places) }";
+         "{ r = Resize <" +
+         attributes + "> (table, , scales)\n t = Reshape (r, all)\n y = Gather (t, places) }";
 }
 
 TEST(ScoreBiasTest, ATableBetweenItsNumbersIsABias) {
@@ -75,8 +74,9 @@ TEST(ScoreBiasTest, NumbersOfBothKindsAreNeither) {
   EXPECT_EQ(Split("(int64[4] p, float[4] x) => (float[4] y) <float[2] t = {0.5, 1}> { b = Gather (t, p)\n y = Div (b, x) }"),
             "mask-is-bias");
   // A number that is multiplied may become as low as one likes.
-  EXPECT_EQ(Split("(int64[4] p) => (float[4] y) <float[2] t = {0.5, -1}, float c = {10000}> { b = Gather (t, p)\n y = Mul (b, c) }"),
-            "mask-is-bias");
+  EXPECT_EQ(
+      Split("(int64[4] p) => (float[4] y) <float[2] t = {0.5, -1}, float c = {10000}> { b = Gather (t, p)\n y = Mul (b, c) }"),
+      "mask-is-bias");
 }
 
 }  // namespace

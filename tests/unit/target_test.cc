@@ -44,8 +44,7 @@ Attribute String(std::string_view name, std::string_view value) {
 
 class ContractTest : public ::testing::Test {
  protected:
-  Target Load(const std::string& chip, const std::string& mode = "force_fp16",
-              const std::string& cann = "8.1") {
+  Target Load(const std::string& chip, const std::string& mode = "force_fp16", const std::string& cann = "8.1") {
     TargetOptions options;
     options.chip = chip;
     options.cann = cann;
@@ -90,17 +89,15 @@ class ContractTest : public ::testing::Test {
     return {"npu.NPURmsNorm", {In(x, {"batch", "seq", width}), In(gamma, {width})}, {}};
   }
 
-  Call Attention(std::vector<CallInput> inputs, int64_t heads = 4, int64_t kv_heads = 0,
-                 std::string_view layout = "BNSD") {
+  Call Attention(std::vector<CallInput> inputs, int64_t heads = 4, int64_t kv_heads = 0, std::string_view layout = "BNSD") {
     return {"npu.NPUPromptFlashAttention",
             std::move(inputs),
-            {Int("num_heads", heads), String("input_layout", layout), Float("scale_value", 0.125f),
-             Int("pre_tokens", kAll), Int("next_tokens", kAll), Int("num_key_value_heads", kv_heads),
-             Int("sparse_mode", 0), Int("inner_precise", 1)}};
+            {Int("num_heads", heads), String("input_layout", layout), Float("scale_value", 0.125f), Int("pre_tokens", kAll),
+             Int("next_tokens", kAll), Int("num_key_value_heads", kv_heads), Int("sparse_mode", 0), Int("inner_precise", 1)}};
   }
 
-  std::vector<CallInput> Qkv(Size head_dim = 64, DataType type = DataType::kFloat, Size batch = 2,
-                             Size heads = 4, Size kv_heads = 4) {
+  std::vector<CallInput> Qkv(Size head_dim = 64, DataType type = DataType::kFloat, Size batch = 2, Size heads = 4,
+                             Size kv_heads = 4) {
     return {In(type, {batch, heads, "seq", head_dim}), In(type, {batch, kv_heads, "total", head_dim}),
             In(type, {batch, kv_heads, "total", head_dim})};
   }
@@ -214,8 +211,7 @@ TEST_F(ContractTest, RmsNormTypesOfEachChip) {
             "x is bfloat16, npu.NPURmsNorm takes float16 or float on ascend310p");
   // force_fp16 turns bfloat16 into float16 as well.
   EXPECT_YES(Load("ascend310p").Check(RmsNorm(DataType::kBfloat16, 128, DataType::kBfloat16), dims_));
-  EXPECT_NO(Load("ascend310p", "allow_fp32_to_bf16")
-                .Check(RmsNorm(DataType::kFloat, 128, DataType::kFloat16), dims_),
+  EXPECT_NO(Load("ascend310p", "allow_fp32_to_bf16").Check(RmsNorm(DataType::kFloat, 128, DataType::kFloat16), dims_),
             "(float, float16) is not a combination of types that npu.NPURmsNorm takes on ascend310p");
   // must_keep_origin_dtype may still raise float16 to float.
   EXPECT_YES(Load("ascend310p", keep).Check(RmsNorm(DataType::kFloat, 128, DataType::kFloat16), dims_));
@@ -224,28 +220,25 @@ TEST_F(ContractTest, RmsNormTypesOfEachChip) {
 TEST_F(ContractTest, RmsNormOn310pMovesBlocksOf32Bytes) {
   const Target half = Load("ascend310p");
   EXPECT_YES(half.Check(RmsNorm(DataType::kFloat, 16), dims_));
-  EXPECT_NO(half.Check(RmsNorm(DataType::kFloat16, 8, DataType::kFloat16), dims_),
-            "the last dim in bytes is 16, at least 32");
+  EXPECT_NO(half.Check(RmsNorm(DataType::kFloat16, 8, DataType::kFloat16), dims_), "the last dim in bytes is 16, at least 32");
   // force_fp16 makes float16 of it, however well float32 would fit.
   EXPECT_NO(half.Check(RmsNorm(DataType::kFloat, 8), dims_), "the last dim in bytes is 16, at least 32");
   EXPECT_YES(Load("ascend310p", "must_keep_origin_dtype").Check(RmsNorm(DataType::kFloat, 8), dims_));
   const Answer answer = half.Check(RmsNorm(DataType::kFloat, "width"), dims_);
   EXPECT_TRUE(answer.legal);
-  EXPECT_EQ(answer.assumptions,
-            (std::vector<std::string>{"`width` is at least 16 (the last dim in bytes, npu.NPURmsNorm)"}));
+  EXPECT_EQ(answer.assumptions, (std::vector<std::string>{"`width` is at least 16 (the last dim in bytes, npu.NPURmsNorm)"}));
 }
 
 TEST_F(ContractTest, AddRmsNormNeedsEqualSummands) {
   for (const std::string chip : {"ascend910b", "ascend310p"}) {
     const Target target = Load(chip);
-    Call call{"npu.NPUAddRmsNorm",
-              {In(DataType::kFloat, {"batch", "seq", 128}), In(DataType::kFloat, {"batch", "seq", 128}),
-               In(DataType::kFloat, {128})},
-              {}};
+    Call call{
+        "npu.NPUAddRmsNorm",
+        {In(DataType::kFloat, {"batch", "seq", 128}), In(DataType::kFloat, {"batch", "seq", 128}), In(DataType::kFloat, {128})},
+        {}};
     EXPECT_YES(target.Check(call, dims_));
     call.inputs[1] = In(DataType::kFloat, {1, "seq", 128});
-    EXPECT_NO(target.Check(call, dims_),
-              "that dim 0 of x2 (`1`) equals `batch` cannot be decided; bind it with --dim batch=N");
+    EXPECT_NO(target.Check(call, dims_), "that dim 0 of x2 (`1`) equals `batch` cannot be decided; bind it with --dim batch=N");
     call.inputs[1] = In(DataType::kFloat, {"seq", 128});
     EXPECT_NO(target.Check(call, dims_), "no broadcast");
   }
@@ -260,10 +253,11 @@ TEST_F(ContractTest, BoundsThatMostRunsBreakAreProvenNotAssumed) {
                 {Int("mode", 0)}};
   };
   const Target a2 = Load("ascend910b");
-  EXPECT_NO(a2.Check(rope({2, 32, "seq", 80}, {1, 1, "seq", 80}), dims_), "that B*N is at most seq*8 cannot be decided for the symbolic dim `seq`; bind it with --dim seq=N");
+  EXPECT_NO(a2.Check(rope({2, 32, "seq", 80}, {1, 1, "seq", 80}), dims_),
+            "that B*N is at most seq*8 cannot be decided for the symbolic dim `seq`; bind it with --dim seq=N");
   EXPECT_YES(a2.Check(rope({2, 32, 8, 80}, {1, 1, 8, 80}), dims_));
   EXPECT_NO(a2.Check(rope({2, 32, 7, 80}, {1, 1, 7, 80}), dims_), "B*N is 64, at most 56");
-  EXPECT_YES(a2.Check(rope({2, "seq", 32, 80}, {1, "seq", 1, 80}), dims_));  // tokens before heads: no such bound
+  EXPECT_YES(a2.Check(rope({2, "seq", 32, 80}, {1, "seq", 1, 80}), dims_));               // tokens before heads: no such bound
   EXPECT_NO(a2.Check(rope({5000, "seq", 32, 80}, {5000, "seq", 1, 80}), dims_), "5000");  // also read as S, B, N, D
 }
 
@@ -295,9 +289,8 @@ TEST_F(ContractTest, Geglu) {
               "the last dim is 511, a multiple of 2 is needed");
     EXPECT_NO(target.Check({"npu.NPUGeglu", {In(DataType::kFloat, {"batch", "s3"})}, {}}, dims_),
               "cannot be decided for the symbolic dim `s3`; bind it with --dim s3=N");
-    EXPECT_NO(
-        target.Check({"npu.NPUGeglu", {In(DataType::kFloat, {8, 512})}, {Int("activate_left", 1)}}, dims_),
-        "activate_left is 1, only 0");
+    EXPECT_NO(target.Check({"npu.NPUGeglu", {In(DataType::kFloat, {8, 512})}, {Int("activate_left", 1)}}, dims_),
+              "activate_left is 1, only 0");
   }
 }
 
@@ -315,10 +308,9 @@ TEST_F(ContractTest, MultiplesOfSymbolsAreDecidedWhenTheTableMayGrow) {
 
 TEST_F(ContractTest, GroupNormSilu) {
   const Target target = Load("ascend910b");
-  Call call{
-      "npu.NPUGroupNormSilu",
-      {In(DataType::kFloat, {"batch", 64, "h", "w"}), In(DataType::kFloat, {64}), In(DataType::kFloat, {64})},
-      {Int("num_groups", 32), Float("eps", 1e-6f)}};
+  Call call{"npu.NPUGroupNormSilu",
+            {In(DataType::kFloat, {"batch", 64, "h", "w"}), In(DataType::kFloat, {64}), In(DataType::kFloat, {64})},
+            {Int("num_groups", 32), Float("eps", 1e-6f)}};
   EXPECT_YES(target.Check(call, dims_));
   call.attributes[0].i = 24;
   EXPECT_NO(target.Check(call, dims_), "the number of channels is 64, a multiple of 24 is needed");
@@ -340,21 +332,16 @@ TEST_F(ContractTest, RotaryMul) {
     EXPECT_NO(target.Check(Rotary({2, 4, "seq", 64}, {1, 1, "seq", 32}), dims_), "axis 3 of r1 is 32");
     EXPECT_NO(target.Check(Rotary({2000, 4, "seq", 64}, {2000, 1, "seq", 64}), dims_),
               "the batch of a rotary embedding is 2000, at most 999");
-    EXPECT_NO(target.Check(Rotary({64, 32, "seq", 64}, {1, 1, "seq", 64}), dims_),
-              "B*N is 2048, at most 1023");
+    EXPECT_NO(target.Check(Rotary({64, 32, "seq", 64}, {1, 1, "seq", 64}), dims_), "B*N is 2048, at most 1023");
   }
   const Answer answer = Load("ascend910b").Check(Rotary({"batch", 4, "seq", 64}, {1, 1, "seq", 64}), dims_);
   EXPECT_TRUE(answer.legal) << answer.because;
   EXPECT_EQ(answer.assumptions,
-            (std::vector<std::string>{
-                "`batch` is at most 255 (B*N, npu.NPURotaryMul)",
-                "`batch` is at most 999 (the batch of a rotary embedding, npu.NPURotaryMul)"}));
+            (std::vector<std::string>{"`batch` is at most 255 (B*N, npu.NPURotaryMul)",
+                                      "`batch` is at most 999 (the batch of a rotary embedding, npu.NPURotaryMul)"}));
   // The newer kernel documents of A2 relax the width.
-  EXPECT_YES(
-      Load("ascend910b", "force_fp16", "2026.07").Check(Rotary({2, 4, "seq", 80}, {1, 1, "seq", 80}), dims_));
-  EXPECT_FALSE(Load("ascend310p", "force_fp16", "2026.07")
-                   .Check(Rotary({2, 4, "seq", 80}, {1, 1, "seq", 80}), dims_)
-                   .legal);
+  EXPECT_YES(Load("ascend910b", "force_fp16", "2026.07").Check(Rotary({2, 4, "seq", 80}, {1, 1, "seq", 80}), dims_));
+  EXPECT_FALSE(Load("ascend310p", "force_fp16", "2026.07").Check(Rotary({2, 4, "seq", 80}, {1, 1, "seq", 80}), dims_).legal);
 }
 
 TEST_F(ContractTest, RotaryPositionEmbedding) {
@@ -408,18 +395,15 @@ TEST_F(ContractTest, AttentionWithMask) {
   const Target a2 = Load("ascend910b");
   EXPECT_TRUE(a2.Check(Attention(WithMask(Qkv(), mask)), dims_).legal);
   EXPECT_TRUE(a2.Check(Attention(WithMask(Qkv(), In(DataType::kBool, {"seq", "total"}))), dims_).legal);
-  EXPECT_NO(a2.Check(Attention(WithMask(Qkv(72), mask)), dims_),
-            "head_dim is 72, a multiple of 16 is needed");
+  EXPECT_NO(a2.Check(Attention(WithMask(Qkv(72), mask)), dims_), "head_dim is 72, a multiple of 16 is needed");
   EXPECT_TRUE(a2.Check(Attention(Qkv(72)), dims_).legal);  // without the mask it need not be aligned
   EXPECT_NO(a2.Check(Attention(WithMask(Qkv(), In(DataType::kBool, {2, 4, "seq", "total"}))), dims_),
             "atten_mask has shape [2, 4, seq, total]");
   EXPECT_NO(a2.Check(Attention(WithMask(Qkv(), In(DataType::kFloat, {2, 1, "seq", "total"}))), dims_),
             "atten_mask is float, npu.NPUPromptFlashAttention takes bool, int8 or uint8");
-  EXPECT_NO(Load("ascend310p").Check(Attention(WithMask(Qkv(), mask)), dims_),
-            "atten_mask must not be given");
+  EXPECT_NO(Load("ascend310p").Check(Attention(WithMask(Qkv(), mask)), dims_), "atten_mask must not be given");
   // Sizes that only may be large enough are assumptions.
-  const Answer answer =
-      a2.Check(Attention(WithMask(Qkv(), In(DataType::kBool, {2, 1, "seq", "longest"}))), dims_);
+  const Answer answer = a2.Check(Attention(WithMask(Qkv(), In(DataType::kBool, {2, 1, "seq", "longest"}))), dims_);
   EXPECT_TRUE(answer.legal) << answer.because;
   EXPECT_PRED2(AnyHas, answer.assumptions, "`longest` is at least total");
 }
@@ -428,8 +412,7 @@ TEST_F(ContractTest, AttentionInputCounts) {
   const Target target = Load("ascend910b");
   std::vector<CallInput> four = Qkv();
   four.push_back(In(DataType::kFloat, {0}));
-  EXPECT_NO(target.Check(Attention(four), dims_),
-            "4 inputs, npu.NPUPromptFlashAttention takes 3, 5, 7, 9 or 12");
+  EXPECT_NO(target.Check(Attention(four), dims_), "4 inputs, npu.NPUPromptFlashAttention takes 3, 5, 7, 9 or 12");
   std::vector<CallInput> hole = WithMask(Qkv(), In(DataType::kBool, {"seq", "total"}));
   hole[3] = {};
   EXPECT_NO(target.Check(Attention(hole), dims_), "input 3 is not connected");
@@ -439,23 +422,19 @@ TEST_F(ContractTest, AttentionBatchWithUnalignedHeads) {
   const Target target = Load("ascend910b");
   const Answer answer = target.Check(Attention(Qkv(72, DataType::kFloat, "batch")), dims_);
   EXPECT_TRUE(answer.legal) << answer.because;
-  EXPECT_PRED2(AnyHas, answer.assumptions,
-               "`batch` is at most 128 (the batch of an attention, npu.NPUPromptFlashAttention)");
+  EXPECT_PRED2(AnyHas, answer.assumptions, "`batch` is at most 128 (the batch of an attention, npu.NPUPromptFlashAttention)");
   dims_.SetRange("small", 1, 16);
   const Answer bound = target.Check(Attention(Qkv(72, DataType::kFloat, "small")), dims_);
   EXPECT_FALSE(AnyHas(bound.assumptions, "small"));
   dims_.SetRange("huge", 4096, 8192);
-  EXPECT_NO(target.Check(Attention(Qkv(72, DataType::kFloat, "huge")), dims_),
-            "the batch of an attention is huge, at most 128");
+  EXPECT_NO(target.Check(Attention(Qkv(72, DataType::kFloat, "huge")), dims_), "the batch of an attention is huge, at most 128");
 }
 
 TEST_F(ContractTest, GroupedQueries) {
   const std::vector<CallInput> inputs = Qkv(64, DataType::kFloat16, 2, 4, 2);
   EXPECT_TRUE(Load("ascend910b").Check(Attention(inputs, 4, 2), dims_).legal);
-  EXPECT_NO(Load("ascend910b").Check(Attention(inputs, 4, 0), dims_),
-            "the number of key/value heads is 2, 4 is needed");
-  EXPECT_NO(Load("ascend910b").Check(Attention(inputs, 4, 3), dims_),
-            "num_heads is 4, a multiple of 3 is needed");
+  EXPECT_NO(Load("ascend910b").Check(Attention(inputs, 4, 0), dims_), "the number of key/value heads is 2, 4 is needed");
+  EXPECT_NO(Load("ascend910b").Check(Attention(inputs, 4, 3), dims_), "num_heads is 4, a multiple of 3 is needed");
   EXPECT_NO(Load("ascend310p").Check(Attention(inputs, 4, 2), dims_), "num_key_value_heads is 2, only 0");
 }
 
@@ -470,10 +449,8 @@ TEST_F(ContractTest, AttentionLayouts) {
   EXPECT_NO(target.Check(Attention(bsh(256, 192), 4, 2, "BSH"), dims_), "is 768, 512 is needed");
   EXPECT_NO(target.Check(Attention(bsh(4096, 4096), 4, 0, "BSH"), dims_), "head_dim is 1024, at most 512");
   EXPECT_NO(target.Check(Attention(bsh("s1", "s1"), 4, 0, "BSH"), dims_), "--dim s1=N");
-  EXPECT_NO(target.Check(Attention(Qkv(), 4, 0, "SBH"), dims_),
-            "input_layout is SBH, only BSH, BSND, BNSD or BNSD_BSND");
-  EXPECT_NO(target.Check(Attention(Qkv(), 4, 0, "BSH"), dims_),
-            "query has shape [2, 4, seq, 64], [B, S, H] is needed");
+  EXPECT_NO(target.Check(Attention(Qkv(), 4, 0, "SBH"), dims_), "input_layout is SBH, only BSH, BSND, BNSD or BNSD_BSND");
+  EXPECT_NO(target.Check(Attention(Qkv(), 4, 0, "BSH"), dims_), "query has shape [2, 4, seq, 64], [B, S, H] is needed");
 }
 
 TEST_F(ContractTest, SparseModeTakesTheTemplate) {
@@ -491,8 +468,7 @@ TEST_F(ContractTest, NodesStockAtcCannotParse) {
   for (const std::string& chip : KnownChips()) {
     EXPECT_NO(Load(chip).Check({"npu.NPUSwiGlu", {In(DataType::kFloat16, {4, 8})}, {}}, dims_),
               "stock ATC has no ONNX parser for SwiGlu");
-    EXPECT_NO(Load(chip).Check({"npu.NPUIncreFlashAttention", {}, {}}, dims_),
-              "key0 and value0 stay unconnected");
+    EXPECT_NO(Load(chip).Check({"npu.NPUIncreFlashAttention", {}, {}}, dims_), "key0 and value0 stay unconnected");
     EXPECT_NO(Load(chip).Check({"npu.NPUNothing", {}, {}}, dims_), "npu.NPUNothing is not in the contract");
   }
 }
@@ -539,10 +515,8 @@ TEST_F(ContractTest, OurRotaryOfQueryAndKey) {
 }
 
 TEST_F(ContractTest, OurMatMulWithActivation) {
-  auto call = [&](std::string_view activation, const std::vector<Size>& x, const std::vector<Size>& w,
-                  int bias) {
-    Call result{"npu.NPUFusedMatMul", {In(DataType::kFloat, x), In(DataType::kFloat, w)},
-                {String("fused_op_type", activation)}};
+  auto call = [&](std::string_view activation, const std::vector<Size>& x, const std::vector<Size>& w, int bias) {
+    Call result{"npu.NPUFusedMatMul", {In(DataType::kFloat, x), In(DataType::kFloat, w)}, {String("fused_op_type", activation)}};
     if (bias > 0) result.inputs.push_back(In(DataType::kFloat, {bias}));
     return result;
   };
@@ -635,8 +609,10 @@ TEST_F(ContractTest, StandardOperatorsAtTheOpsetsThatHaveAParser) {
   EXPECT_EQ(outside.because, "");
   for (const int64_t opset : {13, 19, 22}) {
     EXPECT_FALSE(target.Standard("HardSwish", DataType::kFloat, opset, &outside).has_value()) << opset;
-    EXPECT_EQ(outside.because, "ATC's parser maps HardSwish (opset 14 to 18) to the HardSwish kernel; the model "
-                               "imports opset " + std::to_string(opset));
+    EXPECT_EQ(outside.because,
+              "ATC's parser maps HardSwish (opset 14 to 18) to the HardSwish kernel; the model "
+              "imports opset " +
+                  std::to_string(opset));
     EXPECT_NE(outside.source, "");
   }
   outside = {};
@@ -663,9 +639,8 @@ TEST_F(ContractTest, Styles) {
 
 TEST_F(ContractTest, PrecisionModes) {
   const Call attention = Attention(Qkv());
-  for (const char* mode :
-       {"force_fp16", "allow_fp32_to_fp16", "allow_mix_precision", "allow_mix_precision_fp16",
-        "allow_fp32_to_bf16", "allow_mix_precision_bf16", "force_fp32", "cube_fp16in_fp32out"}) {
+  for (const char* mode : {"force_fp16", "allow_fp32_to_fp16", "allow_mix_precision", "allow_mix_precision_fp16",
+                           "allow_fp32_to_bf16", "allow_mix_precision_bf16", "force_fp32", "cube_fp16in_fp32out"}) {
     EXPECT_TRUE(Load("ascend910b", mode).Check(attention, dims_).legal) << mode;
   }
   EXPECT_FALSE(Load("ascend310p", "allow_fp32_to_bf16").Check(attention, dims_).legal);
@@ -715,8 +690,7 @@ TEST_F(TargetFileTest, ErrorsNameThePlace) {
   EXPECT_PRED2(Has, Message("chip: \"mine\" node { op: \"npu.X\" accepts: \"(float16[..., D x) => ()\" }"),
                "node npu.X: `(float16[..., D x) => ()`, column 17: `,` or `]` expected");
   EXPECT_PRED2(Has, Message("chip: \"mine\" node { op: \"npu.X\" accepts: \"(half x) => ()\" }"), "a type");
-  EXPECT_PRED2(Has, Message("chip: \"mine\" node { op: \"npu.X\" accepts: \"(T x) => ()\" }"),
-               "no `types` says what T is");
+  EXPECT_PRED2(Has, Message("chip: \"mine\" node { op: \"npu.X\" accepts: \"(T x) => ()\" }"), "no `types` says what T is");
   EXPECT_PRED2(Has,
                Message("chip: \"mine\" node { op: \"npu.X\" accepts: \"(float[D] x) => ()\" limit { of: "
                        "\"E\" at_most: \"4\" } }"),
@@ -737,8 +711,15 @@ TEST_F(TargetFileTest, RowsOfAPluginCountWithItOnly) {
     chip: "mine"
     base: "ascend910b"
     node { op: "npu.NPUMine" plugin: true like: "npu.NPUMish" source: "ours" }
-    node { op: "npu.NPUGeluV2" plugin: true refused { because: "not with the plugin" source: "measured" } }
-    node { op: "npu.NPUFastGelu" refused { because: "slow here" source: "measured" } }
+    node {
+      op: "npu.NPUGeluV2"
+      plugin: true
+      refused { because: "not with the plugin" source: "measured" }
+    }
+    node {
+      op: "npu.NPUFastGelu"
+      refused { because: "slow here" source: "measured" }
+    }
   )pb";
   DimTable dims;
   const Call mine{"npu.NPUMine", {{true, DataType::kFloat16, true, {Dim::Of(4)}}}, {}};
@@ -756,9 +737,7 @@ TEST_F(TargetFileTest, RowsOfAPluginCountWithItOnly) {
   EXPECT_PRED2(Has, plugin->Check(swish, dims).because, "stock ATC has no ONNX parser for Swish");
 
   auto message = [&](const std::string& row) {
-    return std::string(Load("chip: \"mine\" base: \"ascend910b\" node { op: \"npu.X\" " + row + " }", true)
-                           .status()
-                           .message());
+    return std::string(Load("chip: \"mine\" base: \"ascend910b\" node { op: \"npu.X\" " + row + " }", true).status().message());
   };
   EXPECT_PRED2(Has, message("like: \"npu.NPUMisch\""), "`like`: there is no node npu.NPUMisch with rows of its own");
   EXPECT_PRED2(Has, message("like: \"npu.NPUMish\" accepts: \"(float x) => ()\""), "`like` beside `accepts`");
@@ -789,8 +768,7 @@ TEST_F(TargetFileTest, ACannVersionOfAUser) {
 TEST_F(TargetFileTest, AMissingFileIsSaid) {
   TargetOptions options;
   options.chip = "/nowhere/a.txtpb";
-  EXPECT_PRED2(Has, std::string(Target::Load(options).status().message()),
-               "/nowhere/a.txtpb cannot be read");
+  EXPECT_PRED2(Has, std::string(Target::Load(options).status().message()), "/nowhere/a.txtpb cannot be read");
 }
 
 }  // namespace

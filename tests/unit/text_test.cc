@@ -86,8 +86,7 @@ TEST(LexerTest, ReaderReadsNumbersToTheirLimits) {
   const std::vector<Token> tokens = *Lex("-9223372036854775808 9223372036854775808 -inf NaN 1e39 1e-400 -2");
   TokenReader in(tokens);
   EXPECT_EQ(*in.Integer("an integer"), std::numeric_limits<int64_t>::min());
-  EXPECT_EQ(in.Integer("an integer").status().message(),
-            "1:22: 9223372036854775808 does not fit a 64-bit integer");
+  EXPECT_EQ(in.Integer("an integer").status().message(), "1:22: 9223372036854775808 does not fit a 64-bit integer");
   EXPECT_EQ(*in.Unsigned("an integer"), uint64_t{1} << 63);
   EXPECT_EQ(*in.Float("a number"), -std::numeric_limits<float>::infinity());
   EXPECT_TRUE(std::isnan(*in.Float("a number")));
@@ -96,8 +95,7 @@ TEST(LexerTest, ReaderReadsNumbersToTheirLimits) {
   EXPECT_EQ(*in.Double("a number"), 0.0);
   EXPECT_EQ(in.Identifier("a name").status().message(), "1:63: expected a name, found '-'");
   EXPECT_EQ(*in.Integer("an integer"), -2);
-  EXPECT_EQ(in.Integer("an integer").status().message(),
-            "1:65: expected an integer, found the end of the text");
+  EXPECT_EQ(in.Integer("an integer").status().message(), "1:65: expected an integer, found the end of the text");
 }
 
 TEST(FormatTest, ShortestDecimals) {
@@ -142,33 +140,28 @@ const std::vector<std::string>& Models() {
                  "<float two = {2}, float eps = {0.000001}, float[B,S,64] h> {\n"
                  "h = Cast <to = 1> (x)  sq = Pow (h, two)\n y = Mul (sq, gamma)}"),
       WithHeader("g (x) => (y) { y, \"\", z = com.microsoft.Op (x, \"\", x) [lab] = Sink (z) }"),
-      WithHeader(
-          "g (x) => (y) { y = Op <a = 1, b = 1.0, c = \"s\", d = [1, 2], e = [0.5], f = [\"a\", \"\"],"
-          "g : ints = [], h : floats = [], i : strings = [], j = nan, k = -inf, \"odd name\" = 1> (x) }"),
+      WithHeader("g (x) => (y) { y = Op <a = 1, b = 1.0, c = \"s\", d = [1, 2], e = [0.5], f = [\"a\", \"\"],"
+                 "g : ints = [], h : floats = [], i : strings = [], j = nan, k = -inf, \"odd name\" = 1> (x) }"),
       WithHeader("g (x) => (y) { y = Op <a = int64[2] {1, 2}, b = float {1.0}, c = float16[1] w {15360},"
                  "d = float[N, ?], e = map(string, seq(float[])), f = [float {1}, int8[1] {3}],"
                  "g = [float, seq(float)], s = string[2] {\"a\", \"b\"}, ext = float[2] = [\"location\" : "
                  "\"w\"]> (x) }"),
-      WithHeader(
-          "g (bool c) => (float y) { y = If (c) <then_branch = t () => (float a) <float one = {1}, float q> "
-          "{ q = Relu (one) a = Relu (q) }, else_branch = \"e/1\" () => (b) { b = Op <bodies = "
-          "[p () => () {}, q () => () {}], n = 1> () }> }"),
-      WithHeader(
-          "g (seq(float[2]) a, optional(float) b, sparse_tensor(int64[3]) c, opaque(d.e, f) d, opaque(h) i,"
-          "float[\"a + b\", -1, ?] e, \"float\") => () {}"),
+      WithHeader("g (bool c) => (float y) { y = If (c) <then_branch = t () => (float a) <float one = {1}, float q> "
+                 "{ q = Relu (one) a = Relu (q) }, else_branch = \"e/1\" () => (b) { b = Op <bodies = "
+                 "[p () => () {}, q () => () {}], n = 1> () }> }"),
+      WithHeader("g (seq(float[2]) a, optional(float) b, sparse_tensor(int64[3]) c, opaque(d.e, f) d, opaque(h) i,"
+                 "float[\"a + b\", -1, ?] e, \"float\") => () {}"),
       WithHeader("g (float[2] w) => (float[2] w) <float[2] w = {1, 2}> {}"),
-      WithHeader(
-          "g () => () <int4[3] a = {33, 4}, uint2[4] b = {27}, complex64[1] c = {1.0, -2.0}, bool[2] d = "
-          "{1, 0}, float8e5m2[2] e = {0, 255}, double[2] f = {1e300, 0.1}, uint64[1] u = "
-          "{18446744073709551615}, string[0] s = {}, float[3, 0] z = {}, float[2] none = {...}> {}"),
-      WithHeader(
-          "g (x) => (y) { y = loc.F:over (x) }\n"
-          "<domain: \"loc\", overload: \"over\", opset_import: [\"\" : 17], doc_string: \"d\"> F <alpha, "
-          "beta : "
-          "float = 0.5, gamma : ints = []> (x, w) => (y) <float x> {\n"
-          "c = If (x) <then_branch = t () => (q) <float[2] k = {1, 2}> { q = Op <f : float = @alpha, u = "
-          "@beta> () }>\n"
-          "y = Mul <v = double {0.25}> (c, w) }"),
+      WithHeader("g () => () <int4[3] a = {33, 4}, uint2[4] b = {27}, complex64[1] c = {1.0, -2.0}, bool[2] d = "
+                 "{1, 0}, float8e5m2[2] e = {0, 255}, double[2] f = {1e300, 0.1}, uint64[1] u = "
+                 "{18446744073709551615}, string[0] s = {}, float[3, 0] z = {}, float[2] none = {...}> {}"),
+      WithHeader("g (x) => (y) { y = loc.F:over (x) }\n"
+                 "<domain: \"loc\", overload: \"over\", opset_import: [\"\" : 17], doc_string: \"d\"> F <alpha, "
+                 "beta : "
+                 "float = 0.5, gamma : ints = []> (x, w) => (y) <float x> {\n"
+                 "c = If (x) <then_branch = t () => (q) <float[2] k = {1, 2}> { q = Op <f : float = @alpha, u = "
+                 "@beta> () }>\n"
+                 "y = Mul <v = double {0.25}> (c, w) }"),
       WithHeader("\"main graph\" (float[\"batch size\"] \"x:0\") => (\"y.1\") { [\"n/1\"] \"y.1\" = "
                  "\"my-dom\".\"a::b\" "
                  "(\"x:0\") }"),
@@ -212,31 +205,23 @@ TEST(TextTest, WhatTheParserMakes) {
 }
 
 TEST(TextTest, ErrorsNameThePlace) {
-  EXPECT_EQ(Message("g (x) => (y) {\n  y = Relu x\n}"),
-            "2:12: expected '(' before the node's inputs, found 'x'");
-  EXPECT_EQ(Message("g (x) => (y) {\n  y Relu (x)\n}"),
-            "2:5: expected '=' after the node's outputs, found 'Relu'");
-  EXPECT_EQ(Message("g (x) => (y) { y = Relu (x)"),
-            "1:28: expected a node or '}', found the end of the text");
+  EXPECT_EQ(Message("g (x) => (y) {\n  y = Relu x\n}"), "2:12: expected '(' before the node's inputs, found 'x'");
+  EXPECT_EQ(Message("g (x) => (y) {\n  y Relu (x)\n}"), "2:5: expected '=' after the node's outputs, found 'Relu'");
+  EXPECT_EQ(Message("g (x) => (y) { y = Relu (x)"), "1:28: expected a node or '}', found the end of the text");
   EXPECT_EQ(Message(""), "1:1: expected the name of a graph, found the end of the text");
   EXPECT_EQ(Message("<ir_versoin: 8> g () => () {}"),
             "1:2: 'ir_versoin' is not a key of a model; expected ir_version, opset_import, producer_name, "
             "producer_version, domain, model_version, doc_string or metadata_props");
   EXPECT_EQ(Message("g () => () <float[2] w = {1}> {}"), "1:27: expected 2 elements for these dims, found 1");
-  EXPECT_EQ(Message("g () => () <float[N] w = {1}> {}"),
-            "1:26: the dims of a constant must be numbers of 0 or more");
+  EXPECT_EQ(Message("g () => () <float[N] w = {1}> {}"), "1:26: the dims of a constant must be numbers of 0 or more");
   EXPECT_EQ(Message("g () => () <int8[1] w = {128}> {}"), "1:26: this element does not fit int8");
   EXPECT_EQ(Message("g () => () <bool[1] w = {2}> {}"), "1:26: this element does not fit bool");
   EXPECT_EQ(Message("g () => () <int64 w = {1.5}> {}"), "1:24: expected an integer, found '1.5'");
-  EXPECT_EQ(Message("g () => (y) { y = Op <a = []> () }"),
-            "1:27: an empty list needs its type: a : ints = []");
+  EXPECT_EQ(Message("g () => (y) { y = Op <a = []> () }"), "1:27: an empty list needs its type: a : ints = []");
   EXPECT_EQ(Message("g () => (y) { y = Op <a : ins = 1> () }"), "1:27: 'ins' is not an attribute type");
-  EXPECT_EQ(Message("g () => (y) { y = Op <a : int = 1.5> () }"),
-            "1:33: expected a value of type int, found one of type float");
-  EXPECT_EQ(Message("g () => (y) { y = Op <a = [1, \"b\"]> () }"),
-            "1:27: the elements of 'a' are of different types");
-  EXPECT_EQ(Message("g () => (y) { y = Op <a : int = [1]> () }"),
-            "1:33: expected one int for 'a', found a list");
+  EXPECT_EQ(Message("g () => (y) { y = Op <a : int = 1.5> () }"), "1:33: expected a value of type int, found one of type float");
+  EXPECT_EQ(Message("g () => (y) { y = Op <a = [1, \"b\"]> () }"), "1:27: the elements of 'a' are of different types");
+  EXPECT_EQ(Message("g () => (y) { y = Op <a : int = [1]> () }"), "1:33: expected one int for 'a', found a list");
   EXPECT_EQ(Message("g (flaot[2] x) => (y) {}"), "1:9: expected ')' after the graph's inputs, found '['");
   EXPECT_EQ(Message("g () => () {} <name: \"x\">"),
             "1:16: 'name' is not a key of a function; expected domain, opset_import, overload or doc_string");
@@ -271,9 +256,9 @@ TEST(TextTest, NoTextCrashes) {
 }
 
 TEST(PrinterTest, ElidesLargeConstants) {
-  const std::unique_ptr<Model> model = Parsed(WithHeader(
-      "g () => (y) <float[64] ones = {1, ...}, float[20] w = {1, 2, ...}, float16[2] h = {1.0, 0.1}> "
-      "{ y = Op <t = int64[20] {0, 1, ...}> () }"));
+  const std::unique_ptr<Model> model =
+      Parsed(WithHeader("g () => (y) <float[64] ones = {1, ...}, float[20] w = {1, 2, ...}, float16[2] h = {1.0, 0.1}> "
+                        "{ y = Op <t = int64[20] {0, 1, ...}> () }"));
   ASSERT_NE(model, nullptr);
   const std::string text = PrintModelText(*model);
   EXPECT_NE(text.find("float[64] ones = {1.0, ...}"), std::string::npos) << text;
@@ -304,8 +289,7 @@ TEST(PrinterTest, OneNodeOnOneLine) {
 }
 
 TEST(PrinterTest, DeclaredTypes) {
-  const std::unique_ptr<Model> model =
-      Parsed(WithHeader("g (float16[B, 3, ?] x, y, float z, int64[] w) => () {}"));
+  const std::unique_ptr<Model> model = Parsed(WithHeader("g (float16[B, 3, ?] x, y, float z, int64[] w) => () {}"));
   ASSERT_NE(model, nullptr);
   const std::vector<Value*>& inputs = model->graph().inputs();
   EXPECT_EQ(PrintDeclaredType(*inputs[0]), "float16[B, 3, ?]");

@@ -7,8 +7,8 @@
 #include "gtest/gtest.h"
 #include "ir/text/parser.h"
 #include "passes/check_model.h"
-#include "passes/option_names.h"
 #include "passes/optimize.h"
+#include "passes/option_names.h"
 #include "tests/support/source_dir.h"
 #include "tests/unit/models.h"
 
@@ -16,10 +16,18 @@ namespace ascend_fuse {
 namespace {
 
 // Goldens that reach different parts of the library: masks, rotations, layouts, local functions, other opsets, loops.
-constexpr const char* kModels[] = {
-    "rms_norm/llama_fp16", "rms_norm/in_branch_of_if", "attention/mask_causal_with_past", "attention/gqa",
-    "attention/island_of_folded_heads", "rotary/pairs_to_halves", "rotary/opset23", "layout/decode", "glu/swiglu",
-    "mish/softplus", "functions/rms_norm_module", "adapt/opset_18"};
+constexpr const char* kModels[] = {"rms_norm/llama_fp16",
+                                   "rms_norm/in_branch_of_if",
+                                   "attention/mask_causal_with_past",
+                                   "attention/gqa",
+                                   "attention/island_of_folded_heads",
+                                   "rotary/pairs_to_halves",
+                                   "rotary/opset23",
+                                   "layout/decode",
+                                   "glu/swiglu",
+                                   "mish/softplus",
+                                   "functions/rms_norm_module",
+                                   "adapt/opset_18"};
 
 // Everything that the front door does with these models, for one chip.
 std::string Work(const std::string& chip) {
@@ -58,8 +66,8 @@ TEST(Threads, ModelsSideBySideGiveWhatTheyGiveOneByOne) {
   EXPECT_NE(together[0].find("npu.NPURmsNorm"), std::string::npos) << together[0];
 }
 
-// Everything that is read once has been read: whatever a thread still writes is its own. Helgrind of Valgrind, which does not know
-// the locks of first initializations, judges this one without a build of its own (scripts/check-tsan --helgrind).
+// Everything that is read once has been read: whatever a thread still writes is its own. Helgrind of Valgrind, which does not
+// know the locks of first initializations, judges this one without a build of its own (scripts/check-tsan --helgrind).
 TEST(Threads, NothingSharedIsWrittenAfterTheFirstRun) {
   const std::vector<std::string> chips = {"ascend910b", "ascend310p"};
   std::vector<std::string> alone;

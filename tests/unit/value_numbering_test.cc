@@ -21,11 +21,9 @@ TEST(ValueNumberingTest, Identity) { EXPECT_TRUE(Copies("(float[4] x) => (float[
 TEST(ValueNumberingTest, DropoutAtInferenceOnly) {
   EXPECT_TRUE(Copies("(float[4] x) => (float[4] y) { y = Dropout (x) }"));
   EXPECT_TRUE(Copies("(float[4] x) => (float[4] y) { y, mask = Dropout (x) }"));
-  EXPECT_TRUE(
-      Copies("(float[4] x) => (float[4] y) <float r = {0.5}, bool t = {0}> { y = Dropout (x, r, t) }"));
+  EXPECT_TRUE(Copies("(float[4] x) => (float[4] y) <float r = {0.5}, bool t = {0}> { y = Dropout (x, r, t) }"));
   EXPECT_TRUE(Copies("(float[4] x) => (float[4] y) { y = Dropout <ratio = 0.1> (x) }", 10));
-  EXPECT_FALSE(
-      Copies("(float[4] x) => (float[4] y) <float r = {0.5}, bool t = {1}> { y = Dropout (x, r, t) }"));
+  EXPECT_FALSE(Copies("(float[4] x) => (float[4] y) <float r = {0.5}, bool t = {1}> { y = Dropout (x, r, t) }"));
   EXPECT_FALSE(Copies("(float[4] x, bool t) => (float[4] y) <float r = {0.5}> { y = Dropout (x, r, t) }"));
   EXPECT_FALSE(Copies("(float[4] x) => (float[4] y, bool[4] mask) { y, mask = Dropout (x) }"));
 }
@@ -44,8 +42,7 @@ TEST(ValueNumberingTest, SliceOverTheWholeAxis) {
   EXPECT_TRUE(
       Copies("(float[N, 8] x) => (float[N, 8] y) <int64[1] s = {0}, int64[1] e = {9223372036854775807}, "
              "int64[1] a = {0}, int64[1] p = {1}> { y = Slice (x, s, e, a, p) }"));
-  EXPECT_TRUE(Copies(
-      "(float[N, 8] x) => (float[N, 8] y) { y = Slice <starts = [0], ends = [8], axes = [1]> (x) }", 9));
+  EXPECT_TRUE(Copies("(float[N, 8] x) => (float[N, 8] y) { y = Slice <starts = [0], ends = [8], axes = [1]> (x) }", 9));
   EXPECT_FALSE(
       Copies("(float[N, 8] x) => (float[N, 7] y) <int64[1] s = {1}, int64[1] e = {8}, int64[1] a = {1}> "
              "{ y = Slice (x, s, e, a) }"));
@@ -53,8 +50,7 @@ TEST(ValueNumberingTest, SliceOverTheWholeAxis) {
       Copies("(float[N, 8] x) => (float[N, 8] y) <int64[1] s = {-1}, int64[1] e = {-9223372036854775807}, "
              "int64[1] a = {1}, int64[1] p = {-1}> { y = Slice (x, s, e, a, p) }"))
       << "it runs backwards";
-  EXPECT_FALSE(Copies(
-      "(float[N, 8] x, int64[1] e) => (y) <int64[1] s = {0}, int64[1] a = {1}> { y = Slice (x, s, e, a) }"));
+  EXPECT_FALSE(Copies("(float[N, 8] x, int64[1] e) => (y) <int64[1] s = {0}, int64[1] a = {1}> { y = Slice (x, s, e, a) }"));
 }
 
 TEST(ValueNumberingTest, ReshapeAndItsLikeToTheSameShape) {
@@ -62,14 +58,12 @@ TEST(ValueNumberingTest, ReshapeAndItsLikeToTheSameShape) {
   EXPECT_TRUE(Copies("(float[N, 3] x) => (float[N, 3] y) <int64[2] s = {0, 3}> { y = Reshape (x, s) }"));
   EXPECT_TRUE(Copies("(float[N, 3] x) => (float[N, 3] y) { s = Shape (x)\n y = Reshape (x, s) }"));
   EXPECT_FALSE(Copies("(float[2, 3] x) => (float[3, 2] y) <int64[2] s = {3, 2}> { y = Reshape (x, s) }"));
-  EXPECT_FALSE(
-      Copies("(float[2, 3] x) => (float[1, 2, 3] y) <int64[3] s = {1, 2, 3}> { y = Reshape (x, s) }"));
+  EXPECT_FALSE(Copies("(float[2, 3] x) => (float[1, 2, 3] y) <int64[3] s = {1, 2, 3}> { y = Reshape (x, s) }"));
   EXPECT_FALSE(Copies("(float[N, 3] x, int64[2] s) => (float[M, 3] y) { y = Reshape (x, s) }"));
   EXPECT_TRUE(Copies("(float[2, 3] x) => (float[2, 3] y) <int64[2] s = {2, 3}> { y = Expand (x, s) }"));
   EXPECT_TRUE(Copies("(float[2, 3] x) => (float[2, 3] y) <int64[2] s = {1, 1}> { y = Expand (x, s) }"));
   EXPECT_FALSE(Copies("(float[1, 3] x) => (float[2, 3] y) <int64[2] s = {2, 3}> { y = Expand (x, s) }"));
-  EXPECT_FALSE(Copies("(float[N, 3] x) => (float[2, 3] y) <int64[2] s = {2, 3}> { y = Expand (x, s) }"))
-      << "N may be 1";
+  EXPECT_FALSE(Copies("(float[N, 3] x) => (float[2, 3] y) <int64[2] s = {2, 3}> { y = Expand (x, s) }")) << "N may be 1";
   EXPECT_TRUE(Copies("(float[2, 3] x) => (float[2, 3] y) { y = Flatten <axis = 1> (x) }"));
   EXPECT_FALSE(Copies("(float[2, 3, 4] x) => (float[2, 12] y) { y = Flatten <axis = 1> (x) }"));
 }
@@ -103,10 +97,8 @@ TEST(ValueNumberingTest, NeutralConstants) {
   EXPECT_FALSE(Copies("(float[2, 3] x) => (float[2, 3] y) <float c = {0}> { y = Mul (x, c) }"));
   EXPECT_FALSE(Copies("(float[2, 3] x) => (float[2, 3] y) <float c = {1}> { y = Add (x, c) }"));
   EXPECT_FALSE(Copies("(float[2, 3] x) => (float[2, 3] y) <float[3] c = {1, 1, 2}> { y = Mul (x, c) }"));
-  EXPECT_FALSE(Copies("(float[1, 3] x) => (float[2, 3] y) <float[2, 1] c = {1, 1}> { y = Mul (x, c) }"))
-      << "it broadcasts x";
-  EXPECT_FALSE(Copies("(float[3] x) => (float[1, 3] y) <float[1, 1] c = {1}> { y = Mul (x, c) }"))
-      << "it adds a dim";
+  EXPECT_FALSE(Copies("(float[1, 3] x) => (float[2, 3] y) <float[2, 1] c = {1, 1}> { y = Mul (x, c) }")) << "it broadcasts x";
+  EXPECT_FALSE(Copies("(float[3] x) => (float[1, 3] y) <float[1, 1] c = {1}> { y = Mul (x, c) }")) << "it adds a dim";
   EXPECT_FALSE(Copies("(float[2, 3] x, float c) => (float[2, 3] y) <float c = {1}> { y = Mul (x, c) }"))
       << "a caller may override c";
 }
@@ -193,8 +185,7 @@ TEST(ValueNumberingTest, OutputsOfOneNodeAreNotEachOther) {
 }
 
 TEST(ValueNumberingTest, SourceIsOneStepOfNoise) {
-  const Subject subject(
-      "(float[4] x) => (float[4] y) { a = Identity (x)\n b = Cast <to = 1> (a)\n y = Relu (b) }");
+  const Subject subject("(float[4] x) => (float[4] y) { a = Identity (x)\n b = Cast <to = 1> (a)\n y = Relu (b) }");
   EXPECT_EQ(subject.numbering->Source(subject.Named("b")), subject.Named("a"));
   EXPECT_EQ(subject.numbering->Source(subject.Named("a")), subject.Named("x"));
   EXPECT_EQ(subject.numbering->Source(subject.Named("x")), nullptr);
@@ -204,8 +195,7 @@ TEST(ValueNumberingTest, SourceIsOneStepOfNoise) {
 // What a pass makes after the model was numbered.
 class ValueNumberingAddTest : public ::testing::Test {
  protected:
-  Value* Insert(const std::string& op, const std::vector<Value*>& inputs,
-                const std::vector<Attribute>& attributes = {}) {
+  Value* Insert(const std::string& op, const std::vector<Value*>& inputs, const std::vector<Attribute>& attributes = {}) {
     NewNode spec;
     spec.op_type = op;
     spec.inputs = inputs;

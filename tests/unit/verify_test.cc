@@ -37,7 +37,9 @@ struct Place {
   }
 };
 
-Named NamesOf(const Use& use) { return {"'" + std::string(ValueName(*use.value)) + "'", "'" + std::string(NodeName(*use.user)) + "'"}; }
+Named NamesOf(const Use& use) {
+  return {"'" + std::string(ValueName(*use.value)) + "'", "'" + std::string(NodeName(*use.user)) + "'"};
+}
 bool InOneGraph(const Use& use) { return use.user->graph == use.value->graph; }
 
 struct Fault {
@@ -141,7 +143,8 @@ std::vector<Fault> Faults() {
        [](Place at) -> std::optional<Named> {
          const Use* one = at.AnyRead();
          if (one == nullptr) return std::nullopt;
-         const Use* two = at.Read([one](const Use& read) { return read.value->graph == one->value->graph && read.value != one->value; });
+         const Use* two =
+             at.Read([one](const Use& read) { return read.value->graph == one->value->graph && read.value != one->value; });
          if (two == nullptr) return std::nullopt;
          two->value->name = one->value->name;
          return Named{NamesOf(*one)[0]};

@@ -14,9 +14,7 @@ namespace {
 
 using testing::Inferred;
 
-std::string Text(const Places& places) {
-  return places.empty() ? std::string("-") : fmt::format("{}", fmt::join(places, " "));
-}
+std::string Text(const Places& places) { return places.empty() ? std::string("-") : fmt::format("{}", fmt::join(places, " ")); }
 
 std::string Text(const Widening& widening) {
   std::vector<std::string> axes;
@@ -92,8 +90,7 @@ TEST(Widening, OperandsOfMovesAndProducts) {
   EXPECT_EQ(Operands(model, "g", {{{}, {}, six}}), "0: - | - | 0 1 2 -1 3 4 5 -1; 1: 0 1 2 -1 3 4 5 -1");
   EXPECT_EQ(Operands(model, "a", {{{}, {}, six}}), "0: - | - | 0 1 2 -1 3 4 5 -1; 1: 0 1 2 -1 3 4 5 -1");
   EXPECT_EQ(Operands(model, "m", {{{}, {}, six}}), "1: - | 0 1 2 -1 3 4 5 -1");
-  EXPECT_EQ(Operands(model, "j", {{{}, {}, six}}),
-            "0: - | - | 0 1 2 -1 3 4 5 -1; 1: - | - | 0 1 2 -1 3 4 5 -1");
+  EXPECT_EQ(Operands(model, "j", {{{}, {}, six}}), "0: - | - | 0 1 2 -1 3 4 5 -1; 1: - | - | 0 1 2 -1 3 4 5 -1");
 }
 
 TEST(Widening, WhatMakesNumbersOfZeros) {

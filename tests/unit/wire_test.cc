@@ -60,8 +60,7 @@ TEST(Cursor, NamesWhatIsBroken) {
   EXPECT_EQ(Error("\x0a\x05"
                   "abc"),
             "a length beyond the end of the enclosing message");
-  EXPECT_EQ(Error(std::string("\x0a") + std::string(9, '\xff') + "\x01"),
-            "a length beyond the end of the enclosing message");
+  EXPECT_EQ(Error(std::string("\x0a") + std::string(9, '\xff') + "\x01"), "a length beyond the end of the enclosing message");
   EXPECT_EQ(Error("\x0d"
                   "abc"),
             "a truncated 32-bit field");
@@ -103,14 +102,13 @@ TEST(Cursor, StepsOverHoles) {
   std::string memory = head + tail + inner;
   AppendInt(&memory, 6, 8);
   const auto first = static_cast<int64_t>(head.size());
-  const std::vector<FileRange> holes = {
-      {first, 1000}, {first + 1000 + tail_head + inner_head, 500}, kNoHoles};
+  const std::vector<FileRange> holes = {{first, 1000}, {first + 1000 + tail_head + inner_head, 500}, kNoHoles};
   const int64_t base = 100;  // the message does not begin at 0
   std::vector<FileRange> shifted = holes;
   shifted[0].offset += base;
   shifted[1].offset += base;
-  Cursor cursor(reinterpret_cast<const uint8_t*>(memory.data()), base,
-                static_cast<int64_t>(memory.size()) + 1500, shifted.data());
+  Cursor cursor(reinterpret_cast<const uint8_t*>(memory.data()), base, static_cast<int64_t>(memory.size()) + 1500,
+                shifted.data());
   Field field;
   ASSERT_TRUE(cursor.Next(&field));
   EXPECT_EQ(field.text(), "ab");

@@ -9,8 +9,7 @@ namespace ascend_fuse::backwards {
 std::optional<Specimen> Builder::Run(const RuleSet& rules, const Rule& rule, std::string* why) {
   Frame* frame = NewFrame(&rules, &rule, &rule.scope, rule.name);
   std::optional<Specimen> specimen;
-  if (BuildRule(frame) && Shape() && Number() && Type() && Round() && CheckConditions())
-    specimen = Write(frame);
+  if (BuildRule(frame) && Shape() && Number() && Type() && Round() && CheckConditions()) specimen = Write(frame);
   // Choices made on the way to a failure count as tried.
   for (const auto& [key, option] : choices_) coverage_.choices[key][static_cast<size_t>(option)].tried++;
   if (!specimen.has_value()) {
@@ -27,8 +26,7 @@ bool Builder::Fail(const std::string& why) {
   return false;
 }
 
-Frame* Builder::NewFrame(const RuleSet* rules, const Rule* rule, const Scope* scope,
-                         const std::string& path) {
+Frame* Builder::NewFrame(const RuleSet* rules, const Rule* rule, const Scope* scope, const std::string& path) {
   Frame& frame = frames_.emplace_back();
   frame.rules = rules;
   frame.rule = rule;
@@ -39,8 +37,7 @@ Frame* Builder::NewFrame(const RuleSet* rules, const Rule* rule, const Scope* sc
   return &frame;
 }
 
-int Builder::Choose(const std::string& key, const std::vector<std::string>& names,
-                    const std::vector<bool>& possible) {
+int Builder::Choose(const std::string& key, const std::vector<std::string>& names, const std::vector<bool>& possible) {
   std::vector<int> open;
   for (size_t i = 0; i < names.size(); ++i) {
     if (possible.empty() || possible[i]) open.push_back(static_cast<int>(i));
@@ -60,8 +57,7 @@ int Builder::Choose(const std::string& key, const std::vector<std::string>& name
     for (int i : open) {
       const auto& a = options[static_cast<size_t>(i)];
       const auto& b = options[static_cast<size_t>(option)];
-      if (std::make_tuple(a.unreached, a.matched, a.tried) < std::make_tuple(b.unreached, b.matched, b.tried))
-        option = i;
+      if (std::make_tuple(a.unreached, a.matched, a.tried) < std::make_tuple(b.unreached, b.matched, b.tried)) option = i;
     }
   }
   choices_.emplace_back(key, option);
@@ -70,8 +66,7 @@ int Builder::Choose(const std::string& key, const std::vector<std::string>& name
 
 std::string Builder::Place(const std::string& path, const SourcePosition& position, const std::string& what) {
   const size_t slash = position.file.rfind('/');
-  return fmt::format("{} > {}@{}:{}", path, what,
-                     slash == std::string::npos ? position.file : position.file.substr(slash + 1),
+  return fmt::format("{} > {}@{}:{}", path, what, slash == std::string::npos ? position.file : position.file.substr(slash + 1),
                      fmt::format("{}:{}", position.line, position.column));
 }
 
@@ -104,8 +99,8 @@ int Builder::Make(const std::string& op, const std::vector<int>& inputs, std::ve
   return value;
 }
 
-GraphNode* Builder::Define(const std::vector<int>& outputs, const std::string& op,
-                           const std::vector<int>& inputs, std::vector<Parameter> parameters) {
+GraphNode* Builder::Define(const std::vector<int>& outputs, const std::string& op, const std::vector<int>& inputs,
+                           std::vector<Parameter> parameters) {
   GraphNode node;
   node.op = op;
   node.schema = FindSchema("", op, opset_);

@@ -36,8 +36,7 @@ class Builder {
 
   // --- choices -----------------------------------------------------------------------------------------
   // possible: options that can lead anywhere here; -1 if there are none.
-  int Choose(const std::string& key, const std::vector<std::string>& names,
-             const std::vector<bool>& possible = {});
+  int Choose(const std::string& key, const std::vector<std::string>& names, const std::vector<bool>& possible = {});
   static std::string Place(const std::string& path, const SourcePosition& position, const std::string& what);
 
   // --- patterns ----------------------------------------------------------------------------------------
@@ -80,16 +79,15 @@ class Builder {
   // The node that an emission writes for a name, where it is not the last one.
   static const Expression* Emitted(const Rule& rule, const Expression& name);
   // A node that an emission writes, where a line of the rule wants that very operator: s = Add (a, b).
-  bool DeliverNode(const Pattern& pattern, Frame* frame, const Slot& value, const Expression& node,
-                   Frame* inner);
+  bool DeliverNode(const Pattern& pattern, Frame* frame, const Slot& value, const Expression& node, Frame* inner);
   // What gives its first operand in the graphs made here, and what gives the value that its operands are cut
   // from.
   static bool GivesOperand(const Expression* call);
   static bool GivesWhole(const Expression* call);
   // The call that a rule binds a name to.
   static const Expression* LetCall(const Rule& rule, int slot);
-  bool BuildMade(const Pattern& pattern, Frame* frame, const Rule& rule, const Expression& emission,
-                 const std::string& path, Slot* result);
+  bool BuildMade(const Pattern& pattern, Frame* frame, const Rule& rule, const Expression& emission, const std::string& path,
+                 Slot* result);
 
   // --- expressions -------------------------------------------------------------------------------------
   int ValueOf(const Expression& expression, Frame* frame);

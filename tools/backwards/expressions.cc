@@ -9,8 +9,8 @@ namespace ascend_fuse::backwards {
 
 const Slot& Builder::Named(const Frame* frame, size_t slot) {
   const Closure& closure = frame->closures[slot];
-  const bool outer = frame->slots[slot].kind == Slot::Kind::kUnbound && closure.pattern != nullptr &&
-                     !closure.absent && closure.pattern->kind == Pattern::Kind::kVariable;
+  const bool outer = frame->slots[slot].kind == Slot::Kind::kUnbound && closure.pattern != nullptr && !closure.absent &&
+                     closure.pattern->kind == Pattern::Kind::kVariable;
   return outer ? Named(closure.frame, static_cast<size_t>(closure.pattern->slot)) : frame->slots[slot];
 }
 
@@ -230,9 +230,7 @@ std::optional<Result> Builder::EvaluateCall(const Expression& call, Frame* frame
     for (double i = 0; axes->kind == Result::Kind::kList && i < count; ++i) {
       if (axes->list[static_cast<size_t>(i)].number != i - count) return std::nullopt;
     }
-    return axes->kind == Result::Kind::kList || axes->number == -1
-               ? std::optional<Result>(Result::Number(-count))
-               : std::nullopt;
+    return axes->kind == Result::Kind::kList || axes->number == -1 ? std::optional<Result>(Result::Number(-count)) : std::nullopt;
   }
   if (name == "multiple_of") {
     const std::optional<Result> a = Evaluate(call.arguments[0], frame);

@@ -33,8 +33,7 @@ onnx::TensorProto FloatTensor(const std::string& name, DataType type, const std:
   return tensor;
 }
 
-onnx::TensorProto IntTensor(const std::string& name, const std::vector<int64_t>& dims,
-                            const std::vector<int64_t>& elements) {
+onnx::TensorProto IntTensor(const std::string& name, const std::vector<int64_t>& dims, const std::vector<int64_t>& elements) {
   onnx::TensorProto tensor;
   tensor.set_name(name);
   tensor.set_data_type(onnx::TensorProto::INT64);
@@ -43,8 +42,8 @@ onnx::TensorProto IntTensor(const std::string& name, const std::vector<int64_t>&
   return tensor;
 }
 
-std::optional<Specimen> Generator::Generate(const RuleSet& rules, const Rule& rule, Random* random,
-                                            Coverage* coverage, std::string* why) {
+std::optional<Specimen> Generator::Generate(const RuleSet& rules, const Rule& rule, Random* random, Coverage* coverage,
+                                            std::string* why) {
   const int opset = kOpsets[random->Below(static_cast<int>(std::size(kOpsets)))];
   const DataType type = random->Chance(65) ? DataType::kFloat : DataType::kFloat16;
   Builder builder(library_, random, coverage, opset, type);

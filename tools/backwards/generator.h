@@ -82,8 +82,7 @@ class Generator {
   // One graph for `rule` (of `rules`) or nullopt when the random choices do not fit
   // together, with the reason in `why`. Choices that were matched least are preferred; the ones made are
   // counted as tried and built.
-  std::optional<Specimen> Generate(const RuleSet& rules, const Rule& rule, Random* random, Coverage* coverage,
-                                   std::string* why);
+  std::optional<Specimen> Generate(const RuleSet& rules, const Rule& rule, Random* random, Coverage* coverage, std::string* why);
 
  private:
   const RuleSet& library_;  // outlives the generator
@@ -105,7 +104,6 @@ std::vector<Mutant> Mutate(const Specimen& specimen, Random* random);
 // Used by all parts.
 onnx::TensorProto FloatTensor(const std::string& name, DataType type, const std::vector<int64_t>& dims,
                               const std::vector<double>& elements);
-onnx::TensorProto IntTensor(const std::string& name, const std::vector<int64_t>& dims,
-                            const std::vector<int64_t>& elements);
+onnx::TensorProto IntTensor(const std::string& name, const std::vector<int64_t>& dims, const std::vector<int64_t>& elements);
 
 }  // namespace ascend_fuse::backwards

@@ -34,8 +34,7 @@ bool Same(const Result& a, const Result& b) {
 }
 
 bool IsComparison(std::string_view op) {
-  static constexpr std::string_view kOps[] = {"Equal",       "Greater", "GreaterOrEqual", "Less",
-                                              "LessOrEqual", "IsNaN",   "IsInf"};
+  static constexpr std::string_view kOps[] = {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "IsNaN", "IsInf"};
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 

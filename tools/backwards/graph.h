@@ -126,8 +126,7 @@ struct GraphValue {
   bool constant = false;  // no input of the graph
   int fan_in = kUnknown;  // of a linear's weight, a dim: numbers as small as training keeps them, so that no
                           // sigmoid saturates
-  std::function<double(int64_t index, int64_t count)>
-      element;  // of a constant; random numbers where it is not set
+  std::function<double(int64_t index, int64_t count)> element;  // of a constant; random numbers where it is not set
   double number = 0;
   bool number_fixed = false;
 };

@@ -47,8 +47,7 @@ bool Builder::ByFunction(PendingCondition* pending, const Expression& expression
     for (const FunctionHint& hint : kHints) {
       if (hint.name != expression.text) continue;
       std::vector<int> operands;
-      for (const Expression& argument : expression.arguments)
-        operands.push_back(ValueOf(argument, pending->frame));
+      for (const Expression& argument : expression.arguments) operands.push_back(ValueOf(argument, pending->frame));
       bool done = false;
       if (!hint.apply(this, pending, expression, operands, &done)) return false;
       if (done) hinted_.insert({pending, &expression});

@@ -6,8 +6,8 @@
 
 namespace ascend_fuse::backwards {
 
-bool FunctionHint::ExplicitMask(Builder* builder, PendingCondition*, const Expression&,
-                                const std::vector<int>& operands, bool* done) {
+bool FunctionHint::ExplicitMask(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands,
+                                bool* done) {
   for (int operand : operands) {
     if (operand == kUnknown) return *done = true;
   }
@@ -21,8 +21,7 @@ bool FunctionHint::ExplicitMask(Builder* builder, PendingCondition*, const Expre
   Random& random = builder->random_;
   // The operator Attention of ONNX Runtime wants a row for every query.
   const bool rows = std::any_of(builder->nodes_.begin(), builder->nodes_.end(), [&](const GraphNode& node) {
-    return node.op == "Attention" &&
-           std::find(node.inputs.begin(), node.inputs.end(), operands[0]) != node.inputs.end();
+    return node.op == "Attention" && std::find(node.inputs.begin(), node.inputs.end(), operands[0]) != node.inputs.end();
   });
   std::vector<int> dims = {random.Chance(50) ? q[0] : builder->NewDim(1), builder->NewDim(1),
                            rows || random.Chance(60) ? q[2] : builder->NewDim(1), k[2]};

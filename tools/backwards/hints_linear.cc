@@ -8,17 +8,14 @@
 
 namespace ascend_fuse::backwards {
 
-bool FunctionHint::LinearOf(Builder* builder, const PendingCondition& pending, int y, int x,
-                            int percent_with_bias) {
+bool FunctionHint::LinearOf(Builder* builder, const PendingCondition& pending, int y, int x, int percent_with_bias) {
   Random& random = builder->random_;
   for (const PendingCondition& other : builder->conditions_) {
-    if (other.frame == pending.frame && Builder::Calls(other.condition->left, "without_bias"))
-      percent_with_bias = 0;
+    if (other.frame == pending.frame && Builder::Calls(other.condition->left, "without_bias")) percent_with_bias = 0;
   }
   if (x == kUnknown) x = builder->NewValue("features");
   if (!builder->Shaped(x)) {
-    std::vector<int> dims(builder->Shaped(y) ? builder->DimsOf(y).size()
-                                             : static_cast<size_t>(2 + random.Below(2)));
+    std::vector<int> dims(builder->Shaped(y) ? builder->DimsOf(y).size() : static_cast<size_t>(2 + random.Below(2)));
     if (dims.size() < 2) return builder->Fail("a linear of a vector");
     for (int& dim : dims) dim = builder->NewDim();
     if (!builder->SetShape(x, dims)) return false;
@@ -30,8 +27,7 @@ bool FunctionHint::LinearOf(Builder* builder, const PendingCondition& pending, i
   builder->values_[static_cast<size_t>(weight)].fan_in = dims.back();
   const bool matrix = dims.size() == 2 && random.Chance(50);
   const bool turned = matrix && random.Chance(50);
-  if (!builder->SetShape(weight,
-                         turned ? std::vector<int>{n, dims.back()} : std::vector<int>{dims.back(), n}) ||
+  if (!builder->SetShape(weight, turned ? std::vector<int>{n, dims.back()} : std::vector<int>{dims.back(), n}) ||
       !builder->SetShape(shift, {n})) {
     return false;
   }
@@ -64,21 +60,18 @@ bool FunctionHint::WrittenLinear(Builder* builder, int y, bool* done) {
   if (node == nullptr || (node->op != "MatMul" && node->op != "Gemm")) return *done = true;
   const int weight = node->inputs[1];
   if (node->inputs.size() > 2) bias.push_back(node->inputs[2]);
-  if (learned(weight) && !builder->Shaped(weight))
-    return builder->SetShape(weight, {builder->NewDim(), builder->NewDim()});
+  if (learned(weight) && !builder->Shaped(weight)) return builder->SetShape(weight, {builder->NewDim(), builder->NewDim()});
   if (!builder->Shaped(y) || !builder->Shaped(node->inputs[0])) return true;
   *done = true;
-  if (learned(weight))
-    builder->values_[static_cast<size_t>(weight)].fan_in = builder->DimsOf(node->inputs[0]).back();
+  if (learned(weight)) builder->values_[static_cast<size_t>(weight)].fan_in = builder->DimsOf(node->inputs[0]).back();
   for (int value : bias) {
-    if (learned(value) && !builder->Shaped(value) && !builder->SetShape(value, {builder->DimsOf(y).back()}))
-      return false;
+    if (learned(value) && !builder->Shaped(value) && !builder->SetShape(value, {builder->DimsOf(y).back()})) return false;
   }
   return true;
 }
 
-bool FunctionHint::Linear(Builder* builder, PendingCondition* pending, const Expression&,
-                          const std::vector<int>& operands, bool* done) {
+bool FunctionHint::Linear(Builder* builder, PendingCondition* pending, const Expression&, const std::vector<int>& operands,
+                          bool* done) {
   const int y = operands[0];
   const GraphNode* node = builder->Producer(y);
   if (node != nullptr && !node->ghost) return WrittenLinear(builder, y, done);
@@ -92,42 +85,39 @@ bool FunctionHint::Linear(Builder* builder, PendingCondition* pending, const Exp
   if (node->op != "Add" || product == kUnknown) return true;
   const GraphNode* inner = builder->Producer(product);
   if (inner == nullptr) return LinearOf(builder, *pending, product, kUnknown, 0);
-  if (inner->ghost && inner->op == "MatMul")
-    builder->values_[static_cast<size_t>(inner->inputs[1])].constant = true;
+  if (inner->ghost && inner->op == "MatMul") builder->values_[static_cast<size_t>(inner->inputs[1])].constant = true;
   return true;
 }
 
-bool FunctionHint::BothLinear(Builder* builder, PendingCondition* pending, const Expression&,
-                              const std::vector<int>& operands, bool* done) {
+bool FunctionHint::BothLinear(Builder* builder, PendingCondition* pending, const Expression&, const std::vector<int>& operands,
+                              bool* done) {
   *done = true;
   for (int operand : operands) {
     if (operand == kUnknown || !builder->IsLeaf(operand)) return true;
   }
   const int x = builder->NewValue("features");
-  const int with_bias = std::vector<int>{
-      0, 65, 100}[static_cast<size_t>(builder->random_.Below(3))];  // most models: none or both
-  return LinearOf(builder, *pending, operands[0], x, with_bias) &&
-         LinearOf(builder, *pending, operands[1], x, with_bias);
+  const int with_bias =
+      std::vector<int>{0, 65, 100}[static_cast<size_t>(builder->random_.Below(3))];  // most models: none or both
+  return LinearOf(builder, *pending, operands[0], x, with_bias) && LinearOf(builder, *pending, operands[1], x, with_bias);
 }
 
-bool FunctionHint::GatePair(Builder* builder, PendingCondition* pending, const Expression& call,
-                            const std::vector<int>& operands, bool* done) {
+bool FunctionHint::GatePair(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
+                            bool* done) {
   *done = true;
   for (int operand : operands) {
     if (operand == kUnknown || !builder->IsLeaf(operand)) return true;
   }
-  const bool merged = std::any_of(
-      builder->conditions_.begin(), builder->conditions_.end(),
-      [](const PendingCondition& other) { return Builder::Calls(other.condition->right, "merged_input"); });
+  const bool merged = std::any_of(builder->conditions_.begin(), builder->conditions_.end(), [](const PendingCondition& other) {
+    return Builder::Calls(other.condition->right, "merged_input");
+  });
   if (merged || builder->random_.Chance(40)) return BothLinear(builder, pending, call, operands, done);
   const bool first = builder->random_.Chance(50);
-  builder->CutInto(builder->NewValue("packed"), {operands[first ? 0 : 1], operands[first ? 1 : 0]},
-                   builder->random_.Chance(20));
+  builder->CutInto(builder->NewValue("packed"), {operands[first ? 0 : 1], operands[first ? 1 : 0]}, builder->random_.Chance(20));
   return true;
 }
 
-bool FunctionHint::Half(Builder* builder, PendingCondition* pending, const Expression&,
-                        const std::vector<int>& operands, bool* done) {
+bool FunctionHint::Half(Builder* builder, PendingCondition* pending, const Expression&, const std::vector<int>& operands,
+                        bool* done) {
   *done = true;
   const Expression& other =
       Builder::Calls(pending->condition->left, "half") ? pending->condition->right : pending->condition->left;

@@ -8,8 +8,8 @@
 
 namespace ascend_fuse::backwards {
 
-bool FunctionHint::Reduced(Builder* builder, PendingCondition* pending, const Expression& call,
-                           const std::vector<int>& operands, bool* done) {
+bool FunctionHint::Reduced(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
+                           bool* done) {
   if (operands[0] == kUnknown || operands[1] == kUnknown) return *done = true;
   if (!builder->Shaped(operands[1])) return true;
   std::vector<int> dims = builder->DimsOf(operands[1]);
@@ -44,15 +44,13 @@ bool FunctionHint::NormWeight(Builder* builder, PendingCondition* pending, const
   const std::optional<double> axis = Builder::OneNumber(builder->Evaluate(call.arguments[2], pending->frame));
   *done = true;
   if (!axis.has_value()) return true;
-  if (*axis >= 0 || -*axis > static_cast<double>(dims.size()))
-    return builder->Fail("an axis beyond the rank");
+  if (*axis >= 0 || -*axis > static_cast<double>(dims.size())) return builder->Fail("an axis beyond the rank");
   builder->channels_.push_back(operands[1]);  // of one number the norm is what rounding left
-  return Weight(builder, operands[0], std::vector<int>(dims.end() + static_cast<int>(*axis), dims.end()),
-                dims.size());
+  return Weight(builder, operands[0], std::vector<int>(dims.end() + static_cast<int>(*axis), dims.end()), dims.size());
 }
 
-bool FunctionHint::Channels(Builder* builder, PendingCondition*, const Expression&,
-                            const std::vector<int>& operands, bool* done) {
+bool FunctionHint::Channels(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands,
+                            bool* done) {
   if (operands[1] == kUnknown) return *done = true;
   if (!builder->Shaped(operands[1])) return true;
   *done = true;
@@ -63,8 +61,8 @@ bool FunctionHint::Channels(Builder* builder, PendingCondition*, const Expressio
   return Weight(builder, operands[0], dims, of.size());
 }
 
-bool FunctionHint::PerChannel(Builder* builder, PendingCondition*, const Expression&,
-                              const std::vector<int>& operands, bool* done) {
+bool FunctionHint::PerChannel(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands,
+                              bool* done) {
   if (operands[0] == kUnknown || operands[1] == kUnknown) return *done = true;
   if (!builder->Shaped(operands[1])) return true;
   *done = true;

@@ -8,8 +8,8 @@
 
 namespace ascend_fuse::backwards {
 
-bool FunctionHint::Rotation(Builder* builder, PendingCondition* pending, const Expression& call,
-                            const std::vector<int>& operands, bool* done) {
+bool FunctionHint::Rotation(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
+                            bool* done) {
   *done = true;
   const int r = operands[0];
   const int x = operands[1];
@@ -26,20 +26,17 @@ bool FunctionHint::Rotation(Builder* builder, PendingCondition* pending, const E
       mode = wanted->text;
       if (mode == "interleave_half" && !leaf) return builder->Fail("channels that are computed already");
     } else {
-      const int option = builder->Choose(pending->frame->path + " > rotation", names,
-                                         {true, true, true, leaf && operands.size() > 3});
+      const int option =
+          builder->Choose(pending->frame->path + " > rotation", names, {true, true, true, leaf && operands.size() > 3});
       mode = names[static_cast<size_t>(option)];
     }
     builder->called_[{&call, pending->frame}] = Result::Text(mode);
-    const std::optional<double> given =
-        Builder::OneNumber(builder->Evaluate(call.arguments[2], pending->frame));
+    const std::optional<double> given = Builder::OneNumber(builder->Evaluate(call.arguments[2], pending->frame));
     const double sign = given.value_or(1);
     int pairs = kUnknown;
     for (const PendingCondition& other : builder->conditions_) {
-      if (other.frame != pending->frame || !Builder::Calls(other.condition->right, "rotation_source"))
-        continue;
-      const auto [entry, fresh] =
-          builder->called_.try_emplace({&other.condition->right, pending->frame}, Result::Value(x));
+      if (other.frame != pending->frame || !Builder::Calls(other.condition->right, "rotation_source")) continue;
+      const auto [entry, fresh] = builder->called_.try_emplace({&other.condition->right, pending->frame}, Result::Value(x));
       if (fresh && mode == "interleave_half") {
         entry->second.value = builder->NewValue("pairs");
         builder->same_shapes_.emplace_back(entry->second.value, x);
@@ -73,9 +70,7 @@ bool FunctionHint::Rotation(Builder* builder, PendingCondition* pending, const E
     }
     if (strided) {
       for (int& part : parts) part = builder->Make("Unsqueeze", {part}, {Parameter::Ints("axes", {-1})});
-      builder->Define(
-          {r}, "Reshape",
-          {builder->Make("Concat", parts, {Parameter::Number("axis", -1)}), builder->NewTarget()});
+      builder->Define({r}, "Reshape", {builder->Make("Concat", parts, {Parameter::Number("axis", -1)}), builder->NewTarget()});
       builder->same_shapes_.emplace_back(r, x);
     } else {
       builder->Define({r}, "Concat", parts, {Parameter::Number("axis", -1)});
@@ -96,8 +91,7 @@ bool FunctionHint::Rotation(Builder* builder, PendingCondition* pending, const E
   return builder->SetShape(signs, {builder->DimsOf(x).back()});
 }
 
-int FunctionHint::WholeOf(Builder* builder, PendingCondition* pending,
-                          const std::vector<std::string_view>& calls) {
+int FunctionHint::WholeOf(Builder* builder, PendingCondition* pending, const std::vector<std::string_view>& calls) {
   for (const PendingCondition& other : builder->conditions_) {
     if (other.frame != pending->frame) continue;
     for (std::string_view name : calls) {
@@ -131,10 +125,8 @@ bool FunctionHint::PairRotation(Builder* builder, PendingCondition* pending, con
     const std::optional<Result> wanted = builder->Wanted(*pending, call);
     if (!apart.empty()) {
       const std::vector<std::string> names = {"half", "interleaved"};
-      mode =
-          wanted.has_value()
-              ? wanted->text
-              : names[static_cast<size_t>(builder->Choose(pending->frame->path + " > pair_rotation", names))];
+      mode = wanted.has_value() ? wanted->text
+                                : names[static_cast<size_t>(builder->Choose(pending->frame->path + " > pair_rotation", names))];
     }
     if (wanted.has_value() && wanted->text != mode) return builder->Fail("another mode");
     if (mode != "half" && mode != "interleaved") return builder->Fail("a mode that parts do not have");
@@ -160,8 +152,8 @@ bool FunctionHint::PairRotation(Builder* builder, PendingCondition* pending, con
   return true;
 }
 
-bool FunctionHint::Whole(Builder* builder, PendingCondition* pending, const Expression& call,
-                         const std::vector<int>& operands, bool* done) {
+bool FunctionHint::Whole(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
+                         bool* done) {
   *done = true;
   if (operands[0] == kUnknown || operands[1] == kUnknown || !builder->IsLeaf(operands[0])) return true;
   if (call.arguments.size() < 4) return true;  // pair_rotation cuts
@@ -170,8 +162,7 @@ bool FunctionHint::Whole(Builder* builder, PendingCondition* pending, const Expr
   const GraphNode* y = builder->Producer(operands[2]);
   if (y != nullptr && y->op == "Reshape") {  // each channel beside an axis of 1
     const std::vector<int> parts = builder->Cut(x, 2, interleaved);
-    for (size_t i = 0; i < 2; ++i)
-      builder->Define({operands[i]}, "Unsqueeze", {parts[i]}, {Parameter::Ints("axes", {-1})});
+    for (size_t i = 0; i < 2; ++i) builder->Define({operands[i]}, "Unsqueeze", {parts[i]}, {Parameter::Ints("axes", {-1})});
     builder->same_shapes_.emplace_back(x, operands[2]);
   } else {
     builder->CutInto(x, {operands[0], operands[1]}, interleaved);
@@ -188,18 +179,16 @@ bool FunctionHint::WrittenRotation(Builder* builder, PendingCondition* pending, 
   if (!builder->IsLeaf(operands[4])) return true;
   const std::vector<std::string> names = {"half", "interleaved", "interleave_half"};
   const std::optional<Result> wanted = builder->Wanted(*pending, call);
-  const std::string mode =
-      wanted.has_value()
-          ? wanted->text
-          : names[static_cast<size_t>(builder->Choose(pending->frame->path + " > written_rotation", names))];
-  if (std::find(names.begin(), names.end(), mode) == names.end())
-    return builder->Fail("a mode that parts do not have");
+  const std::string mode = wanted.has_value()
+                               ? wanted->text
+                               : names[static_cast<size_t>(builder->Choose(pending->frame->path + " > written_rotation", names))];
+  if (std::find(names.begin(), names.end(), mode) == names.end()) return builder->Fail("a mode that parts do not have");
   builder->called_[{&call, pending->frame}] = Result::Text(mode);
   for (int64_t part : {0, 1}) {
-    builder->values_[static_cast<size_t>(operands[2 + static_cast<size_t>(part)])].element =
-        [pairs = mode == "interleaved", part](int64_t i, int64_t count) {
-          return static_cast<double>(pairs ? 2 * i + part : part * count + i);
-        };
+    builder->values_[static_cast<size_t>(operands[2 + static_cast<size_t>(part)])].element = [pairs = mode == "interleaved",
+                                                                                              part](int64_t i, int64_t count) {
+      return static_cast<double>(pairs ? 2 * i + part : part * count + i);
+    };
   }
   const int x = WholeOf(builder, pending, {"joined_source"});
   builder->CutInto(x, {operands[4], operands[5]}, mode != "half");
@@ -213,18 +202,17 @@ bool FunctionHint::PartRotation(Builder* builder, PendingCondition* pending, con
   if (operands[1] == kUnknown || operands[2] == kUnknown || !builder->IsLeaf(operands[1])) return true;
   const std::vector<std::string> names = {"half", "interleave_half"};
   const std::optional<Result> wanted = builder->Wanted(*pending, call);
-  const std::string mode =
-      wanted.has_value()
-          ? wanted->text
-          : names[static_cast<size_t>(builder->Choose(pending->frame->path + " > part_rotation", names))];
+  const std::string mode = wanted.has_value()
+                               ? wanted->text
+                               : names[static_cast<size_t>(builder->Choose(pending->frame->path + " > part_rotation", names))];
   if (mode != names[0] && mode != names[1]) return builder->Fail("a mode that parts do not have");
   builder->called_[{&call, pending->frame}] = Result::Text(mode);
   builder->CutInto(WholeOf(builder, pending, {"part_whole"}), {operands[1], operands[2]}, mode == names[1]);
   return true;
 }
 
-bool FunctionHint::RotaryMode(Builder* builder, PendingCondition* pending, const Expression& call,
-                              const std::vector<int>&, bool* done) {
+bool FunctionHint::RotaryMode(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>&,
+                              bool* done) {
   *done = true;
   const std::optional<Result> interleaved = builder->Evaluate(call.arguments[0], pending->frame);
   const std::optional<Result> wanted = builder->Wanted(*pending, call);

@@ -8,8 +8,8 @@
 
 namespace ascend_fuse::backwards {
 
-bool FunctionHint::SameShape(Builder* builder, PendingCondition*, const Expression&,
-                             const std::vector<int>& operands, bool* done) {
+bool FunctionHint::SameShape(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands,
+                             bool* done) {
   if (operands[0] == kUnknown || operands[1] == kUnknown) return *done = true;
   const bool a = builder->Shaped(operands[0]);
   if (!a && !builder->Shaped(operands[1])) return true;
@@ -18,10 +18,9 @@ bool FunctionHint::SameShape(Builder* builder, PendingCondition*, const Expressi
            : builder->SetShape(operands[0], builder->DimsOf(operands[1]));
 }
 
-bool FunctionHint::BroadcastsTo(Builder* builder, PendingCondition* pending, const Expression&,
-                                const std::vector<int>& operands, bool* done) {
-  if (operands[0] == kUnknown || operands[1] == kUnknown ||
-      builder->values_[static_cast<size_t>(operands[0])].scalar) {
+bool FunctionHint::BroadcastsTo(Builder* builder, PendingCondition* pending, const Expression&, const std::vector<int>& operands,
+                                bool* done) {
+  if (operands[0] == kUnknown || operands[1] == kUnknown || builder->values_[static_cast<size_t>(operands[0])].scalar) {
     return *done = true;
   }
   if (!builder->Shaped(operands[1])) return true;
@@ -41,8 +40,7 @@ bool FunctionHint::BroadcastsTo(Builder* builder, PendingCondition* pending, con
     if (other.frame != pending->frame || !Builder::Calls(other.condition->left, "broadcasts_to")) continue;
     const int narrow = builder->ValueOf(other.condition->left.arguments[0], other.frame);
     if (builder->ValueOf(other.condition->left.arguments[1], other.frame) != operands[1]) continue;
-    if (builder->Shaped(narrow) && builder->random_.Chance(60))
-      return builder->SetShape(operands[0], builder->DimsOf(narrow));
+    if (builder->Shaped(narrow) && builder->random_.Chance(60)) return builder->SetShape(operands[0], builder->DimsOf(narrow));
   }
   if (dims.size() > 2 && builder->random_.Chance(30)) {
     dims.erase(dims.begin(), dims.begin() + builder->random_.Below(static_cast<int>(dims.size()) - 1));
@@ -53,22 +51,21 @@ bool FunctionHint::BroadcastsTo(Builder* builder, PendingCondition* pending, con
   return builder->SetShape(operands[0], dims);
 }
 
-bool FunctionHint::Last(Builder* builder, PendingCondition* pending, const Expression& call,
-                        const std::vector<int>&, bool* done) {
+bool FunctionHint::Last(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>&,
+                        bool* done) {
   *done = true;
-  return builder->Evaluate(call, pending->frame).has_value() ||
-         builder->Fail("axes that are not the last ones");
+  return builder->Evaluate(call, pending->frame).has_value() || builder->Fail("axes that are not the last ones");
 }
 
-bool FunctionHint::Constant(Builder* builder, PendingCondition*, const Expression&,
-                            const std::vector<int>& operands, bool* done) {
+bool FunctionHint::Constant(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands,
+                            bool* done) {
   *done = true;
   if (operands[0] != kUnknown) builder->values_[static_cast<size_t>(operands[0])].constant = true;
   return true;
 }
 
-bool FunctionHint::AllAre(Builder* builder, PendingCondition* pending, const Expression& call,
-                          const std::vector<int>& operands, bool* done) {
+bool FunctionHint::AllAre(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
+                          bool* done) {
   *done = true;
   const std::optional<Result> number = builder->Evaluate(call.arguments[1], pending->frame);
   if (operands[0] == kUnknown || !number.has_value()) return true;
@@ -78,27 +75,25 @@ bool FunctionHint::AllAre(Builder* builder, PendingCondition* pending, const Exp
   return true;
 }
 
-bool FunctionHint::NegativeAxes(Builder* builder, PendingCondition*, const Expression&,
-                                const std::vector<int>& operands, bool* done) {
+bool FunctionHint::NegativeAxes(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands,
+                                bool* done) {
   *done = true;
   if (operands[0] == kUnknown) return true;
   GraphNode* node = builder->Producer(operands[0]);
   if (node == nullptr) return builder->Fail("axes that nothing has");
-  if (node->schema == nullptr || node->schema->FindAttribute("axes") == nullptr)
-    return builder->Fail("axes in an input");
+  if (node->schema == nullptr || node->schema->FindAttribute("axes") == nullptr) return builder->Fail("axes in an input");
   return node->axes_from_end = true;
 }
 
-bool FunctionHint::OneShape(Builder* builder, PendingCondition*, const Expression&,
-                            const std::vector<int>& operands, bool* done) {
+bool FunctionHint::OneShape(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands,
+                            bool* done) {
   *done = true;
-  if (operands[0] != kUnknown && operands[1] != kUnknown)
-    builder->same_shapes_.emplace_back(operands[0], operands[1]);
+  if (operands[0] != kUnknown && operands[1] != kUnknown) builder->same_shapes_.emplace_back(operands[0], operands[1]);
   return builder->changed_ = true;
 }
 
-bool FunctionHint::ReadOnce(Builder* builder, PendingCondition*, const Expression&,
-                            const std::vector<int>& operands, bool* done) {
+bool FunctionHint::ReadOnce(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands,
+                            bool* done) {
   *done = true;
   if (operands[0] != kUnknown && builder->IsLeaf(operands[0]))
     builder->Define({operands[0]}, "Tanh", {builder->NewValue("before")});

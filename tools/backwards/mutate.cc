@@ -193,9 +193,8 @@ class Mutator {
     for (int i = 0; i < graph.node_size(); ++i) {
       const onnx::NodeProto& node = graph.node(i);
       if (node.op_type() == "Constant") {
-        Constants(node.attribute(0).t(), [i](onnx::GraphProto* g) {
-          return g->mutable_node(i)->mutable_attribute(0)->mutable_t();
-        });
+        Constants(node.attribute(0).t(),
+                  [i](onnx::GraphProto* g) { return g->mutable_node(i)->mutable_attribute(0)->mutable_t(); });
         continue;
       }
       Attributes(i);
@@ -249,18 +248,16 @@ class Mutator {
     }
     // By little more than what matching forgives (1e-4 in float32, 1e-3 in float16), by much, in sign.
     const double little = type == DataType::kFloat ? 3e-4 : 3e-3;
-    for (double changed : {number * (1 + little), number * (1 - little), number * 1.5 + 0.1, number * 0.5, -number,
-                           number + 1, 0.0}) {
+    for (double changed :
+         {number * (1 + little), number * (1 - little), number * 1.5 + 0.1, number * 0.5, -number, number + 1, 0.0}) {
       if (changed == number || !std::isfinite(changed)) continue;
       if (changed == 0 && Divides(tensor.name())) continue;  // nothing is right there
-      *find(Add(fmt::format("{} {} -> {}", tensor.name(), number, changed))) =
-          FloatTensor(tensor.name(), type, dims, {changed});
+      *find(Add(fmt::format("{} {} -> {}", tensor.name(), number, changed))) = FloatTensor(tensor.name(), type, dims, {changed});
     }
-    for (const std::vector<int64_t>& shape : {std::vector<int64_t>{}, std::vector<int64_t>{1},
-                                              std::vector<int64_t>{1, 1}, std::vector<int64_t>{1, 1, 1, 1, 1}}) {
+    for (const std::vector<int64_t>& shape :
+         {std::vector<int64_t>{}, std::vector<int64_t>{1}, std::vector<int64_t>{1, 1}, std::vector<int64_t>{1, 1, 1, 1, 1}}) {
       if (shape == dims) continue;
-      *find(Add(fmt::format("{} of rank {}", tensor.name(), shape.size()))) =
-          FloatTensor(tensor.name(), type, shape, {number});
+      *find(Add(fmt::format("{} of rank {}", tensor.name(), shape.size()))) = FloatTensor(tensor.name(), type, shape, {number});
     }
   }
 
@@ -357,12 +354,10 @@ class Mutator {
       const bool given = std::any_of(node.attribute().begin(), node.attribute().end(),
                                      [&](const onnx::AttributeProto& a) { return a.name() == row.name; });
       // Split into fewer parts than outputs aborts ONNX Runtime; what only float8 has makes it leave any other output unwritten.
-      if (given || row.type != AttributeType::kInt || row.name == "saturate" || row.name == "num_outputs")
-        continue;
-      auto* changed =
-          Add(fmt::format("{} {}: {} = {}", node.op_type(), node.name(), row.name,
-                          (row.has_default ? row.default_value.i : 0) + 1))
-              ->mutable_node(index);
+      if (given || row.type != AttributeType::kInt || row.name == "saturate" || row.name == "num_outputs") continue;
+      auto* changed = Add(fmt::format("{} {}: {} = {}", node.op_type(), node.name(), row.name,
+                                      (row.has_default ? row.default_value.i : 0) + 1))
+                          ->mutable_node(index);
       AddInt(changed, std::string(row.name), (row.has_default ? row.default_value.i : 0) + 1);
     }
   }
@@ -373,15 +368,14 @@ class Mutator {
     const Schema* schema = FindSchema(node.domain(), node.op_type(), specimen_.opset);
     // Exchanged, where the order counts. (Where it does not, generated graphs have both.)
     // A number divided by scores near 0 is larger than what fills a mask.
-    const bool scores = node.op_type() == "Div" && std::any_of(graph.node().begin(), graph.node().end(), [](const auto& other) {
-                          return other.op_type() == "Softmax";
-                        });
+    const bool scores = node.op_type() == "Div" && std::any_of(graph.node().begin(), graph.node().end(),
+                                                               [](const auto& other) { return other.op_type() == "Softmax"; });
     if ((schema == nullptr || !schema->commutative) && !scores) {
       for (int i = 1; i < node.input_size(); ++i) {
         if (node.input(i).empty() || node.input(i - 1).empty() || node.input(i) == node.input(i - 1)) continue;
         if (node.op_type() == "Slice" && i == 2) continue;  // from the end to the start: nothing, which ORT's Concat skips
-        auto* changed = Add(fmt::format("{} {}: operands {} and {} exchanged", node.op_type(), node.name(), i - 1, i))
-                            ->mutable_node(index);
+        auto* changed =
+            Add(fmt::format("{} {}: operands {} and {} exchanged", node.op_type(), node.name(), i - 1, i))->mutable_node(index);
         changed->set_input(i - 1, node.input(i));
         changed->set_input(i, node.input(i - 1));
       }
@@ -447,16 +441,17 @@ class Mutator {
         through("transposed", turned);
         if (!Dynamic(specimen_) && dims[a] != dims[b]) {
           // The same shape, other places.
-          auto* changed = through("transposed and reshaped back", {turned[0], MakeNode("Reshape", {copy, copy + "_dims"}, copy + "_back")});
+          auto* changed =
+              through("transposed and reshaped back", {turned[0], MakeNode("Reshape", {copy, copy + "_dims"}, copy + "_back")});
           *changed->add_initializer() = IntTensor(copy + "_dims", {static_cast<int64_t>(dims.size())}, dims);
         }
       }
       if (!dims.empty() && random_.Chance(40)) {
-        auto* changed = through("reversed", {MakeNode("Slice", {node.input(i), copy + "_s", copy + "_e", copy + "_a", copy + "_t"}, copy)});
+        auto* changed =
+            through("reversed", {MakeNode("Slice", {node.input(i), copy + "_s", copy + "_e", copy + "_a", copy + "_t"}, copy)});
         *changed->add_initializer() = IntTensor(copy + "_s", {1}, {-1});
         *changed->add_initializer() = IntTensor(copy + "_e", {1}, {std::numeric_limits<int64_t>::min()});
-        *changed->add_initializer() =
-            IntTensor(copy + "_a", {1}, {random_.Below(static_cast<int>(dims.size()))});
+        *changed->add_initializer() = IntTensor(copy + "_a", {1}, {random_.Below(static_cast<int>(dims.size()))});
         *changed->add_initializer() = IntTensor(copy + "_t", {1}, {-1});
       }
     }
@@ -498,8 +493,10 @@ class Mutator {
       if (in->second.type != out->second.type || in->second.dims != out->second.dims) continue;
       auto* changed = Add(fmt::format("{} {}: left out for operand {}", node.op_type(), node.name(), i));
       onnx::NodeProto bypass = MakeNode("Identity", {node.input(i)}, node.output(0));
-      if (node.output_size() == 1) *changed->mutable_node(index) = bypass;
-      else mutants_.pop_back();
+      if (node.output_size() == 1)
+        *changed->mutable_node(index) = bypass;
+      else
+        mutants_.pop_back();
     }
   }
 

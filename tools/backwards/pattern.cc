@@ -34,8 +34,7 @@ bool Builder::BuildRule(Frame* frame) {
     if (frame->slots[i].kind != Slot::Kind::kUnbound) continue;
     if (closure.pattern != nullptr && !closure.absent)
       return Fail(fmt::format("the operand {} is not used", frame->rule->inputs[i].name));
-    if (!frame->rule->inputs[i].optional)
-      return Fail(fmt::format("the input {} is not used", frame->rule->inputs[i].name));
+    if (!frame->rule->inputs[i].optional) return Fail(fmt::format("the input {} is not used", frame->rule->inputs[i].name));
     frame->slots[i] = Slot::Of(Slot::Kind::kAbsent);
   }
   for (const Condition& condition : frame->rule->where) {
@@ -299,8 +298,7 @@ void Builder::FillParameter(const Result& value, Parameter* parameter) {
 bool Builder::BuildOperator(const Pattern& pattern, Frame* frame, const MatchStatement* line, Slot* result) {
   const Schema* schema = FindSchema(pattern.domain, pattern.name, opset_);
   if (schema != nullptr && schema->deprecated) schema = nullptr;
-  if (pattern.name == "Celu" && type_ != DataType::kFloat)
-    return Fail("the type of Celu");  // ONNX has no other for it
+  if (pattern.name == "Celu" && type_ != DataType::kFloat) return Fail("the type of Celu");  // ONNX has no other for it
   for (const OperandShapes& row : OperandTable()) {
     if (row.domain == pattern.domain && row.op == pattern.name && opset_ < row.opset) schema = nullptr;
   }
@@ -354,8 +352,7 @@ bool Builder::BuildOperator(const Pattern& pattern, Frame* frame, const MatchSta
       if (!known.has_value()) return Fail(fmt::format("the attribute {} is not known yet", mention.name));
       FillParameter(*known, &parameter);
     } else if (const SchemaAttribute* row = schema->FindAttribute(mention.name);
-               row != nullptr &&
-               ((row->required && row->name != "to" && row->name != "axis") || row->name == "activation")) {
+               row != nullptr && ((row->required && row->name != "to" && row->name != "axis") || row->name == "activation")) {
       Slot any;
       Sample(*schema, &parameter, &any);
     }
@@ -365,8 +362,8 @@ bool Builder::BuildOperator(const Pattern& pattern, Frame* frame, const MatchSta
   for (size_t i = 0; i < pattern.arguments.size(); ++i) {
     const Pattern& argument = *pattern.arguments[i];
     // An optional operand that a lowering forbids.
-    if (argument.kind == Pattern::Kind::kVariable && i < schema->inputs.size() &&
-        schema->inputs[i].optional && frame->closures[static_cast<size_t>(argument.slot)].absent) {
+    if (argument.kind == Pattern::Kind::kVariable && i < schema->inputs.size() && schema->inputs[i].optional &&
+        frame->closures[static_cast<size_t>(argument.slot)].absent) {
       frame->slots[static_cast<size_t>(argument.slot)] = Slot::Of(Slot::Kind::kAbsent);
       node.inputs.push_back(kUnknown);
       continue;
@@ -387,8 +384,7 @@ bool Builder::BuildOperator(const Pattern& pattern, Frame* frame, const MatchSta
   if (line != nullptr) {
     for (size_t i = 0; i < line->names.size(); ++i) {
       if (line->names[i] == "_") continue;
-      frame->slots[static_cast<size_t>(frame->scope->Find(line->names[i]))] =
-          Slot::Value(first + static_cast<int>(i));
+      frame->slots[static_cast<size_t>(frame->scope->Find(line->names[i]))] = Slot::Value(first + static_cast<int>(i));
     }
   }
   return true;
@@ -398,8 +394,7 @@ void Builder::Sample(const Schema& schema, Parameter* parameter, Slot* bound) {
   const SchemaAttribute* row = schema.FindAttribute(parameter->name);
   if (parameter->name == "axes") {
     // Of a norm: the last ones mostly, or one alone.
-    static const std::vector<std::vector<int64_t>> kAxes = {{-1},     {-1},         {-1}, {-1},
-                                                            {-2, -1}, {-3, -2, -1}, {-2}, {-3}};
+    static const std::vector<std::vector<int64_t>> kAxes = {{-1}, {-1}, {-1}, {-1}, {-2, -1}, {-3, -2, -1}, {-2}, {-3}};
     parameter->kind = Parameter::Kind::kInts;
     parameter->ints = random_.Pick(kAxes);
   } else if (parameter->name == "perm") {
@@ -421,11 +416,9 @@ void Builder::Sample(const Schema& schema, Parameter* parameter, Slot* bound) {
   } else if (parameter->name == "alpha" || parameter->name == "beta") {
     parameter->kind = Parameter::Kind::kNumber;
     static const std::vector<double> kSlopes = {1, 0.5, 2, 1.5};
-    parameter->number = row != nullptr && row->has_default && random_.Chance(40)
-                            ? static_cast<double>(row->default_value.f)
-                            : random_.Pick(kSlopes);
-  } else if (parameter->name == "interleaved" ||
-             (row != nullptr && row->required && row->type == AttributeType::kInt)) {
+    parameter->number = row != nullptr && row->has_default && random_.Chance(40) ? static_cast<double>(row->default_value.f)
+                                                                                 : random_.Pick(kSlopes);
+  } else if (parameter->name == "interleaved" || (row != nullptr && row->required && row->type == AttributeType::kInt)) {
     static const std::vector<double> kCounts = {1, 2, 2, 4};
     parameter->kind = Parameter::Kind::kNumber;
     parameter->number = parameter->name == "interleaved" ? random_.Below(2) : random_.Pick(kCounts);

@@ -15,8 +15,8 @@ bool Builder::Makes(const Rule& rule, const Pattern& pattern, const Expression**
   }
   const EmitStatement& last = rule.emit.back();
   const Expression& value = last.value;
-  if (value.kind != Expression::Kind::kOperator || value.text != pattern.name ||
-      value.domain != pattern.domain || last.names[0] != rule.outputs[0]) {
+  if (value.kind != Expression::Kind::kOperator || value.text != pattern.name || value.domain != pattern.domain ||
+      last.names[0] != rule.outputs[0]) {
     return false;
   }
   for (const AttributePattern& mention : pattern.attributes) {
@@ -24,10 +24,8 @@ bool Builder::Makes(const Rule& rule, const Pattern& pattern, const Expression**
       if (attribute.name != mention.name) continue;
       const Expression& a = mention.value;
       const Expression& b = attribute.value;
-      if (a.kind == Expression::Kind::kString && b.kind == Expression::Kind::kString && a.text != b.text)
-        return false;
-      if (a.kind == Expression::Kind::kNumber && b.kind == Expression::Kind::kNumber && a.number != b.number)
-        return false;
+      if (a.kind == Expression::Kind::kString && b.kind == Expression::Kind::kString && a.text != b.text) return false;
+      if (a.kind == Expression::Kind::kNumber && b.kind == Expression::Kind::kNumber && a.number != b.number) return false;
     }
   }
   for (size_t i = 0; i < std::max(pattern.arguments.size(), value.arguments.size()); ++i) {
@@ -35,16 +33,14 @@ bool Builder::Makes(const Rule& rule, const Pattern& pattern, const Expression**
     const Expression* given = i < value.arguments.size() ? &value.arguments[i] : nullptr;
     const bool is_name = given != nullptr && given->kind == Expression::Kind::kName && given->slot >= 0;
     const Expression* call = is_name ? LetCall(rule, given->slot) : nullptr;
-    const bool is_input = is_name && (static_cast<size_t>(given->slot) < rule.inputs.size() ||
-                                      GivesOperand(call) || GivesWhole(call));
+    const bool is_input =
+        is_name && (static_cast<size_t>(given->slot) < rule.inputs.size() || GivesOperand(call) || GivesWhole(call));
     if (wanted == nullptr || wanted->kind == Pattern::Kind::kAbsent) {
-      if (given != nullptr &&
-          (call != nullptr || !is_input || !rule.inputs[static_cast<size_t>(given->slot)].optional))
+      if (given != nullptr && (call != nullptr || !is_input || !rule.inputs[static_cast<size_t>(given->slot)].optional))
         return false;
     } else if (given == nullptr) {
       return false;
-    } else if (!is_input && wanted->kind != Pattern::Kind::kVariable &&
-               wanted->kind != Pattern::Kind::kWildcard) {
+    } else if (!is_input && wanted->kind != Pattern::Kind::kVariable && wanted->kind != Pattern::Kind::kWildcard) {
       return false;
     }
   }
@@ -55,23 +51,19 @@ bool Builder::Makes(const Rule& rule, const Pattern& pattern, const Expression**
 const Expression* Builder::Emitted(const Rule& rule, const Expression& name) {
   for (size_t i = 0; i + 1 < rule.emit.size(); ++i) {
     const EmitStatement& line = rule.emit[i];
-    if (line.names.size() == 1 && line.names[0] == name.text &&
-        line.value.kind == Expression::Kind::kOperator)
+    if (line.names.size() == 1 && line.names[0] == name.text && line.value.kind == Expression::Kind::kOperator)
       return &line.value;
   }
   return nullptr;
 }
 
-bool Builder::DeliverNode(const Pattern& pattern, Frame* frame, const Slot& value, const Expression& node,
-                          Frame* inner) {
+bool Builder::DeliverNode(const Pattern& pattern, Frame* frame, const Slot& value, const Expression& node, Frame* inner) {
   if (pattern.kind == Pattern::Kind::kVariable) {
     const size_t slot = static_cast<size_t>(pattern.slot);
     const int statement = frame->scope->statement[slot];
-    if (frame->slots[slot].kind != Slot::Kind::kUnbound || statement < 0)
-      return DeliverTo(pattern, frame, value);
+    if (frame->slots[slot].kind != Slot::Kind::kUnbound || statement < 0) return DeliverTo(pattern, frame, value);
     frame->slots[slot] = value;
-    return DeliverNode(*frame->rule->match[static_cast<size_t>(statement)].pattern, frame, value, node,
-                       inner);
+    return DeliverNode(*frame->rule->match[static_cast<size_t>(statement)].pattern, frame, value, node, inner);
   }
   if (pattern.kind != Pattern::Kind::kOperator || pattern.name != node.text ||
       pattern.arguments.size() != node.arguments.size()) {
@@ -79,8 +71,7 @@ bool Builder::DeliverNode(const Pattern& pattern, Frame* frame, const Slot& valu
   }
   for (size_t i = 0; i < node.arguments.size(); ++i) {
     Slot operand;
-    if (!BuildGhost(node.arguments[i], inner, &operand) || !DeliverTo(*pattern.arguments[i], frame, operand))
-      return false;
+    if (!BuildGhost(node.arguments[i], inner, &operand) || !DeliverTo(*pattern.arguments[i], frame, operand)) return false;
   }
   return true;
 }
@@ -114,8 +105,7 @@ bool Builder::BuildMade(const Pattern& pattern, Frame* frame, const Rule& rule, 
     const Pattern* wanted = i < pattern.arguments.size() ? pattern.arguments[i].get() : nullptr;
     const Expression& given = emission.arguments[i];
     int slot = given.kind == Expression::Kind::kName ? given.slot : kUnknown;
-    if (const Expression* call = slot >= 0 ? LetCall(rule, slot) : nullptr;
-        call != nullptr && wanted != nullptr) {
+    if (const Expression* call = slot >= 0 ? LetCall(rule, slot) : nullptr; call != nullptr && wanted != nullptr) {
       if (GivesOperand(call)) {
         // The weight that the norm has, or the one of ones where it has none.
         if (call->text != "norm_weight" || random_.Chance(70)) slot = call->arguments[0].slot;

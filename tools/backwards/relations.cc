@@ -261,8 +261,7 @@ bool Builder::RelateParts(GraphNode* node) {
   if (op != "Gather" || !Shaped(part)) return true;
   GraphValue& index = values_[static_cast<size_t>(node->inputs[1])];
   index.constant = true;
-  index.element = [half = node->half, parts = node->parts, strided = node->strided](int64_t i,
-                                                                                    int64_t count) {
+  index.element = [half = node->half, parts = node->parts, strided = node->strided](int64_t i, int64_t count) {
     return static_cast<double>(strided ? half + parts * i : half * count + i);
   };
   return SetShape(node->inputs[1], {DimsOf(part).back()});
@@ -345,8 +344,7 @@ bool Builder::RelateGemm(GraphNode* node) {
   if (DimsOf(w).size() != 2) return Fail("Gemm takes matrices");
   if (!Join(DimsOf(x)[a ? 0 : 1], DimsOf(w)[b ? 1 : 0])) return false;
   const int n = DimsOf(w)[b ? 0 : 1];
-  if (node->inputs.size() > 2 && node->inputs[2] != kUnknown && !Shaped(node->inputs[2]) &&
-      !SetShape(node->inputs[2], {n}))
+  if (node->inputs.size() > 2 && node->inputs[2] != kUnknown && !Shaped(node->inputs[2]) && !SetShape(node->inputs[2], {n}))
     return false;
   return SetShape(y, {DimsOf(x)[a ? 1 : 0], n});
 }
@@ -357,8 +355,7 @@ bool Builder::Settle(const GraphNode& node, bool result) {
 }
 
 void Builder::MarkTarget(const GraphNode& node) {
-  if (node.inputs.size() > 1 && node.inputs[1] != kUnknown &&
-      values_[static_cast<size_t>(node.inputs[1])].node == kUnknown) {
+  if (node.inputs.size() > 1 && node.inputs[1] != kUnknown && values_[static_cast<size_t>(node.inputs[1])].node == kUnknown) {
     values_[static_cast<size_t>(node.inputs[1])].target = true;
   }
 }
@@ -376,8 +373,7 @@ bool Builder::RelateByTable(const GraphNode& node, const OperandShapes& row) {
     const std::vector<int> dims = DimsOf(value);
     const size_t star = letter.find('*');
     const size_t named = letter.size() - (star == std::string_view::npos ? 0 : 1);
-    if (star == std::string_view::npos ? dims.size() != named : dims.size() < named)
-      return Fail("a rank that does not fit");
+    if (star == std::string_view::npos ? dims.size() != named : dims.size() < named) return Fail("a rank that does not fit");
     size_t at = 0;
     std::vector<int> middle;
     for (char c : letter) {

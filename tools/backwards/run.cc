@@ -14,9 +14,9 @@
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
 #include "ir/status_macros.h"
+#include "passes/core/pass.h"
 #include "passes/core/workspace.h"
 #include "passes/optimize.h"
-#include "passes/core/pass.h"
 #include "passes/optimize_passes.h"
 #include "patterns/operators/declarations.h"
 #include "tools/backwards/generator.h"
@@ -108,8 +108,8 @@ Outcome RunBothWays(const std::string& bytes, const Target& target, const RunOpt
   }
   for (const ascend_fuse::Site& site : (*workspace)->sites) {
     const SiteRecord& record = site.record;
-    outcome.sites.push_back({record.rule, record.kind, std::string(ValueName(*site.value)), record.state, site.lowered_by,
-                             record.because});
+    outcome.sites.push_back(
+        {record.rule, record.kind, std::string(ValueName(*site.value)), record.state, site.lowered_by, record.because});
     for (const std::string& sentence : record.assumptions) outcome.assumptions.push_back(sentence);
   }
   auto optimized = SaveModelToBytes(**model);
@@ -382,11 +382,12 @@ class Run {
       sites.push_back(fmt::format("{} {} {} {} {}", site.state, site.kind, site.rule, site.lowered_by, site.output));
     }
     fmt::print(
-        "{{\"record\": {}, \"name\": {}, \"rule\": {}, \"kind\": {}, \"target\": {}, \"error\": {}, \"unexpanded\": {}, \"bindings\": [{}], \"sites\": {}, "
+        "{{\"record\": {}, \"name\": {}, \"rule\": {}, \"kind\": {}, \"target\": {}, \"error\": {}, \"unexpanded\": {}, "
+        "\"bindings\": [{}], \"sites\": {}, "
         "\"assumptions\": {}, \"sizes\": [{}, {}, {}]}}\n",
         Quote(kind), Quote(name), Quote(rule_.name), Quote(rule_.kind), Quote(targets_[target_].name), Quote(outcome.error),
-        Quote(outcome.unexpanded), fmt::join(bindings, ", "), Quote(sites), Quote(outcome.assumptions), bytes.size(), outcome.recognised.size(),
-        outcome.expanded.size());
+        Quote(outcome.unexpanded), fmt::join(bindings, ", "), Quote(sites), Quote(outcome.assumptions), bytes.size(),
+        outcome.recognised.size(), outcome.expanded.size());
     for (const std::string* part : {&bytes, &outcome.recognised, &outcome.expanded}) {
       std::fwrite(part->data(), 1, part->size(), stdout);
     }
@@ -411,12 +412,13 @@ class Run {
       if (key.find(kMade) == std::string::npos) choices += static_cast<int>(options.size());
     }
     fmt::print(
-        "{{\"record\": \"summary\", \"rule\": {}, \"lowering\": {}, \"tries\": {}, \"built\": {}, \"matched\": {}, \"missed\": {}, "
+        "{{\"record\": \"summary\", \"rule\": {}, \"lowering\": {}, \"tries\": {}, \"built\": {}, \"matched\": {}, \"missed\": "
+        "{}, "
         "\"by_other\": {}, \"misses\": {}, \"unbuilt\": {}, \"choices\": {}, \"uncovered\": {}, \"states\": {}, "
         "\"fused_on\": {}, \"noise\": {}, \"noise_lost\": {}, \"mutants\": {}, \"refused\": {}, \"accepted\": {}, "
         "\"sizes\": []}}\n\n",
-        Quote(rule_.name), lowering_, tries, built_, matched_, missed_, Quote(by_other_), Quote(misses_), Quote(unbuilt_), choices,
-        Quote(Uncovered(true)), Quote(states_), Quote(fused_on_), Quote(noise_), Quote(noise_lost_), mutants_, refused_,
+        Quote(rule_.name), lowering_, tries, built_, matched_, missed_, Quote(by_other_), Quote(misses_), Quote(unbuilt_),
+        choices, Quote(Uncovered(true)), Quote(states_), Quote(fused_on_), Quote(noise_), Quote(noise_lost_), mutants_, refused_,
         accepted_);
   }
 

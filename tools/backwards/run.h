@@ -20,10 +20,10 @@ struct RunOptions {
   std::vector<std::pair<std::string, std::string>> rule_files;  // path and text of a user's files
   std::optional<TargetOptions> target;                          // default: all there are
   uint64_t seed = 1;
-  int count = 40;    // matched graphs
-  int mutants = 12;  // of each
-  bool trace = false;  // the name of each graph on stderr, before it is looked at
-  bool plain = false;  // without noise
+  int count = 40;                   // matched graphs
+  int mutants = 12;                 // of each
+  bool trace = false;               // the name of each graph on stderr, before it is looked at
+  bool plain = false;               // without noise
   std::set<std::string> unreached;  // alternatives that are known not to be reached
 };
 

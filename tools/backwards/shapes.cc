@@ -50,8 +50,7 @@ bool Builder::SetShape(int value, const std::vector<int>& dims) {
     changed_ = true;
     return true;
   }
-  if (of.dims.size() != dims.size())
-    return Fail(fmt::format("ranks {} and {} meet", of.dims.size(), dims.size()));
+  if (of.dims.size() != dims.size()) return Fail(fmt::format("ranks {} and {} meet", of.dims.size(), dims.size()));
   for (size_t i = 0; i < dims.size(); ++i) {
     if (!Join(of.dims[i], dims[i])) return false;
   }
@@ -160,8 +159,7 @@ int Builder::Alike(const PendingCondition& pending, const Expression& list) {
     if (&other == &pending || other.frame != pending.frame || !IsShapeCondition(*other.condition)) continue;
     const Expression& call = other.condition->left;
     const Expression& shape = other.condition->right;
-    if (!Calls(call, "shape") || shape.kind != Expression::Kind::kList ||
-        shape.arguments.size() != list.arguments.size())
+    if (!Calls(call, "shape") || shape.kind != Expression::Kind::kList || shape.arguments.size() != list.arguments.size())
       continue;
     bool same = true;
     for (size_t i = 0; i < list.arguments.size(); ++i) {
@@ -176,8 +174,7 @@ int Builder::Alike(const PendingCondition& pending, const Expression& list) {
 }
 
 bool Builder::IsShapeCondition(const Condition& condition) {
-  return condition.relation == Condition::Relation::kEqual &&
-         (Calls(condition.left, "shape") || Calls(condition.right, "shape"));
+  return condition.relation == Condition::Relation::kEqual && (Calls(condition.left, "shape") || Calls(condition.right, "shape"));
 }
 
 bool Builder::Shape() {
@@ -190,16 +187,14 @@ bool Builder::Shape() {
     do {
       changed_ = false;
       for (PendingCondition& pending : conditions_) {
-        if (!pending.done && IsShapeCondition(*pending.condition) && !ShapeCondition(&pending, false))
-          return false;
+        if (!pending.done && IsShapeCondition(*pending.condition) && !ShapeCondition(&pending, false)) return false;
         if (!pending.done && !ByFunction(&pending)) return false;
       }
       for (size_t i = 0; i < nodes_.size(); ++i) {
         if (!Relate(&nodes_[i])) return false;
       }
       for (const auto& [a, b] : same_shapes_) {
-        if (Shaped(a) != Shaped(b) && !(Shaped(a) ? SetShape(b, DimsOf(a)) : SetShape(a, DimsOf(b))))
-          return false;
+        if (Shaped(a) != Shaped(b) && !(Shaped(a) ? SetShape(b, DimsOf(a)) : SetShape(a, DimsOf(b)))) return false;
         if (Shaped(a) && !SetShape(b, DimsOf(a))) return false;
       }
     } while (changed_);
@@ -222,8 +217,7 @@ bool Builder::Guess() {
   for (GraphNode& node : nodes_) {
     if (node.schema == nullptr || !node.schema->elementwise || node.inputs.size() < 2) continue;
     for (int input : node.inputs) {
-      if (input == kUnknown || Shaped(input) || values_[static_cast<size_t>(input)].node != kUnknown)
-        continue;
+      if (input == kUnknown || Shaped(input) || values_[static_cast<size_t>(input)].node != kUnknown) continue;
       for (int other : node.inputs) {
         if (!Shaped(other)) continue;
         std::vector<int> dims = DimsOf(other);
@@ -259,9 +253,8 @@ bool Builder::Guess() {
 bool Builder::Waits(int value) {
   for (const PendingCondition& pending : conditions_) {
     if (pending.done || !IsShapeCondition(*pending.condition)) continue;
-    if (ValueOf(pending.condition->left.kind == Expression::Kind::kCall
-                    ? pending.condition->left.arguments[0]
-                    : pending.condition->right.arguments[0],
+    if (ValueOf(pending.condition->left.kind == Expression::Kind::kCall ? pending.condition->left.arguments[0]
+                                                                        : pending.condition->right.arguments[0],
                 pending.frame) == value)
       return false;
   }

@@ -20,18 +20,14 @@ bool Builder::Solve(const Expression& expression, Frame* frame, double target, b
         // n * n
         const Expression& a = expression.arguments[0];
         const Expression& b = expression.arguments[1];
-        const bool square = !left.has_value() && expression.text == "*" &&
-                            a.kind == Expression::Kind::kName && b.kind == Expression::Kind::kName &&
-                            a.slot >= 0 && a.slot == b.slot;
+        const bool square = !left.has_value() && expression.text == "*" && a.kind == Expression::Kind::kName &&
+                            b.kind == Expression::Kind::kName && a.slot >= 0 && a.slot == b.slot;
         return !square || Solve(a, frame, std::sqrt(target), moved);
       }
       const char op = expression.text[0];
       if (right.has_value()) {
         const double b = right->number;
-        const double a = op == '+'   ? target - b
-                         : op == '-' ? target + b
-                         : op == '*' ? target / b
-                                     : target * b;
+        const double a = op == '+' ? target - b : op == '-' ? target + b : op == '*' ? target / b : target * b;
         return Solve(expression.arguments[0], frame, a, moved);
       }
       const double a = left->number;
@@ -58,8 +54,7 @@ bool Builder::Solve(const Expression& expression, Frame* frame, double target, b
         const std::vector<int> dims = DimsOf(value);
         int64_t at = axis.has_value() ? static_cast<int64_t>(axis->number) : 99;
         if (at < 0) at += static_cast<int64_t>(dims.size());
-        if (at >= 0 && at < static_cast<int64_t>(dims.size()) &&
-            NumberOfDim(dims[static_cast<size_t>(at)]) < 0) {
+        if (at >= 0 && at < static_cast<int64_t>(dims.size()) && NumberOfDim(dims[static_cast<size_t>(at)]) < 0) {
           Slot slot = Slot::Of(Slot::Kind::kDim);
           slot.dim = dims[static_cast<size_t>(at)];
           return Solve(&slot, target, moved);
@@ -90,8 +85,7 @@ bool Builder::Solve(Slot* slot, double target, bool* moved) {
   return true;
 }
 
-bool Builder::SolveProduct(const std::vector<int>& left, const std::vector<int>& right, double factor,
-                           bool* moved) {
+bool Builder::SolveProduct(const std::vector<int>& left, const std::vector<int>& right, double factor, bool* moved) {
   std::vector<int> a;
   std::vector<int> b;
   for (int dim : left) a.push_back(Root(dim));
@@ -135,8 +129,7 @@ bool Builder::SolveProduct(const std::vector<int>& left, const std::vector<int>&
 bool Builder::Number() {
   // Equalities of conditions join the ones noted on the way.
   for (PendingCondition& pending : conditions_) {
-    if (pending.condition->relation != Condition::Relation::kEqual || IsShapeCondition(*pending.condition))
-      continue;
+    if (pending.condition->relation != Condition::Relation::kEqual || IsShapeCondition(*pending.condition)) continue;
     LockNames(pending.condition->left, pending.frame);
     LockNames(pending.condition->right, pending.frame);
   }
@@ -205,17 +198,14 @@ bool Builder::SolveEqualities(bool* moved) {
     if (right.has_value() && !x.has_value() && !Solve(&a, *right, moved)) return false;
   }
   for (PendingCondition& pending : conditions_) {
-    if (pending.condition->relation != Condition::Relation::kEqual || IsShapeCondition(*pending.condition))
-      continue;
+    if (pending.condition->relation != Condition::Relation::kEqual || IsShapeCondition(*pending.condition)) continue;
     const Condition& condition = *pending.condition;
     const std::optional<Result> x = Evaluate(condition.left, pending.frame);
     const std::optional<Result> y = Evaluate(condition.right, pending.frame);
     const std::optional<double> left = OneNumber(x);
     const std::optional<double> right = OneNumber(y);
-    if (left.has_value() && !y.has_value() && !Solve(condition.right, pending.frame, *left, moved))
-      return false;
-    if (right.has_value() && !x.has_value() && !Solve(condition.left, pending.frame, *right, moved))
-      return false;
+    if (left.has_value() && !y.has_value() && !Solve(condition.right, pending.frame, *left, moved)) return false;
+    if (right.has_value() && !x.has_value() && !Solve(condition.left, pending.frame, *right, moved)) return false;
   }
   return true;
 }
@@ -254,8 +244,7 @@ bool Builder::TryNumbers() {
     }
     std::vector<int> open;
     for (size_t i = 0; i < dims_.size(); ++i) {
-      if (Root(static_cast<int>(i)) == static_cast<int>(i) && dims_[i].number < 0)
-        open.push_back(static_cast<int>(i));
+      if (Root(static_cast<int>(i)) == static_cast<int>(i) && dims_[i].number < 0) open.push_back(static_cast<int>(i));
     }
     if (open.empty()) {
       for (size_t i = 0; i < values_.size() && !moved; ++i) {

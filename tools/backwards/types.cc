@@ -50,8 +50,7 @@ bool Builder::Type() {
       if (!SetType(y, DataType::kBool)) return false;
       for (int input : node.inputs) {
         if (input == kUnknown) continue;
-        if (IsLogical(node.op) ? !SetType(input, DataType::kBool) : !JoinTypes(node.inputs[0], input))
-          return false;
+        if (IsLogical(node.op) ? !SetType(input, DataType::kBool) : !JoinTypes(node.inputs[0], input)) return false;
       }
       continue;
     }
@@ -68,8 +67,8 @@ bool Builder::Type() {
         if (!SetType(input, DataType::kInt64)) return false;
         continue;
       }
-      if (values_[static_cast<size_t>(input)].target ||
-          (i > 0 && (node.op == "Gather" || node.op == "Slice")) || (i == 1 && node.op == "ScatterND")) {
+      if (values_[static_cast<size_t>(input)].target || (i > 0 && (node.op == "Gather" || node.op == "Slice")) ||
+          (i == 1 && node.op == "ScatterND")) {
         if (!SetType(input, DataType::kInt64)) return false;
         continue;
       }
@@ -81,8 +80,7 @@ bool Builder::Type() {
   for (PendingCondition& pending : conditions_) {
     const Condition& condition = *pending.condition;
     if (condition.relation != Condition::Relation::kEqual) continue;
-    if (Calls(condition.left, "dtype") && condition.right.kind == Expression::Kind::kName &&
-        condition.right.slot < 0) {
+    if (Calls(condition.left, "dtype") && condition.right.kind == Expression::Kind::kName && condition.right.slot < 0) {
       const int value = ValueOf(condition.left.arguments[0], pending.frame);
       const std::optional<Result> type = Evaluate(condition.right, pending.frame);
       if (value != kUnknown && type.has_value() && !SetType(value, type->type)) return false;
@@ -108,8 +106,7 @@ bool Builder::Round() {
     const DataType type = known_types_[static_cast<size_t>(TypeRoot(static_cast<int>(i)))];
     if (type == DataType::kFloat) value.number = static_cast<double>(static_cast<float>(value.number));
     if (type != DataType::kFloat16) continue;
-    const double unit =
-        std::ldexp(1.0, std::max(value.number == 0 ? -14 : std::ilogb(value.number), -14) - 10);
+    const double unit = std::ldexp(1.0, std::max(value.number == 0 ? -14 : std::ilogb(value.number), -14) - 10);
     value.number = std::nearbyint(value.number / unit) * unit;
   }
   return true;
@@ -132,8 +129,7 @@ bool Builder::CheckConditions() {
     if (condition.relation == Condition::Relation::kLet || IsShapeCondition(condition)) continue;
     if (condition.relation == Condition::Relation::kHolds) {
       const std::optional<Result> holds = Evaluate(condition.left, pending.frame);
-      if (holds.has_value() && holds->kind == Result::Kind::kNumber && holds->number == 0)
-        return Fail(condition.source);
+      if (holds.has_value() && holds->kind == Result::Kind::kNumber && holds->number == 0) return Fail(condition.source);
       continue;
     }
     const std::optional<Result> x = Evaluate(condition.left, pending.frame);

@@ -194,8 +194,8 @@ class Writer {
       std::vector<int64_t> ints = parameter.ints;
       if (parameter.kind == Parameter::Kind::kNumber) ints = {static_cast<int64_t>(parameter.number)};
       // Axes count from either end.
-      if ((parameter.name == "axes" || parameter.name == "axis") && !node.inputs.empty() &&
-          node.inputs[0] != kUnknown && !node.axes_from_end && random_.Chance(40)) {
+      if ((parameter.name == "axes" || parameter.name == "axis") && !node.inputs.empty() && node.inputs[0] != kUnknown &&
+          !node.axes_from_end && random_.Chance(40)) {
         const int of = node.op == "Unsqueeze" ? node.outputs[0] : node.inputs[0];
         const int64_t rank = static_cast<int64_t>(b_.values_[static_cast<size_t>(of)].dims.size());
         for (int64_t& axis : ints) {
@@ -205,8 +205,7 @@ class Writer {
       if (row == nullptr && (parameter.name == "min" || parameter.name == "max")) {
         const size_t index = static_cast<size_t>(std::max(0, node.schema->FindInput(parameter.name)));
         if (inputs->size() <= index) inputs->resize(index + 1);
-        (*inputs)[index] =
-            Scalar(fmt::format("{}_{}", parameter.name, ++count_), TypeOf(node.outputs[0]), parameter.number);
+        (*inputs)[index] = Scalar(fmt::format("{}_{}", parameter.name, ++count_), TypeOf(node.outputs[0]), parameter.number);
         continue;
       }
       if (row == nullptr) {
@@ -261,8 +260,7 @@ class Writer {
     if (node.op == "Gather") {
       add("axis", last);
     } else if (node.op == "Slice") {
-      static const std::vector<int64_t> kEnds = {std::numeric_limits<int64_t>::max(),
-                                                 std::numeric_limits<int32_t>::max()};
+      static const std::vector<int64_t> kEnds = {std::numeric_limits<int64_t>::max(), std::numeric_limits<int32_t>::max()};
       const bool at_end = node.strided || node.half == node.parts - 1;
       int64_t start = node.strided ? node.half : node.half * size;
       int64_t end = !at_end ? start + size : random_.Chance(50) ? whole.back() : random_.Pick(kEnds);
@@ -273,8 +271,7 @@ class Writer {
       return !random_.Chance(60) || put("steps", {1});
     } else if (node.op == "Split") {
       if (last != 0 || whole.size() > 1) add("axis", last);
-      if (random_.Chance(50))
-        return put("split", std::vector<int64_t>(static_cast<size_t>(node.parts), size));
+      if (random_.Chance(50)) return put("split", std::vector<int64_t>(static_cast<size_t>(node.parts), size));
       if (node.schema->FindAttribute("num_outputs") != nullptr) add("num_outputs", node.parts);
     }
     return true;
@@ -331,7 +328,9 @@ class Writer {
 
   // Whether a node reads it beside a value without axes, which one axis more would change.
   bool MeetsAScalar(int value) {
-    const auto has_no_axes = [&](int other) { return other >= 0 && other != value && b_.Shaped(other) && b_.DimsOf(other).empty(); };
+    const auto has_no_axes = [&](int other) {
+      return other >= 0 && other != value && b_.Shaped(other) && b_.DimsOf(other).empty();
+    };
     return std::any_of(b_.nodes_.begin(), b_.nodes_.end(), [&](const GraphNode& node) {
       return std::find(node.inputs.begin(), node.inputs.end(), value) != node.inputs.end() &&
              std::any_of(node.inputs.begin(), node.inputs.end(), has_no_axes);
@@ -355,8 +354,7 @@ class Writer {
     if (of.constant) return EmitConstant(value);
     if (of.mask && IsFloat(type)) return EmitMask(value);
     // A weight, where the graph has an input already.
-    if (IsFloat(type) && !AnySymbolic(value) && graph_->input_size() > 0 &&
-        random_.Chance(of.dims.size() == 1 ? 70 : 15)) {
+    if (IsFloat(type) && !AnySymbolic(value) && graph_->input_size() > 0 && random_.Chance(of.dims.size() == 1 ? 70 : 15)) {
       int64_t count = 1;
       for (int64_t dim : Numbers(value)) count *= dim;
       std::vector<double> elements(static_cast<size_t>(count));
@@ -374,8 +372,7 @@ class Writer {
     const std::vector<int64_t> dims = Numbers(value);
     int64_t count = 1;
     for (int64_t dim : dims) count *= dim;
-    const double deviation =
-        of.fan_in == kUnknown ? 1 : 1 / std::sqrt(static_cast<double>(b_.NumberOfDim(of.fan_in)));
+    const double deviation = of.fan_in == kUnknown ? 1 : 1 / std::sqrt(static_cast<double>(b_.NumberOfDim(of.fan_in)));
     std::vector<double> elements(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; ++i) {
       elements[static_cast<size_t>(i)] = of.element ? of.element(i, count) : deviation * random_.Normal();
@@ -385,13 +382,12 @@ class Writer {
       return true;
     }
     if (TypeOf(value) != DataType::kInt64) return No("a constant of another type");
-    *graph_->add_initializer() =
-        IntTensor(names_[value], dims, std::vector<int64_t>(elements.begin(), elements.end()));
+    *graph_->add_initializer() = IntTensor(names_[value], dims, std::vector<int64_t>(elements.begin(), elements.end()));
     return true;
   }
 
-  void Node(const std::string& op, const std::vector<std::string>& inputs, const std::string& output,
-            const ValueInfo& info, std::optional<int64_t> to = std::nullopt) {
+  void Node(const std::string& op, const std::vector<std::string>& inputs, const std::string& output, const ValueInfo& info,
+            std::optional<int64_t> to = std::nullopt) {
     auto* node = graph_->add_node();
     node->set_op_type(op);
     node->set_name("n_" + output);
@@ -427,25 +423,22 @@ class Writer {
     Declare(value, input);
     input->set_name(name + "_keep");
     const bool integers = form == 3;
-    input->mutable_type()->mutable_tensor_type()->set_elem_type(integers ? onnx::TensorProto::INT64
-                                                                         : onnx::TensorProto::BOOL);
+    input->mutable_type()->mutable_tensor_type()->set_elem_type(integers ? onnx::TensorProto::INT64 : onnx::TensorProto::BOOL);
     specimen_.values[input->name()] = {integers ? DataType::kInt64 : DataType::kBool, dims};
     switch (form) {
       case 0:
-        Node("Where", {name + "_keep", Scalar(name + "_zero", type, 0), Scalar(name + "_fill", type, fill)},
-             name, {type, dims});
+        Node("Where", {name + "_keep", Scalar(name + "_zero", type, 0), Scalar(name + "_fill", type, fill)}, name, {type, dims});
         break;
       case 1:
         Node("Not", {name + "_keep"}, name + "_masked", {DataType::kBool, dims});
-        Node("Where", {name + "_masked", Scalar(name + "_fill", type, fill), Scalar(name + "_zero", type, 0)},
-             name, {type, dims});
+        Node("Where", {name + "_masked", Scalar(name + "_fill", type, fill), Scalar(name + "_zero", type, 0)}, name,
+             {type, dims});
         break;
       default: {
         // (1 - keep) * a large negative number
         Node("Cast", {name + "_keep"}, name + "_number", {type, dims}, static_cast<int64_t>(type));
         Node("Sub", {Scalar(name + "_one", type, 1), name + "_number"}, name + "_inverted", {type, dims});
-        Node("Mul", {name + "_inverted", Scalar(name + "_fill", type, fill < -65504 ? -65504 : fill)}, name,
-             {type, dims});
+        Node("Mul", {name + "_inverted", Scalar(name + "_fill", type, fill < -65504 ? -65504 : fill)}, name, {type, dims});
       }
     }
     return true;

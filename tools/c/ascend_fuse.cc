@@ -12,10 +12,10 @@
 #include "absl/status/statusor.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "ir/status_macros.h"
-#include "passes/check/check.h"
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
+#include "ir/status_macros.h"
+#include "passes/check/check.h"
 #include "passes/check_model.h"
 #include "passes/optimize.h"
 #include "passes/option_names.h"
@@ -93,9 +93,7 @@ ascend_fuse_code Guarded(Function function) noexcept {
   }
 }
 
-absl::Status NeedNotNull(std::string_view name) {
-  return absl::InvalidArgumentError(std::string(name) + " is NULL");
-}
+absl::Status NeedNotNull(std::string_view name) { return absl::InvalidArgumentError(std::string(name) + " is NULL"); }
 
 // A model that can be worked on.
 absl::Status NeedWhole(const ascend_fuse_model* model) {
@@ -118,8 +116,8 @@ void Give(const Report& made, const ReportTextOptions* text, ascend_fuse_report*
 
 using RunFunction = absl::StatusOr<Report> (*)(Model*, const OptimizeOptions&);
 
-ascend_fuse_code Run(RunFunction run, const ReportTextOptions* text, ascend_fuse_model* model,
-                     const ascend_fuse_options* options, ascend_fuse_report** report) {
+ascend_fuse_code Run(RunFunction run, const ReportTextOptions* text, ascend_fuse_model* model, const ascend_fuse_options* options,
+                     ascend_fuse_report** report) {
   if (report != nullptr) *report = nullptr;
   return Guarded([&]() -> absl::Status {
     RETURN_IF_ERROR(NeedWhole(model));
@@ -132,8 +130,8 @@ ascend_fuse_code Run(RunFunction run, const ReportTextOptions* text, ascend_fuse
     const std::vector<std::string> why = WhyNotWritten(*made);
     if (why.empty()) return absl::OkStatus();
     model->broken = true;
-    return absl::FailedPreconditionError(fmt::format("ATC of CANN {} refuses or misreads the model: {}", made->target.cann,
-                                                     fmt::join(why, "; ")));
+    return absl::FailedPreconditionError(
+        fmt::format("ATC of CANN {} refuses or misreads the model: {}", made->target.cann, fmt::join(why, "; ")));
   });
 }
 
@@ -223,8 +221,7 @@ ascend_fuse_code ascend_fuse_save_bytes(ascend_fuse_model* model, const void** b
 
 void ascend_fuse_model_free(ascend_fuse_model* model) { delete model; }
 
-ascend_fuse_code ascend_fuse_optimize(ascend_fuse_model* model, const ascend_fuse_options* options,
-                                      ascend_fuse_report** report) {
+ascend_fuse_code ascend_fuse_optimize(ascend_fuse_model* model, const ascend_fuse_options* options, ascend_fuse_report** report) {
   const ReportTextOptions text;
   return Run(Optimize, &text, model, options, report);
 }

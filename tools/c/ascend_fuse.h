@@ -19,13 +19,15 @@ extern "C" {
 #define ASCEND_FUSE_ABI 1000
 
 typedef enum ascend_fuse_code { /* what a call came to */
-  ASCEND_FUSE_OK = 0,
-  ASCEND_FUSE_INVALID = 1,    /* a model, an option or a rule that is not valid; a graph broken by a pass */
-  ASCEND_FUSE_NOT_FOUND = 2,  /* a file, a target */
-  ASCEND_FUSE_REFUSED = 3,    /* it cannot be done with this model: external data is missing, a node that no rule knows ... */
-  ASCEND_FUSE_CANCELLED = 4,  /* the progress callback said so; the model is to be dropped */
-  ASCEND_FUSE_SYSTEM = 5,     /* the file system: no permission, no room */
-  ASCEND_FUSE_INTERNAL = 6    /* a fault of this library */
+                                ASCEND_FUSE_OK = 0,
+                                ASCEND_FUSE_INVALID =
+                                    1, /* a model, an option or a rule that is not valid; a graph broken by a pass */
+                                ASCEND_FUSE_NOT_FOUND = 2, /* a file, a target */
+                                ASCEND_FUSE_REFUSED = 3,   /* it cannot be done with this model: external data is missing, a node
+                                                              that no rule knows ... */
+                                ASCEND_FUSE_CANCELLED = 4, /* the progress callback said so; the model is to be dropped */
+                                ASCEND_FUSE_SYSTEM = 5,    /* the file system: no permission, no room */
+                                ASCEND_FUSE_INTERNAL = 6   /* a fault of this library */
 } ascend_fuse_code;
 
 /* A model: its graph, and the file that its weights stay in. */
@@ -68,8 +70,7 @@ void ascend_fuse_model_free(ascend_fuse_model* model);
 /* Rewrites the model for the target. `options` NULL: the defaults. `report` NULL: it is not wanted. After a failure the model
  * is to be dropped: all but ascend_fuse_model_free refuse it. REFUSED, with a report, where ATC would refuse or misread the
  * result, unless the option "force" is "true". */
-ascend_fuse_code ascend_fuse_optimize(ascend_fuse_model* model, const ascend_fuse_options* options,
-                                      ascend_fuse_report** report);
+ascend_fuse_code ascend_fuse_optimize(ascend_fuse_model* model, const ascend_fuse_options* options, ascend_fuse_report** report);
 /* What ascend_fuse_optimize would do. The model stays as it is. */
 ascend_fuse_code ascend_fuse_list(ascend_fuse_model* model, const ascend_fuse_options* options, ascend_fuse_report** report);
 /* What ATC of the target refuses or misreads in the model as it is. The model is to be dropped afterwards. */

@@ -29,7 +29,7 @@ namespace {
 
 // One call of one pass.
 struct Session {
-  Workspace* workspace = nullptr;  // nullptr when the pass has ended
+  Workspace* workspace = nullptr;                       // nullptr when the pass has ended
   absl::flat_hash_map<const Node*, std::string> sites;  // the kind of the site that a node stands for
 };
 using SessionPointer = std::shared_ptr<Session>;
@@ -229,16 +229,18 @@ struct RewriterHandle {
   }
 
   NodeHandle Replace(const std::vector<ValueHandle>& outputs, const std::string& op_type,
-                     const std::vector<std::optional<ValueHandle>>& inputs, const nb::dict& attributes,
-                     const std::string& domain, const std::string& name) const {
+                     const std::vector<std::optional<ValueHandle>>& inputs, const nb::dict& attributes, const std::string& domain,
+                     const std::string& name) const {
     std::vector<TakenOutput> values;
     for (const ValueHandle& output : outputs) {
       Value* value = Checked(output);
       if (value->producer == nullptr || value->producer->dead) {
-        throw nb::value_error(fmt::format("{} is computed by no node, so nothing can be put in its place", ValueName(*value)).c_str());
+        throw nb::value_error(
+            fmt::format("{} is computed by no node, so nothing can be put in its place", ValueName(*value)).c_str());
       }
       if (!values.empty() && values.front().value->graph != value->graph) throw nb::value_error("outputs of different graphs");
-      const bool twice = std::any_of(values.begin(), values.end(), [&](const TakenOutput& taken) { return taken.value == value; });
+      const bool twice =
+          std::any_of(values.begin(), values.end(), [&](const TakenOutput& taken) { return taken.value == value; });
       if (twice) throw nb::value_error("one output twice");
       values.push_back({values.size(), value});
     }
@@ -247,8 +249,8 @@ struct RewriterHandle {
                 [&](Rewriter& rewriter, const NewNode& node) { return rewriter.Replace(values, values.size(), node); });
   }
 
-  NodeHandle Insert(const std::string& op_type, const std::vector<std::optional<ValueHandle>>& inputs,
-                    const nb::dict& attributes, const std::string& domain, const std::string& name, size_t outputs) const {
+  NodeHandle Insert(const std::string& op_type, const std::vector<std::optional<ValueHandle>>& inputs, const nb::dict& attributes,
+                    const std::string& domain, const std::string& name, size_t outputs) const {
     if (outputs == 0 || outputs > 1000) throw nb::value_error("a node has from 1 to 1000 outputs");
     // The innermost graph of the inputs: from there all of them can be seen.
     Graph* graph = &Of(session).model().graph();
@@ -260,9 +262,8 @@ struct RewriterHandle {
       for (const Node* owner = value->graph->owner(); owner != nullptr; owner = owner->graph->owner()) ++own;
       if (own > depth) std::tie(graph, depth) = std::pair(value->graph, own);
     }
-    return Made(op_type, inputs, attributes, domain, name, [&](Rewriter& rewriter, const NewNode& node) {
-      return rewriter.Insert(node, outputs, graph, name);
-    });
+    return Made(op_type, inputs, attributes, domain, name,
+                [&](Rewriter& rewriter, const NewNode& node) { return rewriter.Insert(node, outputs, graph, name); });
   }
 
   void SetInput(const NodeHandle& handle, size_t index, const std::optional<ValueHandle>& value) const {
@@ -295,61 +296,89 @@ struct RewriterHandle {
 
 template <typename Class, typename Handle, typename Member>
 void AddIdentity(Class& of, Member Handle::*member) {
-  of.def("__eq__", [member](const Handle& a, const nb::object& b) {
-    return nb::isinstance<Handle>(b) && a.*member == nb::cast<Handle&>(b).*member;
-  }, nb::arg("other").none());
+  of.def(
+      "__eq__",
+      [member](const Handle& a, const nb::object& b) {
+        return nb::isinstance<Handle>(b) && a.*member == nb::cast<Handle&>(b).*member;
+      },
+      nb::arg("other").none());
   of.def("__hash__", [member](const Handle& a) { return reinterpret_cast<intptr_t>(a.*member) >> 4; });
 }
 
 void AddValueClass(nb::module_& module) {
   nb::class_<ValueHandle> value(module, "Value", "An edge of the graph. Equal handles are the same value.");
   AddIdentity(value, &ValueHandle::value);
-  value.def_prop_ro("name", [](const ValueHandle& v) { return Of(v.session), std::string(ValueName(*v.value)); }, "Its name.")
+  value.def_prop_ro(
+           "name", [](const ValueHandle& v) { return Of(v.session), std::string(ValueName(*v.value)); }, "Its name.")
       .def_prop_ro("dtype", &Dtype, "\"float\", \"float16\", \"int64\" ...; None where it is not known, and before `infer`.")
       .def_prop_ro("shape", &Shape,
                    "A dim is a number, an expression in symbols (\"2*seq\"), or None; None where the rank is not known.")
       .def_prop_ro("elements", &ElementsOf, "The elements of a small tensor, row by row, where they are known.")
       .def_prop_ro("splat", &Splat, "The one number that all elements are, or None.")
-      .def_prop_ro("producer", [](const ValueHandle& v) { return Of(v.session), Handle(v.session, v.value->producer); },
-                   "The node that computes it; None for inputs and constants.")
+      .def_prop_ro(
+          "producer", [](const ValueHandle& v) { return Of(v.session), Handle(v.session, v.value->producer); },
+          "The node that computes it; None for inputs and constants.")
       .def_prop_ro("consumers", &Consumers, "The nodes that read it.")
-      .def_prop_ro("is_input", [](const ValueHandle& v) { return Of(v.session), v.value->is_graph_input; }, "Whether the model has it as an input.")
-      .def_prop_ro("is_output", [](const ValueHandle& v) { return Of(v.session), v.value->is_graph_output; }, "Whether the model has it as an output.")
-      .def_prop_ro("is_constant", [](const ValueHandle& v) { return Of(v.session), v.value->IsConstant(); }, "Whether it is a constant of the model.")
+      .def_prop_ro(
+          "is_input", [](const ValueHandle& v) { return Of(v.session), v.value->is_graph_input; },
+          "Whether the model has it as an input.")
+      .def_prop_ro(
+          "is_output", [](const ValueHandle& v) { return Of(v.session), v.value->is_graph_output; },
+          "Whether the model has it as an output.")
+      .def_prop_ro(
+          "is_constant", [](const ValueHandle& v) { return Of(v.session), v.value->IsConstant(); },
+          "Whether it is a constant of the model.")
       .def("__repr__", [](const ValueHandle& v) {
-        return v.session->workspace == nullptr ? std::string("<Value of a pass that has ended>")
-                                               : fmt::format("<Value {}: {}>", ValueName(*v.value), v.session->workspace->facts().Describe(v.value));
+        return v.session->workspace == nullptr
+                   ? std::string("<Value of a pass that has ended>")
+                   : fmt::format("<Value {}: {}>", ValueName(*v.value), v.session->workspace->facts().Describe(v.value));
       });
 }
 
 void AddNodeClass(nb::module_& module) {
   nb::class_<NodeHandle> node(module, "Node", "A node of the graph. Equal handles are the same node.");
   AddIdentity(node, &NodeHandle::node);
-  node.def_prop_ro("op_type", [](const NodeHandle& n) { return Of(n.session), std::string(OpType(*n.node)); }, "The operator.")
-      .def_prop_ro("domain", [](const NodeHandle& n) { return Of(n.session), std::string(Domain(*n.node)); },
-                   "The domain of the operator; \"\" for the default one.")
-      .def_prop_ro("name", [](const NodeHandle& n) { return Of(n.session), std::string(NodeName(*n.node)); }, "Its name; \"\" where it has none.")
-      .def_prop_ro("inputs", [](const NodeHandle& n) {
-        Of(n.session);
-        std::vector<std::optional<ValueHandle>> inputs;
-        for (const Use& use : n.node->inputs()) inputs.push_back(Handle(n.session, use.value));
-        return inputs;
-      }, "None: an optional input that is left out.")
-      .def_prop_ro("outputs", [](const NodeHandle& n) {
-        Of(n.session);
-        std::vector<std::optional<ValueHandle>> outputs;
-        for (Value* value : n.node->outputs()) outputs.push_back(Handle(n.session, value));
-        return outputs;
-      }, "None: an output that is left out.")
+  node.def_prop_ro(
+          "op_type", [](const NodeHandle& n) { return Of(n.session), std::string(OpType(*n.node)); }, "The operator.")
+      .def_prop_ro(
+          "domain", [](const NodeHandle& n) { return Of(n.session), std::string(Domain(*n.node)); },
+          "The domain of the operator; \"\" for the default one.")
+      .def_prop_ro(
+          "name", [](const NodeHandle& n) { return Of(n.session), std::string(NodeName(*n.node)); },
+          "Its name; \"\" where it has none.")
+      .def_prop_ro(
+          "inputs",
+          [](const NodeHandle& n) {
+            Of(n.session);
+            std::vector<std::optional<ValueHandle>> inputs;
+            for (const Use& use : n.node->inputs()) inputs.push_back(Handle(n.session, use.value));
+            return inputs;
+          },
+          "None: an optional input that is left out.")
+      .def_prop_ro(
+          "outputs",
+          [](const NodeHandle& n) {
+            Of(n.session);
+            std::vector<std::optional<ValueHandle>> outputs;
+            for (Value* value : n.node->outputs()) outputs.push_back(Handle(n.session, value));
+            return outputs;
+          },
+          "None: an output that is left out.")
       .def_prop_ro("attributes", &Attributes, "By name: numbers, bytes and lists; None stands for a tensor, a graph or a type.")
-      .def_prop_ro("alive", [](const NodeHandle& n) { return Of(n.session), !n.node->dead; }, "False once it was replaced and nothing reads it.")
-      .def_prop_ro("site", [](const NodeHandle& n) {
-        Of(n.session);
-        const auto found = n.session->sites.find(n.node);
-        return found == n.session->sites.end() ? std::optional<std::string>() : found->second;
-      }, "The kind of the construct that it was made for: such a node belongs to `lower` and `restore`, leave it alone.")
+      .def_prop_ro(
+          "alive", [](const NodeHandle& n) { return Of(n.session), !n.node->dead; },
+          "False once it was replaced and nothing reads it.")
+      .def_prop_ro(
+          "site",
+          [](const NodeHandle& n) {
+            Of(n.session);
+            const auto found = n.session->sites.find(n.node);
+            return found == n.session->sites.end() ? std::optional<std::string>() : found->second;
+          },
+          "The kind of the construct that it was made for: such a node belongs to `lower` and `restore`, leave it alone.")
       .def("__repr__", [](const NodeHandle& n) {
-        return n.session->workspace == nullptr ? std::string("<Node of a pass that has ended>") : fmt::format("<Node {}>", PrintNode(*n.node));
+        return n.session->workspace == nullptr ? std::string("<Node of a pass that has ended>")
+                                               : fmt::format("<Node {}>", PrintNode(*n.node));
       });
 }
 
@@ -364,7 +393,8 @@ void AddGraphClasses(nb::module_& module) {
       .def_prop_ro("inputs", &GraphView::Inputs, "The inputs of the model.")
       .def_prop_ro("outputs", &GraphView::Outputs, "The outputs of the model.")
       .def_prop_ro("opset", &GraphView::Opset, "The opset of the default domain.");
-  nb::class_<RewriterHandle>(module, "Rewriter", "The only way to change a graph. Every change can be taken back, and is when the run is a dry one.")
+  nb::class_<RewriterHandle>(module, "Rewriter",
+                             "The only way to change a graph. Every change can be taken back, and is when the run is a dry one.")
       .def("replace", &RewriterHandle::Replace, nb::arg("outputs"), nb::arg("op_type"), nb::arg("inputs"),
            nb::arg("attributes") = nb::dict(), nb::arg("domain") = "", nb::arg("name") = "",
            "A new node that computes these values, in the place of the nodes that did. Their names and readers stay.")

@@ -22,9 +22,9 @@
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
 #include "ir/text/printer.h"
-#include "passes/check_model.h"
 #include "passes/check/atc_check.h"
 #include "passes/check/check.h"
+#include "passes/check_model.h"
 #include "passes/optimize.h"
 #include "passes/optimize_passes.h"
 #include "passes/option_names.h"
@@ -158,7 +158,8 @@ class PythonModel {
   class Use {
    public:
     explicit Use(PythonModel* model) : model_(model) {
-      if (model->broken_) throw StatusError(absl::FailedPreconditionError("a run over this model failed, so it cannot be used any more"));
+      if (model->broken_)
+        throw StatusError(absl::FailedPreconditionError("a run over this model failed, so it cannot be used any more"));
       if (model->busy_) throw StatusError(absl::FailedPreconditionError("another thread works on this model"));
       model->busy_ = true;
     }
@@ -260,7 +261,7 @@ class PythonModel {
     placed.stage = stage;
     placed.pass = {name, "what the stage gives", "what the function says", [&function, raised](Workspace& workspace) {
                      return raised->Run([&] { CallPass(function, workspace); }) ? absl::OkStatus()
-                                                                               : absl::CancelledError("a pass raised");
+                                                                                : absl::CancelledError("a pass raised");
                    }};
     return placed;
   }
@@ -344,11 +345,14 @@ NB_MODULE(_core, module) {
   module.def("describe_targets", [] { return Target::DescribeAll(); });
   module.def("chips", [] { return Target::Chips(); });
   module.def("cann_versions", [] { return Target::CannVersions(); });
-  module.def("stages", [] {
-    std::vector<std::string> names;
-    for (const Pass& pass : OptimizePasses()) names.push_back(pass.name);
-    return names;
-  }, "The names of the passes of `optimize`, in their order.");
+  module.def(
+      "stages",
+      [] {
+        std::vector<std::string> names;
+        for (const Pass& pass : OptimizePasses()) names.push_back(pass.name);
+        return names;
+      },
+      "The names of the passes of `optimize`, in their order.");
 }
 
 }  // namespace ascend_fuse::python
