@@ -1,4 +1,4 @@
-"""The words of documents, messages and data are those of docs/style.md, and they are spelled right."""
+"""The words of documents, messages and data are those of docs/style.md, spelled right; C++ is formatted by clang-format."""
 
 from __future__ import annotations
 
@@ -85,3 +85,16 @@ def test_spelling() -> None:
     done = subprocess.run([sys.executable, "-m", "codespell_lib", "--ignore-words", str(HERE / "style_words.txt"), *paths],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_format() -> None:
+    """C++ is as clang-format writes it: `.venv/bin/clang-format -i FILE` mends what this names."""
+    program = Path(sys.executable).with_name("clang-format")
+    if not program.exists():
+        pytest.skip("scripts/setup installs clang-format")
+    paths = [p for folder in ("ir", "patterns", "passes", "tools", "plugin", "tests", "bench", "examples")
+             for p in sorted((ROOT / folder).rglob("*")) if p.suffix in (".cc", ".h") and "/build/" not in str(p)]
+    assert len(paths) > 300
+    done = subprocess.run([program, "--dry-run", "--ferror-limit=1", *map(str, paths)], capture_output=True, text=True, cwd=ROOT)
+    wrong = sorted({line.split(":")[0] for line in done.stderr.splitlines() if "clang-format-violations" in line})
+    assert not wrong, "\n".join(wrong)
