@@ -50,7 +50,7 @@ void CheckNpuNode(const Node& node, const std::string& op, Facts& facts, const T
   FindingRecord finding = FindingOf(node, answer.code, "refused", fmt::format("{}: {}", op, answer.because));
   finding.op = op;
   finding.source = answer.source;
-  finding.certain = answer.code != "undecided-dim" && answer.code != "shape-not-known" && answer.code != "no-node";
+  finding.certain = answer.certain && answer.code != "no-node";
   findings->push_back(std::move(finding));
 }
 

@@ -179,9 +179,12 @@ bool Judge::CheckRow(const CompiledRow& row, const proto::PrecisionMode::View& v
 bool Judge::Refuse(Refusal* refusal, int stage, std::string_view code, std::string because, const std::string& source,
                    bool undecided) const {
   if (stage == kAxis) stage += matched_axes_;
-  if (stage > refusal->stage || (stage == refusal->stage && refusal->because.empty())) {
-    *refusal = {stage, std::string(code), undecided, std::move(because), source};
+  const bool any_undecided = refusal->any_undecided || undecided || code == "shape-not-known";
+  const bool tells_more = refusal->because.empty() || (undecided && !refusal->undecided);
+  if (stage > refusal->stage || (stage == refusal->stage && tells_more)) {
+    *refusal = {stage, std::string(code), undecided, any_undecided, std::move(because), source};
   }
+  refusal->any_undecided = any_undecided;
   return false;
 }
 
@@ -317,7 +320,8 @@ bool Judge::MatchOneOf(const CompiledInput& rule, const CallInput& input, Refusa
     because = WithReason(fmt::format("{} has shape {}, one of {} is needed", rule.data->name(), ShapeText(input), JoinOr(forms)),
                          rule.data->because());
   }
-  return Refuse(refusal, kInput, code, std::move(because), rule.data->source());
+  refusal->any_undecided |= best.any_undecided;
+  return Refuse(refusal, kInput, code, std::move(because), rule.data->source(), best.undecided);
 }
 
 std::string Judge::ShapeText(const CallInput& input) const {

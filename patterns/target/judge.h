@@ -44,6 +44,8 @@ struct Refusal {
   int stage = -1;
   std::string code;  // of patterns/codes.txtpb
   bool undecided = false;
+  // Whether some form or row could not be decided: the call may be legal although another one refuses it for sure.
+  bool any_undecided = false;
   std::string because;
   std::string source;
 };

@@ -221,6 +221,6 @@ bool Judge::RefuseUndecided(const std::string& claim, const std::string& label, 
   return Refuse(
       refusal, kLimit, "undecided-dim",
       WithReason(fmt::format("that {} {} cannot be decided for {}; {}", label, claim, what, HowToBind(dims)), data.because()),
-      data.source());
+      data.source(), true);
 }
 }  // namespace ascend_fuse::contract

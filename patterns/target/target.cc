@@ -385,6 +385,7 @@ Answer Target::Impl::Check(const Call& call, const DimTable& dims, DimTable* gro
   }
   answer.because = refusal.because.empty() ? TypeRefusal(call, node) : refusal.because;
   answer.code = refusal.because.empty() ? "types-refused" : refusal.code;
+  answer.certain = !refusal.any_undecided;
   answer.source = refusal.source;
   if (answer.source.empty() && !data.source().empty()) answer.source = data.source(0);
   return answer;

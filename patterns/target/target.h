@@ -47,6 +47,7 @@ struct Answer {
   bool legal = false;
   std::vector<std::string> assumptions;  // bounds on symbolic dims that could not be decided, as sentences
   std::string code;                      // of patterns/codes.txtpb: what kind of refusal this is
+  bool certain = true;                   // false: a dim or shape that is not known may make the call legal
   std::string because;                   // why not: one sentence
   std::string source;                    // where that statement is written
 };

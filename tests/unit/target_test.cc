@@ -358,6 +358,22 @@ TEST_F(ContractTest, RotaryPositionEmbedding) {
   EXPECT_YES(Load("ascend950", "force_fp16", "2026.07").Check(call, dims_));
 }
 
+// cos is [2, 1, S, D] and x is [batch, N, S, D]: one row wants 1 there, another one `batch`, which may be 2.
+TEST_F(ContractTest, ARefusalIsNotCertainWhereAnotherFormIsUndecided) {
+  Call call = Rotary({"batch", 4, 128, 64}, {2, 1, 128, 64});
+  call.op = "npu.NPURotaryPositionEmbedding";
+  call.attributes = {Int("mode", 1)};
+  const Answer undecided = Load("ascend910b").Check(call, dims_);
+  EXPECT_FALSE(undecided.legal);
+  EXPECT_FALSE(undecided.certain);
+  EXPECT_EQ(undecided.code, "undecided-dim");
+  EXPECT_PRED2(Has, undecided.because, "--dim");
+  call.inputs[0] = In(DataType::kFloat, {3, 4, 128, 64});
+  const Answer refused = Load("ascend910b").Check(call, dims_);
+  EXPECT_FALSE(refused.legal);
+  EXPECT_TRUE(refused.certain) << refused.because;
+}
+
 TEST_F(ContractTest, AttentionWithoutMask) {
   for (const std::string chip : {"ascend910b", "ascend910_93", "ascend310p"}) {
     const Target target = Load(chip);
