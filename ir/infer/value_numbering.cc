@@ -40,7 +40,7 @@ bool IsSplatOf(const Facts& facts, const Value* value, double number) {
 // reads has been looked at before.
 class Noise {
  public:
-  Noise(const Facts& facts, const std::vector<Value*>& sources) : facts_(facts), sources_(sources) {}
+  Noise(const Facts& facts, const Copies& copies) : facts_(facts), copies_(copies) {}
 
   // The input, or an earlier value, that the node's first output merely copies, or nullptr.
   Value* CopiedBy(const Node& node, std::string_view op) const {
@@ -90,9 +90,10 @@ class Noise {
 
   // What `value` is a copy of, through everything that was found to be a copy.
   Value* Through(Value* value) const {
-    for (int i = 0; i < kMaximumSteps && value != nullptr && value->id < sources_.size(); ++i) {
-      if (sources_[value->id] == nullptr) break;
-      value = sources_[value->id];
+    for (int i = 0; i < kMaximumSteps && value != nullptr; ++i) {
+      Value* source = copies_.SourceOf(value);
+      if (source == nullptr) break;
+      value = source;
     }
     return value;
   }
@@ -141,8 +142,8 @@ class Noise {
     for (int i = 0; i < kMaximumSteps && x != nullptr; ++i) {
       if (SameShape(facts_, x, y)) return x;
       const Node* node = x->producer;
-      if (x->id < sources_.size() && sources_[x->id] != nullptr) {
-        x = sources_[x->id];
+      if (Value* source = copies_.SourceOf(x); source != nullptr) {
+        x = source;
       } else if (node != nullptr && KeepsOrder(*node)) {
         x = node->input(0);
       } else {
@@ -229,7 +230,7 @@ class Noise {
   }
 
   const Facts& facts_;
-  const std::vector<Value*>& sources_;
+  const Copies& copies_;
 };
 
 // The key of an attribute by what it means: sorted by name, defaults left out, so that an attribute that is
@@ -300,7 +301,7 @@ void AppendNumber(uint64_t number, std::string* key) { key->append(reinterpret_c
 
 ValueNumbering::ValueNumbering(const Model& model, const Facts& facts) {
   numbers_.reserve(model.value_count());
-  sources_.reserve(model.value_count());
+  copies_.Reserve(model.value_count());
   for (const auto& graph : model.graphs()) {
     for (const Value* value : graph->initializers()) {
       if (value->IsConstant()) AddConstant(*value, facts);
@@ -348,7 +349,7 @@ void ValueNumbering::Add(const Node& node, const Facts& facts) {
 void ValueNumbering::Grow(const Value& value) {
   if (value.id < numbers_.size()) return;
   numbers_.resize(value.id + 1, kNoNumber);
-  sources_.resize(value.id + 1, nullptr);
+  copies_.Resize(value.id + 1);
   firsts_.resize(value.id + 1, nullptr);
 }
 
@@ -368,9 +369,9 @@ const Value* ValueNumbering::First(const Value* value) const {
 bool ValueNumbering::NumberAsCopy(const Node& node, const Facts& facts) {
   const Value* copy = node.output(0);
   if (node.domain != NameId::kEmpty || copy == nullptr || IsNumbered(*copy)) return false;
-  Value* source = Noise(facts, sources_).CopiedBy(node, OpType(node));
+  Value* source = Noise(facts, copies_).CopiedBy(node, OpType(node));
   if (source == nullptr) return false;
-  sources_[copy->id] = source;
+  copies_.Set(*copy, source);
   Assign(*copy, Number(source));
   return true;
 }

@@ -11,6 +11,25 @@
 
 namespace ascend_fuse {
 
+// What each value was found to be a copy of, and by which node: once another node computes the value, it is a copy no more.
+class Copies {
+ public:
+  Value* SourceOf(const Value* value) const {
+    if (value->id >= copies_.size() || copies_[value->id].node != value->producer) return nullptr;
+    return copies_[value->id].source;
+  }
+  void Set(const Value& copy, Value* source) { copies_[copy.id] = {source, copy.producer}; }
+  void Reserve(size_t values) { copies_.reserve(values); }
+  void Resize(size_t values) { copies_.resize(values); }
+
+ private:
+  struct Copy {
+    Value* source = nullptr;
+    const Node* node = nullptr;
+  };
+  std::vector<Copy> copies_;  // by Value::id
+};
+
 // Value numbering over the inferred facts. Noise (design.md section 3): Identity, Dropout at inference, Cast to
 // the same type or to a wider one and back, full-range Slice, Expand and Tile to the same shape, Pad by nothing,
 // Transposes that cancel, chains of Reshape, Squeeze, Unsqueeze and Flatten that come back to the shape they
@@ -36,8 +55,9 @@ class ValueNumbering {
   uint32_t Number(const Value* value) const { return IsNumbered(*value) ? numbers_[value->id] : value->id; }
   bool Same(const Value* a, const Value* b) const { return a == b || Number(a) == Number(b); }
 
-  // The value that `value` is a mere copy of through one node of noise, or nullptr.
-  Value* Source(const Value* value) const { return value->id < sources_.size() ? sources_[value->id] : nullptr; }
+  // The value that `value` is a mere copy of through one node of noise, or nullptr. A value whose producer was replaced is
+  // what the new one computes: it keeps its number, and is a copy no more.
+  Value* Source(const Value* value) const { return copies_.SourceOf(value); }
   // Of the values with the number of `value`, the one that was numbered first; of those of the file it is the one that is
   // computed first.
   const Value* First(const Value* value) const;
@@ -56,8 +76,8 @@ class ValueNumbering {
   // The number of the small tensors with these elements, be they numbers or dims; kNoNumber if not all are known.
   uint32_t NumberOfElements(const Value& value, const Facts& facts);
 
-  std::vector<uint32_t> numbers_;                                // by Value::id
-  std::vector<Value*> sources_;                                  // by Value::id
+  std::vector<uint32_t> numbers_;  // by Value::id
+  Copies copies_;
   std::vector<const Value*> firsts_;                             // by number
   absl::flat_hash_map<std::string, uint32_t> known_tensors_;     // elements or place in a file -> number
   absl::flat_hash_map<std::string, size_t> known_computations_;  // operator, inputs, attributes -> place in computed_
