@@ -266,7 +266,24 @@ void QEmbedLayerNormalization(NodeContext& c) {
 // --- attention
 // -----------------------------------------------------------------------------------------------
 
-void RotaryEmbedding(NodeContext& c) { SameAsInput(c); }
+// x: [B, N, S, D] or [B, S, N * D]. The rows of cos and sin, or of the positions that choose them, are those of x, or one for
+// all. `tables`: cos, `positions`: the positions, if there are any.
+void Rotated(NodeContext& c, size_t tables, size_t positions) {
+  SameAsInput(c);
+  const size_t rows = c.rank(positions) >= 1 ? positions : tables;
+  const Shape x = c.shape(0);
+  if ((x.size() != 3 && x.size() != 4) || c.rank(rows) != (rows == positions ? 2 : 3)) return;
+  DimTable& d = c.dims();
+  const Dim length = x[x.size() == 4 ? 2 : 1];
+  c.Require(d.Broadcast(x[0], c.shape(rows)[0]), x[0]);
+  c.Require(d.Broadcast(length, c.shape(rows)[1]), length);
+}
+
+// Opset 23: x, cos, sin, positions. Without positions cos is [B, S, D / 2].
+void RotaryEmbedding(NodeContext& c) { Rotated(c, 1, 3); }
+
+// com.microsoft: x, positions, cos, sin; positions are [B, S], or the first one as [1].
+void MicrosoftRotaryEmbedding(NodeContext& c) { Rotated(c, 2, 1); }
 
 // Opset 23: Q, K, V, attn_mask, past_key, past_value -> Y, present_key, present_value, qk_matmul_output.
 void Attention(NodeContext& c) {
@@ -462,7 +479,7 @@ constexpr Entry kOps[] = {
     {"com.microsoft", "DynamicQuantizeLSTM", Recurrent},
     {"com.microsoft", "DecoderMaskedSelfAttention", PackedAttention},
     {"com.microsoft", "QEmbedLayerNormalization", QEmbedLayerNormalization},
-    {"com.microsoft", "RotaryEmbedding", RotaryEmbedding},
+    {"com.microsoft", "RotaryEmbedding", MicrosoftRotaryEmbedding},
     {"com.microsoft", "MultiHeadAttention", MultiHeadAttention},
     {"com.microsoft", "GroupQueryAttention", GroupQueryAttention},
     {"com.microsoft", "Attention", PackedAttention},

@@ -39,8 +39,9 @@ class Finding:
     binding: str = ""
 
 
-# What stands where a query may see no key, in runs that show what depends on it.
-POISONS = (3.0, -5.0, 0.25, 40.0, -0.7)
+# What stands where a query may see no key, in runs that show what depends on it. Kernels give 0 there, of which a norm whose
+# epsilon is lost in the type makes NaN.
+POISONS = (3.0, -5.0, 0.25, 40.0, -0.7, 0.0)
 
 
 class Unusable(Exception):
@@ -303,7 +304,8 @@ class Examiner:
             self._find(kind, first_line(error))
             return
         except Exception as error:
-            self._find(kind, first_line(error))
+            if not self._lacks_a_kernel(error):
+                self._find(kind, first_line(error))
             return
         if isinstance(made, bytes):
             for earlier, sentence, binding in self.seen[made]:
@@ -322,10 +324,23 @@ class Examiner:
                 self._report(key, "contract", str(error), binding)
                 continue
             except Exception as error:
-                # A dim of 0 that ends with an error is told apart from numbers that are wrong.
+                # A dim of 0 that ends with an error is told apart from numbers that are wrong. Before opset 14 no Reshape can
+                # say a computed 0.
+                if self._lacks_a_kernel(error):
+                    continue
+                if binding == "edge" and self.subject.plan["opset"] < 14 and "Reshape" in str(error):
+                    self.result.refusals["empty Reshape before opset 14"] += 1
+                    continue
                 self._report(key, "empty" if binding == "edge" else kind, first_line(error), binding)
                 continue
             self._compare(key, kind, binding, results)
+
+    def _lacks_a_kernel(self, error: Exception) -> bool:
+        """Of doubles: the result may have another opset than the original, and ONNX Runtime fewer kernels there."""
+        if self.subject.dtype != "double" or "NOT_IMPLEMENTED" not in str(error):
+            return False
+        self.result.refusals["no kernel of double in ONNX Runtime"] += 1
+        return True
 
     def _report(self, key: bytes, kind: str, sentence: str, binding: str) -> None:
         self.seen[key].append((kind, sentence, binding))

@@ -153,7 +153,7 @@ class Written:
         given = [name for name in made if name and name in later]
         wanted = sorted(set().union(*[needed[n] for n in numbers]) - made)
         feeds = {name: env[name] for name in wanted if not isinstance(env[name], onnx.TensorProto)}
-        key = (id(graph), tuple(numbers), tuple((name, np.shape(value)) for name, value in sorted(feeds.items())))
+        key = (id(graph), tuple(numbers), tuple((name, np.ndim(value)) for name, value in sorted(feeds.items())))
         if not given:
             return
         if key not in self.sessions:
@@ -165,7 +165,7 @@ class Written:
                 for inner in all_nodes([node]):
                     inner.domain = "" if inner.domain == "ai.onnx" else inner.domain
                 nodes.append(node)
-            inputs = [helper.make_tensor_value_info(name, element_type(value), np.shape(value)) for name, value in feeds.items()]
+            inputs = [helper.make_tensor_value_info(name, element_type(value), [None] * np.ndim(value)) for name, value in feeds.items()]
             constants = [env[name] for name in wanted if isinstance(env[name], onnx.TensorProto)]
             part = helper.make_graph(nodes, "part", inputs, [onnx.ValueInfoProto(name=name) for name in given], constants)
             model = helper.make_model(part, opset_imports=self.imports, ir_version=min(self.model.ir_version, 10))
