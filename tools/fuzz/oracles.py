@@ -149,7 +149,8 @@ class Subject:
         if name not in self.cares:
             exact = self.exact is not None
             feeds = {k: inputs.widened(v) for k, v in self.feeds[name].items()} if exact else self.feeds[name]
-            runs = []
+            # The graph itself is one of them: what it makes NaN of such rows spreads further than any number.
+            runs = [[np.asarray(self.references[name][o]) for o in self.graph.outputs]]
             for poison in POISONS:
                 poisoned = build(self.plan, exact=exact, poison=poison)
                 results = Runner(poisoned.model(), None)(feeds)
