@@ -13,14 +13,6 @@
 namespace ascend_fuse {
 namespace {
 
-// Ascend nodes whose first inputs have all axes, and which compute along the last one. Others are told by their declaration:
-// see RowwiseNode.
-constexpr std::pair<std::string_view, size_t> kAlongTheLastAxis[] = {
-    {"NPURotaryMul", 3},
-    {"NPURotaryPositionEmbedding", 3},
-    {"NPULayerNormV4", 1},
-};
-
 bool IsRead(const Value* value) { return value != nullptr && (value->is_graph_output || !LiveUses(*value).empty()); }
 
 // The numbers of a constant of type int64.
@@ -157,27 +149,29 @@ class ExchangeOfNode {
   }
 
   std::optional<Exchangeable> AscendNode() const {
-    for (const auto& [op_type, count] : kAlongTheLastAxis) {
-      if (OpType(node_) != op_type) continue;
-      if (axes_.second == axes_.rank - 1) return std::nullopt;
-      std::vector<size_t> operands;
-      for (size_t i = 0; i < node_.input_count; ++i) {
-        const Value* input = node_.input(i);
-        if (i < count && !HasAxes(input)) return std::nullopt;
-        if (i < count) operands.push_back(i);
-        if (i >= count && input != nullptr && facts_.Of(input).rank() != 1) return std::nullopt;
-      }
-      return WithOneResult(std::move(operands));
+    const DeclaredOperator* declared = FindDeclaredOperator(Domain(node_), OpType(node_));
+    if (declared == nullptr) return std::nullopt;
+    return declared->along_last_axis > 0 ? AlongLastAxis(declared->along_last_axis) : RowwiseNode(*declared);
+  }
+
+  // One that computes along the last axis of its first `count` inputs.
+  std::optional<Exchangeable> AlongLastAxis(size_t count) const {
+    if (axes_.second == axes_.rank - 1) return std::nullopt;
+    std::vector<size_t> operands;
+    for (size_t i = 0; i < node_.input_count; ++i) {
+      const Value* input = node_.input(i);
+      if (i < count && !HasAxes(input)) return std::nullopt;
+      if (i < count) operands.push_back(i);
+      if (i >= count && input != nullptr && facts_.Of(input).rank() != 1) return std::nullopt;
     }
-    return RowwiseNode();
+    return WithOneResult(std::move(operands));
   }
 
   // One whose declaration says that it computes along dims behind those that its operands and results begin with,
   // (T[...L, ...D] x, _[...D] gamma) => (T[...L, ...D] y): whatever stands along the first ones.
-  std::optional<Exchangeable> RowwiseNode() const {
-    const DeclaredOperator* declared = FindDeclaredOperator(Domain(node_), OpType(node_));
-    if (declared == nullptr || declared->rows.size() != 1) return std::nullopt;
-    const SignaturePattern& signature = declared->rows[0].signature;
+  std::optional<Exchangeable> RowwiseNode(const DeclaredOperator& declared) const {
+    if (declared.rows.size() != 1) return std::nullopt;
+    const SignaturePattern& signature = declared.rows[0].signature;
     if (signature.inputs.size() < node_.input_count || signature.outputs.size() < node_.output_count) return std::nullopt;
     const std::string_view rows = signature.inputs.empty() ? "" : LeadingDims(signature.inputs[0]);
     if (rows.empty()) return std::nullopt;
