@@ -13,9 +13,9 @@
 #include "passes/core/beside.h"
 #include "passes/core/workspace.h"
 #include "passes/layout/attention_layout.h"
+#include "passes/layout/axis_exchange.h"
 #include "passes/layout/minimum_cut.h"
 #include "passes/layout/passes.h"
-#include "passes/layout/turning.h"
 
 namespace ascend_fuse {
 namespace {
@@ -38,7 +38,7 @@ struct Tensor4 {
 struct Place {
   Node* node = nullptr;
   bool is_kernel = false;
-  Turnable turnable;
+  Exchangeable exchangeable;
   Layout as_is = kHeadsFirst;
   int operands = 0;  // the questions which layout its operands and its results have; one but for a kernel
   int results = 0;
@@ -90,7 +90,7 @@ class LayoutChooser {
     place.node = node;
     place.is_kernel = is_kernel;
     place.as_is = as_is;
-    place.turnable = is_kernel ? Turnable{{0, 1, 2}, {node->output()}} : *HowToTurn(*node, facts_, kHeadsAndTokens);
+    place.exchangeable = is_kernel ? Exchangeable{{0, 1, 2}, {node->output()}} : *HowToExchange(*node, facts_, kHeadsAndTokens);
     places_.push_back(std::move(place));
     return entry->second;
   }
@@ -98,8 +98,8 @@ class LayoutChooser {
   // The tensors around a place, and the places around them.
   void Reach(int at) {
     const Place place = places_[static_cast<size_t>(at)];
-    for (const size_t i : place.turnable.operands) ReachTensor(place.node->input(i), place.as_is);
-    for (Value* result : place.turnable.results) ReachTensor(result, place.as_is);
+    for (const size_t i : place.exchangeable.operands) ReachTensor(place.node->input(i), place.as_is);
+    for (Value* result : place.exchangeable.results) ReachTensor(result, place.as_is);
   }
 
   void ReachTensor(Value* value, Layout layout) {
@@ -111,14 +111,14 @@ class LayoutChooser {
     for (size_t i = 0; i < members.size(); ++i) {
       const Layout own = LayoutOf(tensors_[t], i);
       if (tensors_[t].values[static_cast<size_t>(own)] == nullptr) tensors_[t].values[static_cast<size_t>(own)] = members[i];
-      for (const Use& use : LiveUses(*members[i])) AddIfTurnable(use.user, own);
+      for (const Use& use : LiveUses(*members[i])) AddIfExchangeable(use.user, own);
     }
     Node* producer = members[0]->producer;
-    if (producer != nullptr) tensors_[t].maker = AddIfTurnable(producer, *tensors_[t].first);
+    if (producer != nullptr) tensors_[t].maker = AddIfExchangeable(producer, *tensors_[t].first);
   }
 
-  int AddIfTurnable(Node* node, Layout layout) {
-    if (node->dead || IsTurn(*node)) return -1;
+  int AddIfExchangeable(Node* node, Layout layout) {
+    if (node->dead || ExchangesHeadsAndTokens(*node)) return -1;
     const auto known = place_of_.find(node);
     if (known != place_of_.end()) return known->second;
     const bool same = std::all_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) {
@@ -126,7 +126,7 @@ class LayoutChooser {
     });
     // What was left, or left to GE, stays in its form.
     if (kept_.contains(Label(*node))) return -1;
-    if (!same || IsAttentionToArrange(*node, facts_) || !HowToTurn(*node, facts_, kHeadsAndTokens).has_value()) return -1;
+    if (!same || IsAttentionToArrange(*node, facts_) || !HowToExchange(*node, facts_, kHeadsAndTokens).has_value()) return -1;
     return AddPlace(node, layout, false);
   }
 
@@ -166,7 +166,7 @@ class LayoutChooser {
   Value* SameBefore(const Value* value) const {
     const Node* node = value->producer;
     if (node == nullptr || node->input(0) == nullptr || node->input(0)->graph != value->graph) return nullptr;
-    if (IsTurn(*node) && facts_.Of(node->input(0)).rank() == 4) return node->input(0);
+    if (ExchangesHeadsAndTokens(*node) && facts_.Of(node->input(0)).rank() == 4) return node->input(0);
     Value* source = node->input(0);
     for (size_t step = 0; step < kMostReshapes && IsReshape(*node); ++step) {
       if (facts_.Of(source).rank() == 4 && facts_.dims().Equal(facts_.Of(source).shape, facts_.Of(value).shape)) {
@@ -187,7 +187,7 @@ class LayoutChooser {
       for (const Use& use : LiveUses(*reshaped[r])) {
         Node* node = use.user;
         if (use.index != 0 || node->graph != of->graph) continue;
-        const bool turn = IsTurn(*node) && r == 0;
+        const bool turn = ExchangesHeadsAndTokens(*node) && r == 0;
         if (!turn && !IsReshape(*node)) continue;
         Value* result = node->output();
         const bool back =
@@ -241,15 +241,15 @@ class LayoutChooser {
 
   // --- what it costs ---
 
-  int64_t CostOfTurning(const Tensor4& tensor) const {
+  int64_t CostOfExchange(const Tensor4& tensor) const {
     if (MovesNothing(tensor)) return kReshapeCost;
     return CostOfTranspose(LayoutCostOf(*places_.front().node), facts_.Of(tensor.members[0]).shape, facts_.dims());
   }
 
   bool IsTaken(const Place& place, Layout operands, Layout results) const {
     if (operands == place.as_is && results == place.as_is) return true;
-    return IsTakenTurned(*place.node, operands != place.as_is ? place.turnable.operands : std::vector<size_t>(), kHeadsAndTokens,
-                         place.is_kernel ? InputLayout(operands, results) : "", facts_, target_);
+    return IsTakenExchanged(*place.node, operands != place.as_is ? place.exchangeable.operands : std::vector<size_t>(),
+                            kHeadsAndTokens, place.is_kernel ? InputLayout(operands, results) : "", facts_, target_);
   }
 
   void AskPlace(Place* place) {
@@ -277,9 +277,9 @@ class LayoutChooser {
       const auto at = std::find(tensor.members.begin(), tensor.members.end(), value) - tensor.members.begin();
       return LayoutOf(tensor, static_cast<size_t>(at)) == place.as_is;
     };
-    return std::all_of(place.turnable.operands.begin(), place.turnable.operands.end(),
+    return std::all_of(place.exchangeable.operands.begin(), place.exchangeable.operands.end(),
                        [&](size_t i) { return agrees(place.node->input(i)); }) &&
-           std::all_of(place.turnable.results.begin(), place.turnable.results.end(), agrees);
+           std::all_of(place.exchangeable.results.begin(), place.exchangeable.results.end(), agrees);
   }
 
   // The answer `layout` costs this.
@@ -307,7 +307,7 @@ class LayoutChooser {
 
   // A tensor costs a Transpose where it is read in the layout that it is not computed in.
   void AskTensor(const Tensor4& tensor) {
-    const int64_t cost = CostOfTurning(tensor);
+    const int64_t cost = CostOfExchange(tensor);
     const int made = tensor.maker >= 0 ? places_[static_cast<size_t>(tensor.maker)].results : Constant(*tensor.first);
     const int some_one = cut_.AddQuestion();  // 1 where some reader wants layout 1
     const int all_one = cut_.AddQuestion();   // 0 where some reader wants layout 0
@@ -330,7 +330,7 @@ class LayoutChooser {
     const auto place = place_of_.find(use.user);
     if (place == place_of_.end()) return Constant(as_is);
     const Place& reader = places_[static_cast<size_t>(place->second)];
-    const auto& operands = reader.turnable.operands;
+    const auto& operands = reader.exchangeable.operands;
     const bool turns = std::find(operands.begin(), operands.end(), use.index) != operands.end();
     return turns && reader.as_is == as_is ? reader.operands : Constant(as_is);
   }
@@ -372,14 +372,14 @@ class LayoutChooser {
       }
       const bool dims_alone = HasReadersOfDimsAlone(*member);
       if (dims_alone) WriteDims(member, now);
-      if (!dims_alone && IsTurn(*member->producer)) WriteAsReshape(member);
+      if (!dims_alone && ExchangesHeadsAndTokens(*member->producer)) WriteAsReshape(member);
     }
   }
 
   // A Transpose that moves nothing.
   void WriteAsReshape(Value* turned) {
     Beside beside(workspace_, *turned->producer);
-    const NewNode plan = PlanTurned(turned->producer->input(0), &beside);
+    const NewNode plan = PlanExchanged(turned->producer->input(0), &beside);
     if (plan.op_type != "Transpose") workspace_.Know(workspace_.rewriter().ReplaceValue(turned, plan));
   }
 
@@ -390,7 +390,9 @@ class LayoutChooser {
     if (node->dead || !HasReadersOfDimsAlone(*old)) return;
     const auto copy = copies_.find(node->input(0));
     const Node* turn = node->input(0)->producer;
-    Value* now = copy != copies_.end() ? copy->second : turn != nullptr && IsTurn(*turn) ? turn->input(0) : nullptr;
+    Value* now = copy != copies_.end()                               ? copy->second
+                 : turn != nullptr && ExchangesHeadsAndTokens(*turn) ? turn->input(0)
+                                                                     : nullptr;
     if (now == nullptr) return;
     if (IsOp(*node, "Reshape")) {
       // A 0 would name a dim of what is read.
@@ -420,24 +422,25 @@ class LayoutChooser {
 
   absl::Status WritePlace(const Place& place) {
     NewNode plan = place.is_kernel || place.chosen_operands == place.as_is ? PlanOf(*place.node)
-                                                                           : Turned(*place.node, workspace_, kHeadsAndTokens);
+                                                                           : Exchanged(*place.node, workspace_, kHeadsAndTokens);
     for (Attribute& attribute : plan.attributes) {
       if (place.is_kernel && attribute.name == "input_layout") {
         attribute = Attribute::String("input_layout", InputLayout(place.chosen_operands, place.chosen_results));
       }
     }
-    for (const size_t i : place.turnable.operands) {
+    for (const size_t i : place.exchangeable.operands) {
       plan.inputs[i] = Provide(&tensors_[tensor_of_.at(place.node->input(i))], place.chosen_operands);
     }
     const auto out = static_cast<size_t>(place.chosen_results);
     absl::flat_hash_map<const Value*, Value*> existing;  // those of the file that the node computes now
-    for (Value* result : place.turnable.results) {
+    for (Value* result : place.exchangeable.results) {
       Value* value = tensors_[tensor_of_.at(result)].values[out];
       if (value != nullptr) existing[result] = value;
     }
     const bool exchanged = place.chosen_results != place.as_is;
-    auto pairs = WriteTurned(*place.node, plan, place.turnable.results, existing, ValueName(*place.turnable.results[0]),
-                             exchanged ? std::optional(kHeadsAndTokens) : std::nullopt, workspace_);
+    auto pairs =
+        WriteExchanged(*place.node, plan, place.exchangeable.results, existing, ValueName(*place.exchangeable.results[0]),
+                       exchanged ? std::optional(kHeadsAndTokens) : std::nullopt, workspace_);
     if (!pairs.ok()) return pairs.status();
     for (const auto& [before, now] : *pairs) WriteResult(before, now, place.chosen_results);
     return absl::OkStatus();
@@ -454,7 +457,7 @@ class LayoutChooser {
     if (!before->is_graph_output) WriteDims(before, now);
     if (!before->is_graph_output && LiveUses(*before).empty()) return;
     Beside beside(workspace_, now->graph, ValueName(*before));
-    workspace_.Know(workspace_.rewriter().ReplaceValue(before, PlanTurned(now, &beside)));
+    workspace_.Know(workspace_.rewriter().ReplaceValue(before, PlanExchanged(now, &beside)));
     copies_[before] = now;
   }
 
@@ -483,7 +486,7 @@ class LayoutChooser {
   }
 
   // What one Reshape turns it by: nullopt where that moves elements, or the number of heads is not known.
-  std::optional<std::vector<int64_t>> DimsOfTurned(const Value* value) const {
+  std::optional<std::vector<int64_t>> DimsOfExchanged(const Value* value) const {
     const auto shape = facts_.Of(value).shape;
     const Dim before = facts_.dims().Resolve(shape[1]);
     const Dim behind = facts_.dims().Resolve(shape[2]);
@@ -502,8 +505,8 @@ class LayoutChooser {
   }
 
   // The value turned: reshaped where one of the two axes has one element.
-  NewNode PlanTurned(Value* value, Beside* beside) const {
-    if (const auto dims = DimsOfTurned(value); dims.has_value()) {
+  NewNode PlanExchanged(Value* value, Beside* beside) const {
+    if (const auto dims = DimsOfExchanged(value); dims.has_value()) {
       return beside->Plan(build::Reshape(Term::Of(value), *dims));
     }
     const int axis = AxisOfOne(value);
@@ -517,7 +520,7 @@ class LayoutChooser {
     if (wanted != nullptr) return wanted;
     Value* other = tensor->values[static_cast<size_t>(1 - layout)];
     Beside beside(workspace_, other->graph, ValueName(*other));
-    wanted = beside.Insert(PlanTurned(other, &beside));
+    wanted = beside.Insert(PlanExchanged(other, &beside));
     return wanted;
   }
 

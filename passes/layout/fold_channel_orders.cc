@@ -17,6 +17,7 @@
 #include "passes/layout/passes.h"
 #include "patterns/analysis/channels.h"
 #include "patterns/analysis/linear.h"
+#include "patterns/operators/declarations.h"
 #include "patterns/operators/layout_cost.h"
 
 namespace ascend_fuse {
@@ -29,8 +30,10 @@ using Order = std::vector<int64_t>;  // channel i is what channel order[i] was
 
 bool IsRotaryOfHalves(const Node& node) {
   if (node.dead || Domain(node) != "npu") return false;
-  return OpType(node) == "NPURotaryMul" ||
-         (OpType(node) == "NPURotaryPositionEmbedding" && IntAttribute(node, "mode").value_or(0) == 0);
+  const DeclaredOperator* declared = FindDeclaredOperator(Domain(node), OpType(node));
+  if (declared == nullptr || !declared->rotated_halves.has_value()) return false;
+  const RotatedHalves& halves = *declared->rotated_halves;
+  return halves.attribute.empty() || IntAttribute(node, halves.attribute) == halves.is;
 }
 
 // Whether the node only moves elements of its first input.

@@ -17,9 +17,9 @@
 #include "passes/core/beside.h"
 #include "passes/core/workspace.h"
 #include "passes/layout/attention_layout.h"
+#include "passes/layout/axis_exchange.h"
 #include "passes/layout/minimum_cut.h"
 #include "passes/layout/passes.h"
-#include "passes/layout/turning.h"
 #include "patterns/analysis/axis_map.h"
 
 namespace ascend_fuse {
@@ -62,7 +62,7 @@ struct Place {
   Node* node = nullptr;
   Rows rows;
   ExchangedAxes axes;
-  Turnable turnable;
+  Exchangeable exchangeable;
   int question = 0;  // 1: as it is, 0: the batch is to be first
   bool may_turn = true;
   bool turned = false;
@@ -96,7 +96,7 @@ std::vector<const DeferredNode*> NodesOf(const Term& term) {
   return nodes;
 }
 
-bool IsTurn(const DeferredNode& node) {
+bool ExchangesHeadsAndTokens(const DeferredNode& node) {
   return node.op_type == "Transpose" && build::IntegersOf(*node.attributes[0].second.list) == std::vector<int64_t>{0, 2, 1, 3};
 }
 
@@ -129,8 +129,8 @@ class RowOrderer {
   void Look(Node* attention) {
     cost_ = &LayoutCostOf(*attention);
     const bool fast = CostOfTokensFirst(*attention, facts_) == 0;
-    const bool operands = fast && IsTakenTurned(*attention, {0, 1, 2}, kHeadsAndTokens, "BSND", facts_, target_);
-    const bool result = fast && IsTakenTurned(*attention, {}, kHeadsAndTokens, "BNSD_BSND", facts_, target_);
+    const bool operands = fast && IsTakenExchanged(*attention, {0, 1, 2}, kHeadsAndTokens, "BSND", facts_, target_);
+    const bool result = fast && IsTakenExchanged(*attention, {}, kHeadsAndTokens, "BNSD_BSND", facts_, target_);
     attentions_.emplace_back();
     for (size_t i = 0; i < kAttentionOperands; ++i) {
       Way& way = WayTo(attention->input(i));
@@ -150,16 +150,16 @@ class RowOrderer {
   void LookBehind(const Way& way, size_t nodes) {
     if (nodes == kNodesBehind) return;
     for (const Use& use : LiveUses(*way.end)) {
-      const auto turnable = HowToTurn(*use.user, facts_, {facts_.Of(way.end).rank(), 0, 0});
-      if (!turnable.has_value() || turnable->operands != std::vector<size_t>{use.index}) continue;
-      for (const Way* next : WaysFrom(turnable->results[0])) LookBehind(*next, nodes + 1);
+      const auto exchangeable = HowToExchange(*use.user, facts_, {facts_.Of(way.end).rank(), 0, 0});
+      if (!exchangeable.has_value() || exchangeable->operands != std::vector<size_t>{use.index}) continue;
+      for (const Way* next : WaysFrom(exchangeable->results[0])) LookBehind(*next, nodes + 1);
     }
   }
 
   // The nodes around a place.
   void Reach(size_t at) {
     const Place place = places_[at];
-    for (const size_t i : place.turnable.operands) {
+    for (const size_t i : place.exchangeable.operands) {
       Way& way = WayTo(place.node->input(i));
       if (const auto rows = RowsIn(&way, way.to, place.rows); rows.has_value()) {
         ReachBack(way, rows->first, rows->second);
@@ -167,7 +167,7 @@ class RowOrderer {
         places_[at].may_turn = false;
       }
     }
-    for (Value* result : place.turnable.results) {
+    for (Value* result : place.exchangeable.results) {
       for (Way* way : WaysFrom(result)) {
         if (const auto rows = RowsIn(way, way->from, place.rows); rows.has_value()) {
           ReachAhead(*way, rows->first, rows->second);
@@ -221,14 +221,14 @@ class RowOrderer {
     if (node->dead || !same_graph || kept_.contains(Label(*node)) || IsAttentionToArrange(*node, facts_)) return;
     const int rank = facts_.Of(value).rank();
     const ExchangedAxes axes = {rank, 0, rows.merged ? 0 : 1};
-    auto turnable = HowToTurn(*node, facts_, axes);
-    if (!turnable.has_value()) return;
-    const auto& [operands, results] = *turnable;
+    auto exchangeable = HowToExchange(*node, facts_, axes);
+    if (!exchangeable.has_value()) return;
+    const auto& [operands, results] = *exchangeable;
     const bool is_one_of_them = std::find(results.begin(), results.end(), value) != results.end() ||
                                 std::any_of(operands.begin(), operands.end(), [&](size_t i) { return node->input(i) == value; });
-    if (!is_one_of_them || !IsTakenTurned(*node, operands, axes, "", facts_, target_)) return;
+    if (!is_one_of_them || !IsTakenExchanged(*node, operands, axes, "", facts_, target_)) return;
     place_of_[node] = places_.size();
-    places_.push_back({node, rows, axes, *std::move(turnable)});
+    places_.push_back({node, rows, axes, *std::move(exchangeable)});
   }
 
   // --- ways ---
@@ -256,7 +256,7 @@ class RowOrderer {
       const bool moves = movement == Movement::kKeepsOrder || movement == Movement::kPermutes;
       if (!(moves && FollowMovement(context_, &way->atoms, &view)) && !FollowPick(context_, &way->atoms, &view)) break;
       ++(movement == Movement::kPermutes ? so_far.transposes : so_far.reshapes);
-      if (IsTurn(*node)) so_far.turn = {view.axes, behind};
+      if (ExchangesHeadsAndTokens(*node)) so_far.turn = {view.axes, behind};
       if (!CanBeCutOff(way->atoms, view)) continue;
       way->source = view.value;
       way->from = view.axes;
@@ -324,7 +324,7 @@ class RowOrderer {
     const auto known = place_of_.find(value->producer);
     if (value->producer == nullptr || known == place_of_.end()) return nullptr;
     Place& place = places_[known->second];
-    const auto& results = place.turnable.results;
+    const auto& results = place.exchangeable.results;
     return std::find(results.begin(), results.end(), value) != results.end() ? &place : nullptr;
   }
 
@@ -336,8 +336,8 @@ class RowOrderer {
       if (MovesOn(use) || (ReadsDims(*use.user) && DimsOf(way, way.source, way.from).has_value())) continue;
       const auto known = place_of_.find(use.user);
       Place* place = known == place_of_.end() ? nullptr : &places_[known->second];
-      const bool turns = place != nullptr && std::find(place->turnable.operands.begin(), place->turnable.operands.end(),
-                                                       use.index) != place->turnable.operands.end();
+      const bool turns = place != nullptr && std::find(place->exchangeable.operands.begin(), place->exchangeable.operands.end(),
+                                                       use.index) != place->exchangeable.operands.end();
       if (turns) {
         places.push_back(place);
       } else {
@@ -441,8 +441,8 @@ class RowOrderer {
   // Whether one of the Transposes is left to the next pass, or there is none.
   bool IsFree(const Way& way, const std::vector<const DeferredNode*>& nodes) const {
     return std::none_of(nodes.begin(), nodes.end(), [](const DeferredNode* node) { return node->op_type == "Transpose"; }) ||
-           (free_ends_.contains(way.end) && IsTurn(*nodes.front())) ||
-           (free_sources_.contains(way.source) && IsTurn(*nodes.back()));
+           (free_ends_.contains(way.end) && ExchangesHeadsAndTokens(*nodes.front())) ||
+           (free_sources_.contains(way.source) && ExchangesHeadsAndTokens(*nodes.back()));
   }
 
   // The dims of the end of the way, read from those of the source, or of what is picked of it; nullopt where they are others.
@@ -509,7 +509,7 @@ class RowOrderer {
     for (Way* way : to_write) WriteWay(way);
     for (size_t i = ways_.size(); i-- > 0;) WriteDims(ways_[i].get());
     for (const Place* place : turned) {
-      for (Value* result : place->turnable.results) WriteAsItWas(*place, result);
+      for (Value* result : place->exchangeable.results) WriteAsItWas(*place, result);
     }
     return absl::OkStatus();
   }
@@ -561,13 +561,13 @@ class RowOrderer {
 
   // False where it stays as it is.
   absl::StatusOr<bool> WritePlace(const Place& place, const std::vector<Way*>& to_write) {
-    const auto& results = place.turnable.results;
+    const auto& results = place.exchangeable.results;
     std::vector<std::pair<size_t, Value*>> operands;
-    for (const size_t i : place.turnable.operands) {
+    for (const size_t i : place.exchangeable.operands) {
       operands.emplace_back(i, Provide(&WayTo(place.node->input(i)), place));
       if (operands.back().second == nullptr) return false;
     }
-    NewNode plan = Turned(*place.node, workspace_, place.axes);
+    NewNode plan = Exchanged(*place.node, workspace_, place.axes);
     for (const auto& [i, value] : operands) plan.inputs[i] = value;
     absl::flat_hash_map<const Value*, Value*> existing;  // what stands in the file and is what the node computes now
     for (const Value* result : results) {
@@ -577,8 +577,8 @@ class RowOrderer {
       });
       if (same != to_write.end()) existing[result] = (*same)->end;
     }
-    auto pairs = WriteTurned(*place.node, plan, results, existing, fmt::format("{}_batch_first", ValueName(*results[0])),
-                             place.axes, workspace_);
+    auto pairs = WriteExchanged(*place.node, plan, results, existing, fmt::format("{}_batch_first", ValueName(*results[0])),
+                                place.axes, workspace_);
     if (!pairs.ok()) return pairs.status();
     for (const auto& [before, now] : *pairs) turned_[before] = now;
     return true;

@@ -35,20 +35,19 @@ struct Later {
 };
 
 // The parts of one axis of `size` elements that readers ask for, together. nullopt where two ask for different things.
-std::optional<Places> Together(std::vector<WidenedPart> parts, const Dim size) {
-  if (std::all_of(parts.begin(), parts.end(), [](const WidenedPart& part) { return part.places.empty(); })) return Places();
+std::optional<Places> Together(std::vector<PaddedPart> parts, const Dim size) {
+  if (std::all_of(parts.begin(), parts.end(), [](const PaddedPart& part) { return part.places.empty(); })) return Places();
   if (!size.is_number()) return std::nullopt;
-  for (WidenedPart& part : parts) {
+  for (PaddedPart& part : parts) {
     if (part.length < 0) part.length = size.number();
     if (part.places.empty()) part.places = PlacesOfHeads(part.length, part.length, part.length);
   }
-  std::sort(parts.begin(), parts.end(), [](const WidenedPart& a, const WidenedPart& b) {
-    return std::pair(a.start, a.length) < std::pair(b.start, b.length);
-  });
+  std::sort(parts.begin(), parts.end(),
+            [](const PaddedPart& a, const PaddedPart& b) { return std::pair(a.start, a.length) < std::pair(b.start, b.length); });
   Places places;
   int64_t end = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const WidenedPart& part = parts[i];
+    const PaddedPart& part = parts[i];
     if (i > 0 && part.start == parts[i - 1].start && part.length == parts[i - 1].length) {
       if (part.places != parts[i - 1].places) return std::nullopt;
       continue;
@@ -77,8 +76,8 @@ class PaddingPlan {
       const Dim size = fact.rank() == 4 ? facts_.dims().Resolve(fact.shape[3]) : Dim();
       if (!size.is_number() || size.number() < 2) return No("the size of its heads is not known");
       if (size.number() == width_) continue;
-      const Widening widening = {{}, {}, {}, PlacesOfHeads(size.number(), size.number(), width_)};
-      RETURN_IF_ERROR(Ask({attention_, i}, widening));
+      const ZeroPadding padding = {{}, {}, {}, PlacesOfHeads(size.number(), size.number(), width_)};
+      RETURN_IF_ERROR(Ask({attention_, i}, padding));
     }
     RETURN_IF_ERROR(FollowResult());
     while (!asked_.empty()) {
@@ -105,18 +104,18 @@ class PaddingPlan {
   };
   struct Asked {
     Reader reader;
-    std::vector<WidenedPart> parts;
+    std::vector<PaddedPart> parts;
   };
 
-  // --- what has to be widened ---
+  // --- what has to be padded ---
 
-  absl::Status Ask(Reader reader, const Widening& widening) {
-    std::vector<WidenedPart> parts;
-    for (const Places& places : widening) parts.push_back({0, -1, places});
+  absl::Status Ask(Reader reader, const ZeroPadding& padding) {
+    std::vector<PaddedPart> parts;
+    for (const Places& places : padding) parts.push_back({0, -1, places});
     return Ask(reader, std::move(parts));
   }
 
-  absl::Status Ask(Reader reader, std::vector<WidenedPart> parts) {
+  absl::Status Ask(Reader reader, std::vector<PaddedPart> parts) {
     Value* value = reader.node->input(reader.index);
     if (value == nullptr || facts_.Of(value).rank() != static_cast<int>(parts.size())) {
       return No(fmt::format("the shape of an input of {} '{}' is not known", OpType(*reader.node), Label(*reader.node)));
@@ -124,14 +123,14 @@ class PaddingPlan {
     if (value->IsConstant()) return AskConstant(reader, value, parts);
     if (value->producer == nullptr) return No(fmt::format("{} is an input", ValueName(*value)));
     if (value->graph != attention_->graph) return No(fmt::format("{} stands in another graph", ValueName(*value)));
-    if (widening_.contains(value)) return No(fmt::format("{} is read in front of what it is made of", ValueName(*value)));
+    if (padding_.contains(value)) return No(fmt::format("{} is read in front of what it is made of", ValueName(*value)));
     wants_.insert(reader);
     asked_[value].push_back({reader, std::move(parts)});
     return absl::OkStatus();
   }
 
-  // A constant is widened for this reader alone.
-  absl::Status AskConstant(Reader reader, Value* value, const std::vector<WidenedPart>& parts) {
+  // A constant is padded for this reader alone.
+  absl::Status AskConstant(Reader reader, Value* value, const std::vector<PaddedPart>& parts) {
     int64_t axis = -1;
     for (size_t i = 0; i < parts.size(); ++i) {
       if (parts[i].places.empty()) continue;
@@ -164,10 +163,10 @@ class PaddingPlan {
     }
   }
 
-  // The value's widening is what its readers ask for; what computes it is asked for the same.
+  // The value's padding is what its readers ask for; what computes it is asked for the same.
   absl::Status Settle(Value* value, const std::vector<Asked>& asked) {
     if (value->is_graph_output) return No(fmt::format("{} is an output of the graph", ValueName(*value)));
-    std::vector<std::vector<WidenedPart>> by_axis(asked[0].parts.size());
+    std::vector<std::vector<PaddedPart>> by_axis(asked[0].parts.size());
     std::set<Reader> readers;
     for (const Asked& one : asked) {
       readers.insert(one.reader);
@@ -182,46 +181,46 @@ class PaddingPlan {
       if (constant && use.index == first.index && use.user->op_type == first.node->op_type) continue;
       RETURN_IF_ERROR(AddOther(value, use, &by_axis, &beside));
     }
-    Widening widening;
+    ZeroPadding padding;
     for (size_t axis = 0; axis < by_axis.size(); ++axis) {
       std::optional<Places> places = Together(by_axis[axis], facts_.dims().Resolve(facts_.Of(value).shape[axis]));
       if (!places.has_value()) return No(fmt::format("{} is read in two ways", ValueName(*value)));
       if (static_cast<int64_t>(places->size()) > kMostPlaces) return No(fmt::format("{} is too wide", ValueName(*value)));
-      widening.push_back(*std::move(places));
+      padding.push_back(*std::move(places));
     }
-    if (!IsWidened(widening)) return absl::OkStatus();
-    widening_[value] = widening;
+    if (!IsPadded(padding)) return absl::OkStatus();
+    padding_[value] = padding;
     nodes_.insert(beside.begin(), beside.end());
     return absl::OkStatus();
   }
 
   absl::Status AskOperands(Node* node) {
-    std::vector<Widening> outputs = OutputsOf(*node);
-    if (std::none_of(outputs.begin(), outputs.end(), IsWidened)) return absl::OkStatus();
+    std::vector<ZeroPadding> outputs = OutputsOf(*node);
+    if (std::none_of(outputs.begin(), outputs.end(), IsPadded)) return absl::OkStatus();
     if (nodes_.size() >= kMostNodes) return No("the projections are too far away");
     nodes_.insert(node);
     const auto operands = OperandsOf(facts_, *node, outputs);
     if (!operands.ok()) return operands.status();
-    for (const WidenedOperand& operand : *operands) {
+    for (const PaddedOperand& operand : *operands) {
       RETURN_IF_ERROR(Ask({node, operand.index}, operand.parts));
     }
     return absl::OkStatus();
   }
 
-  Widening WideningOf(const Value* value) const {
-    const auto known = widening_.find(value);
-    if (known != widening_.end()) return known->second;
-    return Widening(static_cast<size_t>(std::max(value != nullptr ? facts_.Of(value).rank() : 0, 0)));
+  ZeroPadding PaddingOf(const Value* value) const {
+    const auto known = padding_.find(value);
+    if (known != padding_.end()) return known->second;
+    return ZeroPadding(static_cast<size_t>(std::max(value != nullptr ? facts_.Of(value).rank() : 0, 0)));
   }
 
-  std::vector<Widening> OutputsOf(const Node& node) const {
-    std::vector<Widening> outputs;
-    for (const Value* output : node.outputs()) outputs.push_back(WideningOf(output));
+  std::vector<ZeroPadding> OutputsOf(const Node& node) const {
+    std::vector<ZeroPadding> outputs;
+    for (const Value* output : node.outputs()) outputs.push_back(PaddingOf(output));
     return outputs;
   }
 
   // A reader of the value that is not on the way to the attention.
-  absl::Status AddOther(const Value* value, const Use& use, std::vector<std::vector<WidenedPart>>* by_axis,
+  absl::Status AddOther(const Value* value, const Use& use, std::vector<std::vector<PaddedPart>>* by_axis,
                         std::vector<Node*>* beside) {
     const absl::Status refused = No(fmt::format("{} '{}' reads {} too", OpType(*use.user), Label(*use.user), ValueName(*value)));
     if (use.user->graph != attention_->graph) return refused;
@@ -231,7 +230,7 @@ class PaddingPlan {
     }
     const bool cuts = IsOp(*use.user, "Slice") || IsOp(*use.user, "Gather");
     if (!cuts || use.index != 0 || facts_.Of(use.user->output()).rank() < 0) return refused;
-    const Widening none(static_cast<size_t>(facts_.Of(use.user->output()).rank()));
+    const ZeroPadding none(static_cast<size_t>(facts_.Of(use.user->output()).rank()));
     const auto operands = OperandsOf(facts_, *use.user, {&none, 1});
     if (!operands.ok() || (*operands)[0].parts.size() != by_axis->size()) return refused;
     for (size_t axis = 0; axis < by_axis->size(); ++axis) (*by_axis)[axis].push_back((*operands)[0].parts[axis]);
@@ -249,25 +248,26 @@ class PaddingPlan {
     if (!size.is_number()) return No("the size of its result is not known");
     nodes_.insert(attention_);
     if (size.number() == width_) return absl::OkStatus();
-    std::vector<std::pair<Value*, Widening>> path = {{value, {{}, {}, {}, PlacesOfHeads(size.number(), size.number(), width_)}}};
+    std::vector<std::pair<Value*, ZeroPadding>> path = {
+        {value, {{}, {}, {}, PlacesOfHeads(size.number(), size.number(), width_)}}};
     std::vector<Node*> shapes;
     while (path.size() <= kMostSteps) {
-      const auto& [at, widening] = path.back();
+      const auto& [at, padding] = path.back();
       const std::optional<Use> use = OneReader(*at, &shapes);
       if (!use.has_value()) break;
-      const auto other = OtherFactorOf(facts_, *use->user, use->index, widening);
+      const auto other = OtherFactorOf(facts_, *use->user, use->index, padding);
       if (other.has_value()) {
         if (!IsMadeOfConstant(use->user->input(other->index))) break;
         if (!Ask({use->user, other->index}, other->parts).ok()) break;
         for (const auto& [along, own] : path) {
-          widening_[along] = own;
+          padding_[along] = own;
           nodes_.insert(along->producer);
         }
         nodes_.insert(use->user);
         shapes_.insert(shapes_.end(), shapes.begin(), shapes.end());
         return absl::OkStatus();
       }
-      std::optional<Widening> next = ResultOf(facts_, *use->user, use->index, widening);
+      std::optional<ZeroPadding> next = ResultOf(facts_, *use->user, use->index, padding);
       if (!next.has_value()) break;
       path.emplace_back(use->user->output(), *std::move(next));
     }
@@ -319,9 +319,9 @@ class PaddingPlan {
   }
 
   absl::Status WriteNode(Node* node) {
-    const std::vector<Widening> outputs = OutputsOf(*node);
+    const std::vector<ZeroPadding> outputs = OutputsOf(*node);
     absl::StatusOr<NewNode> plan =
-        node == attention_ ? PlanOf(*node) : Widened(*node, outputs, WideningOf(node->input(0)), workspace_);
+        node == attention_ ? PlanOf(*node) : PaddedNode(*node, outputs, PaddingOf(node->input(0)), workspace_);
     if (!plan.ok()) return plan.status();
     for (size_t i = 0; i < node->input_count; ++i) {
       const auto made = made_.find(node->input(i));
@@ -330,12 +330,12 @@ class PaddingPlan {
       if (wanted) plan->inputs[i] = made->second;
       const auto constant = constants_.find({node, i});
       if (constant == constants_.end()) continue;
-      const auto widened = WidenedConstant(node->input(i), constant->second.first, constant->second.second);
-      if (!widened.ok()) return widened.status();
-      plan->inputs[i] = *widened;
+      const auto padded = PaddedConstant(node->input(i), constant->second.first, constant->second.second);
+      if (!padded.ok()) return padded.status();
+      plan->inputs[i] = *padded;
     }
     const bool slices = node == attention_ && result_.sliced;
-    if (!slices && std::none_of(outputs.begin(), outputs.end(), IsWidened)) {
+    if (!slices && std::none_of(outputs.begin(), outputs.end(), IsPadded)) {
       Node* written = workspace_.rewriter().ReplaceNode(*node, *plan);
       workspace_.Know(written);
       if (node == attention_) result_.attention = written;
@@ -350,7 +350,7 @@ class PaddingPlan {
     for (size_t i = 0; i < node->output_count; ++i) {
       if (node->output(i) == nullptr) continue;
       made_[node->output(i)] = written->output(i);
-      if (!IsWidened(outputs[i])) Redirect(*node->output(i), written->output(i));
+      if (!IsPadded(outputs[i])) Redirect(*node->output(i), written->output(i));
     }
     return absl::OkStatus();
   }
@@ -385,21 +385,21 @@ class PaddingPlan {
     }
   }
 
-  // The dims of a value that is widened now are those that it had.
+  // The dims of a value that is padded now are those that it had.
   void WriteShape(Node* shape) {
     if (shape->dead) return;
     const Value* value = shape->input(0);
     const auto made = made_.find(value);
     if (made == made_.end()) return;
-    const Widening widening = WideningOf(value);
+    const ZeroPadding padding = PaddingOf(value);
     const auto dims = facts_.Of(value).shape;
-    const auto rank = static_cast<int64_t>(widening.size());
+    const auto rank = static_cast<int64_t>(padding.size());
     const auto within = [rank](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
     const int64_t start = within(IntAttribute(*shape, "start").value_or(0));
     const int64_t end = within(IntAttribute(*shape, "end").value_or(rank));
     std::vector<int64_t> less;
     for (int64_t i = start; i < end; ++i) {
-      const Places& places = widening[static_cast<size_t>(i)];
+      const Places& places = padding[static_cast<size_t>(i)];
       const Dim dim = facts_.dims().Resolve(dims[static_cast<size_t>(i)]);
       less.push_back(places.empty() ? 0 : dim.number() - static_cast<int64_t>(places.size()));
     }
@@ -419,7 +419,7 @@ class PaddingPlan {
     workspace_.Know(workspace_.rewriter().ReplaceValue(shape->output(), add));
   }
 
-  // Whether all that is read of the shape is one dim each, and none that is widened.
+  // Whether all that is read of the shape is one dim each, and none that is padded.
   bool OtherDimsAlone(const Node& shape, const std::vector<int64_t>& less) const {
     if (shape.output()->is_graph_output) return false;
     for (const Use& use : LiveUses(*shape.output())) {
@@ -433,18 +433,18 @@ class PaddingPlan {
     return true;
   }
 
-  absl::StatusOr<Value*> WidenedConstant(Value* constant, size_t axis, const Places& places) {
-    auto& known = padder_.widened_[{constant, axis}];
+  absl::StatusOr<Value*> PaddedConstant(Value* constant, size_t axis, const Places& places) {
+    auto& known = padder_.padded_[{constant, axis}];
     for (const auto& [own, value] : known) {
       if (own == places) return value;
     }
-    absl::StatusOr<Value*> widened = workspace_.rewriter().Reorder(constant, static_cast<int64_t>(axis), places,
-                                                                   fmt::format("{}_padded", ValueName(*constant)));
-    if (!widened.ok()) return widened.status();
-    InferConstant(*widened, &facts_);
-    known.emplace_back(places, *widened);
+    absl::StatusOr<Value*> padded = workspace_.rewriter().Reorder(constant, static_cast<int64_t>(axis), places,
+                                                                  fmt::format("{}_padded", ValueName(*constant)));
+    if (!padded.ok()) return padded.status();
+    InferConstant(*padded, &facts_);
+    known.emplace_back(places, *padded);
     result_.weights.emplace_back(ValueName(*constant));
-    return widened;
+    return padded;
   }
 
   HeadPadder& padder_;
@@ -455,9 +455,9 @@ class PaddingPlan {
   PaddedHeads result_;
   std::map<Value*, std::vector<Asked>, Later> asked_;
   std::set<Reader> wants_;
-  absl::flat_hash_map<const Value*, Widening> widening_;
+  absl::flat_hash_map<const Value*, ZeroPadding> padding_;
   std::set<Node*> nodes_;                                  // to be written
-  std::vector<Node*> shapes_;                              // read the dims of what is widened
+  std::vector<Node*> shapes_;                              // read the dims of what is padded
   std::map<Reader, std::pair<size_t, Places>> constants_;  // axis and places
   absl::flat_hash_map<const Value*, Value*> made_;
 };

@@ -9,7 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "passes/core/workspace.h"
-#include "passes/layout/widening.h"
+#include "passes/layout/zero_padding.h"
 #include "patterns/operators/head_padding.h"
 
 namespace ascend_fuse {
@@ -21,7 +21,7 @@ absl::StatusOr<int64_t> HeadsTaken(const Node& kernel, Workspace& workspace);
 // What was done to an attention.
 struct PaddedHeads {
   Node* attention = nullptr;         // in the place of the old one
-  std::vector<std::string> weights;  // the names of the constants that were widened
+  std::vector<std::string> weights;  // the names of the constants that were padded
   bool sliced = false;               // the result is cut back by a Slice
 };
 
@@ -34,14 +34,14 @@ class HeadPadder {
   // and the caller takes everything since a mark of his back.
   absl::StatusOr<PaddedHeads> Pad(Node* attention, int64_t width);
   // To be called when something was taken back.
-  void Forget() { widened_.clear(); }
+  void Forget() { padded_.clear(); }
 
  private:
   friend class PaddingPlan;
 
   Workspace& workspace_;
-  // Constants that were widened before: layers may share weights. By constant and axis.
-  absl::flat_hash_map<std::pair<const Value*, size_t>, std::vector<std::pair<Places, Value*>>> widened_;
+  // Constants that were padded before: layers may share weights. By constant and axis.
+  absl::flat_hash_map<std::pair<const Value*, size_t>, std::vector<std::pair<Places, Value*>>> padded_;
 };
 
 }  // namespace ascend_fuse

@@ -87,6 +87,8 @@ DeclaredOperator OperatorFrom(const proto::OperatorDeclaration& from) {
   op.never_emitted = from.never_emitted();
   if (from.has_gain()) op.gain = Gain{from.gain().evidence(), from.gain().because(), from.gain().source()};
   op.keeps_facts = from.keeps_facts();
+  op.along_last_axis = static_cast<size_t>(from.along_last_axis());
+  if (from.has_rotated_halves()) op.rotated_halves = RotatedHalves{from.rotated_halves().attribute(), from.rotated_halves().is()};
   return op;
 }
 

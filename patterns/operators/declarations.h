@@ -3,6 +3,8 @@
 // patterns/operators.txtpb; rules are checked against it, inference and docs/operators.md follow from it.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -67,6 +69,12 @@ struct Gain {
   bool IsLoss() const { return evidence == "loss"; }
 };
 
+// When a node rotates the two halves of a head: see RotatedHalves of proto/operators.proto.
+struct RotatedHalves {
+  std::string attribute;  // empty: always
+  int64_t is = 0;
+};
+
 struct DeclaredOperator {
   std::string name;                // "npu.NPURmsNorm"
   std::string domain;              // "npu"
@@ -79,6 +87,9 @@ struct DeclaredOperator {
   std::string never_emitted;     // why no rule makes it
   std::optional<Gain> gain;      // of npu nodes that rules emit
   bool keeps_facts = false;      // facts that are known of its output are kept
+  // It computes along the last axis of so many inputs, whatever the order of the others is; 0: nothing is said.
+  size_t along_last_axis = 0;
+  std::optional<RotatedHalves> rotated_halves;
 
   const DeclaredAttribute* FindAttribute(std::string_view attribute) const;
 };

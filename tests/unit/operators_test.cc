@@ -131,6 +131,12 @@ TEST(OperatorsTest, DeclarationsAreWhole) {
       EXPECT_TRUE(op.ge->parser == "stock" || op.ge->parser == "plugin" || op.ge->parser == "none") << op.name;
       EXPECT_FALSE(op.ge->sources.empty()) << op.name;
     }
+    EXPECT_TRUE(op.along_last_axis == 0 || op.along_last_axis <= op.rows[0].signature.inputs.size()) << op.name;
+    if (op.rotated_halves.has_value() && !op.rotated_halves->attribute.empty()) {
+      const DeclaredAttribute* attribute = op.FindAttribute(op.rotated_halves->attribute);
+      ASSERT_NE(attribute, nullptr) << op.name << " has no attribute " << op.rotated_halves->attribute;
+      EXPECT_TRUE(attribute->required && attribute->type == AttributeType::kInt) << op.name << "." << attribute->name;
+    }
     for (const SignatureRow& row : op.rows) {
       EXPECT_TRUE(row.attribute.empty() || op.FindAttribute(row.attribute) != nullptr) << op.name << ": " << row.text;
       const auto same = [&](const std::vector<OperandPattern>& a, const std::vector<OperandPattern>& b) {

@@ -1,5 +1,5 @@
 // Zeros between the elements of tensors: through which shapes and nodes they are followed, and through which they are not.
-#include "passes/layout/widening.h"
+#include "passes/layout/zero_padding.h"
 
 #include <string>
 #include <vector>
@@ -16,20 +16,20 @@ using testing::Inferred;
 
 std::string Text(const Places& places) { return places.empty() ? std::string("-") : fmt::format("{}", fmt::join(places, " ")); }
 
-std::string Text(const Widening& widening) {
+std::string Text(const ZeroPadding& padding) {
   std::vector<std::string> axes;
-  for (const Places& places : widening) axes.push_back(Text(places));
+  for (const Places& places : padding) axes.push_back(Text(places));
   return fmt::format("{}", fmt::join(axes, " | "));
 }
 
 // What the operands of the node that computes `value` have to be: "0: - | 0 1 -1". Or why there are none.
-std::string Operands(Inferred& model, const std::string& value, const std::vector<Widening>& outputs) {
+std::string Operands(Inferred& model, const std::string& value, const std::vector<ZeroPadding>& outputs) {
   const auto operands = OperandsOf(model.facts(), *model.Find(value)->producer, outputs);
   if (!operands.ok()) return std::string(operands.status().message());
   std::vector<std::string> texts;
-  for (const WidenedOperand& operand : *operands) {
+  for (const PaddedOperand& operand : *operands) {
     std::vector<std::string> axes;
-    for (const WidenedPart& part : operand.parts) {
+    for (const PaddedPart& part : operand.parts) {
       const std::string where = part.length < 0 ? "" : fmt::format("{}+{}: ", part.start, part.length);
       axes.push_back(where + Text(part.places));
     }
@@ -38,18 +38,18 @@ std::string Operands(Inferred& model, const std::string& value, const std::vecto
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-TEST(Widening, HeadsHaveTheirZerosBehindThem) {
+TEST(ZeroPadding, HeadsHaveTheirZerosBehindThem) {
   EXPECT_EQ(Text(PlacesOfHeads(6, 3, 4)), "0 1 2 -1 3 4 5 -1");
   EXPECT_EQ(Text(PlacesOfHeads(2, 2, 4)), "0 1 -1 -1");
 }
 
-TEST(Widening, ShapesOfTheSameElements) {
+TEST(ZeroPadding, ShapesOfTheSameElements) {
   DimTable dims;
   const Dim batch = dims.Symbol("batch");
   const Dim tokens = dims.Symbol("tokens");
   const auto n = [](int64_t number) { return Dim::Of(number); };
-  const auto regrouped = [&](const std::vector<Dim>& from, const Widening& widening, const std::vector<Dim>& to) {
-    const auto result = RegroupWidening(dims, from, widening, to);
+  const auto regrouped = [&](const std::vector<Dim>& from, const ZeroPadding& padding, const std::vector<Dim>& to) {
+    const auto result = RegroupPadding(dims, from, padding, to);
     return result.has_value() ? Text(*result) : std::string("none");
   };
   const Places three = PlacesOfHeads(3, 3, 4);
@@ -73,7 +73,7 @@ TEST(Widening, ShapesOfTheSameElements) {
   EXPECT_EQ(regrouped({tokens, n(3), batch}, {{}, three, {}}, {dims.Symbol("other"), dims.Symbol("rest")}), "none");
 }
 
-TEST(Widening, OperandsOfMovesAndProducts) {
+TEST(ZeroPadding, OperandsOfMovesAndProducts) {
   Inferred model(R"(
     g (float[2, 5, 8] x, float[2, 5, 6] other, float[6] table, float[8, 6] w, float[6] b) => (float[2, 5, 6] y)
     <int64[4] heads = {2, 5, 2, 3}, float two = {2}>
@@ -93,13 +93,13 @@ TEST(Widening, OperandsOfMovesAndProducts) {
   EXPECT_EQ(Operands(model, "j", {{{}, {}, six}}), "0: - | - | 0 1 2 -1 3 4 5 -1; 1: - | - | 0 1 2 -1 3 4 5 -1");
 }
 
-TEST(Widening, WhatMakesNumbersOfZeros) {
+TEST(ZeroPadding, WhatMakesNumbersOfZeros) {
   Inferred model(R"(
     g (float[2, 5, 8] x, float[2, 5, 4] other, float[8, 6] w, float[6] b) => (float[2, 5, 6] y)
     <float two = {2}>
     { m = MatMul (x, w)  d = Div (two, m)  e = Div (b, m)  p = Add (m, two)  n = Softmax (m)  c = Concat <axis = 2> (m, other)
       y = Identity (m) })");
-  const Widening six = {{}, {}, PlacesOfHeads(6, 3, 4)};
+  const ZeroPadding six = {{}, {}, PlacesOfHeads(6, 3, 4)};
   EXPECT_EQ(Operands(model, "d", {six}), "Div 'd' would divide by zeros");
   EXPECT_EQ(Operands(model, "e", {six}), "Div 'e' would divide by zeros");
   EXPECT_EQ(Operands(model, "p", {six}), "Add 'p' adds to zeros");
@@ -107,7 +107,7 @@ TEST(Widening, WhatMakesNumbersOfZeros) {
   EXPECT_EQ(Operands(model, "c", {{{}, {}, PlacesOfHeads(10, 5, 6)}}), "Concat 'c' joins parts of a head");
 }
 
-TEST(Widening, PartsOfAPackedProjection) {
+TEST(ZeroPadding, PartsOfAPackedProjection) {
   Inferred model(R"(
     g (float[2, 5, 10] x, float[3, 2, 4] five) => (float[2, 5, 4] y)
     <int64[2] sizes = {4, 6}, int64[1] start = {4}, int64[1] end = {100}, int64[1] axis = {2}, int64 one = {1}>
@@ -117,15 +117,15 @@ TEST(Widening, PartsOfAPackedProjection) {
   EXPECT_EQ(Operands(model, "q", {{{}, PlacesOfHeads(4, 4, 5)}}), "0: 1+1: 0 | - | 0 1 2 3 -1");
 }
 
-TEST(Widening, AWeightTakesZerosOut) {
+TEST(ZeroPadding, AWeightTakesZerosOut) {
   Inferred model(R"(
     g (float[2, 5, 6] x, float[2, 3] rows, float[6, 4] w, float[4, 3] t) => (float[2, 5, 4] y)
     { y = MatMul (x, w)  g = Gemm <transB = 1> (rows, t) })");
-  const auto other = [&](const std::string& value, const Widening& widening) {
-    const auto operand = OtherFactorOf(model.facts(), *model.Find(value)->producer, 0, widening);
+  const auto other = [&](const std::string& value, const ZeroPadding& padding) {
+    const auto operand = OtherFactorOf(model.facts(), *model.Find(value)->producer, 0, padding);
     if (!operand.has_value()) return std::string("none");
-    Widening axes;
-    for (const WidenedPart& part : operand->parts) axes.push_back(part.places);
+    ZeroPadding axes;
+    for (const PaddedPart& part : operand->parts) axes.push_back(part.places);
     return Text(axes);
   };
   EXPECT_EQ(other("y", {{}, {}, PlacesOfHeads(6, 3, 4)}), "0 1 2 -1 3 4 5 -1 | -");

@@ -26,28 +26,28 @@ struct ExchangedAxes {
   bool merged() const { return first == second; }
   bool Has(int64_t axis) const { return axis == first || axis == second; }
   // Where an axis, which may be counted from the end, stands then.
-  int64_t Turned(int64_t axis) const;
+  int64_t Exchanged(int64_t axis) const;
 };
 
 // Heads and tokens of [B, N, S, D] and [B, S, N, D].
 inline constexpr ExchangedAxes kHeadsAndTokens = {4, 1, 2};
 
-// A node that can be turned.
-struct Turnable {
+// A node that computes the same with the axes of its tensors exchanged.
+struct Exchangeable {
   std::vector<size_t> operands;  // its inputs with axes that are exchanged, each of that rank
   std::vector<Value*> results;   // likewise its outputs, all of those that are read; some outputs may be left out
 };
 
 // nullopt for a node that computes another thing when its tensors are turned, or whose dims are not known enough.
 // Attentions are not among them: their layout is an attribute.
-std::optional<Turnable> HowToTurn(const Node& node, const Facts& facts, const ExchangedAxes& axes);
+std::optional<Exchangeable> HowToExchange(const Node& node, const Facts& facts, const ExchangedAxes& axes);
 
 // The node with axes that are turned; inputs are still those of `node`, but for those that name axes or dims. What it makes
 // for those stands in front of it.
-NewNode Turned(const Node& node, Workspace& workspace, const ExchangedAxes& axes);
+NewNode Exchanged(const Node& node, Workspace& workspace, const ExchangedAxes& axes);
 
 // A result of a node, and what the turned node computes in its place.
-struct TurnedResult {
+struct ExchangedResult {
   Value* before = nullptr;
   Value* now = nullptr;
 };
@@ -55,20 +55,21 @@ struct TurnedResult {
 // Writes `plan` in place of `node`: each of `results` by the output of the same number, and as the value of the graph that
 // `existing` names for it, where there is one; the others are new values, called `name`. `axes`: those that are exchanged in the
 // results; none where they stay as they are. INTERNAL where a result has not the type and the shape that it should have then.
-absl::StatusOr<std::vector<TurnedResult>> WriteTurned(const Node& node, const NewNode& plan, absl::Span<Value* const> results,
-                                                      const absl::flat_hash_map<const Value*, Value*>& existing,
-                                                      std::string_view name, const std::optional<ExchangedAxes>& axes,
-                                                      Workspace& workspace);
+absl::StatusOr<std::vector<ExchangedResult>> WriteExchanged(const Node& node, const NewNode& plan,
+                                                            absl::Span<Value* const> results,
+                                                            const absl::flat_hash_map<const Value*, Value*>& existing,
+                                                            std::string_view name, const std::optional<ExchangedAxes>& axes,
+                                                            Workspace& workspace);
 
 // Whether the target takes an Ascend node with these operands turned, and `input_layout` in place of its own where it has
 // one and this is not empty, and assumes no more than it does of the node as it is.
-bool IsTakenTurned(const Node& node, const std::vector<size_t>& operands, const ExchangedAxes& axes,
-                   std::string_view input_layout, Facts& facts, const Target& target);
+bool IsTakenExchanged(const Node& node, const std::vector<size_t>& operands, const ExchangedAxes& axes,
+                      std::string_view input_layout, Facts& facts, const Target& target);
 
 // A reader of the dims alone, of whichever order.
 bool ReadsDims(const Node& node);
 
 // Heads and tokens exchanged by a Transpose.
-bool IsTurn(const Node& node);
+bool ExchangesHeadsAndTokens(const Node& node);
 
 }  // namespace ascend_fuse

@@ -1,4 +1,4 @@
-#include "passes/layout/widening.h"
+#include "passes/layout/zero_padding.h"
 
 #include <algorithm>
 #include <numeric>
@@ -16,15 +16,15 @@
 namespace ascend_fuse {
 namespace {
 
-using Operands = absl::StatusOr<std::vector<WidenedOperand>>;
+using Operands = absl::StatusOr<std::vector<PaddedOperand>>;
 
 absl::Status No(std::string_view clause) { return absl::FailedPreconditionError(std::string(clause)); }
 
 std::string Named(const Node& node) { return fmt::format("{} '{}'", OpType(node), Label(node)); }
 
-std::vector<WidenedPart> Whole(const Widening& widening) {
-  std::vector<WidenedPart> parts;
-  for (const Places& places : widening) parts.push_back({0, -1, places});
+std::vector<PaddedPart> Whole(const ZeroPadding& padding) {
+  std::vector<PaddedPart> parts;
+  for (const Places& places : padding) parts.push_back({0, -1, places});
   return parts;
 }
 
@@ -121,11 +121,11 @@ class Regrouper {
   size_t to_at_ = 0;
 };
 
-// Axes of these sizes, widened so, as one.
-std::optional<Places> Joined(absl::Span<const int64_t> sizes, absl::Span<const Places> widened) {
+// Axes of these sizes, padded so, as one.
+std::optional<Places> Joined(absl::Span<const int64_t> sizes, absl::Span<const Places> padded) {
   Places joined = {0};
   for (size_t i = 0; i < sizes.size(); ++i) {
-    const Places own = widened[i].empty() ? Identity(sizes[i]) : widened[i];
+    const Places own = padded[i].empty() ? Identity(sizes[i]) : padded[i];
     if (static_cast<int64_t>(joined.size() * own.size()) > kMostPlaces) return std::nullopt;
     Places next;
     for (const int64_t outer : joined) {
@@ -136,41 +136,41 @@ std::optional<Places> Joined(absl::Span<const int64_t> sizes, absl::Span<const P
   return joined;
 }
 
-// The same places as those of axes of these sizes, of which one is widened.
-std::optional<Widening> Parted(const Places& joined, absl::Span<const int64_t> sizes) {
+// The same places as those of axes of these sizes, of which one is padded.
+std::optional<ZeroPadding> Parted(const Places& joined, absl::Span<const int64_t> sizes) {
   for (size_t axis = sizes.size(); axis-- > 0;) {
     int64_t others = 1;
     for (size_t i = 0; i < sizes.size(); ++i) others *= i == axis ? 1 : sizes[i];
     const auto size = static_cast<int64_t>(joined.size());
     if (others == 0 || size % others != 0) continue;
-    Widening widening(sizes.size());
+    ZeroPadding padding(sizes.size());
     int64_t inner = 1;
     for (size_t i = axis + 1; i < sizes.size(); ++i) inner *= sizes[i];
     const int64_t width = size / others;
     // The places of the axis as the first element of each has them: then all the others must agree.
     for (int64_t i = 0; i < width; ++i) {
       const int64_t from = joined[static_cast<size_t>(i * inner)];
-      widening[axis].push_back(from < 0 ? -1 : from / inner % sizes[axis]);
+      padding[axis].push_back(from < 0 ? -1 : from / inner % sizes[axis]);
     }
-    const std::optional<Places> again = Joined(sizes, widening);
-    if (again.has_value() && *again == joined) return widening;
+    const std::optional<Places> again = Joined(sizes, padding);
+    if (again.has_value() && *again == joined) return padding;
   }
   return std::nullopt;
 }
 
 // --- one rule for each kind of node ---
 
-// Operands that are broadcast together: one with a dim of 1 along an axis has nothing to be widened there. Zeros may meet such a
+// Operands that are broadcast together: one with a dim of 1 along an axis has nothing to be padded there. Zeros may meet such a
 // one where it is a factor, and not where it is added.
-Operands OfElementwise(const Facts& facts, const Node& node, const Widening& out) {
+Operands OfElementwise(const Facts& facts, const Node& node, const ZeroPadding& out) {
   const bool product = IsOp(node, "Mul") || IsOp(node, "Div");
-  std::vector<WidenedOperand> operands;
+  std::vector<PaddedOperand> operands;
   for (size_t i = 0; i < 2; ++i) {
     const Fact& fact = facts.Of(node.input(i));
     if (!fact.has_rank || fact.rank() > static_cast<int>(out.size()))
       return No(fmt::format("the shape that {} reads is not known", Named(node)));
     const size_t missing = out.size() - fact.shape.size();
-    Widening own(fact.shape.size());
+    ZeroPadding own(fact.shape.size());
     bool lacks = false;
     for (size_t axis = 0; axis < out.size(); ++axis) {
       if (out[axis].empty()) continue;
@@ -179,33 +179,33 @@ Operands OfElementwise(const Facts& facts, const Node& node, const Widening& out
       if (!one) own[axis - missing] = out[axis];
     }
     if (lacks && !product) return No(fmt::format("{} adds to zeros", Named(node)));
-    if (IsOp(node, "Div") && i == 1 && IsWidened(own)) return No(fmt::format("{} would divide by zeros", Named(node)));
+    if (IsOp(node, "Div") && i == 1 && IsPadded(own)) return No(fmt::format("{} would divide by zeros", Named(node)));
     if (IsOp(node, "Div") && i == 0 && lacks) return No(fmt::format("{} would divide by zeros", Named(node)));
-    if (IsWidened(own)) operands.push_back({i, Whole(own)});
+    if (IsPadded(own)) operands.push_back({i, Whole(own)});
   }
   return operands;
 }
 
-Operands OfTranspose(const Node& node, const Widening& out) {
+Operands OfTranspose(const Node& node, const ZeroPadding& out) {
   const auto perm = IntsAttribute(node, "perm");
-  Widening in(out.size());
+  ZeroPadding in(out.size());
   for (size_t i = 0; i < out.size(); ++i) {
     const auto from = perm.has_value() && i < perm->size() ? static_cast<size_t>((*perm)[i]) : out.size() - 1 - i;
     if (from >= in.size()) return No("the axes of a Transpose are not known");
     in[from] = out[i];
   }
-  return std::vector<WidenedOperand>{{0, Whole(in)}};
+  return std::vector<PaddedOperand>{{0, Whole(in)}};
 }
 
-Operands OfReshape(Facts& facts, const Node& node, const Widening& out) {
+Operands OfReshape(Facts& facts, const Node& node, const ZeroPadding& out) {
   const Fact& in = facts.Of(node.input(0));
   if (!in.has_rank) return No(fmt::format("the shape that {} reads is not known", Named(node)));
-  const auto widening = RegroupWidening(facts.dims(), facts.Of(node.output()).shape, out, in.shape);
-  if (!widening.has_value()) {
+  const auto padding = RegroupPadding(facts.dims(), facts.Of(node.output()).shape, out, in.shape);
+  if (!padding.has_value()) {
     return No(fmt::format("{} takes {} to {}, across the heads", Named(node), facts.Describe(node.input(0)),
                           facts.Describe(node.output())));
   }
-  return std::vector<WidenedOperand>{{0, Whole(*widening)}};
+  return std::vector<PaddedOperand>{{0, Whole(*padding)}};
 }
 
 // A cut along one axis: what each output takes, one after another.
@@ -272,8 +272,8 @@ std::optional<Cut> CutOf(const Facts& facts, const Node& node) {
   return fits && cut.starts[0] >= 0 ? std::optional(cut) : std::nullopt;
 }
 
-// A Slice or Gather along axes that are not widened, wherever it cuts: the widening of its input.
-std::optional<Widening> BesideCut(const Facts& facts, const Node& node, const Widening& out) {
+// A Slice or Gather along axes that are not padded, wherever it cuts: the padding of its input.
+std::optional<ZeroPadding> BesideCut(const Facts& facts, const Node& node, const ZeroPadding& out) {
   const int rank = facts.Of(node.input(0)).rank();
   if (IsOp(node, "Slice")) {
     const auto axes = IntsParameter(facts, node, "axes", 3);
@@ -288,7 +288,7 @@ std::optional<Widening> BesideCut(const Facts& facts, const Node& node, const Wi
   const auto axis = AxisOf(node, "axis", 0, rank);
   const int indices = facts.Of(node.input(1)).rank();
   if (!axis.has_value() || indices < 0 || static_cast<int>(out.size()) != rank - 1 + indices) return std::nullopt;
-  Widening in(out.begin(), out.begin() + *axis);
+  ZeroPadding in(out.begin(), out.begin() + *axis);
   for (int i = 0; i < indices; ++i) {
     if (!out[static_cast<size_t>(*axis + i)].empty()) return std::nullopt;
   }
@@ -297,15 +297,15 @@ std::optional<Widening> BesideCut(const Facts& facts, const Node& node, const Wi
   return in;
 }
 
-Operands OfCut(const Facts& facts, const Node& node, absl::Span<const Widening> outputs) {
+Operands OfCut(const Facts& facts, const Node& node, absl::Span<const ZeroPadding> outputs) {
   const std::optional<Cut> cut = CutOf(facts, node);
   if (!cut.has_value()) {
-    const std::optional<Widening> beside = outputs.size() == 1 ? BesideCut(facts, node, outputs[0]) : std::nullopt;
-    if (beside.has_value()) return std::vector<WidenedOperand>{{0, Whole(*beside)}};
+    const std::optional<ZeroPadding> beside = outputs.size() == 1 ? BesideCut(facts, node, outputs[0]) : std::nullopt;
+    if (beside.has_value()) return std::vector<PaddedOperand>{{0, Whole(*beside)}};
     return No(fmt::format("{} cuts at places that are not known", Named(node)));
   }
   const auto rank = static_cast<size_t>(facts.Of(node.input(0)).rank());
-  std::vector<WidenedPart> parts(rank);
+  std::vector<PaddedPart> parts(rank);
   Places along;
   int64_t length = 0;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -315,7 +315,7 @@ Operands OfCut(const Facts& facts, const Node& node, absl::Span<const Widening> 
       const Places none;
       const Places& places = cuts && cut->drops_axis ? none : own < outputs[i].size() ? outputs[i][own] : none;
       if (!cuts) {
-        if (i > 0 && parts[axis].places != places) return No(fmt::format("what {} gives is widened in two ways", Named(node)));
+        if (i > 0 && parts[axis].places != places) return No(fmt::format("what {} gives is padded in two ways", Named(node)));
         parts[axis].places = places;
         continue;
       }
@@ -325,14 +325,14 @@ Operands OfCut(const Facts& facts, const Node& node, absl::Span<const Widening> 
     }
   }
   parts[cut->axis] = {cut->starts[0], length, std::move(along)};
-  return std::vector<WidenedOperand>{{0, std::move(parts)}};
+  return std::vector<PaddedOperand>{{0, std::move(parts)}};
 }
 
-Operands OfConcat(const Facts& facts, const Node& node, const Widening& out) {
+Operands OfConcat(const Facts& facts, const Node& node, const ZeroPadding& out) {
   const auto axis = AxisOf(node, "axis", 0, static_cast<int>(out.size()));
   if (!axis.has_value() || !out[static_cast<size_t>(*axis)].empty())
     return No(fmt::format("{} joins parts of a head", Named(node)));
-  std::vector<WidenedOperand> operands;
+  std::vector<PaddedOperand> operands;
   for (size_t i = 0; i < node.input_count; ++i) {
     if (facts.Of(node.input(i)).rank() != static_cast<int>(out.size()))
       return No(fmt::format("the shape that {} reads is not known", Named(node)));
@@ -341,8 +341,8 @@ Operands OfConcat(const Facts& facts, const Node& node, const Widening& out) {
   return operands;
 }
 
-// Whether nothing but `axis` is widened.
-bool OnlyAlong(const Widening& out, size_t axis) {
+// Whether nothing but `axis` is padded.
+bool OnlyAlong(const ZeroPadding& out, size_t axis) {
   for (size_t i = 0; i < out.size(); ++i) {
     if (i != axis && !out[i].empty()) return false;
   }
@@ -350,28 +350,28 @@ bool OnlyAlong(const Widening& out, size_t axis) {
 }
 
 // One axis of an operand of this rank.
-WidenedOperand Along(size_t index, int rank, size_t axis, const Places& places) {
-  Widening widening(static_cast<size_t>(rank));
-  widening[axis] = places;
-  return {index, Whole(widening)};
+PaddedOperand Along(size_t index, int rank, size_t axis, const Places& places) {
+  ZeroPadding padding(static_cast<size_t>(rank));
+  padding[axis] = places;
+  return {index, Whole(padding)};
 }
 
-Operands OfMatMul(const Facts& facts, const Node& node, const Widening& out) {
+Operands OfMatMul(const Facts& facts, const Node& node, const ZeroPadding& out) {
   const int left = facts.Of(node.input(0)).rank();
   const int right = facts.Of(node.input(1)).rank();
   if (left < 2 || right < 2 || out.size() < 2) return No(fmt::format("{} multiplies no matrices", Named(node)));
   if (OnlyAlong(out, out.size() - 1)) {
-    return std::vector<WidenedOperand>{Along(1, right, static_cast<size_t>(right - 1), out.back())};
+    return std::vector<PaddedOperand>{Along(1, right, static_cast<size_t>(right - 1), out.back())};
   }
   if (OnlyAlong(out, out.size() - 2)) {
-    return std::vector<WidenedOperand>{Along(0, left, static_cast<size_t>(left - 2), out[out.size() - 2])};
+    return std::vector<PaddedOperand>{Along(0, left, static_cast<size_t>(left - 2), out[out.size() - 2])};
   }
   return No(fmt::format("{} has heads as a batch", Named(node)));
 }
 
-Operands OfGemm(const Facts& facts, const Node& node, const Widening& out) {
+Operands OfGemm(const Facts& facts, const Node& node, const ZeroPadding& out) {
   if (!OnlyAlong(out, 1)) return No(fmt::format("{} has its heads in the rows", Named(node)));
-  std::vector<WidenedOperand> operands = {Along(1, 2, IntAttribute(node, "transB").value_or(0) != 0 ? 0 : 1, out[1])};
+  std::vector<PaddedOperand> operands = {Along(1, 2, IntAttribute(node, "transB").value_or(0) != 0 ? 0 : 1, out[1])};
   if (node.input(2) != nullptr) {
     const Fact& bias = facts.Of(node.input(2));
     const bool full = bias.rank() >= 1 && facts.dims().Equal(bias.shape.back(), facts.Of(node.output()).shape[1]);
@@ -381,22 +381,22 @@ Operands OfGemm(const Facts& facts, const Node& node, const Widening& out) {
   return operands;
 }
 
-Operands OfConv(const Facts& facts, const Node& node, const Widening& out) {
+Operands OfConv(const Facts& facts, const Node& node, const ZeroPadding& out) {
   const int rank = facts.Of(node.input(1)).rank();
   if (!OnlyAlong(out, 1) || rank < 3 || IntAttribute(node, "group").value_or(1) != 1) {
     return No(fmt::format("{} is in groups, or has heads along other axes than the channels", Named(node)));
   }
-  std::vector<WidenedOperand> operands = {Along(1, rank, 0, out[1])};
+  std::vector<PaddedOperand> operands = {Along(1, rank, 0, out[1])};
   if (node.input(2) != nullptr) operands.push_back(Along(2, 1, 0, out[1]));
   return operands;
 }
 
 // (0 - 0) / sqrt (0 + epsilon) * 0 + 0
-Operands OfBatchNormalization(const Node& node, const Widening& out) {
+Operands OfBatchNormalization(const Node& node, const ZeroPadding& out) {
   const bool inference = IntAttribute(node, "training_mode").value_or(0) == 0 && node.input_count == 5;
   const float epsilon = FloatAttribute(node, "epsilon").value_or(1e-5F);
   if (!inference || !OnlyAlong(out, 1) || !(epsilon > 0)) return No(fmt::format("{} makes numbers of zeros", Named(node)));
-  std::vector<WidenedOperand> operands = {{0, Whole(out)}};
+  std::vector<PaddedOperand> operands = {{0, Whole(out)}};
   for (size_t i = 1; i < 5; ++i) operands.push_back(Along(i, 1, 0, out[1]));
   return operands;
 }
@@ -416,26 +416,26 @@ std::optional<std::vector<std::string>> Letters(const Facts& facts, const Node& 
   return letters.ok() ? std::optional(*std::move(letters)) : std::nullopt;
 }
 
-Operands OfEinsum(const Facts& facts, const Node& node, const Widening& out) {
+Operands OfEinsum(const Facts& facts, const Node& node, const ZeroPadding& out) {
   const auto letters = Letters(facts, node);
   if (!letters.has_value() || letters->back().size() != out.size())
     return No(fmt::format("the equation of {} is not known", Named(node)));
-  std::vector<WidenedOperand> operands;
+  std::vector<PaddedOperand> operands;
   for (size_t i = 0; i < node.input_count; ++i) {
     const std::string& own = (*letters)[i];
-    Widening widening(own.size());
+    ZeroPadding padding(own.size());
     for (size_t axis = 0; axis < own.size(); ++axis) {
       const size_t at = letters->back().find(own[axis]);
-      if (at != std::string::npos) widening[axis] = out[at];
+      if (at != std::string::npos) padding[axis] = out[at];
     }
-    if (IsWidened(widening)) operands.push_back({i, Whole(widening)});
+    if (IsPadded(padding)) operands.push_back({i, Whole(padding)});
   }
   return operands;
 }
 
-// What a Reshape has as its dims, with those that are widened changed: a number, 0 for the dim at the same place of the input,
+// What a Reshape has as its dims, with those that are padded changed: a number, 0 for the dim at the same place of the input,
 // or one -1. Empty: there is no such list.
-std::vector<int64_t> DimsToWrite(const Facts& facts, const Node& node, const Widening& out, const Widening& first) {
+std::vector<int64_t> DimsToWrite(const Facts& facts, const Node& node, const ZeroPadding& out, const ZeroPadding& first) {
   const auto in = facts.Of(node.input(0)).shape;
   const auto shape = facts.Of(node.output()).shape;
   const auto taken_over = [&](size_t axis) { return axis < in.size() && axis < first.size() && first[axis] == out[axis]; };
@@ -467,8 +467,8 @@ std::vector<int64_t> DimsToWrite(const Facts& facts, const Node& node, const Wid
   return open <= 1 ? written : std::vector<int64_t>();
 }
 
-// The dims that a Reshape reads, with those that are widened changed.
-absl::StatusOr<Value*> DimsInput(const Node& node, const Widening& out, const Widening& first, Workspace& workspace) {
+// The dims that a Reshape reads, with those that are padded changed.
+absl::StatusOr<Value*> DimsInput(const Node& node, const ZeroPadding& out, const ZeroPadding& first, Workspace& workspace) {
   const Facts& facts = workspace.facts();
   Beside beside(workspace, node);
   if (const auto dims = DimsToWrite(facts, node, out, first); !dims.empty()) return beside.Numbers(dims);
@@ -499,8 +499,8 @@ void Erase(std::vector<Attribute>* attributes, std::string_view name) {
 
 }  // namespace
 
-bool IsWidened(const Widening& widening) {
-  return std::any_of(widening.begin(), widening.end(), [](const Places& places) { return !places.empty(); });
+bool IsPadded(const ZeroPadding& padding) {
+  return std::any_of(padding.begin(), padding.end(), [](const Places& places) { return !places.empty(); });
 }
 
 Places PlacesOfHeads(int64_t size, int64_t head, int64_t width) {
@@ -511,13 +511,13 @@ Places PlacesOfHeads(int64_t size, int64_t head, int64_t width) {
   return places;
 }
 
-std::optional<Widening> RegroupWidening(DimTable& dims, absl::Span<const Dim> from, const Widening& widening,
-                                        absl::Span<const Dim> to) {
-  Widening result(to.size());
+std::optional<ZeroPadding> RegroupPadding(DimTable& dims, absl::Span<const Dim> from, const ZeroPadding& padding,
+                                          absl::Span<const Dim> to) {
+  ZeroPadding result(to.size());
   std::vector<bool> done(from.size(), false);
   for (const Group& group : Regrouper(dims, from, to).Groups()) {
     const absl::Span<const Places> own =
-        absl::MakeConstSpan(widening).subspan(group.from_begin, group.from_end - group.from_begin);
+        absl::MakeConstSpan(padding).subspan(group.from_begin, group.from_end - group.from_begin);
     for (size_t i = group.from_begin; i < group.from_end; ++i) done[i] = true;
     if (std::all_of(own.begin(), own.end(), [](const Places& places) { return places.empty(); })) continue;
     if (group.from_end - group.from_begin == 1 && group.to_end - group.to_begin == 1) {
@@ -535,17 +535,17 @@ std::optional<Widening> RegroupWidening(DimTable& dims, absl::Span<const Dim> fr
       after[0] = group.to_multiple;
     }
     const std::optional<Places> joined = Joined(before, own);
-    const std::optional<Widening> parted = joined.has_value() ? Parted(*joined, after) : std::nullopt;
+    const std::optional<ZeroPadding> parted = joined.has_value() ? Parted(*joined, after) : std::nullopt;
     if (!parted.has_value() || (multiples && !(*parted)[0].empty())) return std::nullopt;
     std::copy(parted->begin(), parted->end(), result.begin() + static_cast<std::ptrdiff_t>(group.to_begin));
   }
   for (size_t i = 0; i < from.size(); ++i) {
-    if (!done[i] && !widening[i].empty()) return std::nullopt;
+    if (!done[i] && !padding[i].empty()) return std::nullopt;
   }
   return result;
 }
 
-Operands OperandsOf(Facts& facts, const Node& node, absl::Span<const Widening> outputs) {
+Operands OperandsOf(Facts& facts, const Node& node, absl::Span<const ZeroPadding> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const bool known = node.output(i) != nullptr && facts.Of(node.output(i)).rank() == static_cast<int>(outputs[i].size());
     if (!known) return No(fmt::format("the shape that {} gives is not known", Named(node)));
@@ -553,9 +553,9 @@ Operands OperandsOf(Facts& facts, const Node& node, absl::Span<const Widening> o
   if (node.domain != NameId::kEmpty || node.input(0) == nullptr) return No(fmt::format("{} computes with them", Named(node)));
   if (IsOp(node, "Split") || IsOp(node, "Slice") || IsOp(node, "Gather")) return OfCut(facts, node, outputs);
   if (outputs.size() != 1) return No(fmt::format("{} computes with them", Named(node)));
-  const Widening& out = outputs[0];
+  const ZeroPadding& out = outputs[0];
   if (KeepsOrder(node)) return OfReshape(facts, node, out);
-  if (IsOp(node, "Cast") || IsOp(node, "Neg")) return std::vector<WidenedOperand>{{0, Whole(out)}};
+  if (IsOp(node, "Cast") || IsOp(node, "Neg")) return std::vector<PaddedOperand>{{0, Whole(out)}};
   if (IsOp(node, "Transpose")) return OfTranspose(node, out);
   if (IsOp(node, "Add") || IsOp(node, "Sub") || IsOp(node, "Mul") || IsOp(node, "Div")) return OfElementwise(facts, node, out);
   if (IsOp(node, "Concat")) return OfConcat(facts, node, out);
@@ -567,67 +567,67 @@ Operands OperandsOf(Facts& facts, const Node& node, absl::Span<const Widening> o
   return No(fmt::format("{} computes with them", Named(node)));
 }
 
-std::optional<Widening> ResultOf(Facts& facts, const Node& node, size_t operand, const Widening& widening) {
+std::optional<ZeroPadding> ResultOf(Facts& facts, const Node& node, size_t operand, const ZeroPadding& padding) {
   if (node.domain != NameId::kEmpty || node.output_count != 1) return std::nullopt;
   const Fact& out = facts.Of(node.output());
   if (!out.has_rank) return std::nullopt;
-  if (KeepsOrder(node) && operand == 0) return RegroupWidening(facts.dims(), facts.Of(node.input(0)).shape, widening, out.shape);
-  if (IsOp(node, "Cast")) return widening;
+  if (KeepsOrder(node) && operand == 0) return RegroupPadding(facts.dims(), facts.Of(node.input(0)).shape, padding, out.shape);
+  if (IsOp(node, "Cast")) return padding;
   if (IsOp(node, "Transpose")) {
     const auto perm = IntsAttribute(node, "perm");
-    Widening turned(widening.size());
-    for (size_t i = 0; i < widening.size(); ++i) {
-      const auto from = perm.has_value() && i < perm->size() ? static_cast<size_t>((*perm)[i]) : widening.size() - 1 - i;
-      if (from >= widening.size()) return std::nullopt;
-      turned[i] = widening[from];
+    ZeroPadding turned(padding.size());
+    for (size_t i = 0; i < padding.size(); ++i) {
+      const auto from = perm.has_value() && i < perm->size() ? static_cast<size_t>((*perm)[i]) : padding.size() - 1 - i;
+      if (from >= padding.size()) return std::nullopt;
+      turned[i] = padding[from];
     }
     return turned;
   }
   const bool factor = IsOp(node, "Mul") || (IsOp(node, "Div") && operand == 0);
-  if (!factor || out.shape.size() != widening.size() || node.input(0) == node.input(1)) return std::nullopt;
-  // The other factor has one element along what is widened.
+  if (!factor || out.shape.size() != padding.size() || node.input(0) == node.input(1)) return std::nullopt;
+  // The other factor has one element along what is padded.
   const Fact& other = facts.Of(node.input(1 - operand));
   if (!other.has_rank) return std::nullopt;
-  for (size_t axis = 0; axis < widening.size(); ++axis) {
-    const size_t missing = widening.size() - std::min(widening.size(), other.shape.size());
-    if (widening[axis].empty() || axis < missing) continue;
+  for (size_t axis = 0; axis < padding.size(); ++axis) {
+    const size_t missing = padding.size() - std::min(padding.size(), other.shape.size());
+    if (padding[axis].empty() || axis < missing) continue;
     if (!facts.dims().Resolve(other.shape[axis - missing]).is(1)) return std::nullopt;
   }
-  return widening;
+  return padding;
 }
 
-std::optional<WidenedOperand> OtherFactorOf(const Facts& facts, const Node& node, size_t operand, const Widening& widening) {
+std::optional<PaddedOperand> OtherFactorOf(const Facts& facts, const Node& node, size_t operand, const ZeroPadding& padding) {
   if (node.domain != NameId::kEmpty || operand > 1 || node.input(0) == node.input(1)) return std::nullopt;
   const size_t other = 1 - operand;
   const int rank = facts.Of(node.input(other)).rank();
   if (IsOp(node, "MatMul")) {
-    const size_t summed = widening.size() - (operand == 0 ? 1 : 2);
-    if (rank < 2 || widening.size() < 2 || !OnlyAlong(widening, summed)) return std::nullopt;
-    return Along(other, rank, static_cast<size_t>(rank - (operand == 0 ? 2 : 1)), widening[summed]);
+    const size_t summed = padding.size() - (operand == 0 ? 1 : 2);
+    if (rank < 2 || padding.size() < 2 || !OnlyAlong(padding, summed)) return std::nullopt;
+    return Along(other, rank, static_cast<size_t>(rank - (operand == 0 ? 2 : 1)), padding[summed]);
   }
-  if (IsOp(node, "Gemm") && operand == 0 && IntAttribute(node, "transA").value_or(0) == 0 && OnlyAlong(widening, 1)) {
-    return Along(1, 2, IntAttribute(node, "transB").value_or(0) != 0 ? 1 : 0, widening[1]);
+  if (IsOp(node, "Gemm") && operand == 0 && IntAttribute(node, "transA").value_or(0) == 0 && OnlyAlong(padding, 1)) {
+    return Along(1, 2, IntAttribute(node, "transB").value_or(0) != 0 ? 1 : 0, padding[1]);
   }
-  if (IsOp(node, "Conv") && operand == 0 && OnlyAlong(widening, 1) && rank >= 3 && IntAttribute(node, "group").value_or(1) == 1) {
-    return Along(1, rank, 1, widening[1]);
+  if (IsOp(node, "Conv") && operand == 0 && OnlyAlong(padding, 1) && rank >= 3 && IntAttribute(node, "group").value_or(1) == 1) {
+    return Along(1, rank, 1, padding[1]);
   }
   const auto letters = IsOp(node, "Einsum") && node.input_count == 2 ? Letters(facts, node) : std::nullopt;
-  if (!letters.has_value() || (*letters)[operand].size() != widening.size()) return std::nullopt;
+  if (!letters.has_value() || (*letters)[operand].size() != padding.size()) return std::nullopt;
   const std::string& own = (*letters)[other];
-  Widening made(own.size());
-  for (size_t axis = 0; axis < widening.size(); ++axis) {
-    if (widening[axis].empty()) continue;
+  ZeroPadding made(own.size());
+  for (size_t axis = 0; axis < padding.size(); ++axis) {
+    if (padding[axis].empty()) continue;
     const char letter = (*letters)[operand][axis];
     const size_t at = own.find(letter);
     const auto times = std::count((*letters)[operand].begin(), (*letters)[operand].end(), letter);
     if (at == std::string::npos || times != 1 || letters->back().find(letter) != std::string::npos) return std::nullopt;
-    made[at] = widening[axis];
+    made[at] = padding[axis];
   }
-  return WidenedOperand{other, Whole(made)};
+  return PaddedOperand{other, Whole(made)};
 }
 
-absl::StatusOr<NewNode> Widened(const Node& node, absl::Span<const Widening> outputs, const Widening& first,
-                                Workspace& workspace) {
+absl::StatusOr<NewNode> PaddedNode(const Node& node, absl::Span<const ZeroPadding> outputs, const ZeroPadding& first,
+                                   Workspace& workspace) {
   NewNode plan = PlanOf(node);
   Beside beside(workspace, node);
   if (IsOp(node, "Reshape")) {
@@ -638,8 +638,8 @@ absl::StatusOr<NewNode> Widened(const Node& node, absl::Span<const Widening> out
   }
   if (!IsOp(node, "Slice") && !IsOp(node, "Split") && !IsOp(node, "Gather")) return plan;
   const std::optional<Cut> cut = CutOf(workspace.facts(), node);
-  if (!cut.has_value() || first[cut->axis].empty()) return plan;  // it cuts where nothing is widened
-  if (IsOp(node, "Gather")) return No(fmt::format("{} takes one place of what is widened", Named(node)));
+  if (!cut.has_value() || first[cut->axis].empty()) return plan;  // it cuts where nothing is padded
+  if (IsOp(node, "Gather")) return No(fmt::format("{} takes one place of what is padded", Named(node)));
   std::vector<int64_t> lengths;
   for (size_t i = 0; i < cut->lengths.size(); ++i) {
     const Places& places = outputs[i][cut->axis];

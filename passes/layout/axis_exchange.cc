@@ -1,4 +1,4 @@
-#include "passes/layout/turning.h"
+#include "passes/layout/axis_exchange.h"
 
 #include <algorithm>
 #include <string>
@@ -12,14 +12,6 @@
 
 namespace ascend_fuse {
 namespace {
-
-// Ascend nodes whose first inputs have all axes, and which compute along the last one. Others are told by their declaration:
-// see RowwiseNode.
-constexpr std::pair<std::string_view, size_t> kAlongTheLastAxis[] = {
-    {"NPURotaryMul", 3},
-    {"NPURotaryPositionEmbedding", 3},
-    {"NPULayerNormV4", 1},
-};
 
 bool IsRead(const Value* value) { return value != nullptr && (value->is_graph_output || !LiveUses(*value).empty()); }
 
@@ -46,11 +38,11 @@ std::string_view LeadingDims(const OperandPattern& operand) {
 }
 
 // One node that is to be turned.
-class Turning {
+class ExchangeOfNode {
  public:
-  Turning(const Node& node, const Facts& facts, const ExchangedAxes& axes) : node_(node), facts_(facts), axes_(axes) {}
+  ExchangeOfNode(const Node& node, const Facts& facts, const ExchangedAxes& axes) : node_(node), facts_(facts), axes_(axes) {}
 
-  std::optional<Turnable> Run() const {
+  std::optional<Exchangeable> Run() const {
     if (Domain(node_) == "npu") return AscendNode();
     const Schema* schema = SchemaOf(node_);
     if (schema == nullptr || node_.domain != NameId::kEmpty || node_.subgraph_count > 0) return std::nullopt;
@@ -74,7 +66,7 @@ class Turning {
   bool HasAxes(const Value* value) const { return value != nullptr && facts_.Of(value).rank() == axes_.rank; }
 
   // Whether turning leaves what broadcasts to the axes as it is.
-  bool IsSameTurned(const Value* value) const {
+  bool IsSameExchanged(const Value* value) const {
     const Fact& fact = facts_.Of(value);
     if (!fact.has_rank || fact.rank() > axes_.rank) return false;
     for (const int axis : {axes_.first, axes_.second}) {
@@ -85,19 +77,19 @@ class Turning {
   }
 
   // The first output alone, where it has the axes.
-  std::optional<Turnable> WithOneResult(std::vector<size_t> operands) const {
+  std::optional<Exchangeable> WithOneResult(std::vector<size_t> operands) const {
     if (!HasAxes(node_.output())) return std::nullopt;
     for (size_t i = 1; i < node_.output_count; ++i) {
       if (IsRead(node_.output(i))) return std::nullopt;
     }
-    return Turnable{std::move(operands), {node_.output()}};
+    return Exchangeable{std::move(operands), {node_.output()}};
   }
 
-  std::optional<Turnable> Elementwise() const {
+  std::optional<Exchangeable> Elementwise() const {
     std::vector<size_t> operands;
     for (size_t i = 0; i < node_.input_count; ++i) {
       const Value* input = node_.input(i);
-      if (input == nullptr || IsSameTurned(input)) continue;
+      if (input == nullptr || IsSameExchanged(input)) continue;
       if (!HasAxes(input)) return std::nullopt;
       operands.push_back(i);
     }
@@ -108,7 +100,7 @@ class Turning {
   // Whether a node along this axis computes the same: not along one that is two.
   bool MayBeAlong(int64_t axis) const { return !axes_.merged() || !axes_.Has(axis < 0 ? axis + axes_.rank : axis); }
 
-  std::optional<Turnable> Joined() const {
+  std::optional<Exchangeable> Joined() const {
     std::vector<size_t> operands;
     for (size_t i = 0; i < node_.input_count; ++i) {
       if (!HasAxes(node_.input(i))) return std::nullopt;
@@ -118,17 +110,17 @@ class Turning {
     return WithOneResult(std::move(operands));
   }
 
-  std::optional<Turnable> Parted() const {
+  std::optional<Exchangeable> Parted() const {
     if (!MayBeAlong(IntAttribute(node_, "axis").value_or(0))) return std::nullopt;
-    Turnable turnable = {{0}, {}};
+    Exchangeable exchangeable = {{0}, {}};
     for (Value* output : node_.outputs()) {
       if (!HasAxes(output)) return std::nullopt;
-      turnable.results.push_back(output);
+      exchangeable.results.push_back(output);
     }
-    return turnable;
+    return exchangeable;
   }
 
-  std::optional<Turnable> Sliced() const {
+  std::optional<Exchangeable> Sliced() const {
     const auto along = NumbersOf(node_.input(3), facts_);
     if (!along.has_value()) return std::nullopt;
     for (const int64_t axis : *along) {
@@ -137,7 +129,7 @@ class Turning {
     return WithOneResult({0});
   }
 
-  std::optional<Turnable> Normalized() const {
+  std::optional<Exchangeable> Normalized() const {
     const int64_t axis = IntAttribute(node_, "axis").value_or(-1);
     if ((axis != -1 && axis != axes_.rank - 1) || axes_.second == axes_.rank - 1) return std::nullopt;
     for (size_t i = 1; i < node_.input_count; ++i) {
@@ -147,37 +139,39 @@ class Turning {
   }
 
   // A product with one matrix computes each row from a row of x, whatever their order.
-  std::optional<Turnable> Linear() const {
+  std::optional<Exchangeable> Linear() const {
     if (axes_.second == axes_.rank - 1 || facts_.Of(node_.input(1)).rank() != 2) return std::nullopt;
     if (IsOp(node_, "Gemm")) {
       if (IntAttribute(node_, "transA").value_or(0) != 0) return std::nullopt;
-      if (node_.input(2) != nullptr && !IsSameTurned(node_.input(2))) return std::nullopt;
+      if (node_.input(2) != nullptr && !IsSameExchanged(node_.input(2))) return std::nullopt;
     }
     return WithOneResult({0});
   }
 
-  std::optional<Turnable> AscendNode() const {
-    for (const auto& [op_type, count] : kAlongTheLastAxis) {
-      if (OpType(node_) != op_type) continue;
-      if (axes_.second == axes_.rank - 1) return std::nullopt;
-      std::vector<size_t> operands;
-      for (size_t i = 0; i < node_.input_count; ++i) {
-        const Value* input = node_.input(i);
-        if (i < count && !HasAxes(input)) return std::nullopt;
-        if (i < count) operands.push_back(i);
-        if (i >= count && input != nullptr && facts_.Of(input).rank() != 1) return std::nullopt;
-      }
-      return WithOneResult(std::move(operands));
+  std::optional<Exchangeable> AscendNode() const {
+    const DeclaredOperator* declared = FindDeclaredOperator(Domain(node_), OpType(node_));
+    if (declared == nullptr) return std::nullopt;
+    return declared->along_last_axis > 0 ? AlongLastAxis(declared->along_last_axis) : RowwiseNode(*declared);
+  }
+
+  // One that computes along the last axis of its first `count` inputs.
+  std::optional<Exchangeable> AlongLastAxis(size_t count) const {
+    if (axes_.second == axes_.rank - 1) return std::nullopt;
+    std::vector<size_t> operands;
+    for (size_t i = 0; i < node_.input_count; ++i) {
+      const Value* input = node_.input(i);
+      if (i < count && !HasAxes(input)) return std::nullopt;
+      if (i < count) operands.push_back(i);
+      if (i >= count && input != nullptr && facts_.Of(input).rank() != 1) return std::nullopt;
     }
-    return RowwiseNode();
+    return WithOneResult(std::move(operands));
   }
 
   // One whose declaration says that it computes along dims behind those that its operands and results begin with,
   // (T[...L, ...D] x, _[...D] gamma) => (T[...L, ...D] y): whatever stands along the first ones.
-  std::optional<Turnable> RowwiseNode() const {
-    const DeclaredOperator* declared = FindDeclaredOperator(Domain(node_), OpType(node_));
-    if (declared == nullptr || declared->rows.size() != 1) return std::nullopt;
-    const SignaturePattern& signature = declared->rows[0].signature;
+  std::optional<Exchangeable> RowwiseNode(const DeclaredOperator& declared) const {
+    if (declared.rows.size() != 1) return std::nullopt;
+    const SignaturePattern& signature = declared.rows[0].signature;
     if (signature.inputs.size() < node_.input_count || signature.outputs.size() < node_.output_count) return std::nullopt;
     const std::string_view rows = signature.inputs.empty() ? "" : LeadingDims(signature.inputs[0]);
     if (rows.empty()) return std::nullopt;
@@ -188,20 +182,20 @@ class Turning {
       behind += width;
     }
     if (axes_.second >= axes_.rank - behind) return std::nullopt;
-    Turnable turnable;
+    Exchangeable exchangeable;
     for (size_t i = 0; i < node_.input_count; ++i) {
       if (node_.input(i) == nullptr) continue;
       const bool has_rows = LeadingDims(signature.inputs[i]) == rows;
       if (has_rows ? !HasAxes(node_.input(i)) : !IsOfAllRows(signature.inputs[i])) return std::nullopt;
-      if (has_rows) turnable.operands.push_back(i);
+      if (has_rows) exchangeable.operands.push_back(i);
     }
     for (size_t i = 0; i < node_.output_count; ++i) {
       if (!IsRead(node_.output(i))) continue;
       if (LeadingDims(signature.outputs[i]) != rows || !HasAxes(node_.output(i))) return std::nullopt;
-      turnable.results.push_back(node_.output(i));
+      exchangeable.results.push_back(node_.output(i));
     }
-    if (turnable.results.empty() || turnable.results[0] != node_.output()) return std::nullopt;
-    return turnable;
+    if (exchangeable.results.empty() || exchangeable.results[0] != node_.output()) return std::nullopt;
+    return exchangeable;
   }
 
   // An input whose dims are all named and none of the rows: weights.
@@ -231,7 +225,7 @@ class Turning {
 
 }  // namespace
 
-int64_t ExchangedAxes::Turned(int64_t axis) const {
+int64_t ExchangedAxes::Exchanged(int64_t axis) const {
   if (axis < 0) axis += rank;
   return axis == first ? second : axis == second ? first : axis;
 }
@@ -240,16 +234,16 @@ bool ReadsDims(const Node& node) {
   return IsOp(node, "Shape") && !IntAttribute(node, "start").has_value() && !IntAttribute(node, "end").has_value();
 }
 
-bool IsTurn(const Node& node) {
+bool ExchangesHeadsAndTokens(const Node& node) {
   return IsOp(node, "Transpose") && IntsAttribute(node, "perm") == std::vector<int64_t>{0, 2, 1, 3};
 }
 
-std::optional<Turnable> HowToTurn(const Node& node, const Facts& facts, const ExchangedAxes& axes) {
-  return Turning(node, facts, axes).Run();
+std::optional<Exchangeable> HowToExchange(const Node& node, const Facts& facts, const ExchangedAxes& axes) {
+  return ExchangeOfNode(node, facts, axes).Run();
 }
 
-bool IsTakenTurned(const Node& node, const std::vector<size_t>& operands, const ExchangedAxes& axes,
-                   std::string_view input_layout, Facts& facts, const Target& target) {
+bool IsTakenExchanged(const Node& node, const std::vector<size_t>& operands, const ExchangedAxes& axes,
+                      std::string_view input_layout, Facts& facts, const Target& target) {
   if (Domain(node) != "npu") return true;
   const std::string op = std::string("npu.") + std::string(OpType(node));
   const Call as_it_is = CallOf(node, facts, op);
@@ -270,7 +264,7 @@ bool IsTakenTurned(const Node& node, const std::vector<size_t>& operands, const 
   });
 }
 
-NewNode Turned(const Node& node, Workspace& workspace, const ExchangedAxes& axes) {
+NewNode Exchanged(const Node& node, Workspace& workspace, const ExchangedAxes& axes) {
   NewNode plan = PlanOf(node);
   if (!plan.domain.empty()) return plan;
   plan.keep_name = false;  // it is another node than that of the file
@@ -280,16 +274,16 @@ NewNode Turned(const Node& node, Workspace& workspace, const ExchangedAxes& axes
   if (plan.op_type == "Concat" || plan.op_type == "Split") {
     const int64_t axis = IntAttribute(node, "axis").value_or(0);
     for (Attribute& attribute : plan.attributes) {
-      const bool moves = axes.Turned(axis) != (axis < 0 ? axis + axes.rank : axis);
-      if (attribute.name == "axis" && moves) attribute = Attribute::Int("axis", axes.Turned(axis));
+      const bool moves = axes.Exchanged(axis) != (axis < 0 ? axis + axes.rank : axis);
+      if (attribute.name == "axis" && moves) attribute = Attribute::Int("axis", axes.Exchanged(axis));
     }
   } else if (plan.op_type == "Slice") {
     std::vector<int64_t> along = *NumbersOf(node.input(3), facts);
-    for (int64_t& axis : along) axis = axes.Turned(axis);
+    for (int64_t& axis : along) axis = axes.Exchanged(axis);
     plan.inputs[3] = beside.Numbers(along);
   } else if (plan.op_type == "Expand") {
     std::vector<int64_t> order;
-    for (int axis = 0; axis < axes.rank; ++axis) order.push_back(axes.Turned(axis));
+    for (int axis = 0; axis < axes.rank; ++axis) order.push_back(axes.Exchanged(axis));
     if (const auto dims = NumbersOf(node.input(1), facts); dims.has_value()) {
       std::vector<int64_t> turned;
       for (const int64_t axis : order) turned.push_back((*dims)[static_cast<size_t>(axis)]);
@@ -301,10 +295,11 @@ NewNode Turned(const Node& node, Workspace& workspace, const ExchangedAxes& axes
   return plan;
 }
 
-absl::StatusOr<std::vector<TurnedResult>> WriteTurned(const Node& node, const NewNode& plan, absl::Span<Value* const> results,
-                                                      const absl::flat_hash_map<const Value*, Value*>& existing,
-                                                      std::string_view name, const std::optional<ExchangedAxes>& axes,
-                                                      Workspace& workspace) {
+absl::StatusOr<std::vector<ExchangedResult>> WriteExchanged(const Node& node, const NewNode& plan,
+                                                            absl::Span<Value* const> results,
+                                                            const absl::flat_hash_map<const Value*, Value*>& existing,
+                                                            std::string_view name, const std::optional<ExchangedAxes>& axes,
+                                                            Workspace& workspace) {
   Facts& facts = workspace.facts();
   size_t output_count = 0;
   std::vector<TakenOutput> taken;
@@ -326,7 +321,7 @@ absl::StatusOr<std::vector<TurnedResult>> WriteTurned(const Node& node, const Ne
   Node* made =
       taken.empty() ? rewriter.Insert(plan, output_count, node.graph, name) : rewriter.Replace(taken, output_count, plan);
   workspace.Know(made);
-  std::vector<TurnedResult> pairs;
+  std::vector<ExchangedResult> pairs;
   for (size_t i = 0; i < results.size(); ++i) {
     pairs.push_back({results[i], made->output(numbers[i])});
     const Fact& computed = facts.Of(pairs[i].now);
