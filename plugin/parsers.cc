@@ -118,19 +118,6 @@ domi::Status ParseNPUFusedMatMul(const ge::Operator& source, ge::Operator& targe
   return domi::SUCCESS;
 }
 
-// activation(x weight1 + bias1) weight2 + bias2; of a gate left * activation(right), the halves of the first product
-domi::Status ParseNPUFFN(const ge::Operator& source, ge::Operator& target) {
-  Node node("NPUFFN", source);
-  node.TakesInputs(3, {"x", "weight1", "weight2", "expert_tokens", "bias1", "bias2"});
-  node.TakesOutputs(1);
-  const std::string activation = node.Text("activation", {"relu", "silu", "gelu", "fastgelu", "geglu", "swiglu", "reglu"});
-  const int64_t inner_precise = node.Int("inner_precise", 0, {0, 1});
-  if (!node.Accepted()) return domi::FAILED;
-  target.SetAttr("activation", ge::AscendString(activation.c_str()));
-  target.SetAttr("inner_precise", inner_precise);
-  return domi::SUCCESS;
-}
-
 // gelu(x) by tanh
 domi::Status ParseNPUGelu(const ge::Operator& source, ge::Operator& /*target*/) {
   Node node("NPUGelu", source);
@@ -399,11 +386,6 @@ REGISTER_CUSTOM_OP("FusedMatMul")
     .FrameworkType(ONNX)
     .OriginOpType(ascend_fuse_plugin::Keys("NPUFusedMatMul", 11, 18))
     .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUFusedMatMul)
-    .ImplyType(ImplyType::TVM);
-REGISTER_CUSTOM_OP("FFN")
-    .FrameworkType(ONNX)
-    .OriginOpType(ascend_fuse_plugin::Keys("NPUFFN", 11, 18))
-    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUFFN)
     .ImplyType(ImplyType::TVM);
 REGISTER_CUSTOM_OP("Gelu")
     .FrameworkType(ONNX)

@@ -198,8 +198,4 @@ const std::vector<SlowerSites>& SlowerSitesOf(std::string_view op_type) {
   return found == Declarations().slower.end() ? *kNone : found->second;
 }
 
-bool IsSlowerSomewhere(const DeclaredOperator& op) {
-  return (op.gain.has_value() && op.gain->IsLoss()) || !SlowerSitesOf(op.op_type).empty();
-}
-
 }  // namespace ascend_fuse

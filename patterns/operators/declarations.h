@@ -63,8 +63,6 @@ struct Gain {
   std::string evidence;
   std::string because;
   std::string source;
-
-  bool IsLoss() const { return evidence == "loss"; }
 };
 
 struct DeclaredOperator {

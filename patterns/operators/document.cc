@@ -70,9 +70,7 @@ void AddOperator(const DeclaredOperator& op, std::string* text) {
   if (!op.doc.empty()) *text += Sentence(op.doc) + "\n\n";
   if (!op.never_emitted.empty()) *text += fmt::format("No rule makes it: {}\n\n", Sentence(op.never_emitted));
   if (op.gain.has_value()) {
-    *text += fmt::format("Speed: {}{}: {} ({}).\n\n", op.gain->evidence,
-                         op.gain->IsLoss() ? fmt::format(", so that it is emitted with `--prefer {}` only", op.op_type) : "",
-                         op.gain->because, op.gain->source);
+    *text += fmt::format("Speed: {}: {} ({}).\n\n", op.gain->evidence, op.gain->because, op.gain->source);
   }
   if (const LayoutCost* layout = op.domain == "npu" ? FindLayoutCost(op.op_type) : nullptr; layout != nullptr) {
     *text += fmt::format(

@@ -41,7 +41,6 @@ NODES = {
     "NPUAddLayerNorm": ("AddLayerNorm", {"epsilon": "float", "additional_output": "bool"}),
     "NPUApplyRotaryPosEmb": ("ApplyRotaryPosEmb", {"layout": "int64"}),
     "NPUFusedMatMul": ("FusedMatMul", {"fused_op_type": "text"}),
-    "NPUFFN": ("FFN", {"activation": "text", "inner_precise": "int64"}),
     "NPUGelu": ("Gelu", {}),
     "NPUGroupNorm": ("GroupNormSilu", {"num_groups": "int64", "eps": "float", "activate_silu": "bool"}),
     "NPUPromptFlashAttentionDirect": ("PromptFlashAttention", {
@@ -264,7 +263,6 @@ FROM = {
     "NPUAddLayerNorm": (BERT, "ascend310p"),
     "NPUApplyRotaryPosEmb": "rotary/pair_plugin",
     "NPUFusedMatMul": (OPT, "ascend950"),
-    "NPUFFN": (OPT, "ascend910_93"),
     "NPUGelu": ("gpt2-sdpa-past-ts17-dynamic", "ascend910b"),
     "NPUGroupNorm": (UNET, "ascend910b"),
     "NPUPromptFlashAttentionDirect": "plugin/attention_masked_310p",
@@ -287,8 +285,7 @@ def test_a_node_of_a_model(op_type: str, one_driver: Path, zoo: Path, tmp_path: 
         assert flags is not None
         model = onnx.load(pipeline.optimize(golden, tmp_path, {"x": flags[1].split()}).targets["x"].optimized)
     else:
-        prefer = ["--prefer", op_type] if op_type == "NPUFFN" else []
-        run_ok("optimize", zoo / f"{place[0]}.onnx", "--target", place[1], "--plugin", *prefer, "-o", tmp_path / "m.onnx")
+        run_ok("optimize", zoo / f"{place[0]}.onnx", "--target", place[1], "--plugin", "-o", tmp_path / "m.onnx")
         model = onnx.load(tmp_path / "m.onnx", load_external_data=False)
     found = [(node, key) for node, key in plugin_nodes(model) if node.op_type == op_type]
     assert found
@@ -317,7 +314,7 @@ def node_of(op_type: str, inputs: int = 1, outputs: int = 1, **attributes: Any) 
 
 REFUSED = {
     "no attribute that must be given": (
-        node_of("NPUFFN", 3), "the attribute activation is not given"),
+        node_of("NPUPromptFlashAttentionDirect", 3, input_layout="BNSD"), "the attribute num_heads is not given"),
     "an attribute of another type": (
         node_of("NPUSwiGlu", dim=-1.0), "the attribute dim is not of type INT"),
     "a list for a number": (
@@ -329,10 +326,10 @@ REFUSED = {
     "no number": (
         node_of("NPURmsNormWithEpsilon", 2, 2, epsilon=float("inf")), "ATC does not hand over the value of the attribute epsilon"),
     "a word that is not known": (
-        node_of("NPUFFN", 3, activation="tanh"),
-        "the attribute activation is 'tanh', and this version knows 'relu', 'silu', 'gelu'"),
+        node_of("NPUFusedMatMul", 2, fused_op_type="tanh"),
+        "the attribute fused_op_type is 'tanh', and this version knows '', 'relu', 'gelu_erf'"),
     "a word with a quote": (
-        node_of("NPUFFN", 3, activation='relu"'), "this version knows 'relu'"),
+        node_of("NPUFusedMatMul", 2, fused_op_type='relu"'), "this version knows '', 'relu'"),
     "a number that is not known": (
         node_of("NPUGeGluV2", 1, 2, approximate=2), "the attribute approximate is 2, and this version knows 0, 1"),
     "too many inputs": (

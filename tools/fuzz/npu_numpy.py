@@ -428,25 +428,6 @@ def _fused_matmul(inputs: list[Array | None], attributes: Attributes) -> list[Ar
     return [functions[kind](y).astype(x1.dtype)]
 
 
-def _ffn(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
-    x, weight1, weight2 = inputs[:3]
-    bias1, bias2 = at(inputs, 4), at(inputs, 5)
-    require(at(inputs, 3) is None, "no experts")
-    kind = text(attributes, "activation")
-    h = np.matmul(wide(x), wide(weight1))
-    h = h if bias1 is None else h + wide(bias1)
-    plain = {"relu": lambda a: np.maximum(a, 0.0), "silu": silu, "gelu": gelu_tanh, "fastgelu": fast_gelu}
-    gates = {"geglu": gelu_tanh, "swiglu": silu, "reglu": plain["relu"]}
-    require(kind in plain or kind in gates, f"activation {kind}")
-    if kind in gates:
-        left, right = np.split(h, 2, -1)
-        h = left * gates[kind](right)
-    else:
-        h = plain[kind](h)
-    y = np.matmul(h, wide(weight2))
-    return [(y if bias2 is None else y + wide(bias2)).astype(x.dtype)]
-
-
 NODES: dict[str, Callable[..., list[Array]]] = {
     "NPURmsNorm": _rms_norm(False), "NPURmsNormWithEpsilon": _rms_norm(True), "NPUAddRmsNorm": _add_rms_norm(False),
     "NPUAddRmsNormWithEpsilon": _add_rms_norm(True), "NPULayerNormV4": _layer_norm_v4, "NPULayerNormV3": _layer_norm_v3,
@@ -457,7 +438,6 @@ NODES: dict[str, Callable[..., list[Array]]] = {
     "NPURotaryPositionEmbeddingDirect": _rotary_position(False), "NPUApplyRotaryPosEmb": _apply_rotary, "NPUInterleaveRope": _interleave_rope,
     "NPUPromptFlashAttention": _prompt_stock, "NPUPromptFlashAttentionDirect": _prompt_direct, "NPUFusedInferAttentionScore": _fused_infer,
     "NPUScaledMaskedSoftmax": _scaled_masked_softmax, "NPUScaledMaskedSoftmaxDirect": _scaled_masked_softmax, "NPUFusedMatMul": _fused_matmul,
-    "NPUFFN": _ffn,
 }
 # Nodes whose number of inputs counts, and for which an empty constant is not the same as none.
 COUNTED = {"NPUPromptFlashAttention", "NPUFusedInferAttentionScore"}
