@@ -135,11 +135,6 @@ def _layer_norm_v4(inputs: list[Array], attributes: Attributes) -> list[Array]:
     return _layer(x, tuple(range(x.ndim - rank, x.ndim)), at(inputs, 2), at(inputs, 3), attributes.get("epsilon", 1e-5))
 
 
-def _layer_norm_v3(inputs: list[Array], attributes: Attributes) -> list[Array]:
-    axis = attributes.get("begin_norm_axis", -1) % inputs[0].ndim
-    return _layer(inputs[0], tuple(range(axis, inputs[0].ndim)), inputs[1], inputs[2], attributes.get("epsilon", 1e-5))
-
-
 def _add_layer_norm(inputs: list[Array], attributes: Attributes) -> list[Array]:
     x1, x2, gamma, beta = inputs[:4]
     require(x1.shape == x2.shape, f"AddLayerNorm adds nothing of another shape: {x1.shape} and {x2.shape}")
@@ -252,12 +247,9 @@ def _rotary_mul(inputs: list[Array], attributes: Attributes) -> list[Array]:
     return [_rotated(*inputs, 0)]
 
 
-def _rotary_position(mode_required: bool) -> Callable[..., list[Array]]:
-    def run(inputs: list[Array], attributes: Attributes) -> list[Array]:
-        require("mode" in attributes or not mode_required, "mode must be given")
-        return [_rotated(*inputs[:3], int(attributes.get("mode", 0)))]
-
-    return run
+def _rotary_position(inputs: list[Array], attributes: Attributes) -> list[Array]:
+    require("mode" in attributes, "mode must be given")
+    return [_rotated(*inputs[:3], int(attributes["mode"]))]
 
 
 def _apply_rotary(inputs: list[Array], attributes: Attributes) -> list[Array]:
@@ -430,14 +422,14 @@ def _fused_matmul(inputs: list[Array | None], attributes: Attributes) -> list[Ar
 
 NODES: dict[str, Callable[..., list[Array]]] = {
     "NPURmsNorm": _rms_norm(False), "NPURmsNormWithEpsilon": _rms_norm(True), "NPUAddRmsNorm": _add_rms_norm(False),
-    "NPUAddRmsNormWithEpsilon": _add_rms_norm(True), "NPULayerNormV4": _layer_norm_v4, "NPULayerNormV3": _layer_norm_v3,
+    "NPUAddRmsNormWithEpsilon": _add_rms_norm(True), "NPULayerNormV4": _layer_norm_v4,
     "NPUAddLayerNorm": _add_layer_norm, "NPUGroupNormSilu": _group_norm(True), "NPUGroupNorm": _group_norm(False),
     "NPUFastGelu": _elementwise(fast_gelu), "NPUGelu": _elementwise(gelu_tanh), "NPUGeluV2": _gelu_v2,
     "NPUMish": _elementwise(lambda x: x * np.tanh(np.logaddexp(0.0, x))), "NPUSwish": _swish, "NPUSwiGlu": _swiglu, "NPUGeglu": _geglu_stock,
-    "NPUGeGluV2": _geglu_v2, "NPURotaryMul": _rotary_mul, "NPURotaryPositionEmbedding": _rotary_position(True),
-    "NPURotaryPositionEmbeddingDirect": _rotary_position(False), "NPUApplyRotaryPosEmb": _apply_rotary, "NPUInterleaveRope": _interleave_rope,
+    "NPUGeGluV2": _geglu_v2, "NPURotaryMul": _rotary_mul, "NPURotaryPositionEmbedding": _rotary_position,
+    "NPUApplyRotaryPosEmb": _apply_rotary, "NPUInterleaveRope": _interleave_rope,
     "NPUPromptFlashAttention": _prompt_stock, "NPUPromptFlashAttentionDirect": _prompt_direct, "NPUFusedInferAttentionScore": _fused_infer,
-    "NPUScaledMaskedSoftmax": _scaled_masked_softmax, "NPUScaledMaskedSoftmaxDirect": _scaled_masked_softmax, "NPUFusedMatMul": _fused_matmul,
+    "NPUScaledMaskedSoftmax": _scaled_masked_softmax, "NPUFusedMatMul": _fused_matmul,
 }
 # Nodes whose number of inputs counts, and for which an empty constant is not the same as none.
 COUNTED = {"NPUPromptFlashAttention", "NPUFusedInferAttentionScore"}
