@@ -12,7 +12,6 @@
 #include "passes/check/check.h"
 #include "patterns/operators/declarations.h"
 #include "patterns/operators/inference.h"
-#include "patterns/operators/standard_operators.h"
 
 namespace ascend_fuse {
 namespace {
@@ -29,7 +28,7 @@ std::tuple<std::string, std::string, std::string> KeyOf(const FindingRecord& fin
   return {finding.code, finding.op, finding.node};
 }
 
-// Nodes that stock ATC has no parser for, and ATC with our op plugin takes.
+// Ascend nodes that stock ATC has no parser for, and ATC with our op plugin takes.
 void MarkFixedByPlugin(const Model& model, const OptimizeOptions& options, std::vector<FindingRecord>* findings) {
   OptimizeOptions with = options;
   with.target.plugin = true;
@@ -41,12 +40,8 @@ void MarkFixedByPlugin(const Model& model, const OptimizeOptions& options, std::
     left.insert({finding.op, finding.node});
   }
   for (FindingRecord& finding : *findings) {
-    const bool npu = finding.op.starts_with("npu.");
-    const StandardOperator* standard = npu ? nullptr : FindStandardOperator(finding.op);
-    const DeclaredOperator* op = npu                   ? FindDeclaredOperator("npu", finding.op.substr(4))
-                                 : standard != nullptr ? &standard->declared
-                                                       : nullptr;
-    if ((!npu && (op == nullptr || finding.effect != "no_parser")) || left.contains({finding.op, finding.node})) continue;
+    if (!finding.op.starts_with("npu.") || left.contains({finding.op, finding.node})) continue;
+    const DeclaredOperator* op = FindDeclaredOperator("npu", finding.op.substr(4));
     finding.fixed_by = "plugin";
     const int since = op != nullptr && op->ge.has_value() ? op->ge->since : 0;
     finding.way_out = fmt::format("install our op plugin, version {} or later (docs/plugin.md), and say --plugin", since);

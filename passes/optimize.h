@@ -32,7 +32,7 @@ struct OptimizeOptions {  // what Optimize and ListOpportunities are told
   // outputs are declared with numbers, and what was computed of them becomes constants.
   std::vector<std::string> fix;
   std::vector<std::string> skip;    // passes or rules that are not run, by name
-  std::vector<std::string> prefer;  // nodes to emit although they were measured slower, by name: "NPUFFN"
+  std::vector<std::string> prefer;  // nodes to emit although they were measured slower, by name: "NPUSwiGlu"
   int64_t limit = -1;               // at most so many rewrites; negative: no limit
   std::string dump_directory;       // the model after each pass is written there; empty: nowhere
   std::vector<PlacedPass> passes;   // the user's own, in C++

@@ -118,19 +118,6 @@ domi::Status ParseNPUFusedMatMul(const ge::Operator& source, ge::Operator& targe
   return domi::SUCCESS;
 }
 
-// activation(x weight1 + bias1) weight2 + bias2; of a gate left * activation(right), the halves of the first product
-domi::Status ParseNPUFFN(const ge::Operator& source, ge::Operator& target) {
-  Node node("NPUFFN", source);
-  node.TakesInputs(3, {"x", "weight1", "weight2", "expert_tokens", "bias1", "bias2"});
-  node.TakesOutputs(1);
-  const std::string activation = node.Text("activation", {"relu", "silu", "gelu", "fastgelu", "geglu", "swiglu", "reglu"});
-  const int64_t inner_precise = node.Int("inner_precise", 0, {0, 1});
-  if (!node.Accepted()) return domi::FAILED;
-  target.SetAttr("activation", ge::AscendString(activation.c_str()));
-  target.SetAttr("inner_precise", inner_precise);
-  return domi::SUCCESS;
-}
-
 // gelu(x) by tanh
 domi::Status ParseNPUGelu(const ge::Operator& source, ge::Operator& /*target*/) {
   Node node("NPUGelu", source);
@@ -215,132 +202,13 @@ domi::Status ParseNPUInterleaveRope(const ge::Operator& source, ge::Operator& /*
   return domi::SUCCESS;
 }
 
-// (x - mean) / sqrt(variance + epsilon) * gamma + beta, over the axes from begin_norm_axis on
-domi::Status ParseNPULayerNormV3(const ge::Operator& source, ge::Operator& target) {
-  Node node("NPULayerNormV3", source);
-  node.TakesInputs(3, {"x", "gamma", "beta"});
-  node.TakesOutputs(3);
-  const int64_t begin_norm_axis = node.Int("begin_norm_axis", -1, {-1});
-  const int64_t begin_params_axis = node.Int("begin_params_axis", -1, {-1});
-  const float epsilon = node.Float("epsilon", 1e-5F);
-  if (!node.Accepted()) return domi::FAILED;
-  target.SetAttr("begin_norm_axis", begin_norm_axis);
-  target.SetAttr("begin_params_axis", begin_params_axis);
-  target.SetAttr("epsilon", epsilon);
-  return domi::SUCCESS;
-}
-
-// x * cos + r * sin, where r is x with its channels exchanged by mode
-domi::Status ParseNPURotaryPositionEmbeddingDirect(const ge::Operator& source, ge::Operator& target) {
-  Node node("NPURotaryPositionEmbeddingDirect", source);
-  node.TakesInputs(3, {"x", "cos", "sin"});
-  node.TakesOutputs(1);
-  const int64_t mode = node.Int("mode", 0, {0, 1, 2, 3});
-  if (!node.Accepted()) return domi::FAILED;
-  target.SetAttr("mode", mode);
-  return domi::SUCCESS;
-}
-
-// softmax (x * scale) over the last axis, without the elements where mask is true
-domi::Status ParseNPUScaledMaskedSoftmaxDirect(const ge::Operator& source, ge::Operator& target) {
-  Node node("NPUScaledMaskedSoftmaxDirect", source);
-  node.TakesInputs(1, {"x", "mask"});
-  node.TakesOutputs(1);
-  const float scale = node.Float("scale", 1.0F);
-  const int64_t fixed_triu_mask = node.Int("fixed_triu_mask", 0, {0});
-  if (!node.Accepted()) return domi::FAILED;
-  target.SetAttr("scale", scale);
-  target.SetAttr("fixed_triu_mask", fixed_triu_mask != 0);
-  return domi::SUCCESS;
-}
-
-// gelu(x), exact or by tanh
-domi::Status ParseStandardGelu(const ge::Operator& source, ge::Operator& target) {
-  Node node("Gelu", source);
-  node.TakesInputs(1, {"X"});
-  node.TakesOutputs(1);
-  const std::string approximate = node.Text("approximate", "none", {"none", "tanh"});
-  if (!node.Accepted()) return domi::FAILED;
-  target.SetAttr("approximate", ge::AscendString(approximate.c_str()));
-  return domi::SUCCESS;
-}
-
-// scale * X / sqrt(mean(X^2) + epsilon), the mean over the last axis
-domi::Status ParseStandardRMSNormalization(const ge::Operator& source, ge::Operator& target) {
-  Node node("RMSNormalization", source);
-  node.TakesInputs(2, {"X", "scale"});
-  node.TakesOutputs(1);
-  node.Int("axis", -1, {-1});
-  const float epsilon = node.Float("epsilon", 1e-5F);
-  node.Int("stash_type", 1, {1});
-  if (!node.Accepted()) return domi::FAILED;
-  target.SetAttr("epsilon", epsilon);
-  return domi::SUCCESS;
-}
-
-// (X - mean) / sqrt(variance + epsilon) * scale + bias, mean and variance of each group of channels
-domi::Status ParseStandardGroupNormalization(const ge::Operator& source, ge::Operator& target) {
-  Node node("GroupNormalization", source);
-  node.TakesInputs(3, {"X", "scale", "bias"});
-  node.TakesOutputs(1);
-  const float epsilon = node.Float("epsilon", 1e-5F);
-  const int64_t num_groups = node.Int("num_groups");
-  node.Int("stash_type", 1, {1});
-  if (!node.Accepted()) return domi::FAILED;
-  target.SetAttr("eps", epsilon);
-  target.SetAttr("num_groups", num_groups);
-  target.SetAttr("activate_silu", false);
-  return domi::SUCCESS;
-}
-
-// X * sigmoid(alpha * X)
-domi::Status ParseStandardSwish(const ge::Operator& source, ge::Operator& target) {
-  Node node("Swish", source);
-  node.TakesInputs(1, {"X"});
-  node.TakesOutputs(1);
-  const float alpha = node.Float("alpha", 1.0F);
-  if (!node.Accepted()) return domi::FAILED;
-  target.SetAttr("scale", alpha);
-  return domi::SUCCESS;
-}
-
-// softmax(Q K^T * scale) V of packed heads, [batch, tokens, heads * width]
-domi::Status ParseStandardAttention(const ge::Operator& source, ge::Operator& target) {
-  Node node("Attention", source);
-  node.TakesInputs(3, {"Q", "K", "V"});
-  node.TakesOutputs(1);
-  node.Int("is_causal", 0, {0});
-  const int64_t q_num_heads = node.Int("q_num_heads");
-  const int64_t kv_num_heads = node.Int("kv_num_heads");
-  const float scale = node.Float("scale");
-  node.Float("softcap", 0.0F, {0.0F});
-  node.Int("qk_matmul_output_mode", 0, {0});
-  node.Int("softmax_precision", 1, {1});
-  if (!node.Accepted()) return domi::FAILED;
-  target.SetAttr("num_heads", q_num_heads);
-  target.SetAttr("num_key_value_heads", kv_num_heads);
-  target.SetAttr("scale_value", scale);
-  target.SetAttr("input_layout", ge::AscendString("BSH"));
-  target.SetAttr("pre_tokens", static_cast<int64_t>(2147483647));
-  target.SetAttr("next_tokens", static_cast<int64_t>(2147483647));
-  target.SetAttr("sparse_mode", static_cast<int64_t>(0));
-  target.SetAttr("inner_precise", static_cast<int64_t>(0));
-  return domi::SUCCESS;
-}
-
-// "ai.onnx::N::X" for the opsets from first to last.
-std::vector<ge::AscendString> StandardKeys(const std::string& op_type, int first, int last) {
+// "npu::1::NPUX", and "ai.onnx::N::NPUX" for the opsets from first to last.
+std::vector<ge::AscendString> Keys(const std::string& op_type, int first, int last) {
   std::vector<ge::AscendString> keys;
   for (int opset = first; opset != 0 && opset <= last; ++opset) {
     const std::string key = "ai.onnx::" + std::to_string(opset) + "::" + op_type;
     keys.push_back(ge::AscendString(key.c_str()));
   }
-  return keys;
-}
-
-// "npu::1::NPUX", and "ai.onnx::N::NPUX" for the opsets from first to last.
-std::vector<ge::AscendString> Keys(const std::string& op_type, int first, int last) {
-  std::vector<ge::AscendString> keys = StandardKeys(op_type, first, last);
   keys.push_back(ge::AscendString(("npu::1::" + op_type).c_str()));
   return keys;
 }
@@ -400,11 +268,6 @@ REGISTER_CUSTOM_OP("FusedMatMul")
     .OriginOpType(ascend_fuse_plugin::Keys("NPUFusedMatMul", 11, 18))
     .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUFusedMatMul)
     .ImplyType(ImplyType::TVM);
-REGISTER_CUSTOM_OP("FFN")
-    .FrameworkType(ONNX)
-    .OriginOpType(ascend_fuse_plugin::Keys("NPUFFN", 11, 18))
-    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUFFN)
-    .ImplyType(ImplyType::TVM);
 REGISTER_CUSTOM_OP("Gelu")
     .FrameworkType(ONNX)
     .OriginOpType(ascend_fuse_plugin::Keys("NPUGelu", 11, 18))
@@ -429,45 +292,5 @@ REGISTER_CUSTOM_OP("InterleaveRope")
     .FrameworkType(ONNX)
     .OriginOpType(ascend_fuse_plugin::Keys("NPUInterleaveRope", 11, 18))
     .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUInterleaveRope)
-    .ImplyType(ImplyType::TVM);
-REGISTER_CUSTOM_OP("LayerNormV3")
-    .FrameworkType(ONNX)
-    .OriginOpType(ascend_fuse_plugin::Keys("NPULayerNormV3", 11, 18))
-    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPULayerNormV3)
-    .ImplyType(ImplyType::TVM);
-REGISTER_CUSTOM_OP("RotaryPositionEmbedding")
-    .FrameworkType(ONNX)
-    .OriginOpType(ascend_fuse_plugin::Keys("NPURotaryPositionEmbeddingDirect", 11, 18))
-    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPURotaryPositionEmbeddingDirect)
-    .ImplyType(ImplyType::TVM);
-REGISTER_CUSTOM_OP("ScaledMaskedSoftmax")
-    .FrameworkType(ONNX)
-    .OriginOpType(ascend_fuse_plugin::Keys("NPUScaledMaskedSoftmaxDirect", 11, 18))
-    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUScaledMaskedSoftmaxDirect)
-    .ImplyType(ImplyType::TVM);
-REGISTER_CUSTOM_OP("GeluV2")
-    .FrameworkType(ONNX)
-    .OriginOpType(ascend_fuse_plugin::StandardKeys("Gelu", 20, 28))
-    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseStandardGelu)
-    .ImplyType(ImplyType::TVM);
-REGISTER_CUSTOM_OP("RmsNorm")
-    .FrameworkType(ONNX)
-    .OriginOpType(ascend_fuse_plugin::StandardKeys("RMSNormalization", 23, 28))
-    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseStandardRMSNormalization)
-    .ImplyType(ImplyType::TVM);
-REGISTER_CUSTOM_OP("GroupNormSilu")
-    .FrameworkType(ONNX)
-    .OriginOpType(ascend_fuse_plugin::StandardKeys("GroupNormalization", 21, 28))
-    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseStandardGroupNormalization)
-    .ImplyType(ImplyType::TVM);
-REGISTER_CUSTOM_OP("Swish")
-    .FrameworkType(ONNX)
-    .OriginOpType(ascend_fuse_plugin::StandardKeys("Swish", 24, 28))
-    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseStandardSwish)
-    .ImplyType(ImplyType::TVM);
-REGISTER_CUSTOM_OP("PromptFlashAttention")
-    .FrameworkType(ONNX)
-    .OriginOpType(ascend_fuse_plugin::StandardKeys("Attention", 23, 24))
-    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseStandardAttention)
     .ImplyType(ImplyType::TVM);
 }  // namespace domi

@@ -9,7 +9,6 @@
 #include "fmt/ranges.h"
 #include "passes/check/atc_check.h"
 #include "patterns/operators/declarations.h"
-#include "patterns/operators/standard_operators.h"
 
 namespace ascend_fuse {
 namespace {
@@ -17,7 +16,6 @@ namespace {
 // The version of our plugin that reads the node: that of its node, or of an attribute that came later.
 int PluginVersionOf(const Node& node) {
   const DeclaredOperator* op = FindDeclaredOperator("npu", OpType(node));
-  if (const StandardOperator* standard = FindStandardOperator(OpType(node)); standard != nullptr) op = &standard->declared;
   if (op == nullptr || !op->ge.has_value()) return 0;
   int version = op->ge->since;
   for (const Attribute& attribute : ReadAttributes(node)) {
@@ -106,10 +104,7 @@ std::vector<WarningRecord> CheckPlugin(const Model& model, const Target& target)
   for (const auto& graph : model.graphs()) {
     for (const Node* node : graph->nodes()) {
       if (node->dead || (Domain(*node) != "npu" && node->domain != NameId::kEmpty)) continue;
-      const StandardOperator* standard = node->domain == NameId::kEmpty ? FindStandardOperator(OpType(*node)) : nullptr;
-      const bool is_read =
-          standard != nullptr && standard->IsReadAt(model.OpsetVersion()) && model.OpsetVersion() <= target.MaxOpset();
-      if (!is_read && !target.NeedsPlugin(fmt::format("npu.{}", OpType(*node)))) continue;
+      if (!target.NeedsPlugin(fmt::format("npu.{}", OpType(*node)))) continue;
       ++nodes[std::string(OpType(*node))];
       version = std::max(version, PluginVersionOf(*node));
     }

@@ -13,14 +13,14 @@ namespace ascend_fuse {
 
 // How much a refusal to lower says: of several the one that says most is told.
 enum class RefusalRank : uint8_t {
-  kNothing,           // there is none
-  kNoMatch,           // a rule does not match; how far it got says more
-  kNotBuilt,          // the rule matched, and its nodes cannot be built here
-  kNoSuchNode,        // the target has no such node, or refuses one for a pair
-  kNoSuchNodeAround,  // the same of a rule that takes what reads the construct too
-  kRefusedByTarget,   // the nodes were built, and the target refuses one
-  kUndecided,         // the same for what a symbolic dim may be: what --dim tells can make it fit
-  kSaidByRule,        // the rule itself says why what looks like the construct is none
+  kNothing,          // there is none
+  kNoMatch,          // a rule does not match; how far it got says more
+  kNotBuilt,         // the rule matched, and its nodes cannot be built here
+  kNoSuchNode,       // the target has no such node, or refuses one for a pair
+  kMeasuredSlower,   // its node was measured slower than what is there, or the target has no such node
+  kRefusedByTarget,  // the nodes were built, and the target refuses one
+  kUndecided,        // the same for what a symbolic dim may be: what --dim tells can make it fit
+  kSaidByRule,       // the rule itself says why what looks like the construct is none
 };
 
 struct Site {

@@ -108,7 +108,7 @@ const DeclaredOperator* Workspace::SlowerNode(const Rule& rule) const {
   for (const std::string& name : rule.nodes) {
     const std::string_view op_type = std::string_view(name).substr(name.rfind('.') + 1);
     const DeclaredOperator* op = FindDeclaredOperator("npu", op_type);
-    if (op == nullptr || !IsSlowerSomewhere(*op)) continue;
+    if (op == nullptr || SlowerSitesOf(op->op_type).empty()) continue;
     if (std::find(options_.prefer.begin(), options_.prefer.end(), op_type) == options_.prefer.end()) return op;
   }
   return nullptr;
@@ -118,7 +118,7 @@ const DeclaredOperator* Workspace::SlowerNode(const Rule& rule) const {
 absl::Status Workspace::CheckPrefer(const std::string& name) const {
   std::vector<std::string> slower;
   for (const DeclaredOperator& op : DeclaredOperators()) {
-    if (IsSlowerSomewhere(op)) slower.push_back(op.op_type);
+    if (!SlowerSitesOf(op.op_type).empty()) slower.push_back(op.op_type);
   }
   if (std::find(slower.begin(), slower.end(), name) != slower.end()) return absl::OkStatus();
   return absl::InvalidArgumentError(fmt::format("--prefer {}: valid names are {}", name, fmt::join(slower, ", ")));

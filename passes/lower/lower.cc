@@ -9,7 +9,6 @@
 #include "passes/core/workspace.h"
 #include "passes/layout/pad_heads.h"
 #include "passes/lower/passes.h"
-#include "patterns/analysis/linear.h"
 #include "patterns/analysis/routing.h"
 #include "patterns/operators/slower_sites.h"
 #include "patterns/terms/refusal.h"
@@ -33,55 +32,10 @@ std::optional<Answer> WhyNoSuchNode(const Rule& rule, const Target& target, DimT
   return std::nullopt;
 }
 
-// Who reads "npu.NPUFFN" of an ONNX file: "stock", "plugin", or "" where it is no node that we declare.
+// Who reads "npu.NPUSwiGlu" of an ONNX file: "stock", "plugin", or "" where it is no node that we declare.
 std::string_view ParserOf(std::string_view op) {
   const DeclaredOperator* node = FindDeclaredOperator("npu", op.substr(op.find('.') + 1));
   return node != nullptr && node->ge.has_value() ? std::string_view(node->ge->parser) : std::string_view();
-}
-
-// Where a rule can end that takes what reads `value` besides: the results of the operators after it, as long as
-// each has one reader. A linear is up to three (Reshape, MatMul, Add). The last one first.
-std::vector<Value*> Readers(const Value* value) {
-  constexpr int kMost = 3;
-  std::vector<Value*> found;
-  for (int step = 0; step < kMost; ++step) {
-    if (value->is_graph_output || CountReaders(*value) != 1) break;
-    Node* reader = (*LiveUses(*value).begin()).user;
-    if (reader->output(0) == nullptr) break;
-    value = reader->output(0);
-    found.insert(found.begin(), reader->output(0));
-  }
-  return found;
-}
-
-// A rule that starts from `value` and ends in one of `roots` behind it.
-std::optional<Match> RunAround(const Rule& rule, const std::vector<std::string>& roots, Value* value, Matcher* matcher,
-                               Failure* failure) {
-  if (!matcher->Starts(rule, value, failure)) return std::nullopt;
-  *failure = Failure();  // what was tried on the way
-  for (Value* root : Readers(value)) {
-    if (std::find(roots.begin(), roots.end(), OperatorKey(*root->producer)) == roots.end()) continue;
-    Failure attempt;
-    std::optional<Match> match = matcher->Run(rule, root, &attempt);
-    const bool from_it = match.has_value() && match->terms[static_cast<size_t>(rule.scope.Find(rule.anchor))].value == value;
-    if (from_it) return match;
-    if (attempt.rank > failure->rank) *failure = attempt;
-  }
-  if (failure->rank.tried()) return std::nullopt;
-  std::string other = OtherReader(value);
-  const LiveUses uses(*value);
-  if (other.empty() && uses.empty()) other = fmt::format("nothing reads {}", ValueName(*value));
-  if (other.empty()) other = fmt::format("{} reads {}", OpType(*(*uses.begin()).user), ValueName(*value));
-  std::string wanted;
-  for (const std::string& root : roots) wanted += (wanted.empty() ? "" : " or ") + root;
-  failure->rule = &rule;
-  failure->position = rule.position;
-  failure->is_sentence = true;
-  failure->code = "readers-differ";
-  failure->final_word = true;
-  failure->rank = {0, Stop::kWrongOperator};
-  failure->found = fmt::format("{} also needs {} next, but here {}", rule.name, wanted, other);
-  return std::nullopt;
 }
 
 class Lowering {
@@ -156,7 +110,7 @@ class Lowering {
       Site& partner = workspace_.sites[static_cast<size_t>(attempt.main->pair)];
       if (partner.pending() && !partner.node->dead) attempt.partner = &partner;
     }
-    for (const size_t r : rules_.RulesStartingAt(key)) {
+    for (const size_t r : rules_.RulesEndingIn(key)) {
       const Rule& rule = rules_.rules()[r];
       if (workspace_.Skipped(rule)) continue;
       if (!rule.by_ge.empty() && target_.FusedByGe(rule.by_ge).has_value()) continue;
@@ -187,7 +141,7 @@ class Lowering {
   // What the target makes of a rule, whatever the site.
   struct Standing {
     bool passed_over = false;
-    // The node of it that was measured slower, everywhere or at some sites, and is not preferred.
+    // The node of it that was measured slower at some sites, and is not preferred.
     const DeclaredOperator* slower = nullptr;
   };
 
@@ -216,10 +170,6 @@ class Lowering {
 
   // True, and told, where the node of a rule is slower than what it takes the place of at this site.
   bool IsSlowerHere(size_t r, const DeclaredOperator& node, const Attempt& attempt) {
-    if (node.gain.has_value() && node.gain->IsLoss()) {
-      RefuseSlower(r, node, attempt, "", node.gain->because, node.gain->source);
-      return true;
-    }
     for (const SlowerSites& row : SlowerSitesOf(node.op_type)) {
       // The one test that there is.
       const Node* router = nullptr;
@@ -237,17 +187,14 @@ class Lowering {
   void RefuseSlower(size_t r, const DeclaredOperator& node, const Attempt& attempt, const std::string& where,
                     const std::string& because, const std::string& source) {
     const Rule& rule = rules_.rules()[r];
-    const FunctionContext context = workspace_.Context();
-    Matcher matcher(rules_, context);
-    if (!rule.anchor.empty() && !matcher.Starts(rule, attempt.node->output(0))) return;
     if (const auto none = WhyNoSuchNode(rule, target_, &workspace_.facts().dims()); none.has_value()) {
-      Refuse(rule, attempt, none->code, none->because, none->source, RefusalRank::kNoSuchNodeAround);
+      Refuse(rule, attempt, none->code, none->because, none->source, RefusalRank::kMeasuredSlower);
       return;
     }
     Refuse(rule, attempt, "measured-slower",
            fmt::format("{} was measured slower{} than the nodes it takes the place of ({}); --prefer {} emits it", node.op_type,
                        where, because, node.op_type),
-           source, RefusalRank::kNoSuchNodeAround);
+           source, RefusalRank::kMeasuredSlower);
   }
 
   // Matches the rule at the operator of the attempt; nullopt notes why not.
@@ -255,22 +202,9 @@ class Lowering {
     const Rule& rule = rules_.rules()[r];
     Value* value = attempt->node->output(0);
     Matcher matcher(rules_, context);
-    if (!rule.anchor.empty()) {
-      // What needs more of the graph than the recognised operator is looked for only where the target has the node.
-      if (const auto none = WhyNoSuchNode(rule, target_, &workspace_.facts().dims()); none.has_value()) {
-        if (matcher.Starts(rule, value)) {
-          Refuse(rule, *attempt, none->code, none->because, none->source, RefusalRank::kNoSuchNodeAround);
-        }
-        return std::nullopt;
-      }
-    }
     Failure failure;
-    std::optional<Match> match;
-    if (rule.anchor.empty()) {
-      match = matcher.Run(rule, value, &failure, attempt->partner != nullptr ? attempt->partner->node->output(0) : nullptr);
-    } else {
-      match = RunAround(rule, rules_.RootOperators(r), value, &matcher, &failure);
-    }
+    std::optional<Match> match =
+        matcher.Run(rule, value, &failure, attempt->partner != nullptr ? attempt->partner->node->output(0) : nullptr);
     if (match.has_value()) return match;
     if (failure.is_sentence && !rule.preferred_over.empty()) {
       attempt->why_this_form[{rule.kind, rule.preferred_over}] = {failure.has_own_code() ? failure.code : "other-form",
@@ -369,7 +303,7 @@ class Lowering {
              pair ? RefusalRank::kNoSuchNode : RankOf(answer.code, *attempt->main));
       return false;
     }
-    Take(rule, *match, lowered_to, assumptions, attempt);
+    Take(rule, lowered_to, assumptions, attempt);
     return true;
   }
 
@@ -421,8 +355,7 @@ class Lowering {
     return text.empty() ? "shared with other layers" : text;
   }
 
-  void Take(const Rule& rule, const Match& match, const std::string& lowered_to, const std::vector<std::string>& assumptions,
-            Attempt* attempt) {
+  void Take(const Rule& rule, const std::string& lowered_to, const std::vector<std::string>& assumptions, Attempt* attempt) {
     // A rule about both of a pair replaces the partner too.
     Site* const partner = attempt->partner;
     if (partner != nullptr && partner->node->dead) attempt->sites.push_back(partner);
@@ -430,10 +363,6 @@ class Lowering {
       SiteRecord& record = site->record;
       if (site != attempt->main && site != partner && rule.kind != record.kind) continue;
       site->SetState("fused");
-      // What it took besides is given by the node now.
-      if (!rule.anchor.empty()) {
-        site->others.push_back(match.terms[static_cast<size_t>(rule.scope.Find(rule.outputs[0]))].value);
-      }
       if (rule.precision == "approximate" || record.precision == "exact") record.precision = rule.precision;
       site->lowered_by = rule.name;
       record.emitted_op = lowered_to;

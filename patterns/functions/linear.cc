@@ -49,24 +49,6 @@ absl::StatusOr<Term> Merged(const FunctionContext& context, Value* a, Value* b) 
   return biased ? build::Op("Add", {std::move(product), merged->bias}) : product;
 }
 
-absl::StatusOr<Value*> MergedInput(const FunctionContext& context, Value* a, Value* b) {
-  const absl::StatusOr<MergedView> merged = MergedLinear(context, a, b);
-  if (!merged.ok()) return merged.status();
-  return merged->x;
-}
-
-absl::StatusOr<Term> MergedWeight(const FunctionContext& context, Value* a, Value* b) {
-  const absl::StatusOr<MergedView> merged = MergedLinear(context, a, b);
-  if (!merged.ok()) return merged.status();
-  return Upright(merged->weight, merged->transposed);
-}
-
-absl::StatusOr<Term> MergedBias(const FunctionContext& context, Value* a, Value* b) {
-  const absl::StatusOr<MergedView> merged = MergedLinear(context, a, b);
-  if (!merged.ok()) return merged.status();
-  return merged->bias;
-}
-
 // The linear that computes y, if a node may take its place. Who else reads y itself is the rule's question: where y is
 // inside what is replaced, single_reader.
 absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, Value* y) {
@@ -111,13 +93,6 @@ absl::StatusOr<Value*> LinearBias(const FunctionContext& context, Value* y) {
   return view->bias;
 }
 
-absl::StatusOr<Term> FloatBias(const FunctionContext& context, Value* y) {
-  const absl::StatusOr<Value*> bias = LinearBias(context, y);
-  if (!bias.ok()) return bias.status();
-  if (*bias == nullptr || context.facts->Of(*bias).type != DataType::kBfloat16) return Term::Of(*bias);
-  return build::Cast(Term::Of(*bias), DataType::kFloat);
-}
-
 Holds WithoutBias(const FunctionContext& context, Value* y) {
   const absl::StatusOr<LinearView> view = OwnLinear(context, y);
   if (!view.ok()) return view.status();
@@ -152,17 +127,12 @@ constexpr std::array kRows = {
     Function<"linear_input (y)", LinearInput>("What the linear that computes y multiplies, as a matrix [rows, K]."),
     Function<"linear_weight (y)", LinearWeight>("Its weight as a matrix [K, N]."),
     Function<"linear_bias (y)", LinearBias>("Its bias [N], or no value."),
-    Function<"float_bias (y)", FloatBias>(
-        "The same, and in float32 where the linear is in bfloat16: what kernels add to such products."),
     Function<"without_bias (y)", WithoutBias>("Holds for a linear without a bias."),
     Function<"rows_as (node, y)", RowsAs>("The node, a matrix [rows, N], in the shape of y, a linear's output."),
     Function<"both_linear (a, b)", BothLinear>("1 where both are outputs of linear layers, else 0."),
     Function<"gate_pair (a, b)", GatePair>(
         "Holds for the two halves of one tensor, along any axis, and for two linears of one input."),
     Function<"merged_linear (a, b)", Merged>("One linear in place of two of the same input: [a | b] along the last axis."),
-    Function<"merged_input (a, b)", MergedInput>("What both multiply."),
-    Function<"merged_weight (a, b)", MergedWeight>("Their weights side by side, [K, 2 N]."),
-    Function<"merged_bias (a, b)", MergedBias>("Their biases one after the other, [2 N], or no value."),
 };
 
 }  // namespace

@@ -302,12 +302,6 @@ absl::Status CheckInputsAndOutputs(const Rule& rule) {
     });
     if (!used) return Error(rule.position, fmt::format("the input '{}' occurs nowhere in match", input.name));
   }
-  if (!rule.anchor.empty()) {
-    const int slot = rule.scope.Find(rule.anchor);
-    if (slot < 0 || rule.scope.statement[static_cast<size_t>(slot)] < 0) {
-      return Error(rule.position, fmt::format("anchor: no line of match computes '{}'", rule.anchor));
-    }
-  }
   return absl::OkStatus();
 }
 

@@ -234,11 +234,6 @@ bool Matcher::MayRead(const Prefilter::Branch& branch, const Node& node, int* bu
          MayBe(arguments[1], node.input(0), budget);
 }
 
-bool Matcher::Starts(const Rule& rule, Value* value, Failure* failure) {
-  Frame* frame = Begin(rule, value, failure);
-  return MayMatch(rule.start_form, value) && MatchLine(rule.scope.Find(rule.anchor), frame, Term::Of(value), [] { return true; });
-}
-
 std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failure, Value* partner) {
   Frame* frame = Begin(rule, root, failure);
   std::optional<Match> match;

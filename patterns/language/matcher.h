@@ -89,8 +89,6 @@ class Matcher {
   // (slower: sentences are made). A rule about two constructs side by side has a second output that the first does
   // not lead to: it is looked for at `partner`, and without one such a rule does not match.
   std::optional<Match> Run(const Rule& rule, Value* root, Failure* failure = nullptr, Value* partner = nullptr);
-  // Whether `value` can be the anchor of the rule, as far as its pattern goes.
-  bool Starts(const Rule& rule, Value* value, Failure* failure = nullptr);
 
  private:
   struct Frame;

@@ -15,7 +15,7 @@ namespace ascend_fuse {
 absl::Status OrderRules(const std::vector<Definition>& definitions, std::vector<Rule>* rules);
 
 // The operator types ("domain.op_type", without "." for the default domain) that the pattern of `name`, an
-// output or the anchor of a checked rule, can end in: sorted, each once. Empty: anything.
+// output of a checked rule, can end in: sorted, each once. Empty: anything.
 std::vector<std::string> OperatorsOf(const std::vector<Definition>& definitions, const Rule& rule, const std::string& name);
 
 }  // namespace ascend_fuse

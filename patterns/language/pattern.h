@@ -213,7 +213,6 @@ struct Rule {
   std::string preferred_over;    // the rule that must be tried after this one
   std::string fixes;             // the code of the form that an adapter writes anew (patterns/targets)
   bool differs = false;          // what it makes is another result, of another shape even: what ATC makes of a node
-  std::string anchor;            // the recognised value that a lowering starts from; default the first output
   SourcePosition kind_position;  // of the annotations, where they are written
   SourcePosition by_ge_position;
   std::vector<Parameter> inputs;
@@ -224,13 +223,11 @@ struct Rule {
   Scope scope;
 
   // Filled when the rule set is put together.
-  int place = -1;                   // among all rules in the order written, a user's last
-  int size = -1;                    // mandatory operators of the largest alternative; larger rules are tried first
-  std::vector<std::string> nodes;   // the Ascend nodes it emits ("npu.NPUFFN"), in the order written
-  std::vector<std::string> roots;   // RuleSet::RootOperators
-  std::vector<std::string> starts;  // RuleSet::StartOperators
-  uint32_t root_form = 0;           // Prefilter::FormId of the first output
-  uint32_t start_form = 0;          // and of what StartOperators is about
+  int place = -1;                  // among all rules in the order written, a user's last
+  int size = -1;                   // mandatory operators of the largest alternative; larger rules are tried first
+  std::vector<std::string> nodes;  // the Ascend nodes it emits ("npu.NPUSwiGlu"), in the order written
+  std::vector<std::string> roots;  // RuleSet::RootOperators
+  uint32_t root_form = 0;          // Prefilter::FormId of the first output
 };
 
 // What conditions and emissions of rules can be written with.

@@ -163,7 +163,6 @@ class Prefilter::Compiler {
 void Prefilter::Add(const std::vector<Definition>& definitions, Rule* rule) {
   Compiler compiler(definitions, this);
   rule->root_form = compiler.OfName(*rule, rule->outputs[0]);
-  rule->start_form = rule->anchor.empty() ? rule->root_form : compiler.OfName(*rule, rule->anchor);
 }
 
 }  // namespace ascend_fuse

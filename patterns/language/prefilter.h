@@ -31,7 +31,7 @@ class Prefilter {
     uint32_t branch_count = 0;
   };
 
-  // Gives a checked rule its root_form and start_form. Definitions are written out where they are used, to a bounded
+  // Gives a checked rule its root_form. Definitions are written out where they are used, to a bounded
   // depth: what lies deeper asks for nothing.
   void Add(const std::vector<Definition>& definitions, Rule* rule);
 

@@ -92,12 +92,11 @@ void Visit(D& d, Is<EmitStatement> auto& x) {
 }
 template <typename D>
 void Visit(D& d, Is<Rule> auto& x) {
-  auto& [name, doc, position, kind, precision, by_ge, no_ge_pass, preferred_over, fixes, differs, anchor, kind_position,
-         by_ge_position, inputs, outputs, match, where, emit, scope, place, size, nodes, roots, starts, root_form, start_form] =
-      x;
-  d(name, doc, position, kind, precision, by_ge, no_ge_pass, preferred_over, fixes, differs, anchor, kind_position);
+  auto& [name, doc, position, kind, precision, by_ge, no_ge_pass, preferred_over, fixes, differs, kind_position, by_ge_position,
+         inputs, outputs, match, where, emit, scope, place, size, nodes, roots, root_form] = x;
+  d(name, doc, position, kind, precision, by_ge, no_ge_pass, preferred_over, fixes, differs, kind_position);
   d(by_ge_position);
-  d(inputs, outputs, match, where, emit, scope, place, size, nodes, roots, starts, root_form, start_form);
+  d(inputs, outputs, match, where, emit, scope, place, size, nodes, roots, root_form);
 }
 template <typename D>
 void Visit(D& d, Is<Prefilter::Branch> auto& x) {

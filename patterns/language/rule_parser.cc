@@ -293,12 +293,9 @@ class Parser {
       rule->by_ge_position = position;
     } else if (key == "preferred_over") {
       rule->preferred_over = std::move(value);
-    } else if (key == "anchor") {
-      rule->anchor = std::move(value);
     } else {
       error_ = absl::InvalidArgumentError(
-          fmt::format("{}: unknown annotation '{}'; known are kind, precision, by_ge, no_ge_pass, preferred_over, anchor, fixes, "
-                      "differs",
+          fmt::format("{}: unknown annotation '{}'; known are kind, precision, by_ge, no_ge_pass, preferred_over, fixes, differs",
                       PositionOf(key_token).ToString(), key));
     }
   }

@@ -293,8 +293,7 @@ absl::Status RuleSet::Check(const absl::flat_hash_set<std::string>& kinds, size_
 // Where the rule is looked for. INVALID_ARGUMENT for one that would be looked for everywhere.
 absl::Status RuleSet::Complete(Rule* rule) {
   rule->roots = OperatorsOf(definitions_, *rule, rule->outputs[0]);
-  rule->starts = rule->anchor.empty() ? rule->roots : OperatorsOf(definitions_, *rule, rule->anchor);
-  if (rule->roots.empty() || rule->starts.empty()) {
+  if (rule->roots.empty()) {
     return absl::InvalidArgumentError(
         fmt::format("{}: the output of rule {} can be anything", rule->position.ToString(), rule->name));
   }
@@ -304,9 +303,9 @@ absl::Status RuleSet::Complete(Rule* rule) {
 
 // The tables that are made anew whenever rules or operators were added.
 void RuleSet::Index() {
-  starting_at_.clear();
+  ending_in_.clear();
   for (size_t i = 0; i < rules_.size(); ++i) {
-    for (const std::string& op : rules_[i].starts) starting_at_[op].push_back(i);
+    for (const std::string& op : rules_[i].roots) ending_in_[op].push_back(i);
   }
   for (size_t i = operator_numbers_.size(); i < operators_.size(); ++i) {
     operator_numbers_.emplace(operators_[i], static_cast<uint16_t>(i + 1));
@@ -328,9 +327,9 @@ uint16_t RuleSet::OperatorNumber(std::string_view domain, std::string_view op_ty
   return found != operator_numbers_.end() ? found->second : 0;
 }
 
-absl::Span<const size_t> RuleSet::RulesStartingAt(std::string_view op) const {
-  const auto found = starting_at_.find(op);
-  return found == starting_at_.end() ? absl::Span<const size_t>() : absl::MakeConstSpan(found->second);
+absl::Span<const size_t> RuleSet::RulesEndingIn(std::string_view op) const {
+  const auto found = ending_in_.find(op);
+  return found == ending_in_.end() ? absl::Span<const size_t>() : absl::MakeConstSpan(found->second);
 }
 
 }  // namespace ascend_fuse

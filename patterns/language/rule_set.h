@@ -64,12 +64,8 @@ class RuleSet {
   // Operator types ("domain.op_type", without "." for the default domain) that the first output's pattern of
   // a rule can end in.
   const std::vector<std::string>& RootOperators(size_t rule) const { return rules_[rule].roots; }
-  // The same for the value that a lowering starts from: the first output, or what the annotation `anchor`
-  // names.
-  const std::vector<std::string>& StartOperators(size_t rule) const { return rules_[rule].starts; }
-  // The rules that can start from an operator, in the order in which they are tried: rules about other
-  // operators cost nothing.
-  absl::Span<const size_t> RulesStartingAt(std::string_view op) const;
+  // The rules that can end in an operator, in the order in which they are tried: rules about other operators cost nothing.
+  absl::Span<const size_t> RulesEndingIn(std::string_view op) const;
 
   // The operators that patterns of these rules name, numbered from 1; 0 for any other.
   uint16_t OperatorNumber(std::string_view domain, std::string_view op_type) const;
@@ -92,7 +88,7 @@ class RuleSet {
   std::vector<Rule> rules_;
   std::vector<std::pair<std::string, std::string>> operators_;  // domain, op_type; the first one has number 1
   Prefilter prefilter_;
-  absl::flat_hash_map<std::string_view, std::vector<size_t>> starting_at_;  // keys: of the rules
+  absl::flat_hash_map<std::string_view, std::vector<size_t>> ending_in_;  // keys: of the rules
   absl::flat_hash_map<std::pair<std::string, std::string>, uint16_t> operator_numbers_;
 };
 

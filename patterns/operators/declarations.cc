@@ -15,7 +15,6 @@
 #include "patterns/operators/head_padding.h"
 #include "patterns/operators/layout_cost.h"
 #include "patterns/operators/slower_sites.h"
-#include "patterns/operators/standard_operators.h"
 #include "proto/operators.pb.h"
 
 namespace ascend_fuse {
@@ -29,7 +28,6 @@ std::vector<std::string> Strings(const Repeated& from) {
 struct Table {
   std::vector<SiteKind> kinds;
   std::vector<DeclaredOperator> operators;
-  std::vector<StandardOperator> standard;
   std::map<std::string, std::vector<SlowerSites>, std::less<>> slower;  // by op_type
   absl::flat_hash_map<std::pair<std::string_view, std::string_view>, const DeclaredOperator*> by_name;
   absl::flat_hash_map<std::string, LayoutCost> layouts;
@@ -124,11 +122,7 @@ const Table* ReadTable() {
   for (const proto::OperatorDeclaration& op : declarations.op()) {
     DeclaredOperator declared = OperatorFrom(op);
     if (op.slower_size() > 0) table->slower[declared.op_type] = SlowerFrom(op);
-    if (declared.domain == "ai.onnx") {
-      table->standard.push_back({std::move(declared), op.ge().first(), op.ge().last()});
-    } else {
-      table->operators.push_back(std::move(declared));
-    }
+    table->operators.push_back(std::move(declared));
   }
   for (const DeclaredOperator& op : table->operators) {
     table->by_name.emplace(std::pair<std::string_view, std::string_view>(op.domain, op.op_type), &op);
@@ -185,23 +179,10 @@ const HeadPadding* FindHeadPadding(std::string_view op_type) {
   return found == paddings.end() ? nullptr : &found->second;
 }
 
-const std::vector<StandardOperator>& StandardOperators() { return Declarations().standard; }
-
-const StandardOperator* FindStandardOperator(std::string_view op_type) {
-  for (const StandardOperator& op : StandardOperators()) {
-    if (op.declared.op_type == op_type) return &op;
-  }
-  return nullptr;
-}
-
 const std::vector<SlowerSites>& SlowerSitesOf(std::string_view op_type) {
   static const std::vector<SlowerSites>* const kNone = new std::vector<SlowerSites>();
   const auto found = Declarations().slower.find(op_type);
   return found == Declarations().slower.end() ? *kNone : found->second;
-}
-
-bool IsSlowerSomewhere(const DeclaredOperator& op) {
-  return (op.gain.has_value() && op.gain->IsLoss()) || !SlowerSitesOf(op.op_type).empty();
 }
 
 }  // namespace ascend_fuse

@@ -65,8 +65,6 @@ struct Gain {
   std::string evidence;
   std::string because;
   std::string source;
-
-  bool IsLoss() const { return evidence == "loss"; }
 };
 
 // When a node rotates the two halves of a head: see RotatedHalves of proto/operators.proto.

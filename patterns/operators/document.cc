@@ -10,7 +10,6 @@
 #include "patterns/operators/declarations.h"
 #include "patterns/operators/layout_cost.h"
 #include "patterns/operators/slower_sites.h"
-#include "patterns/operators/standard_operators.h"
 
 namespace ascend_fuse {
 namespace {
@@ -70,9 +69,7 @@ void AddOperator(const DeclaredOperator& op, std::string* text) {
   if (!op.doc.empty()) *text += Sentence(op.doc) + "\n\n";
   if (!op.never_emitted.empty()) *text += fmt::format("No rule makes it: {}\n\n", Sentence(op.never_emitted));
   if (op.gain.has_value()) {
-    *text += fmt::format("Speed: {}{}: {} ({}).\n\n", op.gain->evidence,
-                         op.gain->IsLoss() ? fmt::format(", so that it is emitted with `--prefer {}` only", op.op_type) : "",
-                         op.gain->because, op.gain->source);
+    *text += fmt::format("Speed: {}: {} ({}).\n\n", op.gain->evidence, op.gain->because, op.gain->source);
   }
   if (const LayoutCost* layout = op.domain == "npu" ? FindLayoutCost(op.op_type) : nullptr; layout != nullptr) {
     *text += fmt::format(
@@ -93,8 +90,6 @@ void AddOperator(const DeclaredOperator& op, std::string* text) {
       if (op.ge->parser == name) parser = words;
     }
     *text += fmt::format("GE operator {}, {}", op.ge->op, parser);
-    const StandardOperator* standard = op.domain == "ai.onnx" ? FindStandardOperator(op.op_type) : nullptr;
-    if (standard != nullptr) *text += fmt::format(", from opset {} to {}", standard->first, standard->last);
     if (!op.ge->fixed.empty()) *text += fmt::format(", with {} always", fmt::join(op.ge->fixed, " and "));
     *text += fmt::format(" ({}).\n\n", fmt::join(op.ge->sources, "; "));
   }
@@ -142,10 +137,6 @@ std::string OperatorsDocument() {
       nodes("stock"));
   add("Ascend nodes of our op plugin", "Read only with the plugin installed: [targets](targets.md#with-our-op-plugin).",
       [](const DeclaredOperator& op) { return op.domain == "npu" && op.ge->parser == "plugin"; });
-  text +=
-      "## Standard operators that our op plugin reads\n\n"
-      "Operators of the default domain that one GE operator is, in these forms; at opsets that stock ATC has no parsers for.\n\n";
-  for (const StandardOperator& op : StandardOperators()) AddOperator(op.declared, &text);
   add("Ascend nodes that nothing reads", "They are declared so that targets and rules can name them when they say why.",
       [](const DeclaredOperator& op) {
         return op.ge.has_value() && (op.ge->parser == "none" || (op.ge->parser == "stock" && !op.never_emitted.empty()));

@@ -22,7 +22,4 @@ struct SlowerSites {
 // Of the node `op_type` ("NPUSwiGlu"); empty for most.
 const std::vector<SlowerSites>& SlowerSitesOf(std::string_view op_type);
 
-// Whether the node is slower everywhere or at some sites.
-bool IsSlowerSomewhere(const DeclaredOperator& op);
-
 }  // namespace ascend_fuse

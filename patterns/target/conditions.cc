@@ -259,32 +259,6 @@ Truth InputNotStatic(const JudgedNode& judged) {
   return truth;
 }
 
-Truth LastAxesDiffer(const JudgedNode& judged, const Fact& a, const Fact& b) {
-  if (judged.facts == nullptr || a.rank() < 1 || b.rank() < 1) return Truth::kUnknown;
-  const DimTable& dims = judged.facts->dims();
-  if (dims.Equal(a.shape.back(), b.shape.back())) return Truth::kNo;
-  return dims.NotEqual(a.shape.back(), b.shape.back()) ? Truth::kYes : Truth::kUnknown;
-}
-
-Truth WeightNotOfLastAxis(const JudgedNode& judged) {
-  const Fact& x = FactOf(judged, judged.node.input(0));
-  const Fact& weight = FactOf(judged, judged.node.input(1));
-  if (!weight.has_rank) return Truth::kUnknown;
-  if (weight.rank() != 1) return Truth::kYes;
-  return LastAxesDiffer(judged, weight, x);
-}
-
-Truth ValueNotAsWideAsKey(const JudgedNode& judged) {
-  return LastAxesDiffer(judged, FactOf(judged, judged.node.input(1)), FactOf(judged, judged.node.input(2)));
-}
-
-Truth FloatOfManyDigits(const JudgedNode& judged) {
-  const std::vector<Attribute> attributes = ReadAttributes(judged.node);
-  return TruthOf(std::any_of(attributes.begin(), attributes.end(), [](const Attribute& attribute) {
-    return attribute.type == AttributeType::kFloat && !SixDigitsHold(attribute.f);
-  }));
-}
-
 Truth Answer(proto::NodeTest test, const JudgedNode& judged) {
   switch (test) {
     case proto::INPUTS_BROADCAST:
@@ -307,12 +281,6 @@ Truth Answer(proto::NodeTest test, const JudgedNode& judged) {
       return EquationWithoutArrow(judged);
     case proto::INPUT_NOT_STATIC:
       return InputNotStatic(judged);
-    case proto::WEIGHT_NOT_OF_LAST_AXIS:
-      return WeightNotOfLastAxis(judged);
-    case proto::VALUE_NOT_AS_WIDE_AS_KEY:
-      return ValueNotAsWideAsKey(judged);
-    case proto::FLOAT_OF_MANY_DIGITS:
-      return FloatOfManyDigits(judged);
     default:
       return Truth::kNo;
   }

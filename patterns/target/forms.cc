@@ -83,14 +83,14 @@ void UnreadForms::Add(const proto::UnreadForm& row) {
   for (const std::string& op : row.op()) by_op_[op].push_back(&added);
 }
 
-void UnreadForms::AddParsed(const proto::ParsedOperator& row, const std::string& reader, const std::string& source) {
+void UnreadForms::AddParsed(const proto::ParsedOperator& row, const std::string& source) {
   Parsed& added = parsed_rows_.emplace_back();
   added.data = &row;
   UnreadForm& form = added.outside;
   form.code = kNoParser;
   form.effect = UnreadForm::Effect::kNoParser;
   form.form = "at this opset";
-  form.because = fmt::format("{} has a parser for it at opset {} to {}{} and will refuse the model", reader, row.first(),
+  form.because = fmt::format("stock ATC has a parser for it at opset {} to {}{} and will refuse the model", row.first(),
                              row.last(), row.except().empty() ? " only" : ", not at all of them,");
   form.instead = fmt::format("export at opset {}", row.last());
   form.source = source;

@@ -30,8 +30,7 @@ class UnreadForms {
   // The row must stay where it is.
   void Add(const proto::UnreadForm& row);
   // A row of an operator that is there already adds nothing. Where there is none at all, every operator is parsed.
-  // `reader`: whose parser it is, "stock ATC".
-  void AddParsed(const proto::ParsedOperator& row, const std::string& reader, const std::string& source);
+  void AddParsed(const proto::ParsedOperator& row, const std::string& source);
   // In the order in which the rows were added, at most one of each code. `is_node`: the node is known otherwise (as one
   // of domain npu written in the default domain), so that it has a parser whatever `parsed` says. Opsets above
   // `max_opset` are no matter of single operators.

@@ -8,7 +8,6 @@
 #include "embedded/plugin_data.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "patterns/operators/standard_operators.h"
 #include "patterns/target/target.h"
 
 namespace ascend_fuse {
@@ -108,15 +107,8 @@ std::string DynamicLines(const DeclaredOperator& op) {
   return text;
 }
 
-// nullptr of an Ascend node.
-const StandardOperator* StandardOf(const DeclaredOperator& op) {
-  return op.domain == "ai.onnx" ? FindStandardOperator(op.op_type) : nullptr;
-}
-
-// "ParseNPUSwiGlu", and "ParseStandardGelu" of a standard operator.
-std::string FunctionOf(const DeclaredOperator& op) {
-  return fmt::format("Parse{}{}", StandardOf(op) != nullptr ? "Standard" : "", op.op_type);
-}
+// "ParseNPUSwiGlu".
+std::string FunctionOf(const DeclaredOperator& op) { return fmt::format("Parse{}", op.op_type); }
 
 std::string Parser(const DeclaredOperator& op) {
   const SignaturePattern& signature = op.rows[0].signature;
@@ -169,26 +161,20 @@ std::string ParserSource(const std::vector<const DeclaredOperator*>& nodes) {
   std::string registrations;
   for (const DeclaredOperator* op : nodes) {
     text += Parser(*op) + "\n";
-    const StandardOperator* standard = StandardOf(*op);
-    const auto [first, last] = standard != nullptr ? std::pair(standard->first, standard->last) : AliasOpsets(*op);
+    const auto [first, last] = AliasOpsets(*op);
     registrations += fmt::format(
-        "REGISTER_CUSTOM_OP(\"{}\")\n    .FrameworkType(ONNX)\n    .OriginOpType(ascend_fuse_plugin::{}(\"{}\", {}, {}))\n"
+        "REGISTER_CUSTOM_OP(\"{}\")\n    .FrameworkType(ONNX)\n    .OriginOpType(ascend_fuse_plugin::Keys(\"{}\", {}, {}))\n"
         "    .ParseParamsByOperatorFn(ascend_fuse_plugin::{})\n    .ImplyType(ImplyType::TVM);\n",
-        op->ge->op, standard != nullptr ? "StandardKeys" : "Keys", op->op_type, first, last, FunctionOf(*op));
+        op->ge->op, op->op_type, first, last, FunctionOf(*op));
   }
   text +=
-      "// \"ai.onnx::N::X\" for the opsets from first to last.\n"
-      "std::vector<ge::AscendString> StandardKeys(const std::string& op_type, int first, int last) {\n"
+      "// \"npu::1::NPUX\", and \"ai.onnx::N::NPUX\" for the opsets from first to last.\n"
+      "std::vector<ge::AscendString> Keys(const std::string& op_type, int first, int last) {\n"
       "  std::vector<ge::AscendString> keys;\n"
       "  for (int opset = first; opset != 0 && opset <= last; ++opset) {\n"
       "    const std::string key = \"ai.onnx::\" + std::to_string(opset) + \"::\" + op_type;\n"
       "    keys.push_back(ge::AscendString(key.c_str()));\n"
       "  }\n"
-      "  return keys;\n"
-      "}\n\n"
-      "// \"npu::1::NPUX\", and \"ai.onnx::N::NPUX\" for the opsets from first to last.\n"
-      "std::vector<ge::AscendString> Keys(const std::string& op_type, int first, int last) {\n"
-      "  std::vector<ge::AscendString> keys = StandardKeys(op_type, first, last);\n"
       "  keys.push_back(ge::AscendString((\"npu::1::\" + op_type).c_str()));\n"
       "  return keys;\n"
       "}\n\n"
@@ -213,11 +199,7 @@ std::string VersionHeader() {
 std::string NodeTable(const std::vector<const DeclaredOperator*>& nodes) {
   std::string text = "| node | GE operator | since version | chips with a kernel |\n|---|---|---|---|\n";
   for (const DeclaredOperator* op : nodes) {
-    const StandardOperator* standard = StandardOf(*op);
-    const std::string opsets =
-        standard != nullptr ? fmt::format(" of opset {} to {}", standard->first, standard->last) : std::string();
-    text += fmt::format("| `{}`{} | {} | {} | {} |\n", op->op_type, opsets, op->ge->op, op->ge->since,
-                        fmt::join(op->ge->chips, ", "));
+    text += fmt::format("| `{}` | {} | {} | {} |\n", op->op_type, op->ge->op, op->ge->since, fmt::join(op->ge->chips, ", "));
   }
   return text;
 }
@@ -265,7 +247,6 @@ std::vector<const DeclaredOperator*> PluginNodes() {
   for (const DeclaredOperator& op : DeclaredOperators()) {
     if (op.ge.has_value() && op.ge->parser == "plugin") nodes.push_back(&op);
   }
-  for (const StandardOperator& op : StandardOperators()) nodes.push_back(&op.declared);
   return nodes;
 }
 

@@ -11,7 +11,6 @@
 #include "fmt/ranges.h"
 #include "ir/data_type.h"
 #include "ir/status_macros.h"
-#include "patterns/operators/standard_operators.h"
 #include "patterns/target/judge.h"
 #include "patterns/target/target_impl.h"
 #include "proto/contract.pb.h"
@@ -67,37 +66,7 @@ void Target::Impl::ReadCann() {
       empty_input_in_branch = &data.empty_input_in_branch();
     }
     for (const proto::Alias& alias : data.alias()) aliases.push_back(&alias);
-    for (const proto::ParsedOperator& row : data.parsed()) unread.AddParsed(row, "stock ATC", data.parsed_source());
-  }
-}
-
-// Standard operators that our plugin reads, as its parsers are declared.
-void Target::Impl::ReadPlugin() {
-  if (!options.plugin) return;
-  // The chip, or the one that a file of the user's is based on.
-  const std::vector<std::string> chips = contract::ChipNames();
-  const auto built_in_file = std::find_if(files.begin(), files.end(), [&](const auto& file) {
-    return std::find(chips.begin(), chips.end(), file.data->chip()) != chips.end();
-  });
-  const std::string built_in = built_in_file == files.end() ? std::string() : built_in_file->data->chip();
-  for (const StandardOperator& op : StandardOperators()) {
-    const GeOperator& ge = *op.declared.ge;
-    proto::ParsedOperator& row = plugin_parsed.emplace_back();
-    row.add_op(op.declared.op_type);
-    row.set_first(op.first);
-    row.set_last(op.last);
-    unread.AddParsed(row, "our op plugin", "patterns/operators.txtpb");
-    const bool has_kernel = std::find(ge.chips.begin(), ge.chips.end(), built_in) != ge.chips.end();
-    if (has_kernel) continue;
-    proto::UnreadForm& form = plugin_without_kernel.emplace_back();
-    form.set_code("operator-without-kernel");
-    form.set_effect(proto::UnreadForm::NO_KERNEL);
-    form.add_op(op.declared.op_type);
-    form.set_first(op.first);
-    form.set_last(op.last);
-    form.set_because(fmt::format("our op plugin makes {} of it, which has no kernel on this chip", ge.op));
-    form.set_source(fmt::format("{}", fmt::join(ge.sources, "; ")));
-    unread.Add(form);
+    for (const proto::ParsedOperator& row : data.parsed()) unread.AddParsed(row, data.parsed_source());
   }
 }
 
@@ -293,7 +262,6 @@ absl::StatusOr<Target> Target::Load(const TargetOptions& options) {
   impl->files = *std::move(files);
   impl->chip = impl->files[0].data->chip();
   RETURN_IF_ERROR(impl->AddFiles());
-  impl->ReadPlugin();
   RETURN_IF_ERROR(impl->AddUnreadForms(impl->files));
   return Target(std::move(impl));
 }

@@ -60,13 +60,10 @@ struct Target::Impl {
   std::set<std::string> unknown_nodes;
   std::string kernels;  // the CANN version that `cann` of a row speaks of
   int64_t max_opset = 0;
-  std::vector<const proto::Alias*> aliases;             // of the CANN version and its bases
-  std::deque<proto::ParsedOperator> plugin_parsed;      // standard operators that our plugin reads, with --plugin
-  std::deque<proto::UnreadForm> plugin_without_kernel;  // and those whose GE operator this chip has no kernel of
+  std::vector<const proto::Alias*> aliases;  // of the CANN version and its bases
 
   absl::Status FindMode();
   void ReadCann();
-  void ReadPlugin();
   template <typename Files>
   absl::Status AddUnreadForms(const Files& of);
   absl::StatusOr<const proto::NodeContract*> Like(const std::string& path, const proto::NodeContract& node);

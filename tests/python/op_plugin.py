@@ -11,29 +11,22 @@ from conftest import ROOT
 from onnx import AttributeProto, NodeProto
 
 PLUGIN = ROOT / "plugin"
-REGISTERED = re.compile(r'OriginOpType\(ascend_fuse_plugin::(Standard)?Keys\("(\w+)", (\d+), (\d+)\)\)')
+REGISTERED = re.compile(r'OriginOpType\(ascend_fuse_plugin::Keys\("(\w+)", (\d+), (\d+)\)\)')
 
 
 @functools.cache
 def registered_keys() -> frozenset[str]:
     keys = set()
-    for standard, node, first, last in REGISTERED.findall((PLUGIN / "parsers.cc").read_text()):
+    for node, first, last in REGISTERED.findall((PLUGIN / "parsers.cc").read_text()):
         keys |= {f"ai.onnx::{opset}::{node}" for opset in range(int(first), int(last) + 1)}
-        keys |= set() if standard else {f"npu::1::{node}"}
+        keys.add(f"npu::1::{node}")
     return frozenset(keys)
 
 
 @functools.cache
 def node_names() -> frozenset[str]:
-    """Of our own nodes; the standard operators that the plugin reads are not among them."""
+    """Of all nodes."""
     return frozenset(key.rpartition("::")[2] for key in registered_keys() if key.startswith("npu::"))
-
-
-@functools.cache
-def standard_opsets() -> dict[str, range]:
-    """The opsets at which a standard operator is registered."""
-    text = (PLUGIN / "parsers.cc").read_text()
-    return {op: range(int(first), int(last) + 1) for standard, op, first, last in REGISTERED.findall(text) if standard}
 
 
 def key_of(node: NodeProto, opset: int) -> str:

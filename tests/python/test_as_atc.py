@@ -180,7 +180,6 @@ NO_READING = {
     "constant-value-form": "an empty tensor, of which nothing can be computed",
     "sum-broadcast": "the kernel reads past the end of the shorter operand",
     "constant-of-shape-field": "reads from nowhere",
-    "op-plugin-digits": "what is left of the number differs by release",
 }
 # The sources leave open whether they are: read as ONNX defines them, and told by `check`.
 OPEN = {"resize-nearest", "conv-transpose-shape", "gather-negative-index", "size-type"}

@@ -120,7 +120,6 @@ FOREIGN = [
     Foreign("9 no plugin; N", "y = npu.NPUSwiGlu (q)", "node-refused", output="float16[1, 2, 16, 32] y"),
     Foreign("9 no plugin", "y, z = npu.NPUApplyRotaryPosEmb (q, k, v, v)", "node-refused"),
     Foreign("9 no plugin", "y = npu.NPUFusedInferAttentionScore (q, k, v)", "node-refused"),
-    Foreign("9 no plugin", "y = npu.NPUFFN (q, k, v)", "node-refused"),
     Foreign("9 no plugin", "y = npu.NPUGroupNorm (q)", "node-refused"),
     Foreign("9 no plugin", "y = npu.NPUSwish (q)", "node-refused"),
     Foreign("10 no parser", "y = Gelu (q)", "no-parser", imports='"" : 17'),

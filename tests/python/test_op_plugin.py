@@ -41,7 +41,6 @@ NODES = {
     "NPUAddLayerNorm": ("AddLayerNorm", {"epsilon": "float", "additional_output": "bool"}),
     "NPUApplyRotaryPosEmb": ("ApplyRotaryPosEmb", {"layout": "int64"}),
     "NPUFusedMatMul": ("FusedMatMul", {"fused_op_type": "text"}),
-    "NPUFFN": ("FFN", {"activation": "text", "inner_precise": "int64"}),
     "NPUGelu": ("Gelu", {}),
     "NPUGroupNorm": ("GroupNormSilu", {"num_groups": "int64", "eps": "float", "activate_silu": "bool"}),
     "NPUPromptFlashAttentionDirect": ("PromptFlashAttention", {
@@ -51,24 +50,7 @@ NODES = {
         "num_heads": "int64", "scale": "float", "input_layout": "text", "num_key_value_heads": "int64",
         "pre_tokens": "int64", "next_tokens": "int64", "sparse_mode": "int64", "inner_precise": "int64"}),
     "NPUInterleaveRope": ("InterleaveRope", {}),
-    "NPULayerNormV3": ("LayerNormV3", {"begin_norm_axis": "int64", "begin_params_axis": "int64", "epsilon": "float"}),
-    "NPURotaryPositionEmbeddingDirect": ("RotaryPositionEmbedding", {"mode": "int64"}),
-    "NPUScaledMaskedSoftmaxDirect": ("ScaledMaskedSoftmax", {"scale": "float", "fixed_triu_mask": "bool"}),
 }
-
-# Standard operator: GE operator, what is set of it with its type, and under which name an attribute of the node is set
-STANDARD = {
-    "Gelu": ("GeluV2", {"approximate": "text"}, {}),
-    "RMSNormalization": ("RmsNorm", {"epsilon": "float"}, {}),
-    "GroupNormalization": (
-        "GroupNormSilu", {"num_groups": "int64", "eps": "float", "activate_silu": "bool"}, {"epsilon": "eps"}),
-    "Swish": ("Swish", {"scale": "float"}, {"alpha": "scale"}),
-    "Attention": (
-        "PromptFlashAttention",
-        {"num_heads": "int64", "num_key_value_heads": "int64", "scale_value": "float", "input_layout": "text",
-         "pre_tokens": "int64", "next_tokens": "int64", "sparse_mode": "int64", "inner_precise": "int64"},
-        {"q_num_heads": "num_heads", "kv_num_heads": "num_key_value_heads", "scale": "scale_value"}),
-}  # fmt: skip
 
 
 def compile_driver(folder: Path, standard: int, abi: int, plugin: Path = PLUGIN) -> Path:
@@ -145,17 +127,14 @@ def as_float32(value: float) -> float:
 
 def check_made(node: NodeProto, answer: list[str]) -> None:
     """Type, and every attribute with its type: the value of the node, where it gives one and GE has it."""
-    operator, types, names = STANDARD[node.op_type] if node.op_type in STANDARD else (*NODES[node.op_type], {})
+    operator, types = NODES[node.op_type]
     assert answer[:2] == ["made", operator], answer
     made = dict(text.split(" = ", 1) for text in answer[2:] if " = " in text)
     assert {name: value.split(" ", 1)[0] for name, value in made.items()} == types
     for attribute in node.attribute:
         value = helper.get_attribute_value(attribute)
         value = value[0] if attribute.type == AttributeProto.FLOATS else value
-        name = names.get(attribute.name, attribute.name)
-        if name not in made and node.op_type in STANDARD:
-            continue  # a form that the parser asks for, and that the GE operator has no attribute for
-        said = made[name].split(" ", 1)[1]
+        said = made[attribute.name].split(" ", 1)[1]
         if isinstance(value, bytes):
             assert said == value.decode()
         elif isinstance(value, float):
@@ -192,7 +171,6 @@ def test_chosen_nodes(tmp_path: Path) -> None:
 
 def test_all_nodes_are_looked_at() -> None:
     assert node_names() == set(NODES)
-    assert set(op_plugin.standard_opsets()) == set(STANDARD)
 
 
 def test_what_is_registered(driver: Path) -> None:
@@ -202,9 +180,6 @@ def test_what_is_registered(driver: Path) -> None:
     for node, (operator, _) in NODES.items():
         for key in ("npu::1", *(f"ai.onnx::{opset}" for opset in range(11, 19))):
             expected[f"{key}::{node}"] = f"{operator}\t1"
-    for node, (operator, _, _) in STANDARD.items():
-        for opset in op_plugin.standard_opsets()[node]:
-            expected[f"ai.onnx::{opset}::{node}"] = f"{operator}\t1"
     assert found == expected
 
 
@@ -264,18 +239,16 @@ FROM = {
     "NPUAddLayerNorm": (BERT, "ascend310p"),
     "NPUApplyRotaryPosEmb": "rotary/pair_plugin",
     "NPUFusedMatMul": (OPT, "ascend950"),
-    "NPUFFN": (OPT, "ascend910_93"),
     "NPUGelu": ("gpt2-sdpa-past-ts17-dynamic", "ascend910b"),
     "NPUGroupNorm": (UNET, "ascend910b"),
     "NPUPromptFlashAttentionDirect": "plugin/attention_masked_310p",
     "NPUFusedInferAttentionScore": (LLAMA, "ascend950"),
     "NPUInterleaveRope": "plugin/interleave_rope_910b",
 }
-NEVER_MADE = {"NPULayerNormV3", "NPURotaryPositionEmbeddingDirect", "NPUScaledMaskedSoftmaxDirect"}
 
 
 def test_every_node_comes_from_somewhere() -> None:
-    assert set(FROM) | NEVER_MADE == set(NODES)
+    assert set(FROM) == set(NODES)
 
 
 @pytest.mark.parametrize("op_type", FROM)
@@ -287,27 +260,13 @@ def test_a_node_of_a_model(op_type: str, one_driver: Path, zoo: Path, tmp_path: 
         assert flags is not None
         model = onnx.load(pipeline.optimize(golden, tmp_path, {"x": flags[1].split()}).targets["x"].optimized)
     else:
-        prefer = ["--prefer", op_type] if op_type == "NPUFFN" else []
-        run_ok("optimize", zoo / f"{place[0]}.onnx", "--target", place[1], "--plugin", *prefer, "-o", tmp_path / "m.onnx")
+        run_ok("optimize", zoo / f"{place[0]}.onnx", "--target", place[1], "--plugin", "-o", tmp_path / "m.onnx")
         model = onnx.load(tmp_path / "m.onnx", load_external_data=False)
     found = [(node, key) for node, key in plugin_nodes(model) if node.op_type == op_type]
     assert found
     for node, key in found:
         for new in (False, True):
             check_made(node, ask(one_driver, node, new=new, key=key))
-
-
-def test_nodes_that_no_rule_makes(one_driver: Path) -> None:
-    norm = node_of("NPULayerNormV3", 3, 3, epsilon=1e-6)
-    check_made(norm, ask(one_driver, norm))
-    assert "begin_norm_axis = int64 -1" in ask(one_driver, norm)
-    rotary = node_of("NPURotaryPositionEmbeddingDirect", 3)
-    assert "mode = int64 0" in ask(one_driver, rotary)
-    rotary = node_of("NPURotaryPositionEmbeddingDirect", 3, mode=1)
-    check_made(rotary, ask(one_driver, rotary))
-    softmax = node_of("NPUScaledMaskedSoftmaxDirect", 2, scale=0.125, fixed_triu_mask=0)
-    check_made(softmax, ask(one_driver, softmax))
-    assert "fixed_triu_mask = bool 0" in ask(one_driver, softmax)
 
 
 def node_of(op_type: str, inputs: int = 1, outputs: int = 1, **attributes: Any) -> NodeProto:
@@ -317,7 +276,7 @@ def node_of(op_type: str, inputs: int = 1, outputs: int = 1, **attributes: Any) 
 
 REFUSED = {
     "no attribute that must be given": (
-        node_of("NPUFFN", 3), "the attribute activation is not given"),
+        node_of("NPUPromptFlashAttentionDirect", 3, input_layout="BNSD"), "the attribute num_heads is not given"),
     "an attribute of another type": (
         node_of("NPUSwiGlu", dim=-1.0), "the attribute dim is not of type INT"),
     "a list for a number": (
@@ -329,10 +288,10 @@ REFUSED = {
     "no number": (
         node_of("NPURmsNormWithEpsilon", 2, 2, epsilon=float("inf")), "ATC does not hand over the value of the attribute epsilon"),
     "a word that is not known": (
-        node_of("NPUFFN", 3, activation="tanh"),
-        "the attribute activation is 'tanh', and this version knows 'relu', 'silu', 'gelu'"),
+        node_of("NPUFusedMatMul", 2, fused_op_type="tanh"),
+        "the attribute fused_op_type is 'tanh', and this version knows '', 'relu', 'gelu_erf'"),
     "a word with a quote": (
-        node_of("NPUFFN", 3, activation='relu"'), "this version knows 'relu'"),
+        node_of("NPUFusedMatMul", 2, fused_op_type='relu"'), "this version knows '', 'relu'"),
     "a number that is not known": (
         node_of("NPUGeGluV2", 1, 2, approximate=2), "the attribute approximate is 2, and this version knows 0, 1"),
     "too many inputs": (
@@ -341,15 +300,8 @@ REFUSED = {
         node_of("NPURmsNormWithEpsilon", 1), "the input gamma is not given"),
     "too many outputs": (
         node_of("NPUSwiGlu", 1, 2), "it has 2 outputs, and this version knows 1"),
-    "a mode that is not known": (
-        node_of("NPURotaryPositionEmbeddingDirect", 3, mode=4), "the attribute mode is 4, and this version knows 0, 1, 2, 3"),
-    "an axis that is not the last one": (
-        node_of("NPULayerNormV3", 3, begin_norm_axis=1), "the attribute begin_norm_axis is 1, and this version knows -1"),
     "no tables": (
         node_of("NPUInterleaveRope", 1), "the input cos is not given"),
-    "a mask of its own": (
-        node_of("NPUScaledMaskedSoftmaxDirect", 1, fixed_triu_mask=1),
-        "the attribute fixed_triu_mask is 1, and this version knows 0"),
     "an attribute of a newer version": (
         node_of("NPUSwiGlu", dim=-1, swish_limit=7.0),
         "the attribute swish_limit is not known: the model was written for a newer version of the plugin"),
@@ -364,108 +316,6 @@ def test_what_a_parser_refuses(case: str, driver: Path) -> None:
     assert said.startswith(f"[ERROR] ascend-fuse op plugin, version 2: node 'node' ({node.op_type}): ")
     assert sentence in said
     assert len(said.splitlines()) == 1
-
-
-def standard(op_type: str, inputs: int, outputs: int = 1, **attributes: Any) -> NodeProto:
-    names = [f"x{i}" for i in range(inputs)], [f"y{i}" for i in range(outputs)]
-    return helper.make_node(op_type, *names, name="node", **attributes)
-
-
-HEADS = {"q_num_heads": 4, "kv_num_heads": 2}
-STANDARD_MADE = {
-    "Gelu": standard("Gelu", 1),
-    "Gelu by tanh": standard("Gelu", 1, approximate="tanh"),
-    "RMSNormalization": standard("RMSNormalization", 2),
-    "RMSNormalization of all attributes": standard("RMSNormalization", 2, axis=-1, epsilon=1e-6, stash_type=1),
-    "GroupNormalization": standard("GroupNormalization", 3, num_groups=4, epsilon=1e-6),
-    "Swish": standard("Swish", 1),
-    "Swish of alpha": standard("Swish", 1, alpha=1.5),
-    "Attention": standard("Attention", 3, scale=0.125, **HEADS),
-    "Attention of all attributes": standard(
-        "Attention", 3, scale=0.125, is_causal=0, softcap=0.0, qk_matmul_output_mode=0, softmax_precision=1, **HEADS),
-}
-# what the parser says, and the form as `check` names it
-STANDARD_REFUSED = {
-    "another axis": (
-        standard("RMSNormalization", 2, axis=-2), "the attribute axis is -2, and this version knows -1", "with an axis"),
-    "half precision inside": (
-        standard("RMSNormalization", 2, stash_type=10), "the attribute stash_type is 10", "with stash_type"),
-    "half precision in groups": (
-        standard("GroupNormalization", 3, num_groups=4, stash_type=10), "the attribute stash_type is 10", "with stash_type"),
-    "a causal mask": (
-        standard("Attention", 3, scale=0.125, is_causal=1, **HEADS), "the attribute is_causal is 1", "with is_causal"),
-    "no scale": (standard("Attention", 3, **HEADS), "the attribute scale is not given", "without scale"),
-    "no heads": (
-        standard("Attention", 3, scale=0.125, kv_num_heads=2), "the attribute q_num_heads is not given", "without q_num_heads"),
-    "a softcap": (
-        standard("Attention", 3, scale=0.125, softcap=30.0, **HEADS), "the attribute softcap is 30, and this version knows 0",
-        "with softcap"),
-    "a mask": (standard("Attention", 4, scale=0.125, **HEADS), "it has 4 inputs", "with a mask"),
-    "the keys given back": (standard("Attention", 3, 3, scale=0.125, **HEADS), "it has 3 outputs", "with more outputs"),
-    "another precision": (
-        standard("Attention", 3, scale=0.125, softmax_precision=10, **HEADS), "the attribute softmax_precision is 10",
-        "with a softmax_precision"),
-}  # fmt: skip
-
-
-def findings_of(node: NodeProto, opset: int, tmp_path: Path, *flags: str, weight: int = 8, value: int = 16) -> list[dict[str, Any]]:
-    """What `check` says of a model of this node alone."""
-    shapes = {"RMSNormalization": [[2, 8], [weight]], "GroupNormalization": [[2, 8, 4], [8], [8]]}
-    shapes["Attention"] = [[2, 6, 32], [2, 6, 16], [2, 6, value], [6, 6]]
-    types = shapes.get(node.op_type, [[2, 8]])
-    inputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT16, types[i]) for i, name in enumerate(node.input)]
-    outputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT16, None) for name in node.output]
-    graph = helper.make_graph([node], "g", inputs, outputs)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
-    onnx.save(model, tmp_path / "m.onnx")
-    report = json.loads(run("check", tmp_path / "m.onnx", "--json", "-", "--quiet", *flags).out)
-    return [finding for finding in report.get("findings", []) if finding["op"] == node.op_type]
-
-
-@pytest.mark.parametrize("case", STANDARD_MADE)
-def test_standard_operators(case: str, one_driver: Path, tmp_path: Path) -> None:
-    """The parser reads them, and `check --plugin` knows it: at the opsets that are registered, and at no other."""
-    node = STANDARD_MADE[case]
-    opsets = op_plugin.standard_opsets()[node.op_type]
-    for opset in (opsets[0], opsets[-1]):
-        check_made(node, ask(one_driver, node, key=f"ai.onnx::{opset}::{node.op_type}"))
-        assert findings_of(node, opset, tmp_path, "--plugin") == []
-    assert ask(one_driver, node, key=f"ai.onnx::{opsets[0] - 1}::{node.op_type}") == ["unregistered"]
-    (missing,) = findings_of(node, opsets[0], tmp_path)
-    assert missing["code"] == "no-parser"
-
-
-@pytest.mark.parametrize("case", STANDARD_REFUSED)
-def test_forms_of_standard_operators_that_are_refused(case: str, one_driver: Path, tmp_path: Path) -> None:
-    node, sentence, form = STANDARD_REFUSED[case]
-    opset = op_plugin.standard_opsets()[node.op_type][0]
-    word, said = ask(one_driver, node, key=f"ai.onnx::{opset}::{node.op_type}")
-    assert word == "refused"
-    assert sentence in said
-    (finding,) = findings_of(node, opset, tmp_path, "--plugin")
-    assert (finding["code"], finding["certain"]) == ("op-plugin-form", True)
-    assert form in finding["because"]
-
-
-def test_what_of_standard_operators_depends_on_shapes_and_digits(tmp_path: Path) -> None:
-    node = standard("RMSNormalization", 2)
-    found = findings_of(node, 23, tmp_path, "--plugin", weight=1)
-    assert [finding["code"] for finding in found] == ["op-plugin-form"]
-    node = standard("Swish", 1, alpha=1.7020001)
-    assert [finding["code"] for finding in findings_of(node, 24, tmp_path, "--plugin")] == ["op-plugin-digits"]
-    node = STANDARD_MADE["Attention"]
-    (finding,) = findings_of(node, 23, tmp_path, "--plugin", "--target", "ascend950")
-    assert finding["code"] == "operator-without-kernel"
-    (finding,) = findings_of(node, 23, tmp_path, "--plugin", value=32)
-    assert finding["code"] == "op-plugin-form" and "one head_dim" in finding["because"]
-
-
-def test_a_standard_operator_is_the_same_at_all_its_opsets() -> None:
-    for op, opsets in op_plugin.standard_opsets().items():
-        versions = {onnx.defs.get_schema(op, opset).since_version for opset in opsets}
-        # Attention of opset 24 has one more input, which the parser does not take; that of opset 25 has windows, which it does not read.
-        assert versions == ({23, 24} if op == "Attention" else {opsets[0]}), op
-        assert opsets[-1] == (24 if op == "Attention" else onnx.defs.onnx_opset_version())
 
 
 def test_an_empty_input_is_none(one_driver: Path) -> None:

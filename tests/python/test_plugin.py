@@ -111,27 +111,6 @@ CASES = {
         lambda a, b: {0: a @ b / 2 * (1 + erf(a @ b / np.sqrt(2)))}),
     "matmul_gelu_tanh": (
         "NPUFusedMatMul", {"fused_op_type": "gelu_tanh"}, [(3, 4), (4, 5)], 1, lambda a, b: {0: gelu_tanh(a @ b)}),
-    "ffn_relu": (
-        "NPUFFN", {"activation": "relu"}, [(3, 4), (4, 6), (6, 4), None, (6,), (4,)], 1,
-        lambda x, a, b, c, d: {0: np.maximum(x @ a + c, 0) @ b + d}),
-    "ffn_silu": (
-        "NPUFFN", {"activation": "silu"}, [(3, 4), (4, 6), (6, 4), None, (6,), (4,)], 1,
-        lambda x, a, b, c, d: {0: (x @ a + c) * sigmoid(x @ a + c) @ b + d}),
-    "ffn_gelu": (
-        "NPUFFN", {"activation": "gelu"}, [(2, 3, 4), (4, 6), (6, 4), None, (6,)], 1,
-        lambda x, a, b, c: {0: gelu_tanh(x @ a + c) @ b}),
-    "ffn_fastgelu": (
-        "NPUFFN", {"activation": "fastgelu", "inner_precise": 1}, [(3, 4), (4, 6), (6, 4), None, None, (4,)], 1,
-        lambda x, a, b, d: {0: x @ a * sigmoid(1.702 * (x @ a)) @ b + d}),
-    "ffn_geglu": (
-        "NPUFFN", {"activation": "geglu", "inner_precise": 1}, [(3, 4), (4, 12), (6, 4), None, (12,), (4,)], 1,
-        lambda x, a, b, c, d: {0: (x @ a + c)[:, :6] * gelu_tanh((x @ a + c)[:, 6:]) @ b + d}),
-    "ffn_swiglu": (
-        "NPUFFN", {"activation": "swiglu", "inner_precise": 1}, [(3, 4), (4, 12), (6, 4)], 1,
-        lambda x, a, b: {0: (x @ a)[:, :6] * (x @ a)[:, 6:] * sigmoid((x @ a)[:, 6:]) @ b}),
-    "ffn_reglu": (
-        "NPUFFN", {"activation": "reglu", "inner_precise": 1}, [(3, 4), (4, 12), (6, 4)], 1,
-        lambda x, a, b: {0: (x @ a)[:, :6] * np.maximum((x @ a)[:, 6:], 0) @ b}),
     "gelu": ("NPUGelu", {}, [(3, 8)], 1, lambda x: {0: gelu_tanh(x)}),
     "group_norm": (
         "NPUGroupNorm", {"num_groups": 2, "eps": 0.5}, [(2, 4, 3, 3), (4,), (4,)], 1,
@@ -238,9 +217,9 @@ def test_what_is_preferred_is_a_node_that_is_off(zoo: Path, tmp_path: Path) -> N
     source = zoo / "llama-sdpa-past-dy18-dynamic.onnx"
     wrong = run("optimize", source, "-o", tmp_path / "a.onnx", "--plugin", "--prefer", "NPUSwish")
     assert wrong.code == 1
-    assert "--prefer NPUSwish: valid names are NPUSwiGlu, NPUFFN" in wrong.err
+    assert "--prefer NPUSwish: valid names are NPUSwiGlu" in wrong.err
     assert not (tmp_path / "a.onnx").exists()
-    run_ok("optimize", source, "-o", tmp_path / "a.onnx", "--plugin", "--prefer", "NPUFFN")
+    run_ok("optimize", source, "-o", tmp_path / "a.onnx", "--plugin", "--prefer", "NPUSwiGlu")
 
 
 def test_every_node_that_is_emitted_has_evidence() -> None:
@@ -250,7 +229,7 @@ def test_every_node_that_is_emitted_has_evidence() -> None:
     emitted = {name for name, body in declared.items() if "never_emitted" not in body}
     assert {name for name, body in declared.items() if "\n  gain {" in body} == emitted
     words = {word for body in declared.values() for word in re.findall(r'evidence: "(\w+)"', body)}
-    assert words <= {"measured", "likely", "unknown", "loss"}
+    assert words <= {"measured", "likely", "unknown"}
 
 
 def test_check_says_which_version_is_needed(zoo: Path, tmp_path: Path) -> None:

@@ -458,7 +458,7 @@ def test_dims_of_another_form_are_refused_with_a_sentence(llama: Path) -> None:
 
 
 def test_fix_is_an_option_wherever_the_program_has_it(llama: Path) -> None:
-    assert not ascend_fuse.list_opportunities(llama, fix={"batch": 1}, prefer="NPUFFN").of("rotary", "left")
+    assert not ascend_fuse.list_opportunities(llama, fix={"batch": 1}, prefer="NPUSwiGlu").of("rotary", "left")
     assert ascend_fuse.check(llama, fix={"batch": 1}).findings == ascend_fuse.check(llama, dims={"batch": 1}).findings
 
 

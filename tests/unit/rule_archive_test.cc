@@ -21,8 +21,6 @@ std::string Outline(const RuleSet& rules) {
   for (const Rule& rule : rules.rules()) {
     text += rule.name + " at " + rule.position.ToString() + ", size " + std::to_string(rule.size) + ":";
     for (const std::string& root : rule.roots) text += " " + root;
-    text += " from";
-    for (const std::string& start : rule.starts) text += " " + start;
     text += "\n";
   }
   for (const Definition& definition : rules.definitions()) text += definition.position.ToString() + "\n";

@@ -550,31 +550,6 @@ TEST_F(ContractTest, OurMatMulWithActivation) {
             "stock ATC has no ONNX parser for FusedMatMul");
 }
 
-TEST_F(ContractTest, OurFeedForward) {
-  // first: the width behind the first product, twice that before the second one for gates.
-  auto call = [&](std::string_view activation, int first = 32, int64_t precise = 0, DataType type = DataType::kFloat16,
-                  DataType bias = DataType::kFloat16) {
-    return Call{"npu.NPUFFN",
-                {In(type, {2, 8, 16}), In(type, {16, first}), In(type, {32, 16}), CallInput(), In(bias, {first}), In(bias, {16})},
-                {String("activation", activation), Int("inner_precise", precise)}};
-  };
-  const Target a3 = LoadPlugin("ascend910_93");
-  for (std::string_view activation : {"relu", "silu", "gelu", "fastgelu"}) EXPECT_YES(a3.Check(call(activation), dims_));
-  for (std::string_view activation : {"geglu", "swiglu", "reglu"}) {
-    EXPECT_YES(a3.Check(call(activation, 64, 1), dims_));
-    EXPECT_NO(a3.Check(call(activation, 64, 0), dims_), "gates have the high-performance mode only");
-    EXPECT_NO(a3.Check(call(activation, 32, 1), dims_), "its halves are gate and value");
-  }
-  EXPECT_NO(a3.Check(call("gelu_erf"), dims_), "gelu and geglu take the tanh form");
-  const Target exact = LoadPlugin("ascend910_93", "", "must_keep_origin_dtype");
-  EXPECT_YES(exact.Check(call("relu", 32, 0, DataType::kBfloat16, DataType::kFloat), dims_));
-  EXPECT_NO(exact.Check(call("relu", 32, 1, DataType::kBfloat16, DataType::kFloat), dims_), "not a combination of types");
-  EXPECT_NO(exact.Check(call("relu", 32, 0, DataType::kBfloat16, DataType::kBfloat16), dims_), "bias1 is bfloat16");
-  EXPECT_NO(exact.Check(call("relu", 32, 0, DataType::kFloat, DataType::kFloat), dims_), "x is float");
-  EXPECT_NO(LoadPlugin("ascend910b").Check(call("silu"), dims_), "names ascend910_93 alone");
-  EXPECT_NO(LoadPlugin("ascend950").Check(call("silu"), dims_), "names ascend910_93 alone");
-}
-
 TEST_F(ContractTest, UnknownShapes) {
   const Target target = Load("ascend910b");
   Call call = RmsNorm();

@@ -90,9 +90,6 @@ Outcome RunBothWays(const std::string& bytes, const Target& target, const RunOpt
   if (!model.ok()) return fail("load", model.status());
   WorkspaceOptions options;
   options.rule_files = run.rule_files;
-  for (const DeclaredOperator& op : DeclaredOperators()) {  // slower ones are emitted too: they are to be right
-    if (op.gain.has_value() && op.gain->IsLoss()) options.prefer.push_back(op.op_type);
-  }
   auto workspace = Workspace::Create(model->get(), &target, options);
   if (!workspace.ok()) return fail("create", workspace.status());
   const std::vector<Pass> passes = OptimizePasses();
@@ -199,9 +196,8 @@ class Run {
   }
 
  private:
-  // A rule with an anchor ends behind the site that it lowers. A site ends before copies.
+  // A site ends before copies.
   bool IsSite(const Site& site, const Specimen& specimen) const {
-    if (!rule_.anchor.empty()) return true;
     std::string output = specimen.outputs[0];
     while (site.output != output) {
       const auto& nodes = specimen.model.graph().node();

@@ -97,7 +97,7 @@ def choose(seed: int, graph: Graph, padding: str) -> list[Configuration]:
                 if rng.random() < 0.15:
                     one.assume[mask] = {"left": "left-padded", "right": "right-padded", "none": "ones"}.get(padding, "binary")
             if plugin and rng.random() < 0.3:
-                one.prefer = ["NPUFFN"]
+                one.prefer = ["NPUSwiGlu"]
             if rng.random() < 0.04:
                 one.weights = rng.choice(["copy", "reference", "weights.bin"])
             result.append(one)

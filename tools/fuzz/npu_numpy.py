@@ -135,11 +135,6 @@ def _layer_norm_v4(inputs: list[Array], attributes: Attributes) -> list[Array]:
     return _layer(x, tuple(range(x.ndim - rank, x.ndim)), at(inputs, 2), at(inputs, 3), attributes.get("epsilon", 1e-5))
 
 
-def _layer_norm_v3(inputs: list[Array], attributes: Attributes) -> list[Array]:
-    axis = attributes.get("begin_norm_axis", -1) % inputs[0].ndim
-    return _layer(inputs[0], tuple(range(axis, inputs[0].ndim)), inputs[1], inputs[2], attributes.get("epsilon", 1e-5))
-
-
 def _add_layer_norm(inputs: list[Array], attributes: Attributes) -> list[Array]:
     x1, x2, gamma, beta = inputs[:4]
     require(x1.shape == x2.shape, f"AddLayerNorm adds nothing of another shape: {x1.shape} and {x2.shape}")
@@ -252,12 +247,9 @@ def _rotary_mul(inputs: list[Array], attributes: Attributes) -> list[Array]:
     return [_rotated(*inputs, 0)]
 
 
-def _rotary_position(mode_required: bool) -> Callable[..., list[Array]]:
-    def run(inputs: list[Array], attributes: Attributes) -> list[Array]:
-        require("mode" in attributes or not mode_required, "mode must be given")
-        return [_rotated(*inputs[:3], int(attributes.get("mode", 0)))]
-
-    return run
+def _rotary_position(inputs: list[Array], attributes: Attributes) -> list[Array]:
+    require("mode" in attributes, "mode must be given")
+    return [_rotated(*inputs[:3], int(attributes["mode"]))]
 
 
 def _apply_rotary(inputs: list[Array], attributes: Attributes) -> list[Array]:
@@ -428,36 +420,16 @@ def _fused_matmul(inputs: list[Array | None], attributes: Attributes) -> list[Ar
     return [functions[kind](y).astype(x1.dtype)]
 
 
-def _ffn(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
-    x, weight1, weight2 = inputs[:3]
-    bias1, bias2 = at(inputs, 4), at(inputs, 5)
-    require(at(inputs, 3) is None, "no experts")
-    kind = text(attributes, "activation")
-    h = np.matmul(wide(x), wide(weight1))
-    h = h if bias1 is None else h + wide(bias1)
-    plain = {"relu": lambda a: np.maximum(a, 0.0), "silu": silu, "gelu": gelu_tanh, "fastgelu": fast_gelu}
-    gates = {"geglu": gelu_tanh, "swiglu": silu, "reglu": plain["relu"]}
-    require(kind in plain or kind in gates, f"activation {kind}")
-    if kind in gates:
-        left, right = np.split(h, 2, -1)
-        h = left * gates[kind](right)
-    else:
-        h = plain[kind](h)
-    y = np.matmul(h, wide(weight2))
-    return [(y if bias2 is None else y + wide(bias2)).astype(x.dtype)]
-
-
 NODES: dict[str, Callable[..., list[Array]]] = {
     "NPURmsNorm": _rms_norm(False), "NPURmsNormWithEpsilon": _rms_norm(True), "NPUAddRmsNorm": _add_rms_norm(False),
-    "NPUAddRmsNormWithEpsilon": _add_rms_norm(True), "NPULayerNormV4": _layer_norm_v4, "NPULayerNormV3": _layer_norm_v3,
+    "NPUAddRmsNormWithEpsilon": _add_rms_norm(True), "NPULayerNormV4": _layer_norm_v4,
     "NPUAddLayerNorm": _add_layer_norm, "NPUGroupNormSilu": _group_norm(True), "NPUGroupNorm": _group_norm(False),
     "NPUFastGelu": _elementwise(fast_gelu), "NPUGelu": _elementwise(gelu_tanh), "NPUGeluV2": _gelu_v2,
     "NPUMish": _elementwise(lambda x: x * np.tanh(np.logaddexp(0.0, x))), "NPUSwish": _swish, "NPUSwiGlu": _swiglu, "NPUGeglu": _geglu_stock,
-    "NPUGeGluV2": _geglu_v2, "NPURotaryMul": _rotary_mul, "NPURotaryPositionEmbedding": _rotary_position(True),
-    "NPURotaryPositionEmbeddingDirect": _rotary_position(False), "NPUApplyRotaryPosEmb": _apply_rotary, "NPUInterleaveRope": _interleave_rope,
+    "NPUGeGluV2": _geglu_v2, "NPURotaryMul": _rotary_mul, "NPURotaryPositionEmbedding": _rotary_position,
+    "NPUApplyRotaryPosEmb": _apply_rotary, "NPUInterleaveRope": _interleave_rope,
     "NPUPromptFlashAttention": _prompt_stock, "NPUPromptFlashAttentionDirect": _prompt_direct, "NPUFusedInferAttentionScore": _fused_infer,
-    "NPUScaledMaskedSoftmax": _scaled_masked_softmax, "NPUScaledMaskedSoftmaxDirect": _scaled_masked_softmax, "NPUFusedMatMul": _fused_matmul,
-    "NPUFFN": _ffn,
+    "NPUScaledMaskedSoftmax": _scaled_masked_softmax, "NPUFusedMatMul": _fused_matmul,
 }
 # Nodes whose number of inputs counts, and for which an empty constant is not the same as none.
 COUNTED = {"NPUPromptFlashAttention", "NPUFusedInferAttentionScore"}
