@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
+#include "ir/status_macros.h"
 
 namespace ascend_fuse {
 
@@ -408,13 +409,12 @@ absl::StatusOr<const Tensor*> Rewriter::PartOf(const Value* constant) {
   if (tensor->storage == Storage::kTyped) {
     // Typed fields are for small tensors; packed here once.
     constexpr int64_t kLargestTyped = int64_t{1} << 24;
-    absl::StatusOr<std::string> packed = ReadBytes(*model_, *tensor, kLargestTyped);
-    if (!packed.ok()) return packed.status();
+    ASSIGN_OR_RETURN(std::string packed, ReadBytes(*model_, *tensor, kLargestTyped));
     Tensor* copy = arena.New<Tensor>();
     copy->type = tensor->type;
     copy->storage = Storage::kMemory;
     copy->dims = tensor->dims;
-    copy->memory = arena.Copy(std::string_view(*packed));
+    copy->memory = arena.Copy(std::string_view(packed));
     tensor = copy;
   }
   const bool complete = tensor->storage == Storage::kMemory     ? static_cast<int64_t>(tensor->memory.size()) == bytes
@@ -454,9 +454,8 @@ absl::StatusOr<Value*> Rewriter::Join(absl::Span<Value* const> constants, int64_
     own[static_cast<size_t>(axis)] = 0;
     if (parts.empty()) dims = own;
     if (dims != own || tensor->type != constants[0]->initializer->type) return NoPart(value, "type or dims differ");
-    const absl::StatusOr<const Tensor*> part = PartOf(value);
-    if (!part.ok()) return part.status();
-    parts.push_back(*part);
+    ASSIGN_OR_RETURN(const Tensor* part, PartOf(value));
+    parts.push_back(part);
   }
   if (parts.empty()) return absl::InvalidArgumentError("nothing to merge");
   int64_t rows = 1;
@@ -469,8 +468,7 @@ absl::StatusOr<Value*> Rewriter::Reorder(Value* constant, int64_t axis, absl::Sp
   if (!constant->IsConstant()) return NoPart(constant, "it is not an initializer");
   std::vector<int64_t> dims(constant->initializer->dims.begin(), constant->initializer->dims.end());
   if (axis < 0 || axis >= static_cast<int64_t>(dims.size()) || order.empty()) return NoPart(constant, "it has no such axis");
-  const absl::StatusOr<const Tensor*> whole = PartOf(constant);
-  if (!whole.ok()) return whole.status();
+  ASSIGN_OR_RETURN(const Tensor* whole, PartOf(constant));
   const auto place = static_cast<size_t>(axis);
   const int64_t before = dims[place];
   if (std::any_of(order.begin(), order.end(), [before](int64_t from) { return from < -1 || from >= before; })) {
@@ -481,7 +479,7 @@ absl::StatusOr<Value*> Rewriter::Reorder(Value* constant, int64_t axis, absl::Sp
   for (size_t i = 0; i < dims.size(); ++i) (i < place ? rows : inner) *= i == place ? 1 : dims[i];
   dims[place] = static_cast<int64_t>(order.size());
   if (rows == 1) {
-    const std::vector<const Tensor*> parts = RunsOf(**whole, inner, order);
+    const std::vector<const Tensor*> parts = RunsOf(*whole, inner, order);
     return AddStreamed(constant->graph, parts, dims, 1, {}, name);
   }
   std::vector<int64_t> elements;
@@ -489,7 +487,7 @@ absl::StatusOr<Value*> Rewriter::Reorder(Value* constant, int64_t axis, absl::Sp
   for (const int64_t from : order) {
     for (int64_t i = 0; i < inner; ++i) elements.push_back(from < 0 ? -1 : from * inner + i);
   }
-  return AddStreamed(constant->graph, {*whole}, dims, rows, elements, name);
+  return AddStreamed(constant->graph, {whole}, dims, rows, elements, name);
 }
 
 // The places of the first axis of `whole` in this order, each run of neighbours as one part. `inner`: the elements at a place.

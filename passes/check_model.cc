@@ -63,19 +63,18 @@ absl::Status MarkFixedByOptimize(Model* model, const OptimizeOptions& options, c
 }
 
 absl::StatusOr<Report> Check(Model* model, const OptimizeOptions& options) {
-  const auto target = Target::Load(options.target);
-  if (!target.ok()) return target.status();
+  ASSIGN_OR_RETURN(const auto target, Target::Load(options.target));
   RETURN_IF_ERROR(CheckOperands(*model));
   Report report;
   report.model = model->path();
-  report.target = {target->chip(),        target->cann(),          "", target->options().precision_mode,
-                   model->OpsetVersion(), target->options().plugin};
-  for (const std::string& warning : target->warnings()) report.Warn({"chip-not-in-cann", warning});
-  for (const WarningRecord& warning : CheckPlugin(*model, *target)) report.Warn(warning);
-  report.findings = FindEverywhere(*model, options.infer, *target);
-  for (FindingRecord& finding : FindInConstants(*model, *target)) report.findings.push_back(std::move(finding));
+  report.target = {target.chip(),         target.cann(),          "", target.options().precision_mode,
+                   model->OpsetVersion(), target.options().plugin};
+  for (const std::string& warning : target.warnings()) report.Warn({"chip-not-in-cann", warning});
+  for (const WarningRecord& warning : CheckPlugin(*model, target)) report.Warn(warning);
+  report.findings = FindEverywhere(*model, options.infer, target);
+  for (FindingRecord& finding : FindInConstants(*model, target)) report.findings.push_back(std::move(finding));
   MarkFixedByPlugin(*model, options, &report.findings);
-  RETURN_IF_ERROR(MarkFixedByOptimize(model, options, *target, &report.findings));
+  RETURN_IF_ERROR(MarkFixedByOptimize(model, options, target, &report.findings));
   report.Summarize();
   return report;
 }

@@ -50,16 +50,14 @@ struct FoundRule {
 };
 
 absl::StatusOr<FoundRule> FindRule(const OptimizeOptions& options, const std::string& name) {
-  const auto user = UserRules::Parse(options.rule_files);
-  if (!user.ok()) return user.status();
+  ASSIGN_OR_RETURN(const auto user, UserRules::Parse(options.rule_files));
   std::vector<std::string> near;
   for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference, RuleFolder::kContrib,
                                   RuleFolder::kLeftovers, RuleFolder::kAdapt, RuleFolder::kMisread}) {
-    auto set = RuleSet::Load(folder, *user);
-    if (!set.ok()) return set.status();
-    for (size_t r = 0; r < (*set)->rules().size(); ++r) {
-      const std::string& known = (*set)->rules()[r].name;
-      if (known == name) return FoundRule{folder, *std::move(set), r};
+    ASSIGN_OR_RETURN(auto set, RuleSet::Load(folder, user));
+    for (size_t r = 0; r < set->rules().size(); ++r) {
+      const std::string& known = set->rules()[r].name;
+      if (known == name) return FoundRule{folder, std::move(set), r};
       if (EditDistance(known, name) <= 2 || known.find(name) != std::string::npos) near.push_back(known);
     }
   }
@@ -203,25 +201,22 @@ std::string Describe(const Attempt& attempt, const Rule& rule, std::string_view 
 
 absl::StatusOr<std::string> ExplainMatch(Model* model, const OptimizeOptions& options, const std::string& rule,
                                          const std::string& node) {
-  const auto found = FindRule(options, rule);
-  if (!found.ok()) return found.status();
+  ASSIGN_OR_RETURN(const auto found, FindRule(options, rule));
   if (FindNode(*model, node) == nullptr) {
     return absl::NotFoundError(fmt::format("the model has no node or value {}; `ascend-fuse print` shows them", node));
   }
-  const auto target = Target::Load(options.target);
-  if (!target.ok()) return target.status();
+  ASSIGN_OR_RETURN(const auto target, Target::Load(options.target));
   WorkspaceOptions of_workspace;
   of_workspace.rule_files = options.rule_files;
   of_workspace.infer = options.infer;
   of_workspace.assumptions = options.assumptions;
-  if (found->folder == RuleFolder::kLibrary) of_workspace.skip = {rule};  // which would take the nodes away
-  const auto workspace = Workspace::Create(model, &*target, of_workspace);
-  if (!workspace.ok()) return workspace.status();
-  std::string text = fmt::format("rule {}, {}:{}, at {}\n", rule, found->rule().position.file, found->rule().position.line, node);
+  if (found.folder == RuleFolder::kLibrary) of_workspace.skip = {rule};  // which would take the nodes away
+  ASSIGN_OR_RETURN(const auto workspace, Workspace::Create(model, &target, of_workspace));
+  std::string text = fmt::format("rule {}, {}:{}, at {}\n", rule, found.rule().position.file, found.rule().position.line, node);
   std::vector<Pass> left = OptimizePasses();
-  for (const std::string& stage : StagesOf(found->folder)) {
+  for (const std::string& stage : StagesOf(found.folder)) {
     const auto end = std::find_if(left.begin(), left.end(), [&](const Pass& pass) { return pass.name == stage; });
-    RETURN_IF_ERROR(RunPasses({left.begin(), end}, **workspace));
+    RETURN_IF_ERROR(RunPasses({left.begin(), end}, *workspace));
     left.erase(left.begin(), end);
     const std::string when =
         stage == "pair_rotations" ? "after the other rules have recognised what they do" : fmt::format("before {}", stage);
@@ -230,14 +225,14 @@ absl::StatusOr<std::string> ExplainMatch(Model* model, const OptimizeOptions& op
       text += fmt::format("{}\n  {} is gone: another rule took it\n", when, node);
       continue;
     }
-    Tries tries(**workspace, *found);
+    Tries tries(*workspace, found);
     const Attempt* attempt = tries.From(at);
     if (attempt == nullptr) {
       text += fmt::format("{}\n  the rule ends in {}, and neither {} nor what follows it is one\n", when,
-                          fmt::join(found->set->RootOperators(found->index), " or "), Name(*at));
+                          fmt::join(found.set->RootOperators(found.index), " or "), Name(*at));
       continue;
     }
-    text += Describe(*attempt, found->rule(), when);
+    text += Describe(*attempt, found.rule(), when);
     if (attempt->match.has_value()) break;
   }
   return text;

@@ -41,21 +41,18 @@ absl::Status CheckFixes(const Model& model, const OptimizeOptions& options) {
 
 absl::StatusOr<Report> Run(Model* model, const OptimizeOptions& options, bool dry) {
   RETURN_IF_ERROR(CheckFixes(*model, options));
-  const auto target = Target::Load(options.target);
-  if (!target.ok()) return target.status();
-  const auto passes = WithPasses(OptimizePasses(), options.passes);
-  if (!passes.ok()) return passes.status();
-  const auto workspace = Workspace::Create(model, &*target, WorkspaceOptionsOf(options));
-  if (!workspace.ok()) return workspace.status();
+  ASSIGN_OR_RETURN(const auto target, Target::Load(options.target));
+  ASSIGN_OR_RETURN(const auto passes, WithPasses(OptimizePasses(), options.passes));
+  ASSIGN_OR_RETURN(const auto workspace, Workspace::Create(model, &target, WorkspaceOptionsOf(options)));
   RunOptions run;
   run.dry = dry;
   run.dump_directory = dry ? "" : options.dump_directory;
   run.progress = options.progress;
   // Without memory as well, what a dry run did is taken back.
-  const absl::Status status = WithinMemory([&] { return RunPasses(*passes, **workspace, run); });
+  const absl::Status status = WithinMemory([&] { return RunPasses(passes, *workspace, run); });
   Report report;
-  if (status.ok()) report = BuildReport(**workspace);
-  if (dry) (*workspace)->TakeEverythingBack();
+  if (status.ok()) report = BuildReport(*workspace);
+  if (dry) workspace->TakeEverythingBack();
   if (!status.ok()) return status;
   return report;
 }
@@ -63,18 +60,16 @@ absl::StatusOr<Report> Run(Model* model, const OptimizeOptions& options, bool dr
 absl::Status RunExpand(Model* model, const ExpandOptions& options) {
   std::optional<Target> target;
   if (options.as_atc.has_value()) {
-    auto loaded = Target::Load(*options.as_atc);
-    if (!loaded.ok()) return loaded.status();
-    target.emplace(*std::move(loaded));
+    ASSIGN_OR_RETURN(auto loaded, Target::Load(*options.as_atc));
+    target.emplace(std::move(loaded));
   }
   WorkspaceOptions of_workspace;
   of_workspace.rule_files = options.rule_files;
   of_workspace.infer = options.infer;
-  const auto workspace = Workspace::Create(model, target.has_value() ? &*target : nullptr, of_workspace);
-  if (!workspace.ok()) return workspace.status();
+  ASSIGN_OR_RETURN(const auto workspace, Workspace::Create(model, target.has_value() ? &*target : nullptr, of_workspace));
   RunOptions run;
   run.progress = options.progress;
-  return RunPasses({{"inline", "", "", Inline}, {"expand", "", "", ExpandNodes}, {"sweep", "", "", Sweep, true}}, **workspace,
+  return RunPasses({{"inline", "", "", Inline}, {"expand", "", "", ExpandNodes}, {"sweep", "", "", Sweep, true}}, *workspace,
                    run);
 }
 
@@ -102,13 +97,11 @@ absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {
       {RuleFolder::kAdapt, "Adapt: forms that ATC refuses or misreads, in forms that it reads"},
       {RuleFolder::kMisread, "Misread: what ATC makes of a form, for --as-atc only"},
       {RuleFolder::kReference, "Expand: NPU nodes to standard operators"}};
-  const absl::StatusOr<UserRules> user = UserRules::Parse(options.rule_files);
-  if (!user.ok()) return user.status();
+  ASSIGN_OR_RETURN(const UserRules user, UserRules::Parse(options.rule_files));
   for (const auto& [folder, title] : kFolders) {
-    auto rules = RuleSet::Load(folder, *user);
-    if (!rules.ok()) return rules.status();
+    ASSIGN_OR_RETURN(auto rules, RuleSet::Load(folder, user));
     text += fmt::format("{}\n", title);
-    for (const Rule& rule : (*rules)->rules()) {
+    for (const Rule& rule : rules->rules()) {
       const std::string kind =
           folder != RuleFolder::kLibrary && folder != RuleFolder::kNpu ? std::string() : fmt::format(" ({})", rule.kind);
       text += fmt::format("  {}{}  {}:{}\n", rule.name, kind, rule.position.file, rule.position.line);

@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/onnx/whole_file.h"
+#include "ir/status_macros.h"
 
 namespace ascend_fuse {
 namespace {
@@ -91,9 +92,8 @@ absl::Status SetAssumption(OptimizeOptions* options, std::string_view value) {
 }
 
 absl::Status SetRules(OptimizeOptions* options, std::string_view value) {
-  auto text = ReadWholeFile(std::string(value));
-  if (!text.ok()) return text.status();
-  options->rule_files.emplace_back(value, *std::move(text));
+  ASSIGN_OR_RETURN(auto text, ReadWholeFile(std::string(value)));
+  options->rule_files.emplace_back(value, std::move(text));
   return absl::OkStatus();
 }
 

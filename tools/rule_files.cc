@@ -6,6 +6,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/status_macros.h"
 #include "patterns/language/rule_set.h"
 
 namespace ascend_fuse {
@@ -94,16 +95,14 @@ std::string MakesOf(const Rule& rule) {
 }  // namespace
 
 absl::StatusOr<std::string> CheckRuleFiles(const OptimizeOptions& options) {
-  const auto user = UserRules::Parse(options.rule_files);
-  if (!user.ok()) return user.status();
+  ASSIGN_OR_RETURN(const auto user, UserRules::Parse(options.rule_files));
   std::string text;
   size_t count = 0;
   for (const RuleFolder folder : kUserFolders) {
-    const auto rules = RuleSet::Load(folder, *user);
-    if (!rules.ok()) return rules.status();
+    ASSIGN_OR_RETURN(const auto rules, RuleSet::Load(folder, user));
     const auto built_in = RuleSet::Shared(folder);
-    for (const Rule& rule : (*rules)->rules()) {
-      const bool of_user = std::any_of(user->texts().begin(), user->texts().end(),
+    for (const Rule& rule : rules->rules()) {
+      const bool of_user = std::any_of(user.texts().begin(), user.texts().end(),
                                        [&](const RuleText& file) { return file.file == rule.position.file; });
       if (!of_user) continue;
       ++count;

@@ -121,36 +121,33 @@ absl::StatusOr<int64_t> ExternalData::Size(std::string_view location) {
   auto known = sizes_.find(location);
   if (known != sizes_.end()) return known->second;
   int64_t size = 0;
-  absl::StatusOr<int> fd = Open(location, &size);
-  if (!fd.ok()) return fd.status();
-  close(*fd);
+  ASSIGN_OR_RETURN(int fd, Open(location, &size));
+  close(fd);
   sizes_.emplace(std::string(location), size);
   return size;
 }
 
 absl::Status ExternalData::Check(const Tensor& tensor) {
-  absl::StatusOr<int64_t> size = Size(tensor.location);
-  if (!size.ok()) return size.status();
+  ASSIGN_OR_RETURN(int64_t size, Size(tensor.location));
   const int64_t length = tensor.file.size < 0 ? 0 : tensor.file.size;
-  if (tensor.file.offset > *size || length > *size - tensor.file.offset) {
+  if (tensor.file.offset > size || length > size - tensor.file.offset) {
     return absl::FailedPreconditionError(
         fmt::format("external data file '{}' in directory '{}' has {} bytes, but the model needs {} bytes "
                     "from byte {} on. Copy the "
                     "whole data file that was exported together with this model.",
-                    tensor.location, directory_, *size, length, tensor.file.offset));
+                    tensor.location, directory_, size, length, tensor.file.offset));
   }
   return absl::OkStatus();
 }
 
 absl::Status ExternalData::Read(const Tensor& tensor, int64_t size, char* to) {
   int64_t file_size = 0;
-  absl::StatusOr<int> fd = Open(tensor.location, &file_size);
-  if (!fd.ok()) return fd.status();
+  ASSIGN_OR_RETURN(int fd, Open(tensor.location, &file_size));
   int64_t offset = tensor.file.offset;
   int error = 0;
   bool ok = offset <= file_size && size <= file_size - offset;
   while (ok && size > 0) {
-    const ssize_t got = pread(*fd, to, static_cast<size_t>(size), offset);
+    const ssize_t got = pread(fd, to, static_cast<size_t>(size), offset);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
       error = got < 0 ? errno : 0;
@@ -161,7 +158,7 @@ absl::Status ExternalData::Read(const Tensor& tensor, int64_t size, char* to) {
     offset += got;
     size -= got;
   }
-  close(*fd);
+  close(fd);
   if (ok) return absl::OkStatus();
   return absl::DataLossError(
       fmt::format("external data file '{}' in directory '{}' cannot be read at byte {}: {}. Copy the whole "

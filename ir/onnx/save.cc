@@ -176,18 +176,16 @@ absl::Status Save(const Model& model, const std::string& path, const SaveOptions
     return absl::InvalidArgumentError(
         fmt::format("{}: cannot write the model there. Give the name of an .onnx file", path.empty() ? "''" : path));
   }
-  const absl::StatusOr<WeightPlaces> places = PlaceWeights(model, path, options);
-  if (!places.ok()) return places.status();
+  ASSIGN_OR_RETURN(const WeightPlaces places, PlaceWeights(model, path, options));
   Pieces data;
-  absl::StatusOr<Pieces> pieces = LayOut(model, path, *places, &data);
-  if (!pieces.ok()) return pieces.status();
+  ASSIGN_OR_RETURN(Pieces pieces, LayOut(model, path, places, &data));
   std::vector<std::string> copied;
   const absl::Status status = WithinMemory([&]() -> absl::Status {
     if (options.copy_data && options.weights == Weights::kCopy && !model.path().empty()) {
       const auto tell = [&](int64_t written, int64_t total) { return Tell(options, path, written, total); };
       RETURN_IF_ERROR(CopyDataFiles(model, path, tell, &copied));
     }
-    return WriteFiles(model, *pieces, data, fmt::format("{}/{}", DirectoryOf(path), places->data_file), path, options);
+    return WriteFiles(model, pieces, data, fmt::format("{}/{}", DirectoryOf(path), places.data_file), path, options);
   });
   if (!status.ok()) {
     // Files before the directories that they lie in; a directory that holds something else by now stays.
@@ -198,11 +196,10 @@ absl::Status Save(const Model& model, const std::string& path, const SaveOptions
 
 absl::StatusOr<std::string> SaveToBytes(const Model& model) {
   Pieces data;  // none: there is no file to put it in
-  absl::StatusOr<Pieces> pieces = LayOut(model, "the model in memory", {}, &data);
-  if (!pieces.ok()) return pieces.status();
-  std::string bytes(static_cast<size_t>(pieces->total()), '\0');
+  ASSIGN_OR_RETURN(Pieces pieces, LayOut(model, "the model in memory", {}, &data));
+  std::string bytes(static_cast<size_t>(pieces.total()), '\0');
   char* to = bytes.data();
-  for (const Pieces::Piece& piece : pieces->pieces()) {
+  for (const Pieces::Piece& piece : pieces.pieces()) {
     const auto size = static_cast<size_t>(piece.size);
     if (piece.kind == Pieces::kFile) {
       RETURN_IF_ERROR(model.model_file()->Copy(piece.offset, piece.size, to));
@@ -210,7 +207,7 @@ absl::StatusOr<std::string> SaveToBytes(const Model& model) {
       ElementReader reader(model, *piece.tensor);
       RETURN_IF_ERROR(reader.Next(piece.size, to));
     } else if (piece.kind == Pieces::kBuffer) {
-      std::memcpy(to, pieces->buffer().data() + piece.offset, size);
+      std::memcpy(to, pieces.buffer().data() + piece.offset, size);
     } else {
       std::memcpy(to, piece.data, size);
     }

@@ -153,9 +153,8 @@ absl::StatusOr<std::string> ReadBytes(const Model& model, const Tensor& tensor, 
   if (bits == 0) {
     return absl::InvalidArgumentError(fmt::format("{}: elements of this type are not packed bytes", Describe(model, tensor)));
   }
-  absl::StatusOr<int64_t> count = CountWithin(model, tensor, std::numeric_limits<int64_t>::max() / 128);
-  if (!count.ok()) return count.status();
-  const int64_t expected = (*count * bits + 7) / 8;
+  ASSIGN_OR_RETURN(int64_t count, CountWithin(model, tensor, std::numeric_limits<int64_t>::max() / 128));
+  const int64_t expected = (count * bits + 7) / 8;
   if (expected > limit) {
     return absl::ResourceExhaustedError(
         fmt::format("{} has {} bytes, more than the {} asked for", Describe(model, tensor), expected, limit));
@@ -177,9 +176,7 @@ absl::StatusOr<std::string> ReadBytes(const Model& model, const Tensor& tensor, 
       RETURN_IF_ERROR(model.model_file()->ReadFile(tensor.file.offset, expected, bytes.data()));
       break;
     case Storage::kTyped: {
-      absl::StatusOr<std::string> typed = ReadTyped(model, tensor, expected);
-      if (!typed.ok()) return typed.status();
-      bytes = *std::move(typed);
+      ASSIGN_OR_RETURN(bytes, ReadTyped(model, tensor, expected));
       break;
     }
     case Storage::kExternal: {
@@ -315,18 +312,16 @@ absl::StatusOr<std::vector<int64_t>> ReadIntegers(const Model& model, const Tens
   if (!IsInteger(tensor.type) && tensor.type != DataType::kBool) {
     return absl::InvalidArgumentError(fmt::format("{} does not hold integers", Describe(model, tensor)));
   }
-  absl::StatusOr<int64_t> count = CountWithin(model, tensor, limit);
-  if (!count.ok()) return count.status();
-  absl::StatusOr<std::string> bytes = ReadBytes(model, tensor, std::numeric_limits<int64_t>::max());
-  if (!bytes.ok()) return bytes.status();
-  std::vector<int64_t> values(static_cast<size_t>(*count));
+  ASSIGN_OR_RETURN(int64_t count, CountWithin(model, tensor, limit));
+  ASSIGN_OR_RETURN(std::string bytes, ReadBytes(model, tensor, std::numeric_limits<int64_t>::max()));
+  std::vector<int64_t> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i) {
     switch (tensor.type) {
       case DataType::kInt64:
-        values[i] = ElementAt<int64_t>(*bytes, i);
+        values[i] = ElementAt<int64_t>(bytes, i);
         break;
       case DataType::kUint64: {
-        const auto value = ElementAt<uint64_t>(*bytes, i);
+        const auto value = ElementAt<uint64_t>(bytes, i);
         if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
           return absl::OutOfRangeError(
               fmt::format("{}: element {} is {}, beyond 64-bit signed integers", Describe(model, tensor), i, value));
@@ -335,33 +330,33 @@ absl::StatusOr<std::vector<int64_t>> ReadIntegers(const Model& model, const Tens
         break;
       }
       case DataType::kInt32:
-        values[i] = ElementAt<int32_t>(*bytes, i);
+        values[i] = ElementAt<int32_t>(bytes, i);
         break;
       case DataType::kUint32:
-        values[i] = ElementAt<uint32_t>(*bytes, i);
+        values[i] = ElementAt<uint32_t>(bytes, i);
         break;
       case DataType::kInt16:
-        values[i] = ElementAt<int16_t>(*bytes, i);
+        values[i] = ElementAt<int16_t>(bytes, i);
         break;
       case DataType::kUint16:
-        values[i] = ElementAt<uint16_t>(*bytes, i);
+        values[i] = ElementAt<uint16_t>(bytes, i);
         break;
       case DataType::kInt8:
-        values[i] = ElementAt<int8_t>(*bytes, i);
+        values[i] = ElementAt<int8_t>(bytes, i);
         break;
       case DataType::kUint8:
-        values[i] = ElementAt<uint8_t>(*bytes, i);
+        values[i] = ElementAt<uint8_t>(bytes, i);
         break;
       case DataType::kBool:
-        values[i] = ElementAt<uint8_t>(*bytes, i) != 0 ? 1 : 0;
+        values[i] = ElementAt<uint8_t>(bytes, i) != 0 ? 1 : 0;
         break;
       case DataType::kUint4:
       case DataType::kUint2:
-        values[i] = NarrowAt(*bytes, i, BitWidth(tensor.type));
+        values[i] = NarrowAt(bytes, i, BitWidth(tensor.type));
         break;
       default: {  // int4, int2
         const int bits = BitWidth(tensor.type);
-        const auto value = static_cast<int64_t>(NarrowAt(*bytes, i, bits));
+        const auto value = static_cast<int64_t>(NarrowAt(bytes, i, bits));
         values[i] = value >= (1 << (bits - 1)) ? value - (1 << bits) : value;
         break;
       }
@@ -377,41 +372,39 @@ absl::StatusOr<std::vector<double>> ReadFloats(const Model& model, const Tensor&
   if (!IsFloat(tensor.type) && !small && tensor.type != DataType::kFloat4E2M1 && tensor.type != DataType::kFloat8E8M0) {
     return absl::InvalidArgumentError(fmt::format("{} does not hold floating-point numbers", Describe(model, tensor)));
   }
-  absl::StatusOr<int64_t> count = CountWithin(model, tensor, limit);
-  if (!count.ok()) return count.status();
-  absl::StatusOr<std::string> bytes = ReadBytes(model, tensor, std::numeric_limits<int64_t>::max());
-  if (!bytes.ok()) return bytes.status();
-  std::vector<double> values(static_cast<size_t>(*count));
+  ASSIGN_OR_RETURN(int64_t count, CountWithin(model, tensor, limit));
+  ASSIGN_OR_RETURN(std::string bytes, ReadBytes(model, tensor, std::numeric_limits<int64_t>::max()));
+  std::vector<double> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i) {
     switch (tensor.type) {
       case DataType::kFloat:
-        values[i] = ElementAt<float>(*bytes, i);
+        values[i] = ElementAt<float>(bytes, i);
         break;
       case DataType::kDouble:
-        values[i] = ElementAt<double>(*bytes, i);
+        values[i] = ElementAt<double>(bytes, i);
         break;
       case DataType::kFloat16:
-        values[i] = ToDouble(ElementAt<uint16_t>(*bytes, i));
+        values[i] = ToDouble(ElementAt<uint16_t>(bytes, i));
         break;
       case DataType::kBfloat16: {
-        const uint32_t wide = static_cast<uint32_t>(ElementAt<uint16_t>(*bytes, i)) << 16;
+        const uint32_t wide = static_cast<uint32_t>(ElementAt<uint16_t>(bytes, i)) << 16;
         float value;
         std::memcpy(&value, &wide, sizeof(value));
         values[i] = value;
         break;
       }
       case DataType::kFloat8E4M3FN: {
-        const uint8_t byte = ElementAt<uint8_t>(*bytes, i);
+        const uint8_t byte = ElementAt<uint8_t>(bytes, i);
         values[i] = (byte & 0x7F) == 0x7F ? kNan : SmallFloat(byte, 4, 3, 7);
         break;
       }
       case DataType::kFloat8E4M3FNUZ: {
-        const uint8_t byte = ElementAt<uint8_t>(*bytes, i);
+        const uint8_t byte = ElementAt<uint8_t>(bytes, i);
         values[i] = byte == 0x80 ? kNan : SmallFloat(byte, 4, 3, 8);
         break;
       }
       case DataType::kFloat8E5M2: {
-        const uint8_t byte = ElementAt<uint8_t>(*bytes, i);
+        const uint8_t byte = ElementAt<uint8_t>(bytes, i);
         if ((byte & 0x7F) > 0x7C) {
           values[i] = kNan;
         } else if ((byte & 0x7F) == 0x7C) {
@@ -422,15 +415,15 @@ absl::StatusOr<std::vector<double>> ReadFloats(const Model& model, const Tensor&
         break;
       }
       case DataType::kFloat8E5M2FNUZ: {
-        const uint8_t byte = ElementAt<uint8_t>(*bytes, i);
+        const uint8_t byte = ElementAt<uint8_t>(bytes, i);
         values[i] = byte == 0x80 ? kNan : SmallFloat(byte, 5, 2, 16);
         break;
       }
       case DataType::kFloat4E2M1:
-        values[i] = SmallFloat(NarrowAt(*bytes, i, 4), 2, 1, 1);
+        values[i] = SmallFloat(NarrowAt(bytes, i, 4), 2, 1, 1);
         break;
       default: {  // float8e8m0: a power of two
-        const uint8_t byte = ElementAt<uint8_t>(*bytes, i);
+        const uint8_t byte = ElementAt<uint8_t>(bytes, i);
         values[i] = byte == 0xFF ? kNan : std::ldexp(1.0, byte - 127);
         break;
       }

@@ -209,8 +209,7 @@ absl::Status CopyBytes(const Job& job, int input, int output, const std::functio
       block.resize(size_t{256} << 10);
       count = read(input, block.data(), block.size());
       if (count > 0) {
-        absl::Status status = WriteAll(output, job.to, block.data(), static_cast<size_t>(count));
-        if (!status.ok()) return status;
+        RETURN_IF_ERROR(WriteAll(output, job.to, block.data(), static_cast<size_t>(count)));
       }
     }
     if (count < 0 && errno == EINTR) continue;
@@ -255,8 +254,7 @@ absl::Status CopyDataFiles(const Model& model, const std::string& path,
   int64_t total = 0;
   ExternalData files(model.path());  // which checks where they lie
   for (const std::string& location : model.external_locations()) {
-    const absl::StatusOr<int64_t> size = files.Size(location);
-    if (!size.ok()) return size.status();
+    ASSIGN_OR_RETURN(const int64_t size, files.Size(location));
     const std::string from = DirectoryOf(model.path()) + "/" + location;
     const std::string to = DirectoryOf(path) + "/" + location;
     struct stat source;
@@ -269,8 +267,8 @@ absl::Status CopyDataFiles(const Model& model, const std::string& path,
           "another directory",
           path, to, from));
     }
-    jobs.push_back({from, to, *size});
-    total += *size;
+    jobs.push_back({from, to, size});
+    total += size;
   }
   int64_t written = 0;
   for (const Job& job : jobs) {

@@ -17,19 +17,6 @@
 #include "ir/text/lexer.h"
 #include "proto/onnx.pb.h"
 
-// The two statements a parser consists of.
-#define AF_TRY(expression)         \
-  do {                             \
-    RETURN_IF_ERROR((expression)); \
-  } while (false)
-#define AF_JOIN2(a, b) a##b
-#define AF_JOIN(a, b) AF_JOIN2(a, b)
-#define AF_ASSIGN(target, expression) AF_ASSIGN_AS(AF_JOIN(maybe_, __LINE__), target, expression)
-#define AF_ASSIGN_AS(maybe, target, expression) \
-  auto maybe = (expression);                    \
-  if (!maybe.ok()) return maybe.status();       \
-  target = *std::move(maybe)
-
 namespace ascend_fuse {
 namespace {
 
@@ -89,9 +76,9 @@ class ModelParser {
   explicit ModelParser(const std::vector<Token>& tokens) : in_(tokens) {}
 
   absl::Status Parse(onnx::ModelProto* model) {
-    if (in_.Accept("<")) AF_TRY(ModelHeader(model));
-    AF_TRY(Graph(model->mutable_graph()));
-    while (!in_.AtEnd()) AF_TRY(Function(model->add_functions()));
+    if (in_.Accept("<")) RETURN_IF_ERROR(ModelHeader(model));
+    RETURN_IF_ERROR(Graph(model->mutable_graph()));
+    while (!in_.AtEnd()) RETURN_IF_ERROR(Function(model->add_functions()));
     return absl::OkStatus();
   }
 
@@ -99,26 +86,26 @@ class ModelParser {
   absl::Status ModelHeader(onnx::ModelProto* model) {
     do {
       const Token key = in_.Peek();
-      AF_TRY(in_.Identifier("a key such as ir_version or opset_import").status());
-      AF_TRY(in_.Expect(":", fmt::format("after {}", key.text)));
+      RETURN_IF_ERROR(in_.Identifier("a key such as ir_version or opset_import").status());
+      RETURN_IF_ERROR(in_.Expect(":", fmt::format("after {}", key.text)));
       if (key.text == "ir_version") {
-        AF_ASSIGN(const int64_t version, in_.Integer("an integer for ir_version"));
+        ASSIGN_OR_RETURN(const int64_t version, in_.Integer("an integer for ir_version"));
         model->set_ir_version(version);
       } else if (key.text == "opset_import") {
-        AF_TRY(OpsetImports(model->mutable_opset_import()));
+        RETURN_IF_ERROR(OpsetImports(model->mutable_opset_import()));
       } else if (key.text == "producer_name") {
-        AF_ASSIGN(*model->mutable_producer_name(), in_.String("a string for producer_name"));
+        ASSIGN_OR_RETURN(*model->mutable_producer_name(), in_.String("a string for producer_name"));
       } else if (key.text == "producer_version") {
-        AF_ASSIGN(*model->mutable_producer_version(), in_.String("a string for producer_version"));
+        ASSIGN_OR_RETURN(*model->mutable_producer_version(), in_.String("a string for producer_version"));
       } else if (key.text == "domain") {
-        AF_ASSIGN(*model->mutable_domain(), in_.String("a string for domain"));
+        ASSIGN_OR_RETURN(*model->mutable_domain(), in_.String("a string for domain"));
       } else if (key.text == "model_version") {
-        AF_ASSIGN(const int64_t version, in_.Integer("an integer for model_version"));
+        ASSIGN_OR_RETURN(const int64_t version, in_.Integer("an integer for model_version"));
         model->set_model_version(version);
       } else if (key.text == "doc_string") {
-        AF_ASSIGN(*model->mutable_doc_string(), in_.String("a string for doc_string"));
+        ASSIGN_OR_RETURN(*model->mutable_doc_string(), in_.String("a string for doc_string"));
       } else if (key.text == "metadata_props") {
-        AF_TRY(StringPairs(model->mutable_metadata_props()));
+        RETURN_IF_ERROR(StringPairs(model->mutable_metadata_props()));
       } else {
         return ErrorAt(key, fmt::format("'{}' is not a key of a model; expected ir_version, opset_import, "
                                         "producer_name, producer_version, domain, model_version, doc_string "
@@ -130,26 +117,26 @@ class ModelParser {
   }
 
   absl::Status OpsetImports(google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>* imports) {
-    AF_TRY(in_.Expect("[", "before the opset imports"));
+    RETURN_IF_ERROR(in_.Expect("[", "before the opset imports"));
     if (in_.Accept("]")) return absl::OkStatus();
     do {
       onnx::OperatorSetIdProto* import = imports->Add();
-      AF_ASSIGN(*import->mutable_domain(), in_.String("a quoted domain"));
-      AF_TRY(in_.Expect(":", "after the domain"));
-      AF_ASSIGN(const int64_t version, in_.Integer("an opset version"));
+      ASSIGN_OR_RETURN(*import->mutable_domain(), in_.String("a quoted domain"));
+      RETURN_IF_ERROR(in_.Expect(":", "after the domain"));
+      ASSIGN_OR_RETURN(const int64_t version, in_.Integer("an opset version"));
       import->set_version(version);
     } while (in_.Accept(","));
     return in_.Expect("]", "after the opset imports");
   }
 
   absl::Status StringPairs(google::protobuf::RepeatedPtrField<onnx::StringStringEntryProto>* pairs) {
-    AF_TRY(in_.Expect("[", "before the key and value strings"));
+    RETURN_IF_ERROR(in_.Expect("[", "before the key and value strings"));
     if (in_.Accept("]")) return absl::OkStatus();
     do {
       onnx::StringStringEntryProto* pair = pairs->Add();
-      AF_ASSIGN(*pair->mutable_key(), in_.String("a quoted key"));
-      AF_TRY(in_.Expect(":", "after the key"));
-      AF_ASSIGN(*pair->mutable_value(), in_.String("a quoted value"));
+      ASSIGN_OR_RETURN(*pair->mutable_key(), in_.String("a quoted key"));
+      RETURN_IF_ERROR(in_.Expect(":", "after the key"));
+      ASSIGN_OR_RETURN(*pair->mutable_value(), in_.String("a quoted value"));
     } while (in_.Accept(","));
     return in_.Expect("]", "after the key and value strings");
   }
@@ -164,80 +151,80 @@ class ModelParser {
   }
 
   absl::Status Graph(onnx::GraphProto* graph) {
-    AF_TRY(Deeper());
-    AF_ASSIGN(*graph->mutable_name(), in_.QuotableIdentifier("the name of a graph"));
-    AF_TRY(in_.Expect("(", "before the graph's inputs"));
+    RETURN_IF_ERROR(Deeper());
+    ASSIGN_OR_RETURN(*graph->mutable_name(), in_.QuotableIdentifier("the name of a graph"));
+    RETURN_IF_ERROR(in_.Expect("(", "before the graph's inputs"));
     if (!in_.Accept(")")) {
       do {
         onnx::ValueInfoProto* input = graph->add_input();
-        AF_TRY(ValueInfo(input));
-        if (in_.Accept("=")) AF_TRY(Initializer(*input, graph->add_initializer()));
+        RETURN_IF_ERROR(ValueInfo(input));
+        if (in_.Accept("=")) RETURN_IF_ERROR(Initializer(*input, graph->add_initializer()));
       } while (in_.Accept(","));
-      AF_TRY(in_.Expect(")", "after the graph's inputs"));
+      RETURN_IF_ERROR(in_.Expect(")", "after the graph's inputs"));
     }
-    AF_TRY(in_.Expect("=>", "between the graph's inputs and outputs"));
-    AF_TRY(in_.Expect("(", "before the graph's outputs"));
+    RETURN_IF_ERROR(in_.Expect("=>", "between the graph's inputs and outputs"));
+    RETURN_IF_ERROR(in_.Expect("(", "before the graph's outputs"));
     if (!in_.Accept(")")) {
       do {
-        AF_TRY(ValueInfo(graph->add_output()));
+        RETURN_IF_ERROR(ValueInfo(graph->add_output()));
       } while (in_.Accept(","));
-      AF_TRY(in_.Expect(")", "after the graph's outputs"));
+      RETURN_IF_ERROR(in_.Expect(")", "after the graph's outputs"));
     }
     if (in_.Accept("<") && !in_.Accept(">")) {
       do {
         onnx::ValueInfoProto info;
-        AF_TRY(ValueInfo(&info));
+        RETURN_IF_ERROR(ValueInfo(&info));
         if (in_.Accept("=")) {
-          AF_TRY(Initializer(info, graph->add_initializer()));
+          RETURN_IF_ERROR(Initializer(info, graph->add_initializer()));
         } else {
           *graph->add_value_info() = std::move(info);
         }
       } while (in_.Accept(","));
-      AF_TRY(in_.Expect(">", "after the initializers and value infos"));
+      RETURN_IF_ERROR(in_.Expect(">", "after the initializers and value infos"));
     }
-    AF_TRY(Nodes(graph->mutable_node()));
+    RETURN_IF_ERROR(Nodes(graph->mutable_node()));
     --depth_;
     return absl::OkStatus();
   }
 
   // A name of an input, output or value; the type may be left out.
   absl::Status ValueInfo(onnx::ValueInfoProto* info) {
-    if (IsTypeWord(in_.Peek())) AF_TRY(Type(info->mutable_type()));
-    AF_ASSIGN(*info->mutable_name(), in_.QuotableIdentifier("the name of a value"));
+    if (IsTypeWord(in_.Peek())) RETURN_IF_ERROR(Type(info->mutable_type()));
+    ASSIGN_OR_RETURN(*info->mutable_name(), in_.QuotableIdentifier("the name of a value"));
     return absl::OkStatus();
   }
 
   absl::Status Type(onnx::TypeProto* type) {
-    AF_TRY(Deeper());
+    RETURN_IF_ERROR(Deeper());
     const Token word = in_.Peek();
     if (!IsTypeWord(word)) return in_.Expected("a type such as float[N, 64]");
     in_.Next();
     if (word.text == "seq") {
-      AF_TRY(in_.Expect("(", "after seq"));
-      AF_TRY(Type(type->mutable_sequence_type()->mutable_elem_type()));
-      AF_TRY(in_.Expect(")", "after the element type"));
+      RETURN_IF_ERROR(in_.Expect("(", "after seq"));
+      RETURN_IF_ERROR(Type(type->mutable_sequence_type()->mutable_elem_type()));
+      RETURN_IF_ERROR(in_.Expect(")", "after the element type"));
     } else if (word.text == "optional") {
-      AF_TRY(in_.Expect("(", "after optional"));
-      AF_TRY(Type(type->mutable_optional_type()->mutable_elem_type()));
-      AF_TRY(in_.Expect(")", "after the element type"));
+      RETURN_IF_ERROR(in_.Expect("(", "after optional"));
+      RETURN_IF_ERROR(Type(type->mutable_optional_type()->mutable_elem_type()));
+      RETURN_IF_ERROR(in_.Expect(")", "after the element type"));
     } else if (word.text == "map") {
-      AF_TRY(in_.Expect("(", "after map"));
-      AF_ASSIGN(const DataType key, ElementType());
+      RETURN_IF_ERROR(in_.Expect("(", "after map"));
+      ASSIGN_OR_RETURN(const DataType key, ElementType());
       type->mutable_map_type()->set_key_type(static_cast<int32_t>(key));
-      AF_TRY(in_.Expect(",", "after the key type"));
-      AF_TRY(Type(type->mutable_map_type()->mutable_value_type()));
-      AF_TRY(in_.Expect(")", "after the value type"));
+      RETURN_IF_ERROR(in_.Expect(",", "after the key type"));
+      RETURN_IF_ERROR(Type(type->mutable_map_type()->mutable_value_type()));
+      RETURN_IF_ERROR(in_.Expect(")", "after the value type"));
     } else if (word.text == "sparse_tensor") {
-      AF_TRY(in_.Expect("(", "after sparse_tensor"));
-      AF_ASSIGN(const DataType element, ElementType());
+      RETURN_IF_ERROR(in_.Expect("(", "after sparse_tensor"));
+      ASSIGN_OR_RETURN(const DataType element, ElementType());
       type->mutable_sparse_tensor_type()->set_elem_type(static_cast<int32_t>(element));
-      AF_TRY(Shape(type->mutable_sparse_tensor_type()));
-      AF_TRY(in_.Expect(")", "after the tensor type"));
+      RETURN_IF_ERROR(Shape(type->mutable_sparse_tensor_type()));
+      RETURN_IF_ERROR(in_.Expect(")", "after the tensor type"));
     } else if (word.text == "opaque") {
-      AF_TRY(Opaque(type->mutable_opaque_type()));
+      RETURN_IF_ERROR(Opaque(type->mutable_opaque_type()));
     } else {
       type->mutable_tensor_type()->set_elem_type(static_cast<int32_t>(DataTypeFromName(word.text)));
-      AF_TRY(Shape(type->mutable_tensor_type()));
+      RETURN_IF_ERROR(Shape(type->mutable_tensor_type()));
     }
     --depth_;
     return absl::OkStatus();
@@ -264,9 +251,9 @@ class ModelParser {
       const Token& next = in_.Peek();
       if (in_.Accept("?")) continue;
       if (next.kind == TokenKind::kIdentifier || next.kind == TokenKind::kString) {
-        AF_ASSIGN(*dim->mutable_dim_param(), in_.QuotableIdentifier("a dimension"));
+        ASSIGN_OR_RETURN(*dim->mutable_dim_param(), in_.QuotableIdentifier("a dimension"));
       } else {
-        AF_ASSIGN(const int64_t value, in_.Integer("a dimension (a number, a name or ?)"));
+        ASSIGN_OR_RETURN(const int64_t value, in_.Integer("a dimension (a number, a name or ?)"));
         dim->set_dim_value(value);
       }
     } while (in_.Accept(","));
@@ -274,21 +261,21 @@ class ModelParser {
   }
 
   absl::Status Opaque(onnx::TypeProto::Opaque* opaque) {
-    AF_TRY(in_.Expect("(", "after opaque"));
+    RETURN_IF_ERROR(in_.Expect("(", "after opaque"));
     if (in_.Accept(")")) return absl::OkStatus();
-    AF_ASSIGN(std::string name, QualifiedName("a name"));
+    ASSIGN_OR_RETURN(std::string name, QualifiedName("a name"));
     if (in_.Accept(",")) {
       opaque->set_domain(name);
-      AF_ASSIGN(name, QualifiedName("a name"));
+      ASSIGN_OR_RETURN(name, QualifiedName("a name"));
     }
     opaque->set_name(name);
     return in_.Expect(")", "after the opaque type");
   }
 
   absl::StatusOr<std::string> QualifiedName(std::string_view what) {
-    AF_ASSIGN(std::string name, in_.QuotableIdentifier(what));
+    ASSIGN_OR_RETURN(std::string name, in_.QuotableIdentifier(what));
     while (in_.Accept(".")) {
-      AF_ASSIGN(const std::string part, in_.QuotableIdentifier(what));
+      ASSIGN_OR_RETURN(const std::string part, in_.QuotableIdentifier(what));
       name += "." + part;
     }
     return name;
@@ -322,7 +309,7 @@ class ModelParser {
       tensor->set_data_location(onnx::TensorProto::EXTERNAL);
       return StringPairs(tensor->mutable_external_data());
     }
-    AF_TRY(in_.Expect("{", "before the elements"));
+    RETURN_IF_ERROR(in_.Expect("{", "before the elements"));
     return Elements(element, count, tensor);
   }
 
@@ -346,15 +333,15 @@ class ModelParser {
     if (!in_.Accept("}")) {
       do {
         if (written > 0 && in_.Accept("...")) {
-          AF_TRY(RepeatLast(first, element, count - written, last, &raw, tensor));
+          RETURN_IF_ERROR(RepeatLast(first, element, count - written, last, &raw, tensor));
           written = std::max(written, count);
           break;
         }
         last = raw.size();
-        AF_TRY(Element(element, &raw, tensor));
+        RETURN_IF_ERROR(Element(element, &raw, tensor));
         ++written;
       } while (in_.Accept(","));
-      AF_TRY(in_.Expect("}", "after the elements"));
+      RETURN_IF_ERROR(in_.Expect("}", "after the elements"));
     }
     if (written != count) {
       return ErrorAt(first, fmt::format("expected {} elements for these dims, found {}", count, written));
@@ -389,24 +376,24 @@ class ModelParser {
     const Token at = in_.Peek();
     switch (element) {
       case DataType::kString: {
-        AF_ASSIGN(*tensor->add_string_data(), in_.String("a string"));
+        ASSIGN_OR_RETURN(*tensor->add_string_data(), in_.String("a string"));
         return absl::OkStatus();
       }
       case DataType::kFloat:
       case DataType::kComplex64: {
-        AF_ASSIGN(const float value, in_.Float("a number"));
+        ASSIGN_OR_RETURN(const float value, in_.Float("a number"));
         AppendLittleEndian(value, 4, raw);
         return absl::OkStatus();
       }
       case DataType::kDouble:
       case DataType::kComplex128: {
-        AF_ASSIGN(const double value, in_.Double("a number"));
+        ASSIGN_OR_RETURN(const double value, in_.Double("a number"));
         AppendLittleEndian(value, 8, raw);
         return absl::OkStatus();
       }
       case DataType::kUint32:
       case DataType::kUint64: {
-        AF_ASSIGN(const uint64_t value, in_.Unsigned("an integer of 0 or more"));
+        ASSIGN_OR_RETURN(const uint64_t value, in_.Unsigned("an integer of 0 or more"));
         const bool narrow = element == DataType::kUint32;
         if (narrow && value > std::numeric_limits<uint32_t>::max()) return DoesNotFit(at, element);
         AppendLittleEndian(value, narrow ? 4 : 8, raw);
@@ -416,14 +403,14 @@ class ModelParser {
       case DataType::kBfloat16: {
         const Token& digits = in_.Peek(at.Is("-") ? 1 : 0);
         if (digits.kind == TokenKind::kInteger) break;  // a bit pattern
-        AF_ASSIGN(const double value, in_.Double("a number"));
+        ASSIGN_OR_RETURN(const double value, in_.Double("a number"));
         raw->append(EncodeNumber(element, value));
         return absl::OkStatus();
       }
       default:
         break;
     }
-    AF_ASSIGN(const int64_t value, in_.Integer("an integer"));
+    ASSIGN_OR_RETURN(const int64_t value, in_.Integer("an integer"));
     const int bits = std::max(BitWidth(element), 8);
     const bool is_signed =
         element == DataType::kInt8 || element == DataType::kInt16 || element == DataType::kInt32 || element == DataType::kInt64;
@@ -441,39 +428,39 @@ class ModelParser {
   }
 
   absl::Status Nodes(google::protobuf::RepeatedPtrField<onnx::NodeProto>* nodes) {
-    AF_TRY(in_.Expect("{", "before the nodes"));
-    while (!in_.Accept("}")) AF_TRY(Node(nodes->Add()));
+    RETURN_IF_ERROR(in_.Expect("{", "before the nodes"));
+    while (!in_.Accept("}")) RETURN_IF_ERROR(Node(nodes->Add()));
     return absl::OkStatus();
   }
 
   absl::Status Node(onnx::NodeProto* node) {
     if (in_.Accept("[")) {
       if (!in_.Peek().Is("]")) {
-        AF_ASSIGN(*node->mutable_name(), in_.QuotableIdentifier("the name of a node"));
+        ASSIGN_OR_RETURN(*node->mutable_name(), in_.QuotableIdentifier("the name of a node"));
       }
-      AF_TRY(in_.Expect("]", "after the node's name"));
+      RETURN_IF_ERROR(in_.Expect("]", "after the node's name"));
     }
-    AF_TRY(Names(node->mutable_output()));
+    RETURN_IF_ERROR(Names(node->mutable_output()));
     if (!in_.Accept("=")) {
       return in_.Expected(node->output_size() > 0 ? "'=' after the node's outputs" : "a node or '}'");
     }
-    AF_ASSIGN(std::string name, in_.QuotableIdentifier("an operator"));
+    ASSIGN_OR_RETURN(std::string name, in_.QuotableIdentifier("an operator"));
     std::string domain;
     while (in_.Accept(".")) {
       domain += (domain.empty() ? "" : ".") + name;
-      AF_ASSIGN(name, in_.QuotableIdentifier("an operator after its domain"));
+      ASSIGN_OR_RETURN(name, in_.QuotableIdentifier("an operator after its domain"));
     }
     node->set_op_type(std::move(name));
     if (!domain.empty()) node->set_domain(std::move(domain));
     if (in_.Accept(":")) {
-      AF_ASSIGN(*node->mutable_overload(), in_.QuotableIdentifier("the overload's name"));
+      ASSIGN_OR_RETURN(*node->mutable_overload(), in_.QuotableIdentifier("the overload's name"));
     }
-    AF_TRY(Attributes(node->mutable_attribute()));
-    AF_TRY(in_.Expect("(", "before the node's inputs"));
-    AF_TRY(Names(node->mutable_input()));
-    AF_TRY(in_.Expect(")", "after the node's inputs"));
+    RETURN_IF_ERROR(Attributes(node->mutable_attribute()));
+    RETURN_IF_ERROR(in_.Expect("(", "before the node's inputs"));
+    RETURN_IF_ERROR(Names(node->mutable_input()));
+    RETURN_IF_ERROR(in_.Expect(")", "after the node's inputs"));
     // Attributes come before or after the inputs.
-    if (node->attribute_size() == 0) AF_TRY(Attributes(node->mutable_attribute()));
+    if (node->attribute_size() == 0) RETURN_IF_ERROR(Attributes(node->mutable_attribute()));
     return absl::OkStatus();
   }
 
@@ -482,7 +469,7 @@ class ModelParser {
     while (true) {
       const Token& next = in_.Peek();
       if (next.kind == TokenKind::kIdentifier || next.kind == TokenKind::kString) {
-        AF_ASSIGN(*names->Add(), in_.QuotableIdentifier("a name"));
+        ASSIGN_OR_RETURN(*names->Add(), in_.QuotableIdentifier("a name"));
       } else if (next.Is(",")) {
         names->Add();
       } else {
@@ -495,8 +482,8 @@ class ModelParser {
   absl::Status Attributes(google::protobuf::RepeatedPtrField<onnx::AttributeProto>* attributes) {
     if (!in_.Accept("<")) return absl::OkStatus();
     do {
-      AF_ASSIGN(const std::string name, in_.QuotableIdentifier("the name of an attribute"));
-      AF_TRY(Attribute(name, attributes->Add()));
+      ASSIGN_OR_RETURN(const std::string name, in_.QuotableIdentifier("the name of an attribute"));
+      RETURN_IF_ERROR(Attribute(name, attributes->Add()));
     } while (in_.Accept(","));
     return in_.Expect(">", "after the attributes");
   }
@@ -507,16 +494,16 @@ class ModelParser {
     const KindName* declared = nullptr;
     if (in_.Accept(":")) {
       const Token word = in_.Peek();
-      AF_TRY(in_.Identifier("an attribute type such as int or floats").status());
+      RETURN_IF_ERROR(in_.Identifier("an attribute type such as int or floats").status());
       for (const KindName& row : kKindNames) {
         if (row.name == word.text) declared = &row;
       }
       if (declared == nullptr) return ErrorAt(word, fmt::format("'{}' is not an attribute type", word.text));
     }
-    AF_TRY(in_.Expect("=", fmt::format("after the attribute's name '{}'", name)));
+    RETURN_IF_ERROR(in_.Expect("=", fmt::format("after the attribute's name '{}'", name)));
     const Token at = in_.Peek();
     if (!in_.Accept("[")) {
-      AF_TRY(AttributeValue(declared == nullptr ? onnx::AttributeProto::UNDEFINED : declared->kind, attribute));
+      RETURN_IF_ERROR(AttributeValue(declared == nullptr ? onnx::AttributeProto::UNDEFINED : declared->kind, attribute));
       if (declared != nullptr) attribute->set_type(declared->kind);  // also of an @reference
       return absl::OkStatus();
     }
@@ -526,9 +513,10 @@ class ModelParser {
     std::vector<onnx::AttributeProto> values;
     if (!in_.Accept("]")) {
       do {
-        AF_TRY(AttributeValue(declared == nullptr ? onnx::AttributeProto::UNDEFINED : declared->single, &values.emplace_back()));
+        RETURN_IF_ERROR(
+            AttributeValue(declared == nullptr ? onnx::AttributeProto::UNDEFINED : declared->single, &values.emplace_back()));
       } while (in_.Accept(","));
-      AF_TRY(in_.Expect("]", "after the list"));
+      RETURN_IF_ERROR(in_.Expect("]", "after the list"));
     }
     return AttributeList(at, declared, values, attribute);
   }
@@ -579,25 +567,25 @@ class ModelParser {
   absl::Status AttributeValue(AttributeKind expected, onnx::AttributeProto* attribute) {
     const Token at = in_.Peek();
     if (in_.Accept("@")) {
-      AF_ASSIGN(*attribute->mutable_ref_attr_name(), in_.QuotableIdentifier("the function's attribute after '@'"));
+      ASSIGN_OR_RETURN(*attribute->mutable_ref_attr_name(), in_.QuotableIdentifier("the function's attribute after '@'"));
       return absl::OkStatus();
     }
     if (IsTypeWord(at)) {
-      AF_TRY(TensorOrType(attribute));
+      RETURN_IF_ERROR(TensorOrType(attribute));
     } else if (at.kind == TokenKind::kString && !in_.Peek(1).Is("(")) {
       attribute->set_type(onnx::AttributeProto::STRING);
-      AF_ASSIGN(*attribute->mutable_s(), in_.String("a string"));
+      ASSIGN_OR_RETURN(*attribute->mutable_s(), in_.String("a string"));
     } else if (at.kind == TokenKind::kString || (at.kind == TokenKind::kIdentifier && !IsFloatWord(at.text))) {
       attribute->set_type(onnx::AttributeProto::GRAPH);
-      AF_TRY(Graph(attribute->mutable_g()));
+      RETURN_IF_ERROR(Graph(attribute->mutable_g()));
     } else if (in_.Peek(at.Is("-") ? 1 : 0).kind == TokenKind::kInteger && expected != onnx::AttributeProto::FLOAT) {
       attribute->set_type(onnx::AttributeProto::INT);
-      AF_ASSIGN(const int64_t value, in_.Integer("an integer"));
+      ASSIGN_OR_RETURN(const int64_t value, in_.Integer("an integer"));
       attribute->set_i(value);
     } else {
       attribute->set_type(onnx::AttributeProto::FLOAT);
-      AF_ASSIGN(const float value,
-                in_.Float("a value: a number, a string, a tensor such as int64[2] {1, 2}, a type, a graph or @name"));
+      ASSIGN_OR_RETURN(const float value,
+                       in_.Float("a value: a number, a string, a tensor such as int64[2] {1, 2}, a type, a graph or @name"));
       attribute->set_f(value);
     }
     if (expected != onnx::AttributeProto::UNDEFINED && expected != attribute->type()) {
@@ -610,7 +598,7 @@ class ModelParser {
   // float[2] {1, 2} is a tensor, float[N] alone a type.
   absl::Status TensorOrType(onnx::AttributeProto* attribute) {
     onnx::TypeProto type;
-    AF_TRY(Type(&type));
+    RETURN_IF_ERROR(Type(&type));
     const Token& next = in_.Peek();
     const bool named = next.kind == TokenKind::kIdentifier || next.kind == TokenKind::kString;
     if (!named && !next.Is("{") && !next.Is("=")) {
@@ -620,34 +608,34 @@ class ModelParser {
     }
     attribute->set_type(onnx::AttributeProto::TENSOR);
     if (named) {
-      AF_ASSIGN(*attribute->mutable_t()->mutable_name(), in_.QuotableIdentifier("the tensor's name"));
+      ASSIGN_OR_RETURN(*attribute->mutable_t()->mutable_name(), in_.QuotableIdentifier("the tensor's name"));
     }
     in_.Accept("=");
     return TensorData(type, attribute->mutable_t());
   }
 
   absl::Status Function(onnx::FunctionProto* function) {
-    if (in_.Accept("<")) AF_TRY(FunctionHeader(function));
-    AF_ASSIGN(*function->mutable_name(), in_.QuotableIdentifier("the name of a function"));
+    if (in_.Accept("<")) RETURN_IF_ERROR(FunctionHeader(function));
+    ASSIGN_OR_RETURN(*function->mutable_name(), in_.QuotableIdentifier("the name of a function"));
     if (in_.Accept("<") && !in_.Accept(">")) {
       do {  // an attribute's name, or a name with its default
-        AF_ASSIGN(const std::string name, in_.QuotableIdentifier("the name of an attribute"));
+        ASSIGN_OR_RETURN(const std::string name, in_.QuotableIdentifier("the name of an attribute"));
         if (in_.Peek().Is(":") || in_.Peek().Is("=")) {
-          AF_TRY(Attribute(name, function->add_attribute_proto()));
+          RETURN_IF_ERROR(Attribute(name, function->add_attribute_proto()));
         } else {
           function->add_attribute(name);
         }
       } while (in_.Accept(","));
-      AF_TRY(in_.Expect(">", "after the function's attributes"));
+      RETURN_IF_ERROR(in_.Expect(">", "after the function's attributes"));
     }
-    AF_TRY(FunctionValues("input", function->mutable_input(), function->mutable_value_info()));
-    AF_TRY(in_.Expect("=>", "between the function's inputs and outputs"));
-    AF_TRY(FunctionValues("output", function->mutable_output(), function->mutable_value_info()));
+    RETURN_IF_ERROR(FunctionValues("input", function->mutable_input(), function->mutable_value_info()));
+    RETURN_IF_ERROR(in_.Expect("=>", "between the function's inputs and outputs"));
+    RETURN_IF_ERROR(FunctionValues("output", function->mutable_output(), function->mutable_value_info()));
     if (in_.Accept("<") && !in_.Accept(">")) {
       do {
-        AF_TRY(ValueInfo(function->add_value_info()));
+        RETURN_IF_ERROR(ValueInfo(function->add_value_info()));
       } while (in_.Accept(","));
-      AF_TRY(in_.Expect(">", "after the value infos"));
+      RETURN_IF_ERROR(in_.Expect(">", "after the value infos"));
     }
     return Nodes(function->mutable_node());
   }
@@ -655,16 +643,16 @@ class ModelParser {
   absl::Status FunctionHeader(onnx::FunctionProto* function) {
     do {
       const Token key = in_.Peek();
-      AF_TRY(in_.Identifier("a key such as domain or opset_import").status());
-      AF_TRY(in_.Expect(":", fmt::format("after {}", key.text)));
+      RETURN_IF_ERROR(in_.Identifier("a key such as domain or opset_import").status());
+      RETURN_IF_ERROR(in_.Expect(":", fmt::format("after {}", key.text)));
       if (key.text == "opset_import") {
-        AF_TRY(OpsetImports(function->mutable_opset_import()));
+        RETURN_IF_ERROR(OpsetImports(function->mutable_opset_import()));
       } else if (key.text == "domain") {
-        AF_ASSIGN(*function->mutable_domain(), in_.String("a string for domain"));
+        ASSIGN_OR_RETURN(*function->mutable_domain(), in_.String("a string for domain"));
       } else if (key.text == "overload") {
-        AF_ASSIGN(*function->mutable_overload(), in_.String("a string for overload"));
+        ASSIGN_OR_RETURN(*function->mutable_overload(), in_.String("a string for overload"));
       } else if (key.text == "doc_string") {
-        AF_ASSIGN(*function->mutable_doc_string(), in_.String("a string for doc_string"));
+        ASSIGN_OR_RETURN(*function->mutable_doc_string(), in_.String("a string for doc_string"));
       } else {
         return ErrorAt(key, fmt::format("'{}' is not a key of a function; expected domain, opset_import, overload "
                                         "or doc_string",
@@ -677,11 +665,11 @@ class ModelParser {
   // Names; those with a type also go to the value infos.
   absl::Status FunctionValues(std::string_view what, google::protobuf::RepeatedPtrField<std::string>* names,
                               google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>* infos) {
-    AF_TRY(in_.Expect("(", fmt::format("before the function's {}s", what)));
+    RETURN_IF_ERROR(in_.Expect("(", fmt::format("before the function's {}s", what)));
     if (in_.Accept(")")) return absl::OkStatus();
     do {
       onnx::ValueInfoProto info;
-      AF_TRY(ValueInfo(&info));
+      RETURN_IF_ERROR(ValueInfo(&info));
       *names->Add() = info.name();
       if (info.has_type()) *infos->Add() = std::move(info);
     } while (in_.Accept(","));
@@ -696,9 +684,9 @@ class ModelParser {
 }  // namespace
 
 absl::StatusOr<std::string> EncodeModelText(std::string_view text) {
-  AF_ASSIGN(const std::vector<Token> tokens, Lex(text));
+  ASSIGN_OR_RETURN(const std::vector<Token> tokens, Lex(text));
   onnx::ModelProto model;
-  AF_TRY(ModelParser(tokens).Parse(&model));
+  RETURN_IF_ERROR(ModelParser(tokens).Parse(&model));
   // 2 GB is what protobuf can write.
   if (model.ByteSizeLong() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
     return absl::InvalidArgumentError("the model's constants exceed 2 GB");
@@ -707,7 +695,7 @@ absl::StatusOr<std::string> EncodeModelText(std::string_view text) {
 }
 
 absl::StatusOr<std::unique_ptr<Model>> ParseModelText(std::string_view text) {
-  AF_ASSIGN(const std::string bytes, EncodeModelText(text));
+  ASSIGN_OR_RETURN(const std::string bytes, EncodeModelText(text));
   return LoadModelFromBytes(bytes);
 }
 

@@ -238,9 +238,8 @@ class Writer {
       }
       const SchemaAttribute* row = to_.FindAttribute(name);
       if (row == nullptr) return Cannot(fmt::format("has no input {} there", name));
-      absl::StatusOr<Attribute> attribute = AsAttribute(*value, *row, facts_);
-      if (!attribute.ok()) return attribute.status();
-      result_.attributes.push_back(*std::move(attribute));
+      ASSIGN_OR_RETURN(Attribute attribute, AsAttribute(*value, *row, facts_));
+      result_.attributes.push_back(std::move(attribute));
       changed_ = true;
     }
     return absl::OkStatus();
@@ -258,12 +257,11 @@ class Writer {
       // Where axes are named, it says nothing.
       if (attribute.name == "noop_with_empty_axes" && NamesAxes()) continue;
       if (const int place = to_.FindInput(attribute.name); place >= 0) {
-        absl::StatusOr<Respelling::Input> input = AsInput(node_, attribute, facts_);
-        if (!input.ok()) return input.status();
+        ASSIGN_OR_RETURN(Respelling::Input input, AsInput(node_, attribute, facts_));
         if (static_cast<size_t>(place) < node_.input_count && node_.input(static_cast<size_t>(place)) != nullptr) {
           return Cannot(fmt::format("has {} twice", attribute.name));
         }
-        Put(static_cast<size_t>(place), *std::move(input));
+        Put(static_cast<size_t>(place), std::move(input));
         continue;
       }
       if (row != nullptr && row->has_default && SameValue(row->default_value, attribute)) continue;

@@ -57,8 +57,7 @@ class PatternChecker {
       case Pattern::Kind::kDefinition:
       case Pattern::Kind::kOperator: {
         const auto found = pattern->domain.empty() ? index_.find(pattern->name) : index_.end();
-        absl::Status status = found != index_.end() ? CheckUse(found->second, pattern) : CheckNode(pattern);
-        if (!status.ok()) return status;
+        RETURN_IF_ERROR(found != index_.end() ? CheckUse(found->second, pattern) : CheckNode(pattern));
         break;
       }
     }

@@ -104,9 +104,8 @@ bool Mentions(const Expression& expression, std::string_view domain) {
 absl::StatusOr<UserRules> UserRules::Parse(const std::vector<std::pair<std::string, std::string>>& files) {
   UserRules user;
   for (const auto& [path, content] : files) {
-    absl::StatusOr<RuleText> text = ParseRules(path, content);
-    if (!text.ok()) return text.status();
-    user.texts_.push_back(*std::move(text));
+    ASSIGN_OR_RETURN(RuleText text, ParseRules(path, content));
+    user.texts_.push_back(std::move(text));
   }
   return user;
 }
@@ -125,9 +124,8 @@ std::shared_ptr<const RuleSet> RuleSet::Shared(RuleFolder folder) {
 
 absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(RuleFolder folder,
                                                        const std::vector<std::pair<std::string, std::string>>& user) {
-  const absl::StatusOr<UserRules> parsed = UserRules::Parse(user);
-  if (!parsed.ok()) return parsed.status();
-  return Load(folder, *parsed);
+  ASSIGN_OR_RETURN(const UserRules parsed, UserRules::Parse(user));
+  return Load(folder, parsed);
 }
 
 absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::Load(RuleFolder folder, const UserRules& user) {
@@ -148,9 +146,8 @@ absl::StatusOr<std::unique_ptr<RuleSet>> RuleSet::FromText(RuleFolder folder, co
   for (size_t i = 0; i < embedded::pattern_data_count; ++i) {
     const embedded::File& file = embedded::pattern_data[i];
     if (!BelongsTo(file.path, folder)) continue;
-    absl::StatusOr<RuleText> text = ParseRules(file.path, file.text);
-    if (!text.ok()) return text.status();
-    texts.push_back(*std::move(text));
+    ASSIGN_OR_RETURN(RuleText text, ParseRules(file.path, file.text));
+    texts.push_back(std::move(text));
   }
   const size_t built_in = texts.size();
   for (RuleText& text : texts) {

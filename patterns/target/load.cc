@@ -70,13 +70,12 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 
 template <typename Message>
 absl::StatusOr<OpenedFile<Message>> OpenUsersFile(const std::string& path) {
-  absl::StatusOr<std::string> text = ReadWholeFile(path);
-  if (!text.ok()) return text.status();
+  ASSIGN_OR_RETURN(std::string text, ReadWholeFile(path));
   auto message = std::make_shared<Message>();
   FirstError error;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
-  if (!parser.ParseFromString(*text, message.get())) {
+  if (!parser.ParseFromString(text, message.get())) {
     return absl::InvalidArgumentError(fmt::format("{}: {}", path, error.text()));
   }
   return OpenedFile<Message>{path, true, std::move(message)};
@@ -173,9 +172,8 @@ absl::Status AddBases(const std::vector<std::string>& names, Replace replace, st
       return absl::InvalidArgumentError(fmt::format("{}: base `{}` is not one of the built-in target files ({})",
                                                     files->back().path, base, fmt::join(names, ", ")));
     }
-    absl::StatusOr<OpenedFile<Message>> file = OpenBuiltIn<Message>(*next);
-    if (!file.ok()) return file.status();
-    files->push_back(*std::move(file));
+    ASSIGN_OR_RETURN(OpenedFile<Message> file, OpenBuiltIn<Message>(*next));
+    files->push_back(std::move(file));
   }
   return absl::OkStatus();
 }
@@ -210,9 +208,9 @@ absl::StatusOr<std::vector<OpenedFile<proto::TargetFile>>> OpenChip(const std::s
 
 absl::StatusOr<std::vector<OpenedFile<proto::CannFile>>> OpenCann(const std::string& name) {
   const std::vector<std::string> names = CannNames();
-  auto file = Open<proto::CannFile>(name, FindBuiltIn(fmt::format("{}{}", kCannPrefix, name)), "CANN version", names);
-  if (!file.ok()) return file.status();
-  std::vector<OpenedFile<proto::CannFile>> files = {*std::move(file)};
+  ASSIGN_OR_RETURN(auto file,
+                   Open<proto::CannFile>(name, FindBuiltIn(fmt::format("{}{}", kCannPrefix, name)), "CANN version", names));
+  std::vector<OpenedFile<proto::CannFile>> files = {std::move(file)};
   const auto keep = [](const std::string& base) { return base; };
   RETURN_IF_ERROR(AddBases({"_parser"}, keep, &files));
   return files;

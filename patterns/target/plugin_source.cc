@@ -8,6 +8,7 @@
 #include "embedded/plugin_data.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/status_macros.h"
 #include "patterns/target/target.h"
 
 namespace ascend_fuse {
@@ -260,15 +261,14 @@ int PluginVersion() {
 }
 
 absl::StatusOr<std::vector<PluginFile>> PluginFiles(const PluginOptions& options) {
-  const auto nodes = Chosen(options);
-  if (!nodes.ok()) return nodes.status();
+  ASSIGN_OR_RETURN(const auto nodes, Chosen(options));
   std::vector<PluginFile> files;
   for (size_t i = 0; i < embedded::plugin_data_count; ++i) {
     const auto& file = embedded::plugin_data[i];
     const std::string_view path = std::string_view(file.path).substr(std::string_view("plugin/").size());
-    files.push_back({std::string(path), WithTable(file.text, NodeTable(*nodes)), path.ends_with(".sh")});
+    files.push_back({std::string(path), WithTable(file.text, NodeTable(nodes)), path.ends_with(".sh")});
   }
-  files.push_back({"parsers.cc", ParserSource(*nodes)});
+  files.push_back({"parsers.cc", ParserSource(nodes)});
   files.push_back({"version.h", VersionHeader()});
   std::sort(files.begin(), files.end(), [](const PluginFile& a, const PluginFile& b) { return a.path < b.path; });
   return files;

@@ -120,10 +120,9 @@ absl::Status Target::Impl::AddNodes(const contract::OpenedFile<proto::TargetFile
       if (unknown_nodes.count(node.op()) > 0) continue;
       const proto::NodeContract* data = &node;
       if (!node.like().empty()) {
-        auto copy = Like(path, node);
-        if (!copy.ok()) return copy.status();
-        if (*copy == nullptr) continue;
-        data = *copy;
+        ASSIGN_OR_RETURN(auto copy, Like(path, node));
+        if (copy == nullptr) continue;
+        data = copy;
       }
       NodeRows& rows = nodes[data->op()];
       rows.path = path;
@@ -250,16 +249,14 @@ absl::StatusOr<Target> Target::Load(const TargetOptions& options) {
                     "(explicit ai.onnx domain)",
                     options.style));
   }
-  auto cann_files = contract::OpenCann(options.cann);
-  if (!cann_files.ok()) return cann_files.status();
-  impl->cann_files = *std::move(cann_files);
+  ASSIGN_OR_RETURN(auto cann_files, contract::OpenCann(options.cann));
+  impl->cann_files = std::move(cann_files);
   impl->cann = impl->cann_files[0].data.get();
   RETURN_IF_ERROR(impl->FindMode());
   impl->ReadCann();
   RETURN_IF_ERROR(impl->AddUnreadForms(impl->cann_files));
-  auto files = contract::OpenChip(options.chip, options.plugin);
-  if (!files.ok()) return files.status();
-  impl->files = *std::move(files);
+  ASSIGN_OR_RETURN(auto files, contract::OpenChip(options.chip, options.plugin));
+  impl->files = std::move(files);
   impl->chip = impl->files[0].data->chip();
   RETURN_IF_ERROR(impl->AddFiles());
   RETURN_IF_ERROR(impl->AddUnreadForms(impl->files));

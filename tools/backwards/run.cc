@@ -72,12 +72,11 @@ struct Outcome {
 bool IsFused(const Outcome& outcome) { return !outcome.expanded.empty() || !outcome.unexpanded.empty(); }
 
 absl::StatusOr<std::string> Expanded(const std::string& bytes, const RunOptions& run) {
-  auto model = LoadModelFromBytes(bytes);
-  if (!model.ok()) return model.status();
+  ASSIGN_OR_RETURN(auto model, LoadModelFromBytes(bytes));
   ExpandOptions options;
   options.rule_files = run.rule_files;
-  RETURN_IF_ERROR(Expand(model->get(), options));
-  return SaveModelToBytes(**model);
+  RETURN_IF_ERROR(Expand(model.get(), options));
+  return SaveModelToBytes(*model);
 }
 
 Outcome RunBothWays(const std::string& bytes, const Target& target, const RunOptions& run) {
@@ -450,14 +449,12 @@ absl::Status RunRule(const RunOptions& options, const std::string& name) {
   if (options.target.has_value()) {
     if (const auto target = Target::Load(*options.target); !target.ok()) return target.status();
   }
-  auto library = RuleSet::Load(RuleFolder::kLibrary, options.rule_files);
-  if (!library.ok()) return library.status();
-  auto npu = RuleSet::Load(RuleFolder::kNpu, options.rule_files);
-  if (!npu.ok()) return npu.status();
-  for (const RuleSet* rules : {library->get(), npu->get()}) {
+  ASSIGN_OR_RETURN(auto library, RuleSet::Load(RuleFolder::kLibrary, options.rule_files));
+  ASSIGN_OR_RETURN(auto npu, RuleSet::Load(RuleFolder::kNpu, options.rule_files));
+  for (const RuleSet* rules : {library.get(), npu.get()}) {
     for (const Rule& rule : rules->rules()) {
       if (rule.name != name) continue;
-      Run(options, **library, *rules, rule, rules == npu->get()).All();
+      Run(options, *library, *rules, rule, rules == npu.get()).All();
       return absl::OkStatus();
     }
   }
@@ -465,16 +462,14 @@ absl::Status RunRule(const RunOptions& options, const std::string& name) {
 }
 
 absl::StatusOr<std::vector<std::string>> RulesOf(const RunOptions& options) {
-  const auto user = UserRules::Parse(options.rule_files);
-  if (!user.ok()) return user.status();
+  ASSIGN_OR_RETURN(const auto user, UserRules::Parse(options.rule_files));
   std::vector<std::string> names;
   for (const RuleFolder folder : {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kReference}) {
-    const auto rules = RuleSet::Load(folder, *user);
-    if (!rules.ok()) return rules.status();
+    ASSIGN_OR_RETURN(const auto rules, RuleSet::Load(folder, user));
     if (folder == RuleFolder::kReference) continue;  // only checked
-    for (const RuleText& text : user->texts()) {
+    for (const RuleText& text : user.texts()) {
       for (const Rule& rule : text.rules) {
-        const bool here = std::any_of((*rules)->rules().begin(), (*rules)->rules().end(),
+        const bool here = std::any_of(rules->rules().begin(), rules->rules().end(),
                                       [&](const Rule& loaded) { return loaded.name == rule.name && !rule.emit.empty(); });
         if (here) names.push_back(rule.name);
       }

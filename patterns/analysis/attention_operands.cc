@@ -1,0 +1,109 @@
+#include "patterns/analysis/attention_operands.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/format.h"
+#include "patterns/terms/node_builder.h"
+#include "patterns/terms/refusal.h"
+
+namespace ascend_fuse {
+namespace {
+
+bool IsHalf(DataType type) { return type == DataType::kFloat16 || type == DataType::kBfloat16; }
+
+}  // namespace
+
+absl::StatusOr<AxisView> OperandView(const FunctionContext& context, AtomTable* atoms, const Product& product, size_t place,
+                                     const AxisList& result, const Atoms& summed, std::vector<SizeToProve>* sizes) {
+  AxisView view;
+  view.value = product.operands[place];
+  const Fact& fact = context.facts->Of(view.value);
+  const Fact& whole = context.facts->Of(product.result);
+  std::vector<bool> seen(result.size(), false);
+  for (size_t i = 0; i < product.axes[place].size(); ++i) {
+    const int axis = product.axes[place][i];
+    if (axis == Product::kSummed) {
+      view.axes.push_back(summed);
+      continue;
+    }
+    const auto of_result = static_cast<size_t>(axis);
+    seen[of_result] = true;
+    const Dim size = atoms->SizeOf(result[of_result]);
+    if (context.dims->Equal(fact.shape[i], whole.shape[of_result]) || context.dims->Equal(fact.shape[i], size)) {
+      view.axes.push_back(result[of_result]);
+    } else if (fact.shape[i].is(1)) {
+      view.axes.emplace_back();
+      view.copied.insert(view.copied.end(), result[of_result].begin(), result[of_result].end());
+    } else if (context.dims->NotEqual(fact.shape[i], size)) {
+      return Refuse(fmt::format("axis {} of {} is not that of {}", i, ValueName(*view.value), ValueName(*product.result)),
+                    "attention-not-proved");
+    } else {
+      // A mask may have enlarged the result as far as is proved: then the scores say later what the size is.
+      view.axes.push_back(result[of_result]);
+      sizes->push_back({result[of_result], fact.shape[i], view.value});
+    }
+  }
+  // Axes that only the result has: of the other operand, or in front of this one.
+  const std::vector<int>& others = product.axes[1 - place];
+  for (size_t axis = 0; axis < result.size(); ++axis) {
+    const bool own = std::find(others.begin(), others.end(), static_cast<int>(axis)) == others.end();
+    const bool leading = IsOp(*product.node, "MatMul") && axis + 2 < result.size();
+    if (!seen[axis] && !own && leading) {
+      view.copied.insert(view.copied.end(), result[axis].begin(), result[axis].end());
+    }
+  }
+  return view;
+}
+
+AttentionOperand FollowOperand(const FunctionContext& context, AtomTable* atoms, AxisView view) {
+  AttentionOperand operand;
+  operand.places.push_back(view);
+  for (int step = 0; step < kMostOperandSteps; ++step) {
+    if (!FollowCopy(context, &view) && !FollowMovement(context, atoms, &view) && !FollowFactor(context, &view) &&
+        !FollowWidening(context, &view)) {
+      break;
+    }
+    operand.places.push_back(view);
+    const DataType type = context.facts->Of(view.value).type;
+    if (IsHalf(type)) operand.half = type;
+  }
+  const DataType type = context.facts->Of(operand.places.front().value).type;
+  if (IsHalf(type)) operand.half = type;
+  return operand;
+}
+
+DataType CommonType(const FunctionContext& context, const AttentionOperands& operands) {
+  const DataType half = operands.query.half;
+  if (half != DataType::kUndefined && operands.key.half == half && operands.value.half == half) return half;
+  DataType common = DataType::kUndefined;
+  for (const AttentionOperand* operand : {&operands.query, &operands.key, &operands.value}) {
+    const DataType type = context.facts->Of(operand->places.front().value).type;
+    if (type == DataType::kFloat || common == DataType::kUndefined) common = type;
+  }
+  return common;
+}
+
+std::optional<OperandChoice> ChoosePlace(const FunctionContext& context, const AtomTable& atoms, const AttentionOperand& operand,
+                                         const OperandForm& form, const AxisList& to, const Atoms& copied) {
+  std::optional<OperandChoice> best;
+  bool best_fits = false;
+  const size_t all = operand.places.back().nodes.size();
+  // From the last place on, which keeps no node, so that most of the others are seen to cost more before they are built.
+  for (auto at = operand.places.rbegin(); at != operand.places.rend(); ++at) {
+    const AxisView& place = *at;
+    const bool fits = context.facts->Of(place.value).type == form.type;
+    const int cost_of_kept = kCostOfKept * static_cast<int>(all - place.nodes.size());
+    if (best.has_value() && ((best_fits && !fits) || (best_fits == fits && cost_of_kept > best->cost))) continue;
+    if (atoms.Leaves(place.copied) != copied || (!form.any_factor && place.factor != 1)) continue;
+    const auto arranged = Arrange(context, atoms, Term::Of(place.value), place.axes, to, place.value);
+    if (!arranged.has_value()) continue;
+    const int cost = cost_of_kept + kCostOfBuilt * arranged->nodes;
+    if (best.has_value() && best_fits == fits && cost > best->cost) continue;
+    best = OperandChoice{fits ? arranged->term : build::Cast(arranged->term, form.type), &place, cost};
+    best_fits = fits;
+  }
+  return best;
+}
+
+}  // namespace ascend_fuse
