@@ -421,6 +421,20 @@ class GuessTest(unittest.TestCase):
         self.assertTrue(result.ok)
         self.assertIn("(batch 2, length 9, as traced) was used", result.to_text())
 
+    def test_sizes_of_a_bias_are_tried(self):
+        nodes = [helper.make_node("MatMul", ["q", "k"], ["s"]), helper.make_node("Add", ["s", "bias"], ["z"]),
+                 helper.make_node("MatMul", ["z", "k"], ["y"])]
+        graph = helper.make_graph(
+            nodes, "g", [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", "n", "n"]) for name in "qk"],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+            [numpy_helper.from_array(np.ones((13, 13), np.float32), "bias")])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.onnx")
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+            result = verify.verify_models(path, path)
+        self.assertTrue(result.ok)
+        self.assertIn("(dims 13, as constants have them) was used", result.to_text())
+
     def test_guessed_sizes_keep_to_the_dims_that_were_bound(self):
         entry = self.entry(("x", TensorProto.FLOAT, ["batch", "seq", 8]), ("k", TensorProto.FLOAT, ["batch", "keys", 8]))
         binding = guess_inputs.guess_bindings(entry)[0]

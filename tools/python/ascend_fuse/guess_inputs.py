@@ -146,6 +146,21 @@ def alternatives(entry: Entry, binding: Binding, model: onnx.ModelProto):
                 changed[name] = changes[kind]
         if changed != values:
             yield {**binding, "name": f"{binding['name']} ({word})", "shapes": bind(entry, changed)}
+    for size in constant_sizes(model):
+        for kept in ("batch", ""):  # all dims but the batch, then all
+            changed = {name: value if symbols.get(name) == kept else size for name, value in values.items()}
+            yield {**binding, "name": f"{binding['name']} (dims {size}, as constants have them)", "shapes": bind(entry, changed)}
+
+
+def constant_sizes(model: onnx.ModelProto) -> list[int]:
+    """Returns dims of the constants that are added, multiplied or chosen elementwise, the commonest first: a mask or a bias of
+    a fixed size leaves one size only."""
+    read = {name for node in model.graph.node if node.op_type in ("Add", "Mul", "Sub", "Div", "Where") for name in node.input}
+    dims = [list(t.dims) for t in model.graph.initializer if t.name in read]
+    dims += [list(node.attribute[0].t.dims) for node in model.graph.node
+             if node.op_type == "Constant" and node.output[0] in read and node.attribute and node.attribute[0].HasField("t")]
+    sizes = collections.Counter(size for shape in dims if len(shape) > 1 for size in shape[-2:] if 1 < size <= 4096)
+    return [size for size, _ in sizes.most_common(4)]
 
 
 def within(entry: Entry, binding: Binding, dims) -> Binding:
