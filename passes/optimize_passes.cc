@@ -41,7 +41,7 @@ const std::vector<Given> kDecided = {Given::kFacts, Given::kNumbers, Given::kSit
 const std::vector<Given> kOperators = {Given::kFacts, Given::kNumbers, Given::kFinalOperators};
 
 // The list without the last word on `by_rewriter`.
-std::vector<Pass> List() {
+std::vector<Pass> ListOfPasses() {
   return {
       {"inline", "a model that was just loaded", "nodes of local functions in place of their calls", Inline},
       ReadsOnly(Gives({Given::kFacts},
@@ -102,7 +102,7 @@ std::vector<Pass> List() {
 }  // namespace
 
 std::vector<Pass> OptimizePasses() {
-  std::vector<Pass> passes = List();
+  std::vector<Pass> passes = ListOfPasses();
   for (Pass& pass : passes) pass.by_rewriter = pass.name != "inline";  // which has ways of its own
   return passes;
 }

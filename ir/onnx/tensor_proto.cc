@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <limits>
+#include <optional>
 
 #include "absl/container/inlined_vector.h"
 #include "fmt/format.h"
@@ -54,15 +55,159 @@ constexpr Types MakeTensorTypes() {
 constexpr Types kAttributeTypes = MakeAttributeTypes();
 constexpr Types kTensorTypes = MakeTensorTypes();
 
-absl::Status Refuse(const wire::Field& field, std::string_view tensor, const std::string& what) {
-  return absl::InvalidArgumentError(fmt::format("tensor '{}' at byte {}: {}", tensor, field.position, what));
-}
-
 bool ParseNumber(std::string_view text, int64_t* value) {
   const char* end = text.data() + text.size();
   auto [at, error] = std::from_chars(text.data(), end, *value);
   return error == std::errc() && at == end && *value >= 0;
 }
+
+// The fields of a TensorProto that its elements are found by.
+class TensorReader {
+ public:
+  explicit TensorReader(const wire::Field& message) : message_(message) {}
+
+  absl::Status Read(Model* model, Tensor* tensor) {
+    *tensor = Tensor{};
+    wire::Cursor cursor(message_);
+    wire::Field field;
+    while (cursor.Next(&field)) {
+      if (field.number >= 32 || kTensorTypes.of[field.number] == 0) continue;
+      if ((kTensorTypes.of[field.number] >> field.type & 1) == 0) return WireTypeError(field, "TensorProto");
+      // Its levels are few: where they count, the graph was checked as a whole.
+      RETURN_IF_ERROR(CheckField(field, MessageKind::kTensor, 1));
+      RETURN_IF_ERROR(Take(field, tensor));
+    }
+    if (cursor.error() != nullptr) return WireError(cursor);
+    tensor->name = model->names().Intern(name_);
+    tensor->dims = model->InternDims(dims_);
+    tensor->proto = {message_.position, message_.size};
+    tensor->proto_bytes = message_.data;
+    const int64_t count = tensor->ElementCount();
+    if (count < 0) return Damaged(message_, "its dims are negative, or too large to multiply. Export the model again");
+    // What the elements take; -1 where the type does not say it.
+    const int bits = BitWidth(tensor->type);
+    const int64_t needed = bits > 0 && count < std::numeric_limits<int64_t>::max() / 128 ? (count * bits + 7) / 8 : -1;
+    return external_ ? FindExternal(needed, tensor) : FindOwn(needed, tensor);
+  }
+
+ private:
+  absl::Status Damaged(const wire::Field& field, const std::string& what) const {
+    return absl::InvalidArgumentError(fmt::format("tensor '{}' at byte {}: {}", name_, field.position, what));
+  }
+
+  absl::Status Take(const wire::Field& field, Tensor* tensor) {
+    using T = onnx::TensorProto;
+    switch (field.number) {
+      case T::kDimsFieldNumber:
+        if (field.type == wire::kVarint) {
+          dims_.push_back(static_cast<int64_t>(field.value));
+        } else {
+          if (field.has_hole()) return WireTypeError(field, "TensorProto");
+          wire::Cursor packed(field);
+          uint64_t value = 0;
+          while (packed.Varint(&value)) dims_.push_back(static_cast<int64_t>(value));
+        }
+        break;
+      case T::kDataTypeFieldNumber:
+        tensor->type = static_cast<DataType>(static_cast<int32_t>(field.value));
+        break;
+      case T::kNameFieldNumber:
+        name_ = field.text();
+        break;
+      case T::kRawDataFieldNumber:
+        if (raw_.has_value()) return Damaged(field, "raw_data is given twice. Export the model again");
+        raw_ = field;
+        break;
+      case T::kDataLocationFieldNumber:
+        external_ = field.value == T::EXTERNAL;
+        break;
+      case T::kExternalDataFieldNumber:
+        TakeExternal(field);
+        break;
+      case T::kFloatDataFieldNumber:
+      case T::kInt32DataFieldNumber:
+      case T::kInt64DataFieldNumber:
+      case T::kUint64DataFieldNumber:
+      case T::kDoubleDataFieldNumber:
+      case T::kStringDataFieldNumber:
+        // An empty packed list is no data.
+        if (field.type != wire::kBytes || field.size > 0 || field.number == T::kStringDataFieldNumber) has_typed_ = true;
+        break;
+      default:
+        break;
+    }
+    return absl::OkStatus();
+  }
+
+  void TakeExternal(const wire::Field& field) {
+    wire::Cursor entry(field);
+    wire::Field part;
+    std::string_view key;
+    std::string_view value;
+    while (entry.Next(&part)) {
+      if (part.type != wire::kBytes) continue;
+      if (part.number == onnx::StringStringEntryProto::kKeyFieldNumber) key = part.text();
+      if (part.number == onnx::StringStringEntryProto::kValueFieldNumber) value = part.text();
+    }
+    if (key == "location") location_ = value;
+    if (key == "offset") offset_ = value;
+    if (key == "length") length_ = value;
+  }
+
+  absl::Status FindExternal(int64_t needed, Tensor* tensor) const {
+    if (has_typed_ || HasRaw()) {
+      return Damaged(message_, "it has external data and data of its own. Export the model again");
+    }
+    tensor->storage = Storage::kExternal;
+    tensor->location = location_;
+    tensor->file = {0, -1};
+    if (!offset_.empty() && !ParseNumber(offset_, &tensor->file.offset)) {
+      return Damaged(message_, fmt::format("external data offset '{}' is not a number of bytes", offset_));
+    }
+    if (!length_.empty() && !ParseNumber(length_, &tensor->file.size)) {
+      return Damaged(message_, fmt::format("external data length '{}' is not a number of bytes", length_));
+    }
+    if (tensor->file.size < 0) {  // no length given: as many bytes as the elements need
+      if (needed >= 0) tensor->file.size = needed;
+    } else if (tensor->file.size < needed) {
+      return Damaged(message_, fmt::format("external data length {} is less than the {} bytes its type and dims need",
+                                           tensor->file.size, needed));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status FindOwn(int64_t needed, Tensor* tensor) const {
+    if (!HasRaw()) {
+      if (has_typed_) tensor->storage = Storage::kTyped;
+      return absl::OkStatus();
+    }
+    if (has_typed_) return Damaged(message_, "it has raw_data and typed data as well. Export the model again");
+    if (needed >= 0 && raw_->size != needed) {
+      return Damaged(message_,
+                     fmt::format("it has {} bytes, and its type and dims need {}. Export the model again", raw_->size, needed));
+    }
+    if (raw_->is_hole()) {
+      tensor->storage = Storage::kFile;
+      tensor->file = {raw_->position, raw_->size};
+    } else {
+      tensor->storage = Storage::kMemory;
+      tensor->memory = raw_->text();
+    }
+    return absl::OkStatus();
+  }
+
+  bool HasRaw() const { return raw_.has_value() && raw_->size > 0; }
+
+  const wire::Field& message_;
+  absl::InlinedVector<int64_t, 8> dims_;
+  std::string_view name_;
+  std::optional<wire::Field> raw_;
+  bool has_typed_ = false;
+  bool external_ = false;
+  std::string_view location_;
+  std::string_view offset_;
+  std::string_view length_;
+};
 
 }  // namespace
 
@@ -81,130 +226,8 @@ absl::Status WireTypeError(const wire::Field& field, const char* message) {
                   field.number, message, field.start, static_cast<uint32_t>(field.type)));
 }
 
-// Long because it is one switch over the fields of one message.
 absl::Status ParseTensor(const wire::Field& message, Model* model, Tensor* tensor) {
-  using T = onnx::TensorProto;
-  wire::Cursor cursor(message);
-  wire::Field field;
-  absl::InlinedVector<int64_t, 8> dims;
-  wire::Field raw;
-  bool has_raw = false;
-  bool has_typed = false;
-  bool external = false;
-  std::string_view name;
-  *tensor = Tensor{};
-  std::string_view location;
-  std::string_view offset_text;
-  std::string_view length_text;
-  while (cursor.Next(&field)) {
-    if (field.number >= 32 || kTensorTypes.of[field.number] == 0) continue;
-    if ((kTensorTypes.of[field.number] >> field.type & 1) == 0) return WireTypeError(field, "TensorProto");
-    // Its levels are few: where they count, the graph was checked as a whole.
-    RETURN_IF_ERROR(CheckField(field, MessageKind::kTensor, 1));
-    switch (field.number) {
-      case T::kDimsFieldNumber:
-        if (field.type == wire::kVarint) {
-          dims.push_back(static_cast<int64_t>(field.value));
-        } else {
-          if (field.has_hole()) return WireTypeError(field, "TensorProto");
-          wire::Cursor packed(field);
-          uint64_t value = 0;
-          while (packed.Varint(&value)) dims.push_back(static_cast<int64_t>(value));
-        }
-        break;
-      case T::kDataTypeFieldNumber:
-        tensor->type = static_cast<DataType>(static_cast<int32_t>(field.value));
-        break;
-      case T::kNameFieldNumber:
-        name = field.text();
-        break;
-      case T::kRawDataFieldNumber:
-        if (has_raw) return Refuse(field, name, "raw_data is given twice. Export the model again");
-        has_raw = true;
-        raw = field;
-        break;
-      case T::kDataLocationFieldNumber:
-        external = field.value == T::EXTERNAL;
-        break;
-      case T::kExternalDataFieldNumber: {
-        wire::Cursor entry(field);
-        wire::Field part;
-        std::string_view key;
-        std::string_view value;
-        while (entry.Next(&part)) {
-          if (part.type != wire::kBytes) continue;
-          if (part.number == onnx::StringStringEntryProto::kKeyFieldNumber) key = part.text();
-          if (part.number == onnx::StringStringEntryProto::kValueFieldNumber) value = part.text();
-        }
-        if (key == "location") location = value;
-        if (key == "offset") offset_text = value;
-        if (key == "length") length_text = value;
-        break;
-      }
-      case T::kFloatDataFieldNumber:
-      case T::kInt32DataFieldNumber:
-      case T::kInt64DataFieldNumber:
-      case T::kUint64DataFieldNumber:
-      case T::kDoubleDataFieldNumber:
-      case T::kStringDataFieldNumber:
-        // An empty packed list is no data.
-        if (field.type != wire::kBytes || field.size > 0 || field.number == T::kStringDataFieldNumber) has_typed = true;
-        break;
-      default:
-        break;
-    }
-  }
-  if (cursor.error() != nullptr) return WireError(cursor);
-  tensor->name = model->names().Intern(name);
-  tensor->dims = model->InternDims(dims);
-  tensor->proto = {message.position, message.size};
-  tensor->proto_bytes = message.data;
-  const int64_t count = tensor->ElementCount();
-  if (count < 0) {
-    return Refuse(message, name, "its dims are negative, or too large to multiply. Export the model again");
-  }
-  // What the elements take; -1 where the type does not say it.
-  const int bits = BitWidth(tensor->type);
-  const int64_t needed = bits > 0 && count < std::numeric_limits<int64_t>::max() / 128 ? (count * bits + 7) / 8 : -1;
-  if (external) {
-    if (has_typed || (has_raw && raw.size > 0)) {
-      return Refuse(message, name, "it has external data and data of its own. Export the model again");
-    }
-    tensor->storage = Storage::kExternal;
-    tensor->location = location;
-    tensor->file = {0, -1};
-    if (!offset_text.empty() && !ParseNumber(offset_text, &tensor->file.offset)) {
-      return Refuse(message, name, fmt::format("external data offset '{}' is not a number of bytes", offset_text));
-    }
-    if (!length_text.empty() && !ParseNumber(length_text, &tensor->file.size)) {
-      return Refuse(message, name, fmt::format("external data length '{}' is not a number of bytes", length_text));
-    }
-    if (tensor->file.size < 0) {  // no length given: as many bytes as the elements need
-      if (needed >= 0) tensor->file.size = needed;
-    } else if (tensor->file.size < needed) {
-      return Refuse(
-          message, name,
-          fmt::format("external data length {} is less than the {} bytes its type and dims need", tensor->file.size, needed));
-    }
-    return absl::OkStatus();
-  }
-  if (has_raw && raw.size > 0) {
-    if (has_typed) return Refuse(message, name, "it has raw_data and typed data as well. Export the model again");
-    if (needed >= 0 && raw.size != needed) {
-      return Refuse(message, name,
-                    fmt::format("it has {} bytes, and its type and dims need {}. Export the model again", raw.size, needed));
-    }
-    if (raw.is_hole()) {
-      tensor->storage = Storage::kFile;
-      tensor->file = {raw.position, raw.size};
-    } else {
-      tensor->storage = Storage::kMemory;
-      tensor->memory = raw.text();
-    }
-  } else if (has_typed) {
-    tensor->storage = Storage::kTyped;
-  }
-  return absl::OkStatus();
+  return TensorReader(message).Read(model, tensor);
 }
 
 }  // namespace ascend_fuse

@@ -1,12 +1,15 @@
 #include "patterns/analysis/linear.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "fmt/format.h"
 #include "ir/attribute.h"
 #include "ir/movement/data_movement.h"
 #include "ir/schema.h"
+#include "ir/status_macros.h"
 #include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
@@ -22,7 +25,7 @@ Value* WithoutNoise(const FunctionContext& context, Value* value, std::vector<co
 
 bool IsContrib(const Node& node, std::string_view op_type) { return Domain(node) == "com.microsoft" && OpType(node) == op_type; }
 
-// What a weight is made of: a constant behind shape-changing and type-changing operators.
+// What a weight is made of: a constant before shape-changing and type-changing operators.
 struct Weight {
   Value* root = nullptr;    // an initializer or the output of a Constant
   bool direct = true;       // nothing but copies between
@@ -114,119 +117,158 @@ void NotPlain(LinearView* view, std::string why) {
   view->why_not_plain = std::move(why);
 }
 
-absl::StatusOr<LinearView> Find(const FunctionContext& context, Value* y, int depth) {
-  const Value* const asked = y;
-  auto no = [&](std::string_view why) {
-    return Refuse(fmt::format("{} is not the output of a linear: {}", ValueName(*asked), why), "no-linear");
-  };
-  if (depth > 4) return no("too many operators stand between");
-  LinearView view;
-  view.chain.push_back(y);
-  y = WithoutNoise(context, y, &view.chain);
-  const Node* node = y->producer;
-  if (node == nullptr) return no("nothing computes it");
-  auto finish = [&](Value* x, Value* weight_value) -> absl::StatusOr<LinearView> {
-    const Weight weight = FindWeight(context, weight_value);
-    if (x == nullptr || weight.root == nullptr) {
-      return no(fmt::format("{} multiplies it by a value that is computed", OpType(*node)));
-    }
-    view.x = x;
-    view.weight = weight.root;
-    view.product = node;
-    view.transposed = view.transposed != weight.transposed;
-    for (const Value* value : weight.chain) view.chain.push_back(value);
-    if (!weight.direct) NotPlain(&view, "its weight is computed from a constant");
-    if (context.facts->Of(weight.root).rank() != 2) NotPlain(&view, "its weight has not two dims");
-    return view;
-  };
+class LinearFinder {
+ public:
+  LinearFinder(const FunctionContext& context, Value* y, int depth) : context_(context), asked_(y), y_(y), depth_(depth) {}
 
-  if (IsOp(*node, "MatMul")) {
-    const Fact& weight = context.facts->Of(node->input(1));
-    if (weight.has_rank && weight.rank() != 2) return no("the matrices of MatMul come in a batch");
-    return finish(node->input(0), node->input(1));
-  }
-  if (IsOp(*node, "Gemm") || IsContrib(*node, "FusedGemm") || IsContrib(*node, "GemmFastGelu")) {
-    if (IntAttribute(*node, "transA").value_or(0) != 0) return no("Gemm transposes it");
-    if (!IsOp(*node, "Gemm")) NotPlain(&view, fmt::format("{} computes it", OpType(*node)));
-    if (Factor(*node, "alpha") != 1 || Factor(*node, "beta") != 1) NotPlain(&view, "Gemm has a factor");
-    view.transposed = IntAttribute(*node, "transB").value_or(0) != 0;
-    if (Value* bias = node->input(2); bias != nullptr) {
-      if (!IsBias(context, bias, y)) return no("what Gemm adds is not a bias of the last axis");
-      view.bias = bias;
+  absl::StatusOr<LinearView> Find() {
+    if (depth_ > 4) return No("too many operators stand between");
+    view_.chain.push_back(y_);
+    y_ = WithoutNoise(context_, y_, &view_.chain);
+    if (y_->producer == nullptr) return No("nothing computes it");
+    const Node& node = *y_->producer;
+    const bool contrib = Domain(node) == "com.microsoft";
+    const std::string_view op = contrib || node.domain == NameId::kEmpty ? OpType(node) : "";
+    if (contrib) {
+      if (op == "FusedGemm" || op == "GemmFastGelu") return OfGemm(node);
+      if (op == "FusedMatMul") return OfFusedMatMul(node);
+      if (op == "MatMulNBits" || op == "MatMulBnb4") return NotPlainProduct(node, "its weight is quantized");
+      if (op == "FusedConv") return OfConv(node);
+    } else {
+      if (op == "MatMul") return OfMatMul(node);
+      if (op == "Gemm") return OfGemm(node);
+      if (op == "Einsum" && node.input_count == 2) return OfEinsum(node);
+      if (op == "Conv") return OfConv(node);
+      if (op == "Add") return OfAdd(node);
+      if (op == "Reshape" && node.input(0) != nullptr) return OfReshape(node);
     }
-    return finish(node->input(0), node->input(1));
+    return No(fmt::format("{} computes it", OpType(node)));
   }
-  if (IsContrib(*node, "FusedMatMul")) {
-    if (IntAttribute(*node, "transA").value_or(0) != 0) return no("FusedMatMul transposes it");
-    view.transposed = IntAttribute(*node, "transB").value_or(0) != 0;
-    NotPlain(&view, "FusedMatMul computes it");
-    return finish(node->input(0), node->input(1));
+
+ private:
+  absl::Status No(std::string_view why) const {
+    return Refuse(fmt::format("{} is not the output of a linear: {}", ValueName(*asked_), why), "no-linear");
   }
-  if (IsContrib(*node, "MatMulNBits") || IsContrib(*node, "MatMulBnb4")) {
-    NotPlain(&view, "its weight is quantized");
-    return finish(node->input(0), node->input(1));
+
+  absl::StatusOr<LinearView> Inner(Value* y) const { return LinearFinder(context_, y, depth_ + 1).Find(); }
+
+  absl::StatusOr<LinearView> Product(const Node& node) {
+    Value* const x = node.input(0);
+    const Weight weight = FindWeight(context_, node.input(1));
+    if (x == nullptr || weight.root == nullptr) {
+      return No(fmt::format("{} multiplies it by a value that is computed", OpType(node)));
+    }
+    view_.x = x;
+    view_.weight = weight.root;
+    view_.product = &node;
+    view_.transposed = view_.transposed != weight.transposed;
+    for (const Value* value : weight.chain) view_.chain.push_back(value);
+    if (!weight.direct) NotPlain(&view_, "its weight is computed from a constant");
+    if (context_.facts->Of(weight.root).rank() != 2) NotPlain(&view_, "its weight has not two dims");
+    return std::move(view_);
   }
-  if (IsOp(*node, "Einsum") && node->input_count == 2) {
-    const auto equation = StringAttribute(*node, "equation");
-    if (!equation.has_value() || !IsLinearEquation(*equation)) return no("the equation of Einsum is not a linear");
-    NotPlain(&view, "Einsum computes it");
-    return finish(node->input(0), node->input(1));
+
+  absl::StatusOr<LinearView> NotPlainProduct(const Node& node, std::string why) {
+    NotPlain(&view_, std::move(why));
+    return Product(node);
   }
-  if (IsOp(*node, "Conv") || IsContrib(*node, "FusedConv")) {
-    const Fact& weight = context.facts->Of(node->input(1));
-    if (weight.rank() < 3 || IntAttribute(*node, "group").value_or(1) != 1 ||
+
+  absl::StatusOr<LinearView> OfMatMul(const Node& node) {
+    const Fact& weight = context_.facts->Of(node.input(1));
+    if (weight.has_rank && weight.rank() != 2) return No("the matrices of MatMul come in a batch");
+    return Product(node);
+  }
+
+  absl::StatusOr<LinearView> OfGemm(const Node& node) {
+    if (IntAttribute(node, "transA").value_or(0) != 0) return No("Gemm transposes it");
+    if (!IsOp(node, "Gemm")) NotPlain(&view_, fmt::format("{} computes it", OpType(node)));
+    if (Factor(node, "alpha") != 1 || Factor(node, "beta") != 1) NotPlain(&view_, "Gemm has a factor");
+    view_.transposed = IntAttribute(node, "transB").value_or(0) != 0;
+    if (Value* bias = node.input(2); bias != nullptr) {
+      if (!IsBias(context_, bias, y_)) return No("what Gemm adds is not a bias of the last axis");
+      view_.bias = bias;
+    }
+    return Product(node);
+  }
+
+  absl::StatusOr<LinearView> OfFusedMatMul(const Node& node) {
+    if (IntAttribute(node, "transA").value_or(0) != 0) return No("FusedMatMul transposes it");
+    view_.transposed = IntAttribute(node, "transB").value_or(0) != 0;
+    return NotPlainProduct(node, "FusedMatMul computes it");
+  }
+
+  absl::StatusOr<LinearView> OfEinsum(const Node& node) {
+    const auto equation = StringAttribute(node, "equation");
+    if (!equation.has_value() || !IsLinearEquation(*equation)) return No("the equation of Einsum is not a linear");
+    return NotPlainProduct(node, "Einsum computes it");
+  }
+
+  absl::StatusOr<LinearView> OfConv(const Node& node) {
+    const Fact& weight = context_.facts->Of(node.input(1));
+    if (weight.rank() < 3 || IntAttribute(node, "group").value_or(1) != 1 ||
         !std::all_of(weight.shape.begin() + 2, weight.shape.end(), [](Dim dim) { return dim.is(1); }) ||
-        !AllAre(*node, "strides", 1) || !AllAre(*node, "pads", 0)) {
-      return no("Conv looks at more than one place");
+        !AllAre(node, "strides", 1) || !AllAre(node, "pads", 0)) {
+      return No("Conv looks at more than one place");
     }
-    NotPlain(&view, "Conv computes it");
-    return finish(node->input(0), node->input(1));
+    return NotPlainProduct(node, "Conv computes it");
   }
-  if (IsOp(*node, "Add")) {
+
+  absl::StatusOr<LinearView> OfAdd(const Node& node) {
     for (int side = 0; side < 2; ++side) {
-      Value* bias = node->input(side);
-      Value* product = node->input(1 - side);
-      if (bias == nullptr || product == nullptr || !IsBias(context, bias, y)) continue;
-      absl::StatusOr<LinearView> inner = Find(context, product, depth + 1);
-      if (!inner.ok()) return inner.status();
-      if (inner->bias != nullptr) NotPlain(&*inner, "it has two biases");
-      inner->bias = bias;
-      inner->chain.insert(inner->chain.begin(), view.chain.begin(), view.chain.end());
+      Value* bias = node.input(side);
+      Value* product = node.input(1 - side);
+      if (bias == nullptr || product == nullptr || !IsBias(context_, bias, y_)) continue;
+      ASSIGN_OR_RETURN(LinearView inner, Inner(product));
+      if (inner.bias != nullptr) NotPlain(&inner, "it has two biases");
+      inner.bias = bias;
+      inner.chain.insert(inner.chain.begin(), view_.chain.begin(), view_.chain.end());
       return inner;
     }
-    // LoRA: x W + factor (x A) B.
     for (int side = 0; side < 2; ++side) {
-      if (node->input(0) == nullptr || node->input(1) == nullptr) break;
-      const Node* scaled = node->input(side)->producer;
-      Value* update = node->input(side);
-      if (scaled != nullptr && IsOp(*scaled, "Mul")) {
-        double number = 0;
-        const int constant = ConstantNumber(*context.facts, scaled->input(1), &number) ? 1 : 0;
-        update = scaled->input(1 - constant);
+      if (node.input(0) == nullptr || node.input(1) == nullptr) break;
+      if (std::optional<LinearView> base = WithUpdate(node.input(1 - side), node.input(side)); base.has_value()) {
+        return *std::move(base);
       }
-      absl::StatusOr<LinearView> outer = Find(context, update, depth + 1);
-      if (!outer.ok() || outer->bias != nullptr) continue;
-      absl::StatusOr<LinearView> inner = Find(context, outer->x, depth + 1);
-      absl::StatusOr<LinearView> base = Find(context, node->input(1 - side), depth + 1);
-      if (!inner.ok() || !base.ok() || inner->bias != nullptr || !context.numbering->Same(inner->x, base->x)) continue;
-      NotPlain(&*base, "a LoRA update is added to it");
-      return base;
     }
-    return no("Add joins it with a value that is not a bias (a residual)");
+    return No("Add joins it with a value that is not a bias (a residual)");
   }
-  if (IsOp(*node, "Reshape") && node->input(0) != nullptr) {
-    const Fact& before = context.facts->Of(node->input(0));
-    const Fact& after = context.facts->Of(y);
-    if (before.rank() < 1 || after.rank() < 1 || !context.facts->dims().Equal(before.shape.back(), after.shape.back())) {
-      return no("Reshape changes its last dim");
+
+  // LoRA: x W + factor (x A) B.
+  std::optional<LinearView> WithUpdate(Value* whole, Value* update) const {
+    const Node* scaled = update->producer;
+    if (scaled != nullptr && IsOp(*scaled, "Mul")) {
+      double number = 0;
+      const int constant = ConstantNumber(*context_.facts, scaled->input(1), &number) ? 1 : 0;
+      update = scaled->input(1 - constant);
     }
-    absl::StatusOr<LinearView> inner = Find(context, node->input(0), depth + 1);
-    if (!inner.ok()) return inner.status();
-    NotPlain(&*inner, "a Reshape stands after it");
+    const absl::StatusOr<LinearView> outer = Inner(update);
+    if (!outer.ok() || outer->bias != nullptr) return std::nullopt;
+    const absl::StatusOr<LinearView> inner = Inner(outer->x);
+    absl::StatusOr<LinearView> base = Inner(whole);
+    if (!inner.ok() || !base.ok() || inner->bias != nullptr || !context_.numbering->Same(inner->x, base->x)) return std::nullopt;
+    NotPlain(&*base, "a LoRA update is added to it");
+    return *std::move(base);
+  }
+
+  absl::StatusOr<LinearView> OfReshape(const Node& node) const {
+    const Fact& before = context_.facts->Of(node.input(0));
+    const Fact& after = context_.facts->Of(y_);
+    if (before.rank() < 1 || after.rank() < 1 || !context_.facts->dims().Equal(before.shape.back(), after.shape.back())) {
+      return No("Reshape changes its last dim");
+    }
+    ASSIGN_OR_RETURN(LinearView inner, Inner(node.input(0)));
+    NotPlain(&inner, "a Reshape stands after it");
     return inner;
   }
-  return no(fmt::format("{} computes it", OpType(*node)));
-}
+
+  const FunctionContext& context_;
+  Value* const asked_;
+  Value* y_;  // without what keeps it as it is
+  const int depth_;
+  LinearView view_;
+};
+
+absl::StatusOr<LinearView> Find(const FunctionContext& context, Value* y) { return LinearFinder(context, y, 0).Find(); }
 
 // Why a constant cannot become part of a merged one; empty if it can.
 std::string WhyNotJoined(const Value* value) {
@@ -250,7 +292,7 @@ std::string OtherReader(const Value* value) {
   return fmt::format("{} has {} readers ({}{})", ValueName(*value), readers, names, readers > kNamed ? " ..." : "");
 }
 
-absl::StatusOr<LinearView> FindLinear(const FunctionContext& context, Value* y) { return Find(context, y, 0); }
+absl::StatusOr<LinearView> FindLinear(const FunctionContext& context, Value* y) { return Find(context, y); }
 
 absl::StatusOr<MergedView> MergedLinear(const FunctionContext& context, Value* a, Value* b) {
   auto no = [](const std::string& why) {
@@ -258,7 +300,7 @@ absl::StatusOr<MergedView> MergedLinear(const FunctionContext& context, Value* a
   };
   LinearView views[2];
   for (int i = 0; i < 2; ++i) {
-    absl::StatusOr<LinearView> view = Find(context, i == 0 ? a : b, 0);
+    absl::StatusOr<LinearView> view = Find(context, i == 0 ? a : b);
     if (!view.ok()) return no(std::string(view.status().message()));
     views[i] = *std::move(view);
     if (!views[i].plain) return no(fmt::format("{} ({})", views[i].why_not_plain, ValueName(i == 0 ? *a : *b)));

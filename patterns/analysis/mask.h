@@ -7,21 +7,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "patterns/analysis/possible_values.h"
 #include "patterns/terms/function_context.h"
 #include "patterns/terms/term.h"
 
 namespace ascend_fuse {
-
-// The finitely many numbers that the elements of a tensor can be.
-struct PossibleValues {
-  bool known = false;
-  std::vector<double> values;            // sorted, at most 16
-  std::vector<std::string> assumptions;  // sentences, for example that an int mask holds only 0 and 1
-};
-
-// Follows the program that computes `value` over sets of numbers. Sound for every program: an operator it
-// does not know gives "not known". NaN never is a member: an operation that could give NaN gives "not known".
-PossibleValues ValuesOf(const FunctionContext& context, const Value* value);
 
 // The name of `value`, or, where it was made for an emission, of what it was made of: the model has a value of that name.
 std::string_view NameInModel(const Value& value);

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
+#include "ir/replaced_nodes.h"
 #include "ir/schema.h"
 #include "patterns/functions/functions.h"
 #include "patterns/terms/refusal.h"
@@ -14,7 +15,7 @@ namespace ascend_fuse {
 namespace {
 
 // A search that takes more steps than this is given up: the largest built-in rule needs a few thousand.
-constexpr int64_t kMaximumSteps = 200000;
+
 // Recursion of continuations: each matched operator adds a few levels.
 constexpr int kMaximumDepth = 2000;
 
@@ -278,62 +279,24 @@ std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failur
 }
 
 // Interior values with other users stay computed. That is free for a Reshape, not for a ReduceMean that
-// something else reads, and least of all for a MatMul or Softmax behind which even a copy is read.
+// something else reads, and least of all for a MatMul or Softmax of which even a copy is read.
 bool Matcher::CostlyIsShared(Frame* frame) {
   if (rule_->emit.empty()) return false;
-  std::vector<const Value*> outputs;
+  Replacement replacement{{}, {}, covered_};
   for (const std::string& name : rule_->outputs) {
     const Term& term = frame->terms[rule_->scope.Find(name)];
-    if (term.kind == Term::Kind::kValue) outputs.push_back(term.value);
+    if (term.kind == Term::Kind::kValue) replacement.outputs.push_back(term.value);
   }
-  // The nodes that nothing needs once the outputs are computed by something else. Repeated computations that
-  // the match looked past are among them.
-  std::vector<const Node*> dying;
-  auto dies = [&](const Node* node) { return std::find(dying.begin(), dying.end(), node) != dying.end(); };
-  // What keeps a value computed: a reader that stays, or the value itself as an output of the graph.
-  auto kept_by = [&](const Value* value, const Node** reader) {
-    *reader = nullptr;
-    if (std::find(outputs.begin(), outputs.end(), value) != outputs.end()) return false;
-    for (const Use& use : LiveUses(*value)) {
-      // The shape of what is matched can be told without its elements.
-      if (dies(use.user) || (IsOp(*use.user, "Shape") && Covers(value->producer))) continue;
-      if (*reader == nullptr || !Covers(use.user)) *reader = use.user;
-    }
-    return *reader != nullptr || value->is_graph_output;
-  };
-  // What the rule takes as its inputs stays; the search never leaves the matched part of the graph.
-  std::vector<const Value*> inputs;
   for (size_t i = 0; i < rule_->inputs.size(); ++i) {
-    if (frame->terms[i].kind == Term::Kind::kValue) inputs.push_back(frame->terms[i].value);
+    if (frame->terms[i].kind == Term::Kind::kValue) replacement.inputs.push_back(frame->terms[i].value);
   }
-  const size_t most = 2 * covered_.size() + 16;
-  std::vector<const Node*> work;
-  for (const Value* output : outputs) {
-    if (output->producer != nullptr) work.push_back(output->producer);
-  }
-  while (!work.empty() && dying.size() < most) {
-    const Node* node = work.back();
-    work.pop_back();
-    if (dies(node)) continue;
-    const Node* reader = nullptr;
-    bool needed = false;
-    for (const Value* value : node->outputs()) needed = needed || (value != nullptr && kept_by(value, &reader));
-    if (needed) continue;
-    dying.push_back(node);
-    for (const Use& use : node->inputs()) {
-      if (use.value == nullptr || use.value->producer == nullptr) continue;
-      if (std::find(inputs.begin(), inputs.end(), use.value) != inputs.end()) continue;
-      // The matched nodes first: programs that compute shapes may be longer than the search.
-      const Node* producer = use.value->producer;
-      work.insert(Covers(producer) ? work.end() : work.begin(), producer);
-    }
-  }
+  const ReplacedNodes replaced(replacement);
   for (const Node* node : covered_) {
     const Schema* schema = SchemaFor(*node);
-    if (schema == nullptr || !schema->costly || dies(node)) continue;
+    if (schema == nullptr || !schema->costly || replaced.Dies(node)) continue;
     for (const Value* value : node->outputs()) {
       const Node* reader = nullptr;
-      if (value == nullptr || !kept_by(value, &reader)) continue;
+      if (value == nullptr || !replaced.IsNeeded(value, &reader)) continue;
       if (!schema->heavy && !value->is_graph_output && Covers(reader)) continue;
       Fail(
           rule_->position, node, Stop::kConditionFails,
@@ -342,7 +305,7 @@ bool Matcher::CostlyIsShared(Frame* frame) {
             // Follow the copies to what is really read.
             while (!value->is_graph_output && reader != nullptr && Covers(reader) && reader->output(0) != nullptr) {
               value = reader->output(0);
-              if (!kept_by(value, &reader)) break;
+              if (!replaced.IsNeeded(value, &reader)) break;
             }
             return value->is_graph_output || reader == nullptr
                        ? fmt::format("{} is an output of the graph", ValueName(*value))
@@ -732,126 +695,6 @@ bool Matcher::Deliver(Frame* frame, size_t slot, const Term& term, Next next) {
       slot < frame->closures.size() ? MatchTerm(*frame->closures[slot].pattern, frame->closures[slot].frame, term, next) : next();
   if (!done) frame->terms[slot] = Term();
   return done;
-}
-
-bool Matcher::Conditions(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next) {
-  if (index == conditions.size()) return next();
-  if (++steps_ > kMaximumSteps) return false;
-  // What functions read counts as matched, for as long as the condition holds.
-  const size_t covered = covered_.size();
-  std::vector<const Node*>* const outer = context_.read;
-  context_.read = &covered_;
-  const bool done = Holds(conditions, index, frame, next);
-  context_.read = outer;
-  if (!done) covered_.resize(covered);
-  return done;
-}
-
-bool Matcher::Holds(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next) {
-  const Condition& condition = conditions[index];
-  Term bound;  // what a let found
-  auto rest = [&] {
-    return Step(
-        condition.position, [&] { return condition.source; },
-        [&] { return bound.bound() ? DescribeTerm(context_, bound) : std::string("holds"); },
-        [&] { return Conditions(conditions, index + 1, frame, next); });
-  };
-  auto fail = [&](const std::string& found) {
-    const bool kept = Fail(
-        condition.position, covered_.empty() ? nullptr : covered_.front(), Stop::kConditionFails,
-        [&] { return condition.source; }, [&] { return found; });
-    if (kept) failure_->code = kConditionFails;
-    return false;
-  };
-  // What a function says of why it has no value needs no further words.
-  auto refuse = [&](const absl::Status& status) {
-    const bool kept = Fail(
-        condition.position, covered_.empty() ? nullptr : covered_.front(), Stop::kConditionFails,
-        [&] { return IsFinalWord(status) ? std::string() : condition.source; }, [&] { return std::string(status.message()); });
-    if (!kept) return false;
-    // A word that a table lacks says no more than another attribute would.
-    failure_->is_sentence = !absl::IsNotFound(status);
-    failure_->code = CodeOf(status);
-    if (failure_->code.empty()) failure_->code = failure_->is_sentence ? kConditionFails : kFormDiffers;
-    failure_->final_word = IsFinalWord(status);
-    return false;
-  };
-  if (condition.relation == Condition::Relation::kLet) {
-    absl::StatusOr<Term> value = Evaluate(condition.right, frame);
-    if (!value.ok()) return refuse(value.status());
-    bound = *value;
-    return Deliver(frame, condition.left.slot, *value, rest);
-  }
-  if (condition.relation == Condition::Relation::kHolds) {
-    const absl::StatusOr<Term> value = Evaluate(condition.left, frame);
-    if (!value.ok()) return refuse(value.status());
-    if (value->kind == Term::Kind::kNumber && value->number == 0) return fail("it does not hold");
-    return rest();
-  }
-  if (condition.relation == Condition::Relation::kEqual) {
-    // One side may bind names: the side that can be evaluated goes first.
-    absl::StatusOr<Term> left = Evaluate(condition.left, frame);
-    if (left.ok()) {
-      bool reached = false;
-      if (Unify(condition.right, frame, *left, [&] {
-            reached = true;
-            return rest();
-          })) {
-        return true;
-      }
-      return reached ? false : fail(DescribeTerm(context_, *left));
-    }
-    if (condition.left.kind == Expression::Kind::kCall) return refuse(left.status());
-    absl::StatusOr<Term> right = Evaluate(condition.right, frame);
-    if (!right.ok()) return refuse(left.status());
-    bool reached = false;
-    if (Unify(condition.left, frame, *right, [&] {
-          reached = true;
-          return rest();
-        })) {
-      return true;
-    }
-    return reached ? false : fail(DescribeTerm(context_, *right));
-  }
-  const absl::StatusOr<Term> left = Evaluate(condition.left, frame);
-  if (!left.ok()) return refuse(left.status());
-  const absl::StatusOr<Term> right = Evaluate(condition.right, frame);
-  if (!right.ok()) return refuse(right.status());
-  bool holds = false;
-  auto dim_of = [](const Term& term) {
-    if (term.kind == Term::Kind::kDim) return term.dim;
-    if (term.kind == Term::Kind::kNumber && term.number == std::floor(term.number)) {
-      return Dim::Of(static_cast<int64_t>(term.number));
-    }
-    return Dim();
-  };
-  const bool numbers = left->kind == Term::Kind::kNumber && right->kind == Term::Kind::kNumber;
-  DimTable& dims = *context_.dims;
-  switch (condition.relation) {
-    case Condition::Relation::kNotEqual:
-      if (left->kind == Term::Kind::kDim || right->kind == Term::Kind::kDim) {
-        holds = dims.NotEqual(dim_of(*left), dim_of(*right));
-      } else {
-        holds = !EqualTerms(context_, *left, *right);
-      }
-      break;
-    case Condition::Relation::kLess:
-      holds = numbers ? left->number < right->number : dims.AtLeast(dim_of(*right), dims.Add(dim_of(*left), Dim::Of(1)));
-      break;
-    case Condition::Relation::kLessEqual:
-      holds = numbers ? left->number <= right->number : dims.AtLeast(dim_of(*right), dim_of(*left));
-      break;
-    case Condition::Relation::kGreater:
-      holds = numbers ? left->number > right->number : dims.AtLeast(dim_of(*left), dims.Add(dim_of(*right), Dim::Of(1)));
-      break;
-    case Condition::Relation::kGreaterEqual:
-      holds = numbers ? left->number >= right->number : dims.AtLeast(dim_of(*left), dim_of(*right));
-      break;
-    default:
-      break;
-  }
-  if (holds) return rest();
-  return fail(fmt::format("{} and {}", DescribeTerm(context_, *left), DescribeTerm(context_, *right)));
 }
 
 }  // namespace ascend_fuse

@@ -123,6 +123,10 @@ class Matcher {
   bool FinishDefinition(const Pattern& pattern, Frame* frame, Frame* inner, size_t parameter, bool defaults_only, Next next);
   bool Conditions(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next);
   bool Holds(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next);
+  bool HoldsEqual(const Condition& condition, Frame* frame, Next rest);
+  // False, and noted as the failure where this attempt got farther than those before.
+  bool DoesNotHold(const Condition& condition, const std::string& found);
+  bool Refused(const Condition& condition, const absl::Status& status);
   // Binds or compares; calls next with the binding in place and takes it back if next fails.
   bool Unify(const Expression& expression, Frame* frame, const Term& term, Next next);
   bool UnifyList(const Expression& list, size_t index, Frame* frame, const std::vector<Term>& items, size_t item, Next next);
@@ -156,6 +160,7 @@ class Matcher {
   std::vector<std::unique_ptr<Frame>> frames_;
   size_t frame_count_ = 0;
   std::vector<const Node*> covered_;
+  static constexpr int64_t kMaximumSteps = 200000;
   int64_t steps_ = 0;
   int depth_ = 0;
   const Pattern* quiet_ = nullptr;  // an optional operator: where another one stands is no failure

@@ -5,6 +5,7 @@ import json
 import lzma
 import os
 import pathlib
+import shutil
 import stat
 import sys
 import tempfile
@@ -24,7 +25,7 @@ except ImportError as error:
     sys.exit(0) if __name__ == "__main__" else None
     raise unittest.SkipTest(str(error))
 
-from ascend_fuse import guess_inputs, verification as verify  # noqa: E402
+from ascend_fuse import comparison, guess_inputs, verification as verify  # noqa: E402
 
 
 def language_model(
@@ -158,7 +159,7 @@ class VerifyTest(unittest.TestCase):
         b.graph.node[-1].op_type = "NPURmsNorm"
         with self.assertRaisesRegex(verify.VerifyError, "1 NPU nodes; --tool"):
             self.verify(
-                language_model(), b, tool=None if verify.shutil.which("ascend-fuse") is None else "/nowhere"
+                language_model(), b, tool=None if shutil.which("ascend-fuse") is None else "/nowhere"
             )
 
     def fake_tool(self, body):
@@ -221,7 +222,7 @@ class VerifyTest(unittest.TestCase):
 
 class CompareTest(unittest.TestCase):
     def compare(self, a, b, care=None):
-        return verify.compare("", "y", np.asarray(a), np.asarray(b), 1e-4, care)
+        return comparison.compare("", "y", np.asarray(a), np.asarray(b), 1e-4, care)
 
     def test_numbers(self):
         c = self.compare([1.0, 100.0], [1.001, 100.0])
@@ -249,14 +250,14 @@ class CompareTest(unittest.TestCase):
 
     def test_care_masks(self):
         mask = np.array([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0]], dtype=bool)
-        hidden = verify.care_mask("logits", (2, 2, 8), mask, 2)
+        hidden = comparison.care_mask("logits", (2, 2, 8), mask, 2)
         self.assertEqual(hidden.tolist(), [[[True], [True]], [[False], [False]]])
-        cache = verify.care_mask("present.0.key", (2, 4, 5, 8), mask, 2)
+        cache = comparison.care_mask("present.0.key", (2, 4, 5, 8), mask, 2)
         self.assertEqual(cache[:, 0, :, 0].tolist(), mask.tolist())
-        scores = verify.care_mask("attentions.0", (2, 4, 2, 5), mask, 2)
+        scores = comparison.care_mask("attentions.0", (2, 4, 2, 5), mask, 2)
         self.assertEqual(scores.shape, (2, 1, 2, 1))
-        self.assertIsNone(verify.care_mask("pooled", (2, 8), mask, 2))
-        self.assertIsNone(verify.care_mask("loss", (), mask, 2))
+        self.assertIsNone(comparison.care_mask("pooled", (2, 8), mask, 2))
+        self.assertIsNone(comparison.care_mask("loss", (), mask, 2))
 
 
 class GuessTest(unittest.TestCase):

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ascend_fuse import verification as verify
+from ascend_fuse.compared_regions import region_runner
 from ascend_fuse.inputs import make_inputs
 from ascend_fuse.regions import Regions, with_outputs
 from ascend_fuse.session import plain_session
@@ -159,7 +159,7 @@ def compare_runs(entry: dict[str, Any], source: Path, runs: Runs) -> Iterator[tu
     wholes: dict[Path, Whole] = {}
     sessions: dict[Path, Any] = {}
     places: dict[bytes, Place] = {}
-    runners = {path: verify.region_runner(candidate.regions, candidate.run.expanded)
+    runners = {path: region_runner(candidate.regions, candidate.run.expanded)
                for path, candidate in candidates.items() if candidate.fresh}
     assert len(entry["bindings"]) >= 3
     for number, binding in enumerate(entry["bindings"]):

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "fmt/format.h"
 #include "ir/schema.h"
@@ -65,6 +66,123 @@ bool IsFloatValue(const Specimen& specimen, const std::string& name) {
 
 bool Dynamic(const Specimen& specimen) { return !specimen.bindings.empty() && !specimen.bindings[0].empty(); }
 
+// What an edge can get without a change of any number. Each kind returns its name, or "" where it does not fit this edge.
+class EdgeNoise {
+ public:
+  EdgeNoise(Specimen* specimen, Random* random, std::string value)
+      : specimen_(*specimen),
+        random_(*random),
+        graph_(specimen->model.mutable_graph()),
+        value_(std::move(value)),
+        info_(specimen->values[value_]),
+        rank_(static_cast<int64_t>(info_.dims.size())),
+        name_(Fresh(*graph_, value_ + "_copy")) {}
+
+  // `place`: of the node that reads the edge.
+  std::string Make(int place) {
+    switch (random_.Below(10)) {
+      case 0:
+        return One("Identity", "Identity", {value_});
+      case 1:
+        One("Cast", "Cast", {value_});
+        AddInt(&made_[0], "to", static_cast<int64_t>(info_.type));
+        return "Cast";
+      case 2:
+        return Slice();
+      case 3:
+        if (Dynamic(specimen_) || rank_ == 0) return "";
+        return One("Reshape", "Reshape", {value_, Integers("same", info_.dims)});
+      case 4:
+        return One("Mul 1", "Mul", {value_, Scalar(1)});
+      case 5:
+        return One("Add 0", "Add", {Scalar(0), value_});
+      case 6:
+        return Transposes();
+      case 7:
+        if (rank_ == 0) return "";
+        One("Concat of one", "Concat", {value_});
+        AddInt(&made_[0], "axis", random_.Below(static_cast<int>(rank_)));
+        return "Concat of one";
+      case 8:
+        return One("Dropout", "Dropout", {value_});
+      default:
+        return Repeated(place);
+    }
+  }
+
+  const std::string& name() const { return name_; }
+  const ValueInfo& info() const { return info_; }
+  const std::vector<onnx::NodeProto>& made() const { return made_; }
+
+ private:
+  std::string One(const std::string& kind, const std::string& op, const std::vector<std::string>& inputs) {
+    made_.push_back(MakeNode(op, inputs, name_));
+    return kind;
+  }
+
+  std::string Integers(const std::string& base, const std::vector<int64_t>& numbers) {
+    const std::string tensor = Fresh(*graph_, base);
+    *graph_->add_initializer() = IntTensor(tensor, {static_cast<int64_t>(numbers.size())}, numbers);
+    return tensor;
+  }
+
+  std::string Scalar(double number) {
+    const std::string tensor = Fresh(*graph_, "neutral");
+    *graph_->add_initializer() = FloatTensor(tensor, info_.type, {}, {number});
+    return tensor;
+  }
+
+  std::string Slice() {
+    if (rank_ == 0) return "";
+    const std::string starts = Integers("starts", {0});
+    const std::string ends = Integers("ends", {std::numeric_limits<int64_t>::max()});
+    const std::string axes = Integers("axes", {random_.Below(static_cast<int>(rank_))});
+    return One("Slice", "Slice", {value_, starts, ends, axes});
+  }
+
+  std::string Transposes() {
+    if (rank_ < 2) return "";
+    std::vector<int64_t> perm;
+    for (int64_t i = 0; i < rank_; ++i) perm.push_back(i);
+    for (size_t i = perm.size() - 1; i > 0; --i) {
+      std::swap(perm[i], perm[static_cast<size_t>(random_.Below(static_cast<int>(i) + 1))]);
+    }
+    std::vector<int64_t> back(perm.size());
+    for (size_t i = 0; i < perm.size(); ++i) back[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+    const std::string between = Fresh(*graph_, value_ + "_turned");
+    made_.push_back(MakeNode("Transpose", {value_}, between));
+    AddInts(&made_[0], "perm", perm);
+    made_.push_back(MakeNode("Transpose", {between}, name_));
+    AddInts(&made_[1], "perm", back);
+    std::vector<int64_t> dims;
+    for (int64_t axis : perm) dims.push_back(info_.dims[static_cast<size_t>(axis)]);
+    specimen_.values[between] = {info_.type, dims};
+    return "Transposes";
+  }
+
+  // The same computed again, as exporters write shared parts.
+  std::string Repeated(int place) {
+    int producer = -1;
+    for (int i = 0; i < place; ++i) {
+      if (graph_->node(i).output_size() == 1 && graph_->node(i).output(0) == value_) producer = i;
+    }
+    if (producer < 0 || graph_->node(producer).op_type() == "Constant") return "";
+    made_.push_back(graph_->node(producer));
+    made_[0].set_output(0, name_);
+    made_[0].set_name("n_" + name_);
+    return "repeated";
+  }
+
+  Specimen& specimen_;
+  Random& random_;
+  onnx::GraphProto* graph_;
+  const std::string value_;
+  const ValueInfo info_;
+  const int64_t rank_;
+  const std::string name_;  // of the copy
+  std::vector<onnx::NodeProto> made_;
+};
+
 }  // namespace
 
 std::vector<std::string> AddNoise(Specimen* specimen, Random* random, int count) {
@@ -79,101 +197,12 @@ std::vector<std::string> AddNoise(Specimen* specimen, Random* random, int count)
     }
     if (edges.empty()) return kinds;
     const auto [place, operand] = random->Pick(edges);
-    const std::string value = graph->node(place).input(operand);
-    const ValueInfo info = specimen->values[value];
-    const int64_t rank = static_cast<int64_t>(info.dims.size());
-    const std::string name = Fresh(*graph, value + "_copy");
-    std::vector<onnx::NodeProto> made;
-    std::string kind;
-    auto integers = [&](const std::string& base, const std::vector<int64_t>& numbers) {
-      const std::string tensor = Fresh(*graph, base);
-      *graph->add_initializer() = IntTensor(tensor, {static_cast<int64_t>(numbers.size())}, numbers);
-      return tensor;
-    };
-    auto scalar = [&](double number) {
-      const std::string tensor = Fresh(*graph, "neutral");
-      *graph->add_initializer() = FloatTensor(tensor, info.type, {}, {number});
-      return tensor;
-    };
-    switch (random->Below(10)) {
-      case 0:
-        kind = "Identity";
-        made.push_back(MakeNode("Identity", {value}, name));
-        break;
-      case 1:
-        kind = "Cast";
-        made.push_back(MakeNode("Cast", {value}, name));
-        AddInt(&made[0], "to", static_cast<int64_t>(info.type));
-        break;
-      case 2: {
-        if (rank == 0) continue;
-        kind = "Slice";
-        const std::string starts = integers("starts", {0});
-        const std::string ends = integers("ends", {std::numeric_limits<int64_t>::max()});
-        const std::string axes = integers("axes", {random->Below(static_cast<int>(rank))});
-        made.push_back(MakeNode("Slice", {value, starts, ends, axes}, name));
-        break;
-      }
-      case 3: {
-        if (Dynamic(*specimen) || rank == 0) continue;
-        kind = "Reshape";
-        made.push_back(MakeNode("Reshape", {value, integers("same", info.dims)}, name));
-        break;
-      }
-      case 4:
-        kind = "Mul 1";
-        made.push_back(MakeNode("Mul", {value, scalar(1)}, name));
-        break;
-      case 5:
-        kind = "Add 0";
-        made.push_back(MakeNode("Add", {scalar(0), value}, name));
-        break;
-      case 6: {
-        if (rank < 2) continue;
-        kind = "Transposes";
-        std::vector<int64_t> perm;
-        for (int64_t i = 0; i < rank; ++i) perm.push_back(i);
-        for (size_t i = perm.size() - 1; i > 0; --i) {
-          std::swap(perm[i], perm[static_cast<size_t>(random->Below(static_cast<int>(i) + 1))]);
-        }
-        std::vector<int64_t> back(perm.size());
-        for (size_t i = 0; i < perm.size(); ++i) back[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
-        const std::string between = Fresh(*graph, value + "_turned");
-        made.push_back(MakeNode("Transpose", {value}, between));
-        AddInts(&made[0], "perm", perm);
-        made.push_back(MakeNode("Transpose", {between}, name));
-        AddInts(&made[1], "perm", back);
-        std::vector<int64_t> dims;
-        for (int64_t axis : perm) dims.push_back(info.dims[static_cast<size_t>(axis)]);
-        specimen->values[between] = {info.type, dims};
-        break;
-      }
-      case 7:
-        if (rank == 0) continue;
-        kind = "Concat of one";
-        made.push_back(MakeNode("Concat", {value}, name));
-        AddInt(&made[0], "axis", random->Below(static_cast<int>(rank)));
-        break;
-      case 8:
-        kind = "Dropout";
-        made.push_back(MakeNode("Dropout", {value}, name));
-        break;
-      default: {
-        // The same computed again, as exporters write shared parts.
-        int producer = -1;
-        for (int i = 0; i < place; ++i) {
-          if (graph->node(i).output_size() == 1 && graph->node(i).output(0) == value) producer = i;
-        }
-        if (producer < 0 || graph->node(producer).op_type() == "Constant") continue;
-        kind = "repeated";
-        made.push_back(graph->node(producer));
-        made[0].set_output(0, name);
-        made[0].set_name("n_" + name);
-      }
-    }
-    specimen->values[name] = info;
-    graph->mutable_node(place)->set_input(operand, name);
-    Insert(graph, place, made);
+    EdgeNoise noise(specimen, random, graph->node(place).input(operand));
+    const std::string kind = noise.Make(place);
+    if (kind.empty()) continue;
+    specimen->values[noise.name()] = noise.info();
+    graph->mutable_node(place)->set_input(operand, noise.name());
+    Insert(graph, place, noise.made());
     kinds.push_back(kind);
   }
   return kinds;

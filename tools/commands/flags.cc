@@ -1,0 +1,194 @@
+#include "tools/commands/flags.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "ir/onnx/save.h"
+#include "passes/option_names.h"
+#include "passes/report/report_html.h"
+#include "tools/interrupts.h"
+
+namespace ascend_fuse {
+namespace {
+
+// Says how far writing has come, on a terminal only and only when it takes longer than a second.
+class WritingProgress {
+ public:
+  explicit WritingProgress(bool wanted) : wanted_(wanted && isatty(STDERR_FILENO) == 1) {}
+  ~WritingProgress() {
+    if (last_ >= 0) fmt::print(stderr, "\r\x1b[K");
+  }
+  WritingProgress(const WritingProgress&) = delete;
+  WritingProgress& operator=(const WritingProgress&) = delete;
+
+  void operator()(int64_t written, int64_t total) {
+    if (!wanted_ || total <= 0 || std::chrono::steady_clock::now() - start_ < std::chrono::seconds(1)) return;
+    const int percent = static_cast<int>(static_cast<double>(written) / static_cast<double>(total) * 100);
+    if (percent == last_) return;
+    last_ = percent;
+    fmt::print(stderr, "\rwriting {} %", percent);
+    fflush(stderr);
+  }
+
+ private:
+  const bool wanted_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  int last_ = -1;
+};
+
+}  // namespace
+
+std::string Beside(std::string_view path, std::string_view word) {
+  if (EndsWith(path, ".onnx")) path.remove_suffix(5);
+  return fmt::format("{}.{}.onnx", path, word);
+}
+
+int OptionFlags::Set() {
+  const std::pair<const char*, const std::vector<std::string>&> given[] = {
+      {"dim", dims}, {"fix", fixes}, {"assume", assumptions}, {"rules", rule_paths}};
+  for (const auto& [name, values] : given) {
+    for (const std::string& value : values) {
+      if (const auto status = SetOption(&options, name, value); !status.ok()) return FailOption(status);
+    }
+  }
+  return kDone;
+}
+
+int OptionFlags::SetAndLoad(std::optional<Target>* target) {
+  const int code = Set();
+  return code != kDone ? code : Load(target);
+}
+
+int OptionFlags::Load(std::optional<Target>* target) const {
+  auto loaded = Target::Load(options.target);
+  if (!loaded.ok()) return Fail(loaded.status(), kUsage);
+  *target = *std::move(loaded);
+  return kDone;
+}
+
+void AddDimFlag(CLI::App* command, OptionFlags* flags) {
+  command
+      ->add_option(
+          "--dim", flags->dims,
+          "name=N, name=low..high or name=low..high:step (multiples of step): what a symbolic dim can be; name=other: the "
+          "same as that one; may be repeated")
+      ->type_name("NAME=RANGE")
+      ->allow_extra_args(false);
+}
+
+void AddFixFlag(CLI::App* command, OptionFlags* flags) {
+  command
+      ->add_option("--fix", flags->fixes,
+                   "name=N: as --dim, and the number is written: inputs become static, and what follows becomes constants; "
+                   "may be repeated")
+      ->type_name("NAME=N")
+      ->allow_extra_args(false);
+}
+
+void AddAssumeFlag(CLI::App* command, OptionFlags* flags) {
+  command
+      ->add_option("--assume", flags->assumptions,
+                   "what an input holds: ones, binary (0 and 1), left-padded, right-padded; may be repeated")
+      ->type_name("INPUT=WORD")
+      ->allow_extra_args(false);
+}
+
+void AddAtcFlags(CLI::App* command, TargetOptions* target) {
+  command
+      ->add_option("--target", target->chip,
+                   fmt::format("chip ({}), an ATC --soc_version, or a path to a .txtpb", fmt::join(Target::Chips(), ", ")))
+      ->capture_default_str();
+  command
+      ->add_option("--cann", target->cann,
+                   fmt::format("CANN version ({}), or a path to a .txtpb", fmt::join(Target::CannVersions(), ", ")))
+      ->capture_default_str();
+  command->add_flag("--plugin", target->plugin,
+                    "emit nodes that ATC reads only with our op plugin installed (docs/targets.md lists them)");
+}
+
+void AddPrecisionFlag(CLI::App* command, TargetOptions* target) {
+  command->add_option("--precision-mode", target->precision_mode, "what atc will be given as --precision_mode")
+      ->capture_default_str();
+}
+
+void AddTargetFlags(CLI::App* command, OptionFlags* flags) {
+  TargetOptions* target = &flags->options.target;
+  AddAtcFlags(command, target);
+  AddPrecisionFlag(command, target);
+  command->add_option("--style", target->style, "emission style: D, N or X; default: chosen for the target");
+  command->add_option("--rules", flags->rule_paths, "rule file that adds or overrides rules; may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+}
+
+void AddReportFlags(CLI::App* command, ReportFlags* flags) {
+  command->add_option("--json", flags->json, "write the report as JSON; - is stdout")->type_name("FILE");
+  command
+      ->add_option("--report", flags->report,
+                   "write the report as a page for a browser if the name ends in .html, as JSON if in .json, or else as text")
+      ->type_name("FILE");
+}
+
+int ReportFlags::Write(const Report& of_model, const ReportHtmlOptions& of) const {
+  const auto text = [&] {
+    return of.of_check ? FindingsToText(of_model, verbose ? of_model.findings.size() : 3)
+                       : ReportToText(of_model, {.verbose = verbose, .changed = of.changed});
+  };
+  if (!json.empty()) {
+    if (const auto status = WriteText(json, ReportToJson(of_model)); !status.ok()) return Fail(status);
+  }
+  if (!report.empty()) {
+    const bool is_json = EndsWith(report, ".json");
+    const bool html = EndsWith(report, ".html") || EndsWith(report, ".htm");
+    const auto status = WriteText(report, is_json ? ReportToJson(of_model) : html ? ReportToHtml(of_model, of) : text());
+    if (!status.ok()) return Fail(status);
+  }
+  if (SaysOnStdout()) {
+    if (const auto status = WriteText("-", text()); !status.ok()) return Fail(status);
+  }
+  return kDone;
+}
+
+void AddWeightFlags(CLI::App* command, ModelFlags* flags) {
+  command
+      ->add_option("--weights", flags->weights,
+                   "copy: in the model or in data files, as the input has them; reference: only the graph is written, and "
+                   "weights are read from the input's files; FILE: all weights in that file beside the output")
+      ->type_name("copy|reference|FILE")
+      ->capture_default_str();
+  command->add_flag("--copy-data", flags->copy_data, "copy data files that the output's directory does not have");
+}
+
+absl::Status ModelFlags::Save(const Model& model, const std::string& path, bool quiet) const {
+  const Interrupts interrupts;
+  WritingProgress progress(!quiet);
+  SaveOptions options;
+  if (weights == "reference") {
+    options.weights = Weights::kReference;
+  } else if (weights != "copy") {
+    options.weights = Weights::kOneFile;
+    options.weights_file = weights;
+  }
+  options.copy_data = copy_data;
+  options.progress = [&progress](int64_t written, int64_t total) { progress(written, total); };
+  options.go_on = [&interrupts] { return !interrupts.Came(); };
+  return SaveModel(model, path, options);
+}
+
+void ModelFlags::SayWritten(const std::string& path, const ReportFlags& report) const {
+  if (report.quiet) return;
+  std::string place;
+  if (weights == "reference") {
+    place = fmt::format(", which reads its weights from {}: keep that", input);
+  } else if (weights != "copy") {
+    place = fmt::format(", its weights to {} beside it", weights);
+  }
+  fmt::print(report.SaysOnStdout() ? stdout : stderr, "wrote {}{}\n", path, place);
+}
+
+}  // namespace ascend_fuse

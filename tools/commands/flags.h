@@ -1,0 +1,73 @@
+// Flags that several commands have.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "passes/optimize.h"
+#include "passes/report/report_html.h"
+#include "patterns/target/target.h"
+#include "tools/commands/command.h"
+
+namespace ascend_fuse {
+
+// Flags that mean options of the library, which says what is wrong with their values.
+struct OptionFlags {
+  OptimizeOptions options;
+  std::vector<std::string> dims;
+  std::vector<std::string> fixes;
+  std::vector<std::string> assumptions;
+  std::vector<std::string> rule_paths;
+
+  // Reads all but the target into `options`; kDone, or what is wrong on stderr and an exit code.
+  int Set();
+  // The target, which is wrong usage where there is none of that name.
+  int Load(std::optional<Target>* target) const;
+  int SetAndLoad(std::optional<Target>* target);
+};
+
+void AddDimFlag(CLI::App* command, OptionFlags* flags);
+void AddFixFlag(CLI::App* command, OptionFlags* flags);
+void AddAssumeFlag(CLI::App* command, OptionFlags* flags);
+// The ATC that is meant.
+void AddAtcFlags(CLI::App* command, TargetOptions* target);
+void AddPrecisionFlag(CLI::App* command, TargetOptions* target);
+// Both, the emission style and rules of the user.
+void AddTargetFlags(CLI::App* command, OptionFlags* flags);
+
+// Where reports go.
+struct ReportFlags {
+  std::string json;
+  std::string report;
+  bool verbose = false;
+  bool quiet = false;
+
+  // Whether a person reads stdout.
+  bool SaysOnStdout() const { return !quiet && json != "-" && report != "-"; }
+  // Writes the reports that were asked for; the text goes to stdout unless another one does.
+  int Write(const Report& report, const ReportHtmlOptions& of) const;
+};
+
+void AddReportFlags(CLI::App* command, ReportFlags* flags);
+
+// How a model is written.
+struct ModelFlags {
+  std::string input;
+  std::string output;
+  std::string weights = "copy";  // copy, reference or a file
+  bool copy_data = false;
+
+  absl::Status Save(const Model& model, const std::string& path, bool quiet) const;
+  // The path an output was written to: to stdout when a person reads it, to stderr when a program does.
+  void SayWritten(const std::string& path, const ReportFlags& report) const;
+};
+
+void AddWeightFlags(CLI::App* command, ModelFlags* flags);
+
+// "models/m.onnx" with "expanded" -> "models/m.expanded.onnx".
+std::string Beside(std::string_view path, std::string_view word);
+
+}  // namespace ascend_fuse

@@ -1,0 +1,118 @@
+// optimize and list: fuses what the target can run fused, or says what could be.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fmt/format.h"
+#include "ir/onnx/load.h"
+#include "ir/text/visible.h"
+#include "passes/check/check.h"
+#include "passes/optimize.h"
+#include "passes/report/atc_command.h"
+#include "tools/commands/flags.h"
+
+namespace ascend_fuse {
+namespace {
+
+struct OptimizeFlags {
+  OptionFlags options;
+  ModelFlags model;
+  ReportFlags report;
+  std::vector<std::string> require;
+  std::string atc_script;  // where the command line of ATC is written as a script
+  bool force = false;      // write what ATC rejects or misreads
+};
+
+// What ATC is to be called with for the model that was written: a line on stdout for a person, a script where one is asked
+// for.
+int SayAtc(const Report& report, const Target& target, const OptimizeFlags& flags, const std::string& path) {
+  if (flags.report.SaysOnStdout()) fmt::print("{}\n", Visible(AtcCommand(report.inputs, target, path)));
+  if (flags.atc_script.empty()) return kDone;
+  return Done(WriteText(flags.atc_script, AtcScript(report.inputs, target, path)));
+}
+
+int WriteOptimized(const Model& model, const Report& report, const Target& target, const OptimizeFlags& flags) {
+  if (const std::vector<std::string> why = WhyNotWritten(report); !why.empty() && !flags.force) {
+    for (const std::string& sentence : why) Fail(sentence);
+    return Fail(fmt::format("not written: ATC (CANN {}) would reject or misread it; --force overrides", report.target.cann),
+                kFound);
+  }
+  const std::string output = flags.model.output.empty() ? Beside(flags.model.input, target.chip()) : flags.model.output;
+  if (const auto status = flags.model.Save(model, output, flags.report.quiet); !status.ok()) return Fail(status);
+  const int said = SayAtc(report, target, flags, output);
+  flags.model.SayWritten(output, flags.report);
+  return said;
+}
+
+int Run(OptimizeFlags* flags, bool change) {
+  if (const int code = flags->options.Set(); code != kDone) return code;
+  if (const auto status = CheckRequirements(flags->require); !status.ok()) return Fail(status, kUsage);
+  std::optional<Target> target;
+  if (const int code = flags->options.Load(&target); code != kDone) return code;
+  const auto model = LoadModel(flags->model.input);
+  if (!model.ok()) return Fail(model.status());
+  const OptimizeOptions& options = flags->options.options;
+  auto report = change ? Optimize(model->get(), options) : ListOpportunities(model->get(), options);
+  if (!report.ok()) return Fail(report.status());
+  if (report->model.empty()) report->model = flags->model.input;
+  if (const int code = flags->report.Write(*report, {.changed = change}); code != kDone) return code;
+  const std::vector<std::string> unmet = UnmetRequirements(*report, flags->require);
+  for (const std::string& sentence : unmet) Fail(sentence);
+  if (!unmet.empty()) {
+    if (change) Fail("not written");
+    return kNotMet;
+  }
+  return change ? WriteOptimized(**model, *report, *target, *flags) : kDone;
+}
+
+void AddFlags(CLI::App* command, OptimizeFlags* flags) {
+  OptimizeOptions& options = flags->options.options;
+  command->add_option("model", flags->model.input, "the exported ONNX model")->required();
+  AddTargetFlags(command, &flags->options);
+  AddDimFlag(command, &flags->options);
+  AddFixFlag(command, &flags->options);
+  command->add_flag("--strict", options.strict, "refuse sites that rest on an assumption");
+  command->add_option("--require", flags->require, "exit with 3 if a site of these kinds is left, or none is found")
+      ->type_name("KIND,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  AddReportFlags(command, &flags->report);
+  command->add_option("--skip", options.skip, "kinds, rules or nodes not to use")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--prefer", options.prefer, "a node to emit although it was measured slower; may be repeated")
+      ->type_name("NODE,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  AddAssumeFlag(command, &flags->options);
+  command->add_option("--limit", options.limit, "make at most N rewrites")->type_name("N");
+  command->add_option("--dump", options.dump_directory, "write the model after each pass there")->type_name("FOLDER");
+  command->add_flag("--verbose", flags->report.verbose, "one line for every site, and the time of every pass");
+  command->add_flag("--quiet", flags->report.quiet, "print errors only");
+}
+
+}  // namespace
+
+void AddOptimize(Commands* commands) {
+  auto* flags = commands->New<OptimizeFlags>();
+  CLI::App* command =
+      commands->app()->add_subcommand("optimize", "replace subgraphs by NPU nodes of the target; write the model and a report");
+  AddFlags(command, flags);
+  AddWeightFlags(command, &flags->model);
+  command->add_option("-o,--output", flags->model.output, "default: <model>.<chip>.onnx beside the model")->type_name("FILE");
+  command->add_flag(
+      "--force", flags->force,
+      "write the model also where ATC surely refuses or misreads it; without it, nothing is written then: exit code 4");
+  command->add_option("--atc-script", flags->atc_script, "write the command line of ATC as a script")->type_name("FILE");
+  commands->Add(command, [flags] { return Run(flags, true); });
+}
+
+void AddList(Commands* commands) {
+  auto* flags = commands->New<OptimizeFlags>();
+  CLI::App* command = commands->app()->add_subcommand("list", "say what could be fused and what nearly matched; changes nothing");
+  AddFlags(command, flags);
+  commands->Add(command, [flags] { return Run(flags, false); });
+}
+
+}  // namespace ascend_fuse

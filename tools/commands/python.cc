@@ -1,0 +1,127 @@
+// verify and reduce, which run in the Python package, and how a module of that is run.
+#include "tools/commands/python.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "fmt/format.h"
+#include "tools/commands/command.h"
+
+namespace ascend_fuse {
+namespace {
+
+struct PythonFlags {
+  std::string input;
+  std::string second;              // verify: the optimized model
+  std::vector<std::string> words;  // flags, as they stand
+};
+
+// The folder that holds the Python package: that of the source tree around a build folder, or of an
+// installation.
+std::string PythonFolder(const std::string& own_path) {
+  const std::string folder = own_path.substr(0, own_path.rfind('/') + 1);
+  for (const char* place :
+       {"../tools/python", "../../tools/python", "../share/ascend-fuse/python", "../lib/ascend-fuse/python"}) {
+    const std::string candidate = folder + place;
+    struct stat info;
+    if (stat((candidate + "/ascend_fuse/verification.py").c_str(), &info) == 0) return candidate;
+  }
+  return "";
+}
+
+// A flag of a command in Python: it is known here for the help, and so that its value is no operand.
+void PassOn(CLI::App* command, const std::string& name, const std::string& type, const std::string& meaning, PythonFlags* flags) {
+  const std::string flag = name.substr(0, name.find(','));
+  if (type.empty()) {
+    command->add_flag_callback(name, [flags, flag] { flags->words.push_back(flag); }, meaning);
+    return;
+  }
+  const auto pass = [flags, flag](const std::vector<std::string>& values) {
+    for (const std::string& value : values) flags->words.insert(flags->words.end(), {flag, value});
+  };
+  command->add_option_function<std::vector<std::string>>(name, pass, meaning)->type_name(type)->allow_extra_args(false);
+}
+
+}  // namespace
+
+std::string OwnPath() {
+  char path[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+  return length > 0 && length < static_cast<ssize_t>(sizeof(path)) ? std::string(path, length) : "ascend-fuse";
+}
+
+int RunPython(const std::string& module, const std::vector<std::string>& arguments, const std::vector<std::string>& more) {
+  const std::string own_path = OwnPath();
+  const std::string folder = PythonFolder(own_path);
+  if (!folder.empty()) {
+    const char* old = getenv("PYTHONPATH");
+    const std::string path = old == nullptr || *old == '\0' ? folder : fmt::format("{}:{}", folder, old);
+    setenv("PYTHONPATH", path.c_str(), 1);
+  }
+  // In a Python environment the package belongs to the interpreter that lies beside this program.
+  const std::string beside = own_path.substr(0, own_path.rfind('/') + 1) + "python3";
+  const std::string python = folder.empty() && access(beside.c_str(), X_OK) == 0 ? beside : "python3";
+  std::vector<std::string> words = {python, "-m", "ascend_fuse." + module};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  words.insert(words.end(), more.begin(), more.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  fflush(nullptr);
+  const pid_t child = fork();
+  if (child < 0) return Fail(fmt::format("cannot start python3: {}", strerror(errno)));
+  if (child == 0) {
+    execvp(python.c_str(), pointers.data());
+    fprintf(stderr, "ascend-fuse: this command runs in Python, and python3 was not found: %s\n", strerror(errno));
+    _exit(kFailed);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return Fail(fmt::format("python3 was lost: {}", strerror(errno)));
+  }
+  if (WIFSIGNALED(status)) return Fail(fmt::format("python3 was ended by signal {}", WTERMSIG(status)));
+  return WEXITSTATUS(status);
+}
+
+void AddVerify(Commands* commands) {
+  auto* flags = commands->New<PythonFlags>();
+  CLI::App* verify = commands->app()->add_subcommand("verify", "run both models in ONNX Runtime and compare all outputs");
+  verify->add_option("original", flags->input, "the exported model")->required();
+  verify->add_option("optimized", flags->second, "the optimized model")->required();
+  const auto add = [&](const char* name, const char* type, const char* meaning) { PassOn(verify, name, type, meaning, flags); };
+  add("--bindings", "JSON", "what symbolic dims and inputs are; default: several that fit the model");
+  add("--seed", "N", "seed of the generated inputs");
+  add("--tolerance", "NUMBER", "how far outputs may differ, relative to the largest element; default 1e-4 for float32");
+  add("--json", "FILE", "write the result as JSON; - is stdout");
+  add("--report", "FILE", "the JSON report of optimize: don't-care rows, names of places");
+  add("--rules", "FILE", "reference rules of nodes of your own; may be repeated");
+  add("--dim", "NAME=RANGE", "what --dim bound when the model was optimized; may be repeated");
+  add("--no-regions", "", "compare the outputs only, not every rewritten place");
+  add("--as-atc", "", "take the second model as ATC of --target and --cann reads it; it may be the export itself");
+  add("--target", "NAME", "with --as-atc: the chip");
+  add("--cann", "NAME", "with --as-atc: the release");
+  add("--plugin", "", "with --as-atc: the op plugin is installed");
+  add("--precision-mode", "MODE", "with --as-atc: what atc is given as --precision_mode");
+  commands->Add(verify,
+                [flags] { return RunPython("verification", {flags->input, flags->second, "--tool", OwnPath()}, flags->words); });
+}
+
+void AddReduce(Commands* commands) {
+  auto* flags = commands->New<PythonFlags>();
+  CLI::App* reduce = commands->app()->add_subcommand("reduce", "find the smallest part of a model that still shows a fault");
+  reduce->add_option("model", flags->input, "an ONNX model")->required();
+  PassOn(reduce, "--check", "COMMAND", "run for every part, with its path for {}; 0 means that the fault is there", flags);
+  PassOn(reduce, "-o,--output", "FILE", "default: <model>.small.onnx", flags);
+  PassOn(reduce, "--timeout", "SECONDS", "for one run of the command; a longer run does not count as the fault", flags);
+  PassOn(reduce, "--quiet", "", "print errors only", flags);
+  commands->Add(reduce, [flags] { return RunPython("reduce", {flags->input}, flags->words); });
+}
+
+}  // namespace ascend_fuse
