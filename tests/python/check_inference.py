@@ -25,6 +25,9 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "tools" / "zoo"))
+import manifest_file  # noqa: E402
+
 SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.:'$]*")
 
 
@@ -238,7 +241,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Compare inference with ONNX Runtime.")
     parser.add_argument("--tool", type=Path, required=True)
     parser.add_argument("--zoo", type=Path, required=True, help="directory of filled models")
-    parser.add_argument("--manifest", type=Path, default=REPOSITORY / "tests" / "zoo" / "manifest.json")
     parser.add_argument("--python", type=Path, default=REPOSITORY / "tools" / "python")
     parser.add_argument("--verbose", action="store_true", help="a line for every model")
     parser.add_argument("ids", nargs="*", metavar="IDS")
@@ -247,7 +249,7 @@ def main() -> int:
     totals: collections.Counter[str] = collections.Counter()
     vague: dict[str, list[str]] = {}
     failures = 0
-    for entry in json.loads(arguments.manifest.read_text())["models"]:
+    for entry in manifest_file.load()["models"]:
         if arguments.ids and not any(fnmatch.fnmatch(entry["id"], i) for i in arguments.ids):
             continue
         before = totals.copy()

@@ -15,6 +15,7 @@ import collections
 import fnmatch
 import json
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -22,6 +23,8 @@ import onnx
 from onnx import shape_inference
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "zoo"))
+import manifest_file  # noqa: E402
 
 
 def onnx_known(model: onnx.ModelProto, names: set[str]) -> int:
@@ -42,11 +45,11 @@ def main() -> None:
     parser.add_argument("--zoo", type=Path, default=ROOT / "build" / "zoo", help="directory of filled models")
     parser.add_argument("ids", nargs="*", metavar="IDS")
     arguments = parser.parse_args()
-    manifest = json.loads((ROOT / "tests" / "zoo" / "manifest.json").read_text())
+    models = manifest_file.load()["models"]
     rows: dict[tuple[str, str], collections.Counter[str]] = collections.defaultdict(collections.Counter)
     with tempfile.TemporaryDirectory() as work:
         path = Path(work) / "model.onnx"
-        for entry in manifest["models"]:
+        for entry in models:
             if arguments.ids and not any(fnmatch.fnmatch(entry["id"], i) for i in arguments.ids):
                 continue
             model = onnx.load(arguments.zoo / f"{entry['id']}.onnx")

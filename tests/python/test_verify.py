@@ -13,7 +13,7 @@ import unittest
 import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools" / "python"))
+sys.path[:0] = [str(ROOT / "tools" / "python"), str(ROOT / "tools" / "zoo")]
 
 try:
     import numpy as np
@@ -25,6 +25,7 @@ except ImportError as error:
     sys.exit(0) if __name__ == "__main__" else None
     raise unittest.SkipTest(str(error))
 
+import manifest_file  # noqa: E402
 from ascend_fuse import comparison, guess_inputs, verification as verify  # noqa: E402
 
 
@@ -454,7 +455,7 @@ class GuessTest(unittest.TestCase):
             self.traced([7, 13])
 
     def test_the_zoo_is_guessed_as_its_exporters_described_it(self):
-        for described in json.loads((ROOT / "tests" / "zoo" / "manifest.json").read_text())["models"][::6]:
+        for described in manifest_file.load()["models"][::6]:
             packed = (ROOT / "tests" / "zoo" / "models" / f"{described['id']}.onnx.xz").read_bytes()
             guessed = guess_inputs.guess_entry(onnx.load_from_string(lzma.decompress(packed)))
             for key in ("name", "meaning", "shape", "dtype", "vocab"):

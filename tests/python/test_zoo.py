@@ -29,7 +29,6 @@ import pytest
 from conftest import BUILD, ROOT, run, run_ok
 
 import fill
-import gaps
 import masks
 import model_checks
 import op_plugin
@@ -43,13 +42,6 @@ KINDS = (
 )
 COUNTED = (*KINDS[:3], "add_norm", *KINDS[3:])  # in the order of reports and of counts.txt
 ENTRIES: dict[str, dict[str, Any]] = {entry["id"]: entry for entry in fill.load_manifest()["models"]}
-GAPS: dict[tuple[str, str], tuple[int, int]] = {
-    (gap["id"], gap["kind"]): (gap["found"], gap["expected"]) for gap in gaps.load()["gaps"]
-}
-# Known defects of the tool: (model, target, test) and why. The test fails if one of them is gone.
-FAILURES: dict[tuple[str, str, str], str] = {
-    (failure["id"], failure["target"], failure["test"]): failure["reason"] for failure in gaps.load()["failures"]
-}
 NUMBERS = BUILD / "zoo-numbers"
 COUNTS = ROOT / "tests" / "zoo" / "counts.txt"
 
@@ -96,8 +88,7 @@ def runs(source: Path, model_id: str) -> pipeline.Runs:
 class Verdicts:
     """What each target's check of a model came to, where all targets are looked at before the test ends."""
 
-    def __init__(self, model_id: str, test: str) -> None:
-        self.known = {target: why for (i, target, name), why in FAILURES.items() if (i, name) == (model_id, test)}
+    def __init__(self) -> None:
         self.wrong: dict[str, str] = {}
 
     def __call__(self, target: str) -> Verdicts:
@@ -114,10 +105,7 @@ class Verdicts:
         return True
 
     def tell(self) -> None:
-        told = [f"{target}: {why}" for target, why in self.wrong.items() if target not in self.known]
-        told += [f"{target}: this is right now, delete it from gaps.json: {why}" for target, why in self.known.items()
-                 if target not in self.wrong]
-        assert not told, "\n".join(told)
+        assert not self.wrong, "\n".join(f"{target}: {why}" for target, why in self.wrong.items())
 
 
 def note(model_id: str, numbers: dict[str, dict[str, object]]) -> None:
@@ -130,28 +118,9 @@ def note(model_id: str, numbers: dict[str, dict[str, object]]) -> None:
     fill.replace_file(path, json.dumps(known, indent=1, sort_keys=True).encode())
 
 
-def expected_counts(model_id: str) -> dict[str, int]:
-    """Returns what the configuration says, or what is found where gaps.json records a gap."""
-    result = {}
-    for kind in KINDS:
-        expected = ENTRIES[model_id]["expected"][kind]
-        found, recorded = GAPS.get((model_id, kind), (expected, expected))
-        assert recorded == expected, f"gaps.json is out of date: {kind} of {model_id}"
-        result[kind] = found
-    return result
-
-
-def test_gaps_are_of_part_2() -> None:
-    for model_id, kind in GAPS:
-        assert ENTRIES[model_id]["part"] == 2
-        found, expected = GAPS[model_id, kind]
-        assert found != expected, (model_id, kind)
-    assert all(ENTRIES[model_id]["part"] == 2 for model_id, _, _ in FAILURES)
-
-
 def check_counts(model_id: str, report: dict[str, Any]) -> None:
     sites = report["summary"]["sites"]
-    assert {kind: sites[kind]["found"] for kind in KINDS} == expected_counts(model_id)
+    assert {kind: sites[kind]["found"] for kind in KINDS} == {kind: ENTRIES[model_id]["expected"][kind] for kind in KINDS}
     listed = Counter((site["kind"], site["state"]) for site in report["sites"])
     for kind, counts in sites.items():
         assert counts["fused"] + counts["by_ge"] + counts["left"] == counts["found"], kind
@@ -206,7 +175,7 @@ def test_every_model_has_reviewed_counts() -> None:
 
 @of_models
 def test_sites(runs: pipeline.Runs, model_id: str) -> None:
-    verdicts = Verdicts(model_id, "test_sites")
+    verdicts = Verdicts()
     numbers: dict[str, dict[str, object]] = {}
     for target in TARGETS:
         with verdicts(target):
@@ -271,7 +240,7 @@ def test_nodes_of_the_plugin_are_registered(runs: pipeline.Runs) -> None:
 @of_models
 def test_files(source: Path, runs: pipeline.Runs, model_id: str) -> None:
     """What is written is in order and passes onnx.checker when expanded, and what is not fused stays as it was."""
-    verdicts = Verdicts(model_id, "test_files")
+    verdicts = Verdicts()
     before = model_checks.read(source)
     looked_at: set[Path] = set()
     for target, made in runs.targets.items():
@@ -372,7 +341,7 @@ def check_what_stays(before: onnx.ModelProto, after: onnx.ModelProto, report: di
 @of_models
 def test_numbers(source: Path, runs: pipeline.Runs, model_id: str) -> None:
     """The expanded model computes what the original computes, as a whole and in every rewritten place."""
-    verdicts = Verdicts(model_id, "test_numbers")
+    verdicts = Verdicts()
     noted = {}
     for target, numbers in zoo_numbers.compare_runs(ENTRIES[model_id], source, runs):
         noted[target] = numbers.noted()

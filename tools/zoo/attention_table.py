@@ -22,6 +22,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import manifest_file
 import masks
 import onnx
 import transposes
@@ -162,7 +163,7 @@ def print_architectures(runs: list[tuple[str, Run]], entries: dict[str, dict[str
 
 def main() -> None:
     patterns = sys.argv[1:] or ["*"]
-    models = json.loads((ROOT / "tests" / "zoo" / "manifest.json").read_text())["models"]
+    models = manifest_file.load()["models"]
     entries = {
         entry["id"]: entry
         for entry in models

@@ -13,21 +13,21 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import architectures  # noqa: E402
-import part2  # noqa: E402
-from export import render  # noqa: E402
+import more_architectures  # noqa: E402
+import manifest_file  # noqa: E402
 from fill import ZOO, load_manifest  # noqa: E402
 
 
 def main() -> int:
     manifest = load_manifest()
-    known = {**part2.ARCHITECTURES, **architectures.ARCHITECTURES}
+    known = {**more_architectures.ARCHITECTURES, **architectures.ARCHITECTURES}
     changed = 0
     for entry in manifest["models"]:
         architecture = known[entry["architecture"]]
         expected = architecture.expected(architecture.make(entry["attention"]))
         changed += entry["expected"] != expected
         entry["expected"] = expected
-    (ZOO / "manifest.json").write_text(render(manifest))
+    (ZOO / "manifest.json").write_text(manifest_file.render(manifest))
     print(f"{changed} of {len(manifest['models'])} entries changed")
     return 0
 

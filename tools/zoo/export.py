@@ -40,7 +40,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 import weights  # noqa: E402
 import architectures as part1  # noqa: E402
-import part2  # noqa: E402
+import manifest_file  # noqa: E402
+import more_architectures  # noqa: E402
 from architectures import Architecture, Input  # noqa: E402
 from ascend_fuse.inputs import make_inputs  # noqa: E402
 from ascend_fuse.session import plain_session  # noqa: E402
@@ -48,7 +49,7 @@ from check import blind_rows  # noqa: E402
 from fill import ZOO, load_model, packed_path, replace_file  # noqa: E402
 from variants import EXPORTERS, OPTIMIZER_TYPES, Variant, variants  # noqa: E402
 
-ARCHITECTURES = part1.ARCHITECTURES | part2.ARCHITECTURES
+ARCHITECTURES = part1.ARCHITECTURES | more_architectures.ARCHITECTURES
 TOLERANCES = {"float32": 1e-4, "float16": 2e-2}
 TORCH_DTYPES = {"float32": torch.float32, "float16": torch.float16}
 TOOLS = {None: [], "ortopt": ["onnxruntime"], "onnxsim": ["onnxsim"], "onnxslim": ["onnxslim"]}
@@ -57,7 +58,7 @@ FUNCTIONS = ("fill_parameters", "distribution", "run_exporter", "dynamic_shapes"
 
 def module_class(architecture: str, mode: str) -> type:
     """Returns the module to export, of either part."""
-    return (part2 if architecture in part2.ARCHITECTURES else part1).module_class(architecture, mode)
+    return (more_architectures if architecture in more_architectures.ARCHITECTURES else part1).module_class(architecture, mode)
 
 
 # ---- Weights -------------------------------------------------------------------------------------
@@ -203,7 +204,7 @@ def recipe(variant: Variant) -> str:
     try:
         config = architecture.make(variant.attention)
         module = module_class(variant.architecture, variant.mode or "")
-        plain = variant.architecture in part2.PLAIN
+        plain = variant.architecture in more_architectures.PLAIN
         parts = [
             repr(vars(config)) if plain else config.to_json_string(),
             Path(inspect.getfile(module)).read_text() if plain else inspect.getsource(module.forward),
@@ -403,7 +404,7 @@ def update_manifest(entries: dict[str, dict[str, Any]], failures: dict[str, dict
         "not_exported": [failed[i] for i in order if i in failed],
     }
     temporary = ZOO / "manifest.json.tmp"
-    temporary.write_text(render(new))
+    temporary.write_text(manifest_file.render(new))
     temporary.replace(ZOO / "manifest.json")  # Workers read it.
     # A file of a variant that is not in the manifest yet belongs to an export that runs beside this one.
     stale = {f"{i}.onnx.xz" for i in failed}
@@ -415,26 +416,7 @@ def update_manifest(entries: dict[str, dict[str, Any]], failures: dict[str, dict
 
 def manifest() -> dict[str, Any]:
     """Returns the manifest as it is, empty if there is none."""
-    path = ZOO / "manifest.json"
-    return json.loads(path.read_text()) if path.exists() else {"models": [], "not_exported": []}
-
-
-def render(manifest: dict[str, Any]) -> str:
-    """Returns the manifest as JSON with one line per input, binding and other value of an entry."""
-    lists = []
-    for key, entries in manifest.items():
-        texts = []
-        for entry in entries:
-            lines = []
-            for name, value in entry.items():
-                if isinstance(value, list):
-                    rows = ",\n".join(f"    {json.dumps(row)}" for row in value)
-                    lines.append(f'   "{name}": [\n{rows}\n   ]')
-                else:
-                    lines.append(f'   "{name}": {json.dumps(value)}')
-            texts.append("  {\n" + ",\n".join(lines) + "\n  }")
-        lists.append(f' "{key}": [' + ("\n" + ",\n".join(texts) + "\n ]" if texts else "]"))
-    return "{\n" + ",\n".join(lists) + "\n}\n"
+    return manifest_file.load()
 
 
 def prepare() -> None:
@@ -473,7 +455,7 @@ def adopt(recipes: dict[str, str]) -> None:
     old = manifest()
     for entry in [*old["models"], *old["not_exported"]]:
         entry["recipe"] = recipes.get(entry["id"], entry.get("recipe"))
-    (ZOO / "manifest.json").write_text(render(old))
+    (ZOO / "manifest.json").write_text(manifest_file.render(old))
 
 
 def main() -> int:

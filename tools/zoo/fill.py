@@ -24,6 +24,7 @@ from typing import Any
 import onnx
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import manifest_file  # noqa: E402
 import weights  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -33,7 +34,7 @@ STAMPS = ".stamps.json"
 
 def load_manifest() -> dict[str, Any]:
     """Returns the manifest: `models` is a list of entries, one per model."""
-    return json.loads((ZOO / "manifest.json").read_text())
+    return manifest_file.load()
 
 
 def packed_path(model_id: str) -> Path:

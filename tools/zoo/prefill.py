@@ -19,6 +19,7 @@ import os
 import sys
 from typing import Any
 
+import manifest_file
 from attention_table import ROOT, is_prefill, prefill_dims, run_of
 
 # The title of each column, and the flags besides --dim.
@@ -47,7 +48,7 @@ def print_table(counts: dict[str, collections.Counter[str]]) -> None:
 
 def main() -> None:
     patterns = sys.argv[1:] or ["*"]
-    models = json.loads((ROOT / "tests" / "zoo" / "manifest.json").read_text())["models"]
+    models = manifest_file.load()["models"]
     chosen = [
         entry
         for entry in models

@@ -26,6 +26,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import manifest_file
 import onnx
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -164,7 +165,7 @@ def main() -> None:
     parser.add_argument("--plugin", action="store_true")
     parser.add_argument("patterns", nargs="*")
     args = parser.parse_args()
-    models = json.loads((ROOT / "tests" / "zoo" / "manifest.json").read_text())["models"]
+    models = manifest_file.load()["models"]
     entries = [
         entry
         for entry in models
