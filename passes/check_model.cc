@@ -10,6 +10,7 @@
 #include "ir/status_macros.h"
 #include "passes/check/atc_check.h"
 #include "passes/check/check.h"
+#include "passes/report/build_report.h"
 #include "patterns/operators/declarations.h"
 #include "patterns/operators/inference.h"
 
@@ -67,8 +68,7 @@ absl::StatusOr<Report> Check(Model* model, const OptimizeOptions& options) {
   RETURN_IF_ERROR(CheckOperands(*model));
   Report report;
   report.model = model->path();
-  report.target = {target.chip(),         target.cann(),          "", target.options().precision_mode,
-                   model->OpsetVersion(), target.options().plugin};
+  report.target = DescribeTarget(target, *model, options.infer);
   for (const std::string& warning : target.warnings()) report.Warn({"chip-not-in-cann", warning});
   for (const WarningRecord& warning : CheckPlugin(*model, target)) report.Warn(warning);
   report.findings = FindEverywhere(*model, options.infer, target);

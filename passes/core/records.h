@@ -22,6 +22,7 @@ struct ReportTarget {  // what the model was optimized for
   std::string precision_mode;
   int64_t opset = 0;
   bool plugin = false;
+  std::vector<std::string> dims;  // what --dim and --fix bound, as they are given
 };
 
 // One place where a construct was recognised.

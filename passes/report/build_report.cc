@@ -27,6 +27,14 @@ std::vector<SiteRecord> RecordsOf(const std::vector<Site>& sites) {
   return records;
 }
 
+// As --dim is given: "2", "1..64", "16..4096:16".
+std::string RangeText(const DimRange& range) {
+  if (range.low == range.high) return fmt::format("{}", range.low);
+  std::string text = fmt::format("{}..{}", range.low, range.high);
+  if (range.step > 1) text += fmt::format(":{}", range.step);
+  return text;
+}
+
 // What is known of the speed of the nodes that were emitted, each once, in the order in which they are declared.
 std::vector<GainRecord> GainsOf(const std::vector<SiteRecord>& sites) {
   absl::flat_hash_set<std::string_view> emitted;
@@ -59,13 +67,25 @@ std::vector<InputRecord> InputsOf(const Model& model, const Facts& facts) {
 
 }  // namespace
 
+ReportTarget DescribeTarget(const Target& target, const Model& model, const InferOptions& infer) {
+  ReportTarget record;
+  record.chip = target.chip();
+  record.cann = target.cann();
+  record.precision_mode = target.options().precision_mode;
+  record.opset = model.OpsetVersion();
+  record.plugin = target.options().plugin;
+  for (const auto& [name, range] : infer.dims) record.dims.push_back(fmt::format("{}={}", name, RangeText(range)));
+  for (const auto& [name, other] : infer.equal_dims) record.dims.push_back(fmt::format("{}={}", name, other));
+  return record;
+}
+
 Report BuildReport(Workspace& workspace) {
   const Model& model = workspace.model();
   const Target& target = *workspace.target();
   Report report;
   report.model = model.path();
-  report.target = {target.chip(),        target.cann(),          workspace.style, target.options().precision_mode,
-                   model.OpsetVersion(), target.options().plugin};
+  report.target = DescribeTarget(target, model, workspace.options().infer);
+  report.target.style = workspace.style;
   report.sites = RecordsOf(workspace.sites);
   report.gains = GainsOf(report.sites);
   report.near_misses = workspace.near_misses;

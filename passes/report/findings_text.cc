@@ -32,8 +32,10 @@ std::string ToText(const FindingGroup& group, size_t places) {
 std::string FindingsToText(const Report& of, size_t places) {
   const Report report = VisibleReport(of);
   const ReportTarget& target = report.target;
-  std::string text = fmt::format("{}\ntarget {}, CANN {}{}, opset {}, precision mode {}\n", report.model, target.chip,
-                                 target.cann, target.plugin ? " with our op plugin" : "", target.opset, target.precision_mode);
+  const std::string dims = target.dims.empty() ? "" : fmt::format(", dims {}", fmt::join(target.dims, " "));
+  std::string text =
+      fmt::format("{}\ntarget {}, CANN {}{}, opset {}, precision mode {}{}\n", report.model, target.chip, target.cann,
+                  target.plugin ? " with our op plugin" : "", target.opset, target.precision_mode, dims);
   for (const WarningRecord& warning : report.warnings) text += fmt::format("warning: {}\n", warning.message);
   std::string heading;
   for (const FindingGroup& group : GroupFindings(report)) {

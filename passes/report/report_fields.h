@@ -46,7 +46,7 @@ void EachField(Record& r, Visit visit) {
   } else {
     static_assert(kIs<Record, ReportTarget>);
     visit("chip", r.chip), visit("cann", r.cann), visit("style", r.style);
-    visit("precision_mode", r.precision_mode), visit("opset", r.opset), visit("plugin", r.plugin);
+    visit("precision_mode", r.precision_mode), visit("opset", r.opset), visit("plugin", r.plugin), visit("dims", r.dims);
   }
 }
 

@@ -112,6 +112,7 @@ class Html {
     if (!target.style.empty()) words.push_back("style " + target.style);
     if (target.opset > 0) words.push_back(fmt::format("opset {}", target.opset));
     if (!target.precision_mode.empty()) words.push_back("precision mode " + target.precision_mode);
+    if (!target.dims.empty()) words.push_back(fmt::format("dims {}", fmt::join(target.dims, " ")));
     text_ += fmt::format("<p>{}</p>\n", Escape(fmt::format("{}", fmt::join(words, ", "))));
     if (!options_.of_check) {
       text_ += options_.changed ? fmt::format("<p>nodes {} &rarr; {}</p>\n", report_.nodes_before, report_.nodes_after)

@@ -43,6 +43,7 @@ class Text {
     if (!target.style.empty()) line += fmt::format(", style {}", target.style);
     if (target.opset > 0) line += fmt::format(", opset {}", target.opset);
     if (!target.precision_mode.empty()) line += fmt::format(", precision mode {}", target.precision_mode);
+    if (!target.dims.empty()) line += fmt::format(", dims {}", fmt::join(target.dims, " "));
     Line("{}", line);
     for (const WarningRecord& warning : report_.warnings) Line("warning: {}{}", warning.message, Code(warning.code));
     Line("");

@@ -423,6 +423,23 @@ class GuessTest(unittest.TestCase):
         self.assertTrue(result.ok)
         self.assertIn("(batch 2, length 9, as traced) was used", result.to_text())
 
+    def test_dims_of_the_report_are_bound(self):
+        def model(batch):
+            dims = [batch, "seq", 4]
+            graph = helper.make_graph(
+                [helper.make_node("Relu", ["x"], ["y"])], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
+                [helper.make_tensor_value_info("y", TensorProto.FLOAT, dims)])
+            return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [os.path.join(folder, name) for name in ("a.onnx", "b.onnx")]
+            for path, batch in zip(paths, ("batch", 3)):
+                onnx.save(model(batch), path)
+            for dims, ok in ((["batch=3"], True), (["batch=3", "seq=1..4"], True), (["batch=2"], False), ([], False), (["seq=3"], False)):
+                result = verify.verify_models(*paths, bindings=[{"name": "b", "shapes": {"x": [3, 4, 4]}, "padding": "none", "seed": 1}],
+                                              report={"target": {"dims": dims}})
+                self.assertEqual(result.ok, ok, dims)
+
     def test_sizes_of_a_bias_are_tried(self):
         nodes = [helper.make_node("MatMul", ["q", "k"], ["s"]), helper.make_node("Add", ["s", "bias"], ["z"]),
                  helper.make_node("MatMul", ["z", "k"], ["y"])]

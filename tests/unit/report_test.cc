@@ -9,7 +9,7 @@ namespace {
 Report Example() {
   Report report;
   report.model = "m.onnx";
-  report.target = {"ascend910b", "8.1", "D", "force_fp16", 16, false};
+  report.target = {"ascend910b", "8.1", "D", "force_fp16", 16, false, {}};
   report.nodes_before = 812;
   report.nodes_after = 402;
   for (int layer = 0; layer < 3; ++layer) {
@@ -114,7 +114,7 @@ TEST(ReportText, VerboseShowsEverySite) {
 
 TEST(ReportText, ZeroFusionsAreNeverSilent) {
   Report report;
-  report.target = {"ascend310p", "8.1", "", "force_fp16", 17, false};
+  report.target = {"ascend310p", "8.1", "", "force_fp16", 17, false, {}};
   report.nodes_before = report.nodes_after = 3;
   report.Summarize();
   EXPECT_EQ(ReportToText(report), R"(target ascend310p, CANN 8.1, opset 17, precision mode force_fp16

@@ -22,6 +22,7 @@ class Target:
     precision_mode: str = ""
     opset: int = 0
     plugin: bool = False
+    dims: list[str] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)

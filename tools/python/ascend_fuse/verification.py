@@ -98,7 +98,8 @@ def verify_models(
     report     the report of the fusion, a dict or the path of its JSON: names the don't-care rows and the
                regions. When None, the tool is asked what it assumes of the original model.
     rules      paths of files with reference rules, for nodes of your own.
-    dims       what --dim bound when the model was optimized, "heads=8"; guessed bindings keep to it.
+    dims       what --dim bound when the model was optimized, "heads=8"; guessed bindings keep to it. Default: what the
+               report says.
     regions    compare what was rewritten place by place, too.
     as_atc     flags that name a target (["--target", "ascend910b", "--cann", "8.1"]): the optimized model is taken as
                this ATC reads it, misreadings included, and not as ONNX defines it. Regions are not compared then.
@@ -106,6 +107,8 @@ def verify_models(
     original_path, optimized_path = pathlib.Path(original_path), pathlib.Path(optimized_path)
     original = read_graph(original_path)
     optimized = read_graph(optimized_path)
+    report = _read_report(report)
+    dims = dims or (report or {}).get("target", {}).get("dims", ())
     guessed = entry is None
     if entry is None:
         entry = guess_inputs.guess_entry(original)
@@ -125,10 +128,9 @@ def verify_models(
     if guessed:
         meanings = ", ".join(f"{s['name']}: {s['meaning']}" for s in entry["inputs"])
         result.notes.append(f"the meaning of the inputs was guessed ({meanings})")
-    _compare_interfaces(original, optimized, result)
+    _compare_interfaces(original, optimized, dims, result)
     if report is None and npu_nodes(optimized.graph) > 0:
         report = _listed(original_path, tool)
-    report = _read_report(report)
     dont_care = _dont_care_rows(report)
     if dont_care:
         result.notes.append("rows with no allowed key are don't-care, as the report of the fusion assumes")
@@ -192,12 +194,25 @@ def _signature(values) -> list[tuple[str, int, list[str]]]:
     return result
 
 
-def _compare_interfaces(original, optimized, result: Result) -> None:
-    """Graph inputs and outputs never change: a difference is an unequal comparison."""
+def _bound(before: list[str], after: list[str], numbers: dict[str, str], outputs: bool) -> list[str]:
+    """Returns the dims of `before` as --fix writes them: a symbol that is bound to a number may be that number, and of an
+    output, whose dims may depend on it, any symbol a number."""
+    if not numbers or len(before) != len(after):
+        return before
+    return [b if a == b else a if numbers.get(b) == a or (outputs and a.isdigit() and not b.isdigit()) else b
+            for b, a in zip(before, after)]
+
+
+def _compare_interfaces(original, optimized, dims, result: Result) -> None:
+    """Graph inputs and outputs never change, but for dims that --fix bound: a difference is an unequal comparison."""
+    numbers = {name: size for name, _, size in (text.partition("=") for text in dims) if size.isdigit()}
     initializers = {t.name for t in original.graph.initializer}
     for word in ("input", "output"):
         before = [s for s in _signature(getattr(original.graph, word)) if s[0] not in initializers]
         after = [s for s in _signature(getattr(optimized.graph, word)) if s[0] not in initializers]
+        if len(before) == len(after):
+            before = [(name, kind, _bound(shape, written, numbers, word == "output"))
+                      for (name, kind, shape), (_, _, written) in zip(before, after)]
         if before != after:
             because = f"{word}s were {before}, now {after}"
             result.comparisons.append(Comparison("(graph)", f"{word}s", because=because))
