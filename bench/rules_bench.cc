@@ -43,6 +43,19 @@ void BM_LoadBuiltInRules(benchmark::State& state) {
 }
 BENCHMARK(BM_LoadBuiltInRules)->Unit(benchmark::kMillisecond);
 
+// The same of their text: what a process would do if the build did not compile them (docs/design-notes.md).
+void BM_ReadBuiltInRulesAsText(benchmark::State& state) {
+  for (auto _ : state) {
+    for (const RuleFolder folder :
+         {RuleFolder::kLibrary, RuleFolder::kNpu, RuleFolder::kContrib, RuleFolder::kLeftovers, RuleFolder::kAdapt}) {
+      auto rules = RuleSet::FromText(folder);
+      if (!rules.ok()) std::abort();
+      benchmark::DoNotOptimize(rules);
+    }
+  }
+}
+BENCHMARK(BM_ReadBuiltInRulesAsText)->Unit(benchmark::kMillisecond);
+
 // Rules of a user are read and checked in every run: how much 100 of them add.
 void BM_LoadWithHundredRules(benchmark::State& state) {
   std::string text;

@@ -116,7 +116,7 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
   const DeclaredOperator* const node = deferred.domain == "npu" ? FindDeclaredOperator("npu", deferred.op_type) : nullptr;
   Model& model = rewriter_->model();
   const NameId domain = model.names().InternCopy(deferred.domain);
-  const int64_t opset = opset_ > 0 && domain == NameId::kEmpty ? opset_ : model.OpsetVersion(domain);
+  const int64_t opset = model.OpsetVersion(domain);
   const Schema* schema = FindSchema(deferred.domain, deferred.op_type, opset);
   for (const auto& [key, term] : deferred.attributes) {
     if (term.kind == Term::Kind::kAbsent) continue;
@@ -339,7 +339,6 @@ absl::Status Emitter::EmitStatements(const Match& matched, const FunctionContext
   match.terms.resize(rule.scope.names.size());
   const Term& first = match.terms[rule.scope.Find(rule.outputs[0])];
   graph_ = first.value->graph;
-  opset_ = context.opset;
   const Node* root = first.value->producer;
   first_ = root;
   for (const std::string& name : rule.outputs) {

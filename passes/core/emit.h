@@ -63,7 +63,6 @@ class Emitter {
   bool learned_ = false;
   // Of the running emission:
   Graph* graph_ = nullptr;
-  int64_t opset_ = 0;            // FunctionContext::opset
   const Node* first_ = nullptr;  // of the nodes that it replaces, the one that stands first
   // Helper nodes by what they compute: all layers share one mask. Of several equal ones the one that stands first.
   absl::flat_hash_map<std::string, Node*> helpers_;

@@ -139,6 +139,7 @@ void Workspace::InferModelAgain() {
 void Workspace::NumberValues() {
   numbering_ = std::make_unique<ValueNumbering>(*model_, facts_);
   masks_ = std::make_unique<MaskForms>(*model_, facts_, &facts_.dims(), *numbering_, options_.assumptions);
+  attention_ = std::make_unique<AttentionMemo>();
   emitter_ = std::make_unique<Emitter>(&rewriter_, &facts_, numbering_.get());
 }
 
@@ -192,6 +193,7 @@ FunctionContext Workspace::Context(std::vector<std::string>* assumptions) {
   context.assumptions = assumptions;
   context.cache = &match_cache_;
   context.masks = masks_.get();
+  context.attention = attention_.get();
   return context;
 }
 

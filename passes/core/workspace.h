@@ -24,6 +24,7 @@
 #include "passes/core/progress.h"
 #include "passes/core/site.h"
 #include "patterns/analysis/mask_form.h"
+#include "patterns/functions/attention_masks.h"
 #include "patterns/language/rule_set.h"
 #include "patterns/operators/declarations.h"
 #include "patterns/target/target.h"
@@ -148,6 +149,7 @@ class Workspace {
   bool inferred_ = false;
   std::unique_ptr<ValueNumbering> numbering_;
   std::unique_ptr<MaskForms> masks_;
+  std::unique_ptr<AttentionMemo> attention_;
   // Nodes that Know was told of since the last CheckReplaced, and what it found: a value that has another type or shape now.
   struct Difference {
     const Value* value;

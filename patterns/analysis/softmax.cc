@@ -45,7 +45,7 @@ class SoftmaxReader {
   std::optional<SoftmaxView> Operator(const Node& node) {
     if (node.input(0) == nullptr) return std::nullopt;
     const int rank = context_.facts->Of(node.input(0)).rank();
-    const Schema* schema = SchemaOf(node, context_.opset);
+    const Schema* schema = SchemaOf(node);
     if (rank < 1 || schema == nullptr) return std::nullopt;
     const bool flattens = schema->since_version < 13;
     int64_t axis = IntAttribute(node, "axis").value_or(flattens ? 1 : -1);

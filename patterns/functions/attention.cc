@@ -106,14 +106,6 @@ absl::StatusOr<Term> WithHeads(const FunctionContext& context, const Term& x, Di
   return build::Reshape(x, {0, to.number(), -1, 0});
 }
 
-double CapFactor(std::optional<double> cap) { return cap.value_or(0) == 0 ? 1 : *cap; }
-
-double ScaleBelowCap(double scale, std::optional<double> cap) { return scale / CapFactor(cap); }
-
-Term BelowCap(const Term& scores, std::optional<double> cap) {
-  return cap.value_or(0) == 0 ? scores : build::Op("Tanh", {scores});
-}
-
 absl::StatusOr<Term> AttentionOutputAs(const FunctionContext& context, const Term& node, Value* y) {
   return AttentionOutput(context, y, node);
 }
@@ -135,9 +127,6 @@ constexpr std::array kRows = {
         "The attribute num_key_value_heads: 0 where there are as many as heads."),
     Function<"with_heads (x, n, m)", WithHeads>("x [B, m, S, D] as [B, n, m S / n, D]: the queries of heads that share a key one "
                                                 "after another, or such queries as heads."),
-    Function<"cap_factor (cap)", CapFactor>("The cap of the scores; 1 where it is 0, which is without one."),
-    Function<"scale_below_cap (scale, cap)", ScaleBelowCap>("The scale of what tanh is taken of: scale / cap."),
-    Function<"below_cap (scores, cap)", BelowCap>("The tanh of scores that have that scale; the scores where there is no cap."),
     Function<"attention_scale (scale, D)", AttentionScale>("The scale, or 1 / sqrt(D) where the operator leaves it out."),
 };
 

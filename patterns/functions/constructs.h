@@ -19,7 +19,7 @@ absl::Span<const FunctionRow> AttentionFunctions();
 absl::Span<const FunctionRow> AdaptFunctions();
 absl::Span<const FunctionRow> EinsumFunctions();
 absl::Span<const FunctionRow> MaskFunctions();
-absl::Span<const FunctionRow> PaddingFunctions();
+absl::Span<const FunctionRow> SoftcapFunctions();
 absl::Span<const FunctionRow> ReadyMadeAttentionFunctions();
 
 }  // namespace ascend_fuse

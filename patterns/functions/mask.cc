@@ -11,7 +11,7 @@
 #include "patterns/analysis/empty_rows.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/analysis/mask_form.h"
-#include "patterns/analysis/score_bias.h"
+#include "patterns/functions/attention_masks.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/terms/node_builder.h"
 #include "patterns/terms/refusal.h"
@@ -19,101 +19,9 @@
 namespace ascend_fuse {
 namespace {
 
-using Mask = std::optional<Value*>;
+using Mask = MaskOperand;
 
-// What sparse_mode says (mirror-cann/ops-transformer:docs/zh/context/sparse_mode.md).
-constexpr int64_t kWholeMask = 0;
-constexpr int64_t kLeftUpCausal = 2;     // j <= i
-constexpr int64_t kRightDownCausal = 3;  // j <= i + keys - queries
-constexpr int64_t kBand = 4;             // i + keys - queries - pre_tokens <= j <= i + keys - queries + next_tokens
-constexpr int64_t kEveryToken = 2147483647;
 constexpr int64_t kTemplate = 2048;
-
-// How a kernel masks: `masks` false is without a mask.
-struct Plan {
-  bool masks = true;
-  int64_t mode = kWholeMask;
-  int64_t pre_tokens = kEveryToken;
-  int64_t next_tokens = kEveryToken;
-};
-
-// The mode that computes what the form says: its clauses are edges of one diagonal and nothing else.
-Plan PlanOf(const MaskForm& form, const MaskForms::Scores& scores, DimTable& dims) {
-  Plan plan;
-  if (!form.understood || form.bias || form.nothing) return plan;
-  if (form.clauses.empty()) {
-    plan.masks = false;
-    return plan;
-  }
-  const MaskClause* right = form.Find(MaskClause::Kind::kUpTo);
-  const MaskClause* left = form.Find(MaskClause::Kind::kFrom);
-  const size_t edges = (right != nullptr ? 1 : 0) + (left != nullptr ? 1 : 0);
-  if (right == nullptr || edges != form.clauses.size() || right->one_query || (left != nullptr && left->one_query)) {
-    return plan;
-  }
-  const Dim queries = scores[2];
-  const Dim keys = scores[3];
-  if (!queries.known() || !keys.known()) return plan;
-  // Rows without a key are another matter: every query must have one.
-  const bool to_the_end = dims.Equal(right->offset, dims.Sub(keys, queries)) && dims.AtLeast(keys, queries);
-  if (left == nullptr) {
-    if (to_the_end) plan.mode = kRightDownCausal;
-    if (!to_the_end && dims.Equal(right->offset, Dim::Of(0))) plan.mode = kLeftUpCausal;
-    return plan;
-  }
-  const Dim width = dims.Sub(right->offset, left->offset);
-  if (!to_the_end || !width.is_number() || width.number() < 0 || width.number() >= kEveryToken) return plan;
-  plan.mode = kBand;
-  plan.pre_tokens = width.number();
-  plan.next_tokens = 0;
-  return plan;
-}
-
-// Zeros that are added to the scores: what a torch.baddbmm with beta 0 leaves of its input.
-bool IsNothing(const FunctionContext& context, const Value* mask, const Value* query) {
-  const PossibleValues set = ValuesOf(context, mask);
-  const bool zeros = set.known && set.values == std::vector<double>{0} && IsFloat(context.facts->Of(mask).type);
-  return zeros && CheckMaskFits(context, mask, query).ok();
-}
-
-// What is done to the scores: masks and biases, told apart where a bias is among them.
-absl::StatusOr<ScoreParts> PartsOf(const FunctionContext& context, Value* q, Value* k, const std::vector<Mask>& given) {
-  ScoreParts parts;
-  for (const Mask& mask : given) {
-    if (mask.has_value()) parts.masks.push_back(*mask);
-  }
-  if (parts.masks.empty() || context.masks == nullptr) return parts;
-  const std::vector<const Value*> masks(parts.masks.begin(), parts.masks.end());
-  if (!context.masks->Together(masks, ScoresOf(*context.facts, q, k)).bias) return parts;
-  std::vector<Value*> added;
-  for (Value* mask : parts.masks) {
-    if (!IsNothing(context, mask, q)) added.push_back(mask);
-  }
-  return SplitScores(context, added);
-}
-
-// `sentences`: what the plan takes for granted; may be null.
-Plan PlanFor(const FunctionContext& context, Value* q, Value* k, const ScoreParts& parts, std::vector<std::string>* sentences) {
-  Plan plan;
-  plan.masks = !parts.masks.empty() || !parts.drops.empty();
-  if (!plan.masks || !parts.drops.empty() || context.masks == nullptr) return plan;
-  for (const Value* mask : parts.masks) {
-    if (!CheckMaskFits(context, mask, q).ok()) return plan;
-  }
-  const MaskForms::Scores scores = ScoresOf(*context.facts, q, k);
-  const MaskForm& form = context.masks->Together(std::vector<const Value*>(parts.masks.begin(), parts.masks.end()), scores);
-  plan = PlanOf(form, scores, *context.dims);
-  const bool whole = plan.masks && plan.mode == kWholeMask;
-  if (!whole && sentences != nullptr) {
-    sentences->insert(sentences->end(), form.assumptions.begin(), form.assumptions.end());
-  }
-  return plan;
-}
-
-Plan PlanOfMasks(const FunctionContext& context, Value* q, Value* k, const std::vector<Mask>& given) {
-  const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, given);
-  return parts.ok() ? PlanFor(context, q, k, *parts, nullptr) : Plan();
-}
 
 constexpr std::string_view kZeroThere = "the kernel gives 0 there";
 constexpr std::string_view kAverageThere = "the kernel gives an average there";
@@ -186,56 +94,69 @@ absl::StatusOr<Term> WholeMaskOf(const FunctionContext& context, Value* q, Value
   return masked;
 }
 
-absl::StatusOr<Term> KernelMask(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias,
+// What a kernel is given as mask: no value, the template of a compressed mode, or the explicit mask.
+absl::StatusOr<Term> KernelMask(const FunctionContext& context, Value* q, Value* k, const AttentionMasks& masks, Mask mask,
                                 int64_t guard) {
-  const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
-  if (!parts.ok()) return parts.status();
-  const Plan plan = PlanFor(context, q, k, *parts, context.assumptions);
-  if (!plan.masks) return Term::Absent();
-  if (plan.mode != kWholeMask) return build::AboveDiagonal(kTemplate, kTemplate);
-  return WholeMaskOf(context, q, k, *parts, mask, guard);
+  NoteAssumptions(context, masks);
+  if (!masks.plan.masks) return Term::Absent();
+  if (masks.plan.mode != kWholeMask) return build::AboveDiagonal(kTemplate, kTemplate);
+  return WholeMaskOf(context, q, k, *masks.parts, mask, guard);
+}
+
+absl::StatusOr<std::vector<Term>> AttentionPlan(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep,
+                                                Mask bias, int64_t guard) {
+  const auto masks = MasksOf(context, q, k, {keep, bias, mask});
+  if (!masks->parts.ok()) return masks->parts.status();
+  const absl::StatusOr<Term> masked = KernelMask(context, q, k, *masks, mask, guard);
+  if (!masked.ok()) return masked.status();
+  const absl::StatusOr<Term> added = WholeBias(context, *masks->parts, q, k);
+  if (!added.ok()) return added.status();
+  const KernelPlan& plan = masks->plan;
+  // 2 corrects rows without a key, and is for masks of the user's. 0 keeps the softmax in float32 too.
+  const int64_t inner_precise = plan.masks && plan.mode == kWholeMask ? 2 : 0;
+  std::vector<Term> told = {*masked, *added};
+  for (const int64_t number : {plan.mode, plan.pre_tokens, plan.next_tokens, inner_precise})
+    told.push_back(Term::Integer(number));
+  return told;
 }
 
 absl::StatusOr<Term> WholeMask(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias,
                                int64_t guard) {
-  const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
+  const auto masks = MasksOf(context, q, k, {keep, bias, mask});
+  const absl::StatusOr<ScoreParts>& parts = masks->parts;
   if (!parts.ok()) return parts.status();
   if (!parts->biases.empty()) {
     return Refuse(fmt::format("{} is added to the scores, and the kernel takes no bias", ValueName(*parts->biases[0])),
                   "mask-is-bias");
   }
-  if (!PlanFor(context, q, k, *parts, nullptr).masks) return Refuse("nothing is masked here, so the stock node can be used");
+  if (!masks->plan.masks) return Refuse("nothing is masked here, so the stock node can be used");
   return WholeMaskOf(context, q, k, *parts, mask, guard);
 }
 
 absl::StatusOr<Term> SoftmaxMask(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
-  const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
+  const auto masks = MasksOf(context, q, k, {keep, bias, mask});
+  const absl::StatusOr<ScoreParts>& parts = masks->parts;
   if (!parts.ok()) return parts.status();
-  const Plan plan = PlanFor(context, q, k, *parts, context.assumptions);
-  if (!plan.masks) {
+  NoteAssumptions(context, *masks);
+  if (!masks->plan.masks) {
     return Refuse("no key is masked, so that the softmax of the scores is a Softmax already", "nothing-masked");
   }
   absl::StatusOr<Term> masked = AnyMasks(context, q, k, *parts);
   // Edges of one diagonal leave every query a key, as the plan proves.
-  if (!masked.ok() || plan.mode != kWholeMask) return masked;
+  if (!masked.ok() || masks->plan.mode != kWholeMask) return masked;
   RETURN_IF_ERROR(CheckRows(context, q, k, *parts, kAverageThere));
   NoteEmptyRows(context, kAverageThere);
   return masked;
 }
 
 absl::StatusOr<Term> ScoreBias(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
-  const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
+  const auto masks = MasksOf(context, q, k, {keep, bias, mask});
+  const absl::StatusOr<ScoreParts>& parts = masks->parts;
   if (!parts.ok()) return parts.status();
   for (const Value* one : parts->biases) {
     RETURN_IF_ERROR(CheckMaskFits(context, one, q));
   }
   return SumOfBiases(context, *parts, q);
-}
-
-absl::StatusOr<Term> KernelBias(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
-  const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
-  if (!parts.ok()) return parts.status();
-  return WholeBias(context, *parts, q, k);
 }
 
 // The elements of a vector that is a list, or a Concat of lists and of vectors of one element.
@@ -267,79 +188,30 @@ Term FourAxes(const FunctionContext& context, const Term& mask) {
   return RankOfMask(context, mask) == 2 ? build::Unsqueeze(mask, {0, 1}) : mask;
 }
 
-Holds MaskedBehindCap(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
-  const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
-  if (!parts.ok()) {
-    return FinalWord(fmt::format("no attention kernel supports soft-capping; NPUScaledMaskedSoftmax cannot be "
-                                 "used: {}",
-                                 std::string(parts.status().message())),
-                     "softcap-not-taken");
-  }
-  if (!PlanFor(context, q, k, *parts, nullptr).masks) {
-    return FinalWord(
-        "no attention kernel supports soft-capping; after the cap no key is masked, so that the softmax "
-        "is a Softmax already",
-        "softcap-not-taken");
-  }
-  if (parts->biases.empty()) return absl::OkStatus();
-  return FinalWord(fmt::format("no attention kernel supports soft-capping; {} is added after the cap, so that lengths "
-                               "are not padded for NPUScaledMaskedSoftmax, which takes multiples of 32",
-                               ValueName(*parts->biases[0])),
-                   "softcap-not-taken");
-}
-
 Holds NothingMasked(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
-  const absl::StatusOr<ScoreParts> parts = PartsOf(context, q, k, {keep, bias, mask});
+  const auto masks = MasksOf(context, q, k, {keep, bias, mask});
+  const absl::StatusOr<ScoreParts>& parts = masks->parts;
   if (!parts.ok()) return parts.status();
   if (!parts->biases.empty()) return Refuse(fmt::format("{} is added to the scores", ValueName(*parts->biases[0])));
-  const Plan plan = PlanFor(context, q, k, *parts, context.assumptions);
-  return plan.masks ? Refuse("keys are masked") : absl::OkStatus();
-}
-
-int64_t SparseMode(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
-  return PlanOfMasks(context, q, k, {keep, bias, mask}).mode;
-}
-
-int64_t PreTokens(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
-  return PlanOfMasks(context, q, k, {keep, bias, mask}).pre_tokens;
-}
-
-int64_t NextTokens(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
-  return PlanOfMasks(context, q, k, {keep, bias, mask}).next_tokens;
-}
-
-// 2 corrects rows without a key, and is for masks of the user's. 0 keeps the softmax in float32 too.
-int64_t InnerPrecise(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
-  const Plan plan = PlanOfMasks(context, q, k, {keep, bias, mask});
-  return plan.masks && plan.mode == kWholeMask ? 2 : 0;
+  NoteAssumptions(context, *masks);
+  return masks->plan.masks ? Refuse("keys are masked") : absl::OkStatus();
 }
 
 constexpr std::array kRows = {
-    Function<"explicit_mask (mask, q, k)", ExplicitMask>(
-        "The mask as bool [S, T] or [B or 1, 1, S, T], true = masked, built for a query and a key."),
-    Function<"kernel_mask (q, k, mask, keep, bias, guard)", KernelMask>(
-        "What a kernel is given as mask: no value where nothing is masked, the template of a compressed mode, or the explicit "
-        "mask."),
-    Function<"kernel_bias (q, k, mask, keep, bias)", KernelBias>(
-        "What a kernel adds to the scores, [1 or B, H, S, T] for a query [B, H, S, D]: what is added and takes no key out; no "
-        "value where nothing is."),
+    Function<"attention_plan (q, k, mask, keep, bias, guard)", AttentionPlan>(
+        "What a kernel is told of the masks, as a list: its mask (no value where nothing is masked, the template of a compressed "
+        "mode, or the explicit mask), what it adds to the scores, [1 or B, H, S, T] for a query [B, H, S, D] (no value where "
+        "nothing is added), and the attributes sparse_mode (2, 3 or 4 where the masks say no more than that mode, else 0), "
+        "pre_tokens, next_tokens and inner_precise (2, which corrects rows without a key, with an explicit mask, else 0)."),
     Function<"softmax_mask (q, k, mask, keep, bias)", SoftmaxMask>(
         "What a kernel of the softmax alone is given as mask: the explicit one; not where nothing is masked."),
     Function<"score_bias (q, k, mask, keep, bias)", ScoreBias>(
         "What is added to the scores and takes no key out, as far as it is not broadcast yet; no value where nothing is."),
     Function<"four_axes (mask)", FourAxes>("A mask [S, T] as [1, 1, S, T]; any other, and the template of a mode, as it is."),
-    Function<"masked_behind_cap (q, k, mask, keep, bias)", MaskedBehindCap>(
-        "Holds where the masks leave out keys and nothing else is added to capped scores."),
     Function<"nothing_masked (q, k, mask, keep, bias)", NothingMasked>(
         "Holds where the masks leave out no key, and nothing is added to the scores."),
     Function<"whole_mask (q, k, mask, keep, bias, guard)", WholeMask>(
         "The explicit mask, also where a compressed mode would do."),
-    Function<"sparse_mode (q, k, mask, keep, bias)", SparseMode>(
-        "The attribute sparse_mode: 2, 3 or 4 where the masks say no more than that mode, else 0."),
-    Function<"pre_tokens (q, k, mask, keep, bias)", PreTokens>("The attribute pre_tokens beside that sparse_mode."),
-    Function<"next_tokens (q, k, mask, keep, bias)", NextTokens>("The attribute next_tokens beside that sparse_mode."),
-    Function<"inner_precise (q, k, mask, keep, bias)", InnerPrecise>(
-        "The attribute inner_precise: 2, which corrects rows without a key, with an explicit mask, else 0."),
 };
 
 }  // namespace

@@ -37,8 +37,8 @@ size_t MatchCache::FindKind(const Node& node) {
   return place->second;
 }
 
-const Schema* MatchCache::SchemaOf(const Node& node, int64_t opset) {
-  if (node.domain != NameId::kEmpty || opset == 0) opset = VersionInForce(model_, node.domain);
+const Schema* MatchCache::SchemaOf(const Node& node) {
+  const int64_t opset = VersionInForce(model_, node.domain);
   Kind& kind = kinds_[KindOf(node)];
   if (kind.version != opset) {
     kind.version = opset;

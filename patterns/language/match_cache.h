@@ -48,8 +48,8 @@ class MatchCache {
   };
   Operators* OperatorsOf(const RuleSet& rules);
 
-  // SchemaOf (node, opset).
-  const Schema* SchemaOf(const Node& node, int64_t opset);
+  // ir/schema.h, of the opset that the model imports now.
+  const Schema* SchemaOf(const Node& node);
 
  private:
   // Domain and operator of nodes, numbered as they are met.

@@ -148,7 +148,7 @@ class Matcher {
 
   // What `value` is a mere copy of, or nullptr.
   Value* Below(const Value* value) const { return context_.literal ? nullptr : context_.numbering->Source(value); }
-  const Schema* SchemaFor(const Node& node) const { return cache_->SchemaOf(node, context_.opset); }
+  const Schema* SchemaFor(const Node& node) const { return cache_->SchemaOf(node); }
 
   const RuleSet& rules_;
   FunctionContext context_;

@@ -9,6 +9,7 @@
 
 namespace ascend_fuse {
 
+class AttentionMemo;
 class MaskForms;
 class MatchCache;
 class Target;
@@ -21,13 +22,12 @@ struct FunctionContext {
   const ValueNumbering* numbering = nullptr;
   // Where a function writes what it takes for granted; nullptr while matching.
   std::vector<std::string>* assumptions = nullptr;
-  // The opset of the default domain under which nodes are read; 0: the model's import. A pass that takes a model from
-  // one opset to another says here which of the two the nodes before it are of.
-  int64_t opset = 0;
   // Nodes are matched as they are written: no copy is looked through.
   bool literal = false;
   // What masks mean, found out once for the model; nullptr while nobody asks.
   MaskForms* masks = nullptr;
+  // What is done to the scores of the attention that was asked about last; nullptr: it is found out each time.
+  AttentionMemo* attention = nullptr;
   // What all matchers of the model share; nullptr: each keeps its own.
   MatchCache* cache = nullptr;
   // Where a function notes the nodes it read as part of what is matched; nullptr where nobody asks.

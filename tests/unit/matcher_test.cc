@@ -238,24 +238,6 @@ TEST(MatcherTest, CoveredNodesAreEachOnceAndTheRootFirst) {
   EXPECT_TRUE(IsOp(*attempt.match->covered[0], "Mul"));
 }
 
-TEST(MatcherTest, NodesAreReadUnderTheOpsetThatTheContextNames) {
-  // Without an attribute Softmax is over the last axis from opset 13 on, over axis 1 and all behind it before.
-  testing::Subject subject("(float[2, 3, 4] a) => (float[2, 3, 4] y) { y = Softmax (a) }", 17);
-  const auto rules = testing::Rules("rule r (x) => (y) match { y = Softmax <axis = -1> (x) }");
-  const Rule& rule = *testing::FindRule(*rules, "r");
-  auto matches = [&](int64_t opset) {
-    FunctionContext context = subject.Context();
-    context.opset = opset;
-    return Matcher(*rules, context).Run(rule, subject.Named("y")).has_value();
-  };
-  EXPECT_TRUE(matches(0));  // the model's import
-  EXPECT_TRUE(matches(13));
-  EXPECT_FALSE(matches(11));
-  // Matchers that share what they know may be of different opsets.
-  MatchCache cache(*subject.model);
-  EXPECT_NE(cache.SchemaOf(*subject.Named("y")->producer, 11), cache.SchemaOf(*subject.Named("y")->producer, 17));
-}
-
 TEST(MatcherTest, AFailureRanksByNodesAndThenByWhatStoppedIt) {
   const FailureRank nothing;
   EXPECT_FALSE(nothing.tried());

@@ -32,8 +32,7 @@ constexpr FunctionHint kHints[] = {
     {"half", FunctionHint::Half},
     {"same_shape", FunctionHint::SameShape},
     {"broadcasts_to", FunctionHint::BroadcastsTo},
-    {"explicit_mask", FunctionHint::ExplicitMask},
-    {"kernel_mask", FunctionHint::KernelMask},
+    {"attention_plan", FunctionHint::AttentionPlan},
 };
 
 }  // namespace

@@ -62,12 +62,11 @@ struct FunctionHint {
   static bool Half(Builder* builder, PendingCondition* pending, const Expression&, const std::vector<int>& operands, bool* done);
 
   // hints_attention.cc
-  // explicit_mask (m, q, k): m is proved to hold 0 and what takes a key out of the softmax
-  static bool ExplicitMask(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done);
+  // m of a query and a key: it is proved to hold 0 and what takes a key out of the softmax
+  static bool OneMask(Builder* builder, const std::vector<int>& operands, bool* done);
 
-  // kernel_mask (q, k, mask, keep, bias, guard): the same of each mask that is there
-  static bool KernelMask(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
-                         bool* done);
+  // attention_plan (q, k, mask, keep, bias, guard): the same of each mask that is there
+  static bool AttentionPlan(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done);
 
   // hints_rotary.cc
   // rotation (r, x, sign, signs): r is x with its channels turned

@@ -6,8 +6,7 @@
 
 namespace ascend_fuse::backwards {
 
-bool FunctionHint::ExplicitMask(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands,
-                                bool* done) {
+bool FunctionHint::OneMask(Builder* builder, const std::vector<int>& operands, bool* done) {
   for (int operand : operands) {
     if (operand == kUnknown) return *done = true;
   }
@@ -29,15 +28,15 @@ bool FunctionHint::ExplicitMask(Builder* builder, PendingCondition*, const Expre
   return builder->SetShape(operands[0], dims);
 }
 
-bool FunctionHint::KernelMask(Builder* builder, PendingCondition* pending, const Expression& call,
-                              const std::vector<int>& operands, bool* done) {
+bool FunctionHint::AttentionPlan(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands,
+                                 bool* done) {
   constexpr size_t kFirstMask = 2;
   constexpr size_t kLastMask = 4;
   *done = true;
   for (size_t i = kFirstMask; i <= kLastMask; ++i) {
     bool one = false;
     if (operands[i] == kUnknown) continue;
-    if (!ExplicitMask(builder, pending, call, {operands[i], operands[0], operands[1]}, &one)) return false;
+    if (!OneMask(builder, {operands[i], operands[0], operands[1]}, &one)) return false;
     *done = *done && one;
   }
   return true;
