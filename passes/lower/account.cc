@@ -57,7 +57,7 @@ class Accountant {
 
  private:
   void Decide(Site* site) {
-    // What no pass of GE finds is no construct of its lists.
+    // What no pass of GE finds is not a construct of its lists.
     const std::string construct = site->no_ge_pass ? "" : site->by_ge.empty() ? site->record.kind : site->by_ge;
     const SiteKind* kind = FindSiteKind(site->record.kind);
     const std::string unjoined = kind != nullptr && !kind->sum_before.empty() ? WhyNotJoined(*site) : "";

@@ -8,9 +8,10 @@
 #include "passes/core/call_of.h"
 #include "passes/core/workspace.h"
 #include "passes/layout/pad_heads.h"
+#include "passes/lower/attempt.h"
+#include "passes/lower/match_rule.h"
 #include "passes/lower/passes.h"
-#include "patterns/analysis/routing.h"
-#include "patterns/operators/slower_sites.h"
+#include "passes/lower/rule_standings.h"
 #include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
@@ -24,27 +25,13 @@ void AddOnce(std::vector<std::string>* sentences, const std::vector<std::string>
   }
 }
 
-// What the target says of the first node of a rule that it refuses in any form; nullopt if it has them all.
-std::optional<Answer> WhyNoSuchNode(const Rule& rule, const Target& target, DimTable* dims) {
-  for (const std::string& op : rule.nodes) {
-    if (!target.HasNode(op)) return target.Check(Call{op, {}, {}}, dims);
-  }
-  return std::nullopt;
-}
-
-// Who reads "npu.NPUSwiGlu" of an ONNX file: "stock", "plugin", or "" where it is no node that we declare.
-std::string_view ParserOf(std::string_view op) {
-  const DeclaredOperator* node = FindDeclaredOperator("npu", op.substr(op.find('.') + 1));
-  return node != nullptr && node->ge.has_value() ? std::string_view(node->ge->parser) : std::string_view();
-}
-
 class Lowering {
  public:
   explicit Lowering(Workspace& workspace)
       : workspace_(workspace),
         rules_(workspace.rules(RuleFolder::kNpu)),
         target_(*workspace.target()),
-        standings_(rules_.rules().size()),
+        standings_(workspace),
         padder_(workspace) {}
 
   void Run() {
@@ -65,25 +52,7 @@ class Lowering {
   }
 
  private:
-  struct WhyThisForm {
-    std::string code;
-    std::string because;
-    std::string source;
-  };
-
-  // A recognised operator whose lowering is looked for, and the rule that is tried.
-  struct Attempt {
-    Node* node = nullptr;
-    Site* main = nullptr;
-    Site* partner = nullptr;   // the other of a pair, where it is not decided
-    bool padded = false;       // zeros were put behind its heads
-    std::vector<Site*> sites;  // all that are not decided and computed by this operator
-    // Why a rule that goes before another one was not used: what that other one emits has its form for this
-    // reason. By kind and name of the other one.
-    absl::flat_hash_map<std::pair<std::string, std::string>, WhyThisForm> why_this_form;
-  };
-
-  // What was seen beside no other construct (a linear and its Relu) is lowered where it stands.
+  // What was not seen beside another construct (a linear and its Relu) is lowered where it stands.
   void PlaceObservations() {
     for (Site& site : workspace_.sites) {
       Node* producer = site.value->producer;
@@ -120,114 +89,8 @@ class Lowering {
           target_.FusedByGe(main.by_ge).has_value()) {
         continue;
       }
-      const Standing& standing = StandingOf(r);
-      if (standing.passed_over) continue;
-      if (standing.slower != nullptr && IsSlowerHere(r, *standing.slower, attempt)) continue;
-      if (Try(r, &attempt)) return;
+      if (standings_.MayTry(r, attempt) && Try(r, &attempt)) return;
     }
-  }
-
-  // A rule's refusal is told where its kind is counted.
-  static void Refuse(const Rule& rule, const Attempt& attempt, std::string_view code, const std::string& because,
-                     const std::string& source, RefusalRank kind, const FailureRank& how_far = {}) {
-    const std::pair rank(kind, how_far);
-    for (Site* site : attempt.sites) {
-      if (site->record.kind != rule.kind || rank <= site->refusal) continue;
-      site->refusal = rank;
-      site->Say(std::string(code), because, source);
-    }
-  }
-
-  // What the target makes of a rule, whatever the site.
-  struct Standing {
-    bool passed_over = false;
-    // The node of it that was measured slower at some sites, and is not preferred.
-    const DeclaredOperator* slower = nullptr;
-  };
-
-  const Standing& StandingOf(size_t r) {
-    std::optional<Standing>& standing = standings_[r];
-    const Rule& rule = rules_.rules()[r];
-    if (!standing.has_value()) standing = Standing{IsPassedOver(rule), workspace_.SlowerNode(rule)};
-    return *standing;
-  }
-
-  // Where the target has not the node of our plugin that a rule emits, and the rule is preferred over one whose nodes stock
-  // ATC reads, what is said of the latter says more.
-  bool IsPassedOver(const Rule& rule) const {
-    if (rule.nodes.empty() || target_.HasNode(rule.nodes[0]) || ParserOf(rule.nodes[0]) != "plugin") return false;
-    const auto& all = rules_.rules();
-    for (const Rule* before = &rule; !before->preferred_over.empty();) {
-      const auto named = [before](const Rule& other) { return other.name == before->preferred_over; };
-      const auto next = std::find_if(all.begin(), all.end(), named);
-      if (next == all.end()) return false;
-      const auto stock = [](const std::string& op) { return ParserOf(op) == "stock"; };
-      if (!next->nodes.empty() && std::all_of(next->nodes.begin(), next->nodes.end(), stock)) return true;
-      before = &*next;
-    }
-    return false;
-  }
-
-  // True, and told, where the node of a rule is slower than what it takes the place of at this site.
-  bool IsSlowerHere(size_t r, const DeclaredOperator& node, const Attempt& attempt) {
-    for (const SlowerSites& row : SlowerSitesOf(node.op_type)) {
-      // The one test that there is.
-      const Node* router = nullptr;
-      for (const Use& use : attempt.node->inputs()) {
-        if (router == nullptr) router = FindRouter(workspace_.facts(), use.value);
-      }
-      if (router == nullptr) continue;
-      RefuseSlower(r, node, attempt, fmt::format(" for rows that a router ({}) chose", OpType(*router)), row.because, row.source);
-      return true;
-    }
-    return false;
-  }
-
-  // A node that was measured slower, where the target has it and the rule starts here.
-  void RefuseSlower(size_t r, const DeclaredOperator& node, const Attempt& attempt, const std::string& where,
-                    const std::string& because, const std::string& source) {
-    const Rule& rule = rules_.rules()[r];
-    if (const auto none = WhyNoSuchNode(rule, target_, &workspace_.facts().dims()); none.has_value()) {
-      Refuse(rule, attempt, none->code, none->because, none->source, RefusalRank::kMeasuredSlower);
-      return;
-    }
-    Refuse(rule, attempt, "measured-slower",
-           fmt::format("{} was measured slower{} than the nodes it takes the place of ({}); --prefer {} emits it", node.op_type,
-                       where, because, node.op_type),
-           source, RefusalRank::kMeasuredSlower);
-  }
-
-  // Matches the rule at the operator of the attempt; nullopt notes why not.
-  std::optional<Match> FindMatch(size_t r, Attempt* attempt, const FunctionContext& context) {
-    const Rule& rule = rules_.rules()[r];
-    Value* value = attempt->node->output(0);
-    Matcher matcher(rules_, context);
-    Failure failure;
-    std::optional<Match> match =
-        matcher.Run(rule, value, &failure, attempt->partner != nullptr ? attempt->partner->node->output(0) : nullptr);
-    if (match.has_value()) return match;
-    if (failure.is_sentence && !rule.preferred_over.empty()) {
-      attempt->why_this_form[{rule.kind, rule.preferred_over}] = {failure.has_own_code() ? failure.code : "other-form",
-                                                                  failure.found, failure.position.ToString()};
-    }
-    // That there is no such node here says more than why it could not be used.
-    if (failure.is_sentence) {
-      if (const auto none = WhyNoSuchNode(rule, target_, &workspace_.facts().dims()); none.has_value()) {
-        Refuse(rule, *attempt, none->code, none->because, none->source, RefusalRank::kNoSuchNode);
-        return std::nullopt;
-      }
-    }
-    // A condition that failed says more than an operand that is absent or another attribute.
-    if (!failure.rank.tried()) return std::nullopt;
-    const std::string because = failure.is_sentence
-                                    ? failure.found
-                                    : fmt::format("{}: expected {}, found {}", rule.name, failure.expected, failure.found);
-    if (failure.final_word) {
-      Refuse(rule, *attempt, failure.code, because, failure.position.ToString(), RefusalRank::kSaidByRule);
-    } else {
-      Refuse(rule, *attempt, failure.code, because, failure.position.ToString(), RefusalRank::kNoMatch, failure.rank);
-    }
-    return std::nullopt;
   }
 
   // What the target says of the Ascend nodes of an emission: the first refusal, with the node in `refused`, or all
@@ -271,13 +134,13 @@ class Lowering {
     const Rule& rule = rules_.rules()[r];
     std::vector<std::string> assumptions;
     const FunctionContext context = workspace_.Context(&assumptions);
-    const std::optional<Match> match = FindMatch(r, attempt, context);
+    const std::optional<Match> match = MatchRule(workspace_, r, context, attempt);
     if (!match.has_value()) return false;
     const absl::StatusOr<Emission> emission = workspace_.emitter().Emit(*match, context);
     if (!emission.ok()) {
       const std::string code = CodeOf(emission.status());
-      Refuse(rule, *attempt, code.empty() ? "not-buildable" : code, std::string(emission.status().message()),
-             rule.position.ToString(), RefusalRank::kNotBuilt);
+      attempt->Refuse(rule, code.empty() ? "not-buildable" : code, std::string(emission.status().message()),
+                      rule.position.ToString(), RefusalRank::kNotBuilt);
       return false;
     }
     std::string lowered_to;
@@ -299,15 +162,15 @@ class Lowering {
       if (heads.ok() && *heads > 0 && TryPadded(r, kernel, *heads, attempt, &answer)) return true;
       // That the two of a pair cannot share a node says less than why one has none of its own.
       const bool pair = rule.outputs.size() > 1 && attempt->partner != nullptr;
-      Refuse(rule, *attempt, answer.code, answer.because, answer.source,
-             pair ? RefusalRank::kNoSuchNode : RankOf(answer.code, *attempt->main));
+      attempt->Refuse(rule, answer.code, answer.because, answer.source,
+                      pair ? RefusalRank::kNoSuchNode : RankOf(answer.code, *attempt->main));
       return false;
     }
     Take(rule, lowered_to, assumptions, attempt);
     return true;
   }
 
-  // The same with zeros behind the channels of every head, of which nothing but the size was refused. Where they cannot be put
+  // The same with zeros after the channels of every head, of which nothing but the size was refused. Where they cannot be put
   // there the answer says why.
   bool TryPadded(size_t r, const std::string& kernel, int64_t width, Attempt* attempt, Answer* answer) {
     const Rewriter::Mark mark = workspace_.rewriter().Now();
@@ -380,7 +243,7 @@ class Lowering {
   Workspace& workspace_;
   const RuleSet& rules_;
   const Target& target_;
-  std::vector<std::optional<Standing>> standings_;  // by number of the rule
+  RuleStandings standings_;
   HeadPadder padder_;
   absl::flat_hash_map<const Value*, std::vector<size_t>> sites_of_;  // by what they compute
 };

@@ -20,16 +20,16 @@ namespace {
 // Where LayerNormalization begins (onnx, docs/Changelog.md).
 constexpr int64_t kRaised = 17;
 // Below, ReduceSum, Squeeze and Unsqueeze have their axes in attributes and Softmax is of another meaning. Nodes that wait
-// behind recognised operators are not written anew, so that all have to stay to the byte.
+// after recognised operators are not written anew, so that all have to stay to the byte.
 constexpr int64_t kFirst = 13;
 
 bool OnlyOpsetIsMissing(const Site& site) {
   return site.pending() && site.no_ge_pass && site.record.kind == "layer_norm" && site.record.code == "opset-too-low";
 }
 
-// Why not: a node, of those behind recognised operators too, that is written otherwise at `to`, or has a form there that ATC
+// Why not: a node, of those after recognised operators too, that is written otherwise at `to`, or has a form there that ATC
 // does not read and that it does not have now. "" where there is none. Recognised operators themselves are not written: they
-// are lowered, or the nodes behind them come back.
+// are lowered, or the nodes after them come back.
 std::string WhyNotAt(const Workspace& workspace, int64_t to) {
   const int64_t from = workspace.model().OpsetVersion();
   absl::flat_hash_set<const Node*> recognised;
