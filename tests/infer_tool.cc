@@ -1,7 +1,8 @@
 // What inference knows of a model, one JSON object a line, for tests/python/check_inference.py:
-//   infer_tool MODEL.onnx [--dim name=low..high]... [--text]
+//   infer_tool MODEL.onnx [--dim name=low..high]... [--text] [--movements]
 //   infer_tool --operators      every operator that inference knows, "domain type"
-// With --text: "name: type[shape] elements" for people.
+// With --text: "name: type[shape] elements" for people. With --movements: what nodes do to positions, as arrays in the order of
+// the members in ir/movement/movement.h.
 #include <charconv>
 #include <cmath>
 #include <iostream>
@@ -9,6 +10,7 @@
 
 #include "fmt/format.h"
 #include "ir/infer/facts.h"
+#include "ir/movement/movement.h"
 #include "ir/onnx/load.h"
 #include "patterns/operators/inference.h"
 
@@ -47,9 +49,46 @@ std::string Elements(const Facts& facts, const Fact& fact) {
   return out;
 }
 
-void Print(const Value& value, const Facts& facts, bool text) {
+std::string Dims(const Facts& facts, absl::Span<const Dim> dims) {
+  std::string out;
+  for (const Dim dim : dims) out += (out.empty() ? "" : ", ") + DimText(facts, facts.dims().Resolve(dim));
+  return "[" + out + "]";
+}
+
+std::string SourceText(const Facts& facts, const AxisSource& source) {
+  static constexpr std::string_view kKinds[] = {"place", "fixed", "broadcast", "wrapped", "read"};
+  return fmt::format("[{}, {}, {}, {}, {}, {}]", Quoted(kKinds[static_cast<size_t>(source.kind)]), source.axis, source.step,
+                     DimText(facts, facts.dims().Resolve(source.start)), source.operand, source.component);
+}
+
+std::string MovementText(const Facts& facts, const Movement& movement) {
+  static constexpr std::string_view kKinds[] = {"none", "keeps_order", "permutes", "picks", "copies", "joins", "pads", "writes"};
+  std::string parts;
+  for (const MovedPart& part : movement.parts) {
+    std::string windows, axes;
+    for (const PlaceWindow& window : part.windows) {
+      windows += fmt::format("{}[{}, {}, {}, {}]", windows.empty() ? "" : ", ", window.axis,
+                             DimText(facts, facts.dims().Resolve(window.begin)),
+                             DimText(facts, facts.dims().Resolve(window.count)), window.step);
+    }
+    for (const AxisSource& source : part.axes) axes += (axes.empty() ? "" : ", ") + SourceText(facts, source);
+    parts += fmt::format("{}{{\"operand\": {}, \"windows\": [{}], \"known\": {}, \"axes\": [{}], \"view\": {}}}",
+                         parts.empty() ? "" : ", ", part.operand, windows, part.known, axes, Dims(facts, part.view));
+  }
+  return fmt::format("{{\"kind\": {}, \"parts\": [{}], \"places\": {}, \"fill_operand\": {}, \"fill\": {}}}",
+                     Quoted(kKinds[static_cast<size_t>(movement.kind)]), parts, Dims(facts, movement.places),
+                     movement.fill_operand, Number(movement.fill));
+}
+
+// What is printed.
+struct Wanted {
+  bool text = false;
+  bool movements = false;
+};
+
+void Print(const Value& value, const Facts& facts, Wanted wanted) {
   const Fact& fact = facts.Of(&value);
-  if (text) {
+  if (wanted.text) {
     fmt::print("{}: {}", ValueName(value), facts.Describe(&value));
     if (fact.elements != nullptr) fmt::print(" {{{}}}", Elements(facts, fact));
     if (fact.is_splat) fmt::print(" splat {}", fact.splat);
@@ -75,30 +114,33 @@ void Print(const Value& value, const Facts& facts, bool text) {
              Quoted(value.producer != nullptr ? OpType(*value.producer) : std::string_view()));
   if (fact.elements != nullptr) fmt::print(", \"elements\": [{}]", Elements(facts, fact));
   if (fact.is_splat) fmt::print(", \"splat\": {}", Number(fact.splat));
+  if (const Movement* movement = facts.MovementOf(&value); wanted.movements && movement != nullptr) {
+    fmt::print(", \"movement\": {}", MovementText(facts, *movement));
+  }
   fmt::print("}}\n");
 }
 
 // The values of a graph, then those of the bodies in it.
-void PrintGraph(const Graph& graph, const Facts& facts, bool text) {
-  for (const Value* value : graph.inputs()) Print(*value, facts, text);
-  if (text) {
-    for (const Value* value : graph.initializers()) Print(*value, facts, text);
+void PrintGraph(const Graph& graph, const Facts& facts, Wanted wanted) {
+  for (const Value* value : graph.inputs()) Print(*value, facts, wanted);
+  if (wanted.text) {
+    for (const Value* value : graph.initializers()) Print(*value, facts, wanted);
   }
   for (const Node* node : graph.nodes()) {
     for (const Value* value : node->outputs()) {
-      if (value != nullptr) Print(*value, facts, text);
+      if (value != nullptr) Print(*value, facts, wanted);
     }
   }
   for (const Node* node : graph.nodes()) {
     for (const Graph* body : node->subgraphs()) {
-      if (body != nullptr) PrintGraph(*body, facts, text);
+      if (body != nullptr) PrintGraph(*body, facts, wanted);
     }
   }
 }
 
 int Main(int argc, char** argv) {
   std::string path;
-  bool text = false;
+  Wanted wanted;
   InferOptions options;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -110,7 +152,9 @@ int Main(int argc, char** argv) {
       return 0;
     }
     if (argument == "--text") {
-      text = true;
+      wanted.text = true;
+    } else if (argument == "--movements") {
+      wanted.movements = true;
     } else if (argument == "--dim" && i + 1 < argc) {
       const std::string binding = argv[++i];
       const size_t equals = binding.find('=');
@@ -129,7 +173,7 @@ int Main(int argc, char** argv) {
     return 1;
   }
   const Facts facts = Infer(**model, WithDeclaredOperators(options));
-  PrintGraph((*model)->graph(), facts, text);
+  PrintGraph((*model)->graph(), facts, wanted);
   for (const Contradiction& contradiction : facts.contradictions()) {
     std::cerr << "contradiction: " << contradiction.sentence << "\n";
   }

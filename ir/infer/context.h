@@ -9,6 +9,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "ir/infer/facts.h"
+#include "ir/movement/axis.h"
+#include "ir/movement/movement.h"
 
 namespace ascend_fuse::infer {
 
@@ -77,6 +79,9 @@ class NodeContext {
   // The product; unknown if an entry is.
   Dim Product(absl::Span<const Dim> shape);
 
+  // What the node does to positions, for output i. Its spans lie in the arena of the facts.
+  void Move(size_t i, Movement movement);
+
   // Hands the outputs over to the facts, merged with what is declared.
   void Commit();
 
@@ -84,6 +89,7 @@ class NodeContext {
   const Node& node_;
   Facts* facts_;
   absl::InlinedVector<Fact, 2> outputs_;
+  absl::InlinedVector<const Movement*, 2> movements_;  // empty: it moves nothing
   Fact beyond_;
 };
 
@@ -99,7 +105,7 @@ struct Entry {
 absl::Span<const Entry> ElementwiseOps();
 absl::Span<const Entry> ReductionOps();
 absl::Span<const Entry> ShapeOps();
-absl::Span<const Entry> SliceOps();
+absl::Span<const Entry> MoveOps();
 absl::Span<const Entry> MatMulOps();
 absl::Span<const Entry> NnOps();
 absl::Span<const Entry> ControlFlowOps();
@@ -110,12 +116,6 @@ absl::Span<const Entry> SequenceOps();
 absl::Span<const Entry> ContribOps();
 
 // --- helpers ---
-
-// -1 when out of range.
-inline int64_t NormalizeAxis(int64_t axis, int64_t rank) {
-  if (axis < 0) axis += rank;
-  return axis >= 0 && axis < rank ? axis : -1;
-}
 
 // `value` rounded to nearest even in a floating-point type; for an integer type it is returned as it is.
 double RoundTo(DataType type, double value);

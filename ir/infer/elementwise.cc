@@ -547,7 +547,7 @@ void BroadcastFirstType(NodeContext& c) {
   if (c.input_count() > 0) BroadcastInputs(c, c.input_count(), FirstType(c));
 }
 
-void Identity(NodeContext& c) {
+void PassThrough(NodeContext& c) {
   SameAsInput(c);
   if (c.in(0).elements != nullptr) c.out(0).elements = c.in(0).elements;
   c.out(0).is_splat = c.in(0).is_splat;
@@ -558,7 +558,7 @@ void Dropout(NodeContext& c) {
   // Without training mode the output is the input.
   const Dim training = c.opset() >= 12 && c.has(2) ? c.Scalar(2) : Dim::Of(0);
   if (training.is(0)) {
-    Identity(c);
+    PassThrough(c);
   } else {
     SameAsInput(c);
   }
@@ -632,7 +632,6 @@ constexpr Entry kOps[] = {
     {"", "CastLike", CastLike},
     {"", "Where", Where},
     {"", "PRelu", PRelu},
-    {"", "Identity", Identity},
     {"", "Dropout", Dropout},
     {"", "QuantizeLinear", Quantize},
     {"", "DequantizeLinear", Quantize},

@@ -21,19 +21,36 @@ Facts& Facts::operator=(Facts&&) noexcept = default;
 
 const Fact& Facts::Of(const Value* value) const {
   static const Fact kNothing;
-  return value != nullptr && value->id < facts_.size() ? facts_[value->id] : kNothing;
+  return value != nullptr && value->id < values_.facts.size() ? values_.facts[value->id] : kNothing;
 }
 
 void Facts::Set(const Value* value, const Fact& fact) {
-  if (value->id >= facts_.size()) {
-    facts_.resize(
-        std::max<size_t>({value->id + size_t{1}, value->graph->model().value_count(), facts_.size() + facts_.size() / 8}));
+  auto& facts = values_.facts;
+  if (value->id >= facts.size()) {
+    facts.resize(std::max<size_t>({value->id + size_t{1}, value->graph->model().value_count(), facts.size() + facts.size() / 8}));
   }
-  facts_[value->id] = fact;
+  facts[value->id] = fact;
+}
+
+const Movement* Facts::MovementOf(const Value* value) const {
+  const Node* node = value != nullptr ? value->producer : nullptr;
+  if (node == nullptr || node->id >= values_.movements.size() || values_.movements[node->id] == nullptr) return nullptr;
+  return values_.movements[node->id][value->output_index];
+}
+
+void Facts::SetMovements(const Node& node, absl::Span<const Movement* const> of_outputs) {
+  auto& movements = values_.movements;
+  if (node.id >= movements.size()) {
+    if (of_outputs.empty()) return;
+    movements.resize(
+        std::max<size_t>({node.id + size_t{1}, node.graph->model().node_count(), movements.size() + movements.size() / 8}));
+  }
+  movements[node.id] = of_outputs.empty() ? nullptr : arena_.Copy(of_outputs).data();
 }
 
 bool Facts::AllKnown() const {
-  return !dims_.HasFresh() && std::all_of(facts_.begin(), facts_.end(), [](const Fact& fact) { return fact.has_rank; });
+  const auto& facts = values_.facts;
+  return !dims_.HasFresh() && std::all_of(facts.begin(), facts.end(), [](const Fact& fact) { return fact.has_rank; });
 }
 
 namespace {
@@ -420,6 +437,14 @@ void NodeContext::Commit() {
     const Value* value = node_.output(i);
     if (value != nullptr) Store(*value, outputs_[i], &node_, facts_);
   }
+  facts_->SetMovements(node_, movements_);
+}
+
+void NodeContext::Move(size_t i, Movement movement) {
+  if (i >= node_.output_count) return;
+  movement.node = &node_;
+  movements_.resize(node_.output_count, nullptr);
+  movements_[i] = facts_->arena().New<Movement>(movement);
 }
 
 namespace {
@@ -438,7 +463,7 @@ struct OpKey {
 const absl::flat_hash_map<OpKey, Handler>& Handlers() {
   static const auto* const handlers = [] {
     auto* map = new absl::flat_hash_map<OpKey, Handler>();
-    for (const auto& entries : {ElementwiseOps(), ReductionOps(), ShapeOps(), SliceOps(), MatMulOps(), NnOps(), ControlFlowOps(),
+    for (const auto& entries : {ElementwiseOps(), ReductionOps(), ShapeOps(), MoveOps(), MatMulOps(), NnOps(), ControlFlowOps(),
                                 VisionOps(), SignalOps(), TextOps(), SequenceOps(), ContribOps()}) {
       for (const Entry& entry : entries) map->emplace(OpKey{entry.domain, entry.op_type}, entry.handler);
     }

@@ -63,6 +63,8 @@ class Calls;
 class NodeContext;
 }  // namespace infer
 
+struct Movement;
+
 // Inference of operators that ir does not know. Who has operators of his own brings it with InferOptions.
 class OperatorInference {
  public:
@@ -105,6 +107,11 @@ class Facts {
   const Fact& Of(const Value* value) const;
   void Set(const Value* value, const Fact& fact);  // spans must come from Copy or live in the model
 
+  // What the node that computes the value does to positions (ir/movement/movement.h); nullptr where it computes, or where too
+  // little is known of its parameters. As old as the fact: what a node moves is decoded anew whenever it is inferred.
+  const Movement* MovementOf(const Value* value) const;
+  void SetMovements(const Node& node, absl::Span<const Movement* const> of_outputs);  // empty: it moves nothing
+
   DimTable& dims() { return dims_; }
   const DimTable& dims() const { return dims_; }
   Arena& arena() { return arena_; }
@@ -136,9 +143,12 @@ class Facts {
   std::string ExplainOrigin(const Value* value) const;
 
   // For inference of local functions: facts of another model's values take the place of these for a while.
-  using Values = std::vector<Fact, PageAllocator<Fact>>;
+  struct Values {
+    std::vector<Fact, PageAllocator<Fact>> facts;                                          // by Value::id
+    std::vector<const Movement* const*, PageAllocator<const Movement* const*>> movements;  // by Node::id, one for each output
+  };
   Values SwapValues(Values values) {
-    facts_.swap(values);
+    std::swap(values_, values);
     return values;
   }
   // Bodies of loops are inferred again while it is not settled what every turn keeps. Loops in loops multiply that, so
@@ -156,7 +166,7 @@ class Facts {
   void SetCalls(std::shared_ptr<infer::Calls> calls) { calls_ = std::move(calls); }
 
  private:
-  Values facts_;  // by Value::id
+  Values values_;
   DimTable dims_;
   Arena arena_;
   std::vector<Contradiction> contradictions_;

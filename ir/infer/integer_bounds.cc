@@ -6,6 +6,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "ir/attribute.h"
+#include "ir/movement/axis.h"
+#include "ir/movement/movement.h"
 
 namespace ascend_fuse {
 namespace {
@@ -37,14 +39,6 @@ std::optional<int64_t> Product(std::optional<int64_t> a, std::optional<int64_t> 
   int64_t product = 0;
   if (!a.has_value() || !b.has_value() || __builtin_mul_overflow(*a, *b, &product)) return std::nullopt;
   return product;
-}
-
-// The elements of the output are elements of input 0.
-bool MovesData(std::string_view op) {
-  static constexpr std::string_view kOps[] = {
-      "Expand", "Flatten", "Gather",  "GatherElements", "GatherND",  "Identity",  "Reshape",   "ReverseSequence",
-      "Slice",  "Split",   "Squeeze", "Tile",           "Transpose", "Unsqueeze", "ReduceMax", "ReduceMin"};
-  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
 class Bounds {
@@ -97,22 +91,32 @@ class Bounds {
   // What an index along an axis of `value` can be.
   IntegerBounds Index(const Value* value, int64_t axis) const {
     const Fact& fact = facts_.Of(value);
-    if (fact.has_rank && axis < 0) axis += fact.rank();
-    if (!fact.has_rank || axis < 0 || axis >= fact.rank()) return {0, std::nullopt};
+    axis = fact.has_rank ? NormalizeAxis(axis, fact.rank()) : -1;
+    if (axis < 0) return {0, std::nullopt};
     const auto most = facts_.dims().UpperBound(fact.shape[static_cast<size_t>(axis)]);
     return {0, Difference(most, 1)};
   }
 
+  // Elements of operands, and the number around them.
+  IntegerBounds OfMoved(const Movement& movement, int depth) {
+    IntegerBounds bounds = Of(movement.node->input(movement.parts[0].operand), depth);
+    for (const MovedPart& part : movement.parts.subspan(1)) bounds = Union(bounds, Of(movement.node->input(part.operand), depth));
+    if (movement.kind != MovementKind::kPads) return bounds;
+    const auto fill = static_cast<int64_t>(movement.fill);
+    return Union(bounds,
+                 movement.fill_operand == 0 ? IntegerBounds{fill, fill} : Of(movement.node->input(movement.fill_operand), depth));
+  }
+
   IntegerBounds OfNode(const Node& node, uint32_t output, int depth) {
+    if (const Movement* movement = facts_.MovementOf(node.output(output)); movement != nullptr) return OfMoved(*movement, depth);
     if (node.domain != NameId::kEmpty) return {};
     const std::string_view op = OpType(node);
     const auto in = [&](size_t i) { return Of(node.input(i), depth); };
-    if (MovesData(op)) return in(0);
+    if (op == "ReverseSequence" || op == "ReduceMax" || op == "ReduceMin") return in(0);
     if (op == "Shape" || op == "Size" || op == "NonZero") return {0, std::nullopt};
     if (op == "ArgMax" || op == "ArgMin") return Index(node.input(0), IntAttribute(node, "axis").value_or(0));
     if (op == "TopK") return output == 1 ? Index(node.input(0), IntAttribute(node, "axis").value_or(-1)) : in(0);
     if (op == "Cast") return IsFloat(facts_.Of(node.input(0)).type) ? IntegerBounds() : in(0);
-    if (op == "Concat") return OfAll(node, 0, depth);
     if (op == "Max" || op == "Min") return OfExtreme(node, op == "Max", depth);
     if (op == "Where") return OfAll(node, 1, depth);
     if (op == "Abs") return {0, std::nullopt};

@@ -97,8 +97,8 @@ void SequenceAt(NodeContext& c) {
     const Node& made = *sequence->producer;
     const Dim at = c.Scalar(1);
     const int64_t count = static_cast<int64_t>(made.input_count);
-    if (at.is_number() && at.number() >= -count && at.number() < count) {
-      const int64_t index = at.number() < 0 ? at.number() + count : at.number();
+    const int64_t index = at.is_number() ? NormalizePosition(at.number(), count) : -1;
+    if (index >= 0) {
       const Fact& fact = c.facts().Of(made.input(static_cast<size_t>(index)));
       SetItems(c, Of(fact));
       c.CopyElements(0, fact);

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
-#include "ir/movement/data_movement.h"
+#include "ir/infer/movement_of.h"
 #include "ir/schema.h"
 
 namespace ascend_fuse {
@@ -50,37 +50,12 @@ class Noise {
     if (op == "Identity") return x;
     if (op == "Dropout") return IsInference(node) ? x : nullptr;
     if (op == "Cast" || op == "CastLike") return BeforeCasting(x, y);
-    if (op == "Concat" || op == "Sum" || op == "Max" || op == "Min" || op == "Mean") {
-      return node.input_count == 1 ? x : nullptr;
-    }
-    if (op == "Split") return node.output_count == 1 && SameShape(facts_, x, y) ? x : nullptr;
-    if (op == "Expand" || op == "Tile") return SameShape(facts_, x, y) ? x : nullptr;
-    if (op == "Slice") {
-      // A reversed slice has the same shape: every step must be 1.
-      const Value* steps = node.input(4);
-      if (steps != nullptr && !IsSplatOf(facts_, steps, 1)) return nullptr;
-      return SameShape(facts_, x, y) ? x : nullptr;
-    }
-    if (op == "Pad") {
-      // Padding by 1 and by -1 shifts without changing the shape: every pad must be 0.
-      const auto pads = IntsAttribute(node, "pads");
-      const bool none = pads.has_value() ? std::all_of(pads->begin(), pads->end(), [](int64_t pad) { return pad == 0; })
-                                         : node.input(1) != nullptr && IsSplatOf(facts_, node.input(1), 0);
-      return none && SameShape(facts_, x, y) ? x : nullptr;
-    }
-    if (KeepsOrder(node)) return BeforeReshaping(x, y);
-    if (op == "Transpose") return BeforeTransposing(node);
+    if (op == "Sum" || op == "Max" || op == "Min" || op == "Mean") return node.input_count == 1 ? x : nullptr;
+    if (const Movement* movement = facts_.MovementOf(y); movement != nullptr) return Moved(*movement, node);
     if (op == "Mul" || op == "Div" || op == "Pow") return Combined(node, 1, op == "Mul");
     if (op == "Add" || op == "Sub") return Combined(node, 0, op == "Add");
     if (op == "And") return Combined(node, 1, true);
     if (op == "Or" || op == "Xor") return Combined(node, 0, true);
-    if (op == "ScatterND") {
-      const auto reduction = StringAttribute(node, "reduction");
-      if (reduction.has_value() && *reduction != "none") return nullptr;
-      Value* updates = node.input(2);
-      if (updates == nullptr || node.input(1) == nullptr || !SameShape(facts_, x, updates)) return nullptr;
-      return IsFullIota(node.input(1), x) ? updates : nullptr;
-    }
     return nullptr;
   }
 
@@ -96,6 +71,54 @@ class Noise {
       value = source;
     }
     return value;
+  }
+
+  // What a node that moves elements copies.
+  Value* Moved(const Movement& movement, const Node& node) const {
+    Value* x = node.input(0);
+    const Value* y = node.output(0);
+    switch (movement.kind) {
+      case MovementKind::kKeepsOrder:
+        return BeforeReshaping(x, y);
+      case MovementKind::kPermutes:
+        return BeforeTransposing(movement);
+      case MovementKind::kJoins:
+        return node.input_count == 1 ? x : nullptr;
+      case MovementKind::kWrites:
+        return OverwrittenBy(movement, node);
+      case MovementKind::kCopies:
+        return SameShape(facts_, x, y) ? x : nullptr;
+      default:
+        return StaysInPlace(movement) && SameShape(facts_, x, y) ? x : nullptr;
+    }
+  }
+
+  // Whether every element stands at its own place, given that all are there: a part in equal steps of one that has as many is
+  // the whole.
+  static bool StaysInPlace(const Movement& movement) {
+    const MovedPart* part = movement.only();
+    if (part == nullptr || !part->known || !part->windows.empty() || part->viewed()) return false;
+    for (size_t axis = 0; axis < part->axes.size(); ++axis) {
+      const AxisSource& source = part->axes[axis];
+      const bool read = source.kind == AxisSource::Kind::kRead;
+      const bool steps = source.kind == AxisSource::Kind::kPlace && source.step != 1;  // a reversed slice has the same shape
+      const bool own = source.kind == AxisSource::Kind::kFixed || source.axis == static_cast<int>(axis);
+      if (read || steps || !own) return false;
+    }
+    return true;
+  }
+
+  // The updates, where they overwrite everything (docs/sources/export-patterns.md X7).
+  Value* OverwrittenBy(const Movement& movement, const Node& node) const {
+    const MovedPart& part = movement.parts.back();
+    Value* updates = node.input(part.operand);
+    if (updates == nullptr || !SameShape(facts_, node.input(0), updates)) return nullptr;
+    if (part.known) {
+      const PlaceWindow& rows = part.windows[0];
+      const bool all = rows.begin.is(0) && rows.step == 1 && facts_.dims().Equal(rows.count, facts_.Of(updates).shape[0]);
+      return all ? updates : nullptr;
+    }
+    return IsOp(node, "ScatterND") && node.input(1) != nullptr && IsFullIota(node.input(1), updates) ? updates : nullptr;
   }
 
   bool IsInference(const Node& node) const {
@@ -144,7 +167,7 @@ class Noise {
       const Node* node = x->producer;
       if (Value* source = copies_.SourceOf(x); source != nullptr) {
         x = source;
-      } else if (node != nullptr && KeepsOrder(*node)) {
+      } else if (node != nullptr && KeepsOrder(facts_, *node)) {
         x = node->input(0);
       } else {
         return nullptr;
@@ -153,35 +176,28 @@ class Noise {
     return nullptr;
   }
 
-  // The permutation of a Transpose; reversal where it is not given.
-  std::optional<std::vector<int64_t>> Permutation(const Node& node) const {
-    if (auto perm = IntsAttribute(node, "perm"); perm.has_value()) return perm;
-    const int rank = node.input(0) != nullptr ? facts_.Of(node.input(0)).rank() : -1;
-    if (rank < 0) return std::nullopt;
-    std::vector<int64_t> perm(static_cast<size_t>(rank));
-    for (size_t i = 0; i < perm.size(); ++i) perm[i] = rank - 1 - static_cast<int64_t>(i);
-    return perm;
+  // The axes of the result that the axes of the operand are; none where blocks change places too.
+  static std::vector<int> Permutation(const Movement& movement) {
+    std::vector<int> axes;
+    const MovedPart& part = movement.parts[0];
+    if (!part.known || part.viewed()) return axes;
+    for (const AxisSource& source : part.axes) axes.push_back(source.axis);
+    return axes;
   }
 
-  Value* BeforeTransposing(const Node& node) const {
-    const auto perm = Permutation(node);
-    if (!perm.has_value()) return nullptr;
-    bool identity = true;
-    for (size_t i = 0; i < perm->size(); ++i) identity = identity && (*perm)[i] == static_cast<int64_t>(i);
-    if (identity) return node.input(0);
-    const Value* x = Through(node.input(0));
-    const Node* inner = x != nullptr ? x->producer : nullptr;
-    if (inner == nullptr || !IsOp(*inner, "Transpose")) return nullptr;
-    const auto first = Permutation(*inner);
-    if (!first.has_value() || first->size() != perm->size()) return nullptr;
-    for (size_t i = 0; i < perm->size(); ++i) {
-      const int64_t middle = (*perm)[i];
-      if (middle < 0 || middle >= static_cast<int64_t>(first->size()) ||
-          (*first)[static_cast<size_t>(middle)] != static_cast<int64_t>(i)) {
-        return nullptr;
-      }
+  Value* BeforeTransposing(const Movement& movement) const {
+    const std::vector<int> last = Permutation(movement);
+    if (last.empty()) return nullptr;
+    if (std::is_sorted(last.begin(), last.end())) return movement.node->input(0);
+    const Value* x = Through(movement.node->input(0));
+    const Movement* inner = x != nullptr ? facts_.MovementOf(x) : nullptr;
+    if (inner == nullptr || inner->kind != MovementKind::kPermutes) return nullptr;
+    const std::vector<int> first = Permutation(*inner);
+    if (first.size() != last.size()) return nullptr;
+    for (size_t i = 0; i < first.size(); ++i) {
+      if (last[static_cast<size_t>(first[i])] != static_cast<int>(i)) return nullptr;
     }
-    return inner->input(0);
+    return inner->node->input(0);
   }
 
   // The operand that is left when the other one is all `neutral` and broadcasts nothing.
@@ -197,8 +213,7 @@ class Noise {
     return nullptr;
   }
 
-  // Indices that name every row of the first dimension in order, so that ScatterND writes all of `data`
-  // (docs/sources/export-patterns.md X7): Unsqueeze (Range (0, dim 0 of data, 1), -1) or a constant iota.
+  // Indices that name every row of the first dimension in order: Unsqueeze (Range (0, dim 0 of data, 1), -1).
   bool IsFullIota(Value* indices, const Value* data) const {
     const Fact& shape = facts_.Of(data);
     const Fact& index = facts_.Of(indices);
@@ -206,15 +221,9 @@ class Noise {
         !facts_.dims().Equal(index.shape[0], shape.shape[0])) {
       return false;
     }
-    if (index.elements != nullptr && !index.elements->integers.empty()) {
-      for (size_t i = 0; i < index.elements->integers.size(); ++i) {
-        if (!index.elements->integers[i].is(static_cast<int64_t>(i))) return false;
-      }
-      return true;
-    }
     const Node* node = Through(indices)->producer;
-    for (int i = 0;
-         i < kMaximumSteps && node != nullptr && (KeepsOrder(*node) || (IsOp(*node, "Cast") && IsIndexType(node->output(0))));
+    for (int i = 0; i < kMaximumSteps && node != nullptr &&
+                    (KeepsOrder(facts_, *node) || (IsOp(*node, "Cast") && IsIndexType(node->output(0))));
          ++i) {
       Value* input = Through(node->input(0));
       node = input != nullptr ? input->producer : nullptr;

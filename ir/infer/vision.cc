@@ -106,26 +106,6 @@ void Col2Im(NodeContext& c) {  // (input[N, C * block, L], image_shape, block_sh
   c.SetShape(0, shape);
 }
 
-void CenterCropPad(NodeContext& c) {  // (data, shape of `axes`)
-  c.SetType(0, c.type(0));
-  if (!c.in(0).has_rank) return;
-  Shape shape = c.shape(0);
-  std::vector<int64_t> axes;
-  if (const auto given = c.Ints("axes"); given.has_value()) {
-    axes = *given;
-  } else {
-    for (size_t i = 0; i < shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  }
-  absl::Span<const Dim> size;
-  const bool known = c.Integers(1, &size) && size.size() == axes.size();
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t axis = NormalizeAxis(axes[i], c.rank(0));
-    if (axis < 0) return c.SetRank(0, shape.size());
-    shape[static_cast<size_t>(axis)] = known ? c.dims().Resolve(size[i]) : Dim();
-  }
-  c.SetShape(0, shape);
-}
-
 void ImageDecoder(NodeContext& c) {
   c.Set(0, DataType::kUint8, {Dim(), Dim(), Dim::Of(c.String("pixel_format", "RGB") == "Grayscale" ? 1 : 3)});
 }
@@ -138,7 +118,6 @@ constexpr Entry kOps[] = {
     {"", "NonMaxSuppression", NonMaxSuppression},
     {"", "MaxUnpool", MaxUnpool},
     {"", "Col2Im", Col2Im},
-    {"", "CenterCropPad", CenterCropPad},
     {"", "ImageDecoder", ImageDecoder},
     {"com.microsoft", "GridSample", GridSample},
     {"com.microsoft", "CropAndResize", CropAndResize},

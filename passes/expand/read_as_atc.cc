@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/movement/axis.h"
 #include "ir/status_macros.h"
 #include "passes/check/atc_check.h"
 #include "passes/core/apply_rules.h"
@@ -118,8 +119,8 @@ class Reader {
         if (node->dead || !SurelyHas(*node, "log-softmax-axis")) continue;
         const int rank = workspace_.facts().Of(node->input(0)).rank();
         const int64_t axis = IntAttribute(*node, "axis").value_or(-1);
-        const int64_t place = axis < 0 ? axis + rank : axis;
-        if (rank < 1 || place < 0 || place >= rank) continue;
+        const int64_t place = NormalizeAxis(axis, rank);
+        if (place < 0) continue;
         std::vector<int64_t> perm(static_cast<size_t>(rank));
         std::iota(perm.begin(), perm.end(), 0);
         std::swap(perm[static_cast<size_t>(place)], perm.back());

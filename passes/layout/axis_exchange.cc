@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/movement/axis.h"
 #include "ir/schema.h"
 #include "passes/core/beside.h"
 #include "passes/core/call_of.h"
@@ -98,7 +99,7 @@ class ExchangeOfNode {
   }
 
   // Whether a node along this axis computes the same: not along one that is two.
-  bool MayBeAlong(int64_t axis) const { return !axes_.merged() || !axes_.Has(axis < 0 ? axis + axes_.rank : axis); }
+  bool MayBeAlong(int64_t axis) const { return !axes_.merged() || !axes_.Has(NormalizeAxis(axis, axes_.rank)); }
 
   std::optional<Exchangeable> Joined() const {
     std::vector<size_t> operands;
@@ -226,7 +227,7 @@ class ExchangeOfNode {
 }  // namespace
 
 int64_t ExchangedAxes::Exchanged(int64_t axis) const {
-  if (axis < 0) axis += rank;
+  axis = NormalizeAxis(axis, rank);
   return axis == first ? second : axis == second ? first : axis;
 }
 
@@ -274,7 +275,7 @@ NewNode Exchanged(const Node& node, Workspace& workspace, const ExchangedAxes& a
   if (plan.op_type == "Concat" || plan.op_type == "Split") {
     const int64_t axis = IntAttribute(node, "axis").value_or(0);
     for (Attribute& attribute : plan.attributes) {
-      const bool moves = axes.Exchanged(axis) != (axis < 0 ? axis + axes.rank : axis);
+      const bool moves = axes.Exchanged(axis) != NormalizeAxis(axis, axes.rank);
       if (attribute.name == "axis" && moves) attribute = Attribute::Int("axis", axes.Exchanged(axis));
     }
   } else if (plan.op_type == "Slice") {

@@ -11,7 +11,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
-#include "ir/movement/data_movement.h"
+#include "ir/infer/movement_of.h"
+#include "ir/movement/axis.h"
 #include "ir/status_macros.h"
 #include "passes/core/workspace.h"
 #include "passes/layout/passes.h"
@@ -23,8 +24,7 @@
 namespace ascend_fuse {
 namespace {
 
-constexpr size_t kMaximumSteps = 12;        // from a kernel to the projection, and from it to the scores
-constexpr int64_t kMostChannels = 1 << 17;  // of a projection
+constexpr size_t kMaximumSteps = 12;  // from a kernel to the projection, and from it to the scores
 
 using Order = std::vector<int64_t>;  // channel i is what channel order[i] was
 
@@ -37,9 +37,9 @@ bool IsRotaryOfHalves(const Node& node) {
 }
 
 // Whether the node only moves elements of its first input.
-bool Moves(const Node& node) {
-  const Movement movement = MovementOf(node);
-  return movement == Movement::kKeepsOrder || movement == Movement::kPermutes || movement == Movement::kPicks;
+bool Moves(const Facts& facts, const Node& node) {
+  const MovementKind movement = KindOf(facts, node);
+  return movement == MovementKind::kKeepsOrder || movement == MovementKind::kPermutes || movement == MovementKind::kPicks;
 }
 
 // The one node that reads the value; nullptr where there are more, or the value is an output of the graph.
@@ -58,16 +58,16 @@ std::optional<Order> OrderBetween(const FunctionContext& context, Value* earlier
   if (!map.ok() || map->trailing.size() != 1 || map->axes.back() != ChannelMap::kChannels) return std::nullopt;
   if (!std::is_sorted(map->axes.begin(), map->axes.end() - 1)) return std::nullopt;
   Order order;
-  std::vector<bool> seen(map->channels.size(), false);
-  for (const Channel& channel : map->channels) {
+  const std::vector<Channel> channels = ListOf(*map);
+  std::vector<bool> seen(channels.size(), false);
+  for (const Channel& channel : channels) {
     const auto at = static_cast<size_t>(channel.index);
     if (channel.negative || at >= seen.size() || seen[at]) return std::nullopt;
     seen[at] = true;
     order.push_back(channel.index);
   }
   if (std::is_sorted(order.begin(), order.end())) return std::nullopt;
-  const bool whole = std::all_of(map->windows.begin(), map->windows.end(), [](const Window& w) { return w.whole; });
-  return whole ? std::optional(order) : std::nullopt;
+  return map->IsWhole() ? std::optional(order) : std::nullopt;
 }
 
 // Two values of a path that differ by an order.
@@ -209,7 +209,7 @@ class Folder {
     front->path = {front->kernel->input(0)};
     while (front->path.size() <= kMaximumSteps) {
       const Node* node = front->path.back()->producer;
-      if (node == nullptr || !Moves(*node) || node->graph != front->kernel->graph) break;
+      if (node == nullptr || !Moves(*context_.facts, *node) || node->graph != front->kernel->graph) break;
       front->path.push_back(node->input(0));
     }
     std::optional<Reordered> apart = FindOrder(context_, front->path);
@@ -258,14 +258,14 @@ class Folder {
       --at;
     }
     base_ = path[at];
-    const absl::StatusOr<ChannelMap> map = FollowChannels(context_, front->apart.earlier, {base_}, nullptr, kMostChannels);
+    const absl::StatusOr<ChannelMap> map = FollowChannels(context_, front->apart.earlier, {base_});
     if (!map.ok()) return std::string(map.status().message());
     const auto width = static_cast<int64_t>(front->apart.order.size());
     if (map->axes.back() != ChannelMap::kChannels || map->trailing.back() != width) {
       return fmt::format("the channels of {} do not lie along its last axis", ValueName(*front->apart.earlier));
     }
     absl::flat_hash_set<int64_t> seen;
-    for (const Channel& channel : map->channels) {
+    for (const Channel& channel : ListOf(*map)) {
       if (channel.negative || !seen.insert(channel.index).second) {
         return fmt::format("{} is more than channels of {} in some order", ValueName(*front->apart.earlier), ValueName(*base_));
       }
@@ -307,14 +307,16 @@ class Folder {
   // Whether all that the node gives, but for `besides`, are other channels than these, or no elements at all.
   bool ReadsOthers(const Node& node, const Value* besides, const absl::flat_hash_set<int64_t>& turned) {
     if (IsOp(node, "Shape")) return true;
-    if (!Moves(node) || node.graph != base_->graph) return false;
+    if (!Moves(*context_.facts, node) || node.graph != base_->graph) return false;
     for (Value* output : node.outputs()) {
       if (output == nullptr || output == besides) continue;
       if (output->is_graph_output) return false;
       if (LiveUses(*output).empty()) continue;
-      const absl::StatusOr<ChannelMap> map = FollowChannels(context_, output, {base_}, nullptr, kMostChannels);
+      const absl::StatusOr<ChannelMap> map = FollowChannels(context_, output, {base_});
       if (!map.ok()) return false;
-      for (const Channel& channel : map->channels) {
+      const std::vector<Channel> channels = ListOf(*map);
+      if (channels.empty()) return false;
+      for (const Channel& channel : channels) {
         if (turned.contains(channel.index)) return false;
       }
     }
@@ -388,8 +390,8 @@ class Folder {
     std::vector<Value*> path = {back->kernel->output()};
     while (path.size() <= kMaximumSteps) {
       const Use* use = OnlyUse(*path.back());
-      if (use == nullptr || !Moves(*use->user) || use->user->output_count != 1 || use->user->input(0) != path.back() ||
-          use->user->graph != back->kernel->graph) {
+      if (use == nullptr || !Moves(*context_.facts, *use->user) || use->user->output_count != 1 ||
+          use->user->input(0) != path.back() || use->user->graph != back->kernel->graph) {
         break;
       }
       path.push_back(use->user->output());
@@ -448,8 +450,7 @@ class Folder {
       return at == perm->end() ? refused : "";
     }
     if (IsOp(node, "Concat")) {
-      int64_t axis = IntAttribute(node, "axis").value_or(0);
-      if (axis < 0) axis += rank;
+      const int64_t axis = NormalizeAxis(IntAttribute(node, "axis").value_or(0), rank);
       if (axis != rank - *from_end)
         return fmt::format("{} joins {} with others, as a cache does", OpType(node), ValueName(*value));
       back->width = 0;
@@ -472,7 +473,7 @@ class Folder {
       return axis < 0 || fact.shape[static_cast<size_t>(axis)].is(1) ? "" : refused;
     }
     if (IsOp(node, "Cast")) return "";
-    const bool keeps = KeepsOrder(node) || IsOp(node, "Expand");
+    const bool keeps = KeepsOrder(*context_.facts, node) || IsOp(node, "Expand");
     if (keeps && operand == 0 && *from_end == 1 && SameWidth(value, node.output())) return "";
     return refused;
   }

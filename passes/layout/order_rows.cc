@@ -12,7 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
-#include "ir/movement/data_movement.h"
+#include "ir/infer/movement_of.h"
 #include "ir/status_macros.h"
 #include "passes/core/beside.h"
 #include "passes/core/workspace.h"
@@ -251,11 +251,11 @@ class RowOrderer {
     for (size_t step = 0; step < kMaximumSteps; ++step) {
       const Node* node = view.value->producer;
       if (node == nullptr || node->dead || node->input(0) == nullptr || node->input(0)->graph != end->graph) break;
-      const Movement movement = MovementOf(*node);
+      const MovementKind movement = KindOf(facts_, *node);
       const AxisList behind = view.axes;
-      const bool moves = movement == Movement::kKeepsOrder || movement == Movement::kPermutes;
+      const bool moves = movement == MovementKind::kKeepsOrder || movement == MovementKind::kPermutes;
       if (!(moves && FollowMovement(context_, &way->atoms, &view)) && !FollowPick(context_, &way->atoms, &view)) break;
-      ++(movement == Movement::kPermutes ? so_far.transposes : so_far.reshapes);
+      ++(movement == MovementKind::kPermutes ? so_far.transposes : so_far.reshapes);
       if (ExchangesHeadsAndTokens(*node)) so_far.turn = {view.axes, behind};
       if (!CanBeCutOff(way->atoms, view)) continue;
       way->source = view.value;
@@ -307,9 +307,9 @@ class RowOrderer {
   bool MovesOn(const Use& use) const {
     const Node& node = *use.user;
     if (use.index != 0 || node.graph != use.value->graph) return false;
-    const Movement movement = MovementOf(node);
-    if (movement == Movement::kKeepsOrder || movement == Movement::kPermutes) return true;
-    if (movement != Movement::kPicks || node.output() == nullptr) return false;
+    const MovementKind movement = KindOf(facts_, node);
+    if (movement == MovementKind::kKeepsOrder || movement == MovementKind::kPermutes) return true;
+    if (movement != MovementKind::kPicks || node.output() == nullptr) return false;
     AtomTable atoms(context_.dims);
     AxisView view;
     view.value = node.output();
@@ -477,7 +477,7 @@ class RowOrderer {
         return std::any_of(shape.begin(), shape.end(), [&](Dim other) { return facts_.dims().Equal(dim, other); });
       };
       const Node* node = value->producer;
-      const bool moved = node != nullptr && MovementOf(*node) != Movement::kNone;
+      const bool moved = node != nullptr && IsOfOneOperand(KindOf(facts_, *node));
       if (!moved && has(tokens) && has(batch)) return now;
       if (node == nullptr || node->input(0) == nullptr || node->input(0)->graph != value->graph) break;
       value = node->input(0);

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "fmt/format.h"
+#include "ir/movement/axis.h"
 #include "ir/status_macros.h"
 #include "passes/core/beside.h"
 #include "passes/core/call_of.h"
@@ -394,9 +395,8 @@ class PaddingPlan {
     const ZeroPadding padding = PaddingOf(value);
     const auto dims = facts_.Of(value).shape;
     const auto rank = static_cast<int64_t>(padding.size());
-    const auto within = [rank](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
-    const int64_t start = within(IntAttribute(*shape, "start").value_or(0));
-    const int64_t end = within(IntAttribute(*shape, "end").value_or(rank));
+    const int64_t start = ClampBound(IntAttribute(*shape, "start").value_or(0), rank);
+    const int64_t end = ClampBound(IntAttribute(*shape, "end").value_or(rank), rank);
     std::vector<int64_t> less;
     for (int64_t i = start; i < end; ++i) {
       const Places& places = padding[static_cast<size_t>(i)];

@@ -8,7 +8,8 @@
 
 #include "absl/status/status.h"
 #include "fmt/format.h"
-#include "ir/movement/data_movement.h"
+#include "ir/infer/movement_of.h"
+#include "ir/movement/axis.h"
 #include "passes/core/beside.h"
 #include "patterns/analysis/einsum_letters.h"
 #include "patterns/terms/term.h"
@@ -35,9 +36,8 @@ Places Identity(int64_t size) {
 }
 
 std::optional<int64_t> AxisOf(const Node& node, std::string_view name, int64_t fallback, int rank) {
-  int64_t axis = IntAttribute(node, name).value_or(fallback);
-  if (axis < 0) axis += rank;
-  return axis >= 0 && axis < rank ? std::optional(axis) : std::nullopt;
+  const int64_t axis = NormalizeAxis(IntAttribute(node, name).value_or(fallback), rank);
+  return axis >= 0 ? std::optional(axis) : std::nullopt;
 }
 
 // --- shapes of the same elements ---
@@ -186,14 +186,18 @@ Operands OfElementwise(const Facts& facts, const Node& node, const ZeroPadding& 
   return operands;
 }
 
-Operands OfTranspose(const Node& node, const ZeroPadding& out) {
-  const auto perm = IntsAttribute(node, "perm");
-  ZeroPadding in(out.size());
-  for (size_t i = 0; i < out.size(); ++i) {
-    const auto from = perm.has_value() && i < perm->size() ? static_cast<size_t>((*perm)[i]) : out.size() - 1 - i;
-    if (from >= in.size()) return No("the axes of a Transpose are not known");
-    in[from] = out[i];
-  }
+// The axes of what a Transpose gives, by the axes that it reads; none where they are not known.
+absl::Span<const AxisSource> TransposedAxes(const Facts& facts, const Node& node, size_t rank) {
+  const Movement* movement = facts.MovementOf(node.output());
+  if (movement == nullptr || !movement->parts[0].known || movement->parts[0].axes.size() != rank) return {};
+  return movement->parts[0].axes;
+}
+
+Operands OfTranspose(const Facts& facts, const Node& node, const ZeroPadding& out) {
+  const absl::Span<const AxisSource> axes = TransposedAxes(facts, node, out.size());
+  if (axes.empty()) return No("the axes of a Transpose are not known");
+  ZeroPadding in;
+  for (const AxisSource& source : axes) in.push_back(out[static_cast<size_t>(source.axis)]);
   return std::vector<PaddedOperand>{{0, Whole(in)}};
 }
 
@@ -234,7 +238,7 @@ std::optional<Cut> CutOf(const Facts& facts, const Node& node) {
     if (!at.is_number() || size_of(*axis) < 0) return std::nullopt;
     cut.axis = static_cast<size_t>(*axis);
     cut.drops_axis = index.rank() == 0;
-    cut.starts = {at.number() < 0 ? at.number() + size_of(*axis) : at.number()};
+    cut.starts = {NormalizePosition(at.number(), size_of(*axis))};
     cut.lengths = {1};
   } else if (IsOp(node, "Split")) {
     const auto axis = AxisOf(node, "axis", 0, in.rank());
@@ -258,13 +262,12 @@ std::optional<Cut> CutOf(const Facts& facts, const Node& node) {
     if (!starts.has_value() || !ends.has_value() || starts->size() != 1 || ends->size() != 1) return std::nullopt;
     if (axes.has_value() ? axes->size() != 1 : node.input(3) != nullptr) return std::nullopt;
     if (steps.has_value() ? *steps != std::vector<int64_t>{1} : node.input(4) != nullptr) return std::nullopt;
-    int64_t axis = axes.has_value() ? (*axes)[0] : 0;
-    if (axis < 0) axis += in.rank();
-    if (axis < 0 || axis >= in.rank() || size_of(axis) < 0) return std::nullopt;
-    const auto within = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size_of(axis) : at, 0, size_of(axis)); };
+    const int64_t axis = NormalizeAxis(axes.has_value() ? (*axes)[0] : 0, in.rank());
+    if (axis < 0 || size_of(axis) < 0) return std::nullopt;
+    const SliceRange range = RangeOfSlice((*starts)[0], (*ends)[0], 1, size_of(axis));
     cut.axis = static_cast<size_t>(axis);
-    cut.starts = {within((*starts)[0])};
-    cut.lengths = {within((*ends)[0]) - cut.starts[0]};
+    cut.starts = {range.start};
+    cut.lengths = {range.count};
   } else {
     return std::nullopt;
   }
@@ -279,8 +282,8 @@ std::optional<ZeroPadding> BesideCut(const Facts& facts, const Node& node, const
     const auto axes = IntsParameter(facts, node, "axes", 3);
     if (!axes.has_value() || rank != static_cast<int>(out.size())) return std::nullopt;
     for (const int64_t axis : *axes) {
-      const auto at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
-      if (at >= out.size() || !out[at].empty()) return std::nullopt;
+      const int64_t at = NormalizeAxis(axis, rank);
+      if (at < 0 || !out[static_cast<size_t>(at)].empty()) return std::nullopt;
     }
     return out;
   }
@@ -554,9 +557,9 @@ Operands OperandsOf(Facts& facts, const Node& node, absl::Span<const ZeroPadding
   if (IsOp(node, "Split") || IsOp(node, "Slice") || IsOp(node, "Gather")) return OfCut(facts, node, outputs);
   if (outputs.size() != 1) return No(fmt::format("{} computes with them", Named(node)));
   const ZeroPadding& out = outputs[0];
-  if (KeepsOrder(node)) return OfReshape(facts, node, out);
+  if (KeepsOrder(facts, node)) return OfReshape(facts, node, out);
   if (IsOp(node, "Cast") || IsOp(node, "Neg")) return std::vector<PaddedOperand>{{0, Whole(out)}};
-  if (IsOp(node, "Transpose")) return OfTranspose(node, out);
+  if (IsOp(node, "Transpose")) return OfTranspose(facts, node, out);
   if (IsOp(node, "Add") || IsOp(node, "Sub") || IsOp(node, "Mul") || IsOp(node, "Div")) return OfElementwise(facts, node, out);
   if (IsOp(node, "Concat")) return OfConcat(facts, node, out);
   if (IsOp(node, "MatMul")) return OfMatMul(facts, node, out);
@@ -571,16 +574,14 @@ std::optional<ZeroPadding> ResultOf(Facts& facts, const Node& node, size_t opera
   if (node.domain != NameId::kEmpty || node.output_count != 1) return std::nullopt;
   const Fact& out = facts.Of(node.output());
   if (!out.has_rank) return std::nullopt;
-  if (KeepsOrder(node) && operand == 0) return RegroupPadding(facts.dims(), facts.Of(node.input(0)).shape, padding, out.shape);
+  if (KeepsOrder(facts, node) && operand == 0)
+    return RegroupPadding(facts.dims(), facts.Of(node.input(0)).shape, padding, out.shape);
   if (IsOp(node, "Cast")) return padding;
   if (IsOp(node, "Transpose")) {
-    const auto perm = IntsAttribute(node, "perm");
+    const absl::Span<const AxisSource> axes = TransposedAxes(facts, node, padding.size());
+    if (axes.empty()) return std::nullopt;
     ZeroPadding turned(padding.size());
-    for (size_t i = 0; i < padding.size(); ++i) {
-      const auto from = perm.has_value() && i < perm->size() ? static_cast<size_t>((*perm)[i]) : padding.size() - 1 - i;
-      if (from >= padding.size()) return std::nullopt;
-      turned[i] = padding[from];
-    }
+    for (size_t from = 0; from < axes.size(); ++from) turned[static_cast<size_t>(axes[from].axis)] = padding[from];
     return turned;
   }
   const bool factor = IsOp(node, "Mul") || (IsOp(node, "Div") && operand == 0);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/movement/axis.h"
 #include "passes/core/beside.h"
 #include "passes/legalise/adapters.h"
 
@@ -87,8 +88,8 @@ std::vector<int64_t> PlacesOfRows(const Workspace& workspace, const Fact& data, 
 // The same of ScatterElements: an element of the indices names the place along the axis, its own place the others.
 std::vector<int64_t> PlacesOfElements(const Workspace& workspace, const Fact& data, const Table& indices, int64_t axis) {
   const int64_t rank = data.rank();
-  const int64_t at = axis < 0 ? axis + rank : axis;
-  if (at < 0 || at >= rank || indices.dims.size() != static_cast<size_t>(rank)) return {};
+  const int64_t at = NormalizeAxis(axis, rank);
+  if (at < 0 || indices.dims.size() != static_cast<size_t>(rank)) return {};
   std::set<std::vector<int64_t>> seen;
   std::vector<int64_t> places = indices.numbers;
   for (size_t i = 0; i < places.size(); ++i) {
@@ -143,8 +144,8 @@ bool WriteOneHotAsComparison(Workspace& workspace, Node* node) {
   const int64_t n = *depth;
   const int64_t rank = indices.rank();
   const int64_t written = IntAttribute(*node, "axis").value_or(-1);
-  const int64_t axis = written < 0 ? written + rank + 1 : written;
-  if (axis < 0 || axis > rank) return false;
+  const int64_t axis = NormalizeAxis(written, rank + 1);
+  if (axis < 0) return false;
   Beside beside(workspace, *node);
   const auto number = [&](int64_t value) { return Integers(workspace, *node, type, {1}, {value}); };
   Value* given = node->input(0);

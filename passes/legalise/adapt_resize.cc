@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/movement/axis.h"
 #include "passes/core/beside.h"
 #include "passes/legalise/adapters.h"
 
@@ -39,7 +40,7 @@ Words WordsOf(const Node& node) {
 }
 
 // Opsets before 13 have an empty tensor for what is not given.
-bool Given(const Workspace& workspace, const Node& node, size_t i) {
+bool IsGiven(const Workspace& workspace, const Node& node, size_t i) {
   if (i >= node.input_count || node.input(i) == nullptr) return false;
   const Fact& fact = workspace.facts().Of(node.input(i));
   return !(fact.has_rank && fact.rank() == 1 && fact.shape[0].is(0));
@@ -53,8 +54,8 @@ std::vector<size_t> AxesOf(const Node& node, int64_t rank) {
   }
   std::vector<size_t> axes;
   for (const int64_t axis : given) {
-    const int64_t place = axis < 0 ? axis + rank : axis;
-    if (place < 0 || place >= rank) return {};
+    const int64_t place = NormalizeAxis(axis, rank);
+    if (place < 0) return {};
     axes.push_back(static_cast<size_t>(place));
   }
   return axes;
@@ -101,8 +102,8 @@ std::optional<std::vector<Axis>> AxesWithScales(const Workspace& workspace, cons
     all.push_back({length, length, 1});
   }
   const std::vector<size_t> axes = AxesOf(node, x.rank());
-  const bool by_sizes = Given(workspace, node, 3);
-  if (axes.empty() || by_sizes == Given(workspace, node, 2)) return std::nullopt;
+  const bool by_sizes = IsGiven(workspace, node, 3);
+  if (axes.empty() || by_sizes == IsGiven(workspace, node, 2)) return std::nullopt;
   const Fact& factors = workspace.facts().Of(node.input(by_sizes ? 3 : 2));
   if (factors.elements == nullptr) return std::nullopt;
   if ((by_sizes ? factors.elements->integers.size() : factors.elements->floats.size()) != axes.size()) return std::nullopt;
@@ -194,7 +195,7 @@ bool IsWhole(const Words& words, const std::vector<Axis>& axes) {
 // Scales or sizes of all axes as an input, those of the axes that stay 1 or their length.
 std::vector<Value*> WholeInputs(Workspace& workspace, const Node& node, const std::vector<Axis>& axes) {
   std::vector<Value*> inputs = {node.input(0), node.input(1)};
-  if (Given(workspace, node, 3)) {
+  if (IsGiven(workspace, node, 3)) {
     std::vector<int64_t> sizes;
     for (const Axis& axis : axes) sizes.push_back(axis.result);
     if (std::count(sizes.begin(), sizes.end(), -1) > 0) return {};

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/movement/axis.h"
 #include "passes/core/beside.h"
 #include "passes/legalise/adapters.h"
 
@@ -76,9 +77,9 @@ class Sequences {
     if (Has(*node, at)) {
       const auto number = NumberOf(workspace_, node->input(at));
       if (!number.has_value()) return std::nullopt;
-      place = *number < 0 ? *number + count : *number;
+      if (!inserts || *number != count) place = NormalizePosition(*number, count);
     }
-    if (place < 0 || place > count || (!inserts && place == count)) return std::nullopt;
+    if (place < 0) return std::nullopt;
     if (inserts) {
       elements->insert(elements->begin() + place, Element{node->input(1)});
     } else {
@@ -94,8 +95,8 @@ class Sequences {
     const Fact& x = workspace_.facts().Of(node.input(0));
     const int64_t given = IntAttribute(node, "axis").value_or(0);
     if (!x.has_rank) return std::nullopt;
-    const int64_t axis = given < 0 ? given + x.rank() : given;
-    if (axis < 0 || axis >= x.rank()) return std::nullopt;
+    const int64_t axis = NormalizeAxis(given, x.rank());
+    if (axis < 0) return std::nullopt;
     const Dim length = workspace_.facts().dims().Resolve(x.shape[static_cast<size_t>(axis)]);
     std::vector<int64_t> sizes;
     bool squeezed = false;
@@ -131,9 +132,8 @@ bool WriteAt(Workspace& workspace, Node* node) {
   if (!number.has_value()) return false;
   const Elements elements = Sequences(workspace).Of(node->input(0));
   if (!elements.has_value()) return false;
-  const int64_t count = static_cast<int64_t>(elements->size());
-  const int64_t place = *number < 0 ? *number + count : *number;
-  if (place < 0 || place >= count) return false;
+  const int64_t place = NormalizePosition(*number, static_cast<int64_t>(elements->size()));
+  if (place < 0) return false;
   Beside beside(workspace, *node);
   Rewrite(workspace, node, "Identity", {Made(beside, (*elements)[static_cast<size_t>(place)])}, {});
   return true;

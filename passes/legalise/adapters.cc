@@ -9,6 +9,7 @@
 #include <string>
 
 #include "fmt/format.h"
+#include "ir/movement/axis.h"
 #include "ir/onnx/encode.h"
 #include "ir/sparse.h"
 #include "passes/core/beside.h"
@@ -99,8 +100,8 @@ bool WriteSplitSizes(Workspace& workspace, Node* node) {
   const Fact& x = workspace.facts().Of(node->input(0));
   const int64_t axis = IntAttribute(*node, "axis").value_or(0);
   const int64_t n = IntAttribute(*node, "num_outputs").value_or(0);
-  const int64_t place = axis < 0 ? axis + x.rank() : axis;
-  if (!x.has_rank || place < 0 || place >= x.rank() || node->input(1) != nullptr) return false;
+  const int64_t place = NormalizeAxis(axis, x.rank());
+  if (!x.has_rank || place < 0 || node->input(1) != nullptr) return false;
   if (n < 1 || n != static_cast<int64_t>(node->output_count)) return false;
   if (!x.shape[static_cast<size_t>(place)].known()) return false;
   Value* sizes = PartSizes(workspace, *node, place, n);
@@ -240,8 +241,8 @@ bool WriteCropAndPad(Workspace& workspace, Node* node) {
   bool padded = false;
   for (const Dim dim : x.shape) ends.push_back(dim.is_number() ? dim.number() : INT64_MAX);
   for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t place = axes[i] < 0 ? axes[i] + x.rank() : axes[i];
-    if (place < 0 || place >= x.rank()) return false;
+    const int64_t place = NormalizeAxis(axes[i], x.rank());
+    if (place < 0) return false;
     const size_t axis = static_cast<size_t>(place);
     const Dim wanted = lengths.elements->integers[i];
     if (!x.shape[axis].is_number() || !wanted.is_number() || wanted.number() < 0) return false;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "ir/movement/data_movement.h"
+#include "ir/infer/movement_of.h"
 #include "ir/status_macros.h"
 #include "patterns/analysis/attention_axes.h"
 #include "patterns/analysis/attention_masks.h"
@@ -56,7 +56,7 @@ class AttentionReader {
     const bool reshaped = !weighted.has_value();
     if (reshaped) {
       const Node* node = y_->producer;
-      if (node == nullptr || !KeepsOrder(*node) || node->input(0) == nullptr) return No("no product is here");
+      if (node == nullptr || !KeepsOrder(*context_.facts, *node) || node->input(0) == nullptr) return No("no product is here");
       weighted = FindProduct(context_, node->input(0));
       if (!weighted.has_value()) return No("no product is here");
       reached_.push_back(node);

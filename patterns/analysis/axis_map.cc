@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ir/attribute.h"
-#include "ir/movement/data_movement.h"
+#include "ir/infer/movement_of.h"
 #include "patterns/terms/node_builder.h"
 
 namespace ascend_fuse {
@@ -128,27 +128,26 @@ Atoms Joined(const AxisList& axes) {
 
 namespace {
 
-// The axes of what a Transpose permutes.
-std::optional<AxisList> BeforeTranspose(const Node& node, const AxisList& axes) {
-  std::vector<int64_t> perm = IntsAttribute(node, "perm").value_or(std::vector<int64_t>());
-  if (perm.empty()) {
-    for (size_t i = axes.size(); i-- > 0;) perm.push_back(static_cast<int64_t>(i));
-  }
-  if (perm.size() != axes.size()) return std::nullopt;
-  AxisList before(axes.size());
-  for (size_t i = 0; i < perm.size(); ++i) {
-    if (perm[i] < 0 || perm[i] >= static_cast<int64_t>(axes.size())) return std::nullopt;
-    before[static_cast<size_t>(perm[i])] = axes[i];
-  }
-  return before;
+// The axes of what is permuted: those of the operand, by the axes of the result.
+std::optional<AxisList> BeforePermutation(const Movement& movement, const AxisList& axes, absl::Span<const Dim> operand,
+                                          AtomTable* atoms) {
+  const MovedPart& part = movement.parts[0];
+  if (!part.known) return std::nullopt;
+  const std::optional<AxisList> places = movement.places.empty() ? axes : atoms->Regroup(axes, movement.places);
+  if (!places.has_value() || part.axes.size() != places->size()) return std::nullopt;
+  AxisList before;
+  for (const AxisSource& source : part.axes) before.push_back((*places)[static_cast<size_t>(source.axis)]);
+  return part.viewed() ? atoms->Regroup(before, operand) : before;
 }
 
-// The axes of what an Expand or Tile repeats. Repeated atoms are added to `copied`.
-std::optional<AxisList> BeforeCopies(const FunctionContext& context, const Node& node, const AxisList& axes, AtomTable* atoms,
-                                     Atoms* copied) {
-  const Fact& input = context.facts->Of(node.input(0));
+// The axes of what is repeated. Repeated atoms are added to `copied`.
+std::optional<AxisList> BeforeCopies(const FunctionContext& context, const Movement& movement, const AxisList& axes,
+                                     AtomTable* atoms, Atoms* copied) {
+  const MovedPart& part = movement.parts[0];
+  const Node& node = *movement.node;
+  const Fact& input = context.facts->Of(node.input(part.operand));
   const Fact& output = context.facts->Of(node.output());
-  if (!input.has_rank || !output.has_rank || input.shape.size() > axes.size()) return std::nullopt;
+  if (!part.known || !input.has_rank || !output.has_rank || input.shape.size() > axes.size()) return std::nullopt;
   const size_t added = axes.size() - input.shape.size();
   AxisList before;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -159,9 +158,9 @@ std::optional<AxisList> BeforeCopies(const FunctionContext& context, const Node&
     Atoms times = axes[i];
     Atoms kept;
     if (i >= added && !input.shape[i - added].is(1)) {
-      // Only Tile repeats more than one element: all of them, one time after another.
+      // More than one element: all of them, one time after another.
       const Dim count = context.dims->ExactDiv(output.shape[i], input.shape[i - added]);
-      if (!count.known() || !IsOp(node, "Tile")) return std::nullopt;
+      if (!count.known() || part.axes[i - added].kind != AxisSource::Kind::kWrapped) return std::nullopt;
       const auto parts = atoms->Regroup({axes[i]}, {count, input.shape[i - added]});
       if (!parts.has_value()) return std::nullopt;
       times = (*parts)[0];
@@ -176,64 +175,63 @@ std::optional<AxisList> BeforeCopies(const FunctionContext& context, const Node&
 }  // namespace
 
 bool FollowMovement(const FunctionContext& context, AtomTable* atoms, AxisView* view) {
-  const Node* node = view->value->producer;
-  if (node == nullptr || node->input(0) == nullptr || node->output_count != 1) return false;
-  const Fact& input = context.facts->Of(node->input(0));
+  const Movement* movement = context.facts->MovementOf(view->value);
+  if (movement == nullptr || movement->node->input(0) == nullptr || movement->node->output_count != 1) return false;
+  const Fact& input = context.facts->Of(movement->node->input(0));
   if (!input.has_rank) return false;
   std::optional<AxisList> before;
   Atoms copied = view->copied;
-  switch (MovementOf(*node)) {
-    case Movement::kKeepsOrder:
+  switch (movement->kind) {
+    case MovementKind::kKeepsOrder:
       before = atoms->Regroup(view->axes, input.shape);
       break;
-    case Movement::kPermutes:
-      before = BeforeTranspose(*node, view->axes);
+    case MovementKind::kPermutes:
+      before = BeforePermutation(*movement, view->axes, input.shape, atoms);
       break;
-    case Movement::kCopies:
-      before = BeforeCopies(context, *node, view->axes, atoms, &copied);
+    case MovementKind::kCopies:
+      before = BeforeCopies(context, *movement, view->axes, atoms, &copied);
       break;
     default:
       break;
   }
   if (!before.has_value()) return false;
-  view->value = node->input(0);
+  view->value = movement->node->input(0);
   view->axes = *std::move(before);
   view->copied = std::move(copied);
-  view->nodes.push_back(node);
+  view->nodes.push_back(movement->node);
   return true;
 }
 
 bool FollowPick(const FunctionContext& context, AtomTable* atoms, AxisView* view) {
-  const Node* node = view->value->producer;
-  if (node == nullptr || node->input(0) == nullptr || view->picked.has_value()) return false;
-  const Fact& input = context.facts->Of(node->input(0));
-  const bool gathers = IsOp(*node, "Gather");
-  if (!input.has_rank || (!gathers && !IsOp(*node, "Split"))) return false;
-  int64_t axis = IntAttribute(*node, "axis").value_or(0);
-  if (axis < 0) axis += input.rank();
-  if (axis < 0 || axis >= input.rank()) return false;
-  const Dim count = input.shape[static_cast<size_t>(axis)];
-  if (!count.is_number() || count.number() < 2) return false;
-  PickedElement picked = {-1, view->value->output_index, count.number()};
-  AxisList before = view->axes;
-  const auto at = before.begin() + static_cast<std::ptrdiff_t>(axis);
-  if (gathers) {
-    double index = 0;
-    if (context.facts->Of(node->input(1)).rank() != 0 || !ConstantNumber(*context.facts, node->input(1), &index)) return false;
-    picked.index = static_cast<int64_t>(index) + (index < 0 ? picked.count : 0);
-    before.insert(at, atoms->New(count));
-  } else {
-    if (picked.count != static_cast<int64_t>(node->output_count)) return false;
-    for (const Value* output : node->outputs()) {
-      const Fact& part = context.facts->Of(output);
-      if (part.rank() != input.rank() || !part.shape[static_cast<size_t>(axis)].is(1)) return false;
+  const Movement* movement = context.facts->MovementOf(view->value);
+  const MovedPart* part = movement != nullptr && movement->kind == MovementKind::kPicks ? movement->only() : nullptr;
+  if (part == nullptr || !part->known || view->picked.has_value()) return false;
+  const Node* node = movement->node;
+  const Fact& input = context.facts->Of(node->input(part->operand));
+  const Fact& output = context.facts->Of(view->value);
+  if (!input.has_rank || !output.has_rank || view->axes.size() != output.shape.size()) return false;
+  AxisList before;
+  PickedElement picked;
+  for (size_t axis = 0; axis < part->axes.size(); ++axis) {
+    const AxisSource& source = part->axes[axis];
+    const Dim count = input.shape[axis];
+    const bool place = source.kind == AxisSource::Kind::kPlace;
+    if (place && source.step == 1 && context.dims->Equal(count, output.shape[static_cast<size_t>(source.axis)])) {
+      before.push_back(view->axes[static_cast<size_t>(source.axis)]);
+      continue;
     }
-    *at = atoms->New(count);
+    // One element: without its axis, or as one of the parts into which a node takes the axis apart.
+    const bool single = place && output.shape[static_cast<size_t>(source.axis)].is(1) && count.is(node->output_count);
+    if ((!source.IsOneElement() && !single) || picked.count != 0 || !source.start.is_number()) return false;
+    if (!count.is_number() || count.number() < 2) return false;
+    picked = {-1, source.start.number(), count.number()};
+    if (picked.index < 0 || picked.index >= picked.count) return false;
+    before.push_back(atoms->New(count));
+    picked.atom = before.back()[0];
   }
-  if (picked.index < 0 || picked.index >= picked.count) return false;
-  picked.atom = before[static_cast<size_t>(axis)][0];
+  if (picked.count == 0) return false;
   view->picked = picked;
-  view->value = node->input(0);
+  view->value = node->input(part->operand);
   view->axes = std::move(before);
   view->nodes.push_back(node);
   return true;

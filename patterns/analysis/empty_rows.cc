@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "ir/movement/movement.h"
 #include "ir/rounding.h"
 #include "ir/schema.h"
 #include "patterns/analysis/constant_tensor.h"
@@ -145,6 +146,7 @@ class Tables {
   }
 
   MaybeTable Computed(const Node& node, const Value& value, const std::vector<int64_t>& dims) {
+    if (const Movement* movement = context_.facts->MovementOf(&value); movement != nullptr) return Moved(*movement, dims);
     const std::string_view op = OpType(node);
     const DataType type = context_.facts->Of(&value).type;
     if (op == "Not") return Mapped(Of(node.input(0)), [](double x) { return x == 0 ? 1 : 0; });
@@ -160,20 +162,6 @@ class Tables {
           Combined(Of(node.input(0)), Of(node.input(1)), [](double c, double x) { return c != 0 ? x : std::nan(""); });
       return Combined(chosen, Of(node.input(2)), [](double x, double y) { return std::isnan(x) ? y : x; });
     }
-    if (op == "Identity" || op == "Unsqueeze" || op == "Squeeze" || op == "Reshape" || op == "Flatten") {
-      MaybeTable moved = Of(node.input(0));
-      if (moved.has_value() && CountElements(moved->dims) == CountElements(dims))
-        moved->dims = dims;
-      else
-        moved.reset();
-      return moved;
-    }
-    if (op == "Expand") {
-      const MaybeTable& from = Of(node.input(0));
-      if (!from.has_value() || Broadcast(from->dims, dims) != dims) return std::nullopt;
-      return Table{dims, Spread(*from, dims)};
-    }
-    if (op == "Slice") return Sliced(node, dims);
     if (op == "Trilu") return Triangle(node);
     const auto two = [&](const std::function<double(double, double)>& f) {
       return Combined(Of(node.input(0)), Of(node.input(1)), f);
@@ -213,47 +201,51 @@ class Tables {
     return x;
   }
 
-  // Of steps of 1; the lengths are those that inference found.
-  MaybeTable Sliced(const Node& node, const std::vector<int64_t>& dims) {
-    MaybeTable from = Of(node.input(0));
-    const MaybeTable& starts = Of(node.input(1));
-    if (!from.has_value() || !starts.has_value() || from->dims.size() != dims.size()) return std::nullopt;
-    if (node.input(4) != nullptr) {
-      const MaybeTable& steps = Of(node.input(4));
-      const auto other = [](double step) { return step != 1; };
-      if (!steps.has_value() || std::any_of(steps->values.begin(), steps->values.end(), other)) return std::nullopt;
+  // Of one operand; the lengths are those that inference found.
+  MaybeTable Moved(const Movement& movement, const std::vector<int64_t>& dims) {
+    const MovedPart* part = movement.only();
+    if (part == nullptr) return std::nullopt;
+    MaybeTable from = Of(movement.node->input(part->operand));
+    if (!from.has_value()) return std::nullopt;
+    if (movement.kind == MovementKind::kKeepsOrder) {
+      if (CountElements(from->dims) != CountElements(dims)) return std::nullopt;
+      from->dims = dims;
+      return from;
     }
-    std::vector<double> axes;
-    for (size_t i = 0; i < starts->values.size(); ++i) axes.push_back(static_cast<double>(i));
-    if (node.input(3) != nullptr) {
-      const MaybeTable& written = Of(node.input(3));
-      if (!written.has_value()) return std::nullopt;
-      axes = written->values;
+    if (!part->known || part->viewed() || !part->windows.empty() || part->axes.size() != from->dims.size()) return std::nullopt;
+    Table moved{dims, {}};
+    std::vector<int64_t> place(dims.size(), 0);
+    for (int64_t count = CountElements(dims); count > 0; --count) {
+      int64_t at = 0;
+      for (size_t axis = 0; axis < part->axes.size(); ++axis) {
+        const int64_t position = PositionOf(part->axes[axis], place, from->dims[axis]);
+        if (position < 0 || position >= from->dims[axis]) return std::nullopt;
+        at = at * from->dims[axis] + position;
+      }
+      moved.values.push_back(from->values[static_cast<size_t>(at)]);
+      for (size_t axis = dims.size(); axis-- > 0;) {
+        if (++place[axis] < dims[axis]) break;
+        place[axis] = 0;
+      }
     }
-    if (axes.size() != starts->values.size()) return std::nullopt;
-    for (size_t i = 0; i < axes.size(); ++i) {
-      const auto axis = static_cast<size_t>(axes[i] < 0 ? axes[i] + static_cast<double>(dims.size()) : axes[i]);
-      if (axis >= dims.size()) return std::nullopt;
-      const auto length = static_cast<double>(from->dims[axis]);
-      double start = starts->values[i] < 0 ? starts->values[i] + length : starts->values[i];
-      start = std::clamp(start, 0.0, length);
-      if (start + static_cast<double>(dims[axis]) > length) return std::nullopt;
-      *from = Part(*from, axis, static_cast<int64_t>(start), dims[axis]);
-    }
-    return from;
+    return moved;
   }
 
-  static Table Part(const Table& x, size_t axis, int64_t start, int64_t length) {
-    int64_t inner = 1;
-    for (size_t i = axis + 1; i < x.dims.size(); ++i) inner *= x.dims[i];
-    Table part{x.dims, {}};
-    part.dims[axis] = length;
-    const int64_t whole = inner * x.dims[axis];
-    for (int64_t at = 0; whole > 0 && at < static_cast<int64_t>(x.values.size()); at += whole) {
-      const auto first = x.values.begin() + at + start * inner;
-      part.values.insert(part.values.end(), first, first + length * inner);
+  // Where along an axis of `extent` elements the one at a place stands; -1 where that is not known.
+  static int64_t PositionOf(const AxisSource& source, const std::vector<int64_t>& place, int64_t extent) {
+    const auto along = static_cast<size_t>(source.axis);
+    switch (source.kind) {
+      case AxisSource::Kind::kPlace:
+        return source.start.is_number() && source.step != 0 ? source.start.number() + source.step * place[along] : -1;
+      case AxisSource::Kind::kFixed:
+        return source.start.is_number() ? source.start.number() : -1;
+      case AxisSource::Kind::kBroadcast:
+        return extent == 1 ? 0 : place[along];
+      case AxisSource::Kind::kWrapped:
+        return extent > 0 ? place[along] % extent : -1;
+      default:
+        return -1;
     }
-    return part;
   }
 
   const FunctionContext& context_;

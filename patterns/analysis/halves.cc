@@ -1,129 +1,227 @@
 #include "patterns/analysis/halves.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <vector>
 
 #include "fmt/format.h"
-#include "ir/attribute.h"
+#include "ir/infer/movement_of.h"
+#include "patterns/analysis/channels.h"
 #include "patterns/terms/refusal.h"
-#include "patterns/terms/term.h"
 
 namespace ascend_fuse {
+namespace {
+
+// Which half the elements start, start + step ... of an axis of `width` are, half as many as that; nullopt: none.
+std::optional<int> HalfFrom(DimTable& dims, Dim start, int64_t step, Dim width) {
+  if (start.is(0)) return 0;
+  if (step == 2) return start.is(1) ? std::optional(1) : std::nullopt;
+  return dims.Equal(dims.Mul(start, Dim::Of(2)), width) ? std::optional(1) : std::nullopt;
+}
+
+// The part of `source` that `map` takes of its leading axes, which must have the leading dims of `like`; all of it where
+// `like` is null. nullopt where it has not, or where the bounds are not known.
+std::optional<Term> PartOf(const FunctionContext& context, Value* source, const ChannelMap& map, const Value* like) {
+  const Fact& fact = context.facts->Of(source);
+  std::vector<Term> starts, ends, axes;
+  for (size_t i = 0; i < map.windows.size(); ++i) {
+    const Window& window = map.windows[i];
+    if (like != nullptr) {
+      const Dim extent = window.whole ? fact.shape[i] : window.extent;
+      if (!context.facts->dims().Equal(extent, context.facts->Of(like).shape[i])) return std::nullopt;
+    }
+    if (window.whole) continue;
+    const DimTable& dims = context.facts->dims();
+    if (like == nullptr || !window.start.is_number()) return std::nullopt;
+    int64_t end = std::numeric_limits<int64_t>::max();
+    if (window.extent.is_number()) {
+      end = window.start.number() + window.extent.number();
+    } else if (!dims.Equal(context.dims->Add(window.start, window.extent), fact.shape[i])) {
+      return std::nullopt;
+    }
+    starts.push_back(Term::Integer(window.start.number()));
+    ends.push_back(Term::Integer(end));
+    axes.push_back(Term::Integer(static_cast<int64_t>(i)));
+  }
+  if (starts.empty()) return Term::Of(source);
+  return Term::Node(
+      {"",
+       "Slice",
+       {{"starts", Term::List(std::move(starts))}, {"ends", Term::List(std::move(ends))}, {"axes", Term::List(std::move(axes))}},
+       {Term::Of(source)},
+       1});
+}
+
+}  // namespace
+
 absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, Value* part) {
   Value* value = part;
   while (context.numbering->Source(value) != nullptr) value = context.numbering->Source(value);
-  const Node* node = value->producer;
-  auto no = [&](std::string_view why) {
+  const auto no = [&](std::string_view why) {
     return Refuse(fmt::format("{} is not a half: {}", ValueName(*value), why), "not-a-half");
   };
+  const Node* node = value->producer;
   if (node == nullptr || node->input(0) == nullptr) return no("nothing computes it");
+  const Movement* movement = context.facts->MovementOf(value);
+  const MovedPart* taken = movement != nullptr && movement->kind == MovementKind::kPicks ? movement->only() : nullptr;
+  if (taken == nullptr) return no(fmt::format("{} computes it", OpType(*node)));
   DimTable& dims = *context.dims;
-  const Fact& whole = context.facts->Of(node->input(0));
+  const Fact& whole = context.facts->Of(node->input(taken->operand));
   const Fact& cut = context.facts->Of(value);
-  const bool split = IsOp(*node, "Split");
-  const bool slice = IsOp(*node, "Slice");
-  const bool gather = IsOp(*node, "Gather");
-  if (!split && !slice && !gather) return no(fmt::format("{} computes it", OpType(*node)));
   if (whole.rank() < 1 || cut.rank() != whole.rank()) return no("the shapes are not known");
-  HalfOf half;
-  half.whole = node->input(0);
-  auto set_axis = [&](int64_t axis) {
-    half.axis = static_cast<int>(axis < 0 ? axis + whole.rank() : axis);
-    return half.axis >= 0 && half.axis < whole.rank();
-  };
-  std::vector<Dim> starts, axes, steps;
-  if (slice) {
-    const auto given_starts = ListParameter(*context.facts, *node, "starts", 1);
-    if (!given_starts.has_value()) return no("it is not cut along one axis with known bounds");
-    starts = *given_starts;
-    const auto given_axes = ListParameter(*context.facts, *node, "axes", 3);
-    if (node->input(3) != nullptr && !given_axes.has_value()) return no("the axis of Slice is not known");
-    if (given_axes.has_value()) axes = *given_axes;
-    for (size_t i = 0; !given_axes.has_value() && i < starts.size(); ++i) {
-      axes.push_back(Dim::Of(static_cast<int64_t>(i)));
-    }
-    const auto given_steps = ListParameter(*context.facts, *node, "steps", 4);
-    if (node->input(4) != nullptr && !given_steps.has_value()) return no("the step of Slice is not known");
-    steps = given_steps.value_or(std::vector<Dim>(starts.size(), Dim::Of(1)));
-    if (axes.size() != starts.size() || steps.size() != starts.size()) return no("the bounds of Slice do not fit");
-    // The one axis that is cut; the others are taken whole, in order.
-    std::optional<size_t> place;
-    for (size_t i = 0; i < axes.size(); ++i) {
-      if (!axes[i].is_number() || !set_axis(axes[i].number())) return no("the axis is beyond the rank");
-      const size_t axis = static_cast<size_t>(half.axis);
-      if (steps[i].is(1) && dims.Equal(whole.shape[axis], cut.shape[axis])) continue;
-      if (place.has_value()) return no("it is cut along several axes");
-      place = i;
-    }
-    if (!place.has_value()) return no("it is not cut along one axis with known bounds");
-    starts = {starts[*place]};
-    steps = {steps[*place]};
-    set_axis(axes[*place].number());
-  } else if (!set_axis(IntAttribute(*node, "axis").value_or(0))) {
-    return no("the axis is beyond the rank");
+  if (!taken->known) return no("it is not cut along one axis with known bounds");
+  // The one axis that is cut; the others are taken whole, in order.
+  std::optional<size_t> place;
+  for (size_t axis = 0; axis < taken->axes.size(); ++axis) {
+    const AxisSource& source = taken->axes[axis];
+    const bool own = source.kind == AxisSource::Kind::kPlace && source.step == 1;
+    if (own && dims.Equal(whole.shape[axis], cut.shape[axis])) continue;
+    if (place.has_value()) return no("it is cut along several axes");
+    place = axis;
   }
-  const Dim width = whole.shape[half.axis];
-  const Dim part_width = cut.shape[half.axis];
+  if (!place.has_value()) return no("it is not cut along one axis with known bounds");
+  const AxisSource& source = taken->axes[*place];
+  const Dim width = whole.shape[*place];
+  const Dim part_width = cut.shape[*place];
   if (!dims.Equal(dims.Mul(part_width, Dim::Of(2)), width)) {
     return no(fmt::format("it is {} wide, cut from {}", dims.ToString(part_width), dims.ToString(width)));
   }
-  if (split) {
-    if (node->output_count != 2) return no("Split has not two outputs");
-    half.index = static_cast<int>(value->output_index);
-    return half;
+  if (source.kind == AxisSource::Kind::kRead) {
+    const bool known = IntsParameter(*context.facts, *node, "", source.operand).has_value();
+    return no(fmt::format("the indices of {} {}", OpType(*node), known ? "do not run through it in order" : "are not known"));
   }
-  if (gather) {
-    // Constant indices that run through one half in order.
-    const Fact& indices = context.facts->Of(node->input(1));
-    if (indices.rank() != 1 || indices.elements == nullptr || indices.elements->integers.empty()) {
-      return no("the indices of Gather are not known");
-    }
-    const auto& list = indices.elements->integers;
-    const int64_t count = static_cast<int64_t>(list.size());
-    if (!std::all_of(list.begin(), list.end(), [](Dim index) { return index.is_number(); })) {
-      return no("the indices of Gather are not known");
-    }
-    auto at = [&](int64_t i) {
-      const int64_t index = list[static_cast<size_t>(i)].number();
-      return index < 0 ? index + 2 * count : index;
-    };
-    const int64_t step = count > 1 ? at(1) - at(0) : 1;
-    for (int64_t i = 0; i < count; ++i) {
-      if (at(i) != at(0) + i * step) return no("the indices of Gather do not run through it in order");
-    }
-    if (step == 1 && (at(0) == 0 || at(0) == count)) {
-      half.index = at(0) == 0 ? 0 : 1;
-      return half;
-    }
-    if (step == 2 && (at(0) == 0 || at(0) == 1)) {
-      half.index = static_cast<int>(at(0));
-      half.strided = true;
-      return half;
-    }
-    return no("the indices of Gather start elsewhere");
+  if (source.kind != AxisSource::Kind::kPlace || (source.step != 1 && source.step != 2)) {
+    return no(fmt::format("{} has a step other than 1", OpType(*node)));
   }
-  // A Slice that gives half of the elements: with step 1 one block, with step 2 every other one.
-  const Dim start = starts[0];
-  if (steps[0].is(2)) {
-    // -D and 1 - D count from the end.
-    const Dim from_end = start.is_number() && start.number() < 0 ? Dim::Of(-start.number()) : Dim();
-    const bool first = start.is(0) || dims.Equal(from_end, width);
-    const bool second = start.is(1) || (from_end.known() && dims.Equal(Dim::Of(1 - start.number()), width));
-    if (!first && !second) return no("it starts elsewhere");
-    half.strided = true;
-    half.index = first ? 0 : 1;
-    return half;
+  const std::optional<int> index = HalfFrom(dims, source.start, source.step, width);
+  if (!index.has_value()) return no("it starts elsewhere");
+  return HalfOf{node->input(taken->operand), static_cast<int>(*place), *index, source.step == 2};
+}
+
+absl::StatusOr<std::string> JoinMode(const FunctionContext& context, Value* y, Value* a, Value* b) {
+  const Fact& fact = context.facts->Of(y);
+  if (fact.rank() < 1 || !fact.shape.back().is_number()) {
+    return ChannelsNotProved(fmt::format("the width of {} is not known", ValueName(*y)));
   }
-  if (!steps[0].is(1)) return no("Slice has a step other than 1");
-  if (start.is(0)) return half;
-  half.index = 1;
-  if (start.is_number() && start.number() < 0) {  // -D/2 counts from the end
-    if (!dims.Equal(Dim::Of(-2 * start.number()), width)) return no("it starts elsewhere");
-    return half;
+  const int64_t width = fact.shape.back().number();
+  const Movement* concat = nullptr;
+  for (Value* value : CutFrom(context, y)) {
+    const Node* node = value->producer;
+    if (node == nullptr) break;
+    const Movement* movement = context.facts->MovementOf(value);
+    if (movement != nullptr && movement->kind == MovementKind::kJoins && context.numbering->Source(value) == nullptr) {
+      concat = movement;
+      break;
+    }
+    if (!KeepsOrder(*context.facts, *node) && context.numbering->Source(value) == nullptr) break;
   }
-  if (dims.Equal(dims.Mul(start, Dim::Of(2)), width)) return half;
-  return no("it starts elsewhere");
+  if (concat == nullptr || concat->parts.size() != 2 || !concat->parts[0].known)
+    return ChannelsNotProved("two parts are not joined by one Concat");
+  // [..., D/2] or, with an axis for the pair, [..., D/2, 1].
+  const Fact& part = context.facts->Of(a);
+  const int extra = part.rank() - fact.rank();
+  if (extra < 0 || extra > 1 || (extra == 1 && !part.shape.back().is(1)) ||
+      !part.shape[static_cast<size_t>(fact.rank()) - 1].is(width / 2) || width % 2 != 0) {
+    return ChannelsNotProved(fmt::format("{} is not a half of {}", context.facts->Describe(a), context.facts->Describe(y)));
+  }
+  const int leading = fact.rank() - 1;
+  const int at = concat->parts[0].windows[0].axis;
+  auto is = [&](Value* operand, Value* wanted) {
+    for (Value* value : CutFrom(context, operand)) {
+      if (context.numbering->Same(value, wanted)) return true;
+      const Node* node = value->producer;
+      if (node == nullptr || (!KeepsOrder(*context.facts, *node) && context.numbering->Source(value) == nullptr)) return false;
+    }
+    return false;
+  };
+  if (!is(concat->node->input(0), a) || !is(concat->node->input(1), b)) return ChannelsNotProved("other parts are joined");
+  // The operands of the Concat are [leading ..., D/2] with unit axes put in.
+  const Fact& operand = context.facts->Of(concat->node->input(0));
+  if (!operand.has_rank || operand.rank() < leading + 1 ||
+      !context.facts->dims().Equal(operand.shape.subspan(0, static_cast<size_t>(leading)),
+                                   fact.shape.subspan(0, static_cast<size_t>(leading)))) {
+    return ChannelsNotProved("the parts are joined with other leading dims");
+  }
+  int64_t channels_before = 1;
+  int64_t channels_behind = 1;
+  for (int i = leading; i < operand.rank(); ++i) {
+    if (!operand.shape[static_cast<size_t>(i)].is_number()) return ChannelsNotProved("the width of the parts is not known");
+    const int64_t dim = operand.shape[static_cast<size_t>(i)].number();
+    if (i < at) channels_before *= dim;
+    if (i >= at) channels_behind *= dim;
+  }
+  if (at < leading || channels_before * channels_behind != width / 2) {
+    return ChannelsNotProved(fmt::format("the parts are joined on axis {}, which is not that of the channels", at));
+  }
+  if (channels_before == 1) return std::string("half");
+  if (channels_behind == 1) return std::string("interleaved");
+  return ChannelsNotProved("the parts are joined in blocks");
+}
+
+absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b, const Value* like, int64_t scale) {
+  absl::Status why;
+  for (Value* source : CutFrom(context, a)) {
+    const Fact& fact = context.facts->Of(source);
+    if (fact.rank() < 2 || !fact.shape.back().is_number()) continue;
+    if (like != nullptr) {
+      const Fact& model = context.facts->Of(like);
+      if (model.rank() != fact.rank() || !model.shape.back().is_number() ||
+          !fact.shape.back().is(scale * model.shape.back().number())) {
+        continue;
+      }
+    }
+    const absl::StatusOr<ChannelMap> first = FollowChannels(context, a, {source});
+    if (!first.ok()) continue;
+    const std::optional<Term> part = PartOf(context, source, *first, like);
+    if (!part.has_value()) continue;
+    const int64_t width = first->channels.size();
+    if (!fact.shape.back().is(2 * width)) {
+      if (why.ok() && source != a) {
+        why = ChannelsNotProved(fmt::format("{} is {} channels of the {} of {}, not half of them", ValueName(*a), width,
+                                            context.facts->dims().ToString(fact.shape.back()), ValueName(*source)));
+      }
+      continue;
+    }
+    const absl::StatusOr<ChannelMap> second = FollowChannels(context, b, {source});
+    if (!second.ok()) {
+      if (why.ok()) why = second.status();
+      continue;
+    }
+    if (!first->InOrder()) {  // transposed after the cut: the parts of something else
+      if (why.ok())
+        why = ChannelsNotProved(fmt::format("{} has the axes of {} in another order", ValueName(*a), ValueName(*source)));
+      continue;
+    }
+    // Two parts that lie along different axes broadcast against each other.
+    if (second->axes != first->axes || second->trailing != first->trailing ||
+        !SameWindows(*first, *second, context.facts->dims())) {
+      if (why.ok())
+        why = ChannelsNotProved(fmt::format("{} and {} do not lie along the same axes", ValueName(*a), ValueName(*b)));
+      continue;
+    }
+    const std::vector<Channel> p = ListOf(*first);
+    const std::vector<Channel> q = ListOf(*second);
+    if (p.empty() || p.size() != q.size()) continue;
+    for (const bool pairs : {false, true}) {
+      bool fits = true;
+      for (int64_t i = 0; i < width && fits; ++i) {
+        const auto at = static_cast<size_t>(i);
+        fits = !p[at].negative && !q[at].negative && p[at].index == (pairs ? 2 * i : i) &&
+               q[at].index == (pairs ? 2 * i + 1 : width + i);
+      }
+      if (!fits) continue;
+      NoteRead(context, first->nodes);
+      NoteRead(context, second->nodes);
+      return Cut{source, pairs ? "interleaved" : "half", *part};
+    }
+    if (why.ok()) {
+      why = ChannelsNotProved(fmt::format("{} begins with channel {} of {} and {} with channel {}: neither halves nor pairs",
+                                          ValueName(*a), p[0].index, ValueName(*source), ValueName(*b), q[0].index));
+    }
+  }
+  if (!why.ok()) return why;
+  return ChannelsNotProved(fmt::format("{} and {} are not cut from the last axis of one value", ValueName(*a), ValueName(*b)));
 }
 
 }  // namespace ascend_fuse

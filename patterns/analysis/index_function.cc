@@ -130,7 +130,11 @@ Decision IndexFunctions::Compute(const Value* value, const Indices& indices) {
 
 Decision IndexFunctions::Follow(const Value* value, const Indices& indices) {
   const Node* node = value->producer;
-  if (node == nullptr || node->domain != NameId::kEmpty || node->subgraph_count != 0) return kNoDecision;
+  if (node == nullptr || node->subgraph_count != 0) return kNoDecision;
+  if (const Movement* movement = facts_.MovementOf(value); movement != nullptr) {
+    return Move(*movement, *node, value->output_index, indices);
+  }
+  if (node->domain != NameId::kEmpty) return kNoDecision;
   const Handler handler = HandlerOf(OpType(*node));
   return handler == nullptr ? kNoDecision : (this->*handler)(*node, value->output_index, indices);
 }
@@ -313,18 +317,16 @@ IndexFunctions::Indices IndexFunctions::OperandIndices(const Fact& operand, cons
   Indices own;
   for (int axis = 0; axis < operand.rank(); ++axis) {
     const auto behind = static_cast<size_t>(axis + result.rank() - operand.rank());
-    const Dim extent = operand.shape[static_cast<size_t>(axis)];
-    const Dim wanted = result.shape[behind];
-    if (!extent.known()) return {kNoSum};
-    if (dims_.Equal(extent, Dim::Of(1)) || (wanted.known() && dims_.Equal(wanted, Dim::Of(1)))) {
-      own.push_back(sums_.Of(0));
-    } else if ((wanted.known() && dims_.Equal(extent, wanted)) || dims_.AtLeast(extent, Dim::Of(2))) {
-      own.push_back(indices[behind]);
-    } else {
-      own.push_back(sums_.Broadcast(indices[behind], extent));
-    }
+    own.push_back(BroadcastIndex(indices[behind], operand.shape[static_cast<size_t>(axis)], result.shape[behind]));
   }
   return own;
+}
+
+IndexSum IndexFunctions::BroadcastIndex(IndexSum index, Dim extent, Dim wanted) {
+  if (!extent.known()) return kNoSum;
+  if (dims_.Equal(extent, Dim::Of(1)) || (wanted.known() && dims_.Equal(wanted, Dim::Of(1)))) return sums_.Of(0);
+  if ((wanted.known() && dims_.Equal(extent, wanted)) || dims_.AtLeast(extent, Dim::Of(2))) return index;
+  return sums_.Broadcast(index, extent);
 }
 
 IndexSum IndexFunctions::FromTheEnd(IndexSum index, Dim extent) {
@@ -354,28 +356,13 @@ Decision IndexFunctions::AsBits(IndexSum sum, uint64_t* assumptions) {
 IndexFunctions::Handler IndexFunctions::HandlerOf(std::string_view op) {
   using F = IndexFunctions;
   static const auto* const handlers = new absl::flat_hash_map<std::string_view, Handler>({
-      {"Reshape", &F::KeepOrder},   {"Squeeze", &F::KeepOrder},
-      {"Unsqueeze", &F::KeepOrder}, {"Flatten", &F::KeepOrder},
-      {"Identity", &F::KeepOrder},  {"Transpose", &F::Transpose},
-      {"Expand", &F::Expand},       {"Tile", &F::Tile},
-      {"Slice", &F::Slice},         {"Split", &F::Split},
-      {"Concat", &F::Concat},       {"Gather", &F::Gather},
-      {"GatherND", &F::GatherNd},   {"GatherElements", &F::GatherElements},
-      {"ScatterND", &F::ScatterNd}, {"Pad", &F::Pad},
-      {"Trilu", &F::Trilu},         {"Range", &F::Range},
-      {"CumSum", &F::CumSum},       {"Where", &F::Where},
-      {"Cast", &F::Cast},           {"CastLike", &F::Cast},
-      {"Not", &F::Unary},           {"Neg", &F::Unary},
-      {"Abs", &F::Unary},           {"Log", &F::Unary},
-      {"IsNaN", &F::Unary},         {"IsInf", &F::Unary},
-      {"And", &F::Binary},          {"Or", &F::Binary},
-      {"Xor", &F::Binary},          {"Equal", &F::Binary},
-      {"Less", &F::Binary},         {"LessOrEqual", &F::Binary},
-      {"Greater", &F::Binary},      {"GreaterOrEqual", &F::Binary},
-      {"Add", &F::Variadic},        {"Sub", &F::Variadic},
-      {"Mul", &F::Variadic},        {"Div", &F::Variadic},
-      {"Mod", &F::Variadic},        {"Sum", &F::Variadic},
-      {"Max", &F::Variadic},        {"Min", &F::Variadic},
+      {"Trilu", &F::Trilu},  {"Range", &F::Range},        {"CumSum", &F::CumSum},  {"Where", &F::Where},
+      {"Cast", &F::Cast},    {"CastLike", &F::Cast},      {"Not", &F::Unary},      {"Neg", &F::Unary},
+      {"Abs", &F::Unary},    {"Log", &F::Unary},          {"IsNaN", &F::Unary},    {"IsInf", &F::Unary},
+      {"And", &F::Binary},   {"Or", &F::Binary},          {"Xor", &F::Binary},     {"Equal", &F::Binary},
+      {"Less", &F::Binary},  {"LessOrEqual", &F::Binary}, {"Greater", &F::Binary}, {"GreaterOrEqual", &F::Binary},
+      {"Add", &F::Variadic}, {"Sub", &F::Variadic},       {"Mul", &F::Variadic},   {"Div", &F::Variadic},
+      {"Mod", &F::Variadic}, {"Sum", &F::Variadic},       {"Max", &F::Variadic},   {"Min", &F::Variadic},
   });
   const auto found = handlers->find(op);
   return found == handlers->end() ? nullptr : found->second;

@@ -19,6 +19,10 @@
 
 namespace ascend_fuse {
 
+struct AxisSource;
+struct MovedPart;
+struct Movement;
+
 class IndexFunctions {
  public:
   using Indices = std::vector<IndexSum>;
@@ -74,23 +78,22 @@ class IndexFunctions {
   // A parameter of one element, of rank 0 or 1.
   IndexSum ScalarOf(const Value* value);
   Indices OperandIndices(const Fact& operand, const Fact& result, const Indices& indices);
+  // The index into an axis of `extent` elements that is broadcast to one of `wanted`.
+  IndexSum BroadcastIndex(IndexSum index, Dim extent, Dim wanted);
   // `index` into an axis of `extent` elements, where a negative one counts from the end.
   IndexSum FromTheEnd(IndexSum index, Dim extent);
   static bool Complete(const Indices& indices);
 
-  // Operators that move elements: index_movement.cc.
-  Decision KeepOrder(const Node& node, size_t output, const Indices& indices);
-  Decision Transpose(const Node& node, size_t output, const Indices& indices);
-  Decision Expand(const Node& node, size_t output, const Indices& indices);
-  Decision Tile(const Node& node, size_t output, const Indices& indices);
-  Decision Slice(const Node& node, size_t output, const Indices& indices);
-  Decision Split(const Node& node, size_t output, const Indices& indices);
-  Decision Concat(const Node& node, size_t output, const Indices& indices);
-  Decision Gather(const Node& node, size_t output, const Indices& indices);
-  Decision GatherElements(const Node& node, size_t output, const Indices& indices);
-  Decision GatherNd(const Node& node, size_t output, const Indices& indices);
-  Decision ScatterNd(const Node& node, size_t output, const Indices& indices);
-  Decision Pad(const Node& node, size_t output, const Indices& indices);
+  // What moves elements, and what makes them out of places: index_movement.cc.
+  Decision Move(const Movement& movement, const Node& node, size_t output, const Indices& indices);
+  Indices Regroup(absl::Span<const Dim> to, absl::Span<const Dim> from, const Indices& indices);
+  Decision AtPart(const MovedPart& part, const Node& node, size_t output, const Indices& places);
+  IndexSum SourceIndex(const AxisSource& source, Dim extent, const Node& node, size_t output, const Indices& places);
+  Decision Joined(const Movement& movement, const Node& node, const Indices& places);
+  Decision Inside(const MovedPart& part, Indices* places);
+  Decision Padded(const Movement& movement, const Node& node, size_t output, const Indices& places);
+  Decision Written(const Movement& movement, const Node& node, const Indices& places);
+  Decision ScatterNd(const Node& node, const Indices& indices);
   Decision Trilu(const Node& node, size_t output, const Indices& indices);
   Decision Range(const Node& node, size_t output, const Indices& indices);
   Decision CumSum(const Node& node, size_t output, const Indices& indices);

@@ -1,6 +1,9 @@
-// Index functions of operators that move elements, and of those that make them out of places: the index is rewritten.
+// Index functions of what moves elements, read from its movement, and of operators that make elements out of places: the index
+// is rewritten.
 #include <algorithm>
 
+#include "ir/movement/axis.h"
+#include "ir/movement/movement.h"
 #include "patterns/analysis/index_function.h"
 #include "patterns/terms/term.h"
 
@@ -9,18 +12,11 @@ namespace {
 
 // Axes from here on are those of a node that is looked into, not of the scores.
 constexpr int kInnerAxes = 4;
-constexpr int64_t kEndless = 0x7fffffff;
-
-size_t NormalAxis(int64_t axis, size_t rank) { return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis); }
 
 }  // namespace
 
-// The same elements in the same row-major order: a place is the number of elements before it.
-Decision IndexFunctions::KeepOrder(const Node& node, size_t output, const Indices& indices) {
-  const Value* source = node.input(0);
-  if (source == nullptr || !FactOf(source).has_rank) return kNoDecision;
-  const absl::Span<const Dim> from = FactOf(source).shape;
-  const absl::Span<const Dim> to = FactOf(node.output(output)).shape;
+// The same element in the same row-major order: a place is the number of elements before it. No indices where dims are not known.
+IndexFunctions::Indices IndexFunctions::Regroup(absl::Span<const Dim> to, absl::Span<const Dim> from, const Indices& indices) {
   const auto wide = [&](absl::Span<const Dim> shape) {
     std::vector<size_t> axes;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
@@ -31,7 +27,7 @@ Decision IndexFunctions::KeepOrder(const Node& node, size_t output, const Indice
   };
   const std::vector<size_t> out = wide(to);
   const std::vector<size_t> in = wide(from);
-  if ((!out.empty() && out[0] == to.size()) || (!in.empty() && in[0] == from.size())) return kNoDecision;
+  if ((!out.empty() && out[0] == to.size()) || (!in.empty() && in[0] == from.size())) return {kNoSum};
   Indices inner(from.size(), sums_.Of(0));
   const bool same = in.size() == out.size() && [&] {
     for (size_t i = 0; i < in.size(); ++i) {
@@ -41,7 +37,7 @@ Decision IndexFunctions::KeepOrder(const Node& node, size_t output, const Indice
   }();
   if (same) {
     for (size_t i = 0; i < in.size(); ++i) inner[in[i]] = indices[out[i]];
-    return At(source, inner);
+    return inner;
   }
   IndexSum place = sums_.Of(0);
   for (size_t axis : out) place = sums_.Add(sums_.Scale(place, to[axis]), indices[axis]);
@@ -54,169 +50,138 @@ Decision IndexFunctions::KeepOrder(const Node& node, size_t output, const Indice
     inner[in[i]] = rest;
     place = quotient;
   }
-  return At(source, inner);
+  return inner;
 }
 
-Decision IndexFunctions::Transpose(const Node& node, size_t, const Indices& indices) {
-  const auto perm = IntsAttribute(node, "perm");
-  Indices inner(indices.size());
-  for (size_t i = 0; i < indices.size(); ++i) {
-    const size_t from = perm.has_value() && i < perm->size() ? static_cast<size_t>((*perm)[i]) : indices.size() - 1 - i;
-    if (from >= inner.size()) return kNoDecision;
-    inner[from] = indices[i];
+// The element that a node which moves elements has at a place.
+Decision IndexFunctions::Move(const Movement& movement, const Node& node, size_t output, const Indices& indices) {
+  const Fact& result = FactOf(node.output(output));
+  if (movement.kind == MovementKind::kKeepsOrder) {
+    const Fact& from = FactOf(node.input(0));
+    return from.has_rank ? At(node.input(0), Regroup(result.shape, from.shape, indices)) : kNoDecision;
   }
-  return At(node.input(0), inner);
+  const Indices places = movement.places.empty() ? indices : Regroup(result.shape, movement.places, indices);
+  if (!Complete(places)) return kNoDecision;
+  switch (movement.kind) {
+    case MovementKind::kJoins:
+      return Joined(movement, node, places);
+    case MovementKind::kPads:
+      return Padded(movement, node, output, places);
+    case MovementKind::kWrites:
+      return Written(movement, node, places);
+    default:
+      return movement.parts.size() == 1 ? AtPart(movement.parts[0], node, output, places) : kNoDecision;
+  }
 }
 
-Decision IndexFunctions::Expand(const Node& node, size_t output, const Indices& indices) {
-  return At(node.input(0), OperandIndices(FactOf(node.input(0)), FactOf(node.output(output)), indices));
-}
-
-Decision IndexFunctions::Tile(const Node& node, size_t output, const Indices& indices) {
-  const Fact& in = FactOf(node.input(0));
-  const Fact& out = FactOf(node.output(output));
-  if (!in.has_rank || !out.has_rank || in.rank() != out.rank()) return kNoDecision;
+// The element of one operand that stands at these places, which are counted in the windows of the part.
+Decision IndexFunctions::AtPart(const MovedPart& part, const Node& node, size_t output, const Indices& places) {
+  const Fact& operand = FactOf(node.input(part.operand));
+  if (!operand.has_rank || !part.known) return kNoDecision;
+  const absl::Span<const Dim> dims = part.viewed() ? part.view : operand.shape;
+  if (dims.size() != part.axes.size()) return kNoDecision;
   Indices inner;
-  for (size_t axis = 0; axis < indices.size(); ++axis) {
-    if (dims_.Equal(in.shape[axis], out.shape[axis])) {
-      inner.push_back(indices[axis]);
-    } else {
-      inner.push_back(sums_.DivMod(indices[axis], in.shape[axis]).second);
-    }
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    inner.push_back(SourceIndex(part.axes[axis], dims[axis], node, output, places));
+    if (inner.back() == kNoSum) return kNoDecision;
   }
-  return At(node.input(0), inner);
+  return At(node.input(part.operand), part.viewed() ? Regroup(dims, operand.shape, inner) : inner);
 }
 
-Decision IndexFunctions::Slice(const Node& node, size_t, const Indices& indices) {
-  const Fact& in = FactOf(node.input(0));
-  const auto starts = ListParameter(facts_, node, "starts", 1);
-  if (in.rank() != static_cast<int>(indices.size()) || !starts.has_value()) return kNoDecision;
-  auto axes = IntsParameter(facts_, node, "axes", 3);
-  if (!axes.has_value() && node.input(3) != nullptr) return kNoDecision;
-  if (!axes.has_value()) {
-    axes.emplace();
-    for (size_t i = 0; i < starts->size(); ++i) axes->push_back(static_cast<int64_t>(i));
+IndexSum IndexFunctions::SourceIndex(const AxisSource& source, Dim extent, const Node& node, size_t output,
+                                     const Indices& places) {
+  const auto at = static_cast<size_t>(source.axis);
+  if (at >= places.size() && source.kind != AxisSource::Kind::kFixed && source.kind != AxisSource::Kind::kRead) return kNoSum;
+  switch (source.kind) {
+    case AxisSource::Kind::kPlace:
+      if (source.step == 1 && source.start.is(0)) return places[at];
+      if (!source.start.known() || source.step == 0) return kNoSum;
+      return sums_.Add(sums_.Of(source.start), sums_.Scale(places[at], Dim::Of(source.step)));
+    case AxisSource::Kind::kFixed:
+      return sums_.Of(source.start);
+    case AxisSource::Kind::kBroadcast:
+      return BroadcastIndex(places[at], extent, FactOf(node.output(output)).shape[at]);
+    case AxisSource::Kind::kWrapped:
+      return sums_.DivMod(places[at], extent).second;
+    case AxisSource::Kind::kRead:
+      break;
   }
-  std::vector<int64_t> steps(starts->size(), 1);
-  if (node.input(4) != nullptr) {
-    const auto given = IntsParameter(facts_, node, "steps", 4);
-    if (!given.has_value()) return kNoDecision;
-    steps = *given;
-  }
-  if (axes->size() != starts->size() || steps.size() != starts->size()) return kNoDecision;
-  Indices inner = indices;
-  for (size_t i = 0; i < starts->size(); ++i) {
-    const size_t axis = NormalAxis((*axes)[i], indices.size());
-    Dim start = (*starts)[i];
-    if (axis >= indices.size() || !start.known()) return kNoDecision;
-    const Dim extent = in.shape[axis];
-    if (steps[i] < 0) {  // reversed from its last element on
-      const bool whole = start.is(-1) || (start.is_number() && start.number() >= kEndless);
-      if (!whole || !extent.known()) return kNoDecision;
-      start = dims_.Sub(extent, Dim::Of(1));
-    } else if (start.is_number() && start.number() <= -kEndless) {
-      start = Dim::Of(0);
-    } else if (dims_.AtLeast(Dim::Of(-1), start)) {  // from the end, and not before the first one
-      start = dims_.Add(extent, start);
-      if (!start.known() || !dims_.AtLeast(start, Dim::Of(0))) return kNoDecision;
-    } else if (!dims_.AtLeast(start, Dim::Of(0))) {
-      return kNoDecision;
-    }
-    // A start behind the end takes nothing, so no element is asked for.
-    inner[axis] = sums_.Add(sums_.Of(start), sums_.Scale(indices[axis], Dim::Of(steps[i])));
-  }
-  return At(node.input(0), inner);
+  const Fact& table = FactOf(node.input(source.operand));
+  const size_t read = static_cast<size_t>(std::max(table.rank(), 0)) - (source.component >= 0 ? 1 : 0);
+  if (!table.has_rank || at + read > places.size()) return kNoSum;
+  Indices place(places.begin() + source.axis, places.begin() + source.axis + static_cast<std::ptrdiff_t>(read));
+  if (source.component >= 0) place.push_back(sums_.Of(source.component));
+  return FromTheEnd(SumAt(node.input(source.operand), place), extent);
 }
 
-Decision IndexFunctions::Split(const Node& node, size_t output, const Indices& indices) {
-  const size_t axis = NormalAxis(IntAttribute(node, "axis").value_or(0), indices.size());
-  if (axis >= indices.size()) return kNoDecision;
-  Indices inner = indices;
-  for (size_t before = 0; before < output; ++before) {
-    if (FactOf(node.output(before)).rank() != static_cast<int>(indices.size())) return kNoDecision;
-    inner[axis] = sums_.Add(inner[axis], sums_.Of(FactOf(node.output(before)).shape[axis]));
-  }
-  return At(node.input(0), inner);
-}
-
-Decision IndexFunctions::Concat(const Node& node, size_t, const Indices& indices) {
-  const size_t axis = NormalAxis(IntAttribute(node, "axis").value_or(0), indices.size());
-  if (axis >= indices.size()) return kNoDecision;
-  std::vector<IndexSum> starts = {sums_.Of(0)};
-  for (const Use& use : node.inputs()) {
-    if (FactOf(use.value).rank() != static_cast<int>(indices.size())) return kNoDecision;
-    starts.push_back(sums_.Add(starts.back(), sums_.Of(FactOf(use.value).shape[axis])));
-  }
-  if (!Complete(starts)) return kNoDecision;
+Decision IndexFunctions::Joined(const Movement& movement, const Node& node, const Indices& places) {
   Decision decision = kNoDecision;
   bool first = true;
-  for (size_t i = node.input_count; i-- > 0;) {
-    // Behind this part, or before it: such a place is none of its.
-    const IndexSum own = sums_.Sub(indices[axis], starts[i]);
-    if (own == kNoSum || sums_.AtMost(own, -1)) continue;
-    const IndexSum last = sums_.Add(sums_.Sub(indices[axis], starts[i + 1]), sums_.Of(1));  // at most 0 within
+  for (size_t i = movement.parts.size(); i-- > 0;) {
+    const MovedPart& part = movement.parts[i];
+    if (!part.known) return kNoDecision;
+    const PlaceWindow& window = part.windows[0];
+    // Behind this part, or before it: the place is not in it.
+    const IndexSum own = sums_.Sub(places[static_cast<size_t>(window.axis)], sums_.Of(window.begin));
+    if (own == kNoSum) return kNoDecision;
+    if (sums_.AtMost(own, -1)) continue;
+    const IndexSum last = sums_.Add(sums_.Sub(own, sums_.Of(window.count)), sums_.Of(1));  // at most 0 within
+    if (last == kNoSum) return kNoDecision;
     if (sums_.AtLeast(last, 1)) continue;
-    Indices inner = indices;
-    inner[axis] = own;
-    const Decision part = At(node.input(i), inner);
-    decision = first ? part : decisions_.If(decisions_.AtMostZero(last), part, decision);
+    Indices inner = places;
+    inner[static_cast<size_t>(window.axis)] = own;
+    const Decision element = AtPart(part, node, 0, inner);
+    decision = first ? element : decisions_.If(decisions_.AtMostZero(last), element, decision);
     first = false;
     if (decision == kNoDecision) return kNoDecision;
   }
   return decision;
 }
 
-Decision IndexFunctions::Gather(const Node& node, size_t, const Indices& indices) {
-  const Fact& data = FactOf(node.input(0));
-  const Fact& places = FactOf(node.input(1));
-  if (!data.has_rank || !places.has_rank) return kNoDecision;
-  const size_t axis = NormalAxis(IntAttribute(node, "axis").value_or(0), static_cast<size_t>(data.rank()));
-  const auto count = static_cast<size_t>(places.rank());
-  if (axis >= static_cast<size_t>(data.rank()) || axis + count > indices.size()) return kNoDecision;
-  const Indices at(indices.begin() + static_cast<std::ptrdiff_t>(axis),
-                   indices.begin() + static_cast<std::ptrdiff_t>(axis + count));
-  Indices inner(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(axis));
-  inner.push_back(FromTheEnd(SumAt(node.input(1), at), data.shape[axis]));
-  inner.insert(inner.end(), indices.begin() + static_cast<std::ptrdiff_t>(axis + count), indices.end());
-  return At(node.input(0), inner);
-}
-
-Decision IndexFunctions::GatherElements(const Node& node, size_t, const Indices& indices) {
-  const Fact& data = FactOf(node.input(0));
-  const size_t axis = NormalAxis(IntAttribute(node, "axis").value_or(0), indices.size());
-  if (data.rank() != static_cast<int>(indices.size()) || axis >= indices.size()) return kNoDecision;
-  Indices inner = indices;
-  inner[axis] = FromTheEnd(SumAt(node.input(1), indices), data.shape[axis]);
-  return At(node.input(0), inner);
-}
-
-Decision IndexFunctions::GatherNd(const Node& node, size_t, const Indices& indices) {
-  const Fact& data = FactOf(node.input(0));
-  const Fact& places = FactOf(node.input(1));
-  if (!data.has_rank || !places.has_rank || places.rank() < 1) return kNoDecision;
-  const auto batch = static_cast<size_t>(IntAttribute(node, "batch_dims").value_or(0));
-  const auto leading = static_cast<size_t>(places.rank() - 1);
-  const Dim width = places.shape[leading];
-  if (!width.is_number() || width.number() < 0 || leading > indices.size() || batch > leading) return kNoDecision;
-  const auto components = static_cast<size_t>(width.number());
-  if (batch + components + (indices.size() - leading) != static_cast<size_t>(data.rank())) return kNoDecision;
-  Indices inner(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(batch));
-  Indices at(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(leading));
-  at.push_back(kNoSum);
-  for (size_t component = 0; component < components; ++component) {
-    at.back() = sums_.Of(static_cast<int64_t>(component));
-    inner.push_back(FromTheEnd(SumAt(node.input(1), at), data.shape[batch + component]));
+// Whether places are those of the windows, which then are counted in them. kNoDecision where that is not known.
+Decision IndexFunctions::Inside(const MovedPart& part, Indices* places) {
+  Decision inside = decisions_.OfBool(true);
+  for (const PlaceWindow& window : part.windows) {
+    IndexSum& place = (*places)[static_cast<size_t>(window.axis)];
+    if (window.step != 1) return kNoDecision;
+    place = sums_.Sub(place, sums_.Of(window.begin));
+    const IndexSum behind = sums_.Add(sums_.Sub(place, sums_.Of(window.count)), sums_.Of(1));
+    if (place == kNoSum || behind == kNoSum) return kNoDecision;
+    inside = decisions_.And(inside, decisions_.AtMostZero(sums_.Scale(place, Dim::Of(-1))));
+    inside = decisions_.And(inside, decisions_.AtMostZero(behind));
   }
-  inner.insert(inner.end(), indices.begin() + static_cast<std::ptrdiff_t>(leading), indices.end());
-  return At(node.input(0), inner);
+  return inside;
+}
+
+Decision IndexFunctions::Padded(const Movement& movement, const Node& node, size_t output, const Indices& places) {
+  Decision fill = Number(FactOf(node.output(output)).type, movement.fill);
+  if (movement.fill_operand != 0) {
+    const Value* value = node.input(movement.fill_operand);
+    if (!FactOf(value).has_rank) return kNoDecision;
+    fill = At(value, Indices(static_cast<size_t>(FactOf(value).rank()), sums_.Of(0)));
+  }
+  Indices inner = places;
+  const Decision inside = movement.parts[0].known ? Inside(movement.parts[0], &inner) : kNoDecision;
+  if (inside == kNoDecision) return kNoDecision;
+  return decisions_.If(inside, AtPart(movement.parts[0], node, output, inner), fill);
+}
+
+// Rows that are one after another, or that a ScatterND reads.
+Decision IndexFunctions::Written(const Movement& movement, const Node& node, const Indices& places) {
+  const MovedPart& updates = movement.parts.back();
+  if (!updates.known || updates.windows[0].step != 1) {
+    return IsOp(node, "ScatterND") ? ScatterNd(node, places) : kNoDecision;
+  }
+  Indices inner = places;
+  const Decision inside = Inside(updates, &inner);
+  const Decision old = At(node.input(0), places);
+  return decisions_.If(inside, AtPart(updates, node, 0, inner), old);
 }
 
 // Each component of a place that is written must be one index into the updates, moved by a number of rows: then the
 // update that wrote an element is known.
-Decision IndexFunctions::ScatterNd(const Node& node, size_t, const Indices& indices) {
+Decision IndexFunctions::ScatterNd(const Node& node, const Indices& indices) {
   const Fact& places = FactOf(node.input(1));
-  const auto reduction = StringAttribute(node, "reduction");
-  if (reduction.has_value() && *reduction != "none") return kNoDecision;
   if (!places.has_rank || places.rank() < 1) return kNoDecision;
   const auto leading = static_cast<size_t>(places.rank() - 1);
   const Dim width = places.shape[leading];
@@ -261,32 +226,6 @@ Decision IndexFunctions::ScatterNd(const Node& node, size_t, const Indices& indi
   return decisions_.If(written, At(node.input(2), update), old);
 }
 
-Decision IndexFunctions::Pad(const Node& node, size_t output, const Indices& indices) {
-  const Fact& in = FactOf(node.input(0));
-  const auto mode = StringAttribute(node, "mode");
-  const auto pads = ListParameter(facts_, node, "pads", 1);
-  if ((mode.has_value() && *mode != "constant") || node.input(3) != nullptr || !pads.has_value()) {
-    return kNoDecision;
-  }
-  if (in.rank() != static_cast<int>(indices.size()) || pads->size() != 2 * indices.size()) return kNoDecision;
-  const DataType type = FactOf(node.output(output)).type;
-  Decision fill = Number(type, FloatAttribute(node, "value").value_or(0));
-  if (const Value* value = node.input(2); value != nullptr) {
-    if (!FactOf(value).has_rank) return kNoDecision;
-    fill = At(value, Indices(static_cast<size_t>(FactOf(value).rank()), sums_.Of(0)));
-  }
-  Indices inner = indices;
-  Decision inside = decisions_.OfBool(true);
-  for (size_t axis = 0; axis < indices.size(); ++axis) {
-    inner[axis] = sums_.Sub(indices[axis], sums_.Of((*pads)[axis]));
-    const IndexSum behind = sums_.Add(sums_.Sub(inner[axis], sums_.Of(in.shape[axis])), sums_.Of(1));
-    if (inner[axis] == kNoSum || behind == kNoSum) return kNoDecision;
-    inside = decisions_.And(inside, decisions_.AtMostZero(sums_.Scale(inner[axis], Dim::Of(-1))));
-    inside = decisions_.And(inside, decisions_.AtMostZero(behind));
-  }
-  return decisions_.If(inside, At(node.input(0), inner), fill);
-}
-
 Decision IndexFunctions::Trilu(const Node& node, size_t output, const Indices& indices) {
   if (indices.size() < 2) return kNoDecision;
   const IndexSum diagonal = node.input(1) == nullptr ? sums_.Of(0) : ScalarOf(node.input(1));
@@ -309,8 +248,9 @@ Decision IndexFunctions::CumSum(const Node& node, size_t output, const Indices& 
   const Fact& in = FactOf(node.input(0));
   const auto given = sums_.NumberOf(ScalarOf(node.input(1)));
   if (!given.has_value() || in.rank() != static_cast<int>(indices.size())) return kNoDecision;
-  const size_t axis = NormalAxis(*given, indices.size());
-  if (axis >= indices.size()) return kNoDecision;
+  const int64_t along = NormalizeAxis(*given, in.rank());
+  if (along < 0) return kNoDecision;
+  const auto axis = static_cast<size_t>(along);
   Indices any = indices;
   any[axis] = sums_.Position(kInnerAxes + static_cast<int>(node.id * 8), in.shape[axis]);
   const auto each = sums_.NumberOf(SumAt(node.input(0), any));

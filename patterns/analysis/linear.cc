@@ -7,9 +7,10 @@
 
 #include "fmt/format.h"
 #include "ir/attribute.h"
-#include "ir/movement/data_movement.h"
+#include "ir/infer/movement_of.h"
 #include "ir/schema.h"
 #include "ir/status_macros.h"
+#include "patterns/analysis/einsum_letters.h"
 #include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
@@ -55,8 +56,8 @@ Weight FindWeight(const FunctionContext& context, Value* value) {
       const auto perm = IntsAttribute(*node, "perm");
       if (weight.transposed || !perm.has_value() || *perm != std::vector<int64_t>{1, 0}) weight.direct = false;
       weight.transposed = true;
-    } else if (KeepsOrder(*node) || IsOp(*node, "DequantizeLinear") || IsOp(*node, "Cast") || IsOp(*node, "Mul") ||
-               IsContrib(*node, "DequantizeLinear")) {
+    } else if (KeepsOrder(*context.facts, *node) || IsOp(*node, "DequantizeLinear") || IsOp(*node, "Cast") ||
+               IsOp(*node, "Mul") || IsContrib(*node, "DequantizeLinear")) {
       weight.direct = false;
     } else {
       return weight;
@@ -77,18 +78,20 @@ bool IsBias(const FunctionContext& context, Value* value, const Value* y) {
 }
 
 // "bsk,kn->bsn": every letter of the constant is summed or new, and the rest keeps its order.
-bool IsLinearEquation(std::string_view equation) {
-  std::string text;
-  for (char c : equation) {
-    if (c != ' ') text += c;
+bool IsLinearEquation(const FunctionContext& context, const Node& node) {
+  const auto equation = StringAttribute(node, "equation");
+  if (!equation.has_value() || equation->find("->") == std::string_view::npos) return false;
+  size_t ranks[2];
+  for (size_t i = 0; i < 2; ++i) {
+    const int rank = context.facts->Of(node.input(i)).rank();
+    if (rank < 0) return false;
+    ranks[i] = static_cast<size_t>(rank);
   }
-  const size_t comma = text.find(',');
-  const size_t arrow = text.find("->");
-  if (comma == std::string::npos || arrow == std::string::npos || arrow < comma) return false;
-  const std::string left = text.substr(0, comma);
-  const std::string right = text.substr(comma + 1, arrow - comma - 1);
-  const std::string out = text.substr(arrow + 2);
-  if (text.find(',', comma + 1) != std::string::npos) return false;
+  const auto letters = EinsumLetters(*equation, ranks);
+  if (!letters.ok()) return false;
+  const std::string& left = (*letters)[0];
+  const std::string& right = (*letters)[1];
+  const std::string& out = (*letters)[2];
   std::string kept;
   std::string made;
   for (char c : left) {
@@ -198,8 +201,7 @@ class LinearFinder {
   }
 
   absl::StatusOr<LinearView> OfEinsum(const Node& node) {
-    const auto equation = StringAttribute(node, "equation");
-    if (!equation.has_value() || !IsLinearEquation(*equation)) return No("the equation of Einsum is not a linear");
+    if (!IsLinearEquation(context_, node)) return No("the equation of Einsum is not a linear");
     return NotPlainProduct(node, "Einsum computes it");
   }
 

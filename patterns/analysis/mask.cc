@@ -6,7 +6,7 @@
 
 #include "fmt/format.h"
 #include "ir/attribute.h"
-#include "ir/movement/data_movement.h"
+#include "ir/infer/movement_of.h"
 #include "ir/schema.h"
 #include "ir/status_macros.h"
 #include "patterns/analysis/rebuild.h"
@@ -113,13 +113,13 @@ absl::StatusOr<MaskSource> ReadMask(const FunctionContext& context, Value* mask)
   if (context.facts->Of(mask).type == DataType::kBool) return KeptWhereTrue(mask);
   const PossibleValues set = ValuesOf(context, mask);
   if (!set.known) {
-    return Refuse(
-        fmt::format("{} is an additive bias, not a mask: it is not proved to hold only 0 and minus infinity", NameInModel(*mask)),
-        "mask-is-bias");
+    return Refuse(fmt::format("{} is an additive bias, not a mask: it is not proved to hold only 0 and minus infinity",
+                              NameInModel(*context.facts, *mask)),
+                  "mask-is-bias");
   }
   for (double number : set.values) {
     if (number != 0 && number > kMaskThreshold) {
-      return Refuse(fmt::format("{} can hold {:.6g}, which is a bias and not a mask", NameInModel(*mask), number),
+      return Refuse(fmt::format("{} can hold {:.6g}, which is a bias and not a mask", NameInModel(*context.facts, *mask), number),
                     "mask-is-bias");
     }
   }
@@ -163,9 +163,10 @@ absl::StatusOr<Term> ExplicitMaskOf(const FunctionContext& context, MaskSource s
   if (const Fact& whole = context.facts->Of(source.value); whole.rank() >= 3 && !whole.shape[whole.rank() - 3].is(1)) {
     const std::optional<Term> one = OneForAllHeads(context).Of(source.value);
     if (!one.has_value()) {
-      return Refuse(fmt::format("the mask {} may differ from head to head ({} heads), and the kernel takes one mask for all",
-                                NameInModel(*source.value), context.facts->dims().ToString(whole.shape[whole.rank() - 3])),
-                    "mask-per-head");
+      return Refuse(
+          fmt::format("the mask {} may differ from head to head ({} heads), and the kernel takes one mask for all",
+                      NameInModel(*context.facts, *source.value), context.facts->dims().ToString(whole.shape[whole.rank() - 3])),
+          "mask-per-head");
     }
     term = *one;
     if (term.kind == Term::Kind::kValue) source.value = term.value;
@@ -190,13 +191,13 @@ absl::StatusOr<Term> ExplicitMaskOf(const FunctionContext& context, MaskSource s
 
 }  // namespace
 
-std::string_view NameInModel(const Value& value) {
+std::string_view NameInModel(const Facts& facts, const Value& value) {
   const Value* given = &value;
   while (given->producer != nullptr && given->producer->is_new) {
     const Node& node = *given->producer;
-    const bool of_one = MovementOf(node) != Movement::kNone || IsOp(node, "Not") || IsOp(node, "Cast") || IsOp(node, "Neg") ||
+    const bool of_one = IsOfOneOperand(KindOf(facts, node)) || IsOp(node, "Not") || IsOp(node, "Cast") || IsOp(node, "Neg") ||
                         (IsOp(node, "Mul") && node.input(1) != nullptr && node.input(1)->IsConstant());
-    if (!of_one || IsOp(node, "Concat") || node.input(0) == nullptr) break;
+    if (!of_one || node.input(0) == nullptr) break;
     given = node.input(0);
   }
   return ValueName(*given);

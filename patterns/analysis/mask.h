@@ -14,7 +14,7 @@
 namespace ascend_fuse {
 
 // The name of `value`, or, where it was made for an emission, of what it was made of: the model has a value of that name.
-std::string_view NameInModel(const Value& value);
+std::string_view NameInModel(const Facts& facts, const Value& value);
 
 // At or below this an added number takes a key out of the softmax (docs/sources/export-patterns.md 7.3: -1e4 as bfloat16
 // rounds it, and everything larger in magnitude).

@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "fmt/format.h"
 #include "ir/attribute.h"
-#include "ir/movement/data_movement.h"
+#include "ir/movement/movement.h"
 #include "ir/rounding.h"
 #include "ir/schema.h"
 #include "patterns/analysis/constant_tensor.h"
@@ -114,7 +114,9 @@ class ValueSets {
     }
     const DataType type = context_.facts->Of(value).type;
     const Node* node = value->producer;
-    if (node != nullptr && node->domain == NameId::kEmpty) {
+    if (const Movement* movement = context_.facts->MovementOf(value); movement != nullptr) {
+      Moved(*movement, depth, result);
+    } else if (node != nullptr && node->domain == NameId::kEmpty) {
       if (const Handler handler = HandlerOf(*node); handler != nullptr) (this->*handler)(*node, depth, result);
     } else if (node == nullptr && value->is_graph_input && type != DataType::kBool && IsInteger(type)) {
       Set({0, 1}, result);
@@ -125,16 +127,10 @@ class ValueSets {
 
   static Handler HandlerOf(const Node& node) {
     using V = ValueSets;
-    const Movement movement = MovementOf(node);
-    if (movement == Movement::kJoins) return &V::OneOfTheInputs;
-    if (movement != Movement::kNone) return &V::Moved;
     static const auto* const handlers = new absl::flat_hash_map<std::string_view, Handler>({
         {"Max", &V::OneOfTheInputs},
         {"Min", &V::OneOfTheInputs},
         {"Where", &V::Where},
-        {"ScatterND", &V::Scatter},
-        {"ScatterElements", &V::Scatter},
-        {"Pad", &V::Padded},
         {"Trilu", &V::Trilu},
         {"Cast", &V::Cast},
         {"Neg", &V::NegOrAbs},
@@ -162,7 +158,18 @@ class ValueSets {
     Set(std::move(values), result);
   }
 
-  void Moved(const Node& node, int depth, PossibleValues* result) { Union({node.input(0)}, depth, result); }
+  // Elements of operands, and the number around them.
+  void Moved(const Movement& movement, int depth, PossibleValues* result) {
+    absl::InlinedVector<const Value*, 4> operands;
+    for (const MovedPart& part : movement.parts) operands.push_back(movement.node->input(part.operand));
+    const bool pads = movement.kind == MovementKind::kPads;
+    if (pads && movement.fill_operand != 0) operands.push_back(movement.node->input(movement.fill_operand));
+    Union(operands, depth, result);
+    if (!result->known || !pads || movement.fill_operand != 0) return;
+    std::set<double> values(result->values.begin(), result->values.end());
+    values.insert(movement.fill);
+    Set(std::move(values), result);
+  }
 
   void OneOfTheInputs(const Node& node, int depth, PossibleValues* result) {
     absl::InlinedVector<const Value*, 4> inputs;
@@ -197,11 +204,6 @@ class ValueSets {
     Assume(rest, result);
     Set(std::move(values), result);
     return true;
-  }
-
-  void Scatter(const Node& node, int depth, PossibleValues* result) {
-    const auto reduction = StringAttribute(node, "reduction");
-    if (!reduction.has_value() || *reduction == "none") Union({node.input(0), node.input(2)}, depth, result);
   }
 
   void Trilu(const Node& node, int depth, PossibleValues* result) {
@@ -247,26 +249,6 @@ class ValueSets {
     for (double number : set.values) values.insert(negated ? -number : std::fabs(number));
     if (!FitsAll(TypeOf(node), values)) return;
     Assume(set, result);
-    Set(std::move(values), result);
-  }
-
-  // What is padded, and the number it is padded with where that is not one of its own elements.
-  void Padded(const Node& node, int depth, PossibleValues* result) {
-    Union({node.input(0)}, depth, result);
-    const std::optional<std::string_view> mode = StringAttribute(node, "mode");
-    if (!result->known || (mode.has_value() && *mode != "constant")) return;
-    std::set<double> values(result->values.begin(), result->values.end());
-    if (node.input(2) != nullptr) {
-      const PossibleValues& fill = Of(node.input(2), depth + 1);
-      if (!fill.known) {
-        *result = PossibleValues();
-        return;
-      }
-      values.insert(fill.values.begin(), fill.values.end());
-      Assume(fill, result);
-    } else {
-      values.insert(FloatAttribute(node, "value").value_or(0));  // an attribute before opset 11
-    }
     Set(std::move(values), result);
   }
 

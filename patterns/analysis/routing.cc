@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/movement/data_movement.h"
+#include "ir/infer/movement_of.h"
 
 namespace ascend_fuse {
 namespace {
@@ -59,9 +59,9 @@ const Node* FindRouter(const Facts& facts, const Value* value) {
       if (const Node* router = WhoChose(facts, producer->input(1)); router != nullptr) return router;
     }
     const bool linear = op == "MatMul" || op == "Gemm" || op == "Einsum" || op == "Add";
-    if (linear || MovementOf(*producer) == Movement::kJoins) {
+    if (linear || KindOf(facts, *producer) == MovementKind::kJoins) {
       for (const Use& use : producer->inputs()) work.Add(use.value);
-    } else if (MovementOf(*producer) != Movement::kNone || op == "Cast") {
+    } else if (IsOfOneOperand(KindOf(facts, *producer)) || op == "Cast") {
       work.Add(producer->input(0));
     }
   }

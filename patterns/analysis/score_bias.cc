@@ -8,7 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "ir/attribute.h"
-#include "ir/movement/data_movement.h"
+#include "ir/infer/movement_of.h"
 #include "ir/schema.h"
 #include "ir/status_macros.h"
 #include "patterns/analysis/constant_tensor.h"
@@ -55,26 +55,30 @@ class OrdinaryNumbers {
     if (node == nullptr || node->domain != NameId::kEmpty) return false;
     const std::string_view op = OpType(*node);
     if (IsOneOf(op, {"MatMul", "Gemm", "Einsum", "Conv", "LayerNormalization", "Sigmoid", "Tanh", "Softmax"})) return true;
-    const Movement movement = MovementOf(*node);
-    if (movement != Movement::kNone && movement != Movement::kJoins) return Has(node->input(0));
+    if (const Movement* movement = context_.facts->MovementOf(value); movement != nullptr) return HasMoved(*movement);
     if (op == "Where") return Has(node->input(1)) && Has(node->input(2));
     if (op == "Div") {
       double divisor = 0;
       return ConstantNumber(*context_.facts, node->input(1), &divisor) && std::fabs(divisor) >= 1 && Has(node->input(0));
     }
-    if (op == "ScatterND" || op == "ScatterElements") return Has(node->input(0)) && Has(node->input(2));
-    if (op == "Pad") {  // the shift of relative positions; before opset 11 the fill is an attribute
-      const bool fill = node->input(2) == nullptr || Has(node->input(2));
-      return fill && IsOrdinary(FloatAttribute(*node, "value").value_or(0)) && Has(node->input(0));
-    }
     if (op == "Resize") return IsAverage(*node) && Has(node->input(0));
-    if (!IsOneOf(op, {"Add", "Sub", "Mul", "Neg", "Abs", "Cast", "Relu", "Min", "Max", "Sum", "Concat", "CumSum", "Trilu"})) {
+    if (!IsOneOf(op, {"Add", "Sub", "Mul", "Neg", "Abs", "Cast", "Relu", "Min", "Max", "Sum", "CumSum", "Trilu"})) {
       return false;
     }
     return std::all_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) { return Has(use.value); });
   }
 
  private:
+  // Elements of operands, and the number around them (the shift of relative positions).
+  bool HasMoved(const Movement& movement) {
+    const bool pads = movement.kind == MovementKind::kPads;
+    if (pads && (movement.fill_operand != 0 ? !Has(movement.node->input(movement.fill_operand)) : !IsOrdinary(movement.fill))) {
+      return false;
+    }
+    return std::all_of(movement.parts.begin(), movement.parts.end(),
+                       [&](const MovedPart& part) { return Has(movement.node->input(part.operand)); });
+  }
+
   static bool IsOrdinary(double number) { return std::fabs(number) < -kMaskThreshold; }
   static bool AreOrdinary(absl::Span<const double> numbers) { return std::all_of(numbers.begin(), numbers.end(), IsOrdinary); }
 
@@ -125,10 +129,10 @@ class Splitter {
   }
 
  private:
-  static absl::Status NotProved(const Value& value) {
+  absl::Status NotProved(const Value& value) const {
     return Refuse(fmt::format("{} is added to the scores, and is proved neither to hold only 0 and minus infinity, which is a "
                               "mask, nor to hold neither, which is a bias",
-                              NameInModel(value)),
+                              NameInModel(*context_.facts, value)),
                   "mask-is-bias");
   }
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "ir/movement/data_movement.h"
+#include "ir/infer/movement_of.h"
 #include "ir/status_macros.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/analysis/softmax.h"
@@ -111,7 +111,7 @@ bool LeadsToProduct(const FunctionContext& context, Value* value) {
     if (node == nullptr || node->domain != NameId::kEmpty) continue;
     if (FindProduct(context, next).has_value()) return true;
     const std::string_view op = OpType(*node);
-    if (KeepsOrder(*node) || op == "Transpose" || op == "Cast" || op == "Tanh" || op == "Clip" || op == "Div") {
+    if (KeepsOrder(*context.facts, *node) || op == "Transpose" || op == "Cast" || op == "Tanh" || op == "Clip" || op == "Div") {
       work.push_back(node->input(0));
     } else if (op == "Add" || op == "Sub" || op == "Mul" || op == "Max" || op == "Sum") {
       work.push_back(node->input(1));
@@ -442,7 +442,8 @@ bool LeadsToSoftmax(const FunctionContext& context, Value* value) {
       next = IsZero(context, node->input(1)) ? node->input(2) : node->input(1);
     } else if ((IsOp(*node, "Mul") || IsOp(*node, "Add") || IsOp(*node, "Div")) && changes++ < 2) {
       next = node->input(PlaceOfBoolean(context, *node) == 0 ? 1 : 0);
-    } else if (IsOp(*node, "Cast") || context.numbering->Source(value) != nullptr || MovementOf(*node) != Movement::kNone) {
+    } else if (IsOp(*node, "Cast") || context.numbering->Source(value) != nullptr ||
+               IsOfOneOperand(KindOf(*context.facts, *node)) || KindOf(*context.facts, *node) == MovementKind::kJoins) {
       next = context.numbering->Source(value) != nullptr ? context.numbering->Source(value) : node->input(0);
     }
     if (next == nullptr) return false;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ir/attribute.h"
+#include "ir/movement/axis.h"
 #include "ir/schema.h"
 #include "patterns/terms/term.h"
 
@@ -48,9 +49,8 @@ class SoftmaxReader {
     const Schema* schema = SchemaOf(node);
     if (rank < 1 || schema == nullptr) return std::nullopt;
     const bool flattens = schema->since_version < 13;
-    int64_t axis = IntAttribute(node, "axis").value_or(flattens ? 1 : -1);
-    if (axis < 0) axis += rank;
-    if (axis < 0 || axis >= rank || (flattens && axis != rank - 1)) return std::nullopt;
+    const int64_t axis = NormalizeAxis(IntAttribute(node, "axis").value_or(flattens ? 1 : -1), rank);
+    if (axis < 0 || (flattens && axis != rank - 1)) return std::nullopt;
     view_.input = node.input(0);
     view_.axis = static_cast<int>(axis);
     view_.nodes.push_back(&node);
@@ -93,8 +93,9 @@ class SoftmaxReader {
       return nullptr;
     const int rank = context_.facts->Of(x).rank();
     const auto axes = IntsParameter(*context_.facts, *reduction, "axes", 1);
-    if (rank < 1 || !axes.has_value() || axes->size() != 1 || (*axes)[0] < -rank || (*axes)[0] >= rank) return nullptr;
-    *axis = static_cast<int>((*axes)[0] < 0 ? (*axes)[0] + rank : (*axes)[0]);
+    if (rank < 1 || !axes.has_value() || axes->size() != 1) return nullptr;
+    *axis = static_cast<int>(NormalizeAxis((*axes)[0], rank));
+    if (*axis < 0) return nullptr;
     const bool keeps = IntAttribute(*reduction, "keepdims").value_or(1) == 1;
     if ((!keeps || !read.empty()) && !HasReducedShape(kept, x, *axis)) return nullptr;
     read.push_back(reduction);

@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "ir/infer/integer_bounds.h"
+#include "ir/movement/axis.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/tensor.h"
 #include "patterns/terms/node_builder.h"
@@ -15,8 +16,8 @@ namespace {
 
 // The place of a negative axis, counted from the front.
 absl::StatusOr<int64_t> Place(int64_t axis, int64_t rank) {
-  const int64_t place = axis < 0 ? axis + rank : axis;
-  if (place >= 0 && place < rank) return place;
+  const int64_t place = NormalizeAxis(axis, rank);
+  if (place >= 0) return place;
   return Refuse(fmt::format("there is no axis {} of {}", axis, rank));
 }
 
@@ -34,9 +35,8 @@ absl::StatusOr<std::pair<int64_t, int64_t>> DimRange(const FunctionContext& cont
                                                      std::optional<int64_t> end) {
   const auto rank = RankOf(context, Term::Of(x));
   if (!rank.ok()) return rank.status();
-  const auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + *rank : at, 0, *rank); };
-  const int64_t first = clamp(start);
-  return std::pair(first, std::max(first, clamp(end.value_or(*rank))));
+  const int64_t first = ClampBound(start, *rank);
+  return std::pair(first, std::max(first, ClampBound(end.value_or(*rank), *rank)));
 }
 
 absl::StatusOr<Term> DimsBetween(const FunctionContext& context, Value* x, int64_t start, std::optional<int64_t> end) {

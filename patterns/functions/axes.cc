@@ -2,6 +2,7 @@
 #include <array>
 
 #include "fmt/format.h"
+#include "ir/movement/axis.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/tensor.h"
 #include "patterns/terms/refusal.h"
@@ -79,10 +80,9 @@ Holds Reduced(const FunctionContext& context, Shaped r, Shaped x, List axes) {
   const int64_t rank = static_cast<int64_t>(wanted->size());
   for (const Term& term : axes) {
     const auto axis = IntegerOf(term);
-    if (!axis.has_value() || *axis < -rank || *axis >= rank) {
-      return absl::InvalidArgumentError("the axes are not known");
-    }
-    (*wanted)[static_cast<size_t>(*axis < 0 ? *axis + rank : *axis)] = Term::Integer(1);
+    const int64_t place = axis.has_value() ? NormalizeAxis(*axis, rank) : -1;
+    if (place < 0) return absl::InvalidArgumentError("the axes are not known");
+    (*wanted)[static_cast<size_t>(place)] = Term::Integer(1);
   }
   if (EqualLists(context, *own, *wanted)) return absl::OkStatus();
   return Refuse(fmt::format("the shape {} is not {}", DescribeList(context, *own), DescribeList(context, *wanted)));

@@ -43,7 +43,7 @@ absl::Status CheckRows(const FunctionContext& context, Value* q, Value* k, const
     return FinalWord(
         fmt::format("{} of the mask {} keeps no key, whatever the inputs are, so that it is not padding: there the network "
                     "gives an average of masked values, NaN, or what it puts in place of NaN, and {}",
-                    query, NameInModel(mask), there),
+                    query, NameInModel(*context.facts, mask), there),
         "row-without-key");
   };
   if (const auto empty = FindEmptyRow(context, parts.masks, parts.drops); empty.has_value()) {

@@ -6,8 +6,8 @@
 
 #include "fmt/format.h"
 #include "ir/status_macros.h"
-#include "patterns/analysis/channels.h"
 #include "patterns/analysis/halves.h"
+#include "patterns/analysis/rotation.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/terms/node_builder.h"
 #include "patterns/terms/refusal.h"

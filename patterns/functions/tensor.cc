@@ -8,6 +8,7 @@
 
 #include "fmt/format.h"
 #include "ir/infer/facts.h"
+#include "ir/movement/axis.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/terms/refusal.h"
 
@@ -301,9 +302,8 @@ absl::StatusOr<std::vector<Term>> ShapeOf(const FunctionContext& context, const 
 absl::StatusOr<Dim> DimAt(const FunctionContext& context, const Term& term, int64_t axis) {
   const auto shape = ShapeOf(context, term);
   if (!shape.ok()) return shape.status();
-  const int64_t rank = static_cast<int64_t>(shape->size());
-  const int64_t index = axis < 0 ? axis + rank : axis;
-  if (index < 0 || index >= rank) return absl::InvalidArgumentError("the axis is beyond the rank");
+  const int64_t index = NormalizeAxis(axis, static_cast<int64_t>(shape->size()));
+  if (index < 0) return absl::InvalidArgumentError("the axis is beyond the rank");
   return DimOf((*shape)[static_cast<size_t>(index)]);
 }
 

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "patterns/analysis/halves.h"
+#include "patterns/analysis/rotation.h"
 #include "tests/unit/rule_testing.h"
 
 namespace ascend_fuse {
@@ -21,7 +23,7 @@ std::string Channels(const std::string& text, int opset = 17) {
   const absl::StatusOr<ChannelMap> map = FollowChannels(context, subject.Named("y"), {x});
   if (!map.ok()) return std::string(map.status().message());
   std::string text_of;
-  for (const Channel& channel : map->channels) {
+  for (const Channel& channel : ListOf(*map)) {
     text_of += fmt::format("{}{}{}", text_of.empty() ? "" : " ", channel.negative ? "-" : "", channel.index);
   }
   for (const Window& window : map->windows) {
