@@ -151,7 +151,9 @@ class Recogniser {
       NewNode copy;
       copy.op_type = "Identity";
       copy.inputs = {first.producer->output(first.output_index)};
-      site.made.push_back(workspace_.rewriter().ReplaceValue(value, copy));
+      Node* made = workspace_.rewriter().ReplaceValue(value, copy);
+      workspace_.Know(made);
+      site.made.push_back(made);
     }
   }
 
