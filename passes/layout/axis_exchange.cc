@@ -8,7 +8,6 @@
 #include "ir/movement/axis.h"
 #include "ir/schema.h"
 #include "passes/core/beside.h"
-#include "passes/core/call_of.h"
 #include "patterns/operators/declarations.h"
 
 namespace ascend_fuse {
@@ -241,28 +240,6 @@ bool ExchangesHeadsAndTokens(const Node& node) {
 
 std::optional<Exchangeable> HowToExchange(const Node& node, const Facts& facts, const ExchangedAxes& axes) {
   return ExchangeOfNode(node, facts, axes).Run();
-}
-
-bool IsTakenExchanged(const Node& node, const std::vector<size_t>& operands, const ExchangedAxes& axes,
-                      std::string_view input_layout, Facts& facts, const Target& target) {
-  if (Domain(node) != "npu") return true;
-  const std::string op = std::string("npu.") + std::string(OpType(node));
-  const Call as_it_is = CallOf(node, facts, op);
-  Call call = as_it_is;
-  for (const size_t i : operands) {
-    std::swap(call.inputs[i].shape[static_cast<size_t>(axes.first)], call.inputs[i].shape[static_cast<size_t>(axes.second)]);
-  }
-  for (Attribute& attribute : call.attributes) {
-    if (attribute.name == "input_layout" && !input_layout.empty()) {
-      attribute = Attribute::String("input_layout", input_layout);
-    }
-  }
-  const Answer after = target.Check(call, &facts.dims());
-  if (!after.legal || after.assumptions.empty()) return after.legal;
-  const Answer before = target.Check(as_it_is, &facts.dims());
-  return std::all_of(after.assumptions.begin(), after.assumptions.end(), [&](const std::string& one) {
-    return std::find(before.assumptions.begin(), before.assumptions.end(), one) != before.assumptions.end();
-  });
 }
 
 NewNode Exchanged(const Node& node, Workspace& workspace, const ExchangedAxes& axes) {

@@ -12,7 +12,6 @@
 #include "absl/types/span.h"
 #include "ir/infer/facts.h"
 #include "passes/core/workspace.h"
-#include "patterns/target/target.h"
 
 namespace ascend_fuse {
 
@@ -60,11 +59,6 @@ absl::StatusOr<std::vector<ExchangedResult>> WriteExchanged(const Node& node, co
                                                             const absl::flat_hash_map<const Value*, Value*>& existing,
                                                             std::string_view name, const std::optional<ExchangedAxes>& axes,
                                                             Workspace& workspace);
-
-// Whether the target takes an Ascend node with these operands turned, and `input_layout` in place of its own where it has
-// one and this is not empty, and assumes no more than it does of the node as it is.
-bool IsTakenExchanged(const Node& node, const std::vector<size_t>& operands, const ExchangedAxes& axes,
-                      std::string_view input_layout, Facts& facts, const Target& target);
 
 // A reader of the dims alone, of whichever order.
 bool ReadsDims(const Node& node);

@@ -9,9 +9,7 @@ namespace ascend_fuse {
 class Workspace;
 
 absl::Status ShareKeys(Workspace& workspace);
-absl::Status FoldChannelOrders(Workspace& workspace);
-absl::Status OrderRows(Workspace& workspace);
-// Only attentions that are written in BNSD, as rules emit them, so that a second run changes nothing.
-absl::Status ChooseLayouts(Workspace& workspace);
+// Only around attentions that are written in BNSD, as rules emit them.
+absl::Status ChooseOrders(Workspace& workspace);
 
 }  // namespace ascend_fuse

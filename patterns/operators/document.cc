@@ -73,7 +73,7 @@ void AddOperator(const DeclaredOperator& op, std::string* text) {
   }
   if (const LayoutCost* layout = op.domain == "npu" ? FindLayoutCost(op.op_type) : nullptr; layout != nullptr) {
     *text += fmt::format(
-        "Layout: the pass `choose_layouts` takes {} us for a Transpose and {} us for each of its elements, and, with the "
+        "Layout: the pass `choose_orders` takes {} us for a Transpose and {} us for each of its elements, and, with the "
         "heads after the tokens, from {} queries and keys on {} us more for each score: {} ({}).\n\n",
         layout->transpose, layout->transpose_element, layout->from_length, layout->score, layout->because, layout->source);
   }

@@ -35,14 +35,14 @@ ZOO = Path(os.environ.get("ASCEND_FUSE_ZOO", ROOT / "build" / "zoo"))
 REVIEWED = ROOT / "tests" / "zoo" / "transposes.txt"
 HEAD = """# Layouts of attention
 
-What the passes `order_rows` and `choose_layouts` leave of Transposes around the fused attentions of the [zoo](../tests/zoo/README.md) on 910b,
+What the pass `choose_orders` leaves of Transposes around the fused attentions of the [zoo](../tests/zoo/README.md) on 910b,
 with the stock plugins: those on the paths from projections, inputs and earlier attentions to query, key and value, and from
 the result to the next product or output. Printed by `tools/zoo/transposes.py`; `tests/zoo/transposes.txt` has each model, and a test
 that none has more.
 """
 TAIL = """
 Without a cache none is left. Models with their tokens first, [S, B, E], as those of `torch.nn.MultiheadAttention` and the pooling head
-of siglip, have the projections between their own Transposes computed with the batch first (`order_rows`), so that these go too. With a
+of siglip, have the projections between their own Transposes computed with the batch first, so that these go too. With a
 cache the heads stand before the tokens, as the cache has them, and what is projected is brought there.
 """
 KERNELS = {"NPUPromptFlashAttention", "NPUPromptFlashAttentionDirect", "NPUFusedInferAttentionScore"}

@@ -1,0 +1,43 @@
+// Writes the tensors of heads and tokens in the orders that were chosen.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "passes/core/beside.h"
+#include "passes/core/workspace.h"
+#include "passes/layout/head_places.h"
+
+namespace ascend_fuse {
+
+class HeadWriter {
+ public:
+  // `places` have what was chosen for them.
+  HeadWriter(OrderRun& run, HeadPlaces& places);
+
+  absl::Status Write();
+
+ private:
+  absl::Status WritePlace(const HeadPlace& place);
+  void WriteResult(Value* before, Value* now, Order order);
+  void WriteMembers(HeadTensor& tensor);
+  void WriteAsReshape(Value* exchanged);
+  void WriteBetween(Node* node);
+  bool WriteReshapeBetween(Node* node, Value* now);
+  bool WriteSqueezeBetween(Node* node, Value* now);
+  void WriteDims(const Value* before, Value* now, const std::vector<int64_t>& order = {0, 2, 1, 3});
+  Value* Provide(HeadTensor* tensor, Order order);
+  NewNode PlanExchanged(Value* value, Beside* beside) const;
+
+  Workspace& workspace_;
+  const Facts& facts_;
+  HeadPlaces& places_;
+  HeadTensors& tensors_;
+  const uint32_t newest_;                                           // of the values of the file
+  absl::flat_hash_map<const Value*, std::vector<Site*>> sites_of_;  // by what they compute
+  absl::flat_hash_map<const Value*, Value*> copies_;                // results as they were, and what they are exchanged of now
+};
+
+}  // namespace ascend_fuse

@@ -1,0 +1,34 @@
+// Who takes part in choosing orders: it finds the tensors and nodes that are in play, says what their orders cost, and writes
+// what was chosen. The pass `choose_orders` asks one after another until none finds anything better.
+#pragma once
+
+#include <string_view>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "passes/core/workspace.h"
+#include "passes/layout/order_graph.h"
+#include "passes/layout/taken_orders.h"
+
+namespace ascend_fuse {
+
+// What all clients of one run share.
+struct OrderRun {
+  explicit OrderRun(Workspace& of) : workspace(of), taken(of.facts(), *of.target()) {}
+
+  Workspace& workspace;
+  TakenOrders taken;
+  absl::flat_hash_set<std::string_view> kept;  // labels of nodes that stay in their form: several that were left, or left to GE
+};
+
+class OrderClient {
+ public:
+  virtual ~OrderClient() = default;
+
+  virtual absl::Status Find() = 0;
+  virtual void Ask(OrderGraph* graph) = 0;
+  // After Solve.
+  virtual absl::Status Write(const OrderGraph& graph) = 0;
+};
+
+}  // namespace ascend_fuse
