@@ -6,6 +6,7 @@
 
 #include "ir/status_macros.h"
 #include "passes/core/workspace.h"
+#include "passes/layout/channel_orders.h"
 #include "passes/layout/head_orders.h"
 #include "passes/layout/order_client.h"
 #include "passes/layout/passes.h"
@@ -38,6 +39,9 @@ absl::Status ChooseOrders(Workspace& workspace) {
     const auto& covers = site.record.covers;
     if (!site.fused() && covers.size() > 1) run.kept.insert(covers.begin(), covers.end());
   }
+  // These hang on no other order.
+  const absl::StatusOr<bool> channels = TakeTurn(ChannelOrders(run), workspace);
+  if (!channels.ok()) return channels.status();
   for (int round = 0; round < kMostRounds; ++round) {
     const absl::StatusOr<bool> rows = TakeTurn(RowOrders(run), workspace);
     if (!rows.ok()) return rows.status();

@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "passes/core/workspace.h"
-#include "passes/layout/zero_padding.h"
+#include "passes/layout/padding_writer.h"
 #include "patterns/operators/head_padding.h"
 
 namespace ascend_fuse {
@@ -17,13 +16,6 @@ namespace ascend_fuse {
 // The size of heads with which the target takes `kernel`, a node of ours over tensors [B, N, S, D] that it refuses as it is; 0
 // where no other size helps. FAILED_PRECONDITION with a clause where one would, and is too wide to pay.
 absl::StatusOr<int64_t> HeadsTaken(const Node& kernel, Workspace& workspace);
-
-// What was done to an attention.
-struct PaddedHeads {
-  Node* attention = nullptr;         // in the place of the old one
-  std::vector<std::string> weights;  // the names of the constants that were padded
-  bool sliced = false;               // the result is cut back by a Slice
-};
 
 class HeadPadder {
  public:
@@ -37,11 +29,8 @@ class HeadPadder {
   void Forget() { padded_.clear(); }
 
  private:
-  friend class PaddingPlan;
-
   Workspace& workspace_;
-  // Constants that were padded before: layers may share weights. By constant and axis.
-  absl::flat_hash_map<std::pair<const Value*, size_t>, std::vector<std::pair<Places, Value*>>> padded_;
+  PaddedConstants padded_;
 };
 
 }  // namespace ascend_fuse

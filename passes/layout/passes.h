@@ -9,7 +9,6 @@ namespace ascend_fuse {
 class Workspace;
 
 absl::Status ShareKeys(Workspace& workspace);
-absl::Status FoldChannelOrders(Workspace& workspace);
 // Only around attentions that are written in BNSD, as rules emit them.
 absl::Status ChooseOrders(Workspace& workspace);
 

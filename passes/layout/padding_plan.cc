@@ -1,0 +1,269 @@
+#include "passes/layout/padding_plan.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "fmt/format.h"
+#include "ir/status_macros.h"
+#include "passes/layout/attention_layout.h"
+
+namespace ascend_fuse {
+namespace {
+
+constexpr size_t kMostNodes = 64;  // from the attention to the projections
+constexpr size_t kMostSteps = 12;  // from it to what reads the result
+
+absl::Status No(std::string_view clause) { return absl::FailedPreconditionError(std::string(clause)); }
+
+// The parts of one axis of `size` elements that readers ask for, together. nullopt where two ask for different things.
+std::optional<Places> Together(std::vector<PaddedPart> parts, const Dim size) {
+  if (std::all_of(parts.begin(), parts.end(), [](const PaddedPart& part) { return part.places.empty(); })) return Places();
+  if (!size.is_number()) return std::nullopt;
+  for (PaddedPart& part : parts) {
+    if (part.length < 0) part.length = size.number();
+    if (part.places.empty()) part.places = PlacesOfHeads(part.length, part.length, part.length);
+  }
+  std::sort(parts.begin(), parts.end(),
+            [](const PaddedPart& a, const PaddedPart& b) { return std::pair(a.start, a.length) < std::pair(b.start, b.length); });
+  Places places;
+  int64_t end = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const PaddedPart& part = parts[i];
+    if (i > 0 && part.start == parts[i - 1].start && part.length == parts[i - 1].length) {
+      if (part.places != parts[i - 1].places) return std::nullopt;
+      continue;
+    }
+    if (part.start < end) return std::nullopt;
+    for (; end < part.start; ++end) places.push_back(end);
+    for (const int64_t from : part.places) places.push_back(from < 0 ? -1 : part.start + from);
+    end = part.start + part.length;
+  }
+  for (; end < size.number(); ++end) places.push_back(end);
+  const bool as_it_is = static_cast<int64_t>(places.size()) == size.number();
+  return as_it_is ? Places() : places;
+}
+
+// Exporters write a weight of several layers as one, and Identity of it for each of the others.
+void AddReaders(const Value& value, std::vector<const Use*>* readers, size_t depth = 0) {
+  for (const Use& use : LiveUses(value)) {
+    if (IsOp(*use.user, "Identity") && use.user->output() != nullptr && depth < kMostSteps) {
+      AddReaders(*use.user->output(), readers, depth + 1);
+    } else {
+      readers->push_back(&use);
+    }
+  }
+}
+
+}  // namespace
+
+bool PaddingSearch::Later::operator()(const Value* a, const Value* b) const {
+  if (a->producer == b->producer) return a->id > b->id;
+  if (a->producer == nullptr || b->producer == nullptr) return b->producer == nullptr;
+  return StandsBefore(*b->producer, *a->producer);
+}
+
+ZeroPadding PaddingPlan::PaddingOf(const Value* value, const Facts& facts) const {
+  const auto known = padding.find(value);
+  if (known != padding.end()) return known->second;
+  return ZeroPadding(static_cast<size_t>(std::max(value != nullptr ? facts.Of(value).rank() : 0, 0)));
+}
+
+std::vector<ZeroPadding> PaddingPlan::OutputsOf(const Node& node, const Facts& facts) const {
+  std::vector<ZeroPadding> outputs;
+  for (const Value* output : node.outputs()) outputs.push_back(PaddingOf(output, facts));
+  return outputs;
+}
+
+// An initializer, turned or cast on the way.
+bool IsMadeOfConstant(const Value* value) {
+  while (value != nullptr && value->producer != nullptr &&
+         (IsOp(*value->producer, "Transpose") || IsOp(*value->producer, "Cast") || IsOp(*value->producer, "Identity"))) {
+    value = value->producer->input(0);
+  }
+  return value != nullptr && value->IsConstant();
+}
+
+absl::StatusOr<PaddingPlan> PaddingSearch::Run() {
+  for (size_t i = 0; i < kAttentionOperands; ++i) {
+    const Fact& fact = facts_.Of(plan_.attention->input(i));
+    const Dim size = fact.rank() == 4 ? facts_.dims().Resolve(fact.shape[3]) : Dim();
+    if (!size.is_number() || size.number() < 2) return No("the size of its heads is not known");
+    if (size.number() == width_) continue;
+    const ZeroPadding padding = {{}, {}, {}, PlacesOfHeads(size.number(), size.number(), width_)};
+    RETURN_IF_ERROR(Ask({plan_.attention, i}, padding));
+  }
+  RETURN_IF_ERROR(FollowResult());
+  while (!asked_.empty()) {
+    // All outputs of one node, and then its operands.
+    Node* const producer = asked_.begin()->first->producer;
+    while (!asked_.empty() && asked_.begin()->first->producer == producer) {
+      Value* value = asked_.begin()->first;
+      const std::vector<Asked> asked = std::move(asked_.begin()->second);
+      asked_.erase(asked_.begin());
+      RETURN_IF_ERROR(Settle(value, asked));
+    }
+    RETURN_IF_ERROR(AskOperands(producer));
+  }
+  return std::move(plan_);
+}
+
+absl::Status PaddingSearch::Ask(PaddedReader reader, const ZeroPadding& padding) {
+  std::vector<PaddedPart> parts;
+  for (const Places& places : padding) parts.push_back({0, -1, places});
+  return Ask(reader, std::move(parts));
+}
+
+absl::Status PaddingSearch::Ask(PaddedReader reader, std::vector<PaddedPart> parts) {
+  Value* value = reader.node->input(reader.index);
+  if (value == nullptr || facts_.Of(value).rank() != static_cast<int>(parts.size())) {
+    return No(fmt::format("the shape of an input of {} '{}' is not known", OpType(*reader.node), Label(*reader.node)));
+  }
+  if (value->IsConstant()) return AskConstant(reader, value, parts);
+  if (value->producer == nullptr) return No(fmt::format("{} is an input", ValueName(*value)));
+  if (value->graph != plan_.attention->graph) return No(fmt::format("{} stands in another graph", ValueName(*value)));
+  if (plan_.padding.contains(value)) return No(fmt::format("{} is read in front of what it is made of", ValueName(*value)));
+  plan_.wants.insert(reader);
+  asked_[value].push_back({reader, std::move(parts)});
+  return absl::OkStatus();
+}
+
+// A constant is padded for this reader alone.
+absl::Status PaddingSearch::AskConstant(PaddedReader reader, Value* value, const std::vector<PaddedPart>& parts) {
+  int64_t axis = -1;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].places.empty()) continue;
+    if (axis >= 0 || parts[i].length >= 0) return No(fmt::format("{} is read in parts", ValueName(*value)));
+    axis = static_cast<int64_t>(i);
+  }
+  if (axis < 0) return absl::OkStatus();
+  // Large ones are not kept twice; layers that share a weight are treated alike.
+  if (facts_.Of(value).rank() > 1) {
+    std::vector<const Use*> readers;
+    AddReaders(*value, &readers);
+    for (const Use* use : readers) {
+      const bool alike = use->index == readers[0]->index && use->user->op_type == readers[0]->user->op_type;
+      if (!alike)
+        return No(fmt::format("{} '{}' reads the weight {} too", OpType(*use->user), Label(*use->user), ValueName(*value)));
+    }
+  }
+  plan_.constants[reader] = {static_cast<size_t>(axis), parts[static_cast<size_t>(axis)].places};
+  return absl::OkStatus();
+}
+
+// The value's padding is what its readers ask for; what computes it is asked for the same.
+absl::Status PaddingSearch::Settle(Value* value, const std::vector<Asked>& asked) {
+  if (value->is_graph_output) return No(fmt::format("{} is an output of the graph", ValueName(*value)));
+  std::vector<std::vector<PaddedPart>> by_axis(asked[0].parts.size());
+  std::set<PaddedReader> readers;
+  for (const Asked& one : asked) {
+    readers.insert(one.reader);
+    for (size_t axis = 0; axis < by_axis.size(); ++axis) by_axis[axis].push_back(one.parts[axis]);
+  }
+  const bool constant = IsMadeOfConstant(value);
+  std::vector<Node*> beside;  // read other parts of it, as they were
+  for (const Use& use : LiveUses(*value)) {
+    if (readers.contains({use.user, use.index})) continue;
+    // A weight that is turned for several layers is turned once more.
+    const PaddedReader& first = *readers.begin();
+    if (constant && use.index == first.index && use.user->op_type == first.node->op_type) continue;
+    RETURN_IF_ERROR(AddOther(value, use, &by_axis, &beside));
+  }
+  ZeroPadding padding;
+  for (size_t axis = 0; axis < by_axis.size(); ++axis) {
+    std::optional<Places> places = Together(by_axis[axis], facts_.dims().Resolve(facts_.Of(value).shape[axis]));
+    if (!places.has_value()) return No(fmt::format("{} is read in two ways", ValueName(*value)));
+    if (static_cast<int64_t>(places->size()) > kMostPlaces) return No(fmt::format("{} is too wide", ValueName(*value)));
+    padding.push_back(*std::move(places));
+  }
+  if (!IsPadded(padding)) return absl::OkStatus();
+  plan_.padding[value] = padding;
+  plan_.nodes.insert(beside.begin(), beside.end());
+  return absl::OkStatus();
+}
+
+absl::Status PaddingSearch::AskOperands(Node* node) {
+  std::vector<ZeroPadding> outputs = plan_.OutputsOf(*node, facts_);
+  if (std::none_of(outputs.begin(), outputs.end(), IsPadded)) return absl::OkStatus();
+  if (plan_.nodes.size() >= kMostNodes) return No("the projections are too far away");
+  plan_.nodes.insert(node);
+  const auto operands = OperandsOf(facts_, *node, outputs);
+  if (!operands.ok()) return operands.status();
+  for (const PaddedOperand& operand : *operands) {
+    RETURN_IF_ERROR(Ask({node, operand.index}, operand.parts));
+  }
+  return absl::OkStatus();
+}
+
+// A reader of the value that is not on the way to the attention.
+absl::Status PaddingSearch::AddOther(const Value* value, const Use& use, std::vector<std::vector<PaddedPart>>* by_axis,
+                                     std::vector<Node*>* beside) {
+  const absl::Status refused = No(fmt::format("{} '{}' reads {} too", OpType(*use.user), Label(*use.user), ValueName(*value)));
+  if (use.user->graph != plan_.attention->graph) return refused;
+  if (IsOp(*use.user, "Shape")) {
+    plan_.shapes.push_back(use.user);
+    return absl::OkStatus();
+  }
+  const bool cuts = IsOp(*use.user, "Slice") || IsOp(*use.user, "Gather");
+  if (!cuts || use.index != 0 || facts_.Of(use.user->output()).rank() < 0) return refused;
+  const ZeroPadding none(static_cast<size_t>(facts_.Of(use.user->output()).rank()));
+  const auto operands = OperandsOf(facts_, *use.user, {&none, 1});
+  if (!operands.ok() || (*operands)[0].parts.size() != by_axis->size()) return refused;
+  for (size_t axis = 0; axis < by_axis->size(); ++axis) (*by_axis)[axis].push_back((*operands)[0].parts[axis]);
+  beside->push_back(use.user);
+  return absl::OkStatus();
+}
+
+// From the attention on to a product with a weight, which takes the zeros out again; without one a Slice does.
+absl::Status PaddingSearch::FollowResult() {
+  Value* value = plan_.attention->output();
+  const Fact& fact = facts_.Of(value);
+  const Dim size = fact.rank() == 4 ? facts_.dims().Resolve(fact.shape[3]) : Dim();
+  if (!size.is_number()) return No("the size of its result is not known");
+  plan_.nodes.insert(plan_.attention);
+  if (size.number() == width_) return absl::OkStatus();
+  std::vector<std::pair<Value*, ZeroPadding>> path = {{value, {{}, {}, {}, PlacesOfHeads(size.number(), size.number(), width_)}}};
+  std::vector<Node*> shapes;
+  while (path.size() <= kMostSteps) {
+    const auto& [at, padding] = path.back();
+    const std::optional<Use> use = OneReader(*at, &shapes);
+    if (!use.has_value()) break;
+    const auto other = OtherFactorOf(facts_, *use->user, use->index, padding);
+    if (other.has_value()) {
+      if (!IsMadeOfConstant(use->user->input(other->index))) break;
+      if (!Ask({use->user, other->index}, other->parts).ok()) break;
+      for (const auto& [along, own] : path) {
+        plan_.padding[along] = own;
+        plan_.nodes.insert(along->producer);
+      }
+      plan_.nodes.insert(use->user);
+      plan_.shapes.insert(plan_.shapes.end(), shapes.begin(), shapes.end());
+      return absl::OkStatus();
+    }
+    std::optional<ZeroPadding> next = ResultOf(facts_, *use->user, use->index, padding);
+    if (!next.has_value()) break;
+    path.emplace_back(use->user->output(), *std::move(next));
+  }
+  plan_.sliced = true;
+  return absl::OkStatus();
+}
+
+// The reader of the value, where it has one besides those of its dims.
+std::optional<Use> PaddingSearch::OneReader(const Value& value, std::vector<Node*>* shapes) const {
+  std::optional<Use> one;
+  if (value.is_graph_output) return std::nullopt;
+  for (const Use& use : LiveUses(value)) {
+    if (use.user->graph != plan_.attention->graph) return std::nullopt;
+    if (IsOp(*use.user, "Shape")) {
+      shapes->push_back(use.user);
+    } else if (one.has_value()) {
+      return std::nullopt;
+    } else {
+      one = use;
+    }
+  }
+  return one;
+}
+
+}  // namespace ascend_fuse
