@@ -198,7 +198,8 @@ void CenterCropPad(NodeContext& c) {
   Sources sources = Places(shape.size());
   std::vector<PlaceWindow> windows;
   std::vector<int64_t> axes = c.Ints("axes").value_or(std::vector<int64_t>());
-  for (size_t i = 0; axes.empty() && i < shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  for (size_t i = 0; i < shape.size() && !FindAttribute(c.node(), "axes").has_value(); ++i)
+    axes.push_back(static_cast<int64_t>(i));
   absl::Span<const Dim> size;
   const bool given = c.Integers(1, &size) && size.size() == axes.size();
   bool known = given;
@@ -217,7 +218,7 @@ void CenterCropPad(NodeContext& c) {
     dim = wanted;
   }
   c.SetShape(0, shape);
-  Move move(c, MovementKind::kPads);
+  Move move(c, known && windows.empty() ? MovementKind::kPicks : MovementKind::kPads);
   move.Part(0, sources, windows).known = known;
   move.Done();
 }

@@ -154,9 +154,15 @@ class Slicer {
 void Slice(NodeContext& c) { Slicer(c).Run(); }
 
 std::optional<Progression> ProgressionOf(NodeContext& c, size_t i, Dim extent) {
-  const auto numbers = c.Numbers(i);
+  auto numbers = c.Numbers(i);
+  const Value* given = c.node().input(i);
+  if (!numbers.has_value() && given != nullptr && given->IsConstant()) {  // more elements than facts list
+    constexpr int64_t kMostPositions = int64_t{1} << 22;
+    auto read = ReadIntegers(c.model(), *given->initializer, kMostPositions);
+    if (read.ok()) numbers = *std::move(read);
+  }
   if (!numbers.has_value() || numbers->empty()) return std::nullopt;
-  std::vector<int64_t> places = *numbers;
+  std::vector<int64_t> places = *std::move(numbers);
   bool from_end = false;
   if (extent.is_number()) {
     for (int64_t& place : places) {

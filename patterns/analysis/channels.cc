@@ -115,7 +115,7 @@ class ChannelFollower {
         absl::StatusOr<ChannelMap> map = Follow(operand);
         return number == -1 ? Negate(std::move(map)) : map;
       }
-      const std::optional<std::vector<bool>> signs = SignsOf(*constant);
+      const std::optional<std::vector<bool>> signs = SignsOf(context_, *constant);
       if (!signs.has_value()) continue;
       absl::StatusOr<ChannelMap> map = Follow(operand);
       if (!map.ok()) return map;
@@ -128,25 +128,6 @@ class ChannelFollower {
       return map;
     }
     return Computes(node, value);
-  }
-
-  // Which of a constant's numbers are -1, where all others are 1.
-  std::optional<std::vector<bool>> SignsOf(const Value& constant) const {
-    const Fact& fact = facts_.Of(&constant);
-    std::vector<double> numbers;
-    if (fact.elements != nullptr) {
-      numbers.assign(fact.elements->floats.begin(), fact.elements->floats.end());
-    } else if (const std::optional<Tensor> tensor = ConstantTensor(constant); tensor.has_value() && IsFloat(tensor->type)) {
-      auto read = ReadFloats(*context_.model, *tensor, kMostPositions);
-      if (read.ok()) numbers = *std::move(read);
-    }
-    if (numbers.empty() || fact.rank() < 1) return std::nullopt;
-    std::vector<bool> signs;
-    for (const double number : numbers) {
-      if (number != 1 && number != -1) return std::nullopt;
-      signs.push_back(number < 0);
-    }
-    return signs;
   }
 
   // Axis of a value as an index into map.trailing; -1 for a leading axis.
@@ -424,6 +405,24 @@ absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, Value*
   if (reached != nullptr) *reached = follower.nodes();
   if (map.ok()) map->nodes = std::move(follower.nodes());
   return map;
+}
+
+std::optional<std::vector<bool>> SignsOf(const FunctionContext& context, const Value& constant) {
+  const Fact& fact = context.facts->Of(&constant);
+  std::vector<double> numbers;
+  if (fact.elements != nullptr) {
+    numbers.assign(fact.elements->floats.begin(), fact.elements->floats.end());
+  } else if (const std::optional<Tensor> tensor = ConstantTensor(constant); tensor.has_value() && IsFloat(tensor->type)) {
+    auto read = ReadFloats(*context.model, *tensor, kMostPositions);
+    if (read.ok()) numbers = *std::move(read);
+  }
+  if (numbers.empty() || fact.rank() < 1) return std::nullopt;
+  std::vector<bool> signs;
+  for (const double number : numbers) {
+    if (number != 1 && number != -1) return std::nullopt;
+    signs.push_back(number < 0);
+  }
+  return signs;
 }
 
 std::vector<Channel> ListOf(const ChannelMap& map) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,9 @@ bool SameWindows(const ChannelMap& a, const ChannelMap& b, const DimTable& dims)
 // sentence naming the operator that does anything else; `reached` (may be null) then still gets the nodes that were read.
 absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, Value* value, absl::Span<Value* const> sources,
                                           std::vector<const Node*>* reached = nullptr);
+
+// Which of a constant's numbers are -1, where all others are 1; nullopt for other constants and what is not one.
+std::optional<std::vector<bool>> SignsOf(const FunctionContext& context, const Value& constant);
 
 // The channels one by one, for who compares them so; none where there are more than a kernel could have.
 std::vector<Channel> ListOf(const ChannelMap& map);

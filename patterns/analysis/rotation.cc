@@ -30,6 +30,49 @@ constexpr RotationForm kRotations[] = {
      [](int64_t i, int64_t d) { return (i / (d / 4)) % 2 == 0; }, 4, "second and fourth quarter", "first and third quarter"},
 };
 
+// The rotation that takes channel channels[i] to place i.
+absl::StatusOr<std::string> ModeOf(const std::vector<Channel>& channels) {
+  const auto width = static_cast<int64_t>(channels.size());
+  for (const RotationForm& mode : kRotations) {
+    if (width % mode.multiple != 0) continue;
+    int64_t same = 0;
+    int64_t opposite = 0;
+    int64_t negatives = 0;
+    bool moved = true;
+    for (int64_t i = 0; i < width && moved; ++i) {
+      const Channel& channel = channels[static_cast<size_t>(i)];
+      moved = channel.index == mode.partner(i, width);
+      negatives += channel.negative ? 1 : 0;
+      (channel.negative == mode.negative(i, width) ? same : opposite) += 1;
+    }
+    if (!moved) continue;
+    if (same == width) return std::string(mode.name);
+    if (opposite == width) {
+      return ChannelsNotProved(
+          fmt::format("it turns the other way: minus stands before the {}, or the product with sin is subtracted", mode.second));
+    }
+    if (negatives == 0) return ChannelsNotProved(fmt::format("no part is negated; a rotation negates the {}", mode.first));
+    if (negatives == width)
+      return ChannelsNotProved(fmt::format("both parts are negated; a rotation negates the {} only", mode.first));
+    return ChannelsNotProved(fmt::format("the signs are those of no rotation; one negates the {} only", mode.first));
+  }
+  for (int64_t i = 0; i < width; ++i) {
+    const Channel& channel = channels[static_cast<size_t>(i)];
+    if (channel.index == i) {
+      return ChannelsNotProved(fmt::format("channel {} stays in its place: no rotation by halves, pairs or quarters", i));
+    }
+    bool any = false;
+    for (const RotationForm& mode : kRotations) {
+      any = any || (width % mode.multiple == 0 && channel.index == mode.partner(i, width));
+    }
+    if (!any) {
+      return ChannelsNotProved(fmt::format(
+          "channel {} takes the place of channel {} of {}: no rotation by halves, pairs or quarters", channel.index, i, width));
+    }
+  }
+  return ChannelsNotProved("the channels change places in a mixture of ways: no rotation by halves, pairs or quarters");
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* rotated, Value* x, int sign, const Value* signs) {
@@ -102,56 +145,14 @@ absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* 
     for (Channel& channel : channels) channel.negative = !channel.negative;
   }
   if (signs != nullptr) {
+    const auto negative = SignsOf(context, *signs);
     const Fact& fact = context.facts->Of(signs);
-    const bool fits = fact.elements != nullptr && static_cast<int64_t>(fact.elements->floats.size()) == width &&
-                      fact.rank() >= 1 && fact.shape.back().is(width);
-    for (int64_t i = 0; i < width; ++i) {
-      const double number = fits ? fact.elements->floats[static_cast<size_t>(i)] : 0;
-      if (number != 1 && number != -1) {
-        return ChannelsNotProved(fmt::format("{} does not hold a sign for every channel", ValueName(*signs)));
-      }
-      Channel& channel = channels[static_cast<size_t>(i)];
-      if (number < 0) channel.negative = !channel.negative;
+    if (!negative.has_value() || static_cast<int64_t>(negative->size()) != width || !fact.shape.back().is(width)) {
+      return ChannelsNotProved(fmt::format("{} does not hold a sign for every channel", ValueName(*signs)));
     }
+    for (size_t i = 0; i < channels.size(); ++i) channels[i].negative = channels[i].negative != (*negative)[i];
   }
-  for (const RotationForm& mode : kRotations) {
-    if (width % mode.multiple != 0) continue;
-    int64_t same = 0;
-    int64_t opposite = 0;
-    int64_t negatives = 0;
-    bool moved = true;
-    for (int64_t i = 0; i < width && moved; ++i) {
-      const Channel& channel = channels[static_cast<size_t>(i)];
-      moved = channel.index == mode.partner(i, width);
-      negatives += channel.negative ? 1 : 0;
-      (channel.negative == mode.negative(i, width) ? same : opposite) += 1;
-    }
-    if (!moved) continue;
-    if (same == width) return std::string(mode.name);
-    if (opposite == width) {
-      return ChannelsNotProved(
-          fmt::format("it turns the other way: minus stands before the {}, or the product with sin is subtracted", mode.second));
-    }
-    if (negatives == 0) return ChannelsNotProved(fmt::format("no part is negated; a rotation negates the {}", mode.first));
-    if (negatives == width)
-      return ChannelsNotProved(fmt::format("both parts are negated; a rotation negates the {} only", mode.first));
-    return ChannelsNotProved(fmt::format("the signs are those of no rotation; one negates the {} only", mode.first));
-  }
-  for (int64_t i = 0; i < width; ++i) {
-    const Channel& channel = channels[static_cast<size_t>(i)];
-    if (channel.index == i) {
-      return ChannelsNotProved(fmt::format("channel {} stays in its place: no rotation by halves, pairs or quarters", i));
-    }
-    bool any = false;
-    for (const RotationForm& mode : kRotations) {
-      any = any || (width % mode.multiple == 0 && channel.index == mode.partner(i, width));
-    }
-    if (!any) {
-      return ChannelsNotProved(fmt::format(
-          "channel {} takes the place of channel {} of {}: no rotation by halves, pairs or quarters", channel.index, i, width));
-    }
-  }
-  return ChannelsNotProved("the channels change places in a mixture of ways: no rotation by halves, pairs or quarters");
+  return ModeOf(channels);
 }
 
 absl::StatusOr<Value*> DeinterleavedSource(const FunctionContext& context, Value* x) {

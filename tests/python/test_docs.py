@@ -10,7 +10,8 @@
     ```sh                 commands for a whole machine: the scripts they name must exist
     ```text               not run; written to the file that it names
 
-A block whose name has a folder (tests/golden/x/y.rule) must be that file of the repository; it is written without the folder.
+A block whose name has a folder (tests/golden/x/y.rule) must be that file of the repository; it is written without the folder. One
+whose name goes on with # (ir/infer/moves.cc#kOps) must stand in the file.
 The blocks of one document run in order in one folder, which holds llama.onnx, an export of the zoo. Programs of the build and
 of its tests are found by name.
 """
@@ -83,7 +84,9 @@ def test_blocks(document: Path, zoo: Path, tmp_path: Path) -> None:
     environment["PATH"] = f"{BUILD}:{BUILD / 'tests'}:{Path(sys.executable).parent}:{environment['PATH']}"
     for block in blocks_of(document):
         assert block.kind in KINDS, f"line {block.line}: a block of kind '{block.kind}'"
-        if "/" in block.name:
+        if "#" in block.name:
+            assert block.text in (ROOT / block.name.split("#")[0]).read_text(), f"line {block.line}: {block.name} has another text"
+        elif "/" in block.name:
             assert (ROOT / block.name).read_text() == block.text, f"line {block.line}: {block.name} is not the same"
         if block.kind in ("rule", "txtpb", "onnxtxt") or (block.kind == "text" and block.name):
             path = tmp_path / (Path(block.name).name or f"line{block.line}.{block.kind}")

@@ -203,6 +203,13 @@ def Pad(rng: random.Random) -> Case:
 
 
 @maker
+def CenterCropPad(rng: random.Random) -> Case:
+    dims = shape(rng, most=6)
+    axes = rng.sample(range(len(dims)), rng.randint(1, len(dims)))
+    return Case("CenterCropPad", [dims], {"shape": ints(*[rng.randint(1, 8) for _ in axes])}, {"axes": axes}, keep=tuple(axes))
+
+
+@maker
 def ScatterND(rng: random.Random) -> Case:
     dims = shape(rng, most=5)
     count = rng.randint(1, dims[0])
@@ -398,7 +405,7 @@ def test_what_computes_moves_nothing(op: str, constants: list[tuple[str, np.ndar
     assert "movement" not in decoded(model, tmp_path)["y"]
 
 
-def unknown(node: onnx.NodeProto, tmp_path: Path, *inputs: tuple[str, int, list[str | int]]) -> dict[str, Any]:
+def unknown(node: onnx.NodeProto, tmp_path: Path, *inputs: tuple[str, int, Any]) -> dict[str, Any]:
     graph = helper.make_graph([node], "g", [helper.make_tensor_value_info(*i) for i in inputs],
                               [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
