@@ -17,8 +17,7 @@
 namespace ascend_fuse {
 namespace {
 
-std::vector<FindingRecord> FindEverywhere(const Model& model, const InferOptions& infer, const Target& target) {
-  Facts facts = Infer(model, WithDeclaredOperators(infer));
+std::vector<FindingRecord> FindEverywhere(const Model& model, Facts& facts, const Target& target) {
   std::vector<FindingRecord> findings = FindInNodes(model, facts, target);
   for (FindingRecord& finding : FindInStructure(model, target)) findings.push_back(std::move(finding));
   return findings;
@@ -30,14 +29,14 @@ std::tuple<std::string, std::string, std::string> KeyOf(const FindingRecord& fin
 }
 
 // Ascend nodes that stock ATC has no parser for, and ATC with our op plugin takes.
-void MarkFixedByPlugin(const Model& model, const OptimizeOptions& options, std::vector<FindingRecord>* findings) {
+void MarkFixedByPlugin(const Model& model, const OptimizeOptions& options, Facts& facts, std::vector<FindingRecord>* findings) {
   OptimizeOptions with = options;
   with.target.plugin = true;
   const auto target = Target::Load(with.target);
   if (options.target.plugin || !target.ok()) return;
   // With the plugin another sentence may be said of the node: then it is not fixed.
   std::set<std::pair<std::string, std::string>> left;
-  for (const FindingRecord& finding : FindEverywhere(model, options.infer, *target)) {
+  for (const FindingRecord& finding : FindEverywhere(model, facts, *target)) {
     left.insert({finding.op, finding.node});
   }
   for (FindingRecord& finding : *findings) {
@@ -56,7 +55,8 @@ absl::Status MarkFixedByOptimize(Model* model, const OptimizeOptions& options, c
     return absl::IsResourceExhausted(status) ? status : absl::OkStatus();
   }
   std::set<std::tuple<std::string, std::string, std::string>> left;
-  for (const FindingRecord& finding : FindEverywhere(*model, options.infer, target)) left.insert(KeyOf(finding));
+  Facts facts = Infer(*model, WithDeclaredOperators(options.infer));
+  for (const FindingRecord& finding : FindEverywhere(*model, facts, target)) left.insert(KeyOf(finding));
   for (FindingRecord& finding : *findings) {
     if (finding.effect != "precision" && !left.contains(KeyOf(finding))) finding.fixed_by = "optimize";
   }
@@ -71,9 +71,10 @@ absl::StatusOr<Report> Check(Model* model, const OptimizeOptions& options) {
   report.target = DescribeTarget(target, *model, options.infer);
   for (const std::string& warning : target.warnings()) report.Warn({"chip-not-in-cann", warning});
   for (const WarningRecord& warning : CheckPlugin(*model, target)) report.Warn(warning);
-  report.findings = FindEverywhere(*model, options.infer, target);
+  Facts facts = Infer(*model, WithDeclaredOperators(options.infer));
+  report.findings = FindEverywhere(*model, facts, target);
   for (FindingRecord& finding : FindInConstants(*model, target)) report.findings.push_back(std::move(finding));
-  MarkFixedByPlugin(*model, options, &report.findings);
+  MarkFixedByPlugin(*model, options, facts, &report.findings);
   RETURN_IF_ERROR(MarkFixedByOptimize(model, options, target, &report.findings));
   report.Summarize();
   return report;

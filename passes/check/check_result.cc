@@ -16,10 +16,10 @@ absl::Status CheckResult(Workspace& workspace) {
   const Model& model = workspace.model();
   const Target& target = *workspace.target();
   const auto warn = [&workspace](const std::vector<WarningRecord>& warnings) {
-    workspace.warnings.insert(workspace.warnings.end(), warnings.begin(), warnings.end());
+    workspace.result.warnings.insert(workspace.result.warnings.end(), warnings.begin(), warnings.end());
   };
   warn(CheckPlugin(model, target));
-  warn(CheckCalls(model, workspace.calls_kept, workspace.inliner().left()));
+  warn(CheckCalls(model, workspace.result.calls_kept, workspace.inliner().left()));
   warn(CheckOpset(model, target));
   // The names of --fix are written into the model as numbers.
   InferOptions infer = workspace.options().infer;
@@ -31,9 +31,10 @@ absl::Status CheckResult(Workspace& workspace) {
   warn(CheckForms(in_nodes));
   std::vector<FindingRecord> frame = FindInStructure(model, target);
   // A style settles what the imports are.
-  std::erase_if(frame, [&](const FindingRecord& finding) { return finding.code == "imports-mixed" && !workspace.style.empty(); });
+  std::erase_if(frame,
+                [&](const FindingRecord& finding) { return finding.code == "imports-mixed" && !workspace.result.style.empty(); });
   for (const std::vector<FindingRecord>* found : std::initializer_list<const std::vector<FindingRecord>*>{&in_nodes, &frame}) {
-    std::copy_if(found->begin(), found->end(), std::back_inserter(workspace.findings), IsFatal);
+    std::copy_if(found->begin(), found->end(), std::back_inserter(workspace.result.findings), IsFatal);
   }
   // CheckOpset says it.
   std::erase_if(frame, [](const FindingRecord& finding) { return finding.code == "opset-too-high"; });

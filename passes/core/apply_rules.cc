@@ -94,13 +94,14 @@ class Driver {
     if (!match.has_value()) return absl::OkStatus();
     const std::string root_operator = OperatorKey(*node);
     const Value* value = node->output(0);
-    if (steps_.matched && !steps_.matched(rule, *match, node)) return absl::OkStatus();
+    const MatchToken token = steps_.matched ? steps_.matched(rule, *match, node) : 0;
+    if (token == kNotEmitted) return absl::OkStatus();
     const absl::StatusOr<Emission> emission = workspace_.emitter().Emit(*match, context_);
-    if (!emission.ok()) return steps_.refused ? steps_.refused(rule, emission.status()) : absl::OkStatus();
+    if (!emission.ok()) return steps_.refused ? steps_.refused(token, rule, emission.status()) : absl::OkStatus();
     *applied = true;
     for (Node* made : emission->replacements) Add(made);
     for (Node* made : emission->inserted) Add(made);
-    if (steps_.emitted) steps_.emitted(rule, value, root_operator, *emission);
+    if (steps_.emitted) steps_.emitted(token, rule, value, root_operator, *emission);
     return absl::OkStatus();
   }
 

@@ -2,7 +2,9 @@
 // happens to the nodes that emissions make.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +23,11 @@ enum class VisitOrder {
   kRules,
 };
 
+// What the user of the driver calls a match: it is handed back with what became of that match.
+using MatchToken = size_t;
+// A match of which nothing is emitted.
+inline constexpr MatchToken kNotEmitted = std::numeric_limits<MatchToken>::max();
+
 // What a user of the driver does at its steps. Those that are left out do nothing.
 struct RuleSteps {
   // Nodes are matched as they are written: no copy is looked through.
@@ -31,12 +38,12 @@ struct RuleSteps {
   std::function<bool(const Rule&)> go_on;
   // Whether the rule is tried at this node at all.
   std::function<bool(const Rule&, Node* root)> looks_at;
-  // A match; false: nothing is emitted.
-  std::function<bool(const Rule&, const Match&, Node* root)> matched;
+  // A match; kNotEmitted: nothing is emitted. Without this step the token is 0.
+  std::function<MatchToken(const Rule&, const Match&, Node* root)> matched;
   // `value` is what the rule was about, root_operator what computed it before.
-  std::function<void(const Rule&, const Value* value, const std::string& root_operator, const Emission&)> emitted;
+  std::function<void(MatchToken, const Rule&, const Value* value, const std::string& root_operator, const Emission&)> emitted;
   // What the rule makes cannot be built here. An error ends the run.
-  std::function<absl::Status(const Rule&, const absl::Status& why)> refused;
+  std::function<absl::Status(MatchToken, const Rule&, const absl::Status& why)> refused;
   // kNodes: a node that a rule can end in and that no rule was applied to; the failure that got farthest.
   std::function<void(Node*, const Failure&)> unmatched;
 };

@@ -426,17 +426,17 @@ absl::Status Emitter::CheckOutputs(const Rule& rule, const Node& node, size_t fi
                                 facts_->Describe(value)),
                     "result-differs");
     }
-    learned_ = learned_ || SaysMore(made, fact);
+    if (SaysMore(made, fact, facts_->dims())) learned_.push_back(value);
     if (fact.has_rank) facts_->Set(value, fact);
   }
   return absl::OkStatus();
 }
 
-bool Emitter::SaysMore(const Fact& made, const Fact& known) const {
+bool SaysMore(const Fact& made, const Fact& known, const DimTable& dims) {
   if (!made.has_rank || !known.has_rank || made.shape.size() != known.shape.size()) return made.has_rank && !known.has_rank;
   for (size_t axis = 0; axis < made.shape.size(); ++axis) {
-    const bool vague = !known.shape[axis].known() || facts_->dims().MentionsFresh(known.shape[axis]);
-    if (vague && made.shape[axis].known() && !facts_->dims().MentionsFresh(made.shape[axis])) return true;
+    const bool vague = !known.shape[axis].known() || dims.MentionsFresh(known.shape[axis]);
+    if (vague && made.shape[axis].known() && !dims.MentionsFresh(made.shape[axis])) return true;
   }
   return false;
 }

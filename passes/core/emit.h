@@ -38,8 +38,8 @@ class Emitter {
   // Takes the latest emission back: the matched nodes compute their values again, and everything else is as it was.
   void TakeBack(const Emission& emission);
 
-  // Whether an emission gave a result dims that were not known of it: then facts of its readers can be better than they are.
-  bool learned() const { return learned_; }
+  // The results that an emission gave dims that were not known of them: facts of their readers can be better than they are.
+  absl::Span<Value* const> learned() const { return learned_; }
 
   // Takes back everything since `mark`, whose emissions nobody needs any more.
   void TakeBackAll(const Rewriter::Mark& mark);
@@ -47,7 +47,6 @@ class Emitter {
  private:
   absl::Status EmitStatements(const Match& matched, const FunctionContext& context, Emission* emission);
   absl::Status CheckOutputs(const Rule& rule, const Node& node, size_t first, const Emission& emission);
-  bool SaysMore(const Fact& made, const Fact& known) const;
   absl::StatusOr<Value*> Build(const Term& term, DataType like, const std::string& name, Emission* emission);
   absl::StatusOr<Value*> BuildConstant(const DeferredNode& constant, const std::string& name);
   absl::StatusOr<Value*> BuildNode(const Term& term, const std::string& name, Emission* emission);
@@ -60,12 +59,15 @@ class Emitter {
   Rewriter* rewriter_;
   Facts* facts_;
   ValueNumbering* numbering_;
-  bool learned_ = false;
+  std::vector<Value*> learned_;
   // Of the running emission:
   Graph* graph_ = nullptr;
   const Node* first_ = nullptr;  // of the nodes that it replaces, the one that stands first
   // Helper nodes by what they compute: all layers share one mask. Of several equal ones the one that stands first.
   absl::flat_hash_map<std::string, Node*> helpers_;
 };
+
+// Whether `made` has a dim, and no mere name for one, where `known` has none.
+bool SaysMore(const Fact& made, const Fact& known, const DimTable& dims);
 
 }  // namespace ascend_fuse

@@ -11,12 +11,12 @@ absl::Status Inline(Workspace& workspace) {
   if (!workspace.model().functions().empty()) {
     const ModuleNames names(workspace.model());
     workspace.inliner().Run([&](const Node& call, const CallScope& outer) {
-      workspace.adapted[{"function-call-left", std::string(OpType(call))}].emplace_back(Label(call));
+      workspace.result.adapted[{"function-call-left", std::string(OpType(call))}].emplace_back(Label(call));
       return names.ScopeOf(call, outer);
     });
   }
   workspace.StartRewriting();
-  workspace.nodes_before = workspace.CountNodes();
+  workspace.result.nodes_before = workspace.CountNodes();
   return absl::OkStatus();
 }
 

@@ -111,7 +111,8 @@ absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, co
       return absl::Status(status.code(), fmt::format("after the pass {}: {}", pass.name, std::string(status.message())));
     }
     const uint64_t now = workspace.rewriter().Now().changes;
-    workspace.runs.push_back({pass.name, Milliseconds() - started, now < changes ? 0 : static_cast<int64_t>(now - changes)});
+    workspace.result.runs.push_back(
+        {pass.name, Milliseconds() - started, now < changes ? 0 : static_cast<int64_t>(now - changes)});
     const bool untouched = pass.reads_only || (pass.by_rewriter && workspace.rewriter().edits() == edits);
     if (!verified || !untouched) {
       RETURN_IF_ERROR(workspace.Verify(pass.name));

@@ -22,6 +22,7 @@
 #include "passes/core/emit.h"
 #include "passes/core/given.h"
 #include "passes/core/progress.h"
+#include "passes/core/run_result.h"
 #include "passes/core/site.h"
 #include "patterns/analysis/mask_form.h"
 #include "patterns/functions/attention_masks.h"
@@ -112,24 +113,8 @@ class Workspace {
 
   std::set<Given> given;  // by the passes that have run
 
-  // --- what passes decided; each pass says which of these it reads and writes ---
-  std::vector<Site> sites;
-  std::vector<NearMissRecord> near_misses;
-  std::vector<PassRecord> runs;
-  std::map<std::string, int64_t> decomposed;  // how many nodes of com.microsoft were written in others, by operator
-  // Forms that ATC does not read, written in others: by code and operator, the names of the nodes.
-  std::map<std::pair<std::string, std::string>, std::vector<std::string>> adapted;
-  int64_t opset_before = 0;   // where the opset of the model was converted; else 0
-  std::string opset_because;  // what is to be had at the new opset, where it was raised for that: "where ... is an operator"
-  int64_t respelled = 0;      // how many nodes have another form for that
-  std::string opset_kept;     // why it was not converted though another one is read better: a sentence
-  int64_t keys_shared = 0;    // attentions that are left and repeat keys or values no more
-  int64_t folded = 0;         // nodes that --fix made constants of
-  std::string style;          // D, N or X; "" without NPU nodes
-  int64_t calls_kept = 0;     // calls of local functions that stand again, for nothing was fused
-  int64_t nodes_before = 0;   // with the nodes of functions in place of their calls
-  std::vector<WarningRecord> warnings;  // what was found in the result, in the order in which the report tells it
-  std::vector<FindingRecord> findings;  // of these what ATC surely refuses or misreads
+  std::vector<Site> sites;  // from `recognise` on; passes decide in turn what becomes of each
+  RunResult result;         // what the report tells of the run besides; each pass says which of it it writes
 
  private:
   Workspace(Model* model, const Target* target, const WorkspaceOptions& options);

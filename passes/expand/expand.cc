@@ -108,7 +108,7 @@ absl::Status ExpandNodes(Workspace& workspace) {
   const bool any = !NpuNodes(workspace.model()).empty();
   absl::flat_hash_map<const Node*, std::string> why;
   RuleSteps steps;
-  steps.refused = [](const Rule&, const absl::Status& status) { return status; };
+  steps.refused = [](MatchToken, const Rule&, const absl::Status& status) { return status; };
   steps.unmatched = [&](Node* node, const Failure& failure) {
     why[node] = fmt::format("expected {}, found {}", failure.expected, failure.found);
   };

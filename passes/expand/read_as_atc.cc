@@ -141,11 +141,11 @@ class Reader {
   absl::Status ApplyMisreadRules() {
     RuleSteps steps;
     steps.literal = true;
-    steps.matched = [this](const Rule& rule, const Match&, Node* root) { return HasForm(*root, rule.fixes); };
-    steps.emitted = [this](const Rule&, const Value* value, const std::string&, const Emission&) {
+    steps.matched = [this](const Rule& rule, const Match&, Node* root) { return HasForm(*root, rule.fixes) ? 0 : kNotEmitted; };
+    steps.emitted = [this](MatchToken, const Rule&, const Value* value, const std::string&, const Emission&) {
       done_.insert(value->producer);
     };
-    steps.refused = [](const Rule&, const absl::Status& status) { return status; };
+    steps.refused = [](MatchToken, const Rule&, const absl::Status& status) { return status; };
     return ApplyRules(workspace_, workspace_.rules(RuleFolder::kMisread), VisitOrder::kRules, steps);
   }
 

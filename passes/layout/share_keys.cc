@@ -53,7 +53,7 @@ class KeySharing {
         shared.insert(shared.begin(), *product == products.front() ? "values" : "keys");
       }
       if (shared.empty()) continue;
-      ++workspace_.keys_shared;
+      ++workspace_.result.keys_shared;
       site->record.because += fmt::format("; {} are not repeated: queries of heads that share them are rows of one product",
                                           fmt::join(shared, " and "));
     }

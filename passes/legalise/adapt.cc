@@ -22,7 +22,7 @@ bool IsCall(const Model& model, const Node& node) {
 }
 
 void Note(Workspace& workspace, const Node& node, std::string_view code) {
-  workspace.adapted[{std::string(code), std::string(OpType(node))}].emplace_back(Label(node));
+  workspace.result.adapted[{std::string(code), std::string(OpType(node))}].emplace_back(Label(node));
 }
 
 // A rule without a code is for an operator that is not there at the opset to be written.
@@ -33,17 +33,18 @@ bool IsFor(const Workspace& workspace, const Rule& rule, const Node& node, int64
 absl::Status ApplyAdapterRules(Workspace& workspace, const std::function<bool(const Node&)>& may, int64_t to) {
   RuleSteps steps;
   steps.literal = true;
-  const Node* fixed = nullptr;
+  std::vector<const Node*> fixed;  // by token
   steps.matched = [&](const Rule& rule, const Match& match, Node*) {
     const auto found = std::find_if(match.covered.begin(), match.covered.end(),
                                     [&](const Node* node) { return IsFor(workspace, rule, *node, to) && may(*node); });
-    fixed = found == match.covered.end() ? nullptr : *found;
-    return fixed != nullptr;
+    if (found == match.covered.end()) return kNotEmitted;
+    fixed.push_back(*found);
+    return fixed.size() - 1;
   };
-  steps.emitted = [&](const Rule& rule, const Value*, const std::string&, const Emission& emission) {
-    for (Node* node : emission.replacements) CopyNotes(*fixed, node);
-    for (Node* node : emission.inserted) CopyNotes(*fixed, node);
-    Note(workspace, *fixed, rule.fixes.empty() ? "opset-converted" : rule.fixes);
+  steps.emitted = [&](MatchToken match, const Rule& rule, const Value*, const std::string&, const Emission& emission) {
+    for (Node* node : emission.replacements) CopyNotes(*fixed[match], node);
+    for (Node* node : emission.inserted) CopyNotes(*fixed[match], node);
+    Note(workspace, *fixed[match], rule.fixes.empty() ? "opset-converted" : rule.fixes);
   };
   // What cannot be built stays, and the warning with it.
   return ApplyRules(workspace, workspace.rules(RuleFolder::kAdapt), VisitOrder::kRules, steps);

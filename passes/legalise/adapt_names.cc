@@ -82,7 +82,7 @@ void DropUnusedImports(Workspace& workspace) {
   }
   for (const std::string& domain : unused) {
     workspace.rewriter().SetOpsetImport(domain, 0);
-    workspace.adapted[{"imports-mixed", "import"}].push_back(domain);
+    workspace.result.adapted[{"imports-mixed", "import"}].push_back(domain);
   }
 }
 
@@ -91,7 +91,7 @@ void DropUnusedImports(Workspace& workspace) {
 void AdaptNames(Workspace& workspace) {
   for (const auto& graph : workspace.model().graphs()) {
     for (const auto& [node, code] : FindIn(*graph)) {
-      workspace.adapted[{std::string(code), std::string(OpType(*node))}].emplace_back(
+      workspace.result.adapted[{std::string(code), std::string(OpType(*node))}].emplace_back(
           node->name != NameId::kEmpty ? NodeName(*node) : ValueName(*FirstOutput(*node)));
       MakeAnew(workspace, node, code == "empty-names-wired");
     }

@@ -219,7 +219,7 @@ void AdaptSequences(Workspace& workspace) {
     const bool has_form = std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) { return form->code == code; });
     const std::string label(Label(*node));
     const std::string op(OpType(*node));
-    if (has_form && !node->dead && kReaders[reader].write(workspace, node)) workspace.adapted[{code, op}].push_back(label);
+    if (has_form && !node->dead && kReaders[reader].write(workspace, node)) workspace.result.adapted[{code, op}].push_back(label);
   }
 }
 

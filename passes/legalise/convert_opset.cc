@@ -135,11 +135,11 @@ absl::Status ConvertOpset(Workspace& workspace) {
 
   Planned planned;
   if (const std::string why = Plan(workspace, to, &planned); !why.empty()) {
-    workspace.opset_kept = Kept(from, to, why);
+    workspace.result.opset_kept = Kept(from, to, why);
     return absl::OkStatus();
   }
   const Rewriter::Mark mark = workspace.rewriter().Now();
-  const auto adapted_before = workspace.adapted;
+  const auto adapted_before = workspace.result.adapted;
   const Written written = WriteAt(workspace, planned, to);
   // What is not read in its new form may be written anew once more.
   absl::flat_hash_set<const Node*> worse;
@@ -151,14 +151,14 @@ absl::Status ConvertOpset(Workspace& workspace) {
   for (const auto& [node, before] : written) {
     const UnreadForm* made = node->dead ? nullptr : NewForm(FormsOf(workspace, *node), before);
     if (made == nullptr) continue;
-    workspace.opset_kept =
+    workspace.result.opset_kept =
         Kept(from, to, fmt::format("{} {} would be {} ({})", OpType(*node), Label(*node), made->form, made->because));
     workspace.emitter().TakeBackAll(mark);
-    workspace.adapted = adapted_before;
+    workspace.result.adapted = adapted_before;
     return absl::OkStatus();
   }
-  workspace.opset_before = from;
-  workspace.respelled = static_cast<int64_t>(planned.size());
+  workspace.result.opset_before = from;
+  workspace.result.respelled = static_cast<int64_t>(planned.size());
   return absl::OkStatus();
 }
 
@@ -173,19 +173,19 @@ absl::Status TryOtherOpsets(Workspace& workspace) {
     Planned planned;
     if (!Plan(workspace, to, &planned).empty()) continue;
     const Rewriter::Mark mark = workspace.rewriter().Now();
-    const auto adapted = workspace.adapted;
+    const auto adapted = workspace.result.adapted;
     WriteAt(workspace, planned, to);
     const absl::Status status = ApplyAdapters(workspace, [](const Node&) { return true; });
     if (!status.ok()) return status;
     const std::map<std::string, int64_t> after = FaultsAt(workspace, to);
     if (IsBetter(after, before) || (too_new && after == before)) {
-      workspace.opset_before = workspace.opset_before > 0 ? workspace.opset_before : from;
-      workspace.respelled += static_cast<int64_t>(planned.size());
-      workspace.opset_kept.clear();
+      workspace.result.opset_before = workspace.result.opset_before > 0 ? workspace.result.opset_before : from;
+      workspace.result.respelled += static_cast<int64_t>(planned.size());
+      workspace.result.opset_kept.clear();
       return absl::OkStatus();
     }
     workspace.emitter().TakeBackAll(mark);
-    workspace.adapted = adapted;
+    workspace.result.adapted = adapted;
   }
   return absl::OkStatus();
 }

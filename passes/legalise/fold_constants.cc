@@ -64,7 +64,7 @@ class Folder {
         }
       }
     }
-    workspace_.folded = before - workspace_.CountNodes();
+    workspace_.result.folded = before - workspace_.CountNodes();
   }
 
  private:

@@ -37,7 +37,7 @@ bool ImportsNpu(const Model& model) {
 // D (a name in the default domain), N (domain npu), X (domain ai.onnx on every standard node), or none without NPU nodes.
 // INVALID_ARGUMENT for a --style that the target's parser or the model rules out.
 absl::Status ChooseStyle(Workspace& workspace) {
-  workspace.style.clear();
+  workspace.result.style.clear();
   const Target& target = *workspace.target();
   const Model& model = workspace.model();
   const std::vector<Node*> nodes = NpuNodes(model);
@@ -50,7 +50,7 @@ absl::Status ChooseStyle(Workspace& workspace) {
   const bool only_default = model.opset_imports().size() <= 1;
   const std::string& wanted = target.options().style;
   if (wanted.empty()) {
-    workspace.style = target.ParsesNpuDomain() ? "N" : without_alias.empty() && only_default ? "D" : "X";
+    workspace.result.style = target.ParsesNpuDomain() ? "N" : without_alias.empty() && only_default ? "D" : "X";
     return absl::OkStatus();
   }
   if (wanted == "D" && !without_alias.empty()) {
@@ -69,17 +69,17 @@ absl::Status ChooseStyle(Workspace& workspace) {
                     "(E16005); use style D or X",
                     target.cann()));
   }
-  workspace.style = wanted;
+  workspace.result.style = wanted;
   return absl::OkStatus();
 }
 
 absl::Status WriteStyle(Workspace& workspace) {
   Rewriter& rewriter = workspace.rewriter();
-  if (workspace.style == "D") {
+  if (workspace.result.style == "D") {
     for (Node* node : NpuNodes(workspace.model())) rewriter.Rename(node, "", OpType(*node));
-  } else if (!workspace.style.empty()) {
+  } else if (!workspace.result.style.empty()) {
     rewriter.SetOpsetImport("npu", 1);
-    rewriter.SpellDefaultDomain(workspace.style == "X" ? DefaultDomain::kExplicit : DefaultDomain::kEmpty);
+    rewriter.SpellDefaultDomain(workspace.result.style == "X" ? DefaultDomain::kExplicit : DefaultDomain::kEmpty);
   } else if (MadeStandardNodes(workspace.model()) && ImportsNpu(workspace.model()) && !workspace.target()->ParsesNpuDomain()) {
     // NPU nodes of the file stand beside the nodes that were made.
     rewriter.SpellDefaultDomain(DefaultDomain::kExplicit);

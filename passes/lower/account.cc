@@ -51,11 +51,20 @@ class Accountant {
 
   void Run() {
     for (Site& site : workspace_.sites) {
-      if (site.pending()) Decide(&site);
+      if (!site.pending()) continue;
+      TellWhyNotRaised(&site);
+      Decide(&site);
     }
   }
 
  private:
+  // A site that waits for a later opset says why that was not chosen.
+  void TellWhyNotRaised(Site* site) {
+    const std::string& why = workspace_.result.opset_not_raised;
+    const bool waits = site->no_ge_pass && site->record.kind == "layer_norm" && site->record.code == "opset-too-low";
+    if (waits && !why.empty()) site->record.because += "; " + why;
+  }
+
   void Decide(Site* site) {
     // What no pass of GE finds is not a construct of its lists.
     const std::string construct = site->no_ge_pass ? "" : site->by_ge.empty() ? site->record.kind : site->by_ge;

@@ -8,8 +8,8 @@ namespace ascend_fuse {
 
 class Workspace;
 
+absl::Status ChooseOpset(Workspace& workspace);
 absl::Status Lower(Workspace& workspace);
-absl::Status RaiseOpset(Workspace& workspace);
 absl::Status Account(Workspace& workspace);
 absl::Status Restore(Workspace& workspace);
 absl::Status KeepCalls(Workspace& workspace);

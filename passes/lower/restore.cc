@@ -29,10 +29,10 @@ absl::Status KeepCalls(Workspace& workspace) {
       return absl::OkStatus();
     }
   }
-  workspace.calls_kept = workspace.inliner().inlined();
-  workspace.adapted.clear();
+  workspace.result.calls_kept = workspace.inliner().inlined();
+  workspace.result.adapted.clear();
   workspace.TakeEverythingBack();
-  workspace.nodes_before = workspace.CountNodes();
+  workspace.result.nodes_before = workspace.CountNodes();
   return absl::OkStatus();
 }
 

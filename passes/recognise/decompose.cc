@@ -15,8 +15,8 @@ constexpr std::string_view kContribDomain = "com.microsoft";
 
 absl::Status Decompose(Workspace& workspace, RuleFolder folder) {
   RuleSteps steps;
-  steps.emitted = [&](const Rule&, const Value*, const std::string& root_operator, const Emission&) {
-    ++workspace.decomposed[root_operator];
+  steps.emitted = [&](MatchToken, const Rule&, const Value*, const std::string& root_operator, const Emission&) {
+    ++workspace.result.decomposed[root_operator];
   };
   // What cannot be built, for a shape is not known, stays, and a warning names it.
   return ApplyRules(workspace, workspace.rules(folder), VisitOrder::kNodes, steps);
@@ -28,7 +28,7 @@ absl::Status DecomposeContrib(Workspace& workspace) { return Decompose(workspace
 
 absl::Status DecomposeLeftovers(Workspace& workspace) {
   RETURN_IF_ERROR(Decompose(workspace, RuleFolder::kLeftovers));
-  if (workspace.decomposed.empty() || !workspace.model().functions().empty()) return absl::OkStatus();
+  if (workspace.result.decomposed.empty() || !workspace.model().functions().empty()) return absl::OkStatus();
   for (const auto& graph : workspace.model().graphs()) {
     for (const Node* node : graph->nodes()) {
       if (!node->dead && Domain(*node) == kContribDomain) return absl::OkStatus();

@@ -114,7 +114,7 @@ class NearMisses {
     record.expected = best_.expected;
     record.found = best_.found;
     record.source = best_.position.ToString();
-    workspace_.near_misses.push_back(std::move(record));
+    workspace_.result.near_misses.push_back(std::move(record));
   }
 
   // An attempt tells of this anchor if it reached it, or if it stopped on the way there or right beside it.

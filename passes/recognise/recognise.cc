@@ -105,21 +105,20 @@ class Recogniser {
     steps.matched = [&](const Rule& rule, const Match& match, Node* root) {
       // The first of equal values is recognised, and the others read it.
       Value* first = FirstOf(*root, equal);
-      if (first != root->output(0) && !first->producer->dead && matcher.Run(rule, first).has_value()) return false;
-      Note(rule, match, root);
-      return true;
+      if (first != root->output(0) && !first->producer->dead && matcher.Run(rule, first).has_value()) return kNotEmitted;
+      return Note(rule, match, root);
     };
-    steps.emitted = [&](const Rule&, const Value* value, const std::string&, const Emission& emission) {
+    steps.emitted = [&](MatchToken site, const Rule&, const Value* value, const std::string&, const Emission& emission) {
       workspace_.CountReplacement();
-      sites_.back().node = RecognisedNode(emission);
-      sites_.back().made = emission.replacements;
-      for (Node* made : emission.replacements) site_of_.emplace(made, sites_.size() - 1);
-      Share(*value, equal);
+      sites_[site].node = RecognisedNode(emission);
+      sites_[site].made = emission.replacements;
+      for (Node* made : emission.replacements) site_of_.emplace(made, site);
+      Share(*value, equal, &sites_[site]);
     };
-    steps.refused = [&](const Rule& rule, const absl::Status& why) {
-      sites_.back().SetState("left");
+    steps.refused = [&](MatchToken site, const Rule& rule, const absl::Status& why) {
+      sites_[site].SetState("left");
       const std::string code = CodeOf(why);
-      sites_.back().Say(code.empty() ? "not-buildable" : code, std::string(why.message()), rule.position.ToString());
+      sites_[site].Say(code.empty() ? "not-buildable" : code, std::string(why.message()), rule.position.ToString());
       return absl::OkStatus();
     };
     return ApplyRules(workspace_, library_, VisitOrder::kRules, steps);
@@ -140,24 +139,24 @@ class Recogniser {
   }
 
   // Later values that equal one that was recognised read it instead of computing the construct once more.
-  void Share(const Value& first, const EqualValues& equal) {
-    Site& site = sites_.back();
+  void Share(const Value& first, const EqualValues& equal, Site* site) {
     std::vector<Value*> same = equal.Of(first);
     same.insert(same.end(), equal.Weighted(first).begin(), equal.Weighted(first).end());
     for (Value* value : same) {
       const Node* producer = value->producer;
       if (value == &first || producer->dead || producer->is_new || !StandsBefore(*first.producer, *producer)) continue;
-      if (!Label(*producer).empty()) site.record.covers.emplace_back(Label(*producer));
+      if (!Label(*producer).empty()) site->record.covers.emplace_back(Label(*producer));
       NewNode copy;
       copy.op_type = "Identity";
       copy.inputs = {first.producer->output(first.output_index)};
       Node* made = workspace_.rewriter().ReplaceValue(value, copy);
       workspace_.Know(made);
-      site.made.push_back(made);
+      site->made.push_back(made);
     }
   }
 
-  void Note(const Rule& rule, const Match& match, Node* root) {
+  // A site for the match; its number.
+  MatchToken Note(const Rule& rule, const Match& match, Node* root) {
     Site site;
     site.value = root->output(0);
     site.by_ge = rule.by_ge;
@@ -179,6 +178,7 @@ class Recogniser {
       if (!node->is_new && !Label(*node).empty()) site.record.covers.emplace_back(Label(*node));
     }
     sites_.push_back(std::move(site));
+    return sites_.size() - 1;
   }
 
   // A construct that became part of a larger one, and that nothing else reads, is no site of its own: the gelu of a
@@ -249,13 +249,13 @@ class Recogniser {
     RuleSteps steps;
     steps.use = [](const Rule& rule) { return rule.emit.empty(); };
     steps.matched = [&](const Rule& rule, const Match& match, Node* root) {
-      if (!observed.insert({rule.kind, root->output(0)}).second) return false;
-      Note(rule, match, root);
+      if (!observed.insert({rule.kind, root->output(0)}).second) return kNotEmitted;
+      const MatchToken site = Note(rule, match, root);
       // What is seen beside a construct lies in that construct's module.
       if (const auto module = module_of.find(root->output(0)); module != module_of.end()) {
-        sites_.back().record.module = module->second;
+        sites_[site].record.module = module->second;
       }
-      return false;
+      return kNotEmitted;
     };
     return ApplyRules(workspace_, library_, VisitOrder::kRules, steps);
   }

@@ -85,34 +85,35 @@ Report BuildReport(Workspace& workspace) {
   Report report;
   report.model = model.path();
   report.target = DescribeTarget(target, model, workspace.options().infer);
-  report.target.style = workspace.style;
+  report.target.style = workspace.result.style;
   report.sites = RecordsOf(workspace.sites);
   report.gains = GainsOf(report.sites);
-  report.near_misses = workspace.near_misses;
-  report.passes = workspace.runs;
+  report.near_misses = workspace.result.near_misses;
+  report.passes = workspace.result.runs;
   report.inputs = InputsOf(model, workspace.facts());
   for (const Contradiction& contradiction : workspace.facts().contradictions()) {
     report.contradictions.push_back({contradiction.value, contradiction.declared, contradiction.computed, contradiction.where});
   }
   for (const std::string& warning : target.warnings()) report.Warn({"chip-not-in-cann", warning});
-  if (!workspace.decomposed.empty()) {
+  if (!workspace.result.decomposed.empty()) {
     std::vector<std::string> words;
-    for (const auto& [op, count] : workspace.decomposed) words.push_back(fmt::format("{} {}", count, op));
+    for (const auto& [op, count] : workspace.result.decomposed) words.push_back(fmt::format("{} {}", count, op));
     // ONNX Runtime 1.31 gives 0 where a mask of the lowest float takes out all keys; the operator's definition an average.
-    const char* const rows = workspace.decomposed.contains("Attention")
+    const char* const rows = workspace.result.decomposed.contains("Attention")
                                  ? " (Attention: rows with no allowed key are what ONNX says, and ONNX Runtime may give 0 there)"
                                  : "";
     report.Warn({"decomposed", fmt::format("ATC reads none of these operators; written in standard operators: {}{}",
                                            fmt::join(words, ", "), rows)});
   }
-  if (workspace.opset_before > 0) {
-    report.Warn(
-        {"opset-converted",
-         fmt::format(
-             "the model is written at opset {} instead of {}, {}; {}", model.OpsetVersion(), workspace.opset_before,
-             workspace.opset_because.empty() ? fmt::format("which ATC of CANN {} reads", target.cann()) : workspace.opset_because,
-             workspace.respelled == 0 ? "no node needs another form for that"
-                                      : fmt::format("{} node(s) have another form for that", workspace.respelled))});
+  if (workspace.result.opset_before > 0) {
+    report.Warn({"opset-converted",
+                 fmt::format("the model is written at opset {} instead of {}, {}; {}", model.OpsetVersion(),
+                             workspace.result.opset_before,
+                             workspace.result.opset_because.empty() ? fmt::format("which ATC of CANN {} reads", target.cann())
+                                                                    : workspace.result.opset_because,
+                             workspace.result.respelled == 0
+                                 ? "no node needs another form for that"
+                                 : fmt::format("{} node(s) have another form for that", workspace.result.respelled))});
   }
   if (!workspace.options().fix.empty()) {
     std::vector<std::string> words;
@@ -121,26 +122,26 @@ Report BuildReport(Workspace& workspace) {
       if (std::find(fix.begin(), fix.end(), name) != fix.end()) words.push_back(fmt::format("{} = {}", name, range.low));
     }
     report.Warn({"dims-fixed", fmt::format("the model is for {} only; {} node(s) became constants with that",
-                                           fmt::join(words, ", "), workspace.folded)});
+                                           fmt::join(words, ", "), workspace.result.folded)});
   }
-  if (workspace.keys_shared > 0) {
+  if (workspace.result.keys_shared > 0) {
     report.Warn(
         {"keys-shared", fmt::format("{} attention(s) that are left repeat keys or values no more: queries of heads that share "
                                     "them are rows of one product",
-                                    workspace.keys_shared)});
+                                    workspace.result.keys_shared)});
   }
-  if (!workspace.opset_kept.empty()) report.Warn({"opset-kept", workspace.opset_kept});
-  if (!workspace.adapted.empty()) {
+  if (!workspace.result.opset_kept.empty()) report.Warn({"opset-kept", workspace.result.opset_kept});
+  if (!workspace.result.adapted.empty()) {
     std::vector<std::string> words;
-    for (const auto& [form, nodes] : workspace.adapted) {
+    for (const auto& [form, nodes] : workspace.result.adapted) {
       words.push_back(fmt::format("{} {} ({})", nodes.size(), form.second, form.first));
       report.adapted.push_back({form.first, form.second, nodes});
     }
     report.Warn({"adapted", fmt::format("written in forms that ATC reads: {}", fmt::join(words, ", "))});
   }
-  for (const WarningRecord& warning : workspace.warnings) report.Warn(warning);
-  report.findings = workspace.findings;
-  report.nodes_before = workspace.nodes_before;
+  for (const WarningRecord& warning : workspace.result.warnings) report.Warn(warning);
+  report.findings = workspace.result.findings;
+  report.nodes_before = workspace.result.nodes_before;
   report.nodes_after = workspace.CountNodes();
   report.Summarize();
   return report;

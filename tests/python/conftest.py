@@ -22,6 +22,7 @@ TOOL = BUILD / "ascend-fuse"
 # The package with its module in C++, as the build puts it together.
 sys.path[:0] = [str(ROOT / "tools" / "zoo"), str(BUILD / "python"), str(ROOT / "tools" / "python"), str(Path(__file__).resolve().parent)]
 
+import covering  # noqa: E402
 import fill  # noqa: E402
 
 # With these set pytest writes the whole difference of two files that should be equal: minutes for a megabyte, past the limit
@@ -63,7 +64,7 @@ def control_c() -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", 
-                     help="of the zoo one export of every architecture, and no test that is marked slow")
+                     help="of the zoo the covering choice (tests/zoo/covering.txt), and no test that is marked slow")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -81,12 +82,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def quick_models() -> set[str]:
-    """One export of every architecture: the first with dynamic dims, or the first."""
-    best: dict[str, tuple[bool, int, str]] = {}
-    for number, entry in enumerate(fill.load_manifest()["models"]):
-        key = (entry["dims"] != "dynamic", number, entry["id"])
-        best[entry["architecture"]] = min(best.get(entry["architecture"], key), key)
-    return {model_id for _, _, model_id in best.values()}
+    """The first lines of the covering choice, as many as there are architectures: tools/zoo/covering.py."""
+    return set(covering.chosen_ids()[: len({entry["architecture"] for entry in fill.load_manifest()["models"]})])
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ scripts/accuracy makes docs/accuracy.md.
     BLESS=1 .venv/bin/python -m pytest -c tests/pytest.ini -n 2 tests/python/test_zoo.py -k sites
 
 writes tests/zoo/counts.txt anew: how many sites of each kind are fused, left to GE, and left. Its diff is then what there
-is to review. --quick (scripts/test --quick) takes one export of every architecture.
+is to review. --quick (scripts/test --quick) takes the covering choice (tools/zoo/covering.py).
 """
 
 from __future__ import annotations

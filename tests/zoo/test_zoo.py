@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 FIRST_VALUE = "a038843f"  # Bytes of the first value of the parameter below.
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY / "tools" / "zoo"), str(REPOSITORY / "tools" / "python")]
+import covering  # noqa: E402
 import fill  # noqa: E402
 import weights  # noqa: E402
 from ascend_fuse.inputs import make_inputs, padding_mask, positions_of  # noqa: E402
@@ -88,6 +89,14 @@ class Masks(unittest.TestCase):
 
 class Models(unittest.TestCase):
     manifest = fill.load_manifest()
+
+    def test_the_covering_choice_is_of_this_zoo(self) -> None:
+        chosen = covering.chosen_ids()
+        self.assertLess(len(chosen), len(self.manifest["models"]) // 10)
+        self.assertEqual(len(chosen), len(set(chosen)))
+        entries = {entry["id"]: entry for entry in self.manifest["models"]}
+        everything = set().union(*(covering.of_entry(entry) for entry in entries.values()))
+        self.assertEqual(everything, set().union(*(covering.of_entry(entries[model_id]) for model_id in chosen)))
 
     def test_manifest_and_files_agree(self) -> None:
         files = {p.name for p in (fill.ZOO / "models").iterdir()}

@@ -1,0 +1,125 @@
+// Chooses the opset before sites are lowered: 17 where only that is missing for LayerNormalization, in a model in which every
+// node means at opset 17 what it meant, and in which ATC reads every node as well as before. Spellings that GE's own pass joins
+// at any opset are no reason.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "fmt/format.h"
+#include "passes/core/call_of.h"
+#include "passes/core/workspace.h"
+#include "passes/legalise/adapt.h"
+#include "passes/legalise/respell.h"
+#include "passes/lower/passes.h"
+
+namespace ascend_fuse {
+namespace {
+
+// Where LayerNormalization begins (onnx, docs/Changelog.md).
+constexpr int64_t kRaised = 17;
+// Below, ReduceSum, Squeeze and Unsqueeze have their axes in attributes and Softmax is of another meaning. Nodes that wait
+// after recognised operators are not written anew, so that all have to stay to the byte.
+constexpr int64_t kFirst = 13;
+
+// What rules of patterns/rules/npu make of a recognised operator at the opset that the model imports now.
+enum class Lowered { kNot, kOpsetTooLow, kTaken };
+
+class Trial {
+ public:
+  explicit Trial(Workspace& workspace) : workspace_(workspace), rules_(workspace.rules(RuleFolder::kNpu)) {}
+
+  // Nothing of it is left.
+  Lowered Of(const Site& site) {
+    Lowered lowered = Lowered::kNot;
+    for (const size_t r : rules_.RulesEndingIn(OperatorKey(*site.node))) {
+      const Rule& rule = rules_.rules()[r];
+      if (workspace_.Skipped(rule)) continue;
+      if (!rule.by_ge.empty() && workspace_.target()->FusedByGe(rule.by_ge).has_value()) continue;
+      std::vector<std::string> assumptions;
+      const FunctionContext context = workspace_.Context(&assumptions);
+      Failure failure;
+      const std::optional<Match> match = Matcher(rules_, context).Run(rule, site.node->output(0), &failure);
+      if (!match.has_value()) {
+        if (failure.code == "opset-too-low") lowered = Lowered::kOpsetTooLow;
+      } else if (IsTaken(*match, context) && !(workspace_.options().strict && !assumptions.empty())) {
+        return Lowered::kTaken;
+      }
+    }
+    return lowered;
+  }
+
+ private:
+  // Whether the target takes every Ascend node of what the match makes.
+  bool IsTaken(const Match& match, const FunctionContext& context) {
+    const absl::StatusOr<Emission> emission = workspace_.emitter().Emit(match, context);
+    if (!emission.ok()) return false;
+    const auto is_taken = [&](const Node* node) {
+      if (Domain(*node) != "npu") return true;
+      const std::string op = fmt::format("npu.{}", OpType(*node));
+      const Call call = CallOf(*node, workspace_.facts(), op);  // which does not keep the name
+      return workspace_.target()->Check(call, &workspace_.facts().dims()).legal;
+    };
+    const bool taken = std::all_of(emission->replacements.begin(), emission->replacements.end(), is_taken) &&
+                       std::all_of(emission->inserted.begin(), emission->inserted.end(), is_taken);
+    workspace_.emitter().TakeBack(*emission);
+    return taken;
+  }
+
+  Workspace& workspace_;
+  const RuleSet& rules_;
+};
+
+// Why not: a node, of those after recognised operators too, that is written otherwise at `to`, or has a form there that ATC
+// does not read and that it does not have now. "" where there is none. Recognised operators themselves are not written: they
+// are lowered, or the nodes after them come back.
+std::string WhyNotAt(const Workspace& workspace, int64_t to) {
+  const int64_t from = workspace.model().OpsetVersion();
+  absl::flat_hash_set<const Node*> recognised;
+  for (const Site& site : workspace.sites) {
+    if (site.node != nullptr && site.node->is_new) recognised.insert(site.node);
+  }
+  const auto reads_the_same = [&](const Node& node) {
+    const auto respelling = Respell(node, from, to, workspace.facts());
+    if (!respelling.ok() || respelling->has_value()) return false;
+    return NewForm(FormsAt(workspace, node, to), FormsOf(workspace, node)) == nullptr;
+  };
+  for (const auto& graph : workspace.model().graphs()) {
+    for (const Node* node : graph->nodes()) {
+      const bool unwritten = recognised.contains(node) || (node->is_new && node->dead);
+      if (unwritten || node->domain != NameId::kEmpty || reads_the_same(*node)) continue;
+      return fmt::format("it is not raised because {} {} would be read differently at opset {}", OpType(*node), Label(*node), to);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::Status ChooseOpset(Workspace& workspace) {
+  const int64_t from = workspace.model().OpsetVersion();
+  // Functions have opsets of their own; names in the default domain end before opset 17 (docs/sources/ascend-contract.md 0.1).
+  const bool may_raise = workspace.target() != nullptr && !workspace.ChangesNothing() && from >= kFirst && from < kRaised &&
+                         workspace.target()->MaxOpset() >= kRaised && workspace.model().functions().empty() &&
+                         workspace.target()->options().style != "D";
+  if (!may_raise) return absl::OkStatus();
+  Trial trial(workspace);
+  std::vector<const Site*> waiting;
+  for (const Site& site : workspace.sites) {
+    const bool is_norm = site.pending() && site.no_ge_pass && site.record.kind == "layer_norm" && site.node != nullptr;
+    if (is_norm && !site.node->dead && trial.Of(site) == Lowered::kOpsetTooLow) waiting.push_back(&site);
+  }
+  if (waiting.empty()) return absl::OkStatus();
+  workspace.result.opset_not_raised = WhyNotAt(workspace, kRaised);
+  if (!workspace.result.opset_not_raised.empty()) return absl::OkStatus();
+  workspace.rewriter().SetOpsetImport("", kRaised);
+  if (std::none_of(waiting.begin(), waiting.end(), [&](const Site* site) { return trial.Of(*site) == Lowered::kTaken; })) {
+    workspace.rewriter().SetOpsetImport("", from);
+    return absl::OkStatus();
+  }
+  workspace.result.opset_before = from;
+  workspace.result.opset_because = "where LayerNormalization is an operator";
+  return absl::OkStatus();
+}
+
+}  // namespace ascend_fuse
