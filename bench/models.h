@@ -118,7 +118,42 @@ inline ModelSize SizeOf(const std::string& letter) {
   return {60003, 0, 0, false};  // D0
 }
 
-// An exported decoder of two layers, with `layers` of them: layer 1 is repeated behind itself with nodes, weights and
+// Layer 1 of an exported decoder, by the exporters' names ("/model/layers.1/...").
+struct RepeatedLayer {
+  std::vector<const onnx::NodeProto*> nodes;
+  absl::flat_hash_set<std::string> inside;  // what it computes
+  absl::flat_hash_set<std::string> own;     // what it alone reads: weights, the inputs of its cache
+  std::string hidden;                       // what it computes and the rest reads
+  std::string before;                       // the same of layer 0
+
+  // False when there are no such layers.
+  bool Find(const onnx::GraphProto& graph, const std::vector<onnx::NodeProto>& all) {
+    absl::flat_hash_set<std::string> read;
+    absl::flat_hash_set<std::string> read_elsewhere;
+    absl::flat_hash_set<std::string> from_first;  // what layer 0 computes
+    for (const onnx::NodeProto& node : all) {
+      const bool last = node.name().find("layers.1/") != std::string::npos;
+      if (last) nodes.push_back(&node);
+      for (const std::string& name : node.input()) (last ? read : read_elsewhere).insert(name);
+      for (const std::string& name : node.output()) {
+        if (last) inside.insert(name);
+        if (node.name().find("layers.0/") != std::string::npos) from_first.insert(name);
+      }
+    }
+    for (const std::string& name : inside) {
+      if (read_elsewhere.contains(name)) hidden = name;
+    }
+    before = absl::StrReplaceAll(hidden, {{"layers.1/", "layers.0/"}});
+    const auto add = [&](const std::string& name) {
+      if (read.contains(name) && !read_elsewhere.contains(name)) own.insert(name);
+    };
+    for (const auto& tensor : graph.initializer()) add(tensor.name());
+    for (const auto& input : graph.input()) add(input.name());
+    return !nodes.empty() && !hidden.empty() && from_first.contains(before);
+  }
+};
+
+// An exported decoder of two layers, with `layers` of them: layer 1 is repeated after itself with nodes, weights and
 // cache of its own, each copy reading the hidden state of the one before. Layers are told by the exporters' names
 // ("/model/layers.1/..."). False when the model has no such layers or a file cannot be read or written.
 inline bool StackLayers(const std::string& from, int layers, const std::string& to) {
@@ -126,51 +161,22 @@ inline bool StackLayers(const std::string& from, int layers, const std::string& 
   std::ifstream in(from, std::ios::binary);
   if (!model.ParseFromIstream(&in)) return false;
   onnx::GraphProto* graph = model.mutable_graph();
-  constexpr const char* kFirst = "layers.0/";
-  constexpr const char* kLast = "layers.1/";
   const std::vector<onnx::NodeProto> nodes(graph->node().begin(), graph->node().end());
-  std::vector<const onnx::NodeProto*> layer;
-  absl::flat_hash_set<std::string> inside;  // what layer 1 computes
-  absl::flat_hash_set<std::string> read;    // what it reads
-  absl::flat_hash_set<std::string> read_elsewhere;
-  absl::flat_hash_set<std::string> from_first;  // what layer 0 computes
-  for (const onnx::NodeProto& node : nodes) {
-    const bool last = node.name().find(kLast) != std::string::npos;
-    if (last) layer.push_back(&node);
-    for (const std::string& name : node.input()) (last ? read : read_elsewhere).insert(name);
-    for (const std::string& name : node.output()) {
-      if (last) inside.insert(name);
-      if (node.name().find(kFirst) != std::string::npos) from_first.insert(name);
-    }
-  }
-  // The hidden state: what layer 1 computes and the rest reads. Layer 0 computes one of the same name.
-  std::string hidden;
-  for (const std::string& name : inside) {
-    if (read_elsewhere.contains(name)) hidden = name;
-  }
-  const std::string before = absl::StrReplaceAll(hidden, {{kLast, kFirst}});
-  if (layer.empty() || hidden.empty() || !from_first.contains(before)) return false;
-  // What belongs to layer 1 alone is there once a copy: weights, the inputs and outputs of its cache.
-  absl::flat_hash_set<std::string> own;
-  for (const auto& tensor : graph->initializer()) {
-    if (read.contains(tensor.name()) && !read_elsewhere.contains(tensor.name())) own.insert(tensor.name());
-  }
-  for (const auto& input : graph->input()) {
-    if (read.contains(input.name()) && !read_elsewhere.contains(input.name())) own.insert(input.name());
-  }
+  RepeatedLayer layer;
+  if (!layer.Find(*graph, nodes)) return false;
   auto renamed = [&](const std::string& name, int copy) {
     const std::string moved = absl::StrReplaceAll(name, {{"layers.1", fmt::format("layers.{}", copy)}});
     return moved == name && !name.empty() ? fmt::format("{}_{}", name, copy) : moved;
   };
   auto value = [&](const std::string& name, int copy) {
-    if (name == before) return copy == 2 ? hidden : renamed(hidden, copy - 1);
-    return inside.contains(name) || own.contains(name) ? renamed(name, copy) : name;
+    if (name == layer.before) return copy == 2 ? layer.hidden : renamed(layer.hidden, copy - 1);
+    return layer.inside.contains(name) || layer.own.contains(name) ? renamed(name, copy) : name;
   };
   graph->clear_node();
   bool stacked = false;
   auto stack = [&] {
     for (int copy = 2; copy < layers; ++copy) {
-      for (const onnx::NodeProto* node : layer) {
+      for (const onnx::NodeProto* node : layer.nodes) {
         onnx::NodeProto* made = graph->add_node();
         *made = *node;
         made->set_name(renamed(node->name(), copy));
@@ -180,16 +186,16 @@ inline bool StackLayers(const std::string& from, int layers, const std::string& 
     }
     stacked = true;
   };
-  size_t left = layer.size();
+  size_t left = layer.nodes.size();
   for (const onnx::NodeProto& node : nodes) {
-    const bool last = node.name().find(kLast) != std::string::npos;
+    const bool last = node.name().find("layers.1/") != std::string::npos;
     if (!stacked && left == 0) stack();
     onnx::NodeProto* kept = graph->add_node();
     *kept = node;
     left -= last ? 1 : 0;
     if (last || layers <= 2) continue;
     for (std::string& name : *kept->mutable_input()) {
-      if (name == hidden) name = renamed(hidden, layers - 1);
+      if (name == layer.hidden) name = renamed(layer.hidden, layers - 1);
     }
   }
   auto repeat = [&](auto* list, auto belongs) {
@@ -203,10 +209,10 @@ inline bool StackLayers(const std::string& from, int layers, const std::string& 
       }
     }
   };
-  repeat(graph->mutable_initializer(), [&](const std::string& name) { return own.contains(name); });
-  repeat(graph->mutable_input(), [&](const std::string& name) { return own.contains(name); });
-  repeat(graph->mutable_output(), [&](const std::string& name) { return inside.contains(name); });
-  repeat(graph->mutable_value_info(), [&](const std::string& name) { return inside.contains(name); });
+  repeat(graph->mutable_initializer(), [&](const std::string& name) { return layer.own.contains(name); });
+  repeat(graph->mutable_input(), [&](const std::string& name) { return layer.own.contains(name); });
+  repeat(graph->mutable_output(), [&](const std::string& name) { return layer.inside.contains(name); });
+  repeat(graph->mutable_value_info(), [&](const std::string& name) { return layer.inside.contains(name); });
   std::ofstream out(to, std::ios::binary);
   return model.SerializeToOstream(&out);
 }

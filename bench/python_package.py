@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SMALL = """<ir_version: 8, opset_import: ["" : 17]>
 small (float[batch, 8] x) => (float[batch, 8] y) <float two = {2}, float half = {0.5}>
 { d = Mul (two, x)  g = Sigmoid (d)  s = Mul (d, g)  y = Mul (s, half) }"""
-# A linear whose weights lie behind 20 GB of nothing.
+# A linear whose weights lie after 20 GB of nothing.
 LARGE = """<ir_version: 8, opset_import: ["" : 17]>
 large (float[batch, 8] x) => (float[batch, 8] y) <float[8, 8] w = {1}> { m = MatMul (x, w)  g = Sigmoid (m)  y = Mul (m, g) }"""
 

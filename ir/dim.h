@@ -52,7 +52,7 @@ class DimTable {
   Dim Symbol(std::string_view name);       // the same name gives the same symbol
   Dim FreshSymbol(std::string_view hint);  // a symbol nobody has yet, named hint, hint'1, hint'2 ...
   // Parses a dim_param: a name, or an expression such as "s15 + s70", "2*s3 - 1", "floor(s1/2)",
-  // "Max(1, s2)". Text that is no expression becomes one symbol of that name.
+  // "Max(1, s2)". Text that is not an expression becomes one symbol of that name.
   Dim Parse(std::string_view text);
 
   Dim Add(Dim a, Dim b);
@@ -96,7 +96,7 @@ class DimTable {
   // scope left.
   uint64_t SetScope(uint64_t scope);
   // Whether Unify and Meet record what they are told; off, they only answer. Off is for speculative inference: what
-  // nodes of our own need is no evidence about the model. Returns what it was.
+  // nodes of our own need is not evidence about the model. Returns what it was.
   bool SetUnification(bool on);
   // A dim of a body that is known to hold outside of it too, in terms of the current scope.
   Dim Outside(Dim dim);

@@ -43,7 +43,7 @@ class Rewriter {
 
   Model& model() { return *model_; }
 
-  // A new node of `graph` computing `output_count` new values, placed right behind the producers of its
+  // A new node of `graph` computing `output_count` new values, placed right after the producers of its
   // inputs, so that everything computed later may read it. Its values are named `value_name`, made unique,
   // when not empty.
   Node* Insert(const NewNode& node, size_t output_count, Graph* graph, std::string_view value_name);
@@ -71,14 +71,15 @@ class Rewriter {
 
   // A constant in memory, placed among the initializers of `graph`; equal constants are made once.
   Value* Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view bytes, std::string_view name);
-  // The same of a large constant that a few words describe: its bytes are made only where there is none of these words yet.
+  // The same of a large constant that a few words describe: its bytes are made only where no constant of these words is there
+  // yet.
   Value* Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view words,
                   absl::FunctionRef<std::string()> bytes, std::string_view name);
   // A scalar; nullptr for a type that EncodeNumber does not write.
   Value* NumberConstant(Graph* graph, DataType type, double value, std::string_view name);
   Value* Int64Constant(Graph* graph, absl::Span<const int64_t> values, std::string_view name);  // [n]
 
-  // A constant that is `constants` (initializers of one type, dims equal but for `axis`) one behind another along
+  // A constant that is `constants` (initializers of one type, dims equal but for `axis`) one after another along
   // `axis`, placed among the initializers of the first one's graph. It refers to their elements; none are copied
   // until the model is saved. INVALID_ARGUMENT with a sentence when their elements are not all there.
   absl::StatusOr<Value*> Join(absl::Span<Value* const> constants, int64_t axis, std::string_view name);

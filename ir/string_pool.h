@@ -39,7 +39,7 @@ class StringPool {
 
   // The id of `text` if it is known; false otherwise. Never adds.
   bool Find(std::string_view text, NameId* id) const;
-  // The same for names that come in about the order in which they were interned: looks at the few ids behind
+  // The same for names that come in about the order in which they were interned: looks at the few ids after
   // `last`, the one found before, and starts fetching those that follow. A hash table scatters such names: of
   // a million, each costs three cache misses.
   bool FindNext(std::string_view text, NameId last, NameId* id) const;

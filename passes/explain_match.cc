@@ -95,7 +95,7 @@ class Tries {
   }
 
   // The try that says most of the node: a match that covers it, else the one that got farthest; nullptr where the rule can
-  // end in no node behind it.
+  // end in no node after it.
   const Attempt* From(Node* node) {
     const auto& roots = found_.set->RootOperators(found_.index);
     for (Node* root : Downstream(node)) {

@@ -10,7 +10,7 @@
 namespace ascend_fuse {
 
 // `rule` is the name of a rule in force. `node` is a node's name, or that of a value, which stands for the node that computes
-// it. The rule is tried as its pass would, and with it at the nodes behind `node` that it can end in; a rule of the library
+// it. The rule is tried as its pass would, and with it at the nodes after `node` that it can end in; a rule of the library
 // also after the others have recognised what they do. The text gives for each part of the rule what it met, in the order in
 // which the parts were tried, and where and why that ended. The model may be changed and should be dropped. NOT_FOUND where
 // there is no such rule or node; other errors are those of Optimize.

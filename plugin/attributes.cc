@@ -16,7 +16,7 @@ const int64_t kIntType = 2;
 const int64_t kTextType = 3;
 const int64_t kFloatsType = 6;
 
-// A value of JSON, as far as attributes are made of them. What is deeper than kDepth is no attribute of ours.
+// A value of JSON, as far as attributes are made of them. What is deeper than kDepth is not an attribute of ours.
 struct Value {
   enum class Kind { kNothing, kNumber, kText, kList, kObject };
   Kind kind = Kind::kNothing;

@@ -35,7 +35,7 @@ class Node {
   void TakesInputs(size_t required, std::initializer_list<const char*> names);
   void TakesOutputs(size_t most);
 
-  // The value of an attribute. The one without a default is refused where the node does not give it; a value that is none
+  // The value of an attribute. The one without a default is refused where the node does not give it; a value that is not one
   // of `only` is refused, if there are any.
   int64_t Int(const char* name, std::initializer_list<int64_t> only = {});
   int64_t Int(const char* name, int64_t fallback, std::initializer_list<int64_t> only = {});

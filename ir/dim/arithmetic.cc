@@ -161,6 +161,37 @@ Dim DimTable::Impl::ExactDiv(Dim a, Dim b) {
   return Intern(std::move(quotient));
 }
 
+// numerator / divisor = quotient + rest / divisor, with the smallest rest and divisor.
+void DimTable::Impl::DivideByNumber(const Polynomial& numerator, int64_t* divisor, Polynomial* quotient, Polynomial* rest) {
+  // floor((d*q + r) / d) = q + floor(r / d) for an integer q: coefficients of r are the least in absolute
+  // value, its constant is in [0, d).
+  uint64_t content = static_cast<uint64_t>(*divisor);
+  for (const Term& term : numerator) {
+    int64_t whole = 0;
+    FloorDivNumbers(term.coefficient, *divisor, &whole);
+    int64_t left = term.coefficient - whole * *divisor;
+    if (!term.factors.empty() && left > *divisor / 2) {
+      left -= *divisor;
+      ++whole;
+    }
+    if (whole != 0) quotient->push_back({whole, term.factors});
+    if (left == 0) continue;
+    rest->push_back({left, term.factors});
+    if (!term.factors.empty()) content = std::gcd(content, Magnitude(left));
+  }
+  // floor((g*x + c) / (g*d)) = floor((x + floor(c/g)) / d).
+  const int64_t shared = static_cast<int64_t>(content);
+  if (shared > 1) {
+    Polynomial reduced;
+    for (Term term : *rest) {
+      FloorDivNumbers(term.coefficient, shared, &term.coefficient);
+      if (term.coefficient != 0) reduced.push_back(std::move(term));
+    }
+    *rest = std::move(reduced);
+    *divisor /= shared;
+  }
+}
+
 Dim DimTable::Impl::FloorDiv(Dim a, Dim b) {
   if (!a.known() || !b.known() || b.is(0)) return Dim();
   if (a.is_number() && b.is_number()) {
@@ -173,44 +204,17 @@ Dim DimTable::Impl::FloorDiv(Dim a, Dim b) {
   if (!Spend(2 * numerator.size() * (numerator.size() + denominator.size()))) return Dim();
   CancelCommon(&numerator, &denominator);
   if (denominator[0].coefficient < 0) {  // one sign for one quotient
-    Polynomial negated;
-    if (!AddTo(&negated, numerator, -1)) return Dim();
-    numerator = std::move(negated);
-    negated.clear();
-    if (!AddTo(&negated, denominator, -1)) return Dim();
-    denominator = std::move(negated);
+    Polynomial above;
+    Polynomial below;
+    if (!AddTo(&above, numerator, -1) || !AddTo(&below, denominator, -1)) return Dim();
+    numerator = std::move(above);
+    denominator = std::move(below);
   }
   Polynomial quotient;
   Polynomial rest;
   if (denominator.size() == 1 && denominator[0].factors.empty()) {
     int64_t divisor = denominator[0].coefficient;
-    // floor((d*q + r) / d) = q + floor(r / d) for an integer q: coefficients of r are the least in absolute
-    // value, its constant is in [0, d).
-    uint64_t content = static_cast<uint64_t>(divisor);
-    for (const Term& term : numerator) {
-      int64_t whole = 0;
-      FloorDivNumbers(term.coefficient, divisor, &whole);
-      int64_t left = term.coefficient - whole * divisor;
-      if (!term.factors.empty() && left > divisor / 2) {
-        left -= divisor;
-        ++whole;
-      }
-      if (whole != 0) quotient.push_back({whole, term.factors});
-      if (left == 0) continue;
-      rest.push_back({left, term.factors});
-      if (!term.factors.empty()) content = std::gcd(content, Magnitude(left));
-    }
-    // floor((g*x + c) / (g*d)) = floor((x + floor(c/g)) / d).
-    const int64_t shared = static_cast<int64_t>(content);
-    if (shared > 1) {
-      Polynomial reduced;
-      for (Term term : rest) {
-        FloorDivNumbers(term.coefficient, shared, &term.coefficient);
-        if (term.coefficient != 0) reduced.push_back(std::move(term));
-      }
-      rest = std::move(reduced);
-      divisor /= shared;
-    }
+    DivideByNumber(numerator, &divisor, &quotient, &rest);
     if (rest.empty() || divisor == 1) {
       return AddTo(&quotient, rest, 1) ? Intern(std::move(quotient)) : Dim();
     }

@@ -113,7 +113,7 @@ int64_t DimTable::Impl::Lower(const Polynomial& polynomial, int effort) {
   if (opaque < 0 || effort == 0) return low;
   // Replace the opaque atom by what bounds it: x - n + 1 <= n * floor(x / n) <= x, and min and max are one
   // of their operands.
-  const Term term = polynomial[static_cast<size_t>(opaque)];
+  const Term& term = polynomial[static_cast<size_t>(opaque)];
   const Atom atom = atoms[term.factors[0]];
   Polynomial without = polynomial;
   without.erase(without.begin() + opaque);

@@ -149,7 +149,7 @@ class DimParser {
     }
     const std::string_view name = text_.substr(start, position_ - start);
     if (position_ >= text_.size() || text_[position_] != '(') {
-      // A hyphen or another sign right after it makes it part of a name that is no identifier.
+      // A hyphen or another sign right after it makes it part of a name that is not an identifier.
       if (position_ < text_.size() && std::string_view(" +*/%),").find(text_[position_]) == std::string_view::npos) {
         return {};
       }

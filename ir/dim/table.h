@@ -92,6 +92,7 @@ struct DimTable::Impl {
   Dim Build(AtomKind kind, Dim a, Dim b);
   Dim ExactDiv(Dim a, Dim b);
   Dim FloorDiv(Dim a, Dim b);
+  static void DivideByNumber(const Polynomial& numerator, int64_t* divisor, Polynomial* quotient, Polynomial* rest);
   Dim MinMax(AtomKind kind, Dim a, Dim b);
   bool IsOperand(AtomKind kind, Dim whole, Dim part) const;
   Dim Broadcast(Dim a, Dim b);

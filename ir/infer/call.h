@@ -38,7 +38,7 @@ class Calls {
   uint64_t frame() const { return frame_; }
 
  private:
-  // The body for a call with these attributes and inputs; nullptr if it is no valid graph.
+  // The body for a call with these attributes and inputs; nullptr if it is not a valid graph.
   const FunctionBody* BodyFor(size_t function, const Node& call);
 
   LocalFunctions functions_;

@@ -1,4 +1,4 @@
-// com.microsoft operators that optimizers and quantizers emit and that are no variant of a standard operator
+// com.microsoft operators that optimizers and quantizers emit and that are not a variant of a standard operator
 // (those stand in the file of the standard one), and the linear attention of opset 27.
 #include <algorithm>
 

@@ -120,7 +120,7 @@ void Einsum(NodeContext& c) {
         continue;
       }
       if (!is_letter(term[i]) || at >= shape.size()) return;
-      const size_t letter = static_cast<size_t>(term[i]);
+      const size_t letter = static_cast<unsigned char>(term[i]);
       // The operator lets a dim of 1 be broadcast here, too; only two dims that cannot be 1 are equal.
       dims[letter] = seen[letter] == 0 ? shape[at] : c.dims().Meet(dims[letter], shape[at]);
       ++seen[letter];
@@ -136,8 +136,8 @@ void Einsum(NodeContext& c) {
         if (right.compare(i, 3, "...") != 0) return;
         result.insert(result.end(), ellipsis.begin(), ellipsis.end());
         i += 2;
-      } else if (is_letter(right[i]) && seen[static_cast<size_t>(right[i])] > 0) {
-        result.push_back(dims[static_cast<size_t>(right[i])]);
+      } else if (is_letter(right[i]) && seen[static_cast<unsigned char>(right[i])] > 0) {
+        result.push_back(dims[static_cast<unsigned char>(right[i])]);
       } else {
         return;
       }

@@ -87,6 +87,33 @@ std::string_view CopyFields(const Node& node, Arena* arena) {
   return arena->Copy(std::string_view(bytes));
 }
 
+// By id of a node: whether the outputs that are asked for, which are not nullptr in `outputs`, need it.
+std::vector<bool> NeededNodes(const Model& model, const std::vector<Value*>& outputs) {
+  std::vector<bool> needed(model.node_count(), false);
+  std::vector<const Node*> work;
+  auto need = [&](const Value* value) {
+    if (value == nullptr || value->producer == nullptr || needed[value->producer->id]) return;
+    needed[value->producer->id] = true;
+    work.push_back(value->producer);
+  };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i] != nullptr) need(model.graph().outputs()[i]);
+  }
+  while (!work.empty()) {
+    const Node* node = work.back();
+    work.pop_back();
+    for (const Use& use : node->inputs()) need(use.value);
+    // All nodes of its bodies, which may read values around it.
+    for (const Graph* inner : node->subgraphs()) {
+      for (const Node* each : inner->nodes()) {
+        if (!needed[each->id]) work.push_back(each);
+        needed[each->id] = true;
+      }
+    }
+  }
+  return needed;
+}
+
 }  // namespace
 
 // One call that is being inlined.
@@ -148,7 +175,7 @@ void Inliner::Run(const ScopeOfCall& scope) {
   graphs_before_ = model_->graphs().size();
   imports_before_ = model_->opset_imports_;
   functions_before_ = model_->functions_;
-  // Bodies of the model's own nodes first come behind their owners: graphs made here are not visited again.
+  // Bodies of the model's own nodes first come after their owners: graphs made here are not visited again.
   for (size_t i = 0; i < graphs_before_; ++i) InlineGraph(model_->graphs()[i].get());
   if (inlined_ > 0) {
     DropFunctions();
@@ -320,29 +347,7 @@ bool Inliner::Inline(const Node& call, const std::vector<Value*>& inputs, const 
     }
   }
 
-  // Only what the outputs that are asked for need.
-  std::vector<bool> needed(body->model->node_count(), false);
-  std::vector<const Node*> work;
-  auto need = [&](const Value* value) {
-    if (value == nullptr || value->producer == nullptr || needed[value->producer->id]) return;
-    needed[value->producer->id] = true;
-    work.push_back(value->producer);
-  };
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i] != nullptr) need(from.outputs()[i]);
-  }
-  while (!work.empty()) {
-    const Node* node = work.back();
-    work.pop_back();
-    for (const Use& use : node->inputs()) need(use.value);
-    // All nodes of its bodies, which may read values around it.
-    for (const Graph* inner : node->subgraphs()) {
-      for (const Node* each : inner->nodes()) {
-        if (!needed[each->id]) work.push_back(each);
-        needed[each->id] = true;
-      }
-    }
-  }
+  const std::vector<bool> needed = NeededNodes(*body->model, outputs);
   for (const Node* node : from.nodes()) {
     if (needed[node->id]) CopyNode(*node, graph, &copy, nodes);
   }

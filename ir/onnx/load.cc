@@ -3,9 +3,7 @@
 #include "ir/onnx/load.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
-#include <queue>
 #include <utility>
 #include <vector>
 
@@ -16,6 +14,7 @@
 #include "ir/onnx/external_data.h"
 #include "ir/onnx/model_file.h"
 #include "ir/onnx/tensor_proto.h"
+#include "ir/onnx/topological_order.h"
 #include "ir/onnx/wire_check.h"
 #include "ir/status_macros.h"
 #include "proto/onnx.pb.h"
@@ -29,7 +28,7 @@ using onnx::ModelProto;
 using onnx::NodeProto;
 using onnx::ValueInfoProto;
 
-// Messages from a graph down to the deepest in it that is no graph of an attribute and no nested type: initializer, sparse
+// Messages from a graph down to the deepest in it that is neither a graph of an attribute nor a nested type: initializer, sparse
 // tensor, external_data, ..., and groups in that.
 constexpr int kLevelsOfGraph = 8 + wire::kMaxGroups;
 // From a graph to one in an attribute of its nodes.
@@ -176,6 +175,17 @@ class Loader {
   };
   // A name that is fetched takes about as long as reading four nodes.
   static constexpr size_t kPending = 4;
+  // A graph whose fields are being read.
+  struct OpenGraph {
+    std::vector<Body> bodies;
+    std::vector<Value*> mentioned;  // read before they were defined
+    std::vector<wire::Field> outputs;
+    wire::Cursor value_info;  // at the first value_info that was put off
+    int64_t last_value_info = -1;
+    bool sorted = true;
+    size_t parsed = 0;  // nodes
+    size_t linked = 0;
+  };
   struct Shadowed {
     NameId name;
     Value* value;
@@ -183,10 +193,6 @@ class Loader {
 
   NameId CanonicalDomain(NameId domain) const { return domain == default_domain_ ? NameId::kEmpty : domain; }
   std::string_view Text(NameId id) const { return names_.Text(id); }
-  static std::string Describe(const Node& node) {
-    return fmt::format("node '{}' ({}) at byte {}", NodeName(node), OpType(node), node.encoded.file.offset);
-  }
-
   absl::Status CheckName(std::string_view name) const {
     if (IsUtf8(name)) return absl::OkStatus();
     FileRange place;
@@ -279,7 +285,7 @@ class Loader {
   }
 
   absl::Status Twice(const Value& value, const std::string& second) const {
-    const std::string first = value.producer != nullptr ? "computed by " + Describe(*value.producer)
+    const std::string first = value.producer != nullptr ? "computed by " + DescribeNode(*value.producer)
                               : value.is_graph_input    ? std::string("a graph input")
                                                         : std::string("an initializer");
     return absl::InvalidArgumentError(
@@ -299,99 +305,22 @@ class Loader {
     if (result != nullptr) *result = graph;
     graph_ = graph;
     const size_t shadowed_before = shadowed_.size();
-    std::vector<Body> bodies;
-    std::vector<Value*> mentioned;  // read before they were defined
-    std::vector<wire::Field> outputs;
-    wire::Cursor value_info;  // at the first value_info that was put off
-    int64_t last_value_info = -1;
-    bool sorted = true;
-
-    wire::Cursor cursor(message);
-    wire::Field field;
-    ReadAhead ahead(model_file_);
-    size_t parsed = 0;  // nodes
-    size_t linked = 0;
-    const auto link_until = [&](size_t end) {
-      absl::Status status;
-      while (linked < end && status.ok()) status = LinkNode(pending_[linked++ % kPending], &mentioned, &bodies, &sorted);
-      return status;
-    };
-    while (cursor.Next(&field)) {
-      ahead.To(field);
-      // What is not a node finds all nodes before it linked.
-      if (field.number != GraphProto::kNodeFieldNumber && linked < parsed) {
-        RETURN_IF_ERROR(link_until(parsed));
-      }
-      if (IsBadType(field, kGraphFields)) return WireTypeError(field, "GraphProto");
-      switch (field.number) {
-        case GraphProto::kNodeFieldNumber:
-          if (parsed - linked == kPending) {
-            RETURN_IF_ERROR(link_until(linked + 1));
-          }
-          RETURN_IF_ERROR(ParseNode(field, &bodies, &pending_[parsed % kPending]));
-          ++parsed;
-          break;
-        case GraphProto::kInitializerFieldNumber:
-          RETURN_IF_ERROR(ParseInitializer(field));
-          break;
-        case GraphProto::kInputFieldNumber:
-          RETURN_IF_ERROR(ParseInput(field));
-          break;
-        case GraphProto::kOutputFieldNumber:
-          outputs.push_back(field);
-          break;
-        case GraphProto::kValueInfoFieldNumber: {
-          // Writers put them behind the nodes. Where one stands before the value it tells of, or tells of
-          // nothing, it and those behind it wait for the end: their order is that of the file.
-          bool known = false;
-          if (last_value_info < 0) {
-            RETURN_IF_ERROR(ParseValueInfo(field, &known));
-          }
-          if (known) break;
-          if (last_value_info < 0) {
-            value_info =
-                wire::Cursor(field.data - (field.position - field.start), field.start, message.end() - field.start, field.hole);
-          }
-          last_value_info = field.start;
-          break;
-        }
-        case GraphProto::kSparseInitializerFieldNumber:
-          RETURN_IF_ERROR(ParseSparseInitializer(field));
-          break;
-        case GraphProto::kNameFieldNumber:
-          builder_.SetGraphName(graph, names_.Intern(field.text()));
-          break;
-        case GraphProto::kDocStringFieldNumber:
-        case GraphProto::kMetadataPropsFieldNumber:
-        case GraphProto::kQuantizationAnnotationFieldNumber:
-          RETURN_IF_ERROR(CheckField(field, MessageKind::kGraph, level));
-          break;
-        default:
-          break;
-      }
-    }
-    if (cursor.error() != nullptr) return WireError(cursor);
-    RETURN_IF_ERROR(link_until(parsed));
-
-    for (const Value* value : mentioned) {
+    OpenGraph open;
+    RETURN_IF_ERROR(ReadFields(message, &open));
+    RETURN_IF_ERROR(LinkUntil(open.parsed, &open));
+    for (const Value* value : open.mentioned) {
       if (!IsDefined(*value)) return Undefined(*value);
     }
     RETURN_IF_ERROR(LinkCaptured(graph, shadowed_before));
-    for (const wire::Field& output : outputs) {
-      RETURN_IF_ERROR(ParseOutput(output));
-    }
-    while (last_value_info >= 0 && value_info.position() <= last_value_info && value_info.Next(&field)) {
-      if (field.number != GraphProto::kValueInfoFieldNumber) continue;
-      bool known = false;
-      RETURN_IF_ERROR(ParseValueInfo(field, &known));
-    }
-    for (const Body& body : bodies) {
+    RETURN_IF_ERROR(ReadWhatWaits(&open));
+    for (const Body& body : open.bodies) {
       Graph* inner = nullptr;
       RETURN_IF_ERROR(ParseGraph(body.field, body.node, level + kLevelsToBody, &inner));
       builder_.SetSubgraph(body.node, body.index, inner);
     }
-    if (!sorted || unsorted_.contains(graph)) {
-      RETURN_IF_ERROR(Sort(graph));
+    if (!open.sorted || unsorted_.contains(graph)) {
+      ASSIGN_OR_RETURN(std::vector<Node*> order, TopologicalOrder(*graph));
+      builder_.SetNodes(graph, std::move(order), true);
     }
     while (shadowed_.size() > shadowed_before) {
       Slot(shadowed_.back().name) = shadowed_.back().value;
@@ -399,6 +328,91 @@ class Loader {
     }
     graph_ = outer;
     level_ = outer_level;
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadFields(const wire::Field& message, OpenGraph* open) {
+    wire::Cursor cursor(message);
+    wire::Field field;
+    ReadAhead ahead(model_file_);
+    while (cursor.Next(&field)) {
+      ahead.To(field);
+      // What is not a node finds all nodes before it linked.
+      if (field.number != GraphProto::kNodeFieldNumber && open->linked < open->parsed) {
+        RETURN_IF_ERROR(LinkUntil(open->parsed, open));
+      }
+      if (IsBadType(field, kGraphFields)) return WireTypeError(field, "GraphProto");
+      if (field.number == GraphProto::kNodeFieldNumber) {
+        if (open->parsed - open->linked == kPending) {
+          RETURN_IF_ERROR(LinkUntil(open->linked + 1, open));
+        }
+        RETURN_IF_ERROR(ParseNode(field, &open->bodies, &pending_[open->parsed % kPending]));
+        ++open->parsed;
+        continue;
+      }
+      RETURN_IF_ERROR(ReadField(message, field, open));
+    }
+    return cursor.error() != nullptr ? WireError(cursor) : absl::OkStatus();
+  }
+
+  absl::Status LinkUntil(size_t end, OpenGraph* open) {
+    while (open->linked < end) {
+      RETURN_IF_ERROR(LinkNode(pending_[open->linked++ % kPending], &open->mentioned, &open->bodies, &open->sorted));
+    }
+    return absl::OkStatus();
+  }
+
+  // A field of a graph that is not a node.
+  absl::Status ReadField(const wire::Field& message, const wire::Field& field, OpenGraph* open) {
+    switch (field.number) {
+      case GraphProto::kInitializerFieldNumber:
+        return ParseInitializer(field);
+      case GraphProto::kInputFieldNumber:
+        return ParseInput(field);
+      case GraphProto::kOutputFieldNumber:
+        open->outputs.push_back(field);
+        return absl::OkStatus();
+      case GraphProto::kValueInfoFieldNumber: {
+        // Writers put them after the nodes. Where one stands before the value it tells of, or tells of
+        // nothing, it and those after it wait for the end: their order is that of the file.
+        bool known = false;
+        const bool first = open->last_value_info < 0;
+        if (first) {
+          RETURN_IF_ERROR(ParseValueInfo(field, &known));
+        }
+        if (known) return absl::OkStatus();
+        if (first) {
+          open->value_info =
+              wire::Cursor(field.data - (field.position - field.start), field.start, message.end() - field.start, field.hole);
+        }
+        open->last_value_info = field.start;
+        return absl::OkStatus();
+      }
+      case GraphProto::kSparseInitializerFieldNumber:
+        return ParseSparseInitializer(field);
+      case GraphProto::kNameFieldNumber:
+        builder_.SetGraphName(graph_, names_.Intern(field.text()));
+        return absl::OkStatus();
+      case GraphProto::kDocStringFieldNumber:
+      case GraphProto::kMetadataPropsFieldNumber:
+      case GraphProto::kQuantizationAnnotationFieldNumber:
+        return CheckField(field, MessageKind::kGraph, level_);
+      default:
+        return absl::OkStatus();
+    }
+  }
+
+  // Outputs and the value_info that was put off, once all values are defined.
+  absl::Status ReadWhatWaits(OpenGraph* open) {
+    for (const wire::Field& output : open->outputs) {
+      RETURN_IF_ERROR(ParseOutput(output));
+    }
+    wire::Field field;
+    while (open->last_value_info >= 0 && open->value_info.position() <= open->last_value_info && open->value_info.Next(&field)) {
+      if (field.number != GraphProto::kValueInfoFieldNumber) continue;
+      bool known = false;
+      RETURN_IF_ERROR(ParseValueInfo(field, &known));
+    }
     return absl::OkStatus();
   }
 
@@ -428,7 +442,7 @@ class Loader {
   absl::Status Undefined(const Value& value) const {
     const Use* first = value.uses;
     while (first != nullptr && first->next != nullptr) first = first->next;
-    const std::string where = first != nullptr ? Describe(*first->user) : std::string("a node");
+    const std::string where = first != nullptr ? DescribeNode(*first->user) : std::string("a node");
     return absl::InvalidArgumentError(
         fmt::format("{} reads '{}', but no node computes it, and it is neither a graph input nor an "
                     "initializer. Export the model "
@@ -520,7 +534,7 @@ class Loader {
       bool known;
       Value* value = Named(names_.Intern(from.outputs[i]), &known);
       if (known) {
-        if (IsDefined(*value)) return Twice(*value, "computed by " + Describe(*node));
+        if (IsDefined(*value)) return Twice(*value, "computed by " + DescribeNode(*node));
         *sorted = false;
       }
       builder_.SetOutput(node, i, value);
@@ -746,77 +760,6 @@ class Loader {
     if (value->declared_type.data() == nullptr) value->declared_type = type;
     builder_.AddValueInfo(graph_, value);
     return absl::OkStatus();
-  }
-
-  // Orders the nodes of a graph so that each stands behind what it and its bodies read; nodes that are free
-  // to stand keep the order of the file.
-  absl::Status Sort(Graph* graph) {
-    std::vector<Node*> nodes = graph->nodes();
-    const size_t count = nodes.size();
-    auto index_of = [](const Node* node) { return static_cast<size_t>(node->order >> 20) - 1; };
-    // The node of `graph` that a use belongs to; -1 for uses elsewhere.
-    auto user_of = [&](const Use& use) -> int64_t {
-      const Node* user = use.user;
-      while (user != nullptr && user->graph != graph) user = user->graph->owner();
-      return user == nullptr ? -1 : static_cast<int64_t>(index_of(user));
-    };
-    std::vector<uint32_t> waiting(count, 0);
-    for (const Node* node : nodes) {
-      for (const Value* value : node->outputs()) {
-        for (const Use* use = value == nullptr ? nullptr : value->uses; use != nullptr; use = use->next) {
-          if (int64_t user = user_of(*use); user >= 0) ++waiting[static_cast<size_t>(user)];
-        }
-      }
-    }
-    std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
-    for (size_t i = 0; i < count; ++i) {
-      if (waiting[i] == 0) ready.push(i);
-    }
-    std::vector<Node*> order;
-    order.reserve(count);
-    while (!ready.empty()) {
-      Node* node = nodes[ready.top()];
-      ready.pop();
-      order.push_back(node);
-      for (const Value* value : node->outputs()) {
-        for (const Use* use = value == nullptr ? nullptr : value->uses; use != nullptr; use = use->next) {
-          const int64_t user = user_of(*use);
-          if (user >= 0 && --waiting[static_cast<size_t>(user)] == 0) ready.push(static_cast<size_t>(user));
-        }
-      }
-    }
-    if (order.size() == count) {
-      builder_.SetNodes(graph, std::move(order), true);
-      return absl::OkStatus();
-    }
-    // Every node still waiting has a predecessor still waiting: going back finds a cycle.
-    std::vector<int64_t> previous(count, -1);
-    size_t at = count;
-    for (size_t i = 0; i < count; ++i) {
-      if (waiting[i] == 0) continue;
-      at = i;
-      for (const Value* value : nodes[i]->outputs()) {
-        for (const Use* use = value == nullptr ? nullptr : value->uses; use != nullptr; use = use->next) {
-          if (int64_t user = user_of(*use); user >= 0) previous[static_cast<size_t>(user)] = static_cast<int64_t>(i);
-        }
-      }
-    }
-    std::vector<bool> seen(count, false);
-    while (!seen[at]) {
-      seen[at] = true;
-      at = static_cast<size_t>(previous[at]);
-    }
-    std::vector<std::string> cycle;
-    const size_t first = at;
-    do {
-      cycle.push_back(Describe(*nodes[at]));
-      at = static_cast<size_t>(previous[at]);
-    } while (at != first);
-    std::reverse(cycle.begin(), cycle.end());
-    const size_t shown = std::min<size_t>(cycle.size(), 8);
-    return absl::InvalidArgumentError(fmt::format(
-        "the graph has a cycle of {} nodes, so it cannot be run: {}{}. Export the model again", cycle.size(),
-        fmt::join(cycle.begin(), cycle.begin() + static_cast<ptrdiff_t>(shown), " -> "), shown < cycle.size() ? " -> ..." : ""));
   }
 
   Model& model_;

@@ -268,7 +268,7 @@ class ModelFileReader {
     return open == 0 ? absl::OkStatus() : Broken(wrong, start);
   }
 
-  // Makes [position_, position_ + size) a hole and goes on behind it.
+  // Makes [position_, position_ + size) a hole and goes on after it.
   absl::Status LeaveOut(int64_t size) {
     file_.holes_.push_back({position_, size});
     file_.removed_.push_back(removed_);
@@ -278,7 +278,7 @@ class ModelFileReader {
       uint8_t* to = file_.data_ + (position_ - removed_);
       std::memmove(to, to + size, static_cast<size_t>(kept));
     } else {
-      read_to_ = after;  // what was read behind is read again, in small pieces
+      read_to_ = after;  // what was read after it is read again, in small pieces
     }
     // Behind a payload comes most likely another tensor: do not read its payload only to drop it.
     next_read_ = kFirstRead;
@@ -374,7 +374,7 @@ bool ModelFile::FindRange(std::string_view view, FileRange* range) const {
   if (first < data_ || first + view.size() > data_ + structural_size_) return false;
   const int64_t begin = first - data_;
   const int64_t end = begin + static_cast<int64_t>(view.size());
-  // The first hole whose place in memory is behind `begin`: a message does not begin with a hole.
+  // The first hole whose place in memory is after `begin`: a message does not begin with a hole.
   size_t low = 0;
   size_t high = holes_.size() - 1;
   while (low < high) {
@@ -400,7 +400,7 @@ absl::Status ModelFile::ReadFile(int64_t offset, int64_t size, char* to) const {
 }
 
 absl::Status ModelFile::Copy(int64_t offset, int64_t size, char* to) const {
-  // The hole that contains `offset`, or the first one behind it.
+  // The hole that contains `offset`, or the first one after it.
   const FileRange* hole = HoleAt(offset);
   if (hole != holes_.data() && hole[-1].offset + hole[-1].size > offset) --hole;
   while (size > 0) {

@@ -96,7 +96,7 @@ class ModelWriter::Layout {
   wire::Cursor Open(const EncodedSpan& span) const {
     return model_file_ != nullptr ? model_file_->Open(span) : wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles);
   }
-  // A field as it is, tag included: `cursor` stands right behind it.
+  // A field as it is, tag included: `cursor` stands right after it.
   void Keep(const EncodedSpan& message, const wire::Field& field, const wire::Cursor& cursor) {
     if (IsFromFile(message)) {
       out_.File(field.start, cursor.position() - field.start);
@@ -483,7 +483,7 @@ class ModelWriter::Layout {
     for (size_t i = 0; i < node.output_count; ++i) out_.Bytes(NodeProto::kOutputFieldNumber, OutputText(node, i));
   }
 
-  // A `node` field. `field`: where it stands in the file, for its tag; nullptr when it is moved or new.
+  // A `node` field. `field`: where it stands in the file (for its tag); nullptr when it is moved or new.
   void WriteNode(const Node& node, const wire::Field* field) {
     if (!IsFromFile(node.encoded)) return WriteNewNode(node);
     bool body_changed = false;

@@ -130,7 +130,7 @@ class TensorReader {
       case T::kUint64DataFieldNumber:
       case T::kDoubleDataFieldNumber:
       case T::kStringDataFieldNumber:
-        // An empty packed list is no data.
+        // An empty packed list is not data.
         if (field.type != wire::kBytes || field.size > 0 || field.number == T::kStringDataFieldNumber) has_typed_ = true;
         break;
       default:

@@ -31,7 +31,7 @@ absl::StatusOr<WeightPlaces> PlaceWeights(const Model& model, const std::string&
 
 // Copies the data files of `model` that are not in the directory of `path` yet. Each appears whole or not at all.
 // FAILED_PRECONDITION for another file of the same name; RESOURCE_EXHAUSTED, PERMISSION_DENIED and others of the file system;
-// what `progress` gives where that is no OK. `made` receives the files and directories that were not there before, an error or
+// what `progress` gives where that is not OK. `made` receives the files and directories that were not there before, an error or
 // not.
 absl::Status CopyDataFiles(const Model& model, const std::string& path,
                            const std::function<absl::Status(int64_t written, int64_t total)>& progress,

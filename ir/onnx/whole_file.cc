@@ -23,7 +23,7 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
     const ssize_t got = read(fd, block, sizeof(block));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
-      const absl::Status status = failed();
+      absl::Status status = failed();
       close(fd);
       return status;
     }

@@ -31,7 +31,7 @@ inline constexpr int kMaxDepth = 100;
 // that are left in a graph.
 inline constexpr int kMaxGroups = 16;
 // The longest tag and the longest length that libprotobuf reads. A length that needs more bytes belongs to a file that is read
-// nevertheless, since it is no larger than its weights.
+// nevertheless, since it is not larger than its weights.
 inline constexpr int kMaxTagBytes = 5;
 inline constexpr int kMaxLengthBytes = 5;
 
@@ -201,7 +201,7 @@ class Cursor {
     return Fail("a varint longer than 10 bytes", start);
   }
 
-  // After position_ went over holes: moves the base so that memory behind them is found.
+  // After position_ went over holes: moves the base so that memory after them is found.
   bool SkipHoles() {
     while (hole_->offset < position_) {
       if (hole_->offset + hole_->size > position_) return Fail("a length that ends inside a tensor", position_);

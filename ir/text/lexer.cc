@@ -122,7 +122,9 @@ class Lexer {
         return absl::OkStatus();
       }
       if (text_[at_] == '\n') NewLine(at_ + 1);
-      if (text_[at_] == '\\' && ++at_ < text_.size() && text_[at_] == '\n') NewLine(at_ + 1);
+      if (text_[at_] != '\\') continue;
+      ++at_;
+      if (at_ < text_.size() && text_[at_] == '\n') NewLine(at_ + 1);
     }
     return ErrorAt(*token, "the string that starts here has no closing quote");
   }

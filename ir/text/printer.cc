@@ -341,9 +341,82 @@ std::string Block(const GraphParts& graph, int indent) {
   return text + margin + "}";
 }
 
+// The elements of tensors, of the model and of messages.
+class ElementsPrinter {
+ public:
+  ElementsPrinter(const Model& model, const PrintOptions& options) : model_(model), options_(options) {}
+
+  std::string Text(const Tensor& tensor) const {
+    if (tensor.storage == Storage::kExternal) return ExternalData(tensor);
+    const int64_t count = tensor.ElementCount();
+    if (count < 0) return std::string(kElided);
+    if (tensor.type == DataType::kString) {
+      onnx::TensorProto proto;
+      if (tensor.proto_bytes == nullptr || !proto.ParseFromArray(tensor.proto_bytes, static_cast<int>(tensor.proto.size))) {
+        return std::string(kElided);
+      }
+      return StringElements(proto, options_);
+    }
+    if (count == 0) return "{}";
+    if (tensor.storage == Storage::kNone) return std::string(kElided);
+    const bool all = options_.max_elements < 0 || count <= options_.max_elements;
+    const absl::StatusOr<std::string> bytes =
+        ReadBytes(model_, tensor, all ? std::numeric_limits<int64_t>::max() : options_.hash_bytes);
+    if (!bytes.ok()) return std::string(kElided);
+    return Elements(tensor.type, count, *bytes, options_);
+  }
+
+  std::string Text(const onnx::TensorProto& tensor) const {
+    if (tensor.data_location() == onnx::TensorProto::EXTERNAL) return ExternalData(tensor);
+    const auto type = static_cast<DataType>(tensor.data_type());
+    if (type == DataType::kString) return StringElements(tensor, options_);
+    int64_t count = 1;
+    for (int64_t dim : tensor.dims()) {
+      if (dim < 0 || __builtin_mul_overflow(count, dim, &count)) return std::string(kElided);
+    }
+    if (count == 0) return "{}";
+    std::string bytes = tensor.raw_data();
+    const auto append = [&bytes](auto value, size_t size) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, &value, sizeof(value));
+      for (size_t i = 0; i < size; ++i) bytes.push_back(static_cast<char>(bits >> (8 * i)));
+    };
+    if (!tensor.has_raw_data()) {
+      for (float value : tensor.float_data()) append(value, 4);
+      for (double value : tensor.double_data()) append(value, 8);
+      for (int64_t value : tensor.int64_data()) append(value, 8);
+      for (int32_t value : tensor.int32_data()) append(value, WrittenBytes(type));
+      for (uint64_t value : tensor.uint64_data()) append(value, WrittenBytes(type));
+    }
+    if (bytes.empty()) return std::string(kElided);
+    return Elements(type, count, bytes, options_);
+  }
+
+ private:
+  std::string ExternalData(const Tensor& tensor) const {
+    onnx::TensorProto proto;
+    if (tensor.proto_bytes != nullptr && proto.ParseFromArray(tensor.proto_bytes, static_cast<int>(tensor.proto.size)) &&
+        proto.external_data_size() > 0) {
+      return ExternalData(proto);
+    }
+    std::string text = fmt::format("[\"location\" : {}", Quote(tensor.location));
+    if (tensor.file.offset > 0) text += fmt::format(", \"offset\" : \"{}\"", tensor.file.offset);
+    return text + fmt::format(", \"length\" : \"{}\"]", tensor.file.size);
+  }
+
+  static std::string ExternalData(const onnx::TensorProto& tensor) {
+    return fmt::format("[{}]", Joined(tensor.external_data(), [](const onnx::StringStringEntryProto& pair) {
+                         return fmt::format("{} : {}", Quote(pair.key()), Quote(pair.value()));
+                       }));
+  }
+
+  const Model& model_;
+  const PrintOptions& options_;
+};
+
 class Printer {
  public:
-  Printer(const Model& model, const PrintOptions& options) : model_(model), options_(options) {}
+  Printer(const Model& model, const PrintOptions& options) : model_(model), options_(options), elements_(model, options) {}
 
   std::string ModelText() const {
     std::vector<std::string> header;
@@ -407,7 +480,7 @@ class Printer {
     for (const Value* value : graph.initializers()) {
       if (value->initializer == nullptr) continue;
       parts.declared.push_back(fmt::format("{} {} = {}", TensorType(value->initializer->type, value->initializer->dims),
-                                           Name(ValueName(*value)), TensorElements(*value->initializer)));
+                                           Name(ValueName(*value)), elements_.Text(*value->initializer)));
     }
     std::vector<const Node*> nodes;
     for (const Node* node : graph.nodes()) {
@@ -461,7 +534,7 @@ class Printer {
       case AttributeType::kTensor: {
         return fmt::format("{} = {}", AttributeName(name),
                            TensorValue(TensorType(attribute.tensor.type, attribute.tensor.dims),
-                                       model_.Text(attribute.tensor.name), TensorElements(attribute.tensor)));
+                                       model_.Text(attribute.tensor.name), elements_.Text(attribute.tensor)));
       }
       case AttributeType::kGraph:
         if (bodies.size() == 1) return fmt::format("{} = {}", AttributeName(name), body(bodies[0]));
@@ -479,74 +552,11 @@ class Printer {
     return fmt::format("{} : {} = []", AttributeName(name), KindName(attribute.type));
   }
 
-  std::string TensorElements(const Tensor& tensor) const {
-    if (tensor.storage == Storage::kExternal) return ExternalData(tensor);
-    const int64_t count = tensor.ElementCount();
-    if (count < 0) return std::string(kElided);
-    if (tensor.type == DataType::kString) {
-      onnx::TensorProto proto;
-      if (tensor.proto_bytes == nullptr || !proto.ParseFromArray(tensor.proto_bytes, static_cast<int>(tensor.proto.size))) {
-        return std::string(kElided);
-      }
-      return StringElements(proto, options_);
-    }
-    if (count == 0) return "{}";
-    if (tensor.storage == Storage::kNone) return std::string(kElided);
-    const bool all = options_.max_elements < 0 || count <= options_.max_elements;
-    const absl::StatusOr<std::string> bytes =
-        ReadBytes(model_, tensor, all ? std::numeric_limits<int64_t>::max() : options_.hash_bytes);
-    if (!bytes.ok()) return std::string(kElided);
-    return Elements(tensor.type, count, *bytes, options_);
-  }
-
-  std::string ExternalData(const Tensor& tensor) const {
-    onnx::TensorProto proto;
-    if (tensor.proto_bytes != nullptr && proto.ParseFromArray(tensor.proto_bytes, static_cast<int>(tensor.proto.size)) &&
-        proto.external_data_size() > 0) {
-      return ExternalData(proto);
-    }
-    std::string text = fmt::format("[\"location\" : {}", Quote(tensor.location));
-    if (tensor.file.offset > 0) text += fmt::format(", \"offset\" : \"{}\"", tensor.file.offset);
-    return text + fmt::format(", \"length\" : \"{}\"]", tensor.file.size);
-  }
-
   // From here on protobuf messages: local functions, and attributes without a form in ir/.
-
-  static std::string ExternalData(const onnx::TensorProto& tensor) {
-    return fmt::format("[{}]", Joined(tensor.external_data(), [](const onnx::StringStringEntryProto& pair) {
-                         return fmt::format("{} : {}", Quote(pair.key()), Quote(pair.value()));
-                       }));
-  }
-
-  std::string TensorElements(const onnx::TensorProto& tensor) const {
-    if (tensor.data_location() == onnx::TensorProto::EXTERNAL) return ExternalData(tensor);
-    const auto type = static_cast<DataType>(tensor.data_type());
-    if (type == DataType::kString) return StringElements(tensor, options_);
-    int64_t count = 1;
-    for (int64_t dim : tensor.dims()) {
-      if (dim < 0 || __builtin_mul_overflow(count, dim, &count)) return std::string(kElided);
-    }
-    if (count == 0) return "{}";
-    std::string bytes = tensor.raw_data();
-    const auto append = [&bytes](auto value, size_t size) {
-      uint64_t bits = 0;
-      std::memcpy(&bits, &value, sizeof(value));
-      for (size_t i = 0; i < size; ++i) bytes.push_back(static_cast<char>(bits >> (8 * i)));
-    };
-    if (!tensor.has_raw_data()) {
-      for (float value : tensor.float_data()) append(value, 4);
-      for (double value : tensor.double_data()) append(value, 8);
-      for (int64_t value : tensor.int64_data()) append(value, 8);
-      for (int32_t value : tensor.int32_data()) append(value, WrittenBytes(type));
-      for (uint64_t value : tensor.uint64_data()) append(value, WrittenBytes(type));
-    }
-    if (bytes.empty()) return std::string(kElided);
-    return Elements(type, count, bytes, options_);
-  }
 
   std::string TensorText(const onnx::TensorProto& tensor) const {
     return TensorValue(TensorType(static_cast<DataType>(tensor.data_type()), tensor.dims()), tensor.name(),
-                       TensorElements(tensor));
+                       elements_.Text(tensor));
   }
 
   std::string AttributeText(const onnx::AttributeProto& attribute, int indent) const {
@@ -609,7 +619,7 @@ class Printer {
     parts.outputs = Joined(graph.output(), ValueText);
     for (const onnx::TensorProto& tensor : graph.initializer()) {
       parts.declared.push_back(fmt::format("{} {} = {}", TensorType(static_cast<DataType>(tensor.data_type()), tensor.dims()),
-                                           Name(tensor.name()), TensorElements(tensor)));
+                                           Name(tensor.name()), elements_.Text(tensor)));
     }
     if (options_.value_infos) {
       for (const onnx::ValueInfoProto& value : graph.value_info()) parts.declared.push_back(ValueText(value));
@@ -651,6 +661,7 @@ class Printer {
 
   const Model& model_;
   const PrintOptions& options_;
+  const ElementsPrinter elements_;
 };
 
 }  // namespace

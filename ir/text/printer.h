@@ -1,7 +1,7 @@
 // Models as official ONNX text (onnx/onnx:docs/Syntax.md), read back by ir/text/parser.h and, as long as no
 // constant was elided, by onnx.parser. Differences to the official printer: attributes are printed without
 // their type where the value tells it, defaults of function attributes are printed, operator and domain names
-// that are no identifiers are quoted.
+// that are not identifiers are quoted.
 #pragma once
 
 #include <cstdint>

@@ -20,6 +20,31 @@ namespace {
 
 constexpr char kParser[] = "hicann/ge:parser/parser/onnx/onnx_parser.cc";
 
+bool HasEmptyOutput(const Node& node) {
+  return std::any_of(node.outputs().begin(), node.outputs().end(),
+                     [&](const Value* value) { return value == nullptr || value->producer != &node; });
+}
+bool HasEmptyInput(const Node& node) {
+  return std::any_of(node.inputs().begin(), node.inputs().end(), [](const Use& use) { return use.value == nullptr; });
+}
+
+bool IsReadType(DataType type) {
+  switch (type) {
+    case DataType::kFloat8E4M3FNUZ:
+    case DataType::kFloat8E5M2FNUZ:
+    case DataType::kFloat8E8M0:
+    case DataType::kFloat8E4M3FN:  // mapped, and missing in the table of sizes of constants
+    case DataType::kFloat8E5M2:
+    case DataType::kFloat4E2M1:
+    case DataType::kUint4:
+    case DataType::kUint2:
+    case DataType::kInt2:
+      return false;
+    default:
+      return true;
+  }
+}
+
 class Structure {
  public:
   Structure(const Model& model, const Target& target) : model_(model), target_(target) {}
@@ -163,14 +188,6 @@ class Structure {
     Add(std::move(finding), "UpdateNodeNameAndOpType", "E13009", "give every node a name");
   }
 
-  static bool HasEmptyOutput(const Node& node) {
-    return std::any_of(node.outputs().begin(), node.outputs().end(),
-                       [&](const Value* value) { return value == nullptr || value->producer != &node; });
-  }
-  static bool HasEmptyInput(const Node& node) {
-    return std::any_of(node.inputs().begin(), node.inputs().end(), [](const Use& use) { return use.value == nullptr; });
-  }
-
   // Empty names are names like any other: every empty input is connected to an empty output of the graph.
   void CheckEmpty(const Graph& graph) {
     const std::optional<LeftReason> in_branch = target_.EmptyInputInBranch();
@@ -190,23 +207,6 @@ class Structure {
         finding.way_out = "leave the input out, or give it its default";
         findings_.push_back(std::move(finding));
       }
-    }
-  }
-
-  static bool IsReadType(DataType type) {
-    switch (type) {
-      case DataType::kFloat8E4M3FNUZ:
-      case DataType::kFloat8E5M2FNUZ:
-      case DataType::kFloat8E8M0:
-      case DataType::kFloat8E4M3FN:  // mapped, and missing in the table of sizes of constants
-      case DataType::kFloat8E5M2:
-      case DataType::kFloat4E2M1:
-      case DataType::kUint4:
-      case DataType::kUint2:
-      case DataType::kInt2:
-        return false;
-      default:
-        return true;
     }
   }
 

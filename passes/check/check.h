@@ -44,7 +44,7 @@ std::vector<WarningRecord> CheckCalls(const Model& model, int64_t calls_kept, ab
 class InputSymbols {
  public:
   explicit InputSymbols(const Model& model);
-  // The sentence about a name that is none of them, with those there are; `flag`: what it was given with. "" where it is one.
+  // The sentence about a name that is not one of them, with those there are; `flag`: what it was given with. "" where it is one.
   std::string WhyNone(std::string_view flag, const std::string& name) const;
 
  private:

@@ -45,7 +45,7 @@ struct PlacedPass {
 std::string DescribePasses(const std::vector<Pass>& passes);
 
 // The same list with passes of the user's, in the order given where several stand at one place. A stage may be one of
-// those that were given before. INVALID_ARGUMENT with the names there are for a stage that is none, and for a name that
+// those that were given before. INVALID_ARGUMENT with the names there are for a stage that is not one, and for a name that
 // is there already.
 absl::StatusOr<std::vector<Pass>> WithPasses(std::vector<Pass> passes, const std::vector<PlacedPass>& placed);
 

@@ -20,7 +20,7 @@ enum class RefusalRank : uint8_t {
   kMeasuredSlower,   // its node was measured slower than what is there, or the target has no such node
   kRefusedByTarget,  // the nodes were built, and the target refuses one
   kUndecided,        // the same for what a symbolic dim may be: what --dim tells can make it fit
-  kSaidByRule,       // the rule itself says why what looks like the construct is none
+  kSaidByRule,       // the rule itself says why what looks like the construct is not one
 };
 
 struct Site {

@@ -102,7 +102,7 @@ absl::Status ExpandNodes(Workspace& workspace) {
   if (workspace.target() != nullptr) {
     RETURN_IF_ERROR(ReadAsAtc(workspace));
   }
-  NameLayouts(workspace);  // behind the reading: its nodes are none of the file
+  NameLayouts(workspace);  // after the reading: its nodes are not of the file
   workspace.InferModel();
   workspace.NumberValues();
   const bool any = !NpuNodes(workspace.model()).empty();

@@ -99,7 +99,7 @@ class Reader {
         fmt::format("{}{} [{}]", finding.because, finding.node.empty() ? "" : " (" + finding.node + ")", finding.code));
   }
 
-  // If with a condition that is no scalar: GE asks for its size, which is 1 (W3). No rule can name bodies.
+  // If with a condition that is not a scalar: GE asks for its size, which is 1 (W3). No rule can name bodies.
   void ReadConditions() {
     for (const auto& graph : workspace_.model().graphs()) {
       for (Node* node : graph->nodes()) {

@@ -14,7 +14,7 @@
 namespace ascend_fuse {
 
 // The rows of the target that match the node, read at the opset of the model or at another one; none for a node of another
-// domain or a call of a local function. Where a node runs is no matter here: all computes the same.
+// domain or a call of a local function. Where a node runs does not matter here: all computes the same.
 std::vector<const UnreadForm*> FormsOf(const Workspace& workspace, const Node& node);
 std::vector<const UnreadForm*> FormsAt(const Workspace& workspace, const Node& node, int64_t opset);
 // The first of `forms` whose code none of `others` has; nullptr where there is none.

@@ -163,7 +163,8 @@ bool WriteLength(Workspace& workspace, Node* node) {
   return true;
 }
 
-// What an optional holds: the input of Optional, or from opset 18 on a tensor that is none; nullptr where that is not known.
+// What an optional holds: the input of Optional, or from opset 18 on a tensor that is not an optional; nullptr where that is not
+// known.
 Value* Held(const Workspace& workspace, const Node& node) {
   if (!Has(node, 0)) return nullptr;
   Value* const given = node.input(0);

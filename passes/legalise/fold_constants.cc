@@ -1,6 +1,6 @@
 // Fold constants: what the numbers of --fix decide (shape arithmetic, positions, small masks) is computed now. The elements
 // are those that inference found; what it does not evaluate, or only as symbols, stays as it is. The branch that such a
-// condition chooses stands in place of its If.
+// condition chooses replaces its If.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -102,7 +102,7 @@ class Folder {
       CopyNotes(*inner, copy);
       workspace_.Know(copy);
       for (size_t i = 0; i < inner->output_count; ++i) {
-        if (inner->output(i) != nullptr) moved[inner->output(i)] = copy->output(i);  // an absent operand is no output
+        if (inner->output(i) != nullptr) moved[inner->output(i)] = copy->output(i);  // an absent operand is not an output
       }
     }
     const std::vector<Value*> outputs(node->outputs().begin(), node->outputs().end());

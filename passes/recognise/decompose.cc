@@ -1,5 +1,5 @@
 // Decompose: operators of ONNX Runtime in standard operators, for ATC reads none of com.microsoft. Before anything is
-// looked for, by rules of patterns/rules/contrib, those that are no construct by themselves, such as a MatMul with a
+// looked for, by rules of patterns/rules/contrib, those that are not a construct by themselves, such as a MatMul with a
 // transposed operand; at the end, by rules of patterns/rules/leftovers, the constructs that no node was made of.
 #include <string>
 

@@ -1,4 +1,4 @@
-// The nodes a few steps behind one: where rules end that begin at it.
+// The nodes a few steps after one: where rules end that begin at it.
 #pragma once
 
 #include <vector>

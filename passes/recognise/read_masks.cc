@@ -1,4 +1,4 @@
-// Read masks: what the mask of each recognised attention means, for the report, whether the attention is fused or not.
+// Read masks: what the mask of each recognised attention means (for the report), whether the attention is fused or not.
 #include <algorithm>
 
 #include "fmt/format.h"

@@ -42,7 +42,7 @@ std::string ModuleOf(const std::vector<const Node*>& covered) {
   return common;
 }
 
-// The operator that an emission is about: the one of our own domain, where nodes that fit it to the graph stand behind
+// The operator that an emission is about: the one of our own domain, where nodes that fit it to the graph stand after
 // it, else the last.
 Node* RecognisedNode(const Emission& emission) {
   Node* last = emission.replacements.back();
@@ -181,7 +181,7 @@ class Recogniser {
     return sites_.size() - 1;
   }
 
-  // A construct that became part of a larger one, and that nothing else reads, is no site of its own: the gelu of a
+  // A construct that became part of a larger one, and that nothing else reads, is not a site of its own: the gelu of a
   // gate. Its nodes are covered by the larger one, and come back with it.
   void Absorb() {
     std::vector<bool> gone(sites_.size(), false);

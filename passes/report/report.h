@@ -11,7 +11,7 @@
 
 namespace ascend_fuse {
 
-// --require: INVALID_ARGUMENT with the kinds there are for one that is none.
+// --require: INVALID_ARGUMENT with the kinds there are for a name that is not among them.
 absl::Status CheckRequirements(const std::vector<std::string>& kinds);
 // What --require asked for and the report does not show: a sentence for each of the kinds that was not found, or has sites left.
 std::vector<std::string> UnmetRequirements(const Report& report, const std::vector<std::string>& kinds);
@@ -26,7 +26,7 @@ std::string ReportToJson(const Report& report);
 std::string ReportToText(const Report& report, const ReportTextOptions& options = {});
 // The findings of `check`, those of one kind together: up to `places` places of each.
 std::string FindingsToText(const Report& report, size_t places = 3);
-// INVALID_ARGUMENT with a sentence for text that is no report of this schema.
+// INVALID_ARGUMENT with a sentence for text that is not a report of this schema.
 absl::StatusOr<Report> ReportFromJson(const std::string& json);
 
 }  // namespace ascend_fuse

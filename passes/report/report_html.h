@@ -1,5 +1,5 @@
 // A report as a page for a browser, complete in itself: no script, nothing that is fetched. What the text says in the same words
-// and groups, and every place of a group behind its name.
+// and groups, and every place of a group after its name.
 #pragma once
 
 #include <string>

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "ir/status_macros.h"
 #include "patterns/analysis/einsum_letters.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/tensor.h"
@@ -110,9 +111,8 @@ absl::StatusOr<Lettered> Diagonal(const FunctionContext& context, const Lettered
     return Refuse("more than one letter twice in one operand");
   }
   const size_t at[] = {operand.letters.find(letter), operand.letters.rfind(letter)};
-  const auto length = PlainNumber(context, DimOf(shape[at[0]]));
-  if (!length.ok()) return length.status();
-  if (!DimOf(shape[at[1]]).is(*length)) return Refuse("a letter for axes of two lengths");
+  ASSIGN_OR_RETURN(const auto length, PlainNumber(context, DimOf(shape[at[0]])));
+  if (!DimOf(shape[at[1]]).is(length)) return Refuse("a letter for axes of two lengths");
   std::vector<int64_t> perm;
   std::string rest;
   for (size_t i = 0; i < operand.letters.size(); ++i) {
@@ -122,9 +122,9 @@ absl::StatusOr<Lettered> Diagonal(const FunctionContext& context, const Lettered
   }
   perm.insert(perm.end(), {static_cast<int64_t>(at[0]), static_cast<int64_t>(at[1])});
   std::vector<int64_t> dims(rest.size(), 0);
-  dims.push_back(*length * *length);
+  dims.push_back(length * length);
   std::vector<int64_t> places;
-  for (int64_t i = 0; i < *length; ++i) places.push_back(i * (*length + 1));
+  for (int64_t i = 0; i < length; ++i) places.push_back(i * (length + 1));
   const Term turned = std::is_sorted(perm.begin(), perm.end()) ? operand.value : build::Transpose(operand.value, perm);
   const Term flat = build::Reshape(turned, dims);
   return Lettered{build::Gather(flat, build::Numbers(places), static_cast<int64_t>(rest.size())), rest + letter};
@@ -142,9 +142,8 @@ absl::StatusOr<Lettered> Pair(const FunctionContext& context, const Lettered& a,
   int64_t length = 1;
   if (shared.size() > 1) {
     for (const char letter : shared) {
-      const auto dim = PlainNumber(context, lengths[static_cast<size_t>(letter)]);
-      if (!dim.ok()) return dim.status();
-      length *= *dim;
+      ASSIGN_OR_RETURN(const auto dim, PlainNumber(context, lengths[static_cast<size_t>(letter)]));
+      length *= dim;
     }
   }
   const Lettered left = Summed(a, b.letters + kept);
@@ -162,17 +161,15 @@ absl::StatusOr<Term> Einsum(const FunctionContext& context, std::string_view equ
   std::vector<std::vector<Term>> shapes;
   std::vector<size_t> ranks;
   for (const Lettered& operand : operands) {
-    const auto shape = ShapeOf(context, operand.value);
-    if (!shape.ok()) return shape.status();
-    shapes.push_back(*shape);
-    ranks.push_back(shape->size());
+    ASSIGN_OR_RETURN(const auto shape, ShapeOf(context, operand.value));
+    shapes.push_back(shape);
+    ranks.push_back(shape.size());
   }
-  const auto letters = EinsumLetters(equation, ranks);
-  if (!letters.ok()) return letters.status();
-  const std::string& out = letters->back();
+  ASSIGN_OR_RETURN(const auto letters, EinsumLetters(equation, ranks));
+  const std::string& out = letters.back();
   Lengths lengths;
   for (size_t i = 0; i < operands.size(); ++i) {
-    operands[i].letters = (*letters)[i];
+    operands[i].letters = letters[i];
     for (size_t axis = 0; axis < ranks[i]; ++axis) {
       const char letter = operands[i].letters[axis];
       if (!std::isalpha(static_cast<unsigned char>(letter)) && !std::isdigit(static_cast<unsigned char>(letter))) {
@@ -186,9 +183,7 @@ absl::StatusOr<Term> Einsum(const FunctionContext& context, std::string_view equ
       if (differ && std::isalpha(static_cast<unsigned char>(letter))) return Refuse("a letter for axes of two lengths");
       if (!known.is_number()) known = dim;
     }
-    auto diagonal = Diagonal(context, operands[i], shapes[i]);
-    if (!diagonal.ok()) return diagonal.status();
-    operands[i] = *std::move(diagonal);
+    ASSIGN_OR_RETURN(operands[i], Diagonal(context, operands[i], shapes[i]));
   }
   std::string sorted = out;
   std::sort(sorted.begin(), sorted.end());
@@ -207,9 +202,7 @@ absl::StatusOr<Term> Einsum(const FunctionContext& context, std::string_view equ
         if (!Has(wanted, letter)) wanted += letter;
       }
     }
-    auto pair = Pair(context, whole, operands[i], wanted, lengths);
-    if (!pair.ok()) return pair.status();
-    whole = *std::move(pair);
+    ASSIGN_OR_RETURN(whole, Pair(context, whole, operands[i], wanted, lengths));
   }
   return Arranged(Summed(whole, out), out);
 }

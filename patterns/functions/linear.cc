@@ -2,6 +2,7 @@
 #include <array>
 
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "patterns/analysis/halves.h"
 #include "patterns/analysis/linear.h"
 #include "patterns/functions/constructs.h"
@@ -36,17 +37,16 @@ Holds GatePair(const FunctionContext& context, Value* a, Value* b) {
 Term Upright(Term matrix, bool transposed) { return transposed ? build::Transpose(std::move(matrix), {1, 0}) : matrix; }
 
 absl::StatusOr<Term> Merged(const FunctionContext& context, Value* a, Value* b) {
-  const absl::StatusOr<MergedView> merged = MergedLinear(context, a, b);
-  if (!merged.ok()) return merged.status();
-  const bool biased = merged->bias.kind != Term::Kind::kAbsent;
-  const Term x = Term::Of(merged->x);
-  if (merged->gemm) {
-    std::vector<Term> inputs = {x, merged->weight};
-    if (biased) inputs.push_back(merged->bias);
-    return build::Op("Gemm", std::move(inputs), {{"transB", merged->transposed ? Term::Integer(1) : Term::Absent()}});
+  ASSIGN_OR_RETURN(const MergedView merged, MergedLinear(context, a, b));
+  const bool biased = merged.bias.kind != Term::Kind::kAbsent;
+  const Term x = Term::Of(merged.x);
+  if (merged.gemm) {
+    std::vector<Term> inputs = {x, merged.weight};
+    if (biased) inputs.push_back(merged.bias);
+    return build::Op("Gemm", std::move(inputs), {{"transB", merged.transposed ? Term::Integer(1) : Term::Absent()}});
   }
-  Term product = build::Op("MatMul", {x, Upright(merged->weight, merged->transposed)});
-  return biased ? build::Op("Add", {std::move(product), merged->bias}) : product;
+  Term product = build::Op("MatMul", {x, Upright(merged.weight, merged.transposed)});
+  return biased ? build::Op("Add", {std::move(product), merged.bias}) : product;
 }
 
 // The linear that computes y, if a node may take its place. Who else reads y itself is the rule's question: where y is
@@ -68,37 +68,33 @@ absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, Value* y) {
 }
 
 absl::StatusOr<Term> LinearInput(const FunctionContext& context, Value* y) {
-  const absl::StatusOr<LinearView> view = OwnLinear(context, y);
-  if (!view.ok()) return view.status();
-  const Fact& x = context.facts->Of(view->x);
-  if (x.rank() == 2) return Term::Of(view->x);
+  ASSIGN_OR_RETURN(const LinearView view, OwnLinear(context, y));
+  const Fact& x = context.facts->Of(view.x);
+  if (x.rank() == 2) return Term::Of(view.x);
   if (x.rank() < 2 || !x.shape.back().is_number()) {
-    return Refuse(fmt::format("the shape of {} is not known", ValueName(*view->x)), "shape-not-known");
+    return Refuse(fmt::format("the shape of {} is not known", ValueName(*view.x)), "shape-not-known");
   }
-  return build::Reshape(Term::Of(view->x), {-1, x.shape.back().number()});
+  return build::Reshape(Term::Of(view.x), {-1, x.shape.back().number()});
 }
 
 absl::StatusOr<Term> LinearWeight(const FunctionContext& context, Value* y) {
-  const absl::StatusOr<LinearView> view = OwnLinear(context, y);
-  if (!view.ok()) return view.status();
-  return Upright(Term::Of(view->weight), view->transposed);
+  ASSIGN_OR_RETURN(const LinearView view, OwnLinear(context, y));
+  return Upright(Term::Of(view.weight), view.transposed);
 }
 
 absl::StatusOr<Value*> LinearBias(const FunctionContext& context, Value* y) {
-  const absl::StatusOr<LinearView> view = OwnLinear(context, y);
-  if (!view.ok()) return view.status();
-  if (view->bias != nullptr && context.facts->Of(view->bias).rank() != 1) {
-    return Refuse(fmt::format("the bias {} has not one dim", ValueName(*view->bias)), "bias-not-taken");
+  ASSIGN_OR_RETURN(const LinearView view, OwnLinear(context, y));
+  if (view.bias != nullptr && context.facts->Of(view.bias).rank() != 1) {
+    return Refuse(fmt::format("the bias {} has not one dim", ValueName(*view.bias)), "bias-not-taken");
   }
-  return view->bias;
+  return view.bias;
 }
 
 Holds WithoutBias(const FunctionContext& context, Value* y) {
-  const absl::StatusOr<LinearView> view = OwnLinear(context, y);
-  if (!view.ok()) return view.status();
-  if (view->bias == nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const LinearView view, OwnLinear(context, y));
+  if (view.bias == nullptr) return absl::OkStatus();
   return Refuse(
-      fmt::format("the linear has a bias ({}), which the kernel does not take with this activation", ValueName(*view->bias)),
+      fmt::format("the linear has a bias ({}), which the kernel does not take with this activation", ValueName(*view.bias)),
       "bias-not-taken");
 }
 
@@ -115,10 +111,9 @@ absl::StatusOr<Term> RowsAs(const FunctionContext& context, const Term& node, Va
     return Refuse(fmt::format("the shape of {} is not known", ValueName(*y)), "shape-not-known");
   }
   if (symbolic <= 1) return build::Reshape(node, dims);
-  const absl::StatusOr<LinearView> view = FindLinear(context, y);
-  if (!view.ok()) return view.status();
+  ASSIGN_OR_RETURN(const LinearView view, FindLinear(context, y));
   // All dims of the input but the last, which is N here.
-  const Term leading = build::Slice(build::Shape(Term::Of(view->x)), 0, fact.rank() - 1, 0);
+  const Term leading = build::Slice(build::Shape(Term::Of(view.x)), 0, fact.rank() - 1, 0);
   return build::Reshape(node, build::Concat({leading, build::Numbers({dims.back()})}, 0));
 }
 

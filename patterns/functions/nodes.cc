@@ -4,6 +4,7 @@
 #include <array>
 
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/tensor.h"
 #include "patterns/terms/node_builder.h"
@@ -39,9 +40,8 @@ Term FloatUnlessEmpty(const FunctionContext& context, Value* x) {
 absl::StatusOr<Term> Ones(const FunctionContext& context, List n, DataType type) { return Filled(context, n, 1, type); }
 
 absl::StatusOr<Term> Single(const FunctionContext& context, Dim n, DataType type) {
-  const auto number = PlainNumber(context, n);
-  if (!number.ok()) return number.status();
-  return build::Constant(type, {1}, static_cast<double>(*number));
+  ASSIGN_OR_RETURN(const auto number, PlainNumber(context, n));
+  return build::Constant(type, {1}, static_cast<double>(number));
 }
 
 Term Converted(const Term& node, DataType from, DataType to) { return from == to ? node : build::Cast(node, to); }

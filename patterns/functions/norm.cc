@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/nodes.h"
 #include "patterns/functions/tensor.h"
@@ -37,29 +38,26 @@ Term BeforeExpand(const FunctionContext& context, Term w, List shape) {
 
 // Dims of 1 in front are dropped; a weight that is not there, and a constant that is one number, become constants.
 absl::StatusOr<Term> NormWeight(const FunctionContext& context, Weight w, Shaped x, int64_t axis, double fill) {
-  const auto shape = ShapeOf(context, x.term);
-  if (!shape.ok()) return shape.status();
-  const int64_t rank = static_cast<int64_t>(shape->size());
+  ASSIGN_OR_RETURN(const auto shape, ShapeOf(context, x.term));
+  const int64_t rank = static_cast<int64_t>(shape.size());
   if (axis >= 0 || -axis > rank) return absl::InvalidArgumentError("the axis is not known");
-  const List tail = List(*shape).subspan(static_cast<size_t>(rank + axis));
+  const List tail = List(shape).subspan(static_cast<size_t>(rank + axis));
   if (w.term.kind == Term::Kind::kAbsent) {
-    const auto type = TypeOf(context, x.term);
-    if (!type.ok()) return type.status();
-    return Filled(context, tail, fill, *type);
+    ASSIGN_OR_RETURN(const auto type, TypeOf(context, x.term));
+    return Filled(context, tail, fill, type);
   }
-  const Term weight = BeforeExpand(context, w.term, *shape);
-  const auto own = ShapeOf(context, weight);
-  if (!own.ok()) return own.status();
-  if (EqualLists(context, *own, tail)) return weight;
-  if (!HasTail(context, *own, tail, shape->size())) {
+  const Term weight = BeforeExpand(context, w.term, shape);
+  ASSIGN_OR_RETURN(const auto own, ShapeOf(context, weight));
+  if (EqualLists(context, own, tail)) return weight;
+  if (!HasTail(context, own, tail, shape.size())) {
     // A factor that exporters spread over all of x (torch, for a weight that is not there).
     double number = 0;
-    if (weight.kind == Term::Kind::kValue && Broadcasts(context, *own, *shape) &&
+    if (weight.kind == Term::Kind::kValue && Broadcasts(context, own, shape) &&
         ConstantNumber(*context.facts, weight.value, &number)) {
       return Filled(context, tail, number, context.facts->Of(weight.value).type);
     }
     return Refuse(fmt::format("the weight {} has the dims {}, not {} as a norm over these axes has", NameOfTerm(context, weight),
-                              DescribeList(context, *own), DescribeList(context, tail)),
+                              DescribeList(context, own), DescribeList(context, tail)),
                   "weight-shape");
   }
   for (const Term& dim : tail) {
@@ -71,43 +69,38 @@ absl::StatusOr<Term> NormWeight(const FunctionContext& context, Weight w, Shaped
 }
 
 Holds PerChannel(const FunctionContext& context, Shaped w, Shaped x) {
-  const auto channels = DimAt(context, x.term, 1);
-  if (!channels.ok()) return channels.status();
-  const auto own = ShapeOf(context, w.term);
-  if (!own.ok()) return own.status();
-  if (own->size() == 1 && EqualTerms(context, (*own)[0], TermOfDim(*channels))) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto channels, DimAt(context, x.term, 1));
+  ASSIGN_OR_RETURN(const auto own, ShapeOf(context, w.term));
+  if (own.size() == 1 && EqualTerms(context, own[0], TermOfDim(channels))) return absl::OkStatus();
   return FinalWord(
       fmt::format("the weight {} has the dims {}: one element for each group, as in opset 18, where the kernel takes one for "
                   "each of {} channels",
-                  DescribeTerm(context, w.term), DescribeList(context, *own), context.dims->ToString(*channels)),
+                  DescribeTerm(context, w.term), DescribeList(context, own), context.dims->ToString(channels)),
       "weight-shape");
 }
 
 // The weight is written [C, 1, 1], or with more dims of 1 in front.
 absl::StatusOr<Term> ChannelWeight(const FunctionContext& context, Weight w, Shaped x, double fill) {
-  const auto shape = ShapeOf(context, x.term);
-  if (!shape.ok()) return shape.status();
-  const size_t rank = shape->size();
+  ASSIGN_OR_RETURN(const auto shape, ShapeOf(context, x.term));
+  const size_t rank = shape.size();
   if (rank < 2) return Refuse("a value without channels");
-  const Term& channels = (*shape)[1];
+  const Term& channels = shape[1];
   if (w.term.kind == Term::Kind::kAbsent) {
-    const auto type = TypeOf(context, x.term);
-    if (!type.ok()) return type.status();
-    return Filled(context, {&channels, 1}, fill, *type);
+    ASSIGN_OR_RETURN(const auto type, TypeOf(context, x.term));
+    return Filled(context, {&channels, 1}, fill, type);
   }
-  const auto own = ShapeOf(context, w.term);
-  if (!own.ok()) return own.status();
-  bool fits = own->size() == rank || own->size() + 1 == rank;
-  for (size_t i = 0; fits && i < own->size(); ++i) {
-    const bool channel = own->size() - i == rank - 1;
-    fits = channel ? EqualTerms(context, (*own)[i], channels) : DimOf((*own)[i]).is(1);
+  ASSIGN_OR_RETURN(const auto own, ShapeOf(context, w.term));
+  bool fits = own.size() == rank || own.size() + 1 == rank;
+  for (size_t i = 0; fits && i < own.size(); ++i) {
+    const bool channel = own.size() - i == rank - 1;
+    fits = channel ? EqualTerms(context, own[i], channels) : DimOf(own[i]).is(1);
   }
   if (!fits) {
     return Refuse(fmt::format("the weight {} has the dims {}, not one element for each of {} channels",
-                              NameOfTerm(context, w.term), DescribeList(context, *own), DescribeTerm(context, channels)),
+                              NameOfTerm(context, w.term), DescribeList(context, own), DescribeTerm(context, channels)),
                   "weight-shape");
   }
-  if (own->size() == 1) return w.term;
+  if (own.size() == 1) return w.term;
   const auto count = IntegerOf(channels);
   if (!count.has_value()) {
     return Refuse(fmt::format("the number of channels {} must be a number in the graph", DescribeTerm(context, channels)),
@@ -120,9 +113,8 @@ absl::StatusOr<Term> ChannelWeight(const FunctionContext& context, Weight w, Sha
 // the product is rounded once more, and what is lost of elements below 2^-12, at most 2^-25 each, is divided by a root
 // of at least 1e-3 and so stays below 3e-5 in a result whose mean square is up to 1.
 Holds Rescalable(const FunctionContext& context, Shaped x, double epsilon) {
-  const auto type = TypeOf(context, x.term);
-  if (!type.ok()) return type.status();
-  const bool wide = *type == DataType::kFloat || *type == DataType::kBfloat16;
+  ASSIGN_OR_RETURN(const auto type, TypeOf(context, x.term));
+  const bool wide = type == DataType::kFloat || type == DataType::kBfloat16;
   if (wide && context.target != nullptr && context.target->KeepsRange()) return absl::OkStatus();
   if (epsilon >= 1e-6 && epsilon <= 16e-6) return absl::OkStatus();
   return FinalWord(

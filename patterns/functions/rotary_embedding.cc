@@ -3,6 +3,7 @@
 #include <array>
 
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/rotary.h"
 #include "patterns/terms/node_builder.h"
@@ -65,21 +66,19 @@ Term HeadsApart(Value* x, const RotaryDims& dims) {
 
 absl::StatusOr<Term> TurnedPart(const FunctionContext& context, Value* x, Value* cache, std::optional<int64_t> heads,
                                 std::optional<int64_t> width) {
-  const auto dims = RotaryDimsOf(context, x, cache, heads, width);
-  if (!dims.ok()) return dims.status();
-  const Term apart = HeadsApart(x, *dims);
-  return dims->turned == dims->width ? apart : build::Slice(apart, 0, dims->turned, 3);
+  ASSIGN_OR_RETURN(const auto dims, RotaryDimsOf(context, x, cache, heads, width));
+  const Term apart = HeadsApart(x, dims);
+  return dims.turned == dims.width ? apart : build::Slice(apart, 0, dims.turned, 3);
 }
 
 absl::StatusOr<Term> TurnedWhole(const FunctionContext& context, const Term& y, Value* x, Value* cache,
                                  std::optional<int64_t> heads, std::optional<int64_t> width) {
-  const auto dims = RotaryDimsOf(context, x, cache, heads, width);
-  if (!dims.ok()) return dims.status();
+  ASSIGN_OR_RETURN(const auto dims, RotaryDimsOf(context, x, cache, heads, width));
   Term whole = y;
-  if (dims->turned != dims->width) {
-    whole = build::Concat({y, build::Slice(HeadsApart(x, *dims), dims->turned, dims->width, 3)}, 3);
+  if (dims.turned != dims.width) {
+    whole = build::Concat({y, build::Slice(HeadsApart(x, dims), dims.turned, dims.width, 3)}, 3);
   }
-  return dims->rank == 4 ? whole : build::Reshape(whole, {0, 0, dims->heads * dims->width});
+  return dims.rank == 4 ? whole : build::Reshape(whole, {0, 0, dims.heads * dims.width});
 }
 
 absl::StatusOr<Term> CachedTable(const FunctionContext& context, Value* cache, std::optional<Value*> positions, Value* x,

@@ -9,14 +9,6 @@
 namespace ascend_fuse {
 namespace {
 
-Dim AsDim(const Term& term) {
-  if (term.kind == Term::Kind::kDim) return term.dim;
-  if (term.kind == Term::Kind::kNumber && term.number == std::floor(term.number)) {
-    return Dim::Of(static_cast<int64_t>(term.number));
-  }
-  return Dim();
-}
-
 bool Compare(const FunctionContext& context, Condition::Relation relation, const Term& left, const Term& right) {
   const bool numbers = left.kind == Term::Kind::kNumber && right.kind == Term::Kind::kNumber;
   DimTable& dims = *context.dims;
@@ -38,6 +30,14 @@ bool Compare(const FunctionContext& context, Condition::Relation relation, const
 }
 
 }  // namespace
+
+Dim AsDim(const Term& term) {
+  if (term.kind == Term::Kind::kDim) return term.dim;
+  if (term.kind == Term::Kind::kNumber && term.number == std::floor(term.number)) {
+    return Dim::Of(static_cast<int64_t>(term.number));
+  }
+  return Dim();
+}
 
 bool Matcher::Conditions(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next) {
   if (index == conditions.size()) return next();

@@ -3,10 +3,36 @@
 #include <limits>
 
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "patterns/functions/functions.h"
 #include "patterns/language/matcher.h"
 
 namespace ascend_fuse {
+namespace {
+
+// left + right, or with another operation; of numbers and dims.
+absl::StatusOr<Term> Arithmetic(const FunctionContext& context, std::string_view operation, const Term& left, const Term& right) {
+  const char op = operation[0];
+  if (left.kind == Term::Kind::kNumber && right.kind == Term::Kind::kNumber) {
+    const double a = left.number;
+    const double b = right.number;
+    if (op == '/' && b == 0) return absl::InvalidArgumentError("a division by 0");
+    Term term = Term::Number(op == '+' ? a + b : op == '-' ? a - b : op == '*' ? a * b : a / b);
+    term.is_integer = left.is_integer && right.is_integer && term.number == std::floor(term.number);
+    return term;
+  }
+  const Dim a = AsDim(left);
+  const Dim b = AsDim(right);
+  DimTable& dims = *context.dims;
+  const Dim result = op == '+' ? dims.Add(a, b) : op == '-' ? dims.Sub(a, b) : op == '*' ? dims.Mul(a, b) : dims.ExactDiv(a, b);
+  if (!result.known()) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} {} {} is not known", DescribeTerm(context, left), operation, DescribeTerm(context, right)));
+  }
+  return result.is_number() ? Term::Integer(result.number()) : Term::Of(result);
+}
+
+}  // namespace
 
 bool Matcher::Unify(const Expression& expression, Frame* frame, const Term& term, Next next) {
   switch (expression.kind) {
@@ -65,79 +91,45 @@ absl::StatusOr<Term> Matcher::Evaluate(const Expression& expression, Frame* fram
     case Expression::Kind::kList: {
       std::vector<Term> items;
       for (const Expression& argument : expression.arguments) {
-        absl::StatusOr<Term> item = Evaluate(argument, frame);
-        if (!item.ok()) return item;
-        items.push_back(*std::move(item));
+        ASSIGN_OR_RETURN(Term && item, Evaluate(argument, frame));
+        items.push_back(std::move(item));
       }
       return Term::List(std::move(items));
     }
     case Expression::Kind::kCall: {
       std::vector<Term> arguments;
       for (const Expression& argument : expression.arguments) {
-        absl::StatusOr<Term> item = Evaluate(argument, frame);
-        if (!item.ok()) return item;
-        arguments.push_back(*std::move(item));
+        ASSIGN_OR_RETURN(Term && item, Evaluate(argument, frame));
+        arguments.push_back(std::move(item));
       }
       if (expression.optional && arguments[0].kind == Term::Kind::kAbsent) return Term::Absent();
       return Functions()[expression.function].call(context_, arguments);
     }
     case Expression::Kind::kUnary: {
-      absl::StatusOr<Term> operand = Evaluate(expression.arguments[0], frame);
-      if (!operand.ok()) return operand;
-      if (operand->kind == Term::Kind::kNumber) {
-        Term term = *operand;
+      ASSIGN_OR_RETURN(const Term& operand, Evaluate(expression.arguments[0], frame));
+      if (operand.kind == Term::Kind::kNumber) {
+        Term term = operand;
         term.number = -term.number;
         return term;
       }
       return absl::InvalidArgumentError("only a number can be negated");
     }
     case Expression::Kind::kBinary: {
-      absl::StatusOr<Term> left = Evaluate(expression.arguments[0], frame);
-      if (!left.ok()) return left;
-      absl::StatusOr<Term> right = Evaluate(expression.arguments[1], frame);
-      if (!right.ok()) return right;
-      const char op = expression.text[0];
-      if (left->kind == Term::Kind::kNumber && right->kind == Term::Kind::kNumber) {
-        const double a = left->number;
-        const double b = right->number;
-        if (op == '/' && b == 0) return absl::InvalidArgumentError("a division by 0");
-        Term term = Term::Number(op == '+' ? a + b : op == '-' ? a - b : op == '*' ? a * b : a / b);
-        term.is_integer = left->is_integer && right->is_integer && term.number == std::floor(term.number);
-        return term;
-      }
-      auto dim_of = [](const Term& term) {
-        if (term.kind == Term::Kind::kDim) return term.dim;
-        if (term.kind == Term::Kind::kNumber && term.number == std::floor(term.number)) {
-          return Dim::Of(static_cast<int64_t>(term.number));
-        }
-        return Dim();
-      };
-      const Dim a = dim_of(*left);
-      const Dim b = dim_of(*right);
-      DimTable& dims = *context_.dims;
-      const Dim result = op == '+'   ? dims.Add(a, b)
-                         : op == '-' ? dims.Sub(a, b)
-                         : op == '*' ? dims.Mul(a, b)
-                                     : dims.ExactDiv(a, b);
-      if (!result.known()) {
-        return absl::InvalidArgumentError(
-            fmt::format("{} {} {} is not known", DescribeTerm(context_, *left), expression.text, DescribeTerm(context_, *right)));
-      }
-      return result.is_number() ? Term::Integer(result.number()) : Term::Of(result);
+      ASSIGN_OR_RETURN(const Term& left, Evaluate(expression.arguments[0], frame));
+      ASSIGN_OR_RETURN(const Term& right, Evaluate(expression.arguments[1], frame));
+      return Arithmetic(context_, expression.text, left, right);
     }
     case Expression::Kind::kOperator: {
       DeferredNode node;
       node.domain = expression.domain;
       node.op_type = expression.text;
       for (const auto& attribute : expression.attributes) {
-        absl::StatusOr<Term> value = Evaluate(attribute.value, frame);
-        if (!value.ok()) return value;
-        node.attributes.emplace_back(attribute.name, *std::move(value));
+        ASSIGN_OR_RETURN(Term && value, Evaluate(attribute.value, frame));
+        node.attributes.emplace_back(attribute.name, std::move(value));
       }
       for (const Expression& argument : expression.arguments) {
-        absl::StatusOr<Term> value = Evaluate(argument, frame);
-        if (!value.ok()) return value;
-        node.inputs.push_back(*std::move(value));
+        ASSIGN_OR_RETURN(Term && value, Evaluate(argument, frame));
+        node.inputs.push_back(std::move(value));
       }
       if (expression.optional && node.inputs[0].kind == Term::Kind::kAbsent) return node.inputs[1];
       if (expression.optional && node.inputs[1].kind == Term::Kind::kAbsent) return node.inputs[0];

@@ -27,7 +27,7 @@ class FormulaExpander {
   absl::Status Expand(Rule* rule);
   // The same for the conditions of a definition.
   absl::Status Expand(Definition* definition);
-  // All formulas, used or not: also INVALID_ARGUMENT for a name in a formula that is none of its parameters.
+  // All formulas, used or not: also INVALID_ARGUMENT for a name in a formula that is not one of its parameters.
   absl::Status CheckAll();
 
   static constexpr int kMaximumParts = 10000;

@@ -618,7 +618,7 @@ bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& 
     }
     if (axes_rank >= 0) term = AxesFromEnd(term, axes_rank);
   }
-  bool reached = false;  // what failed then lies behind this attribute
+  bool reached = false;  // what failed then lies after this attribute
   if (Unify(mention.value, frame, term, [&] {
         reached = true;
         return rest();

@@ -71,7 +71,7 @@ struct Failure {
   std::string found;
   std::string code{kFormDiffers};  // of patterns/codes.txtpb
   bool is_sentence = false;        // `found` says all there is to say: a condition's own words
-  bool final_word = false;         // what looks like the construct is none (language/refusal.h), and `expected` is empty
+  bool final_word = false;         // what looks like the construct is not one (language/refusal.h), and `expected` is empty
   std::vector<const Node*> covered;
   FailureRank rank;
   MatchTrace* trace = nullptr;  // where the steps of all attempts are noted; nullptr: nobody asks
@@ -163,8 +163,11 @@ class Matcher {
   static constexpr int64_t kMaximumSteps = 200000;
   int64_t steps_ = 0;
   int depth_ = 0;
-  const Pattern* quiet_ = nullptr;  // an optional operator: where another one stands is no failure
+  const Pattern* quiet_ = nullptr;  // an optional operator: where another one stands is not a failure
 };
+
+// The dim that a term is: a dim, or a whole number. Unknown for anything else.
+Dim AsDim(const Term& term);
 
 // Evaluates an expression of the rule's emit block with the names that the match bound.
 absl::StatusOr<Term> EvaluateInMatch(const Expression& expression, const Match& match, const FunctionContext& context);

@@ -1,4 +1,4 @@
-// Checks what rules say of operators that are no operators of ONNX: those of domain ascend_fuse and the Ascend nodes of
+// Checks what rules say of operators that are not operators of ONNX: those of domain ascend_fuse and the Ascend nodes of
 // domain npu, against their declarations (patterns/operators.txtpb).
 #pragma once
 

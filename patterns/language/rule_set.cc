@@ -179,7 +179,7 @@ bool RuleSet::Redefines(const UserRules& user, const RuleVocabulary& vocabulary)
   });
 }
 
-// Adds the rules of `texts`, of which the first `built_in` are no user's, to those that are there already.
+// Adds the rules of `texts`, of which the first `built_in` are not of a user, to those that are there already.
 absl::Status RuleSet::Extend(std::vector<RuleText> texts, size_t built_in, RuleFolder folder, const RuleVocabulary& vocabulary) {
   // The vocabulary of all files first: a rule may use what a later file has.
   RuleVocabulary all = vocabulary;

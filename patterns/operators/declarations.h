@@ -1,4 +1,4 @@
-// The operators that are no operators of ONNX: our own (domain ascend_fuse) and the Ascend nodes (domain npu, and the
+// The operators that are not operators of ONNX: our own (domain ascend_fuse) and the Ascend nodes (domain npu, and the
 // default domain, where they have the same names), and the kinds of sites. Each is declared once, in
 // patterns/operators.txtpb; rules are checked against it, inference and docs/operators.md follow from it.
 #pragma once

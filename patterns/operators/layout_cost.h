@@ -17,7 +17,7 @@ struct LayoutCost {
   std::string source;
 };
 
-// That of an Ascend node, by its type ("NPUPromptFlashAttention"); nullptr for one whose layout is no choice.
+// That of an Ascend node, by its type ("NPUPromptFlashAttention"); nullptr for one whose layout is not a choice.
 const LayoutCost* FindLayoutCost(std::string_view op_type);
 
 }  // namespace ascend_fuse

@@ -11,7 +11,7 @@
 namespace ascend_fuse::contract {
 namespace {
 
-// Checks that what a rule names exists, so that a slip of the pen in a target file is found when the row is
+// Checks that what a rule names exists, so that a typo in a target file is found when the row is
 // compiled.
 class Compiler {
  public:

@@ -22,7 +22,7 @@ class UnreadForm;
 namespace ascend_fuse::contract {
 
 // INVALID_ARGUMENT names `path`, the code and what is wrong with the row: a field that is missing, a
-// condition that is none, an operator, input or attribute that ONNX does not have.
+// condition that is not one, an operator, input or attribute that ONNX does not have.
 absl::Status CheckForm(const std::string& path, const proto::UnreadForm& row);
 
 class UnreadForms {
@@ -33,7 +33,7 @@ class UnreadForms {
   void AddParsed(const proto::ParsedOperator& row, const std::string& source);
   // In the order in which the rows were added, at most one of each code. `is_node`: the node is known otherwise (as one
   // of domain npu written in the default domain), so that it has a parser whatever `parsed` says. Opsets above
-  // `max_opset` are no matter of single operators.
+  // `max_opset` do not concern single operators.
   std::vector<const UnreadForm*> Of(const Node& node, int64_t opset, int64_t max_opset, bool is_node, const Facts* facts) const;
   // The rows of an operator, and the opsets at which it is parsed: for listing.
   std::vector<const proto::UnreadForm*> RowsOf(std::string_view op) const;

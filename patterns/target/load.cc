@@ -122,7 +122,7 @@ std::vector<std::string> SocsOf(const std::string& chip) {
 }
 
 // The chip that is named, or one of its words for --soc_version: one that is listed, or the name of the chip and a bin
-// behind it (ascend910b9). Where names of other chips begin like that (ascend910), only what is listed counts. "" if none.
+// after it (ascend910b9). Where names of other chips begin like that (ascend910), only what is listed counts. "" if none.
 std::string ResolveChip(const std::string& name) {
   const std::string wanted = Canonical(name);
   const std::vector<std::string> chips = ChipNames();

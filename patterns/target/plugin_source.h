@@ -27,7 +27,7 @@ int PluginVersion();
 // The nodes that the plugin registers, in the order of their declarations.
 std::vector<const DeclaredOperator*> PluginNodes();
 
-// All files. NOT_FOUND for a CANN version or a node that there is none of.
+// All files. NOT_FOUND for a CANN version or a node that does not exist.
 absl::StatusOr<std::vector<PluginFile>> PluginFiles(const PluginOptions& options);
 
 }  // namespace ascend_fuse

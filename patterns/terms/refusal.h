@@ -1,5 +1,5 @@
 // Refusals of functions. Most say that a condition does not hold here, and another rule may still apply. A final word
-// says that what looks like the construct is none, or that no kernel takes it: it is what the report tells, whatever
+// says that what looks like the construct is not one, or that no kernel takes it: it is what the report tells, whatever
 // other rules and the target say. A refusal that a user can do something about has a code of patterns/codes.txtpb.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace ascend_fuse {
 
-// The condition does not hold, for the reason that the sentence gives.
+// The condition does not hold for the reason that the sentence gives.
 absl::Status Refuse(std::string_view sentence, std::string_view code = "");
 // The same as a final word.
 absl::Status FinalWord(std::string_view sentence, std::string_view code = "");

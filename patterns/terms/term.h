@@ -112,9 +112,9 @@ inline Term Term::Node(DeferredNode node) {
 std::optional<Term> TermOfAttribute(const Attribute& attribute);
 // A dim as a term: a number where it is one.
 Term TermOfDim(Dim dim);
-// The whole number that a term is; nullopt where it is none.
+// The whole number that a term is; nullopt where it is not one.
 std::optional<int64_t> IntegerOf(const Term& term);
-// The dim that a term is, number or not; an unknown dim where it is none.
+// The dim that a term is, number or not; an unknown dim where it is not one.
 Dim DimOf(const Term& term);
 
 // As messages show it: "x (float[2, 4])", "[B, 4]", "no value".

@@ -7,11 +7,11 @@
 
 namespace ascend_fuse::fuzz {
 
-// Changes the model in [data, data + size) in place; the new size, at most `most`. Bytes that are no model, and one time in
+// Changes the model in [data, data + size) in place; the new size, at most `most`. Bytes that are not a model, and one time in
 // `bytes_in`, are changed as bytes.
 size_t MutateModel(uint8_t* data, size_t size, size_t most, unsigned seed, unsigned bytes_in);
 
-// A model with parts of both; the size, 0 where one is no model or the result is too large.
+// A model with parts of both; the size, 0 where one is not a model or the result is too large.
 size_t CrossModels(const uint8_t* a, size_t a_size, const uint8_t* b, size_t b_size, uint8_t* out, size_t most, unsigned seed);
 
 }  // namespace ascend_fuse::fuzz

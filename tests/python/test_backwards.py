@@ -42,8 +42,8 @@ RULES = sorted(
     for name in re.findall(r"^rule (\w+)", path.read_text(), re.MULTILINE)
 )
 # Alternatives that cannot be reached, by rule, each with the reason. "*": no graph of the rule is matched; one that is
-# fails the test, delete the entry then. "rejected": what is built for it is no valid model. What such a rule recognises is
-# not asked of the rules behind it either.
+# fails the test, delete the entry then. "rejected": what is built for it is not a valid model. What such a rule recognises is
+# not asked of the rules after it either.
 ALLOWED = json.loads((ROOT / "tests" / "backwards" / "unreached.json").read_text())
 NEVER = {rule for rule, choices in ALLOWED.items() if {"*", "rejected"} & set(choices)}
 

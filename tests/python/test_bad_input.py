@@ -71,7 +71,7 @@ def node(op: str, inputs: list[str], outputs: list[str], **attributes: object) -
     return helper.make_node(op, inputs, outputs, name=outputs[0] + "_node", **attributes)
 
 
-# Files that are no models.
+# Files that are not models.
 
 
 def test_empty_file(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_wrong_wire_format(tmp_path: Path, data: bytes) -> None:
     refuse(tmp_path / "m.onnx")
 
 
-# Graphs that are no graphs.
+# Graphs that are not graphs.
 
 
 def test_cycle(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_external_weights_are_reordered_in_ranges(tmp_path: Path) -> None:
     # The cache holds the rotated key as it was; what stands in front of the kernels goes into the weights all the same.
     (Attention(cached=True), "is an output of the graph", 2),
     (Attention(only_query=True), "the other of query and key", 1),
-    # In front of one kernel or both, and nothing behind them.
+    # In front of one kernel or both, and nothing after them.
     (Attention(key_read=True), "is an output of the graph", 1),
     (Attention(shared=True), "has 2 readers", None),  # one value for both, taken apart once
     (Attention(gained=True), "Mul computes it", 2),

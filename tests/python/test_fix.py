@@ -191,7 +191,7 @@ def test_inputs_keep_their_notes(tmp_path: Path) -> None:
     assert written.graph.input[0].doc_string == "tokens"
     assert [(p.key, p.value) for p in written.graph.output[0].metadata_props] == [("kind", "cache")]
     assert shapes(written.graph.input)["x"][0] == 2
-    # The name is a dim of the model no more, and that is no reproach.
+    # The name is not a dim of the model any more, which is not an error.
     assert "dim-unknown" not in [warning["code"] for warning in json.loads(result.out)["warnings"]]
 
 

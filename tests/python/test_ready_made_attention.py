@@ -92,7 +92,7 @@ def test_group_query_attention(tmp_path, name, opset):
     feeds = feeds_of(model, {"B": len(lengths), "S": queries, "P": past}, lengths, max(lengths))
     expected, found = run_both(model, tmp_path, feeds)
     for batch, length in enumerate(lengths):
-        rows = min(queries, length)  # queries behind the end of a short prompt mean nothing
+        rows = min(queries, length)  # queries after the end of a short prompt mean nothing
         np.testing.assert_allclose(found[0][batch, :rows], expected[0][batch, :rows], atol=2e-3)
         for was, now in zip(expected[1:], found[1:]):
             assert was.shape == now.shape

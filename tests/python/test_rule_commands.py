@@ -161,7 +161,7 @@ def test_explain_shows_where_it_ended_and_why(rational: list[object]) -> None:
     out = run_ok("explain", folder / "near.onnx", *flags, "--at", "y").out
     assert re.search(r"^it ends at \d+:\d+: expected the constant 1, found two = 2$", out, re.MULTILINE), out
     assert "other ways ended earlier\n" in out and out.count("after the other rules have recognised") == 1
-    # A node behind which the rule can end nowhere.
+    # A node after which the rule can end nowhere.
     path = model(folder / "relu.onnx", "y = Relu (x)")
     assert "the rule ends in Mul, and neither Relu y nor what follows it is one" in run_ok("explain", path, *flags, "--at", "y").out
 

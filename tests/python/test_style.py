@@ -1,4 +1,4 @@
-"""The words of documents, messages and data are those of docs/style.md, spelled right; C++ is formatted by clang-format."""
+"""The words of documents, messages, comments and data are those of docs/style.md, spelled right; C++ is formatted by clang-format."""
 
 from __future__ import annotations
 
@@ -50,6 +50,39 @@ def words_of(path: Path) -> list[tuple[int, str]]:
         text = FENCED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
         return list(enumerate(text.splitlines(), 1))
     return [(number, m[1]) for number, line in enumerate(text.splitlines(), 1) for m in LITERAL.finditer(line)]
+
+
+# Folders whose comments are still to be gone through.
+COMMENTS_TO_DO = ("passes/layout", "patterns/analysis", "patterns/functions")
+
+
+def commented() -> list[Path]:
+    """Files whose comments are read, those of tests and tools too."""
+    folders = ("ir", "proto", "patterns", "passes", "tools", "plugin", "tests", "bench", "examples", "scripts")
+    kinds = (".cc", ".h", ".py", ".rule", ".txtpb", ".proto", "")
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *folders], cwd=ROOT,
+                            capture_output=True, text=True, check=True).stdout.splitlines()
+    return [path for path in map(ROOT.joinpath, listed) if path.suffix in kinds and path.is_file() and "tests/golden" not in str(path)
+            and path != HERE / "style_exceptions.txt" and not str(path.relative_to(ROOT)).startswith(COMMENTS_TO_DO)]
+
+
+def comments_of(path: Path) -> list[tuple[int, str]]:
+    mark = re.compile(r"//.*" if path.suffix in (".cc", ".h", ".proto") else r"(?:^|\s)#.*")
+    return [(number, m[0]) for number, line in enumerate(path.read_text().splitlines(), 1) if (m := mark.search(line))]
+
+
+def test_words_of_comments() -> None:
+    # "where there is none" needs no other word where it ends a sentence.
+    patterns = word_list() | {"is none": re.compile(r"(?<!there )(?<!There )\bis none\b")}
+    found = []
+    for path in commented():
+        for line, text in comments_of(path):
+            for word, pattern in patterns.items():
+                for match in pattern.finditer(text):
+                    around = text[max(0, match.start() - 30): match.end() + 30]
+                    if not any(exception in around for exception in EXCEPTIONS):
+                        found.append(f"{path.relative_to(ROOT)}:{line}: '{word}' in: {around.strip()}")
+    assert not found, "docs/style.md says what to write instead:\n" + "\n".join(found)
 
 
 def test_words() -> None:

@@ -13,7 +13,7 @@ std::vector<std::string> Fields(const std::string& line, char separator);
 // A sentence as a field of an answer: on one line.
 std::string OnOneLine(std::string sentence);
 
-// Calls `answer` with the fields of each line, which tabs separate, and writes `done` behind what it wrote.
+// Calls `answer` with the fields of each line, which tabs separate, and writes `done` after what it wrote.
 void ServeRequests(const std::function<void(const std::vector<std::string>& fields)>& answer);
 
 // Files of different contents, numbered: STEM0.onnx, STEM1.onnx ...

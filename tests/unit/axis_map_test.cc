@@ -64,7 +64,7 @@ TEST(AxisMapTest, CopiesAreNoAxesOfTheSource) {
 }
 
 TEST(AxisMapTest, OneDimBetweenEqualOnesIsEqual) {
-  // The last dim is read from z. It is T, for there are as many elements.
+  // The last dim is read from z. It is T, because there are as many elements.
   EXPECT_EQ(Axes("(float[B, 2, S, T] x, float[M, N] z) => (y) <int64[1] i0 = {0}, int64[1] i1 = {1}, int64[1] i2 = {2}> "
                  "{ a = Shape (x)\n c = Gather <axis = 0> (a, i0)\n s = Gather <axis = 0> (a, i2)\n h = Mul (c, i2)\n"
                  " b = Shape (z)\n n = Gather <axis = 0> (b, i1)\n f = Concat <axis = 0> (h, s, n)\n y = Reshape (x, f) }"),

@@ -62,7 +62,7 @@ TEST(CheckTest, StartAndEndOfShapeAreIgnoredByEveryRelease) {
   for (const std::string& cann : Target::CannVersions()) {
     EXPECT_EQ(Forms("(float[2, 4] x) => (int64[1] y) { y = Shape <start = 1> (x) }", cann), Codes{"shape-start-end"});
     EXPECT_EQ(Forms("(float[2, 4] x) => (int64[1] y) { y = Shape <end = 1> (x) }", cann), Codes{"shape-start-end"});
-    // Both at once are one finding, and a start of 0 is none.
+    // Both at once are one finding, and a start of 0 is not one.
     EXPECT_EQ(Forms("(float[2, 4] x) => (int64[0] y) { y = Shape <start = 1, end = 1> (x) }", cann), Codes{"shape-start-end"});
     EXPECT_EQ(Forms("(float[2, 4] x) => (int64[2] y) { y = Shape <start = 0> (x) }", cann), Codes());
   }

@@ -1,4 +1,4 @@
-// If, Loop and Scan: what is known behind them holds whichever branch ran and however often the loop turned, and what
+// If, Loop and Scan: what is known after them holds whichever branch ran and however often the loop turned, and what
 // is known in a body stays there.
 #include <string>
 

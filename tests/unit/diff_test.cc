@@ -24,7 +24,7 @@ constexpr char kRelu[] = R"(g (float[2, 4] x) => (float[2, 4] y) { a = Abs (x)  
 
 TEST(DiffTest, Nothing) {
   EXPECT_EQ(Compared(kRelu, kRelu), "no difference\n");
-  // A name of a node is none of its values.
+  // A name of a node is not one of its values.
   EXPECT_EQ(Compared(kRelu, R"(g (float[2, 4] x) => (float[2, 4] y) { [n] a = Abs (x)  b = Neg (a)  y = Relu (b) })"),
             "no difference\n");
 }

@@ -11,7 +11,7 @@ namespace {
 
 using testing::Subject;
 
-// "x axis 1 first", or the sentence that says why y is no half.
+// "x axis 1 first", or the sentence that says why y is not a half.
 std::string Half(const std::string& text, int opset = 17) {
   Subject subject(text, opset);
   const FunctionContext context = subject.Context();

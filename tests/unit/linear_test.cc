@@ -1,4 +1,4 @@
-// Every spelling of a linear layer is one view, and what only looks like one is none.
+// Every spelling of a linear layer is one view, and what only looks like one is not one.
 #include "patterns/analysis/linear.h"
 
 #include <string>

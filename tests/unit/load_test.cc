@@ -84,7 +84,7 @@ TEST(Load, ValueInfoMayStandAnywhere) {
   };
   const std::vector<std::pair<int, std::string>> fields = {
       {G::kNodeFieldNumber, node("x", "a")},          {G::kInputFieldNumber, info("x", 1)},
-      {G::kValueInfoFieldNumber, info("a", 2)},  // behind its node
+      {G::kValueInfoFieldNumber, info("a", 2)},  // after its node
       {G::kNodeFieldNumber, node("a", "b")},          {G::kNodeFieldNumber, node("b", "c")},
       {G::kValueInfoFieldNumber, info("nothing", 3)},  // names nothing
       {G::kValueInfoFieldNumber, info("x", 9)},        // an input, which says for itself

@@ -165,7 +165,7 @@ TEST(ProtobufAgreement, WhateverByteIsChanged) {
   EXPECT_GT(taken, 1000);
 }
 
-// What the loader says of a model with these bytes behind it; they must be what makes protobuf refuse it, too.
+// What the loader says of a model with these bytes after it; they must be what makes protobuf refuse it, too.
 std::string RefusalOf(const std::string& bytes) {
   EXPECT_FALSE(ProtobufParses(bytes));
   auto model = LoadModelFromBytes(bytes);

@@ -351,7 +351,7 @@ TEST(Save, LeavesNothingBehind) {
   EXPECT_FALSE(SaveModel(*model, directory.path()).ok());
   EXPECT_FALSE(SaveModel(*model, "/dev/null").ok());
   EXPECT_FALSE(SaveModel(*model, "").ok());
-  // The input changes behind our back.
+  // The input changes while we look elsewhere.
   WriteWhole(directory / "in.onnx", RichModel().SerializeAsString());
   auto loaded = LoadModel(directory / "in.onnx");
   ASSERT_TRUE(loaded.ok());

@@ -46,7 +46,7 @@ std::string Message(std::string_view text) {
   return std::string(bytes.status().message());
 }
 
-// The message as bytes; value infos by name, for the printer orders them by producer, not as the file did.
+// The message as bytes; value infos by name, because the printer orders them by producer, not as the file did.
 std::string Canonical(onnx::ModelProto model) {
   auto* infos = model.mutable_graph()->mutable_value_info();
   std::sort(infos->begin(), infos->end(),

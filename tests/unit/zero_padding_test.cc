@@ -85,7 +85,7 @@ TEST(ZeroPadding, OperandsOfMovesAndProducts) {
   EXPECT_EQ(Operands(model, "t", {{{}, {}, {}, three}}), "0: - | - | - | 0 1 2 -1");
   EXPECT_EQ(Operands(model, "t", {{{}, PlacesOfHeads(2, 2, 3), {}, {}}}), "0: - | - | 0 1 -1 | -");
   EXPECT_EQ(Operands(model, "r", {{{}, {}, {}, three}}), "0: - | - | 0 1 2 -1 3 4 5 -1");
-  // A factor for all is none of its business; one for each channel has zeros, too.
+  // A factor for all is not handled; one for each channel has zeros, too.
   EXPECT_EQ(Operands(model, "s", {{{}, {}, six}}), "0: - | - | 0 1 2 -1 3 4 5 -1");
   EXPECT_EQ(Operands(model, "g", {{{}, {}, six}}), "0: - | - | 0 1 2 -1 3 4 5 -1; 1: 0 1 2 -1 3 4 5 -1");
   EXPECT_EQ(Operands(model, "a", {{{}, {}, six}}), "0: - | - | 0 1 2 -1 3 4 5 -1; 1: 0 1 2 -1 3 4 5 -1");

@@ -74,6 +74,7 @@ class Builder {
   // A library rule that makes this operator, so that its own pattern can stand here.
   bool Makes(const Rule& rule, const Pattern& pattern, const Expression** emission);
   bool BuildOperator(const Pattern& pattern, Frame* frame, const MatchStatement* line, Slot* result);
+  bool BuildAttributes(const Pattern& pattern, Frame* frame, GraphNode* node);
   // An attribute that the rule reads and does not prescribe.
   void Sample(const Schema& schema, Parameter* parameter, Slot* bound);
   // The node that an emission writes for a name, where it is not the last one.
@@ -97,6 +98,8 @@ class Builder {
   std::optional<Result> Evaluate(const Slot& slot);
   std::optional<Result> Evaluate(const Expression& expression, Frame* frame);
   std::optional<Result> EvaluateCall(const Expression& call, Frame* frame);
+  // Of functions over several arguments; `value`: the first one, where it is a value.
+  std::optional<Result> EvaluateArithmetic(const Expression& call, Frame* frame, int value);
   // Axes of a value of a rank, counted from the front, in order; none where one is beyond the rank.
   std::optional<std::vector<int64_t>> AxesOf(const Expression& expression, Frame* frame, size_t rank);
   // The number of a constant that the rule reads: small where something is added, a factor elsewhere.
@@ -127,7 +130,7 @@ class Builder {
   std::vector<int64_t> Axes(const GraphNode& node, std::string_view name, size_t rank) const;
   double NumberParameter(const GraphNode& node, std::string_view name, double otherwise) const;
   // in = out but for one axis.
-  bool RelateAxis(int a, int b, int64_t axis, std::function<bool(int, int)> at_axis);
+  bool RelateAxis(int a, int b, int64_t axis, const std::function<bool(int, int)>& at_axis);
   // An equation between products, written down once.
   void Equation(const GraphNode* key, std::vector<int> left, std::vector<int> right, double factor = 1);
   // What a node says about the shapes of its operands and results, by operator.

@@ -207,10 +207,15 @@ std::optional<Result> Builder::EvaluateCall(const Expression& call, Frame* frame
     if (!count.has_value()) return std::nullopt;
     Result result;
     result.kind = Result::Kind::kList;
-    for (double axis = -*count; axis < 0; ++axis) result.list.push_back(Result::Number(axis));
+    for (int axis = -static_cast<int>(*count); axis < 0; ++axis) result.list.push_back(Result::Number(axis));
     return result;
   }
   if (const auto known = called_.find({&call, frame}); known != called_.end()) return known->second;
+  return EvaluateArithmetic(call, frame, value);
+}
+
+std::optional<Result> Builder::EvaluateArithmetic(const Expression& call, Frame* frame, int value) {
+  const std::string& name = call.text;
   if (name == "size") {
     if (value == kUnknown || !Shaped(value)) return std::nullopt;
     const std::optional<std::vector<int64_t>> axes = AxesOf(call.arguments[1], frame, DimsOf(value).size());

@@ -70,6 +70,9 @@ struct FunctionHint {
 
   // hints_rotary.cc
   // rotation (r, x, sign, signs): r is x with its channels turned
+  // "" where the rule wants a mode that channels which are computed already cannot have.
+  static std::string RotationMode(Builder* builder, const PendingCondition& pending, const Expression& call, bool leaf,
+                                  bool signs);
   static bool Rotation(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
                        bool* done);
   // The value that two parts are cut from: one that the lowering names, or a new one.

@@ -8,6 +8,18 @@
 
 namespace ascend_fuse::backwards {
 
+std::string FunctionHint::RotationMode(Builder* builder, const PendingCondition& pending, const Expression& call, bool leaf,
+                                       bool signs) {
+  static const std::vector<std::string> kNames = {"half", "interleaved", "quarter", "interleave_half"};
+  const auto chosen = builder->called_.find({&call, pending.frame});
+  if (chosen != builder->called_.end()) return chosen->second.text;
+  if (const std::optional<Result> wanted = builder->Wanted(pending, call); wanted.has_value()) {
+    return wanted->text == "interleave_half" && !leaf ? "" : wanted->text;
+  }
+  const int option = builder->Choose(pending.frame->path + " > rotation", kNames, {true, true, true, leaf && signs});
+  return kNames[static_cast<size_t>(option)];
+}
+
 bool FunctionHint::Rotation(Builder* builder, PendingCondition* pending, const Expression& call, const std::vector<int>& operands,
                             bool* done) {
   *done = true;
@@ -16,20 +28,8 @@ bool FunctionHint::Rotation(Builder* builder, PendingCondition* pending, const E
   if (r == kUnknown || x == kUnknown) return true;
   const int signs = operands.size() > 3 ? operands[3] : kUnknown;
   if (builder->IsLeaf(r)) {
-    const bool leaf = builder->IsLeaf(x);
-    const std::vector<std::string> names = {"half", "interleaved", "quarter", "interleave_half"};
-    const auto chosen = builder->called_.find({&call, pending->frame});
-    std::string mode;
-    if (chosen != builder->called_.end()) {
-      mode = chosen->second.text;
-    } else if (const std::optional<Result> wanted = builder->Wanted(*pending, call); wanted.has_value()) {
-      mode = wanted->text;
-      if (mode == "interleave_half" && !leaf) return builder->Fail("channels that are computed already");
-    } else {
-      const int option =
-          builder->Choose(pending->frame->path + " > rotation", names, {true, true, true, leaf && operands.size() > 3});
-      mode = names[static_cast<size_t>(option)];
-    }
+    const std::string mode = RotationMode(builder, *pending, call, builder->IsLeaf(x), operands.size() > 3);
+    if (mode.empty()) return builder->Fail("channels that are computed already");
     builder->called_[{&call, pending->frame}] = Result::Text(mode);
     const std::optional<double> given = Builder::OneNumber(builder->Evaluate(call.arguments[2], pending->frame));
     const double sign = given.value_or(1);

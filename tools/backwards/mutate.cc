@@ -441,48 +441,54 @@ class Mutator {
         added->set_name(Fresh(graph, "other"));
         changed->mutable_node(index)->set_input(i, added->name());
       }
-      // A copy that is none: rounded to half precision and back, negated, turned, cut and shifted.
-      const std::string copy = Fresh(graph, node.input(i) + "_changed");
-      auto through = [&](const std::string& what, const std::vector<onnx::NodeProto>& nodes) {
-        auto* changed = Add(fmt::format("{} {}: operand {} {} {}", node.op_type(), node.name(), i, node.input(i), what));
-        changed->mutable_node(index)->set_input(i, nodes.back().output(0));
-        Insert(changed, index, nodes);
-        return changed;
-      };
-      std::vector<onnx::NodeProto> casts = {MakeNode("Cast", {node.input(i)}, copy + "_half"),
-                                            MakeNode("Cast", {copy + "_half"}, copy)};
-      AddInt(&casts[0], "to", static_cast<int64_t>(own->second.type == DataType::kFloat ? DataType::kFloat16 : DataType::kFloat));
-      AddInt(&casts[1], "to", static_cast<int64_t>(own->second.type));
-      through("to another precision and back", casts);
-      casts.pop_back();
-      through("of another precision", casts);
-      if (random_.Chance(50)) through("negated", {MakeNode("Neg", {node.input(i)}, copy)});
-      if (random_.Chance(30)) through("made positive", {MakeNode("Abs", {node.input(i)}, copy)});
-      const std::vector<int64_t>& dims = own->second.dims;
-      if (dims.size() >= 2) {
-        std::vector<int64_t> perm;
-        for (size_t k = 0; k < dims.size(); ++k) perm.push_back(static_cast<int64_t>(k));
-        const size_t a = static_cast<size_t>(random_.Below(static_cast<int>(dims.size())));
-        const size_t b = (a + 1) % dims.size();
-        std::swap(perm[a], perm[b]);
-        std::vector<onnx::NodeProto> turned = {MakeNode("Transpose", {node.input(i)}, copy)};
-        AddInts(&turned[0], "perm", perm);
-        through("transposed", turned);
-        if (!Dynamic(specimen_) && dims[a] != dims[b]) {
-          // The same shape, other places.
-          auto* changed =
-              through("transposed and reshaped back", {turned[0], MakeNode("Reshape", {copy, copy + "_dims"}, copy + "_back")});
-          *changed->add_initializer() = IntTensor(copy + "_dims", {static_cast<int64_t>(dims.size())}, dims);
-        }
-      }
-      if (!dims.empty() && random_.Chance(40)) {
+      ChangedCopies(index, i, own->second);
+    }
+  }
+
+  // An operand that is not the same any more: rounded to half precision and back, negated, turned, cut and shifted.
+  void ChangedCopies(int index, int i, const ValueInfo& own) {
+    const onnx::GraphProto& graph = specimen_.model.graph();
+    const onnx::NodeProto& node = graph.node(index);
+    const std::string copy = Fresh(graph, node.input(i) + "_changed");
+    auto through = [&](const std::string& what, const std::vector<onnx::NodeProto>& nodes) {
+      auto* changed = Add(fmt::format("{} {}: operand {} {} {}", node.op_type(), node.name(), i, node.input(i), what));
+      changed->mutable_node(index)->set_input(i, nodes.back().output(0));
+      Insert(changed, index, nodes);
+      return changed;
+    };
+    std::vector<onnx::NodeProto> casts = {MakeNode("Cast", {node.input(i)}, copy + "_half"),
+                                          MakeNode("Cast", {copy + "_half"}, copy)};
+    AddInt(&casts[0], "to", static_cast<int64_t>(own.type == DataType::kFloat ? DataType::kFloat16 : DataType::kFloat));
+    AddInt(&casts[1], "to", static_cast<int64_t>(own.type));
+    through("to another precision and back", casts);
+    casts.pop_back();
+    through("of another precision", casts);
+    if (random_.Chance(50)) through("negated", {MakeNode("Neg", {node.input(i)}, copy)});
+    if (random_.Chance(30)) through("made positive", {MakeNode("Abs", {node.input(i)}, copy)});
+    const std::vector<int64_t>& dims = own.dims;
+    if (dims.size() >= 2) {
+      std::vector<int64_t> perm;
+      for (size_t k = 0; k < dims.size(); ++k) perm.push_back(static_cast<int64_t>(k));
+      const size_t a = static_cast<size_t>(random_.Below(static_cast<int>(dims.size())));
+      const size_t b = (a + 1) % dims.size();
+      std::swap(perm[a], perm[b]);
+      std::vector<onnx::NodeProto> turned = {MakeNode("Transpose", {node.input(i)}, copy)};
+      AddInts(&turned[0], "perm", perm);
+      through("transposed", turned);
+      if (!Dynamic(specimen_) && dims[a] != dims[b]) {
+        // The same shape, other places.
         auto* changed =
-            through("reversed", {MakeNode("Slice", {node.input(i), copy + "_s", copy + "_e", copy + "_a", copy + "_t"}, copy)});
-        *changed->add_initializer() = IntTensor(copy + "_s", {1}, {-1});
-        *changed->add_initializer() = IntTensor(copy + "_e", {1}, {std::numeric_limits<int64_t>::min()});
-        *changed->add_initializer() = IntTensor(copy + "_a", {1}, {random_.Below(static_cast<int>(dims.size()))});
-        *changed->add_initializer() = IntTensor(copy + "_t", {1}, {-1});
+            through("transposed and reshaped back", {turned[0], MakeNode("Reshape", {copy, copy + "_dims"}, copy + "_back")});
+        *changed->add_initializer() = IntTensor(copy + "_dims", {static_cast<int64_t>(dims.size())}, dims);
       }
+    }
+    if (!dims.empty() && random_.Chance(40)) {
+      auto* changed =
+          through("reversed", {MakeNode("Slice", {node.input(i), copy + "_s", copy + "_e", copy + "_a", copy + "_t"}, copy)});
+      *changed->add_initializer() = IntTensor(copy + "_s", {1}, {-1});
+      *changed->add_initializer() = IntTensor(copy + "_e", {1}, {std::numeric_limits<int64_t>::min()});
+      *changed->add_initializer() = IntTensor(copy + "_a", {1}, {random_.Below(static_cast<int>(dims.size()))});
+      *changed->add_initializer() = IntTensor(copy + "_t", {1}, {-1});
     }
   }
 

@@ -295,6 +295,30 @@ void Builder::FillParameter(const Result& value, Parameter* parameter) {
   }
 }
 
+bool Builder::BuildAttributes(const Pattern& pattern, Frame* frame, GraphNode* node) {
+  for (const AttributePattern& mention : pattern.attributes) {
+    Parameter parameter;
+    parameter.name = mention.name;
+    const Expression& value = mention.value;
+    if (value.kind == Expression::Kind::kName && value.slot >= 0 &&
+        Named(frame, static_cast<size_t>(value.slot)).kind == Slot::Kind::kUnbound) {
+      Slot bound;
+      Sample(*node->schema, &parameter, &bound);
+      if (!Deliver(frame, static_cast<size_t>(value.slot), bound)) return false;
+    } else if (value.kind != Expression::Kind::kWildcard) {
+      const std::optional<Result> known = Evaluate(value, frame);
+      if (!known.has_value()) return Fail(fmt::format("the attribute {} is not known yet", mention.name));
+      FillParameter(*known, &parameter);
+    } else if (const SchemaAttribute* row = node->schema->FindAttribute(mention.name);
+               row != nullptr && ((row->required && row->name != "to" && row->name != "axis") || row->name == "activation")) {
+      Slot any;
+      Sample(*node->schema, &parameter, &any);
+    }
+    node->parameters.push_back(parameter);
+  }
+  return true;
+}
+
 bool Builder::BuildOperator(const Pattern& pattern, Frame* frame, const MatchStatement* line, Slot* result) {
   const Schema* schema = FindSchema(pattern.domain, pattern.name, opset_);
   if (schema != nullptr && schema->deprecated) schema = nullptr;
@@ -338,26 +362,7 @@ bool Builder::BuildOperator(const Pattern& pattern, Frame* frame, const MatchSta
   node.domain = pattern.domain;
   node.op = pattern.name;
   node.schema = schema;
-  for (const AttributePattern& mention : pattern.attributes) {
-    Parameter parameter;
-    parameter.name = mention.name;
-    const Expression& value = mention.value;
-    if (value.kind == Expression::Kind::kName && value.slot >= 0 &&
-        Named(frame, static_cast<size_t>(value.slot)).kind == Slot::Kind::kUnbound) {
-      Slot bound;
-      Sample(*schema, &parameter, &bound);
-      if (!Deliver(frame, static_cast<size_t>(value.slot), bound)) return false;
-    } else if (value.kind != Expression::Kind::kWildcard) {
-      const std::optional<Result> known = Evaluate(value, frame);
-      if (!known.has_value()) return Fail(fmt::format("the attribute {} is not known yet", mention.name));
-      FillParameter(*known, &parameter);
-    } else if (const SchemaAttribute* row = schema->FindAttribute(mention.name);
-               row != nullptr && ((row->required && row->name != "to" && row->name != "axis") || row->name == "activation")) {
-      Slot any;
-      Sample(*schema, &parameter, &any);
-    }
-    node.parameters.push_back(parameter);
-  }
+  if (!BuildAttributes(pattern, frame, &node)) return false;
   if (node.op == "Split") node.half = 0;
   for (size_t i = 0; i < pattern.arguments.size(); ++i) {
     const Pattern& argument = *pattern.arguments[i];

@@ -8,7 +8,7 @@ namespace ascend_fuse::backwards {
 
 bool Builder::Makes(const Rule& rule, const Pattern& pattern, const Expression** emission) {
   if (rule.emit.empty()) return false;
-  // What moves data behind another operator: the pattern means the movement.
+  // What moves data after another operator: the pattern means the movement.
   if (pattern.domain.empty() && (pattern.name == "Reshape" || pattern.name == "Concat")) return false;
   for (const Condition& condition : rule.where) {
     if (Calls(condition.left, "never")) return false;

@@ -65,7 +65,7 @@ double Builder::NumberParameter(const GraphNode& node, std::string_view name, do
   return parameter != nullptr && parameter->kind == Parameter::Kind::kNumber ? parameter->number : otherwise;
 }
 
-bool Builder::RelateAxis(int a, int b, int64_t axis, std::function<bool(int, int)> at_axis) {
+bool Builder::RelateAxis(int a, int b, int64_t axis, const std::function<bool(int, int)>& at_axis) {
   if (!Shaped(a) && !Shaped(b)) return true;
   const bool from_a = Shaped(a);
   std::vector<int> dims = DimsOf(from_a ? a : b);

@@ -221,7 +221,7 @@ class Run {
     for (const Site& site : outcome.sites) {
       if (!IsSite(site, specimen)) continue;
       const std::string& by = lowering_ ? site.lowered_by : site.rule;
-      if (!by.empty() && *other == "") *other = by;
+      if (!by.empty() && other->empty()) *other = by;
     }
     return false;
   }

@@ -181,13 +181,6 @@ class Writer {
   }
 
   bool Parameters(const GraphNode& node, onnx::NodeProto* made, std::vector<std::string>* inputs) {
-    auto put = [&](const std::string& name, const std::vector<int64_t>& numbers) {
-      const int index = node.schema->FindInput(name);
-      if (index < 0) return No(fmt::format("{} has no parameter {}", node.op, name));
-      if (inputs->size() <= static_cast<size_t>(index)) inputs->resize(static_cast<size_t>(index) + 1);
-      (*inputs)[static_cast<size_t>(index)] = Integers(name, numbers);
-      return true;
-    };
     for (const Parameter& parameter : node.parameters) {
       const SchemaAttribute* row = node.schema->FindAttribute(parameter.name);
       if (parameter.kind == Parameter::Kind::kFree) continue;
@@ -209,7 +202,7 @@ class Writer {
         continue;
       }
       if (row == nullptr) {
-        if (!put(parameter.name, ints)) return false;
+        if (!Put(node, parameter.name, ints, inputs)) return false;
         continue;
       }
       // What is the default may be left out.
@@ -217,27 +210,7 @@ class Writer {
         if (row->type == AttributeType::kInt && ints.size() == 1 && ints[0] == row->default_value.i) continue;
         if (row->type == AttributeType::kString && parameter.text == row->default_value.s) continue;
       }
-      auto* attribute = made->add_attribute();
-      attribute->set_name(parameter.name);
-      switch (row->type) {
-        case AttributeType::kInt:
-          attribute->set_type(onnx::AttributeProto::INT);
-          attribute->set_i(parameter.kind == Parameter::Kind::kType ? static_cast<int64_t>(parameter.type)
-                           : ints.empty()                           ? 0
-                                                                    : ints[0]);
-          break;
-        case AttributeType::kFloat:
-          attribute->set_type(onnx::AttributeProto::FLOAT);
-          attribute->set_f(static_cast<float>(parameter.number));
-          break;
-        case AttributeType::kString:
-          attribute->set_type(onnx::AttributeProto::STRING);
-          attribute->set_s(parameter.text);
-          break;
-        default:
-          attribute->set_type(onnx::AttributeProto::INTS);
-          for (int64_t number : ints) attribute->add_ints(number);
-      }
+      SetAttribute(*row, parameter, ints, made);
     }
     const bool has_to = std::any_of(made->attribute().begin(), made->attribute().end(),
                                     [](const onnx::AttributeProto& a) { return a.name() == "to"; });
@@ -247,7 +220,46 @@ class Writer {
       attribute->set_type(onnx::AttributeProto::INT);
       attribute->set_i(static_cast<int64_t>(TypeOf(node.outputs[0])));
     }
-    if (node.half == kUnknown) return true;
+    return node.half == kUnknown || HalfParameters(node, made, inputs);
+  }
+
+  // Parameters that are operands at this opset.
+  bool Put(const GraphNode& node, const std::string& name, const std::vector<int64_t>& numbers,
+           std::vector<std::string>* inputs) {
+    const int index = node.schema->FindInput(name);
+    if (index < 0) return No(fmt::format("{} has no parameter {}", node.op, name));
+    if (inputs->size() <= static_cast<size_t>(index)) inputs->resize(static_cast<size_t>(index) + 1);
+    (*inputs)[static_cast<size_t>(index)] = Integers(name, numbers);
+    return true;
+  }
+
+  static void SetAttribute(const SchemaAttribute& row, const Parameter& parameter, const std::vector<int64_t>& ints,
+                           onnx::NodeProto* made) {
+    auto* attribute = made->add_attribute();
+    attribute->set_name(parameter.name);
+    switch (row.type) {
+      case AttributeType::kInt:
+        attribute->set_type(onnx::AttributeProto::INT);
+        attribute->set_i(parameter.kind == Parameter::Kind::kType ? static_cast<int64_t>(parameter.type)
+                         : ints.empty()                           ? 0
+                                                                  : ints[0]);
+        break;
+      case AttributeType::kFloat:
+        attribute->set_type(onnx::AttributeProto::FLOAT);
+        attribute->set_f(static_cast<float>(parameter.number));
+        break;
+      case AttributeType::kString:
+        attribute->set_type(onnx::AttributeProto::STRING);
+        attribute->set_s(parameter.text);
+        break;
+      default:
+        attribute->set_type(onnx::AttributeProto::INTS);
+        for (int64_t number : ints) attribute->add_ints(number);
+    }
+  }
+
+  // Those of a node that gives a part of its operand.
+  bool HalfParameters(const GraphNode& node, onnx::NodeProto* made, std::vector<std::string>* inputs) {
     const std::vector<int64_t> whole = Numbers(node.inputs[0]);
     const int64_t size = whole.back() / node.parts;
     const int64_t last = random_.Chance(60) ? -1 : static_cast<int64_t>(whole.size()) - 1;
@@ -266,12 +278,13 @@ class Writer {
       int64_t end = !at_end ? start + size : random_.Chance(50) ? whole.back() : random_.Pick(kEnds);
       if (start > 0 && random_.Chance(30)) start -= whole.back();
       if (!at_end && random_.Chance(20)) end -= whole.back();
-      if (!put("starts", {start}) || !put("ends", {end}) || !put("axes", {last})) return false;
-      if (node.strided) return put("steps", {node.parts});
-      return !random_.Chance(60) || put("steps", {1});
+      if (!Put(node, "starts", {start}, inputs) || !Put(node, "ends", {end}, inputs) || !Put(node, "axes", {last}, inputs))
+        return false;
+      if (node.strided) return Put(node, "steps", {node.parts}, inputs);
+      return !random_.Chance(60) || Put(node, "steps", {1}, inputs);
     } else if (node.op == "Split") {
       if (last != 0 || whole.size() > 1) add("axis", last);
-      if (random_.Chance(50)) return put("split", std::vector<int64_t>(static_cast<size_t>(node.parts), size));
+      if (random_.Chance(50)) return Put(node, "split", std::vector<int64_t>(static_cast<size_t>(node.parts), size), inputs);
       if (node.schema->FindAttribute("num_outputs") != nullptr) add("num_outputs", node.parts);
     }
     return true;

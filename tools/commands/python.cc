@@ -36,7 +36,7 @@ std::string PythonFolder(const std::string& own_path) {
   return "";
 }
 
-// A flag of a command in Python: it is known here for the help, and so that its value is no operand.
+// A flag of a command in Python: it is known here for the help, and so that its value is not an operand.
 void PassOn(CLI::App* command, const std::string& name, const std::string& type, const std::string& meaning, PythonFlags* flags) {
   const std::string flag = name.substr(0, name.find(','));
   if (type.empty()) {

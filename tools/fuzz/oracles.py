@@ -155,7 +155,7 @@ class Subject:
                 poisoned = build(self.plan, exact=exact, poison=poison)
                 results = Runner(poisoned.model(), None)(feeds)
                 runs.append([np.asarray(results[o]) for o in poisoned.outputs])
-            # What depends on such a row differs in some of them; one may be equal by chance, behind a ReLU for example.
+            # What depends on such a row differs in some of them; one may be equal by chance, after a ReLU for example.
             self.cares[name] = {}
             for output, first, *others in zip(self.graph.outputs, *runs):
                 same = [(first == other) | ((first != first) & (other != other)) for other in others]

@@ -73,7 +73,7 @@ class Run(NamedTuple):
     report: dict[str, Any]
     # Values that are given to kernels as masks of their own, no template.
     explicit: int
-    # Transposes between the products before and behind a fused attention and the attention.
+    # Transposes between the products before and after a fused attention and the attention.
     before: int
     behind: int
 

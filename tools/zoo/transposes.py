@@ -61,7 +61,7 @@ class Count:
     node: str
     layout: str
     before: int  # Transposes before the kernel
-    after: int  # and behind it
+    after: int  # and after it
 
 
 def followed(node: onnx.NodeProto) -> list[str]:

@@ -59,7 +59,7 @@ OTHERS = {
     "torch-encoder": "sdpa",
     "torch-encoder-pre": "sdpa",
 }
-# What transformers refuses to build; one variant each, for the table.
+# What transformers refuses to build; one variant each: for the table.
 REFUSED = {"gemma2": "sdpa", "gptj": "sdpa", "bloom": "sdpa", "convnext": "sdpa"}
 # The decoders of the older transformers, whose masks are additive programs.
 OLD_DECODERS = {

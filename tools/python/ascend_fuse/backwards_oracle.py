@@ -329,7 +329,7 @@ def judge(record: dict, announce) -> Verdict:
 
 def main() -> None:
     out = sys.stdout.buffer
-    sys.stdout = sys.stderr  # what a library prints is no message
+    sys.stdout = sys.stderr  # what a library prints is not a message
 
     def send(message) -> None:
         pickle.dump(message, out)

@@ -43,7 +43,7 @@ class Reducer:
     def __init__(self, model: Any):
         self.model = model
         self._nodes = list(model.graph.node)
-        # What shape inference cannot tell is left without a type: such a value is no input of a part.
+        # What shape inference cannot tell is left without a type: such a value is not an input of a part.
         inferred = model
         with contextlib.suppress(Exception):
             inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)

@@ -32,7 +32,7 @@ class Region:
     """A value that is computed otherwise than in the original."""
 
     output: str
-    inputs: list[str]  # known values that are no constants
+    inputs: list[str]  # known values that are not constants
     nodes: list[str]  # operators of the NPU nodes inside, as "NPURmsNorm"; without any, what the report names
     kinds: list[str] = dataclasses.field(default_factory=list)  # what the report calls it
     rules: list[str] = dataclasses.field(default_factory=list)
@@ -124,7 +124,7 @@ class Regions:
                 reads = self._cone(name, self._producers, {})
                 kernels = self._kernels(name, npu)
                 own = sites.get(name) or (self._sites_inside(name, reads, before, sites) if kernels else [])
-                # A form that ATC does not read, written in another one, is no site; nor are dims of a turned tensor.
+                # A form that ATC does not read, written in another one, is not a site; nor are dims of a turned tensor.
                 adapted = report is not None and not own and (not kernels or before[name].op_type == "Shape")
                 # An Attention in standard operators: ONNX Runtime's kernel gives 0 where a float mask leaves no key, and
                 # the operator's definition an average. The outputs are compared without such rows.

@@ -58,7 +58,7 @@ class RuleOutcome:
 
     def faults(self) -> list[str]:
         """Returns a sentence for everything that is wrong."""
-        # A lowering is refused by a target: its reason is told, and is no fault.
+        # A lowering is refused by a target: its reason is told, and is not a fault.
         faults = [] if self.lowering else [f"not matched: {name}" for name in self.missed]
         faults += [f"wrong: {name}" for name in self.wrong]
         if not self.matched and not self.by_other and not faults:

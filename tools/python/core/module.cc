@@ -319,7 +319,7 @@ bool IsFatalEffect(bool certain, const std::string& effect) {
 }  // namespace
 
 NB_MODULE(_core, module) {
-  nb::set_leak_warnings(false);  // a traceback that somebody keeps is no leak of ours
+  nb::set_leak_warnings(false);  // a traceback that somebody keeps is not a leak of ours
   nb::register_exception_translator(Translate);
   module.attr("version") = ASCEND_FUSE_VERSION;
   AddGraphClasses(module);
