@@ -107,7 +107,7 @@ absl::Status SetNames(std::vector<std::string>* names, std::string_view value) {
 }
 
 absl::Status SetSwitch(bool* field, std::string_view name, std::string_view value) {
-  if (value != "" && value != "true" && value != "false") {
+  if (!value.empty() && value != "true" && value != "false") {
     return absl::InvalidArgumentError(fmt::format("--{} {}: expected true or false", name, value));
   }
   *field = value != "false";

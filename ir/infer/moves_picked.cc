@@ -124,7 +124,7 @@ class Slicer {
     return length;
   }
 
-  // The first element of slice k; unknown where it is not proved. One behind the end takes nothing, whatever is said of it.
+  // The first element of slice k; unknown where it is not proved. One after the end takes nothing, whatever is said of it.
   Dim SymbolicStart(size_t k, Dim dim, Dim length) {
     const Dim start = starts_[k];
     if (!start.known() || steps_[k] == 0) return Dim();

@@ -58,7 +58,8 @@ std::string_view WithoutDimNames(std::string_view declared, Arena* arena) {
   DropDimNames(&type);
   // Not null, also for a type without any field.
   const std::string_view kept = arena->Copy(std::string_view(type.SerializeAsString()));
-  return kept.data() == nullptr ? std::string_view("", 0) : kept;
+  static constexpr char kNothing[] = "";
+  return kept.data() == nullptr ? std::string_view(kNothing) : kept;
 }
 
 // Everything in a node but what a Node keeps in members of its own.

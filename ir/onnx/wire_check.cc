@@ -236,7 +236,7 @@ bool IsPlain(const uint8_t* at, const uint8_t* end, MessageKind kind, int level)
   uint64_t value = 0;
   while (at < end) {
     at = ShortVarint(at, end, 2, &value);
-    if (at == nullptr || value < 8 || value >= 8 * kFields) return false;
+    if (at == nullptr || value < 8 || value >= uint64_t{8} * kFields) return false;
     const uint64_t type = value & 7;
     const Rule rule = rules[value >> 3];
     if (type == wire::kBytes) {

@@ -187,7 +187,7 @@ class AttentionReader {
     for (const OperandChoice* choice : std::array<const OperandChoice*, 3>{&*query, &*key, &*value}) {
       reached_.insert(reached_.end(), choice->place->nodes.begin(), choice->place->nodes.end());
     }
-    ASSIGN_OR_RETURN(AttentionMasks masks, ReadAttentionMasks(context_, &atoms_, axes_, path));
+    ASSIGN_OR_RETURN(MasksOfScores masks, ReadMasksOfScores(context_, &atoms_, axes_, path));
     AttentionView view;
     view.query = query->term;
     view.key = key->term;

@@ -19,8 +19,8 @@ class MaskReader {
   MaskReader(const FunctionContext& context, AtomTable* atoms, const AttentionAxes& axes)
       : context_(context), atoms_(atoms), wanted_{axes.batch, axes.heads, axes.queries, axes.keys} {}
 
-  absl::StatusOr<AttentionMasks> Read(const ScorePath& path) {
-    AttentionMasks masks;
+  absl::StatusOr<MasksOfScores> Read(const ScorePath& path) {
+    MasksOfScores masks;
     std::vector<Term> added;  // the one that is added first at the end
     for (const ScoreMask& given : path.masks) {
       const ScoreMask mask = WithoutNot(given);
@@ -192,8 +192,8 @@ class MaskReader {
 
 }  // namespace
 
-absl::StatusOr<AttentionMasks> ReadAttentionMasks(const FunctionContext& context, AtomTable* atoms, const AttentionAxes& axes,
-                                                  const ScorePath& path) {
+absl::StatusOr<MasksOfScores> ReadMasksOfScores(const FunctionContext& context, AtomTable* atoms, const AttentionAxes& axes,
+                                                const ScorePath& path) {
   return MaskReader(context, atoms, axes).Read(path);
 }
 

@@ -10,7 +10,7 @@
 namespace ascend_fuse {
 
 // What is added to the scores and what drops keys, as AttentionView has them.
-struct AttentionMasks {
+struct MasksOfScores {
   Term added = Term::Absent();  // last
   Term keep = Term::Absent();
   Term bias = Term::Absent();  // added before `added`
@@ -18,7 +18,7 @@ struct AttentionMasks {
 
 // The masks on the path of the scores, each broadcast to [batch, heads, queries, keys] of `axes`. A refusal where that is not
 // proved of one of them.
-absl::StatusOr<AttentionMasks> ReadAttentionMasks(const FunctionContext& context, AtomTable* atoms, const AttentionAxes& axes,
-                                                  const ScorePath& path);
+absl::StatusOr<MasksOfScores> ReadMasksOfScores(const FunctionContext& context, AtomTable* atoms, const AttentionAxes& axes,
+                                                const ScorePath& path);
 
 }  // namespace ascend_fuse

@@ -219,14 +219,14 @@ TEST(MatcherTest, CostlyNodesThatStayAreNotComputedTwice) {
       Try("(float[4, 4] a) => (float[4, 4] y, float[4, 4] z) { m = MatMul (a, a)\n y = Relu (m)\n z = Neg (m) }", rule);
   EXPECT_FALSE(read);
   EXPECT_EQ(read.failure.found, "m is also read by Neg");
-  // Also behind a copy.
+  // Also after a copy.
   const Attempt behind =
       Try("(float[4, 4] a) => (float16[4, 4] y, float16[4, 4] z) "
           "{ m = MatMul (a, a)\n c = Cast <to = 10> (m)\n y = Relu (c)\n z = Neg (c) }",
           rule);
   EXPECT_FALSE(behind);
   EXPECT_EQ(behind.failure.found, "c is also read by Neg");
-  // A reader that nothing needs any more is none.
+  // A reader that nothing needs any more is not one.
   EXPECT_TRUE(Try("(float[4, 4] a) => (float[4, 4] y) { m = MatMul (a, a)\n i = Identity (m)\n y = Relu (i) }", rule));
 }
 

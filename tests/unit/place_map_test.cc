@@ -101,6 +101,7 @@ TEST(PlaceMapTest, TooManyPiecesAreRefused) {
 }
 
 // Random programs of all operations.
+// Long because it is one case for each operation.
 TEST(PlaceMapTest, RandomProgramsAreThoseOfLists) {
   std::mt19937 random(17);
   const auto pick = [&random](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
