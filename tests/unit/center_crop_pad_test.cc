@@ -61,7 +61,7 @@ TEST(CenterCropPadTest, ACroppedTriangleIsATriangle) {
   DimTable& dims = inferred.facts().dims();
   MaskForms forms(inferred.model(), inferred.facts(), &dims, numbering, {});
   const MaskForm& form = forms.Of(inferred.Find("m"), {Dim(), Dim(), Dim::Of(4), Dim::Of(4)});
-  EXPECT_EQ(MaskWord(form, Dim::Of(4), Dim::Of(4), dims), "causal");
+  EXPECT_EQ(MaskWord(form, Dim::Of(4), Dim::Of(4), dims), "causal_bottom_right");
 }
 
 }  // namespace

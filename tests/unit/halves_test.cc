@@ -71,7 +71,7 @@ TEST(HalvesTest, Gather) {
   EXPECT_EQ(gather("0, 1, 2"), "x axis 1 first");
   EXPECT_EQ(gather("-3, -2, -1"), "x axis 1 second");
   EXPECT_EQ(gather("1, 3, 5"), "x axis 1 second strided");
-  EXPECT_TRUE(Has(gather("1, 2, 3"), "start elsewhere"));
+  EXPECT_TRUE(Has(gather("1, 2, 3"), "it starts elsewhere"));
   EXPECT_TRUE(Has(gather("0, 2, 1"), "do not run through it in order"));
 }
 
