@@ -47,18 +47,20 @@ class ExchangeOfNode {
     const Schema* schema = SchemaOf(node_);
     if (schema == nullptr || node_.domain != NameId::kEmpty || node_.subgraph_count > 0) return std::nullopt;
     if (schema->elementwise) return Elementwise();
-    const std::string_view op = OpType(node_);
-    if (op == "Concat") return Joined();
-    if (!HasAxes(node_.input(0))) return std::nullopt;
-    if (op == "Split") return Parted();
-    if (op == "Slice") return Sliced();
-    if (op == "Expand") {
-      const Fact& dims = facts_.Of(node_.input(1));
-      if (axes_.merged() || dims.rank() != 1 || !dims.shape[0].is(axes_.rank)) return std::nullopt;
-      return WithOneResult({0});
+    using How = std::optional<Exchangeable> (ExchangeOfNode::*)() const;
+    static constexpr std::pair<std::string_view, How> kOperators[] = {
+        {"Concat", &ExchangeOfNode::Joined},
+        {"Split", &ExchangeOfNode::Parted},
+        {"Slice", &ExchangeOfNode::Sliced},
+        {"Expand", &ExchangeOfNode::Expanded},
+        {"LayerNormalization", &ExchangeOfNode::Normalized},
+        {"RMSNormalization", &ExchangeOfNode::Normalized},
+        {"MatMul", &ExchangeOfNode::Linear},
+        {"Gemm", &ExchangeOfNode::Linear},
+    };
+    for (const auto& [op_type, how] : kOperators) {
+      if (OpType(node_) == op_type) return (this->*how)();
     }
-    if (op == "LayerNormalization" || op == "RMSNormalization") return Normalized();
-    if (op == "MatMul" || op == "Gemm") return Linear();
     return std::nullopt;
   }
 
@@ -85,6 +87,9 @@ class ExchangeOfNode {
     return Exchangeable{std::move(operands), {node_.output()}};
   }
 
+  // Likewise, and of the operands the first one.
+  std::optional<Exchangeable> WithOneOperand() const { return HasAxes(node_.input(0)) ? WithOneResult({0}) : std::nullopt; }
+
   std::optional<Exchangeable> Elementwise() const {
     std::vector<size_t> operands;
     for (size_t i = 0; i < node_.input_count; ++i) {
@@ -110,8 +115,14 @@ class ExchangeOfNode {
     return WithOneResult(std::move(operands));
   }
 
+  std::optional<Exchangeable> Expanded() const {
+    const Fact& dims = facts_.Of(node_.input(1));
+    if (axes_.merged() || dims.rank() != 1 || !dims.shape[0].is(axes_.rank)) return std::nullopt;
+    return WithOneOperand();
+  }
+
   std::optional<Exchangeable> Parted() const {
-    if (!MayBeAlong(IntAttribute(node_, "axis").value_or(0))) return std::nullopt;
+    if (!HasAxes(node_.input(0)) || !MayBeAlong(IntAttribute(node_, "axis").value_or(0))) return std::nullopt;
     Exchangeable exchangeable = {{0}, {}};
     for (Value* output : node_.outputs()) {
       if (!HasAxes(output)) return std::nullopt;
@@ -126,7 +137,7 @@ class ExchangeOfNode {
     for (const int64_t axis : *along) {
       if (!MayBeAlong(axis)) return std::nullopt;
     }
-    return WithOneResult({0});
+    return WithOneOperand();
   }
 
   std::optional<Exchangeable> Normalized() const {
@@ -135,7 +146,7 @@ class ExchangeOfNode {
     for (size_t i = 1; i < node_.input_count; ++i) {
       if (node_.input(i) != nullptr && facts_.Of(node_.input(i)).rank() != 1) return std::nullopt;
     }
-    return WithOneResult({0});
+    return WithOneOperand();
   }
 
   // A product with one matrix computes each row from a row of x, whatever their order.
@@ -145,7 +156,7 @@ class ExchangeOfNode {
       if (IntAttribute(node_, "transA").value_or(0) != 0) return std::nullopt;
       if (node_.input(2) != nullptr && !IsSameExchanged(node_.input(2))) return std::nullopt;
     }
-    return WithOneResult({0});
+    return WithOneOperand();
   }
 
   std::optional<Exchangeable> AscendNode() const {

@@ -23,7 +23,7 @@ std::optional<Places> Together(std::vector<PaddedPart> parts, const Dim size) {
   if (!size.is_number()) return std::nullopt;
   for (PaddedPart& part : parts) {
     if (part.length < 0) part.length = size.number();
-    if (part.places.empty()) part.places = PlacesOfHeads(part.length, part.length, part.length);
+    if (part.places.empty()) part.places = AllPlaces(part.length);
   }
   std::sort(parts.begin(), parts.end(),
             [](const PaddedPart& a, const PaddedPart& b) { return std::pair(a.start, a.length) < std::pair(b.start, b.length); });

@@ -38,13 +38,10 @@ struct PaddedOperand {
 constexpr int64_t kMostPlaces = int64_t{1} << 18;
 
 bool IsPadded(const ZeroPadding& padding);
+// Those of `size` elements as they were.
+Places AllPlaces(int64_t size);
 // `size` elements in heads of `head`, each with zeros up to `width` behind it.
 Places PlacesOfHeads(int64_t size, int64_t head, int64_t width);
-
-// The places along the axes of `to`, a shape that holds the elements of one of the shape `from` in row-major order, whose axes
-// are padded so. nullopt where the zeros are not those of axes of `to`, or dims are not known enough.
-std::optional<ZeroPadding> RegroupPadding(DimTable& dims, absl::Span<const Dim> from, const ZeroPadding& padding,
-                                          absl::Span<const Dim> to);
 
 // What the operands of `node` have to be for its outputs to be padded so (by number; empty: it is as it was). Operands that
 // are not named stay. FAILED_PRECONDITION with a clause where there are no such operands.

@@ -7,6 +7,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "gtest/gtest.h"
+#include "passes/layout/regrouped_padding.h"
 #include "tests/unit/inferred.h"
 
 namespace ascend_fuse {
