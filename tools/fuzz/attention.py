@@ -53,6 +53,8 @@ def choose_attention(rng: random.Random, opset: int, dtype: str, layout: str, he
         plan["rotary_before_transpose"] = False
     if packed3:
         plan["qk_norm"] = plan["rotary"] = None
+    if plan["spelling"] != "spelled" and "constant" in plan["mask"]["parts"]:
+        plan["mask"]["inverted"] = False  # of a row without a key operators of ONNX Runtime make 0, and ONNX an average
     return plan
 
 
