@@ -71,10 +71,12 @@ absl::StatusOr<Report> Check(Model* model, const OptimizeOptions& options) {
   report.target = DescribeTarget(target, *model, options.infer);
   for (const std::string& warning : target.warnings()) report.Warn({"chip-not-in-cann", warning});
   for (const WarningRecord& warning : CheckPlugin(*model, target)) report.Warn(warning);
-  Facts facts = Infer(*model, WithDeclaredOperators(options.infer));
-  report.findings = FindEverywhere(*model, facts, target);
-  for (FindingRecord& finding : FindInConstants(*model, target)) report.findings.push_back(std::move(finding));
-  MarkFixedByPlugin(*model, options, facts, &report.findings);
+  {
+    Facts facts = Infer(*model, WithDeclaredOperators(options.infer));
+    report.findings = FindEverywhere(*model, facts, target);
+    for (FindingRecord& finding : FindInConstants(*model, target)) report.findings.push_back(std::move(finding));
+    MarkFixedByPlugin(*model, options, facts, &report.findings);
+  }  // the facts are gone before optimize makes its own
   RETURN_IF_ERROR(MarkFixedByOptimize(model, options, target, &report.findings));
   report.Summarize();
   return report;
