@@ -59,6 +59,9 @@ inline Sources Places(size_t rank) {
   return sources;
 }
 
+// Operands of a Concat and results of a Split whose places are kept: more would take more memory than the model.
+inline constexpr size_t kMostMovedParts = size_t{1} << 14;
+
 // Positions that are one after another in equal steps.
 struct Progression {
   Dim start;

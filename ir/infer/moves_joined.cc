@@ -63,9 +63,7 @@ void Concat(NodeContext& c) {
   const int64_t axis = NormalizeAxis(c.Int("axis", c.opset() < 4 ? 1 : 0), rank);
   if (axis < 0) return some_of_all();
   c.SetShape(0, JoinedShape(c, static_cast<size_t>(rank), axis));
-  // The parts of more operands would take more memory than the model: nobody asks for their places.
-  constexpr size_t kMostParts = 1 << 16;
-  if (count > kMostParts) return;
+  if (count > kMostMovedParts) return;
   // Every sum that is made is kept: where one of many symbols begins is not said.
   constexpr size_t kMostSums = 32;
   Move move(c, MovementKind::kJoins);

@@ -295,6 +295,7 @@ void Split(NodeContext& c) {
     Shape shape(in.shape.begin(), in.shape.end());
     shape[a] = d.Resolve(sizes[i]);
     c.SetShape(i, shape);
+    if (outputs > kMostMovedParts) continue;
     sources[a] = AxisSource::Place(static_cast<int>(axis), starts[i]);
     Move move(c, MovementKind::kPicks, i);
     move.Part(0, sources);
