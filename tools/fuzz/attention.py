@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import numpy as np
+from onnx import helper
 
 from fuzz import activations, masks, norms, rotary
 from fuzz.graph import TYPES, Graph
@@ -240,7 +241,11 @@ class Attention:
         spellings, produced = g.noise.getstate(), len(g.produced)
         most = g.reduce("ReduceMax", scores, [-1])
         empty = g.op("Less", most, g.const(-1000.0), dtype="bool")
-        y = g.op("Where", empty, g.const(g.poison), y, dtype=g.main, shape=g.shapes[y])
+        # The value keeps its name: it may be an output itself.
+        maker = next(node for node in g.nodes if y in node.output)
+        place = list(maker.output).index(y)
+        maker.output[place] = f"{y}_before"
+        g.nodes.append(helper.make_node("Where", [empty, g.const(g.poison), f"{y}_before"], [y]))
         g.noise.setstate(spellings)  # what follows is spelled as in the original
         del g.produced[produced:]
         return y
