@@ -30,10 +30,11 @@ std::tuple<std::string, std::string, std::string> KeyOf(const FindingRecord& fin
 
 // Ascend nodes that stock ATC has no parser for, and ATC with our op plugin takes.
 void MarkFixedByPlugin(const Model& model, const OptimizeOptions& options, Facts& facts, std::vector<FindingRecord>* findings) {
-  OptimizeOptions with = options;
-  with.target.plugin = true;
-  const auto target = Target::Load(with.target);
-  if (options.target.plugin || !target.ok()) return;
+  if (options.target.plugin) return;
+  TargetOptions with = options.target;
+  with.plugin = true;
+  const auto target = Target::Load(with);
+  if (!target.ok()) return;
   // With the plugin another sentence may be said of the node: then it is not fixed.
   std::set<std::pair<std::string, std::string>> left;
   for (const FindingRecord& finding : FindEverywhere(model, facts, *target)) {
@@ -64,7 +65,8 @@ absl::Status MarkFixedByOptimize(Model* model, const OptimizeOptions& options, c
 }
 
 absl::StatusOr<Report> Check(Model* model, const OptimizeOptions& options) {
-  ASSIGN_OR_RETURN(const auto target, Target::Load(options.target));
+  ASSIGN_OR_RETURN(const auto loaded, TargetOf(options));
+  const Target& target = *loaded;
   RETURN_IF_ERROR(CheckOperands(*model));
   Report report;
   report.model = model->path();

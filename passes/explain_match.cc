@@ -205,13 +205,13 @@ absl::StatusOr<std::string> ExplainMatch(Model* model, const OptimizeOptions& op
   if (FindNode(*model, node) == nullptr) {
     return absl::NotFoundError(fmt::format("the model has no node or value {}; `ascend-fuse print` shows them", node));
   }
-  ASSIGN_OR_RETURN(const auto target, Target::Load(options.target));
+  ASSIGN_OR_RETURN(const auto target, TargetOf(options));
   WorkspaceOptions of_workspace;
   of_workspace.rule_files = options.rule_files;
   of_workspace.infer = options.infer;
   of_workspace.assumptions = options.assumptions;
   if (found.folder == RuleFolder::kLibrary) of_workspace.skip = {rule};  // which would take the nodes away
-  ASSIGN_OR_RETURN(const auto workspace, Workspace::Create(model, &target, of_workspace));
+  ASSIGN_OR_RETURN(const auto workspace, Workspace::Create(model, target.get(), of_workspace));
   std::string text = fmt::format("rule {}, {}:{}, at {}\n", rule, found.rule().position.file, found.rule().position.line, node);
   std::vector<Pass> left = OptimizePasses();
   for (const std::string& stage : StagesOf(found.folder)) {

@@ -41,9 +41,9 @@ absl::Status CheckFixes(const Model& model, const OptimizeOptions& options) {
 
 absl::StatusOr<Report> Run(Model* model, const OptimizeOptions& options, bool dry) {
   RETURN_IF_ERROR(CheckFixes(*model, options));
-  ASSIGN_OR_RETURN(const auto target, Target::Load(options.target));
+  ASSIGN_OR_RETURN(const auto target, TargetOf(options));
   ASSIGN_OR_RETURN(const auto passes, WithPasses(OptimizePasses(), options.passes));
-  ASSIGN_OR_RETURN(const auto workspace, Workspace::Create(model, &target, WorkspaceOptionsOf(options)));
+  ASSIGN_OR_RETURN(const auto workspace, Workspace::Create(model, target.get(), WorkspaceOptionsOf(options)));
   RunOptions run;
   run.dry = dry;
   run.dump_directory = dry ? "" : options.dump_directory;
@@ -85,6 +85,12 @@ absl::StatusOr<Report> ListOpportunities(Model* model, const OptimizeOptions& op
 
 absl::Status Expand(Model* model, const ExpandOptions& options) {
   return WithinMemory([&] { return RunExpand(model, options); });
+}
+
+absl::StatusOr<std::shared_ptr<const Target>> TargetOf(const OptimizeOptions& options) {
+  if (options.loaded_target != nullptr) return options.loaded_target;
+  ASSIGN_OR_RETURN(Target loaded, Target::Load(options.target));
+  return std::make_shared<const Target>(std::move(loaded));
 }
 
 absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {

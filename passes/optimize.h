@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,6 +23,8 @@ namespace ascend_fuse {
 
 struct OptimizeOptions {  // what Optimize and ListOpportunities are told
   TargetOptions target;
+  // What Target::Load made of `target`, where the caller needs it besides: then it is not loaded again.
+  std::shared_ptr<const Target> loaded_target;
   InferOptions infer;
   // --rules: path and text of each file; a rule of a built-in name takes its place.
   std::vector<std::pair<std::string, std::string>> rule_files;
@@ -59,6 +62,9 @@ struct ExpandOptions {  // what Expand is told
 // NPU nodes back to standard operators, from the kernels' documented formulas; calls of local functions become the
 // functions' nodes. With as_atc, UNAVAILABLE where that ATC refuses the model.
 absl::Status Expand(Model* model, const ExpandOptions& options = {});
+
+// The target of these options: the loaded one, or loaded now.
+absl::StatusOr<std::shared_ptr<const Target>> TargetOf(const OptimizeOptions& options);
 
 // The rules in force, one line each with what it makes and where it is written: for the command `rules`.
 absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options = {});

@@ -125,7 +125,7 @@ complete -o filenames -F _ascend_fuse ascend-fuse
 // A command's flags, and its parts (`rules new`) with theirs.
 std::string FishCommand(const CLI::App& command, const std::string& condition) {
   std::string text;
-  const std::string name = command.get_name();
+  const std::string& name = command.get_name();
   text += fmt::format("complete -c ascend-fuse -n {} -f -a {} -d {}\n", condition, name, Quoted(command.get_description()));
   for (const CLI::App* part : command.get_subcommands({}))
     text += FishCommand(*part, Quoted("__fish_seen_subcommand_from " + name));

@@ -98,20 +98,17 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
     if (input.kind == Term::Kind::kNumber || input.kind == Term::Kind::kList || input.kind == Term::Kind::kAbsent) {
       continue;
     }
-    absl::StatusOr<Value*> value = Build(input, DataType::kUndefined, name, emission);
-    if (!value.ok()) return value.status();
-    plan.inputs[i] = *value;
+    ASSIGN_OR_RETURN(Value * value, Build(input, DataType::kUndefined, name, emission));
+    plan.inputs[i] = value;
     // The condition of Where is not of the type of its branches.
     const bool condition = i == 0 && deferred.op_type == "Where";
-    if (like == DataType::kUndefined && !condition) like = facts_->Of(*value).type;
+    if (like == DataType::kUndefined && !condition) like = facts_->Of(value).type;
   }
   for (size_t i = 0; i < deferred.inputs.size(); ++i) {
     const Term& input = deferred.inputs[i];
     if (input.kind != Term::Kind::kNumber && input.kind != Term::Kind::kList) continue;
     const bool target = i == 1 && deferred.op_type == "Reshape" && input.kind == Term::Kind::kList && AllIntegers(*input.list);
-    absl::StatusOr<Value*> value = Build(target ? ReshapeTarget(*facts_, plan.inputs[0], input) : input, like, name, emission);
-    if (!value.ok()) return value.status();
-    plan.inputs[i] = *value;
+    ASSIGN_OR_RETURN(plan.inputs[i], Build(target ? ReshapeTarget(*facts_, plan.inputs[0], input) : input, like, name, emission));
   }
   const DeclaredOperator* const node = deferred.domain == "npu" ? FindDeclaredOperator("npu", deferred.op_type) : nullptr;
   Model& model = rewriter_->model();
@@ -131,14 +128,11 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
       }
       if (plan.inputs.size() <= static_cast<size_t>(input)) plan.inputs.resize(input + 1, nullptr);
       Term list = term.kind == Term::Kind::kList ? term : Term::List({term});
-      absl::StatusOr<Value*> value = Build(list, DataType::kInt64, name, emission);
-      if (!value.ok()) return value.status();
-      plan.inputs[input] = *value;
+      ASSIGN_OR_RETURN(plan.inputs[input], Build(list, DataType::kInt64, name, emission));
       continue;
     }
-    absl::StatusOr<Attribute> attribute = AttributeOf(key, term, row != nullptr ? row->type : AttributeType::kUndefined);
-    if (!attribute.ok()) return attribute.status();
-    plan.attributes.push_back(AsWritten(node, *std::move(attribute)));
+    ASSIGN_OR_RETURN(Attribute attribute, AttributeOf(key, term, row != nullptr ? row->type : AttributeType::kUndefined));
+    plan.attributes.push_back(AsWritten(node, std::move(attribute)));
   }
   const bool chosen = std::any_of(plan.attributes.begin(), plan.attributes.end(),
                                   [](const Attribute& attribute) { return attribute.name == "allowzero"; });
@@ -250,15 +244,14 @@ absl::StatusOr<Value*> Emitter::BuildNode(const Term& term, const std::string& n
   const Rewriter::Mark before = rewriter_->Now();
   const size_t helpers_before = emission->helpers.size();
   const size_t inserted_before = emission->inserted.size();
-  absl::StatusOr<NewNode> plan = Plan(deferred, own_name, emission);
-  if (!plan.ok()) return plan.status();
-  for (Value*& input : plan->inputs) input = Earliest(input);
+  ASSIGN_OR_RETURN(NewNode plan, Plan(deferred, own_name, emission));
+  for (Value*& input : plan.inputs) input = Earliest(input);
   // Inputs that are one computation, or copies, count as one.
-  std::string key = fmt::format("{}:{}.{}:", static_cast<const void*>(graph_), plan->domain, plan->op_type);
-  for (const Value* input : plan->inputs) {
+  std::string key = fmt::format("{}:{}.{}:", static_cast<const void*>(graph_), plan.domain, plan.op_type);
+  for (const Value* input : plan.inputs) {
     key += input == nullptr ? std::string("-,") : fmt::format("{},", numbering_->Number(input));
   }
-  key += EncodeAttributes(rewriter_->model(), plan->attributes);
+  key += EncodeAttributes(rewriter_->model(), plan.attributes);
   const auto known = helpers_.find(key);
   if (known != helpers_.end()) {
     Node* helper = known->second;
@@ -270,7 +263,7 @@ absl::StatusOr<Value*> Emitter::BuildNode(const Term& term, const std::string& n
       return helper->output(term.output);
     }
   }
-  Node* helper = rewriter_->Insert(*plan, deferred.output_count, graph_, own_name);
+  Node* helper = rewriter_->Insert(plan, deferred.output_count, graph_, own_name);
   Know(helper);
   // Who reads it would read an equal value that was there before instead: nothing would read the helper, nor what was
   // built for it.
@@ -379,17 +372,16 @@ absl::Status Emitter::EmitStatements(const Match& matched, const FunctionContext
       // The output is a value that is there already.
       term = Term::Node({"", "Identity", {}, {*term}, 1});
     }
-    absl::StatusOr<NewNode> plan = Plan(*term->node, base, emission);
-    if (!plan.ok()) return plan.status();
+    ASSIGN_OR_RETURN(NewNode plan, Plan(*term->node, base, emission));
     // The new node takes the name of the node it stands for; a second one of the same emission a name near it.
-    plan->name = base;
-    plan->keep_name = !root_name.empty() && emission->replacements.empty();
-    if (root_name.empty()) plan->name.clear();
+    plan.name = base;
+    plan.keep_name = !root_name.empty() && emission->replacements.empty();
+    if (root_name.empty()) plan.name.clear();
     std::vector<TakenOutput> taken;
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] != nullptr) taken.push_back({i, outputs[i]});
     }
-    Node* node = rewriter_->Replace(taken, outputs.size(), *plan);
+    Node* node = rewriter_->Replace(taken, outputs.size(), plan);
     emission->replacements.push_back(node);
     const size_t first_fact = emission->facts.size();
     for (Value* value : outputs) {

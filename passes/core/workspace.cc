@@ -36,12 +36,9 @@ absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Create(Model* model, const
                                                              const WorkspaceOptions& options) {
   std::unique_ptr<Workspace> workspace(new Workspace(model, target, options));
   if (!options.rule_files.empty()) {
-    const absl::StatusOr<UserRules> user = UserRules::Parse(options.rule_files);
-    if (!user.ok()) return user.status();
+    ASSIGN_OR_RETURN(const UserRules user, UserRules::Parse(options.rule_files));
     for (size_t folder = 0; folder < kRuleFolders; ++folder) {
-      auto rules = RuleSet::Load(static_cast<RuleFolder>(folder), *user);
-      if (!rules.ok()) return rules.status();
-      workspace->rules_[folder] = *std::move(rules);
+      ASSIGN_OR_RETURN(workspace->rules_[folder], RuleSet::Load(static_cast<RuleFolder>(folder), user));
     }
   }
   for (const InputAssumption& assumption : options.assumptions) {

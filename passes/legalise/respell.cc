@@ -12,7 +12,7 @@
 namespace ascend_fuse {
 namespace {
 
-absl::Status Cannot(std::string clause) { return absl::FailedPreconditionError(std::move(clause)); }
+absl::Status Cannot(const std::string& clause) { return absl::FailedPreconditionError(clause); }
 
 // Versions whose difference does not show in the names of parameters (onnx/onnx:docs/Changelog.md). A row says from which
 // version on the operator means something else than before.

@@ -65,6 +65,59 @@ std::vector<InputRecord> InputsOf(const Model& model, const Facts& facts) {
   return inputs;
 }
 
+// What was done to the whole model, a sentence for each.
+void WarnOfDecomposed(const RunResult& result, Report* report) {
+  if (result.decomposed.empty()) return;
+  std::vector<std::string> words;
+  for (const auto& [op, count] : result.decomposed) words.push_back(fmt::format("{} {}", count, op));
+  // ONNX Runtime 1.31 gives 0 where a mask of the lowest float takes out all keys; the operator's definition an average.
+  const char* const rows = result.decomposed.contains("Attention")
+                               ? " (Attention: rows with no allowed key are what ONNX says, and ONNX Runtime may give 0 there)"
+                               : "";
+  report->Warn({"decomposed", fmt::format("ATC reads none of these operators; written in standard operators: {}{}",
+                                          fmt::join(words, ", "), rows)});
+}
+
+void WarnOfOpset(const RunResult& result, int64_t opset, const Target& target, Report* report) {
+  if (result.opset_before <= 0) return;
+  const std::string because =
+      result.opset_because.empty() ? fmt::format("which ATC of CANN {} reads", target.cann()) : result.opset_because;
+  const std::string nodes = result.respelled == 0 ? "no node needs another form for that"
+                                                  : fmt::format("{} node(s) have another form for that", result.respelled);
+  report->Warn({"opset-converted", fmt::format("the model is written at opset {} instead of {}, {}; {}", opset,
+                                               result.opset_before, because, nodes)});
+}
+
+void WarnOfFixedDims(const RunResult& result, const WorkspaceOptions& options, Report* report) {
+  if (options.fix.empty()) return;
+  std::vector<std::string> words;
+  for (const auto& [name, range] : options.infer.dims) {
+    if (std::find(options.fix.begin(), options.fix.end(), name) == options.fix.end()) continue;
+    words.push_back(fmt::format("{} = {}", name, range.low));
+  }
+  report->Warn({"dims-fixed", fmt::format("the model is for {} only; {} node(s) became constants with that",
+                                          fmt::join(words, ", "), result.folded)});
+}
+
+void WarnOfSharedKeys(const RunResult& result, Report* report) {
+  if (result.keys_shared <= 0) return;
+  report->Warn(
+      {"keys-shared", fmt::format("{} attention(s) that are left repeat keys or values no more: queries of heads that share "
+                                  "them are rows of one product",
+                                  result.keys_shared)});
+}
+
+// With the nodes by form, for a program.
+void WarnOfAdapted(const RunResult& result, Report* report) {
+  if (result.adapted.empty()) return;
+  std::vector<std::string> words;
+  for (const auto& [form, nodes] : result.adapted) {
+    words.push_back(fmt::format("{} {} ({})", nodes.size(), form.second, form.first));
+    report->adapted.push_back({form.first, form.second, nodes});
+  }
+  report->Warn({"adapted", fmt::format("written in forms that ATC reads: {}", fmt::join(words, ", "))});
+}
+
 }  // namespace
 
 ReportTarget DescribeTarget(const Target& target, const Model& model, const InferOptions& infer) {
@@ -82,66 +135,29 @@ ReportTarget DescribeTarget(const Target& target, const Model& model, const Infe
 Report BuildReport(Workspace& workspace) {
   const Model& model = workspace.model();
   const Target& target = *workspace.target();
+  const RunResult& result = workspace.result;
   Report report;
   report.model = model.path();
   report.target = DescribeTarget(target, model, workspace.options().infer);
-  report.target.style = workspace.result.style;
+  report.target.style = result.style;
   report.sites = RecordsOf(workspace.sites);
   report.gains = GainsOf(report.sites);
-  report.near_misses = workspace.result.near_misses;
-  report.passes = workspace.result.runs;
+  report.near_misses = result.near_misses;
+  report.passes = result.runs;
   report.inputs = InputsOf(model, workspace.facts());
   for (const Contradiction& contradiction : workspace.facts().contradictions()) {
     report.contradictions.push_back({contradiction.value, contradiction.declared, contradiction.computed, contradiction.where});
   }
   for (const std::string& warning : target.warnings()) report.Warn({"chip-not-in-cann", warning});
-  if (!workspace.result.decomposed.empty()) {
-    std::vector<std::string> words;
-    for (const auto& [op, count] : workspace.result.decomposed) words.push_back(fmt::format("{} {}", count, op));
-    // ONNX Runtime 1.31 gives 0 where a mask of the lowest float takes out all keys; the operator's definition an average.
-    const char* const rows = workspace.result.decomposed.contains("Attention")
-                                 ? " (Attention: rows with no allowed key are what ONNX says, and ONNX Runtime may give 0 there)"
-                                 : "";
-    report.Warn({"decomposed", fmt::format("ATC reads none of these operators; written in standard operators: {}{}",
-                                           fmt::join(words, ", "), rows)});
-  }
-  if (workspace.result.opset_before > 0) {
-    report.Warn({"opset-converted",
-                 fmt::format("the model is written at opset {} instead of {}, {}; {}", model.OpsetVersion(),
-                             workspace.result.opset_before,
-                             workspace.result.opset_because.empty() ? fmt::format("which ATC of CANN {} reads", target.cann())
-                                                                    : workspace.result.opset_because,
-                             workspace.result.respelled == 0
-                                 ? "no node needs another form for that"
-                                 : fmt::format("{} node(s) have another form for that", workspace.result.respelled))});
-  }
-  if (!workspace.options().fix.empty()) {
-    std::vector<std::string> words;
-    for (const auto& [name, range] : workspace.options().infer.dims) {
-      const auto& fix = workspace.options().fix;
-      if (std::find(fix.begin(), fix.end(), name) != fix.end()) words.push_back(fmt::format("{} = {}", name, range.low));
-    }
-    report.Warn({"dims-fixed", fmt::format("the model is for {} only; {} node(s) became constants with that",
-                                           fmt::join(words, ", "), workspace.result.folded)});
-  }
-  if (workspace.result.keys_shared > 0) {
-    report.Warn(
-        {"keys-shared", fmt::format("{} attention(s) that are left repeat keys or values no more: queries of heads that share "
-                                    "them are rows of one product",
-                                    workspace.result.keys_shared)});
-  }
-  if (!workspace.result.opset_kept.empty()) report.Warn({"opset-kept", workspace.result.opset_kept});
-  if (!workspace.result.adapted.empty()) {
-    std::vector<std::string> words;
-    for (const auto& [form, nodes] : workspace.result.adapted) {
-      words.push_back(fmt::format("{} {} ({})", nodes.size(), form.second, form.first));
-      report.adapted.push_back({form.first, form.second, nodes});
-    }
-    report.Warn({"adapted", fmt::format("written in forms that ATC reads: {}", fmt::join(words, ", "))});
-  }
-  for (const WarningRecord& warning : workspace.result.warnings) report.Warn(warning);
-  report.findings = workspace.result.findings;
-  report.nodes_before = workspace.result.nodes_before;
+  WarnOfDecomposed(result, &report);
+  WarnOfOpset(result, model.OpsetVersion(), target, &report);
+  WarnOfFixedDims(result, workspace.options(), &report);
+  WarnOfSharedKeys(result, &report);
+  if (!result.opset_kept.empty()) report.Warn({"opset-kept", result.opset_kept});
+  WarnOfAdapted(result, &report);
+  for (const WarningRecord& warning : result.warnings) report.Warn(warning);
+  report.findings = result.findings;
+  report.nodes_before = result.nodes_before;
   report.nodes_after = workspace.CountNodes();
   report.Summarize();
   return report;

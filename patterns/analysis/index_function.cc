@@ -262,7 +262,9 @@ const IndexFunctions::TableForm& IndexFunctions::FormOf(const Value* value) {
   } else {
     const Tensor tensor = *ConstantTensor(*value);
     const int64_t count = tensor.ElementCount();
-    if (count < 0 || count > kMaximumTable || (table_elements_ += count) > 4 * kMaximumTable) return *entry->second;
+    if (count < 0 || count > kMaximumTable) return *entry->second;
+    table_elements_ += count;
+    if (table_elements_ > 4 * kMaximumTable) return *entry->second;
     if (IsFloat(tensor.type)) {
       auto numbers = ReadFloats(model_, tensor, kMaximumTable);
       if (numbers.ok()) values = *std::move(numbers);

@@ -41,7 +41,8 @@ IndexFunctions::Indices IndexFunctions::Regroup(absl::Span<const Dim> to, absl::
   }
   IndexSum place = sums_.Of(0);
   for (size_t axis : out) place = sums_.Add(sums_.Scale(place, to[axis]), indices[axis]);
-  for (size_t i = in.size(); i-- > 0;) {
+  for (size_t left = in.size(); left > 0; --left) {
+    const size_t i = left - 1;
     if (i == 0) {
       inner[in[i]] = place;
       break;
@@ -192,7 +193,7 @@ Decision IndexFunctions::ScatterNd(const Node& node, const Indices& indices) {
   std::vector<bool> found(leading, false);
   for (size_t axis = 0; axis < leading; ++axis) {
     // A number that no other node has.
-    const int inner_axis = kInnerAxes + static_cast<int>(node.id * 8 + axis);
+    const int inner_axis = kInnerAxes + static_cast<int>(size_t{node.id} * 8 + axis);
     at.push_back(sums_.Position(inner_axis, places.shape[axis]));
     found[axis] = sums_.NumberOf(at.back()) == 0;
   }

@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 #include <string_view>
-#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
@@ -26,7 +25,7 @@ constexpr size_t kMaximumValues = 16;
 constexpr int64_t kMaximumConstant = int64_t{1} << 24;
 constexpr int kMaximumDepth = 400;
 
-void Set(std::set<double> values, PossibleValues* result) {
+void Set(const std::set<double>& values, PossibleValues* result) {
   result->known = true;
   result->values.assign(values.begin(), values.end());
 }
@@ -63,7 +62,7 @@ bool FromFacts(const FunctionContext& context, const Value* value, PossibleValue
     return false;
   }
   if (values.empty()) return false;
-  Set(std::move(values), result);
+  Set(values, result);
   return true;
 }
 
@@ -85,7 +84,7 @@ bool FromConstant(const FunctionContext& context, const Tensor& tensor, Possible
       if (values.size() > kMaximumValues) return false;
     }
   }
-  Set(std::move(values), result);
+  Set(values, result);
   return true;
 }
 
@@ -155,7 +154,7 @@ class ValueSets {
       values.insert(set.values.begin(), set.values.end());
       Assume(set, result);
     }
-    Set(std::move(values), result);
+    Set(values, result);
   }
 
   // Elements of operands, and the number around them.
@@ -168,7 +167,7 @@ class ValueSets {
     if (!result->known || !pads || movement.fill_operand != 0) return;
     std::set<double> values(result->values.begin(), result->values.end());
     values.insert(movement.fill);
-    Set(std::move(values), result);
+    Set(values, result);
   }
 
   void OneOfTheInputs(const Node& node, int depth, PossibleValues* result) {
@@ -202,7 +201,7 @@ class ValueSets {
     std::set<double> values(result->values.begin(), result->values.end());
     if (std::find(rest.values.begin(), rest.values.end(), 0) != rest.values.end()) values.insert(0);
     Assume(rest, result);
-    Set(std::move(values), result);
+    Set(values, result);
     return true;
   }
 
@@ -211,7 +210,7 @@ class ValueSets {
     if (!result->known) return;
     std::set<double> values(result->values.begin(), result->values.end());
     values.insert(0);
-    Set(std::move(values), result);
+    Set(values, result);
   }
 
   void Cast(const Node& node, int depth, PossibleValues* result) {
@@ -227,7 +226,7 @@ class ValueSets {
       }
       values.insert(IsInteger(type) ? std::trunc(number) : RoundTo(type, number));
     }
-    Set(std::move(values), result);
+    Set(values, result);
   }
 
   // Whatever x holds, x != 0 is 0 or 1: nothing needs to be assumed of x.
@@ -238,7 +237,7 @@ class ValueSets {
       values.clear();
       for (double number : set->values) values.insert(number != 0 ? 1 : 0);
     }
-    Set(std::move(values), result);
+    Set(values, result);
   }
 
   void NegOrAbs(const Node& node, int depth, PossibleValues* result) {
@@ -249,7 +248,7 @@ class ValueSets {
     for (double number : set.values) values.insert(negated ? -number : std::fabs(number));
     if (!FitsAll(TypeOf(node), values)) return;
     Assume(set, result);
-    Set(std::move(values), result);
+    Set(values, result);
   }
 
   void Arithmetic(const Node& node, int depth, PossibleValues* result) {
@@ -270,7 +269,7 @@ class ValueSets {
     if (!FitsAll(type, values)) return;
     Assume(a, result);
     Assume(b, result);
-    Set(std::move(values), result);
+    Set(values, result);
   }
 
   const FunctionContext& context_;

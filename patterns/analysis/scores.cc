@@ -273,7 +273,7 @@ class ScoreReader {
         RETURN_IF_ERROR(Continue(&view, clamped));
         continue;
       }
-      if (IsOp(*node, "Add") || IsOp(*node, "Sub")) return Sum(*node, std::move(view), std::move(path));
+      if (IsOp(*node, "Add") || IsOp(*node, "Sub")) return Sum(*node, view, path);
       absl::Status status =
           IsOp(*node, "Where") ? Replaced(*node, &view, &path)
           : IsOp(*node, "Mul")
@@ -314,7 +314,7 @@ class ScoreReader {
   }
 
   // Add (x, m) and Sub (x, m): x is the operand that leads to the product of query and key.
-  absl::StatusOr<ScorePath> Sum(const Node& node, AxisView view, ScorePath path) {
+  absl::StatusOr<ScorePath> Sum(const Node& node, const AxisView& view, const ScorePath& path) {
     absl::Status why = No(fmt::format("the scores are {}, which leads to no product", DescribeProducer(*view.value)));
     const bool subtracts = IsOp(node, "Sub");
     for (size_t i = 0; i < (subtracts ? 1U : 2U); ++i) {

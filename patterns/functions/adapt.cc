@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "ir/infer/integer_bounds.h"
 #include "ir/movement/axis.h"
+#include "ir/status_macros.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/tensor.h"
 #include "patterns/terms/node_builder.h"
@@ -22,9 +23,8 @@ absl::StatusOr<int64_t> Place(int64_t axis, int64_t rank) {
 }
 
 absl::StatusOr<int64_t> RankOf(const FunctionContext& context, const Term& x) {
-  const auto shape = ShapeOf(context, x);
-  if (!shape.ok()) return shape.status();
-  return static_cast<int64_t>(shape->size());
+  ASSIGN_OR_RETURN(const auto shape, ShapeOf(context, x));
+  return static_cast<int64_t>(shape.size());
 }
 
 // The length of an axis as a scalar, at run time.
@@ -33,65 +33,57 @@ Term LengthOf(const Term& x, int64_t place) { return build::Gather(build::Shape(
 // The part [first, last) of the dims that start and end of a Shape name.
 absl::StatusOr<std::pair<int64_t, int64_t>> DimRange(const FunctionContext& context, Value* x, int64_t start,
                                                      std::optional<int64_t> end) {
-  const auto rank = RankOf(context, Term::Of(x));
-  if (!rank.ok()) return rank.status();
-  const int64_t first = ClampBound(start, *rank);
-  return std::pair(first, std::max(first, ClampBound(end.value_or(*rank), *rank)));
+  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
+  const int64_t first = ClampBound(start, rank);
+  return std::pair(first, std::max(first, ClampBound(end.value_or(rank), rank)));
 }
 
 absl::StatusOr<Term> DimsBetween(const FunctionContext& context, Value* x, int64_t start, std::optional<int64_t> end) {
-  const auto range = DimRange(context, x, start, end);
-  if (!range.ok()) return range.status();
-  const auto [first, last] = *range;
+  ASSIGN_OR_RETURN(const auto range, DimRange(context, x, start, end));
+  const auto [first, last] = range;
   const Term dims = build::Shape(Term::Of(x));
   if (last == first + 1) return build::Gather(dims, build::Numbers({first}), 0);
   return build::Slice(dims, first, last, 0);
 }
 
 absl::StatusOr<Term> OneDim(const FunctionContext& context, Value* x, int64_t start, std::optional<int64_t> end) {
-  const auto range = DimRange(context, x, start, end);
-  if (!range.ok()) return range.status();
-  if (range->second != range->first + 1) return Refuse("the shape has more than one dim");
-  return LengthOf(Term::Of(x), range->first);
+  ASSIGN_OR_RETURN(const auto range, DimRange(context, x, start, end));
+  if (range.second != range.first + 1) return Refuse("the shape has more than one dim");
+  return LengthOf(Term::Of(x), range.first);
 }
 
 absl::StatusOr<Term> ElementCount(const FunctionContext& context, Value* x) {
-  const auto rank = RankOf(context, Term::Of(x));
-  if (!rank.ok()) return rank.status();
-  if (*rank == 0) return build::Constant(DataType::kInt64, {}, 1);
+  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
+  if (rank == 0) return build::Constant(DataType::kInt64, {}, 1);
   Term count = LengthOf(Term::Of(x), 0);
-  for (int64_t axis = 1; axis < *rank; ++axis) count = build::Op("Mul", {count, LengthOf(Term::Of(x), axis)});
+  for (int64_t axis = 1; axis < rank; ++axis) count = build::Op("Mul", {count, LengthOf(Term::Of(x), axis)});
   return count;
 }
 
 absl::StatusOr<std::vector<Term>> ReversedAxes(const FunctionContext& context, Value* x) {
-  const auto rank = RankOf(context, Term::Of(x));
-  if (!rank.ok()) return rank.status();
+  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
   std::vector<Term> perm;
-  for (int64_t axis = *rank - 1; axis >= 0; --axis) perm.push_back(Term::Integer(axis));
+  for (int64_t axis = rank - 1; axis >= 0; --axis) perm.push_back(Term::Integer(axis));
   return perm;
 }
 
 absl::StatusOr<std::vector<Term>> AllAxes(const FunctionContext& context, Value* x) {
-  const auto rank = RankOf(context, Term::Of(x));
-  if (!rank.ok()) return rank.status();
-  if (*rank == 0) return Refuse("a scalar has no axes");
+  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
+  if (rank == 0) return Refuse("a scalar has no axes");
   std::vector<Term> axes;
-  for (int64_t axis = 0; axis < *rank; ++axis) axes.push_back(Term::Integer(axis));
+  for (int64_t axis = 0; axis < rank; ++axis) axes.push_back(Term::Integer(axis));
   return axes;
 }
 
 absl::StatusOr<std::vector<Term>> UnitAxes(const FunctionContext& context, Value* x, Value* y) {
-  const auto shape = ShapeOf(context, Term::Of(x));
-  if (!shape.ok()) return shape.status();
+  ASSIGN_OR_RETURN(const auto shape, ShapeOf(context, Term::Of(x)));
   std::vector<Term> axes;
-  for (size_t axis = 0; axis < shape->size(); ++axis) {
-    if (DimOf((*shape)[axis]).is(1)) axes.push_back(Term::Integer(static_cast<int64_t>(axis)));
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (DimOf(shape[axis]).is(1)) axes.push_back(Term::Integer(static_cast<int64_t>(axis)));
   }
   // A dim that may be 1 in some run is one that ONNX may squeeze.
-  const auto rank = RankOf(context, Term::Of(y));
-  if (!rank.ok()) return rank.status();
-  if (*rank + static_cast<int64_t>(axes.size()) != static_cast<int64_t>(shape->size()) || axes.empty()) {
+  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(y)));
+  if (rank + static_cast<int64_t>(axes.size()) != static_cast<int64_t>(shape.size()) || axes.empty()) {
     return Refuse("which dims are 1 is not known");
   }
   return axes;
@@ -114,15 +106,14 @@ absl::StatusOr<std::vector<int64_t>> NumbersOf(const FunctionContext& context, c
 
 // Where the pads or the axes are computed, the pads are written to their places among zeros.
 absl::StatusOr<Term> FullPads(const FunctionContext& context, Value* x, Value* pads, Value* axes) {
-  const auto rank = RankOf(context, Term::Of(x));
-  if (!rank.ok()) return rank.status();
+  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
   const auto some = NumbersOf(context, pads);
   const auto places = NumbersOf(context, axes);
   if (!some.ok() || !places.ok()) {
-    const Term length = build::Elements(DataType::kInt64, {1}, {*rank});
+    const Term length = build::Elements(DataType::kInt64, {1}, {rank});
     const Term negative = build::Op("Less", {Term::Of(axes), Term::Integer(0)});
     const Term front = build::Op("Where", {negative, build::Op("Add", {Term::Of(axes), length}), Term::Of(axes)});
-    const Term zeros = build::Constant(DataType::kInt64, {2 * *rank}, 0);
+    const Term zeros = build::Constant(DataType::kInt64, {2 * rank}, 0);
     const DataType type = context.facts->Of(axes).type;
     if (type != DataType::kInt64) return Refuse("the axes are not int64");
     return build::Op("ScatterElements", {zeros, build::Concat({front, build::Op("Add", {front, length})}, 0), Term::Of(pads)},
@@ -130,27 +121,23 @@ absl::StatusOr<Term> FullPads(const FunctionContext& context, Value* x, Value* p
   }
   const size_t count = places->size();
   if (some->size() != 2 * count) return Refuse("there are not two pads for each axis");
-  std::vector<int64_t> full(static_cast<size_t>(2 * *rank), 0);
+  std::vector<int64_t> full(static_cast<size_t>(2 * rank), 0);
   for (size_t i = 0; i < count; ++i) {
-    const auto place = Place((*places)[i], *rank);
-    if (!place.ok()) return place.status();
-    full[static_cast<size_t>(*place)] = (*some)[i];
-    full[static_cast<size_t>(*place + *rank)] = (*some)[i + count];
+    ASSIGN_OR_RETURN(const auto place, Place((*places)[i], rank));
+    full[static_cast<size_t>(place)] = (*some)[i];
+    full[static_cast<size_t>(place + rank)] = (*some)[i + count];
   }
   return build::Numbers(full);
 }
 
 absl::StatusOr<Term> AxesFromEnd(const FunctionContext& context, Value* axes, Value* x) {
-  const auto rank = RankOf(context, Term::Of(x));
-  if (!rank.ok()) return rank.status();
-  auto numbers = NumbersOf(context, axes);
-  if (!numbers.ok()) return numbers.status();
-  for (int64_t& axis : *numbers) {
-    const auto place = Place(axis, *rank);
-    if (!place.ok()) return place.status();
-    axis = *place - *rank;
+  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
+  ASSIGN_OR_RETURN(auto numbers, NumbersOf(context, axes));
+  for (int64_t& axis : numbers) {
+    ASSIGN_OR_RETURN(const auto place, Place(axis, rank));
+    axis = place - rank;
   }
-  return build::Elements(context.facts->Of(axes).type, {static_cast<int64_t>(numbers->size())}, *numbers);
+  return build::Elements(context.facts->Of(axes).type, {static_cast<int64_t>(numbers.size())}, numbers);
 }
 
 // Constant indices of which some are negative; those of element i count along the axis first + i % depth of x. `lengths`
@@ -170,11 +157,10 @@ absl::StatusOr<Term> FromFront(const FunctionContext& context, Value* indices, c
     int64_t number = index.number();
     below.push_back(number < 0 ? 1 : 0);
     if (number < 0) {
-      const auto length = DimAt(context, x, first + static_cast<int64_t>(i) % depth);
-      if (!length.ok()) return length.status();
-      static_lengths = static_lengths && length->is_number();
-      if (length->is_number()) number += length->number();
-      if (length->is_number() && number < 0) return Refuse("an index lies before the first element");
+      ASSIGN_OR_RETURN(const auto length, DimAt(context, x, first + static_cast<int64_t>(i) % depth));
+      static_lengths = static_lengths && length.is_number();
+      if (length.is_number()) number += length.number();
+      if (length.is_number() && number < 0) return Refuse("an index lies before the first element");
     }
     numbers.push_back(number);
   }
@@ -190,13 +176,12 @@ absl::StatusOr<Term> FromFront(const FunctionContext& context, Value* indices, c
 }
 
 absl::StatusOr<Term> NdIndicesFromFront(const FunctionContext& context, Value* indices, Value* x) {
-  const auto depth = DimAt(context, Term::Of(indices), -1);
-  if (!depth.ok()) return depth.status();
-  if (!depth->is_number()) return Refuse("how many axes the indices are of is not known");
-  std::vector<int64_t> axes(static_cast<size_t>(depth->number()));
+  ASSIGN_OR_RETURN(const auto depth, DimAt(context, Term::Of(indices), -1));
+  if (!depth.is_number()) return Refuse("how many axes the indices are of is not known");
+  std::vector<int64_t> axes(static_cast<size_t>(depth.number()));
   std::iota(axes.begin(), axes.end(), 0);
   const Term lengths = build::Gather(build::Shape(Term::Of(x)), build::Numbers(axes), 0);
-  if (NumbersOf(context, indices).ok()) return FromFront(context, indices, Term::Of(x), 0, depth->number(), lengths);
+  if (NumbersOf(context, indices).ok()) return FromFront(context, indices, Term::Of(x), 0, depth.number(), lengths);
   if (context.model->OpsetVersion() < 12) return Refuse("Max takes no int64 before opset 12", "opset-too-low");
   const Term i = Term::Of(indices);
   const Term front = build::Op("Where", {build::Op("Less", {i, Term::Integer(0)}), build::Op("Add", {i, lengths}), i});
@@ -205,14 +190,13 @@ absl::StatusOr<Term> NdIndicesFromFront(const FunctionContext& context, Value* i
 
 // 0, 1, ... in the place of the batch dims in front of the indices of a GatherND.
 absl::StatusOr<Term> BatchedIndices(const FunctionContext& context, Value* indices, int64_t batch_dims) {
-  const auto shape = ShapeOf(context, Term::Of(indices));
-  if (!shape.ok()) return shape.status();
-  const int64_t rank = static_cast<int64_t>(shape->size());
+  ASSIGN_OR_RETURN(const auto shape, ShapeOf(context, Term::Of(indices)));
+  const int64_t rank = static_cast<int64_t>(shape.size());
   if (batch_dims < 1 || batch_dims >= rank) return Refuse("there are fewer axes of indices than batch_dims");
   int64_t count = batch_dims;
   std::vector<int64_t> dims;
   for (int64_t axis = 0; axis + 1 < rank; ++axis) {
-    const Dim dim = DimOf((*shape)[static_cast<size_t>(axis)]);
+    const Dim dim = DimOf(shape[static_cast<size_t>(axis)]);
     dims.push_back(dim.is_number() ? dim.number() : -1);
     count = dims.back() < 0 || count < 0 || dims.back() > Facts::kMaxElements ? -1 : count * dims.back();
   }
@@ -247,32 +231,25 @@ absl::StatusOr<Term> BatchedIndices(const FunctionContext& context, Value* indic
 
 // The length of an axis where it is known, else a node.
 absl::StatusOr<Term> KnownLength(const FunctionContext& context, Value* x, int64_t axis) {
-  const auto rank = RankOf(context, Term::Of(x));
-  if (!rank.ok()) return rank.status();
-  const auto place = Place(axis, *rank);
-  if (!place.ok()) return place.status();
-  const auto length = DimAt(context, Term::Of(x), *place);
-  if (!length.ok()) return length.status();
-  return length->is_number() ? Term::Integer(length->number()) : LengthOf(Term::Of(x), *place);
+  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
+  ASSIGN_OR_RETURN(const auto place, Place(axis, rank));
+  ASSIGN_OR_RETURN(const auto length, DimAt(context, Term::Of(x), place));
+  return length.is_number() ? Term::Integer(length.number()) : LengthOf(Term::Of(x), place);
 }
 
 absl::StatusOr<Term> LastPlace(const FunctionContext& context, Value* x, int64_t axis) {
-  const auto length = KnownLength(context, x, axis);
-  if (!length.ok()) return length.status();
-  const auto number = IntegerOf(*length);
+  ASSIGN_OR_RETURN(const auto length, KnownLength(context, x, axis));
+  const auto number = IntegerOf(length);
   if (number.has_value()) return build::Elements(DataType::kInt64, {}, {*number - 1});
-  return build::Op("Sub", {*length, Term::Integer(1)});
+  return build::Op("Sub", {length, Term::Integer(1)});
 }
 
 absl::StatusOr<Term> PlacesAlong(const FunctionContext& context, Value* x, int64_t axis) {
-  const auto length = KnownLength(context, x, axis);
-  if (!length.ok()) return length.status();
-  const auto rank = RankOf(context, Term::Of(x));
-  if (!rank.ok()) return rank.status();
-  const auto place = Place(axis, *rank);
-  if (!place.ok()) return place.status();
-  const Term places = build::Op("Range", {Term::Integer(0), *length, Term::Integer(1)});
-  std::vector<int64_t> behind(static_cast<size_t>(*rank - 1 - *place));
+  ASSIGN_OR_RETURN(const auto length, KnownLength(context, x, axis));
+  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
+  ASSIGN_OR_RETURN(const auto place, Place(axis, rank));
+  const Term places = build::Op("Range", {Term::Integer(0), length, Term::Integer(1)});
+  std::vector<int64_t> behind(static_cast<size_t>(rank - 1 - place));
   std::iota(behind.begin(), behind.end(), 1);
   return behind.empty() ? places : build::Unsqueeze(places, behind);
 }
@@ -286,53 +263,43 @@ Term Turned(Value* x, int64_t axis) {
 }
 
 absl::StatusOr<std::vector<Term>> AxesButChannels(const FunctionContext& context, Value* x) {
-  const auto rank = RankOf(context, Term::Of(x));
-  if (!rank.ok()) return rank.status();
-  if (*rank < 2) return Refuse("data without channels");
+  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
+  if (rank < 2) return Refuse("data without channels");
   std::vector<Term> axes = {Term::Integer(0)};
-  for (int64_t axis = 2; axis < *rank; ++axis) axes.push_back(Term::Integer(axis));
+  for (int64_t axis = 2; axis < rank; ++axis) axes.push_back(Term::Integer(axis));
   return axes;
 }
 
 absl::StatusOr<Term> IndicesFromFront(const FunctionContext& context, Value* indices, Value* x, int64_t axis) {
-  const auto rank = RankOf(context, Term::Of(x));
-  if (!rank.ok()) return rank.status();
-  const auto place = Place(axis, *rank);
-  if (!place.ok()) return place.status();
-  return FromFront(context, indices, Term::Of(x), *place, 1, LengthOf(Term::Of(x), *place));
+  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
+  ASSIGN_OR_RETURN(const auto place, Place(axis, rank));
+  return FromFront(context, indices, Term::Of(x), place, 1, LengthOf(Term::Of(x), place));
 }
 
 absl::StatusOr<Term> FullShape(const FunctionContext& context, Value* shape, Value* x) {
-  const auto rank = RankOf(context, Term::Of(x));
-  if (!rank.ok()) return rank.status();
-  const auto length = DimAt(context, Term::Of(shape), 0);
-  if (!length.ok()) return length.status();
-  if (!length->is_number() || length->number() >= *rank) return Refuse("the shape is not shorter than the rank");
-  const std::vector<int64_t> ones(static_cast<size_t>(*rank - length->number()), 1);
+  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
+  ASSIGN_OR_RETURN(const auto length, DimAt(context, Term::Of(shape), 0));
+  if (!length.is_number() || length.number() >= rank) return Refuse("the shape is not shorter than the rank");
+  const std::vector<int64_t> ones(static_cast<size_t>(rank - length.number()), 1);
   return build::Concat({build::Numbers(ones), Term::Of(shape)}, 0);
 }
 
 absl::StatusOr<Term> Banded(const FunctionContext& context, Value* x, const Term& k, int64_t upper) {
-  const auto rank = RankOf(context, Term::Of(x));
-  if (!rank.ok()) return rank.status();
-  const auto type = TypeOf(context, Term::Of(x));
-  if (!type.ok()) return type.status();
-  if (*rank < 2) return Refuse("a value that is not a matrix");
+  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
+  ASSIGN_OR_RETURN(const auto type, TypeOf(context, Term::Of(x)));
+  if (rank < 2) return Refuse("a value that is not a matrix");
   const auto numbers = [&](int64_t axis) -> absl::StatusOr<Term> {
-    const auto length = DimAt(context, Term::Of(x), axis);
-    if (!length.ok()) return length.status();
-    const Term limit = length->is_number() ? Term::Integer(length->number()) : LengthOf(Term::Of(x), axis);
+    ASSIGN_OR_RETURN(const auto length, DimAt(context, Term::Of(x), axis));
+    const Term limit = length.is_number() ? Term::Integer(length.number()) : LengthOf(Term::Of(x), axis);
     return build::Op("Range", {Term::Integer(0), limit, Term::Integer(1)});
   };
-  const auto rows = numbers(*rank - 2);
-  if (!rows.ok()) return rows.status();
-  const auto columns = numbers(*rank - 1);
-  if (!columns.ok()) return columns.status();
-  Term diagonal = build::Unsqueeze(*rows, {1});
+  ASSIGN_OR_RETURN(const auto rows, numbers(rank - 2));
+  ASSIGN_OR_RETURN(const auto columns, numbers(rank - 1));
+  Term diagonal = build::Unsqueeze(rows, {1});
   const auto number = IntegerOf(k);
   if (k.kind != Term::Kind::kAbsent && number != 0) diagonal = build::Op("Add", {diagonal, k});
-  const Term inside = build::Op(upper != 0 ? "LessOrEqual" : "GreaterOrEqual", {diagonal, *columns});
-  if (*type == DataType::kBool) return build::Op("And", {inside, Term::Of(x)});
+  const Term inside = build::Op(upper != 0 ? "LessOrEqual" : "GreaterOrEqual", {diagonal, columns});
+  if (type == DataType::kBool) return build::Op("And", {inside, Term::Of(x)});
   return build::Op("Where", {inside, Term::Of(x), Term::Integer(0)});
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "patterns/analysis/attention.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/functions/constructs.h"
@@ -37,17 +38,16 @@ absl::StatusOr<double> AttentionScale(const FunctionContext& context, std::optio
 }
 
 absl::StatusOr<std::vector<Term>> AttentionParts(const FunctionContext& context, Value* y) {
-  const absl::StatusOr<AttentionView> view = FollowAttention(context, y);
-  if (!view.ok()) return view.status();
-  return std::vector<Term>{view->query,
-                           view->key,
-                           view->value,
-                           view->mask,
-                           view->keep,
-                           view->bias,
-                           Term::Number(view->scale),
-                           Term::Integer(view->guard ? 1 : 0),
-                           view->softcap == 0 ? Term::Absent() : Term::Number(view->softcap)};
+  ASSIGN_OR_RETURN(const AttentionView view, FollowAttention(context, y));
+  return std::vector<Term>{view.query,
+                           view.key,
+                           view.value,
+                           view.mask,
+                           view.keep,
+                           view.bias,
+                           Term::Number(view.scale),
+                           Term::Integer(view.guard ? 1 : 0),
+                           view.softcap == 0 ? Term::Absent() : Term::Number(view.softcap)};
 }
 
 // Elements first to last - 1 of a vector that has no others than a rule asks for.
@@ -83,13 +83,11 @@ Term Places(Value* x, int64_t added) {
 
 absl::StatusOr<Term> CausalMask(const FunctionContext& context, Value* q, Value* k, std::optional<int64_t> unidirectional) {
   if (unidirectional.value_or(0) == 0) return Term::Absent();
-  const absl::StatusOr<Dim> queries = DimAt(context, Term::Of(q), 1);
-  const absl::StatusOr<Dim> keys = DimAt(context, Term::Of(k), 1);
-  if (!queries.ok()) return queries.status();
-  if (!keys.ok()) return keys.status();
-  if (!context.dims->AtLeast(*queries, *keys)) {
+  ASSIGN_OR_RETURN(const Dim queries, DimAt(context, Term::Of(q), 1));
+  ASSIGN_OR_RETURN(const Dim keys, DimAt(context, Term::Of(k), 1));
+  if (!context.dims->AtLeast(queries, keys)) {
     return Refuse(fmt::format("ONNX Runtime lets the last of {} queries attend to all of {} keys, which may be more",
-                              context.dims->ToString(*queries), context.dims->ToString(*keys)),
+                              context.dims->ToString(queries), context.dims->ToString(keys)),
                   "operator-differs");
   }
   return build::Op("Not", {build::Op("Greater", {Places(k, 0), Places(q, 1)})});

@@ -3,6 +3,7 @@
 
 #include "fmt/format.h"
 #include "ir/movement/axis.h"
+#include "ir/status_macros.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/tensor.h"
 #include "patterns/terms/refusal.h"
@@ -36,12 +37,11 @@ absl::StatusOr<int64_t> SizeAlong(const FunctionContext& context, Shaped x, List
   for (const Term& axis : axes) {
     const auto index = IntegerOf(axis);
     if (!index.has_value()) return absl::InvalidArgumentError("the axis is not a number");
-    const auto dim = DimAt(context, x.term, *index);
-    if (!dim.ok()) return dim.status();
-    if (!dim->is_number() || dim->number() < 1 || size > kLargest / dim->number()) {
-      return Refuse(fmt::format("the dim {} must be a number in the graph", context.dims->ToString(*dim)), "needs-dim");
+    ASSIGN_OR_RETURN(const auto dim, DimAt(context, x.term, *index));
+    if (!dim.is_number() || dim.number() < 1 || size > kLargest / dim.number()) {
+      return Refuse(fmt::format("the dim {} must be a number in the graph", context.dims->ToString(dim)), "needs-dim");
     }
-    size *= dim->number();
+    size *= dim.number();
   }
   return size;
 }
@@ -65,34 +65,30 @@ absl::StatusOr<std::vector<Term>> ReducedAxes(const FunctionContext& context, Sh
     return Refuse("the axes are not constant", "not-constant");
   }
   if (IsSet(noop)) return Refuse("it reduces no axis");
-  const auto shape = ShapeOf(context, x.term);
-  if (!shape.ok()) return shape.status();
+  ASSIGN_OR_RETURN(const auto shape, ShapeOf(context, x.term));
   std::vector<Term> all;
-  for (int64_t axis = -static_cast<int64_t>(shape->size()); axis < 0; ++axis) all.push_back(Term::Integer(axis));
+  for (int64_t axis = -static_cast<int64_t>(shape.size()); axis < 0; ++axis) all.push_back(Term::Integer(axis));
   return all;
 }
 
 Holds Reduced(const FunctionContext& context, Shaped r, Shaped x, List axes) {
-  const auto own = ShapeOf(context, r.term);
-  if (!own.ok()) return own.status();
-  auto wanted = ShapeOf(context, x.term);
-  if (!wanted.ok()) return wanted.status();
-  const int64_t rank = static_cast<int64_t>(wanted->size());
+  ASSIGN_OR_RETURN(const auto own, ShapeOf(context, r.term));
+  ASSIGN_OR_RETURN(auto wanted, ShapeOf(context, x.term));
+  const int64_t rank = static_cast<int64_t>(wanted.size());
   for (const Term& term : axes) {
     const auto axis = IntegerOf(term);
     const int64_t place = axis.has_value() ? NormalizeAxis(*axis, rank) : -1;
     if (place < 0) return absl::InvalidArgumentError("the axes are not known");
-    (*wanted)[static_cast<size_t>(place)] = Term::Integer(1);
+    wanted[static_cast<size_t>(place)] = Term::Integer(1);
   }
-  if (EqualLists(context, *own, *wanted)) return absl::OkStatus();
-  return Refuse(fmt::format("the shape {} is not {}", DescribeList(context, *own), DescribeList(context, *wanted)));
+  if (EqualLists(context, own, wanted)) return absl::OkStatus();
+  return Refuse(fmt::format("the shape {} is not {}", DescribeList(context, own), DescribeList(context, wanted)));
 }
 
 // The perm of a Transpose that moves axis 1 after the others, or the last axis to place 1.
 absl::StatusOr<std::vector<Term>> ChannelPerm(const FunctionContext& context, const Term& x, bool to_last) {
-  const auto shape = ShapeOf(context, x);
-  if (!shape.ok()) return shape.status();
-  const int64_t rank = static_cast<int64_t>(shape->size());
+  ASSIGN_OR_RETURN(const auto shape, ShapeOf(context, x));
+  const int64_t rank = static_cast<int64_t>(shape.size());
   if (rank < 2) return Refuse("a value without channels");
   std::vector<Term> perm = {Term::Integer(0)};
   if (!to_last) perm.push_back(Term::Integer(rank - 1));
@@ -110,13 +106,11 @@ absl::StatusOr<std::vector<Term>> ChannelsFirst(const FunctionContext& context, 
 }
 
 absl::StatusOr<std::vector<Term>> ChannelDims(const FunctionContext& context, Shaped x) {
-  const auto shape = ShapeOf(context, x.term);
-  if (!shape.ok()) return shape.status();
-  if (shape->size() < 2) return Refuse("a value without channels");
-  const auto channels = PlainNumber(context, DimOf((*shape)[1]));
-  if (!channels.ok()) return channels.status();
-  std::vector<Term> dims(shape->size() - 1, Term::Integer(1));
-  dims[0] = Term::Integer(*channels);
+  ASSIGN_OR_RETURN(const auto shape, ShapeOf(context, x.term));
+  if (shape.size() < 2) return Refuse("a value without channels");
+  ASSIGN_OR_RETURN(const auto channels, PlainNumber(context, DimOf(shape[1])));
+  std::vector<Term> dims(shape.size() - 1, Term::Integer(1));
+  dims[0] = Term::Integer(channels);
   return dims;
 }
 

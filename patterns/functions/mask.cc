@@ -107,14 +107,12 @@ absl::StatusOr<std::vector<Term>> AttentionPlan(const FunctionContext& context, 
                                                 Mask bias, int64_t guard) {
   const auto masks = MasksOf(context, q, k, {keep, bias, mask});
   if (!masks->parts.ok()) return masks->parts.status();
-  const absl::StatusOr<Term> masked = KernelMask(context, q, k, *masks, mask, guard);
-  if (!masked.ok()) return masked.status();
-  const absl::StatusOr<Term> added = WholeBias(context, *masks->parts, q, k);
-  if (!added.ok()) return added.status();
+  ASSIGN_OR_RETURN(const Term masked, KernelMask(context, q, k, *masks, mask, guard));
+  ASSIGN_OR_RETURN(const Term added, WholeBias(context, *masks->parts, q, k));
   const KernelPlan& plan = masks->plan;
   // 2 corrects rows without a key, and is for masks of the user's. 0 keeps the softmax in float32 too.
   const int64_t inner_precise = plan.masks && plan.mode == kWholeMask ? 2 : 0;
-  std::vector<Term> told = {*masked, *added};
+  std::vector<Term> told = {masked, added};
   for (const int64_t number : {plan.mode, plan.pre_tokens, plan.next_tokens, inner_precise})
     told.push_back(Term::Integer(number));
   return told;

@@ -27,15 +27,14 @@ namespace {
 Dim LastButOne(const Fact& fact) { return fact.shape[static_cast<size_t>(fact.rank()) - 2]; }
 
 absl::StatusOr<int64_t> Half(const FunctionContext& context, Value* part) {
-  const absl::StatusOr<HalfOf> half = FindHalf(context, part);
-  if (!half.ok()) return half.status();
-  if (half->axis != context.facts->Of(half->whole).rank() - 1) {
-    return Refuse(fmt::format("{} is cut along axis {}, not along the last", ValueName(*part), half->axis), "not-a-half");
+  ASSIGN_OR_RETURN(const HalfOf half, FindHalf(context, part));
+  if (half.axis != context.facts->Of(half.whole).rank() - 1) {
+    return Refuse(fmt::format("{} is cut along axis {}, not along the last", ValueName(*part), half.axis), "not-a-half");
   }
-  if (half->strided) {
+  if (half.strided) {
     return Refuse(fmt::format("{} is every other element, not one block", ValueName(*part)), "not-a-half");
   }
-  return half->index;
+  return half.index;
 }
 
 absl::StatusOr<std::string> Rotation(const FunctionContext& context, Value* r, Value* x, double sign,
@@ -68,12 +67,10 @@ absl::StatusOr<Value*> RotationSource(const FunctionContext& context, Value* x, 
 }
 
 absl::StatusOr<std::string> PairRotation(const FunctionContext& context, Value* y, Value* a, Value* b, Value* x1, Value* x2) {
-  const absl::StatusOr<std::string> join = JoinMode(context, y, a, b);
-  if (!join.ok()) return join.status();
-  const absl::StatusOr<Cut> cut = CutSource(context, x1, x2, y);
-  if (!cut.ok()) return cut.status();
-  if (cut->mode == *join) return cut->mode;
-  if (cut->mode == "interleaved") return "interleave_half";
+  ASSIGN_OR_RETURN(const std::string join, JoinMode(context, y, a, b));
+  ASSIGN_OR_RETURN(const Cut cut, CutSource(context, x1, x2, y));
+  if (cut.mode == join) return cut.mode;
+  if (cut.mode == "interleaved") return "interleave_half";
   return Refuse("the parts are cut as halves and joined as pairs", "rotation-order");
 }
 
@@ -113,34 +110,30 @@ absl::StatusOr<std::string> WrittenRotation(const FunctionContext& context, Valu
   if (!halves && !pairs) {
     return Refuse("the parts are written neither to the halves of the last axis nor to its pairs", "rotation-order");
   }
-  const absl::StatusOr<Cut> cut = CutSource(context, x1, x2, y);
-  if (!cut.ok()) return cut.status();
-  if (cut->mode == (halves ? "half" : "interleaved")) return cut->mode;
+  ASSIGN_OR_RETURN(const Cut cut, CutSource(context, x1, x2, y));
+  if (cut.mode == (halves ? "half" : "interleaved")) return cut.mode;
   if (halves) return "interleave_half";
   return Refuse("the parts are cut as halves and written as pairs", "rotation-order");
 }
 
 absl::StatusOr<std::string> PartRotation(const FunctionContext& context, Value* a, Value* x1, Value* x2) {
-  const absl::StatusOr<Cut> cut = CutSource(context, x1, x2, a, 2);
-  if (!cut.ok()) return cut.status();
-  return cut->mode == "half" ? "half" : "interleave_half";
+  ASSIGN_OR_RETURN(const Cut cut, CutSource(context, x1, x2, a, 2));
+  return cut.mode == "half" ? "half" : "interleave_half";
 }
 
 absl::StatusOr<Term> PartWhole(const FunctionContext& context, Value* a, Value* x1, Value* x2) {
-  const absl::StatusOr<Cut> cut = CutSource(context, x1, x2, a, 2);
-  if (!cut.ok()) return cut.status();
-  return cut->whole;
+  ASSIGN_OR_RETURN(const Cut cut, CutSource(context, x1, x2, a, 2));
+  return cut.whole;
 }
 
 absl::StatusOr<Term> JoinedSource(const FunctionContext& context, Value* a, Value* b, Value* y, Trailing<std::string_view> mode) {
-  const absl::StatusOr<Cut> cut = CutSource(context, a, b, y);
-  if (!cut.ok()) return cut.status();
-  if (mode.has_value() && *mode != cut->mode) {
+  ASSIGN_OR_RETURN(const Cut cut, CutSource(context, a, b, y));
+  if (mode.has_value() && *mode != cut.mode) {
     return Refuse(
-        fmt::format("the parts are {}, not {}", cut->mode == "half" ? "halves" : "pairs", *mode == "half" ? "halves" : "pairs"),
+        fmt::format("the parts are {}, not {}", cut.mode == "half" ? "halves" : "pairs", *mode == "half" ? "halves" : "pairs"),
         "rotation-order");
   }
-  return cut->whole;
+  return cut.whole;
 }
 
 // That two tables have one shape.

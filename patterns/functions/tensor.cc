@@ -9,6 +9,7 @@
 #include "fmt/format.h"
 #include "ir/infer/facts.h"
 #include "ir/movement/axis.h"
+#include "ir/status_macros.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/terms/refusal.h"
 
@@ -126,9 +127,8 @@ absl::StatusOr<std::vector<Term>> Shape(const FunctionContext& context, Shaped x
 absl::StatusOr<Dim> DimOfAxis(const FunctionContext& context, Shaped x, int64_t axis) { return DimAt(context, x.term, axis); }
 
 absl::StatusOr<int64_t> Rank(const FunctionContext& context, Shaped x) {
-  const auto shape = ShapeOf(context, x.term);
-  if (!shape.ok()) return shape.status();
-  return static_cast<int64_t>(shape->size());
+  ASSIGN_OR_RETURN(const auto shape, ShapeOf(context, x.term));
+  return static_cast<int64_t>(shape.size());
 }
 
 absl::StatusOr<DataType> ElementType(const FunctionContext& context, Shaped x) { return TypeOf(context, x.term); }
@@ -164,23 +164,20 @@ Holds IsConstant(const FunctionContext& context, Value* x) {
 }
 
 Holds Floating(const FunctionContext& context, Shaped x) {
-  const auto type = TypeOf(context, x.term);
-  if (!type.ok()) return type.status();
-  if (IsFloat(*type)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto type, TypeOf(context, x.term));
+  if (IsFloat(type)) return absl::OkStatus();
   return Refuse(fmt::format("{} holds no floating-point numbers", DescribeTerm(context, x.term)));
 }
 
 Holds Integral(const FunctionContext& context, Shaped x) {
-  const auto type = TypeOf(context, x.term);
-  if (!type.ok()) return type.status();
-  if (IsInteger(*type)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto type, TypeOf(context, x.term));
+  if (IsInteger(type)) return absl::OkStatus();
   return Refuse(fmt::format("{} holds no integers", DescribeTerm(context, x.term)));
 }
 
 absl::StatusOr<double> LargestNumber(const FunctionContext& context, Shaped x) {
-  const auto type = TypeOf(context, x.term);
-  if (!type.ok()) return type.status();
-  switch (*type) {
+  ASSIGN_OR_RETURN(const auto type, TypeOf(context, x.term));
+  switch (type) {
     case DataType::kDouble:
       return std::numeric_limits<double>::max();
     case DataType::kFloat:
@@ -195,20 +192,16 @@ absl::StatusOr<double> LargestNumber(const FunctionContext& context, Shaped x) {
 }
 
 absl::StatusOr<DataType> AtLeastFloat(const FunctionContext& context, Shaped x) {
-  const auto type = TypeOf(context, x.term);
-  if (!type.ok()) return type.status();
-  return *type == DataType::kDouble ? DataType::kDouble : DataType::kFloat;
+  ASSIGN_OR_RETURN(const auto type, TypeOf(context, x.term));
+  return type == DataType::kDouble ? DataType::kDouble : DataType::kFloat;
 }
 
 Holds SameShape(const FunctionContext& context, Shaped a, Shaped b) {
-  const auto first = ShapeOf(context, a.term);
-  if (!first.ok()) return first.status();
-  const auto second = ShapeOf(context, b.term);
-  if (!second.ok()) return second.status();
-  if (EqualLists(context, *first, *second)) return absl::OkStatus();
-  return Refuse(
-      fmt::format("the shapes {} and {} are not the same", DescribeList(context, *first), DescribeList(context, *second)),
-      "shapes-differ");
+  ASSIGN_OR_RETURN(const auto first, ShapeOf(context, a.term));
+  ASSIGN_OR_RETURN(const auto second, ShapeOf(context, b.term));
+  if (EqualLists(context, first, second)) return absl::OkStatus();
+  return Refuse(fmt::format("the shapes {} and {} are not the same", DescribeList(context, first), DescribeList(context, second)),
+                "shapes-differ");
 }
 
 // Whether a may be broadcast to b for some of what their dims can be.
@@ -222,14 +215,12 @@ bool MayBroadcast(const FunctionContext& context, List a, List b) {
 }
 
 Holds BroadcastsTo(const FunctionContext& context, Shaped a, Shaped b) {
-  const auto first = ShapeOf(context, a.term);
-  if (!first.ok()) return first.status();
-  const auto second = ShapeOf(context, b.term);
-  if (!second.ok()) return second.status();
-  if (Broadcasts(context, *first, *second)) return absl::OkStatus();
-  const std::string a_shape = DescribeList(context, *first);
-  const std::string b_shape = DescribeList(context, *second);
-  if (MayBroadcast(context, *first, *second)) {
+  ASSIGN_OR_RETURN(const auto first, ShapeOf(context, a.term));
+  ASSIGN_OR_RETURN(const auto second, ShapeOf(context, b.term));
+  if (Broadcasts(context, first, second)) return absl::OkStatus();
+  const std::string a_shape = DescribeList(context, first);
+  const std::string b_shape = DescribeList(context, second);
+  if (MayBroadcast(context, first, second)) {
     return Refuse(fmt::format("that the shape {} broadcasts to {} is not proved", a_shape, b_shape), "shapes-differ");
   }
   return Refuse(fmt::format("the shape {} does not broadcast to {}", a_shape, b_shape), "shapes-differ");
@@ -288,11 +279,10 @@ absl::StatusOr<std::vector<Term>> ShapeOf(const FunctionContext& context, const 
     }
     return dims;
   }
-  const absl::StatusOr<Value*> value = ValueOf(context, term);
-  if (!value.ok()) return value.status();
-  const Fact& fact = context.facts->Of(*value);
+  ASSIGN_OR_RETURN(const Value* value, ValueOf(context, term));
+  const Fact& fact = context.facts->Of(value);
   if (!fact.has_rank) {
-    return Refuse(fmt::format("the shape of {} is not known", ValueName(**value)), "shape-not-known");
+    return Refuse(fmt::format("the shape of {} is not known", ValueName(*value)), "shape-not-known");
   }
   std::vector<Term> dims;
   for (Dim dim : fact.shape) dims.push_back(TermOfDim(context.dims->Resolve(dim)));
@@ -300,20 +290,18 @@ absl::StatusOr<std::vector<Term>> ShapeOf(const FunctionContext& context, const 
 }
 
 absl::StatusOr<Dim> DimAt(const FunctionContext& context, const Term& term, int64_t axis) {
-  const auto shape = ShapeOf(context, term);
-  if (!shape.ok()) return shape.status();
-  const int64_t index = NormalizeAxis(axis, static_cast<int64_t>(shape->size()));
+  ASSIGN_OR_RETURN(const auto shape, ShapeOf(context, term));
+  const int64_t index = NormalizeAxis(axis, static_cast<int64_t>(shape.size()));
   if (index < 0) return absl::InvalidArgumentError("the axis is beyond the rank");
-  return DimOf((*shape)[static_cast<size_t>(index)]);
+  return DimOf(shape[static_cast<size_t>(index)]);
 }
 
 absl::StatusOr<DataType> TypeOf(const FunctionContext& context, const Term& term) {
   if (term.kind == Term::Kind::kNode) return TypeOfNode(context, *term.node);
-  const absl::StatusOr<Value*> value = ValueOf(context, term);
-  if (!value.ok()) return value.status();
-  const DataType type = context.facts->Of(*value).type;
+  ASSIGN_OR_RETURN(const Value* value, ValueOf(context, term));
+  const DataType type = context.facts->Of(value).type;
   if (type == DataType::kUndefined) {
-    return Refuse(fmt::format("the type of {} is not known", ValueName(**value)), "type-not-known");
+    return Refuse(fmt::format("the type of {} is not known", ValueName(*value)), "type-not-known");
   }
   return type;
 }

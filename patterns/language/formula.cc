@@ -176,7 +176,8 @@ absl::Status FormulaExpander::UseFormula(size_t index, Expression* call, Binding
   for (const auto& let : expanded.lets) VisitAll(const_cast<Expression&>(let.second), count);
   Bindings names;
   for (size_t i = 0; i < formula.parameters.size(); ++i) {
-    Expression argument = i < given ? std::move(call->arguments[i]) : formula.parameters[i].default_value;
+    Expression argument = formula.parameters[i].default_value;
+    if (i < given) argument = std::move(call->arguments[i]);
     if (uses[i] > 1 && !IsPlain(argument)) {
       const std::string fresh = Fresh(formula.parameters[i].name);
       const SourcePosition position = argument.position;

@@ -88,7 +88,7 @@ std::string FixedLine(std::string_view fixed) {
   std::string literal(value);
   if (value.front() == '"') {
     literal = fmt::format("ge::AscendString({})", value);
-  } else if (value.find_first_of(".") != std::string_view::npos) {
+  } else if (value.find('.') != std::string_view::npos) {
     literal = CppFloat(value);
   } else if (value != "true" && value != "false") {
     literal = fmt::format("static_cast<int64_t>({})", value);

@@ -1,6 +1,5 @@
 // check: what ATC makes of any ONNX file.
 #include <algorithm>
-#include <optional>
 
 #include "ir/onnx/load.h"
 #include "passes/check/atc_check.h"
@@ -18,8 +17,7 @@ struct CheckFlags {
 };
 
 int Run(CheckFlags* flags) {
-  std::optional<Target> target;
-  if (const int code = flags->options.SetAndLoad(&target); code != kDone) return code;
+  if (const int code = flags->options.SetAndLoad(); code != kDone) return code;
   const auto model = LoadModel(flags->input);
   if (!model.ok()) return Fail(model.status());
   auto report = CheckModel(model->get(), flags->options.options);

@@ -1,7 +1,6 @@
 // explain: what a code of a report means, or why a rule matches at a node.
 #include <unistd.h>
 
-#include <optional>
 #include <string>
 
 #include "fmt/format.h"
@@ -27,8 +26,7 @@ int RunExplainMatch(ExplainFlags* flags) {
   if (flags->rule.empty() || flags->at.empty() || flags->code.empty()) {
     return Fail("explain takes a code of a report, or MODEL --rule NAME --at NODE", kUsage);
   }
-  std::optional<Target> target;
-  if (const int code = flags->options.SetAndLoad(&target); code != kDone) return code;
+  if (const int code = flags->options.SetAndLoad(); code != kDone) return code;
   const auto model = LoadModel(flags->code);
   if (!model.ok()) return Fail(model.status());
   const auto text = ExplainMatch(model->get(), flags->options.options, flags->rule, flags->at);

@@ -59,15 +59,15 @@ int OptionFlags::Set() {
   return kDone;
 }
 
-int OptionFlags::SetAndLoad(std::optional<Target>* target) {
+int OptionFlags::SetAndLoad() {
   const int code = Set();
-  return code != kDone ? code : Load(target);
+  return code != kDone ? code : Load();
 }
 
-int OptionFlags::Load(std::optional<Target>* target) const {
-  auto loaded = Target::Load(options.target);
+int OptionFlags::Load() {
+  auto loaded = TargetOf(options);
   if (!loaded.ok()) return Fail(loaded.status(), kUsage);
-  *target = *std::move(loaded);
+  options.loaded_target = *std::move(loaded);
   return kDone;
 }
 

@@ -1,7 +1,6 @@
 // Flags that several commands have.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,9 +23,9 @@ struct OptionFlags {
 
   // Reads all but the target into `options`; kDone, or what is wrong on stderr and an exit code.
   int Set();
-  // The target, which is wrong usage where there is none of that name.
-  int Load(std::optional<Target>* target) const;
-  int SetAndLoad(std::optional<Target>* target);
+  // Loads the target into `options`; a name that no target has is wrong usage.
+  int Load();
+  int SetAndLoad();
 };
 
 void AddDimFlag(CLI::App* command, OptionFlags* flags);

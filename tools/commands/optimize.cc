@@ -1,5 +1,4 @@
 // optimize and list: fuses what the target can run fused, or says what could be.
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,8 +46,7 @@ int WriteOptimized(const Model& model, const Report& report, const Target& targe
 int Run(OptimizeFlags* flags, bool change) {
   if (const int code = flags->options.Set(); code != kDone) return code;
   if (const auto status = CheckRequirements(flags->require); !status.ok()) return Fail(status, kUsage);
-  std::optional<Target> target;
-  if (const int code = flags->options.Load(&target); code != kDone) return code;
+  if (const int code = flags->options.Load(); code != kDone) return code;
   const auto model = LoadModel(flags->model.input);
   if (!model.ok()) return Fail(model.status());
   const OptimizeOptions& options = flags->options.options;
@@ -62,7 +60,7 @@ int Run(OptimizeFlags* flags, bool change) {
     if (change) Fail("not written");
     return kNotMet;
   }
-  return change ? WriteOptimized(**model, *report, *target, *flags) : kDone;
+  return change ? WriteOptimized(**model, *report, *options.loaded_target, *flags) : kDone;
 }
 
 void AddFlags(CLI::App* command, OptimizeFlags* flags) {

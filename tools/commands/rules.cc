@@ -1,7 +1,6 @@
 // rules: the rules in force, a rule to start from, and the test of rules.
 #include <unistd.h>
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,8 +44,7 @@ int RunRules(RulesFlags* flags) {
   if (flags->passes) return Done(WriteText("-", DescribePasses(OptimizePasses())));
   OptionFlags& options = flags->options;
   options.rule_paths.insert(options.rule_paths.end(), flags->checked.begin(), flags->checked.end());
-  std::optional<Target> target;
-  if (const int code = options.SetAndLoad(&target); code != kDone) return code;
+  if (const int code = options.SetAndLoad(); code != kDone) return code;
   const auto text = flags->checked.empty() ? DescribeRules(options.options) : CheckRuleFiles(options.options);
   return text.ok() ? Done(WriteText("-", *text)) : Fail(text.status());
 }
