@@ -28,7 +28,7 @@ const LayoutCost& LayoutCostOf(const Node& attention);
 // What a Transpose of a tensor of this shape costs.
 int64_t CostOfTranspose(const LayoutCost& cost, absl::Span<const Dim> shape, const DimTable& dims);
 
-// What the attention takes longer with the heads behind the tokens.
+// What the attention takes longer with the heads after the tokens.
 int64_t CostOfTokensFirst(const Node& attention, const Facts& facts);
 
 }  // namespace ascend_fuse

@@ -178,7 +178,7 @@ class ExchangeOfNode {
     return WithOneResult(std::move(operands));
   }
 
-  // One whose declaration says that it computes along dims behind those that its operands and results begin with,
+  // One whose declaration says that it computes along dims after those that its operands and results begin with,
   // (T[...L, ...D] x, _[...D] gamma) => (T[...L, ...D] y): whatever stands along the first ones.
   std::optional<Exchangeable> RowwiseNode(const DeclaredOperator& declared) const {
     if (declared.rows.size() != 1) return std::nullopt;
@@ -186,7 +186,7 @@ class ExchangeOfNode {
     if (signature.inputs.size() < node_.input_count || signature.outputs.size() < node_.output_count) return std::nullopt;
     const std::string_view rows = signature.inputs.empty() ? "" : LeadingDims(signature.inputs[0]);
     if (rows.empty()) return std::nullopt;
-    int behind = 0;  // dims behind the rows
+    int behind = 0;  // dims after the rows
     for (size_t i = 1; i < signature.inputs[0].shape.axes.size(); ++i) {
       const int width = WidthOf(signature, signature.inputs[0].shape.axes[i]);
       if (width < 0) return std::nullopt;
@@ -216,8 +216,8 @@ class ExchangeOfNode {
                        [](const AxisPattern& axis) { return axis.kind != AxisPattern::Kind::kAny; });
   }
 
-  // How many dims an axis of a declaration stands for: "...D" as many as the input has whose dims these are; -1 where there
-  // is none.
+  // How many dims an axis of a declaration stands for: "...D" as many as the input has whose dims these are; -1 where
+  // the operand has no such axis.
   int WidthOf(const SignaturePattern& signature, const AxisPattern& axis) const {
     if (axis.kind != AxisPattern::Kind::kEllipsis) return 1;
     for (size_t i = 0; i < node_.input_count; ++i) {

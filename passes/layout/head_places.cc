@@ -63,7 +63,7 @@ void HeadPlaces::ReachTensor(Value* value, Order order) {
   if (producer != nullptr) tensor.maker = AddIfExchangeable(producer, *tensor.first);
 }
 
-// The number of the place; -1 where the node is none.
+// The number of the place; -1 where the node is not a place.
 int HeadPlaces::AddIfExchangeable(Node* node, Order order) {
   if (node->dead || ExchangesHeadsAndTokens(*node)) return -1;
   const auto known = place_of_.find(node);

@@ -44,7 +44,7 @@ class HeadPlaces {
   const HeadPlace* MakerOf(const HeadTensor& tensor) const {
     return tensor.maker >= 0 ? &places_[static_cast<size_t>(tensor.maker)] : nullptr;
   }
-  // The place of a node; nullptr for one that is no choice.
+  // The place of a node; nullptr for one that is not a choice.
   const HeadPlace* PlaceOf(const Node* node) const;
   bool IsTaken(const HeadPlace& place, Order operands, Order results);
   // Whether all its tensors are in its order, as they are: what is added to its own Transpose has none.

@@ -24,7 +24,7 @@ struct HeadTensor {
   std::vector<Value*> members;        // all values that are this tensor, what computes it first
   std::vector<bool> exchanged;        // each of them: whether it has the other order than the first one
   std::optional<Order> first;         // the order of the first member, once it was reached
-  int maker = -1;                     // the place that computes it; -1 for one that is no choice
+  int maker = -1;                     // the place that computes it; -1 for one that is not a choice
 
   Value*& In(Order order) { return values[static_cast<size_t>(order)]; }
   Order OrderOf(size_t member) const { return exchanged[member] ? Other(*first) : *first; }

@@ -34,7 +34,7 @@ class MinimumCut {
   bool FindLevels();
   int64_t Push();
 
-  std::vector<Edge> edges_;  // each with its opposite behind it
+  std::vector<Edge> edges_;  // each with its opposite after it
   std::vector<std::vector<size_t>> edges_of_;
   std::vector<int> levels_;
   std::vector<size_t> next_;

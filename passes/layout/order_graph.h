@@ -19,7 +19,7 @@ class OrderGraph {
   using Choice = int;
   static constexpr int64_t kNever = MinimumCut::kNever;
 
-  // What is no choice.
+  // What cannot be chosen.
   static Choice Fixed(Order order) { return order == Order::kFirst ? MinimumCut::kZero : MinimumCut::kOne; }
   Choice AddChoice() { return cut_.AddQuestion(); }
   // `choice` in this order costs so much.

@@ -1,4 +1,4 @@
-// Pad heads: zeros behind the channels of every head of an attention whose kernel takes no heads of that size, written into
+// Pad heads: zeros after the channels of every head of an attention whose kernel takes no heads of that size, written into
 // the weights of the projections of query, key and value, and taken out again by the weights of what reads the result.
 #pragma once
 

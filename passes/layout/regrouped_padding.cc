@@ -7,8 +7,8 @@
 namespace ascend_fuse {
 namespace {
 
-// Axes [begin, end) of both shapes that hold the same elements. Where the first of each is no number, they are these multiples of
-// one dim.
+// Axes [begin, end) of both shapes that hold the same elements. Where the first of each is not a number, they are these multiples
+// of one dim.
 struct Group {
   size_t from_begin, from_end, to_begin, to_end;
   int64_t from_multiple = 0;

@@ -38,7 +38,7 @@ class RowPlaces {
   // Of each attention, the ways to its operands and from its results.
   const std::vector<std::vector<Way*>>& attentions() const { return attentions_; }
 
-  // The place that computes the value; nullptr for one that is no choice.
+  // The place that computes the value; nullptr for one that is not a choice.
   RowPlace* MakerOf(const Value* value);
   // The places that read the end of the way, and whether anything else does that does not only ask for its dims.
   std::pair<std::vector<RowPlace*>, bool> ReadersOf(const Way& way);

@@ -93,7 +93,7 @@ class KeySharing {
     return IsRepeat(product, *repeated, &repeat) ? std::optional(repeat) : std::nullopt;
   }
 
-  // Whether the Expand repeats along a new axis behind the groups, and the Reshape joins the two; by their shapes.
+  // Whether the Expand repeats along a new axis after the groups, and the Reshape joins the two; by their shapes.
   bool IsRepeat(const Node& product, const Value& repeated, Repeat* repeat) const {
     const Fact& query = facts_.Of(product.input(0));
     const Fact& once = facts_.Of(repeat->once);

@@ -14,7 +14,7 @@
 
 namespace ascend_fuse {
 
-// Along one axis: element i is what stood at places[i], or 0 where that is -1; empty: the axis is as it was. Zeros stand behind
+// Along one axis: element i is what stood at places[i], or 0 where that is -1; empty: the axis is as it was. Zeros stand after
 // what they widen.
 using Places = std::vector<int64_t>;
 // By axis.
@@ -40,7 +40,7 @@ constexpr int64_t kMostPlaces = int64_t{1} << 18;
 bool IsPadded(const ZeroPadding& padding);
 // Those of `size` elements as they were.
 Places AllPlaces(int64_t size);
-// `size` elements in heads of `head`, each with zeros up to `width` behind it.
+// `size` elements in heads of `head`, each with zeros up to `width` after it.
 Places PlacesOfHeads(int64_t size, int64_t head, int64_t width);
 
 // What the operands of `node` have to be for its outputs to be padded so (by number; empty: it is as it was). Operands that

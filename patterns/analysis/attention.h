@@ -27,7 +27,7 @@ struct AttentionView {
 // The attention that computes `y`, the product of weights and values or a Reshape of it. Axes are followed through moves of
 // data, factors are taken from wherever they stand, float32 islands begin at the half-precision operands. Where it may
 // be chosen what is batch and what is a head, heads are what the scores, the operands or the channels were split
-// into. FAILED_PRECONDITION with a sentence about what is no part of an attention; the nodes that were read are noted in
+// into. FAILED_PRECONDITION with a sentence about what is not a part of an attention; the nodes that were read are noted in
 // context.read, also then.
 absl::StatusOr<AttentionView> FollowAttention(const FunctionContext& context, Value* y);
 

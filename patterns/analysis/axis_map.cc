@@ -81,7 +81,7 @@ std::optional<AxisList> AtomTable::Regroup(const AxisList& axes, absl::Span<cons
     Dim wanted = dims[i];
     if (!wanted.known()) return std::nullopt;
     Atoms group;
-    // One dim and one leaf between equal ones are equal, for there are as many elements.
+    // One dim and one leaf between equal ones are equal, because there are as many elements.
     if (!wanted.is(1) && !left.empty() && are_the_rest(i + 1, 1)) {
       groups.push_back({left.back()});
       left.pop_back();

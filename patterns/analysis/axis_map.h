@@ -20,7 +20,7 @@ using AxisList = std::vector<Atoms>;
 // Leaves names what became of it.
 class AtomTable {
  public:
-  // One dim and one atom are equal where dims and atoms behind them hold as many elements. With `by_count` that is seen where
+  // One dim and one atom are equal where dims and atoms after them hold as many elements. With `by_count` that is seen where
   // several atoms are one of these dims too: for who builds nothing whose dims must have the names of those that were followed.
   explicit AtomTable(DimTable* dims, bool by_count = false) : dims_(dims), by_count_(by_count) {}
 

@@ -74,7 +74,7 @@ class DecisionTable {
   bool IsLeaf(Decision f) const { return nodes_[f].test == kLeafTest; }
   const Leaf& LeafOf(Decision f) const { return leaves_[nodes_[f].low]; }
   const Test& TestOf(uint32_t test) const { return tests_[test]; }
-  // The first test of a function that is no leaf, and what follows where it holds and where it does not.
+  // The first test of a function that is not a leaf, and what follows where it holds and where it does not.
   Literal First(Decision f) const { return {nodes_[f].test, true}; }
   Decision Branch(Decision f, bool holds) const { return holds ? nodes_[f].high : nodes_[f].low; }
 

@@ -108,7 +108,7 @@ MaskSource KeptWhereTrue(Value* boolean) {
   return {boolean, Polarity::kTrueKeeps};
 }
 
-// The boolean that the exporter started with, where there is one. An error for what is no mask but a bias.
+// The boolean that the exporter started with, where there is one. An error for what is not a mask but a bias.
 absl::StatusOr<MaskSource> ReadMask(const FunctionContext& context, Value* mask) {
   if (context.facts->Of(mask).type == DataType::kBool) return KeptWhereTrue(mask);
   const PossibleValues set = ValuesOf(context, mask);

@@ -7,7 +7,7 @@
 namespace ascend_fuse {
 
 // The TopK or ArgMax that chose which rows, or whose weights, `value` is computed from: on the way there are a linear,
-// its bias, and operators that move elements, but neither a norm nor an attention, behind which rows are a tensor of their
+// its bias, and operators that move elements, but neither a norm nor an attention, after which rows are a tensor of their
 // own. nullptr where every row is computed with the same weights. A few steps are looked at, whatever the graph.
 const Node* FindRouter(const Facts& facts, const Value* value);
 

@@ -219,7 +219,7 @@ class ScoreReader {
     return done;
   }
 
-  // The scores go on at x, the operand of the node that computes view->value which is no mask: of its shape.
+  // The scores go on at x, the operand of the node that computes view->value which is not a mask: of its shape.
   absl::Status Continue(AxisView* view, Value* x) {
     const Fact& before = context_.facts->Of(x);
     const Fact& after = context_.facts->Of(view->value);
@@ -356,7 +356,7 @@ class ScoreReader {
                                   ValueName(*view->value), fill, kMaskThreshold),
                       "mask-is-bias");
       }
-      // A scale behind it does nothing to what is dropped, a cap does.
+      // A scale after it does nothing to what is dropped, a cap does.
       RETURN_IF_ERROR(MayAdd(*node.input(0), 1, path->softcap));
       path->masks.push_back({i == 1 ? ScoreMask::Kind::kKeeps : ScoreMask::Kind::kDrops, node.input(0), view->axes});
       path->stages.insert(path->stages.begin(), view->axes);
@@ -365,7 +365,7 @@ class ScoreReader {
     return No(fmt::format("{} chooses between two tensors of scores", ValueName(*view->value)));
   }
 
-  // Mul (x, m) of numbers m that are 0 and 1, behind which something large is taken off where m is 0.
+  // Mul (x, m) of numbers m that are 0 and 1, after which something large is taken off where m is 0.
   absl::Status Multiplied(const Node& node, AxisView* view, ScorePath* path) {
     for (size_t i = 0; i < 2; ++i) {
       Value* x = node.input(i);
@@ -432,7 +432,7 @@ class ScoreReader {
 }  // namespace
 
 bool LeadsToSoftmax(const FunctionContext& context, Value* value) {
-  int changes = 0;  // what is not followed: there is something to tell if a softmax stands behind it
+  int changes = 0;  // what is not followed: there is something to tell if a softmax follows it
   for (int step = 0; step < kMostWeightSteps; ++step) {
     const Node* node = value->producer;
     if (node == nullptr || node->domain != NameId::kEmpty) return false;

@@ -37,12 +37,12 @@ struct ScorePath {
   std::vector<const Node*> nodes;
 };
 
-// Whether a softmax computes `value`, with at most a few casts, guards, moves of data and changes behind it: whether it is
+// Whether a softmax computes `value`, with at most a few casts, guards, moves of data and changes after it: whether it is
 // worth to ask FollowScores.
 bool LeadsToSoftmax(const FunctionContext& context, Value* value);
 
 // weights: what is multiplied by the value, with the atoms of its axes; keys: the atoms of the axis that the product with
-// the value sums over. FAILED_PRECONDITION with a sentence about the node that is no part of an attention. `reached` gets
+// the value sums over. FAILED_PRECONDITION with a sentence about the node that is not a part of an attention. `reached` gets
 // the nodes that were read, also then.
 absl::StatusOr<ScorePath> FollowScores(const FunctionContext& context, AtomTable* atoms, AxisView weights, const Atoms& keys,
                                        std::vector<const Node*>* reached);

@@ -37,7 +37,7 @@ class SoftmaxReader {
   }
 
  private:
-  // The node of this operator that computes the value, behind copies; nullptr where there is none.
+  // The node of this operator that computes the value, before copies; nullptr where there is none.
   const Node* Producer(Value* value, std::string_view op) const {
     while (value != nullptr && context_.numbering->Source(value) != nullptr) value = context_.numbering->Source(value);
     return value != nullptr && value->producer != nullptr && IsOp(*value->producer, op) ? value->producer : nullptr;
@@ -70,7 +70,7 @@ class SoftmaxReader {
   }
 
   // The node of this operator that reduces x along one axis, which stays as 1: at once, by a Reshape or an Unsqueeze
-  // behind it, and perhaps spread over x again. Its nodes are noted.
+  // after it, and perhaps spread over x again. Its nodes are noted.
   const Node* Reduction(Value* value, std::string_view op, const Value* x, int* axis) {
     std::vector<const Node*> read;
     if (const Node* expand = Producer(value, "Expand"); expand != nullptr && expand->input(0) != nullptr) {

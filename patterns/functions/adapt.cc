@@ -141,7 +141,7 @@ absl::StatusOr<Term> AxesFromEnd(const FunctionContext& context, Value* axes, Va
 }
 
 // Constant indices of which some are negative; those of element i count along the axis first + i % depth of x. `lengths`
-// are those of these axes at run time, for dims that are no numbers.
+// are those of these axes at run time, for dims that are not numbers.
 absl::StatusOr<Term> FromFront(const FunctionContext& context, Value* indices, const Term& x, int64_t first, int64_t depth,
                                const Term& lengths) {
   const Fact& fact = context.facts->Of(indices);

@@ -37,7 +37,7 @@ bool IsZeroThere(const FunctionContext& context, Value* mask) {
   return context.facts->Of(mask).type == DataType::kBool || MasksWithInfinity(context, mask);
 }
 
-// Refuses where a query keeps no key in any run: then it is no padding that nobody reads. `there`: what the kernel gives.
+// Refuses where a query keeps no key in any run: then it is not padding that nobody reads. `there`: what the kernel gives.
 absl::Status CheckRows(const FunctionContext& context, Value* q, Value* k, const ScoreParts& parts, std::string_view there) {
   const auto refuse = [&](const Value& mask, const std::string& query) {
     return FinalWord(

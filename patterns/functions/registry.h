@@ -15,7 +15,7 @@
 //   const Term&       anything, also no value
 //   std::optional<T>  T or no value (an input or attribute that is not given)
 //   Trailing<T>       T, which a rule may leave out; last, and written with ? in the signature
-// Results, alone or as absl::StatusOr: Value* (nullptr is no value), int64_t, double, Dim, DataType, std::string,
+// Results, alone or as absl::StatusOr: Value* (nullptr: the value is missing), int64_t, double, Dim, DataType, std::string,
 // std::vector<Term>, Term (anything, often a node to be built), and Holds, a condition.
 #pragma once
 

@@ -36,7 +36,7 @@ struct Range {
 };
 
 // The end of a sentence that says how a user tells that both lengths are in the range: "; --dim seq=1..4096 says so". ""
-// where that is not so or a length is none that has a name.
+// where that is not so or a length has no name.
 std::string HowToSay(const FunctionContext& context, Dim queries, Dim keys, const Range& range) {
   std::vector<std::string> flags;
   std::string sum;

@@ -21,7 +21,7 @@ RELEASES = ("8.1", "8.5", "9.0", "9.1", "9.2", "2026.07")
 MISREAD = frozenset(("misread", "loses_type"))
 # ... and with these it ends with an error.
 FATAL = MISREAD | {"refused", "no_parser", "no_kernel"}
-HEAD = """# Exports in which ATC refuses or misreads an operator after `optimize`, for want of an exact other spelling: the code of the
+HEAD = """# Exports in which ATC refuses or misreads an operator after `optimize` because no exact other spelling is known: the code of the
 # finding, the operator, the chips and releases (all where none is named), the exports. Written by scripts/last-mile.
 """
 
@@ -109,7 +109,7 @@ def left_table(records: list[dict[str, Any]]) -> str:
                 if not certain and effect in FATAL and not op.startswith("npu."):
                     opened[code, op].add(record["model"])
     models = set().union(*left.values()) if left else set()
-    text = f"\nRefused or misread after `optimize` in {len(models)} of {len(records)} exports, for want of another spelling"
+    text = f"\nRefused or misread after `optimize` in {len(models)} of {len(records)} exports because no other spelling is known"
     text += ":\n\n| code | operator | chips, releases, stock or plugin | exports |\n|---|---|---|---|\n" if left else ".\n"
     for (code, op, configs), some in sorted(left.items(), key=lambda item: (-len(item[1]), item[0])):
         text += f"| `{code}` | {op} | {configs} | {len(some)} |\n"

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import results
 from conftest import BUILD, ROOT
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -141,30 +142,15 @@ def test_a_table_is_the_one_that_the_program_prints(flag: str, document: str, se
     assert [line for line in text.splitlines() if line.startswith("|")] == done.stdout.splitlines()
 
 
-def kinds_by_chip() -> list[str]:
-    """The table of README.md, from the counts of docs/accuracy.md: fused / by GE / left, for each target."""
-    chips = {"ascend310p": "310P", "ascend910b": "910B (A2)", "ascend910_93": "A3", "ascend950": "950"}
-    section = (ROOT / "docs" / "accuracy.md").read_text().split("\n## Sites, fused / by GE / left\n")[1].split("\n## ")[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")]
-    columns = rows[0]
-
-    def share(counts: str) -> str:
-        fused, by_ge, left = map(int, counts.split("/"))
-        return f"{100 * (fused + by_ge) // (fused + by_ge + left)} %"
-
-    table = ["| kind | " + " | ".join(chips.values()) + " |", "|---|" + "---:|" * len(chips)]
-    for row in rows[2:]:
-        cells = []
-        for chip in chips:
-            stock, plugin = (share(row[columns.index(name)]) for name in (chip, f"{chip}-plugin"))
-            cells.append(stock if stock == plugin else f"{stock} ({plugin})")
-        table.append(f"| `{row[0]}` | " + " | ".join(cells) + " |")
-    return table
-
-
 def test_the_table_of_kinds_and_chips_is_that_of_the_zoo() -> None:
-    table = "\n".join(kinds_by_chip())
+    """The shares of docs/results.md, fused or by GE, for each chip."""
+    table = results.kinds_by_chip()
     assert table in (ROOT / "README.md").read_text(), f"the table in README.md should be\n{table}"
+
+
+def test_the_results_are_those_that_were_measured() -> None:
+    assert results.PAGE.read_text() == results.page(), "python3 tools/zoo/results.py writes docs/results.md"
+    assert {path.stem for path in results.FOLDER.iterdir()} == set(results.PARTS)
 
 
 def test_the_picture_is_that_of_the_demo(zoo: Path) -> None:

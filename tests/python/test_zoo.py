@@ -3,7 +3,7 @@
 A model is optimized for all targets by one process, once (pipeline.py); that listing tells the same, that the written file
 loads, that a second run changes nothing and that it expands is looked at there. How the numbers are compared, and which
 comparison stands for which targets, is told in zoo_numbers.py. All of it is written to build/zoo-numbers/, from which
-scripts/accuracy makes docs/accuracy.md.
+scripts/accuracy makes a part of docs/results.md.
 
     BLESS=1 .venv/bin/python -m pytest -c tests/pytest.ini -n 2 tests/python/test_zoo.py -k sites
 
@@ -45,7 +45,7 @@ ENTRIES: dict[str, dict[str, Any]] = {entry["id"]: entry for entry in fill.load_
 NUMBERS = BUILD / "zoo-numbers"
 COUNTS = ROOT / "tests" / "zoo" / "counts.txt"
 
-# A target with the flags that choose it, the way each name appears in docs/accuracy.md. CANN 8.1 knows no ascend950.
+# A target with the flags that choose it, the way each name appears in docs/results.md. CANN 8.1 knows no ascend950.
 TARGETS = {
     "ascend910b": ("--target=ascend910b",),
     "ascend310p": ("--target=ascend310p",),
@@ -109,7 +109,7 @@ class Verdicts:
 
 
 def note(model_id: str, numbers: dict[str, dict[str, object]]) -> None:
-    """Keeps numbers of a model, by target, for docs/accuracy.md."""
+    """Keeps numbers of a model, by target, for docs/results.md."""
     NUMBERS.mkdir(parents=True, exist_ok=True)
     path = NUMBERS / f"{model_id}.json"
     known = json.loads(path.read_text()) if path.exists() else {}

@@ -60,7 +60,7 @@ class Candidate:
     whole: bool
     blind: bool
     regions: Regions
-    named: dict[str, str]  # outputs of its places: the rules and nodes, as docs/accuracy.md lists them
+    named: dict[str, str]  # outputs of its places: the rules and nodes, as docs/results.md lists them
     prints: dict[str, bytes]  # outputs of its places: fingerprints
     fresh: set[str]  # those that no candidate before has
     unnamed: list[str]
@@ -68,7 +68,7 @@ class Candidate:
 
 @dataclass
 class Numbers:
-    """What docs/accuracy.md and test_numbers want to know of one target."""
+    """What docs/results.md and test_numbers want to know of one target."""
 
     whole: Whole | None  # None: not run as a whole
     blind: bool

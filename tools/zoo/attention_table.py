@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Prints docs/attention.md: what becomes of the attentions of the zoo on each chip, why some are left, which masks are
+"""Writes the attentions of docs/results.md: what becomes of the attentions of the zoo on each chip, why some are left, which masks are
 written, and how many Transposes are left around those that are fused.
 
     python3 tools/zoo/fill.py
-    python3 tools/zoo/attention_table.py [PATTERN ...] > docs/attention.md
+    python3 tools/zoo/attention_table.py [PATTERN ...]
 
-Patterns choose models by id. The program is taken from the folder that ASCEND_FUSE_BUILD names, else from build.
+Patterns choose models by id; what is found of these is printed. The program is taken from the folder that ASCEND_FUSE_BUILD names, else from build.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import manifest_file
 import masks
 import onnx
+import results
 import transposes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,14 +34,11 @@ ZOO = Path(os.environ.get("ASCEND_FUSE_ZOO", ROOT / "build" / "zoo"))
 LENGTH = 64  # what every dim but the batch is in a prefill
 # The title of each column, its chip, and whether dims are given.
 COLUMNS = (("910b", "ascend910b", False), ("310P", "ascend310p", False), ("310P, prefill", "ascend310p", True))
-HEAD = """# Attentions of the zoo
+HEAD = """## Attentions
 
-What becomes of the attentions of the [zoo](../tests/zoo/README.md) with the stock plugins of each chip. Printed by
-`tools/zoo/attention_table.py`.
+What becomes of the attentions of the [zoo](../tests/zoo/README.md) with the stock plugins of each chip.
 
-`python3 tools/zoo/attention_table.py > docs/attention.md` prints it again, with the program of a release build.
-
-"Prefill" is every export with symbolic dims that is no decode step, with `--dim`: the batch is 1, all other dims of inputs
+"Prefill" is every export with symbolic dims that is not a decode step, with `--dim`: the batch is 1, all other dims of inputs
 are 64, and the length of a mask over cache and new tokens is 128. The codes are those of [codes](codes.md).
 """
 
@@ -132,7 +130,7 @@ def print_masks(runs: list[tuple[str, Run]], entries: dict[str, dict[str, Any]])
         equal += sum((found & masks.expected_masks(entries[name])).values())
     masked = sum(count for word, count in words.items() if word != "none")
     whole = masked - sum(count for word, count in words.items() if "explicit" in word)
-    print(f"\n## Masks\n\nOf {masked} attentions with a mask {whole} are understood to the last clause "
+    print(f"\n### Masks\n\nOf {masked} attentions with a mask {whole} are understood to the last clause "
           f"({100 * whole / masked:.1f} %). {equal} of {sum(words.values())} have the word that follows from "
           "configuration and mode of the export.\n")
     print("| mask | attentions |\n|---|---:|")
@@ -151,11 +149,11 @@ def print_architectures(runs: list[tuple[str, Run]], entries: dict[str, dict[str
         numbers = [1, nodes["before"], nodes["after"], len(sites), len(fused), len(kinds), run.explicit, run.before, run.behind]
         row = rows.setdefault(entries[name]["architecture"], [0] * len(numbers))
         row[:] = [sum(pair) for pair in zip(row, numbers, strict=True)]
-    print(f"\n## Architectures\n\nSums over the exports of an architecture with an attention, on {COLUMNS[0][0]}. Kinds of masks: "
+    print(f"\n### Architectures\n\nSums over the exports of an architecture with an attention, on {COLUMNS[0][0]}. Kinds of masks: "
           "different masks of an export, by what they mean; explicit: masks that are written as a tensor of their own, at most one "
-          "for each mask that differs (two of a gemma3 decode step have one word). Transposes: as [layouts](layouts.md) counts them.\n")
+          "for each mask that differs (two of a gemma3 decode step have one word). Transposes: as the next section counts them.\n")
     print("| architecture | exports | nodes before | after | after / before | attentions | fused | kinds of masks | explicit "
-          "| Transposes before | behind |\n|---|" + "---:|" * 10)
+          "| Transposes before | after |\n|---|" + "---:|" * 10)
     for architecture, (count, before, after, *others) in sorted(rows.items()):
         print(f"| {architecture} | {count} | {before} | {after} | {after / before:.2f} | "
               + " | ".join(map(str, others)) + " |")
@@ -175,10 +173,11 @@ def main() -> None:
             chosen = [entry for entry in entries.values() if not given or is_prefill(entry)]
             done = pool.map(lambda entry: run_of(entry, chip, prefill_dims(entry) if given else []), chosen)
             runs[title] = list(zip((entry["id"] for entry in chosen), done, strict=True))
-    print(HEAD, end="")
-    print_reasons(runs)
-    print_masks(runs[COLUMNS[0][0]], entries)
-    print_architectures(runs[COLUMNS[0][0]], entries)
+    with results.printed("attention", whole=patterns == ["*"]):
+        print(HEAD, end="")
+        print_reasons(runs)
+        print_masks(runs[COLUMNS[0][0]], entries)
+        print_architectures(runs[COLUMNS[0][0]], entries)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Prints docs/prefill.md: how many attentions of prefill exports are fused where the user says what the dims are.
+"""Writes a part of docs/results.md: how many attentions of prefill exports are fused where the user says what the dims are.
 
     python3 tools/zoo/fill.py
-    python3 tools/zoo/prefill.py [PATTERN ...] > docs/prefill.md
-    echo >> docs/prefill.md; python3 tools/zoo/static_prefill.py >> docs/prefill.md
+    python3 tools/zoo/prefill.py [PATTERN ...]
 
-A prefill is an export that is no decode step: of those with symbolic dims the batch is 1 and all other dims of inputs are 64
-(--dim); the length of a mask over cache and new tokens is 128. Patterns choose models by id. The program is taken from the folder that ASCEND_FUSE_BUILD names, else from build.
+A prefill is an export that is not a decode step: of those with symbolic dims the batch is 1 and all other dims of inputs are 64
+(--dim); the length of a mask over cache and new tokens is 128. Patterns choose models by id; what is found of these is printed. The program is taken from the folder that ASCEND_FUSE_BUILD names, else from build.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import sys
 from typing import Any
 
 import manifest_file
+import results
 from attention_table import ROOT, is_prefill, prefill_dims, run_of
 
 # The title of each column, and the flags besides --dim.
@@ -62,11 +62,12 @@ def main() -> None:
                 for site in run.report["sites"]:
                     if site["kind"] == "attention":
                         count_site(site, counts[title])
-    print(f"# Attention in a prefill on {CHIP}\n")
-    print("Printed by `tools/zoo/prefill.py`: exports of the [zoo](../tests/zoo/README.md) with symbolic dims that are no decode")
-    print("step, with `--dim`: the batch is 1, all other dims of inputs are 64, and the length of a mask over cache and new tokens")
-    print("is 128.\n")
-    print_table(counts)
+    with results.printed("prefill", whole=patterns == ["*"]):
+        print(f"## Attention in a prefill with `--dim`, on {CHIP}\n")
+        print("Exports of the [zoo](../tests/zoo/README.md) with symbolic dims that are not a decode")
+        print("step, with `--dim`: the batch is 1, all other dims of inputs are 64, and the length of a mask over cache and new tokens")
+        print("is 128.\n")
+        print_table(counts)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 
 Every architecture of the zoo whose inputs have a length, without a cache, by both exporters, in the first of its attention
 implementations. Patterns choose ids. Nothing is kept. The program is taken from the folder that ASCEND_FUSE_BUILD names, else from
-build. Needs the packages of requirements.txt. The last section of docs/prefill.md is what it prints.
+build. Needs the packages of requirements.txt. Without patterns, docs/results.md has what it finds.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 import onnx
 import torch
 
+import results
 from attention_table import TOOL
 from export import ARCHITECTURES, fill_parameters, known_sizes, module_class, reason_of, run_exporter
 from prefill import CHIP, COLUMNS, count_site, print_table
@@ -80,10 +81,11 @@ def main() -> None:
             if any(sites.values()):
                 architectures.add(variant.architecture)
                 exports += 1
-    print("## With static dims\n")
-    print(f"Printed by `tools/zoo/static_prefill.py`: {exports} exports of {len(architectures)} architectures without a cache, made for")
-    print("this with a batch of 1 and 64 tokens, by both exporters, without `--dim`.\n")
-    print_table(counts)
+    with results.printed("static-prefill", whole=patterns == ["*"]):
+        print("## Attention in a prefill with static dims\n")
+        print(f"{exports} exports of {len(architectures)} architectures without a cache, made for")
+        print("this with a batch of 1 and 64 tokens, by both exporters, without `--dim`.\n")
+        print_table(counts)
 
 
 if __name__ == "__main__":

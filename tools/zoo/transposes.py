@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Counts the Transposes around the fused attentions of the zoo: writes tests/zoo/transposes.txt and prints docs/layouts.md.
+"""Counts the Transposes around the fused attentions of the zoo: writes tests/zoo/transposes.txt and a part of docs/results.md.
 
     python3 tools/zoo/fill.py
-    python3 tools/zoo/transposes.py > docs/layouts.md
+    python3 tools/zoo/transposes.py
     python3 tools/zoo/transposes.py [--chip CHIP] [--plugin] PATTERN ...
 
 With patterns, which choose models by id, the lines of these models are printed and nothing is written. The program is taken
@@ -28,16 +28,17 @@ from typing import Any
 
 import manifest_file
 import onnx
+import results
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = Path(os.environ.get("ASCEND_FUSE_BUILD", ROOT / "build")) / "ascend-fuse"
 ZOO = Path(os.environ.get("ASCEND_FUSE_ZOO", ROOT / "build" / "zoo"))
 REVIEWED = ROOT / "tests" / "zoo" / "transposes.txt"
-HEAD = """# Layouts of attention
+HEAD = """## Transposes around attention
 
 What the pass `choose_orders` leaves of Transposes around the fused attentions of the [zoo](../tests/zoo/README.md) on 910b,
 with the stock plugins: those on the paths from projections, inputs and earlier attentions to query, key and value, and from
-the result to the next product or output. Printed by `tools/zoo/transposes.py`; `tests/zoo/transposes.txt` has each model, and a test
+the result to the next product or output. `tests/zoo/transposes.txt` has each model, and a test
 that none has more.
 """
 TAIL = """
@@ -123,7 +124,7 @@ def run(model_id: str, chip: str, flags: list[str]) -> list[Count]:
 
 
 def line_of(counts: list[Count]) -> str:
-    """What transposes.txt says of a model: of each attention its layout, Transposes before it + behind it."""
+    """What transposes.txt says of a model: of each attention its layout, Transposes before it + after it."""
     return ", ".join(f"{count.layout} {count.before}+{count.after}" for count in counts) or "none"
 
 
@@ -148,11 +149,11 @@ def print_table(entries: list[dict[str, Any]], found: list[list[Count]]) -> None
     for entry, counts in zip(entries, found, strict=True):
         row = table.setdefault((cache_of(entry), entry["dims"]), collections.Counter())
         for count in counts:
-            row.update({"attentions": 1, "before": count.before, "behind": count.after, count.layout: 1})
+            row.update({"attentions": 1, "before": count.before, "after": count.after, count.layout: 1})
             row["none"] += count.before + count.after == 0
     print(HEAD)
-    columns = ("attentions", "BSND", "BNSD_BSND", "BNSD", "none", "before", "behind")
-    print("| exports | dims | attentions | BSND | BNSD_BSND | BNSD | without any Transpose | Transposes before | behind |")
+    columns = ("attentions", "BSND", "BNSD_BSND", "BNSD", "none", "before", "after")
+    print("| exports | dims | attentions | BSND | BNSD_BSND | BNSD | without any Transpose | Transposes before | after |")
     print("|---|---|" + "---:|" * len(columns))
     for key, row in sorted(table.items()):
         print("| " + " | ".join([*key, *(str(row[column]) for column in columns)]) + " |")
@@ -179,8 +180,9 @@ def main() -> None:
     if args.patterns:
         print("".join(lines), end="")
         return
-    REVIEWED.write_text("# Layout of each fused attention on 910b, Transposes before + behind. Written by tools/zoo/transposes.py.\n" + "".join(lines))
-    print_table(entries, found)
+    REVIEWED.write_text("# Layout of each fused attention on 910b, Transposes before + after. Written by tools/zoo/transposes.py.\n" + "".join(lines))
+    with results.printed("layouts", whole=not args.plugin):
+        print_table(entries, found)
 
 
 if __name__ == "__main__":
