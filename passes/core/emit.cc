@@ -98,7 +98,7 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
     if (input.kind == Term::Kind::kNumber || input.kind == Term::Kind::kList || input.kind == Term::Kind::kAbsent) {
       continue;
     }
-    ASSIGN_OR_RETURN(Value * value, Build(input, DataType::kUndefined, name, emission));
+    ASSIGN_OR_RETURN(Value* const value, Build(input, DataType::kUndefined, name, emission));
     plan.inputs[i] = value;
     // The condition of Where is not of the type of its branches.
     const bool condition = i == 0 && deferred.op_type == "Where";
@@ -350,29 +350,28 @@ absl::Status Emitter::EmitStatements(const Match& matched, const FunctionContext
   const std::string root_name(root != nullptr ? NodeName(*root) : std::string_view());
 
   for (const EmitStatement& statement : rule.emit) {
-    absl::StatusOr<Term> term = EvaluateInMatch(statement.value, match, context);
-    if (!term.ok()) return term.status();
+    ASSIGN_OR_RETURN(Term term, EvaluateInMatch(statement.value, match, context));
     std::vector<Value*> outputs;
     for (const std::string& name : statement.names) outputs.push_back(OldOutput(matched, name));
     // An output that nothing asked for is a value like any other.
     if (std::all_of(outputs.begin(), outputs.end(), [](const Value* value) { return value == nullptr; })) {
-      if (term->kind == Term::Kind::kNode && statement.names.size() > 1) {
-        DeferredNode node = *term->node;
+      if (term.kind == Term::Kind::kNode && statement.names.size() > 1) {
+        DeferredNode node = *term.node;
         node.output_count = static_cast<int>(statement.names.size());
         term = Term::Node(std::move(node));
       }
       for (size_t i = 0; i < statement.names.size(); ++i) {
-        Term named = *term;
+        Term named = term;
         named.output = static_cast<int>(i);
         if (statement.names[i] != "_") match.terms[rule.scope.Find(statement.names[i])] = named;
       }
       continue;
     }
-    if (term->kind != Term::Kind::kNode) {
+    if (term.kind != Term::Kind::kNode) {
       // The output is a value that is there already.
-      term = Term::Node({"", "Identity", {}, {*term}, 1});
+      term = Term::Node({"", "Identity", {}, {term}, 1});
     }
-    ASSIGN_OR_RETURN(NewNode plan, Plan(*term->node, base, emission));
+    ASSIGN_OR_RETURN(NewNode plan, Plan(*term.node, base, emission));
     // The new node takes the name of the node it stands for; a second one of the same emission a name near it.
     plan.name = base;
     plan.keep_name = !root_name.empty() && emission->replacements.empty();

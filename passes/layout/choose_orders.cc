@@ -40,14 +40,11 @@ absl::Status ChooseOrders(Workspace& workspace) {
     if (!site.fused() && covers.size() > 1) run.kept.insert(covers.begin(), covers.end());
   }
   // These hang on no other order.
-  const absl::StatusOr<bool> channels = TakeTurn(ChannelOrders(run), workspace);
-  if (!channels.ok()) return channels.status();
+  RETURN_IF_ERROR(TakeTurn(ChannelOrders(run), workspace).status());
   for (int round = 0; round < kMostRounds; ++round) {
-    const absl::StatusOr<bool> rows = TakeTurn(RowOrders(run), workspace);
-    if (!rows.ok()) return rows.status();
-    const absl::StatusOr<bool> heads = TakeTurn(HeadOrders(run), workspace);
-    if (!heads.ok()) return heads.status();
-    if (!*rows && !*heads) break;
+    ASSIGN_OR_RETURN(const bool rows, TakeTurn(RowOrders(run), workspace));
+    ASSIGN_OR_RETURN(const bool heads, TakeTurn(HeadOrders(run), workspace));
+    if (!rows && !heads) break;
   }
   return absl::OkStatus();
 }

@@ -177,10 +177,10 @@ absl::Status HeadWriter::WritePlace(const HeadPlace& place) {
     if (value != nullptr) existing[result] = value;
   }
   const bool exchanged = place.chosen_results != place.as_is;
-  auto pairs = WriteExchanged(*place.node, plan, place.exchangeable.results, existing, ValueName(*place.exchangeable.results[0]),
-                              exchanged ? std::optional(kHeadsAndTokens) : std::nullopt, workspace_);
-  if (!pairs.ok()) return pairs.status();
-  for (const auto& [before, now] : *pairs) WriteResult(before, now, place.chosen_results);
+  ASSIGN_OR_RETURN(auto pairs, WriteExchanged(*place.node, plan, place.exchangeable.results, existing,
+                                              ValueName(*place.exchangeable.results[0]),
+                                              exchanged ? std::optional(kHeadsAndTokens) : std::nullopt, workspace_));
+  for (const auto& [before, now] : pairs) WriteResult(before, now, place.chosen_results);
   return absl::OkStatus();
 }
 

@@ -188,9 +188,8 @@ absl::Status PaddingSearch::AskOperands(Node* node) {
   if (std::none_of(outputs.begin(), outputs.end(), IsPadded)) return absl::OkStatus();
   if (plan_.nodes.size() >= kMostNodes) return No("the projections are too far away");
   plan_.nodes.insert(node);
-  const auto operands = OperandsOf(facts_, *node, outputs);
-  if (!operands.ok()) return operands.status();
-  for (const PaddedOperand& operand : *operands) {
+  ASSIGN_OR_RETURN(const auto operands, OperandsOf(facts_, *node, outputs));
+  for (const PaddedOperand& operand : operands) {
     RETURN_IF_ERROR(Ask({node, operand.index}, operand.parts));
   }
   return absl::OkStatus();

@@ -34,30 +34,28 @@ absl::StatusOr<PaddedHeads> PaddingWriter::Write() {
 
 absl::Status PaddingWriter::WriteNode(Node* node) {
   const std::vector<ZeroPadding> outputs = plan_.OutputsOf(*node, facts_);
-  absl::StatusOr<NewNode> plan =
-      node == plan_.attention ? PlanOf(*node) : PaddedNode(*node, outputs, plan_.PaddingOf(node->input(0), facts_), workspace_);
-  if (!plan.ok()) return plan.status();
+  ASSIGN_OR_RETURN(NewNode plan, node == plan_.attention
+                                     ? PlanOf(*node)
+                                     : PaddedNode(*node, outputs, plan_.PaddingOf(node->input(0), facts_), workspace_));
   for (size_t i = 0; i < node->input_count; ++i) {
     const auto made = made_.find(node->input(i));
     // Other readers of a turned weight keep it.
     const bool wanted = made != made_.end() && (plan_.wants.contains({node, i}) || !IsMadeOfConstant(node->input(i)));
-    if (wanted) plan->inputs[i] = made->second;
+    if (wanted) plan.inputs[i] = made->second;
     const auto constant = plan_.constants.find({node, i});
     if (constant == plan_.constants.end()) continue;
-    const auto padded = PaddedConstant(node->input(i), constant->second.first, constant->second.second);
-    if (!padded.ok()) return padded.status();
-    plan->inputs[i] = *padded;
+    ASSIGN_OR_RETURN(plan.inputs[i], PaddedConstant(node->input(i), constant->second.first, constant->second.second));
   }
   const bool slices = node == plan_.attention && plan_.sliced;
   if (!slices && std::none_of(outputs.begin(), outputs.end(), IsPadded)) {
-    Node* written = workspace_.rewriter().ReplaceNode(*node, *plan);
+    Node* written = workspace_.rewriter().ReplaceNode(*node, plan);
     workspace_.Know(written);
     if (node == plan_.attention) result_.attention = written;
     return absl::OkStatus();
   }
-  plan->keep_name = plan->keep_name && !IsMadeOfConstant(node->output());  // which other layers may read
+  plan.keep_name = plan.keep_name && !IsMadeOfConstant(node->output());  // which other layers may read
   Node* written =
-      workspace_.rewriter().Insert(*plan, node->output_count, node->graph, fmt::format("{}_padded", ValueName(*node->output())));
+      workspace_.rewriter().Insert(plan, node->output_count, node->graph, fmt::format("{}_padded", ValueName(*node->output())));
   workspace_.Know(written);
   if (node == plan_.attention) result_.attention = written;
   if (slices) return WriteSlice(written->output());

@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "passes/core/beside.h"
 
 namespace ascend_fuse {
@@ -29,9 +30,7 @@ absl::Status RowWriter::Write() {
   }
   AddOtherWays(&to_write);
   for (RowPlace* place : changed) {
-    const absl::StatusOr<bool> written = WritePlace(*place, to_write);
-    if (!written.ok()) return written.status();
-    place->changes = *written;
+    ASSIGN_OR_RETURN(place->changes, WritePlace(*place, to_write));
   }
   for (Way* way : to_write) WriteWay(way);
   for (size_t i = ways_.all().size(); i-- > 0;) WriteDims(ways_.all()[i].get());
@@ -99,10 +98,10 @@ absl::StatusOr<bool> RowWriter::WritePlace(const RowPlace& place, const std::vec
     });
     if (same != to_write.end()) existing[result] = (*same)->end;
   }
-  const auto pairs = WriteExchanged(*place.node, plan, results, existing, fmt::format("{}_batch_first", ValueName(*results[0])),
-                                    place.axes, workspace_);
-  if (!pairs.ok()) return pairs.status();
-  for (const auto& [before, now] : *pairs) forms_.SetNow(before, now);
+  ASSIGN_OR_RETURN(const auto pairs,
+                   WriteExchanged(*place.node, plan, results, existing, fmt::format("{}_batch_first", ValueName(*results[0])),
+                                  place.axes, workspace_));
+  for (const auto& [before, now] : pairs) forms_.SetNow(before, now);
   return true;
 }
 

@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "ir/infer/movement_of.h"
 #include "ir/movement/axis.h"
+#include "ir/status_macros.h"
 #include "passes/core/beside.h"
 #include "passes/layout/regrouped_padding.h"
 #include "patterns/analysis/einsum_letters.h"
@@ -486,9 +487,7 @@ absl::StatusOr<NewNode> PaddedNode(const Node& node, absl::Span<const ZeroPaddin
   NewNode plan = PlanOf(node);
   Beside beside(workspace, node);
   if (IsOp(node, "Reshape")) {
-    absl::StatusOr<Value*> dims = DimsInput(node, outputs[0], first, workspace);
-    if (!dims.ok()) return dims.status();
-    plan.inputs[1] = *dims;
+    ASSIGN_OR_RETURN(plan.inputs[1], DimsInput(node, outputs[0], first, workspace));
     Erase(&plan.attributes, "allowzero");
   }
   if (!IsOp(node, "Slice") && !IsOp(node, "Split") && !IsOp(node, "Gather")) return plan;

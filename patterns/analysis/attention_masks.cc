@@ -111,9 +111,8 @@ class MaskReader {
     for (size_t i = 0; i < 2; ++i) {
       ScoreMask part = mask;
       part.value = sum->input(i);
-      absl::StatusOr<Term> term = MaskTerm(part);
-      if (!term.ok()) return term.status();
-      parts.push_back(*std::move(term));
+      ASSIGN_OR_RETURN(Term term, MaskTerm(part));
+      parts.push_back(std::move(term));
     }
     return build::Op("Add", std::move(parts));
   }

@@ -8,6 +8,7 @@
 #include "ir/infer/movement_of.h"
 #include "ir/model.h"
 #include "ir/movement/axis.h"
+#include "ir/status_macros.h"
 #include "patterns/analysis/constant_tensor.h"
 #include "patterns/terms/refusal.h"
 #include "patterns/terms/term.h"
@@ -117,14 +118,13 @@ class ChannelFollower {
       }
       const std::optional<std::vector<bool>> signs = SignsOf(context_, *constant);
       if (!signs.has_value()) continue;
-      absl::StatusOr<ChannelMap> map = Follow(operand);
-      if (!map.ok()) return map;
+      ASSIGN_OR_RETURN(ChannelMap map, Follow(operand));
       // The constant lies along the last axis.
       if (!facts_.dims().Equal(fact.shape.back(), shape.shape.back()) ||
-          static_cast<int64_t>(signs->size()) != map->trailing.back()) {
+          static_cast<int64_t>(signs->size()) != map.trailing.back()) {
         continue;
       }
-      if (!map->channels.Negate(*signs)) return TooMany();
+      if (!map.channels.Negate(*signs)) return TooMany();
       return map;
     }
     return Computes(node, value);
@@ -182,30 +182,29 @@ class ChannelFollower {
   absl::StatusOr<ChannelMap> Pick(const Movement& movement, const Value* value) {
     const Node& node = *movement.node;
     const MovedPart& part = movement.parts[0];
-    absl::StatusOr<ChannelMap> map = Follow(node.input(part.operand));
-    if (!map.ok()) return map;
+    ASSIGN_OR_RETURN(ChannelMap map, Follow(node.input(part.operand)));
     const auto unknown = [&] {
       return No(fmt::format("the channels that {} {} takes are not known", OpType(node), ValueName(*value)));
     };
     const Fact& in = facts_.Of(node.input(part.operand));
     const Fact& out = facts_.Of(value);
-    if (!part.known || !out.has_rank || part.axes.size() != map->axes.size()) return unknown();
+    if (!part.known || !out.has_rank || part.axes.size() != map.axes.size()) return unknown();
     std::vector<int> axes;
     for (size_t axis = 0; axis < part.axes.size(); ++axis) {
       const AxisSource& source = part.axes[axis];
       const bool drops = source.IsOneElement();
       if (!drops && (source.axis != static_cast<int>(axes.size()) || axes.size() >= out.shape.size())) return unknown();
       const Dim extent = drops ? Dim::Of(1) : out.shape[axes.size()];
-      const int own = map->axes[axis];
+      const int own = map.axes[axis];
       if (own != ChannelMap::kChannels) {
-        if (drops || !CutLeading(source, in.shape[axis], extent, &map->windows[static_cast<size_t>(own)])) {
-          return WrongAxis(node, static_cast<int64_t>(axis), *map);
+        if (drops || !CutLeading(source, in.shape[axis], extent, &map.windows[static_cast<size_t>(own)])) {
+          return WrongAxis(node, static_cast<int64_t>(axis), map);
         }
         axes.push_back(own);
         continue;
       }
       const auto trailing = static_cast<size_t>(std::count(axes.begin(), axes.end(), ChannelMap::kChannels));
-      const int64_t size = map->trailing[trailing];
+      const int64_t size = map.trailing[trailing];
       const bool whole = source.IsPlace(source.axis) && extent.is(size);
       const auto ranges = whole ? std::vector<PositionRange>{{0, 1, size}} : Positions(node, source, extent, size);
       if (!ranges.has_value()) return unknown();
@@ -218,16 +217,16 @@ class ChannelFollower {
         count += range.count;
       }
       if (count == 0) return No(fmt::format("{} {} takes no channel", OpType(node), ValueName(*value)));
-      if (!whole && !map->channels.Take(map->trailing, trailing, *ranges)) return TooMany();
-      map->trailing[trailing] = count;
+      if (!whole && !map.channels.Take(map.trailing, trailing, *ranges)) return TooMany();
+      map.trailing[trailing] = count;
       if (drops) {
-        map->trailing.erase(map->trailing.begin() + static_cast<std::ptrdiff_t>(trailing));
+        map.trailing.erase(map.trailing.begin() + static_cast<std::ptrdiff_t>(trailing));
       } else {
         axes.push_back(ChannelMap::kChannels);
       }
     }
     if (axes.size() != out.shape.size()) return unknown();
-    map->axes = std::move(axes);
+    map.axes = std::move(axes);
     return map;
   }
 

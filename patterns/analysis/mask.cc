@@ -280,9 +280,8 @@ bool OnlyMasks(const FunctionContext& context, const Value* mask) {
 }
 
 absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, Value* query, Value* key) {
-  absl::StatusOr<MaskSource> source = ReadMask(context, mask);
-  if (!source.ok()) return source.status();
-  return ExplicitMaskOf(context, *source, query, key);
+  ASSIGN_OR_RETURN(MaskSource source, ReadMask(context, mask));
+  return ExplicitMaskOf(context, source, query, key);
 }
 
 absl::StatusOr<Term> ExplicitDrop(const FunctionContext& context, Value* drop, Value* query, Value* key) {

@@ -167,9 +167,8 @@ absl::StatusOr<ScoreParts> SplitScores(const FunctionContext& context, absl::Spa
 absl::StatusOr<Term> SumOfBiases(const FunctionContext& context, const ScoreParts& parts, const Value* query) {
   Term sum = Term::Absent();
   for (Value* bias : parts.biases) {
-    absl::StatusOr<Value*> value = InTypeOf(context, bias, query);
-    if (!value.ok()) return value.status();
-    sum = sum.kind == Term::Kind::kAbsent ? Term::Of(*value) : build::Op("Add", {std::move(sum), Term::Of(*value)});
+    ASSIGN_OR_RETURN(Value* const value, InTypeOf(context, bias, query));
+    sum = sum.kind == Term::Kind::kAbsent ? Term::Of(value) : build::Op("Add", {std::move(sum), Term::Of(value)});
   }
   return sum;
 }
@@ -182,13 +181,12 @@ absl::StatusOr<Term> WholeBias(const FunctionContext& context, const ScoreParts&
   for (const Value* bias : parts.biases) {
     RETURN_IF_ERROR(CheckMaskShape(context, *bias, q));
   }
-  absl::StatusOr<Term> sum = SumOfBiases(context, parts, query);
-  if (!sum.ok()) return sum.status();
-  const Fact* fact = sum->kind == Term::Kind::kValue ? &context.facts->Of(sum->value) : nullptr;
+  ASSIGN_OR_RETURN(Term sum, SumOfBiases(context, parts, query));
+  const Fact* fact = sum.kind == Term::Kind::kValue ? &context.facts->Of(sum.value) : nullptr;
   const bool whole = fact != nullptr && fact->rank() == 4 && context.dims->Equal(fact->shape[1], q.shape[1]) &&
                      context.dims->Equal(fact->shape[2], q.shape[2]) && context.dims->Equal(fact->shape[3], k.shape[2]);
   if (whole) return sum;
-  return ExpandedToScores(context, *std::move(sum), fact, TermOfDim(q.shape[1]), query, key);
+  return ExpandedToScores(context, std::move(sum), fact, TermOfDim(q.shape[1]), query, key);
 }
 
 }  // namespace ascend_fuse

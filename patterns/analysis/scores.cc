@@ -196,11 +196,10 @@ class ScoreReader {
     path.stages.push_back(view.axes);
     const bool rows_of_scores = empty_rows_ != nullptr && context_.numbering->Same(empty_rows_, softmax.input) &&
                                 atoms_->Leaves(view.axes) == atoms_->Leaves(axes_of_rows_);
-    absl::StatusOr<ScorePath> done = Follow(std::move(view), std::move(path));
-    if (!done.ok()) return done;
+    ASSIGN_OR_RETURN(ScorePath done, Follow(std::move(view), std::move(path)));
     if (empty_rows_ != nullptr) {
       // Of the scores themselves, or of what masks them.
-      const bool rows = rows_of_scores || std::any_of(done->masks.begin(), done->masks.end(), [&](const ScoreMask& mask) {
+      const bool rows = rows_of_scores || std::any_of(done.masks.begin(), done.masks.end(), [&](const ScoreMask& mask) {
                           return mask.kind == ScoreMask::Kind::kAdded && context_.numbering->Same(mask.value, empty_rows_) &&
                                  atoms_->Leaves(mask.axes) == atoms_->Leaves(axes_of_rows_);
                         });
@@ -208,14 +207,14 @@ class ScoreReader {
         return No(fmt::format("weights are made 0 where a row of {} is empty, which is not a mask of the scores",
                               ValueName(*empty_rows_)));
       }
-      done->guard = true;
+      done.guard = true;
     }
     if (zeroed_.value == nullptr) return done;
-    const bool same = std::any_of(done->masks.begin(), done->masks.end(), [&](const ScoreMask& mask) {
+    const bool same = std::any_of(done.masks.begin(), done.masks.end(), [&](const ScoreMask& mask) {
       return mask.kind == zeroed_.kind && context_.numbering->Same(mask.value, zeroed_.value);
     });
     if (!same) return No(fmt::format("weights are made 0 by {}, which is not a mask of the scores", ValueName(*zeroed_.value)));
-    done->guard = true;
+    done.guard = true;
     return done;
   }
 

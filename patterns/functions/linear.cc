@@ -52,13 +52,12 @@ absl::StatusOr<Term> Merged(const FunctionContext& context, Value* a, Value* b) 
 // The linear that computes y, if a node may take its place. Who else reads y itself is the rule's question: where y is
 // inside what is replaced, single_reader.
 absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, Value* y) {
-  absl::StatusOr<LinearView> view = FindLinear(context, y);
-  if (!view.ok()) return view.status();
-  if (!view->plain) {
-    return Refuse(fmt::format("the linear that gives {} cannot be taken into a node: {}", ValueName(*y), view->why_not_plain),
+  ASSIGN_OR_RETURN(LinearView view, FindLinear(context, y));
+  if (!view.plain) {
+    return Refuse(fmt::format("the linear that gives {} cannot be taken into a node: {}", ValueName(*y), view.why_not_plain),
                   "linear-not-plain");
   }
-  for (const Value* inner : view->chain) {
+  for (const Value* inner : view.chain) {
     if (inner == y) continue;
     if (const std::string why = OtherReader(inner); !why.empty() && !inner->IsConstant()) {
       return Refuse(why, "value-shared");

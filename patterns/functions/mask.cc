@@ -85,8 +85,7 @@ absl::StatusOr<Term> AnyMasks(const FunctionContext& context, Value* q, Value* k
 // The mask in full. `mask`: the one that a guard of the network speaks of, where it is the only one.
 absl::StatusOr<Term> WholeMaskOf(const FunctionContext& context, Value* q, Value* k, const ScoreParts& parts, Mask mask,
                                  int64_t guard) {
-  const absl::StatusOr<Term> masked = AnyMasks(context, q, k, parts);
-  if (!masked.ok()) return masked.status();
+  ASSIGN_OR_RETURN(Term masked, AnyMasks(context, q, k, parts));
   const bool only = parts.masks.size() == 1 && parts.drops.empty() && parts.biases.empty();
   if (guard != 0 && only && mask == parts.masks[0] && IsZeroThere(context, parts.masks[0])) return masked;
   RETURN_IF_ERROR(CheckRows(context, q, k, parts, kZeroThere));
@@ -188,9 +187,9 @@ Term FourAxes(const FunctionContext& context, const Term& mask) {
 
 Holds NothingMasked(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
   const auto masks = MasksOf(context, q, k, {keep, bias, mask});
-  const absl::StatusOr<ScoreParts>& parts = masks->parts;
-  if (!parts.ok()) return parts.status();
-  if (!parts->biases.empty()) return Refuse(fmt::format("{} is added to the scores", ValueName(*parts->biases[0])));
+  RETURN_IF_ERROR(masks->parts.status());
+  const ScoreParts& parts = *masks->parts;
+  if (!parts.biases.empty()) return Refuse(fmt::format("{} is added to the scores", ValueName(*parts.biases[0])));
   NoteAssumptions(context, *masks);
   return masks->plan.masks ? Refuse("keys are masked") : absl::OkStatus();
 }

@@ -32,6 +32,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ir/status_macros.h"
 #include "patterns/terms/function_context.h"
 #include "patterns/terms/term.h"
 
@@ -270,8 +271,7 @@ struct Typed {
   static_assert(CountParameters(kSignature.view()) == kCount, "the signature names every parameter");
 
   static absl::StatusOr<Term> Call(const FunctionContext& context, absl::Span<const Term> arguments) {
-    absl::Status status = CheckArguments(kSignature.view(), absl::MakeConstSpan(kKinds, kCount), kMinimum, context, arguments);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(CheckArguments(kSignature.view(), absl::MakeConstSpan(kKinds, kCount), kMinimum, context, arguments));
     return Apply(context, arguments, std::index_sequence_for<T...>());
   }
 
