@@ -16,7 +16,7 @@ namespace ascend_fuse {
 // What a finding says of one node; `text` is its sentence.
 FindingRecord FindingOf(const Node& node, const std::string& code, const std::string& effect, std::string text);
 // The word of a FindingRecord for an effect.
-std::string EffectWord(UnreadForm::Effect effect);
+std::string EffectWord(UnsupportedForm::Effect effect);
 // Whether ATC ends with an error or makes another model of it, as far as is known.
 bool IsFatal(const FindingRecord& finding);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kNoParserError = "E13010";
 
-FindingRecord FindingOfForm(const Node& node, const UnreadForm& form) {
+FindingRecord FindingOfForm(const Node& node, const UnsupportedForm& form) {
   std::string text(OpType(node));
   if (!form.form.empty()) text += " " + form.form;
   text += ": " + form.because;
@@ -67,21 +67,21 @@ FindingRecord FindingOf(const Node& node, const std::string& code, const std::st
   return finding;
 }
 
-std::string EffectWord(UnreadForm::Effect effect) {
+std::string EffectWord(UnsupportedForm::Effect effect) {
   switch (effect) {
-    case UnreadForm::Effect::kNoParser:
+    case UnsupportedForm::Effect::kNoParser:
       return "no_parser";
-    case UnreadForm::Effect::kRefused:
+    case UnsupportedForm::Effect::kRefused:
       return "refused";
-    case UnreadForm::Effect::kMisread:
+    case UnsupportedForm::Effect::kMisread:
       return "misread";
-    case UnreadForm::Effect::kLosesType:
+    case UnsupportedForm::Effect::kLosesType:
       return "loses_type";
-    case UnreadForm::Effect::kNoKernel:
+    case UnsupportedForm::Effect::kNoKernel:
       return "no_kernel";
-    case UnreadForm::Effect::kAiCpu:
+    case UnsupportedForm::Effect::kAiCpu:
       return "ai_cpu";
-    case UnreadForm::Effect::kHost:
+    case UnsupportedForm::Effect::kHost:
       return "host";
   }
   return "";
@@ -114,7 +114,7 @@ std::vector<FindingRecord> FindInNodes(const Model& model, Facts& facts, const T
                  !target.IsParsed(OpType(*node)) && target.HasAlias(npu, opset)) {
         CheckNpuNode(*node, npu, facts, target, &findings);
       } else {
-        for (const UnreadForm* form : target.UnreadForms(*node, opset, &facts)) {
+        for (const UnsupportedForm* form : target.UnsupportedForms(*node, opset, &facts)) {
           findings.push_back(FindingOfForm(*node, *form));
         }
       }

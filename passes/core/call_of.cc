@@ -7,9 +7,9 @@
 
 namespace ascend_fuse {
 
-Call CallOf(const Node& node, const Facts& facts, const std::string& op) {
+Call CallOf(const Node& node, const Facts& facts, std::string op) {
   Call call;
-  call.op = op;
+  call.op = std::move(op);
   for (const Use& use : node.inputs()) {
     CallInput input;
     if (use.value != nullptr) {

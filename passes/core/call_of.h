@@ -8,8 +8,8 @@
 
 namespace ascend_fuse {
 
-// The node as a call of `op`, which must outlive it.
-Call CallOf(const Node& node, const Facts& facts, const std::string& op);
+// The node as a call of `op`.
+Call CallOf(const Node& node, const Facts& facts, std::string op);
 
 // Whether the nodes of the graph stand in a branch of an If, where ATC reads an empty input otherwise.
 bool IsBranchOfIf(const Graph& graph);

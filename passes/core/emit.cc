@@ -264,7 +264,7 @@ absl::StatusOr<Value*> Emitter::BuildNode(const Term& term, const std::string& n
     }
   }
   Node* helper = rewriter_->Insert(plan, deferred.output_count, graph_, own_name);
-  Know(helper);
+  Refresh(helper);
   // Who reads it would read an equal value that was there before instead: nothing would read the helper, nor what was
   // built for it.
   if (Value* equal = Earliest(helper->output()); deferred.output_count == 1 && equal != helper->output()) {
@@ -296,7 +296,7 @@ Value* Emitter::Earliest(Value* value) const {
   return producer->output(first->output_index);
 }
 
-void Emitter::Know(Node* node) {
+void Emitter::Refresh(Node* node) {
   InferNode(*node, facts_);
   numbering_->Add(*node, *facts_);
 }

@@ -54,7 +54,7 @@ class Emitter {
   // Helpers of the emission beyond the first `kept` are known no more.
   void ForgetHelpers(size_t kept, std::vector<std::pair<std::string, Node*>>* helpers);
   Value* Earliest(Value* value) const;
-  void Know(Node* node);
+  void Refresh(Node* node);
 
   Rewriter* rewriter_;
   Facts* facts_;

@@ -20,7 +20,7 @@ struct RunResult {
   int64_t opset_before = 0;      // where the opset of the model was converted; else 0
   std::string opset_because;     // what is to be had at the new opset, where it was raised for that: "where ... is an operator"
   std::string opset_not_raised;  // why it was not raised although sites wait for that: the end of a sentence
-  int64_t respelled = 0;         // how many nodes have another form for that
+  int64_t converted = 0;         // how many nodes have another form for that
   std::string opset_kept;        // why it was not converted though another one is read better: a sentence
   int64_t keys_shared = 0;       // attentions that are left and repeat keys or values no more
   int64_t folded = 0;            // nodes that --fix made constants of

@@ -140,7 +140,7 @@ void Workspace::NumberValues() {
   emitter_ = std::make_unique<Emitter>(&rewriter_, &facts_, numbering_.get());
 }
 
-void Workspace::Know(Node* node) {
+void Workspace::Refresh(Node* node) {
   if (inferred_) {
     known_.insert(node);
     std::vector<Fact> before;
@@ -167,7 +167,7 @@ absl::Status Workspace::CheckReplaced(size_t first) {
     const absl::Span<Value* const> replaced = rewriter_.replaced();
     for (size_t i = first; i < replaced.size(); ++i) {
       Node* producer = replaced[i]->producer;
-      if (producer != nullptr && !producer->dead && producer->is_new && !known_.contains(producer)) Know(producer);
+      if (producer != nullptr && !producer->dead && producer->is_new && !known_.contains(producer)) Refresh(producer);
     }
   }
   known_.clear();

@@ -60,14 +60,14 @@ class Workspace {
   const Inliner& inliner() const { return inliner_; }
 
   // What is known. Follows the rewriting: what an emission makes is inferred and numbered. A pass that changes the graph
-  // by the rewriter says so of its nodes by Know; before `infer` that is nothing to do.
+  // by the rewriter says so of its nodes by Refresh; before `infer` that is nothing to do.
   Facts& facts() { return facts_; }
   const Facts& facts() const { return facts_; }
   const ValueNumbering& numbering() const { return *numbering_; }
   void InferModel();       // all facts anew
   void InferModelAgain();  // the same of a graph that was rewritten: contradictions stay those of the model as it was read
   void NumberValues();     // all numbers anew; needs facts
-  void Know(Node* node);
+  void Refresh(Node* node);
   // Proves of every value that was given a new producer since `first` (a size of Rewriter::replaced ()) that what computes it
   // now has the type and the shape that were known of it. INTERNAL with a sentence that names node and value.
   absl::Status CheckReplaced(size_t first);
@@ -135,7 +135,7 @@ class Workspace {
   std::unique_ptr<ValueNumbering> numbering_;
   std::unique_ptr<MaskForms> masks_;
   std::unique_ptr<AttentionMemo> attention_;
-  // Nodes that Know was told of since the last CheckReplaced, and what it found: a value that has another type or shape now.
+  // Nodes that Refresh was told of since the last CheckReplaced, and what it found: a value that has another type or shape now.
   struct Difference {
     const Value* value;
     const Node* producer;

@@ -6,8 +6,8 @@
 #include "ir/operands.h"
 #include "ir/status_macros.h"
 #include "passes/core/apply_rules.h"
-#include "passes/core/beside.h"
 #include "passes/core/float_attribute.h"
+#include "passes/core/node_inserter.h"
 #include "passes/core/workspace.h"
 #include "passes/expand/passes.h"
 #include "passes/expand/read_as_atc.h"
@@ -60,7 +60,7 @@ void NameLayouts(Workspace& workspace) {
   }
   for (const auto& [node, layout] : found) {
     const auto turned = [&, at = node](Value* x) {
-      return Beside(workspace, *at).Op("Transpose", {x}, {Attribute::Ints("perm", {0, 2, 1, 3})});
+      return NodeInserter(workspace, *at).Op("Transpose", {x}, {Attribute::Ints("perm", {0, 2, 1, 3})});
     };
     NewNode plan = PlanOf(*node);
     for (Attribute& attribute : plan.attributes) {

@@ -14,18 +14,18 @@
 #include "ir/status_macros.h"
 #include "passes/check/atc_check.h"
 #include "passes/core/apply_rules.h"
-#include "passes/core/beside.h"
+#include "passes/core/node_inserter.h"
 
 namespace ascend_fuse {
 namespace {
 
-using Effect = UnreadForm::Effect;
+using Effect = UnsupportedForm::Effect;
 
 // Sentences of one refusal that are told; the others are counted.
 constexpr size_t kMostReasons = 5;
 
 // ATC accepts the form, and makes something else of it.
-bool IsMisread(const UnreadForm& form) { return form.effect == Effect::kMisread || form.effect == Effect::kLosesType; }
+bool IsMisread(const UnsupportedForm& form) { return form.effect == Effect::kMisread || form.effect == Effect::kLosesType; }
 
 class Reader {
  public:
@@ -41,7 +41,7 @@ class Reader {
     if (!done_.empty()) workspace_.rewriter().DropValueInfo();
     for (const auto& graph : workspace_.model().graphs()) {
       for (const Node* node : graph->nodes()) {
-        for (const UnreadForm* form : FormsOf(*node)) {
+        for (const UnsupportedForm* form : FormsOf(*node)) {
           if (form->certain && IsMisread(*form)) Note(*node, *form);
         }
       }
@@ -50,25 +50,25 @@ class Reader {
   }
 
  private:
-  std::vector<const UnreadForm*> FormsOf(const Node& node) const {
+  std::vector<const UnsupportedForm*> FormsOf(const Node& node) const {
     if (node.dead || node.domain != NameId::kEmpty || done_.contains(&node)) return {};
-    return target_.UnreadForms(node, workspace_.model().OpsetVersion(), &workspace_.facts());
+    return target_.UnsupportedForms(node, workspace_.model().OpsetVersion(), &workspace_.facts());
   }
 
   // Also where the values decide it, which are not known: a rule says what ATC computes whatever they are.
   bool HasForm(const Node& node, std::string_view code) const {
     const auto forms = FormsOf(node);
     return std::any_of(forms.begin(), forms.end(),
-                       [&](const UnreadForm* form) { return IsMisread(*form) && !form->unsettled && form->code == code; });
+                       [&](const UnsupportedForm* form) { return IsMisread(*form) && !form->unsettled && form->code == code; });
   }
 
   bool SurelyHas(const Node& node, std::string_view code) const {
     const auto forms = FormsOf(node);
     return std::any_of(forms.begin(), forms.end(),
-                       [&](const UnreadForm* form) { return form->certain && IsMisread(*form) && form->code == code; });
+                       [&](const UnsupportedForm* form) { return form->certain && IsMisread(*form) && form->code == code; });
   }
 
-  void Note(const Node& node, const UnreadForm& form) {
+  void Note(const Node& node, const UnsupportedForm& form) {
     reasons_.push_back(fmt::format("{} {}{}{}: {} [{}]", OpType(node), NodeName(node), form.form.empty() ? "" : " ", form.form,
                                    form.because, form.code));
   }
@@ -124,14 +124,14 @@ class Reader {
         std::vector<int64_t> perm(static_cast<size_t>(rank));
         std::iota(perm.begin(), perm.end(), 0);
         std::swap(perm[static_cast<size_t>(place)], perm.back());
-        Beside beside(workspace_, graph.get(), "atc_log_softmax");
-        Value* const turned = beside.Op("Transpose", {node->input(0)}, {Attribute::Ints("perm", perm)});
+        NodeInserter inserter(workspace_, graph.get(), "atc_log_softmax");
+        Value* const turned = inserter.Op("Transpose", {node->input(0)}, {Attribute::Ints("perm", perm)});
         NewNode transpose;
         transpose.op_type = "Transpose";
-        transpose.inputs = {beside.Op("LogSoftmax", {turned}, {Attribute::Int("axis", rank - 1)})};
+        transpose.inputs = {inserter.Op("LogSoftmax", {turned}, {Attribute::Int("axis", rank - 1)})};
         transpose.attributes = {Attribute::Ints("perm", perm)};
         Node* const back = workspace_.rewriter().ReplaceNode(*node, transpose);
-        workspace_.Know(back);
+        workspace_.Refresh(back);
         done_.insert(node);
         done_.insert(back);
       }

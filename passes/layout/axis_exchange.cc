@@ -7,7 +7,7 @@
 #include "fmt/format.h"
 #include "ir/movement/axis.h"
 #include "ir/schema.h"
-#include "passes/core/beside.h"
+#include "passes/core/node_inserter.h"
 #include "patterns/operators/declarations.h"
 
 namespace ascend_fuse {
@@ -258,7 +258,7 @@ NewNode Exchanged(const Node& node, Workspace& workspace, const ExchangedAxes& a
   if (!plan.domain.empty()) return plan;
   plan.keep_name = false;  // it is another node than that of the file
   if (!plan.name.empty()) plan.name += "_turned";
-  Beside beside(workspace, node);
+  NodeInserter inserter(workspace, node);
   const Facts& facts = workspace.facts();
   if (plan.op_type == "Concat" || plan.op_type == "Split") {
     const int64_t axis = IntAttribute(node, "axis").value_or(0);
@@ -269,16 +269,16 @@ NewNode Exchanged(const Node& node, Workspace& workspace, const ExchangedAxes& a
   } else if (plan.op_type == "Slice") {
     std::vector<int64_t> along = *NumbersOf(node.input(3), facts);
     for (int64_t& axis : along) axis = axes.Exchanged(axis);
-    plan.inputs[3] = beside.Numbers(along);
+    plan.inputs[3] = inserter.Numbers(along);
   } else if (plan.op_type == "Expand") {
     std::vector<int64_t> order;
     for (int axis = 0; axis < axes.rank; ++axis) order.push_back(axes.Exchanged(axis));
     if (const auto dims = NumbersOf(node.input(1), facts); dims.has_value()) {
       std::vector<int64_t> turned;
       for (const int64_t axis : order) turned.push_back((*dims)[static_cast<size_t>(axis)]);
-      plan.inputs[1] = beside.Numbers(turned);
+      plan.inputs[1] = inserter.Numbers(turned);
     } else {
-      plan.inputs[1] = beside.Op("Gather", {node.input(1), beside.Numbers(order)}, {Attribute::Int("axis", 0)});
+      plan.inputs[1] = inserter.Op("Gather", {node.input(1), inserter.Numbers(order)}, {Attribute::Int("axis", 0)});
     }
   }
   return plan;
@@ -309,7 +309,7 @@ absl::StatusOr<std::vector<ExchangedResult>> WriteExchanged(const Node& node, co
   Rewriter& rewriter = workspace.rewriter();
   Node* made =
       taken.empty() ? rewriter.Insert(plan, output_count, node.graph, name) : rewriter.Replace(taken, output_count, plan);
-  workspace.Know(made);
+  workspace.Refresh(made);
   std::vector<ExchangedResult> pairs;
   for (size_t i = 0; i < results.size(); ++i) {
     pairs.push_back({results[i], made->output(numbers[i])});

@@ -184,7 +184,7 @@ void ChannelOrders::WriteScores(const std::vector<ChannelBack>& ends) {
 
 void ChannelOrders::Read(Node* node, size_t index, Value* value) {
   workspace_.rewriter().SetInput(node, index, value);
-  workspace_.Know(node);
+  workspace_.Refresh(node);
 }
 
 }  // namespace ascend_fuse

@@ -100,7 +100,7 @@ void HeadWriter::WriteMembers(HeadTensor& tensor) {
       copy.op_type = "Identity";
       copy.name = std::string(ValueName(*member)) + "_copy";
       copy.inputs = {now};
-      workspace_.Know(workspace_.rewriter().ReplaceValue(member, copy));
+      workspace_.Refresh(workspace_.rewriter().ReplaceValue(member, copy));
       continue;
     }
     const bool dims_alone = HasReadersOfDimsAlone(*member);
@@ -111,9 +111,9 @@ void HeadWriter::WriteMembers(HeadTensor& tensor) {
 
 // A Transpose that moves nothing.
 void HeadWriter::WriteAsReshape(Value* exchanged) {
-  Beside beside(workspace_, *exchanged->producer);
-  const NewNode plan = PlanExchanged(exchanged->producer->input(0), &beside);
-  if (plan.op_type != "Transpose") workspace_.Know(workspace_.rewriter().ReplaceValue(exchanged, plan));
+  NodeInserter inserter(workspace_, *exchanged->producer);
+  const NewNode plan = PlanExchanged(exchanged->producer->input(0), &inserter);
+  if (plan.op_type != "Transpose") workspace_.Refresh(workspace_.rewriter().ReplaceValue(exchanged, plan));
 }
 
 // A node between two members whose dims alone are still read: they do not ask for the order of elements, so that none is
@@ -139,13 +139,13 @@ bool HeadWriter::WriteReshapeBetween(Node* node, Value* now) {
   const bool zeros = dims.elements == nullptr || std::any_of(dims.elements->integers.begin(), dims.elements->integers.end(),
                                                              [](const Dim& dim) { return !dim.known() || dim.is(0); });
   if (zeros) return false;
-  Value* of_its_dims = Beside(workspace_, *node).Op("Reshape", {now, node->input(1)});
+  Value* of_its_dims = NodeInserter(workspace_, *node).Op("Reshape", {now, node->input(1)});
   for (const Node* reader : ReadersOfDims(*node->output(), *node->graph)) {
     NewNode shape;
     shape.op_type = "Shape";
     shape.name = std::string(ValueName(*reader->output())) + "_turned";
     shape.inputs = {of_its_dims};
-    workspace_.Know(workspace_.rewriter().ReplaceValue(reader->output(), shape));
+    workspace_.Refresh(workspace_.rewriter().ReplaceValue(reader->output(), shape));
   }
   return true;
 }
@@ -193,8 +193,8 @@ void HeadWriter::WriteResult(Value* before, Value* now, Order order) {
   }
   if (!before->is_graph_output) WriteDims(before, now);
   if (!before->is_graph_output && LiveUses(*before).empty()) return;
-  Beside beside(workspace_, now->graph, ValueName(*before));
-  workspace_.Know(workspace_.rewriter().ReplaceValue(before, PlanExchanged(now, &beside)));
+  NodeInserter inserter(workspace_, now->graph, ValueName(*before));
+  workspace_.Refresh(workspace_.rewriter().ReplaceValue(before, PlanExchanged(now, &inserter)));
   copies_[before] = now;
 }
 
@@ -202,26 +202,26 @@ void HeadWriter::WriteResult(Value* before, Value* now, Order order) {
 void HeadWriter::WriteDims(const Value* before, Value* now, const std::vector<int64_t>& order) {
   const std::vector<Node*> readers = ReadersOfDims(*before, *now->graph);
   if (readers.empty()) return;
-  Beside beside(workspace_, now->graph, ValueName(*now));
-  Value* shape = beside.Op("Shape", {now});
+  NodeInserter inserter(workspace_, now->graph, ValueName(*now));
+  Value* shape = inserter.Op("Shape", {now});
   for (const Node* reader : readers) {
     NewNode gather;
     gather.op_type = "Gather";
     gather.name = std::string(ValueName(*reader->output())) + "_turned";
-    gather.inputs = {shape, beside.Numbers(order)};
+    gather.inputs = {shape, inserter.Numbers(order)};
     gather.attributes = {Attribute::Int("axis", 0)};
-    workspace_.Know(workspace_.rewriter().ReplaceValue(reader->output(), gather));
+    workspace_.Refresh(workspace_.rewriter().ReplaceValue(reader->output(), gather));
   }
 }
 
 // The value exchanged: reshaped where one of the two axes has one element.
-NewNode HeadWriter::PlanExchanged(Value* value, Beside* beside) const {
+NewNode HeadWriter::PlanExchanged(Value* value, NodeInserter* inserter) const {
   if (const auto dims = DimsOfExchanged(value, facts_); dims.has_value()) {
-    return beside->Plan(build::Reshape(Term::Of(value), *dims));
+    return inserter->Plan(build::Reshape(Term::Of(value), *dims));
   }
   const int axis = AxisOfOne(value, facts_);
-  if (axis < 0) return beside->Plan(build::Transpose(Term::Of(value), {0, 2, 1, 3}));
-  return beside->Plan(build::Unsqueeze(build::Squeeze(Term::Of(value), {axis}), {3 - axis}));
+  if (axis < 0) return inserter->Plan(build::Transpose(Term::Of(value), {0, 2, 1, 3}));
+  return inserter->Plan(build::Unsqueeze(build::Squeeze(Term::Of(value), {axis}), {3 - axis}));
 }
 
 // The tensor in this order.
@@ -229,8 +229,8 @@ Value* HeadWriter::Provide(HeadTensor* tensor, Order order) {
   Value*& wanted = tensor->In(order);
   if (wanted != nullptr) return wanted;
   Value* other = tensor->In(Other(order));
-  Beside beside(workspace_, other->graph, ValueName(*other));
-  wanted = beside.Insert(PlanExchanged(other, &beside));
+  NodeInserter inserter(workspace_, other->graph, ValueName(*other));
+  wanted = inserter.Insert(PlanExchanged(other, &inserter));
   return wanted;
 }
 

@@ -6,7 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "passes/core/beside.h"
+#include "passes/core/node_inserter.h"
 #include "passes/core/workspace.h"
 #include "passes/layout/head_places.h"
 
@@ -29,7 +29,7 @@ class HeadWriter {
   bool WriteSqueezeBetween(Node* node, Value* now);
   void WriteDims(const Value* before, Value* now, const std::vector<int64_t>& order = {0, 2, 1, 3});
   Value* Provide(HeadTensor* tensor, Order order);
-  NewNode PlanExchanged(Value* value, Beside* beside) const;
+  NewNode PlanExchanged(Value* value, NodeInserter* inserter) const;
 
   Workspace& workspace_;
   const Facts& facts_;

@@ -13,7 +13,7 @@ Value* NodeCopier::Copy(Value* value) {
   for (Value*& input : plan.inputs) input = input != nullptr ? Copy(input) : nullptr;
   Node* copy =
       workspace_.rewriter().Insert(plan, node->output_count, node->graph, fmt::format("{}_ordered", ValueName(*node->output())));
-  workspace_.Know(copy);
+  workspace_.Refresh(copy);
   for (size_t i = 0; i < node->output_count; ++i) {
     if (node->output(i) == nullptr) continue;
     copies_[node->output(i)] = copy->output(i);

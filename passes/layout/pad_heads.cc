@@ -26,8 +26,7 @@ absl::StatusOr<PaddedHeads> HeadPadder::Pad(Node* attention, int64_t width) {
 absl::StatusOr<int64_t> HeadsTaken(const Node& kernel, Workspace& workspace) {
   const HeadPadding* padding = FindHeadPadding(OpType(kernel));
   if (padding == nullptr || StringAttribute(kernel, "input_layout") != "BNSD") return 0;
-  const std::string op = fmt::format("npu.{}", OpType(kernel));
-  Call call = CallOf(kernel, workspace.facts(), op);
+  Call call = CallOf(kernel, workspace.facts(), fmt::format("npu.{}", OpType(kernel)));
   int64_t least = kMostPlaces;
   int64_t most = 0;
   for (size_t i = 0; i < kAttentionOperands; ++i) {

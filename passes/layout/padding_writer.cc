@@ -7,7 +7,7 @@
 #include "fmt/format.h"
 #include "ir/movement/axis.h"
 #include "ir/status_macros.h"
-#include "passes/core/beside.h"
+#include "passes/core/node_inserter.h"
 
 namespace ascend_fuse {
 namespace {
@@ -49,14 +49,14 @@ absl::Status PaddingWriter::WriteNode(Node* node) {
   const bool slices = node == plan_.attention && plan_.sliced;
   if (!slices && std::none_of(outputs.begin(), outputs.end(), IsPadded)) {
     Node* written = workspace_.rewriter().ReplaceNode(*node, plan);
-    workspace_.Know(written);
+    workspace_.Refresh(written);
     if (node == plan_.attention) result_.attention = written;
     return absl::OkStatus();
   }
   plan.keep_name = plan.keep_name && !IsMadeOfConstant(node->output());  // which other layers may read
   Node* written =
       workspace_.rewriter().Insert(plan, node->output_count, node->graph, fmt::format("{}_padded", ValueName(*node->output())));
-  workspace_.Know(written);
+  workspace_.Refresh(written);
   if (node == plan_.attention) result_.attention = written;
   if (slices) return WriteSlice(written->output());
   for (size_t i = 0; i < node->output_count; ++i) {
@@ -76,12 +76,12 @@ absl::Status PaddingWriter::WriteSlice(Value* padded) {
   slice.name = fmt::format("{}_slice", ValueName(*result));
   slice.inputs = {padded};
   if (workspace_.model().OpsetVersion() >= 10) {
-    Beside beside(workspace_, result->graph, ValueName(*result));
-    for (const int64_t number : {int64_t{0}, size, int64_t{3}}) slice.inputs.push_back(beside.Numbers({number}));
+    NodeInserter inserter(workspace_, result->graph, ValueName(*result));
+    for (const int64_t number : {int64_t{0}, size, int64_t{3}}) slice.inputs.push_back(inserter.Numbers({number}));
   } else {
     slice.attributes = {Attribute::Ints("starts", {0}), Attribute::Ints("ends", {size}), Attribute::Ints("axes", {3})};
   }
-  workspace_.Know(workspace_.rewriter().ReplaceValue(result, slice));
+  workspace_.Refresh(workspace_.rewriter().ReplaceValue(result, slice));
   return absl::OkStatus();
 }
 
@@ -93,7 +93,7 @@ void PaddingWriter::Redirect(const Value& old, Value* now) {
   }
   for (const auto& [user, index] : uses) {
     workspace_.rewriter().SetInput(user, index, now);
-    workspace_.Know(user);
+    workspace_.Refresh(user);
   }
 }
 
@@ -116,18 +116,18 @@ void PaddingWriter::WriteShape(Node* shape) {
   }
   if (std::all_of(less.begin(), less.end(), [](int64_t number) { return number == 0; }) || OtherDimsAlone(*shape, less)) {
     workspace_.rewriter().SetInput(shape, 0, made->second);
-    workspace_.Know(shape);
+    workspace_.Refresh(shape);
     return;
   }
   NewNode now = PlanOf(*shape);
   now.inputs = {made->second};
   Node* written = workspace_.rewriter().Insert(now, 1, shape->graph, fmt::format("{}_padded", ValueName(*shape->output())));
-  workspace_.Know(written);
+  workspace_.Refresh(written);
   NewNode add;
   add.op_type = "Add";
   add.name = fmt::format("{}_add", ValueName(*shape->output()));
-  add.inputs = {written->output(), Beside(workspace_, *shape).Numbers(less)};
-  workspace_.Know(workspace_.rewriter().ReplaceValue(shape->output(), add));
+  add.inputs = {written->output(), NodeInserter(workspace_, *shape).Numbers(less)};
+  workspace_.Refresh(workspace_.rewriter().ReplaceValue(shape->output(), add));
 }
 
 // Whether all that is read of the shape is one dim each, and none that is padded.

@@ -5,7 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "ir/status_macros.h"
-#include "passes/core/beside.h"
+#include "passes/core/node_inserter.h"
 
 namespace ascend_fuse {
 namespace {
@@ -110,7 +110,7 @@ Value* RowWriter::Provide(Way* way, const RowPlace& reader) {
   Value*& provided = provided_[way->end];
   if (provided != nullptr) return provided;
   const std::optional<Term> term = FromSource(way, BatchFirst(way, way->to, reader.rows));
-  if (term.has_value()) provided = Beside(workspace_, *reader.node).Build(*term);
+  if (term.has_value()) provided = NodeInserter(workspace_, *reader.node).Build(*term);
   return provided;
 }
 
@@ -135,15 +135,15 @@ Value* RowWriter::PartOf(Value* source, const Way& way) {
     const auto count = static_cast<size_t>(way.picked->count);
     const int64_t width = way.atoms.SizeOf(way.from.back()).number() / way.picked->count;
     const std::vector<int64_t> widths(count, width);
-    Beside beside(workspace_, source->graph, ValueName(*source));
+    NodeInserter inserter(workspace_, source->graph, ValueName(*source));
     NewNode split;
     split.op_type = "Split";
     split.name = fmt::format("{}_Split", ValueName(*source));
     split.inputs = {source};
     split.attributes = {Attribute::Int("axis", static_cast<int64_t>(way.from.size()) - 1)};
-    beside.SetLengths(&split, widths);
+    inserter.SetLengths(&split, widths);
     Node* made = workspace_.rewriter().Insert(split, count, source->graph, split.name);
-    workspace_.Know(made);
+    workspace_.Refresh(made);
     parts.assign(made->outputs().begin(), made->outputs().end());
   }
   return parts[static_cast<size_t>(way.picked->index)];
@@ -156,7 +156,7 @@ void RowWriter::WriteWay(Way* way) {
   if (!term.has_value()) return;
   NewNode plan;
   if (term->kind == Term::Kind::kNode) {
-    plan = Beside(workspace_, *way->end->producer).Plan(*term);
+    plan = NodeInserter(workspace_, *way->end->producer).Plan(*term);
   } else {
     plan.op_type = "Identity";
     plan.name = fmt::format("{}_copy", ValueName(*way->end));
@@ -165,7 +165,7 @@ void RowWriter::WriteWay(Way* way) {
   // Its dims stay those that are known of it: what is written may have others of their names.
   Facts& facts = workspace_.facts();
   const Fact known = facts.Of(way->end);
-  workspace_.Know(workspace_.rewriter().ReplaceValue(way->end, plan));
+  workspace_.Refresh(workspace_.rewriter().ReplaceValue(way->end, plan));
   facts.Set(way->end, known);
 }
 
@@ -182,7 +182,7 @@ void RowWriter::WriteDims(Way* way) {
   const std::optional<Term> term = from.has_value() ? forms_.DimsOf(*way, source, *from) : std::nullopt;
   if (!term.has_value()) return;
   for (const Node* reader : readers) {
-    workspace_.Know(workspace_.rewriter().ReplaceValue(reader->output(), Beside(workspace_, *reader).Plan(*term)));
+    workspace_.Refresh(workspace_.rewriter().ReplaceValue(reader->output(), NodeInserter(workspace_, *reader).Plan(*term)));
   }
 }
 
@@ -193,7 +193,7 @@ void RowWriter::WriteAsItWas(const RowPlace& place, Value* result) {
   Way& way = ways_.To(result);
   const auto term = forms_.ArrangedOf(way, now, BatchFirst(&way, way.from, place.rows), way.from);
   if (!term.has_value() || term->kind != Term::Kind::kNode) return;  // it is still computed as it was
-  workspace_.Know(workspace_.rewriter().ReplaceValue(result, Beside(workspace_, *place.node).Plan(*term)));
+  workspace_.Refresh(workspace_.rewriter().ReplaceValue(result, NodeInserter(workspace_, *place.node).Plan(*term)));
 }
 
 }  // namespace ascend_fuse

@@ -9,7 +9,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "passes/core/beside.h"
+#include "passes/core/node_inserter.h"
 #include "passes/core/reshape_target.h"
 #include "passes/core/workspace.h"
 #include "passes/layout/passes.h"
@@ -114,28 +114,28 @@ class KeySharing {
   }
 
   void Share(Node* product, const Repeat& repeat) {
-    Beside beside(workspace_, product->graph, ValueName(*product->output()));
-    Value* rows = beside.Op("Reshape", {product->input(0), Dims(product->input(0), repeat.groups, &beside)});
+    NodeInserter inserter(workspace_, product->graph, ValueName(*product->output()));
+    Value* rows = inserter.Op("Reshape", {product->input(0), Dims(product->input(0), repeat.groups, &inserter)});
     Value* once = repeat.once;
-    if (repeat.swapped) once = beside.Op("Transpose", {once}, {Attribute::Ints("perm", {0, 1, 3, 2})});
-    Value* of_rows = beside.Op("MatMul", {rows, once});
+    if (repeat.swapped) once = inserter.Op("Transpose", {once}, {Attribute::Ints("perm", {0, 1, 3, 2})});
+    Value* of_rows = inserter.Op("MatMul", {rows, once});
     NewNode apart;
     apart.op_type = "Reshape";
-    apart.inputs = {of_rows, Dims(of_rows, repeat.heads, &beside)};
+    apart.inputs = {of_rows, Dims(of_rows, repeat.heads, &inserter)};
     apart.name = fmt::format("{}_heads", ValueName(*product->output()));
-    workspace_.Know(workspace_.rewriter().ReplaceValue(product->output(), apart));
+    workspace_.Refresh(workspace_.rewriter().ReplaceValue(product->output(), apart));
   }
 
   // The dims of x as so many heads. What is computed of them is computed once for all products.
-  Value* Dims(Value* x, int64_t heads, Beside* beside) {
+  Value* Dims(Value* x, int64_t heads, NodeInserter* inserter) {
     const std::vector<Term> dims = {Term::Integer(0), Term::Integer(heads), Term::Integer(-1), Term::Integer(0)};
-    return beside->BuildOnce(ReshapeTarget(workspace_.facts(), x, Term::List(dims)), &dims_of_heads_);
+    return inserter->BuildOnce(ReshapeTarget(workspace_.facts(), x, Term::List(dims)), &dims_of_heads_);
   }
 
   Workspace& workspace_;
   const Facts& facts_;
   const DimTable& dims_;
-  Beside::Known dims_of_heads_;
+  NodeInserter::Known dims_of_heads_;
 };
 
 }  // namespace

@@ -1,14 +1,18 @@
 #include "passes/layout/taken_orders.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
+#include "fmt/format.h"
 #include "passes/core/call_of.h"
 
 namespace ascend_fuse {
 namespace {
 
+// A number or an enumerator; a std::string is a text, below.
 template <typename Number>
+  requires std::is_arithmetic_v<Number> || std::is_enum_v<Number>
 void Add(Number number, std::string* key) {
   key->append(reinterpret_cast<const char*>(&number), sizeof(number));
 }
@@ -61,8 +65,7 @@ const TakenOrders::Known& TakenOrders::Ask(const Call& call) {
 bool TakenOrders::Takes(const Node& node, const std::vector<size_t>& operands, const ExchangedAxes& axes,
                         std::string_view input_layout) {
   if (Domain(node) != "npu") return true;
-  const std::string op = std::string("npu.") + std::string(OpType(node));
-  const Call as_it_is = CallOf(node, facts_, op);
+  const Call as_it_is = CallOf(node, facts_, fmt::format("npu.{}", OpType(node)));
   Call call = as_it_is;
   for (const size_t i : operands) {
     std::swap(call.inputs[i].shape[static_cast<size_t>(axes.first)], call.inputs[i].shape[static_cast<size_t>(axes.second)]);

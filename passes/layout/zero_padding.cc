@@ -11,7 +11,7 @@
 #include "ir/infer/movement_of.h"
 #include "ir/movement/axis.h"
 #include "ir/status_macros.h"
-#include "passes/core/beside.h"
+#include "passes/core/node_inserter.h"
 #include "passes/layout/regrouped_padding.h"
 #include "patterns/analysis/einsum_letters.h"
 #include "patterns/terms/term.h"
@@ -362,8 +362,8 @@ std::vector<int64_t> DimsToWrite(const Facts& facts, const Node& node, const Zer
 // The dims that a Reshape reads, with those that are padded changed.
 absl::StatusOr<Value*> DimsInput(const Node& node, const ZeroPadding& out, const ZeroPadding& first, Workspace& workspace) {
   const Facts& facts = workspace.facts();
-  Beside beside(workspace, node);
-  if (const auto dims = DimsToWrite(facts, node, out, first); !dims.empty()) return beside.Numbers(dims);
+  NodeInserter inserter(workspace, node);
+  if (const auto dims = DimsToWrite(facts, node, out, first); !dims.empty()) return inserter.Numbers(dims);
   const Fact& given = facts.Of(node.input(1));
   if (given.elements == nullptr || given.elements->integers.size() != out.size()) {
     return No(fmt::format("the dims of {} are not known", Named(node)));
@@ -376,7 +376,7 @@ absl::StatusOr<Value*> DimsInput(const Node& node, const ZeroPadding& out, const
     if (!element.is_number()) return No(fmt::format("the dims of {} are not known", Named(node)));
     more[axis] = static_cast<int64_t>(out[axis].size()) - element.number();
   }
-  return beside.Op("Add", {node.input(1), beside.Numbers(more)});
+  return inserter.Op("Add", {node.input(1), inserter.Numbers(more)});
 }
 
 // How many elements stand in front of what stood at `place`.
@@ -485,7 +485,7 @@ std::optional<PaddedOperand> OtherFactorOf(const Facts& facts, const Node& node,
 absl::StatusOr<NewNode> PaddedNode(const Node& node, absl::Span<const ZeroPadding> outputs, const ZeroPadding& first,
                                    Workspace& workspace) {
   NewNode plan = PlanOf(node);
-  Beside beside(workspace, node);
+  NodeInserter inserter(workspace, node);
   if (IsOp(node, "Reshape")) {
     ASSIGN_OR_RETURN(plan.inputs[1], DimsInput(node, outputs[0], first, workspace));
     Erase(&plan.attributes, "allowzero");
@@ -508,18 +508,18 @@ absl::StatusOr<NewNode> PaddedNode(const Node& node, absl::Span<const ZeroPaddin
         plan.attributes.push_back(Attribute::Ints(name, {at}));
       }
     } else {
-      plan.inputs[1] = beside.Numbers({start});
-      plan.inputs[2] = beside.Numbers({end});
+      plan.inputs[1] = inserter.Numbers({start});
+      plan.inputs[2] = inserter.Numbers({end});
       // These have one type.
-      if (node.input(3) != nullptr) plan.inputs[3] = beside.Numbers({static_cast<int64_t>(cut->axis)});
-      if (node.input(4) != nullptr) plan.inputs[4] = beside.Numbers({1});
+      if (node.input(3) != nullptr) plan.inputs[3] = inserter.Numbers({static_cast<int64_t>(cut->axis)});
+      if (node.input(4) != nullptr) plan.inputs[4] = inserter.Numbers({1});
     }
     return plan;
   }
   Erase(&plan.attributes, "num_outputs");
   Erase(&plan.attributes, "split");
   plan.inputs.resize(1);
-  beside.SetLengths(&plan, lengths);
+  inserter.SetLengths(&plan, lengths);
   return plan;
 }
 

@@ -71,24 +71,26 @@ void ApplyAdapterFunctions(Workspace& workspace, const std::function<bool(const 
 
 }  // namespace
 
-std::vector<const UnreadForm*> FormsOf(const Workspace& workspace, const Node& node) {
+std::vector<const UnsupportedForm*> FormsOf(const Workspace& workspace, const Node& node) {
   return FormsAt(workspace, node, workspace.model().OpsetVersion());
 }
 
-std::vector<const UnreadForm*> FormsAt(const Workspace& workspace, const Node& node, int64_t opset) {
+std::vector<const UnsupportedForm*> FormsAt(const Workspace& workspace, const Node& node, int64_t opset) {
   if (node.domain != NameId::kEmpty || IsCall(workspace.model(), node)) return {};
-  auto forms = workspace.target()->UnreadForms(node, opset, &workspace.facts());
+  auto forms = workspace.target()->UnsupportedForms(node, opset, &workspace.facts());
   forms.erase(std::remove_if(forms.begin(), forms.end(),
-                             [](const UnreadForm* form) {
-                               return form->effect == UnreadForm::Effect::kAiCpu || form->effect == UnreadForm::Effect::kHost;
+                             [](const UnsupportedForm* form) {
+                               return form->effect == UnsupportedForm::Effect::kAiCpu ||
+                                      form->effect == UnsupportedForm::Effect::kHost;
                              }),
               forms.end());
   return forms;
 }
 
-const UnreadForm* NewForm(const std::vector<const UnreadForm*>& forms, const std::vector<const UnreadForm*>& others) {
-  const auto is_new = [&](const UnreadForm* form) {
-    return std::none_of(others.begin(), others.end(), [&](const UnreadForm* other) { return other->code == form->code; });
+const UnsupportedForm* NewForm(const std::vector<const UnsupportedForm*>& forms,
+                               const std::vector<const UnsupportedForm*>& others) {
+  const auto is_new = [&](const UnsupportedForm* form) {
+    return std::none_of(others.begin(), others.end(), [&](const UnsupportedForm* other) { return other->code == form->code; });
   };
   const auto found = std::find_if(forms.begin(), forms.end(), is_new);
   return found == forms.end() ? nullptr : *found;
@@ -97,7 +99,7 @@ const UnreadForm* NewForm(const std::vector<const UnreadForm*>& forms, const std
 bool HasForm(const Workspace& workspace, const Node& node, std::string_view code, int64_t also_at) {
   const auto is_at = [&](int64_t opset) {
     const auto forms = FormsAt(workspace, node, opset);
-    return std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) { return form->code == code; });
+    return std::any_of(forms.begin(), forms.end(), [&](const UnsupportedForm* form) { return form->code == code; });
   };
   return is_at(workspace.model().OpsetVersion()) || (also_at > 0 && is_at(also_at));
 }

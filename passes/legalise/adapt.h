@@ -1,5 +1,5 @@
 // Adapters: forms of standard operators that the target's ATC refuses or misreads, written in forms that it reads as ONNX
-// defines them. Which forms those are is data (the `unread` rows of patterns/targets); an adapter names the code of the rows
+// defines them. Which forms those are is data (the `unsupported` rows of patterns/targets); an adapter names the code of the rows
 // that it fixes, and takes no node that none of them matches. Rules of patterns/rules/adapt are adapters, and functions of
 // passes/legalise/adapters.cc where a rule cannot say it.
 #pragma once
@@ -15,10 +15,11 @@ namespace ascend_fuse {
 
 // The rows of the target that match the node, read at the opset of the model or at another one; none for a node of another
 // domain or a call of a local function. Where a node runs does not matter here: all computes the same.
-std::vector<const UnreadForm*> FormsOf(const Workspace& workspace, const Node& node);
-std::vector<const UnreadForm*> FormsAt(const Workspace& workspace, const Node& node, int64_t opset);
+std::vector<const UnsupportedForm*> FormsOf(const Workspace& workspace, const Node& node);
+std::vector<const UnsupportedForm*> FormsAt(const Workspace& workspace, const Node& node, int64_t opset);
 // The first of `forms` whose code none of `others` has; nullptr where there is none.
-const UnreadForm* NewForm(const std::vector<const UnreadForm*>& forms, const std::vector<const UnreadForm*>& others);
+const UnsupportedForm* NewForm(const std::vector<const UnsupportedForm*>& forms,
+                               const std::vector<const UnsupportedForm*>& others);
 // At the opset of the model, or at `also_at` where that is not 0.
 bool HasForm(const Workspace& workspace, const Node& node, std::string_view code, int64_t also_at = 0);
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ir/movement/axis.h"
-#include "passes/core/beside.h"
+#include "passes/core/node_inserter.h"
 #include "passes/legalise/adapters.h"
 
 namespace ascend_fuse {
@@ -123,11 +123,11 @@ bool WriteScatterOfSums(Workspace& workspace, Node* node) {
       elements ? PlacesOfElements(workspace, data, *indices, axis) : PlacesOfRows(workspace, data, *indices);
   if (places.empty()) return false;
   Value* const from_front = Integers(workspace, *node, type, indices->dims, places);
-  Beside beside(workspace, *node);
+  NodeInserter inserter(workspace, *node);
   std::vector<Attribute> attributes;
   if (elements) attributes.push_back(Attribute::Int("axis", axis));
-  Value* const before = beside.Op(elements ? "GatherElements" : "GatherND", {node->input(0), from_front}, attributes);
-  Value* const after = beside.Op(op, {before, node->input(2)});
+  Value* const before = inserter.Op(elements ? "GatherElements" : "GatherND", {node->input(0), from_front}, attributes);
+  Value* const after = inserter.Op(op, {before, node->input(2)});
   Rewrite(workspace, node, std::string(OpType(*node)), {node->input(0), from_front, after}, std::move(attributes));
   return true;
 }
@@ -146,21 +146,21 @@ bool WriteOneHotAsComparison(Workspace& workspace, Node* node) {
   const int64_t written = IntAttribute(*node, "axis").value_or(-1);
   const int64_t axis = NormalizeAxis(written, rank + 1);
   if (axis < 0) return false;
-  Beside beside(workspace, *node);
+  NodeInserter inserter(workspace, *node);
   const auto number = [&](int64_t value) { return Integers(workspace, *node, type, {1}, {value}); };
   Value* given = node->input(0);
-  if (indices.type != type) given = beside.Op("Cast", {given}, {Attribute::Int("to", static_cast<int64_t>(type))});
+  if (indices.type != type) given = inserter.Op("Cast", {given}, {Attribute::Int("to", static_cast<int64_t>(type))});
   // -1 is the last place, and what is before the first one is nowhere.
-  Value* const below = beside.Op("Less", {given, number(0)});
-  Value* const front = beside.Op("Where", {below, beside.Op("Add", {given, number(n)}), given});
+  Value* const below = inserter.Op("Less", {given, number(0)});
+  Value* const front = inserter.Op("Where", {below, inserter.Op("Add", {given, number(n)}), given});
   std::vector<int64_t> places(static_cast<size_t>(n));
   std::iota(places.begin(), places.end(), 0);
   std::vector<int64_t> dims(static_cast<size_t>(rank - axis) + 1, 1);
   dims[0] = n;
-  Value* const row = rank == 0 ? front : beside.Unsqueeze(front, {axis});
-  Value* const hot = beside.Op("Equal", {row, Integers(workspace, *node, type, dims, places)});
-  Value* const off = beside.Op("Gather", {node->input(2), beside.Numbers({0})});
-  Value* const on = beside.Op("Gather", {node->input(2), beside.Numbers({1})});
+  Value* const row = rank == 0 ? front : inserter.Unsqueeze(front, {axis});
+  Value* const hot = inserter.Op("Equal", {row, Integers(workspace, *node, type, dims, places)});
+  Value* const off = inserter.Op("Gather", {node->input(2), inserter.Numbers({0})});
+  Value* const on = inserter.Op("Gather", {node->input(2), inserter.Numbers({1})});
   Rewrite(workspace, node, "Where", {hot, on, off}, {});
   return true;
 }

@@ -36,7 +36,7 @@ void MakeAnew(Workspace& workspace, Node* node, bool keep_name) {
   plan.keep_name = plan.keep_name && keep_name;
   Node* const renamed = workspace.rewriter().ReplaceNode(*node, plan);
   CopyNotes(*node, renamed);
-  workspace.Know(renamed);
+  workspace.Refresh(renamed);
 }
 
 struct Renamed {

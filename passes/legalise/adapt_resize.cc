@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ir/movement/axis.h"
-#include "passes/core/beside.h"
+#include "passes/core/node_inserter.h"
 #include "passes/legalise/adapters.h"
 
 namespace ascend_fuse {
@@ -200,7 +200,7 @@ std::vector<Value*> WholeInputs(Workspace& workspace, const Node& node, const st
     for (const Axis& axis : axes) sizes.push_back(axis.result);
     if (std::count(sizes.begin(), sizes.end(), -1) > 0) return {};
     inputs.push_back(node.input(2));
-    inputs.push_back(Beside(workspace, node).Numbers(sizes));
+    inputs.push_back(NodeInserter(workspace, node).Numbers(sizes));
     return inputs;
   }
   std::string bytes;
@@ -237,13 +237,13 @@ bool WriteNearest(Workspace& workspace, Node* node, const Words& words, const st
     Rewrite(workspace, node, "Identity", {node->input(0)}, {});
     return true;
   }
-  Beside beside(workspace, *node);
+  NodeInserter inserter(workspace, *node);
   Value* x = node->input(0);
   for (size_t i = 0; i < last; ++i) {
     if (elements[i].empty()) continue;
-    x = beside.Op("Gather", {x, beside.Numbers(elements[i])}, {Attribute::Int("axis", static_cast<int64_t>(i))});
+    x = inserter.Op("Gather", {x, inserter.Numbers(elements[i])}, {Attribute::Int("axis", static_cast<int64_t>(i))});
   }
-  Rewrite(workspace, node, "Gather", {x, beside.Numbers(elements[last])}, {Attribute::Int("axis", static_cast<int64_t>(last))});
+  Rewrite(workspace, node, "Gather", {x, inserter.Numbers(elements[last])}, {Attribute::Int("axis", static_cast<int64_t>(last))});
   return true;
 }
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ir/movement/axis.h"
-#include "passes/core/beside.h"
+#include "passes/core/node_inserter.h"
 #include "passes/legalise/adapters.h"
 
 namespace ascend_fuse {
@@ -39,11 +39,11 @@ struct Element {
   bool squeezed = false;
 };
 
-Value* Made(Beside& beside, const Element& element) {
+Value* Made(NodeInserter& inserter, const Element& element) {
   if (element.axis < 0) return element.value;
-  Value* const part = beside.Op("Slice", {element.value, beside.Numbers({element.first}),
-                                          beside.Numbers({element.first + element.size}), beside.Numbers({element.axis})});
-  return element.squeezed ? beside.Squeeze(part, {element.axis}) : part;
+  Value* const part = inserter.Op("Slice", {element.value, inserter.Numbers({element.first}),
+                                            inserter.Numbers({element.first + element.size}), inserter.Numbers({element.axis})});
+  return element.squeezed ? inserter.Squeeze(part, {element.axis}) : part;
 }
 
 using Elements = std::optional<std::vector<Element>>;
@@ -134,8 +134,8 @@ bool WriteAt(Workspace& workspace, Node* node) {
   if (!elements.has_value()) return false;
   const int64_t place = NormalizePosition(*number, static_cast<int64_t>(elements->size()));
   if (place < 0) return false;
-  Beside beside(workspace, *node);
-  Rewrite(workspace, node, "Identity", {Made(beside, (*elements)[static_cast<size_t>(place)])}, {});
+  NodeInserter inserter(workspace, *node);
+  Rewrite(workspace, node, "Identity", {Made(inserter, (*elements)[static_cast<size_t>(place)])}, {});
   return true;
 }
 
@@ -145,11 +145,11 @@ bool WriteConcat(Workspace& workspace, Node* node) {
   const Elements elements = Sequences(workspace).Of(node->input(0));
   if (!axis.has_value() || !elements.has_value() || elements->empty()) return false;
   const bool stacked = IntAttribute(*node, "new_axis").value_or(0) != 0;
-  Beside beside(workspace, *node);
+  NodeInserter inserter(workspace, *node);
   std::vector<Value*> parts;
   for (const Element& element : *elements) {
-    Value* const part = Made(beside, element);
-    parts.push_back(stacked ? beside.Unsqueeze(part, {*axis}) : part);
+    Value* const part = Made(inserter, element);
+    parts.push_back(stacked ? inserter.Unsqueeze(part, {*axis}) : part);
   }
   Rewrite(workspace, node, "Concat", std::move(parts), {Attribute::Int("axis", *axis)});
   return true;
@@ -215,9 +215,10 @@ void AdaptSequences(Workspace& workspace) {
     }
   }
   for (const auto& [node, reader] : found) {
-    const auto forms = workspace.target()->UnreadForms(*node, workspace.model().OpsetVersion(), &workspace.facts());
+    const auto forms = workspace.target()->UnsupportedForms(*node, workspace.model().OpsetVersion(), &workspace.facts());
     const std::string code(kReaders[reader].code);
-    const bool has_form = std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) { return form->code == code; });
+    const bool has_form =
+        std::any_of(forms.begin(), forms.end(), [&](const UnsupportedForm* form) { return form->code == code; });
     const std::string label(Label(*node));
     const std::string op(OpType(*node));
     if (has_form && !node->dead && kReaders[reader].write(workspace, node)) workspace.result.adapted[{code, op}].push_back(label);

@@ -12,7 +12,7 @@
 #include "ir/movement/axis.h"
 #include "ir/onnx/encode.h"
 #include "ir/sparse.h"
-#include "passes/core/beside.h"
+#include "passes/core/node_inserter.h"
 
 namespace ascend_fuse {
 
@@ -27,7 +27,7 @@ void Rewrite(Workspace& workspace, Node* node, std::string op_type, std::vector<
   plan.attributes = std::move(attributes);
   Node* const written = workspace.rewriter().ReplaceNode(*node, plan);
   CopyNotes(*node, written);
-  workspace.Know(written);
+  workspace.Refresh(written);
 }
 
 void RewriteAsConstant(Workspace& workspace, Node* node, DataType type, absl::Span<const int64_t> dims, std::string_view bytes) {
@@ -76,22 +76,22 @@ std::vector<int64_t> SpatialDims(const Workspace& workspace, const Value* value)
 
 // The sizes of the parts of an axis of length d: n of ceil (d / n), and the last one has what is left.
 Value* PartSizes(Workspace& workspace, const Node& node, int64_t axis, int64_t n) {
-  Beside beside(workspace, node);
+  NodeInserter inserter(workspace, node);
   const Dim d = workspace.facts().Of(node.input(0)).shape[static_cast<size_t>(axis)];
   if (d.is_number()) {
     const int64_t part = (d.number() + n - 1) / n;
     std::vector<int64_t> sizes(static_cast<size_t>(n), part);
     sizes.back() = d.number() - part * (n - 1);
-    return sizes.back() < 0 ? nullptr : beside.Numbers(sizes);
+    return sizes.back() < 0 ? nullptr : inserter.Numbers(sizes);
   }
   const bool even = workspace.facts().dims().ExactDiv(d, Dim::Of(n)).known();
-  Value* const count = beside.Numbers({n});
-  Value* const length = beside.Op("Gather", {beside.Op("Shape", {node.input(0)}), beside.Numbers({axis})});
-  Value* const part =
-      even ? beside.Op("Div", {length, count}) : beside.Op("Div", {beside.Op("Add", {length, beside.Numbers({n - 1})}), count});
+  Value* const count = inserter.Numbers({n});
+  Value* const length = inserter.Op("Gather", {inserter.Op("Shape", {node.input(0)}), inserter.Numbers({axis})});
+  Value* const part = even ? inserter.Op("Div", {length, count})
+                           : inserter.Op("Div", {inserter.Op("Add", {length, inserter.Numbers({n - 1})}), count});
   std::vector<Value*> sizes(static_cast<size_t>(n), part);
-  if (!even) sizes.back() = beside.Op("Sub", {length, beside.Op("Mul", {part, beside.Numbers({n - 1})})});
-  return beside.Op("Concat", sizes, {Attribute::Int("axis", 0)});
+  if (!even) sizes.back() = inserter.Op("Sub", {length, inserter.Op("Mul", {part, inserter.Numbers({n - 1})})});
+  return inserter.Op("Concat", sizes, {Attribute::Int("axis", 0)});
 }
 
 // Split (x) <num_outputs>: the sizes written out. Where no size stands, ATC looks for the number of outputs in a shape that
@@ -114,8 +114,8 @@ bool WriteSplitSizes(Workspace& workspace, Node* node) {
 bool WriteSumAsAdds(Workspace& workspace, Node* node) {
   if (node->input_count < 2) return false;
   Value* sum = node->input(0);
-  Beside beside(workspace, *node);
-  for (size_t i = 1; i + 1 < node->input_count; ++i) sum = beside.Op("Add", {sum, node->input(i)});
+  NodeInserter inserter(workspace, *node);
+  for (size_t i = 1; i + 1 < node->input_count; ++i) sum = inserter.Op("Add", {sum, node->input(i)});
   Rewrite(workspace, node, "Add", {sum, node->input(node->input_count - 1)}, {});
   return true;
 }
@@ -125,8 +125,8 @@ bool WriteMeanAsAdds(Workspace& workspace, Node* node) {
   const DataType type = workspace.facts().Of(node->input(0)).type;
   if (node->input_count < 2 || !IsFloat(type)) return false;
   Value* sum = node->input(0);
-  Beside beside(workspace, *node);
-  for (size_t i = 1; i < node->input_count; ++i) sum = beside.Op("Add", {sum, node->input(i)});
+  NodeInserter inserter(workspace, *node);
+  for (size_t i = 1; i < node->input_count; ++i) sum = inserter.Op("Add", {sum, node->input(i)});
   Value* count = workspace.rewriter().NumberConstant(node->graph, type, static_cast<double>(node->input_count),
                                                      std::string(Label(*node)) + "_count");
   if (count == nullptr) return false;
@@ -257,13 +257,13 @@ bool WriteCropAndPad(Workspace& workspace, Node* node) {
       pads[axis + rank] = -surplus - pads[axis];
     }
   }
-  Beside beside(workspace, *node);
+  NodeInserter inserter(workspace, *node);
   Value* part = node->input(0);
-  if (cropped && padded) part = beside.Op("Slice", {part, beside.Numbers(starts), beside.Numbers(ends)});
+  if (cropped && padded) part = inserter.Op("Slice", {part, inserter.Numbers(starts), inserter.Numbers(ends)});
   if (padded) {
-    Rewrite(workspace, node, "Pad", {part, beside.Numbers(pads)}, {});
+    Rewrite(workspace, node, "Pad", {part, inserter.Numbers(pads)}, {});
   } else if (cropped) {
-    Rewrite(workspace, node, "Slice", {part, beside.Numbers(starts), beside.Numbers(ends)}, {});
+    Rewrite(workspace, node, "Slice", {part, inserter.Numbers(starts), inserter.Numbers(ends)}, {});
   } else {
     Rewrite(workspace, node, "Identity", {part}, {});
   }
@@ -346,7 +346,7 @@ bool WriteScalarCondition(Workspace& workspace, Node* node) {
     if (!condition.shape[i].is(1)) return false;
     axes.push_back(static_cast<int64_t>(i));
   }
-  workspace.rewriter().SetInput(node, 0, Beside(workspace, *node).Squeeze(node->input(0), axes));
+  workspace.rewriter().SetInput(node, 0, NodeInserter(workspace, *node).Squeeze(node->input(0), axes));
   return true;
 }
 

@@ -14,8 +14,8 @@
 #include "ir/status_macros.h"
 #include "passes/core/workspace.h"
 #include "passes/legalise/adapt.h"
+#include "passes/legalise/convert_node.h"
 #include "passes/legalise/passes.h"
-#include "passes/legalise/respell.h"
 
 namespace ascend_fuse {
 namespace {
@@ -46,8 +46,8 @@ bool Cures(const Workspace& workspace, int64_t to) {
 bool StaysUnread(const Workspace& workspace, const Node& node, int64_t to) {
   const auto there = FormsAt(workspace, node, to);
   const auto forms = FormsOf(workspace, node);
-  return std::any_of(forms.begin(), forms.end(), [&](const UnreadForm* form) {
-    return std::any_of(there.begin(), there.end(), [&](const UnreadForm* other) { return other->code == form->code; });
+  return std::any_of(forms.begin(), forms.end(), [&](const UnsupportedForm* form) {
+    return std::any_of(there.begin(), there.end(), [&](const UnsupportedForm* other) { return other->code == form->code; });
   });
 }
 
@@ -55,7 +55,7 @@ std::string Kept(int64_t from, int64_t to, std::string_view why) {
   return fmt::format("the model stays at opset {}, and ATC reads opset {} better: {}", from, to, why);
 }
 
-using Planned = std::vector<std::pair<Node*, Respelling>>;
+using Planned = std::vector<std::pair<Node*, NodeConversion>>;
 
 // The nodes that are written in another form at `to`; a sentence where one has none there.
 std::string Plan(const Workspace& workspace, int64_t to, Planned* planned) {
@@ -63,29 +63,29 @@ std::string Plan(const Workspace& workspace, int64_t to, Planned* planned) {
   std::string why;
   EachStandardNode(workspace.model(), [&](Node* node) {
     if (!why.empty()) return;
-    auto respelling = Respell(*node, from, to, workspace.facts());
-    if (!respelling.ok()) {
-      why = fmt::format("{} {} {}", OpType(*node), Label(*node), std::string(respelling.status().message()));
-    } else if (respelling->has_value()) {
-      planned->emplace_back(node, **std::move(respelling));
+    auto conversion = ConvertNode(*node, from, to, workspace.facts());
+    if (!conversion.ok()) {
+      why = fmt::format("{} {} {}", OpType(*node), Label(*node), std::string(conversion.status().message()));
+    } else if (conversion->has_value()) {
+      planned->emplace_back(node, **std::move(conversion));
     }
   });
   return why;
 }
 
 // A node in its new form, and the forms that it had before.
-using Written = std::vector<std::pair<Node*, std::vector<const UnreadForm*>>>;
+using Written = std::vector<std::pair<Node*, std::vector<const UnsupportedForm*>>>;
 
 Written WriteAt(Workspace& workspace, const Planned& planned, int64_t to) {
   Written all;
-  for (const auto& [node, respelling] : planned) {
+  for (const auto& [node, conversion] : planned) {
     auto forms = FormsOf(workspace, *node);
-    Node* const written = Write(respelling, *node, &workspace.rewriter());
+    Node* const written = Write(conversion, *node, &workspace.rewriter());
     for (const Use& use : written->inputs()) {
       const bool constant = use.value != nullptr && use.value->initializer != nullptr;
       if (constant && !workspace.facts().Of(use.value).has_rank) InferConstant(use.value, &workspace.facts());
     }
-    workspace.Know(written);
+    workspace.Refresh(written);
     all.emplace_back(written, std::move(forms));
   }
   workspace.rewriter().SetOpsetImport("", to);
@@ -96,7 +96,7 @@ Written WriteAt(Workspace& workspace, const Planned& planned, int64_t to) {
 std::map<std::string, int64_t> FaultsAt(const Workspace& workspace, int64_t opset) {
   std::map<std::string, int64_t> faults;
   EachStandardNode(workspace.model(), [&](const Node* node) {
-    for (const UnreadForm* form : FormsAt(workspace, *node, opset)) {
+    for (const UnsupportedForm* form : FormsAt(workspace, *node, opset)) {
       if (form->certain) ++faults[form->code];
     }
   });
@@ -130,7 +130,7 @@ absl::Status ConvertOpset(Workspace& workspace) {
   if (OpsetToWrite(workspace) == from && !Cures(workspace, to)) return absl::OkStatus();
   const Facts& facts = workspace.facts();
   // Adapters take what has no form at that opset, if only it is for them.
-  const auto has_no_form = [&](const Node& node) { return !Respell(node, from, to, facts).ok(); };
+  const auto has_no_form = [&](const Node& node) { return !ConvertNode(node, from, to, facts).ok(); };
   RETURN_IF_ERROR(ApplyAdapters(workspace, has_no_form, to));
 
   Planned planned;
@@ -149,7 +149,7 @@ absl::Status ConvertOpset(Workspace& workspace) {
   const auto is_worse = [&](const Node& node) { return worse.contains(&node); };
   RETURN_IF_ERROR(worse.empty() ? absl::OkStatus() : ApplyAdapters(workspace, is_worse));
   for (const auto& [node, before] : written) {
-    const UnreadForm* made = node->dead ? nullptr : NewForm(FormsOf(workspace, *node), before);
+    const UnsupportedForm* made = node->dead ? nullptr : NewForm(FormsOf(workspace, *node), before);
     if (made == nullptr) continue;
     workspace.result.opset_kept =
         Kept(from, to, fmt::format("{} {} would be {} ({})", OpType(*node), Label(*node), made->form, made->because));
@@ -158,7 +158,7 @@ absl::Status ConvertOpset(Workspace& workspace) {
     return absl::OkStatus();
   }
   workspace.result.opset_before = from;
-  workspace.result.respelled = static_cast<int64_t>(planned.size());
+  workspace.result.converted = static_cast<int64_t>(planned.size());
   return absl::OkStatus();
 }
 
@@ -180,7 +180,7 @@ absl::Status TryOtherOpsets(Workspace& workspace) {
     const std::map<std::string, int64_t> after = FaultsAt(workspace, to);
     if (IsBetter(after, before) || (too_new && after == before)) {
       workspace.result.opset_before = workspace.result.opset_before > 0 ? workspace.result.opset_before : from;
-      workspace.result.respelled += static_cast<int64_t>(planned.size());
+      workspace.result.converted += static_cast<int64_t>(planned.size());
       workspace.result.opset_kept.clear();
       return absl::OkStatus();
     }

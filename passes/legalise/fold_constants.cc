@@ -100,7 +100,7 @@ class Folder {
       const std::string name(inner->output() != nullptr ? ValueName(*inner->output()) : OpType(*inner));
       Node* const copy = workspace_.rewriter().Insert(plan, inner->output_count, node->graph, name);
       CopyNotes(*inner, copy);
-      workspace_.Know(copy);
+      workspace_.Refresh(copy);
       for (size_t i = 0; i < inner->output_count; ++i) {
         if (inner->output(i) != nullptr) moved[inner->output(i)] = copy->output(i);  // an absent operand is not an output
       }
@@ -112,7 +112,7 @@ class Folder {
       plan.op_type = "Identity";
       plan.name = std::string(NodeName(*node));
       plan.inputs = {there(taken->outputs()[i])};
-      workspace_.Know(workspace_.rewriter().ReplaceValue(outputs[i], plan));
+      workspace_.Refresh(workspace_.rewriter().ReplaceValue(outputs[i], plan));
     }
   }
 

@@ -10,7 +10,7 @@
 #include "passes/core/call_of.h"
 #include "passes/core/workspace.h"
 #include "passes/legalise/adapt.h"
-#include "passes/legalise/respell.h"
+#include "passes/legalise/convert_node.h"
 #include "passes/lower/passes.h"
 
 namespace ascend_fuse {
@@ -35,7 +35,7 @@ class Trial {
     for (const size_t r : rules_.RulesEndingIn(OperatorKey(*site.node))) {
       const Rule& rule = rules_.rules()[r];
       if (workspace_.Skipped(rule)) continue;
-      if (!rule.by_ge.empty() && workspace_.target()->FusedByGe(rule.by_ge).has_value()) continue;
+      if (!rule.ge_construct.empty() && workspace_.target()->FusedByGe(rule.ge_construct).has_value()) continue;
       std::vector<std::string> assumptions;
       const FunctionContext context = workspace_.Context(&assumptions);
       Failure failure;
@@ -56,8 +56,7 @@ class Trial {
     if (!emission.ok()) return false;
     const auto is_taken = [&](const Node* node) {
       if (Domain(*node) != "npu") return true;
-      const std::string op = fmt::format("npu.{}", OpType(*node));
-      const Call call = CallOf(*node, workspace_.facts(), op);  // which does not keep the name
+      const Call call = CallOf(*node, workspace_.facts(), fmt::format("npu.{}", OpType(*node)));
       return workspace_.target()->Check(call, &workspace_.facts().dims()).legal;
     };
     const bool taken = std::all_of(emission->replacements.begin(), emission->replacements.end(), is_taken) &&
@@ -80,8 +79,8 @@ std::string WhyNotAt(const Workspace& workspace, int64_t to) {
     if (site.node != nullptr && site.node->is_new) recognised.insert(site.node);
   }
   const auto reads_the_same = [&](const Node& node) {
-    const auto respelling = Respell(node, from, to, workspace.facts());
-    if (!respelling.ok() || respelling->has_value()) return false;
+    const auto conversion = ConvertNode(node, from, to, workspace.facts());
+    if (!conversion.ok() || conversion->has_value()) return false;
     return NewForm(FormsAt(workspace, node, to), FormsOf(workspace, node)) == nullptr;
   };
   for (const auto& graph : workspace.model().graphs()) {

@@ -82,11 +82,11 @@ class Lowering {
     for (const size_t r : rules_.RulesEndingIn(key)) {
       const Rule& rule = rules_.rules()[r];
       if (workspace_.Skipped(rule)) continue;
-      if (!rule.by_ge.empty() && target_.FusedByGe(rule.by_ge).has_value()) continue;
+      if (!rule.ge_construct.empty() && target_.FusedByGe(rule.ge_construct).has_value()) continue;
       // A form that GE's own pass takes stays as it is, unless there is a node for it.
       const Site& main = *attempt.main;
-      if (!main.by_ge.empty() && rule.kind == main.record.kind && rule.nodes.empty() &&
-          target_.FusedByGe(main.by_ge).has_value()) {
+      if (!main.ge_construct.empty() && rule.kind == main.record.kind && rule.nodes.empty() &&
+          target_.FusedByGe(main.ge_construct).has_value()) {
         continue;
       }
       if (standings_.MayTry(r, attempt) && Try(r, &attempt)) return;

@@ -10,7 +10,7 @@ class Workspace;
 
 absl::Status ChooseOpset(Workspace& workspace);
 absl::Status Lower(Workspace& workspace);
-absl::Status Account(Workspace& workspace);
+absl::Status ExplainUnfused(Workspace& workspace);
 absl::Status Restore(Workspace& workspace);
 absl::Status KeepCalls(Workspace& workspace);
 

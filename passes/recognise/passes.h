@@ -11,7 +11,7 @@ class Workspace;
 absl::Status DecomposeContrib(Workspace& workspace);
 absl::Status Recognise(Workspace& workspace);
 absl::Status PairRotations(Workspace& workspace);
-absl::Status ReadMasks(Workspace& workspace);
+absl::Status DescribeMasks(Workspace& workspace);
 absl::Status FindNearMisses(Workspace& workspace);
 absl::Status DecomposeLeftovers(Workspace& workspace);
 

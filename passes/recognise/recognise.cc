@@ -150,7 +150,7 @@ class Recogniser {
       copy.op_type = "Identity";
       copy.inputs = {first.producer->output(first.output_index)};
       Node* made = workspace_.rewriter().ReplaceValue(value, copy);
-      workspace_.Know(made);
+      workspace_.Refresh(made);
       site->made.push_back(made);
     }
   }
@@ -159,7 +159,7 @@ class Recogniser {
   MatchToken Note(const Rule& rule, const Match& match, Node* root) {
     Site site;
     site.value = root->output(0);
-    site.by_ge = rule.by_ge;
+    site.ge_construct = rule.ge_construct;
     site.no_ge_pass = rule.no_ge_pass;
     site.order = root->order;
     site.record.kind = rule.kind;

@@ -82,8 +82,8 @@ void WarnOfOpset(const RunResult& result, int64_t opset, const Target& target, R
   if (result.opset_before <= 0) return;
   const std::string because =
       result.opset_because.empty() ? fmt::format("which ATC of CANN {} reads", target.cann()) : result.opset_because;
-  const std::string nodes = result.respelled == 0 ? "no node needs another form for that"
-                                                  : fmt::format("{} node(s) have another form for that", result.respelled);
+  const std::string nodes = result.converted == 0 ? "no node needs another form for that"
+                                                  : fmt::format("{} node(s) have another form for that", result.converted);
   report->Warn({"opset-converted", fmt::format("the model is written at opset {} instead of {}, {}; {}", opset,
                                                result.opset_before, because, nodes)});
 }

@@ -25,7 +25,7 @@ bool IsKeyword(const std::string& name) {
   return name == "true" || name == "false" || name == "infinity" || DataTypeFromName(name) != DataType::kUndefined;
 }
 
-// What `by_ge` and `kind` may name: the kinds and the special forms of them that targets speak of.
+// What `ge_construct` and `kind` may name: the kinds and the special forms of them that targets speak of.
 const absl::flat_hash_set<std::string_view>& Constructs() {
   static const auto* const kConstructs = [] {
     auto* found = new absl::flat_hash_set<std::string_view>;
@@ -251,14 +251,14 @@ absl::Status CheckAnnotations(const absl::flat_hash_set<std::string>& kinds, con
     return Error(rule.kind_position,
                  fmt::format("'{}' is neither a kind nor a rule; the kinds are {}", rule.kind, fmt::join(names, ", ")));
   }
-  if (!rule.by_ge.empty() && rule.no_ge_pass) {
-    return Error(rule.by_ge_position, "by_ge names what a pass of GE builds, and no_ge_pass says that none does");
+  if (!rule.ge_construct.empty() && rule.no_ge_pass) {
+    return Error(rule.ge_construct_position, "ge_construct names what a pass of GE builds, and no_ge_pass says that none does");
   }
-  if (!rule.by_ge.empty() && !Constructs().contains(rule.by_ge)) {
+  if (!rule.ge_construct.empty() && !Constructs().contains(rule.ge_construct)) {
     std::vector<std::string_view> known(Constructs().begin(), Constructs().end());
     std::sort(known.begin(), known.end());
-    return Error(rule.by_ge_position, fmt::format("'{}' is neither a kind nor a declared construct; there are {}", rule.by_ge,
-                                                  fmt::join(known, ", ")));
+    return Error(rule.ge_construct_position, fmt::format("'{}' is neither a kind nor a declared construct; there are {}",
+                                                         rule.ge_construct, fmt::join(known, ", ")));
   }
   return absl::OkStatus();
 }

@@ -208,13 +208,13 @@ struct Rule {
   SourcePosition position;
   std::string kind;              // site kind; default the rule's name
   std::string precision;         // exact | reassociated | approximate
-  std::string by_ge;             // a construct: where GE builds it itself, the rule is not used
+  std::string ge_construct;      // a construct: where GE builds it itself, the rule is not used
   bool no_ge_pass = false;       // GE has a pass for constructs of this kind, and it does not find this spelling
   std::string preferred_over;    // the rule that must be tried after this one
   std::string fixes;             // the code of the form that an adapter writes anew (patterns/targets)
   bool differs = false;          // what it makes is another result, of another shape even: what ATC makes of a node
   SourcePosition kind_position;  // of the annotations, where they are written
-  SourcePosition by_ge_position;
+  SourcePosition ge_construct_position;
   std::vector<Parameter> inputs;
   std::vector<std::string> outputs;
   std::vector<MatchStatement> match;

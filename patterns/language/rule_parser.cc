@@ -288,15 +288,15 @@ class Parser {
             fmt::format("{}: expected a precision (exact, reassociated or approximate), found '{}'", position.ToString(), value));
       }
       rule->precision = std::move(value);
-    } else if (key == "by_ge") {
-      rule->by_ge = std::move(value);
-      rule->by_ge_position = position;
+    } else if (key == "ge_construct") {
+      rule->ge_construct = std::move(value);
+      rule->ge_construct_position = position;
     } else if (key == "preferred_over") {
       rule->preferred_over = std::move(value);
     } else {
-      error_ = absl::InvalidArgumentError(
-          fmt::format("{}: unknown annotation '{}'; known are kind, precision, by_ge, no_ge_pass, preferred_over, fixes, differs",
-                      PositionOf(key_token).ToString(), key));
+      error_ = absl::InvalidArgumentError(fmt::format(
+          "{}: unknown annotation '{}'; known are kind, precision, ge_construct, no_ge_pass, preferred_over, fixes, differs",
+          PositionOf(key_token).ToString(), key));
     }
   }
 

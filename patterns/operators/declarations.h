@@ -21,7 +21,7 @@ struct SiteKind {
   std::string title;                    // "a residual sum and the norm that reads it"
   std::vector<std::string> native;      // operators that are of this kind by themselves: "Gelu", "ascend_fuse.Glu"
   std::vector<std::string> sum_before;  // kinds of the norms whose sum a site of this kind is
-  std::vector<std::string> constructs;  // names of its special forms in targets and in `by_ge`: "add_rms_norm"
+  std::vector<std::string> constructs;  // names of its special forms in targets and in `ge_construct`: "add_rms_norm"
 
   bool IsSumBefore(std::string_view norm) const;
 };

@@ -99,7 +99,7 @@ void AddKinds(std::string* text) {
   *text +=
       "## Kinds of sites\n\n"
       "What the annotation `kind` of a rule names, and reports count. Its forms are names that targets and the annotation "
-      "`by_ge`\ngive to special sites of a kind.\n\n"
+      "`ge_construct`\ngive to special sites of a kind.\n\n"
       "| kind | is | operators of it by themselves | forms |\n|---|---|---|---|\n";
   for (const SiteKind& kind : SiteKinds()) {
     *text += fmt::format("| `{}` | {} | {} | {} |\n", kind.name, kind.title, Quoted(kind.native), Quoted(kind.constructs));

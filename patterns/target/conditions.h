@@ -1,4 +1,4 @@
-// Decides what a condition of an `unread` row asks of a node: what is written in the node, and what is known of its
+// Decides what a condition of an `unsupported` row asks of a node: what is written in the node, and what is known of its
 // types, shapes and constants. Used by forms.cc only.
 #pragma once
 

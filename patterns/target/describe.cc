@@ -17,13 +17,13 @@ std::string OpsetsOf(const proto::ParsedOperator& parsed) {
   return text;
 }
 
-std::string EffectText(proto::UnreadForm::Effect effect) {
-  std::string text = proto::UnreadForm::Effect_Name(effect);
+std::string EffectText(proto::UnsupportedForm::Effect effect) {
+  std::string text = proto::UnsupportedForm::Effect_Name(effect);
   for (char& c : text) c = c == '_' ? ' ' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return text;
 }
 
-std::string RowText(const proto::UnreadForm& row) {
+std::string RowText(const proto::UnsupportedForm& row) {
   const char* possibly = row.unsettled() ? "possibly " : "";
   std::string text = fmt::format("  {}{} [{}]\n", possibly, EffectText(row.effect()), row.code());
   std::string opsets;
@@ -120,13 +120,13 @@ std::string Target::Describe() const {
   }
   if (impl_->other_nodes != nullptr) text += fmt::format("  any other: {}\n", impl_->other_nodes->because());
   text += fmt::format("\nrefused nodes\n{}\nfused by GE\n", refused);
-  for (const auto& [construct, row] : impl_->by_ge) text += fmt::format("  {}: {}\n", construct, row->because());
+  for (const auto& [construct, row] : impl_->ge_constructs) text += fmt::format("  {}: {}\n", construct, row->because());
   text +=
       "\nstandard operators that ATC does not read as ONNX defines them, or that run elsewhere than on the AI Core:\n"
       "`targets CHIP OPERATOR` says in which form\n";
   std::map<std::string, std::vector<std::string>> effects;  // by effect: operators
-  for (const std::string& op : impl_->unread.Operators()) {
-    for (const proto::UnreadForm* row : impl_->unread.RowsOf(op)) {
+  for (const std::string& op : impl_->unsupported.Operators()) {
+    for (const proto::UnsupportedForm* row : impl_->unsupported.RowsOf(op)) {
       std::vector<std::string>& ops = effects[EffectText(row->effect())];
       if (std::find(ops.begin(), ops.end(), op) == ops.end()) ops.push_back(op);
     }
@@ -140,15 +140,15 @@ absl::StatusOr<std::string> Target::DescribeOperator(const std::string& op) cons
     const auto node = impl_->nodes.find(name);
     if (node != impl_->nodes.end()) return NodeText(*node->second.data);
   }
-  const proto::ParsedOperator* parsed = impl_->unread.ParsedOf(op);
-  const auto rows = impl_->unread.RowsOf(op);
+  const proto::ParsedOperator* parsed = impl_->unsupported.ParsedOf(op);
+  const auto rows = impl_->unsupported.RowsOf(op);
   if (parsed == nullptr && rows.empty()) {
     return absl::NotFoundError(fmt::format("nothing is known of {} on {} with CANN {}: ATC has no parser for it", op, impl_->chip,
                                            impl_->cann->version()));
   }
   std::string text = op + "\n";
   if (parsed != nullptr) text += fmt::format("  parsed at {}\n", OpsetsOf(*parsed));
-  for (const proto::UnreadForm* row : rows) text += RowText(*row);
+  for (const proto::UnsupportedForm* row : rows) text += RowText(*row);
   if (rows.empty()) text += "  nothing known that ATC would not read as ONNX defines it\n";
   return text;
 }

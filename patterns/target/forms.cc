@@ -14,27 +14,27 @@ constexpr std::string_view kNoParser = "no-parser";
 constexpr std::string_view kNoParserBecause = "stock ATC has no parser for it and will refuse the model";
 constexpr std::string_view kNoParserError = "E16002";
 
-UnreadForm::Effect EffectOf(proto::UnreadForm::Effect effect) {
+UnsupportedForm::Effect EffectOf(proto::UnsupportedForm::Effect effect) {
   switch (effect) {
-    case proto::UnreadForm::REFUSED:
-      return UnreadForm::Effect::kRefused;
-    case proto::UnreadForm::MISREAD:
-      return UnreadForm::Effect::kMisread;
-    case proto::UnreadForm::LOSES_TYPE:
-      return UnreadForm::Effect::kLosesType;
-    case proto::UnreadForm::NO_KERNEL:
-      return UnreadForm::Effect::kNoKernel;
-    case proto::UnreadForm::AI_CPU:
-      return UnreadForm::Effect::kAiCpu;
-    case proto::UnreadForm::HOST:
-      return UnreadForm::Effect::kHost;
+    case proto::UnsupportedForm::REFUSED:
+      return UnsupportedForm::Effect::kRefused;
+    case proto::UnsupportedForm::MISREAD:
+      return UnsupportedForm::Effect::kMisread;
+    case proto::UnsupportedForm::LOSES_TYPE:
+      return UnsupportedForm::Effect::kLosesType;
+    case proto::UnsupportedForm::NO_KERNEL:
+      return UnsupportedForm::Effect::kNoKernel;
+    case proto::UnsupportedForm::AI_CPU:
+      return UnsupportedForm::Effect::kAiCpu;
+    case proto::UnsupportedForm::HOST:
+      return UnsupportedForm::Effect::kHost;
     default:
-      return UnreadForm::Effect::kNoParser;
+      return UnsupportedForm::Effect::kNoParser;
   }
 }
 
-UnreadForm FormOf(const proto::UnreadForm& row) {
-  UnreadForm form;
+UnsupportedForm FormOf(const proto::UnsupportedForm& row) {
+  UnsupportedForm form;
   form.code = row.code();
   form.effect = EffectOf(row.effect());
   form.form = row.form();
@@ -52,12 +52,12 @@ bool ParsedAt(const proto::ParsedOperator& row, int64_t opset) {
 
 }  // namespace
 
-absl::Status CheckForm(const std::string& path, const proto::UnreadForm& row) {
+absl::Status CheckForm(const std::string& path, const proto::UnsupportedForm& row) {
   const auto error = [&](std::string_view what) {
-    return absl::InvalidArgumentError(fmt::format("{}: unread `{}`: {}", path, row.code(), what));
+    return absl::InvalidArgumentError(fmt::format("{}: unsupported `{}`: {}", path, row.code(), what));
   };
   if (row.code().empty()) return error("`code` is missing");
-  if (row.effect() == proto::UnreadForm::EFFECT_NOT_GIVEN) {
+  if (row.effect() == proto::UnsupportedForm::EFFECT_NOT_GIVEN) {
     return error("`effect` is missing: NO_PARSER, REFUSED, MISREAD, LOSES_TYPE, NO_KERNEL, AI_CPU or HOST");
   }
   if (row.op().empty()) return error("`op` is missing");
@@ -71,7 +71,7 @@ absl::Status CheckForm(const std::string& path, const proto::UnreadForm& row) {
   return absl::OkStatus();
 }
 
-void UnreadForms::Add(const proto::UnreadForm& row) {
+void UnsupportedForms::Add(const proto::UnsupportedForm& row) {
   Row& added = rows_.emplace_back();
   added.data = &row;
   added.certain = FormOf(row);
@@ -83,12 +83,12 @@ void UnreadForms::Add(const proto::UnreadForm& row) {
   for (const std::string& op : row.op()) by_op_[op].push_back(&added);
 }
 
-void UnreadForms::AddParsed(const proto::ParsedOperator& row, const std::string& source) {
+void UnsupportedForms::AddParsed(const proto::ParsedOperator& row, const std::string& source) {
   Parsed& added = parsed_rows_.emplace_back();
   added.data = &row;
-  UnreadForm& form = added.outside;
+  UnsupportedForm& form = added.outside;
   form.code = kNoParser;
-  form.effect = UnreadForm::Effect::kNoParser;
+  form.effect = UnsupportedForm::Effect::kNoParser;
   form.form = "at this opset";
   form.because = fmt::format("stock ATC has a parser for it at opset {} to {}{} and will refuse the model", row.first(),
                              row.last(), row.except().empty() ? " only" : ", not at all of them,");
@@ -98,8 +98,8 @@ void UnreadForms::AddParsed(const proto::ParsedOperator& row, const std::string&
   for (const std::string& op : row.op()) parsed_.try_emplace(op, &added);
 }
 
-const UnreadForm* UnreadForms::Judge(const Row& row, const Node& node, int64_t opset, const Facts* facts) const {
-  const proto::UnreadForm& data = *row.data;
+const UnsupportedForm* UnsupportedForms::Judge(const Row& row, const Node& node, int64_t opset, const Facts* facts) const {
+  const proto::UnsupportedForm& data = *row.data;
   if (opset < data.first() || (data.last() > 0 && opset > data.last())) return nullptr;
   Truth truth = data.unsettled() ? Truth::kUnknown : Truth::kYes;
   const JudgedNode judged = {node, FindSchema("", OpType(node), opset), facts};
@@ -111,11 +111,11 @@ const UnreadForm* UnreadForms::Judge(const Row& row, const Node& node, int64_t o
   return truth == Truth::kYes ? &row.certain : &row.possible;
 }
 
-const UnreadForm* UnreadForms::WithoutParser(std::string_view op, int64_t opset, int64_t max_opset) const {
-  static const UnreadForm* const kUnknown = [] {
-    auto* form = new UnreadForm();
+const UnsupportedForm* UnsupportedForms::WithoutParser(std::string_view op, int64_t opset, int64_t max_opset) const {
+  static const UnsupportedForm* const kUnknown = [] {
+    auto* form = new UnsupportedForm();
     form->code = kNoParser;
-    form->effect = UnreadForm::Effect::kNoParser;
+    form->effect = UnsupportedForm::Effect::kNoParser;
     form->because = kNoParserBecause;
     form->error = kNoParserError;
     return form;
@@ -127,20 +127,20 @@ const UnreadForm* UnreadForms::WithoutParser(std::string_view op, int64_t opset,
   return opset > max_opset || ParsedAt(*parsed.data, opset) ? nullptr : &parsed.outside;
 }
 
-std::vector<const UnreadForm*> UnreadForms::Of(const Node& node, int64_t opset, int64_t max_opset, bool is_node,
-                                               const Facts* facts) const {
-  std::vector<const UnreadForm*> forms;
+std::vector<const UnsupportedForm*> UnsupportedForms::Of(const Node& node, int64_t opset, int64_t max_opset, bool is_node,
+                                                         const Facts* facts) const {
+  std::vector<const UnsupportedForm*> forms;
   const std::string_view op = OpType(node);
   if (const auto found = by_op_.find(op); found != by_op_.end()) {
     for (const Row* row : found->second) {
       const auto same =
-          std::find_if(forms.begin(), forms.end(), [&](const UnreadForm* form) { return form->code == row->data->code(); });
+          std::find_if(forms.begin(), forms.end(), [&](const UnsupportedForm* form) { return form->code == row->data->code(); });
       if (same != forms.end() && (*same)->certain) continue;
       // Stock ATC has none, and our plugin has.
       const auto parsed = parsed_.find(op);
-      const bool no_parser = row->data->effect() == proto::UnreadForm::NO_PARSER && row->data->when().empty();
+      const bool no_parser = row->data->effect() == proto::UnsupportedForm::NO_PARSER && row->data->when().empty();
       if (no_parser && parsed != parsed_.end() && ParsedAt(*parsed->second->data, opset)) continue;
-      const UnreadForm* form = Judge(*row, node, opset, facts);
+      const UnsupportedForm* form = Judge(*row, node, opset, facts);
       if (form == nullptr) continue;
       if (same == forms.end()) {
         forms.push_back(form);
@@ -149,30 +149,30 @@ std::vector<const UnreadForm*> UnreadForms::Of(const Node& node, int64_t opset, 
       }
     }
   }
-  const bool refused = std::any_of(forms.begin(), forms.end(), [](const UnreadForm* form) {
-    return form->effect == UnreadForm::Effect::kNoParser && form->certain;
+  const bool refused = std::any_of(forms.begin(), forms.end(), [](const UnsupportedForm* form) {
+    return form->effect == UnsupportedForm::Effect::kNoParser && form->certain;
   });
   if (is_node || refused) return forms;
-  if (const UnreadForm* form = WithoutParser(op, opset, max_opset); form != nullptr) forms.push_back(form);
+  if (const UnsupportedForm* form = WithoutParser(op, opset, max_opset); form != nullptr) forms.push_back(form);
   return forms;
 }
 
-std::vector<const proto::UnreadForm*> UnreadForms::RowsOf(std::string_view op) const {
-  std::vector<const proto::UnreadForm*> rows;
+std::vector<const proto::UnsupportedForm*> UnsupportedForms::RowsOf(std::string_view op) const {
+  std::vector<const proto::UnsupportedForm*> rows;
   if (const auto found = by_op_.find(op); found != by_op_.end()) {
     for (const Row* row : found->second) rows.push_back(row->data);
   }
   return rows;
 }
 
-std::vector<std::string> UnreadForms::Operators() const {
+std::vector<std::string> UnsupportedForms::Operators() const {
   std::vector<std::string> operators;
   for (const auto& [op, rows] : by_op_) operators.emplace_back(op);
   std::sort(operators.begin(), operators.end());
   return operators;
 }
 
-const proto::ParsedOperator* UnreadForms::ParsedOf(std::string_view op) const {
+const proto::ParsedOperator* UnsupportedForms::ParsedOf(std::string_view op) const {
   const auto found = parsed_.find(op);
   return found == parsed_.end() ? nullptr : found->second->data;
 }

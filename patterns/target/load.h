@@ -34,7 +34,7 @@ std::vector<std::string> CannNames();
 // base that does not exist.
 absl::StatusOr<std::vector<OpenedFile<proto::TargetFile>>> OpenChip(const std::string& name, bool plugin);
 
-// The same of a CANN version; its bases count for their `unread` rows only.
+// The same of a CANN version; its bases count for their `unsupported` rows only.
 absl::StatusOr<std::vector<OpenedFile<proto::CannFile>>> OpenCann(const std::string& name);
 
 }  // namespace ascend_fuse::contract

@@ -41,15 +41,15 @@ absl::Status Target::Impl::FindMode() {
 
 // Of a CANN version, or of a chip.
 template <typename Files>
-absl::Status Target::Impl::AddUnreadForms(const Files& of) {
+absl::Status Target::Impl::AddUnsupportedForms(const Files& of) {
   std::set<std::string> without;
   for (const auto& file : of) {
-    for (const proto::UnreadForm& row : file.data->unread()) {
+    for (const proto::UnsupportedForm& row : file.data->unsupported()) {
       if (without.count(row.code()) > 0) continue;
       if (file.is_users) {
         RETURN_IF_ERROR(contract::CheckForm(file.path, row));
       }
-      unread.Add(row);
+      unsupported.Add(row);
     }
     without.insert(file.data->without().begin(), file.data->without().end());
   }
@@ -66,7 +66,7 @@ void Target::Impl::ReadCann() {
       empty_input_in_branch = &data.empty_input_in_branch();
     }
     for (const proto::Alias& alias : data.alias()) aliases.push_back(&alias);
-    for (const proto::ParsedOperator& row : data.parsed()) unread.AddParsed(row, data.parsed_source());
+    for (const proto::ParsedOperator& row : data.parsed()) unsupported.AddParsed(row, data.parsed_source());
   }
 }
 
@@ -148,8 +148,8 @@ absl::Status Target::Impl::AddFiles() {
       }
     }
     for (const proto::StandardOp& row : file.standard()) standard.emplace(row.op(), &row);
-    for (const proto::ByGeRow& row : file.by_ge()) {
-      if (without.count(row.construct()) == 0) by_ge.emplace(row.construct(), &row);
+    for (const proto::GeConstructRow& row : file.ge_construct()) {
+      if (without.count(row.construct()) == 0) ge_constructs.emplace(row.construct(), &row);
     }
     without.insert(file.without().begin(), file.without().end());
   }
@@ -254,12 +254,12 @@ absl::StatusOr<Target> Target::Load(const TargetOptions& options) {
   impl->cann = impl->cann_files[0].data.get();
   RETURN_IF_ERROR(impl->FindMode());
   impl->ReadCann();
-  RETURN_IF_ERROR(impl->AddUnreadForms(impl->cann_files));
+  RETURN_IF_ERROR(impl->AddUnsupportedForms(impl->cann_files));
   ASSIGN_OR_RETURN(auto files, contract::OpenChip(options.chip, options.plugin));
   impl->files = std::move(files);
   impl->chip = impl->files[0].data->chip();
   RETURN_IF_ERROR(impl->AddFiles());
-  RETURN_IF_ERROR(impl->AddUnreadForms(impl->files));
+  RETURN_IF_ERROR(impl->AddUnsupportedForms(impl->files));
   return Target(std::move(impl));
 }
 
@@ -270,7 +270,7 @@ absl::Status Target::CheckData() const {
   absl::Status status;
   const auto check = [&status](const auto& files) {
     for (const auto& file : files) {
-      for (const proto::UnreadForm& row : file.data->unread()) {
+      for (const proto::UnsupportedForm& row : file.data->unsupported()) {
         if (status.ok()) status = contract::CheckForm(file.path, row);
       }
     }
@@ -379,11 +379,11 @@ std::optional<LeftReason> Target::EmptyInputInBranch() const {
   return LeftReason{row->because(), row->source(), std::string(kEmptyInputInBranch)};
 }
 
-std::optional<ByGe> Target::FusedByGe(std::string_view construct) const {
-  const auto it = impl_->by_ge.find(construct);
-  if (it == impl_->by_ge.end()) return std::nullopt;
-  const proto::ByGeRow& row = *it->second;
-  return ByGe{row.because(), row.source(), row.static_shapes(), row.plain_linear(), row.computed_by(), row.last_opset()};
+std::optional<GeConstruct> Target::FusedByGe(std::string_view construct) const {
+  const auto it = impl_->ge_constructs.find(construct);
+  if (it == impl_->ge_constructs.end()) return std::nullopt;
+  const proto::GeConstructRow& row = *it->second;
+  return GeConstruct{row.because(), row.source(), row.static_shapes(), row.plain_linear(), row.computed_by(), row.last_opset()};
 }
 
 std::optional<LeftReason> Target::WhyLeft(std::string_view construct) const {
@@ -410,12 +410,14 @@ std::optional<StandardOp> Target::Standard(std::string_view op, DataType type, i
   return std::nullopt;
 }
 
-std::vector<const UnreadForm*> Target::UnreadForms(const Node& node, int64_t opset, const Facts* facts) const {
+std::vector<const UnsupportedForm*> Target::UnsupportedForms(const Node& node, int64_t opset, const Facts* facts) const {
   const bool is_node = !IsParsed(OpType(node)) && HasAlias(fmt::format("npu.{}", OpType(node)), opset);
-  return impl_->unread.Of(node, opset, MaxOpset(), is_node, facts);
+  return impl_->unsupported.Of(node, opset, MaxOpset(), is_node, facts);
 }
 
-bool Target::IsParsed(std::string_view op) const { return !impl_->unread.KnowsParsed() || impl_->unread.ParsedOf(op) != nullptr; }
+bool Target::IsParsed(std::string_view op) const {
+  return !impl_->unsupported.KnowsParsed() || impl_->unsupported.ParsedOf(op) != nullptr;
+}
 
 bool Target::ParsesNpuDomain() const { return impl_->parses_npu_domain.value_or(false); }
 

@@ -37,7 +37,7 @@ struct CallInput {
 
 // A planned node: "npu.NPURmsNorm" with its inputs and attributes.
 struct Call {
-  std::string_view op;
+  std::string op;
   std::vector<CallInput> inputs;
   std::vector<Attribute> attributes;
   bool in_branch = false;  // of an If
@@ -53,10 +53,10 @@ struct Answer {
 };
 
 // What the compiler does by itself with a standard operator or a recognised construct.
-struct ByGe {
+struct GeConstruct {
   std::string because;  // a sentence naming the pass or parser
   std::string source;
-  // Conditions on the place: see ByGeRow of proto/contract.proto.
+  // Conditions on the place: see GeConstructRow of proto/contract.proto.
   bool static_shapes = false;
   bool plain_linear = false;
   std::string computed_by;
@@ -78,8 +78,8 @@ struct StandardOp {
 
 // A form of a standard operator that ATC of this release does not read as ONNX defines it, or that does not run on the
 // AI Core of the chip.
-struct UnreadForm {
-  // See UnreadForm of proto/contract.proto.
+struct UnsupportedForm {
+  // See UnsupportedForm of proto/contract.proto.
   enum class Effect { kNoParser, kRefused, kMisread, kLosesType, kNoKernel, kAiCpu, kHost };
   std::string code;  // stable: "no-parser", "reduce-axes-input" ...
   Effect effect = Effect::kNoParser;
@@ -122,7 +122,7 @@ class Target {
 
   // Whether GE builds `construct` ("linear_bias", "layer_norm", "add_rms_norm", "conv_batch_norm" ...)
   // itself.
-  std::optional<ByGe> FusedByGe(std::string_view construct) const;
+  std::optional<GeConstruct> FusedByGe(std::string_view construct) const;
 
   // Why nothing on this chip computes `construct` as one, where the chip's data says so.
   std::optional<LeftReason> WhyLeft(std::string_view construct) const;
@@ -136,7 +136,7 @@ class Target {
   // run on its AI Core, where the model imports `opset`; at most one of each code, one that is certain before one
   // that is not. Without `facts`, what depends on types, shapes and constants is possible. They live as long as the
   // target.
-  std::vector<const UnreadForm*> UnreadForms(const Node& node, int64_t opset, const Facts* facts = nullptr) const;
+  std::vector<const UnsupportedForm*> UnsupportedForms(const Node& node, int64_t opset, const Facts* facts = nullptr) const;
 
   // Whether a stock plugin registers the operator of the default domain at some opset; true of every one where the data
   // does not say.

@@ -18,7 +18,7 @@
 
 namespace ascend_fuse::proto {
 class Alias;
-class ByGeRow;
+class GeConstructRow;
 class LeftRow;
 class PrecisionMode;
 class Refusal;
@@ -49,10 +49,10 @@ struct Target::Impl {
   std::mutex compiling;
   std::map<std::string, NodeRows, std::less<>> nodes;
   std::vector<std::string> node_order;
-  std::map<std::string, const proto::ByGeRow*, std::less<>> by_ge;
+  std::map<std::string, const proto::GeConstructRow*, std::less<>> ge_constructs;
   std::map<std::string, const proto::LeftRow*, std::less<>> left;
   std::map<std::string, const proto::StandardOp*, std::less<>> standard;
-  contract::UnreadForms unread;
+  contract::UnsupportedForms unsupported;
   const proto::PrecisionMode* mode = nullptr;
   std::optional<bool> parses_npu_domain;
   const proto::Refusal* other_nodes = nullptr;
@@ -65,7 +65,7 @@ struct Target::Impl {
   absl::Status FindMode();
   void ReadCann();
   template <typename Files>
-  absl::Status AddUnreadForms(const Files& of);
+  absl::Status AddUnsupportedForms(const Files& of);
   absl::StatusOr<const proto::NodeContract*> Like(const std::string& path, const proto::NodeContract& node);
   absl::Status AddNodes(const contract::OpenedFile<proto::TargetFile>& opened, const std::set<std::string>& without);
   absl::Status AddFiles();

@@ -41,7 +41,7 @@ absl::Status DoubleAsAdd(Workspace& workspace) {
     add.name = std::string(NodeName(*mul));
     add.keep_name = true;
     add.inputs = {x, x};
-    workspace.Know(workspace.rewriter().ReplaceValue(mul->output(), add));
+    workspace.Refresh(workspace.rewriter().ReplaceValue(mul->output(), add));
   }
   return absl::OkStatus();
 }

@@ -14,7 +14,7 @@ absl::Status MergeRelus(Workspace& workspace) {
     const Node* before = node->input(0)->producer;
     if (before == nullptr || !IsOp(*before, "Relu")) continue;
     workspace.rewriter().SetInput(node, 0, before->input(0));
-    workspace.Know(node);
+    workspace.Refresh(node);
   }
   return absl::OkStatus();
 }

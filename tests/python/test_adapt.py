@@ -1,7 +1,7 @@
 """The node tests of the onnx package, written at other opsets and for ATC: the recorded outputs come out again.
 
 Of every operator of ONNX the tests that the package ships are taken at each opset of 11 to 24 at which they mean what was
-recorded. `Respell` (passes/legalise/respell.h) writes them at later opsets and at 17 and what follows, where there is another version of the
+recorded. `ConvertNode` (passes/legalise/convert_node.h) writes them at later opsets and at 17 and what follows, where there is another version of the
 operator, or says why it cannot; `optimize` writes them for several targets, with inputs as they are and with those that count (axes, pads,
 indices) as constants, which adapters ask for.
 """
@@ -26,7 +26,7 @@ from backend_tests import suite
 from conftest import BUILD
 from onnx import numpy_helper
 
-RESPELL = BUILD / "tests" / "respell_tool"
+CONVERT_NODE = BUILD / "tests" / "convert_node_tool"
 FIRST, LAST = 11, 24
 ALWAYS = 17  # the opset that models are converted to
 # Releases that read different forms, and chips without any node of ours.
@@ -187,17 +187,17 @@ def models_of(op: str, folder: Path, brief: bool) -> Iterator[tuple[Recorded, in
             return
 
 
-def respelled(op: str, folder: Path, brief: bool) -> collections.Counter[str]:
+def converted(op: str, folder: Path, brief: bool) -> collections.Counter[str]:
     """Counts what became of the pairs; fails where another number comes out."""
     counts: collections.Counter[str] = collections.Counter()
     faults = []
     for variant, opset in models_of(op, folder, brief):
         others = {str(to): () for to in opsets_of(op) if to > opset or ALWAYS <= to < opset}
-        for kind, to, what in converse.ask(RESPELL, folder / "m.onnx", folder, others):
+        for kind, to, what in converse.ask(CONVERT_NODE, folder / "m.onnx", folder, others):
             if kind == "kept":
                 counts["kept"] += 1
                 continue
-            written = onnx.load(folder / f"respelled-{what}.onnx")
+            written = onnx.load(folder / f"converted-{what}.onnx")
             found = outputs_of(written, dict(variant.feeds)) if is_model(written) else None
             if not is_model(written):
                 faults.append(f"{variant.name}: {opset} to {to}: no model of that opset")
@@ -246,13 +246,13 @@ def test_there_are_tests() -> None:
 
 @pytest.mark.parametrize("op", QUICK)
 def test_one_of_each(op: str, tmp_path: Path) -> None:
-    assert respelled(op, tmp_path, brief=True) + adapted(op, tmp_path, brief=True)
+    assert converted(op, tmp_path, brief=True) + adapted(op, tmp_path, brief=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("op", OPERATORS)
 def test_at_other_opsets(op: str, tmp_path: Path) -> None:
-    respelled(op, tmp_path, brief=False)
+    converted(op, tmp_path, brief=False)
 
 
 @pytest.mark.slow

@@ -323,7 +323,7 @@ def optimized(model: onnx.ModelProto, folder: Path, *flags: str) -> tuple[onnx.M
 
 
 @pytest.mark.parametrize("opset, body, flags", [
-    (18, "y = ReduceMean <keepdims = 0> (x, a)", ("--cann", "8.1")),  # respelled
+    (18, "y = ReduceMean <keepdims = 0> (x, a)", ("--cann", "8.1")),  # converted
     (18, "y, z = Split <num_outputs = 2> (x)", ()),  # by a function
     (17, "[x] y = Relu (x)", ()),  # named anew
 ])

@@ -189,7 +189,7 @@ IN_CODE = {"if-condition-rank", "log-softmax-axis"}  # passes/expand/read_as_atc
 def misread_codes() -> set[str]:
     found = set()
     for path in (ROOT / "patterns" / "targets").glob("*.txtpb"):
-        for row in re.findall(r"^unread \{\n(.*?)^\}", path.read_text(), re.MULTILINE | re.DOTALL):
+        for row in re.findall(r"^unsupported \{\n(.*?)^\}", path.read_text(), re.MULTILINE | re.DOTALL):
             if re.search(r"effect: (MISREAD|LOSES_TYPE)", row):
                 found.add(re.search(r'code: "([^"]*)"', row)[1])
     return found

@@ -321,12 +321,12 @@ def test_a_form_is_caught_and_the_nearest_one_is_not(case: Case, tmp_path: Path)
 
 
 def rows() -> list[dict[str, str]]:
-    """Code, effect, form and operators of every `unread` row of the data."""
+    """Code, effect, form and operators of every `unsupported` row of the data."""
     found = []
     for path in sorted(TARGETS.glob("*.txtpb")):
         if path.name == "_plugin.txtpb":
             continue  # what our op plugin refuses: tests/python/test_op_plugin.py asks it and `check`
-        for text in re.findall(r"^unread \{\n(.*?)^\}", path.read_text(), re.MULTILINE | re.DOTALL):
+        for text in re.findall(r"^unsupported \{\n(.*?)^\}", path.read_text(), re.MULTILINE | re.DOTALL):
             row = {"file": path.name}
             for field in ("code", "form", "because"):
                 match = re.search(rf'(?:^|\s){field}: "([^"]*)"', text)

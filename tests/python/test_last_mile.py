@@ -3,10 +3,13 @@ misreads, but for operators of which no exact other spelling is known. These are
 
 from __future__ import annotations
 
+import importlib.machinery
+import importlib.util
 from pathlib import Path
 
 import last_mile
 import pytest
+from conftest import ROOT
 from test_zoo import ENTRIES
 
 IDS = sorted(ENTRIES)
@@ -46,3 +49,11 @@ def test_an_export_that_optimize_has_no_spelling_for_is_listed() -> None:
                                                                    [True, "ai_cpu", "on-ai-cpu", "Div", 1]]}}
     text = last_mile.golden([{"model": "m", "found": found}])
     assert text == last_mile.HEAD + "no-parser Loop ascend310p 8.1 stock: m\n"
+
+
+def test_chips_and_releases_with_the_same_numbers_share_a_row() -> None:
+    loader = importlib.machinery.SourceFileLoader("last_mile_script", str(ROOT / "scripts" / "last-mile"))
+    script = importlib.util.module_from_spec(importlib.util.spec_from_loader("last_mile_script", loader))
+    loader.exec_module(script)
+    rows = {("a", "8.1"): [1], ("b", "8.1"): [1], ("a", "8.5"): [1], ("b", "8.5"): [1], ("a", "9.0"): [2], ("b", "9.0"): [1]}
+    assert script.merged(rows) == "| a, b | 8.1, 8.5 | 1 |\n| a | 9.0 | 2 |\n| b | 9.0 | 1 |\n"

@@ -253,7 +253,7 @@ def test_files(source: Path, runs: pipeline.Runs, model_id: str) -> None:
     verdicts.tell()
 
 
-def may_be_respelled(before: onnx.ModelProto, after: onnx.ModelProto,
+def may_be_converted(before: onnx.ModelProto, after: onnx.ModelProto,
                      report: dict[str, Any]) -> Callable[[onnx.NodeProto], bool]:
     """Whether a node of the original may have another form than before: an adapter took it, or the new opset has another version."""
     adapted = {name for record in report["adapted"] for name in record["nodes"]}
@@ -273,12 +273,12 @@ def may_be_respelled(before: onnx.ModelProto, after: onnx.ModelProto,
 
     made_by = {name: label(node) for node in before.graph.node for name in node.output}
 
-    def respelled(node: onnx.NodeProto) -> bool:
+    def converted(node: onnx.NodeProto) -> bool:
         # A Squeeze is taken together with the Shape that it reads.
         names = {label(node)} | ({made_by.get(node.input[0], "")} if node.op_type == "Squeeze" else set())
         return bool(names & adapted) or (old != new and version(node.op_type, old) != version(node.op_type, new))
 
-    return respelled
+    return converted
 
 
 # Products and the repeats of keys that they read, of an attention that is left.
@@ -286,7 +286,7 @@ REPEATS = {"MatMul", "Transpose", "Reshape", "Expand", "Unsqueeze"}
 
 
 def check_what_stays(before: onnx.ModelProto, after: onnx.ModelProto, report: dict[str, Any], model_id: str) -> None:
-    respelled = may_be_respelled(before, after, report)
+    converted = may_be_converted(before, after, report)
     explicit = report["target"]["style"] == "X"
     covered = {name for site in report["sites"] if site["state"] == "fused" for name in site["covers"]}
 
@@ -302,7 +302,7 @@ def check_what_stays(before: onnx.ModelProto, after: onnx.ModelProto, report: di
         ours = node.domain == "npu" or node.op_type.startswith("NPU")
         if ours or node.name in roots or node.name not in originals:
             continue
-        if respelled(originals[node.name]):
+        if converted(originals[node.name]):
             continue
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
@@ -320,7 +320,7 @@ def check_what_stays(before: onnx.ModelProto, after: onnx.ModelProto, report: di
     for site in report["sites"]:
         if site["state"] != "fused":
             missing = [name for name in site["covers"] if name not in left and name not in covered
-                       and not (name in originals and respelled(originals[name]))]
+                       and not (name in originals and converted(originals[name]))]
             if "are not repeated: queries of heads that share them" in site["because"]:
                 missing = [name for name in missing if originals[name].op_type not in REPEATS]
             assert not missing, f"{site['kind']} at {site['node']} was left, but {missing} are gone"

@@ -217,7 +217,8 @@ TEST(OperatorsTest, KindsAndConstructsAreOneVocabulary) {
     }
   }
   for (const proto::TargetFile& target : Targets()) {
-    for (const proto::ByGeRow& row : target.by_ge()) EXPECT_TRUE(constructs.contains(row.construct())) << row.construct();
+    for (const proto::GeConstructRow& row : target.ge_construct())
+      EXPECT_TRUE(constructs.contains(row.construct())) << row.construct();
     for (const proto::LeftRow& row : target.left()) {
       for (const std::string& construct : row.construct()) EXPECT_TRUE(constructs.contains(construct)) << construct;
     }
@@ -228,7 +229,8 @@ TEST(OperatorsTest, KindsAndConstructsAreOneVocabulary) {
       // What GE alone builds is counted under the name of its construct, and reports list it where it is found only.
       EXPECT_TRUE(FindSiteKind(rule.kind) != nullptr || constructs.contains(rule.kind)) << rule.name << " " << rule.kind;
       // `nothing` is a construct that no target has a row for.
-      EXPECT_TRUE(rule.by_ge.empty() || rule.by_ge == "nothing" || constructs.contains(rule.by_ge)) << rule.by_ge;
+      EXPECT_TRUE(rule.ge_construct.empty() || rule.ge_construct == "nothing" || constructs.contains(rule.ge_construct))
+          << rule.ge_construct;
     }
   }
   EXPECT_EQ(ReportKinds().size(), SiteKinds().size());

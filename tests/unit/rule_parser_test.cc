@@ -29,7 +29,7 @@ TEST(RuleParserTest, ARuleWithEveryPart) {
   const Parsed parsed = Parse(R"(# y = gelu (x)
 #
 # More words.
-rule gelu <kind = activation, precision = approximate, by_ge = linear_gelu, preferred_over = silu> (x, m?) => (y, s)
+rule gelu <kind = activation, precision = approximate, ge_construct = linear_gelu, preferred_over = silu> (x, m?) => (y, s)
 match {
   y = Mul (x, 0.5) | Add (x, m)
   s, _ = npu.Op <axis = -1, scale> (y, "", _)
@@ -50,7 +50,7 @@ emit {
   EXPECT_EQ(rule.doc, "y = gelu (x)\n\nMore words.");
   EXPECT_EQ(rule.kind, "activation");
   EXPECT_EQ(rule.precision, "approximate");
-  EXPECT_EQ(rule.by_ge, "linear_gelu");
+  EXPECT_EQ(rule.ge_construct, "linear_gelu");
   EXPECT_EQ(rule.preferred_over, "silu");
   EXPECT_FALSE(rule.no_ge_pass);
   EXPECT_EQ(rule.kind_position.ToString(), "f.rule:4:19");
@@ -193,9 +193,9 @@ TEST(RuleParserTest, ErrorsOfTokensAndAnnotations) {
   EXPECT_EQ(Message("rule r (x) => (y) match { y = Relu (x) } where { x = \"open }"),
             "f.rule:1:54: the string that starts here has no closing quote");
   EXPECT_EQ(Message("rule r (x) => (y)\n  match { y = Relu (x) & }"), "f.rule:2:24: expected an output's name, found '&'");
-  EXPECT_EQ(
-      Message("rule r <kinds = a> (x) => (y)"),
-      "f.rule:1:9: unknown annotation 'kinds'; known are kind, precision, by_ge, no_ge_pass, preferred_over, fixes, differs");
+  EXPECT_EQ(Message("rule r <kinds = a> (x) => (y)"),
+            "f.rule:1:9: unknown annotation 'kinds'; known are kind, precision, ge_construct, no_ge_pass, preferred_over, fixes, "
+            "differs");
   EXPECT_EQ(Message("rule r <precision = excat> (x) => (y)"),
             "f.rule:1:21: expected a precision (exact, reassociated or approximate), found 'excat'");
   EXPECT_EQ(Message("rule r <kind> (x) => (y)"), "f.rule:1:13: expected '=', found '>'");

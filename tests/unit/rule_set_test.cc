@@ -140,10 +140,10 @@ TEST(RuleSetTest, AVariableThatOccursOnceIsMisspelt) {
 TEST(RuleSetTest, AnnotationsMustBeKnown) {
   EXPECT_EQ(Refusal("rule r <kind = glue> (x) => (y) match { y = Relu (x) }").substr(0, 65),
             "user.rule:1:16: 'glue' is neither a kind nor a rule; the kinds ar");
-  EXPECT_EQ(Refusal("rule r <by_ge = linear_relo> (x) => (y) match { y = Relu (x) }").substr(0, 70),
-            "user.rule:1:17: 'linear_relo' is neither a kind nor a declared constru");
-  EXPECT_EQ(Refusal("rule r <by_ge = linear_relu, no_ge_pass> (x) => (y) match { y = Relu (x) }"),
-            "user.rule:1:17: by_ge names what a pass of GE builds, and no_ge_pass says that none does");
+  EXPECT_EQ(Refusal("rule r <ge_construct = linear_relo> (x) => (y) match { y = Relu (x) }").substr(0, 70),
+            "user.rule:1:24: 'linear_relo' is neither a kind nor a declared constru");
+  EXPECT_EQ(Refusal("rule r <ge_construct = linear_relu, no_ge_pass> (x) => (y) match { y = Relu (x) }"),
+            "user.rule:1:24: ge_construct names what a pass of GE builds, and no_ge_pass says that none does");
   // The name of a rule is a kind.
   Rules("rule r (x) => (y) match { y = Relu (x) } rule s <kind = r> (x) => (y) match { y = Elu (x) }");
 }

@@ -575,7 +575,7 @@ TEST_F(ContractTest, WhyLeft) {
   EXPECT_EQ(Load("ascend310p").FusedByGe("linear_fast_gelu")->computed_by, "npu.NPUFastGelu");
 }
 
-TEST_F(ContractTest, ByGe) {
+TEST_F(ContractTest, GeConstructs) {
   const Target a2 = Load("ascend910b"), p = Load("ascend310p"), n = Load("ascend950");
   EXPECT_PRED2(Has, a2.FusedByGe("add_rms_norm")->because, "AddRmsNormFusionGraphPass");
   EXPECT_PRED2(Has, a2.FusedByGe("linear_bias")->because, "MatMulBiasAddFusionPass");
@@ -746,14 +746,14 @@ TEST_F(TargetFileTest, ACannVersionOfAUser) {
   EXPECT_EQ(load("base: \"_parser\" without: \"no-parser\"").status(), absl::OkStatus());
   const auto message = [&](const std::string& rows) { return std::string(load(rows).status().message()); };
   EXPECT_PRED2(Has, message("base: \"8.1\""), "base `8.1` is not one of the built-in target files (_parser)");
-  EXPECT_PRED2(Has, message("unread { code: \"x\" }"), "my-cann.txtpb: unread `x`: `effect` is missing");
+  EXPECT_PRED2(Has, message("unsupported { code: \"x\" }"), "my-cann.txtpb: unsupported `x`: `effect` is missing");
   const std::string row = "code: \"x\" effect: MISREAD op: \"Shape\" because: \"it is so\" source: \"measured\" ";
-  EXPECT_EQ(load("unread { " + row + "when { attribute: \"end\" } }").status(), absl::OkStatus());
-  EXPECT_PRED2(Has, message("unread { " + row + "when { attribute: \"ende\" } }"), "ONNX knows no attribute ende of Shape");
-  EXPECT_PRED2(Has, message("unread { " + row + "when { input: \"end\" } }"), "ONNX knows no input end of Shape");
-  EXPECT_PRED2(Has, message("unread { " + row + "when { input: \"data\" attribute: \"end\" } }"), "`when` takes one of");
-  EXPECT_PRED2(Has, message("unread { " + row + "when { input: \"data\" is: \"1\" } }"), "need `attribute`");
-  EXPECT_PRED2(Has, message("unread { " + row + "first: 5 last: 4 }"), "`last` is below `first`");
+  EXPECT_EQ(load("unsupported { " + row + "when { attribute: \"end\" } }").status(), absl::OkStatus());
+  EXPECT_PRED2(Has, message("unsupported { " + row + "when { attribute: \"ende\" } }"), "ONNX knows no attribute ende of Shape");
+  EXPECT_PRED2(Has, message("unsupported { " + row + "when { input: \"end\" } }"), "ONNX knows no input end of Shape");
+  EXPECT_PRED2(Has, message("unsupported { " + row + "when { input: \"data\" attribute: \"end\" } }"), "`when` takes one of");
+  EXPECT_PRED2(Has, message("unsupported { " + row + "when { input: \"data\" is: \"1\" } }"), "need `attribute`");
+  EXPECT_PRED2(Has, message("unsupported { " + row + "first: 5 last: 4 }"), "`last` is below `first`");
 }
 
 TEST_F(TargetFileTest, AMissingFileIsSaid) {

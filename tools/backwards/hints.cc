@@ -20,7 +20,7 @@ constexpr FunctionHint kHints[] = {
     {"both_linear", FunctionHint::BothLinear},
     {"merged_input", FunctionHint::BothLinear},
     {"gate_pair", FunctionHint::GatePair},
-    {"in_place_safe", FunctionHint::ReadOnce},
+    {"in_place_safe", FunctionHint::InPlaceSafe},
     {"rotation", FunctionHint::Rotation},
     {"pair_rotation", FunctionHint::PairRotation},
     {"written_rotation", FunctionHint::WrittenRotation},

@@ -28,8 +28,8 @@ struct FunctionHint {
   static bool NegativeAxes(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done);
   // table (a, b, x1, mode), matrix_table (f, g, name): of one shape
   static bool OneShape(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done);
-  // read_once (x): something computes x
-  static bool ReadOnce(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done);
+  // in_place_safe (x): something computes x
+  static bool InPlaceSafe(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands, bool* done);
 
   // hints_norm.cc
   // reduced (r, x, axes): x with 1 in place of the axes

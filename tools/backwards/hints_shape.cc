@@ -92,8 +92,8 @@ bool FunctionHint::OneShape(Builder* builder, PendingCondition*, const Expressio
   return builder->changed_ = true;
 }
 
-bool FunctionHint::ReadOnce(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands,
-                            bool* done) {
+bool FunctionHint::InPlaceSafe(Builder* builder, PendingCondition*, const Expression&, const std::vector<int>& operands,
+                               bool* done) {
   *done = true;
   if (operands[0] != kUnknown && builder->IsLeaf(operands[0]))
     builder->Define({operands[0]}, "Tanh", {builder->NewValue("before")});

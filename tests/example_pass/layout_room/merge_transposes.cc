@@ -29,7 +29,7 @@ absl::Status MergeTransposes(Workspace& workspace) {
       NewNode merged = PlanOf(*node);
       merged.inputs = {node->input(0)->producer->input(0)};
       merged.attributes = {Attribute::Ints("perm", both)};
-      workspace.Know(workspace.rewriter().ReplaceNode(*node, merged));
+      workspace.Refresh(workspace.rewriter().ReplaceNode(*node, merged));
     }
   }
   return absl::OkStatus();

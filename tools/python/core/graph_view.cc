@@ -224,7 +224,7 @@ struct RewriterHandle {
       node.attributes.push_back(MakeAttribute(names.back(), value, &texts));
     }
     Node* made = make(workspace.rewriter(), node);
-    workspace.Know(made);
+    workspace.Refresh(made);
     return {session, made};
   }
 
@@ -271,7 +271,7 @@ struct RewriterHandle {
     if (handle.session != session || handle.node->dead) throw nb::value_error("the node is not in the graph any more");
     if (index >= handle.node->input_count) throw nb::index_error("the node has no such input");
     workspace.rewriter().SetInput(handle.node, index, Checked(value));
-    if (!handle.node->dead) workspace.Know(handle.node);
+    if (!handle.node->dead) workspace.Refresh(handle.node);
   }
 
   ValueHandle Constant(const nb::bytes& bytes, const std::string& dtype, const std::vector<int64_t>& shape,

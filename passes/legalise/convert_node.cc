@@ -1,4 +1,4 @@
-#include "passes/legalise/respell.h"
+#include "passes/legalise/convert_node.h"
 
 #include <algorithm>
 #include <iterator>
@@ -146,8 +146,8 @@ absl::Status CheckMeaning(const Node& node, const Schema& a, const Schema& b, co
 }
 
 // The constant that an attribute becomes where the other version has an input.
-absl::StatusOr<Respelling::Input> AsInput(const Node& node, const Attribute& attribute, const Facts& facts) {
-  Respelling::Input input;
+absl::StatusOr<NodeConversion::Input> AsInput(const Node& node, const Attribute& attribute, const Facts& facts) {
+  NodeConversion::Input input;
   const DataType floats = node.input(0) != nullptr ? facts.Of(node.input(0)).type : DataType::kUndefined;
   if (attribute.type == AttributeType::kInts) {
     input.type = DataType::kInt64;
@@ -198,7 +198,7 @@ class Writer {
   Writer(const Node& node, const Schema& from, const Schema& to, const Facts& facts)
       : node_(node), from_(from), to_(to), facts_(facts) {}
 
-  absl::StatusOr<std::optional<Respelling>> Run() {
+  absl::StatusOr<std::optional<NodeConversion>> Run() {
     if (node_.output_count > to_.outputs.size() && to_.outputs.size() != 1) {
       return Cannot(fmt::format("has {} outputs there", to_.outputs.size()));
     }
@@ -257,7 +257,7 @@ class Writer {
       // Where axes are named, it says nothing.
       if (attribute.name == "noop_with_empty_axes" && NamesAxes()) continue;
       if (const int place = to_.FindInput(attribute.name); place >= 0) {
-        ASSIGN_OR_RETURN(Respelling::Input input, AsInput(node_, attribute, facts_));
+        ASSIGN_OR_RETURN(NodeConversion::Input input, AsInput(node_, attribute, facts_));
         if (static_cast<size_t>(place) < node_.input_count && node_.input(static_cast<size_t>(place)) != nullptr) {
           return Cannot(fmt::format("has {} twice", attribute.name));
         }
@@ -294,7 +294,7 @@ class Writer {
     return absl::OkStatus();
   }
 
-  void Put(size_t place, Respelling::Input input) {
+  void Put(size_t place, NodeConversion::Input input) {
     if (result_.inputs.size() <= place) result_.inputs.resize(place + 1);
     result_.inputs[place] = std::move(input);
   }
@@ -317,13 +317,13 @@ class Writer {
   const Schema& from_;
   const Schema& to_;
   const Facts& facts_;
-  Respelling result_;
+  NodeConversion result_;
   bool changed_ = false;
 };
 
 }  // namespace
 
-absl::StatusOr<std::optional<Respelling>> Respell(const Node& node, int64_t from, int64_t to, const Facts& facts) {
+absl::StatusOr<std::optional<NodeConversion>> ConvertNode(const Node& node, int64_t from, int64_t to, const Facts& facts) {
   const Schema* old = FindSchema("", OpType(node), from);
   const Schema* other = FindSchema("", OpType(node), to);
   if (std::max(from, to) > NewestOpset()) {
@@ -339,14 +339,14 @@ absl::StatusOr<std::optional<Respelling>> Respell(const Node& node, int64_t from
   return Writer(node, *old, *other, facts).Run();
 }
 
-Node* Write(const Respelling& respelling, const Node& node, Rewriter* rewriter) {
+Node* Write(const NodeConversion& conversion, const Node& node, Rewriter* rewriter) {
   NewNode plan;
   plan.op_type = std::string(OpType(node));
   plan.name = std::string(NodeName(node));
   plan.keep_name = !plan.name.empty();
-  plan.attributes = respelling.attributes;
+  plan.attributes = conversion.attributes;
   const std::string base(plan.name.empty() ? ValueName(*node.output(0)) : NodeName(node));
-  for (const Respelling::Input& input : respelling.inputs) {
+  for (const NodeConversion::Input& input : conversion.inputs) {
     plan.inputs.push_back(input.type == DataType::kUndefined
                               ? input.value
                               : rewriter->Constant(node.graph, input.type, input.dims, input.bytes, base + "_constant"));

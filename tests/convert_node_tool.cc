@@ -1,9 +1,9 @@
-// Models written at other opsets, node by node and by nothing but `Respell` (passes/legalise/respell.h), for
+// Models written at other opsets, node by node and by nothing but `ConvertNode` (passes/legalise/convert_node.h), for
 // tests/python/test_adapt.py.
 //
 // A request is a line on standard input, its fields separated by tabs: a model, a folder for results, then opsets. On
 // standard output
-//     written OPSET N        respelled-N.onnx is the model at that opset
+//     written OPSET N        converted-N.onnx is the model at that opset
 //     kept OPSET SENTENCE    a node has no form there
 //     done                   the last line of an answer
 #include <cstdint>
@@ -18,7 +18,7 @@
 #include "ir/infer/facts.h"
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
-#include "passes/legalise/respell.h"
+#include "passes/legalise/convert_node.h"
 #include "patterns/operators/inference.h"
 #include "tests/support/requests.h"
 
@@ -31,24 +31,24 @@ absl::StatusOr<std::string> At(const std::string& path, int64_t to) {
   if (!model.ok()) return model.status();
   const int64_t from = (*model)->OpsetVersion();
   const Facts facts = Infer(**model, WithDeclaredOperators());
-  std::vector<std::pair<Node*, Respelling>> planned;
+  std::vector<std::pair<Node*, NodeConversion>> planned;
   for (const auto& graph : (*model)->graphs()) {
     for (Node* node : graph->nodes()) {
       if (node->domain != NameId::kEmpty) continue;
-      auto respelling = Respell(*node, from, to, facts);
-      if (!respelling.ok()) return respelling.status();
-      if (respelling->has_value()) planned.emplace_back(node, **std::move(respelling));
+      auto conversion = ConvertNode(*node, from, to, facts);
+      if (!conversion.ok()) return conversion.status();
+      if (conversion->has_value()) planned.emplace_back(node, **std::move(conversion));
     }
   }
   Rewriter rewriter(model->get());
-  for (const auto& [node, respelling] : planned) Write(respelling, *node, &rewriter);
+  for (const auto& [node, conversion] : planned) Write(conversion, *node, &rewriter);
   rewriter.SetOpsetImport("", to);
   return SaveModelToBytes(**model);
 }
 
 void Answer(const std::vector<std::string>& fields) {
   if (fields.size() < 3) return;
-  testing::NumberedFiles files(fields[1] + "/respelled-");
+  testing::NumberedFiles files(fields[1] + "/converted-");
   for (size_t i = 2; i < fields.size(); ++i) {
     const absl::StatusOr<std::string> bytes = At(fields[0], std::atoll(fields[i].c_str()));
     if (bytes.ok()) {

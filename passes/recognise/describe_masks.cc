@@ -47,7 +47,7 @@ void Read(Workspace& workspace, const Node& attention, SiteRecord* record) {
 
 }  // namespace
 
-absl::Status ReadMasks(Workspace& workspace) {
+absl::Status DescribeMasks(Workspace& workspace) {
   for (Site& site : workspace.sites) {
     if (site.node != nullptr && OperatorKey(*site.node) == "ascend_fuse.Attention") Read(workspace, *site.node, &site.record);
   }

@@ -14,7 +14,7 @@
 namespace ascend_fuse {
 
 // What a node becomes. Inputs that were attributes are constants still to be made.
-struct Respelling {
+struct NodeConversion {
   struct Input {
     Value* value = nullptr;                // nullptr with no elements: absent
     DataType type = DataType::kUndefined;  // of a constant to be made
@@ -29,9 +29,9 @@ struct Respelling {
 // (of older ones the types that operators came to take are not known here). No value where it stays as it is, to the byte.
 // FAILED_PRECONDITION with a clause that continues the operator's name ("is not there at opset 17") where no form of the same
 // operator computes the same.
-absl::StatusOr<std::optional<Respelling>> Respell(const Node& node, int64_t from, int64_t to, const Facts& facts);
+absl::StatusOr<std::optional<NodeConversion>> ConvertNode(const Node& node, int64_t from, int64_t to, const Facts& facts);
 
 // The node in its new form, in the place of `node`.
-Node* Write(const Respelling& respelling, const Node& node, Rewriter* rewriter);
+Node* Write(const NodeConversion& conversion, const Node& node, Rewriter* rewriter);
 
 }  // namespace ascend_fuse

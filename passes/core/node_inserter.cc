@@ -1,4 +1,4 @@
-#include "passes/core/beside.h"
+#include "passes/core/node_inserter.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 
 namespace ascend_fuse {
 
-NewNode Beside::Planned(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) const {
+NewNode NodeInserter::Planned(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) const {
   NewNode plan;
   plan.op_type = std::move(op_type);
   plan.name = fmt::format("{}_{}", name_, plan.op_type);
@@ -17,20 +17,20 @@ NewNode Beside::Planned(std::string op_type, std::vector<Value*> inputs, std::ve
   return plan;
 }
 
-Value* Beside::Insert(const NewNode& plan) {
+Value* NodeInserter::Insert(const NewNode& plan) {
   Node* node = workspace_.rewriter().Insert(plan, 1, graph_, plan.name);
-  workspace_.Know(node);
+  workspace_.Refresh(node);
   return node->output();
 }
 
-Value* Beside::BuildOnce(const Term& term, Known* known) {
+Value* NodeInserter::BuildOnce(const Term& term, Known* known) {
   known_ = known;
   Value* value = Build(term);
   known_ = nullptr;
   return value;
 }
 
-Value* Beside::BuildNode(const Term& term) {
+Value* NodeInserter::BuildNode(const Term& term) {
   const Rewriter::Mark before = workspace_.rewriter().Now();
   Value* value = Insert(Plan(term));
   if (known_ == nullptr) return value;
@@ -42,17 +42,17 @@ Value* Beside::BuildNode(const Term& term) {
   return known;
 }
 
-Value* Beside::Op(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) {
+Value* NodeInserter::Op(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) {
   return Insert(Planned(std::move(op_type), std::move(inputs), std::move(attributes)));
 }
 
-Value* Beside::Numbers(const std::vector<int64_t>& numbers) {
+Value* NodeInserter::Numbers(const std::vector<int64_t>& numbers) {
   Value* value = workspace_.rewriter().Int64Constant(graph_, numbers, name_ + "_constant");
   InferConstant(value, &workspace_.facts());
   return value;
 }
 
-void Beside::SetLengths(NewNode* split, const std::vector<int64_t>& lengths) {
+void NodeInserter::SetLengths(NewNode* split, const std::vector<int64_t>& lengths) {
   if (workspace_.model().OpsetVersion() >= 13) {  // an input from there on
     split->inputs.push_back(Numbers(lengths));
   } else {
@@ -60,13 +60,13 @@ void Beside::SetLengths(NewNode* split, const std::vector<int64_t>& lengths) {
   }
 }
 
-Value* Beside::Build(const Term& term) {
+Value* NodeInserter::Build(const Term& term) {
   if (term.kind == Term::Kind::kValue) return term.value;
   if (term.kind == Term::Kind::kList) return Numbers(build::IntegersOf(*term.list));
   return BuildNode(term);
 }
 
-NewNode Beside::Plan(const Term& term) {
+NewNode NodeInserter::Plan(const Term& term) {
   const DeferredNode& node = *term.node;
   std::vector<Value*> inputs;
   for (const Term& input : node.inputs) {

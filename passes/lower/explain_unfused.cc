@@ -1,4 +1,4 @@
-// Account: every site that no rule lowered is taken by GE's own pass or parser, or it is left with a reason.
+// Explain unfused: every site that no rule lowered is taken by GE's own pass or parser, or it is left with a reason.
 #include <algorithm>
 #include <optional>
 
@@ -13,22 +13,22 @@
 namespace ascend_fuse {
 namespace {
 
-// Why the pass of `by_ge` does not reach this site; "" if it does.
-std::string WhyGeCannot(Workspace& workspace, const Site& site, const ByGe& by_ge) {
-  if (by_ge.static_shapes) {
+// Why the pass of GE does not reach this site; "" if it does.
+std::string WhyGeCannot(Workspace& workspace, const Site& site, const GeConstruct& ge) {
+  if (ge.static_shapes) {
     const Fact& fact = workspace.facts().Of(site.value);
     const bool fixed =
         fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is_number(); });
     if (!fixed) return fmt::format("here it is {}", workspace.facts().Describe(site.value));
   }
-  if (by_ge.last_opset > 0 && OpsetToWrite(workspace) > by_ge.last_opset) {
+  if (ge.last_opset > 0 && OpsetToWrite(workspace) > ge.last_opset) {
     return fmt::format("the model imports opset {}", workspace.model().OpsetVersion());
   }
   const Node* node = site.value->producer;
-  if (!by_ge.computed_by.empty() && (node == nullptr || OperatorKey(*node) != by_ge.computed_by)) {
-    return fmt::format("{} was not emitted here", by_ge.computed_by);
+  if (!ge.computed_by.empty() && (node == nullptr || OperatorKey(*node) != ge.computed_by)) {
+    return fmt::format("{} was not emitted here", ge.computed_by);
   }
-  if (by_ge.plain_linear) {
+  if (ge.plain_linear) {
     Value* product = node != nullptr ? node->input(0) : nullptr;
     if (product != nullptr && product->IsConstant()) product = node->input(1);  // Max (0, x)
     if (product == nullptr) return "no linear feeds it";
@@ -40,9 +40,9 @@ std::string WhyGeCannot(Workspace& workspace, const Site& site, const ByGe& by_g
   return "";
 }
 
-class Accountant {
+class UnfusedExplainer {
  public:
-  explicit Accountant(Workspace& workspace) : workspace_(workspace), target_(*workspace.target()) {
+  explicit UnfusedExplainer(Workspace& workspace) : workspace_(workspace), target_(*workspace.target()) {
     for (size_t i = 0; i < workspace.sites.size(); ++i) {
       const Site& site = workspace.sites[i];
       sites_of_[site.node != nullptr ? site.node->output(0) : site.value].push_back(i);
@@ -67,25 +67,25 @@ class Accountant {
 
   void Decide(Site* site) {
     // What no pass of GE finds is not a construct of its lists.
-    const std::string construct = site->no_ge_pass ? "" : site->by_ge.empty() ? site->record.kind : site->by_ge;
+    const std::string construct = site->no_ge_pass ? "" : site->ge_construct.empty() ? site->record.kind : site->ge_construct;
     const SiteKind* kind = FindSiteKind(site->record.kind);
     const std::string unjoined = kind != nullptr && !kind->sum_before.empty() ? WhyNotJoined(*site) : "";
     if (!unjoined.empty()) {
       // Both our rule and GE's pass start from the node of the norm.
-      const std::optional<ByGe> pass = target_.FusedByGe(construct);
+      const std::optional<GeConstruct> pass = target_.FusedByGe(construct);
       site->Say("sum-not-joined", unjoined, pass.has_value() ? pass->source : "patterns/rules/npu/norm.rule");
     }
     if (TakeStandard(site)) return;
-    const std::optional<ByGe> by_ge = target_.FusedByGe(construct);
-    if (by_ge.has_value()) {
-      if (std::string why = WhyGeCannot(workspace_, *site, *by_ge); !why.empty()) {
+    const std::optional<GeConstruct> ge = target_.FusedByGe(construct);
+    if (ge.has_value()) {
+      if (std::string why = WhyGeCannot(workspace_, *site, *ge); !why.empty()) {
         site->SetState("left");
-        site->Say("ge-pass-declines", fmt::format("{}; {}", by_ge->because, why), by_ge->source);
+        site->Say("ge-pass-declines", fmt::format("{}; {}", ge->because, why), ge->source);
         return;
       }
       if (unjoined.empty()) {
         site->SetState("by_ge");
-        site->Say("by-ge", by_ge->because, by_ge->source);
+        site->Say("by-ge", ge->because, ge->source);
         return;
       }
     }
@@ -159,9 +159,9 @@ class Accountant {
 
 }  // namespace
 
-absl::Status Account(Workspace& workspace) {
+absl::Status ExplainUnfused(Workspace& workspace) {
   if (workspace.target() == nullptr) return absl::FailedPreconditionError("without a target no site can be accounted for");
-  Accountant(workspace).Run();
+  UnfusedExplainer(workspace).Run();
   return absl::OkStatus();
 }
 

@@ -13,11 +13,11 @@
 
 namespace ascend_fuse {
 
-class Beside {
+class NodeInserter {
  public:
-  Beside(Workspace& workspace, const Node& node) : Beside(workspace, node.graph, Label(node)) {}
+  NodeInserter(Workspace& workspace, const Node& node) : NodeInserter(workspace, node.graph, Label(node)) {}
   // Nodes of `graph` whose names begin with `name`.
-  Beside(Workspace& workspace, Graph* graph, std::string_view name) : workspace_(workspace), graph_(graph), name_(name) {}
+  NodeInserter(Workspace& workspace, Graph* graph, std::string_view name) : workspace_(workspace), graph_(graph), name_(name) {}
 
   // An operator of the default domain with one output.
   Value* Op(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes = {});
