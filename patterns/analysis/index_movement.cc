@@ -29,20 +29,15 @@ IndexFunctions::Indices IndexFunctions::Regroup(absl::Span<const Dim> to, absl::
   const std::vector<size_t> in = wide(from);
   if ((!out.empty() && out[0] == to.size()) || (!in.empty() && in[0] == from.size())) return {kNoSum};
   Indices inner(from.size(), sums_.Of(0));
-  const bool same = in.size() == out.size() && [&] {
-    for (size_t i = 0; i < in.size(); ++i) {
-      if (!dims_.Equal(from[in[i]], to[out[i]])) return false;
-    }
-    return true;
-  }();
+  const bool same = std::equal(in.begin(), in.end(), out.begin(), out.end(),
+                               [&](size_t own, size_t other) { return dims_.Equal(from[own], to[other]); });
   if (same) {
     for (size_t i = 0; i < in.size(); ++i) inner[in[i]] = indices[out[i]];
     return inner;
   }
   IndexSum place = sums_.Of(0);
   for (size_t axis : out) place = sums_.Add(sums_.Scale(place, to[axis]), indices[axis]);
-  for (size_t left = in.size(); left > 0; --left) {
-    const size_t i = left - 1;
+  for (size_t i = in.size(); i-- > 0;) {
     if (i == 0) {
       inner[in[i]] = place;
       break;
