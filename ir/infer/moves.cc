@@ -223,7 +223,7 @@ void DepthToSpace(NodeContext& c) {
   move.Done();
 }
 
-// Blocks of pixels become channels: [N, C, H, b, W, b] as [N, b, b, C, H, W].
+// Blocks of pixels become channels: [N, C, H, b, W, b] as [N, b, b, C, H, W] or, in the mode CRD, as [N, C, b, b, H, W].
 void SpaceToDepth(NodeContext& c) {
   c.SetType(0, c.type(0));
   if (c.rank(0) != 4) return SomeOf(c, MovementKind::kPermutes);
@@ -235,8 +235,13 @@ void SpaceToDepth(NodeContext& c) {
   c.SetShape(0, {in[0], d.Mul(in[1], d.Mul(block, block)), height, width});
   Move move(c, MovementKind::kPermutes);
   const auto place = [](int axis) { return AxisSource::Place(axis); };
-  move.Part(0, {place(0), place(3), place(4), place(1), place(5), place(2)});
-  move.View({in[0], in[1], height, block, width, block}, {in[0], block, block, in[1], height, width});
+  if (c.String("mode", "DCR") == "CRD") {
+    move.Part(0, {place(0), place(1), place(4), place(2), place(5), place(3)});
+    move.View({in[0], in[1], height, block, width, block}, {in[0], in[1], block, block, height, width});
+  } else {
+    move.Part(0, {place(0), place(3), place(4), place(1), place(5), place(2)});
+    move.View({in[0], in[1], height, block, width, block}, {in[0], block, block, in[1], height, width});
+  }
   move.Done();
 }
 
