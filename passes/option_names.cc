@@ -168,4 +168,13 @@ absl::Status SetOption(OptimizeOptions* options, std::string_view name, std::str
   return absl::InvalidArgumentError(fmt::format("{} is not an option; there are {}", name, fmt::join(names, ", ")));
 }
 
+void SetWeights(SaveOptions* options, std::string_view weights) {
+  if (weights == "reference") {
+    options->weights = Weights::kReference;
+  } else if (weights != "copy") {
+    options->weights = Weights::kOneFile;
+    options->weights_file = weights;
+  }
+}
+
 }  // namespace ascend_fuse

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "ir/onnx/save.h"
 #include "passes/optimize.h"
 
 namespace ascend_fuse {
@@ -24,5 +25,8 @@ const std::vector<OptionName>& OptionNames();
 // Sets the option of that name. `rules` reads the file at once. INVALID_ARGUMENT with the names there are for a name that is
 // none, or with what was expected for a value; NOT_FOUND for a file of rules that cannot be read.
 absl::Status SetOption(OptimizeOptions* options, std::string_view name, std::string_view value);
+
+// Where weights are written: "copy", "reference", or the name of one file for all of them.
+void SetWeights(SaveOptions* options, std::string_view weights);
 
 }  // namespace ascend_fuse

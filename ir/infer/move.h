@@ -62,6 +62,21 @@ inline Sources Places(size_t rank) {
 // Operands of a Concat and results of a Split whose places are kept: more would take more memory than the model.
 inline constexpr size_t kMostMovedParts = size_t{1} << 14;
 
+// The result is of the first operand alone.
+inline void MoveFirst(NodeContext& c, MovementKind kind, absl::Span<const AxisSource> axes, size_t output = 0) {
+  Move move(c, kind, output);
+  move.Part(0, axes);
+  move.Done();
+}
+
+// The axes of the first operand from `first` on follow those that the result has so far.
+inline void FollowAxes(const Fact& operand, size_t first, Sources* sources, Shape* shape) {
+  for (size_t i = first; i < operand.shape.size(); ++i) {
+    sources->push_back(AxisSource::Place(static_cast<int>(shape->size())));
+    shape->push_back(operand.shape[i]);
+  }
+}
+
 // Positions that are one after another in equal steps.
 struct Progression {
   Dim start;

@@ -197,9 +197,7 @@ void Transpose(NodeContext& c) {
     shape.push_back(in[static_cast<size_t>(axis)]);
   }
   c.SetShape(0, shape);
-  Move move(c, MovementKind::kPermutes);
-  move.Part(0, sources);
-  move.Done();
+  MoveFirst(c, MovementKind::kPermutes, sources);
 }
 
 // Blocks of channels become blocks of pixels: [N, b, b, C, H, W] as [N, C, H, b, W, b], or with CRD [N, C, b, b, H, W].

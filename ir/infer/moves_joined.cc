@@ -120,9 +120,7 @@ void Expand(NodeContext& c) {
     const bool same = !one && c.dims().Equal(in[i], shape[added + i]);
     sources.push_back(one ? AxisSource::Fixed(Dim::Of(0)) : same ? AxisSource::Place(axis) : AxisSource::Broadcast(axis));
   }
-  Move move(c, MovementKind::kCopies);
-  move.Part(0, sources);
-  move.Done();
+  MoveFirst(c, MovementKind::kCopies, sources);
 }
 
 void Tile(NodeContext& c) {
@@ -142,9 +140,7 @@ void Tile(NodeContext& c) {
                                        : AxisSource::Wrapped(axis));
   }
   c.SetShape(0, shape);
-  Move move(c, MovementKind::kCopies);
-  move.Part(0, sources);
-  move.Done();
+  MoveFirst(c, MovementKind::kCopies, sources);
 }
 
 void Pad(NodeContext& c) {

@@ -44,9 +44,7 @@ class Slicer {
       sources[a] = AxisSource::Place(static_cast<int>(axis), start, steps_[k]);
     }
     c_.SetShape(0, shape);
-    Move move(c_, MovementKind::kPicks);
-    move.Part(0, sources);
-    move.Done();
+    MoveFirst(c_, MovementKind::kPicks, sources);
   }
 
  private:
@@ -207,14 +205,9 @@ void Gather(NodeContext& c) {
     sources.push_back(AxisSource::Place(own, picked->start, picked->step));
   }
   for (Dim dim : indices.shape) shape.push_back(dim);
-  for (size_t i = static_cast<size_t>(axis) + 1; i < data.shape.size(); ++i) {
-    sources.push_back(AxisSource::Place(static_cast<int>(shape.size())));
-    shape.push_back(data.shape[i]);
-  }
+  FollowAxes(data, static_cast<size_t>(axis) + 1, &sources, &shape);
   c.SetShape(0, shape);
-  Move move(c, MovementKind::kPicks);
-  move.Part(0, sources);
-  move.Done();
+  MoveFirst(c, MovementKind::kPicks, sources);
 }
 
 void GatherElements(NodeContext& c) {
@@ -224,9 +217,7 @@ void GatherElements(NodeContext& c) {
   if (axis < 0 || c.rank(0) != c.rank(1)) return SomeOf(c, MovementKind::kPicks);
   Sources sources = Places(static_cast<size_t>(c.rank(0)));
   sources[static_cast<size_t>(axis)] = AxisSource::Read(1, 0);
-  Move move(c, MovementKind::kPicks);
-  move.Part(0, sources);
-  move.Done();
+  MoveFirst(c, MovementKind::kPicks, sources);
 }
 
 void GatherNd(NodeContext& c) {
@@ -246,14 +237,9 @@ void GatherNd(NodeContext& c) {
   const bool of_rows = batch == 0 && last.is(1) && indices.rank() == 2;
   const auto rows = of_rows ? ProgressionOf(c, 1, data.shape[0]) : std::nullopt;
   if (rows.has_value()) sources[0] = AxisSource::Place(0, rows->start, rows->step);
-  for (size_t i = static_cast<size_t>(batch + last.number()); i < data.shape.size(); ++i) {
-    sources.push_back(AxisSource::Place(static_cast<int>(shape.size())));
-    shape.push_back(data.shape[i]);
-  }
+  FollowAxes(data, static_cast<size_t>(batch + last.number()), &sources, &shape);
   c.SetShape(0, shape);
-  Move move(c, MovementKind::kPicks);
-  move.Part(0, sources);
-  move.Done();
+  MoveFirst(c, MovementKind::kPicks, sources);
 }
 
 void Split(NodeContext& c) {
@@ -297,9 +283,7 @@ void Split(NodeContext& c) {
     c.SetShape(i, shape);
     if (outputs > kMostMovedParts) continue;
     sources[a] = AxisSource::Place(static_cast<int>(axis), starts[i]);
-    Move move(c, MovementKind::kPicks, i);
-    move.Part(0, sources);
-    move.Done();
+    MoveFirst(c, MovementKind::kPicks, sources, i);
   }
 }
 

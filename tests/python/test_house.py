@@ -12,7 +12,7 @@ import json
 import re
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,10 +48,11 @@ def without_raw_strings(text: str) -> str:
     return re.sub(r'R"(\w*)\(.*?\)\1"', lambda raw: '""' + "\n" * raw.group().count("\n"), text, flags=re.DOTALL)
 
 
-def long_functions(text: str) -> Iterator[tuple[str, int]]:
-    """Yields the first line and the length of every C++ function that is too long and says nothing about it."""
-    lines = without_raw_strings(text).split("\n")
-    depth: list[tuple[int, bool]] = []  # of every open bracket: its line, whether it opens a function
+def blocks(text: str, kind_of: Callable[[str], str | None]) -> Iterator[tuple[str, int, int, int]]:
+    """Yields every block between brackets whose statement `kind_of` names, and that lies in no other one: that name, the lines on which
+    the statement and the bracket stand, and the last line."""
+    lines = text.split("\n")
+    depth: list[tuple[int, int, str | None]] = []  # of every open bracket
     head = 0  # the line on which the statement before the bracket begins
     for number, line in enumerate(map(without_literals, lines)):
         if line.startswith("#"):
@@ -59,20 +60,28 @@ def long_functions(text: str) -> Iterator[tuple[str, int]]:
         for column, c in enumerate(line):
             if c == "{":
                 opening = " ".join(map(without_literals, lines[head:number])) + " " + line[:column]
-                inside = any(function for _, function in depth)
-                function = not inside and re.search(r"\)\s*(const|override|noexcept|->[\w:<>* ]+|:.*)?\s*$", opening) is not None
+                kind = None if any(outer for _, _, outer in depth) else kind_of(opening)
                 first = next(i for i in range(head, number + 1) if without_literals(lines[i]).strip())
-                depth.append((first, function))
+                depth.append((first, number, kind))
             elif c == "}" and depth:
-                start, function = depth.pop()
-                length = number - start + 1
-                if function and length > MOST_LINES_OF_A_FUNCTION:
-                    around = lines[max(0, start - 6) : start + 12]
-                    if not any(other.strip().startswith("// Long because") for other in around):
-                        yield " ".join(lines[start].split()), length
+                first, bracket, kind = depth.pop()
+                if kind is not None:
+                    yield kind, first, bracket, number
             if c in "{};" and not line[column + 1 :].strip():
                 head = number + 1
     assert not depth, "brackets that do not close"
+
+
+def long_functions(text: str) -> Iterator[tuple[str, int]]:
+    """Yields the first line and the length of every C++ function that is too long and says nothing about it."""
+    text = without_raw_strings(text)
+    lines = text.split("\n")
+    function = re.compile(r"\)\s*(const|override|noexcept|->[\w:<>* ]+|:.*)?\s*$")
+    for _, start, _, end in blocks(text, lambda opening: "function" if function.search(opening) else None):
+        if end - start + 1 > MOST_LINES_OF_A_FUNCTION:
+            around = lines[max(0, start - 6) : start + 12]
+            if not any(other.strip().startswith("// Long because") for other in around):
+                yield " ".join(lines[start].split()), end - start + 1
 
 
 CLASS = re.compile(r"(?:^|\s)(?:class|struct)\s+((?:\w+::)*\w+)[^;(){}]*$")
@@ -81,28 +90,16 @@ MEMBER = re.compile(r"(?:^|[\s*&])((?:\w+::)+)~?\w+\s*\([^;{}]*$")
 
 def parts_of_classes(text: str) -> Iterator[tuple[str, int]]:
     """Yields name and length of every class, and of every function of a class that stands outside it."""
-    lines = without_raw_strings(text).split("\n")
-    depth: list[tuple[int, str | None]] = []  # of every open bracket: its line, and the class that it is a part of
-    head = 0
-    for number, line in enumerate(map(without_literals, lines)):
-        if line.startswith("#"):
-            continue
-        for column, c in enumerate(line):
-            if c == "{":
-                opening = " ".join(map(without_literals, lines[head:number])) + " " + line[:column]
-                owner = None
-                if not any(outer for _, outer in depth) and "enum" not in opening:
-                    if found := CLASS.search(opening):
-                        owner = found[1]
-                    elif found := MEMBER.search(opening):
-                        owner = found[1].removesuffix("::")
-                depth.append((number, owner))
-            elif c == "}" and depth:
-                start, owner = depth.pop()
-                if owner is not None:
-                    yield owner, number - start + 1
-            if c in "{};" and not line[column + 1 :].strip():
-                head = number + 1
+    def owner_of(opening: str) -> str | None:
+        if "enum" in opening:
+            return None
+        if found := CLASS.search(opening):
+            return found[1]
+        found = MEMBER.search(opening)
+        return found[1].removesuffix("::") if found else None
+
+    for owner, _, bracket, end in blocks(without_raw_strings(text), owner_of):
+        yield owner, end - bracket + 1
 
 
 def lengths_of_classes(paths: list[Path]) -> dict[str, int]:

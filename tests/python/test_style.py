@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -67,32 +68,28 @@ def comments_of(path: Path) -> list[tuple[int, str]]:
     return [(number, m[0]) for number, line in enumerate(path.read_text().splitlines(), 1) if (m := mark.search(line))]
 
 
-def test_words_of_comments() -> None:
-    # "where there is none" needs no other word where it ends a sentence.
-    patterns = word_list() | {"is none": re.compile(r"(?<!there )(?<!There )\bis none\b")}
+def assert_words(patterns: dict[str, re.Pattern[str]], texts: Iterable[tuple[Path, list[tuple[int, str]]]]) -> None:
     found = []
-    for path in commented():
-        for line, text in comments_of(path):
+    for path, lines in texts:
+        for line, text in lines:
             for word, pattern in patterns.items():
                 for match in pattern.finditer(text):
                     around = text[max(0, match.start() - 30): match.end() + 30]
                     if not any(exception in around for exception in EXCEPTIONS):
                         found.append(f"{path.relative_to(ROOT)}:{line}: '{word}' in: {around.strip()}")
     assert not found, "docs/style.md says what to write instead:\n" + "\n".join(found)
+
+
+def test_words_of_comments() -> None:
+    # "where there is none" needs no other word where it ends a sentence.
+    patterns = word_list() | {"is none": re.compile(r"(?<!there )(?<!There )\bis none\b")}
+    assert_words(patterns, ((path, comments_of(path)) for path in commented()))
 
 
 def test_words() -> None:
     patterns = word_list()
     assert len(patterns) > 10
-    found = []
-    for path in documents() + sources():
-        for line, text in words_of(path):
-            for word, pattern in patterns.items():
-                for match in pattern.finditer(text):
-                    around = text[max(0, match.start() - 30): match.end() + 30]
-                    if not any(exception in around for exception in EXCEPTIONS):
-                        found.append(f"{path.relative_to(ROOT)}:{line}: '{word}' in: {around.strip()}")
-    assert not found, "docs/style.md says what to write instead:\n" + "\n".join(found)
+    assert_words(patterns, ((path, words_of(path)) for path in documents() + sources()))
 
 
 @pytest.mark.parametrize(("text", "word"), [

@@ -168,12 +168,7 @@ absl::Status ModelFlags::Save(const Model& model, const std::string& path, bool 
   const Interrupts interrupts;
   WritingProgress progress(!quiet);
   SaveOptions options;
-  if (weights == "reference") {
-    options.weights = Weights::kReference;
-  } else if (weights != "copy") {
-    options.weights = Weights::kOneFile;
-    options.weights_file = weights;
-  }
+  SetWeights(&options, weights);
   options.copy_data = copy_data;
   options.progress = [&progress](int64_t written, int64_t total) { progress(written, total); };
   options.go_on = [&interrupts] { return !interrupts.Came(); };

@@ -175,12 +175,7 @@ class PythonModel {
     const Use use(this);
     Raised raised;
     SaveOptions options;
-    if (weights == "reference") {
-      options.weights = Weights::kReference;
-    } else if (weights != "copy") {
-      options.weights = Weights::kOneFile;
-      options.weights_file = weights;
-    }
+    SetWeights(&options, weights);
     options.copy_data = copy_data;
     bool go_on = true;
     options.progress = [&](int64_t written, int64_t total) {
