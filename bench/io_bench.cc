@@ -70,7 +70,7 @@ void Save(benchmark::State& state, const std::string& letter) {
   if (!model.ok()) std::abort();
   // Something changed, so that the pieces are laid out.
   Rewriter(model->get()).SetOpsetImport("npu", 1);
-  Node* first = (*model)->graph().nodes()[0];
+  const Node* first = (*model)->graph().nodes()[0];
   Rewriter(model->get()).Rename(first, "npu", "Renamed");
   for (auto _ : state) {
     if (!SaveModel(**model, Directory() + "/saved.onnx").ok()) std::abort();

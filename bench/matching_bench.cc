@@ -73,10 +73,10 @@ void Match(benchmark::State& state, const Files& more) {
   context.facts = &facts;
   context.dims = &facts.dims();
   context.numbering = &numbering;
-  absl::flat_hash_map<std::string, std::vector<Value*>> by_operator;
+  absl::flat_hash_map<std::string, std::vector<const Value*>> by_operator;
   int64_t nodes = 0;
   for (const auto& graph : (*model)->graphs()) {
-    for (Node* node : graph->nodes()) {
+    for (const Node* node : graph->nodes()) {
       ++nodes;
       if (node->domain == NameId::kEmpty) by_operator[std::string(OpType(*node))].push_back(node->output(0));
     }
@@ -91,7 +91,7 @@ void Match(benchmark::State& state, const Files& more) {
       for (const std::string& root : (*rules)->RootOperators(r)) {
         const auto found = by_operator.find(root);
         if (found == by_operator.end()) continue;
-        for (Value* value : found->second) {
+        for (const Value* value : found->second) {
           ++attempts;
           matches += matcher.Run((*rules)->rules()[r], value).has_value() ? 1 : 0;
         }

@@ -1,5 +1,6 @@
-// The graph everyone reads: nodes and values at stable addresses, linked both ways. Reading is free for
-// all; changing goes through Rewriter (ir/rewriter.h), and before that through Inliner (ir/onnx/inline.h), only.
+// The graph everyone reads: nodes and values at stable addresses, linked both ways. Whoever reads holds pointers to const,
+// and every link leads to const again. Rewriter (ir/rewriter.h) takes such pointers and changes what they point to, before it
+// Inliner (ir/onnx/inline.h) and GraphBuilder (ir/model.h): nobody else can.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@ struct Value;
 
 // One input slot of a node. A link in the list of its value's uses.
 struct Use {
-  Value* value = nullptr;  // nullptr: an absent optional input
-  Node* user = nullptr;
-  Use* next = nullptr;  // next use of the same value
-  Use** previous = nullptr;
+  const Value* value = nullptr;  // nullptr: an absent optional input
+  const Node* user = nullptr;
+  const Use* next = nullptr;  // next use of the same value
+  const Use** previous = nullptr;
   uint32_t index = 0;  // which input of `user`
 };
 
@@ -33,19 +34,20 @@ struct Use {
 struct EncodedSpan {
   const uint8_t* data = nullptr;
   FileRange file;
+  bool operator==(const EncodedSpan&) const = default;
 };
 
 // A tensor-valued edge: name, producer, uses. Its address and name survive every rewrite.
 struct Value {
   NameId name = NameId::kEmpty;
   uint32_t id = 0;  // dense over the whole model, nested graphs included: the index of side tables
-  Graph* graph = nullptr;
-  Node* producer = nullptr;  // nullptr: graph input or initializer
+  const Graph* graph = nullptr;
+  const Node* producer = nullptr;  // nullptr: graph input or initializer
   uint32_t output_index = 0;
   bool is_graph_input = false;
   bool is_graph_output = false;
   const Tensor* initializer = nullptr;  // set together with is_graph_input for overridable initializers
-  Use* uses = nullptr;                  // every use, also by dead nodes; see LiveUses
+  const Use* uses = nullptr;            // every use, also by dead nodes; see LiveUses
   std::string_view declared_type;       // TypeProto from graph input/output/value_info; data null if none
   int64_t value_info = -1;              // file offset of its ValueInfoProto in value_info; -1 if none
 
@@ -58,12 +60,12 @@ struct Node {
   NameId domain = NameId::kEmpty;  // "" for the default domain, also when the file writes "ai.onnx"
   NameId name = NameId::kEmpty;
   uint32_t id = 0;  // dense over the whole model
-  Graph* graph = nullptr;
-  Use* inputs_begin = nullptr;
+  const Graph* graph = nullptr;
+  const Use* inputs_begin = nullptr;
   uint32_t input_count = 0;
   uint32_t output_count = 0;
-  Value** outputs_begin = nullptr;    // an entry is nullptr for an output named ""
-  Graph** subgraphs_begin = nullptr;  // bodies of If, Loop, Scan in attribute order
+  const Value* const* outputs_begin = nullptr;    // an entry is nullptr for an output named ""
+  const Graph* const* subgraphs_begin = nullptr;  // bodies of If, Loop, Scan in attribute order
   uint32_t subgraph_count = 0;
   // The attribute fields lie in this part of `encoded` (offsets in the file): the other fields are most of a
   // node (metadata alone is 90 % in dynamo exports), and long gone from the caches when attributes are asked
@@ -79,28 +81,28 @@ struct Node {
   static constexpr uint32_t kToTheEnd = ~uint32_t{0};
 
   absl::Span<const Use> inputs() const { return {inputs_begin, input_count}; }
-  absl::Span<Value* const> outputs() const { return {outputs_begin, output_count}; }
-  absl::Span<Graph* const> subgraphs() const { return {subgraphs_begin, subgraph_count}; }
+  absl::Span<const Value* const> outputs() const { return {outputs_begin, output_count}; }
+  absl::Span<const Graph* const> subgraphs() const { return {subgraphs_begin, subgraph_count}; }
   // Input i, or nullptr when absent or beyond the last.
-  Value* input(size_t i) const { return i < input_count ? inputs_begin[i].value : nullptr; }
-  Value* output(size_t i = 0) const { return i < output_count ? outputs_begin[i] : nullptr; }
+  const Value* input(size_t i) const { return i < input_count ? inputs_begin[i].value : nullptr; }
+  const Value* output(size_t i = 0) const { return i < output_count ? outputs_begin[i] : nullptr; }
 };
 
 // A graph or subgraph: nodes in topological order, inputs, outputs, initializers.
 class Graph {
  public:
-  Graph(Model* model, Node* owner) : model_(model), owner_(owner) {}
+  Graph(Model* model, const Node* owner) : model_(model), owner_(owner) {}
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
   Model& model() const { return *model_; }
-  Node* owner() const { return owner_; }  // the If/Loop/Scan node of a body; nullptr for the main graph
+  const Node* owner() const { return owner_; }  // the If/Loop/Scan node of a body; nullptr for the main graph
   NameId name() const { return name_; }
-  const std::vector<Value*>& inputs() const { return inputs_; }  // overridable initializers included
-  const std::vector<Value*>& outputs() const { return outputs_; }
-  const std::vector<Value*>& initializers() const { return initializers_; }
+  const std::vector<const Value*>& inputs() const { return inputs_; }  // overridable initializers included
+  const std::vector<const Value*>& outputs() const { return outputs_; }
+  const std::vector<const Value*>& initializers() const { return initializers_; }
   // All nodes, dead ones included: skip those with node->dead.
-  const std::vector<Node*>& nodes() const { return nodes_; }
+  const std::vector<const Node*>& nodes() const { return nodes_; }
   const EncodedSpan& encoded() const { return encoded_; }  // see encoded_ below
 
  private:
@@ -110,17 +112,31 @@ class Graph {
   friend class ModelWriter;
 
   Model* model_;
-  Node* owner_;
+  const Node* owner_;
   NameId name_ = NameId::kEmpty;
   EncodedSpan encoded_;  // GraphProto body in the file; offset -1 for a graph built in memory
-  std::vector<Value*> inputs_;
-  std::vector<Value*> outputs_;
-  std::vector<Value*> initializers_;
-  std::vector<Node*> nodes_;
-  std::vector<Value*> declared_;     // values with an entry in value_info, in the file's order
-  bool reordered_ = false;           // the file's nodes were not in topological order: nodes_ is sorted
-  bool value_info_dropped_ = false;  // none of it is written
-  bool changed_ = false;             // some node or initializer differs from the file (or in a nested graph)
+  std::vector<const Value*> inputs_;
+  std::vector<const Value*> outputs_;
+  std::vector<const Value*> initializers_;
+  std::vector<const Node*> nodes_;
+  std::vector<const Value*> declared_;  // values with an entry in value_info, in the file's order
+  bool reordered_ = false;              // the file's nodes were not in topological order: nodes_ is sorted
+  bool value_info_dropped_ = false;     // none of it is written
+  bool changed_ = false;                // some node or initializer differs from the file (or in a nested graph)
+};
+
+// The way from a reader's pointer to what it points to. Every node, value and graph is made by a GraphBuilder, none of them
+// const.
+class GraphKey {
+ private:
+  friend class GraphBuilder;
+  friend class Inliner;
+  friend class Rewriter;
+
+  template <typename T>
+  static T* Mutable(const T* of_the_model) {
+    return const_cast<T*>(of_the_model);
+  }
 };
 
 // Iterates the uses of `value` by nodes that are alive:  for (const Use& use : LiveUses(*value)) ...

@@ -43,7 +43,7 @@ absl::Span<const int64_t>* Model::DimsSlot(absl::Span<const int64_t> dims) {
   }
 }
 
-Graph* GraphBuilder::NewGraph(Node* owner, NameId name, const EncodedSpan& encoded) {
+Graph* GraphBuilder::NewGraph(const Node* owner, NameId name, const EncodedSpan& encoded) {
   model_->graphs_.push_back(std::make_unique<Graph>(model_, owner));
   Graph* graph = model_->graphs_.back().get();
   graph->name_ = name;
@@ -52,7 +52,7 @@ Graph* GraphBuilder::NewGraph(Node* owner, NameId name, const EncodedSpan& encod
   return graph;
 }
 
-Value* GraphBuilder::NewValue(Graph* graph, NameId name) {
+Value* GraphBuilder::NewValue(const Graph* graph, NameId name) {
   Value* value = model_->arena_.New<Value>();
   value->name = name;
   value->graph = graph;
@@ -60,75 +60,79 @@ Value* GraphBuilder::NewValue(Graph* graph, NameId name) {
   return value;
 }
 
-Node* GraphBuilder::NewNode(Graph* graph, size_t inputs, size_t outputs, size_t subgraphs) {
+Node* GraphBuilder::NewNode(const Graph* graph, size_t inputs, size_t outputs, size_t subgraphs) {
   Node* node = model_->arena_.New<Node>();
   node->graph = graph;
   node->id = model_->node_count_++;
-  node->inputs_begin = model_->arena_.NewArray<Use>(inputs);
+  Use* const uses = model_->arena_.NewArray<Use>(inputs);
+  node->inputs_begin = uses;
   node->input_count = static_cast<uint32_t>(inputs);
   for (size_t i = 0; i < inputs; ++i) {
-    node->inputs_begin[i].user = node;
-    node->inputs_begin[i].index = static_cast<uint32_t>(i);
+    uses[i].user = node;
+    uses[i].index = static_cast<uint32_t>(i);
   }
-  node->outputs_begin = model_->arena_.NewArray<Value*>(outputs);
+  node->outputs_begin = model_->arena_.NewArray<const Value*>(outputs);
   node->output_count = static_cast<uint32_t>(outputs);
-  node->subgraphs_begin = model_->arena_.NewArray<Graph*>(subgraphs);
+  node->subgraphs_begin = model_->arena_.NewArray<const Graph*>(subgraphs);
   node->subgraph_count = static_cast<uint32_t>(subgraphs);
   // Room between two original nodes for those that a Rewriter inserts (see Rewriter::Insert).
   node->order = static_cast<uint64_t>(graph->nodes_.size() + 1) << 20;
-  graph->nodes_.push_back(node);
+  GraphKey::Mutable(graph)->nodes_.push_back(node);
   return node;
 }
 
-void GraphBuilder::SetInput(Node* node, size_t index, Value* value) {
-  Use* use = &node->inputs_begin[index];
+void GraphBuilder::SetInput(const Node* node, size_t index, const Value* value) {
+  Use* use = GraphKey::Mutable(&node->inputs_begin[index]);
   if (use->value != nullptr) {  // unlink
     *use->previous = use->next;
-    if (use->next != nullptr) use->next->previous = use->previous;
+    if (use->next != nullptr) GraphKey::Mutable(use->next)->previous = use->previous;
   }
   use->value = value;
   use->next = nullptr;
   use->previous = nullptr;
   if (value == nullptr) return;
   use->next = value->uses;
-  if (use->next != nullptr) use->next->previous = &use->next;
-  use->previous = &value->uses;
-  value->uses = use;
+  if (use->next != nullptr) GraphKey::Mutable(use->next)->previous = &use->next;
+  const Use*& first = GraphKey::Mutable(value)->uses;
+  use->previous = &first;
+  first = use;
 }
 
-void GraphBuilder::SetOutput(Node* node, size_t index, Value* value) {
-  node->outputs_begin[index] = value;
+void GraphBuilder::SetOutput(const Node* node, size_t index, const Value* value) {
+  *GraphKey::Mutable(&node->outputs_begin[index]) = value;
   if (value == nullptr) return;
-  value->producer = node;
-  value->output_index = static_cast<uint32_t>(index);
+  GraphKey::Mutable(value)->producer = node;
+  GraphKey::Mutable(value)->output_index = static_cast<uint32_t>(index);
 }
 
-void GraphBuilder::SetSubgraph(Node* node, size_t index, Graph* body) { node->subgraphs_begin[index] = body; }
-
-void GraphBuilder::AddInput(Graph* graph, Value* value) {
-  value->is_graph_input = true;
-  graph->inputs_.push_back(value);
+void GraphBuilder::SetSubgraph(const Node* node, size_t index, const Graph* body) {
+  *GraphKey::Mutable(&node->subgraphs_begin[index]) = body;
 }
 
-void GraphBuilder::AddOutput(Graph* graph, Value* value) {
-  value->is_graph_output = true;
-  graph->outputs_.push_back(value);
+void GraphBuilder::AddInput(const Graph* graph, const Value* value) {
+  GraphKey::Mutable(value)->is_graph_input = true;
+  GraphKey::Mutable(graph)->inputs_.push_back(value);
 }
 
-void GraphBuilder::AddInitializer(Graph* graph, Value* value, const Tensor* tensor) {
-  value->initializer = tensor;
-  graph->initializers_.push_back(value);
+void GraphBuilder::AddOutput(const Graph* graph, const Value* value) {
+  GraphKey::Mutable(value)->is_graph_output = true;
+  GraphKey::Mutable(graph)->outputs_.push_back(value);
 }
 
-void GraphBuilder::AddValueInfo(Graph* graph, Value* value) { graph->declared_.push_back(value); }
-
-void GraphBuilder::SetNodes(Graph* graph, std::vector<Node*> nodes, bool sorted) {
-  graph->nodes_ = std::move(nodes);
-  for (size_t i = 0; i < graph->nodes_.size(); ++i) graph->nodes_[i]->order = static_cast<uint64_t>(i + 1) << 20;
-  if (sorted) graph->reordered_ = true;
+void GraphBuilder::AddInitializer(const Graph* graph, const Value* value, const Tensor* tensor) {
+  GraphKey::Mutable(value)->initializer = tensor;
+  GraphKey::Mutable(graph)->initializers_.push_back(value);
 }
 
-void GraphBuilder::SetGraphName(Graph* graph, NameId name) { graph->name_ = name; }
+void GraphBuilder::AddValueInfo(const Graph* graph, const Value* value) { GraphKey::Mutable(graph)->declared_.push_back(value); }
+
+void GraphBuilder::SetNodes(const Graph* graph, std::vector<const Node*> nodes, bool sorted) {
+  for (size_t i = 0; i < nodes.size(); ++i) GraphKey::Mutable(nodes[i])->order = static_cast<uint64_t>(i + 1) << 20;
+  GraphKey::Mutable(graph)->nodes_ = std::move(nodes);
+  if (sorted) GraphKey::Mutable(graph)->reordered_ = true;
+}
+
+void GraphBuilder::SetGraphName(const Graph* graph, NameId name) { GraphKey::Mutable(graph)->name_ = name; }
 
 void GraphBuilder::SetHeader(int64_t ir_version, std::string_view producer_name, std::string_view producer_version) {
   model_->ir_version_ = ir_version;

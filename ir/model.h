@@ -46,7 +46,6 @@ class Model {
   Model(const Model&) = delete;  // nodes point into it: passed around as unique_ptr
   Model& operator=(const Model&) = delete;
 
-  Graph& graph() { return *graph_; }
   const Graph& graph() const { return *graph_; }
   // The main graph first, then nested graphs, outer before inner.
   const std::vector<std::unique_ptr<Graph>>& graphs() const { return graphs_; }
@@ -109,29 +108,30 @@ class Model {
   std::unique_ptr<ModelFile> model_file_;
 };
 
-// Builds graphs while loading or parsing; after that graphs change through Rewriter only.
+// Builds graphs while loading or parsing; after that graphs change through Rewriter only. What it makes it gives to be
+// filled in; what it is given it may change, because it is of its model.
 class GraphBuilder {
  public:
   explicit GraphBuilder(Model* model) : model_(model) {}
 
-  Graph* NewGraph(Node* owner, NameId name, const EncodedSpan& encoded);
-  Value* NewValue(Graph* graph, NameId name);
+  Graph* NewGraph(const Node* owner, NameId name, const EncodedSpan& encoded);
+  Value* NewValue(const Graph* graph, NameId name);
   // A node with room for the given numbers of inputs, outputs and bodies, appended to `graph`.
-  Node* NewNode(Graph* graph, size_t inputs, size_t outputs, size_t subgraphs);
-  void SetInput(Node* node, size_t index, Value* value);   // links the use
-  void SetOutput(Node* node, size_t index, Value* value);  // sets the producer
-  void SetSubgraph(Node* node, size_t index, Graph* body);
-  void AddInput(Graph* graph, Value* value);
-  void AddOutput(Graph* graph, Value* value);
-  void AddInitializer(Graph* graph, Value* value, const Tensor* tensor);
+  Node* NewNode(const Graph* graph, size_t inputs, size_t outputs, size_t subgraphs);
+  void SetInput(const Node* node, size_t index, const Value* value);   // links the use
+  void SetOutput(const Node* node, size_t index, const Value* value);  // sets the producer
+  void SetSubgraph(const Node* node, size_t index, const Graph* body);
+  void AddInput(const Graph* graph, const Value* value);
+  void AddOutput(const Graph* graph, const Value* value);
+  void AddInitializer(const Graph* graph, const Value* value, const Tensor* tensor);
   // `value` has an entry in the graph's value_info: value->value_info, or for a graph in memory
   // declared_type.
-  void AddValueInfo(Graph* graph, Value* value);
+  void AddValueInfo(const Graph* graph, const Value* value);
   // The same nodes in another order: sets Node::order. `sorted` tells that the file's order was not this one.
-  void SetNodes(Graph* graph, std::vector<Node*> nodes, bool sorted);
+  void SetNodes(const Graph* graph, std::vector<const Node*> nodes, bool sorted);
 
   Model& model() { return *model_; }
-  void SetGraphName(Graph* graph, NameId name);
+  void SetGraphName(const Graph* graph, NameId name);
   void SetHeader(int64_t ir_version, std::string_view producer_name, std::string_view producer_version);
   void AddOpsetImport(OpsetImport import);
   void AddFunction(const LocalFunction& function);

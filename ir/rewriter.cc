@@ -25,7 +25,7 @@ NewNode PlanOf(const Node& node) {
 
 Rewriter::Rewriter(Model* model) : model_(model) {}
 
-void Rewriter::MarkChanged(Graph* graph) {
+void Rewriter::MarkChanged(const Graph* graph) {
   ++change_count_;
   ++edits_;
   for (; graph != nullptr; graph = graph->owner_ != nullptr ? graph->owner_->graph : nullptr) {
@@ -79,11 +79,11 @@ NameId Rewriter::UniqueName(std::string_view base) {
   return id;
 }
 
-Value* Rewriter::CreateValue(Graph* graph, std::string_view name) {
+const Value* Rewriter::CreateValue(const Graph* graph, std::string_view name) {
   return GraphBuilder(model_).NewValue(graph, UniqueName(name));
 }
 
-Node* Rewriter::Create(const NewNode& spec, Graph* graph, size_t output_count, uint64_t order) {
+const Node* Rewriter::Create(const NewNode& spec, const Graph* graph, size_t output_count, uint64_t order) {
   GraphBuilder builder(model_);
   // After what it reads, wherever the values it computes stood.
   for (const Value* value : spec.inputs) {
@@ -95,7 +95,7 @@ Node* Rewriter::Create(const NewNode& spec, Graph* graph, size_t output_count, u
   Note([this, node, graph] {
     for (size_t i = 0; i < node->input_count; ++i) GraphBuilder(model_).SetInput(node, i, nullptr);
     node->dead = true;
-    graph->nodes_.pop_back();
+    GraphKey::Mutable(graph)->nodes_.pop_back();
   });
   node->op_type = model_->names().InternCopy(spec.op_type);
   node->domain = model_->names().InternCopy(spec.domain);
@@ -120,9 +120,9 @@ Node* Rewriter::Create(const NewNode& spec, Graph* graph, size_t output_count, u
   return node;
 }
 
-Node* Rewriter::Insert(const NewNode& spec, size_t output_count, Graph* graph, std::string_view value_name) {
+const Node* Rewriter::Insert(const NewNode& spec, size_t output_count, const Graph* graph, std::string_view value_name) {
   // Ties are broken by id, so the node sorts after producers of the same order.
-  Node* node = Create(spec, graph, output_count, 0);
+  const Node* node = Create(spec, graph, output_count, 0);
   GraphBuilder builder(model_);
   for (size_t i = 0; i < output_count; ++i) {
     builder.SetOutput(node, i, CreateValue(graph, value_name.empty() ? spec.op_type : value_name));
@@ -130,7 +130,7 @@ Node* Rewriter::Insert(const NewNode& spec, size_t output_count, Graph* graph, s
   return node;
 }
 
-void Rewriter::SetProducer(Value* value, Node* producer, uint32_t output_index) {
+void Rewriter::SetProducer(const Value* value, const Node* producer, uint32_t output_index) {
   Assign(&value->producer, producer);
   Assign(&value->output_index, output_index);
 }
@@ -138,9 +138,9 @@ void Rewriter::SetProducer(Value* value, Node* producer, uint32_t output_index) 
 // Readers of what `node` computes, and what reads their results, are moved to a place after it where they stood before
 // it: a new node may stand where the last of the nodes stood that it replaces. Only the part of the graph between the
 // two places is looked at (Pearce and Kelly, A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs, 2006).
-void Rewriter::KeepOrder(Node* node) {
-  Graph* const graph = node->graph;
-  auto in_graph = [graph](Node* reader) {  // the node around a body stands for what is in it
+void Rewriter::KeepOrder(const Node* node) {
+  const Graph* const graph = node->graph;
+  auto in_graph = [graph](const Node* reader) {  // the node around a body stands for what is in it
     while (reader != nullptr && reader->graph != graph) reader = reader->graph->owner();
     return reader;
   };
@@ -148,35 +148,35 @@ void Rewriter::KeepOrder(Node* node) {
     for (const Value* value : from->outputs()) {
       if (value == nullptr || value->producer != from) continue;
       for (const Use& use : LiveUses(*value)) {
-        if (Node* reader = in_graph(use.user); reader != nullptr) visit(reader);
+        if (const Node* reader = in_graph(use.user); reader != nullptr) visit(reader);
       }
     }
   };
   bool right = true;
-  readers_of(node, [&](Node* reader) { right = right && StandsBefore(*node, *reader); });
+  readers_of(node, [&](const Node* reader) { right = right && StandsBefore(*node, *reader); });
   if (right) return;
   const uint64_t gap = node->order >> kOrderBits << kOrderBits;  // the places up to the next node of the file
   uint64_t& last = last_place_.try_emplace({graph, gap}, node->order).first->second;
   last = std::max(last, node->order);
-  std::vector<Node*> moved;
+  std::vector<const Node*> moved;
   absl::flat_hash_set<const Node*> seen;
-  auto visit = [&](Node* reader) {
+  auto visit = [&](const Node* reader) {
     if (reader != node && reader->order <= last && seen.insert(reader).second) moved.push_back(reader);
   };
   readers_of(node, visit);
   for (size_t i = 0; i < moved.size(); ++i) readers_of(moved[i], visit);
   std::sort(moved.begin(), moved.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
   Note([this, graph, gap, before = last] { last_place_[{graph, gap}] = before; });
-  for (Node* reader : moved) {
+  for (const Node* reader : moved) {
     if (!reader->is_new) Assign(&graph->reordered_, true);
     Assign(&reader->order, ++last);
   }
 }
 
-void Rewriter::KillIfUnused(Node* first) {
+void Rewriter::KillIfUnused(const Node* first) {
   // An explicit stack: chains of dead nodes can be as long as the model. The nodes of the bodies of a dead
   // node die whatever reads them.
-  std::vector<std::pair<Node*, bool>> stack = {{first, false}};
+  std::vector<std::pair<const Node*, bool>> stack = {{first, false}};
   while (!stack.empty()) {
     const auto [node, forced] = stack.back();
     stack.pop_back();
@@ -192,12 +192,12 @@ void Rewriter::KillIfUnused(Node* first) {
       if (use.value != nullptr) stack.push_back({use.value->producer, false});
     }
     if (node->subgraph_count == 0) continue;
-    std::vector<Node*> with_it;
+    std::vector<const Node*> with_it;
     // Values that a body captures are uses of the outer value by nodes of the body.
-    for (Graph* body : node->subgraphs()) {
+    for (const Graph* body : node->subgraphs()) {
       if (body == nullptr) continue;
       Assign(&body->changed_, true);
-      for (Node* inner : body->nodes_) {
+      for (const Node* inner : body->nodes_) {
         if (inner->dead) continue;  // replaced inside the body before
         with_it.push_back(inner);
         stack.push_back({inner, true});
@@ -208,10 +208,10 @@ void Rewriter::KillIfUnused(Node* first) {
   }
 }
 
-void Rewriter::Revive(Node* first) {
-  std::vector<Node*> stack = {first};
+void Rewriter::Revive(const Node* first) {
+  std::vector<const Node*> stack = {first};
   while (!stack.empty()) {
-    Node* node = stack.back();
+    const Node* node = stack.back();
     stack.pop_back();
     if (node == nullptr || !node->dead) continue;
     Assign(&node->dead, false);
@@ -228,50 +228,50 @@ void Rewriter::Revive(Node* first) {
 }
 
 // Moves `reader`, or the node around the body that it is in, after what computes `value`, where it stands before.
-void Rewriter::KeepBefore(const Value* value, Node* reader) {
-  Node* const producer = value->producer;
+void Rewriter::KeepBefore(const Value* value, const Node* reader) {
+  const Node* const producer = value->producer;
   if (producer == nullptr) return;
   while (reader != nullptr && reader->graph != producer->graph) reader = reader->graph->owner();
   if (reader != nullptr && reader != producer && !StandsBefore(*producer, *reader)) KeepOrder(producer);
 }
 
 // Notes that `node` has the name of some that it replaced, and gives it another one where such a node is still alive.
-void Rewriter::ShareName(Node* node, absl::Span<Node* const> replaced) {
+void Rewriter::ShareName(const Node* node, absl::Span<const Node* const> replaced) {
   if (node->name == NameId::kEmpty) return;
-  std::vector<Node*> sharing;
-  for (Node* producer : replaced) {
+  std::vector<const Node*> sharing;
+  for (const Node* producer : replaced) {
     if (producer->name == node->name) sharing.push_back(producer);
   }
   if (sharing.empty()) return;
   if (std::any_of(sharing.begin(), sharing.end(), [](const Node* other) { return !other->dead; })) {
     // Another of its outputs is still needed: then both stay, and the name is taken.
-    node->name = UniqueName(NodeName(*node));
+    Assign(&node->name, UniqueName(NodeName(*node)));
     return;
   }
-  std::vector<Node*>& all = sharing_[node->name];
+  std::vector<const Node*>& all = sharing_[node->name];
   Note([this, name = node->name, before = all.size()] { sharing_[name].resize(before); });
   all.insert(all.end(), sharing.begin(), sharing.end());
   all.push_back(node);
 }
 
 // A node that is alive again may have the name of one that took it over: one that was made gets another name.
-void Rewriter::PartNames(Node* revived) {
+void Rewriter::PartNames(const Node* revived) {
   const auto found = sharing_.find(revived->name);
   if (found == sharing_.end()) return;
-  for (Node* other : found->second) {
+  for (const Node* other : found->second) {
     if (other == revived || other->dead || other->name != revived->name) continue;
-    Node* made = revived->is_new ? revived : other;
+    const Node* made = revived->is_new ? revived : other;
     if (made->is_new) Assign(&made->name, UniqueName(NodeName(*made)));
     if (made == revived) return;
   }
 }
 
-Node* Rewriter::ReplaceValue(Value* value, const NewNode& spec) {
+const Node* Rewriter::ReplaceValue(const Value* value, const NewNode& spec) {
   const TakenOutput taken = {0, value};
   return Replace(absl::MakeConstSpan(&taken, 1), 1, spec);
 }
 
-Node* Rewriter::ReplaceNode(const Node& old, const NewNode& spec) {
+const Node* Rewriter::ReplaceNode(const Node& old, const NewNode& spec) {
   std::vector<TakenOutput> taken;
   for (size_t i = 0; i < old.output_count; ++i) {
     if (old.output(i) != nullptr && old.output(i)->producer == &old) taken.push_back({i, old.output(i)});
@@ -279,8 +279,8 @@ Node* Rewriter::ReplaceNode(const Node& old, const NewNode& spec) {
   return Replace(taken, old.output_count, spec);
 }
 
-Node* Rewriter::Replace(absl::Span<const TakenOutput> taken, size_t output_count, const NewNode& spec) {
-  Graph* graph = nullptr;
+const Node* Rewriter::Replace(absl::Span<const TakenOutput> taken, size_t output_count, const NewNode& spec) {
+  const Graph* graph = nullptr;
   uint64_t order = 0;
   std::string_view base;
   for (const auto& [index, value] : taken) {
@@ -291,16 +291,16 @@ Node* Rewriter::Replace(absl::Span<const TakenOutput> taken, size_t output_count
     if (base.empty()) base = ValueName(*value);
   }
   const std::string base_name(base);
-  Node* node = Create(spec, graph, output_count, order);
+  const Node* node = Create(spec, graph, output_count, order);
   if (undo_.size() <= node->id) undo_.resize(node->id + 1);
   Note([this, node] { undo_[node->id].clear(); });
   GraphBuilder builder(model_);
-  std::vector<Node*> old;
+  std::vector<const Node*> old;
   Note([this, before = replaced_.size()] { replaced_.resize(before); });
   for (const auto& [index, value] : taken) {
     undo_[node->id].push_back({value, value->producer, value->output_index});
     old.push_back(value->producer);
-    node->outputs_begin[index] = value;
+    *GraphKey::Mutable(&node->outputs_begin[index]) = value;
     SetProducer(value, node, static_cast<uint32_t>(index));
     replaced_.push_back(value);
   }
@@ -308,13 +308,13 @@ Node* Rewriter::Replace(absl::Span<const TakenOutput> taken, size_t output_count
     if (node->outputs_begin[i] != nullptr) continue;
     builder.SetOutput(node, i, CreateValue(graph, fmt::format("{}_{}", base_name, spec.op_type)));
   }
-  for (Node* producer : old) KillIfUnused(producer);
+  for (const Node* producer : old) KillIfUnused(producer);
   ShareName(node, old);
   KeepOrder(node);
   return node;
 }
 
-void Rewriter::Restore(Node* replacement) {
+void Rewriter::Restore(const Node* replacement) {
   if (replacement->id >= undo_.size()) return;
   std::vector<Undo> undo = std::move(undo_[replacement->id]);
   undo_[replacement->id].clear();
@@ -328,17 +328,17 @@ void Rewriter::Restore(Node* replacement) {
   MarkChanged(replacement->graph);
 }
 
-void Rewriter::SetInput(Node* node, size_t index, Value* value) {
-  Value* old = node->input(index);
+void Rewriter::SetInput(const Node* node, size_t index, const Value* value) {
+  const Value* old = node->input(index);
   if (old == value) return;
-  Use* const use = &node->inputs_begin[index];
-  Use** const place = use->previous;
+  Use* const use = GraphKey::Mutable(&node->inputs_begin[index]);
+  const Use** const place = use->previous;
   GraphBuilder(model_).SetInput(node, index, value);
   Note([this, node, index, old, use, place] {
     GraphBuilder(model_).SetInput(node, index, nullptr);
     if (old == nullptr) return;
     *use = {old, node, *place, place, use->index};  // where it stood among the uses
-    if (use->next != nullptr) use->next->previous = &use->next;
+    if (use->next != nullptr) GraphKey::Mutable(use->next)->previous = &use->next;
     *place = use;
   });
   if (!node->is_new) Assign(&node->rewired, true);
@@ -350,20 +350,20 @@ void Rewriter::SetInput(Node* node, size_t index, Value* value) {
   MarkChanged(node->graph);
 }
 
-Value* Rewriter::Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view bytes,
-                          std::string_view name) {
+const Value* Rewriter::Constant(const Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view bytes,
+                                std::string_view name) {
   return KeptConstant(graph, type, dims, fmt::format(":{}", bytes), [bytes] { return bytes; }, name);
 }
 
-Value* Rewriter::Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view words,
-                          absl::FunctionRef<std::string()> bytes, std::string_view name) {
+const Value* Rewriter::Constant(const Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view words,
+                                absl::FunctionRef<std::string()> bytes, std::string_view name) {
   std::string made;
   return KeptConstant(graph, type, dims, fmt::format("={}", words), [&]() -> std::string_view { return made = bytes(); }, name);
 }
 
 // `key` tells constants of one graph, type and dims apart.
-Value* Rewriter::KeptConstant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string key,
-                              absl::FunctionRef<std::string_view()> bytes, std::string_view name) {
+const Value* Rewriter::KeptConstant(const Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string key,
+                                    absl::FunctionRef<std::string_view()> bytes, std::string_view name) {
   key = fmt::format("{}:{}:{}{}", static_cast<const void*>(graph), static_cast<int>(type), fmt::join(dims, ","), key);
   auto [entry, inserted] = constants_.try_emplace(key, nullptr);
   if (!inserted) return entry->second;
@@ -373,18 +373,18 @@ Value* Rewriter::KeptConstant(Graph* graph, DataType type, absl::Span<const int6
   tensor->storage = Storage::kMemory;
   tensor->dims = model_->arena().Copy(dims);
   tensor->memory = model_->arena().Copy(bytes());
-  Value* value = CreateValue(graph, name);
+  const Value* value = CreateValue(graph, name);
   tensor->name = value->name;
   entry->second = value;
   AddInitializer(graph, value, tensor);
   return value;
 }
 
-void Rewriter::AddInitializer(Graph* graph, Value* value, const Tensor* tensor) {
+void Rewriter::AddInitializer(const Graph* graph, const Value* value, const Tensor* tensor) {
   GraphBuilder(model_).AddInitializer(graph, value, tensor);
   made_constants_.push_back(value);
   Note([this, graph] {
-    graph->initializers_.pop_back();
+    GraphKey::Mutable(graph)->initializers_.pop_back();
     made_constants_.pop_back();
   });
   MarkChanged(graph);
@@ -425,8 +425,8 @@ absl::StatusOr<const Tensor*> Rewriter::PartOf(const Value* constant) {
   return tensor;
 }
 
-Value* Rewriter::AddStreamed(Graph* graph, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims, int64_t rows,
-                             absl::Span<const int64_t> order, std::string_view name) {
+const Value* Rewriter::AddStreamed(const Graph* graph, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims,
+                                   int64_t rows, absl::Span<const int64_t> order, std::string_view name) {
   Arena& arena = model_->arena();
   Tensor* tensor = arena.New<Tensor>();
   tensor->type = parts[0]->type;
@@ -435,13 +435,13 @@ Value* Rewriter::AddStreamed(Graph* graph, absl::Span<const Tensor* const> parts
   tensor->rows = rows;
   tensor->order = arena.Copy(order);
   tensor->dims = arena.Copy(dims);
-  Value* value = CreateValue(graph, name);
+  const Value* value = CreateValue(graph, name);
   tensor->name = value->name;
   AddInitializer(graph, value, tensor);
   return value;
 }
 
-absl::StatusOr<Value*> Rewriter::Join(absl::Span<Value* const> constants, int64_t axis, std::string_view name) {
+absl::StatusOr<const Value*> Rewriter::Join(absl::Span<const Value* const> constants, int64_t axis, std::string_view name) {
   std::vector<int64_t> dims;
   int64_t along = 0;
   std::vector<const Tensor*> parts;
@@ -464,7 +464,8 @@ absl::StatusOr<Value*> Rewriter::Join(absl::Span<Value* const> constants, int64_
   return AddStreamed(constants[0]->graph, parts, dims, rows, {}, name);
 }
 
-absl::StatusOr<Value*> Rewriter::Reorder(Value* constant, int64_t axis, absl::Span<const int64_t> order, std::string_view name) {
+absl::StatusOr<const Value*> Rewriter::Reorder(const Value* constant, int64_t axis, absl::Span<const int64_t> order,
+                                               std::string_view name) {
   if (!constant->IsConstant()) return NoPart(constant, "it is not an initializer");
   std::vector<int64_t> dims(constant->initializer->dims.begin(), constant->initializer->dims.end());
   if (axis < 0 || axis >= static_cast<int64_t>(dims.size()) || order.empty()) return NoPart(constant, "it has no such axis");
@@ -519,12 +520,12 @@ std::vector<const Tensor*> Rewriter::RunsOf(const Tensor& whole, int64_t inner, 
   return parts;
 }
 
-Value* Rewriter::NumberConstant(Graph* graph, DataType type, double value, std::string_view name) {
+const Value* Rewriter::NumberConstant(const Graph* graph, DataType type, double value, std::string_view name) {
   const std::string bytes = EncodeNumber(type, value);
   return bytes.empty() ? nullptr : Constant(graph, type, {}, bytes, name);
 }
 
-Value* Rewriter::Int64Constant(Graph* graph, absl::Span<const int64_t> values, std::string_view name) {
+const Value* Rewriter::Int64Constant(const Graph* graph, absl::Span<const int64_t> values, std::string_view name) {
   const int64_t count = static_cast<int64_t>(values.size());
   return Constant(graph, DataType::kInt64, {count},
                   {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t)}, name);
@@ -554,7 +555,7 @@ void Rewriter::SpellDefaultDomain(DefaultDomain spelling) {
   for (const auto& graph : model_->graphs()) MarkChanged(graph.get());
 }
 
-void Rewriter::Declare(Value* value, std::string_view type) {
+void Rewriter::Declare(const Value* value, std::string_view type) {
   Assign(&value->declared_type, model_->arena().Copy(type));
   MarkChanged(value->graph);
 }
@@ -567,7 +568,15 @@ void Rewriter::DropValueInfo() {
   }
 }
 
-void Rewriter::Rename(Node* node, std::string_view domain, std::string_view op_type) {
+void Rewriter::CopyNotes(const Node& from, const Node* to) {
+  const std::string notes = EncodedNotes(from);
+  if (notes.empty()) return;
+  const std::string_view before(reinterpret_cast<const char*>(to->encoded.data), static_cast<size_t>(to->encoded.file.size));
+  const std::string_view all = model_->arena().Copy(std::string_view(fmt::format("{}{}", before, notes)));
+  Assign(&to->encoded, {reinterpret_cast<const uint8_t*>(all.data()), {-1, static_cast<int64_t>(all.size())}});
+}
+
+void Rewriter::Rename(const Node* node, std::string_view domain, std::string_view op_type) {
   Assign(&node->domain, model_->names().InternCopy(domain));
   Assign(&node->op_type, model_->names().InternCopy(op_type));
   if (!node->is_new) Assign(&node->rewired, true);
@@ -580,11 +589,11 @@ void Rewriter::Sweep() {
     if (!graph->changed_) continue;
     ++edits_;
     auto& nodes = graph->nodes_;
-    std::vector<Value*> loose;  // values that lost a use here
-    for (Node* node : nodes) {
+    std::vector<const Value*> loose;  // values that lost a use here
+    for (const Node* node : nodes) {
       if (!node->dead) continue;
       for (size_t i = 0; i < node->input_count; ++i) {
-        if (Value* value = node->inputs_begin[i].value) {
+        if (const Value* value = node->inputs_begin[i].value) {
           if (value->initializer != nullptr) loose.push_back(value);
           builder.SetInput(node, i, nullptr);
         }
@@ -592,11 +601,11 @@ void Rewriter::Sweep() {
     }
     nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [](const Node* node) { return node->dead; }), nodes.end());
     std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
-    absl::flat_hash_set<Value*> unused;
-    for (Value* value : made_constants_) {
+    absl::flat_hash_set<const Value*> unused;
+    for (const Value* value : made_constants_) {
       if (value->graph == graph.get()) loose.push_back(value);
     }
-    for (Value* value : loose) {
+    for (const Value* value : loose) {
       if (value->uses == nullptr && !value->is_graph_output && !value->is_graph_input) unused.insert(value);
     }
     if (unused.empty()) continue;
@@ -609,7 +618,7 @@ void Rewriter::Sweep() {
       auto& initializers = owner->initializers_;
       const size_t before = initializers.size();
       initializers.erase(
-          std::remove_if(initializers.begin(), initializers.end(), [&](Value* value) { return unused.contains(value); }),
+          std::remove_if(initializers.begin(), initializers.end(), [&](const Value* value) { return unused.contains(value); }),
           initializers.end());
       if (initializers.size() != before) MarkChanged(owner.get());
     }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -21,10 +22,10 @@ namespace ascend_fuse {
 // What a new node shall be.
 struct NewNode {
   std::string op_type;
-  std::string domain;          // "" for the default domain
-  std::string name;            // a free name near it is taken; "" for none
-  bool keep_name = false;      // take the name although a node that this one replaces has it, if no other one of the file has
-  std::vector<Value*> inputs;  // nullptr: absent
+  std::string domain;      // "" for the default domain
+  std::string name;        // a free name near it is taken; "" for none
+  bool keep_name = false;  // take the name although a node that this one replaces has it, if no other one of the file has
+  std::vector<const Value*> inputs;  // nullptr: absent
   std::vector<Attribute> attributes;
 };
 
@@ -34,7 +35,7 @@ NewNode PlanOf(const Node& node);
 // Output `index` of a new node is `value`, which another node has computed so far.
 struct TakenOutput {
   size_t index = 0;
-  Value* value = nullptr;
+  const Value* value = nullptr;
 };
 
 class Rewriter {
@@ -46,58 +47,62 @@ class Rewriter {
   // A new node of `graph` computing `output_count` new values, placed right after the producers of its
   // inputs, so that everything computed later may read it. Its values are named `value_name`, made unique,
   // when not empty.
-  Node* Insert(const NewNode& node, size_t output_count, Graph* graph, std::string_view value_name);
+  const Node* Insert(const NewNode& node, size_t output_count, const Graph* graph, std::string_view value_name);
 
   // A new node of `output_count` outputs that becomes the producer of the values of `taken`; its other outputs are new
   // values, named after the first of those. Which output takes which value is always said as a pair: a position in a list
   // of values says nothing about outputs. The nodes that produced the values lose those outputs; every node that nothing
   // alive reads any more is dead. The new node stands where the last of the old producers stood.
   // Users of the values are not touched: not one byte of them changes.
-  Node* Replace(absl::Span<const TakenOutput> taken, size_t output_count, const NewNode& node);
+  const Node* Replace(absl::Span<const TakenOutput> taken, size_t output_count, const NewNode& node);
   // The same of a node with one output.
-  Node* ReplaceValue(Value* value, const NewNode& node);
+  const Node* ReplaceValue(const Value* value, const NewNode& node);
   // The same of a node with the outputs of `old`, each at its own place; those that another node computes by now stay there.
-  Node* ReplaceNode(const Node& old, const NewNode& node);
+  const Node* ReplaceNode(const Node& old, const NewNode& node);
 
   // The values that a Replace gave a new producer, in the order of these replacements; those that were taken back are gone.
-  absl::Span<Value* const> replaced() const { return replaced_; }
+  absl::Span<const Value* const> replaced() const { return replaced_; }
 
   // Takes back a Replace: the old producers compute the values again and the new node is dead.
   // Nodes revived and killed follow liveness. Only the latest replacement of each value can be taken back.
-  void Restore(Node* replacement);
+  void Restore(const Node* replacement);
 
   // Makes input `index` of `node` read `value`.
-  void SetInput(Node* node, size_t index, Value* value);
+  void SetInput(const Node* node, size_t index, const Value* value);
 
   // A constant in memory, placed among the initializers of `graph`; equal constants are made once.
-  Value* Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view bytes, std::string_view name);
+  const Value* Constant(const Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view bytes,
+                        std::string_view name);
   // The same of a large constant that a few words describe: its bytes are made only where no constant of these words is there
   // yet.
-  Value* Constant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view words,
-                  absl::FunctionRef<std::string()> bytes, std::string_view name);
+  const Value* Constant(const Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string_view words,
+                        absl::FunctionRef<std::string()> bytes, std::string_view name);
   // A scalar; nullptr for a type that EncodeNumber does not write.
-  Value* NumberConstant(Graph* graph, DataType type, double value, std::string_view name);
-  Value* Int64Constant(Graph* graph, absl::Span<const int64_t> values, std::string_view name);  // [n]
+  const Value* NumberConstant(const Graph* graph, DataType type, double value, std::string_view name);
+  const Value* Int64Constant(const Graph* graph, absl::Span<const int64_t> values, std::string_view name);  // [n]
 
   // A constant that is `constants` (initializers of one type, dims equal but for `axis`) one after another along
   // `axis`, placed among the initializers of the first one's graph. It refers to their elements; none are copied
   // until the model is saved. INVALID_ARGUMENT with a sentence when their elements are not all there.
-  absl::StatusOr<Value*> Join(absl::Span<Value* const> constants, int64_t axis, std::string_view name);
+  absl::StatusOr<const Value*> Join(absl::Span<const Value* const> constants, int64_t axis, std::string_view name);
 
   // A constant that is `constant` with other elements along `axis`: what stands at place i is what stood at order[i], or zeros
   // where that is -1. The rest is as of Join.
-  absl::StatusOr<Value*> Reorder(Value* constant, int64_t axis, absl::Span<const int64_t> order, std::string_view name);
+  absl::StatusOr<const Value*> Reorder(const Value* constant, int64_t axis, absl::Span<const int64_t> order,
+                                       std::string_view name);
 
   // Adds or changes an opset import (version 0 removes it).
   void SetOpsetImport(std::string_view domain, int64_t version);
   // How the default domain is spelled when saving.
   void SpellDefaultDomain(DefaultDomain spelling);
   // Declares an input or output of a graph anew, with an encoded TypeProto.
-  void Declare(Value* value, std::string_view type);
+  void Declare(const Value* value, std::string_view type);
   // No value_info is written: inner values have other shapes than the file says.
   void DropValueInfo();
+  // Gives a new node the doc_string and the metadata of the one that it stands for.
+  void CopyNotes(const Node& from, const Node* to);
   // Renames operator or domain of a node that a Rewriter made.
-  void Rename(Node* node, std::string_view domain, std::string_view op_type);
+  void Rename(const Node* node, std::string_view domain, std::string_view op_type);
 
   // A moment to come back to.
   struct Mark {
@@ -125,53 +130,55 @@ class Rewriter {
  private:
   // What a value's producer was before a Replace.
   struct Undo {
-    Value* value;
-    Node* producer;
+    const Value* value;
+    const Node* producer;
     uint32_t output_index;
   };
-  Node* Create(const NewNode& node, Graph* graph, size_t output_count, uint64_t order);
-  Value* CreateValue(Graph* graph, std::string_view name);
-  Value* KeptConstant(Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string key,
-                      absl::FunctionRef<std::string_view()> bytes, std::string_view name);
+  const Node* Create(const NewNode& node, const Graph* graph, size_t output_count, uint64_t order);
+  const Value* CreateValue(const Graph* graph, std::string_view name);
+  const Value* KeptConstant(const Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string key,
+                            absl::FunctionRef<std::string_view()> bytes, std::string_view name);
   void Note(std::function<void()> undo) {
     ++edits_;
     journal_.push_back(std::move(undo));
   }
-  // Sets a field of a node, a value, a graph or the model, and notes what it was.
+  // Sets a field of a node, a value, a graph or the model, and notes what it was. All of them belong to the model, which is
+  // not const: this is where a reader's pointer becomes a change.
   template <typename T>
-  void Assign(T* field, T value) {
-    if (*field == value) return;
+  void Assign(const T* field_of_the_model, std::type_identity_t<T> value) {
+    if (*field_of_the_model == value) return;
+    T* const field = GraphKey::Mutable(field_of_the_model);
     Note([field, old = *field] { *field = old; });
     *field = value;
   }
-  void AddInitializer(Graph* graph, Value* value, const Tensor* tensor);
+  void AddInitializer(const Graph* graph, const Value* value, const Tensor* tensor);
   // The elements of a constant as a part of one that is streamed when the model is saved.
   absl::StatusOr<const Tensor*> PartOf(const Value* constant);
   std::vector<const Tensor*> RunsOf(const Tensor& whole, int64_t inner, absl::Span<const int64_t> order);
   // A constant of these parts among the initializers of `graph`.
-  Value* AddStreamed(Graph* graph, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims, int64_t rows,
-                     absl::Span<const int64_t> order, std::string_view name);
-  void SetProducer(Value* value, Node* producer, uint32_t output_index);
-  void KillIfUnused(Node* node);
-  void Revive(Node* node);
-  void KeepOrder(Node* node);
-  void KeepBefore(const Value* value, Node* reader);
-  void ShareName(Node* node, absl::Span<Node* const> replaced);
-  void PartNames(Node* revived);
-  void MarkChanged(Graph* graph);
+  const Value* AddStreamed(const Graph* graph, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims,
+                           int64_t rows, absl::Span<const int64_t> order, std::string_view name);
+  void SetProducer(const Value* value, const Node* producer, uint32_t output_index);
+  void KillIfUnused(const Node* node);
+  void Revive(const Node* node);
+  void KeepOrder(const Node* node);
+  void KeepBefore(const Value* value, const Node* reader);
+  void ShareName(const Node* node, absl::Span<const Node* const> replaced);
+  void PartNames(const Node* revived);
+  void MarkChanged(const Graph* graph);
 
   Model* model_;
   std::vector<std::vector<Undo>> undo_;  // by Node::id
-  std::vector<Value*> replaced_;
+  std::vector<const Value*> replaced_;
   std::vector<std::function<void()>> journal_;
-  absl::flat_hash_map<std::string, Value*> constants_;
-  std::vector<Value*> made_constants_;
+  absl::flat_hash_map<std::string, const Value*> constants_;
+  std::vector<const Value*> made_constants_;
   // The last place in use between two neighbours of the file, by graph and Node::order of the first of the two.
   absl::flat_hash_map<std::pair<const Graph*, uint64_t>, uint64_t> last_place_;
   // The nodes of a body that died with the node around it, by that node: those come back with it.
-  absl::flat_hash_map<const Node*, std::vector<Node*>> died_with_;
+  absl::flat_hash_map<const Node*, std::vector<const Node*>> died_with_;
   // Nodes that have one name, as one took it over from the other: not two of them may be alive.
-  absl::flat_hash_map<NameId, std::vector<Node*>> sharing_;
+  absl::flat_hash_map<NameId, std::vector<const Node*>> sharing_;
   absl::flat_hash_map<std::string, uint32_t> next_suffix_;
   void ReadNames();
   absl::flat_hash_set<NameId> taken_;     // every value and node name; filled on first use

@@ -16,6 +16,7 @@ namespace ascend_fuse {
 struct FileRange {
   int64_t offset = -1;
   int64_t size = 0;
+  bool operator==(const FileRange&) const = default;
 };
 
 // Where a Tensor's elements are.

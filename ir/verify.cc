@@ -209,7 +209,7 @@ class Verifier {
 
 }  // namespace
 
-std::vector<Signature::Port> Signature::PortsOf(const std::vector<Value*>& values) {
+std::vector<Signature::Port> Signature::PortsOf(const std::vector<const Value*>& values) {
   std::vector<Port> ports;
   for (const Value* value : values) ports.push_back({value, value->name, value->declared_type});
   return ports;
@@ -218,7 +218,8 @@ std::vector<Signature::Port> Signature::PortsOf(const std::vector<Value*>& value
 Signature::Signature(const Model& model) : inputs_(PortsOf(model.graph().inputs())), outputs_(PortsOf(model.graph().outputs())) {}
 
 absl::Status Signature::Check(const Model& model) const {
-  auto check = [](const std::vector<Port>& ports, const std::vector<Value*>& values, std::string_view what) -> absl::Status {
+  auto check = [](const std::vector<Port>& ports, const std::vector<const Value*>& values,
+                  std::string_view what) -> absl::Status {
     if (ports.size() != values.size()) {
       return absl::InternalError(fmt::format("the graph had {} {}s and has {}", ports.size(), what, values.size()));
     }

@@ -24,7 +24,7 @@ class Signature {
     NameId name;
     std::string_view declared_type;
   };
-  static std::vector<Port> PortsOf(const std::vector<Value*>& values);
+  static std::vector<Port> PortsOf(const std::vector<const Value*>& values);
 
   std::vector<Port> inputs_;
   std::vector<Port> outputs_;

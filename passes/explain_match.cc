@@ -65,10 +65,10 @@ absl::StatusOr<FoundRule> FindRule(const OptimizeOptions& options, const std::st
                                           : fmt::format("no rule is called {}; there are {}", name, fmt::join(near, ", ")));
 }
 
-Node* FindNode(const Model& model, std::string_view name) {
-  Node* computes = nullptr;
+const Node* FindNode(const Model& model, std::string_view name) {
+  const Node* computes = nullptr;
   for (const auto& graph : model.graphs()) {
-    for (Node* node : graph->nodes()) {
+    for (const Node* node : graph->nodes()) {
       if (node->dead) continue;
       if (NodeName(*node) == name) return node;
       for (const Value* value : node->outputs()) {
@@ -96,9 +96,9 @@ class Tries {
 
   // The try that says most of the node: a match that covers it, else the one that got farthest; nullptr where the rule can
   // end in no node after it.
-  const Attempt* From(Node* node) {
+  const Attempt* From(const Node* node) {
     const auto& roots = found_.set->RootOperators(found_.index);
-    for (Node* root : Downstream(node)) {
+    for (const Node* root : Downstream(node)) {
       const std::string second(SecondName(*root));
       const bool ends = std::find(roots.begin(), roots.end(), OperatorKey(*root)) != roots.end() ||
                         (!second.empty() && std::find(roots.begin(), roots.end(), second) != roots.end());
@@ -109,11 +109,11 @@ class Tries {
   }
 
  private:
-  Attempt Run(Node* root) {
+  Attempt Run(const Node* root) {
     Attempt attempt = RunWith(root, nullptr);
     if (attempt.match.has_value() || found_.rule().outputs.size() < 2) return attempt;
     // The second construct of a rule about two stands beside the first.
-    for (Node* other : root->graph->nodes()) {
+    for (const Node* other : root->graph->nodes()) {
       if (other->dead || other == root || OperatorKey(*other) != OperatorKey(*root)) continue;
       Attempt both = RunWith(root, other->output(0));
       if (both.match.has_value() || both.failure.rank > attempt.failure.rank) attempt = std::move(both);
@@ -122,7 +122,7 @@ class Tries {
     return attempt;
   }
 
-  Attempt RunWith(Node* root, Value* partner) {
+  Attempt RunWith(const Node* root, const Value* partner) {
     Attempt attempt;
     attempt.root = root;
     attempt.failure.trace = &attempt.trace;
@@ -220,7 +220,7 @@ absl::StatusOr<std::string> ExplainMatch(Model* model, const OptimizeOptions& op
     left.erase(left.begin(), end);
     const std::string when =
         stage == "pair_rotations" ? "after the other rules have recognised what they do" : fmt::format("before {}", stage);
-    Node* at = FindNode(*model, node);
+    const Node* at = FindNode(*model, node);
     if (at == nullptr) {
       text += fmt::format("{}\n  {} is gone: another rule took it\n", when, node);
       continue;

@@ -31,9 +31,9 @@ absl::StatusOr<std::string> At(const std::string& path, int64_t to) {
   if (!model.ok()) return model.status();
   const int64_t from = (*model)->OpsetVersion();
   const Facts facts = Infer(**model, WithDeclaredOperators());
-  std::vector<std::pair<Node*, NodeConversion>> planned;
+  std::vector<std::pair<const Node*, NodeConversion>> planned;
   for (const auto& graph : (*model)->graphs()) {
-    for (Node* node : graph->nodes()) {
+    for (const Node* node : graph->nodes()) {
       if (node->domain != NameId::kEmpty) continue;
       auto conversion = ConvertNode(*node, from, to, facts);
       if (!conversion.ok()) return conversion.status();

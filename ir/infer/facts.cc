@@ -515,7 +515,7 @@ void InferGraph(const Graph& graph, Facts* facts) {
   }
   for (const Value* value : graph.outputs()) DeclaredFact(*value, facts);  // their symbols are older than ours
   std::vector<const Node*> sorted;
-  absl::Span<Node* const> nodes = graph.nodes();
+  absl::Span<const Node* const> nodes = graph.nodes();
   if (!std::is_sorted(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return a->order < b->order; })) {
     sorted.assign(nodes.begin(), nodes.end());
     std::stable_sort(sorted.begin(), sorted.end(), [](const Node* a, const Node* b) { return a->order < b->order; });

@@ -43,8 +43,8 @@ class Noise {
   Noise(const Facts& facts, const Copies& copies) : facts_(facts), copies_(copies) {}
 
   // The input, or an earlier value, that the node's first output merely copies, or nullptr.
-  Value* CopiedBy(const Node& node, std::string_view op) const {
-    Value* x = node.input(0);
+  const Value* CopiedBy(const Node& node, std::string_view op) const {
+    const Value* x = node.input(0);
     const Value* y = node.output(0);
     if (x == nullptr || y == nullptr) return nullptr;
     if (op == "Identity") return x;
@@ -64,9 +64,9 @@ class Noise {
   static constexpr int kMaximumSteps = 16;
 
   // What `value` is a copy of, through everything that was found to be a copy.
-  Value* Through(Value* value) const {
+  const Value* Through(const Value* value) const {
     for (int i = 0; i < kMaximumSteps && value != nullptr; ++i) {
-      Value* source = copies_.SourceOf(value);
+      const Value* source = copies_.SourceOf(value);
       if (source == nullptr) break;
       value = source;
     }
@@ -74,8 +74,8 @@ class Noise {
   }
 
   // What a node that moves elements copies.
-  Value* Moved(const Movement& movement, const Node& node) const {
-    Value* x = node.input(0);
+  const Value* Moved(const Movement& movement, const Node& node) const {
+    const Value* x = node.input(0);
     const Value* y = node.output(0);
     switch (movement.kind) {
       case MovementKind::kKeepsOrder:
@@ -109,9 +109,9 @@ class Noise {
   }
 
   // The updates, where they overwrite everything (docs/sources/export-patterns.md X7).
-  Value* OverwrittenBy(const Movement& movement, const Node& node) const {
+  const Value* OverwrittenBy(const Movement& movement, const Node& node) const {
     const MovedPart& part = movement.parts.back();
-    Value* updates = node.input(part.operand);
+    const Value* updates = node.input(part.operand);
     if (updates == nullptr || !SameShape(facts_, node.input(0), updates)) return nullptr;
     if (part.known) {
       const PlaceWindow& rows = part.windows[0];
@@ -149,23 +149,23 @@ class Noise {
   }
 
   // A Cast to the same type, or back from a type that holds every number of the first.
-  Value* BeforeCasting(Value* x, const Value* y) const {
+  const Value* BeforeCasting(const Value* x, const Value* y) const {
     if (SameType(facts_, x, y)) return x;
     const Value* wide = Through(x);
     const Node* inner = wide->producer;
     if (inner == nullptr || (!IsOp(*inner, "Cast") && !IsOp(*inner, "CastLike"))) return nullptr;
-    Value* first = inner->input(0);
+    const Value* first = inner->input(0);
     if (first == nullptr || !SameType(facts_, first, y)) return nullptr;
     return Holds(facts_.Of(wide).type, facts_.Of(first).type) ? first : nullptr;
   }
 
   // y comes from x by keeping the order of the elements: a copy of whatever in the chain of such operators has
   // y's shape.
-  Value* BeforeReshaping(Value* x, const Value* y) const {
+  const Value* BeforeReshaping(const Value* x, const Value* y) const {
     for (int i = 0; i < kMaximumSteps && x != nullptr; ++i) {
       if (SameShape(facts_, x, y)) return x;
       const Node* node = x->producer;
-      if (Value* source = copies_.SourceOf(x); source != nullptr) {
+      if (const Value* source = copies_.SourceOf(x); source != nullptr) {
         x = source;
       } else if (node != nullptr && KeepsOrder(facts_, *node)) {
         x = node->input(0);
@@ -185,7 +185,7 @@ class Noise {
     return axes;
   }
 
-  Value* BeforeTransposing(const Movement& movement) const {
+  const Value* BeforeTransposing(const Movement& movement) const {
     const std::vector<int> last = Permutation(movement);
     if (last.empty()) return nullptr;
     if (std::is_sorted(last.begin(), last.end())) return movement.node->input(0);
@@ -201,9 +201,9 @@ class Noise {
   }
 
   // The operand that is left when the other one is all `neutral` and broadcasts nothing.
-  Value* Combined(const Node& node, double neutral, bool commutative) const {
-    Value* x = node.input(0);
-    Value* other = node.input(1);
+  const Value* Combined(const Node& node, double neutral, bool commutative) const {
+    const Value* x = node.input(0);
+    const Value* other = node.input(1);
     const Value* y = node.output(0);
     if (other == nullptr || node.input_count != 2) return nullptr;
     if (SameType(facts_, x, y) && IsSplatOf(facts_, other, neutral) && SameShape(facts_, x, y)) return x;
@@ -214,7 +214,7 @@ class Noise {
   }
 
   // Indices that name every row of the first dimension in order: Unsqueeze (Range (0, dim 0 of data, 1), -1).
-  bool IsFullIota(Value* indices, const Value* data) const {
+  bool IsFullIota(const Value* indices, const Value* data) const {
     const Fact& shape = facts_.Of(data);
     const Fact& index = facts_.Of(indices);
     if (!shape.has_rank || shape.shape.empty() || !index.has_rank || index.shape.size() != 2 || !index.shape[1].is(1) ||
@@ -225,7 +225,7 @@ class Noise {
     for (int i = 0; i < kMaximumSteps && node != nullptr &&
                     (KeepsOrder(facts_, *node) || (IsOp(*node, "Cast") && IsIndexType(node->output(0))));
          ++i) {
-      Value* input = Through(node->input(0));
+      const Value* input = Through(node->input(0));
       node = input != nullptr ? input->producer : nullptr;
     }
     if (node == nullptr || !IsOp(*node, "Range")) return false;
@@ -378,7 +378,7 @@ const Value* ValueNumbering::First(const Value* value) const {
 bool ValueNumbering::NumberAsCopy(const Node& node, const Facts& facts) {
   const Value* copy = node.output(0);
   if (node.domain != NameId::kEmpty || copy == nullptr || IsNumbered(*copy)) return false;
-  Value* source = Noise(facts, copies_).CopiedBy(node, OpType(node));
+  const Value* source = Noise(facts, copies_).CopiedBy(node, OpType(node));
   if (source == nullptr) return false;
   copies_.Set(*copy, source);
   Assign(*copy, Number(source));

@@ -14,17 +14,17 @@ namespace ascend_fuse {
 // What each value was found to be a copy of, and by which node: once another node computes the value, it is a copy no more.
 class Copies {
  public:
-  Value* SourceOf(const Value* value) const {
+  const Value* SourceOf(const Value* value) const {
     if (value->id >= copies_.size() || copies_[value->id].node != value->producer) return nullptr;
     return copies_[value->id].source;
   }
-  void Set(const Value& copy, Value* source) { copies_[copy.id] = {source, copy.producer}; }
+  void Set(const Value& copy, const Value* source) { copies_[copy.id] = {source, copy.producer}; }
   void Reserve(size_t values) { copies_.reserve(values); }
   void Resize(size_t values) { copies_.resize(values); }
 
  private:
   struct Copy {
-    Value* source = nullptr;
+    const Value* source = nullptr;
     const Node* node = nullptr;
   };
   std::vector<Copy> copies_;  // by Value::id
@@ -57,7 +57,7 @@ class ValueNumbering {
 
   // The value that `value` is a mere copy of through one node of noise, or nullptr. A value whose producer was replaced is
   // what the new one computes: it keeps its number, and is a copy no more.
-  Value* Source(const Value* value) const { return copies_.SourceOf(value); }
+  const Value* Source(const Value* value) const { return copies_.SourceOf(value); }
   // Of the values with the number of `value`, the one that was numbered first; of those of the file it is the one that is
   // computed first.
   const Value* First(const Value* value) const;

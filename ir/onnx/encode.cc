@@ -152,24 +152,19 @@ std::string EncodeTensor(const Model& model, const Tensor& tensor) {
   return body;
 }
 
-void CopyNotes(const Node& from, Node* to) {
-  Model& model = to->graph->model();
-  const ModelFile* model_file = model.model_file();
-  const bool of_file = model_file != nullptr && from.encoded.file.offset >= 0;
+std::string EncodedNotes(const Node& node) {
+  const ModelFile* model_file = node.graph->model().model_file();
+  const bool of_file = model_file != nullptr && node.encoded.file.offset >= 0;
   wire::Cursor cursor =
-      of_file ? model_file->Open(from.encoded) : wire::Cursor(from.encoded.data, 0, from.encoded.file.size, &wire::kNoHoles);
-  std::string bytes(reinterpret_cast<const char*>(to->encoded.data), static_cast<size_t>(to->encoded.file.size));
-  const size_t before = bytes.size();
+      of_file ? model_file->Open(node.encoded) : wire::Cursor(node.encoded.data, 0, node.encoded.file.size, &wire::kNoHoles);
+  std::string bytes;
   wire::Field field;
   while (cursor.Next(&field)) {
     const bool note =
         field.number == onnx::NodeProto::kDocStringFieldNumber || field.number == onnx::NodeProto::kMetadataPropsFieldNumber;
     if (note && field.type == wire::kBytes && !field.has_hole()) wire::AppendBytes(&bytes, field.number, field.text());
   }
-  if (bytes.size() == before) return;
-  const std::string_view kept = model.arena().Copy(std::string_view(bytes));
-  to->encoded.data = reinterpret_cast<const uint8_t*>(kept.data());
-  to->encoded.file.size = static_cast<int64_t>(kept.size());
+  return bytes;
 }
 
 std::string EncodeNumber(DataType type, double value) {

@@ -16,8 +16,8 @@ std::string EncodeAttributes(const Model& model, const std::vector<Attribute>& a
 // references. Empty when the elements cannot be read.
 std::string EncodeTensor(const Model& model, const Tensor& tensor);
 
-// Gives a new node the doc_string and the metadata of the one that it stands for.
-void CopyNotes(const Node& from, Node* to);
+// The fields doc_string and metadata of a node, as bytes of a NodeProto.
+std::string EncodedNotes(const Node& node);
 
 // One little-endian element: of a floating-point type rounded to nearest even, of int32 and int64 toward zero. Empty
 // for other types.

@@ -89,7 +89,7 @@ std::string_view CopyFields(const Node& node, Arena* arena) {
 }
 
 // By id of a node: whether the outputs that are asked for, which are not nullptr in `outputs`, need it.
-std::vector<bool> NeededNodes(const Model& model, const std::vector<Value*>& outputs) {
+std::vector<bool> NeededNodes(const Model& model, const std::vector<const Value*>& outputs) {
   std::vector<bool> needed(model.node_count(), false);
   std::vector<const Node*> work;
   auto need = [&](const Value* value) {
@@ -120,7 +120,7 @@ std::vector<bool> NeededNodes(const Model& model, const std::vector<Value*>& out
 // One call that is being inlined.
 struct Inliner::Copy {
   CallScope scope;
-  std::vector<Value*> values;  // by Value::id of the body
+  std::vector<const Value*> values;  // by Value::id of the body
 };
 
 // Every function that calls only functions that were measured before it can be measured; those that are never reached
@@ -186,11 +186,11 @@ void Inliner::Run(const ScopeOfCall& scope) {
   bodies_.clear();
 }
 
-void Inliner::InlineGraph(Graph* graph) {
-  std::vector<Node*> nodes;
+void Inliner::InlineGraph(const Graph* graph) {
+  std::vector<const Node*> nodes;
   bool changed = false;
-  const std::vector<Node*> before = graph->nodes();
-  for (Node* node : before) {
+  const std::vector<const Node*> before = graph->nodes();
+  for (const Node* node : before) {
     if (functions_->Find(*node) < 0) {
       nodes.push_back(node);
       continue;
@@ -205,14 +205,14 @@ void Inliner::InlineGraph(Graph* graph) {
     changed = true;
     GraphBuilder builder(model_);
     for (size_t i = 0; i < call.inputs.size(); ++i) builder.SetInput(node, i, nullptr);
-    node->dead = true;
+    GraphKey::Mutable(node)->dead = true;
     calls_.push_back(std::move(call));
   }
   if (!changed) return;
   before_.push_back({graph, before});
   GraphBuilder(model_).SetNodes(graph, std::move(nodes), false);
-  for (Graph* outer = graph; outer != nullptr; outer = outer->owner_ != nullptr ? outer->owner_->graph : nullptr) {
-    outer->changed_ = true;
+  for (const Graph* outer = graph; outer != nullptr; outer = outer->owner_ != nullptr ? outer->owner_->graph : nullptr) {
+    GraphKey::Mutable(outer)->changed_ = true;
   }
 }
 
@@ -291,8 +291,8 @@ void Inliner::Leave(size_t function, const std::string& because) {
   still_called_.insert(function);
 }
 
-bool Inliner::Inline(const Node& call, const std::vector<Value*>& inputs, const std::vector<Value*>& outputs, Graph* graph,
-                     const CallScope& outer, std::vector<Node*>* nodes) {
+bool Inliner::Inline(const Node& call, const std::vector<const Value*>& inputs, const std::vector<const Value*>& outputs,
+                     const Graph* graph, const CallScope& outer, std::vector<const Node*>* nodes) {
   const auto function = static_cast<size_t>(functions_->Find(call));
   const Total& total = totals_[function];
   if (!total.because.empty()) {
@@ -330,14 +330,14 @@ bool Inliner::Inline(const Node& call, const std::vector<Value*>& inputs, const 
   copy.values.assign(body->model->value_count(), nullptr);
   const Graph& from = body->model->graph();
   size_t next = 0;
-  for (Value* input : inputs) {
+  for (const Value* input : inputs) {
     if (input != nullptr) copy.values[from.inputs()[next++]->id] = input;
   }
   for (size_t i = 0; i < body->constants.size(); ++i) {
     copy.values[from.inputs()[body->given + i]->id] = FileConstant(function, body->constants[i]);
   }
   // The call's outputs keep their names. One that another output or an input of the function gives is copied.
-  std::vector<std::pair<const Value*, Value*>> copied;
+  std::vector<std::pair<const Value*, const Value*>> copied;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Value* inner = from.outputs()[i];
     if (outputs[i] == nullptr) continue;
@@ -366,10 +366,10 @@ bool Inliner::Inline(const Node& call, const std::vector<Value*>& inputs, const 
   return true;
 }
 
-void Inliner::CopyNode(const Node& node, Graph* graph, Copy* copy, std::vector<Node*>* nodes) {
-  std::vector<Value*> inputs;
+void Inliner::CopyNode(const Node& node, const Graph* graph, Copy* copy, std::vector<const Node*>* nodes) {
+  std::vector<const Value*> inputs;
   for (const Use& use : node.inputs()) inputs.push_back(use.value == nullptr ? nullptr : copy->values[use.value->id]);
-  std::vector<Value*> outputs;
+  std::vector<const Value*> outputs;
   GraphBuilder builder(model_);
   for (const Value* value : node.outputs()) {
     if (value != nullptr && copy->values[value->id] == nullptr) {
@@ -398,28 +398,29 @@ void Inliner::CopyNode(const Node& node, Graph* graph, Copy* copy, std::vector<N
   made_.push_back(made);
 }
 
-Graph* Inliner::CopyGraph(const Graph& from, Node* owner, Copy* copy) {
+const Graph* Inliner::CopyGraph(const Graph& from, const Node* owner, Copy* copy) {
   GraphBuilder builder(model_);
   Graph* graph = builder.NewGraph(owner, model_->names().InternCopy(from.model().Text(from.name())), EncodedSpan());
   graph->changed_ = true;
   auto value_of = [&](const Value* value) {
-    Value*& made = copy->values[value->id];
-    if (made == nullptr) {
-      made = builder.NewValue(graph, rewriter_->UniqueName(Named(copy->scope, ValueName(*value))));
+    const Value*& known = copy->values[value->id];
+    if (known == nullptr) {
+      Value* made = builder.NewValue(graph, rewriter_->UniqueName(Named(copy->scope, ValueName(*value))));
       made->declared_type = WithoutDimNames(value->declared_type, &model_->arena());
+      known = made;
     }
-    return made;
+    return known;
   };
   for (const Value* value : from.inputs()) builder.AddInput(graph, value_of(value));
   for (const Value* value : from.initializers()) {
-    Value* made = value_of(value);
+    const Value* made = value_of(value);
     builder.AddInitializer(graph, made, CopyTensor(from.model(), *value->initializer, made->name));
   }
-  std::vector<Node*> nodes;
+  std::vector<const Node*> nodes;
   for (const Node* node : from.nodes()) CopyNode(*node, graph, copy, &nodes);
   for (const Value* value : from.outputs()) {
-    Value* made = value_of(value);
-    made->declared_type = WithoutDimNames(value->declared_type, &model_->arena());
+    const Value* made = value_of(value);
+    GraphKey::Mutable(made)->declared_type = WithoutDimNames(value->declared_type, &model_->arena());
     builder.AddOutput(graph, made);
   }
   return graph;
@@ -443,8 +444,8 @@ const Tensor* Inliner::CopyTensor(const Model& from, const Tensor& tensor, NameI
   return copy;
 }
 
-Value* Inliner::FileConstant(size_t function, const FunctionBody::FileConstant& constant) {
-  Value*& value = file_constants_[{function, constant.name}];
+const Value* Inliner::FileConstant(size_t function, const FunctionBody::FileConstant& constant) {
+  const Value*& value = file_constants_[{function, constant.name}];
   if (value != nullptr) return value;
   Tensor* tensor = model_->arena().New<Tensor>();
   tensor->type = constant.type;
@@ -503,12 +504,12 @@ void Inliner::DropImports() {
 void Inliner::Undo() {
   if (inlined_ == 0) return;
   GraphBuilder builder(model_);
-  for (Node* node : made_) {
+  for (const Node* node : made_) {
     for (size_t i = 0; i < node->input_count; ++i) builder.SetInput(node, i, nullptr);
-    node->dead = true;
+    GraphKey::Mutable(node)->dead = true;
   }
   for (const Call& call : calls_) {
-    call.node->dead = false;
+    GraphKey::Mutable(call.node)->dead = false;
     for (size_t i = 0; i < call.inputs.size(); ++i) builder.SetInput(call.node, i, call.inputs[i]);
     for (size_t i = 0; i < call.outputs.size(); ++i) builder.SetOutput(call.node, i, call.outputs[i]);
   }

@@ -67,21 +67,21 @@ class Inliner {
   };
   // A graph of the file as it was.
   struct Before {
-    Graph* graph;
-    std::vector<Node*> nodes;
+    const Graph* graph;
+    std::vector<const Node*> nodes;
   };
   struct Call {
-    Node* node;
-    std::vector<Value*> inputs;
-    std::vector<Value*> outputs;
+    const Node* node;
+    std::vector<const Value*> inputs;
+    std::vector<const Value*> outputs;
   };
   struct Copy;
 
   void Measure();
-  void InlineGraph(Graph* graph);
+  void InlineGraph(const Graph* graph);
   // Appends to `nodes` what computes `outputs` (nullptr: not asked for) in `graph`; false where the call stays.
-  bool Inline(const Node& call, const std::vector<Value*>& inputs, const std::vector<Value*>& outputs, Graph* graph,
-              const CallScope& outer, std::vector<Node*>* nodes);
+  bool Inline(const Node& call, const std::vector<const Value*>& inputs, const std::vector<const Value*>& outputs,
+              const Graph* graph, const CallScope& outer, std::vector<const Node*>* nodes);
   // A body, or why there is none.
   struct Body {
     std::shared_ptr<const FunctionBody> body;
@@ -91,10 +91,10 @@ class Inliner {
   std::string WhyNotCopied(const Model& body) const;
   std::string WhyOtherOperators(const Model& body) const;
   void AddImports(const Model& body, bool calls);
-  void CopyNode(const Node& node, Graph* graph, Copy* copy, std::vector<Node*>* nodes);
-  Graph* CopyGraph(const Graph& from, Node* owner, Copy* copy);
+  void CopyNode(const Node& node, const Graph* graph, Copy* copy, std::vector<const Node*>* nodes);
+  const Graph* CopyGraph(const Graph& from, const Node* owner, Copy* copy);
   const Tensor* CopyTensor(const Model& from, const Tensor& tensor, NameId name);
-  Value* FileConstant(size_t function, const FunctionBody::FileConstant& constant);
+  const Value* FileConstant(size_t function, const FunctionBody::FileConstant& constant);
   void Leave(size_t function, const std::string& because);
   void DropFunctions();
   void DropImports();
@@ -110,13 +110,13 @@ class Inliner {
   std::vector<CallsLeft> left_;
   absl::flat_hash_map<std::string, size_t> left_of_;  // into left_, by function and reason
   absl::flat_hash_map<std::string, Body> bodies_;     // by LocalFunctions::KeyOf
-  absl::flat_hash_map<std::pair<size_t, std::string>, Value*> file_constants_;
+  absl::flat_hash_map<std::pair<size_t, std::string>, const Value*> file_constants_;
   absl::flat_hash_set<size_t> still_called_;
 
   // For Undo.
   std::vector<Before> before_;
   std::vector<Call> calls_;
-  std::vector<Node*> made_;
+  std::vector<const Node*> made_;
   size_t graphs_before_ = 0;
   std::vector<std::unique_ptr<Graph>> retired_;  // nodes still point to them
   std::vector<OpsetImport> imports_before_;

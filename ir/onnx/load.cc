@@ -319,7 +319,7 @@ class Loader {
       builder_.SetSubgraph(body.node, body.index, inner);
     }
     if (!open.sorted || unsorted_.contains(graph)) {
-      ASSIGN_OR_RETURN(std::vector<Node*> order, TopologicalOrder(*graph));
+      ASSIGN_OR_RETURN(std::vector<const Node*> order, TopologicalOrder(*graph));
       builder_.SetNodes(graph, std::move(order), true);
     }
     while (shadowed_.size() > shadowed_before) {

@@ -308,8 +308,8 @@ class ModelWriter::Layout {
   }
 
   // An input or output of a graph of the file: as it stands there, unless it was declared anew.
-  void WritePort(const Graph& graph, const wire::Field& field, const wire::Cursor& cursor, const std::vector<Value*>& values,
-                 size_t index) {
+  void WritePort(const Graph& graph, const wire::Field& field, const wire::Cursor& cursor,
+                 const std::vector<const Value*>& values, size_t index) {
     const char* const file = reinterpret_cast<const char*>(model_file_->data());
     const char* const type = index < values.size() ? values[index]->declared_type.data() : nullptr;
     const bool of_the_file = type == nullptr || (type >= file && type < file + model_file_->file_size());

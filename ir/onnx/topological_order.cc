@@ -15,7 +15,7 @@ size_t IndexOf(const Node& node) { return static_cast<size_t>(node.order >> 20) 
 
 // `waiting`: by index of a node, how many of the values that it reads are not computed; user_of: the index of the node that
 // a use belongs to, or -1.
-absl::Status CycleError(const std::vector<Node*>& nodes, const std::vector<uint32_t>& waiting,
+absl::Status CycleError(const std::vector<const Node*>& nodes, const std::vector<uint32_t>& waiting,
                         absl::FunctionRef<int64_t(const Use&)> user_of) {
   const size_t count = nodes.size();
   // Every node still waiting has a predecessor still waiting: going back finds a cycle.
@@ -54,8 +54,8 @@ std::string DescribeNode(const Node& node) {
   return fmt::format("node '{}' ({}) at byte {}", NodeName(node), OpType(node), node.encoded.file.offset);
 }
 
-absl::StatusOr<std::vector<Node*>> TopologicalOrder(const Graph& graph) {
-  const std::vector<Node*>& nodes = graph.nodes();
+absl::StatusOr<std::vector<const Node*>> TopologicalOrder(const Graph& graph) {
+  const std::vector<const Node*>& nodes = graph.nodes();
   const size_t count = nodes.size();
   // The node of `graph` that a use belongs to; -1 for uses elsewhere.
   auto user_of = [&](const Use& use) -> int64_t {
@@ -75,10 +75,10 @@ absl::StatusOr<std::vector<Node*>> TopologicalOrder(const Graph& graph) {
   for (size_t i = 0; i < count; ++i) {
     if (waiting[i] == 0) ready.push(i);
   }
-  std::vector<Node*> order;
+  std::vector<const Node*> order;
   order.reserve(count);
   while (!ready.empty()) {
-    Node* node = nodes[ready.top()];
+    const Node* node = nodes[ready.top()];
     ready.pop();
     order.push_back(node);
     for (const Value* value : node->outputs()) {

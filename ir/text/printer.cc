@@ -462,7 +462,7 @@ class Printer {
       } else if (attribute.type == AttributeType::kGraphs && attribute.ref_attr_name.empty()) {
         bodies = bodies_left - std::min(later, bodies_left);
       }
-      const absl::Span<Graph* const> graphs = node.subgraphs().subspan(node.subgraph_count - bodies_left, bodies);
+      const absl::Span<const Graph* const> graphs = node.subgraphs().subspan(node.subgraph_count - bodies_left, bodies);
       bodies_left -= bodies;
       parts.has_body |= bodies > 0;
       parts.attributes.push_back(AttributeText(attribute, graphs, indent, one_line));
@@ -511,7 +511,7 @@ class Printer {
     return overload.empty() ? "" : fmt::format(":{}", Name(overload));
   }
 
-  std::string AttributeText(const Attribute& attribute, absl::Span<Graph* const> bodies, int indent, bool one_line) const {
+  std::string AttributeText(const Attribute& attribute, absl::Span<const Graph* const> bodies, int indent, bool one_line) const {
     const std::string_view name = attribute.name;
     if (!attribute.ref_attr_name.empty()) return Reference(name, attribute.type, attribute.ref_attr_name);
     const auto body = [&](const Graph* graph) {

@@ -22,8 +22,8 @@ class Driver {
     }
     if (rules_of.empty()) return absl::OkStatus();
     for (const auto& graph : workspace_.model().graphs()) {
-      const std::vector<Node*> nodes = graph->nodes();  // grows while nodes are made
-      for (Node* node : nodes) {
+      const std::vector<const Node*> nodes = graph->nodes();  // grows while nodes are made
+      for (const Node* node : nodes) {
         if (node->dead || node->output(0) == nullptr) continue;
         RETURN_IF_ERROR(workspace_.GoOn());
         const std::string root_operator = OperatorKey(*node);
@@ -46,11 +46,11 @@ class Driver {
     absl::flat_hash_map<const Graph*, size_t> place_of;  // addresses differ from run to run
     for (const auto& graph : workspace_.model().graphs()) {
       place_of.try_emplace(graph.get(), place_of.size());
-      for (Node* node : graph->nodes()) {
+      for (const Node* node : graph->nodes()) {
         if (!node->dead) Add(node);
       }
     }
-    std::vector<Node*> candidates;
+    std::vector<const Node*> candidates;
     for (size_t r = 0; r < rules_.rules().size(); ++r) {
       const Rule& rule = rules_.rules()[r];
       if (!Uses(rule)) continue;
@@ -63,7 +63,7 @@ class Driver {
       std::sort(candidates.begin(), candidates.end(), [&](const Node* a, const Node* b) {
         return a->graph != b->graph ? place_of.at(a->graph) < place_of.at(b->graph) : StandsBefore(*b, *a);
       });
-      for (Node* node : candidates) {
+      for (const Node* node : candidates) {
         if (node->dead || node->output(0) == nullptr) continue;
         if (steps_.go_on && !steps_.go_on(rule)) break;
         RETURN_IF_ERROR(workspace_.GoOn());
@@ -83,12 +83,12 @@ class Driver {
 
   bool Uses(const Rule& rule) const { return !workspace_.Skipped(rule) && (!steps_.use || steps_.use(rule)); }
 
-  void Add(Node* node) {
+  void Add(const Node* node) {
     by_operator_[OperatorKey(*node)].push_back(node);
     if (const std::string_view second = SecondName(*node); !second.empty()) by_operator_[std::string(second)].push_back(node);
   }
 
-  absl::Status Apply(const Rule& rule, Node* node, Failure* failure, bool* applied) {
+  absl::Status Apply(const Rule& rule, const Node* node, Failure* failure, bool* applied) {
     if (steps_.looks_at && !steps_.looks_at(rule, node)) return absl::OkStatus();
     const std::optional<Match> match = matcher_.Run(rule, node->output(0), failure);
     if (!match.has_value()) return absl::OkStatus();
@@ -99,8 +99,8 @@ class Driver {
     const absl::StatusOr<Emission> emission = workspace_.emitter().Emit(*match, context_);
     if (!emission.ok()) return steps_.refused ? steps_.refused(token, rule, emission.status()) : absl::OkStatus();
     *applied = true;
-    for (Node* made : emission->replacements) Add(made);
-    for (Node* made : emission->inserted) Add(made);
+    for (const Node* made : emission->replacements) Add(made);
+    for (const Node* made : emission->inserted) Add(made);
     if (steps_.emitted) steps_.emitted(token, rule, value, root_operator, *emission);
     return absl::OkStatus();
   }
@@ -110,7 +110,7 @@ class Driver {
   const RuleSteps& steps_;
   const FunctionContext context_;
   Matcher matcher_;
-  absl::flat_hash_map<std::string, std::vector<Node*>> by_operator_;
+  absl::flat_hash_map<std::string, std::vector<const Node*>> by_operator_;
 };
 
 }  // namespace

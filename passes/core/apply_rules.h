@@ -37,15 +37,15 @@ struct RuleSteps {
   // Whether to go on with this rule: asked before each match of it.
   std::function<bool(const Rule&)> go_on;
   // Whether the rule is tried at this node at all.
-  std::function<bool(const Rule&, Node* root)> looks_at;
+  std::function<bool(const Rule&, const Node* root)> looks_at;
   // A match; kNotEmitted: nothing is emitted. Without this step the token is 0.
-  std::function<MatchToken(const Rule&, const Match&, Node* root)> matched;
+  std::function<MatchToken(const Rule&, const Match&, const Node* root)> matched;
   // `value` is what the rule was about, root_operator what computed it before.
   std::function<void(MatchToken, const Rule&, const Value* value, const std::string& root_operator, const Emission&)> emitted;
   // What the rule makes cannot be built here. An error ends the run.
   std::function<absl::Status(MatchToken, const Rule&, const absl::Status& why)> refused;
   // kNodes: a node that a rule can end in and that no rule was applied to; the failure that got farthest.
-  std::function<void(Node*, const Failure&)> unmatched;
+  std::function<void(const Node*, const Failure&)> unmatched;
 };
 
 // Applies the rules to all live nodes of the model.

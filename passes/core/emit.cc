@@ -77,7 +77,7 @@ bool IsOutput(const Rule& rule, const std::string& name) {
 }
 
 // The value of the graph that `name` stands for where it is an output that the match found; else nullptr.
-Value* OldOutput(const Match& matched, const std::string& name) {
+const Value* OldOutput(const Match& matched, const std::string& name) {
   if (!IsOutput(*matched.rule, name)) return nullptr;
   const Term& term = matched.terms[matched.rule->scope.Find(name)];
   return term.kind == Term::Kind::kValue ? term.value : nullptr;
@@ -98,7 +98,7 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
     if (input.kind == Term::Kind::kNumber || input.kind == Term::Kind::kList || input.kind == Term::Kind::kAbsent) {
       continue;
     }
-    ASSIGN_OR_RETURN(Value* const value, Build(input, DataType::kUndefined, name, emission));
+    ASSIGN_OR_RETURN(const Value* const value, Build(input, DataType::kUndefined, name, emission));
     plan.inputs[i] = value;
     // The condition of Where is not of the type of its branches.
     const bool condition = i == 0 && deferred.op_type == "Where";
@@ -144,7 +144,7 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
   return plan;
 }
 
-absl::StatusOr<Value*> Emitter::Build(const Term& term, DataType like, const std::string& name, Emission* emission) {
+absl::StatusOr<const Value*> Emitter::Build(const Term& term, DataType like, const std::string& name, Emission* emission) {
   switch (term.kind) {
     case Term::Kind::kValue:
       return term.value;
@@ -156,7 +156,7 @@ absl::StatusOr<Value*> Emitter::Build(const Term& term, DataType like, const std
     case Term::Kind::kNumber: {
       DataType type = like;
       if (type == DataType::kUndefined) type = term.is_integer ? DataType::kInt64 : DataType::kFloat;
-      Value* value = rewriter_->NumberConstant(graph_, type, term.number, name + "_constant");
+      const Value* value = rewriter_->NumberConstant(graph_, type, term.number, name + "_constant");
       if (value == nullptr) return absl::InvalidArgumentError("a constant of this type cannot be made");
       InferConstant(value, facts_);
       numbering_->AddConstant(*value, *facts_);
@@ -164,7 +164,7 @@ absl::StatusOr<Value*> Emitter::Build(const Term& term, DataType like, const std
     }
     case Term::Kind::kList: {
       if (!AllIntegers(*term.list)) return absl::InvalidArgumentError("only lists of integers can be inputs");
-      Value* value = rewriter_->Int64Constant(graph_, build::IntegersOf(*term.list), name + "_constant");
+      const Value* value = rewriter_->Int64Constant(graph_, build::IntegersOf(*term.list), name + "_constant");
       InferConstant(value, facts_);
       numbering_->AddConstant(*value, *facts_);
       return value;
@@ -175,7 +175,7 @@ absl::StatusOr<Value*> Emitter::Build(const Term& term, DataType like, const std
       return absl::InvalidArgumentError("this cannot be an input of a node");
   }
   if (term.node->op_type[0] == '@') {
-    absl::StatusOr<Value*> value = BuildConstant(*term.node, name);
+    absl::StatusOr<const Value*> value = BuildConstant(*term.node, name);
     if (!value.ok()) return value;
     InferConstant(*value, facts_);
     numbering_->AddConstant(**value, *facts_);
@@ -197,10 +197,10 @@ std::string AboveDiagonal(int64_t rows, int64_t columns) {
 
 }  // namespace
 
-absl::StatusOr<Value*> Emitter::BuildConstant(const DeferredNode& constant, const std::string& name) {
+absl::StatusOr<const Value*> Emitter::BuildConstant(const DeferredNode& constant, const std::string& name) {
   if (constant.op_type == "@Join") {
     // Merged weights: a new constant that refers to the elements of others.
-    std::vector<Value*> parts;
+    std::vector<const Value*> parts;
     for (const Term& input : constant.inputs) parts.push_back(input.value);
     return rewriter_->Join(parts, static_cast<int64_t>(constant.attributes[0].second.number), name + "_merged");
   }
@@ -238,14 +238,14 @@ absl::StatusOr<Value*> Emitter::BuildConstant(const DeferredNode& constant, cons
   return rewriter_->Constant(graph_, type, dims, bytes, name + "_constant");
 }
 
-absl::StatusOr<Value*> Emitter::BuildNode(const Term& term, const std::string& name, Emission* emission) {
+absl::StatusOr<const Value*> Emitter::BuildNode(const Term& term, const std::string& name, Emission* emission) {
   const DeferredNode& deferred = *term.node;
   const std::string own_name = name + "_" + deferred.op_type;
   const Rewriter::Mark before = rewriter_->Now();
   const size_t helpers_before = emission->helpers.size();
   const size_t inserted_before = emission->inserted.size();
   ASSIGN_OR_RETURN(NewNode plan, Plan(deferred, own_name, emission));
-  for (Value*& input : plan.inputs) input = Earliest(input);
+  for (const Value*& input : plan.inputs) input = Earliest(input);
   // Inputs that are one computation, or copies, count as one.
   std::string key = fmt::format("{}:{}.{}:", static_cast<const void*>(graph_), plan.domain, plan.op_type);
   for (const Value* input : plan.inputs) {
@@ -254,7 +254,7 @@ absl::StatusOr<Value*> Emitter::BuildNode(const Term& term, const std::string& n
   key += EncodeAttributes(rewriter_->model(), plan.attributes);
   const auto known = helpers_.find(key);
   if (known != helpers_.end()) {
-    Node* helper = known->second;
+    const Node* helper = known->second;
     // One that is dead can be made alive again with all it reads. One that stands after what is replaced may need its
     // result, unless this emission made it: equal inputs may be computed at different places.
     const auto& own = emission->inserted;
@@ -263,11 +263,11 @@ absl::StatusOr<Value*> Emitter::BuildNode(const Term& term, const std::string& n
       return helper->output(term.output);
     }
   }
-  Node* helper = rewriter_->Insert(plan, deferred.output_count, graph_, own_name);
+  const Node* helper = rewriter_->Insert(plan, deferred.output_count, graph_, own_name);
   Refresh(helper);
   // Who reads it would read an equal value that was there before instead: nothing would read the helper, nor what was
   // built for it.
-  if (Value* equal = Earliest(helper->output()); deferred.output_count == 1 && equal != helper->output()) {
+  if (const Value* equal = Earliest(helper->output()); deferred.output_count == 1 && equal != helper->output()) {
     const auto built = emission->inserted.begin() + static_cast<std::ptrdiff_t>(inserted_before);
     if (std::find(built, emission->inserted.end(), equal->producer) == emission->inserted.end()) {
       rewriter_->RollBack(before);
@@ -277,7 +277,7 @@ absl::StatusOr<Value*> Emitter::BuildNode(const Term& term, const std::string& n
     }
   }
   emission->inserted.push_back(helper);
-  Node*& known_helper = helpers_[key];
+  const Node*& known_helper = helpers_[key];
   emission->helpers.emplace_back(std::move(key), known_helper);
   known_helper = helper;
   return helper->output(term.output);
@@ -285,7 +285,7 @@ absl::StatusOr<Value*> Emitter::BuildNode(const Term& term, const std::string& n
 
 // The value that is equal to `value` and computed first, where that is alive and surely computed before: what is made of it
 // can stand before all that reads one of them, and is made once.
-Value* Emitter::Earliest(Value* value) const {
+const Value* Emitter::Earliest(const Value* value) const {
   if (value == nullptr || value->producer == nullptr) return value;
   const Value* first = numbering_->First(value);
   const Node* producer = first->producer;
@@ -296,7 +296,7 @@ Value* Emitter::Earliest(Value* value) const {
   return producer->output(first->output_index);
 }
 
-void Emitter::Refresh(Node* node) {
+void Emitter::Refresh(const Node* node) {
   InferNode(*node, facts_);
   numbering_->Add(*node, *facts_);
 }
@@ -315,8 +315,8 @@ absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionConte
     return status;
   }
   if (!MakesOwnNodes(*matched.rule)) {
-    for (Node* node : emission.inserted) InferNode(*node, facts_);
-    for (Node* node : emission.replacements) InferNode(*node, facts_);
+    for (const Node* node : emission.inserted) InferNode(*node, facts_);
+    for (const Node* node : emission.replacements) InferNode(*node, facts_);
     for (const auto& [value, fact] : emission.facts) {
       if (fact.has_rank) facts_->Set(value, fact);
     }
@@ -351,7 +351,7 @@ absl::Status Emitter::EmitStatements(const Match& matched, const FunctionContext
 
   for (const EmitStatement& statement : rule.emit) {
     ASSIGN_OR_RETURN(Term term, EvaluateInMatch(statement.value, match, context));
-    std::vector<Value*> outputs;
+    std::vector<const Value*> outputs;
     for (const std::string& name : statement.names) outputs.push_back(OldOutput(matched, name));
     // An output that nothing asked for is a value like any other.
     if (std::all_of(outputs.begin(), outputs.end(), [](const Value* value) { return value == nullptr; })) {
@@ -380,10 +380,10 @@ absl::Status Emitter::EmitStatements(const Match& matched, const FunctionContext
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] != nullptr) taken.push_back({i, outputs[i]});
     }
-    Node* node = rewriter_->Replace(taken, outputs.size(), plan);
+    const Node* node = rewriter_->Replace(taken, outputs.size(), plan);
     emission->replacements.push_back(node);
     const size_t first_fact = emission->facts.size();
-    for (Value* value : outputs) {
+    for (const Value* value : outputs) {
       if (value == nullptr) continue;
       emission->facts.emplace_back(value, facts_->Of(value));
       facts_->Set(value, Fact());
@@ -440,7 +440,7 @@ void Emitter::TakeBack(const Emission& emission) {
   ForgetHelpers(0, &helpers);
 }
 
-void Emitter::ForgetHelpers(size_t kept, std::vector<std::pair<std::string, Node*>>* helpers) {
+void Emitter::ForgetHelpers(size_t kept, std::vector<std::pair<std::string, const Node*>>* helpers) {
   for (; helpers->size() > kept; helpers->pop_back()) {
     const auto& [key, earlier] = helpers->back();
     if (earlier == nullptr) {

@@ -15,14 +15,14 @@ namespace ascend_fuse {
 
 // What one emission did.
 struct Emission {
-  std::vector<Node*> replacements;  // nodes that took over the rule's outputs
-  std::vector<Node*> inserted;      // helper nodes, shared ones that were there before not included
+  std::vector<const Node*> replacements;  // nodes that took over the rule's outputs
+  std::vector<const Node*> inserted;      // helper nodes, shared ones that were there before not included
 
   // Where to go back to.
   Rewriter::Mark mark;
   size_t contradictions = 0;
-  std::vector<std::pair<Value*, Fact>> facts;          // of the rule's outputs, before
-  std::vector<std::pair<std::string, Node*>> helpers;  // keys of helper nodes, and the node that had the key before
+  std::vector<std::pair<const Value*, Fact>> facts;          // of the rule's outputs, before
+  std::vector<std::pair<std::string, const Node*>> helpers;  // keys of helper nodes, and the node that had the key before
 };
 
 class Emitter {
@@ -39,7 +39,7 @@ class Emitter {
   void TakeBack(const Emission& emission);
 
   // The results that an emission gave dims that were not known of them: facts of their readers can be better than they are.
-  absl::Span<Value* const> learned() const { return learned_; }
+  absl::Span<const Value* const> learned() const { return learned_; }
 
   // Takes back everything since `mark`, whose emissions nobody needs any more.
   void TakeBackAll(const Rewriter::Mark& mark);
@@ -47,24 +47,24 @@ class Emitter {
  private:
   absl::Status EmitStatements(const Match& matched, const FunctionContext& context, Emission* emission);
   absl::Status CheckOutputs(const Rule& rule, const Node& node, size_t first, const Emission& emission);
-  absl::StatusOr<Value*> Build(const Term& term, DataType like, const std::string& name, Emission* emission);
-  absl::StatusOr<Value*> BuildConstant(const DeferredNode& constant, const std::string& name);
-  absl::StatusOr<Value*> BuildNode(const Term& term, const std::string& name, Emission* emission);
+  absl::StatusOr<const Value*> Build(const Term& term, DataType like, const std::string& name, Emission* emission);
+  absl::StatusOr<const Value*> BuildConstant(const DeferredNode& constant, const std::string& name);
+  absl::StatusOr<const Value*> BuildNode(const Term& term, const std::string& name, Emission* emission);
   absl::StatusOr<NewNode> Plan(const DeferredNode& node, const std::string& name, Emission* emission);
   // Helpers of the emission beyond the first `kept` are known no more.
-  void ForgetHelpers(size_t kept, std::vector<std::pair<std::string, Node*>>* helpers);
-  Value* Earliest(Value* value) const;
-  void Refresh(Node* node);
+  void ForgetHelpers(size_t kept, std::vector<std::pair<std::string, const Node*>>* helpers);
+  const Value* Earliest(const Value* value) const;
+  void Refresh(const Node* node);
 
   Rewriter* rewriter_;
   Facts* facts_;
   ValueNumbering* numbering_;
-  std::vector<Value*> learned_;
+  std::vector<const Value*> learned_;
   // Of the running emission:
-  Graph* graph_ = nullptr;
+  const Graph* graph_ = nullptr;
   const Node* first_ = nullptr;  // of the nodes that it replaces, the one that stands first
   // Helper nodes by what they compute: all layers share one mask. Of several equal ones the one that stands first.
-  absl::flat_hash_map<std::string, Node*> helpers_;
+  absl::flat_hash_map<std::string, const Node*> helpers_;
 };
 
 // Whether `made` has a dim, and no mere name for one, where `known` has none.

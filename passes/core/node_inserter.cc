@@ -8,7 +8,7 @@
 
 namespace ascend_fuse {
 
-NewNode NodeInserter::Planned(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) const {
+NewNode NodeInserter::Planned(std::string op_type, std::vector<const Value*> inputs, std::vector<Attribute> attributes) const {
   NewNode plan;
   plan.op_type = std::move(op_type);
   plan.name = fmt::format("{}_{}", name_, plan.op_type);
@@ -17,24 +17,24 @@ NewNode NodeInserter::Planned(std::string op_type, std::vector<Value*> inputs, s
   return plan;
 }
 
-Value* NodeInserter::Insert(const NewNode& plan) {
-  Node* node = workspace_.rewriter().Insert(plan, 1, graph_, plan.name);
+const Value* NodeInserter::Insert(const NewNode& plan) {
+  const Node* node = workspace_.rewriter().Insert(plan, 1, graph_, plan.name);
   workspace_.Refresh(node);
   return node->output();
 }
 
-Value* NodeInserter::BuildOnce(const Term& term, Known* known) {
+const Value* NodeInserter::BuildOnce(const Term& term, Known* known) {
   known_ = known;
-  Value* value = Build(term);
+  const Value* value = Build(term);
   known_ = nullptr;
   return value;
 }
 
-Value* NodeInserter::BuildNode(const Term& term) {
+const Value* NodeInserter::BuildNode(const Term& term) {
   const Rewriter::Mark before = workspace_.rewriter().Now();
-  Value* value = Insert(Plan(term));
+  const Value* value = Insert(Plan(term));
   if (known_ == nullptr) return value;
-  Value*& known = (*known_)[workspace_.numbering().Number(value)];
+  const Value*& known = (*known_)[workspace_.numbering().Number(value)];
   const bool there = known != nullptr && known->graph == graph_ && known->producer != nullptr && !known->producer->dead &&
                      StandsBefore(*known->producer, *value->producer);
   if (!there) return known = value;
@@ -42,12 +42,12 @@ Value* NodeInserter::BuildNode(const Term& term) {
   return known;
 }
 
-Value* NodeInserter::Op(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) {
+const Value* NodeInserter::Op(std::string op_type, std::vector<const Value*> inputs, std::vector<Attribute> attributes) {
   return Insert(Planned(std::move(op_type), std::move(inputs), std::move(attributes)));
 }
 
-Value* NodeInserter::Numbers(const std::vector<int64_t>& numbers) {
-  Value* value = workspace_.rewriter().Int64Constant(graph_, numbers, name_ + "_constant");
+const Value* NodeInserter::Numbers(const std::vector<int64_t>& numbers) {
+  const Value* value = workspace_.rewriter().Int64Constant(graph_, numbers, name_ + "_constant");
   InferConstant(value, &workspace_.facts());
   return value;
 }
@@ -60,7 +60,7 @@ void NodeInserter::SetLengths(NewNode* split, const std::vector<int64_t>& length
   }
 }
 
-Value* NodeInserter::Build(const Term& term) {
+const Value* NodeInserter::Build(const Term& term) {
   if (term.kind == Term::Kind::kValue) return term.value;
   if (term.kind == Term::Kind::kList) return Numbers(build::IntegersOf(*term.list));
   return BuildNode(term);
@@ -68,7 +68,7 @@ Value* NodeInserter::Build(const Term& term) {
 
 NewNode NodeInserter::Plan(const Term& term) {
   const DeferredNode& node = *term.node;
-  std::vector<Value*> inputs;
+  std::vector<const Value*> inputs;
   for (const Term& input : node.inputs) {
     const bool target = node.op_type == "Reshape" && inputs.size() == 1 && input.kind == Term::Kind::kList;
     inputs.push_back(Build(target ? ReshapeTarget(workspace_.facts(), inputs[0], input) : input));

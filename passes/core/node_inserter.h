@@ -17,32 +17,33 @@ class NodeInserter {
  public:
   NodeInserter(Workspace& workspace, const Node& node) : NodeInserter(workspace, node.graph, Label(node)) {}
   // Nodes of `graph` whose names begin with `name`.
-  NodeInserter(Workspace& workspace, Graph* graph, std::string_view name) : workspace_(workspace), graph_(graph), name_(name) {}
+  NodeInserter(Workspace& workspace, const Graph* graph, std::string_view name)
+      : workspace_(workspace), graph_(graph), name_(name) {}
 
   // An operator of the default domain with one output.
-  Value* Op(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes = {});
+  const Value* Op(std::string op_type, std::vector<const Value*> inputs, std::vector<Attribute> attributes = {});
   // A list of numbers, [n].
-  Value* Numbers(const std::vector<int64_t>& numbers);
-  Value* Squeeze(Value* x, const std::vector<int64_t>& axes) { return Build(build::Squeeze(Term::Of(x), axes)); }
-  Value* Unsqueeze(Value* x, const std::vector<int64_t>& axes) { return Build(build::Unsqueeze(Term::Of(x), axes)); }
+  const Value* Numbers(const std::vector<int64_t>& numbers);
+  const Value* Squeeze(const Value* x, const std::vector<int64_t>& axes) { return Build(build::Squeeze(Term::Of(x), axes)); }
+  const Value* Unsqueeze(const Value* x, const std::vector<int64_t>& axes) { return Build(build::Unsqueeze(Term::Of(x), axes)); }
   // The lengths of the parts of a Split that has nothing but its input yet.
   void SetLengths(NewNode* split, const std::vector<int64_t>& lengths);
   // What `Arrange` (patterns/analysis/axis_map.h) says is to be built, with all that it reads: nodes of one output whose
   // attributes are numbers and lists of them.
-  Value* Build(const Term& term);
+  const Value* Build(const Term& term);
   // The same, where what `known` has already is read instead; it gets what is built.
-  using Known = absl::flat_hash_map<uint32_t, Value*>;  // by number
-  Value* BuildOnce(const Term& term, Known* known);
+  using Known = absl::flat_hash_map<uint32_t, const Value*>;  // by number
+  const Value* BuildOnce(const Term& term, Known* known);
   // The last node of it, which is to be inserted; what it reads stands there. Only of a term that is a node.
   NewNode Plan(const Term& term);
-  Value* Insert(const NewNode& plan);
+  const Value* Insert(const NewNode& plan);
 
  private:
-  Value* BuildNode(const Term& term);
-  NewNode Planned(std::string op_type, std::vector<Value*> inputs, std::vector<Attribute> attributes) const;
+  const Value* BuildNode(const Term& term);
+  NewNode Planned(std::string op_type, std::vector<const Value*> inputs, std::vector<Attribute> attributes) const;
 
   Workspace& workspace_;
-  Graph* graph_;
+  const Graph* graph_;
   std::string name_;
   Known* known_ = nullptr;  // while BuildOnce runs
 };

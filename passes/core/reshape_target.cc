@@ -20,7 +20,7 @@ struct Product {
 
 class TargetDims {
  public:
-  TargetDims(Facts& facts, Value* x, const std::vector<int64_t>& dims) : facts_(facts), x_(x), dims_(dims) {}
+  TargetDims(Facts& facts, const Value* x, const std::vector<int64_t>& dims) : facts_(facts), x_(x), dims_(dims) {}
 
   // The place of -1 where a dim of 0 beside it is possible.
   std::optional<size_t> Undecided() const {
@@ -103,13 +103,13 @@ class TargetDims {
   }
 
   Facts& facts_;
-  Value* x_;
+  const Value* x_;
   const std::vector<int64_t>& dims_;
 };
 
 }  // namespace
 
-Term ReshapeTarget(Facts& facts, Value* x, const Term& dims) {
+Term ReshapeTarget(Facts& facts, const Value* x, const Term& dims) {
   if (x == nullptr) return dims;
   const std::vector<int64_t> numbers = build::IntegersOf(*dims.list);
   const TargetDims target(facts, x, numbers);

@@ -25,10 +25,10 @@ enum class RefusalRank : uint8_t {
 
 struct Site {
   SiteRecord record;
-  Value* value = nullptr;                       // what the construct computes
+  const Value* value = nullptr;                 // what the construct computes
   std::vector<const Value*> others;             // what it computes besides: the sum of a residual
-  Node* node = nullptr;                         // the recognised operator; nullptr for an observation
-  std::vector<Node*> made;                      // all that replaced original nodes together with it, in the order made
+  const Node* node = nullptr;                   // the recognised operator; nullptr for an observation
+  std::vector<const Node*> made;                // all that replaced original nodes together with it, in the order made
   int pair = -1;                                // the site that turns the other of query and key with the same cos and sin
   bool no_ge_pass = false;                      // GE's pass for this kind does not find the original nodes, says the recogniser
   std::string ge_construct;                     // the construct as which GE takes the original nodes, of the recogniser

@@ -140,7 +140,7 @@ void Workspace::NumberValues() {
   emitter_ = std::make_unique<Emitter>(&rewriter_, &facts_, numbering_.get());
 }
 
-void Workspace::Refresh(Node* node) {
+void Workspace::Refresh(const Node* node) {
   if (inferred_) {
     known_.insert(node);
     std::vector<Fact> before;
@@ -164,9 +164,9 @@ void Workspace::Refresh(Node* node) {
 
 absl::Status Workspace::CheckReplaced(size_t first) {
   if (inferred_) {
-    const absl::Span<Value* const> replaced = rewriter_.replaced();
+    const absl::Span<const Value* const> replaced = rewriter_.replaced();
     for (size_t i = first; i < replaced.size(); ++i) {
-      Node* producer = replaced[i]->producer;
+      const Node* producer = replaced[i]->producer;
       if (producer != nullptr && !producer->dead && producer->is_new && !known_.contains(producer)) Refresh(producer);
     }
   }

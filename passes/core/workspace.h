@@ -67,7 +67,7 @@ class Workspace {
   void InferModel();       // all facts anew
   void InferModelAgain();  // the same of a graph that was rewritten: contradictions stay those of the model as it was read
   void NumberValues();     // all numbers anew; needs facts
-  void Refresh(Node* node);
+  void Refresh(const Node* node);
   // Proves of every value that was given a new producer since `first` (a size of Rewriter::replaced ()) that what computes it
   // now has the type and the shape that were known of it. INTERNAL with a sentence that names node and value.
   absl::Status CheckReplaced(size_t first);

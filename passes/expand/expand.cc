@@ -23,7 +23,7 @@ void NameDomains(Workspace& workspace) {
     for (const std::string& root : reference.RootOperators(r)) known.insert(root);
   }
   for (const auto& graph : workspace.model().graphs()) {
-    for (Node* node : graph->nodes()) {
+    for (const Node* node : graph->nodes()) {
       if (node->domain == NameId::kEmpty && known.contains(fmt::format("npu.{}", OpType(*node)))) {
         workspace.rewriter().Rename(node, "npu", std::string(OpType(*node)));
       }
@@ -33,14 +33,14 @@ void NameDomains(Workspace& workspace) {
 
 // A number that was written as a list is one again: rules ask for numbers.
 void NameNumbers(Workspace& workspace) {
-  std::vector<Node*> found;
+  std::vector<const Node*> found;
   for (const auto& graph : workspace.model().graphs()) {
-    for (Node* node : graph->nodes()) {
+    for (const Node* node : graph->nodes()) {
       const bool ours = !node->dead && Domain(*node) == "npu";
       if (ours && HasListForNumber(FindDeclaredOperator("npu", OpType(*node)), *node)) found.push_back(node);
     }
   }
-  for (Node* node : found) {
+  for (const Node* node : found) {
     NewNode plan = PlanOf(*node);
     const DeclaredOperator* declared = FindDeclaredOperator("npu", plan.op_type);
     for (Attribute& attribute : plan.attributes) attribute = AsDeclared(declared, attribute);
@@ -50,16 +50,16 @@ void NameNumbers(Workspace& workspace) {
 
 // An attention in another layout is one in BNSD between Transposes: rules know that one.
 void NameLayouts(Workspace& workspace) {
-  std::vector<std::pair<Node*, std::string>> found;
+  std::vector<std::pair<const Node*, std::string>> found;
   for (const auto& graph : workspace.model().graphs()) {
-    for (Node* node : graph->nodes()) {
+    for (const Node* node : graph->nodes()) {
       const auto layout = StringAttribute(*node, "input_layout");
       const bool ours = !node->dead && Domain(*node) == "npu" && node->input_count >= 3 && node->output() != nullptr;
       if (ours && (layout == "BSND" || layout == "BNSD_BSND")) found.emplace_back(node, *layout);
     }
   }
   for (const auto& [node, layout] : found) {
-    const auto turned = [&, at = node](Value* x) {
+    const auto turned = [&, at = node](const Value* x) {
       return NodeInserter(workspace, *at).Op("Transpose", {x}, {Attribute::Ints("perm", {0, 2, 1, 3})});
     };
     NewNode plan = PlanOf(*node);
@@ -72,7 +72,7 @@ void NameLayouts(Workspace& workspace) {
       }
     }
     plan.keep_name = false;
-    Value* y = workspace.rewriter().Insert(plan, 1, node->graph, ValueName(*node->output()))->output();
+    const Value* y = workspace.rewriter().Insert(plan, 1, node->graph, ValueName(*node->output()))->output();
     NewNode turn;
     turn.op_type = "Transpose";
     turn.name = plan.name;
@@ -109,7 +109,7 @@ absl::Status ExpandNodes(Workspace& workspace) {
   absl::flat_hash_map<const Node*, std::string> why;
   RuleSteps steps;
   steps.refused = [](MatchToken, const Rule&, const absl::Status& status) { return status; };
-  steps.unmatched = [&](Node* node, const Failure& failure) {
+  steps.unmatched = [&](const Node* node, const Failure& failure) {
     why[node] = fmt::format("expected {}, found {}", failure.expected, failure.found);
   };
   RETURN_IF_ERROR(ApplyRules(workspace, workspace.rules(RuleFolder::kReference), VisitOrder::kNodes, steps));

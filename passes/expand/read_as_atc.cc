@@ -102,7 +102,7 @@ class Reader {
   // If with a condition that is not a scalar: GE asks for its size, which is 1 (W3). No rule can name bodies.
   void ReadConditions() {
     for (const auto& graph : workspace_.model().graphs()) {
-      for (Node* node : graph->nodes()) {
+      for (const Node* node : graph->nodes()) {
         if (!SurelyHas(*node, "if-condition-rank")) continue;
         Rewriter& rewriter = workspace_.rewriter();
         rewriter.SetInput(node, 0, rewriter.NumberConstant(graph.get(), DataType::kBool, 1, "atc_condition"));
@@ -114,8 +114,8 @@ class Reader {
   // LogSoftmax before opset 13: over one axis, the last one where none is written (W17). No rule sees that none is.
   void ReadLogSoftmaxes() {
     for (const auto& graph : workspace_.model().graphs()) {
-      const std::vector<Node*> nodes(graph->nodes().begin(), graph->nodes().end());
-      for (Node* node : nodes) {
+      const std::vector<const Node*> nodes(graph->nodes().begin(), graph->nodes().end());
+      for (const Node* node : nodes) {
         if (node->dead || !SurelyHas(*node, "log-softmax-axis")) continue;
         const int rank = workspace_.facts().Of(node->input(0)).rank();
         const int64_t axis = IntAttribute(*node, "axis").value_or(-1);
@@ -125,12 +125,12 @@ class Reader {
         std::iota(perm.begin(), perm.end(), 0);
         std::swap(perm[static_cast<size_t>(place)], perm.back());
         NodeInserter inserter(workspace_, graph.get(), "atc_log_softmax");
-        Value* const turned = inserter.Op("Transpose", {node->input(0)}, {Attribute::Ints("perm", perm)});
+        const Value* const turned = inserter.Op("Transpose", {node->input(0)}, {Attribute::Ints("perm", perm)});
         NewNode transpose;
         transpose.op_type = "Transpose";
         transpose.inputs = {inserter.Op("LogSoftmax", {turned}, {Attribute::Int("axis", rank - 1)})};
         transpose.attributes = {Attribute::Ints("perm", perm)};
-        Node* const back = workspace_.rewriter().ReplaceNode(*node, transpose);
+        const Node* const back = workspace_.rewriter().ReplaceNode(*node, transpose);
         workspace_.Refresh(back);
         done_.insert(node);
         done_.insert(back);
@@ -141,7 +141,9 @@ class Reader {
   absl::Status ApplyMisreadRules() {
     RuleSteps steps;
     steps.literal = true;
-    steps.matched = [this](const Rule& rule, const Match&, Node* root) { return HasForm(*root, rule.fixes) ? 0 : kNotEmitted; };
+    steps.matched = [this](const Rule& rule, const Match&, const Node* root) {
+      return HasForm(*root, rule.fixes) ? 0 : kNotEmitted;
+    };
     steps.emitted = [this](MatchToken, const Rule&, const Value* value, const std::string&, const Emission&) {
       done_.insert(value->producer);
     };

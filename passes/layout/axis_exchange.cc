@@ -124,7 +124,7 @@ class ExchangeOfNode {
   std::optional<Exchangeable> Parted() const {
     if (!HasAxes(node_.input(0)) || !MayBeAlong(IntAttribute(node_, "axis").value_or(0))) return std::nullopt;
     Exchangeable exchangeable = {{0}, {}};
-    for (Value* output : node_.outputs()) {
+    for (const Value* output : node_.outputs()) {
       if (!HasAxes(output)) return std::nullopt;
       exchangeable.results.push_back(output);
     }
@@ -285,8 +285,8 @@ NewNode Exchanged(const Node& node, Workspace& workspace, const ExchangedAxes& a
 }
 
 absl::StatusOr<std::vector<ExchangedResult>> WriteExchanged(const Node& node, const NewNode& plan,
-                                                            absl::Span<Value* const> results,
-                                                            const absl::flat_hash_map<const Value*, Value*>& existing,
+                                                            absl::Span<const Value* const> results,
+                                                            const absl::flat_hash_map<const Value*, const Value*>& existing,
                                                             std::string_view name, const std::optional<ExchangedAxes>& axes,
                                                             Workspace& workspace) {
   Facts& facts = workspace.facts();
@@ -307,7 +307,7 @@ absl::StatusOr<std::vector<ExchangedResult>> WriteExchanged(const Node& node, co
     expected.push_back(fact);
   }
   Rewriter& rewriter = workspace.rewriter();
-  Node* made =
+  const Node* made =
       taken.empty() ? rewriter.Insert(plan, output_count, node.graph, name) : rewriter.Replace(taken, output_count, plan);
   workspace.Refresh(made);
   std::vector<ExchangedResult> pairs;

@@ -33,8 +33,8 @@ inline constexpr ExchangedAxes kHeadsAndTokens = {4, 1, 2};
 
 // A node that computes the same with the axes of its tensors exchanged.
 struct Exchangeable {
-  std::vector<size_t> operands;  // its inputs with axes that are exchanged, each of that rank
-  std::vector<Value*> results;   // likewise its outputs, all of those that are read; some outputs may be left out
+  std::vector<size_t> operands;       // its inputs with axes that are exchanged, each of that rank
+  std::vector<const Value*> results;  // likewise its outputs, all of those that are read; some outputs may be left out
 };
 
 // nullopt for a node that computes another thing when its tensors are turned, or whose dims are not known enough.
@@ -47,16 +47,16 @@ NewNode Exchanged(const Node& node, Workspace& workspace, const ExchangedAxes& a
 
 // A result of a node, and what the turned node computes in its place.
 struct ExchangedResult {
-  Value* before = nullptr;
-  Value* now = nullptr;
+  const Value* before = nullptr;
+  const Value* now = nullptr;
 };
 
 // Writes `plan` in place of `node`: each of `results` by the output of the same number, and as the value of the graph that
 // `existing` names for it, where there is one; the others are new values, called `name`. `axes`: those that are exchanged in the
 // results; none where they stay as they are. INTERNAL where a result has not the type and the shape that it should have then.
 absl::StatusOr<std::vector<ExchangedResult>> WriteExchanged(const Node& node, const NewNode& plan,
-                                                            absl::Span<Value* const> results,
-                                                            const absl::flat_hash_map<const Value*, Value*>& existing,
+                                                            absl::Span<const Value* const> results,
+                                                            const absl::flat_hash_map<const Value*, const Value*>& existing,
                                                             std::string_view name, const std::optional<ExchangedAxes>& axes,
                                                             Workspace& workspace);
 

@@ -23,7 +23,7 @@ bool IsScores(const Node& node, size_t operand, int from_end) {
 }  // namespace
 
 std::string ChannelBacks::Find(ChannelBack* back) const {
-  std::vector<Value*> path = {back->kernel->output()};
+  std::vector<const Value*> path = {back->kernel->output()};
   while (path.size() <= kMaximumChannelSteps) {
     const Use* use = OnlyUse(*path.back());
     if (use == nullptr || !OnlyMoves(*context_.facts, *use->user) || use->user->output_count != 1 ||
@@ -41,7 +41,7 @@ std::string ChannelBacks::Find(ChannelBack* back) const {
 
 // Goes on to the product of query and key, over what computes the same whatever the order of the channels is.
 std::string ChannelBacks::FindScores(ChannelBack* back) const {
-  Value* value = back->joined.later;
+  const Value* value = back->joined.later;
   back->width = static_cast<int64_t>(back->joined.order.size());
   int from_end = 1;  // of the channels' axis
   for (size_t step = 0; step < kMaximumChannelSteps; ++step) {
@@ -49,7 +49,7 @@ std::string ChannelBacks::FindScores(ChannelBack* back) const {
     const int rank = context_.facts->Of(value).rank();
     const Use* use = OnlyUse(*value);
     if (use == nullptr) return OtherReader(value);
-    Node* node = use->user;
+    const Node* node = use->user;
     const auto at = static_cast<size_t>(
         std::find_if(node->inputs().begin(), node->inputs().end(), [&](const Use& u) { return u.value == value; }) -
         node->inputs().begin());

@@ -12,10 +12,10 @@ namespace ascend_fuse {
 
 // How the product of query and key reads what a rotation gives.
 struct ChannelBack {
-  Node* kernel = nullptr;
+  const Node* kernel = nullptr;
   Reordered joined;
-  std::vector<Value*> path;  // from `joined.later` to the operand
-  Node* scores = nullptr;
+  std::vector<const Value*> path;  // from `joined.later` to the operand
+  const Node* scores = nullptr;
   size_t operand = 0;
   int64_t offset = 0;  // of the channels in the operand's
   int64_t width = 0;   // of the operand

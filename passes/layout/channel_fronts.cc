@@ -21,7 +21,7 @@ std::string ChannelFronts::Find(ChannelFront* front) const {
   if (!linear.ok()) return std::string(linear.status().message());
   front->linear = *std::move(linear);
   if (std::string why = WhyNotOrdered(front->linear); !why.empty()) return why;
-  Value* base = nullptr;
+  const Value* base = nullptr;
   if (std::string why = FindChannels(front, &base); !why.empty()) return why;
   if (std::string why = WhyReadElsewhere(*front, base); !why.empty()) return why;
   if (front->linear.product->graph != front->kernel->graph) return "the projection stands in another graph";
@@ -53,8 +53,8 @@ std::string ChannelFronts::WhyNotOrdered(const LinearView& linear) const {
 
 // The channels of the projection that are taken apart. They are counted in the last value of the path that has them all
 // along its last axis: a Reshape may stand between that takes the rows of a Gemm apart.
-std::string ChannelFronts::FindChannels(ChannelFront* front, Value** base) const {
-  const std::vector<Value*>& path = front->path;
+std::string ChannelFronts::FindChannels(ChannelFront* front, const Value** base) const {
+  const std::vector<const Value*>& path = front->path;
   size_t at = path.size() - 1;
   while (at > 0 && path[at] != front->apart.earlier && IsOp(*path[at - 1]->producer, "Reshape") &&
          SameWidth(context_, path[at], path[at - 1])) {
@@ -79,12 +79,12 @@ std::string ChannelFronts::FindChannels(ChannelFront* front, Value** base) const
 
 // What reads the channels besides the kernel. What reads others of the projection (query, key and value of one product,
 // the part of a head that is not turned) is made to read the new one.
-std::string ChannelFronts::WhyReadElsewhere(const ChannelFront& front, Value* base) const {
+std::string ChannelFronts::WhyReadElsewhere(const ChannelFront& front, const Value* base) const {
   const absl::flat_hash_set<int64_t> turned(front.channels.begin(), front.channels.end());
   bool before_base = true;
   bool apart = false;
   for (size_t i = front.path.size(); i-- > 0;) {
-    Value* value = front.path[i];
+    const Value* value = front.path[i];
     if (value == base) before_base = false;
     if (value->is_graph_output) return fmt::format("{} is an output of the graph", ValueName(*value));
     const Node* next = i > 0 ? front.path[i - 1]->producer : front.kernel;
@@ -102,10 +102,10 @@ std::string ChannelFronts::WhyReadElsewhere(const ChannelFront& front, Value* ba
 
 // Whether all that the node gives, but for `besides`, are other channels than these, or no elements at all.
 bool ChannelFronts::ReadsOthers(const Node& node, const Value* besides, const absl::flat_hash_set<int64_t>& turned,
-                                Value* base) const {
+                                const Value* base) const {
   if (IsOp(node, "Shape")) return true;
   if (!OnlyMoves(*context_.facts, node) || node.graph != base->graph) return false;
-  for (Value* output : node.outputs()) {
+  for (const Value* output : node.outputs()) {
     if (output == nullptr || output == besides) continue;
     if (output->is_graph_output) return false;
     if (LiveUses(*output).empty()) continue;

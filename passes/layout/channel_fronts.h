@@ -14,10 +14,10 @@ namespace ascend_fuse {
 
 // What a rotation reads, from the kernel back to its projection.
 struct ChannelFront {
-  Node* kernel = nullptr;
-  std::vector<Value*> path;  // the kernel's operand first, what the projection gives last
+  const Node* kernel = nullptr;
+  std::vector<const Value*> path;  // the kernel's operand first, what the projection gives last
   Reordered apart;
-  Value* base = nullptr;  // of the path: the value by whose last axis channels are counted
+  const Value* base = nullptr;  // of the path: the value by whose last axis channels are counted
   LinearView linear;
   ChannelOrder channels;  // of base, that `apart.earlier` is made of
 };
@@ -32,9 +32,9 @@ class ChannelFronts {
 
  private:
   std::string WhyNotOrdered(const LinearView& linear) const;
-  std::string FindChannels(ChannelFront* front, Value** base) const;
-  std::string WhyReadElsewhere(const ChannelFront& front, Value* base) const;
-  bool ReadsOthers(const Node& node, const Value* besides, const absl::flat_hash_set<int64_t>& turned, Value* base) const;
+  std::string FindChannels(ChannelFront* front, const Value** base) const;
+  std::string WhyReadElsewhere(const ChannelFront& front, const Value* base) const;
+  bool ReadsOthers(const Node& node, const Value* besides, const absl::flat_hash_set<int64_t>& turned, const Value* base) const;
 
   const FunctionContext context_;
 };

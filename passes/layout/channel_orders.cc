@@ -47,8 +47,8 @@ ChannelOrder OrderOfColumns(const std::vector<ChannelFront>& fronts, const Facts
 }
 
 // Each reader with the inputs that are the value.
-std::vector<std::pair<Node*, size_t>> UsersOf(const Value& value) {
-  std::vector<std::pair<Node*, size_t>> users;
+std::vector<std::pair<const Node*, size_t>> UsersOf(const Value& value) {
+  std::vector<std::pair<const Node*, size_t>> users;
   absl::flat_hash_set<const Node*> seen;
   for (const Use& use : LiveUses(value)) {
     if (!seen.insert(use.user).second) continue;
@@ -66,7 +66,7 @@ absl::Status ChannelOrders::Find() {
     if (site.fused()) site_of_[site.value] = &site;
   }
   for (const auto& graph : workspace_.model().graphs()) {
-    for (Node* node : graph->nodes()) {
+    for (const Node* node : graph->nodes()) {
       if (!IsRotaryOfHalves(*node)) continue;
       RETURN_IF_ERROR(workspace_.GoOn());
       Look(node);
@@ -75,7 +75,7 @@ absl::Status ChannelOrders::Find() {
   return absl::OkStatus();
 }
 
-void ChannelOrders::Look(Node* kernel) {
+void ChannelOrders::Look(const Node* kernel) {
   ChannelFront front;
   front.kernel = kernel;
   if (const std::string why = fronts_.Find(&front); !why.empty()) {
@@ -98,7 +98,7 @@ void ChannelOrders::Look(Node* kernel) {
 
 // Of a site that was fused in the form that is not bettered.
 void ChannelOrders::Say(const Node* kernel, std::string why) {
-  Value* value = kernel->output();
+  const Value* value = kernel->output();
   for (size_t step = 0; step < kMaximumChannelSteps; ++step) {
     const auto site = site_of_.find(value);
     if (site != site_of_.end()) {
@@ -140,10 +140,10 @@ void ChannelOrders::WriteProjection(const std::vector<ChannelFront>& fronts) {
   const LinearView& linear = fronts[0].linear;
   const ChannelOrder order = OrderOfColumns(fronts, facts_);
   NodeCopier copier(workspace_);
-  for (Value* constant : {linear.weight, linear.bias}) {
+  for (const Value* constant : {linear.weight, linear.bias}) {
     if (constant == nullptr) continue;
     const int64_t axis = constant == linear.bias || linear.transposed ? 0 : 1;
-    const absl::StatusOr<Value*> ordered =
+    const absl::StatusOr<const Value*> ordered =
         workspace_.rewriter().Reorder(constant, axis, order, fmt::format("{}_ordered", ValueName(*constant)));
     if (!ordered.ok()) return Say(fronts[0].kernel, std::string(ordered.status().message()));
     InferConstant(*ordered, &facts_);
@@ -161,7 +161,7 @@ void ChannelOrders::WriteProjection(const std::vector<ChannelFront>& fronts) {
     copier.Map(front.apart.later, copier.Copy(front.apart.earlier));
     Read(front.kernel, 0, copier.Copy(front.kernel->input(0)));
   }
-  for (Value* old : copier.copied()) {
+  for (const Value* old : copier.copied()) {
     for (const auto& [user, index] : UsersOf(*old)) {
       if (!copier.Copies(user)) Read(user, index, copier.Of(old));
     }
@@ -182,7 +182,7 @@ void ChannelOrders::WriteScores(const std::vector<ChannelBack>& ends) {
   workspace_.CountReplacement();
 }
 
-void ChannelOrders::Read(Node* node, size_t index, Value* value) {
+void ChannelOrders::Read(const Node* node, size_t index, const Value* value) {
   workspace_.rewriter().SetInput(node, index, value);
   workspace_.Refresh(node);
 }

@@ -34,11 +34,11 @@ class ChannelOrders : public OrderClient {
     OrderGraph::Choice choice = 0;
   };
 
-  void Look(Node* kernel);
+  void Look(const Node* kernel);
   void Say(const Node* kernel, std::string why);
   void WriteProjection(const std::vector<ChannelFront>& fronts);
   void WriteScores(const std::vector<ChannelBack>& ends);
-  void Read(Node* node, size_t index, Value* value);
+  void Read(const Node* node, size_t index, const Value* value);
 
   Workspace& workspace_;
   Facts& facts_;

@@ -11,7 +11,7 @@ namespace {
 
 // The order of the last axis in which `later` has the channels of `earlier`, where it is a value of the same shape that
 // differs in that alone.
-std::optional<ChannelOrder> OrderBetween(const FunctionContext& context, Value* earlier, Value* later) {
+std::optional<ChannelOrder> OrderBetween(const FunctionContext& context, const Value* earlier, const Value* later) {
   const Fact& fact = context.facts->Of(earlier);
   if (!fact.has_rank || !context.facts->Of(later).has_rank) return std::nullopt;
   if (!context.dims->Equal(fact.shape, context.facts->Of(later).shape)) return std::nullopt;
@@ -33,7 +33,7 @@ std::optional<ChannelOrder> OrderBetween(const FunctionContext& context, Value* 
 
 }  // namespace
 
-std::optional<Reordered> FindOrder(const FunctionContext& context, const std::vector<Value*>& path) {
+std::optional<Reordered> FindOrder(const FunctionContext& context, const std::vector<const Value*>& path) {
   for (size_t later = 0; later < path.size(); ++later) {
     for (size_t earlier = later + 1; earlier < path.size(); ++earlier) {
       std::optional<ChannelOrder> order = OrderBetween(context, path[earlier], path[later]);

@@ -17,13 +17,13 @@ using ChannelOrder = std::vector<int64_t>;  // channel i is what channel order[i
 
 // Two values of a path that differ by an order.
 struct Reordered {
-  Value* earlier = nullptr;
-  Value* later = nullptr;
+  const Value* earlier = nullptr;
+  const Value* later = nullptr;
   ChannelOrder order;
 };
 
 // `path` from its last value to its first one.
-std::optional<Reordered> FindOrder(const FunctionContext& context, const std::vector<Value*>& path);
+std::optional<Reordered> FindOrder(const FunctionContext& context, const std::vector<const Value*>& path);
 
 // Whether the node only moves elements of its first input.
 bool OnlyMoves(const Facts& facts, const Node& node);

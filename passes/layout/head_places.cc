@@ -15,7 +15,7 @@ std::string_view InputLayout(Order operands, Order results) {
 
 absl::Status HeadPlaces::Find() {
   for (const auto& graph : run_.workspace.model().graphs()) {
-    for (Node* node : graph->nodes()) {
+    for (const Node* node : graph->nodes()) {
       if (!IsAttentionToArrange(*node, facts_)) continue;
       RETURN_IF_ERROR(run_.workspace.GoOn());
       AddPlace(node, kHeadsFirst, true);
@@ -30,7 +30,7 @@ const HeadPlace* HeadPlaces::PlaceOf(const Node* node) const {
   return known == place_of_.end() ? nullptr : &places_[static_cast<size_t>(known->second)];
 }
 
-int HeadPlaces::AddPlace(Node* node, Order as_is, bool is_attention) {
+int HeadPlaces::AddPlace(const Node* node, Order as_is, bool is_attention) {
   const auto [entry, is_new] = place_of_.try_emplace(node, static_cast<int>(places_.size()));
   if (!is_new) return entry->second;
   HeadPlace place;
@@ -46,10 +46,10 @@ int HeadPlaces::AddPlace(Node* node, Order as_is, bool is_attention) {
 void HeadPlaces::Reach(size_t at) {
   const HeadPlace place = places_[at];
   for (const size_t i : place.exchangeable.operands) ReachTensor(place.node->input(i), place.as_is);
-  for (Value* result : place.exchangeable.results) ReachTensor(result, place.as_is);
+  for (const Value* result : place.exchangeable.results) ReachTensor(result, place.as_is);
 }
 
-void HeadPlaces::ReachTensor(Value* value, Order order) {
+void HeadPlaces::ReachTensor(const Value* value, Order order) {
   HeadTensor& tensor = tensors_[tensors_.NumberOf(value)];
   if (tensor.first.has_value()) return;
   tensor.first = kHeadsFirst;
@@ -59,12 +59,12 @@ void HeadPlaces::ReachTensor(Value* value, Order order) {
     if (tensor.In(own) == nullptr) tensor.In(own) = tensor.members[i];
     for (const Use& use : LiveUses(*tensor.members[i])) AddIfExchangeable(use.user, own);
   }
-  Node* producer = tensor.members[0]->producer;
+  const Node* producer = tensor.members[0]->producer;
   if (producer != nullptr) tensor.maker = AddIfExchangeable(producer, *tensor.first);
 }
 
 // The number of the place; -1 where the node is not a place.
-int HeadPlaces::AddIfExchangeable(Node* node, Order order) {
+int HeadPlaces::AddIfExchangeable(const Node* node, Order order) {
   if (node->dead || ExchangesHeadsAndTokens(*node)) return -1;
   const auto known = place_of_.find(node);
   if (known != place_of_.end()) return known->second;

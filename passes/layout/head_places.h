@@ -15,7 +15,7 @@ namespace ascend_fuse {
 
 // A node whose order is chosen.
 struct HeadPlace {
-  Node* node = nullptr;
+  const Node* node = nullptr;
   bool is_attention = false;
   Exchangeable exchangeable;
   Order as_is = kHeadsFirst;
@@ -51,10 +51,10 @@ class HeadPlaces {
   bool Agree(const HeadPlace& place) const;
 
  private:
-  int AddPlace(Node* node, Order as_is, bool is_attention);
-  int AddIfExchangeable(Node* node, Order order);
+  int AddPlace(const Node* node, Order as_is, bool is_attention);
+  int AddIfExchangeable(const Node* node, Order order);
   void Reach(size_t at);
-  void ReachTensor(Value* value, Order order);
+  void ReachTensor(const Value* value, Order order);
 
   OrderRun& run_;
   Facts& facts_;

@@ -23,11 +23,11 @@ Order HeadTensor::OrderOf(const Value* member) const {
   return OrderOf(static_cast<size_t>(std::find(members.begin(), members.end(), member) - members.begin()));
 }
 
-size_t HeadTensors::NumberOf(Value* value) {
+size_t HeadTensors::NumberOf(const Value* value) {
   if (const auto known = tensor_of_.find(value); known != tensor_of_.end()) return known->second;
-  Value* first = value;
-  while (Value* before = SameBefore(first)) first = before;
-  std::vector<Node*> between;
+  const Value* first = value;
+  while (const Value* before = SameBefore(first)) first = before;
+  std::vector<const Node*> between;
   HeadTensor tensor = From(first, &between);
   // A way back is not always one forwards, where other nodes read what lies between: then the tensor begins here.
   const bool found = std::find(tensor.members.begin(), tensor.members.end(), value) != tensor.members.end();
@@ -35,16 +35,16 @@ size_t HeadTensors::NumberOf(Value* value) {
     between.clear();
     tensor = From(value, &between);
   }
-  for (Node* node : between) {
+  for (const Node* node : between) {
     if (between_.insert(node).second) between_in_order_.push_back(node);
   }
   const size_t number = tensors_.size();
-  for (Value* member : tensor.members) tensor_of_[member] = number;
+  for (const Value* member : tensor.members) tensor_of_[member] = number;
   tensors_.push_back(std::move(tensor));
   return number;
 }
 
-HeadTensor HeadTensors::From(Value* first, std::vector<Node*>* between) const {
+HeadTensor HeadTensors::From(const Value* first, std::vector<const Node*>* between) const {
   HeadTensor tensor;
   tensor.members = {first};
   tensor.exchanged = {false};
@@ -53,11 +53,11 @@ HeadTensor HeadTensors::From(Value* first, std::vector<Node*>* between) const {
 }
 
 // What `value` is an exchanged or reshaped copy of.
-Value* HeadTensors::SameBefore(const Value* value) const {
+const Value* HeadTensors::SameBefore(const Value* value) const {
   const Node* node = value->producer;
   if (node == nullptr || node->input(0) == nullptr || node->input(0)->graph != value->graph) return nullptr;
   if (ExchangesHeadsAndTokens(*node) && facts_.Of(node->input(0)).rank() == 4) return node->input(0);
-  Value* source = node->input(0);
+  const Value* source = node->input(0);
   for (size_t step = 0; step < kMostReshapes && KeepsOrder(facts_, *node); ++step) {
     if (facts_.Of(source).rank() == 4 && facts_.dims().Equal(facts_.Of(source).shape, facts_.Of(value).shape)) {
       return source;
@@ -69,17 +69,17 @@ Value* HeadTensors::SameBefore(const Value* value) const {
   return nullptr;
 }
 
-void HeadTensors::AddSameAfter(HeadTensor* tensor, size_t i, std::vector<Node*>* between) const {
+void HeadTensors::AddSameAfter(HeadTensor* tensor, size_t i, std::vector<const Node*>* between) const {
   const Value* of = tensor->members[i];
   std::vector<const Value*> reshaped = {of};
   for (size_t r = 0; r < reshaped.size() && r < kMostReshapes; ++r) {
     if (r > 0 && !HasOneReader(*reshaped[r])) continue;
     for (const Use& use : LiveUses(*reshaped[r])) {
-      Node* node = use.user;
+      const Node* node = use.user;
       if (use.index != 0 || node->graph != of->graph) continue;
       const bool exchanges = ExchangesHeadsAndTokens(*node) && r == 0;
       if (!exchanges && !KeepsOrder(facts_, *node)) continue;
-      Value* result = node->output();
+      const Value* result = node->output();
       const bool back =
           !exchanges && facts_.Of(result).rank() == 4 && facts_.dims().Equal(facts_.Of(result).shape, facts_.Of(of).shape);
       if (exchanges || back) {

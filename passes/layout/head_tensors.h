@@ -20,13 +20,13 @@ constexpr Order kHeadsFirst = Order::kFirst;    // [B, N, S, D]
 constexpr Order kTokensFirst = Order::kSecond;  // [B, S, N, D]
 
 struct HeadTensor {
-  std::array<Value*, 2> values = {};  // by order; the first there is of each
-  std::vector<Value*> members;        // all values that are this tensor, what computes it first
-  std::vector<bool> exchanged;        // each of them: whether it has the other order than the first one
-  std::optional<Order> first;         // the order of the first member, once it was reached
-  int maker = -1;                     // the place that computes it; -1 for one that is not a choice
+  std::array<const Value*, 2> values = {};  // by order; the first there is of each
+  std::vector<const Value*> members;        // all values that are this tensor, what computes it first
+  std::vector<bool> exchanged;              // each of them: whether it has the other order than the first one
+  std::optional<Order> first;               // the order of the first member, once it was reached
+  int maker = -1;                           // the place that computes it; -1 for one that is not a choice
 
-  Value*& In(Order order) { return values[static_cast<size_t>(order)]; }
+  const Value*& In(Order order) { return values[static_cast<size_t>(order)]; }
   Order OrderOf(size_t member) const { return exchanged[member] ? Other(*first) : *first; }
   Order OrderOf(const Value* member) const;
 };
@@ -36,7 +36,7 @@ class HeadTensors {
   explicit HeadTensors(const Facts& facts) : facts_(facts) {}
 
   // The tensor that a value is, with all that are it: Transposes of it, and what comes back to its shape.
-  size_t NumberOf(Value* value);
+  size_t NumberOf(const Value* value);
   HeadTensor& operator[](size_t number) { return tensors_[number]; }
   const HeadTensor& operator[](size_t number) const { return tensors_[number]; }
   const std::vector<HeadTensor>& all() const { return tensors_; }
@@ -46,19 +46,19 @@ class HeadTensors {
   const HeadTensor& Of(const Value* value) const { return tensors_[tensor_of_.at(value)]; }
 
   // Nodes that make one member of a tensor of another one.
-  const std::vector<Node*>& between() const { return between_in_order_; }
+  const std::vector<const Node*>& between() const { return between_in_order_; }
   bool IsBetween(const Node* node) const { return between_.contains(node); }
 
  private:
-  HeadTensor From(Value* first, std::vector<Node*>* between) const;
-  Value* SameBefore(const Value* value) const;
-  void AddSameAfter(HeadTensor* tensor, size_t i, std::vector<Node*>* between) const;
+  HeadTensor From(const Value* first, std::vector<const Node*>* between) const;
+  const Value* SameBefore(const Value* value) const;
+  void AddSameAfter(HeadTensor* tensor, size_t i, std::vector<const Node*>* between) const;
 
   const Facts& facts_;
   std::vector<HeadTensor> tensors_;
   absl::flat_hash_map<const Value*, size_t> tensor_of_;
   absl::flat_hash_set<const Node*> between_;
-  std::vector<Node*> between_in_order_;
+  std::vector<const Node*> between_in_order_;
 };
 
 }  // namespace ascend_fuse

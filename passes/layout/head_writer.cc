@@ -16,8 +16,8 @@ bool HasReadersOfDimsAlone(const Value& value) {
   return alone;
 }
 
-std::vector<Node*> ReadersOfDims(const Value& value, const Graph& graph) {
-  std::vector<Node*> readers;
+std::vector<const Node*> ReadersOfDims(const Value& value, const Graph& graph) {
+  std::vector<const Node*> readers;
   for (const Use& use : LiveUses(value)) {
     if (ReadsDims(*use.user) && use.user->graph == &graph) readers.push_back(use.user);
   }
@@ -46,7 +46,7 @@ int AxisOfOne(const Value* value, const Facts& facts) {
 // What was made has higher numbers than what was loaded.
 uint32_t NewestOfFile(const Model& model) {
   uint32_t newest = 0;
-  const auto note = [&](absl::Span<Value* const> values) {
+  const auto note = [&](absl::Span<const Value* const> values) {
     for (const Value* value : values) newest = std::max(newest, value != nullptr ? value->id : 0);
   };
   for (const auto& graph : model.graphs()) {
@@ -80,7 +80,7 @@ absl::Status HeadWriter::Write() {
     RETURN_IF_ERROR(WritePlace(*place));
   }
   for (size_t i = 0; i < tensors_.all().size(); ++i) WriteMembers(tensors_[i]);
-  for (Node* node : tensors_.between()) WriteBetween(node);
+  for (const Node* node : tensors_.between()) WriteBetween(node);
   return absl::OkStatus();
 }
 
@@ -89,9 +89,9 @@ absl::Status HeadWriter::Write() {
 void HeadWriter::WriteMembers(HeadTensor& tensor) {
   const HeadPlace* maker = places_.MakerOf(tensor);
   const Order made = maker != nullptr ? maker->chosen_results : *tensor.first;
-  Value* now = tensor.In(made);
+  const Value* now = tensor.In(made);
   for (size_t i = 1; i < tensor.members.size(); ++i) {
-    Value* member = tensor.members[i];
+    const Value* member = tensor.members[i];
     const LiveUses uses(*member);
     if (member == now || (uses.empty() && !member->is_graph_output)) continue;
     if (tensor.OrderOf(i) == made) {
@@ -110,7 +110,7 @@ void HeadWriter::WriteMembers(HeadTensor& tensor) {
 }
 
 // A Transpose that moves nothing.
-void HeadWriter::WriteAsReshape(Value* exchanged) {
+void HeadWriter::WriteAsReshape(const Value* exchanged) {
   NodeInserter inserter(workspace_, *exchanged->producer);
   const NewNode plan = PlanExchanged(exchanged->producer->input(0), &inserter);
   if (plan.op_type != "Transpose") workspace_.Refresh(workspace_.rewriter().ReplaceValue(exchanged, plan));
@@ -118,14 +118,14 @@ void HeadWriter::WriteAsReshape(Value* exchanged) {
 
 // A node between two members whose dims alone are still read: they do not ask for the order of elements, so that none is
 // transposed for them. What is read in its place has a name of its own, since it may be in another order.
-void HeadWriter::WriteBetween(Node* node) {
-  Value* old = node->output();
+void HeadWriter::WriteBetween(const Node* node) {
+  const Value* old = node->output();
   if (node->dead || !HasReadersOfDimsAlone(*old)) return;
   const auto copy = copies_.find(node->input(0));
   const Node* exchange = node->input(0)->producer;
-  Value* now = copy != copies_.end()                                       ? copy->second
-               : exchange != nullptr && ExchangesHeadsAndTokens(*exchange) ? exchange->input(0)
-                                                                           : nullptr;
+  const Value* now = copy != copies_.end()                                       ? copy->second
+                     : exchange != nullptr && ExchangesHeadsAndTokens(*exchange) ? exchange->input(0)
+                                                                                 : nullptr;
   if (now == nullptr) return;
   const bool written =
       IsOp(*node, "Reshape") ? WriteReshapeBetween(node, now) : IsOp(*node, "Squeeze") && WriteSqueezeBetween(node, now);
@@ -133,13 +133,13 @@ void HeadWriter::WriteBetween(Node* node) {
   for (Site* site : sites_of_[old]) site->value = now;
 }
 
-bool HeadWriter::WriteReshapeBetween(Node* node, Value* now) {
+bool HeadWriter::WriteReshapeBetween(const Node* node, const Value* now) {
   // A 0 would name a dim of what is read.
   const Fact& dims = facts_.Of(node->input(1));
   const bool zeros = dims.elements == nullptr || std::any_of(dims.elements->integers.begin(), dims.elements->integers.end(),
                                                              [](const Dim& dim) { return !dim.known() || dim.is(0); });
   if (zeros) return false;
-  Value* of_its_dims = NodeInserter(workspace_, *node).Op("Reshape", {now, node->input(1)});
+  const Value* of_its_dims = NodeInserter(workspace_, *node).Op("Reshape", {now, node->input(1)});
   for (const Node* reader : ReadersOfDims(*node->output(), *node->graph)) {
     NewNode shape;
     shape.op_type = "Shape";
@@ -151,7 +151,7 @@ bool HeadWriter::WriteReshapeBetween(Node* node, Value* now) {
 }
 
 // The axis of 1 stands at the other place.
-bool HeadWriter::WriteSqueezeBetween(Node* node, Value* now) {
+bool HeadWriter::WriteSqueezeBetween(const Node* node, const Value* now) {
   const Value* old = node->output();
   const auto x = facts_.Of(node->input(0)).shape;
   const int axis = AxisOfOne(node->input(0), facts_);
@@ -171,9 +171,9 @@ absl::Status HeadWriter::WritePlace(const HeadPlace& place) {
   for (const size_t i : place.exchangeable.operands) {
     plan.inputs[i] = Provide(&tensors_.Of(place.node->input(i)), place.chosen_operands);
   }
-  absl::flat_hash_map<const Value*, Value*> existing;  // those of the file that the node computes now
-  for (Value* result : place.exchangeable.results) {
-    Value* value = tensors_.Of(result).In(place.chosen_results);
+  absl::flat_hash_map<const Value*, const Value*> existing;  // those of the file that the node computes now
+  for (const Value* result : place.exchangeable.results) {
+    const Value* value = tensors_.Of(result).In(place.chosen_results);
     if (value != nullptr) existing[result] = value;
   }
   const bool exchanged = place.chosen_results != place.as_is;
@@ -185,7 +185,7 @@ absl::Status HeadWriter::WritePlace(const HeadPlace& place) {
 }
 
 // `now`, which was just made, takes the place of the tensor that was computed as `before`.
-void HeadWriter::WriteResult(Value* before, Value* now, Order order) {
+void HeadWriter::WriteResult(const Value* before, const Value* now, Order order) {
   tensors_.Of(before).In(order) = now;
   // A site is told by a value of the file, where there is one.
   if (tensors_.Knows(now) && (now->id <= newest_ || before->id > newest_)) {
@@ -199,11 +199,11 @@ void HeadWriter::WriteResult(Value* before, Value* now, Order order) {
 }
 
 // The dims of `before` read from `now`, which is it exchanged: `order` of those of `now`.
-void HeadWriter::WriteDims(const Value* before, Value* now, const std::vector<int64_t>& order) {
-  const std::vector<Node*> readers = ReadersOfDims(*before, *now->graph);
+void HeadWriter::WriteDims(const Value* before, const Value* now, const std::vector<int64_t>& order) {
+  const std::vector<const Node*> readers = ReadersOfDims(*before, *now->graph);
   if (readers.empty()) return;
   NodeInserter inserter(workspace_, now->graph, ValueName(*now));
-  Value* shape = inserter.Op("Shape", {now});
+  const Value* shape = inserter.Op("Shape", {now});
   for (const Node* reader : readers) {
     NewNode gather;
     gather.op_type = "Gather";
@@ -215,7 +215,7 @@ void HeadWriter::WriteDims(const Value* before, Value* now, const std::vector<in
 }
 
 // The value exchanged: reshaped where one of the two axes has one element.
-NewNode HeadWriter::PlanExchanged(Value* value, NodeInserter* inserter) const {
+NewNode HeadWriter::PlanExchanged(const Value* value, NodeInserter* inserter) const {
   if (const auto dims = DimsOfExchanged(value, facts_); dims.has_value()) {
     return inserter->Plan(build::Reshape(Term::Of(value), *dims));
   }
@@ -225,10 +225,10 @@ NewNode HeadWriter::PlanExchanged(Value* value, NodeInserter* inserter) const {
 }
 
 // The tensor in this order.
-Value* HeadWriter::Provide(HeadTensor* tensor, Order order) {
-  Value*& wanted = tensor->In(order);
+const Value* HeadWriter::Provide(HeadTensor* tensor, Order order) {
+  const Value*& wanted = tensor->In(order);
   if (wanted != nullptr) return wanted;
-  Value* other = tensor->In(Other(order));
+  const Value* other = tensor->In(Other(order));
   NodeInserter inserter(workspace_, other->graph, ValueName(*other));
   wanted = inserter.Insert(PlanExchanged(other, &inserter));
   return wanted;

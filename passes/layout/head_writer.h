@@ -21,15 +21,15 @@ class HeadWriter {
 
  private:
   absl::Status WritePlace(const HeadPlace& place);
-  void WriteResult(Value* before, Value* now, Order order);
+  void WriteResult(const Value* before, const Value* now, Order order);
   void WriteMembers(HeadTensor& tensor);
-  void WriteAsReshape(Value* exchanged);
-  void WriteBetween(Node* node);
-  bool WriteReshapeBetween(Node* node, Value* now);
-  bool WriteSqueezeBetween(Node* node, Value* now);
-  void WriteDims(const Value* before, Value* now, const std::vector<int64_t>& order = {0, 2, 1, 3});
-  Value* Provide(HeadTensor* tensor, Order order);
-  NewNode PlanExchanged(Value* value, NodeInserter* inserter) const;
+  void WriteAsReshape(const Value* exchanged);
+  void WriteBetween(const Node* node);
+  bool WriteReshapeBetween(const Node* node, const Value* now);
+  bool WriteSqueezeBetween(const Node* node, const Value* now);
+  void WriteDims(const Value* before, const Value* now, const std::vector<int64_t>& order = {0, 2, 1, 3});
+  const Value* Provide(HeadTensor* tensor, Order order);
+  NewNode PlanExchanged(const Value* value, NodeInserter* inserter) const;
 
   Workspace& workspace_;
   const Facts& facts_;
@@ -37,7 +37,7 @@ class HeadWriter {
   HeadTensors& tensors_;
   const uint32_t newest_;                                           // of the values of the file
   absl::flat_hash_map<const Value*, std::vector<Site*>> sites_of_;  // by what they compute
-  absl::flat_hash_map<const Value*, Value*> copies_;                // results as they were, and what they are exchanged of now
+  absl::flat_hash_map<const Value*, const Value*> copies_;          // results as they were, and what they are exchanged of now
 };
 
 }  // namespace ascend_fuse

@@ -4,14 +4,14 @@
 
 namespace ascend_fuse {
 
-Value* NodeCopier::Copy(Value* value) {
+const Value* NodeCopier::Copy(const Value* value) {
   const auto known = copies_.find(value);
   if (known != copies_.end()) return known->second;
-  Node* node = value->producer;
+  const Node* node = value->producer;
   if (node == nullptr || !nodes_.contains(node)) return value;
   NewNode plan = PlanOf(*node);
-  for (Value*& input : plan.inputs) input = input != nullptr ? Copy(input) : nullptr;
-  Node* copy =
+  for (const Value*& input : plan.inputs) input = input != nullptr ? Copy(input) : nullptr;
+  const Node* copy =
       workspace_.rewriter().Insert(plan, node->output_count, node->graph, fmt::format("{}_ordered", ValueName(*node->output())));
   workspace_.Refresh(copy);
   for (size_t i = 0; i < node->output_count; ++i) {

@@ -14,20 +14,20 @@ class NodeCopier {
  public:
   explicit NodeCopier(Workspace& workspace) : workspace_(workspace) {}
 
-  void Map(Value* old, Value* value) { copies_[old] = value; }
+  void Map(const Value* old, const Value* value) { copies_[old] = value; }
   void MayCopy(const Node* node) { nodes_.insert(node); }
   bool Copies(const Node* node) const { return nodes_.contains(node); }
-  const std::vector<Value*>& copied() const { return copied_; }  // values of nodes that were copied
-  Value* Of(Value* old) const { return copies_.at(old); }
+  const std::vector<const Value*>& copied() const { return copied_; }  // values of nodes that were copied
+  const Value* Of(const Value* old) const { return copies_.at(old); }
 
   // The value, or what a copy of its node computes.
-  Value* Copy(Value* value);
+  const Value* Copy(const Value* value);
 
  private:
   Workspace& workspace_;
   absl::flat_hash_set<const Node*> nodes_;
-  absl::flat_hash_map<const Value*, Value*> copies_;
-  std::vector<Value*> copied_;
+  absl::flat_hash_map<const Value*, const Value*> copies_;
+  std::vector<const Value*> copied_;
 };
 
 }  // namespace ascend_fuse

@@ -18,7 +18,7 @@ absl::Status No(std::string_view clause) { return absl::FailedPreconditionError(
 
 }  // namespace
 
-absl::StatusOr<PaddedHeads> HeadPadder::Pad(Node* attention, int64_t width) {
+absl::StatusOr<PaddedHeads> HeadPadder::Pad(const Node* attention, int64_t width) {
   ASSIGN_OR_RETURN(const PaddingPlan plan, PaddingSearch(workspace_.facts(), attention, width).Run());
   return PaddingWriter(workspace_, plan, padded_).Write();
 }

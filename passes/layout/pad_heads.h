@@ -24,7 +24,7 @@ class HeadPadder {
   // Writes the attention (an operator ascend_fuse.Attention) with heads of `width` in query, key and value. FAILED_PRECONDITION
   // with a clause where zeros cannot be put there, or something else would see them; then the graph may be half changed,
   // and the caller takes everything since a mark of his back.
-  absl::StatusOr<PaddedHeads> Pad(Node* attention, int64_t width);
+  absl::StatusOr<PaddedHeads> Pad(const Node* attention, int64_t width);
   // To be called when something was taken back.
   void Forget() { padded_.clear(); }
 

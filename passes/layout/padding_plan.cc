@@ -97,9 +97,9 @@ absl::StatusOr<PaddingPlan> PaddingSearch::Run() {
   RETURN_IF_ERROR(FollowResult());
   while (!asked_.empty()) {
     // All outputs of one node, and then its operands.
-    Node* const producer = asked_.begin()->first->producer;
+    const Node* const producer = asked_.begin()->first->producer;
     while (!asked_.empty() && asked_.begin()->first->producer == producer) {
-      Value* value = asked_.begin()->first;
+      const Value* value = asked_.begin()->first;
       const std::vector<Asked> asked = std::move(asked_.begin()->second);
       asked_.erase(asked_.begin());
       RETURN_IF_ERROR(Settle(value, asked));
@@ -116,7 +116,7 @@ absl::Status PaddingSearch::Ask(PaddedReader reader, const ZeroPadding& padding)
 }
 
 absl::Status PaddingSearch::Ask(PaddedReader reader, std::vector<PaddedPart> parts) {
-  Value* value = reader.node->input(reader.index);
+  const Value* value = reader.node->input(reader.index);
   if (value == nullptr || facts_.Of(value).rank() != static_cast<int>(parts.size())) {
     return No(fmt::format("the shape of an input of {} '{}' is not known", OpType(*reader.node), Label(*reader.node)));
   }
@@ -130,7 +130,7 @@ absl::Status PaddingSearch::Ask(PaddedReader reader, std::vector<PaddedPart> par
 }
 
 // A constant is padded for this reader alone.
-absl::Status PaddingSearch::AskConstant(PaddedReader reader, Value* value, const std::vector<PaddedPart>& parts) {
+absl::Status PaddingSearch::AskConstant(PaddedReader reader, const Value* value, const std::vector<PaddedPart>& parts) {
   int64_t axis = -1;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].places.empty()) continue;
@@ -153,7 +153,7 @@ absl::Status PaddingSearch::AskConstant(PaddedReader reader, Value* value, const
 }
 
 // The value's padding is what its readers ask for; what computes it is asked for the same.
-absl::Status PaddingSearch::Settle(Value* value, const std::vector<Asked>& asked) {
+absl::Status PaddingSearch::Settle(const Value* value, const std::vector<Asked>& asked) {
   if (value->is_graph_output) return No(fmt::format("{} is an output of the graph", ValueName(*value)));
   std::vector<std::vector<PaddedPart>> by_axis(asked[0].parts.size());
   std::set<PaddedReader> readers;
@@ -162,7 +162,7 @@ absl::Status PaddingSearch::Settle(Value* value, const std::vector<Asked>& asked
     for (size_t axis = 0; axis < by_axis.size(); ++axis) by_axis[axis].push_back(one.parts[axis]);
   }
   const bool constant = IsMadeOfConstant(value);
-  std::vector<Node*> beside;  // read other parts of it, as they were
+  std::vector<const Node*> beside;  // read other parts of it, as they were
   for (const Use& use : LiveUses(*value)) {
     if (readers.contains({use.user, use.index})) continue;
     // A weight that is turned for several layers is turned once more.
@@ -183,7 +183,7 @@ absl::Status PaddingSearch::Settle(Value* value, const std::vector<Asked>& asked
   return absl::OkStatus();
 }
 
-absl::Status PaddingSearch::AskOperands(Node* node) {
+absl::Status PaddingSearch::AskOperands(const Node* node) {
   std::vector<ZeroPadding> outputs = plan_.OutputsOf(*node, facts_);
   if (std::none_of(outputs.begin(), outputs.end(), IsPadded)) return absl::OkStatus();
   if (plan_.nodes.size() >= kMostNodes) return No("the projections are too far away");
@@ -197,7 +197,7 @@ absl::Status PaddingSearch::AskOperands(Node* node) {
 
 // A reader of the value that is not on the way to the attention.
 absl::Status PaddingSearch::AddOther(const Value* value, const Use& use, std::vector<std::vector<PaddedPart>>* by_axis,
-                                     std::vector<Node*>* beside) {
+                                     std::vector<const Node*>* beside) {
   const absl::Status refused = No(fmt::format("{} '{}' reads {} too", OpType(*use.user), Label(*use.user), ValueName(*value)));
   if (use.user->graph != plan_.attention->graph) return refused;
   if (IsOp(*use.user, "Shape")) {
@@ -216,14 +216,15 @@ absl::Status PaddingSearch::AddOther(const Value* value, const Use& use, std::ve
 
 // From the attention on to a product with a weight, which takes the zeros out again; without one a Slice does.
 absl::Status PaddingSearch::FollowResult() {
-  Value* value = plan_.attention->output();
+  const Value* value = plan_.attention->output();
   const Fact& fact = facts_.Of(value);
   const Dim size = fact.rank() == 4 ? facts_.dims().Resolve(fact.shape[3]) : Dim();
   if (!size.is_number()) return No("the size of its result is not known");
   plan_.nodes.insert(plan_.attention);
   if (size.number() == width_) return absl::OkStatus();
-  std::vector<std::pair<Value*, ZeroPadding>> path = {{value, {{}, {}, {}, PlacesOfHeads(size.number(), size.number(), width_)}}};
-  std::vector<Node*> shapes;
+  std::vector<std::pair<const Value*, ZeroPadding>> path = {
+      {value, {{}, {}, {}, PlacesOfHeads(size.number(), size.number(), width_)}}};
+  std::vector<const Node*> shapes;
   while (path.size() <= kMostSteps) {
     const auto& [at, padding] = path.back();
     const std::optional<Use> use = OneReader(*at, &shapes);
@@ -249,7 +250,7 @@ absl::Status PaddingSearch::FollowResult() {
 }
 
 // The reader of the value, where it has one besides those of its dims.
-std::optional<Use> PaddingSearch::OneReader(const Value& value, std::vector<Node*>* shapes) const {
+std::optional<Use> PaddingSearch::OneReader(const Value& value, std::vector<const Node*>* shapes) const {
   std::optional<Use> one;
   if (value.is_graph_output) return std::nullopt;
   for (const Use& use : LiveUses(value)) {

@@ -16,18 +16,18 @@ namespace ascend_fuse {
 
 // An input of a node.
 struct PaddedReader {
-  Node* node = nullptr;
+  const Node* node = nullptr;
   size_t index = 0;
 
   bool operator<(const PaddedReader& other) const { return std::pair(node->id, index) < std::pair(other.node->id, other.index); }
 };
 
 struct PaddingPlan {
-  Node* attention = nullptr;
+  const Node* attention = nullptr;
   absl::flat_hash_map<const Value*, ZeroPadding> padding;
   std::set<PaddedReader> wants;
-  std::set<Node*> nodes;                                        // to be written
-  std::vector<Node*> shapes;                                    // read the dims of what is padded
+  std::set<const Node*> nodes;                                  // to be written
+  std::vector<const Node*> shapes;                              // read the dims of what is padded
   std::map<PaddedReader, std::pair<size_t, Places>> constants;  // axis and places
   bool sliced = false;                                          // the result is cut back by a Slice
 
@@ -42,7 +42,9 @@ bool IsMadeOfConstant(const Value* value);
 // Goes back from the attention to the projections of query, key and value, and on to the one of the result.
 class PaddingSearch {
  public:
-  PaddingSearch(Facts& facts, Node* attention, int64_t width) : facts_(facts), width_(width) { plan_.attention = attention; }
+  PaddingSearch(Facts& facts, const Node* attention, int64_t width) : facts_(facts), width_(width) {
+    plan_.attention = attention;
+  }
 
   // FAILED_PRECONDITION with a clause where zeros cannot be put there, or something else would see them.
   absl::StatusOr<PaddingPlan> Run();
@@ -59,18 +61,18 @@ class PaddingSearch {
 
   absl::Status Ask(PaddedReader reader, const ZeroPadding& padding);
   absl::Status Ask(PaddedReader reader, std::vector<PaddedPart> parts);
-  absl::Status AskConstant(PaddedReader reader, Value* value, const std::vector<PaddedPart>& parts);
-  absl::Status Settle(Value* value, const std::vector<Asked>& asked);
-  absl::Status AskOperands(Node* node);
+  absl::Status AskConstant(PaddedReader reader, const Value* value, const std::vector<PaddedPart>& parts);
+  absl::Status Settle(const Value* value, const std::vector<Asked>& asked);
+  absl::Status AskOperands(const Node* node);
   absl::Status AddOther(const Value* value, const Use& use, std::vector<std::vector<PaddedPart>>* by_axis,
-                        std::vector<Node*>* beside);
+                        std::vector<const Node*>* beside);
   absl::Status FollowResult();
-  std::optional<Use> OneReader(const Value& value, std::vector<Node*>* shapes) const;
+  std::optional<Use> OneReader(const Value& value, std::vector<const Node*>* shapes) const;
 
   Facts& facts_;
   const int64_t width_;
   PaddingPlan plan_;
-  std::map<Value*, std::vector<Asked>, Later> asked_;
+  std::map<const Value*, std::vector<Asked>, Later> asked_;
 };
 
 }  // namespace ascend_fuse

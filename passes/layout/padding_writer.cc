@@ -17,12 +17,12 @@ absl::Status No(std::string_view clause) { return absl::FailedPreconditionError(
 }  // namespace
 
 absl::StatusOr<PaddedHeads> PaddingWriter::Write() {
-  std::vector<Node*> nodes(plan_.nodes.begin(), plan_.nodes.end());
+  std::vector<const Node*> nodes(plan_.nodes.begin(), plan_.nodes.end());
   std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
-  for (Node* node : nodes) {
+  for (const Node* node : nodes) {
     RETURN_IF_ERROR(WriteNode(node));
   }
-  for (Node* shape : plan_.shapes) WriteShape(shape);
+  for (const Node* shape : plan_.shapes) WriteShape(shape);
   for (const Node* node : nodes) {
     const bool of_constant = node->output_count > 0 && IsMadeOfConstant(node->output());
     if (!node->dead && !of_constant) return No(fmt::format("{} '{}' is still needed", OpType(*node), Label(*node)));
@@ -32,7 +32,7 @@ absl::StatusOr<PaddedHeads> PaddingWriter::Write() {
   return std::move(result_);
 }
 
-absl::Status PaddingWriter::WriteNode(Node* node) {
+absl::Status PaddingWriter::WriteNode(const Node* node) {
   const std::vector<ZeroPadding> outputs = plan_.OutputsOf(*node, facts_);
   ASSIGN_OR_RETURN(NewNode plan, node == plan_.attention
                                      ? PlanOf(*node)
@@ -48,13 +48,13 @@ absl::Status PaddingWriter::WriteNode(Node* node) {
   }
   const bool slices = node == plan_.attention && plan_.sliced;
   if (!slices && std::none_of(outputs.begin(), outputs.end(), IsPadded)) {
-    Node* written = workspace_.rewriter().ReplaceNode(*node, plan);
+    const Node* written = workspace_.rewriter().ReplaceNode(*node, plan);
     workspace_.Refresh(written);
     if (node == plan_.attention) result_.attention = written;
     return absl::OkStatus();
   }
   plan.keep_name = plan.keep_name && !IsMadeOfConstant(node->output());  // which other layers may read
-  Node* written =
+  const Node* written =
       workspace_.rewriter().Insert(plan, node->output_count, node->graph, fmt::format("{}_padded", ValueName(*node->output())));
   workspace_.Refresh(written);
   if (node == plan_.attention) result_.attention = written;
@@ -68,8 +68,8 @@ absl::Status PaddingWriter::WriteNode(Node* node) {
 }
 
 // The result as it was, of the one with zeros.
-absl::Status PaddingWriter::WriteSlice(Value* padded) {
-  Value* result = plan_.attention->output();
+absl::Status PaddingWriter::WriteSlice(const Value* padded) {
+  const Value* result = plan_.attention->output();
   const int64_t size = facts_.dims().Resolve(facts_.Of(result).shape[3]).number();
   NewNode slice;
   slice.op_type = "Slice";
@@ -86,8 +86,8 @@ absl::Status PaddingWriter::WriteSlice(Value* padded) {
 }
 
 // What reads a part that is as it was reads the new one.
-void PaddingWriter::Redirect(const Value& old, Value* now) {
-  std::vector<std::pair<Node*, size_t>> uses;
+void PaddingWriter::Redirect(const Value& old, const Value* now) {
+  std::vector<std::pair<const Node*, size_t>> uses;
   for (const Use& use : LiveUses(old)) {
     if (!plan_.nodes.contains(use.user)) uses.emplace_back(use.user, use.index);
   }
@@ -98,7 +98,7 @@ void PaddingWriter::Redirect(const Value& old, Value* now) {
 }
 
 // The dims of a value that is padded now are those that it had.
-void PaddingWriter::WriteShape(Node* shape) {
+void PaddingWriter::WriteShape(const Node* shape) {
   if (shape->dead) return;
   const Value* value = shape->input(0);
   const auto made = made_.find(value);
@@ -121,7 +121,7 @@ void PaddingWriter::WriteShape(Node* shape) {
   }
   NewNode now = PlanOf(*shape);
   now.inputs = {made->second};
-  Node* written = workspace_.rewriter().Insert(now, 1, shape->graph, fmt::format("{}_padded", ValueName(*shape->output())));
+  const Node* written = workspace_.rewriter().Insert(now, 1, shape->graph, fmt::format("{}_padded", ValueName(*shape->output())));
   workspace_.Refresh(written);
   NewNode add;
   add.op_type = "Add";
@@ -144,12 +144,12 @@ bool PaddingWriter::OtherDimsAlone(const Node& shape, const std::vector<int64_t>
   return true;
 }
 
-absl::StatusOr<Value*> PaddingWriter::PaddedConstant(Value* constant, size_t axis, const Places& places) {
+absl::StatusOr<const Value*> PaddingWriter::PaddedConstant(const Value* constant, size_t axis, const Places& places) {
   auto& known = padded_[{constant, axis}];
   for (const auto& [own, value] : known) {
     if (own == places) return value;
   }
-  absl::StatusOr<Value*> padded =
+  absl::StatusOr<const Value*> padded =
       workspace_.rewriter().Reorder(constant, static_cast<int64_t>(axis), places, fmt::format("{}_padded", ValueName(*constant)));
   if (!padded.ok()) return padded.status();
   InferConstant(*padded, &facts_);

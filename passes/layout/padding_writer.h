@@ -14,13 +14,13 @@ namespace ascend_fuse {
 
 // What was done to an attention.
 struct PaddedHeads {
-  Node* attention = nullptr;         // in the place of the old one
+  const Node* attention = nullptr;   // in the place of the old one
   std::vector<std::string> weights;  // the names of the constants that were padded
   bool sliced = false;               // the result is cut back by a Slice
 };
 
 // Constants that were padded before: layers may share weights. By constant and axis.
-using PaddedConstants = absl::flat_hash_map<std::pair<const Value*, size_t>, std::vector<std::pair<Places, Value*>>>;
+using PaddedConstants = absl::flat_hash_map<std::pair<const Value*, size_t>, std::vector<std::pair<Places, const Value*>>>;
 
 class PaddingWriter {
  public:
@@ -31,19 +31,19 @@ class PaddingWriter {
   absl::StatusOr<PaddedHeads> Write();
 
  private:
-  absl::Status WriteNode(Node* node);
-  absl::Status WriteSlice(Value* padded);
-  void Redirect(const Value& old, Value* now);
-  void WriteShape(Node* shape);
+  absl::Status WriteNode(const Node* node);
+  absl::Status WriteSlice(const Value* padded);
+  void Redirect(const Value& old, const Value* now);
+  void WriteShape(const Node* shape);
   bool OtherDimsAlone(const Node& shape, const std::vector<int64_t>& less) const;
-  absl::StatusOr<Value*> PaddedConstant(Value* constant, size_t axis, const Places& places);
+  absl::StatusOr<const Value*> PaddedConstant(const Value* constant, size_t axis, const Places& places);
 
   Workspace& workspace_;
   Facts& facts_;
   const PaddingPlan& plan_;
   PaddedConstants& padded_;
   PaddedHeads result_;
-  absl::flat_hash_map<const Value*, Value*> made_;
+  absl::flat_hash_map<const Value*, const Value*> made_;
 };
 
 }  // namespace ascend_fuse

@@ -18,7 +18,7 @@ bool Has(const std::vector<size_t>& operands, size_t index) {
 
 absl::Status RowPlaces::Find() {
   for (const auto& graph : run_.workspace.model().graphs()) {
-    for (Node* node : graph->nodes()) {
+    for (const Node* node : graph->nodes()) {
       if (!IsAttentionToArrange(*node, facts_)) continue;
       RETURN_IF_ERROR(run_.workspace.GoOn());
       Look(node);
@@ -28,7 +28,7 @@ absl::Status RowPlaces::Find() {
   return absl::OkStatus();
 }
 
-void RowPlaces::Look(Node* attention) {
+void RowPlaces::Look(const Node* attention) {
   forms_.SetCost(LayoutCostOf(*attention));
   const bool fast = CostOfTokensFirst(*attention, facts_) == 0;
   const bool operands = fast && run_.taken.Takes(*attention, {0, 1, 2}, kHeadsAndTokens, "BSND");
@@ -69,7 +69,7 @@ void RowPlaces::Reach(size_t at) {
       places_[at].may_change = false;
     }
   }
-  for (Value* result : place.exchangeable.results) {
+  for (const Value* result : place.exchangeable.results) {
     for (Way* way : ways_.From(result)) {
       if (const auto rows = RowsIn(way, way->from, place.rows); rows.has_value()) {
         ReachAhead(*way, rows->first, rows->second);
@@ -96,7 +96,7 @@ void RowPlaces::ReachAhead(Way& way, const Atoms& tokens, const Atoms& batch) {
 }
 
 // A node that reads or computes `value`, which has these rows.
-void RowPlaces::AddPlace(Node* node, const Value* value, const Rows& rows) {
+void RowPlaces::AddPlace(const Node* node, const Value* value, const Rows& rows) {
   if (const auto known = place_of_.find(node); known != place_of_.end()) {
     RowPlace& place = places_[known->second];
     if (place.rows.merged != rows.merged || place.axes.rank != facts_.Of(value).rank()) place.may_change = false;

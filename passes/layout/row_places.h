@@ -16,7 +16,7 @@ namespace ascend_fuse {
 
 // A node that computes rows and has the tokens first.
 struct RowPlace {
-  Node* node = nullptr;
+  const Node* node = nullptr;
   Rows rows;
   ExchangedAxes axes;
   Exchangeable exchangeable;
@@ -46,12 +46,12 @@ class RowPlaces {
   bool StaysRead(const Way& way);
 
  private:
-  void Look(Node* attention);
+  void Look(const Node* attention);
   void LookBehind(const Way& way, size_t nodes);
   void Reach(size_t at);
   void ReachBack(Way& way, const Atoms& tokens, const Atoms& batch);
   void ReachAhead(Way& way, const Atoms& tokens, const Atoms& batch);
-  void AddPlace(Node* node, const Value* value, const Rows& rows);
+  void AddPlace(const Node* node, const Value* value, const Rows& rows);
 
   OrderRun& run_;
   Facts& facts_;

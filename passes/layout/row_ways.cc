@@ -51,13 +51,13 @@ std::optional<Rows> TokensFirst(const Way& way, const AxisList& axes) {
   return std::nullopt;
 }
 
-Way& RowWays::To(Value* end) {
+Way& RowWays::To(const Value* end) {
   const auto [entry, is_new] = way_to_.try_emplace(end, ways_.size());
   if (is_new) ways_.push_back(FollowBack(end));
   return *ways_[entry->second];
 }
 
-std::unique_ptr<Way> RowWays::FollowBack(Value* end) const {
+std::unique_ptr<Way> RowWays::FollowBack(const Value* end) const {
   auto way = std::make_unique<Way>(context_.dims);
   AxisView view;
   view.value = end;
@@ -84,16 +84,16 @@ std::unique_ptr<Way> RowWays::FollowBack(Value* end) const {
   return way;
 }
 
-std::vector<Way*> RowWays::From(Value* source) {
+std::vector<Way*> RowWays::From(const Value* source) {
   std::vector<Way*> ways;
-  std::vector<Value*> values = {source};
+  std::vector<const Value*> values = {source};
   absl::flat_hash_set<const Value*> seen = {source};
   absl::flat_hash_set<const Value*> ends;
   for (size_t i = 0; i < values.size(); ++i) {
     bool is_end = values[i]->is_graph_output;
     for (const Use& use : LiveUses(*values[i])) {
       if (MovesOn(use)) {
-        for (Value* output : use.user->outputs()) {
+        for (const Value* output : use.user->outputs()) {
           if (output != nullptr && seen.insert(output).second) values.push_back(output);
         }
       } else {
@@ -102,7 +102,7 @@ std::vector<Way*> RowWays::From(Value* source) {
     }
     if (!is_end) continue;
     // What is not understood on the way is a reader of what stands before it.
-    Value* end = values[i];
+    const Value* end = values[i];
     while (To(end).source != source && To(end).source->producer != nullptr) {
       end = To(end).source->producer->input(0);
       if (end == nullptr) break;

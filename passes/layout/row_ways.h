@@ -31,8 +31,8 @@ struct Moves {
 struct Way : Moves {
   explicit Way(DimTable* dims) : atoms(dims, true) {}
 
-  Value* end = nullptr;
-  Value* source = nullptr;
+  const Value* end = nullptr;
+  const Value* source = nullptr;
   AtomTable atoms;
   AxisList from;                        // the axes of the source
   AxisList to;                          // those of the end
@@ -53,16 +53,16 @@ class RowWays {
   explicit RowWays(Workspace& workspace) : facts_(workspace.facts()), context_(workspace.Context()) {}
 
   // The way to this value, from as far back as what lies between can be written anew.
-  Way& To(Value* end);
+  Way& To(const Value* end);
   // The ways to all that is made of `source` by moving elements and read by what does more than that.
-  std::vector<Way*> From(Value* source);
+  std::vector<Way*> From(const Value* source);
   // Whether the reader only moves elements on.
   bool MovesOn(const Use& use) const;
   // All that were asked for, in that order.
   const std::vector<std::unique_ptr<Way>>& all() const { return ways_; }
 
  private:
-  std::unique_ptr<Way> FollowBack(Value* end) const;
+  std::unique_ptr<Way> FollowBack(const Value* end) const;
 
   const Facts& facts_;
   const FunctionContext context_;

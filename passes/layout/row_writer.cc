@@ -35,7 +35,7 @@ absl::Status RowWriter::Write() {
   for (Way* way : to_write) WriteWay(way);
   for (size_t i = ways_.all().size(); i-- > 0;) WriteDims(ways_.all()[i].get());
   for (const RowPlace* place : changed) {
-    for (Value* result : place->exchangeable.results) WriteAsItWas(*place, result);
+    for (const Value* result : place->exchangeable.results) WriteAsItWas(*place, result);
   }
   return absl::OkStatus();
 }
@@ -83,14 +83,14 @@ std::vector<Way*> RowWriter::WaysToTidy() {
 // False where it stays as it is.
 absl::StatusOr<bool> RowWriter::WritePlace(const RowPlace& place, const std::vector<Way*>& to_write) {
   const auto& results = place.exchangeable.results;
-  std::vector<std::pair<size_t, Value*>> operands;
+  std::vector<std::pair<size_t, const Value*>> operands;
   for (const size_t i : place.exchangeable.operands) {
     operands.emplace_back(i, Provide(&ways_.To(place.node->input(i)), place));
     if (operands.back().second == nullptr) return false;
   }
   NewNode plan = Exchanged(*place.node, workspace_, place.axes);
   for (const auto& [i, value] : operands) plan.inputs[i] = value;
-  absl::flat_hash_map<const Value*, Value*> existing;  // what stands in the file and is what the node computes now
+  absl::flat_hash_map<const Value*, const Value*> existing;  // what stands in the file and is what the node computes now
   for (const Value* result : results) {
     const auto same = std::find_if(to_write.begin(), to_write.end(), [&](Way* way) {
       return way->source == result && !way->picked.has_value() &&
@@ -106,8 +106,8 @@ absl::StatusOr<bool> RowWriter::WritePlace(const RowPlace& place, const std::vec
 }
 
 // What a turned place reads at the end of the way; nullptr where that cannot be written.
-Value* RowWriter::Provide(Way* way, const RowPlace& reader) {
-  Value*& provided = provided_[way->end];
+const Value* RowWriter::Provide(Way* way, const RowPlace& reader) {
+  const Value*& provided = provided_[way->end];
   if (provided != nullptr) return provided;
   const std::optional<Term> term = FromSource(way, BatchFirst(way, way->to, reader.rows));
   if (term.has_value()) provided = NodeInserter(workspace_, *reader.node).Build(*term);
@@ -115,10 +115,10 @@ Value* RowWriter::Provide(Way* way, const RowPlace& reader) {
 }
 
 // The source, or its part, as it is now, and its axes; no axes where they cannot be told.
-std::pair<Value*, std::optional<AxisList>> RowWriter::SourceOf(Way* way) {
+std::pair<const Value*, std::optional<AxisList>> RowWriter::SourceOf(Way* way) {
   const RowPlace* maker = places_.MakerOf(way->source);
-  Value* now = maker != nullptr ? forms_.NowOf(way->source) : nullptr;
-  Value* source = now != nullptr ? now : way->source;
+  const Value* now = maker != nullptr ? forms_.NowOf(way->source) : nullptr;
+  const Value* source = now != nullptr ? now : way->source;
   if (way->picked.has_value()) source = PartOf(source, *way);
   return {source, now != nullptr ? BatchFirst(way, way->from, maker->rows) : way->from};
 }
@@ -129,8 +129,8 @@ std::optional<Term> RowWriter::FromSource(Way* way, const std::optional<AxisList
 }
 
 // One of equal parts of the last axis.
-Value* RowWriter::PartOf(Value* source, const Way& way) {
-  std::vector<Value*>& parts = parts_[{source, way.picked->count}];
+const Value* RowWriter::PartOf(const Value* source, const Way& way) {
+  std::vector<const Value*>& parts = parts_[{source, way.picked->count}];
   if (parts.empty()) {
     const auto count = static_cast<size_t>(way.picked->count);
     const int64_t width = way.atoms.SizeOf(way.from.back()).number() / way.picked->count;
@@ -142,7 +142,7 @@ Value* RowWriter::PartOf(Value* source, const Way& way) {
     split.inputs = {source};
     split.attributes = {Attribute::Int("axis", static_cast<int64_t>(way.from.size()) - 1)};
     inserter.SetLengths(&split, widths);
-    Node* made = workspace_.rewriter().Insert(split, count, source->graph, split.name);
+    const Node* made = workspace_.rewriter().Insert(split, count, source->graph, split.name);
     workspace_.Refresh(made);
     parts.assign(made->outputs().begin(), made->outputs().end());
   }
@@ -171,7 +171,7 @@ void RowWriter::WriteWay(Way* way) {
 
 // Who only asks for the dims of what was moved asks where it was moved from.
 void RowWriter::WriteDims(Way* way) {
-  std::vector<Node*> readers;
+  std::vector<const Node*> readers;
   for (const Use& use : LiveUses(*way->end)) {
     if (!ReadsDims(*use.user)) return;
     if (use.user->graph == way->end->graph) readers.push_back(use.user);
@@ -187,8 +187,8 @@ void RowWriter::WriteDims(Way* way) {
 }
 
 // What a turned place computed, for those who still read it.
-void RowWriter::WriteAsItWas(const RowPlace& place, Value* result) {
-  Value* now = forms_.NowOf(result);
+void RowWriter::WriteAsItWas(const RowPlace& place, const Value* result) {
+  const Value* now = forms_.NowOf(result);
   if (now == nullptr || (!result->is_graph_output && LiveUses(*result).empty())) return;
   Way& way = ways_.To(result);
   const auto term = forms_.ArrangedOf(way, now, BatchFirst(&way, way.from, place.rows), way.from);

@@ -27,20 +27,20 @@ class RowWriter {
   std::vector<Way*> WaysToTidy();
   void AddOtherWays(std::vector<Way*>* to_write);
   absl::StatusOr<bool> WritePlace(const RowPlace& place, const std::vector<Way*>& to_write);
-  Value* Provide(Way* way, const RowPlace& reader);
-  std::pair<Value*, std::optional<AxisList>> SourceOf(Way* way);
+  const Value* Provide(Way* way, const RowPlace& reader);
+  std::pair<const Value*, std::optional<AxisList>> SourceOf(Way* way);
   std::optional<Term> FromSource(Way* way, const std::optional<AxisList>& to);
-  Value* PartOf(Value* source, const Way& way);
+  const Value* PartOf(const Value* source, const Way& way);
   void WriteWay(Way* way);
   void WriteDims(Way* way);
-  void WriteAsItWas(const RowPlace& place, Value* result);
+  void WriteAsItWas(const RowPlace& place, const Value* result);
 
   Workspace& workspace_;
   RowPlaces& places_;
   RowWays& ways_;
   WayForms& forms_;
-  absl::flat_hash_map<const Value*, Value*> provided_;  // ends of ways with the batch first
-  absl::flat_hash_map<std::pair<const Value*, int64_t>, std::vector<Value*>> parts_;
+  absl::flat_hash_map<const Value*, const Value*> provided_;  // ends of ways with the batch first
+  absl::flat_hash_map<std::pair<const Value*, int64_t>, std::vector<const Value*>> parts_;
 };
 
 }  // namespace ascend_fuse

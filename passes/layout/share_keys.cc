@@ -23,7 +23,7 @@ constexpr int kProducts = 2;
 
 // What a product reads repeated: `once` [B, G, T, D], as [B, G n, T, D] or with its last two dims swapped.
 struct Repeat {
-  Value* once = nullptr;
+  const Value* once = nullptr;
   int64_t heads = 0;  // G n
   int64_t groups = 0;
   bool swapped = false;
@@ -44,7 +44,7 @@ class KeySharing {
     std::stable_sort(left.begin(), left.end(), [](const Site* a, const Site* b) { return a->order < b->order; });
     for (Site* site : left) {
       std::vector<std::string_view> shared;
-      const std::vector<Node*> products = ProductsOf(site->value);
+      const std::vector<const Node*> products = ProductsOf(site->value);
       for (auto product = products.rbegin(); product != products.rend(); ++product) {
         const std::optional<Repeat> repeat = RepeatOf(**product);
         if (!repeat.has_value() || !workspace_.MayReplace()) continue;
@@ -61,11 +61,11 @@ class KeySharing {
 
  private:
   // The products of an attention that computes `value`, the last one first.
-  static std::vector<Node*> ProductsOf(Value* value) {
-    std::vector<Node*> products;
-    std::vector<Value*> open = {value};
+  static std::vector<const Node*> ProductsOf(const Value* value) {
+    std::vector<const Node*> products;
+    std::vector<const Value*> open = {value};
     for (size_t i = 0; i < open.size() && i < kMostNodes && products.size() < kProducts; ++i) {
-      Node* node = open[i]->producer;
+      const Node* node = open[i]->producer;
       if (node == nullptr || node->dead || node->domain != NameId::kEmpty) continue;
       const bool product = IsOp(*node, "MatMul");
       if (product) products.push_back(node);
@@ -78,13 +78,13 @@ class KeySharing {
 
   std::optional<Repeat> RepeatOf(const Node& product) const {
     Repeat repeat;
-    Value* value = product.input(1);
+    const Value* value = product.input(1);
     if (value->producer != nullptr && IsOp(*value->producer, "Transpose")) {
       repeat.swapped = true;
       if (IntsAttribute(*value->producer, "perm") != std::vector<int64_t>{0, 1, 3, 2} || !ReadOnce(*value)) return std::nullopt;
       value = value->producer->input(0);
     }
-    Value* const repeated = value;
+    const Value* const repeated = value;
     for (const char* op : {"Reshape", "Expand", "Unsqueeze"}) {
       if (value->producer == nullptr || !IsOp(*value->producer, op) || !ReadOnce(*value)) return std::nullopt;
       value = value->producer->input(0);
@@ -113,12 +113,12 @@ class KeySharing {
            dims_.Equal(all.shape, std::vector<Dim>{batch, all.shape[1], tokens, width});
   }
 
-  void Share(Node* product, const Repeat& repeat) {
+  void Share(const Node* product, const Repeat& repeat) {
     NodeInserter inserter(workspace_, product->graph, ValueName(*product->output()));
-    Value* rows = inserter.Op("Reshape", {product->input(0), Dims(product->input(0), repeat.groups, &inserter)});
-    Value* once = repeat.once;
+    const Value* rows = inserter.Op("Reshape", {product->input(0), Dims(product->input(0), repeat.groups, &inserter)});
+    const Value* once = repeat.once;
     if (repeat.swapped) once = inserter.Op("Transpose", {once}, {Attribute::Ints("perm", {0, 1, 3, 2})});
-    Value* of_rows = inserter.Op("MatMul", {rows, once});
+    const Value* of_rows = inserter.Op("MatMul", {rows, once});
     NewNode apart;
     apart.op_type = "Reshape";
     apart.inputs = {of_rows, Dims(of_rows, repeat.heads, &inserter)};
@@ -127,7 +127,7 @@ class KeySharing {
   }
 
   // The dims of x as so many heads. What is computed of them is computed once for all products.
-  Value* Dims(Value* x, int64_t heads, NodeInserter* inserter) {
+  const Value* Dims(const Value* x, int64_t heads, NodeInserter* inserter) {
     const std::vector<Term> dims = {Term::Integer(0), Term::Integer(heads), Term::Integer(-1), Term::Integer(0)};
     return inserter->BuildOnce(ReshapeTarget(workspace_.facts(), x, Term::List(dims)), &dims_of_heads_);
   }

@@ -35,7 +35,7 @@ AxisList PartOfAxes(const Way& way, const AxisList& from) {
 
 }  // namespace
 
-Value* WayForms::NowOf(const Value* before) const {
+const Value* WayForms::NowOf(const Value* before) const {
   const auto known = now_.find(before);
   return known != now_.end() ? known->second : nullptr;
 }
@@ -67,7 +67,7 @@ int64_t WayForms::CostOf(const Way& way, const std::optional<AxisList>& from, co
   return CostOf(transposes - (is_free ? 1 : 0), static_cast<int64_t>(nodes.size()) - transposes, way);
 }
 
-std::optional<Term> WayForms::ArrangedOf(const Way& way, Value* source, const std::optional<AxisList>& from,
+std::optional<Term> WayForms::ArrangedOf(const Way& way, const Value* source, const std::optional<AxisList>& from,
                                          const std::optional<AxisList>& to) const {
   if (!from.has_value() || !to.has_value()) return std::nullopt;
   const AxisList axes = PartOfAxes(way, *from);
@@ -94,7 +94,7 @@ bool WayForms::IsFree(const Way& way, const std::vector<const DeferredNode*>& no
          (free_sources_.contains(way.source) && ExchangesTokensAndHeads(*nodes.back()));
 }
 
-std::optional<Term> WayForms::DimsOf(const Way& way, Value* source, const AxisList& of_source) const {
+std::optional<Term> WayForms::DimsOf(const Way& way, const Value* source, const AxisList& of_source) const {
   const AxisList from = PartOfAxes(way, of_source);
   const auto sorted = [&](const Atoms& axis) {
     Atoms atoms = way.atoms.Leaves(axis);
@@ -113,13 +113,13 @@ std::optional<Term> WayForms::DimsOf(const Way& way, Value* source, const AxisLi
 }
 
 // A value that stands before the way and has tokens and batch among its dims, to read them from.
-Value* WayForms::WithDimsOf(const Way& way) const {
+const Value* WayForms::WithDimsOf(const Way& way) const {
   const Dim tokens = way.atoms.SizeOf(way.tokens);
   const Dim batch = way.atoms.SizeOf(way.batch);
-  Value* value = way.source;
+  const Value* value = way.source;
   for (size_t step = 0; step < kMaximumSteps; ++step) {
-    Value* exchanged = NowOf(value);
-    Value* now = exchanged != nullptr ? exchanged : value;
+    const Value* exchanged = NowOf(value);
+    const Value* now = exchanged != nullptr ? exchanged : value;
     const auto shape = facts_.Of(now).shape;
     const auto has = [&](Dim dim) {
       return std::any_of(shape.begin(), shape.end(), [&](Dim other) { return facts_.dims().Equal(dim, other); });

@@ -31,27 +31,27 @@ class WayForms {
   bool CanBeFree(const Way& way) const;
 
   // The source with axes `from`, or what is picked of it, as the end with axes `to`; nullopt where that cannot be told.
-  std::optional<Term> ArrangedOf(const Way& way, Value* source, const std::optional<AxisList>& from,
+  std::optional<Term> ArrangedOf(const Way& way, const Value* source, const std::optional<AxisList>& from,
                                  const std::optional<AxisList>& to) const;
   // The dims of the end of the way, read from those of the source, or of what is picked of it; nullopt where they are others.
-  std::optional<Term> DimsOf(const Way& way, Value* source, const AxisList& of_source) const;
+  std::optional<Term> DimsOf(const Way& way, const Value* source, const AxisList& of_source) const;
 
   // `now` is computed in the place of `before`.
-  void SetNow(const Value* before, Value* now) { now_[before] = now; }
+  void SetNow(const Value* before, const Value* now) { now_[before] = now; }
   // nullptr where it is computed as it was.
-  Value* NowOf(const Value* before) const;
+  const Value* NowOf(const Value* before) const;
 
  private:
   int64_t CostOf(int64_t transposes, int64_t reshapes, const Way& way) const;
   bool IsFree(const Way& way, const std::vector<const DeferredNode*>& nodes) const;
-  Value* WithDimsOf(const Way& way) const;
+  const Value* WithDimsOf(const Way& way) const;
 
   const Facts& facts_;
   const FunctionContext context_;
   const LayoutCost* cost_ = nullptr;
   absl::flat_hash_set<const Value*> free_ends_;
   absl::flat_hash_set<const Value*> free_sources_;
-  absl::flat_hash_map<const Value*, Value*> now_;
+  absl::flat_hash_map<const Value*, const Value*> now_;
 };
 
 }  // namespace ascend_fuse

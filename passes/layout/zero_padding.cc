@@ -360,7 +360,7 @@ std::vector<int64_t> DimsToWrite(const Facts& facts, const Node& node, const Zer
 }
 
 // The dims that a Reshape reads, with those that are padded changed.
-absl::StatusOr<Value*> DimsInput(const Node& node, const ZeroPadding& out, const ZeroPadding& first, Workspace& workspace) {
+absl::StatusOr<const Value*> DimsInput(const Node& node, const ZeroPadding& out, const ZeroPadding& first, Workspace& workspace) {
   const Facts& facts = workspace.facts();
   NodeInserter inserter(workspace, node);
   if (const auto dims = DimsToWrite(facts, node, out, first); !dims.empty()) return inserter.Numbers(dims);

@@ -5,7 +5,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "ir/onnx/encode.h"
 #include "ir/schema.h"
 #include "ir/status_macros.h"
 #include "passes/core/apply_rules.h"
@@ -34,7 +33,7 @@ absl::Status ApplyAdapterRules(Workspace& workspace, const std::function<bool(co
   RuleSteps steps;
   steps.literal = true;
   std::vector<const Node*> fixed;  // by token
-  steps.matched = [&](const Rule& rule, const Match& match, Node*) {
+  steps.matched = [&](const Rule& rule, const Match& match, const Node*) {
     const auto found = std::find_if(match.covered.begin(), match.covered.end(),
                                     [&](const Node* node) { return IsFor(workspace, rule, *node, to) && may(*node); });
     if (found == match.covered.end()) return kNotEmitted;
@@ -42,8 +41,8 @@ absl::Status ApplyAdapterRules(Workspace& workspace, const std::function<bool(co
     return fixed.size() - 1;
   };
   steps.emitted = [&](MatchToken match, const Rule& rule, const Value*, const std::string&, const Emission& emission) {
-    for (Node* node : emission.replacements) CopyNotes(*fixed[match], node);
-    for (Node* node : emission.inserted) CopyNotes(*fixed[match], node);
+    for (const Node* node : emission.replacements) workspace.rewriter().CopyNotes(*fixed[match], node);
+    for (const Node* node : emission.inserted) workspace.rewriter().CopyNotes(*fixed[match], node);
     Note(workspace, *fixed[match], rule.fixes.empty() ? "opset-converted" : rule.fixes);
   };
   // What cannot be built stays, and the warning with it.
@@ -53,9 +52,9 @@ absl::Status ApplyAdapterRules(Workspace& workspace, const std::function<bool(co
 void ApplyAdapterFunctions(Workspace& workspace, const std::function<bool(const Node&)>& may, int64_t to) {
   absl::flat_hash_map<std::string_view, std::vector<const Adapter*>> by_op;
   for (const Adapter& adapter : Adapters()) by_op[adapter.op].push_back(&adapter);
-  std::vector<std::pair<Node*, const Adapter*>> found;  // first all, then the changes
+  std::vector<std::pair<const Node*, const Adapter*>> found;  // first all, then the changes
   for (const auto& graph : workspace.model().graphs()) {
-    for (Node* node : graph->nodes()) {
+    for (const Node* node : graph->nodes()) {
       if (node->dead || node->domain != NameId::kEmpty) continue;
       const auto adapters = by_op.find(OpType(*node));
       if (adapters == by_op.end() || !may(*node)) continue;

@@ -47,7 +47,7 @@ struct Adapter {
   std::string_view code;
   std::string_view op;
   // Writes the node anew; false, and nothing changed, where that cannot be done exactly.
-  bool (*write)(Workspace& workspace, Node* node);
+  bool (*write)(Workspace& workspace, const Node* node);
 };
 const std::vector<Adapter>& Adapters();
 

@@ -26,10 +26,10 @@ std::string BytesOf(const std::vector<int64_t>& numbers) {
 }
 
 // A constant beside the node, of type int32 or int64.
-Value* Integers(Workspace& workspace, const Node& node, DataType type, const std::vector<int64_t>& dims,
-                const std::vector<int64_t>& numbers) {
+const Value* Integers(Workspace& workspace, const Node& node, DataType type, const std::vector<int64_t>& dims,
+                      const std::vector<int64_t>& numbers) {
   const std::string bytes = type == DataType::kInt32 ? BytesOf<int32_t>(numbers) : BytesOf<int64_t>(numbers);
-  Value* const value = workspace.rewriter().Constant(node.graph, type, dims, bytes, std::string(Label(node)) + "_constant");
+  const Value* const value = workspace.rewriter().Constant(node.graph, type, dims, bytes, std::string(Label(node)) + "_constant");
   InferConstant(value, &workspace.facts());
   return value;
 }
@@ -108,7 +108,7 @@ std::vector<int64_t> PlacesOfElements(const Workspace& workspace, const Fact& da
 
 }  // namespace
 
-bool WriteScatterOfSums(Workspace& workspace, Node* node) {
+bool WriteScatterOfSums(Workspace& workspace, const Node* node) {
   const std::string word(StringAttribute(*node, "reduction").value_or("none"));
   const std::string op = word == "add" ? "Add" : word == "mul" ? "Mul" : word == "max" ? "Max" : word == "min" ? "Min" : "";
   const Fact& data = workspace.facts().Of(node->input(0));
@@ -122,17 +122,17 @@ bool WriteScatterOfSums(Workspace& workspace, Node* node) {
   const std::vector<int64_t> places =
       elements ? PlacesOfElements(workspace, data, *indices, axis) : PlacesOfRows(workspace, data, *indices);
   if (places.empty()) return false;
-  Value* const from_front = Integers(workspace, *node, type, indices->dims, places);
+  const Value* const from_front = Integers(workspace, *node, type, indices->dims, places);
   NodeInserter inserter(workspace, *node);
   std::vector<Attribute> attributes;
   if (elements) attributes.push_back(Attribute::Int("axis", axis));
-  Value* const before = inserter.Op(elements ? "GatherElements" : "GatherND", {node->input(0), from_front}, attributes);
-  Value* const after = inserter.Op(op, {before, node->input(2)});
+  const Value* const before = inserter.Op(elements ? "GatherElements" : "GatherND", {node->input(0), from_front}, attributes);
+  const Value* const after = inserter.Op(op, {before, node->input(2)});
   Rewrite(workspace, node, std::string(OpType(*node)), {node->input(0), from_front, after}, std::move(attributes));
   return true;
 }
 
-bool WriteOneHotAsComparison(Workspace& workspace, Node* node) {
+bool WriteOneHotAsComparison(Workspace& workspace, const Node* node) {
   constexpr int64_t kMost = 65536;  // places
   const Fact& indices = workspace.facts().Of(node->input(0));
   const std::optional<int64_t> depth = DepthOf(workspace, node->input(1));
@@ -148,19 +148,19 @@ bool WriteOneHotAsComparison(Workspace& workspace, Node* node) {
   if (axis < 0) return false;
   NodeInserter inserter(workspace, *node);
   const auto number = [&](int64_t value) { return Integers(workspace, *node, type, {1}, {value}); };
-  Value* given = node->input(0);
+  const Value* given = node->input(0);
   if (indices.type != type) given = inserter.Op("Cast", {given}, {Attribute::Int("to", static_cast<int64_t>(type))});
   // -1 is the last place, and what is before the first one is nowhere.
-  Value* const below = inserter.Op("Less", {given, number(0)});
-  Value* const front = inserter.Op("Where", {below, inserter.Op("Add", {given, number(n)}), given});
+  const Value* const below = inserter.Op("Less", {given, number(0)});
+  const Value* const front = inserter.Op("Where", {below, inserter.Op("Add", {given, number(n)}), given});
   std::vector<int64_t> places(static_cast<size_t>(n));
   std::iota(places.begin(), places.end(), 0);
   std::vector<int64_t> dims(static_cast<size_t>(rank - axis) + 1, 1);
   dims[0] = n;
-  Value* const row = rank == 0 ? front : inserter.Unsqueeze(front, {axis});
-  Value* const hot = inserter.Op("Equal", {row, Integers(workspace, *node, type, dims, places)});
-  Value* const off = inserter.Op("Gather", {node->input(2), inserter.Numbers({0})});
-  Value* const on = inserter.Op("Gather", {node->input(2), inserter.Numbers({1})});
+  const Value* const row = rank == 0 ? front : inserter.Unsqueeze(front, {axis});
+  const Value* const hot = inserter.Op("Equal", {row, Integers(workspace, *node, type, dims, places)});
+  const Value* const off = inserter.Op("Gather", {node->input(2), inserter.Numbers({0})});
+  const Value* const on = inserter.Op("Gather", {node->input(2), inserter.Numbers({1})});
   Rewrite(workspace, node, "Where", {hot, on, off}, {});
   return true;
 }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "ir/onnx/encode.h"
 #include "passes/legalise/adapt.h"
 
 namespace ascend_fuse {
@@ -31,16 +30,16 @@ bool HasEmptyInput(const Node& node) {
 }
 
 // The same node under a free name near its own, with a value at every output.
-void MakeAnew(Workspace& workspace, Node* node, bool keep_name) {
+void MakeAnew(Workspace& workspace, const Node* node, bool keep_name) {
   NewNode plan = PlanOf(*node);
   plan.keep_name = plan.keep_name && keep_name;
-  Node* const renamed = workspace.rewriter().ReplaceNode(*node, plan);
-  CopyNotes(*node, renamed);
+  const Node* const renamed = workspace.rewriter().ReplaceNode(*node, plan);
+  workspace.rewriter().CopyNotes(*node, renamed);
   workspace.Refresh(renamed);
 }
 
 struct Renamed {
-  Node* node;
+  const Node* node;
   std::string_view code;
 };
 
@@ -51,7 +50,7 @@ std::vector<Renamed> FindIn(const Graph& graph) {
   for (const Node* node : graph.nodes()) empty_input = empty_input || (!node->dead && HasEmptyInput(*node));
   absl::flat_hash_set<NameId> seen;
   std::vector<Renamed> found;
-  for (Node* node : graph.nodes()) {
+  for (const Node* node : graph.nodes()) {
     if (node->dead) continue;
     const bool named = node->name != NameId::kEmpty;
     const bool first = !named || seen.insert(node->name).second;

@@ -193,8 +193,8 @@ bool IsWhole(const Words& words, const std::vector<Axis>& axes) {
 }
 
 // Scales or sizes of all axes as an input, those of the axes that stay 1 or their length.
-std::vector<Value*> WholeInputs(Workspace& workspace, const Node& node, const std::vector<Axis>& axes) {
-  std::vector<Value*> inputs = {node.input(0), node.input(1)};
+std::vector<const Value*> WholeInputs(Workspace& workspace, const Node& node, const std::vector<Axis>& axes) {
+  std::vector<const Value*> inputs = {node.input(0), node.input(1)};
   if (IsGiven(workspace, node, 3)) {
     std::vector<int64_t> sizes;
     for (const Axis& axis : axes) sizes.push_back(axis.result);
@@ -206,17 +206,17 @@ std::vector<Value*> WholeInputs(Workspace& workspace, const Node& node, const st
   std::string bytes;
   for (const Axis& axis : axes) bytes.append(reinterpret_cast<const char*>(&axis.scale), sizeof axis.scale);
   const std::vector<int64_t> dims = {static_cast<int64_t>(axes.size())};
-  Value* const scales =
+  const Value* const scales =
       workspace.rewriter().Constant(node.graph, DataType::kFloat, dims, bytes, std::string(Label(node)) + "_scales");
   InferConstant(scales, &workspace.facts());
   inputs.push_back(scales);
   return inputs;
 }
 
-bool WriteNearest(Workspace& workspace, Node* node, const Words& words, const std::vector<Axis>& axes) {
+bool WriteNearest(Workspace& workspace, const Node* node, const Words& words, const std::vector<Axis>& axes) {
   constexpr int64_t kMost = 65536;
   if (IsWhole(words, axes) && axes.size() == 4 && words.policy == "stretch") {
-    std::vector<Value*> inputs = WholeInputs(workspace, *node, axes);
+    std::vector<const Value*> inputs = WholeInputs(workspace, *node, axes);
     if (inputs.empty()) return false;
     std::vector<Attribute> attributes = {Attribute::String("mode", "nearest"),
                                          Attribute::String("coordinate_transformation_mode", "asymmetric"),
@@ -238,7 +238,7 @@ bool WriteNearest(Workspace& workspace, Node* node, const Words& words, const st
     return true;
   }
   NodeInserter inserter(workspace, *node);
-  Value* x = node->input(0);
+  const Value* x = node->input(0);
   for (size_t i = 0; i < last; ++i) {
     if (elements[i].empty()) continue;
     x = inserter.Op("Gather", {x, inserter.Numbers(elements[i])}, {Attribute::Int("axis", static_cast<int64_t>(i))});
@@ -249,7 +249,7 @@ bool WriteNearest(Workspace& workspace, Node* node, const Words& words, const st
 
 }  // namespace
 
-bool WriteResize(Workspace& workspace, Node* node) {
+bool WriteResize(Workspace& workspace, const Node* node) {
   if (workspace.model().OpsetVersion() < 11) return false;
   const Words words = WordsOf(*node);
   if (words.coordinates == "tf_crop_and_resize" || IntAttribute(*node, "antialias").value_or(0) != 0) return false;
@@ -265,7 +265,7 @@ bool WriteResize(Workspace& workspace, Node* node) {
     Renew(workspace, node, std::move(attributes));
     return true;
   }
-  std::vector<Value*> inputs = axes.has_value() ? WholeInputs(workspace, *node, *axes) : std::vector<Value*>();
+  std::vector<const Value*> inputs = axes.has_value() ? WholeInputs(workspace, *node, *axes) : std::vector<const Value*>();
   if (inputs.empty()) return false;
   Rewrite(workspace, node, "Resize", std::move(inputs), std::move(attributes));
   return true;

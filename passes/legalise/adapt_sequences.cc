@@ -32,17 +32,18 @@ bool Has(const Node& node, size_t i) { return i < node.input_count && node.input
 
 // A tensor of a sequence: a value, or a part of one that is still to be sliced.
 struct Element {
-  Value* value = nullptr;
+  const Value* value = nullptr;
   int64_t axis = -1;  // -1: the whole value
   int64_t first = 0;
   int64_t size = 0;
   bool squeezed = false;
 };
 
-Value* Made(NodeInserter& inserter, const Element& element) {
+const Value* Made(NodeInserter& inserter, const Element& element) {
   if (element.axis < 0) return element.value;
-  Value* const part = inserter.Op("Slice", {element.value, inserter.Numbers({element.first}),
-                                            inserter.Numbers({element.first + element.size}), inserter.Numbers({element.axis})});
+  const Value* const part =
+      inserter.Op("Slice", {element.value, inserter.Numbers({element.first}), inserter.Numbers({element.first + element.size}),
+                            inserter.Numbers({element.axis})});
   return element.squeezed ? inserter.Squeeze(part, {element.axis}) : part;
 }
 
@@ -127,7 +128,7 @@ class Sequences {
 };
 
 // SequenceAt (s, i): the element.
-bool WriteAt(Workspace& workspace, Node* node) {
+bool WriteAt(Workspace& workspace, const Node* node) {
   const auto number = NumberOf(workspace, node->input(1));
   if (!number.has_value()) return false;
   const Elements elements = Sequences(workspace).Of(node->input(0));
@@ -140,22 +141,22 @@ bool WriteAt(Workspace& workspace, Node* node) {
 }
 
 // ConcatFromSequence (s) <axis, new_axis>: a Concat of the elements, with an axis more where they are stacked.
-bool WriteConcat(Workspace& workspace, Node* node) {
+bool WriteConcat(Workspace& workspace, const Node* node) {
   const auto axis = IntAttribute(*node, "axis");
   const Elements elements = Sequences(workspace).Of(node->input(0));
   if (!axis.has_value() || !elements.has_value() || elements->empty()) return false;
   const bool stacked = IntAttribute(*node, "new_axis").value_or(0) != 0;
   NodeInserter inserter(workspace, *node);
-  std::vector<Value*> parts;
+  std::vector<const Value*> parts;
   for (const Element& element : *elements) {
-    Value* const part = Made(inserter, element);
+    const Value* const part = Made(inserter, element);
     parts.push_back(stacked ? inserter.Unsqueeze(part, {*axis}) : part);
   }
   Rewrite(workspace, node, "Concat", std::move(parts), {Attribute::Int("axis", *axis)});
   return true;
 }
 
-bool WriteLength(Workspace& workspace, Node* node) {
+bool WriteLength(Workspace& workspace, const Node* node) {
   const Elements elements = Sequences(workspace).Of(node->input(0));
   if (!elements.has_value()) return false;
   const int64_t count = static_cast<int64_t>(elements->size());
@@ -165,22 +166,22 @@ bool WriteLength(Workspace& workspace, Node* node) {
 
 // What an optional holds: the input of Optional, or from opset 18 on a tensor that is not an optional; nullptr where that is not
 // known.
-Value* Held(const Workspace& workspace, const Node& node) {
+const Value* Held(const Workspace& workspace, const Node& node) {
   if (!Has(node, 0)) return nullptr;
-  Value* const given = node.input(0);
+  const Value* const given = node.input(0);
   const Node* const maker = given->producer;
   if (maker != nullptr && IsOp(*maker, "Optional")) return Has(*maker, 0) ? maker->input(0) : nullptr;
   return workspace.facts().Of(given).type != DataType::kUndefined && workspace.facts().Of(given).has_rank ? given : nullptr;
 }
 
-bool WriteHeld(Workspace& workspace, Node* node) {
-  Value* const held = Held(workspace, *node);
+bool WriteHeld(Workspace& workspace, const Node* node) {
+  const Value* const held = Held(workspace, *node);
   if (held == nullptr) return false;
   Rewrite(workspace, node, "Identity", {held}, {});
   return true;
 }
 
-bool WriteIsHeld(Workspace& workspace, Node* node) {
+bool WriteIsHeld(Workspace& workspace, const Node* node) {
   const bool nothing = !Has(*node, 0);
   const Node* const maker = nothing ? nullptr : node->input(0)->producer;
   const bool empty = nothing || (maker != nullptr && IsOp(*maker, "Optional") && !Has(*maker, 0));
@@ -193,7 +194,7 @@ bool WriteIsHeld(Workspace& workspace, Node* node) {
 constexpr struct {
   std::string_view op;
   std::string_view code;
-  bool (*write)(Workspace& workspace, Node* node);
+  bool (*write)(Workspace& workspace, const Node* node);
 } kReaders[] = {
     {"SequenceAt", "on-host", WriteAt},
     {"ConcatFromSequence", "on-host", WriteConcat},
@@ -205,9 +206,9 @@ constexpr struct {
 }  // namespace
 
 void AdaptSequences(Workspace& workspace) {
-  std::vector<std::pair<Node*, size_t>> found;  // first all, then the changes
+  std::vector<std::pair<const Node*, size_t>> found;  // first all, then the changes
   for (const auto& graph : workspace.model().graphs()) {
-    for (Node* node : graph->nodes()) {
+    for (const Node* node : graph->nodes()) {
       if (node->dead || node->domain != NameId::kEmpty || node->output_count != 1) continue;
       for (size_t i = 0; i < std::size(kReaders); ++i) {
         if (IsOp(*node, kReaders[i].op)) found.emplace_back(node, i);

@@ -10,14 +10,13 @@
 
 #include "fmt/format.h"
 #include "ir/movement/axis.h"
-#include "ir/onnx/encode.h"
 #include "ir/sparse.h"
 #include "passes/core/node_inserter.h"
 
 namespace ascend_fuse {
 
 // The node with other inputs and attributes in its place.
-void Rewrite(Workspace& workspace, Node* node, std::string op_type, std::vector<Value*> inputs,
+void Rewrite(Workspace& workspace, const Node* node, std::string op_type, std::vector<const Value*> inputs,
              std::vector<Attribute> attributes) {
   NewNode plan;
   plan.op_type = std::move(op_type);
@@ -25,12 +24,13 @@ void Rewrite(Workspace& workspace, Node* node, std::string op_type, std::vector<
   plan.keep_name = !plan.name.empty();
   plan.inputs = std::move(inputs);
   plan.attributes = std::move(attributes);
-  Node* const written = workspace.rewriter().ReplaceNode(*node, plan);
-  CopyNotes(*node, written);
+  const Node* const written = workspace.rewriter().ReplaceNode(*node, plan);
+  workspace.rewriter().CopyNotes(*node, written);
   workspace.Refresh(written);
 }
 
-void RewriteAsConstant(Workspace& workspace, Node* node, DataType type, absl::Span<const int64_t> dims, std::string_view bytes) {
+void RewriteAsConstant(Workspace& workspace, const Node* node, DataType type, absl::Span<const int64_t> dims,
+                       std::string_view bytes) {
   Tensor tensor;
   tensor.storage = Storage::kMemory;
   tensor.type = type;
@@ -40,8 +40,8 @@ void RewriteAsConstant(Workspace& workspace, Node* node, DataType type, absl::Sp
 }
 
 // The node as it is, but for inputs or attributes.
-void Renew(Workspace& workspace, Node* node, std::vector<Attribute> attributes) {
-  std::vector<Value*> inputs;
+void Renew(Workspace& workspace, const Node* node, std::vector<Attribute> attributes) {
+  std::vector<const Value*> inputs;
   for (const Use& use : node->inputs()) inputs.push_back(use.value);
   while (!inputs.empty() && inputs.back() == nullptr) inputs.pop_back();
   Rewrite(workspace, node, std::string(OpType(*node)), std::move(inputs), std::move(attributes));
@@ -75,7 +75,7 @@ std::vector<int64_t> SpatialDims(const Workspace& workspace, const Value* value)
 }
 
 // The sizes of the parts of an axis of length d: n of ceil (d / n), and the last one has what is left.
-Value* PartSizes(Workspace& workspace, const Node& node, int64_t axis, int64_t n) {
+const Value* PartSizes(Workspace& workspace, const Node& node, int64_t axis, int64_t n) {
   NodeInserter inserter(workspace, node);
   const Dim d = workspace.facts().Of(node.input(0)).shape[static_cast<size_t>(axis)];
   if (d.is_number()) {
@@ -85,18 +85,18 @@ Value* PartSizes(Workspace& workspace, const Node& node, int64_t axis, int64_t n
     return sizes.back() < 0 ? nullptr : inserter.Numbers(sizes);
   }
   const bool even = workspace.facts().dims().ExactDiv(d, Dim::Of(n)).known();
-  Value* const count = inserter.Numbers({n});
-  Value* const length = inserter.Op("Gather", {inserter.Op("Shape", {node.input(0)}), inserter.Numbers({axis})});
-  Value* const part = even ? inserter.Op("Div", {length, count})
-                           : inserter.Op("Div", {inserter.Op("Add", {length, inserter.Numbers({n - 1})}), count});
-  std::vector<Value*> sizes(static_cast<size_t>(n), part);
+  const Value* const count = inserter.Numbers({n});
+  const Value* const length = inserter.Op("Gather", {inserter.Op("Shape", {node.input(0)}), inserter.Numbers({axis})});
+  const Value* const part = even ? inserter.Op("Div", {length, count})
+                                 : inserter.Op("Div", {inserter.Op("Add", {length, inserter.Numbers({n - 1})}), count});
+  std::vector<const Value*> sizes(static_cast<size_t>(n), part);
   if (!even) sizes.back() = inserter.Op("Sub", {length, inserter.Op("Mul", {part, inserter.Numbers({n - 1})})});
   return inserter.Op("Concat", sizes, {Attribute::Int("axis", 0)});
 }
 
 // Split (x) <num_outputs>: the sizes written out. Where no size stands, ATC looks for the number of outputs in a shape that
 // it does not have yet.
-bool WriteSplitSizes(Workspace& workspace, Node* node) {
+bool WriteSplitSizes(Workspace& workspace, const Node* node) {
   const Fact& x = workspace.facts().Of(node->input(0));
   const int64_t axis = IntAttribute(*node, "axis").value_or(0);
   const int64_t n = IntAttribute(*node, "num_outputs").value_or(0);
@@ -104,16 +104,16 @@ bool WriteSplitSizes(Workspace& workspace, Node* node) {
   if (!x.has_rank || place < 0 || node->input(1) != nullptr) return false;
   if (n < 1 || n != static_cast<int64_t>(node->output_count)) return false;
   if (!x.shape[static_cast<size_t>(place)].known()) return false;
-  Value* sizes = PartSizes(workspace, *node, place, n);
+  const Value* sizes = PartSizes(workspace, *node, place, n);
   if (sizes == nullptr) return false;
   Rewrite(workspace, node, "Split", {node->input(0), sizes}, {Attribute::Int("axis", axis)});
   return true;
 }
 
 // Sum (a, b, c): Add (Add (a, b), c), which broadcasts.
-bool WriteSumAsAdds(Workspace& workspace, Node* node) {
+bool WriteSumAsAdds(Workspace& workspace, const Node* node) {
   if (node->input_count < 2) return false;
-  Value* sum = node->input(0);
+  const Value* sum = node->input(0);
   NodeInserter inserter(workspace, *node);
   for (size_t i = 1; i + 1 < node->input_count; ++i) sum = inserter.Op("Add", {sum, node->input(i)});
   Rewrite(workspace, node, "Add", {sum, node->input(node->input_count - 1)}, {});
@@ -121,14 +121,14 @@ bool WriteSumAsAdds(Workspace& workspace, Node* node) {
 }
 
 // Mean (a, b, c): the sum of them divided by their number.
-bool WriteMeanAsAdds(Workspace& workspace, Node* node) {
+bool WriteMeanAsAdds(Workspace& workspace, const Node* node) {
   const DataType type = workspace.facts().Of(node->input(0)).type;
   if (node->input_count < 2 || !IsFloat(type)) return false;
-  Value* sum = node->input(0);
+  const Value* sum = node->input(0);
   NodeInserter inserter(workspace, *node);
   for (size_t i = 1; i < node->input_count; ++i) sum = inserter.Op("Add", {sum, node->input(i)});
-  Value* count = workspace.rewriter().NumberConstant(node->graph, type, static_cast<double>(node->input_count),
-                                                     std::string(Label(*node)) + "_count");
+  const Value* count = workspace.rewriter().NumberConstant(node->graph, type, static_cast<double>(node->input_count),
+                                                           std::string(Label(*node)) + "_count");
   if (count == nullptr) return false;
   InferConstant(count, &workspace.facts());
   Rewrite(workspace, node, "Div", {sum, count}, {});
@@ -136,7 +136,7 @@ bool WriteMeanAsAdds(Workspace& workspace, Node* node) {
 }
 
 // ConstantOfShape <value>: the number as raw bytes.
-bool WriteRawValue(Workspace& workspace, Node* node) {
+bool WriteRawValue(Workspace& workspace, const Node* node) {
   const auto given = FindAttribute(*node, "value");
   if (!given.has_value() || given->type != AttributeType::kTensor || given->tensor.ElementCount() != 1) return false;
   const auto bytes = ReadBytes(workspace.model(), given->tensor, 16);
@@ -152,14 +152,14 @@ bool WriteRawValue(Workspace& workspace, Node* node) {
 }
 
 // Optional inputs at the end that are written as an empty name are left out.
-bool DropEmptyInputs(Workspace& workspace, Node* node) {
+bool DropEmptyInputs(Workspace& workspace, const Node* node) {
   if (node->input_count == 0 || node->input(node->input_count - 1) != nullptr) return false;
   Renew(workspace, node, ReadAttributes(*node));
   return true;
 }
 
 // Conv: strides of 1 written out, and pads of auto_pad where all lengths are known.
-bool WriteConvAttributes(Workspace& workspace, Node* node) {
+bool WriteConvAttributes(Workspace& workspace, const Node* node) {
   const Fact& x = workspace.facts().Of(node->input(0));
   if (!x.has_rank || x.rank() < 3) return false;
   const size_t axes = static_cast<size_t>(x.rank() - 2);
@@ -190,7 +190,7 @@ bool WriteConvAttributes(Workspace& workspace, Node* node) {
 }
 
 // ConvTranspose: the lengths of the kernel written out.
-bool WriteKernelShape(Workspace& workspace, Node* node) {
+bool WriteKernelShape(Workspace& workspace, const Node* node) {
   const std::vector<int64_t> kernel = SpatialDims(workspace, node->input(1));
   if (kernel.empty() || FindAttribute(*node, "kernel_shape").has_value()) return false;
   std::vector<Attribute> attributes = ReadAttributes(*node);
@@ -201,7 +201,7 @@ bool WriteKernelShape(Workspace& workspace, Node* node) {
 
 // ConvTranspose <output_shape>: the pads that give it. Where their sum is odd, versions of ONNX differ in where the rest
 // goes, and the node stays.
-bool WriteTransposedPads(Workspace& workspace, Node* node) {
+bool WriteTransposedPads(Workspace& workspace, const Node* node) {
   const std::vector<int64_t> lengths = SpatialDims(workspace, node->input(0));
   const std::vector<int64_t> kernel = SpatialDims(workspace, node->input(1));
   const size_t axes = lengths.size();
@@ -225,7 +225,7 @@ bool WriteTransposedPads(Workspace& workspace, Node* node) {
 
 // CenterCropPad (x, lengths): a Slice where an axis is longer than is wanted, a Pad with 0 where it is shorter. The odd element
 // goes, or is added, at the end.
-bool WriteCropAndPad(Workspace& workspace, Node* node) {
+bool WriteCropAndPad(Workspace& workspace, const Node* node) {
   const Fact& x = workspace.facts().Of(node->input(0));
   const Fact& lengths = workspace.facts().Of(node->input(1));
   if (!x.has_rank || lengths.elements == nullptr) return false;
@@ -258,7 +258,7 @@ bool WriteCropAndPad(Workspace& workspace, Node* node) {
     }
   }
   NodeInserter inserter(workspace, *node);
-  Value* part = node->input(0);
+  const Value* part = node->input(0);
   if (cropped && padded) part = inserter.Op("Slice", {part, inserter.Numbers(starts), inserter.Numbers(ends)});
   if (padded) {
     Rewrite(workspace, node, "Pad", {part, inserter.Numbers(pads)}, {});
@@ -271,7 +271,7 @@ bool WriteCropAndPad(Workspace& workspace, Node* node) {
 }
 
 // Constant <sparse_value>: the whole, with zeros where nothing is given.
-bool WriteSparseAsTensor(Workspace& workspace, Node* node) {
+bool WriteSparseAsTensor(Workspace& workspace, const Node* node) {
   constexpr int64_t kMost = int64_t{1} << 20;  // elements
   const auto sparse = SparseAttribute(*node, "sparse_value");
   if (!sparse.has_value()) return false;
@@ -304,7 +304,7 @@ bool WriteSparseAsTensor(Workspace& workspace, Node* node) {
 }
 
 // Constant <value_float> and its like: the same as a tensor. Texts stay.
-bool WriteConstantAsTensor(Workspace& workspace, Node* node) {
+bool WriteConstantAsTensor(Workspace& workspace, const Node* node) {
   const std::vector<Attribute> attributes = ReadAttributes(*node);
   if (attributes.size() != 1) return false;
   const Attribute& given = attributes[0];
@@ -338,7 +338,7 @@ bool WriteConstantAsTensor(Workspace& workspace, Node* node) {
 }
 
 // If (cond) with a cond of shape [1]: ATC takes the number of its elements for it, and with it always the first branch.
-bool WriteScalarCondition(Workspace& workspace, Node* node) {
+bool WriteScalarCondition(Workspace& workspace, const Node* node) {
   const Fact& condition = workspace.facts().Of(node->input(0));
   if (!condition.has_rank || condition.rank() == 0) return false;
   std::vector<int64_t> axes;

@@ -217,7 +217,7 @@ class Writer {
     // BatchNormalization calls the same inputs by other names.
     const bool by_place = variadic || from_.op_type == "BatchNormalization";
     for (size_t i = 0; i < node_.input_count; ++i) {
-      Value* value = node_.input(i);
+      const Value* value = node_.input(i);
       if (by_place) {
         Put(i, {value, DataType::kUndefined, {}, {}});
         continue;
@@ -339,7 +339,7 @@ absl::StatusOr<std::optional<NodeConversion>> ConvertNode(const Node& node, int6
   return Writer(node, *old, *other, facts).Run();
 }
 
-Node* Write(const NodeConversion& conversion, const Node& node, Rewriter* rewriter) {
+const Node* Write(const NodeConversion& conversion, const Node& node, Rewriter* rewriter) {
   NewNode plan;
   plan.op_type = std::string(OpType(node));
   plan.name = std::string(NodeName(node));
@@ -351,8 +351,8 @@ Node* Write(const NodeConversion& conversion, const Node& node, Rewriter* rewrit
                               ? input.value
                               : rewriter->Constant(node.graph, input.type, input.dims, input.bytes, base + "_constant"));
   }
-  Node* const written = rewriter->ReplaceNode(node, plan);
-  CopyNotes(node, written);
+  const Node* const written = rewriter->ReplaceNode(node, plan);
+  rewriter->CopyNotes(node, written);
   return written;
 }
 

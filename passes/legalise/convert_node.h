@@ -16,7 +16,7 @@ namespace ascend_fuse {
 // What a node becomes. Inputs that were attributes are constants still to be made.
 struct NodeConversion {
   struct Input {
-    Value* value = nullptr;                // nullptr with no elements: absent
+    const Value* value = nullptr;          // nullptr with no elements: absent
     DataType type = DataType::kUndefined;  // of a constant to be made
     std::vector<int64_t> dims;
     std::string bytes;
@@ -32,6 +32,6 @@ struct NodeConversion {
 absl::StatusOr<std::optional<NodeConversion>> ConvertNode(const Node& node, int64_t from, int64_t to, const Facts& facts);
 
 // The node in its new form, in the place of `node`.
-Node* Write(const NodeConversion& conversion, const Node& node, Rewriter* rewriter);
+const Node* Write(const NodeConversion& conversion, const Node& node, Rewriter* rewriter);
 
 }  // namespace ascend_fuse

@@ -27,7 +27,7 @@ constexpr int64_t kBestRead = 17;
 template <typename Visit>
 void EachStandardNode(const Model& model, Visit visit) {
   for (const auto& graph : model.graphs()) {
-    for (Node* node : graph->nodes()) {
+    for (const Node* node : graph->nodes()) {
       if (!node->dead && node->domain == NameId::kEmpty) visit(node);
     }
   }
@@ -55,13 +55,13 @@ std::string Kept(int64_t from, int64_t to, std::string_view why) {
   return fmt::format("the model stays at opset {}, and ATC reads opset {} better: {}", from, to, why);
 }
 
-using Planned = std::vector<std::pair<Node*, NodeConversion>>;
+using Planned = std::vector<std::pair<const Node*, NodeConversion>>;
 
 // The nodes that are written in another form at `to`; a sentence where one has none there.
 std::string Plan(const Workspace& workspace, int64_t to, Planned* planned) {
   const int64_t from = workspace.model().OpsetVersion();
   std::string why;
-  EachStandardNode(workspace.model(), [&](Node* node) {
+  EachStandardNode(workspace.model(), [&](const Node* node) {
     if (!why.empty()) return;
     auto conversion = ConvertNode(*node, from, to, workspace.facts());
     if (!conversion.ok()) {
@@ -74,13 +74,13 @@ std::string Plan(const Workspace& workspace, int64_t to, Planned* planned) {
 }
 
 // A node in its new form, and the forms that it had before.
-using Written = std::vector<std::pair<Node*, std::vector<const UnsupportedForm*>>>;
+using Written = std::vector<std::pair<const Node*, std::vector<const UnsupportedForm*>>>;
 
 Written WriteAt(Workspace& workspace, const Planned& planned, int64_t to) {
   Written all;
   for (const auto& [node, conversion] : planned) {
     auto forms = FormsOf(workspace, *node);
-    Node* const written = Write(conversion, *node, &workspace.rewriter());
+    const Node* const written = Write(conversion, *node, &workspace.rewriter());
     for (const Use& use : written->inputs()) {
       const bool constant = use.value != nullptr && use.value->initializer != nullptr;
       if (constant && !workspace.facts().Of(use.value).has_rank) InferConstant(use.value, &workspace.facts());

@@ -50,16 +50,16 @@ class Folder {
     const int64_t before = workspace_.CountNodes();
     for (size_t i = 0; i < workspace_.model().graphs().size(); ++i) {
       const auto& graph = workspace_.model().graphs()[i];
-      const std::vector<Node*> nodes(graph->nodes().begin(), graph->nodes().end());
-      for (Node* node : nodes) {
+      const std::vector<const Node*> nodes(graph->nodes().begin(), graph->nodes().end());
+      for (const Node* node : nodes) {
         if (!node->dead && node->op_type == if_) Decide(node);
       }
     }
     for (const auto& graph : workspace_.model().graphs()) {
-      const std::vector<Node*> nodes(graph->nodes().begin(), graph->nodes().end());
+      const std::vector<const Node*> nodes(graph->nodes().begin(), graph->nodes().end());
       for (const Node* node : nodes) {
         if (node->dead || node->op_type == constant_) continue;
-        for (Value* value : node->outputs()) {
+        for (const Value* value : node->outputs()) {
           if (value != nullptr && value->producer == node) Fold(value);
         }
       }
@@ -75,37 +75,37 @@ class Folder {
   }
 
   // The branch that is taken, in place of the If. Bodies in it, and its own initializers, are left as they are.
-  void Decide(Node* node) {
+  void Decide(const Node* node) {
     const Fact& condition = workspace_.facts().Of(node->input(0));
     if (condition.elements == nullptr || condition.elements->integers.size() != 1) return;
     const Dim known = workspace_.facts().dims().Resolve(condition.elements->integers[0]);
     const Graph* const taken = known.is_number() ? BranchOf(*node, known.number() != 0) : nullptr;
     if (taken == nullptr || taken->outputs().size() != node->output_count || !taken->initializers().empty()) return;
-    std::vector<Node*> body;
-    for (Node* inner : taken->nodes()) {
+    std::vector<const Node*> body;
+    for (const Node* inner : taken->nodes()) {
       if (!inner->dead) body.push_back(inner);
     }
     if (std::any_of(body.begin(), body.end(), [](const Node* inner) { return inner->subgraph_count > 0; })) return;
     // New nodes stand at the end of the list, before those that read them in the order of the graph.
     std::sort(body.begin(), body.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
-    absl::flat_hash_map<const Value*, Value*> moved;
-    const auto there = [&moved](Value* value) {
+    absl::flat_hash_map<const Value*, const Value*> moved;
+    const auto there = [&moved](const Value* value) {
       const auto found = moved.find(value);
       return found != moved.end() ? found->second : value;
     };
     for (const Node* inner : body) {
       NewNode plan = PlanOf(*inner);
       plan.keep_name = false;
-      for (Value*& input : plan.inputs) input = there(input);
+      for (const Value*& input : plan.inputs) input = there(input);
       const std::string name(inner->output() != nullptr ? ValueName(*inner->output()) : OpType(*inner));
-      Node* const copy = workspace_.rewriter().Insert(plan, inner->output_count, node->graph, name);
-      CopyNotes(*inner, copy);
+      const Node* const copy = workspace_.rewriter().Insert(plan, inner->output_count, node->graph, name);
+      workspace_.rewriter().CopyNotes(*inner, copy);
       workspace_.Refresh(copy);
       for (size_t i = 0; i < inner->output_count; ++i) {
         if (inner->output(i) != nullptr) moved[inner->output(i)] = copy->output(i);  // an absent operand is not an output
       }
     }
-    const std::vector<Value*> outputs(node->outputs().begin(), node->outputs().end());
+    const std::vector<const Value*> outputs(node->outputs().begin(), node->outputs().end());
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] == nullptr) continue;
       NewNode plan;
@@ -127,7 +127,7 @@ class Folder {
     return nullptr;
   }
 
-  void Fold(Value* value) {
+  void Fold(const Value* value) {
     const Fact fact = workspace_.facts().Of(value);
     const std::optional<std::string> bytes = BytesOf(fact, workspace_.facts().dims());
     if (!bytes.has_value() || bytes->empty()) return;
@@ -143,7 +143,7 @@ class Folder {
     }
     if (uses.empty() || made_ + bytes->size() > kMostBytes) return;
     made_ += bytes->size();
-    Value* constant = workspace_.rewriter().Constant(value->graph, fact.type, dims, *bytes, std::string(ValueName(*value)));
+    const Value* constant = workspace_.rewriter().Constant(value->graph, fact.type, dims, *bytes, std::string(ValueName(*value)));
     InferConstant(constant, &workspace_.facts());
     for (const Use& use : uses) workspace_.rewriter().SetInput(use.user, use.index, constant);
   }

@@ -9,10 +9,10 @@
 namespace ascend_fuse {
 namespace {
 
-std::vector<Node*> NpuNodes(const Model& model) {
-  std::vector<Node*> nodes;
+std::vector<const Node*> NpuNodes(const Model& model) {
+  std::vector<const Node*> nodes;
   for (const auto& graph : model.graphs()) {
-    for (Node* node : graph->nodes()) {
+    for (const Node* node : graph->nodes()) {
       if (!node->dead && node->is_new && Domain(*node) == "npu") nodes.push_back(node);
     }
   }
@@ -40,7 +40,7 @@ absl::Status ChooseStyle(Workspace& workspace) {
   workspace.result.style.clear();
   const Target& target = *workspace.target();
   const Model& model = workspace.model();
-  const std::vector<Node*> nodes = NpuNodes(model);
+  const std::vector<const Node*> nodes = NpuNodes(model);
   if (nodes.empty()) return absl::OkStatus();
   const int64_t opset = model.OpsetVersion();
   std::string without_alias;
@@ -76,7 +76,7 @@ absl::Status ChooseStyle(Workspace& workspace) {
 absl::Status WriteStyle(Workspace& workspace) {
   Rewriter& rewriter = workspace.rewriter();
   if (workspace.result.style == "D") {
-    for (Node* node : NpuNodes(workspace.model())) rewriter.Rename(node, "", OpType(*node));
+    for (const Node* node : NpuNodes(workspace.model())) rewriter.Rename(node, "", OpType(*node));
   } else if (!workspace.result.style.empty()) {
     rewriter.SetOpsetImport("npu", 1);
     rewriter.SpellDefaultDomain(workspace.result.style == "X" ? DefaultDomain::kExplicit : DefaultDomain::kEmpty);

@@ -18,8 +18,8 @@ class Writer {
 
   void Run() {
     const Graph& graph = workspace_.model().graph();
-    for (Value* value : graph.inputs()) Declare(value);
-    for (Value* value : graph.outputs()) {
+    for (const Value* value : graph.inputs()) Declare(value);
+    for (const Value* value : graph.outputs()) {
       if (!value->is_graph_input) Declare(value);
     }
     // What is declared of inner values speaks of the symbols.
@@ -35,7 +35,7 @@ class Writer {
                        [&](std::string_view name) { return std::find(fixed_.begin(), fixed_.end(), name) != fixed_.end(); });
   }
 
-  void Declare(Value* value) {
+  void Declare(const Value* value) {
     const Fact& fact = workspace_.facts().Of(value);
     const Fact declared = infer::DeclaredFact(*value, &unbound_);
     if (!fact.has_rank || declared.rank() != fact.rank()) return;

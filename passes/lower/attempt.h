@@ -23,7 +23,7 @@ struct WhyThisForm {
 };
 
 struct Attempt {
-  Node* node = nullptr;
+  const Node* node = nullptr;
   Site* main = nullptr;
   Site* partner = nullptr;   // the other of a pair, where it is not decided
   bool padded = false;       // zeros were put after the channels of its heads

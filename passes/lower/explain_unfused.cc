@@ -29,7 +29,7 @@ std::string WhyGeCannot(Workspace& workspace, const Site& site, const GeConstruc
     return fmt::format("{} was not emitted here", ge.computed_by);
   }
   if (ge.plain_linear) {
-    Value* product = node != nullptr ? node->input(0) : nullptr;
+    const Value* product = node != nullptr ? node->input(0) : nullptr;
     if (product != nullptr && product->IsConstant()) product = node->input(1);  // Max (0, x)
     if (product == nullptr) return "no linear feeds it";
     const absl::StatusOr<LinearView> linear = FindLinear(workspace.Context(), product);

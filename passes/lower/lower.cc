@@ -41,12 +41,12 @@ class Lowering {
     }
     PlaceObservations();
     // Outermost last: helpers made for one site are there for the next.
-    std::vector<Node*> nodes;
+    std::vector<const Node*> nodes;
     for (const Site& site : workspace_.sites) {
       if (site.node != nullptr && site.pending()) nodes.push_back(site.node);
     }
     std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
-    for (Node* node : nodes) {
+    for (const Node* node : nodes) {
       if (!node->dead) LowerNode(node);
     }
   }
@@ -55,7 +55,7 @@ class Lowering {
   // What was not seen beside another construct (a linear and its Relu) is lowered where it stands.
   void PlaceObservations() {
     for (Site& site : workspace_.sites) {
-      Node* producer = site.value->producer;
+      const Node* producer = site.value->producer;
       if (site.node != nullptr || producer == nullptr || producer->output(0) != site.value) continue;
       const std::vector<size_t>& same = sites_of_[site.value];
       if (std::none_of(same.begin(), same.end(), [&](size_t other) { return workspace_.sites[other].node != nullptr; })) {
@@ -64,7 +64,7 @@ class Lowering {
     }
   }
 
-  void LowerNode(Node* node) {
+  void LowerNode(const Node* node) {
     const std::string key = OperatorKey(*node);
     Attempt attempt;
     attempt.node = node;
@@ -98,9 +98,9 @@ class Lowering {
   Answer Ask(const Emission& emission, std::vector<std::string>* assumptions, std::string* lowered_to, const Node** refused) {
     Answer answer;
     answer.legal = true;
-    std::vector<Node*> made = emission.replacements;
+    std::vector<const Node*> made = emission.replacements;
     made.insert(made.end(), emission.inserted.begin(), emission.inserted.end());
-    for (Node* candidate : made) {
+    for (const Node* candidate : made) {
       if (Domain(*candidate) != "npu") continue;
       const std::string op = fmt::format("npu.{}", OpType(*candidate));
       Answer one = target_.Check(CallOf(*candidate, workspace_.facts(), op), &workspace_.facts().dims());
@@ -174,7 +174,7 @@ class Lowering {
   // there the answer says why.
   bool TryPadded(size_t r, const std::string& kernel, int64_t width, Attempt* attempt, Answer* answer) {
     const Rewriter::Mark mark = workspace_.rewriter().Now();
-    Node* const node = attempt->node;
+    const Node* const node = attempt->node;
     const std::string before = HeadSizes(*node);
     const absl::StatusOr<PaddedHeads> padded = padder_.Pad(node, width);
     if (padded.ok()) {

@@ -9,7 +9,7 @@ namespace ascend_fuse {
 std::optional<Match> MatchRule(Workspace& workspace, size_t r, const FunctionContext& context, Attempt* attempt) {
   const RuleSet& rules = workspace.rules(RuleFolder::kNpu);
   const Rule& rule = rules.rules()[r];
-  Value* value = attempt->node->output(0);
+  const Value* value = attempt->node->output(0);
   Matcher matcher(rules, context);
   Failure failure;
   std::optional<Match> match =

@@ -6,10 +6,10 @@
 
 namespace ascend_fuse {
 
-std::vector<Node*> Downstream(Node* node) {
+std::vector<const Node*> Downstream(const Node* node) {
   constexpr size_t kMost = 48;
   constexpr int kMostReaders = 8;
-  std::vector<Node*> reached = {node};
+  std::vector<const Node*> reached = {node};
   absl::flat_hash_set<const Node*> seen = {node};
   for (size_t i = 0; i < reached.size() && reached.size() < kMost; ++i) {
     for (const Value* value : reached[i]->outputs()) {

@@ -8,6 +8,6 @@
 namespace ascend_fuse {
 
 // The node itself first, then the nearest ones; not beyond a node with many readers.
-std::vector<Node*> Downstream(Node* node);
+std::vector<const Node*> Downstream(const Node* node);
 
 }  // namespace ascend_fuse

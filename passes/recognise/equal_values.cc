@@ -13,7 +13,7 @@ bool IsWeighting(const Node& node) { return IsOp(node, "Mul") || IsOp(node, "Div
 
 EqualValues::EqualValues(const Model& model, const ValueNumbering& numbering) : numbering_(numbering) {
   for (const auto& graph : model.graphs()) {
-    for (Node* node : graph->nodes()) {
+    for (const Node* node : graph->nodes()) {
       if (node->dead || node->output(0) == nullptr) continue;
       const bool copy = numbering.Source(node->output(0)) != nullptr;
       if (copy && !IsWeighting(*node)) continue;
@@ -29,15 +29,15 @@ EqualValues::EqualValues(const Model& model, const ValueNumbering& numbering) : 
   }
 }
 
-const std::vector<Value*>& EqualValues::In(const Classes& classes, const Value& value) const {
-  static const std::vector<Value*>* const kNone = new std::vector<Value*>();
+const std::vector<const Value*>& EqualValues::In(const Classes& classes, const Value& value) const {
+  static const std::vector<const Value*>* const kNone = new std::vector<const Value*>();
   const auto found = classes.find({value.graph, numbering_.Number(&value)});
   return found != classes.end() ? found->second : *kNone;
 }
 
-const std::vector<Value*>& EqualValues::Of(const Value& value) const { return In(members_, value); }
+const std::vector<const Value*>& EqualValues::Of(const Value& value) const { return In(members_, value); }
 
-const std::vector<Value*>& EqualValues::Weighted(const Value& value) const { return In(weighted_, value); }
+const std::vector<const Value*>& EqualValues::Weighted(const Value& value) const { return In(weighted_, value); }
 
 bool EqualValues::IsLookedAt(const Value& value) const {
   const Value* source = numbering_.Source(&value);

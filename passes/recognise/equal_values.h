@@ -16,17 +16,17 @@ class EqualValues {
   EqualValues(const Model& model, const ValueNumbering& numbering);
 
   // All that are equal to `value` and no copies of one another, the first one first; empty where nothing computes it.
-  const std::vector<Value*>& Of(const Value& value) const;
+  const std::vector<const Value*>& Of(const Value& value) const;
 
   // The copies of those that are products with ones or sums with zeros: what weights of norms do that were never trained.
-  const std::vector<Value*>& Weighted(const Value& value) const;
+  const std::vector<const Value*>& Weighted(const Value& value) const;
 
   // Whether a construct is looked for at `value`. At one of several copies of a value it would be found once for each.
   bool IsLookedAt(const Value& value) const;
 
  private:
-  using Classes = absl::flat_hash_map<std::pair<const Graph*, uint32_t>, std::vector<Value*>>;
-  const std::vector<Value*>& In(const Classes& classes, const Value& value) const;
+  using Classes = absl::flat_hash_map<std::pair<const Graph*, uint32_t>, std::vector<const Value*>>;
+  const std::vector<const Value*>& In(const Classes& classes, const Value& value) const;
 
   const ValueNumbering& numbering_;
   Classes members_;

@@ -49,7 +49,7 @@ class NearMisses {
   void Run() {
     FindRules();
     for (const auto& graph : workspace_.model().graphs()) {
-      for (Node* anchor : graph->nodes()) {
+      for (const Node* anchor : graph->nodes()) {
         if (anchor->dead || anchor->is_new || anchor->domain != NameId::kEmpty) continue;
         const auto rules = rules_of_.find(OpType(*anchor));
         if (rules != rules_of_.end()) Look(anchor, rules->second);
@@ -88,13 +88,13 @@ class NearMisses {
     }
   }
 
-  void Look(Node* anchor, const std::vector<size_t>& rules) {
+  void Look(const Node* anchor, const std::vector<size_t>& rules) {
     reached_ = Downstream(anchor);  // roots lie a few steps downstream
     best_ = Failure();
     best_covers_ = false;
     for (const size_t r : rules) {
       const auto& roots = library_.RootOperators(r);
-      for (Node* root : reached_) {
+      for (const Node* root : reached_) {
         if (root->output(0) == nullptr || std::find(roots.begin(), roots.end(), OperatorKey(*root)) == roots.end()) {
           continue;
         }
@@ -143,7 +143,7 @@ class NearMisses {
   Matcher matcher_;
   absl::flat_hash_map<std::string_view, std::vector<size_t>> rules_of_;  // by anchor
   // Of the anchor that is looked at.
-  std::vector<Node*> reached_;
+  std::vector<const Node*> reached_;
   Failure best_;
   bool best_covers_ = false;
 };

@@ -44,8 +44,8 @@ std::string ModuleOf(const std::vector<const Node*>& covered) {
 
 // The operator that an emission is about: the one of our own domain, where nodes that fit it to the graph stand after
 // it, else the last.
-Node* RecognisedNode(const Emission& emission) {
-  Node* last = emission.replacements.back();
+const Node* RecognisedNode(const Emission& emission) {
+  const Node* last = emission.replacements.back();
   if (Domain(*last) == "ascend_fuse") return last;
   for (const Use& use : last->inputs()) {
     for (const Value* value = use.value; value != nullptr && value->producer != nullptr; value = value->producer->input(0)) {
@@ -101,10 +101,10 @@ class Recogniser {
     steps.go_on = [&](const Rule&) { return workspace_.MayReplace(); };
     const EqualValues equal(workspace_.model(), workspace_.numbering());
     Matcher matcher(library_, workspace_.Context());
-    steps.looks_at = [&](const Rule&, Node* root) { return equal.IsLookedAt(*root->output(0)); };
-    steps.matched = [&](const Rule& rule, const Match& match, Node* root) {
+    steps.looks_at = [&](const Rule&, const Node* root) { return equal.IsLookedAt(*root->output(0)); };
+    steps.matched = [&](const Rule& rule, const Match& match, const Node* root) {
       // The first of equal values is recognised, and the others read it.
-      Value* first = FirstOf(*root, equal);
+      const Value* first = FirstOf(*root, equal);
       if (first != root->output(0) && !first->producer->dead && matcher.Run(rule, first).has_value()) return kNotEmitted;
       return Note(rule, match, root);
     };
@@ -112,7 +112,7 @@ class Recogniser {
       workspace_.CountReplacement();
       sites_[site].node = RecognisedNode(emission);
       sites_[site].made = emission.replacements;
-      for (Node* made : emission.replacements) site_of_.emplace(made, site);
+      for (const Node* made : emission.replacements) site_of_.emplace(made, site);
       Share(*value, equal, &sites_[site]);
     };
     steps.refused = [&](MatchToken site, const Rule& rule, const absl::Status& why) {
@@ -126,13 +126,13 @@ class Recogniser {
 
   // The first of the values that equal the result of `root`. A product with a weight of ones is recognised with that weight,
   // as products with any other weight are, and not what it is a copy of.
-  Value* FirstOf(const Node& root, const EqualValues& equal) const {
-    Value* value = root.output(0);
+  const Value* FirstOf(const Node& root, const EqualValues& equal) const {
+    const Value* value = root.output(0);
     if (workspace_.numbering().Source(value) == nullptr) {
-      const std::vector<Value*>& same = equal.Of(*value);
+      const std::vector<const Value*>& same = equal.Of(*value);
       return same.empty() ? value : same.front();
     }
-    for (Value* other : equal.Weighted(*value)) {
+    for (const Value* other : equal.Weighted(*value)) {
       if (equal.IsLookedAt(*other)) return other;
     }
     return value;
@@ -140,23 +140,23 @@ class Recogniser {
 
   // Later values that equal one that was recognised read it instead of computing the construct once more.
   void Share(const Value& first, const EqualValues& equal, Site* site) {
-    std::vector<Value*> same = equal.Of(first);
+    std::vector<const Value*> same = equal.Of(first);
     same.insert(same.end(), equal.Weighted(first).begin(), equal.Weighted(first).end());
-    for (Value* value : same) {
+    for (const Value* value : same) {
       const Node* producer = value->producer;
       if (value == &first || producer->dead || producer->is_new || !StandsBefore(*first.producer, *producer)) continue;
       if (!Label(*producer).empty()) site->record.covers.emplace_back(Label(*producer));
       NewNode copy;
       copy.op_type = "Identity";
       copy.inputs = {first.producer->output(first.output_index)};
-      Node* made = workspace_.rewriter().ReplaceValue(value, copy);
+      const Node* made = workspace_.rewriter().ReplaceValue(value, copy);
       workspace_.Refresh(made);
       site->made.push_back(made);
     }
   }
 
   // A site for the match; its number.
-  MatchToken Note(const Rule& rule, const Match& match, Node* root) {
+  MatchToken Note(const Rule& rule, const Match& match, const Node* root) {
     Site site;
     site.value = root->output(0);
     site.ge_construct = rule.ge_construct;
@@ -210,7 +210,7 @@ class Recogniser {
   void FindNative() {
     Matcher matcher(library_, workspace_.Context());
     for (const auto& graph : workspace_.model().graphs()) {
-      for (Node* node : graph->nodes()) {
+      for (const Node* node : graph->nodes()) {
         if (node->dead || node->is_new || node->output(0) == nullptr) continue;
         const auto kind = kind_of_.find(OperatorKey(*node));
         if (kind == kind_of_.end() || kind->first == "Identity") continue;
@@ -248,7 +248,7 @@ class Recogniser {
     absl::flat_hash_set<std::pair<std::string, const Value*>> observed;
     RuleSteps steps;
     steps.use = [](const Rule& rule) { return rule.emit.empty(); };
-    steps.matched = [&](const Rule& rule, const Match& match, Node* root) {
+    steps.matched = [&](const Rule& rule, const Match& match, const Node* root) {
       if (!observed.insert({rule.kind, root->output(0)}).second) return kNotEmitted;
       const MatchToken site = Note(rule, match, root);
       // What is seen beside a construct lies in that construct's module.

@@ -182,8 +182,9 @@ class Differ {
     Ports(before_.model().graph().outputs(), after_.model().graph().outputs(), "output", diff);
   }
 
-  static void Ports(const std::vector<Value*>& before, const std::vector<Value*>& after, std::string_view what, ModelDiff* diff) {
-    const auto find = [](const std::vector<Value*>& values, std::string_view name) -> const Value* {
+  static void Ports(const std::vector<const Value*>& before, const std::vector<const Value*>& after, std::string_view what,
+                    ModelDiff* diff) {
+    const auto find = [](const std::vector<const Value*>& values, std::string_view name) -> const Value* {
       const auto at = std::find_if(values.begin(), values.end(), [&](const Value* value) { return ValueName(*value) == name; });
       return at == values.end() ? nullptr : *at;
     };

@@ -27,7 +27,7 @@ std::string NameOf(const AttentionOperand& operand) { return std::string(ValueNa
 
 class AttentionReader {
  public:
-  AttentionReader(const FunctionContext& context, Value* y) : context_(context), atoms_(context.dims), y_(y) {}
+  AttentionReader(const FunctionContext& context, const Value* y) : context_(context), atoms_(context.dims), y_(y) {}
 
   absl::StatusOr<AttentionView> Read() {
     absl::StatusOr<AttentionView> view = ReadParts();
@@ -212,7 +212,7 @@ class AttentionReader {
 
   const FunctionContext& context_;
   AtomTable atoms_;
-  Value* y_;
+  const Value* y_;
   std::vector<const Node*> reached_;
   std::vector<SizeToProve> sizes_;
   AxisList output_;  // of y
@@ -223,11 +223,11 @@ class AttentionReader {
 
 }  // namespace
 
-absl::StatusOr<AttentionView> FollowAttention(const FunctionContext& context, Value* y) {
+absl::StatusOr<AttentionView> FollowAttention(const FunctionContext& context, const Value* y) {
   return AttentionReader(context, y).Read();
 }
 
-absl::StatusOr<Term> AttentionOutput(const FunctionContext& context, Value* y, const Term& attention) {
+absl::StatusOr<Term> AttentionOutput(const FunctionContext& context, const Value* y, const Term& attention) {
   FunctionContext quiet = context;
   quiet.read = nullptr;
   AttentionReader reader(quiet, y);

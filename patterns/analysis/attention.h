@@ -29,9 +29,9 @@ struct AttentionView {
 // be chosen what is batch and what is a head, heads are what the scores, the operands or the channels were split
 // into. FAILED_PRECONDITION with a sentence about what is not a part of an attention; the nodes that were read are noted in
 // context.read, also then.
-absl::StatusOr<AttentionView> FollowAttention(const FunctionContext& context, Value* y);
+absl::StatusOr<AttentionView> FollowAttention(const FunctionContext& context, const Value* y);
 
 // `attention`, which has the axes [B, H, S, E] of FollowAttention (context, y), with the axes and the type of y.
-absl::StatusOr<Term> AttentionOutput(const FunctionContext& context, Value* y, const Term& attention);
+absl::StatusOr<Term> AttentionOutput(const FunctionContext& context, const Value* y, const Term& attention);
 
 }  // namespace ascend_fuse

@@ -238,7 +238,7 @@ bool FollowPick(const FunctionContext& context, AtomTable* atoms, AxisView* view
 }
 
 bool FollowCopy(const FunctionContext& context, AxisView* view) {
-  Value* source = context.numbering->Source(view->value);
+  const Value* source = context.numbering->Source(view->value);
   if (source == nullptr) return false;
   view->nodes.push_back(view->value->producer);
   view->value = source;
@@ -252,7 +252,7 @@ bool FollowFactor(const FunctionContext& context, AxisView* view) {
   if (!divides && !IsOp(*node, "Mul")) return false;
   const Fact& product = context.facts->Of(view->value);
   for (size_t i = 0; i < (divides ? 1U : 2U); ++i) {
-    Value* x = node->input(i);
+    const Value* x = node->input(i);
     const Value* number = node->input(1 - i);
     double factor = 0;
     if (x == nullptr || number == nullptr || !ConstantNumber(*context.facts, number, &factor)) continue;
@@ -286,7 +286,7 @@ namespace {
 // One tensor on the way from one list of axes to another.
 class Arrangement {
  public:
-  Arrangement(const FunctionContext& context, const AtomTable& atoms, Term term, AxisList axes, Value* shape_of)
+  Arrangement(const FunctionContext& context, const AtomTable& atoms, Term term, AxisList axes, const Value* shape_of)
       : context_(context), atoms_(atoms), term_(std::move(term)), axes_(std::move(axes)), shape_of_(shape_of) {}
 
   std::optional<Arranged> Run(const AxisList& to) {
@@ -418,14 +418,14 @@ class Arrangement {
   const AtomTable& atoms_;
   Term term_;
   AxisList axes_;
-  Value* shape_of_;
+  const Value* shape_of_;
   int nodes_ = 0;
 };
 
 }  // namespace
 
 std::optional<Arranged> Arrange(const FunctionContext& context, const AtomTable& atoms, Term source, const AxisList& from,
-                                const AxisList& to, Value* shape_of) {
+                                const AxisList& to, const Value* shape_of) {
   return Arrangement(context, atoms, std::move(source), atoms.Leaves(from), shape_of).Run(atoms.Leaves(to));
 }
 

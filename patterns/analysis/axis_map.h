@@ -61,7 +61,7 @@ struct PickedElement {
 
 // A value whose axes are known as atoms.
 struct AxisView {
-  Value* value = nullptr;
+  const Value* value = nullptr;
   AxisList axes;                        // of `value`
   std::optional<PickedElement> picked;  // what was followed has only this of `value`; see FollowPick
   Atoms copied;                         // atoms along which what was followed repeats `value`
@@ -90,6 +90,6 @@ struct Arranged {
 // `source`, whose axes are `from`, with the axes `to`: by at most two Reshapes with a Transpose between. Dims that are
 // no numbers are read from `shape_of`. nullopt where the atoms are not the same ones, or a dim cannot be told.
 std::optional<Arranged> Arrange(const FunctionContext& context, const AtomTable& atoms, Term source, const AxisList& from,
-                                const AxisList& to, Value* shape_of);
+                                const AxisList& to, const Value* shape_of);
 
 }  // namespace ascend_fuse

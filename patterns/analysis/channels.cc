@@ -24,14 +24,14 @@ constexpr int kMostCuts = 12;  // from a value up to what it is cut from
 
 class ChannelFollower {
  public:
-  ChannelFollower(const FunctionContext& context, absl::Span<Value* const> sources)
+  ChannelFollower(const FunctionContext& context, absl::Span<const Value* const> sources)
       : context_(context), facts_(*context.facts), sources_(sources) {}
 
-  absl::StatusOr<ChannelMap> Follow(Value* value) {
+  absl::StatusOr<ChannelMap> Follow(const Value* value) {
     for (size_t i = 0; i < sources_.size(); ++i) {
       if (context_.numbering->Same(value, sources_[i])) return Whole(sources_[i], static_cast<int>(i));
     }
-    if (Value* source = context_.numbering->Source(value); source != nullptr) {
+    if (const Value* source = context_.numbering->Source(value); source != nullptr) {
       if (!Visit(value->producer)) return TooLong();
       return Follow(source);
     }
@@ -104,7 +104,7 @@ class ChannelFollower {
   absl::StatusOr<ChannelMap> Scale(const Node& node, const Value* value) {
     for (size_t side = 0; side < (IsOp(node, "Mul") ? 2u : 1u); ++side) {
       const Value* constant = node.input(1 - side);
-      Value* operand = node.input(side);
+      const Value* operand = node.input(side);
       if (constant == nullptr || operand == nullptr) continue;
       const Fact& fact = facts_.Of(constant);
       const Fact& shape = facts_.Of(operand);
@@ -234,7 +234,7 @@ class ChannelFollower {
     const Node& node = *movement.node;
     std::vector<ChannelMap> parts;
     for (const MovedPart& part : movement.parts) {
-      Value* operand = node.input(part.operand);
+      const Value* operand = node.input(part.operand);
       if (operand == nullptr) return No("a Concat with an absent input");
       absl::StatusOr<ChannelMap> map = Follow(operand);
       if (!map.ok()) return map;
@@ -366,7 +366,7 @@ class ChannelFollower {
 
   const FunctionContext& context_;
   const Facts& facts_;
-  absl::Span<Value* const> sources_;
+  absl::Span<const Value* const> sources_;
   std::vector<const Node*> nodes_;
   int visited_ = 0;
 };
@@ -397,8 +397,8 @@ bool SameWindows(const ChannelMap& a, const ChannelMap& b, const DimTable& dims)
                     });
 }
 
-absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, Value* value, absl::Span<Value* const> sources,
-                                          std::vector<const Node*>* reached) {
+absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, const Value* value,
+                                          absl::Span<const Value* const> sources, std::vector<const Node*>* reached) {
   ChannelFollower follower(context, sources);
   absl::StatusOr<ChannelMap> map = follower.Follow(value);
   if (reached != nullptr) *reached = follower.nodes();
@@ -428,11 +428,11 @@ std::vector<Channel> ListOf(const ChannelMap& map) {
   return map.channels.size() <= kMostListed ? map.channels.List() : std::vector<Channel>();
 }
 
-std::vector<Value*> CutFrom(const FunctionContext& context, Value* value) {
-  std::vector<Value*> values = {value};
+std::vector<const Value*> CutFrom(const FunctionContext& context, const Value* value) {
+  std::vector<const Value*> values = {value};
   while (static_cast<int>(values.size()) < kMostCuts) {
-    Value* last = values.back();
-    if (Value* source = context.numbering->Source(last); source != nullptr) {
+    const Value* last = values.back();
+    if (const Value* source = context.numbering->Source(last); source != nullptr) {
       values.push_back(source);
       continue;
     }

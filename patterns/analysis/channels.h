@@ -49,8 +49,8 @@ bool SameWindows(const ChannelMap& a, const ChannelMap& b, const DimTable& dims)
 // Follows `value` back to `sources` through operators that only move, drop or negate channels, or take a part of a
 // leading axis. A source of shape [..., C] has C channels; C must be a number. FAILED_PRECONDITION with a
 // sentence naming the operator that does anything else; `reached` (may be null) then still gets the nodes that were read.
-absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, Value* value, absl::Span<Value* const> sources,
-                                          std::vector<const Node*>* reached = nullptr);
+absl::StatusOr<ChannelMap> FollowChannels(const FunctionContext& context, const Value* value,
+                                          absl::Span<const Value* const> sources, std::vector<const Node*>* reached = nullptr);
 
 // Which of a constant's numbers are -1, where all others are 1; nullopt for other constants and what is not one.
 std::optional<std::vector<bool>> SignsOf(const FunctionContext& context, const Value& constant);
@@ -59,7 +59,7 @@ std::optional<std::vector<bool>> SignsOf(const FunctionContext& context, const V
 std::vector<Channel> ListOf(const ChannelMap& map);
 
 // Values that `value` is cut from, itself first.
-std::vector<Value*> CutFrom(const FunctionContext& context, Value* value);
+std::vector<const Value*> CutFrom(const FunctionContext& context, const Value* value);
 
 // FAILED_PRECONDITION with this sentence.
 absl::Status ChannelsNotProved(const std::string& sentence);

@@ -353,8 +353,8 @@ class Kept {
 
 }  // namespace
 
-std::optional<EmptyRow> FindEmptyRow(const FunctionContext& context, absl::Span<Value* const> masks,
-                                     absl::Span<Value* const> drops) {
+std::optional<EmptyRow> FindEmptyRow(const FunctionContext& context, absl::Span<const Value* const> masks,
+                                     absl::Span<const Value* const> drops) {
   Kept kept(context);
   MaybeTable all;
   const Value* first = nullptr;

@@ -17,7 +17,7 @@ struct EmptyRow {
 // The first query that keeps no key. `masks`: additive, of 0 and what takes a key out, or boolean, true = attend; a key takes
 // part where each says so. `drops`: boolean, true = taken out. nullopt where none is seen: what depends on an input keeps every
 // key, as far as can be seen, and so does a constant of more than a million elements.
-std::optional<EmptyRow> FindEmptyRow(const FunctionContext& context, absl::Span<Value* const> masks,
-                                     absl::Span<Value* const> drops);
+std::optional<EmptyRow> FindEmptyRow(const FunctionContext& context, absl::Span<const Value* const> masks,
+                                     absl::Span<const Value* const> drops);
 
 }  // namespace ascend_fuse

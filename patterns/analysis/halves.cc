@@ -22,7 +22,7 @@ std::optional<int> HalfFrom(DimTable& dims, Dim start, int64_t step, Dim width) 
 
 // The part of `source` that `map` takes of its leading axes, which must have the leading dims of `like`; all of it where
 // `like` is null. nullopt where it has not, or where the bounds are not known.
-std::optional<Term> PartOf(const FunctionContext& context, Value* source, const ChannelMap& map, const Value* like) {
+std::optional<Term> PartOf(const FunctionContext& context, const Value* source, const ChannelMap& map, const Value* like) {
   const Fact& fact = context.facts->Of(source);
   std::vector<Term> starts, ends, axes;
   for (size_t i = 0; i < map.windows.size(); ++i) {
@@ -55,8 +55,8 @@ std::optional<Term> PartOf(const FunctionContext& context, Value* source, const 
 
 }  // namespace
 
-absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, Value* part) {
-  Value* value = part;
+absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, const Value* part) {
+  const Value* value = part;
   while (context.numbering->Source(value) != nullptr) value = context.numbering->Source(value);
   const auto no = [&](std::string_view why) {
     return Refuse(fmt::format("{} is not a half: {}", ValueName(*value), why), "not-a-half");
@@ -99,14 +99,14 @@ absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, Value* part) {
   return HalfOf{node->input(taken->operand), static_cast<int>(*place), *index, source.step == 2};
 }
 
-absl::StatusOr<std::string> JoinMode(const FunctionContext& context, Value* y, Value* a, Value* b) {
+absl::StatusOr<std::string> JoinMode(const FunctionContext& context, const Value* y, const Value* a, const Value* b) {
   const Fact& fact = context.facts->Of(y);
   if (fact.rank() < 1 || !fact.shape.back().is_number()) {
     return ChannelsNotProved(fmt::format("the width of {} is not known", ValueName(*y)));
   }
   const int64_t width = fact.shape.back().number();
   const Movement* concat = nullptr;
-  for (Value* value : CutFrom(context, y)) {
+  for (const Value* value : CutFrom(context, y)) {
     const Node* node = value->producer;
     if (node == nullptr) break;
     const Movement* movement = context.facts->MovementOf(value);
@@ -127,8 +127,8 @@ absl::StatusOr<std::string> JoinMode(const FunctionContext& context, Value* y, V
   }
   const int leading = fact.rank() - 1;
   const int at = concat->parts[0].windows[0].axis;
-  auto is = [&](Value* operand, Value* wanted) {
-    for (Value* value : CutFrom(context, operand)) {
+  auto is = [&](const Value* operand, const Value* wanted) {
+    for (const Value* value : CutFrom(context, operand)) {
       if (context.numbering->Same(value, wanted)) return true;
       const Node* node = value->producer;
       if (node == nullptr || (!KeepsOrder(*context.facts, *node) && context.numbering->Source(value) == nullptr)) return false;
@@ -159,9 +159,9 @@ absl::StatusOr<std::string> JoinMode(const FunctionContext& context, Value* y, V
   return ChannelsNotProved("the parts are joined in blocks");
 }
 
-absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b, const Value* like, int64_t scale) {
+absl::StatusOr<Cut> CutSource(const FunctionContext& context, const Value* a, const Value* b, const Value* like, int64_t scale) {
   absl::Status why;
-  for (Value* source : CutFrom(context, a)) {
+  for (const Value* source : CutFrom(context, a)) {
     const Fact& fact = context.facts->Of(source);
     if (fact.rank() < 2 || !fact.shape.back().is_number()) continue;
     if (like != nullptr) {

@@ -12,28 +12,29 @@
 namespace ascend_fuse {
 
 struct HalfOf {
-  Value* whole = nullptr;  // what it is cut from
-  int axis = 0;            // counted from the front
-  int index = 0;           // 0: the first half (or the even elements), 1: the second (or the odd ones)
-  bool strided = false;    // every other element instead of one block
+  const Value* whole = nullptr;  // what it is cut from
+  int axis = 0;                  // counted from the front
+  int index = 0;                 // 0: the first half (or the even elements), 1: the second (or the odd ones)
+  bool strided = false;          // every other element instead of one block
 };
 
 // The half that `part` is, looking through noise. FAILED_PRECONDITION with a sentence when it is not provably
 // one: unequal parts, three parts, bounds that are not known, overlapping indices.
-absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, Value* part);
+absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, const Value* part);
 
 // y [..., D] made of a and b [..., D/2] alone: "half" if a is its first half and b its second, "interleaved" if a
 // holds its even and b its odd channels.
-absl::StatusOr<std::string> JoinMode(const FunctionContext& context, Value* y, Value* a, Value* b);
+absl::StatusOr<std::string> JoinMode(const FunctionContext& context, const Value* y, const Value* a, const Value* b);
 
 // The value whose last axis a and b are cut from, and how: "half" or "interleaved". If `like` is not null, a value of
 // its shape, but for a last axis `scale` times as wide; where a and b are cut from the same part of leading axes too, that
 // part is the value, which is to be built.
 struct Cut {
-  Value* source = nullptr;
+  const Value* source = nullptr;
   std::string mode;
   Term whole;  // `source`, or the part of it
 };
-absl::StatusOr<Cut> CutSource(const FunctionContext& context, Value* a, Value* b, const Value* like = nullptr, int64_t scale = 1);
+absl::StatusOr<Cut> CutSource(const FunctionContext& context, const Value* a, const Value* b, const Value* like = nullptr,
+                              int64_t scale = 1);
 
 }  // namespace ascend_fuse

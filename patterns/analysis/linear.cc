@@ -16,7 +16,7 @@
 namespace ascend_fuse {
 namespace {
 
-Value* WithoutNoise(const FunctionContext& context, Value* value, std::vector<const Value*>* chain) {
+const Value* WithoutNoise(const FunctionContext& context, const Value* value, std::vector<const Value*>* chain) {
   while (context.numbering->Source(value) != nullptr) {
     value = context.numbering->Source(value);
     if (chain != nullptr) chain->push_back(value);
@@ -28,13 +28,13 @@ bool IsContrib(const Node& node, std::string_view op_type) { return Domain(node)
 
 // What a weight is made of: a constant before shape-changing and type-changing operators.
 struct Weight {
-  Value* root = nullptr;    // an initializer or the output of a Constant
-  bool direct = true;       // nothing but copies between
-  bool transposed = false;  // one Transpose <perm = [1, 0]> between
+  const Value* root = nullptr;  // an initializer or the output of a Constant
+  bool direct = true;           // nothing but copies between
+  bool transposed = false;      // one Transpose <perm = [1, 0]> between
   std::vector<const Value*> chain;
 };
 
-Weight FindWeight(const FunctionContext& context, Value* value) {
+Weight FindWeight(const FunctionContext& context, const Value* value) {
   Weight weight;
   if (value == nullptr) return weight;
   constexpr int kMaximumSteps = 8;
@@ -69,7 +69,7 @@ Weight FindWeight(const FunctionContext& context, Value* value) {
 }
 
 // A bias of the last axis: one dim of that width, or more of which all but the last are 1.
-bool IsBias(const FunctionContext& context, Value* value, const Value* y) {
+bool IsBias(const FunctionContext& context, const Value* value, const Value* y) {
   const Fact& bias = context.facts->Of(value);
   const Fact& fact = context.facts->Of(y);
   if (FindWeight(context, value).root == nullptr || bias.rank() < 1 || fact.rank() < bias.rank()) return false;
@@ -122,7 +122,7 @@ void NotPlain(LinearView* view, std::string why) {
 
 class LinearFinder {
  public:
-  LinearFinder(const FunctionContext& context, Value* y, int depth) : context_(context), asked_(y), y_(y), depth_(depth) {}
+  LinearFinder(const FunctionContext& context, const Value* y, int depth) : context_(context), asked_(y), y_(y), depth_(depth) {}
 
   absl::StatusOr<LinearView> Find() {
     if (depth_ > 4) return No("too many operators stand between");
@@ -153,10 +153,10 @@ class LinearFinder {
     return Refuse(fmt::format("{} is not the output of a linear: {}", ValueName(*asked_), why), "no-linear");
   }
 
-  absl::StatusOr<LinearView> Inner(Value* y) const { return LinearFinder(context_, y, depth_ + 1).Find(); }
+  absl::StatusOr<LinearView> Inner(const Value* y) const { return LinearFinder(context_, y, depth_ + 1).Find(); }
 
   absl::StatusOr<LinearView> Product(const Node& node) {
-    Value* const x = node.input(0);
+    const Value* const x = node.input(0);
     const Weight weight = FindWeight(context_, node.input(1));
     if (x == nullptr || weight.root == nullptr) {
       return No(fmt::format("{} multiplies it by a value that is computed", OpType(node)));
@@ -187,7 +187,7 @@ class LinearFinder {
     if (!IsOp(node, "Gemm")) NotPlain(&view_, fmt::format("{} computes it", OpType(node)));
     if (Factor(node, "alpha") != 1 || Factor(node, "beta") != 1) NotPlain(&view_, "Gemm has a factor");
     view_.transposed = IntAttribute(node, "transB").value_or(0) != 0;
-    if (Value* bias = node.input(2); bias != nullptr) {
+    if (const Value* bias = node.input(2); bias != nullptr) {
       if (!IsBias(context_, bias, y_)) return No("what Gemm adds is not a bias of the last axis");
       view_.bias = bias;
     }
@@ -217,8 +217,8 @@ class LinearFinder {
 
   absl::StatusOr<LinearView> OfAdd(const Node& node) {
     for (int side = 0; side < 2; ++side) {
-      Value* bias = node.input(side);
-      Value* product = node.input(1 - side);
+      const Value* bias = node.input(side);
+      const Value* product = node.input(1 - side);
       if (bias == nullptr || product == nullptr || !IsBias(context_, bias, y_)) continue;
       ASSIGN_OR_RETURN(LinearView inner, Inner(product));
       if (inner.bias != nullptr) NotPlain(&inner, "it has two biases");
@@ -236,7 +236,7 @@ class LinearFinder {
   }
 
   // LoRA: x W + factor (x A) B.
-  std::optional<LinearView> WithUpdate(Value* whole, Value* update) const {
+  std::optional<LinearView> WithUpdate(const Value* whole, const Value* update) const {
     const Node* scaled = update->producer;
     if (scaled != nullptr && IsOp(*scaled, "Mul")) {
       double number = 0;
@@ -264,13 +264,13 @@ class LinearFinder {
   }
 
   const FunctionContext& context_;
-  Value* const asked_;
-  Value* y_;  // without what keeps it as it is
+  const Value* const asked_;
+  const Value* y_;  // without what keeps it as it is
   const int depth_;
   LinearView view_;
 };
 
-absl::StatusOr<LinearView> Find(const FunctionContext& context, Value* y) { return LinearFinder(context, y, 0).Find(); }
+absl::StatusOr<LinearView> Find(const FunctionContext& context, const Value* y) { return LinearFinder(context, y, 0).Find(); }
 
 // Why a constant cannot become part of a merged one; empty if it can.
 std::string WhyNotJoined(const Value* value) {
@@ -294,9 +294,9 @@ std::string OtherReader(const Value* value) {
   return fmt::format("{} has {} readers ({}{})", ValueName(*value), readers, names, readers > kNamed ? " ..." : "");
 }
 
-absl::StatusOr<LinearView> FindLinear(const FunctionContext& context, Value* y) { return Find(context, y); }
+absl::StatusOr<LinearView> FindLinear(const FunctionContext& context, const Value* y) { return Find(context, y); }
 
-absl::StatusOr<MergedView> MergedLinear(const FunctionContext& context, Value* a, Value* b) {
+absl::StatusOr<MergedView> MergedLinear(const FunctionContext& context, const Value* a, const Value* b) {
   auto no = [](const std::string& why) {
     return Refuse(fmt::format("the two linears cannot be merged: {}", why), "linears-not-merged");
   };
@@ -316,7 +316,7 @@ absl::StatusOr<MergedView> MergedLinear(const FunctionContext& context, Value* a
     return no("they are not written in the same way");
   }
   if ((first.bias == nullptr) != (second.bias == nullptr)) return no("only one of them has a bias");
-  std::vector<std::pair<Value*, Value*>> joined = {{first.weight, second.weight}};
+  std::vector<std::pair<const Value*, const Value*>> joined = {{first.weight, second.weight}};
   if (first.bias != nullptr) {
     const Weight biases[2] = {FindWeight(context, first.bias), FindWeight(context, second.bias)};
     for (const Weight& bias : biases) {
@@ -354,7 +354,7 @@ absl::StatusOr<MergedView> MergedLinear(const FunctionContext& context, Value* a
     }
   }
 
-  auto join = [&](Value* one, Value* other, int64_t axis) {
+  auto join = [&](const Value* one, const Value* other, int64_t axis) {
     return Term::Node({"", "@Join", {{"axis", Term::Integer(axis)}}, {Term::Of(one), Term::Of(other)}, 1});
   };
   MergedView merged;

@@ -13,10 +13,10 @@
 namespace ascend_fuse {
 
 struct LinearView {
-  Value* x = nullptr;             // [.., K]
-  Value* weight = nullptr;        // the constant itself
+  const Value* x = nullptr;       // [.., K]
+  const Value* weight = nullptr;  // the constant itself
   bool transposed = false;        // it is [N, K], not [K, N]
-  Value* bias = nullptr;          // constant [N], or nullptr
+  const Value* bias = nullptr;    // constant [N], or nullptr
   const Node* product = nullptr;  // the MatMul, Gemm, Einsum or Conv
   // Plain: weight is a constant of two dims used as it is, bias 1-D, no factor, and between `product` and the
   // value nothing but the bias. Only such linears can be merged; others are linears all the same.
@@ -29,21 +29,21 @@ struct LinearView {
 
 // The linear layer that computes `y`. FAILED_PRECONDITION with a sentence when none does: a residual is not a
 // bias, a MatMul of two activations is not a linear.
-absl::StatusOr<LinearView> FindLinear(const FunctionContext& context, Value* y);
+absl::StatusOr<LinearView> FindLinear(const FunctionContext& context, const Value* y);
 
 // What keeps `value` computed besides its first reader, as a sentence; empty if nothing does.
 std::string OtherReader(const Value* value);
 
 // One linear for two of the same input, to be built: x [Wa | Wb] + [ba | bb]; its first half is `a`, its second `b`.
 struct MergedView {
-  Value* x = nullptr;  // [.., K]
-  Term weight;         // [2 N, K] if transposed, else [K, 2 N]
+  const Value* x = nullptr;  // [.., K]
+  Term weight;               // [2 N, K] if transposed, else [K, 2 N]
   bool transposed = false;
   Term bias;          // [2 N], or no value
   bool gemm = false;  // the two were Gemm
 };
 
 // FAILED_PRECONDITION says what forbids it.
-absl::StatusOr<MergedView> MergedLinear(const FunctionContext& context, Value* a, Value* b);
+absl::StatusOr<MergedView> MergedLinear(const FunctionContext& context, const Value* a, const Value* b);
 
 }  // namespace ascend_fuse

@@ -26,7 +26,7 @@ bool IsMaskFill(const FunctionContext& context, const Value* value) {
   return value != nullptr && ConstantNumber(*context.facts, value, &number) && number <= kMaskThreshold;
 }
 
-Term DimAsShapeElement(const FunctionContext& context, Value* value, int axis) {
+Term DimAsShapeElement(const FunctionContext& context, const Value* value, int axis) {
   const Fact& fact = context.facts->Of(value);
   if (fact.shape[axis].is_number()) return Term::Integer(fact.shape[axis].number());
   // Shape whole, then one element of it: ATC ignores the start and end attributes of Shape
@@ -41,9 +41,9 @@ class OneForAllHeads {
   explicit OneForAllHeads(const FunctionContext& context) : context_(context) {}
 
   // nullopt where it may differ from head to head.
-  std::optional<Term> Of(Value* value) {
+  std::optional<Term> Of(const Value* value) {
     if (++visited_ > kMaximumNodes) return std::nullopt;
-    while (Value* source = context_.numbering->Source(value)) value = source;
+    while (const Value* source = context_.numbering->Source(value)) value = source;
     const Fact& fact = context_.facts->Of(value);
     if (!fact.has_rank) return std::nullopt;
     if (HasOneHead(fact)) return Term::Of(value);
@@ -88,7 +88,7 @@ class OneForAllHeads {
 // What a mask is made of: a value, and what of it takes a key out.
 enum class Polarity { kTrueMasks, kTrueKeeps, kNegativeMasks };
 struct MaskSource {
-  Value* value = nullptr;
+  const Value* value = nullptr;
   Polarity polarity = Polarity::kNegativeMasks;
 };
 
@@ -96,20 +96,20 @@ void Assume(const FunctionContext& context, std::string sentence) {
   if (context.assumptions != nullptr) context.assumptions->push_back(std::move(sentence));
 }
 
-Value* BehindCopies(const FunctionContext& context, Value* value) {
-  while (Value* source = context.numbering->Source(value)) value = source;
+const Value* BehindCopies(const FunctionContext& context, const Value* value) {
+  while (const Value* source = context.numbering->Source(value)) value = source;
   return value;
 }
 
 // true = kept, and the mask before a Not in front: Not (Not (m)) is m.
-MaskSource KeptWhereTrue(Value* boolean) {
+MaskSource KeptWhereTrue(const Value* boolean) {
   const Node* node = boolean->producer;
   if (node != nullptr && IsOp(*node, "Not") && node->input(0) != nullptr) return {node->input(0), Polarity::kTrueMasks};
   return {boolean, Polarity::kTrueKeeps};
 }
 
 // The boolean that the exporter started with, where there is one. An error for what is not a mask but a bias.
-absl::StatusOr<MaskSource> ReadMask(const FunctionContext& context, Value* mask) {
+absl::StatusOr<MaskSource> ReadMask(const FunctionContext& context, const Value* mask) {
   if (context.facts->Of(mask).type == DataType::kBool) return KeptWhereTrue(mask);
   const PossibleValues set = ValuesOf(context, mask);
   if (!set.known) {
@@ -136,13 +136,13 @@ absl::StatusOr<MaskSource> ReadMask(const FunctionContext& context, Value* mask)
 
 // Dim `axis` of a value, read from an input of the graph that has it where there is one among the first: then it is one
 // node for all layers.
-Term SharedDim(const FunctionContext& context, Value* value, int axis) {
+Term SharedDim(const FunctionContext& context, const Value* value, int axis) {
   constexpr size_t kInputs = 16;
   const Dim dim = context.facts->Of(value).shape[static_cast<size_t>(axis)];
   const Graph& graph = context.model->graph();
   if (!dim.is_number() && value->graph == &graph) {
     for (size_t i = 0; i < std::min(kInputs, graph.inputs().size()); ++i) {
-      Value* input = graph.inputs()[i];
+      const Value* input = graph.inputs()[i];
       const Fact& fact = context.facts->Of(input);
       for (int other = 0; other < fact.rank() && input->initializer == nullptr; ++other) {
         if (context.dims->Equal(fact.shape[static_cast<size_t>(other)], dim)) return DimAsShapeElement(context, input, other);
@@ -153,7 +153,7 @@ Term SharedDim(const FunctionContext& context, Value* value, int axis) {
 }
 
 // The mask that the source says, as ExplicitMask gives it.
-absl::StatusOr<Term> ExplicitMaskOf(const FunctionContext& context, MaskSource source, Value* query, Value* key) {
+absl::StatusOr<Term> ExplicitMaskOf(const FunctionContext& context, MaskSource source, const Value* query, const Value* key) {
   const Fact& q = context.facts->Of(query);
   const Fact& k = context.facts->Of(key);
   if (q.rank() != 4 || k.rank() != 4) {
@@ -241,8 +241,9 @@ absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, c
 }
 
 // Expand broadcasts both ways, so 1 stands for a dim that is right already.
-Term ExpandedToScores(const FunctionContext& context, Term mask, const Fact* fact, const Term& heads, Value* query, Value* key) {
-  const auto dim = [&](Value* value, int from_the_end) {
+Term ExpandedToScores(const FunctionContext& context, Term mask, const Fact* fact, const Term& heads, const Value* query,
+                      const Value* key) {
+  const auto dim = [&](const Value* value, int from_the_end) {
     const Dim wanted = context.facts->Of(value).shape[2];
     const bool right = fact != nullptr && fact->rank() >= from_the_end &&
                        context.dims->Equal(fact->shape[static_cast<size_t>(fact->rank() - from_the_end)], wanted);
@@ -279,12 +280,12 @@ bool OnlyMasks(const FunctionContext& context, const Value* mask) {
          std::all_of(set.values.begin(), set.values.end(), [](double number) { return number == 0 || number <= kMaskThreshold; });
 }
 
-absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, Value* query, Value* key) {
+absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, const Value* mask, const Value* query, const Value* key) {
   ASSIGN_OR_RETURN(MaskSource source, ReadMask(context, mask));
   return ExplicitMaskOf(context, source, query, key);
 }
 
-absl::StatusOr<Term> ExplicitDrop(const FunctionContext& context, Value* drop, Value* query, Value* key) {
+absl::StatusOr<Term> ExplicitDrop(const FunctionContext& context, const Value* drop, const Value* query, const Value* key) {
   return ExplicitMaskOf(context, {drop, Polarity::kTrueMasks}, query, key);
 }
 

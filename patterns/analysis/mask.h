@@ -29,10 +29,10 @@ constexpr double kRuntimeMaskFill = -10000;
 // boolean (true = attend) mask; query [B, N, S, D]; key [B, G, T, D]. A mask that was only expanded over the heads is
 // taken from before that. FAILED_PRECONDITION with a sentence if it holds numbers other than 0 and minus infinity (a
 // bias), differs from head to head, or has a shape that is not known. Adds what it assumes to context.assumptions.
-absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, Value* mask, Value* query, Value* key);
+absl::StatusOr<Term> ExplicitMask(const FunctionContext& context, const Value* mask, const Value* query, const Value* key);
 
 // The same of a boolean in which true means masked out already.
-absl::StatusOr<Term> ExplicitDrop(const FunctionContext& context, Value* drop, Value* query, Value* key);
+absl::StatusOr<Term> ExplicitDrop(const FunctionContext& context, const Value* drop, const Value* query, const Value* key);
 
 // OK where adding `mask` to scores of query [B, N, S, D] leaves their shape as it is, for every run.
 absl::Status CheckMaskFits(const FunctionContext& context, const Value* mask, const Value* query);
@@ -43,7 +43,8 @@ absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, c
 
 // A mask expanded to [S, T], or to [B or 1, heads, S, T] from rank 3 on or where `heads` is not 1, for a query [B, N, S, D] and
 // a key [B, G, T, D]. fact: that of the mask, where it is known.
-Term ExpandedToScores(const FunctionContext& context, Term mask, const Fact* fact, const Term& heads, Value* query, Value* key);
+Term ExpandedToScores(const FunctionContext& context, Term mask, const Fact* fact, const Term& heads, const Value* query,
+                      const Value* key);
 
 // Whether a mask is boolean, or provably holds only 0 and what takes a key out.
 bool OnlyMasks(const FunctionContext& context, const Value* mask);

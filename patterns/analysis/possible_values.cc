@@ -182,7 +182,7 @@ class ValueSets {
 
   // Where (x as bool, fill, x): what is left of x is its zeros (transformers' inverted masks, D2).
   bool InvertedMask(const Node& node, int depth, PossibleValues* result) {
-    Value* tested = node.input(0);
+    const Value* tested = node.input(0);
     while (tested != nullptr && context_.numbering->Source(tested) != nullptr) {
       tested = context_.numbering->Source(tested);
     }

@@ -13,8 +13,8 @@ namespace ascend_fuse {
 struct Product {
   static constexpr int kSummed = -1;
   const Node* node = nullptr;
-  Value* result = nullptr;
-  std::array<Value*, 2> operands = {};
+  const Value* result = nullptr;
+  std::array<const Value*, 2> operands = {};
   // For each axis of each operand the axis of the result, or kSummed: the one axis that both are summed over.
   std::array<std::vector<int>, 2> axes;
   std::array<size_t, 2> summed = {};  // its place in each operand
@@ -24,6 +24,6 @@ struct Product {
 // equation has an arrow and no ellipsis, repeats no letter within an operand and sums over one letter, which both have.
 // An operand of a MatMul may have an axis of 1, or none, where the result has more: it is repeated. nullopt for
 // anything else, and where a rank is not known.
-std::optional<Product> FindProduct(const FunctionContext& context, Value* value);
+std::optional<Product> FindProduct(const FunctionContext& context, const Value* value);
 
 }  // namespace ascend_fuse

@@ -75,7 +75,8 @@ absl::StatusOr<std::string> ModeOf(const std::vector<Channel>& channels) {
 
 }  // namespace
 
-absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* rotated, Value* x, int sign, const Value* signs) {
+absl::StatusOr<std::string> RotationMode(const FunctionContext& context, const Value* rotated, const Value* x, int sign,
+                                         const Value* signs) {
   // The same Cast of both changes nothing of which channel is which.
   while (rotated->producer != nullptr && x->producer != nullptr && rotated != x && IsOp(*rotated->producer, "Cast") &&
          IsOp(*x->producer, "Cast") && IntAttribute(*rotated->producer, "to") == IntAttribute(*x->producer, "to") &&
@@ -89,7 +90,7 @@ absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* 
   std::vector<Channel> of_x;
   std::vector<const Node*> longest;
   absl::Status why;
-  for (Value* source : CutFrom(context, x)) {
+  for (const Value* source : CutFrom(context, x)) {
     std::vector<const Node*> reached;
     map = FollowChannels(context, rotated, {source}, &reached);
     if (reached.size() > longest.size()) longest = reached;
@@ -155,8 +156,8 @@ absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* 
   return ModeOf(channels);
 }
 
-absl::StatusOr<Value*> DeinterleavedSource(const FunctionContext& context, Value* x) {
-  for (Value* source : CutFrom(context, x)) {
+absl::StatusOr<const Value*> DeinterleavedSource(const FunctionContext& context, const Value* x) {
+  for (const Value* source : CutFrom(context, x)) {
     if (source == x) continue;
     const absl::StatusOr<ChannelMap> map = FollowChannels(context, x, {source});
     if (!map.ok() || !map->IsLike(context.facts->Of(x)) || !map->IsWhole() ||

@@ -16,10 +16,10 @@ namespace ascend_fuse {
 // `rotated` as such a rotation of x [..., D]. `sign` is -1 where `rotated` is subtracted; `signs`, if not null, is a
 // constant of one 1 or -1 for each channel that it is multiplied with. FAILED_PRECONDITION with a sentence that says
 // what it is instead.
-absl::StatusOr<std::string> RotationMode(const FunctionContext& context, Value* rotated, Value* x, int sign,
+absl::StatusOr<std::string> RotationMode(const FunctionContext& context, const Value* rotated, const Value* x, int sign,
                                          const Value* signs = nullptr);
 
 // The value [..., D] of which x is the even channels followed by the odd ones.
-absl::StatusOr<Value*> DeinterleavedSource(const FunctionContext& context, Value* x);
+absl::StatusOr<const Value*> DeinterleavedSource(const FunctionContext& context, const Value* x);
 
 }  // namespace ascend_fuse

@@ -27,8 +27,8 @@ bool IsOneOf(std::string_view op, std::initializer_list<std::string_view> list) 
   return std::find(list.begin(), list.end(), op) != list.end();
 }
 
-Value* BehindCopies(const FunctionContext& context, Value* value) {
-  while (Value* source = context.numbering->Source(value)) value = source;
+const Value* BehindCopies(const FunctionContext& context, const Value* value) {
+  while (const Value* source = context.numbering->Source(value)) value = source;
   return value;
 }
 
@@ -102,7 +102,7 @@ class Splitter {
  public:
   Splitter(const FunctionContext& context, ScoreParts* parts) : context_(context), parts_(*parts) {}
 
-  absl::Status Split(Value* added) {
+  absl::Status Split(const Value* added) {
     if (++steps_ > kMostNodes) return NotProved(*added);
     if (OnlyMasks(context_, added)) {
       parts_.masks.push_back(added);
@@ -142,9 +142,9 @@ class Splitter {
 };
 
 // A bias in the query's type: from before it was widened where it was.
-absl::StatusOr<Value*> InTypeOf(const FunctionContext& context, Value* bias, const Value* query) {
+absl::StatusOr<const Value*> InTypeOf(const FunctionContext& context, const Value* bias, const Value* query) {
   const DataType wanted = context.facts->Of(query).type;
-  Value* value = bias;
+  const Value* value = bias;
   if (context.facts->Of(value).type == wanted) return value;
   const Node* node = BehindCopies(context, value)->producer;
   if (node != nullptr && IsOp(*node, "Cast") && context.facts->Of(node->input(0)).type == wanted) return node->input(0);
@@ -155,10 +155,10 @@ absl::StatusOr<Value*> InTypeOf(const FunctionContext& context, Value* bias, con
 
 }  // namespace
 
-absl::StatusOr<ScoreParts> SplitScores(const FunctionContext& context, absl::Span<Value* const> added) {
+absl::StatusOr<ScoreParts> SplitScores(const FunctionContext& context, absl::Span<const Value* const> added) {
   ScoreParts parts;
   Splitter splitter(context, &parts);
-  for (Value* value : added) {
+  for (const Value* value : added) {
     RETURN_IF_ERROR(splitter.Split(value));
   }
   return parts;
@@ -166,14 +166,14 @@ absl::StatusOr<ScoreParts> SplitScores(const FunctionContext& context, absl::Spa
 
 absl::StatusOr<Term> SumOfBiases(const FunctionContext& context, const ScoreParts& parts, const Value* query) {
   Term sum = Term::Absent();
-  for (Value* bias : parts.biases) {
-    ASSIGN_OR_RETURN(Value* const value, InTypeOf(context, bias, query));
+  for (const Value* bias : parts.biases) {
+    ASSIGN_OR_RETURN(const Value* const value, InTypeOf(context, bias, query));
     sum = sum.kind == Term::Kind::kAbsent ? Term::Of(value) : build::Op("Add", {std::move(sum), Term::Of(value)});
   }
   return sum;
 }
 
-absl::StatusOr<Term> WholeBias(const FunctionContext& context, const ScoreParts& parts, Value* query, Value* key) {
+absl::StatusOr<Term> WholeBias(const FunctionContext& context, const ScoreParts& parts, const Value* query, const Value* key) {
   if (parts.biases.empty()) return Term::Absent();
   const Fact& q = context.facts->Of(query);
   const Fact& k = context.facts->Of(key);

@@ -34,7 +34,7 @@ bool IsFloating(const FunctionContext& context, const Value* value) {
 }
 
 // The value that a Cast between floating-point types converts; nullptr for any other node.
-Value* ConvertedFrom(const FunctionContext& context, const Node& node) {
+const Value* ConvertedFrom(const FunctionContext& context, const Node& node) {
   const bool converts = IsOp(node, "Cast") && IsFloating(context, node.input(0)) && IsFloating(context, node.output());
   return converts ? node.input(0) : nullptr;
 }
@@ -49,7 +49,7 @@ bool IsZero(const FunctionContext& context, const Value* value) {
 }
 
 // Where (IsNaN (p), 0, p): p.
-Value* Guarded(const FunctionContext& context, const Node& node) {
+const Value* Guarded(const FunctionContext& context, const Node& node) {
   if (!IsOp(node, "Where") || !IsZero(context, node.input(1)) || node.input(0) == nullptr) return nullptr;
   const Node* test = node.input(0)->producer;
   if (test == nullptr || !IsOp(*test, "IsNaN") || test->input(0) == nullptr || node.input(2) == nullptr) return nullptr;
@@ -57,7 +57,7 @@ Value* Guarded(const FunctionContext& context, const Node& node) {
 }
 
 // The boolean that a Cast makes 0 and 1; nullptr for any other value.
-Value* OfBoolean(const FunctionContext& context, const Value* number) {
+const Value* OfBoolean(const FunctionContext& context, const Value* number) {
   const Node* cast = number != nullptr ? number->producer : nullptr;
   if (cast == nullptr || !IsOp(*cast, "Cast") || cast->input(0) == nullptr) return nullptr;
   return context.facts->Of(cast->input(0)).type == DataType::kBool ? cast->input(0) : nullptr;
@@ -77,7 +77,7 @@ bool IsZeroThroughout(const FunctionContext& context, const Value* value) {
 }
 
 // x of x + 0; nullptr for any other node.
-Value* WithoutZero(const FunctionContext& context, const Node& node) {
+const Value* WithoutZero(const FunctionContext& context, const Node& node) {
   if (!IsOp(node, "Add")) return nullptr;
   for (size_t i = 0; i < 2; ++i) {
     if (IsZeroThroughout(context, node.input(1 - i))) return node.input(i);
@@ -86,7 +86,7 @@ Value* WithoutZero(const FunctionContext& context, const Node& node) {
 }
 
 // Equal (ReduceMax (x) along the last axis, minus infinity): x. Where that holds, a row has no number above it.
-Value* WithEmptyRows(const FunctionContext& context, const Node* test) {
+const Value* WithEmptyRows(const FunctionContext& context, const Node* test) {
   if (test == nullptr || !IsOp(*test, "Equal")) return nullptr;
   for (size_t i = 0; i < 2; ++i) {
     const Node* maximum = test->input(i) != nullptr ? test->input(i)->producer : nullptr;
@@ -102,10 +102,10 @@ Value* WithEmptyRows(const FunctionContext& context, const Node* test) {
 }
 
 // Whether a product of two tensors is found on one of the ways that scores go.
-bool LeadsToProduct(const FunctionContext& context, Value* value) {
-  std::vector<Value*> work = {value};
+bool LeadsToProduct(const FunctionContext& context, const Value* value) {
+  std::vector<const Value*> work = {value};
   for (int step = 0; step < kMostLookahead && !work.empty(); ++step) {
-    Value* next = work.back();
+    const Value* next = work.back();
     work.pop_back();
     const Node* node = next != nullptr ? next->producer : nullptr;
     if (node == nullptr || node->domain != NameId::kEmpty) continue;
@@ -149,11 +149,11 @@ class ScoreReader {
     if (node == nullptr) return No(fmt::format("the weights are {}", DescribeProducer(*view->value)));
     Reach(node);
     if (FollowCopy(context_, view) || FollowMovement(context_, atoms_, view)) return absl::OkStatus();
-    if (Value* source = ConvertedFrom(context_, *node); source != nullptr) {
+    if (const Value* source = ConvertedFrom(context_, *node); source != nullptr) {
       view->value = source;
       return absl::OkStatus();
     }
-    if (Value* source = Guarded(context_, *node); source != nullptr) {
+    if (const Value* source = Guarded(context_, *node); source != nullptr) {
       Reach(node->input(0)->producer);
       path->guard = true;
       view->value = source;
@@ -174,7 +174,7 @@ class ScoreReader {
       }
     }
     // The same as products with the numbers of a boolean, as tf2onnx writes a choice.
-    if (Value* rest = WithoutZero(context_, *node); rest != nullptr) return Continue(view, rest);
+    if (const Value* rest = WithoutZero(context_, *node); rest != nullptr) return Continue(view, rest);
     if (const int place = PlaceOfBoolean(context_, *node); place >= 0 && zeroed_.value == nullptr) {
       zeroed_ = {ScoreMask::Kind::kKeeps, OfBoolean(context_, node->input(static_cast<size_t>(place))), {}};
       return Continue(view, node->input(static_cast<size_t>(1 - place)));
@@ -219,7 +219,7 @@ class ScoreReader {
   }
 
   // The scores go on at x, the operand of the node that computes view->value which is not a mask: of its shape.
-  absl::Status Continue(AxisView* view, Value* x) {
+  absl::Status Continue(AxisView* view, const Value* x) {
     const Fact& before = context_.facts->Of(x);
     const Fact& after = context_.facts->Of(view->value);
     if (!before.has_rank || !after.has_rank || before.shape.size() != after.shape.size()) {
@@ -257,7 +257,7 @@ class ScoreReader {
         path.stages.push_back(view.axes);
         continue;
       }
-      if (Value* source = ConvertedFrom(context_, *node); source != nullptr) {
+      if (const Value* source = ConvertedFrom(context_, *node); source != nullptr) {
         view.value = source;
         continue;
       }
@@ -268,7 +268,7 @@ class ScoreReader {
         view.value = node->input(0);
         continue;
       }
-      if (Value* clamped = Clamped(*node, view.factor); clamped != nullptr) {
+      if (const Value* clamped = Clamped(*node, view.factor); clamped != nullptr) {
         RETURN_IF_ERROR(Continue(&view, clamped));
         continue;
       }
@@ -283,7 +283,7 @@ class ScoreReader {
   }
 
   // x, of a node that changes only scores that the softmax drops anyway.
-  Value* Clamped(const Node& node, double factor) {
+  const Value* Clamped(const Node& node, double factor) {
     double low = 0;
     if (IsOp(node, "Max") && node.input_count == 2) {
       for (size_t i = 0; i < 2; ++i) {
@@ -317,8 +317,8 @@ class ScoreReader {
     absl::Status why = No(fmt::format("the scores are {}, which leads to no product", DescribeProducer(*view.value)));
     const bool subtracts = IsOp(node, "Sub");
     for (size_t i = 0; i < (subtracts ? 1U : 2U); ++i) {
-      Value* x = node.input(i);
-      Value* mask = node.input(1 - i);
+      const Value* x = node.input(i);
+      const Value* mask = node.input(1 - i);
       if (x == nullptr || mask == nullptr || !LeadsToProduct(context_, x)) continue;
       AxisView next = view;
       ScorePath longer = path;
@@ -367,12 +367,12 @@ class ScoreReader {
   // Mul (x, m) of numbers m that are 0 and 1, after which something large is taken off where m is 0.
   absl::Status Multiplied(const Node& node, AxisView* view, ScorePath* path) {
     for (size_t i = 0; i < 2; ++i) {
-      Value* x = node.input(i);
-      Value* keep = node.input(1 - i);
+      const Value* x = node.input(i);
+      const Value* keep = node.input(1 - i);
       if (x == nullptr || keep == nullptr || path->masks.empty() || view->factor != 1) continue;
       if (path->masks.back().factor != 1) continue;
       if (!DropsWhereZero(path->masks.back(), keep)) continue;
-      Value* const boolean = OfBoolean(context_, keep);
+      const Value* const boolean = OfBoolean(context_, keep);
       path->masks.back() = {boolean != nullptr ? ScoreMask::Kind::kKeeps : ScoreMask::Kind::kMultiplied,
                             boolean != nullptr ? boolean : keep, view->axes};
       return Continue(view, x);
@@ -401,7 +401,7 @@ class ScoreReader {
   }
 
   // Whether what is added is 0 where `keep` is 1 and at most the threshold where it is 0: c * (1 - keep).
-  bool DropsWhereZero(const ScoreMask& mask, Value* keep) {
+  bool DropsWhereZero(const ScoreMask& mask, const Value* keep) {
     const bool subtracts = mask.kind == ScoreMask::Kind::kSubtracted;
     if (!subtracts && mask.kind != ScoreMask::Kind::kAdded) return false;
     AxisView added;
@@ -430,13 +430,13 @@ class ScoreReader {
 
 }  // namespace
 
-bool LeadsToSoftmax(const FunctionContext& context, Value* value) {
+bool LeadsToSoftmax(const FunctionContext& context, const Value* value) {
   int changes = 0;  // what is not followed: there is something to tell if a softmax follows it
   for (int step = 0; step < kMostWeightSteps; ++step) {
     const Node* node = value->producer;
     if (node == nullptr || node->domain != NameId::kEmpty) return false;
     if (IsOp(*node, "Softmax") || FindSoftmax(context, value).has_value()) return true;
-    Value* next = nullptr;
+    const Value* next = nullptr;
     if (IsOp(*node, "Where")) {
       next = IsZero(context, node->input(1)) ? node->input(2) : node->input(1);
     } else if ((IsOp(*node, "Mul") || IsOp(*node, "Add") || IsOp(*node, "Div")) && changes++ < 2) {

@@ -21,7 +21,7 @@ struct ScoreMask {
     kMultiplied,  // numbers 0 and 1: where it is 0 the score becomes 0, and something large is subtracted
   };
   Kind kind = Kind::kAdded;
-  Value* value = nullptr;
+  const Value* value = nullptr;
   AxisList axes;      // those of the scores at that place, which the mask is broadcast to
   double factor = 1;  // of numbers that are added: the sum is multiplied with it, so that they are like the scores
 };
@@ -39,7 +39,7 @@ struct ScorePath {
 
 // Whether a softmax computes `value`, with at most a few casts, guards, moves of data and changes after it: whether it is
 // worth to ask FollowScores.
-bool LeadsToSoftmax(const FunctionContext& context, Value* value);
+bool LeadsToSoftmax(const FunctionContext& context, const Value* value);
 
 // weights: what is multiplied by the value, with the atoms of its axes; keys: the atoms of the axis that the product with
 // the value sums over. FAILED_PRECONDITION with a sentence about the node that is not a part of an attention. `reached` gets

@@ -15,7 +15,7 @@ class SoftmaxReader {
  public:
   explicit SoftmaxReader(const FunctionContext& context) : context_(context) {}
 
-  std::optional<SoftmaxView> Read(Value* value) {
+  std::optional<SoftmaxView> Read(const Value* value) {
     const Node* node = value->producer;
     if (node == nullptr || node->domain != NameId::kEmpty) return std::nullopt;
     if (IsOp(*node, "Softmax")) return Operator(*node);
@@ -38,7 +38,7 @@ class SoftmaxReader {
 
  private:
   // The node of this operator that computes the value, before copies; nullptr where there is none.
-  const Node* Producer(Value* value, std::string_view op) const {
+  const Node* Producer(const Value* value, std::string_view op) const {
     while (value != nullptr && context_.numbering->Source(value) != nullptr) value = context_.numbering->Source(value);
     return value != nullptr && value->producer != nullptr && IsOp(*value->producer, op) ? value->producer : nullptr;
   }
@@ -71,7 +71,7 @@ class SoftmaxReader {
 
   // The node of this operator that reduces x along one axis, which stays as 1: at once, by a Reshape or an Unsqueeze
   // after it, and perhaps spread over x again. Its nodes are noted.
-  const Node* Reduction(Value* value, std::string_view op, const Value* x, int* axis) {
+  const Node* Reduction(const Value* value, std::string_view op, const Value* x, int* axis) {
     std::vector<const Node*> read;
     if (const Node* expand = Producer(value, "Expand"); expand != nullptr && expand->input(0) != nullptr) {
       const Fact& spread = context_.facts->Of(expand->output());
@@ -80,7 +80,7 @@ class SoftmaxReader {
       read.push_back(expand);
       value = expand->input(0);
     }
-    Value* kept = value;
+    const Value* kept = value;
     for (std::string_view shaping : {"Reshape", "Unsqueeze"}) {
       const Node* node = Producer(value, shaping);
       if (node == nullptr) continue;
@@ -104,7 +104,7 @@ class SoftmaxReader {
   }
 
   // exp(x) / sum(exp(x)), or the same of x - max(x).
-  std::optional<SoftmaxView> Formula(const Node& node, Value* numerator, Value* denominator) {
+  std::optional<SoftmaxView> Formula(const Node& node, const Value* numerator, const Value* denominator) {
     const Node* exp = Producer(numerator, "Exp");
     if (exp == nullptr || exp->input(0) == nullptr) return std::nullopt;
     view_.nodes.insert(view_.nodes.begin(), {&node, exp});
@@ -129,7 +129,7 @@ class SoftmaxReader {
 
 }  // namespace
 
-std::optional<SoftmaxView> FindSoftmax(const FunctionContext& context, Value* value) {
+std::optional<SoftmaxView> FindSoftmax(const FunctionContext& context, const Value* value) {
   return SoftmaxReader(context).Read(value);
 }
 

@@ -9,7 +9,7 @@
 namespace ascend_fuse {
 
 struct SoftmaxView {
-  Value* input = nullptr;
+  const Value* input = nullptr;
   int axis = 0;                    // of `input`, from 0
   std::vector<const Node*> nodes;  // the last one first
 };
@@ -17,6 +17,6 @@ struct SoftmaxView {
 // The softmax along one axis that computes `value`: Softmax, Exp (LogSoftmax (x)), or exp(x - max(x)) divided by its sum,
 // with or without the maximum. Before opset 13 a Softmax flattens all axes from its own on: it is one along the last axis
 // only. nullopt for anything else.
-std::optional<SoftmaxView> FindSoftmax(const FunctionContext& context, Value* value);
+std::optional<SoftmaxView> FindSoftmax(const FunctionContext& context, const Value* value);
 
 }  // namespace ascend_fuse

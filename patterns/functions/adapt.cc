@@ -31,14 +31,14 @@ absl::StatusOr<int64_t> RankOf(const FunctionContext& context, const Term& x) {
 Term LengthOf(const Term& x, int64_t place) { return build::Gather(build::Shape(x), Term::Integer(place), 0); }
 
 // The part [first, last) of the dims that start and end of a Shape name.
-absl::StatusOr<std::pair<int64_t, int64_t>> DimRange(const FunctionContext& context, Value* x, int64_t start,
+absl::StatusOr<std::pair<int64_t, int64_t>> DimRange(const FunctionContext& context, const Value* x, int64_t start,
                                                      std::optional<int64_t> end) {
   ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
   const int64_t first = ClampBound(start, rank);
   return std::pair(first, std::max(first, ClampBound(end.value_or(rank), rank)));
 }
 
-absl::StatusOr<Term> DimsBetween(const FunctionContext& context, Value* x, int64_t start, std::optional<int64_t> end) {
+absl::StatusOr<Term> DimsBetween(const FunctionContext& context, const Value* x, int64_t start, std::optional<int64_t> end) {
   ASSIGN_OR_RETURN(const auto range, DimRange(context, x, start, end));
   const auto [first, last] = range;
   const Term dims = build::Shape(Term::Of(x));
@@ -46,13 +46,13 @@ absl::StatusOr<Term> DimsBetween(const FunctionContext& context, Value* x, int64
   return build::Slice(dims, first, last, 0);
 }
 
-absl::StatusOr<Term> OneDim(const FunctionContext& context, Value* x, int64_t start, std::optional<int64_t> end) {
+absl::StatusOr<Term> OneDim(const FunctionContext& context, const Value* x, int64_t start, std::optional<int64_t> end) {
   ASSIGN_OR_RETURN(const auto range, DimRange(context, x, start, end));
   if (range.second != range.first + 1) return Refuse("the shape has more than one dim");
   return LengthOf(Term::Of(x), range.first);
 }
 
-absl::StatusOr<Term> ElementCount(const FunctionContext& context, Value* x) {
+absl::StatusOr<Term> ElementCount(const FunctionContext& context, const Value* x) {
   ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
   if (rank == 0) return build::Constant(DataType::kInt64, {}, 1);
   Term count = LengthOf(Term::Of(x), 0);
@@ -60,14 +60,14 @@ absl::StatusOr<Term> ElementCount(const FunctionContext& context, Value* x) {
   return count;
 }
 
-absl::StatusOr<std::vector<Term>> ReversedAxes(const FunctionContext& context, Value* x) {
+absl::StatusOr<std::vector<Term>> ReversedAxes(const FunctionContext& context, const Value* x) {
   ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
   std::vector<Term> perm;
   for (int64_t axis = rank - 1; axis >= 0; --axis) perm.push_back(Term::Integer(axis));
   return perm;
 }
 
-absl::StatusOr<std::vector<Term>> AllAxes(const FunctionContext& context, Value* x) {
+absl::StatusOr<std::vector<Term>> AllAxes(const FunctionContext& context, const Value* x) {
   ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
   if (rank == 0) return Refuse("a scalar has no axes");
   std::vector<Term> axes;
@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<Term>> AllAxes(const FunctionContext& context, Value*
   return axes;
 }
 
-absl::StatusOr<std::vector<Term>> UnitAxes(const FunctionContext& context, Value* x, Value* y) {
+absl::StatusOr<std::vector<Term>> UnitAxes(const FunctionContext& context, const Value* x, const Value* y) {
   ASSIGN_OR_RETURN(const auto shape, ShapeOf(context, Term::Of(x)));
   std::vector<Term> axes;
   for (size_t axis = 0; axis < shape.size(); ++axis) {
@@ -105,7 +105,7 @@ absl::StatusOr<std::vector<int64_t>> NumbersOf(const FunctionContext& context, c
 }
 
 // Where the pads or the axes are computed, the pads are written to their places among zeros.
-absl::StatusOr<Term> FullPads(const FunctionContext& context, Value* x, Value* pads, Value* axes) {
+absl::StatusOr<Term> FullPads(const FunctionContext& context, const Value* x, const Value* pads, const Value* axes) {
   ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
   const auto some = NumbersOf(context, pads);
   const auto places = NumbersOf(context, axes);
@@ -130,7 +130,7 @@ absl::StatusOr<Term> FullPads(const FunctionContext& context, Value* x, Value* p
   return build::Numbers(full);
 }
 
-absl::StatusOr<Term> AxesFromEnd(const FunctionContext& context, Value* axes, Value* x) {
+absl::StatusOr<Term> AxesFromEnd(const FunctionContext& context, const Value* axes, const Value* x) {
   ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
   ASSIGN_OR_RETURN(auto numbers, NumbersOf(context, axes));
   for (int64_t& axis : numbers) {
@@ -142,7 +142,7 @@ absl::StatusOr<Term> AxesFromEnd(const FunctionContext& context, Value* axes, Va
 
 // Constant indices of which some are negative; those of element i count along the axis first + i % depth of x. `lengths`
 // are those of these axes at run time, for dims that are not numbers.
-absl::StatusOr<Term> FromFront(const FunctionContext& context, Value* indices, const Term& x, int64_t first, int64_t depth,
+absl::StatusOr<Term> FromFront(const FunctionContext& context, const Value* indices, const Term& x, int64_t first, int64_t depth,
                                const Term& lengths) {
   const Fact& fact = context.facts->Of(indices);
   if (fact.elements == nullptr || !fact.has_rank || depth < 1) return Refuse("the indices are not constant", "not-constant");
@@ -175,7 +175,7 @@ absl::StatusOr<Term> FromFront(const FunctionContext& context, Value* indices, c
   return context.model->OpsetVersion() < 12 ? sum : build::Op("Max", {sum, Term::Integer(0)});
 }
 
-absl::StatusOr<Term> NdIndicesFromFront(const FunctionContext& context, Value* indices, Value* x) {
+absl::StatusOr<Term> NdIndicesFromFront(const FunctionContext& context, const Value* indices, const Value* x) {
   ASSIGN_OR_RETURN(const auto depth, DimAt(context, Term::Of(indices), -1));
   if (!depth.is_number()) return Refuse("how many axes the indices are of is not known");
   std::vector<int64_t> axes(static_cast<size_t>(depth.number()));
@@ -189,7 +189,7 @@ absl::StatusOr<Term> NdIndicesFromFront(const FunctionContext& context, Value* i
 }
 
 // 0, 1, ... in the place of the batch dims in front of the indices of a GatherND.
-absl::StatusOr<Term> BatchedIndices(const FunctionContext& context, Value* indices, int64_t batch_dims) {
+absl::StatusOr<Term> BatchedIndices(const FunctionContext& context, const Value* indices, int64_t batch_dims) {
   ASSIGN_OR_RETURN(const auto shape, ShapeOf(context, Term::Of(indices)));
   const int64_t rank = static_cast<int64_t>(shape.size());
   if (batch_dims < 1 || batch_dims >= rank) return Refuse("there are fewer axes of indices than batch_dims");
@@ -230,21 +230,21 @@ absl::StatusOr<Term> BatchedIndices(const FunctionContext& context, Value* indic
 }
 
 // The length of an axis where it is known, else a node.
-absl::StatusOr<Term> KnownLength(const FunctionContext& context, Value* x, int64_t axis) {
+absl::StatusOr<Term> KnownLength(const FunctionContext& context, const Value* x, int64_t axis) {
   ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
   ASSIGN_OR_RETURN(const auto place, Place(axis, rank));
   ASSIGN_OR_RETURN(const auto length, DimAt(context, Term::Of(x), place));
   return length.is_number() ? Term::Integer(length.number()) : LengthOf(Term::Of(x), place);
 }
 
-absl::StatusOr<Term> LastPlace(const FunctionContext& context, Value* x, int64_t axis) {
+absl::StatusOr<Term> LastPlace(const FunctionContext& context, const Value* x, int64_t axis) {
   ASSIGN_OR_RETURN(const auto length, KnownLength(context, x, axis));
   const auto number = IntegerOf(length);
   if (number.has_value()) return build::Elements(DataType::kInt64, {}, {*number - 1});
   return build::Op("Sub", {length, Term::Integer(1)});
 }
 
-absl::StatusOr<Term> PlacesAlong(const FunctionContext& context, Value* x, int64_t axis) {
+absl::StatusOr<Term> PlacesAlong(const FunctionContext& context, const Value* x, int64_t axis) {
   ASSIGN_OR_RETURN(const auto length, KnownLength(context, x, axis));
   ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
   ASSIGN_OR_RETURN(const auto place, Place(axis, rank));
@@ -254,7 +254,7 @@ absl::StatusOr<Term> PlacesAlong(const FunctionContext& context, Value* x, int64
   return behind.empty() ? places : build::Unsqueeze(places, behind);
 }
 
-Term Turned(Value* x, int64_t axis) {
+Term Turned(const Value* x, int64_t axis) {
   return build::Op("Slice", {Term::Of(x)},
                    {{"starts", build::Numbers({-1})},
                     {"ends", build::Numbers({INT64_MIN})},
@@ -262,7 +262,7 @@ Term Turned(Value* x, int64_t axis) {
                     {"steps", build::Numbers({-1})}});
 }
 
-absl::StatusOr<std::vector<Term>> AxesButChannels(const FunctionContext& context, Value* x) {
+absl::StatusOr<std::vector<Term>> AxesButChannels(const FunctionContext& context, const Value* x) {
   ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
   if (rank < 2) return Refuse("data without channels");
   std::vector<Term> axes = {Term::Integer(0)};
@@ -270,13 +270,13 @@ absl::StatusOr<std::vector<Term>> AxesButChannels(const FunctionContext& context
   return axes;
 }
 
-absl::StatusOr<Term> IndicesFromFront(const FunctionContext& context, Value* indices, Value* x, int64_t axis) {
+absl::StatusOr<Term> IndicesFromFront(const FunctionContext& context, const Value* indices, const Value* x, int64_t axis) {
   ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
   ASSIGN_OR_RETURN(const auto place, Place(axis, rank));
   return FromFront(context, indices, Term::Of(x), place, 1, LengthOf(Term::Of(x), place));
 }
 
-absl::StatusOr<Term> FullShape(const FunctionContext& context, Value* shape, Value* x) {
+absl::StatusOr<Term> FullShape(const FunctionContext& context, const Value* shape, const Value* x) {
   ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
   ASSIGN_OR_RETURN(const auto length, DimAt(context, Term::Of(shape), 0));
   if (!length.is_number() || length.number() >= rank) return Refuse("the shape is not shorter than the rank");
@@ -284,7 +284,7 @@ absl::StatusOr<Term> FullShape(const FunctionContext& context, Value* shape, Val
   return build::Concat({build::Numbers(ones), Term::Of(shape)}, 0);
 }
 
-absl::StatusOr<Term> Banded(const FunctionContext& context, Value* x, const Term& k, int64_t upper) {
+absl::StatusOr<Term> Banded(const FunctionContext& context, const Value* x, const Term& k, int64_t upper) {
   ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
   ASSIGN_OR_RETURN(const auto type, TypeOf(context, Term::Of(x)));
   if (rank < 2) return Refuse("a value that is not a matrix");
@@ -309,14 +309,14 @@ Holds Inference(const FunctionContext& context, const Term& mode) {
 }
 
 // A Reshape to the dims of an empty x would take their 0 for a dim of what it reads; allowzero is not there before opset 14.
-Holds HasElements(const FunctionContext& context, Value* x) {
+Holds HasElements(const FunctionContext& context, const Value* x) {
   const Fact& fact = context.facts->Of(x);
   const auto is_empty = [](Dim dim) { return dim.is(0); };
   if (!fact.has_rank || std::none_of(fact.shape.begin(), fact.shape.end(), is_empty)) return absl::OkStatus();
   return Refuse(fmt::format("{} has no elements", ValueName(*x)));
 }
 
-Holds Within(const FunctionContext& context, Value* x, int64_t n) {
+Holds Within(const FunctionContext& context, const Value* x, int64_t n) {
   const IntegerBounds bounds = BoundsOf(*x, *context.facts);
   if (bounds.low.has_value() && bounds.high.has_value() && *bounds.low >= -n && *bounds.high <= n) return absl::OkStatus();
   return Refuse(fmt::format("{} may have elements beyond {}", ValueName(*x), n));

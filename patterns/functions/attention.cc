@@ -37,7 +37,7 @@ absl::StatusOr<double> AttentionScale(const FunctionContext& context, std::optio
   return 1 / std::sqrt(static_cast<double>(width.number()));
 }
 
-absl::StatusOr<std::vector<Term>> AttentionParts(const FunctionContext& context, Value* y) {
+absl::StatusOr<std::vector<Term>> AttentionParts(const FunctionContext& context, const Value* y) {
   ASSIGN_OR_RETURN(const AttentionView view, FollowAttention(context, y));
   return std::vector<Term>{view.query,
                            view.key,
@@ -51,14 +51,14 @@ absl::StatusOr<std::vector<Term>> AttentionParts(const FunctionContext& context,
 }
 
 // Elements first to last - 1 of a vector that has no others than a rule asks for.
-absl::StatusOr<Term> Segment(const FunctionContext& context, Value* w, Dim first, Dim last) {
+absl::StatusOr<Term> Segment(const FunctionContext& context, const Value* w, Dim first, Dim last) {
   if (!first.is_number() || !last.is_number() || context.facts->Of(w).rank() != 1) {
     return Refuse(fmt::format("{} is not cut at known places", ValueName(*w)), "shape-not-known");
   }
   return build::Slice(Term::Of(w), first.number(), last.number(), 0);
 }
 
-absl::StatusOr<Term> KeyPadding(const FunctionContext& context, Value* pad, std::optional<double> fill) {
+absl::StatusOr<Term> KeyPadding(const FunctionContext& context, const Value* pad, std::optional<double> fill) {
   const Fact& fact = context.facts->Of(pad);
   if (!IsInteger(fact.type) || (fact.rank() != 2 && fact.rank() != 3)) {
     return Refuse(fmt::format("{} gives lengths, not a mask [B, T] or [B, S, T]", ValueName(*pad)), "operator-differs");
@@ -74,14 +74,15 @@ absl::StatusOr<Term> KeyPadding(const FunctionContext& context, Value* pad, std:
 }
 
 // The places [0, 1, ... n - 1] along axis 1 of x, with an axis of 1 added.
-Term Places(Value* x, int64_t added) {
+Term Places(const Value* x, int64_t added) {
   const Term length = build::Squeeze(build::Gather(build::Shape(Term::Of(x)), build::Numbers({1}), 0), {0});
   const Term zero = build::Squeeze(build::Constant(DataType::kInt64, {1}, 0), {0});
   const Term one = build::Squeeze(build::Constant(DataType::kInt64, {1}, 1), {0});
   return build::Unsqueeze(build::Op("Range", {zero, length, one}), {added});
 }
 
-absl::StatusOr<Term> CausalMask(const FunctionContext& context, Value* q, Value* k, std::optional<int64_t> unidirectional) {
+absl::StatusOr<Term> CausalMask(const FunctionContext& context, const Value* q, const Value* k,
+                                std::optional<int64_t> unidirectional) {
   if (unidirectional.value_or(0) == 0) return Term::Absent();
   ASSIGN_OR_RETURN(const Dim queries, DimAt(context, Term::Of(q), 1));
   ASSIGN_OR_RETURN(const Dim keys, DimAt(context, Term::Of(k), 1));
@@ -104,7 +105,7 @@ absl::StatusOr<Term> WithHeads(const FunctionContext& context, const Term& x, Di
   return build::Reshape(x, {0, to.number(), -1, 0});
 }
 
-absl::StatusOr<Term> AttentionOutputAs(const FunctionContext& context, const Term& node, Value* y) {
+absl::StatusOr<Term> AttentionOutputAs(const FunctionContext& context, const Term& node, const Value* y) {
   return AttentionOutput(context, y, node);
 }
 

@@ -48,7 +48,8 @@ bool IsNothing(const FunctionContext& context, const Value* mask, const Value* q
 }
 
 // What is done to the scores: masks and biases, told apart where a bias is among them.
-absl::StatusOr<ScoreParts> PartsOf(const FunctionContext& context, Value* q, Value* k, const std::vector<MaskOperand>& given) {
+absl::StatusOr<ScoreParts> PartsOf(const FunctionContext& context, const Value* q, const Value* k,
+                                   const std::vector<MaskOperand>& given) {
   ScoreParts parts;
   for (const MaskOperand& mask : given) {
     if (mask.has_value()) parts.masks.push_back(*mask);
@@ -56,15 +57,15 @@ absl::StatusOr<ScoreParts> PartsOf(const FunctionContext& context, Value* q, Val
   if (parts.masks.empty() || context.masks == nullptr) return parts;
   const std::vector<const Value*> masks(parts.masks.begin(), parts.masks.end());
   if (!context.masks->Together(masks, ScoresOf(*context.facts, q, k)).bias) return parts;
-  std::vector<Value*> added;
-  for (Value* mask : parts.masks) {
+  std::vector<const Value*> added;
+  for (const Value* mask : parts.masks) {
     if (!IsNothing(context, mask, q)) added.push_back(mask);
   }
   return SplitScores(context, added);
 }
 
 // `sentences`: what the plan takes for granted.
-KernelPlan PlanFor(const FunctionContext& context, Value* q, Value* k, const ScoreParts& parts,
+KernelPlan PlanFor(const FunctionContext& context, const Value* q, const Value* k, const ScoreParts& parts,
                    std::vector<std::string>* sentences) {
   KernelPlan plan;
   plan.masks = !parts.masks.empty() || !parts.drops.empty();
@@ -80,7 +81,7 @@ KernelPlan PlanFor(const FunctionContext& context, Value* q, Value* k, const Sco
   return plan;
 }
 
-AttentionMasks Find(const FunctionContext& context, Value* q, Value* k, const std::vector<MaskOperand>& given) {
+AttentionMasks Find(const FunctionContext& context, const Value* q, const Value* k, const std::vector<MaskOperand>& given) {
   AttentionMasks masks{PartsOf(context, q, k, given), {}, {}};
   if (masks.parts.ok()) masks.plan = PlanFor(context, q, k, *masks.parts, &masks.assumptions);
   return masks;
@@ -88,7 +89,7 @@ AttentionMasks Find(const FunctionContext& context, Value* q, Value* k, const st
 
 }  // namespace
 
-std::shared_ptr<const AttentionMasks> AttentionMemo::Of(const FunctionContext& context, Value* q, Value* k,
+std::shared_ptr<const AttentionMasks> AttentionMemo::Of(const FunctionContext& context, const Value* q, const Value* k,
                                                         const std::vector<MaskOperand>& masks) {
   Asked asked{{q, k}, {}};
   for (const Dim dim : ScoresOf(*context.facts, q, k)) asked.dims.push_back(context.dims->Resolve(dim));
@@ -100,7 +101,7 @@ std::shared_ptr<const AttentionMasks> AttentionMemo::Of(const FunctionContext& c
   return found_;
 }
 
-std::shared_ptr<const AttentionMasks> MasksOf(const FunctionContext& context, Value* q, Value* k,
+std::shared_ptr<const AttentionMasks> MasksOf(const FunctionContext& context, const Value* q, const Value* k,
                                               const std::vector<MaskOperand>& masks) {
   if (context.attention != nullptr) return context.attention->Of(context, q, k, masks);
   return std::make_shared<AttentionMasks>(Find(context, q, k, masks));

@@ -36,12 +36,12 @@ struct AttentionMasks {
 };
 
 // A mask of an attention, where it is there.
-using MaskOperand = std::optional<Value*>;
+using MaskOperand = std::optional<const Value*>;
 
 // The masks of the attention that was asked about last: the rules that are tried for one attention ask one after another.
 class AttentionMemo {
  public:
-  std::shared_ptr<const AttentionMasks> Of(const FunctionContext& context, Value* q, Value* k,
+  std::shared_ptr<const AttentionMasks> Of(const FunctionContext& context, const Value* q, const Value* k,
                                            const std::vector<MaskOperand>& masks);
 
  private:
@@ -55,7 +55,7 @@ class AttentionMemo {
 };
 
 // By the memo of the context, where it has one.
-std::shared_ptr<const AttentionMasks> MasksOf(const FunctionContext& context, Value* q, Value* k,
+std::shared_ptr<const AttentionMasks> MasksOf(const FunctionContext& context, const Value* q, const Value* k,
                                               const std::vector<MaskOperand>& masks);
 
 // The assumptions of the plan are those of the rule that uses it.

@@ -152,10 +152,10 @@ absl::StatusOr<Lettered> Pair(const FunctionContext& context, const Lettered& a,
   return Lettered{build::Op("Mul", {Arranged(left, kept), Arranged(right, kept)}), kept};
 }
 
-absl::StatusOr<Term> Einsum(const FunctionContext& context, std::string_view equation, Value* a, std::optional<Value*> b,
-                            std::optional<Value*> c, std::optional<Value*> d) {
+absl::StatusOr<Term> Einsum(const FunctionContext& context, std::string_view equation, const Value* a,
+                            std::optional<const Value*> b, std::optional<const Value*> c, std::optional<const Value*> d) {
   std::vector<Lettered> operands = {{Term::Of(a), ""}};
-  for (const std::optional<Value*>& more : {b, c, d}) {
+  for (const std::optional<const Value*>& more : {b, c, d}) {
     if (more.has_value()) operands.push_back({Term::Of(*more), ""});
   }
   std::vector<std::vector<Term>> shapes;

@@ -12,13 +12,13 @@
 namespace ascend_fuse {
 namespace {
 
-Holds Linear(const FunctionContext& context, Value* y) { return FindLinear(context, y).status(); }
+Holds Linear(const FunctionContext& context, const Value* y) { return FindLinear(context, y).status(); }
 
-absl::StatusOr<int64_t> BothLinear(const FunctionContext& context, Value* a, Value* b) {
+absl::StatusOr<int64_t> BothLinear(const FunctionContext& context, const Value* a, const Value* b) {
   return FindLinear(context, a).ok() && FindLinear(context, b).ok() ? 1 : 0;
 }
 
-Holds GatePair(const FunctionContext& context, Value* a, Value* b) {
+Holds GatePair(const FunctionContext& context, const Value* a, const Value* b) {
   const absl::StatusOr<HalfOf> first = FindHalf(context, a);
   const absl::StatusOr<HalfOf> second = FindHalf(context, b);
   if (first.ok() && second.ok() && context.numbering->Same(first->whole, second->whole) && first->axis == second->axis &&
@@ -36,7 +36,7 @@ Holds GatePair(const FunctionContext& context, Value* a, Value* b) {
 // A matrix [N, K] as [K, N] where it is transposed.
 Term Upright(Term matrix, bool transposed) { return transposed ? build::Transpose(std::move(matrix), {1, 0}) : matrix; }
 
-absl::StatusOr<Term> Merged(const FunctionContext& context, Value* a, Value* b) {
+absl::StatusOr<Term> Merged(const FunctionContext& context, const Value* a, const Value* b) {
   ASSIGN_OR_RETURN(const MergedView merged, MergedLinear(context, a, b));
   const bool biased = merged.bias.kind != Term::Kind::kAbsent;
   const Term x = Term::Of(merged.x);
@@ -51,7 +51,7 @@ absl::StatusOr<Term> Merged(const FunctionContext& context, Value* a, Value* b) 
 
 // The linear that computes y, if a node may take its place. Who else reads y itself is the rule's question: where y is
 // inside what is replaced, single_reader.
-absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, Value* y) {
+absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, const Value* y) {
   ASSIGN_OR_RETURN(LinearView view, FindLinear(context, y));
   if (!view.plain) {
     return Refuse(fmt::format("the linear that gives {} cannot be taken into a node: {}", ValueName(*y), view.why_not_plain),
@@ -66,7 +66,7 @@ absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, Value* y) {
   return view;
 }
 
-absl::StatusOr<Term> LinearInput(const FunctionContext& context, Value* y) {
+absl::StatusOr<Term> LinearInput(const FunctionContext& context, const Value* y) {
   ASSIGN_OR_RETURN(const LinearView view, OwnLinear(context, y));
   const Fact& x = context.facts->Of(view.x);
   if (x.rank() == 2) return Term::Of(view.x);
@@ -76,12 +76,12 @@ absl::StatusOr<Term> LinearInput(const FunctionContext& context, Value* y) {
   return build::Reshape(Term::Of(view.x), {-1, x.shape.back().number()});
 }
 
-absl::StatusOr<Term> LinearWeight(const FunctionContext& context, Value* y) {
+absl::StatusOr<Term> LinearWeight(const FunctionContext& context, const Value* y) {
   ASSIGN_OR_RETURN(const LinearView view, OwnLinear(context, y));
   return Upright(Term::Of(view.weight), view.transposed);
 }
 
-absl::StatusOr<Value*> LinearBias(const FunctionContext& context, Value* y) {
+absl::StatusOr<const Value*> LinearBias(const FunctionContext& context, const Value* y) {
   ASSIGN_OR_RETURN(const LinearView view, OwnLinear(context, y));
   if (view.bias != nullptr && context.facts->Of(view.bias).rank() != 1) {
     return Refuse(fmt::format("the bias {} has not one dim", ValueName(*view.bias)), "bias-not-taken");
@@ -89,7 +89,7 @@ absl::StatusOr<Value*> LinearBias(const FunctionContext& context, Value* y) {
   return view.bias;
 }
 
-Holds WithoutBias(const FunctionContext& context, Value* y) {
+Holds WithoutBias(const FunctionContext& context, const Value* y) {
   ASSIGN_OR_RETURN(const LinearView view, OwnLinear(context, y));
   if (view.bias == nullptr) return absl::OkStatus();
   return Refuse(
@@ -97,7 +97,7 @@ Holds WithoutBias(const FunctionContext& context, Value* y) {
       "bias-not-taken");
 }
 
-absl::StatusOr<Term> RowsAs(const FunctionContext& context, const Term& node, Value* y) {
+absl::StatusOr<Term> RowsAs(const FunctionContext& context, const Term& node, const Value* y) {
   const Fact& fact = context.facts->Of(y);
   if (fact.rank() == 2) return node;
   std::vector<int64_t> dims;

@@ -33,12 +33,13 @@ void NoteEmptyRows(const FunctionContext& context, std::string_view what) {
 }
 
 // -inf rows are NaN after the softmax and 0 after the guard: what the kernel's row correction gives too.
-bool IsZeroThere(const FunctionContext& context, Value* mask) {
+bool IsZeroThere(const FunctionContext& context, const Value* mask) {
   return context.facts->Of(mask).type == DataType::kBool || MasksWithInfinity(context, mask);
 }
 
 // Refuses where a query keeps no key in any run: then it is not padding that nobody reads. `there`: what the kernel gives.
-absl::Status CheckRows(const FunctionContext& context, Value* q, Value* k, const ScoreParts& parts, std::string_view there) {
+absl::Status CheckRows(const FunctionContext& context, const Value* q, const Value* k, const ScoreParts& parts,
+                       std::string_view there) {
   const auto refuse = [&](const Value& mask, const std::string& query) {
     return FinalWord(
         fmt::format("{} of the mask {} keeps no key, whatever the inputs are, so that it is not padding: there the network "
@@ -66,25 +67,25 @@ absl::Status CheckRows(const FunctionContext& context, Value* q, Value* k, const
 }
 
 // A key is masked where any of the masks says so.
-absl::StatusOr<Term> AnyMasks(const FunctionContext& context, Value* q, Value* k, const ScoreParts& parts) {
+absl::StatusOr<Term> AnyMasks(const FunctionContext& context, const Value* q, const Value* k, const ScoreParts& parts) {
   Term masked = Term::Absent();
   const auto add = [&](const absl::StatusOr<Term>& part) {
     if (!part.ok()) return part.status();
     masked = masked.kind == Term::Kind::kAbsent ? *part : build::Op("Or", {masked, *part});
     return absl::OkStatus();
   };
-  for (Value* mask : parts.masks) {
+  for (const Value* mask : parts.masks) {
     RETURN_IF_ERROR(add(ExplicitMask(context, mask, q, k)));
   }
-  for (Value* drop : parts.drops) {
+  for (const Value* drop : parts.drops) {
     RETURN_IF_ERROR(add(ExplicitDrop(context, drop, q, k)));
   }
   return masked;
 }
 
 // The mask in full. `mask`: the one that a guard of the network speaks of, where it is the only one.
-absl::StatusOr<Term> WholeMaskOf(const FunctionContext& context, Value* q, Value* k, const ScoreParts& parts, Mask mask,
-                                 int64_t guard) {
+absl::StatusOr<Term> WholeMaskOf(const FunctionContext& context, const Value* q, const Value* k, const ScoreParts& parts,
+                                 Mask mask, int64_t guard) {
   ASSIGN_OR_RETURN(Term masked, AnyMasks(context, q, k, parts));
   const bool only = parts.masks.size() == 1 && parts.drops.empty() && parts.biases.empty();
   if (guard != 0 && only && mask == parts.masks[0] && IsZeroThere(context, parts.masks[0])) return masked;
@@ -94,16 +95,16 @@ absl::StatusOr<Term> WholeMaskOf(const FunctionContext& context, Value* q, Value
 }
 
 // What a kernel is given as mask: no value, the template of a compressed mode, or the explicit mask.
-absl::StatusOr<Term> KernelMask(const FunctionContext& context, Value* q, Value* k, const AttentionMasks& masks, Mask mask,
-                                int64_t guard) {
+absl::StatusOr<Term> KernelMask(const FunctionContext& context, const Value* q, const Value* k, const AttentionMasks& masks,
+                                Mask mask, int64_t guard) {
   NoteAssumptions(context, masks);
   if (!masks.plan.masks) return Term::Absent();
   if (masks.plan.mode != kWholeMask) return build::AboveDiagonal(kTemplate, kTemplate);
   return WholeMaskOf(context, q, k, *masks.parts, mask, guard);
 }
 
-absl::StatusOr<std::vector<Term>> AttentionPlan(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep,
-                                                Mask bias, int64_t guard) {
+absl::StatusOr<std::vector<Term>> AttentionPlan(const FunctionContext& context, const Value* q, const Value* k, Mask mask,
+                                                Mask keep, Mask bias, int64_t guard) {
   const auto masks = MasksOf(context, q, k, {keep, bias, mask});
   if (!masks->parts.ok()) return masks->parts.status();
   ASSIGN_OR_RETURN(const Term masked, KernelMask(context, q, k, *masks, mask, guard));
@@ -117,7 +118,7 @@ absl::StatusOr<std::vector<Term>> AttentionPlan(const FunctionContext& context, 
   return told;
 }
 
-absl::StatusOr<Term> WholeMask(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias,
+absl::StatusOr<Term> WholeMask(const FunctionContext& context, const Value* q, const Value* k, Mask mask, Mask keep, Mask bias,
                                int64_t guard) {
   const auto masks = MasksOf(context, q, k, {keep, bias, mask});
   const absl::StatusOr<ScoreParts>& parts = masks->parts;
@@ -130,7 +131,8 @@ absl::StatusOr<Term> WholeMask(const FunctionContext& context, Value* q, Value* 
   return WholeMaskOf(context, q, k, *parts, mask, guard);
 }
 
-absl::StatusOr<Term> SoftmaxMask(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
+absl::StatusOr<Term> SoftmaxMask(const FunctionContext& context, const Value* q, const Value* k, Mask mask, Mask keep,
+                                 Mask bias) {
   const auto masks = MasksOf(context, q, k, {keep, bias, mask});
   const absl::StatusOr<ScoreParts>& parts = masks->parts;
   if (!parts.ok()) return parts.status();
@@ -146,7 +148,7 @@ absl::StatusOr<Term> SoftmaxMask(const FunctionContext& context, Value* q, Value
   return masked;
 }
 
-absl::StatusOr<Term> ScoreBias(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
+absl::StatusOr<Term> ScoreBias(const FunctionContext& context, const Value* q, const Value* k, Mask mask, Mask keep, Mask bias) {
   const auto masks = MasksOf(context, q, k, {keep, bias, mask});
   const absl::StatusOr<ScoreParts>& parts = masks->parts;
   if (!parts.ok()) return parts.status();
@@ -185,7 +187,7 @@ Term FourAxes(const FunctionContext& context, const Term& mask) {
   return RankOfMask(context, mask) == 2 ? build::Unsqueeze(mask, {0, 1}) : mask;
 }
 
-Holds NothingMasked(const FunctionContext& context, Value* q, Value* k, Mask mask, Mask keep, Mask bias) {
+Holds NothingMasked(const FunctionContext& context, const Value* q, const Value* k, Mask mask, Mask keep, Mask bias) {
   const auto masks = MasksOf(context, q, k, {keep, bias, mask});
   RETURN_IF_ERROR(masks->parts.status());
   const ScoreParts& parts = *masks->parts;

@@ -32,7 +32,7 @@ Holds WithLayerNormalization(const FunctionContext& context) {
       "opset-too-low");
 }
 
-Holds NegativeAxes(Value* x) {
+Holds NegativeAxes(const Value* x) {
   const auto axes = x->producer == nullptr ? std::nullopt : IntsAttribute(*x->producer, "axes");
   if (axes.has_value() && std::all_of(axes->begin(), axes->end(), [](int64_t axis) { return axis < 0; })) {
     return absl::OkStatus();
@@ -40,7 +40,7 @@ Holds NegativeAxes(Value* x) {
   return Refuse(fmt::format("the axes of {} are not an attribute that counts from the end", ValueName(*x)));
 }
 
-Holds Recognised(Value* x) {
+Holds Recognised(const Value* x) {
   if (x->producer != nullptr && x->producer->is_new) return absl::OkStatus();
   return Refuse(fmt::format("{} is an operator of the model", ValueName(*x)));
 }

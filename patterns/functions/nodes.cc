@@ -32,7 +32,7 @@ Term Absent() { return Term::Absent(); }
 
 Term Empty(DataType type) { return build::Constant(type, {0}, 0); }
 
-Term FloatUnlessEmpty(const FunctionContext& context, Value* x) {
+Term FloatUnlessEmpty(const FunctionContext& context, const Value* x) {
   const Fact& fact = context.facts->Of(x);
   return fact.rank() == 1 && fact.shape[0].is(0) ? Term::Absent() : build::Cast(Term::Of(x), DataType::kFloat);
 }
@@ -46,7 +46,7 @@ absl::StatusOr<Term> Single(const FunctionContext& context, Dim n, DataType type
 
 Term Converted(const Term& node, DataType from, DataType to) { return from == to ? node : build::Cast(node, to); }
 
-absl::StatusOr<Term> Swapped(const FunctionContext& context, Value* x, int64_t t) {
+absl::StatusOr<Term> Swapped(const FunctionContext& context, const Value* x, int64_t t) {
   if (t == 0) return Term::Of(x);
   const int rank = context.facts->Of(x).rank();
   if (rank < 2) return Refuse(fmt::format("{} is not a matrix", ValueName(*x)));

@@ -10,25 +10,25 @@
 namespace ascend_fuse {
 namespace {
 
-int64_t ReaderCount(Value* x) { return CountReaders(*x); }
+int64_t ReaderCount(const Value* x) { return CountReaders(*x); }
 
-Holds Unused(std::optional<Value*> x) {
+Holds Unused(std::optional<const Value*> x) {
   if (!x.has_value() || (!(*x)->is_graph_output && CountReaders(**x) == 0)) return absl::OkStatus();
   return Refuse(fmt::format("{} is needed", ValueName(**x)), "value-shared");
 }
 
-Holds SingleReader(Value* x) {
+Holds SingleReader(const Value* x) {
   const std::string why = OtherReader(x);
   return why.empty() ? absl::OkStatus() : Refuse(why, "value-shared");
 }
 
-Holds InPlaceSafe(Value* x) {
+Holds InPlaceSafe(const Value* x) {
   if (!x->is_graph_output && x->producer != nullptr && CountReaders(*x) <= 1) return absl::OkStatus();
   return Refuse(fmt::format("{} is also needed elsewhere, and the kernel writes its result in its place", ValueName(*x)),
                 "value-shared");
 }
 
-Holds NoGate(const FunctionContext& context, Value* x) {
+Holds NoGate(const FunctionContext& context, const Value* x) {
   for (const Use& use : LiveUses(*x)) {
     const bool gated = Domain(*use.user) == "ascend_fuse" && OpType(*use.user) == "Glu";
     if (!gated && !IsOp(*use.user, "Mul")) continue;

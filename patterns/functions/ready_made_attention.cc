@@ -20,7 +20,7 @@ absl::StatusOr<TakenApart> Apart(const FunctionContext& context, const Node& nod
   return RuntimeAttentionApart(context, node);
 }
 
-absl::StatusOr<std::vector<Term>> AttentionApart(const FunctionContext& context, Value* y, int64_t plain) {
+absl::StatusOr<std::vector<Term>> AttentionApart(const FunctionContext& context, const Value* y, int64_t plain) {
   if (y->producer == nullptr) return NotTakenApart("nothing computes it");
   ASSIGN_OR_RETURN(TakenApart apart, Apart(context, *y->producer));
   if (plain == 0 && apart.plain) return NotTakenApart("a rule of the library takes it as it is");

@@ -1,12 +1,12 @@
 // How a C++ function becomes one that rules call. Its signature says what it takes and gives:
 //
-//   absl::StatusOr<int64_t> Half(const FunctionContext& context, Value* part);
+//   absl::StatusOr<int64_t> Half(const FunctionContext& context, const Value* part);
 //
 //   Function<"half (part)", Half>("0 or 1: which half of the last axis a Slice, Split or Gather gives.")
 //
 // Arguments are counted and checked before the function is called, and a wrong one is named in one place. The context
 // may be left out. Arguments:
-//   Value*            a value of the graph
+//   const Value*            a value of the graph
 //   int64_t, double   a number
 //   Dim               a dim, number or not
 //   DataType, std::string_view
@@ -15,7 +15,7 @@
 //   const Term&       anything, also no value
 //   std::optional<T>  T or no value (an input or attribute that is not given)
 //   Trailing<T>       T, which a rule may leave out; last, and written with ? in the signature
-// Results, alone or as absl::StatusOr: Value* (nullptr: the value is missing), int64_t, double, Dim, DataType, std::string,
+// Results, alone or as absl::StatusOr: const Value* (nullptr: the value is missing), int64_t, double, Dim, DataType, std::string,
 // std::vector<Term>, Term (anything, often a node to be built), and Holds, a condition.
 #pragma once
 
@@ -117,9 +117,9 @@ absl::Status CheckArguments(std::string_view signature, absl::Span<const TermKin
 template <typename T>
 struct Argument;
 template <>
-struct Argument<Value*> {
+struct Argument<const Value*> {
   static constexpr TermKinds kKinds = kValueTerm;
-  static Value* Read(const Term& term) { return term.value; }
+  static const Value* Read(const Term& term) { return term.value; }
 };
 template <>
 struct Argument<int64_t> {
@@ -195,10 +195,10 @@ decltype(auto) ReadArgument(absl::Span<const Term> arguments, size_t index) {
 template <typename T>
 struct Result;
 template <>
-struct Result<Value*> {
+struct Result<const Value*> {
   static constexpr std::string_view kName = "value";
   static constexpr TermKinds kKinds = kValueTerm | kAbsentTerm;
-  static Term ToTerm(Value* value) { return Term::Of(value); }
+  static Term ToTerm(const Value* value) { return Term::Of(value); }
 };
 template <>
 struct Result<int64_t> {

@@ -26,7 +26,7 @@ namespace {
 // The dim before the last one.
 Dim LastButOne(const Fact& fact) { return fact.shape[static_cast<size_t>(fact.rank()) - 2]; }
 
-absl::StatusOr<int64_t> Half(const FunctionContext& context, Value* part) {
+absl::StatusOr<int64_t> Half(const FunctionContext& context, const Value* part) {
   ASSIGN_OR_RETURN(const HalfOf half, FindHalf(context, part));
   if (half.axis != context.facts->Of(half.whole).rank() - 1) {
     return Refuse(fmt::format("{} is cut along axis {}, not along the last", ValueName(*part), half.axis), "not-a-half");
@@ -37,7 +37,7 @@ absl::StatusOr<int64_t> Half(const FunctionContext& context, Value* part) {
   return half.index;
 }
 
-absl::StatusOr<std::string> Rotation(const FunctionContext& context, Value* r, Value* x, double sign,
+absl::StatusOr<std::string> Rotation(const FunctionContext& context, const Value* r, const Value* x, double sign,
                                      Trailing<AnyOf<kValueTerm | kNumberTerm>> signs) {
   const Value* vector = signs.has_value() && signs->term.kind == Term::Kind::kValue ? signs->term.value : nullptr;
   absl::StatusOr<std::string> mode = RotationMode(context, r, x, sign < 0 ? -1 : 1, vector);
@@ -45,7 +45,7 @@ absl::StatusOr<std::string> Rotation(const FunctionContext& context, Value* r, V
   return mode;
 }
 
-Holds SignVector(const FunctionContext& context, Value* s) {
+Holds SignVector(const FunctionContext& context, const Value* s) {
   const Elements* elements = context.facts->Of(s).elements;
   bool plus = false;
   bool minus = false;
@@ -61,12 +61,13 @@ Holds SignVector(const FunctionContext& context, Value* s) {
   return Refuse(fmt::format("{} holds no signs", ValueName(*s)));
 }
 
-absl::StatusOr<Value*> RotationSource(const FunctionContext& context, Value* x, std::string_view mode) {
+absl::StatusOr<const Value*> RotationSource(const FunctionContext& context, const Value* x, std::string_view mode) {
   if (mode != "interleave_half") return x;
   return DeinterleavedSource(context, x);
 }
 
-absl::StatusOr<std::string> PairRotation(const FunctionContext& context, Value* y, Value* a, Value* b, Value* x1, Value* x2) {
+absl::StatusOr<std::string> PairRotation(const FunctionContext& context, const Value* y, const Value* a, const Value* b,
+                                         const Value* x1, const Value* x2) {
   ASSIGN_OR_RETURN(const std::string join, JoinMode(context, y, a, b));
   ASSIGN_OR_RETURN(const Cut cut, CutSource(context, x1, x2, y));
   if (cut.mode == join) return cut.mode;
@@ -95,8 +96,8 @@ bool AreRows(const FunctionContext& context, const Value* value, int64_t count, 
   return true;
 }
 
-absl::StatusOr<std::string> WrittenRotation(const FunctionContext& context, Value* y, List perm, Value* i, Value* j, Value* x1,
-                                            Value* x2) {
+absl::StatusOr<std::string> WrittenRotation(const FunctionContext& context, const Value* y, List perm, const Value* i,
+                                            const Value* j, const Value* x1, const Value* x2) {
   const Fact& fact = context.facts->Of(y);
   if (!ExchangesEnds(perm, fact.rank())) {
     return Refuse("the parts are not written along the last axis", "rotation-order");
@@ -116,17 +117,18 @@ absl::StatusOr<std::string> WrittenRotation(const FunctionContext& context, Valu
   return Refuse("the parts are cut as halves and written as pairs", "rotation-order");
 }
 
-absl::StatusOr<std::string> PartRotation(const FunctionContext& context, Value* a, Value* x1, Value* x2) {
+absl::StatusOr<std::string> PartRotation(const FunctionContext& context, const Value* a, const Value* x1, const Value* x2) {
   ASSIGN_OR_RETURN(const Cut cut, CutSource(context, x1, x2, a, 2));
   return cut.mode == "half" ? "half" : "interleave_half";
 }
 
-absl::StatusOr<Term> PartWhole(const FunctionContext& context, Value* a, Value* x1, Value* x2) {
+absl::StatusOr<Term> PartWhole(const FunctionContext& context, const Value* a, const Value* x1, const Value* x2) {
   ASSIGN_OR_RETURN(const Cut cut, CutSource(context, x1, x2, a, 2));
   return cut.whole;
 }
 
-absl::StatusOr<Term> JoinedSource(const FunctionContext& context, Value* a, Value* b, Value* y, Trailing<std::string_view> mode) {
+absl::StatusOr<Term> JoinedSource(const FunctionContext& context, const Value* a, const Value* b, const Value* y,
+                                  Trailing<std::string_view> mode) {
   ASSIGN_OR_RETURN(const Cut cut, CutSource(context, a, b, y));
   if (mode.has_value() && *mode != cut.mode) {
     return Refuse(
@@ -150,7 +152,8 @@ absl::Status CheckSameShape(const FunctionContext& context, const Value* a, cons
                 "rotary-table-shape");
 }
 
-absl::StatusOr<Term> RotaryTable(const FunctionContext& context, Value* a, Value* b, Value* x1, std::string_view mode) {
+absl::StatusOr<Term> RotaryTable(const FunctionContext& context, const Value* a, const Value* b, const Value* x1,
+                                 std::string_view mode) {
   const Facts& facts = *context.facts;
   const Fact& part = facts.Of(x1);
   const Fact& table = facts.Of(a);
@@ -183,18 +186,18 @@ absl::StatusOr<Term> RotaryTable(const FunctionContext& context, Value* a, Value
     dims.push_back(width);
     return build::Reshape(build::Concat({Term::Of(a), Term::Of(b)}, -1), dims);
   }
-  const auto flat = [&](Value* value) { return build::Squeeze(Term::Of(value), {table.rank() - 1}); };
+  const auto flat = [&](const Value* value) { return build::Squeeze(Term::Of(value), {table.rank() - 1}); };
   return JoinTables(flat(a), flat(b), table.rank() - 1, width, false);
 }
 
 // Of y = f * x[even] + g * x[odd] with f and g [..., D/2, 2]: cos is f[0], g[1] of every pair, sin is -g[0], f[1].
-absl::StatusOr<Term> MatrixTable(const FunctionContext& context, Value* f, Value* g, std::string_view name) {
+absl::StatusOr<Term> MatrixTable(const FunctionContext& context, const Value* f, const Value* g, std::string_view name) {
   RETURN_IF_ERROR(CheckSameShape(context, f, g));
   const Fact& fact = context.facts->Of(f);
   if (fact.rank() < 2 || !fact.shape.back().is(2) || !LastButOne(fact).is_number()) {
     return Refuse(fmt::format("{} are not columns of 2 x 2 matrices", context.facts->Describe(f)), "rotary-table-shape");
   }
-  const auto take = [](Value* from, int64_t i) { return build::Slice(Term::Of(from), i, i + 1, -1); };
+  const auto take = [](const Value* from, int64_t i) { return build::Slice(Term::Of(from), i, i + 1, -1); };
   const Term pairs = name == "cos" ? build::Concat({take(f, 0), take(g, 1)}, -1)
                                    : build::Concat({build::Op("Neg", {take(g, 0)}), take(f, 1)}, -1);
   std::vector<int64_t> dims(static_cast<size_t>(fact.rank()) - 2, 0);
@@ -209,7 +212,7 @@ std::vector<int64_t> MissingAxes(int rank) {
   return axes;
 }
 
-absl::StatusOr<Term> RankFour(const FunctionContext& context, Shaped t, Value* x) {
+absl::StatusOr<Term> RankFour(const FunctionContext& context, Shaped t, const Value* x) {
   // A node to be built has the rank of x.
   const Value* shaped = t.term.kind == Term::Kind::kValue ? t.term.value : x;
   const int rank = context.facts->Of(shaped).rank();
@@ -224,13 +227,13 @@ absl::StatusOr<Term> RankFour(const FunctionContext& context, Shaped t, Value* x
   return rank == 4 ? t.term : build::Unsqueeze(t.term, MissingAxes(rank));
 }
 
-absl::StatusOr<Term> SqueezeRankFour(const FunctionContext& context, const Term& y, Value* x) {
+absl::StatusOr<Term> SqueezeRankFour(const FunctionContext& context, const Term& y, const Value* x) {
   const int rank = context.facts->Of(x).rank();
   if (rank < 1 || rank > 4) return Refuse("the rank is not known", "shape-not-known");
   return rank == 4 ? y : build::Squeeze(y, MissingAxes(rank));
 }
 
-absl::StatusOr<Term> Deinterleaved(const FunctionContext& context, Value* x) {
+absl::StatusOr<Term> Deinterleaved(const FunctionContext& context, const Value* x) {
   const Fact& fact = context.facts->Of(x);
   if (fact.rank() < 1 || !fact.shape.back().is_number() || fact.shape.back().number() % 2 != 0) {
     return Refuse(fmt::format("{} has no pairs of channels", context.facts->Describe(x)));

@@ -60,18 +60,18 @@ absl::StatusOr<RotaryDims> RotaryDimsOf(const FunctionContext& context, const Va
 }
 
 // x with an axis of its own for the heads.
-Term HeadsApart(Value* x, const RotaryDims& dims) {
+Term HeadsApart(const Value* x, const RotaryDims& dims) {
   return dims.rank == 4 ? Term::Of(x) : build::Reshape(Term::Of(x), {0, 0, dims.heads, dims.width});
 }
 
-absl::StatusOr<Term> TurnedPart(const FunctionContext& context, Value* x, Value* cache, std::optional<int64_t> heads,
+absl::StatusOr<Term> TurnedPart(const FunctionContext& context, const Value* x, const Value* cache, std::optional<int64_t> heads,
                                 std::optional<int64_t> width) {
   ASSIGN_OR_RETURN(const auto dims, RotaryDimsOf(context, x, cache, heads, width));
   const Term apart = HeadsApart(x, dims);
   return dims.turned == dims.width ? apart : build::Slice(apart, 0, dims.turned, 3);
 }
 
-absl::StatusOr<Term> TurnedWhole(const FunctionContext& context, const Term& y, Value* x, Value* cache,
+absl::StatusOr<Term> TurnedWhole(const FunctionContext& context, const Term& y, const Value* x, const Value* cache,
                                  std::optional<int64_t> heads, std::optional<int64_t> width) {
   ASSIGN_OR_RETURN(const auto dims, RotaryDimsOf(context, x, cache, heads, width));
   Term whole = y;
@@ -81,8 +81,8 @@ absl::StatusOr<Term> TurnedWhole(const FunctionContext& context, const Term& y, 
   return dims.rank == 4 ? whole : build::Reshape(whole, {0, 0, dims.heads * dims.width});
 }
 
-absl::StatusOr<Term> CachedTable(const FunctionContext& context, Value* cache, std::optional<Value*> positions, Value* x,
-                                 std::string_view mode) {
+absl::StatusOr<Term> CachedTable(const FunctionContext& context, const Value* cache, std::optional<const Value*> positions,
+                                 const Value* x, std::string_view mode) {
   const Fact& fact = context.facts->Of(cache);
   const int rank = context.facts->Of(x).rank();
   if (fact.rank() != (positions.has_value() ? 2 : 3) || !fact.shape.back().is_number() || rank < 3) {
@@ -107,7 +107,7 @@ absl::StatusOr<Term> CachedTable(const FunctionContext& context, Value* cache, s
 }
 
 // x * cos + x rotated * sin. A half is r / 2 channels, as wide as the table that `cache` holds.
-absl::StatusOr<Term> Turned(const FunctionContext& context, const Term& x, const Term& cos, const Term& sin, Value* cache,
+absl::StatusOr<Term> Turned(const FunctionContext& context, const Term& x, const Term& cos, const Term& sin, const Value* cache,
                             std::string_view mode) {
   const Fact& table = context.facts->Of(cache);
   if (table.rank() < 2 || !table.shape.back().is_number()) return Refuse("the width of the table is not known");

@@ -69,7 +69,7 @@ Holds NotTaken(std::string_view why) {
 }
 
 // Whether the lengths are multiples of what the kernel takes; refused with the flag of --dim that would say so.
-Holds InSteps(const FunctionContext& context, Value* q, Value* k, int64_t multiple, int64_t most) {
+Holds InSteps(const FunctionContext& context, const Value* q, const Value* k, int64_t multiple, int64_t most) {
   const DimTable& dims = *context.dims;
   const Dim queries = TokensOf(context, q);
   const Dim keys = TokensOf(context, k);
@@ -86,8 +86,8 @@ Holds InSteps(const FunctionContext& context, Value* q, Value* k, int64_t multip
                               HowToSay(context, queries, keys, {multiple, most, multiple})));
 }
 
-Holds AfterCap(const FunctionContext& context, std::optional<double> cap, Value* q, Value* k, MaskOperand mask, MaskOperand keep,
-               MaskOperand bias, int64_t multiple, int64_t most) {
+Holds AfterCap(const FunctionContext& context, std::optional<double> cap, const Value* q, const Value* k, MaskOperand mask,
+               MaskOperand keep, MaskOperand bias, int64_t multiple, int64_t most) {
   if (cap.value_or(0) == 0) return absl::OkStatus();
   const auto masks = MasksOf(context, q, k, {keep, bias, mask});
   if (!masks->parts.ok()) return NotTaken(fmt::format("cannot be used: {}", std::string(masks->parts.status().message())));

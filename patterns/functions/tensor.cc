@@ -16,7 +16,7 @@
 namespace ascend_fuse {
 namespace {
 
-absl::StatusOr<Value*> ValueOf(const FunctionContext& context, const Term& term) {
+absl::StatusOr<const Value*> ValueOf(const FunctionContext& context, const Term& term) {
   if (term.kind == Term::Kind::kValue) return term.value;
   return absl::InvalidArgumentError(fmt::format("{} is not a value of the graph", DescribeTerm(context, term)));
 }
@@ -152,13 +152,13 @@ absl::StatusOr<double> SquareRoot(double n) {
   return std::sqrt(n);
 }
 
-Holds AllAre(const FunctionContext& context, Value* x, double n) {
+Holds AllAre(const FunctionContext& context, const Value* x, double n) {
   double number = 0;
   if (ConstantNumber(*context.facts, x, &number) && number == n) return absl::OkStatus();
   return Refuse(fmt::format("not all elements of {} are {}", ValueName(*x), n));
 }
 
-Holds IsConstant(const FunctionContext& context, Value* x) {
+Holds IsConstant(const FunctionContext& context, const Value* x) {
   if (x->IsConstant() || context.facts->Of(x).elements != nullptr) return absl::OkStatus();
   return Refuse(fmt::format("{} is not a constant", ValueName(*x)), "not-constant");
 }

@@ -90,7 +90,7 @@ Term AttributeTerm(const Attribute& attribute) {
 // An integer input that newer opsets use in place of an attribute (axes, split ...), as the attribute was.
 Term TermOfParameterInput(const Facts& facts, const Value* value) {
   const Fact& fact = facts.Of(value);
-  if (fact.elements == nullptr || !fact.has_rank) return Term::Of(const_cast<Value*>(value));
+  if (fact.elements == nullptr || !fact.has_rank) return Term::Of(const_cast<const Value*>(value));
   std::vector<Term> items;
   for (Dim element : fact.elements->integers) {
     items.push_back(element.is_number() ? Term::Integer(element.number()) : Term::Of(element));
@@ -235,7 +235,7 @@ bool Matcher::MayRead(const Prefilter::Branch& branch, const Node& node, int* bu
          MayBe(arguments[1], node.input(0), budget);
 }
 
-std::optional<Match> Matcher::Run(const Rule& rule, Value* root, Failure* failure, Value* partner) {
+std::optional<Match> Matcher::Run(const Rule& rule, const Value* root, Failure* failure, const Value* partner) {
   Frame* frame = Begin(rule, root, failure);
   std::optional<Match> match;
   if (!MayMatch(rule.root_form, root)) return match;
@@ -368,7 +368,7 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
   } guard(&depth_);
   const bool quiet = quiet_ == &pattern;
   quiet_ = nullptr;
-  Value* value = term.kind == Term::Kind::kValue ? term.value : nullptr;
+  const Value* value = term.kind == Term::Kind::kValue ? term.value : nullptr;
   switch (pattern.kind) {
     case Pattern::Kind::kWildcard:
       return next();
@@ -462,10 +462,10 @@ bool Matcher::MatchLine(int slot, Frame* frame, const Term& term, Next next) {
   return false;
 }
 
-bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next, const MatchStatement* outputs,
+bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, const Value* value, Next next, const MatchStatement* outputs,
                             int place, bool quiet) {
   const size_t covered = covered_.size();
-  for (Value* current = value; current != nullptr; current = Below(current)) {
+  for (const Value* current = value; current != nullptr; current = Below(current)) {
     const Node* node = current->producer;
     if (node == nullptr || node->dead) break;
     auto match_node = [&] {
@@ -486,7 +486,7 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, Value* value, 
         if (match_node()) return true;
         covered_.resize(covered);
         // Noise above stays covered for what lies below.
-        for (Value* noise = value; noise != current; noise = Below(noise)) {
+        for (const Value* noise = value; noise != current; noise = Below(noise)) {
           covered_.push_back(noise->producer);
         }
       } else if (outputs != nullptr) {

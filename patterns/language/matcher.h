@@ -88,7 +88,7 @@ class Matcher {
   // Matches `rule` with its first output at `root`. With `failure`, keeps the attempt that got farthest
   // (slower: sentences are made). A rule about two constructs side by side has a second output that the first does
   // not lead to: it is looked for at `partner`, and without one such a rule does not match.
-  std::optional<Match> Run(const Rule& rule, Value* root, Failure* failure = nullptr, Value* partner = nullptr);
+  std::optional<Match> Run(const Rule& rule, const Value* root, Failure* failure = nullptr, const Value* partner = nullptr);
 
  private:
   struct Frame;
@@ -114,8 +114,8 @@ class Matcher {
   bool MatchLine(int slot, Frame* frame, const Term& term, Next next);
   // outputs: the line that names several outputs, of which `value` is the one at `place`. quiet: no failure
   // is noted.
-  bool MatchOperator(const Pattern& pattern, Frame* frame, Value* value, Next next, const MatchStatement* outputs, int place,
-                     bool quiet);
+  bool MatchOperator(const Pattern& pattern, Frame* frame, const Value* value, Next next, const MatchStatement* outputs,
+                     int place, bool quiet);
   bool MatchNode(const Pattern& pattern, Frame* frame, const Node& node, Next next);
   bool MatchInputs(const Pattern& pattern, Frame* frame, const Node& node, size_t index, bool swapped, Next next);
   bool MatchAttributes(const Pattern& pattern, Frame* frame, const Node& node, size_t index, Next next);
@@ -147,7 +147,7 @@ class Matcher {
   friend absl::StatusOr<Term> EvaluateInMatch(const Expression&, const Match&, const FunctionContext&);
 
   // What `value` is a mere copy of, or nullptr.
-  Value* Below(const Value* value) const { return context_.literal ? nullptr : context_.numbering->Source(value); }
+  const Value* Below(const Value* value) const { return context_.literal ? nullptr : context_.numbering->Source(value); }
   const Schema* SchemaFor(const Node& node) const { return cache_->SchemaOf(node); }
 
   const RuleSet& rules_;

@@ -29,7 +29,7 @@ struct Term {
   bool is_integer = false;
   DataType type = DataType::kUndefined;
   int output = 0;  // kNode: which output
-  Value* value = nullptr;
+  const Value* value = nullptr;
   double number = 0;
   Dim dim;
   // Text, list and node are shared by all copies of a term: the matcher copies terms wherever it binds a name.
@@ -40,7 +40,7 @@ struct Term {
   bool bound() const { return kind != Kind::kUnbound; }
 
   static Term Absent() { return OfKind(Kind::kAbsent); }
-  static Term Of(Value* value) {
+  static Term Of(const Value* value) {
     Term term = OfKind(value == nullptr ? Kind::kAbsent : Kind::kValue);
     term.value = value;
     return term;

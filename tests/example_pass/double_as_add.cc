@@ -12,7 +12,7 @@ namespace {
 using namespace ascend_fuse;
 
 // The operand that `mul` doubles: the other one is 2 throughout, and the shape stays. nullptr if there is none.
-Value* Doubled(const Node& mul, const Facts& facts) {
+const Value* Doubled(const Node& mul, const Facts& facts) {
   const Fact& y = facts.Of(mul.output());
   for (size_t i = 0; i < 2; ++i) {
     const Fact& x = facts.Of(mul.input(i));
@@ -27,14 +27,14 @@ absl::Status DoubleAsAdd(Workspace& workspace) {
   // What a site was replaced by belongs to the site: `lower` and `restore` look for it.
   absl::flat_hash_set<const Node*> of_sites;
   for (const Site& site : workspace.sites) of_sites.insert(site.made.begin(), site.made.end());
-  std::vector<Node*> found;  // first all, then the changes: a list that grows is not walked
+  std::vector<const Node*> found;  // first all, then the changes: a list that grows is not walked
   for (const auto& graph : workspace.model().graphs()) {
-    for (Node* node : graph->nodes()) {
+    for (const Node* node : graph->nodes()) {
       if (!node->dead && IsOp(*node, "Mul") && !of_sites.contains(node)) found.push_back(node);
     }
   }
-  for (Node* mul : found) {
-    Value* x = Doubled(*mul, workspace.facts());
+  for (const Node* mul : found) {
+    const Value* x = Doubled(*mul, workspace.facts());
     if (x == nullptr) continue;
     NewNode add;
     add.op_type = "Add";

@@ -9,7 +9,7 @@
 using namespace ascend_fuse;
 
 absl::Status MergeRelus(Workspace& workspace) {
-  for (Node* node : workspace.model().graph().nodes()) {
+  for (const Node* node : workspace.model().graph().nodes()) {
     if (node->dead || !IsOp(*node, "Relu")) continue;
     const Node* before = node->input(0)->producer;
     if (before == nullptr || !IsOp(*before, "Relu")) continue;

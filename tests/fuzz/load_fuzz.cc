@@ -101,7 +101,7 @@ void Run(const std::string& bytes) {
   const auto& nodes = (*model)->graph().nodes();
   const auto found = std::find_if(nodes.begin(), nodes.end(), [](const Node* node) { return node->subgraph_count == 0; });
   if (found != nodes.end()) {
-    Node* first = *found;
+    const Node* first = *found;
     NewNode copy;
     copy.op_type = "Copy";
     copy.name = "copy";

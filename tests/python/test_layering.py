@@ -38,6 +38,10 @@ ONNX_EXCEPTIONS = {"ir/infer/declared.cc"}
 # The graph keeps the file's bytes, and new nodes are encoded as they are made.
 IR_EXCEPTIONS = {("ir/model.cc", "ir/onnx/model_file.h"), ("ir/rewriter.cc", "ir/onnx/encode.h")}
 
+# Makes or changes nodes and values; all others hold pointers to const (ir/graph.h).
+MAY_CHANGE_GRAPHS = {"ir/graph.h", "ir/model.h", "ir/model.cc", "ir/rewriter.h", "ir/rewriter.cc", "ir/onnx/inline.cc", "ir/onnx/load.cc"}
+CHANGES_GRAPHS = re.compile(r"\b(GraphBuilder|GraphKey)\b|const_cast<(ascend_fuse::)?(Node|Value|Graph|Use)\b")
+
 INCLUDE = re.compile(r'^\s*#include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
 
 
@@ -94,6 +98,11 @@ def test_folders_of_a_layer(path: Path) -> None:
         folder = include.rsplit("/", 1)[0]
         if folder in folders and folder != own and (str(path), include) not in IR_EXCEPTIONS:
             assert folder in folders[own], f"{path} includes {include}"
+
+
+def test_graphs_change_in_the_rewriter_only() -> None:
+    change = {str(path) for path in sources() if CHANGES_GRAPHS.search((ROOT / path).read_text())}
+    assert change == MAY_CHANGE_GRAPHS
 
 
 def test_arrows_go_one_way() -> None:

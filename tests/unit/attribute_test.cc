@@ -100,7 +100,7 @@ TEST(Attribute, DecodesEveryKind) {
   copy.op_type = "Copy";
   copy.name = "copy";
   copy.attributes = ReadAttributes(read);
-  Node* made = rewriter.Insert(copy, 1, &model->graph(), "z");
+  const Node* made = rewriter.Insert(copy, 1, &model->graph(), "z");
   EXPECT_EQ(*ReadFloats(*model, FindAttribute(*made, "t")->tensor, 10), (std::vector<double>{3, 4}));
   const onnx::ModelProto saved = Parse(MustSave(*model));
   ASSERT_EQ(saved.graph().node_size(), 2);
@@ -130,13 +130,13 @@ TEST(Attribute, TakesPackedListsAndPayloadsInTheFile) {
   // A large tensor in an attribute is copied to a new node with its payload.
   const onnx::ModelProto rich = RichModel();
   model = MustLoad(rich.SerializeAsString());
-  Node* big = FindNode(model->graph(), "big");
+  const Node* big = FindNode(model->graph(), "big");
   Rewriter rewriter(model.get());
   NewNode copy;
   copy.op_type = "Constant";
   copy.attributes = ReadAttributes(*big);
   copy.attributes.push_back(Attribute::OfTensor("again", copy.attributes[0].tensor));
-  Node* made = rewriter.Insert(copy, 1, big->graph, "z");
+  const Node* made = rewriter.Insert(copy, 1, big->graph, "z");
   EXPECT_EQ((*ReadIntegers(*model, FindAttribute(*made, "again")->tensor, 3000))[10], 10000);
   const onnx::ModelProto saved = Parse(MustSave(*model));
   // A node that reads nothing stands first.

@@ -81,7 +81,7 @@ std::string Built(const AxisList& to) {
   Subject subject("(float[B, S, 4, 16] x) => (y) { y = Relu (x) }");
   const FunctionContext context = subject.Context();
   AtomTable atoms(context.dims);
-  Value* x = subject.Named("x");
+  const Value* x = subject.Named("x");
   AxisList from;
   for (Dim dim : context.facts->Of(x).shape) from.push_back(atoms.New(dim));
   const auto arranged = Arrange(context, atoms, Term::Of(x), from, to, x);

@@ -19,7 +19,7 @@ using testing::Subject;
 std::string Channels(const std::string& text, int opset = 17) {
   Subject subject(text, opset);
   const FunctionContext context = subject.Context();
-  Value* x = subject.Named("x");
+  const Value* x = subject.Named("x");
   const absl::StatusOr<ChannelMap> map = FollowChannels(context, subject.Named("y"), {x});
   if (!map.ok()) return std::string(map.status().message());
   std::string text_of;

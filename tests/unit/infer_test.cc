@@ -423,11 +423,11 @@ TEST(InferTest, HalfPrecisionIsRounded) {
 TEST(InferTest, NewNodes) {
   Inferred m("g (float[b, s, 64] x) => (y) { y = Relu (x) }");
   Rewriter rewriter(&m.model());
-  Node* relu = m.model().graph().nodes()[0];
+  const Node* relu = m.model().graph().nodes()[0];
   NewNode shape;
   shape.op_type = "Shape";
   shape.inputs = {relu->input(0)};
-  Node* node = rewriter.Insert(shape, 1, relu->graph, "shape_of_x");
+  const Node* node = rewriter.Insert(shape, 1, relu->graph, "shape_of_x");
   InferNode(*node, &m.facts());
   EXPECT_EQ(m.facts().Describe(node->output()), "int64[3]");
   EXPECT_EQ(m.Elements("shape_of_x"), "b, s, 64");

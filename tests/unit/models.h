@@ -168,8 +168,8 @@ inline onnx::ModelProto Parse(const std::string& bytes) {
 #define EXPECT_HAS(text, part) \
   EXPECT_PRED2([](const std::string& a, const std::string& b) { return a.find(b) != std::string::npos; }, text, part)
 
-inline Node* FindNode(const Graph& graph, const std::string& name) {
-  for (Node* node : graph.nodes()) {
+inline const Node* FindNode(const Graph& graph, const std::string& name) {
+  for (const Node* node : graph.nodes()) {
     if (NodeName(*node) == name && !node->dead) return node;
   }
   ADD_FAILURE() << "no node " << name;

@@ -56,11 +56,11 @@ std::string Encoded() {
 
 // Every Relu becomes the given operator.
 absl::Status Rewrite(Workspace& workspace, const std::string& op) {
-  std::vector<Node*> found;
-  for (Node* node : workspace.model().graph().nodes()) {
+  std::vector<const Node*> found;
+  for (const Node* node : workspace.model().graph().nodes()) {
     if (!node->dead && IsOp(*node, "Relu")) found.push_back(node);
   }
-  for (Node* node : found) {
+  for (const Node* node : found) {
     NewNode made;
     made.op_type = op;
     made.inputs = {node->input(0)};
@@ -117,7 +117,7 @@ absl::StatusOr<Report> WithRelusAs(const NewNode& plan) {
   auto model = MustLoad(Encoded());
   OptimizeOptions options;
   const auto replace = [&](Workspace& workspace) {
-    Node* first = workspace.model().graph().nodes().front();
+    const Node* first = workspace.model().graph().nodes().front();
     NewNode made = plan;
     made.inputs = {first->input(0)};
     workspace.rewriter().ReplaceValue(first->output(), made);  // and nobody is told
@@ -220,8 +220,8 @@ TEST(PassTest, CallsOfFunctionsStayInlinedWhereAPassRewiredANode) {
   OptimizeOptions options;
   options.passes = {Placed(kAfter, "number", "merge", [](Workspace& workspace) {
     const auto& nodes = workspace.model().graph().nodes();
-    Value* x = workspace.model().graph().inputs()[0];
-    for (Node* node : nodes) {
+    const Value* x = workspace.model().graph().inputs()[0];
+    for (const Node* node : nodes) {
       if (!node->dead && node->output() == workspace.model().graph().outputs()[0]) workspace.rewriter().SetInput(node, 0, x);
     }
     return absl::OkStatus();

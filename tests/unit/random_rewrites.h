@@ -18,7 +18,7 @@
 
 namespace ascend_fuse::testing {
 
-inline NewNode Spec(std::string_view op_type, std::vector<Value*> inputs) {
+inline NewNode Spec(std::string_view op_type, std::vector<const Value*> inputs) {
   NewNode node;
   node.op_type = op_type;
   node.inputs = std::move(inputs);
@@ -159,11 +159,11 @@ class RandomRewrites {
   }
 
   // The nodes that are alive.
-  std::vector<Node*> Nodes() const {
-    std::vector<Node*> nodes;
+  std::vector<const Node*> Nodes() const {
+    std::vector<const Node*> nodes;
     for (const auto& graph : model_.graphs()) {
       if (!IsAlive(*graph)) continue;
-      for (Node* node : graph->nodes()) {
+      for (const Node* node : graph->nodes()) {
         if (!node->dead) nodes.push_back(node);
       }
     }
@@ -196,13 +196,13 @@ class RandomRewrites {
   }
 
   // A value that a node in `graph` may read which computes values of `level`; dead ones too, which come back.
-  Value* Readable(const Graph* graph, double level) {
-    std::vector<Value*> values;
+  const Value* Readable(const Graph* graph, double level) {
+    std::vector<const Value*> values;
     for (const Graph* at = graph; at != nullptr; at = at->owner() != nullptr ? at->owner()->graph : nullptr) {
       values.insert(values.end(), at->inputs().begin(), at->inputs().end());
       values.insert(values.end(), at->initializers().begin(), at->initializers().end());
       for (const Node* node : at->nodes()) {
-        for (Value* value : node->outputs()) {
+        for (const Value* value : node->outputs()) {
           if (value != nullptr && value->producer == node && Level(value) < level) values.push_back(value);
         }
       }
@@ -210,16 +210,16 @@ class RandomRewrites {
     return values.empty() ? nullptr : values[Below(values.size())];
   }
 
-  std::vector<Value*> SomeReadable(const Graph* graph, double level) {
-    std::vector<Value*> values;
+  std::vector<const Value*> SomeReadable(const Graph* graph, double level) {
+    std::vector<const Value*> values;
     for (size_t i = 1 + Below(3); i > 0; --i) {
-      if (Value* value = Readable(graph, level)) values.push_back(value);
+      if (const Value* value = Readable(graph, level)) values.push_back(value);
     }
     return values;
   }
 
-  Graph* SomeGraph() {
-    std::vector<Graph*> graphs;
+  const Graph* SomeGraph() {
+    std::vector<const Graph*> graphs;
     for (const auto& graph : model_.graphs()) {
       if (IsAlive(*graph)) graphs.push_back(graph.get());
     }
@@ -236,29 +236,29 @@ class RandomRewrites {
   static constexpr double kStep = 1e-6;
 
   std::string Insert() {
-    Graph* graph = SomeGraph();
+    const Graph* graph = SomeGraph();
     const double limit = graph->owner() != nullptr ? Level(*graph->owner()) - 0.5 : 1e8;
-    const std::vector<Value*> inputs = SomeReadable(graph, limit);
+    const std::vector<const Value*> inputs = SomeReadable(graph, limit);
     double level = 0;
     for (const Value* value : inputs) level = std::max(level, Level(value));
     NewNode spec = Spec("Made", inputs);
     spec.name = Below(2) == 0 ? "made" : "";
-    Node* node = rewriter_.Insert(spec, 1 + Below(2), graph, "made");
+    const Node* node = rewriter_.Insert(spec, 1 + Below(2), graph, "made");
     for (const Value* value : node->outputs()) levels_[value] = level + kStep;
     return fmt::format("insert {}", ValueName(*node->output()));
   }
 
   std::string Replace() {
-    std::vector<Value*> candidates;
+    std::vector<const Value*> candidates;
     for (const Node* node : Nodes()) {
-      for (Value* value : node->outputs()) {
+      for (const Value* value : node->outputs()) {
         if (value != nullptr && value->producer == node) candidates.push_back(value);
       }
     }
     if (candidates.empty()) return "nothing";
-    std::vector<Value*> outputs = {candidates[Below(candidates.size())]};
+    std::vector<const Value*> outputs = {candidates[Below(candidates.size())]};
     for (size_t i = Below(3); i > 0; --i) {
-      Value* value = candidates[Below(candidates.size())];
+      const Value* value = candidates[Below(candidates.size())];
       if (value->graph == outputs[0]->graph && std::find(outputs.begin(), outputs.end(), value) == outputs.end()) {
         outputs.push_back(value);
       }
@@ -275,52 +275,52 @@ class RandomRewrites {
     const size_t more = Below(3);  // outputs that are new values, before and after those
     std::vector<TakenOutput> taken;
     for (size_t i = 0; i < outputs.size(); ++i) taken.push_back({i + more / 2, outputs[i]});
-    Node* node = rewriter_.Replace(taken, outputs.size() + more, spec);
+    const Node* node = rewriter_.Replace(taken, outputs.size() + more, spec);
     SetLevel(node, level);
     return text;
   }
 
   std::string SetInput() {
-    const std::vector<Node*> nodes = Nodes();
+    const std::vector<const Node*> nodes = Nodes();
     if (nodes.empty()) return "nothing";
-    Node* node = nodes[Below(nodes.size())];
+    const Node* node = nodes[Below(nodes.size())];
     if (node->input_count == 0) return "nothing";
-    Value* value = Readable(node->graph, Level(*node));
+    const Value* value = Readable(node->graph, Level(*node));
     if (value == nullptr) return "nothing";
     rewriter_.SetInput(node, Below(node->input_count), value);
     return fmt::format("{} '{}' reads {}", OpType(*node), NodeName(*node), ValueName(*value));
   }
 
   std::string Restore() {
-    std::vector<Node*> replacements;
-    for (Node* node : Nodes()) {
+    std::vector<const Node*> replacements;
+    for (const Node* node : Nodes()) {
       if (OpType(*node) != "Fused") continue;
       const bool latest = std::all_of(node->outputs().begin(), node->outputs().end(),
                                       [&](const Value* value) { return value->producer == node; });
       if (latest) replacements.push_back(node);
     }
     if (replacements.empty()) return "nothing";
-    Node* node = replacements[Below(replacements.size())];
+    const Node* node = replacements[Below(replacements.size())];
     const std::string text = fmt::format("restore {}", ValueName(*node->output()));
     rewriter_.Restore(node);
     return text;
   }
 
   std::string Constant() {
-    Graph* graph = SomeGraph();
+    const Graph* graph = SomeGraph();
     if (Below(3) > 0) {
       rewriter_.NumberConstant(graph, DataType::kFloat, static_cast<double>(Below(4)), "constant");
       return "constant";
     }
-    std::vector<Value*> parts;
-    for (Value* value : model_.graph().initializers()) {
+    std::vector<const Value*> parts;
+    for (const Value* value : model_.graph().initializers()) {
       const Tensor& tensor = *value->initializer;
       if (tensor.dims.size() != 1 || tensor.type != DataType::kFloat || tensor.storage == Storage::kJoined) continue;
       parts.push_back(value);
     }
     if (parts.empty()) return "nothing";
     parts = {parts[Below(parts.size())], parts[Below(parts.size())]};
-    const absl::StatusOr<Value*> joined = rewriter_.Join(parts, 0, "joined");
+    const absl::StatusOr<const Value*> joined = rewriter_.Join(parts, 0, "joined");
     EXPECT_TRUE(joined.ok()) << joined.status();
     return "join";
   }
@@ -337,7 +337,7 @@ class RandomRewrites {
         rewriter_.UniqueName("made");
         return "name";
       default:
-        for (Node* node : Nodes()) {
+        for (const Node* node : Nodes()) {
           if (!node->is_new || OpType(*node) != "Made" || Below(2) == 0) continue;
           rewriter_.Rename(node, "npu", "Renamed");
           return "rename";

@@ -23,11 +23,11 @@ size_t Count(const Graph& graph, const std::string& name) {
 TEST(Rewriter, ReplaceKeepsNamesAndUsers) {
   auto model = MustLoad(RichModel().SerializeAsString());
   Rewriter rewriter(model.get());
-  Node* matmul = FindNode(model->graph(), "layer/matmul");
-  Node* add = FindNode(model->graph(), "layer/add");
-  Node* relu = FindNode(model->graph(), "layer/relu");
-  Value* sum = add->output();
-  Node* fused = rewriter.ReplaceValue(sum, Spec("Linear", {matmul->input(0), matmul->input(1), add->input(1)}));
+  const Node* matmul = FindNode(model->graph(), "layer/matmul");
+  const Node* add = FindNode(model->graph(), "layer/add");
+  const Node* relu = FindNode(model->graph(), "layer/relu");
+  const Value* sum = add->output();
+  const Node* fused = rewriter.ReplaceValue(sum, Spec("Linear", {matmul->input(0), matmul->input(1), add->input(1)}));
   EXPECT_EQ(sum->producer, fused);
   EXPECT_EQ(ValueName(*sum), "sum");
   EXPECT_EQ(relu->input(0), sum);
@@ -50,14 +50,14 @@ TEST(Rewriter, ReplaceKeepsNamesAndUsers) {
 TEST(Rewriter, ConstantsAreSharedAndComeBackAfterSweep) {
   auto model = MustLoad(RichModel().SerializeAsString());
   Rewriter rewriter(model.get());
-  Value* one = rewriter.NumberConstant(&model->graph(), DataType::kFloat16, 1, "one");
+  const Value* one = rewriter.NumberConstant(&model->graph(), DataType::kFloat16, 1, "one");
   EXPECT_EQ(one, rewriter.NumberConstant(&model->graph(), DataType::kFloat16, 1, "uno"));
-  Node* relu = FindNode(model->graph(), "layer/relu");
-  Node* made = rewriter.ReplaceValue(relu->output(), Spec("Mul", {relu->input(0), one}));
+  const Node* relu = FindNode(model->graph(), "layer/relu");
+  const Node* made = rewriter.ReplaceValue(relu->output(), Spec("Mul", {relu->input(0), one}));
   rewriter.Restore(made);
   rewriter.Sweep();
   EXPECT_EQ(Count(model->graph(), "one"), 0u);
-  Value* again = rewriter.NumberConstant(&model->graph(), DataType::kFloat16, 1, "one");
+  const Value* again = rewriter.NumberConstant(&model->graph(), DataType::kFloat16, 1, "one");
   EXPECT_NE(again, one);
   EXPECT_EQ(Count(model->graph(), std::string(ValueName(*again))), 1u);
 }
@@ -66,9 +66,9 @@ TEST(Rewriter, ReplacedIfTakesItsBodiesAlong) {
   auto model = MustLoad(RichModel().SerializeAsString());
   const std::string bytes = MustSave(*model);
   Rewriter rewriter(model.get());
-  Node* choice = FindNode(model->graph(), "choice");
-  Node* relu = FindNode(model->graph(), "layer/relu");
-  Node* made = rewriter.ReplaceValue(choice->output(), Spec("Const", {model->graph().inputs()[0]}));
+  const Node* choice = FindNode(model->graph(), "choice");
+  const Node* relu = FindNode(model->graph(), "layer/relu");
+  const Node* made = rewriter.ReplaceValue(choice->output(), Spec("Const", {model->graph().inputs()[0]}));
   EXPECT_TRUE(relu->dead);  // only the bodies read it
   rewriter.Restore(made);
   EXPECT_FALSE(relu->dead);
@@ -87,9 +87,9 @@ TEST(Rewriter, SetInputRewritesOnlyInputs) {
   onnx::ModelProto proto = RichModel();
   auto model = MustLoad(proto.SerializeAsString());
   Rewriter rewriter(model.get());
-  Node* relu = FindNode(model->graph(), "layer/relu");
-  Value* sum = relu->input(0);
-  Node* cast = rewriter.Insert(Spec("Cast", {sum}), 1, relu->graph, "sum_half");
+  const Node* relu = FindNode(model->graph(), "layer/relu");
+  const Value* sum = relu->input(0);
+  const Node* cast = rewriter.Insert(Spec("Cast", {sum}), 1, relu->graph, "sum_half");
   rewriter.SetInput(relu, 0, cast->output());
   rewriter.Sweep();
   onnx::ModelProto saved = Parse(MustSave(*model));
@@ -145,9 +145,9 @@ onnx::ModelProto TwoConstants() {
 TEST(Rewriter, JoinTakesRowsInTurn) {
   auto model = MustLoad(TwoConstants().SerializeAsString());
   Rewriter rewriter(model.get());
-  Node* concat = model->graph().nodes()[0];
-  Value* parts[] = {concat->input(0), concat->input(1)};
-  absl::StatusOr<Value*> joined = rewriter.Join(parts, 1, "ab");
+  const Node* concat = model->graph().nodes()[0];
+  const Value* parts[] = {concat->input(0), concat->input(1)};
+  absl::StatusOr<const Value*> joined = rewriter.Join(parts, 1, "ab");
   ASSERT_TRUE(joined.ok()) << joined.status();
   EXPECT_EQ((*joined)->initializer->storage, Storage::kJoined);
   const std::vector<int64_t> elements = {1, 2, 3, 7, 4, 5, 6, 8};
@@ -162,21 +162,21 @@ TEST(Rewriter, JoinTakesRowsInTurn) {
 TEST(Rewriter, JoinSaysWhatDoesNotFit) {
   auto model = MustLoad(TwoConstants().SerializeAsString());
   Rewriter rewriter(model.get());
-  Node* concat = model->graph().nodes()[0];
-  Value* parts[] = {concat->input(0), concat->input(1)};
+  const Node* concat = model->graph().nodes()[0];
+  const Value* parts[] = {concat->input(0), concat->input(1)};
   EXPECT_TRUE(absl::StrContains(rewriter.Join(parts, 0, "ab").status().message(), "type or dims differ"));
   EXPECT_TRUE(absl::StrContains(rewriter.Join(parts, 2, "ab").status().message(), "too few dims"));
-  Value* computed[] = {concat->output(), concat->input(1)};
+  const Value* computed[] = {concat->output(), concat->input(1)};
   EXPECT_TRUE(absl::StrContains(rewriter.Join(computed, 1, "ab").status().message(), "not an initializer"));
 }
 
 TEST(Rewriter, ReorderTakesColumnsAndRowsInAnotherOrder) {
   auto model = MustLoad(TwoConstants().SerializeAsString());
   Rewriter rewriter(model.get());
-  Node* concat = model->graph().nodes()[0];
-  Value* a = concat->input(0);  // 1 2 3, 4 5 6
-  absl::StatusOr<Value*> columns = rewriter.Reorder(a, 1, {2, 0, 1}, "columns");
-  absl::StatusOr<Value*> rows = rewriter.Reorder(a, 0, {1, 0}, "rows");
+  const Node* concat = model->graph().nodes()[0];
+  const Value* a = concat->input(0);  // 1 2 3, 4 5 6
+  absl::StatusOr<const Value*> columns = rewriter.Reorder(a, 1, {2, 0, 1}, "columns");
+  absl::StatusOr<const Value*> rows = rewriter.Reorder(a, 0, {1, 0}, "rows");
   ASSERT_TRUE(columns.ok() && rows.ok()) << columns.status() << rows.status();
   EXPECT_EQ(*ReadIntegers(*model, *(*columns)->initializer, 6), (std::vector<int64_t>{3, 1, 2, 6, 4, 5}));
   EXPECT_EQ(*ReadIntegers(*model, *(*rows)->initializer, 6), (std::vector<int64_t>{4, 5, 6, 1, 2, 3}));
@@ -188,9 +188,9 @@ TEST(Rewriter, ReorderTakesColumnsAndRowsInAnotherOrder) {
 TEST(Rewriter, ReorderPutsZerosInPlaces) {
   auto model = MustLoad(TwoConstants().SerializeAsString());
   Rewriter rewriter(model.get());
-  Value* a = model->graph().nodes()[0]->input(0);  // 1 2 3, 4 5 6
-  absl::StatusOr<Value*> columns = rewriter.Reorder(a, 1, {0, -1, 1, 2, -1, -1}, "columns");
-  absl::StatusOr<Value*> rows = rewriter.Reorder(a, 0, {-1, 0, 1, -1, -1}, "rows");
+  const Value* a = model->graph().nodes()[0]->input(0);  // 1 2 3, 4 5 6
+  absl::StatusOr<const Value*> columns = rewriter.Reorder(a, 1, {0, -1, 1, 2, -1, -1}, "columns");
+  absl::StatusOr<const Value*> rows = rewriter.Reorder(a, 0, {-1, 0, 1, -1, -1}, "rows");
   ASSERT_TRUE(columns.ok() && rows.ok()) << columns.status() << rows.status();
   EXPECT_EQ(*ReadIntegers(*model, *(*columns)->initializer, 12), (std::vector<int64_t>{1, 0, 2, 3, 0, 0, 4, 0, 5, 6, 0, 0}));
   EXPECT_EQ(*ReadIntegers(*model, *(*rows)->initializer, 15),
@@ -273,9 +273,9 @@ class RewriterOrder : public ::testing::Test {
  protected:
   RewriterOrder() : model_(Loaded(kOutputs)), bytes_(MustSave(*model_)), rewriter_(model_.get()) {}
 
-  Value* Named(std::string_view name) const {
+  const Value* Named(std::string_view name) const {
     for (const Node* node : model_->graph().nodes()) {
-      for (Value* value : node->outputs()) {
+      for (const Value* value : node->outputs()) {
         if (ValueName(*value) == name) return value;
       }
     }
@@ -298,7 +298,7 @@ class RewriterOrder : public ::testing::Test {
 
 TEST_F(RewriterOrder, ReadersOfTheFirstOutputMoveAfterTheLastProducer) {
   const Rewriter::Mark mark = rewriter_.Now();
-  Node* both = rewriter_.Replace({{0, Named("a")}, {1, Named("d")}}, 2, Spec("Both", {Named("s0"), Named("s1")}));
+  const Node* both = rewriter_.Replace({{0, Named("a")}, {1, Named("d")}}, 2, Spec("Both", {Named("s0"), Named("s1")}));
   EXPECT_EQ(Order(), "s0 a ra na rd e re f g y z ");
   rewriter_.Restore(both);
   EXPECT_TRUE(Verify(*model_).ok()) << Verify(*model_);
@@ -330,11 +330,11 @@ TEST(Rewriter, ABodyThatReadsAMovedValueMovesWithItsNode) {
     y = Add (i, b)
   })");
   const auto& nodes = model->graph().nodes();
-  Node* const choice = nodes[1];
-  Value* const a = nodes[0]->output();
-  Value* const b = nodes[2]->output();
+  const Node* const choice = nodes[1];
+  const Value* const a = nodes[0]->output();
+  const Value* const b = nodes[2]->output();
   Rewriter rewriter(model.get());
-  Node* both = rewriter.Replace({{0, a}, {1, b}}, 2, Spec("Both", {model->graph().inputs()[1]}));
+  const Node* both = rewriter.Replace({{0, a}, {1, b}}, 2, Spec("Both", {model->graph().inputs()[1]}));
   EXPECT_TRUE(StandsBefore(*both, *choice));
   EXPECT_TRUE(Verify(*model).ok()) << Verify(*model);
   rewriter.Restore(both);
@@ -349,10 +349,10 @@ TEST(Rewriter, ABodyThatComesBackStandsAfterWhatItReads) {
     y = Add (i, b)
   })");
   const auto& nodes = model->graph().nodes();
-  Node* const choice = nodes[1];
-  Value* const x = model->graph().inputs()[1];
+  const Node* const choice = nodes[1];
+  const Value* const x = model->graph().inputs()[1];
   Rewriter rewriter(model.get());
-  Node* other = rewriter.ReplaceValue(choice->output(), Spec("Other", {x}));
+  const Node* other = rewriter.ReplaceValue(choice->output(), Spec("Other", {x}));
   rewriter.Replace({{0, nodes[0]->output()}, {1, nodes[2]->output()}}, 2, Spec("Both", {x}));
   rewriter.Restore(other);
   EXPECT_FALSE(choice->dead);
@@ -362,11 +362,11 @@ TEST(Rewriter, ABodyThatComesBackStandsAfterWhatItReads) {
 TEST(Rewriter, WhatWasReplacedInABodyStaysSoWhenTheBodyComesBack) {
   auto model = MustLoad(RichModel().SerializeAsString());
   Rewriter rewriter(model.get());
-  Node* choice = FindNode(model->graph(), "choice");
-  Node* inner = FindNode(*choice->subgraphs()[0], "inner/add");
+  const Node* choice = FindNode(model->graph(), "choice");
+  const Node* inner = FindNode(*choice->subgraphs()[0], "inner/add");
   rewriter.ReplaceValue(inner->output(), Spec("Linear", {inner->input(1)}));
   const std::string bytes = MustSave(*model);
-  Node* made = rewriter.ReplaceValue(choice->output(), Spec("Const", {model->graph().inputs()[0]}));
+  const Node* made = rewriter.ReplaceValue(choice->output(), Spec("Const", {model->graph().inputs()[0]}));
   rewriter.Restore(made);
   EXPECT_EQ(MustSave(*model), bytes);
 }
@@ -374,13 +374,13 @@ TEST(Rewriter, WhatWasReplacedInABodyStaysSoWhenTheBodyComesBack) {
 TEST(Rewriter, ANodeThatComesBackDoesNotShareItsName) {
   auto model = Loaded(kOutputs);
   Rewriter rewriter(model.get());
-  Node* split = model->graph().nodes()[0];
+  const Node* split = model->graph().nodes()[0];
   NewNode named = Spec("Named", {model->graph().inputs()[0]});
   named.name = "n";
-  Node* first = rewriter.Insert(named, 2, &model->graph(), "first");
+  const Node* first = rewriter.Insert(named, 2, &model->graph(), "first");
   rewriter.SetInput(model->graph().nodes()[1], 0, first->output(0));
   named.keep_name = true;
-  Node* second = rewriter.ReplaceValue(first->output(0), named);
+  const Node* second = rewriter.ReplaceValue(first->output(0), named);
   EXPECT_EQ(NodeName(*second), "n");
   EXPECT_TRUE(first->dead);
   rewriter.SetInput(model->graph().nodes()[4], 0, first->output(1));

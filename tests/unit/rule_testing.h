@@ -33,16 +33,16 @@ struct Subject {
     numbering = std::make_unique<ValueNumbering>(*model, facts);
   }
 
-  Value* Named(std::string_view name) const {
+  const Value* Named(std::string_view name) const {
     for (const auto& graph : model->graphs()) {
-      for (Value* value : graph->inputs()) {
+      for (const Value* value : graph->inputs()) {
         if (ValueName(*value) == name) return value;
       }
-      for (Value* value : graph->initializers()) {
+      for (const Value* value : graph->initializers()) {
         if (ValueName(*value) == name) return value;
       }
       for (const Node* node : graph->nodes()) {
-        for (Value* value : node->outputs()) {
+        for (const Value* value : node->outputs()) {
           if (value != nullptr && ValueName(*value) == name) return value;
         }
       }

@@ -124,7 +124,7 @@ TEST(Save, RewritesOnlyWhatChanged) {
   fused.inputs = {matmul->input(0), matmul->input(1), nullptr, rewriter.Int64Constant(&model->graph(), {3, -4}, "shape")};
   fused.attributes = {Attribute::Int("axis", -1), Attribute::Float("eps", 1e-6f), Attribute::String("mode", "bnsd"),
                       Attribute::Ints("perm", {0, 2, 1}), Attribute::Floats("scales", epsilon)};
-  Node* node = rewriter.ReplaceValue(add->output(), fused);
+  const Node* node = rewriter.ReplaceValue(add->output(), fused);
   EXPECT_TRUE(matmul->dead);
   EXPECT_TRUE(add->dead);
   rewriter.Sweep();
@@ -179,11 +179,11 @@ TEST(Save, RestoredModelIsByteEqual) {
   const std::string bytes = RichModel().SerializeAsString();
   auto model = MustLoad(bytes);
   Rewriter rewriter(model.get());
-  Node* add = FindNode(model->graph(), "layer/add");
+  const Node* add = FindNode(model->graph(), "layer/add");
   NewNode fused;
   fused.op_type = "Linear";
   fused.inputs = {add->input(0)};
-  Node* node = rewriter.ReplaceValue(add->output(), fused);
+  const Node* node = rewriter.ReplaceValue(add->output(), fused);
   EXPECT_NE(MustSave(*model), bytes);
   rewriter.Restore(node);
   EXPECT_EQ(MustSave(*model), bytes);
@@ -195,8 +195,8 @@ TEST(Save, ChangesInsideBodies) {
   const onnx::ModelProto proto = RichModel();
   auto model = MustLoad(proto.SerializeAsString());
   Rewriter rewriter(model.get());
-  Graph* body = FindNode(model->graph(), "choice")->subgraphs()[0];
-  Node* mul = FindNode(*body, "inner/mul");
+  const Graph* body = FindNode(model->graph(), "choice")->subgraphs()[0];
+  const Node* mul = FindNode(*body, "inner/mul");
   NewNode scale;
   scale.op_type = "Scale";
   scale.inputs = {mul->input(0)};
@@ -252,7 +252,7 @@ TEST(Save, ConstantsThatAreNoInputsNeedVersion4) {
   NewNode sum;
   sum.op_type = "Softplus";
   sum.inputs = {model->graph().inputs()[0]};
-  Node* node = rewriter.ReplaceValue(model->graph().outputs()[0], sum);
+  const Node* node = rewriter.ReplaceValue(model->graph().outputs()[0], sum);
   EXPECT_EQ(Parse(MustSave(*model)).ir_version(), 3);
   NewNode shifted;
   shifted.op_type = "Add";
@@ -311,9 +311,9 @@ TEST(Save, ModelWithoutAFile) {
   auto name = [&](std::string_view text) { return model.names().InternCopy(text); };
   builder.SetHeader(9, "", "");
   builder.AddOpsetImport({NameId::kEmpty, 18});
-  Graph* graph = builder.NewGraph(nullptr, name("g"), {});
+  const Graph* graph = builder.NewGraph(nullptr, name("g"), {});
   // A span in memory has offset -1; NewGraph above got the default one.
-  Value* x = builder.NewValue(graph, name("x"));
+  const Value* x = builder.NewValue(graph, name("x"));
   builder.AddInput(graph, x);
   Node* node = builder.NewNode(graph, 1, 1, 1);
   node->op_type = name("Loop");
@@ -324,16 +324,16 @@ TEST(Save, ModelWithoutAFile) {
   wire::AppendBytes(&attributes, onnx::NodeProto::kAttributeFieldNumber, attribute);
   node->encoded = {reinterpret_cast<const uint8_t*>(attributes.data()), {-1, static_cast<int64_t>(attributes.size())}};
   builder.SetInput(node, 0, x);
-  Value* y = builder.NewValue(graph, name("y"));
+  const Value* y = builder.NewValue(graph, name("y"));
   builder.SetOutput(node, 0, y);
   builder.AddOutput(graph, y);
-  Graph* body = builder.NewGraph(node, name("inner"), {});
+  const Graph* body = builder.NewGraph(node, name("inner"), {});
   builder.SetSubgraph(node, 0, body);
   Node* inner = builder.NewNode(body, 1, 1, 0);
   inner->op_type = name("Neg");
   inner->encoded.file.offset = -1;
   builder.SetInput(inner, 0, x);
-  Value* r = builder.NewValue(body, name("r"));
+  const Value* r = builder.NewValue(body, name("r"));
   builder.SetOutput(inner, 0, r);
   builder.AddOutput(body, r);
   const onnx::ModelProto saved = Parse(MustSave(model));
@@ -386,7 +386,7 @@ TEST(Save, MoreThanTwoGigabytes) {
   std::ofstream(directory / "in.onnx", std::ios::binary | std::ios::app) << tail;
   auto model = LoadModel(directory / "in.onnx");
   ASSERT_TRUE(model.ok()) << model.status();
-  Node* neg = FindNode((*model)->graph(), "neg");
+  const Node* neg = FindNode((*model)->graph(), "neg");
   EXPECT_EQ(neg->input(0)->initializer->file.size, payload);
   Rewriter(model->get()).Rename(neg, "npu", "Neg");
   EXPECT_EQ(SaveModel(**model, directory / "out.onnx").code(), absl::StatusCode::kOutOfRange);

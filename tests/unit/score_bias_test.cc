@@ -12,7 +12,7 @@ namespace {
 
 using testing::Subject;
 
-std::string NamesOf(const std::vector<Value*>& values) {
+std::string NamesOf(const std::vector<const Value*>& values) {
   std::string names;
   for (const Value* value : values) names += (names.empty() ? "" : " ") + std::string(ValueName(*value));
   return names;
@@ -21,7 +21,7 @@ std::string NamesOf(const std::vector<Value*>& values) {
 // "masks; drops; biases" of y, or why it is neither.
 std::string Split(const std::string& text) {
   Subject subject(text);
-  Value* const added = subject.Named("y");
+  const Value* const added = subject.Named("y");
   const absl::StatusOr<ScoreParts> parts = SplitScores(subject.Context(), absl::MakeConstSpan(&added, 1));
   if (!parts.ok()) return CodeOf(parts.status());
   return NamesOf(parts->masks) + "; " + NamesOf(parts->drops) + "; " + NamesOf(parts->biases);

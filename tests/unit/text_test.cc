@@ -281,7 +281,7 @@ TEST(PrinterTest, OneNodeOnOneLine) {
                         "=> (c) { c = Op () }>\n"
                         "v = Clip (x, , z) }"));
   ASSERT_NE(model, nullptr);
-  const std::vector<Node*>& nodes = model->graph().nodes();
+  const std::vector<const Node*>& nodes = model->graph().nodes();
   EXPECT_EQ(PrintNode(*nodes[0]), "y, y_rstd = npu.NPURmsNorm <epsilon = 0.000001> (x, gamma)");
   EXPECT_EQ(PrintNode(*nodes[1]), "z = Constant <value = float16[2] {1.0, 0.1}> ()");
   EXPECT_EQ(PrintNode(*nodes[2]), "w = If (x) <then_branch = {2 nodes}, else_branch = {1 node}>");
@@ -291,7 +291,7 @@ TEST(PrinterTest, OneNodeOnOneLine) {
 TEST(PrinterTest, DeclaredTypes) {
   const std::unique_ptr<Model> model = Parsed(WithHeader("g (float16[B, 3, ?] x, y, float z, int64[] w) => () {}"));
   ASSERT_NE(model, nullptr);
-  const std::vector<Value*>& inputs = model->graph().inputs();
+  const std::vector<const Value*>& inputs = model->graph().inputs();
   EXPECT_EQ(PrintDeclaredType(*inputs[0]), "float16[B, 3, ?]");
   EXPECT_EQ(PrintDeclaredType(*inputs[1]), "");
   EXPECT_EQ(PrintDeclaredType(*inputs[2]), "float");

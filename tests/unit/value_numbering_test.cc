@@ -195,23 +195,24 @@ TEST(ValueNumberingTest, SourceIsOneStepOfNoise) {
 // What a pass makes after the model was numbered.
 class ValueNumberingAddTest : public ::testing::Test {
  protected:
-  Value* Insert(const std::string& op, const std::vector<Value*>& inputs, const std::vector<Attribute>& attributes = {}) {
+  const Value* Insert(const std::string& op, const std::vector<const Value*>& inputs,
+                      const std::vector<Attribute>& attributes = {}) {
     NewNode spec;
     spec.op_type = op;
     spec.inputs = inputs;
     spec.attributes = attributes;
-    Node* node = rewriter.Insert(spec, 1, &subject.model->graph(), "made");
+    const Node* node = rewriter.Insert(spec, 1, &subject.model->graph(), "made");
     Number(node);
     return node->output(0);
   }
 
-  void Number(Node* node) {
+  void Number(const Node* node) {
     InferNode(*node, &subject.facts);
     subject.numbering->Add(*node, subject.facts);
   }
 
-  Value* Constant(const std::string& name, std::vector<int64_t> elements) {
-    Value* value = rewriter.Int64Constant(&subject.model->graph(), elements, name);
+  const Value* Constant(const std::string& name, std::vector<int64_t> elements) {
+    const Value* value = rewriter.Int64Constant(&subject.model->graph(), elements, name);
     InferConstant(value, &subject.facts);
     return value;
   }
@@ -237,16 +238,16 @@ class ValueNumberingAddTest : public ::testing::Test {
 };
 
 TEST_F(ValueNumberingAddTest, GivesTheClassesOfNumberingFromTheStart) {
-  Value* x = subject.Named("x");
-  Value* z = subject.Named("z");
-  Value* swapped = Insert("Add", {z, x});
-  Value* exp = Insert("Exp", {Insert("Identity", {swapped})});
-  Value* back = Insert("Transpose", {subject.Named("t")}, {Attribute::Ints("perm", {1, 0, 2})});
-  Value* other = Insert("Transpose", {subject.Named("t")}, {Attribute::Ints("perm", {2, 1, 0})});
-  Value* equal_constant = Constant("again", {0, 4, 8});
-  Value* reshaped = Insert("Reshape", {exp, equal_constant});
-  Value* folded = Insert("Reshape", {exp, Constant("folded", {-1, 8})});
-  Value* unfolded = Insert("Reshape", {folded, equal_constant});
+  const Value* x = subject.Named("x");
+  const Value* z = subject.Named("z");
+  const Value* swapped = Insert("Add", {z, x});
+  const Value* exp = Insert("Exp", {Insert("Identity", {swapped})});
+  const Value* back = Insert("Transpose", {subject.Named("t")}, {Attribute::Ints("perm", {1, 0, 2})});
+  const Value* other = Insert("Transpose", {subject.Named("t")}, {Attribute::Ints("perm", {2, 1, 0})});
+  const Value* equal_constant = Constant("again", {0, 4, 8});
+  const Value* reshaped = Insert("Reshape", {exp, equal_constant});
+  const Value* folded = Insert("Reshape", {exp, Constant("folded", {-1, 8})});
+  const Value* unfolded = Insert("Reshape", {folded, equal_constant});
 
   EXPECT_TRUE(subject.numbering->Same(swapped, subject.Named("s")));
   EXPECT_TRUE(subject.numbering->Same(exp, subject.Named("e")));
@@ -267,7 +268,7 @@ TEST_F(ValueNumberingAddTest, GivesTheClassesOfNumberingFromTheStart) {
 }
 
 TEST_F(ValueNumberingAddTest, AValueWithAnotherProducerKeepsItsNumber) {
-  Value* s = subject.Named("s");
+  const Value* s = subject.Named("s");
   const uint32_t before = subject.numbering->Number(s);
   NewNode spec;
   spec.op_type = "Sum";
@@ -284,10 +285,10 @@ TEST_F(ValueNumberingAddTest, AnInputWithoutANumberIsItself) {
   NewNode spec;
   spec.op_type = "Exp";
   spec.inputs = {subject.Named("x")};
-  Node* unnumbered = rewriter.Insert(spec, 1, &subject.model->graph(), "made");
+  const Node* unnumbered = rewriter.Insert(spec, 1, &subject.model->graph(), "made");
   InferNode(*unnumbered, &subject.facts);
-  Value* a = Insert("Neg", {unnumbered->output(0)});
-  Value* b = Insert("Neg", {unnumbered->output(0)});
+  const Value* a = Insert("Neg", {unnumbered->output(0)});
+  const Value* b = Insert("Neg", {unnumbered->output(0)});
   EXPECT_TRUE(subject.numbering->Same(a, b));
   EXPECT_FALSE(subject.numbering->Same(a, unnumbered->output(0)));
 }

@@ -14,6 +14,12 @@ namespace {
 
 using namespace ascend_fuse::testing;  // NOLINT
 
+// No code of the library can make these faults: it has no pointer that would let it.
+template <typename T>
+T& ToBreak(const T& of_a_model) {
+  return const_cast<T&>(of_a_model);
+}
+
 // What the sentence must name.
 using Named = std::vector<std::string>;
 
@@ -57,7 +63,7 @@ std::vector<Fault> Faults() {
                   read.user->output()->producer == read.user;
          });
          if (use == nullptr) return std::nullopt;
-         Node* first = use->value->producer;
+         const Node* first = use->value->producer;
          GraphBuilder(&at.model).SetInput(first, 0, use->user->output());
          return NamesOf(first->inputs()[0]);
        }},
@@ -83,29 +89,29 @@ std::vector<Fault> Faults() {
          const Use* use = at.Read(InOneGraph);
          if (use == nullptr) return std::nullopt;
          // Moved right after the reader: what it reads stands before it still.
-         use->value->producer->order = use->user->order + 1;
+         ToBreak(use->value->producer->order) = use->user->order + 1;
          return Named{"before"};
        }},
       {"an initializer that a node computes",
        [](Place at) -> std::optional<Named> {
          const Use* use = at.AnyRead();
          if (use == nullptr) return std::nullopt;
-         const_cast<std::vector<Value*>&>(use->value->graph->initializers()).push_back(use->value);
+         const_cast<std::vector<const Value*>&>(use->value->graph->initializers()).push_back(use->value);
          return Named{NamesOf(*use)[0], "twice"};
        }},
       {"a graph input that a node computes",
        [](Place at) -> std::optional<Named> {
          const Use* use = at.AnyRead();
          if (use == nullptr) return std::nullopt;
-         const_cast<std::vector<Value*>&>(use->value->graph->inputs()).push_back(use->value);
+         const_cast<std::vector<const Value*>&>(use->value->graph->inputs()).push_back(use->value);
          return Named{NamesOf(*use)[0], "twice"};
        }},
       {"a node that stands twice",
        [](Place at) -> std::optional<Named> {
          const Use* use = at.AnyRead();
          if (use == nullptr) return std::nullopt;
-         Node* node = use->value->producer;
-         const_cast<std::vector<Node*>&>(node->graph->nodes()).push_back(node);
+         const Node* node = use->value->producer;
+         const_cast<std::vector<const Node*>&>(node->graph->nodes()).push_back(node);
          return Named{"'" + std::string(NodeName(*node)) + "'", "twice"};
        }},
       {"a read of the body beside it",
@@ -136,7 +142,7 @@ std::vector<Fault> Faults() {
        [](Place at) -> std::optional<Named> {
          const Use* inner = at.Read([](const Use& read) { return read.value->graph->owner() != nullptr; });
          if (inner == nullptr) return std::nullopt;
-         const_cast<std::vector<Value*>&>(at.model.graph().outputs()).push_back(inner->value);
+         const_cast<std::vector<const Value*>&>(at.model.graph().outputs()).push_back(inner->value);
          return Named{NamesOf(*inner)[0], "the main graph"};
        }},
       {"a value name given twice",
@@ -146,28 +152,28 @@ std::vector<Fault> Faults() {
          const Use* two =
              at.Read([one](const Use& read) { return read.value->graph == one->value->graph && read.value != one->value; });
          if (two == nullptr) return std::nullopt;
-         two->value->name = one->value->name;
+         ToBreak(two->value->name) = one->value->name;
          return Named{NamesOf(*one)[0]};
        }},
       {"a made node with the name of another",
        [](Place at) -> std::optional<Named> {
          const Use* use = at.Read([](const Use& read) { return !NodeName(*read.user).empty(); });
          if (use == nullptr) return std::nullopt;
-         Node* made = at.random.rewriter().Insert(Spec("Made", {}), 1, &at.model.graph(), "made_for_its_name");
-         made->name = use->user->name;
+         const Node* made = at.random.rewriter().Insert(Spec("Made", {}), 1, &at.model.graph(), "made_for_its_name");
+         ToBreak(made->name) = use->user->name;
          return Named{NamesOf(*use)[1], "two nodes"};
        }},
       {"a dead producer",
        [](Place at) -> std::optional<Named> {
          const Use* use = at.AnyRead();
          if (use == nullptr) return std::nullopt;
-         use->value->producer->dead = true;
+         ToBreak(use->value->producer->dead) = true;
          return Named{"any more"};
        }},
       {"a value swapped under its use",
        [](Place at) -> std::optional<Named> {
          const Use* use = at.AnyRead();
-         Value* other = at.model.graph().inputs()[0];
+         const Value* other = at.model.graph().inputs()[0];
          if (use == nullptr) return std::nullopt;
          Named named = {NamesOf(*use)[0]};
          const_cast<Use*>(use)->value = other;
@@ -198,14 +204,14 @@ std::vector<Fault> Faults() {
        [](Place at) -> std::optional<Named> {
          const Use* use = at.AnyRead();
          if (use == nullptr) return std::nullopt;
-         use->value->output_index += 1;
+         ToBreak(use->value->output_index) += 1;
          return Named{NamesOf(*use)[0], "'" + std::string(NodeName(*use->value->producer)) + "'"};
        }},
       {"an output that is not there any more",
        [](Place at) -> std::optional<Named> {
          const Use* use = at.AnyRead();
          if (use == nullptr) return std::nullopt;
-         use->value->producer->outputs_begin[use->value->output_index] = nullptr;
+         ToBreak(use->value->producer->outputs_begin[use->value->output_index]) = nullptr;
          return Named{NamesOf(*use)[0], "not defined"};
        }},
   };
@@ -234,22 +240,22 @@ TEST(VerifyTest, EverySingleFaultIsFound) {
 }
 
 TEST(SignatureTest, EveryChangeOfInputsAndOutputsIsFound) {
-  using Change = std::function<void(std::vector<Value*>&, Model&)>;
+  using Change = std::function<void(std::vector<const Value*>&, Model&)>;
   const std::vector<Change> changes = {
-      [](std::vector<Value*>& ports, Model&) { ports.pop_back(); },
-      [](std::vector<Value*>& ports, Model&) { ports.push_back(ports[0]); },
-      [](std::vector<Value*>& ports, Model&) { std::swap(ports[0], ports[1]); },
-      [](std::vector<Value*>& ports, Model& model) { ports[1]->name = model.names().InternCopy("renamed"); },
-      [](std::vector<Value*>& ports, Model&) { ports[0]->declared_type = "\x0a\x02\x08\x0b"; },
-      [](std::vector<Value*>& ports, Model&) { ports[0]->declared_type = {}; },
-      [](std::vector<Value*>& ports, Model& model) { ports[0] = model.graph().nodes()[0]->output(); },
+      [](std::vector<const Value*>& ports, Model&) { ports.pop_back(); },
+      [](std::vector<const Value*>& ports, Model&) { ports.push_back(ports[0]); },
+      [](std::vector<const Value*>& ports, Model&) { std::swap(ports[0], ports[1]); },
+      [](std::vector<const Value*>& ports, Model& model) { ToBreak(ports[1]->name) = model.names().InternCopy("renamed"); },
+      [](std::vector<const Value*>& ports, Model&) { ToBreak(ports[0]->declared_type) = "\x0a\x02\x08\x0b"; },
+      [](std::vector<const Value*>& ports, Model&) { ToBreak(ports[0]->declared_type) = {}; },
+      [](std::vector<const Value*>& ports, Model& model) { ports[0] = model.graph().nodes()[0]->output(); },
   };
   for (const bool of_inputs : {true, false}) {
     for (size_t i = 0; i < changes.size(); ++i) {
       const auto model = Loaded(kNested);
       const Signature signature(*model);
       ASSERT_TRUE(signature.Check(*model).ok());
-      changes[i](const_cast<std::vector<Value*>&>(of_inputs ? model->graph().inputs() : model->graph().outputs()), *model);
+      changes[i](const_cast<std::vector<const Value*>&>(of_inputs ? model->graph().inputs() : model->graph().outputs()), *model);
       const absl::Status status = signature.Check(*model);
       EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << i;
       EXPECT_HAS(std::string(status.message()), of_inputs ? "input" : "output");

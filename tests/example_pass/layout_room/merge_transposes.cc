@@ -19,8 +19,8 @@ std::vector<int64_t> AxesOf(const Node* node) {
 absl::Status MergeTransposes(Workspace& workspace) {
   if (workspace.ChangesNothing()) return absl::OkStatus();
   for (const auto& graph : workspace.model().graphs()) {
-    const std::vector<Node*> nodes(graph->nodes().begin(), graph->nodes().end());  // those that were there before
-    for (Node* node : nodes) {
+    const std::vector<const Node*> nodes(graph->nodes().begin(), graph->nodes().end());  // those that were there before
+    for (const Node* node : nodes) {
       const std::vector<int64_t> second = AxesOf(node);
       const std::vector<int64_t> first = second.empty() ? second : AxesOf(node->input(0)->producer);
       if (first.size() != second.size() || second.empty()) continue;

@@ -41,20 +41,20 @@ Workspace& Of(const SessionPointer& session) {
 
 struct ValueHandle {
   SessionPointer session;
-  Value* value;
+  const Value* value;
 };
 
 struct NodeHandle {
   SessionPointer session;
-  Node* node;
+  const Node* node;
 };
 
-std::optional<ValueHandle> Handle(const SessionPointer& session, Value* value) {
+std::optional<ValueHandle> Handle(const SessionPointer& session, const Value* value) {
   if (value == nullptr) return std::nullopt;
   return ValueHandle{session, value};
 }
 
-std::optional<NodeHandle> Handle(const SessionPointer& session, Node* node) {
+std::optional<NodeHandle> Handle(const SessionPointer& session, const Node* node) {
   if (node == nullptr || node->dead) return std::nullopt;
   return NodeHandle{session, node};
 }
@@ -67,7 +67,7 @@ struct GraphView {
   std::vector<NodeHandle> Nodes(const std::optional<std::string>& op_type, const std::string& domain) const {
     std::vector<NodeHandle> nodes;
     for (const auto& graph : Of(session).model().graphs()) {
-      for (Node* node : graph->nodes()) {
+      for (const Node* node : graph->nodes()) {
         if (node->dead || (op_type.has_value() && (OpType(*node) != *op_type || Domain(*node) != domain))) continue;
         nodes.push_back({session, node});
       }
@@ -75,9 +75,9 @@ struct GraphView {
     return nodes;
   }
 
-  std::vector<ValueHandle> Values(const std::vector<Value*>& of_graph) const {
+  std::vector<ValueHandle> Values(const std::vector<const Value*>& of_graph) const {
     std::vector<ValueHandle> values;
-    for (Value* value : of_graph) values.push_back({session, value});
+    for (const Value* value : of_graph) values.push_back({session, value});
     return values;
   }
   std::vector<ValueHandle> Inputs() const { return Values(Of(session).model().graph().inputs()); }
@@ -159,7 +159,7 @@ nb::object Splat(const ValueHandle& handle) {
 // Each once, in the order of the graph; readers in bodies after those around them.
 std::vector<NodeHandle> Consumers(const ValueHandle& handle) {
   Of(handle.session);
-  std::vector<Node*> users;
+  std::vector<const Node*> users;
   for (const Use& use : LiveUses(*handle.value)) users.push_back(use.user);
   absl::flat_hash_map<const Graph*, size_t> place;
   for (const auto& graph : handle.session->workspace->model().graphs()) place.emplace(graph.get(), place.size());
@@ -168,7 +168,7 @@ std::vector<NodeHandle> Consumers(const ValueHandle& handle) {
   });
   users.erase(std::unique(users.begin(), users.end()), users.end());
   std::vector<NodeHandle> nodes;
-  for (Node* user : users) nodes.push_back({handle.session, user});
+  for (const Node* user : users) nodes.push_back({handle.session, user});
   return nodes;
 }
 
@@ -198,7 +198,7 @@ Attribute MakeAttribute(const std::string& name, nb::handle value, std::vector<s
 struct RewriterHandle {
   SessionPointer session;
 
-  Value* Checked(const std::optional<ValueHandle>& handle) const {
+  const Value* Checked(const std::optional<ValueHandle>& handle) const {
     if (!handle.has_value()) return nullptr;
     if (handle->session != session) throw nb::value_error("a value of another pass");
     return handle->value;
@@ -223,7 +223,7 @@ struct RewriterHandle {
       names.push_back(nb::cast<std::string>(key));
       node.attributes.push_back(MakeAttribute(names.back(), value, &texts));
     }
-    Node* made = make(workspace.rewriter(), node);
+    const Node* made = make(workspace.rewriter(), node);
     workspace.Refresh(made);
     return {session, made};
   }
@@ -233,7 +233,7 @@ struct RewriterHandle {
                      const std::string& name) const {
     std::vector<TakenOutput> values;
     for (const ValueHandle& output : outputs) {
-      Value* value = Checked(output);
+      const Value* value = Checked(output);
       if (value->producer == nullptr || value->producer->dead) {
         throw nb::value_error(
             fmt::format("{} is computed by no node, so nothing can be put in its place", ValueName(*value)).c_str());
@@ -253,7 +253,7 @@ struct RewriterHandle {
                     const std::string& domain, const std::string& name, size_t outputs) const {
     if (outputs == 0 || outputs > 1000) throw nb::value_error("a node has from 1 to 1000 outputs");
     // The innermost graph of the inputs: from there all of them can be seen.
-    Graph* graph = &Of(session).model().graph();
+    const Graph* graph = &Of(session).model().graph();
     int depth = 0;
     for (const auto& input : inputs) {
       const Value* value = Checked(input);
@@ -287,8 +287,8 @@ struct RewriterHandle {
     if (count > (int64_t{1} << 40) || (count * bits + 7) / 8 != static_cast<int64_t>(bytes.size())) {
       throw nb::value_error(fmt::format("{} bytes are not {} elements of {}", bytes.size(), count, dtype).c_str());
     }
-    Value* value = workspace.rewriter().Constant(&workspace.model().graph(), type, shape,
-                                                 std::string_view(bytes.c_str(), bytes.size()), name.empty() ? "constant" : name);
+    const Value* value = workspace.rewriter().Constant(
+        &workspace.model().graph(), type, shape, std::string_view(bytes.c_str(), bytes.size()), name.empty() ? "constant" : name);
     InferConstant(value, &workspace.facts());
     return {session, value};
   }
@@ -360,7 +360,7 @@ void AddNodeClass(nb::module_& module) {
           [](const NodeHandle& n) {
             Of(n.session);
             std::vector<std::optional<ValueHandle>> outputs;
-            for (Value* value : n.node->outputs()) outputs.push_back(Handle(n.session, value));
+            for (const Value* value : n.node->outputs()) outputs.push_back(Handle(n.session, value));
             return outputs;
           },
           "None: an output that is left out.")
