@@ -31,6 +31,7 @@ struct Site {
   std::vector<const Node*> made;                // all that replaced original nodes together with it, in the order made
   int pair = -1;                                // the site that turns the other of query and key with the same cos and sin
   bool no_ge_pass = false;                      // GE's pass for this kind does not find the original nodes, says the recogniser
+  std::string assumes;                          // what its recogniser takes for granted, if anything
   std::string ge_construct;                     // the construct as which GE takes the original nodes, of the recogniser
   uint64_t order = 0;                           // place of `value` in the original order
   std::string lowered_by;                       // the rule that took it

@@ -146,6 +146,9 @@ class Lowering {
     std::string lowered_to;
     const Node* refused = nullptr;
     Answer answer = Ask(*emission, &assumptions, &lowered_to, &refused);
+    for (const Site* site : attempt->sites) {
+      if (!site->assumes.empty()) AddOnce(&assumptions, {site->assumes});
+    }
     if (answer.legal && workspace_.options().strict && !assumptions.empty()) {
       answer.legal = false;
       answer.because = fmt::format("--strict: fusing would assume that {}", assumptions[0]);

@@ -159,6 +159,7 @@ class Recogniser {
   MatchToken Note(const Rule& rule, const Match& match, const Node* root) {
     Site site;
     site.value = root->output(0);
+    site.assumes = rule.assumes;
     site.ge_construct = rule.ge_construct;
     site.no_ge_pass = rule.no_ge_pass;
     site.order = root->order;

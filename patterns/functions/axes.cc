@@ -105,6 +105,37 @@ absl::StatusOr<std::vector<Term>> ChannelsFirst(const FunctionContext& context, 
   return ChannelPerm(context, x.term, false);
 }
 
+// How many groups the last axis of x [..., C] is cut into by r [..., groups, C / groups].
+absl::StatusOr<int64_t> LastAxisCut(const FunctionContext& context, Shaped r, Shaped x) {
+  ASSIGN_OR_RETURN(const auto cut, ShapeOf(context, r.term));
+  ASSIGN_OR_RETURN(const auto whole, ShapeOf(context, x.term));
+  if (whole.empty() || cut.size() != whole.size() + 1) return Refuse("the last axis is not cut in two");
+  const List before = List(whole).first(whole.size() - 1);
+  const std::optional<int64_t> groups = IntegerOf(cut[cut.size() - 2]);
+  const std::optional<int64_t> each = IntegerOf(cut.back());
+  const std::optional<int64_t> channels = IntegerOf(whole.back());
+  if (!groups.has_value() || !each.has_value() || !channels.has_value() || *groups < 1 || *groups * *each != *channels ||
+      !EqualLists(context, List(cut).first(before.size()), before)) {
+    return Refuse(fmt::format("the dims {} are not {} with the last axis cut into groups", DescribeList(context, cut),
+                              DescribeList(context, whole)));
+  }
+  return *groups;
+}
+
+// Of r [N, ..., groups, C]: all axes but the first and that of the groups, from the end.
+std::vector<Term> AxesOfGroup(int64_t rank) {
+  std::vector<Term> axes;
+  for (int64_t axis = 1 - rank; axis < -2; ++axis) axes.push_back(Term::Integer(axis));
+  axes.push_back(Term::Integer(-1));
+  return axes;
+}
+
+absl::StatusOr<std::vector<Term>> GroupAxes(const FunctionContext& context, Shaped r) {
+  ASSIGN_OR_RETURN(const auto shape, ShapeOf(context, r.term));
+  if (shape.size() < 3) return Refuse("a value without groups of channels");
+  return AxesOfGroup(static_cast<int64_t>(shape.size()));
+}
+
 absl::StatusOr<std::vector<Term>> ChannelDims(const FunctionContext& context, Shaped x) {
   ASSIGN_OR_RETURN(const auto shape, ShapeOf(context, x.term));
   if (shape.size() < 2) return Refuse("a value without channels");
@@ -117,6 +148,10 @@ absl::StatusOr<std::vector<Term>> ChannelDims(const FunctionContext& context, Sh
 constexpr std::array kRows = {
     Function<"trailing_axes (axes)", TrailingAxes>("-k if the axes, counted from the end, are the last k ones."),
     Function<"last_axes (k)", LastAxes>("The last k axes, [-k, ..., -1]."),
+    Function<"last_axis_cut (r, x)", LastAxisCut>(
+        "The number of groups that the last axis of x [..., C] is cut into by r [..., groups, C / groups]."),
+    Function<"group_axes (r)", GroupAxes>(
+        "The axes of r [N, ..., groups, C] that lie within one group: all but the first and the last but one."),
     Function<"size (x, axes)", SizeAlong>("The number of elements of x along the axes."),
     Function<"reduces_nothing (axes, noop)", ReducesNothing>(
         "Holds for a reduction that names no axes and whose noop_with_empty_axes is set."),

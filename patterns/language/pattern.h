@@ -212,6 +212,7 @@ struct Rule {
   bool no_ge_pass = false;       // GE has a pass for constructs of this kind, and it does not find this spelling
   std::string preferred_over;    // the rule that must be tried after this one
   std::string fixes;             // the code of the form that an adapter writes anew (patterns/targets)
+  std::string assumes;           // what the fusion takes for granted, a sentence after "that"; empty: nothing
   bool differs = false;          // what it makes is another result, of another shape even: what ATC makes of a node
   SourcePosition kind_position;  // of the annotations, where they are written
   SourcePosition ge_construct_position;

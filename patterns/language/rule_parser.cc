@@ -261,6 +261,8 @@ class Parser {
         const Token value_token = Current();
         if (key == "fixes") {
           rule->fixes = ParseCode();
+        } else if (key == "assumes") {
+          rule->assumes = ParseSentence();
         } else {
           ParseAnnotation(key, key_token, ExpectName("the annotation's value"), PositionOf(value_token), rule);
         }
@@ -275,6 +277,16 @@ class Parser {
     std::string code = ExpectName("a code");
     while (ok() && AcceptSymbol("-")) code += "-" + ExpectName("the rest of the code");
     return code;
+  }
+
+  std::string ParseSentence() {
+    const Token token = Current();
+    if (token.kind != TokenKind::kString) {
+      Fail("a sentence in quotes");
+      return {};
+    }
+    Step();
+    return Unquote(token);
   }
 
   void ParseAnnotation(const std::string& key, const Token& key_token, std::string value, SourcePosition position, Rule* rule) {
@@ -294,9 +306,10 @@ class Parser {
     } else if (key == "preferred_over") {
       rule->preferred_over = std::move(value);
     } else {
-      error_ = absl::InvalidArgumentError(fmt::format(
-          "{}: unknown annotation '{}'; known are kind, precision, ge_construct, no_ge_pass, preferred_over, fixes, differs",
-          PositionOf(key_token).ToString(), key));
+      error_ =
+          absl::InvalidArgumentError(fmt::format("{}: unknown annotation '{}'; known are kind, precision, ge_construct, "
+                                                 "no_ge_pass, preferred_over, fixes, assumes, differs",
+                                                 PositionOf(key_token).ToString(), key));
     }
   }
 

@@ -195,7 +195,8 @@ TEST(RuleParserTest, ErrorsOfTokensAndAnnotations) {
   EXPECT_EQ(Message("rule r (x) => (y)\n  match { y = Relu (x) & }"), "f.rule:2:24: expected an output's name, found '&'");
   EXPECT_EQ(Message("rule r <kinds = a> (x) => (y)"),
             "f.rule:1:9: unknown annotation 'kinds'; known are kind, precision, ge_construct, no_ge_pass, preferred_over, fixes, "
-            "differs");
+            "assumes, differs");
+  EXPECT_EQ(Message("rule r <assumes = hope> (x) => (y)"), "f.rule:1:19: expected a sentence in quotes, found 'hope'");
   EXPECT_EQ(Message("rule r <precision = excat> (x) => (y)"),
             "f.rule:1:21: expected a precision (exact, reassociated or approximate), found 'excat'");
   EXPECT_EQ(Message("rule r <kind> (x) => (y)"), "f.rule:1:13: expected '=', found '>'");
