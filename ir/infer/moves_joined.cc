@@ -94,11 +94,11 @@ void Scatter(NodeContext& c) {
   const bool of_rows = c.op_type() == "ScatterND" && indices.rank() == 2 && indices.shape[1].is(1) && data.rank() >= 1 &&
                        written.rank() == data.rank();
   const auto rows = of_rows ? ProgressionOf(c, 1, data.shape[0]) : std::nullopt;
-  if (rows.has_value()) {
-    move.Part(updates, Places(data.shape.size()), {PlaceWindow{0, rows->start, indices.shape[0], rows->step}});
-  } else {
-    move.Part(updates, {}).known = false;
-  }
+  MovedPart& part = rows.has_value() ? move.Part(updates, Places(data.shape.size()),
+                                                 {PlaceWindow{0, rows->start, indices.shape[0], rows->step}})
+                                     : move.Part(updates, {});
+  part.known = rows.has_value();
+  if (c.op_type() == "ScatterND") part.placed_by = 1;
   move.Done();
 }
 

@@ -118,7 +118,8 @@ class Noise {
       const bool all = rows.begin.is(0) && rows.step == 1 && facts_.dims().Equal(rows.count, facts_.Of(updates).shape[0]);
       return all ? updates : nullptr;
     }
-    return IsOp(node, "ScatterND") && node.input(1) != nullptr && IsFullIota(node.input(1), updates) ? updates : nullptr;
+    const Value* places = part.placed_by != 0 ? node.input(part.placed_by) : nullptr;
+    return places != nullptr && IsFullIota(places, updates) ? updates : nullptr;
   }
 
   bool IsInference(const Node& node) const {
@@ -176,23 +177,14 @@ class Noise {
     return nullptr;
   }
 
-  // The axes of the result that the axes of the operand are; none where blocks change places too.
-  static std::vector<int> Permutation(const Movement& movement) {
-    std::vector<int> axes;
-    const MovedPart& part = movement.parts[0];
-    if (!part.known || part.viewed()) return axes;
-    for (const AxisSource& source : part.axes) axes.push_back(source.axis);
-    return axes;
-  }
-
   const Value* BeforeTransposing(const Movement& movement) const {
-    const std::vector<int> last = Permutation(movement);
+    const PermutationOfAxes last = PermutedAxes(movement);
     if (last.empty()) return nullptr;
     if (std::is_sorted(last.begin(), last.end())) return movement.node->input(0);
     const Value* x = Through(movement.node->input(0));
     const Movement* inner = x != nullptr ? facts_.MovementOf(x) : nullptr;
-    if (inner == nullptr || inner->kind != MovementKind::kPermutes) return nullptr;
-    const std::vector<int> first = Permutation(*inner);
+    if (inner == nullptr) return nullptr;
+    const PermutationOfAxes first = PermutedAxes(*inner);
     if (first.size() != last.size()) return nullptr;
     for (size_t i = 0; i < first.size(); ++i) {
       if (last[static_cast<size_t>(first[i])] != static_cast<int>(i)) return nullptr;

@@ -66,7 +66,10 @@ struct MovedPart {
   size_t operand = 0;
   // Where in the result they stand; no window: everywhere. Along an axis with a window, places are counted in it.
   absl::Span<const PlaceWindow> windows;
-  bool known = true;  // false: which of its elements stand where is not known; then nothing else of this is
+  bool known = true;  // false: which of its elements stand where is not known; then nothing else of this is, but the next
+  // The operand that says at which places of the first axes of the result its rows stand, one component after another along its
+  // last axis; 0: none does. Where two rows stand at one place, it is not known which one does.
+  uint8_t placed_by = 0;
   // By axis of the operand or, where there is a view, of the view: the operand's elements in row-major order as a tensor of
   // these dims. Of kKeepsOrder, which views its operand in the shape of the result, there are none.
   absl::Span<const AxisSource> axes;

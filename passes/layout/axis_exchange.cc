@@ -5,30 +5,16 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/infer/movement_of.h"
 #include "ir/movement/axis.h"
 #include "ir/schema.h"
-#include "passes/core/node_inserter.h"
+#include "passes/layout/moving_nodes.h"
 #include "patterns/operators/declarations.h"
 
 namespace ascend_fuse {
 namespace {
 
 bool IsRead(const Value* value) { return value != nullptr && (value->is_graph_output || !LiveUses(*value).empty()); }
-
-// The numbers of a constant of type int64.
-std::optional<std::vector<int64_t>> NumbersOf(const Value* value, const Facts& facts) {
-  if (value == nullptr) return std::nullopt;
-  const bool constant = value->IsConstant() || (value->producer != nullptr && IsOp(*value->producer, "Constant"));
-  if (!constant) return std::nullopt;
-  const Fact& fact = facts.Of(value);
-  if (fact.elements == nullptr || fact.type != DataType::kInt64) return std::nullopt;
-  std::vector<int64_t> numbers;
-  for (const Dim dim : fact.elements->integers) {
-    if (!dim.is_number()) return std::nullopt;
-    numbers.push_back(dim.number());
-  }
-  return numbers;
-}
 
 // The name of the dims that a shape begins with, "L" of [...L, D]; empty where it begins with others.
 std::string_view LeadingDims(const OperandPattern& operand) {
@@ -47,12 +33,9 @@ class ExchangeOfNode {
     const Schema* schema = SchemaOf(node_);
     if (schema == nullptr || node_.domain != NameId::kEmpty || node_.subgraph_count > 0) return std::nullopt;
     if (schema->elementwise) return Elementwise();
+    if (CanExchangeAxes(node_, facts_)) return Moved();
     using How = std::optional<Exchangeable> (ExchangeOfNode::*)() const;
     static constexpr std::pair<std::string_view, How> kOperators[] = {
-        {"Concat", &ExchangeOfNode::Joined},
-        {"Split", &ExchangeOfNode::Parted},
-        {"Slice", &ExchangeOfNode::Sliced},
-        {"Expand", &ExchangeOfNode::Expanded},
         {"LayerNormalization", &ExchangeOfNode::Normalized},
         {"RMSNormalization", &ExchangeOfNode::Normalized},
         {"MatMul", &ExchangeOfNode::Linear},
@@ -102,42 +85,35 @@ class ExchangeOfNode {
     return WithOneResult(std::move(operands));
   }
 
-  // Whether a node along this axis computes the same: not along one that is two.
-  bool MayBeAlong(int64_t axis) const { return !axes_.merged() || !axes_.Has(NormalizeAxis(axis, axes_.rank)); }
-
-  std::optional<Exchangeable> Joined() const {
-    std::vector<size_t> operands;
-    for (size_t i = 0; i < node_.input_count; ++i) {
-      if (!HasAxes(node_.input(i))) return std::nullopt;
-      operands.push_back(i);
+  // Whether the elements of an operand stand in the result along the axes along which they stood. Where one axis is two, nothing
+  // moves along it.
+  bool StaysAlongAxes(const MovedPart& part, const Value& result) const {
+    const Value* operand = node_.input(part.operand);
+    if (!part.known || part.viewed() || !HasAxes(operand) || part.axes.size() != static_cast<size_t>(axes_.rank)) return false;
+    for (int axis = 0; axis < axes_.rank; ++axis) {
+      const AxisSource& source = part.axes[static_cast<size_t>(axis)];
+      if (source.kind == AxisSource::Kind::kRead || (!source.IsOneElement() && source.axis != axis)) return false;
     }
-    if (!MayBeAlong(IntAttribute(node_, "axis").value_or(0))) return std::nullopt;
-    return WithOneResult(std::move(operands));
+    if (!axes_.merged()) return true;
+    const auto along = static_cast<size_t>(axes_.first);
+    return part.axes[along].IsPlace(axes_.first) &&
+           facts_.dims().Equal(facts_.Of(operand).shape[along], facts_.Of(&result).shape[along]);
   }
 
-  std::optional<Exchangeable> Expanded() const {
-    const Fact& dims = facts_.Of(node_.input(1));
-    if (axes_.merged() || dims.rank() != 1 || !dims.shape[0].is(axes_.rank)) return std::nullopt;
-    return WithOneOperand();
-  }
-
-  std::optional<Exchangeable> Parted() const {
-    if (!HasAxes(node_.input(0)) || !MayBeAlong(IntAttribute(node_, "axis").value_or(0))) return std::nullopt;
-    Exchangeable exchangeable = {{0}, {}};
+  // One that moves elements along axes, whichever these are.
+  std::optional<Exchangeable> Moved() const {
+    Exchangeable exchangeable;
     for (const Value* output : node_.outputs()) {
-      if (!HasAxes(output)) return std::nullopt;
+      const Movement* movement = output != nullptr ? facts_.MovementOf(output) : nullptr;
+      if (movement == nullptr || !HasAxes(output)) return std::nullopt;
+      for (const MovedPart& part : movement->parts) {
+        if (!StaysAlongAxes(part, *output)) return std::nullopt;
+        std::vector<size_t>& operands = exchangeable.operands;
+        if (operands.empty() || operands.back() != part.operand) operands.push_back(part.operand);
+      }
       exchangeable.results.push_back(output);
     }
     return exchangeable;
-  }
-
-  std::optional<Exchangeable> Sliced() const {
-    const auto along = NumbersOf(node_.input(3), facts_);
-    if (!along.has_value()) return std::nullopt;
-    for (const int64_t axis : *along) {
-      if (!MayBeAlong(axis)) return std::nullopt;
-    }
-    return WithOneOperand();
   }
 
   std::optional<Exchangeable> Normalized() const {
@@ -245,8 +221,8 @@ bool ReadsDims(const Node& node) {
   return IsOp(node, "Shape") && !IntAttribute(node, "start").has_value() && !IntAttribute(node, "end").has_value();
 }
 
-bool ExchangesHeadsAndTokens(const Node& node) {
-  return IsOp(node, "Transpose") && IntsAttribute(node, "perm") == std::vector<int64_t>{0, 2, 1, 3};
+bool ExchangesHeadsAndTokens(const Facts& facts, const Node& node) {
+  return PermutedAxes(facts, node.output()) == PermutationOfAxes{0, 2, 1, 3};
 }
 
 std::optional<Exchangeable> HowToExchange(const Node& node, const Facts& facts, const ExchangedAxes& axes) {
@@ -258,29 +234,7 @@ NewNode Exchanged(const Node& node, Workspace& workspace, const ExchangedAxes& a
   if (!plan.domain.empty()) return plan;
   plan.keep_name = false;  // it is another node than that of the file
   if (!plan.name.empty()) plan.name += "_turned";
-  NodeInserter inserter(workspace, node);
-  const Facts& facts = workspace.facts();
-  if (plan.op_type == "Concat" || plan.op_type == "Split") {
-    const int64_t axis = IntAttribute(node, "axis").value_or(0);
-    for (Attribute& attribute : plan.attributes) {
-      const bool moves = axes.Exchanged(axis) != NormalizeAxis(axis, axes.rank);
-      if (attribute.name == "axis" && moves) attribute = Attribute::Int("axis", axes.Exchanged(axis));
-    }
-  } else if (plan.op_type == "Slice") {
-    std::vector<int64_t> along = *NumbersOf(node.input(3), facts);
-    for (int64_t& axis : along) axis = axes.Exchanged(axis);
-    plan.inputs[3] = inserter.Numbers(along);
-  } else if (plan.op_type == "Expand") {
-    std::vector<int64_t> order;
-    for (int axis = 0; axis < axes.rank; ++axis) order.push_back(axes.Exchanged(axis));
-    if (const auto dims = NumbersOf(node.input(1), facts); dims.has_value()) {
-      std::vector<int64_t> turned;
-      for (const int64_t axis : order) turned.push_back((*dims)[static_cast<size_t>(axis)]);
-      plan.inputs[1] = inserter.Numbers(turned);
-    } else {
-      plan.inputs[1] = inserter.Op("Gather", {node.input(1), inserter.Numbers(order)}, {Attribute::Int("axis", 0)});
-    }
-  }
+  if (CanExchangeAxes(node, workspace.facts())) ExchangeAxes(node, axes, workspace, &plan);
   return plan;
 }
 

@@ -64,6 +64,6 @@ absl::StatusOr<std::vector<ExchangedResult>> WriteExchanged(const Node& node, co
 bool ReadsDims(const Node& node);
 
 // Heads and tokens exchanged by a Transpose.
-bool ExchangesHeadsAndTokens(const Node& node);
+bool ExchangesHeadsAndTokens(const Facts& facts, const Node& node);
 
 }  // namespace ascend_fuse

@@ -6,7 +6,6 @@
 
 #include "fmt/format.h"
 #include "ir/infer/movement_of.h"
-#include "ir/movement/axis.h"
 #include "patterns/analysis/linear.h"
 #include "patterns/operators/layout_cost.h"
 
@@ -71,26 +70,8 @@ std::string ChannelBacks::Pass(const Node& node, size_t operand, int rank, int* 
   const Value* value = node.input(operand);
   const std::string refused = fmt::format("{} reads {}", OpType(node), ValueName(*value));
   if (node.output_count != 1 || rank < 1) return refused;
-  if (IsOp(node, "Transpose")) {
-    const auto perm = IntsAttribute(node, "perm");
-    if (!perm.has_value()) return refused;
-    const auto at = std::find(perm->begin(), perm->end(), rank - *from_end);
-    *from_end = static_cast<int>(perm->end() - at);
-    return at == perm->end() ? refused : "";
-  }
-  if (IsOp(node, "Concat")) {
-    const int64_t axis = NormalizeAxis(IntAttribute(node, "axis").value_or(0), rank);
-    if (axis != rank - *from_end) return fmt::format("{} joins {} with others, as a cache does", OpType(node), ValueName(*value));
-    back->width = 0;
-    for (size_t i = 0; i < node.input_count; ++i) {
-      const Fact& part = context_.facts->Of(node.input(i));
-      if (part.rank() != rank || !part.shape[static_cast<size_t>(axis)].is_number()) return refused;
-      const int64_t width = part.shape[static_cast<size_t>(axis)].number();
-      back->width += width;
-      if (i < operand) back->offset += width;
-      if (i != operand && node.input(i) == value) return refused;
-    }
-    return "";
+  if (const Movement* movement = context_.facts->MovementOf(node.output()); movement != nullptr) {
+    return PassMove(*movement, operand, rank, from_end, back);
   }
   if (IsOp(node, "Mul") || IsOp(node, "Div")) {
     const Value* factor = node.input(1 - operand);
@@ -100,10 +81,38 @@ std::string ChannelBacks::Pass(const Node& node, size_t operand, int rank, int* 
     const int axis = fact.rank() - *from_end;
     return axis < 0 || fact.shape[static_cast<size_t>(axis)].is(1) ? "" : refused;
   }
-  if (IsOp(node, "Cast")) return "";
-  const bool keeps = KeepsOrder(*context_.facts, node) || IsOp(node, "Expand");
-  if (keeps && operand == 0 && *from_end == 1 && SameWidth(context_, value, node.output())) return "";
-  return refused;
+  return IsOp(node, "Cast") ? "" : refused;
+}
+
+// Over one that moves elements: the channels stay in their order, and perhaps are joined with others.
+std::string ChannelBacks::PassMove(const Movement& movement, size_t operand, int rank, int* from_end, ChannelBack* back) const {
+  const Node& node = *movement.node;
+  const Value* value = node.input(operand);
+  const std::string refused = fmt::format("{} reads {}", OpType(node), ValueName(*value));
+  if (movement.kind == MovementKind::kKeepsOrder) {
+    return operand == 0 && *from_end == 1 && SameWidth(context_, value, node.output()) ? "" : refused;
+  }
+  const bool all =
+      movement.kind == MovementKind::kPermutes || movement.kind == MovementKind::kCopies || movement.kind == MovementKind::kJoins;
+  const auto own =
+      std::find_if(movement.parts.begin(), movement.parts.end(), [&](const MovedPart& part) { return part.operand == operand; });
+  if (!all || own == movement.parts.end() || !own->known || own->viewed()) return refused;
+  if (own->axes.size() != static_cast<size_t>(rank) || *from_end > rank) return refused;
+  const AxisSource& channels = own->axes[static_cast<size_t>(rank - *from_end)];
+  if (!channels.IsPlace(channels.axis)) return refused;
+  *from_end = context_.facts->Of(node.output()).rank() - channels.axis;
+  if (movement.kind != MovementKind::kJoins) return "";
+  if (own->windows[0].axis != channels.axis) {
+    return fmt::format("{} joins {} with others, as a cache does", OpType(node), ValueName(*value));
+  }
+  back->width = 0;
+  for (const MovedPart& part : movement.parts) {
+    const Dim width = part.windows[0].count;
+    if (!width.is_number() || (part.operand != operand && node.input(part.operand) == value)) return refused;
+    back->width += width.number();
+  }
+  back->offset += own->windows[0].begin.number();
+  return "";
 }
 
 }  // namespace ascend_fuse

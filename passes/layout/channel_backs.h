@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/movement/movement.h"
 #include "passes/core/workspace.h"
 #include "passes/layout/channel_paths.h"
 
@@ -32,6 +33,7 @@ class ChannelBacks {
  private:
   std::string FindScores(ChannelBack* back) const;
   std::string Pass(const Node& node, size_t operand, int rank, int* from_end, ChannelBack* back) const;
+  std::string PassMove(const Movement& movement, size_t operand, int rank, int* from_end, ChannelBack* back) const;
 
   const FunctionContext context_;
 };

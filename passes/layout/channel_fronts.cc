@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/infer/movement_of.h"
 #include "patterns/analysis/channels.h"
 
 namespace ascend_fuse {
@@ -52,11 +53,11 @@ std::string ChannelFronts::WhyNotOrdered(const LinearView& linear) const {
 }
 
 // The channels of the projection that are taken apart. They are counted in the last value of the path that has them all
-// along its last axis: a Reshape may stand between that takes the rows of a Gemm apart.
+// along its last axis: a node may stand between that takes the rows of a Gemm apart.
 std::string ChannelFronts::FindChannels(ChannelFront* front, const Value** base) const {
   const std::vector<const Value*>& path = front->path;
   size_t at = path.size() - 1;
-  while (at > 0 && path[at] != front->apart.earlier && IsOp(*path[at - 1]->producer, "Reshape") &&
+  while (at > 0 && path[at] != front->apart.earlier && KeepsOrder(*context_.facts, *path[at - 1]->producer) &&
          SameWidth(context_, path[at], path[at - 1])) {
     --at;
   }

@@ -36,8 +36,7 @@ absl::Status ChooseOrders(Workspace& workspace) {
   OrderRun run(workspace);
   for (const Site& site : workspace.sites) {
     // A site of one node has no form but that node.
-    const auto& covers = site.record.covers;
-    if (!site.fused() && covers.size() > 1) run.kept.insert(covers.begin(), covers.end());
+    if (!site.fused() && site.covered.size() > 1) run.kept.insert(site.covered.begin(), site.covered.end());
   }
   // These hang on no other order.
   RETURN_IF_ERROR(TakeTurn(ChannelOrders(run), workspace).status());

@@ -65,13 +65,13 @@ void HeadPlaces::ReachTensor(const Value* value, Order order) {
 
 // The number of the place; -1 where the node is not a place.
 int HeadPlaces::AddIfExchangeable(const Node* node, Order order) {
-  if (node->dead || ExchangesHeadsAndTokens(*node)) return -1;
+  if (node->dead || ExchangesHeadsAndTokens(facts_, *node)) return -1;
   const auto known = place_of_.find(node);
   if (known != place_of_.end()) return known->second;
   const bool same = std::all_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) {
     return use.value == nullptr || use.value->graph == node->graph || facts_.Of(use.value).rank() != 4;
   });
-  if (run_.kept.contains(Label(*node))) return -1;
+  if (run_.kept.contains(node)) return -1;
   if (!same || IsAttentionToArrange(*node, facts_) || !HowToExchange(*node, facts_, kHeadsAndTokens).has_value()) return -1;
   return AddPlace(node, order, false);
 }

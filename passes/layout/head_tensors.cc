@@ -56,7 +56,7 @@ HeadTensor HeadTensors::From(const Value* first, std::vector<const Node*>* betwe
 const Value* HeadTensors::SameBefore(const Value* value) const {
   const Node* node = value->producer;
   if (node == nullptr || node->input(0) == nullptr || node->input(0)->graph != value->graph) return nullptr;
-  if (ExchangesHeadsAndTokens(*node) && facts_.Of(node->input(0)).rank() == 4) return node->input(0);
+  if (ExchangesHeadsAndTokens(facts_, *node) && facts_.Of(node->input(0)).rank() == 4) return node->input(0);
   const Value* source = node->input(0);
   for (size_t step = 0; step < kMostReshapes && KeepsOrder(facts_, *node); ++step) {
     if (facts_.Of(source).rank() == 4 && facts_.dims().Equal(facts_.Of(source).shape, facts_.Of(value).shape)) {
@@ -77,7 +77,7 @@ void HeadTensors::AddSameAfter(HeadTensor* tensor, size_t i, std::vector<const N
     for (const Use& use : LiveUses(*reshaped[r])) {
       const Node* node = use.user;
       if (use.index != 0 || node->graph != of->graph) continue;
-      const bool exchanges = ExchangesHeadsAndTokens(*node) && r == 0;
+      const bool exchanges = ExchangesHeadsAndTokens(facts_, *node) && r == 0;
       if (!exchanges && !KeepsOrder(facts_, *node)) continue;
       const Value* result = node->output();
       const bool back =

@@ -105,7 +105,7 @@ void HeadWriter::WriteMembers(HeadTensor& tensor) {
     }
     const bool dims_alone = HasReadersOfDimsAlone(*member);
     if (dims_alone) WriteDims(member, now);
-    if (!dims_alone && ExchangesHeadsAndTokens(*member->producer)) WriteAsReshape(member);
+    if (!dims_alone && ExchangesHeadsAndTokens(facts_, *member->producer)) WriteAsReshape(member);
   }
 }
 
@@ -123,9 +123,9 @@ void HeadWriter::WriteBetween(const Node* node) {
   if (node->dead || !HasReadersOfDimsAlone(*old)) return;
   const auto copy = copies_.find(node->input(0));
   const Node* exchange = node->input(0)->producer;
-  const Value* now = copy != copies_.end()                                       ? copy->second
-                     : exchange != nullptr && ExchangesHeadsAndTokens(*exchange) ? exchange->input(0)
-                                                                                 : nullptr;
+  const Value* now = copy != copies_.end()                                               ? copy->second
+                     : exchange != nullptr && ExchangesHeadsAndTokens(facts_, *exchange) ? exchange->input(0)
+                                                                                         : nullptr;
   if (now == nullptr) return;
   const bool written =
       IsOp(*node, "Reshape") ? WriteReshapeBetween(node, now) : IsOp(*node, "Squeeze") && WriteSqueezeBetween(node, now);

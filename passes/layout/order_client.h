@@ -2,8 +2,6 @@
 // what was chosen. The pass `choose_orders` asks one after another until none finds anything better.
 #pragma once
 
-#include <string_view>
-
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "passes/core/workspace.h"
@@ -18,7 +16,7 @@ struct OrderRun {
 
   Workspace& workspace;
   TakenOrders taken;
-  absl::flat_hash_set<std::string_view> kept;  // labels of nodes that stay in their form: several that were left, or left to GE
+  absl::flat_hash_set<const Node*> kept;  // stay in their form: the nodes of a site of several that was left, or left to GE
 };
 
 class OrderClient {

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "fmt/format.h"
+#include "ir/infer/movement_of.h"
 #include "ir/status_macros.h"
 #include "passes/layout/attention_layout.h"
 
@@ -46,10 +47,10 @@ std::optional<Places> Together(std::vector<PaddedPart> parts, const Dim size) {
 }
 
 // Exporters write a weight of several layers as one, and Identity of it for each of the others.
-void AddReaders(const Value& value, std::vector<const Use*>* readers, size_t depth = 0) {
+void AddReaders(const Facts& facts, const Value& value, std::vector<const Use*>* readers, size_t depth = 0) {
   for (const Use& use : LiveUses(value)) {
-    if (IsOp(*use.user, "Identity") && use.user->output() != nullptr && depth < kMostSteps) {
-      AddReaders(*use.user->output(), readers, depth + 1);
+    if (IsCopy(facts, *use.user) && depth < kMostSteps) {
+      AddReaders(facts, *use.user->output(), readers, depth + 1);
     } else {
       readers->push_back(&use);
     }
@@ -77,10 +78,12 @@ std::vector<ZeroPadding> PaddingPlan::OutputsOf(const Node& node, const Facts& f
 }
 
 // An initializer, turned or cast on the way.
-bool IsMadeOfConstant(const Value* value) {
-  while (value != nullptr && value->producer != nullptr &&
-         (IsOp(*value->producer, "Transpose") || IsOp(*value->producer, "Cast") || IsOp(*value->producer, "Identity"))) {
-    value = value->producer->input(0);
+bool IsMadeOfConstant(const Facts& facts, const Value* value) {
+  while (value != nullptr && value->producer != nullptr) {
+    const Node& node = *value->producer;
+    const bool moves = KindOf(facts, node) == MovementKind::kPermutes || IsCopy(facts, node);
+    if (!moves && !IsOp(node, "Cast")) break;
+    value = node.input(0);
   }
   return value != nullptr && value->IsConstant();
 }
@@ -141,7 +144,7 @@ absl::Status PaddingSearch::AskConstant(PaddedReader reader, const Value* value,
   // Large ones are not kept twice; layers that share a weight are treated alike.
   if (facts_.Of(value).rank() > 1) {
     std::vector<const Use*> readers;
-    AddReaders(*value, &readers);
+    AddReaders(facts_, *value, &readers);
     for (const Use* use : readers) {
       const bool alike = use->index == readers[0]->index && use->user->op_type == readers[0]->user->op_type;
       if (!alike)
@@ -161,7 +164,7 @@ absl::Status PaddingSearch::Settle(const Value* value, const std::vector<Asked>&
     readers.insert(one.reader);
     for (size_t axis = 0; axis < by_axis.size(); ++axis) by_axis[axis].push_back(one.parts[axis]);
   }
-  const bool constant = IsMadeOfConstant(value);
+  const bool constant = IsMadeOfConstant(facts_, value);
   std::vector<const Node*> beside;  // read other parts of it, as they were
   for (const Use& use : LiveUses(*value)) {
     if (readers.contains({use.user, use.index})) continue;
@@ -204,7 +207,7 @@ absl::Status PaddingSearch::AddOther(const Value* value, const Use& use, std::ve
     plan_.shapes.push_back(use.user);
     return absl::OkStatus();
   }
-  const bool cuts = IsOp(*use.user, "Slice") || IsOp(*use.user, "Gather");
+  const bool cuts = KindOf(facts_, *use.user) == MovementKind::kPicks && use.user->output_count == 1;
   if (!cuts || use.index != 0 || facts_.Of(use.user->output()).rank() < 0) return refused;
   const ZeroPadding none(static_cast<size_t>(facts_.Of(use.user->output()).rank()));
   const auto operands = OperandsOf(facts_, *use.user, {&none, 1});
@@ -231,7 +234,7 @@ absl::Status PaddingSearch::FollowResult() {
     if (!use.has_value()) break;
     const auto other = OtherFactorOf(facts_, *use->user, use->index, padding);
     if (other.has_value()) {
-      if (!IsMadeOfConstant(use->user->input(other->index))) break;
+      if (!IsMadeOfConstant(facts_, use->user->input(other->index))) break;
       if (!Ask({use->user, other->index}, other->parts).ok()) break;
       for (const auto& [along, own] : path) {
         plan_.padding[along] = own;

@@ -37,7 +37,7 @@ struct PaddingPlan {
 };
 
 // An initializer, transposed or cast on the way.
-bool IsMadeOfConstant(const Value* value);
+bool IsMadeOfConstant(const Facts& facts, const Value* value);
 
 // Goes back from the attention to the projections of query, key and value, and on to the one of the result.
 class PaddingSearch {

@@ -5,9 +5,11 @@
 
 #include "absl/status/status.h"
 #include "fmt/format.h"
+#include "ir/infer/movement_of.h"
 #include "ir/movement/axis.h"
 #include "ir/status_macros.h"
 #include "passes/core/node_inserter.h"
+#include "passes/layout/moving_nodes.h"
 
 namespace ascend_fuse {
 namespace {
@@ -24,7 +26,7 @@ absl::StatusOr<PaddedHeads> PaddingWriter::Write() {
   }
   for (const Node* shape : plan_.shapes) WriteShape(shape);
   for (const Node* node : nodes) {
-    const bool of_constant = node->output_count > 0 && IsMadeOfConstant(node->output());
+    const bool of_constant = node->output_count > 0 && IsMadeOfConstant(facts_, node->output());
     if (!node->dead && !of_constant) return No(fmt::format("{} '{}' is still needed", OpType(*node), Label(*node)));
   }
   std::sort(result_.weights.begin(), result_.weights.end());
@@ -40,7 +42,7 @@ absl::Status PaddingWriter::WriteNode(const Node* node) {
   for (size_t i = 0; i < node->input_count; ++i) {
     const auto made = made_.find(node->input(i));
     // Other readers of a turned weight keep it.
-    const bool wanted = made != made_.end() && (plan_.wants.contains({node, i}) || !IsMadeOfConstant(node->input(i)));
+    const bool wanted = made != made_.end() && (plan_.wants.contains({node, i}) || !IsMadeOfConstant(facts_, node->input(i)));
     if (wanted) plan.inputs[i] = made->second;
     const auto constant = plan_.constants.find({node, i});
     if (constant == plan_.constants.end()) continue;
@@ -53,7 +55,7 @@ absl::Status PaddingWriter::WriteNode(const Node* node) {
     if (node == plan_.attention) result_.attention = written;
     return absl::OkStatus();
   }
-  plan.keep_name = plan.keep_name && !IsMadeOfConstant(node->output());  // which other layers may read
+  plan.keep_name = plan.keep_name && !IsMadeOfConstant(facts_, node->output());  // which other layers may read
   const Node* written =
       workspace_.rewriter().Insert(plan, node->output_count, node->graph, fmt::format("{}_padded", ValueName(*node->output())));
   workspace_.Refresh(written);
@@ -134,12 +136,14 @@ void PaddingWriter::WriteShape(const Node* shape) {
 bool PaddingWriter::OtherDimsAlone(const Node& shape, const std::vector<int64_t>& less) const {
   if (shape.output()->is_graph_output) return false;
   for (const Use& use : LiveUses(*shape.output())) {
-    const Value* index = IsOp(*use.user, "Gather") && use.index == 0 ? use.user->input(1) : nullptr;
-    const Elements* elements = index != nullptr ? facts_.Of(index).elements : nullptr;
-    if (elements == nullptr || elements->integers.size() != 1 || !elements->integers[0].is_number()) return false;
-    int64_t at = elements->integers[0].number();
-    if (at < 0) at += static_cast<int64_t>(less.size());
-    if (at < 0 || at >= static_cast<int64_t>(less.size()) || less[static_cast<size_t>(at)] != 0) return false;
+    const Movement* movement = facts_.MovementOf(use.user->output());
+    const MovedPart* part = movement != nullptr && movement->kind == MovementKind::kPicks ? movement->only() : nullptr;
+    const Fact& picked = facts_.Of(use.user->output());
+    const bool one = picked.rank() == 0 || (picked.rank() == 1 && picked.shape[0].is(1));
+    if (part == nullptr || !part->known || part->operand != use.index || part->axes.size() != 1 || !one) return false;
+    const Dim at = part->axes[0].kind != AxisSource::Kind::kRead ? part->axes[0].start : Dim();
+    const auto count = static_cast<int64_t>(less.size());
+    if (!at.is_number() || at.number() < 0 || at.number() >= count || less[static_cast<size_t>(at.number())] != 0) return false;
   }
   return true;
 }

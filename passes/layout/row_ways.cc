@@ -74,7 +74,7 @@ std::unique_ptr<Way> RowWays::FollowBack(const Value* end) const {
     const bool moves = movement == MovementKind::kKeepsOrder || movement == MovementKind::kPermutes;
     if (!(moves && FollowMovement(context_, &way->atoms, &view)) && !FollowPick(context_, &way->atoms, &view)) break;
     ++(movement == MovementKind::kPermutes ? so_far.transposes : so_far.reshapes);
-    if (ExchangesHeadsAndTokens(*node)) so_far.turn = {view.axes, after};
+    if (ExchangesHeadsAndTokens(facts_, *node)) so_far.turn = {view.axes, after};
     if (!CanBeCutOff(way->atoms, view)) continue;
     way->source = view.value;
     way->from = view.axes;

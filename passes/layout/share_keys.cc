@@ -9,6 +9,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/infer/movement_of.h"
 #include "passes/core/node_inserter.h"
 #include "passes/core/reshape_target.h"
 #include "passes/core/workspace.h"
@@ -79,14 +80,16 @@ class KeySharing {
   std::optional<Repeat> RepeatOf(const Node& product) const {
     Repeat repeat;
     const Value* value = product.input(1);
-    if (value->producer != nullptr && IsOp(*value->producer, "Transpose")) {
+    if (value->producer != nullptr && KindOf(facts_, *value->producer) == MovementKind::kPermutes) {
       repeat.swapped = true;
-      if (IntsAttribute(*value->producer, "perm") != std::vector<int64_t>{0, 1, 3, 2} || !ReadOnce(*value)) return std::nullopt;
+      if (PermutedAxes(facts_, value) != PermutationOfAxes{0, 1, 3, 2} || !ReadOnce(*value)) return std::nullopt;
       value = value->producer->input(0);
     }
     const Value* const repeated = value;
-    for (const char* op : {"Reshape", "Expand", "Unsqueeze"}) {
-      if (value->producer == nullptr || !IsOp(*value->producer, op) || !ReadOnce(*value)) return std::nullopt;
+    // A Reshape of an Expand of an Unsqueeze.
+    for (const MovementKind kind : {MovementKind::kKeepsOrder, MovementKind::kCopies, MovementKind::kKeepsOrder}) {
+      const bool moves = value->producer != nullptr && KindOf(facts_, *value->producer) == kind;
+      if (!moves || (kind == MovementKind::kCopies && !IsBroadcast(facts_, value)) || !ReadOnce(*value)) return std::nullopt;
       value = value->producer->input(0);
     }
     repeat.once = value;

@@ -55,10 +55,4 @@ std::optional<ZeroPadding> ResultOf(Facts& facts, const Node& node, size_t opera
 // its result stays. nullopt for any other node.
 std::optional<PaddedOperand> OtherFactorOf(const Facts& facts, const Node& node, size_t operand, const ZeroPadding& padding);
 
-// `node` with its parameters (the dims of a Reshape, the starts of a Slice) as its padded outputs ask for; its inputs are still
-// the old ones. `first` is the padding of its input 0. What it makes for those stands in front of it. FAILED_PRECONDITION with
-// a clause where they cannot be written.
-absl::StatusOr<NewNode> PaddedNode(const Node& node, absl::Span<const ZeroPadding> outputs, const ZeroPadding& first,
-                                   Workspace& workspace);
-
 }  // namespace ascend_fuse

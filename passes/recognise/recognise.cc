@@ -145,7 +145,7 @@ class Recogniser {
     for (const Value* value : same) {
       const Node* producer = value->producer;
       if (value == &first || producer->dead || producer->is_new || !StandsBefore(*first.producer, *producer)) continue;
-      if (!Label(*producer).empty()) site->record.covers.emplace_back(Label(*producer));
+      Cover(producer, site);
       NewNode copy;
       copy.op_type = "Identity";
       copy.inputs = {first.producer->output(first.output_index)};
@@ -153,6 +153,12 @@ class Recogniser {
       workspace_.Refresh(made);
       site->made.push_back(made);
     }
+  }
+
+  static void Cover(const Node* node, Site* site) {
+    if (Label(*node).empty()) return;
+    site->covered.push_back(node);
+    site->record.covers.emplace_back(Label(*node));
   }
 
   // A site for the match; its number.
@@ -176,7 +182,7 @@ class Recogniser {
       if (const auto earlier = site_of_.find(node); earlier != site_of_.end()) {
         taken_.emplace_back(earlier->second, sites_.size());
       }
-      if (!node->is_new && !Label(*node).empty()) site.record.covers.emplace_back(Label(*node));
+      if (!node->is_new) Cover(node, &site);
     }
     sites_.push_back(std::move(site));
     return sites_.size() - 1;
@@ -196,6 +202,7 @@ class Recogniser {
       gone[part] = true;
       auto& covers = into.record.covers;
       covers.insert(covers.begin(), from.record.covers.begin(), from.record.covers.end());
+      into.covered.insert(into.covered.begin(), from.covered.begin(), from.covered.end());
       into.made.insert(into.made.begin(), from.made.begin(), from.made.end());  // restored after the larger one
     }
     size_t kept = 0;
@@ -223,7 +230,7 @@ class Recogniser {
         site.record.rule = "native";
         site.record.node = std::string(Label(*node));
         site.record.module = ModulePath(*node);
-        site.record.covers.emplace_back(Label(*node));
+        Cover(node, &site);
         if (const auto readers = readers_of_.find(kind->first); readers != readers_of_.end()) {
           Failure failure;  // of the rule that got farthest
           for (const Rule* reader : readers->second) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "ir/movement/movement.h"
+#include "ir/infer/movement_of.h"
 #include "ir/rounding.h"
 #include "ir/schema.h"
 #include "patterns/analysis/constant_tensor.h"
@@ -274,7 +274,6 @@ class Kept {
     if (node == nullptr || node->dead || node->domain != NameId::kEmpty) return std::nullopt;
     const std::string_view op = OpType(*node);
     const auto input = [&](size_t i, Sense of, bool strict) { return Of(node->input(i), of, decides && strict, depth + 1); };
-    if (op == "Identity") return input(0, sense, true);
     if (op == "Not") return input(0, sense == Sense::kTrue ? Sense::kFalse : Sense::kTrue, true);
     if ((op == "And" && sense == Sense::kTrue) || (op == "Or" && sense == Sense::kFalse)) {
       return Both(input(0, sense, true), input(1, sense, true));
@@ -284,10 +283,13 @@ class Kept {
       return Both(input(0, sense, true), input(1, sense, true));
     }
     if (op == "Where") return Chosen(*node, sense, decides, depth);
-    if (op == "Unsqueeze" || op == "Expand") return WithLeadingAxes(*node, input(0, sense, KeepsRows(*node)));
-    if (op == "Slice" && KeepsRows(*node)) {  // up to a length of the run
-      if (const MaybeTable whole = input(0, sense, true); decides && whole.has_value()) Note(*whole, &chosen_);
-    }
+    const Movement* movement = context_.facts->MovementOf(value);
+    if (movement == nullptr || !KeepsRows(*movement, *value)) return std::nullopt;
+    if (movement->kind == MovementKind::kKeepsOrder || IsBroadcast(*movement))
+      return WithLeadingAxes(*value, input(0, sense, true));
+    if (movement->kind != MovementKind::kPicks) return std::nullopt;
+    if (const MaybeTable whole = input(0, sense, true); decides && whole.has_value())
+      Note(*whole, &chosen_);  // a part, by a length of the run
     return std::nullopt;
   }
 
@@ -328,20 +330,30 @@ class Kept {
   }
 
   // Whether the last two axes of the result are those of the operand: then what a row of one is, a row of the other is.
-  bool KeepsRows(const Node& node) const {
-    const Fact& from = context_.facts->Of(node.input(0));
-    const Fact& to = context_.facts->Of(node.output(0));
+  bool KeepsRows(const Movement& movement, const Value& result) const {
+    const Fact& from = context_.facts->Of(movement.node->input(0));
+    const Fact& to = context_.facts->Of(&result);
     if (from.rank() < 2 || to.rank() < from.rank()) return false;
-    if (!IsOp(node, "Unsqueeze")) return true;
-    const auto last = [](const Fact& fact) { return fact.shape.subspan(fact.shape.size() - 2); };
-    const auto is_one = [](Dim dim) { return dim.is(1); };
-    return context_.dims->Equal(last(from), last(to)) && std::none_of(to.shape.end() - 2, to.shape.end(), is_one);
+    if (movement.kind == MovementKind::kKeepsOrder) {
+      const auto last = [](const Fact& fact) { return fact.shape.subspan(fact.shape.size() - 2); };
+      const auto is_one = [](Dim dim) { return dim.is(1); };
+      return to.rank() > from.rank() && context_.dims->Equal(last(from), last(to)) &&
+             std::none_of(to.shape.end() - 2, to.shape.end(), is_one);
+    }
+    const MovedPart* part = movement.only();
+    if (part == nullptr || !part->known || part->axes.size() != from.shape.size()) return false;
+    for (const int from_end : {1, 2}) {
+      const AxisSource& source = part->axes[part->axes.size() - static_cast<size_t>(from_end)];
+      const bool along = source.kind == AxisSource::Kind::kPlace || source.kind == AxisSource::Kind::kBroadcast;
+      if (!source.IsOneElement() && (!along || source.axis != to.rank() - from_end)) return false;
+    }
+    return true;
   }
 
   // What is kept of a value that got axes in front, which broadcasting adds by itself.
-  MaybeTable WithLeadingAxes(const Node& node, MaybeTable kept) const {
-    if (!kept.has_value() || !KeepsRows(node)) return std::nullopt;
-    const int rank = context_.facts->Of(node.output(0)).rank();
+  MaybeTable WithLeadingAxes(const Value& result, MaybeTable kept) const {
+    if (!kept.has_value()) return std::nullopt;
+    const int rank = context_.facts->Of(&result).rank();
     if (rank > static_cast<int>(kept->dims.size()) && kept->dims.size() > 2) return std::nullopt;
     return kept;
   }

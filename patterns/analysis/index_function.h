@@ -93,7 +93,7 @@ class IndexFunctions {
   Decision Inside(const MovedPart& part, Indices* places);
   Decision Padded(const Movement& movement, const Node& node, size_t output, const Indices& places);
   Decision Written(const Movement& movement, const Node& node, const Indices& places);
-  Decision ScatterNd(const Node& node, const Indices& indices);
+  Decision WrittenWhereSaid(const MovedPart& updates, const Node& node, const Indices& indices);
   Decision Trilu(const Node& node, size_t output, const Indices& indices);
   Decision Range(const Node& node, size_t output, const Indices& indices);
   Decision CumSum(const Node& node, size_t output, const Indices& indices);

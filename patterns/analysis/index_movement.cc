@@ -162,11 +162,11 @@ Decision IndexFunctions::Padded(const Movement& movement, const Node& node, size
   return decisions_.If(inside, AtPart(movement.parts[0], node, output, inner), fill);
 }
 
-// Rows that are one after another, or that a ScatterND reads.
+// Rows that are one after another, or that stand where an operand says.
 Decision IndexFunctions::Written(const Movement& movement, const Node& node, const Indices& places) {
   const MovedPart& updates = movement.parts.back();
   if (!updates.known || updates.windows[0].step != 1) {
-    return IsOp(node, "ScatterND") ? ScatterNd(node, places) : kNoDecision;
+    return updates.placed_by != 0 ? WrittenWhereSaid(updates, node, places) : kNoDecision;
   }
   Indices inner = places;
   const Decision inside = Inside(updates, &inner);
@@ -176,8 +176,9 @@ Decision IndexFunctions::Written(const Movement& movement, const Node& node, con
 
 // Each component of a place that is written must be one index into the updates, moved by a number of rows: then the
 // update that wrote an element is known.
-Decision IndexFunctions::ScatterNd(const Node& node, const Indices& indices) {
-  const Fact& places = FactOf(node.input(1));
+Decision IndexFunctions::WrittenWhereSaid(const MovedPart& updates, const Node& node, const Indices& indices) {
+  const Value* said = node.input(updates.placed_by);
+  const Fact& places = FactOf(said);
   if (!places.has_rank || places.rank() < 1) return kNoDecision;
   const auto leading = static_cast<size_t>(places.rank() - 1);
   const Dim width = places.shape[leading];
@@ -196,7 +197,7 @@ Decision IndexFunctions::ScatterNd(const Node& node, const Indices& indices) {
   Decision written = decisions_.OfBool(true);
   for (size_t component = 0; component < components; ++component) {
     at.back() = sums_.Of(static_cast<int64_t>(component));
-    const IndexSum place = SumAt(node.input(1), at);
+    const IndexSum place = SumAt(said, at);
     if (place == kNoSum || !sums_.AtLeast(place, 0)) return kNoDecision;
     IndexSum row = indices[component];
     IndexSum rest = place;
@@ -219,7 +220,7 @@ Decision IndexFunctions::ScatterNd(const Node& node, const Indices& indices) {
   if (std::find(found.begin(), found.end(), false) != found.end()) return kNoDecision;
   update.insert(update.end(), indices.begin() + static_cast<std::ptrdiff_t>(components), indices.end());
   const Decision old = At(node.input(0), indices);
-  return decisions_.If(written, At(node.input(2), update), old);
+  return decisions_.If(written, At(node.input(updates.operand), update), old);
 }
 
 Decision IndexFunctions::Trilu(const Node& node, size_t output, const Indices& indices) {

@@ -51,10 +51,8 @@ Weight FindWeight(const FunctionContext& context, const Value* value) {
       weight.root = value;
       return weight;
     }
-    const bool transpose = IsOp(*node, "Transpose");
-    if (transpose) {
-      const auto perm = IntsAttribute(*node, "perm");
-      if (weight.transposed || !perm.has_value() || *perm != std::vector<int64_t>{1, 0}) weight.direct = false;
+    if (KindOf(*context.facts, *node) == MovementKind::kPermutes) {
+      if (weight.transposed || PermutedAxes(*context.facts, value) != PermutationOfAxes{1, 0}) weight.direct = false;
       weight.transposed = true;
     } else if (KeepsOrder(*context.facts, *node) || IsOp(*node, "DequantizeLinear") || IsOp(*node, "Cast") ||
                IsOp(*node, "Mul") || IsContrib(*node, "DequantizeLinear")) {
@@ -143,7 +141,7 @@ class LinearFinder {
       if (op == "Einsum" && node.input_count == 2) return OfEinsum(node);
       if (op == "Conv") return OfConv(node);
       if (op == "Add") return OfAdd(node);
-      if (op == "Reshape" && node.input(0) != nullptr) return OfReshape(node);
+      if (KeepsOrder(*context_.facts, node) && node.input(0) != nullptr) return OfReshape(node);
     }
     return No(fmt::format("{} computes it", OpType(node)));
   }
@@ -256,10 +254,11 @@ class LinearFinder {
     const Fact& before = context_.facts->Of(node.input(0));
     const Fact& after = context_.facts->Of(y_);
     if (before.rank() < 1 || after.rank() < 1 || !context_.facts->dims().Equal(before.shape.back(), after.shape.back())) {
-      return No("Reshape changes its last dim");
+      return No(fmt::format("{} changes its last dim", OpType(node)));
     }
     ASSIGN_OR_RETURN(LinearView inner, Inner(node.input(0)));
-    NotPlain(&inner, "a Reshape stands after it");
+    const std::string_view op = OpType(node);
+    NotPlain(&inner, fmt::format("{} {} stands after it", op.starts_with('U') ? "an" : "a", op));
     return inner;
   }
 

@@ -35,7 +35,7 @@ Term DimAsShapeElement(const FunctionContext& context, const Value* value, int a
 }
 
 // A value without its differences from head to head, where it has none: with 1 (or no axis) in place of the heads, the
-// third axis from the end. Expand and Tile are taken back, elementwise operators are made of such operands.
+// third axis from the end. Copies are taken back, elementwise operators are made of such operands.
 class OneForAllHeads {
  public:
   explicit OneForAllHeads(const FunctionContext& context) : context_(context) {}
@@ -50,8 +50,9 @@ class OneForAllHeads {
     if (fact.is_splat) return build::Constant(fact.type, {1}, fact.splat);
     const Node* node = value->producer;
     if (node == nullptr || node->domain != NameId::kEmpty || node->input(0) == nullptr) return std::nullopt;
-    if (IsOp(*node, "Expand")) return Of(node->input(0));
-    if (IsOp(*node, "Tile")) return OfTile(*node);
+    const Movement* movement = context_.facts->MovementOf(value);
+    if (movement != nullptr && IsBroadcast(*movement)) return Of(node->input(0));
+    if (movement != nullptr && movement->kind == MovementKind::kCopies) return OfRepeated(*movement, fact);
     const Schema* schema = SchemaOf(*node);
     if (schema == nullptr || !schema->elementwise || !schema->deterministic || node->output_count != 1) return std::nullopt;
     std::vector<Term> inputs;
@@ -68,17 +69,23 @@ class OneForAllHeads {
 
   static bool HasOneHead(const Fact& fact) { return fact.rank() < 3 || fact.shape[static_cast<size_t>(fact.rank()) - 3].is(1); }
 
-  // The same Tile with the heads once.
-  std::optional<Term> OfTile(const Node& node) {
-    auto repeats = IntsParameter(*context_.facts, node, "", 1);
-    const Fact& input = context_.facts->Of(node.input(0));
-    if (!repeats.has_value() || repeats->size() < 3 || input.rank() != static_cast<int>(repeats->size()) || !HasOneHead(input)) {
+  // Repeated along the same axes, but for the heads.
+  std::optional<Term> OfRepeated(const Movement& movement, const Fact& result) {
+    const MovedPart* part = movement.only();
+    const Value* input = movement.node->input(0);
+    const Fact& once = context_.facts->Of(input);
+    if (part == nullptr || !part->known || once.rank() < 3 || once.rank() != result.rank() || !HasOneHead(once))
       return std::nullopt;
+    std::vector<int64_t> repeats(once.shape.size(), 1);
+    for (size_t axis = 0; axis < repeats.size(); ++axis) {
+      if (part->axes[axis].kind == AxisSource::Kind::kPlace || axis + 3 == repeats.size()) continue;
+      const Dim times = context_.dims->ExactDiv(result.shape[axis], once.shape[axis]);
+      if (!times.is_number()) return std::nullopt;
+      repeats[axis] = times.number();
     }
-    (*repeats)[repeats->size() - 3] = 1;
-    const bool copies = std::any_of(repeats->begin(), repeats->end(), [](int64_t count) { return count != 1; });
-    if (!copies) return Term::Of(node.input(0));
-    return build::Op("Tile", {Term::Of(node.input(0)), build::Numbers(*repeats)});
+    const bool copies = std::any_of(repeats.begin(), repeats.end(), [](int64_t count) { return count != 1; });
+    if (!copies) return Term::Of(input);
+    return build::Op("Tile", {Term::Of(input), build::Numbers(repeats)});
   }
 
   const FunctionContext& context_;

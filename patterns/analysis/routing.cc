@@ -44,7 +44,16 @@ const Node* WhoChose(const Facts& facts, const Value* indices) {
   return nullptr;
 }
 
-bool PicksByIndex(std::string_view op) { return op == "Gather" || op == "GatherND" || op == "GatherElements"; }
+// The operand that says which elements are picked; nullptr where they are known, or none says it.
+const Value* PickedBy(const Facts& facts, const Value* value) {
+  const Movement* movement = facts.MovementOf(value);
+  const MovedPart* part = movement != nullptr && movement->kind == MovementKind::kPicks ? movement->only() : nullptr;
+  if (part == nullptr) return nullptr;
+  for (const AxisSource& source : part->axes) {
+    if (source.kind == AxisSource::Kind::kRead) return movement->node->input(source.operand);
+  }
+  return part->known ? nullptr : movement->node->input(1);
+}
 
 }  // namespace
 
@@ -55,9 +64,7 @@ const Node* FindRouter(const Facts& facts, const Value* value) {
     const Node* producer = next->producer;
     if (producer == nullptr || producer->domain != NameId::kEmpty) continue;
     const std::string_view op = OpType(*producer);
-    if (PicksByIndex(op)) {
-      if (const Node* router = WhoChose(facts, producer->input(1)); router != nullptr) return router;
-    }
+    if (const Node* router = WhoChose(facts, PickedBy(facts, next)); router != nullptr) return router;
     const bool linear = op == "MatMul" || op == "Gemm" || op == "Einsum" || op == "Add";
     if (linear || KindOf(facts, *producer) == MovementKind::kJoins) {
       for (const Use& use : producer->inputs()) work.Add(use.value);

@@ -111,7 +111,9 @@ bool LeadsToProduct(const FunctionContext& context, const Value* value) {
     if (node == nullptr || node->domain != NameId::kEmpty) continue;
     if (FindProduct(context, next).has_value()) return true;
     const std::string_view op = OpType(*node);
-    if (KeepsOrder(*context.facts, *node) || op == "Transpose" || op == "Cast" || op == "Tanh" || op == "Clip" || op == "Div") {
+    const MovementKind movement = KindOf(*context.facts, *node);
+    const bool moves = movement == MovementKind::kKeepsOrder || movement == MovementKind::kPermutes;
+    if (moves || op == "Cast" || op == "Tanh" || op == "Clip" || op == "Div") {
       work.push_back(node->input(0));
     } else if (op == "Add" || op == "Sub" || op == "Mul" || op == "Max" || op == "Sum") {
       work.push_back(node->input(1));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ir/attribute.h"
+#include "ir/infer/movement_of.h"
 #include "ir/movement/axis.h"
 #include "ir/schema.h"
 #include "patterns/terms/term.h"
@@ -37,10 +38,16 @@ class SoftmaxReader {
   }
 
  private:
-  // The node of this operator that computes the value, before copies; nullptr where there is none.
-  const Node* Producer(const Value* value, std::string_view op) const {
+  // The node that computes the value, before copies; nullptr where there is none.
+  const Node* Producer(const Value* value) const {
     while (value != nullptr && context_.numbering->Source(value) != nullptr) value = context_.numbering->Source(value);
-    return value != nullptr && value->producer != nullptr && IsOp(*value->producer, op) ? value->producer : nullptr;
+    return value != nullptr ? value->producer : nullptr;
+  }
+
+  // The same, where it is of this operator.
+  const Node* Producer(const Value* value, std::string_view op) const {
+    const Node* node = Producer(value);
+    return node != nullptr && IsOp(*node, op) ? node : nullptr;
   }
 
   std::optional<SoftmaxView> Operator(const Node& node) {
@@ -69,11 +76,11 @@ class SoftmaxReader {
     return true;
   }
 
-  // The node of this operator that reduces x along one axis, which stays as 1: at once, by a Reshape or an Unsqueeze
+  // The node of this operator that reduces x along one axis, which stays as 1: at once, by a Reshape or the like
   // after it, and perhaps spread over x again. Its nodes are noted.
   const Node* Reduction(const Value* value, std::string_view op, const Value* x, int* axis) {
     std::vector<const Node*> read;
-    if (const Node* expand = Producer(value, "Expand"); expand != nullptr && expand->input(0) != nullptr) {
+    if (const Node* expand = Producer(value); expand != nullptr && IsBroadcast(*context_.facts, expand->output())) {
       const Fact& spread = context_.facts->Of(expand->output());
       const Fact& whole = context_.facts->Of(x);
       if (!spread.has_rank || !whole.has_rank || !context_.dims->Equal(spread.shape, whole.shape)) return nullptr;
@@ -81,12 +88,9 @@ class SoftmaxReader {
       value = expand->input(0);
     }
     const Value* kept = value;
-    for (std::string_view shaping : {"Reshape", "Unsqueeze"}) {
-      const Node* node = Producer(value, shaping);
-      if (node == nullptr) continue;
-      read.push_back(node);
-      value = node->input(0);
-      break;
+    if (const Node* shaping = Producer(value); shaping != nullptr && KeepsOrder(*context_.facts, *shaping)) {
+      read.push_back(shaping);
+      value = shaping->input(0);
     }
     const Node* reduction = Producer(value, op);
     if (reduction == nullptr || reduction->input(0) == nullptr || !context_.numbering->Same(reduction->input(0), x))

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "fmt/format.h"
+#include "ir/infer/movement_of.h"
 #include "ir/status_macros.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/nodes.h"
@@ -28,7 +29,7 @@ bool HasTail(const FunctionContext& context, List own, List tail, size_t rank) {
 
 // What was spread over rows of a value with the dims `shape`, which it does not make larger.
 Term BeforeExpand(const FunctionContext& context, Term w, List shape) {
-  while (w.kind == Term::Kind::kValue && w.value->producer != nullptr && IsOp(*w.value->producer, "Expand")) {
+  while (w.kind == Term::Kind::kValue && IsBroadcast(*context.facts, w.value)) {
     const auto own = ShapeOf(context, w);
     if (!own.ok() || !Broadcasts(context, *own, shape)) break;
     w = Term::Of(w.value->producer->input(0));

@@ -135,5 +135,33 @@ TEST(AxisExchange, NodesOfOnnx) {
   EXPECT_EQ(OperandsOf(model, "rows", rows), "none");
 }
 
+TEST(AxisExchange, WhatMovesAlongAxes) {
+  Inferred model(
+      R"(g (float[S, B, 64] x, float[S, B, 64] y, float[S, 1, 64] one, int64[1] n) => (float[S, B, 128] j, float[S, B, 32] a, float[S, B, 32] s, float[S, B, 64] e, float[S, 64, B] t, float[K, B, 64] c, float[S, B, 8] p)
+      <int64[1] zero = {0}, int64[1] half = {32}, int64[1] last = {2}, int64[2] parts = {32, 32}> {
+      j = Concat <axis = -1> (x, y)
+      a, b = Split <axis = 2> (x, parts)
+      s = Slice (x, zero, half, last)
+      dims = Shape (x)
+      e = Expand (one, dims)
+      t = Transpose <perm = [0, 2, 1]> (x)
+      c = Slice (x, zero, n, zero)
+      p = Gather <axis = 2> (x, zero)
+    })");
+  const ExchangedAxes rows = {3, 0, 1};
+  EXPECT_EQ(OperandsOf(model, "j", rows), "0 1 -> 1");
+  EXPECT_EQ(OperandsOf(model, "a", rows), "0 -> 2");
+  EXPECT_EQ(OperandsOf(model, "s", rows), "0 -> 1");
+  EXPECT_EQ(OperandsOf(model, "e", rows), "0 -> 1");
+  EXPECT_EQ(OperandsOf(model, "c", rows), "0 -> 1") << "along another axis then";
+  EXPECT_EQ(OperandsOf(model, "t", rows), "none");
+  EXPECT_EQ(OperandsOf(model, "p", rows), "none") << "it is not written";
+  // Where one axis is two, nothing moves along it.
+  EXPECT_EQ(OperandsOf(model, "s", {3, 0, 0}), "0 -> 1");
+  EXPECT_EQ(OperandsOf(model, "s", {3, 2, 2}), "none");
+  EXPECT_EQ(OperandsOf(model, "j", {3, 2, 2}), "none");
+  EXPECT_EQ(OperandsOf(model, "c", {3, 0, 0}), "none");
+}
+
 }  // namespace
 }  // namespace ascend_fuse

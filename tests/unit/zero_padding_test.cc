@@ -113,9 +113,24 @@ TEST(ZeroPadding, PartsOfAPackedProjection) {
     g (float[2, 5, 10] x, float[3, 2, 4] five) => (float[2, 5, 4] y)
     <int64[2] sizes = {4, 6}, int64[1] start = {4}, int64[1] end = {100}, int64[1] axis = {2}, int64 one = {1}>
     { a, b = Split <axis = -1> (x, sizes)  s = Slice (x, start, end, axis)  q = Gather (five, one)  y = Identity (a) })");
-  EXPECT_EQ(Operands(model, "a", {{{}, {}, PlacesOfHeads(4, 2, 3)}, {{}, {}, {}}}), "0: - | - | 0+10: 0 1 -1 2 3 -1 4 5 6 7 8 9");
+  EXPECT_EQ(Operands(model, "a", {{{}, {}, PlacesOfHeads(4, 2, 3)}, {{}, {}, {}}}),
+            "0: - | - | 0+4: 0 1 -1 2 3 -1; 0: - | - | 4+6: -");
   EXPECT_EQ(Operands(model, "s", {{{}, {}, PlacesOfHeads(6, 3, 4)}}), "0: - | - | 4+6: 0 1 2 -1 3 4 5 -1");
-  EXPECT_EQ(Operands(model, "q", {{{}, PlacesOfHeads(4, 4, 5)}}), "0: 1+1: 0 | - | 0 1 2 3 -1");
+  EXPECT_EQ(Operands(model, "q", {{{}, PlacesOfHeads(4, 4, 5)}}), "0: 1+1: - | - | 0 1 2 3 -1");
+}
+
+TEST(ZeroPadding, CutsAreAskedOfTheMovement) {
+  Inferred model(R"(
+    g (float[2, 9, 6] x, int64[1] n) => (float[2, 9, 6] y)
+    <int64[2] starts = {2, 2}, int64[2] ends = {7, 100}, int64[2] axes = {1, 2}, int64[3] some = {1, 2, 3}, int64[3] odd = {0, 2, 5}>
+    { both = Slice (x, starts, ends, axes)  run = Gather <axis = 2> (x, some)  picked = Gather <axis = 2> (x, odd)
+      at = Gather <axis = 1> (x, n)  y = Identity (x) })");
+  const Places two = PlacesOfHeads(4, 2, 3);
+  EXPECT_EQ(Operands(model, "both", {{{}, {}, two}}), "0: - | 2+5: - | 2+4: 0 1 -1 2 3 -1");
+  EXPECT_EQ(Operands(model, "run", {{{}, {}, {}}}), "0: - | - | 1+3: -");
+  EXPECT_EQ(Operands(model, "at", {{{}, {}, PlacesOfHeads(6, 3, 4)}}), "0: - | - | 0 1 2 -1 3 4 5 -1") << "wherever it cuts";
+  EXPECT_EQ(Operands(model, "picked", {{{}, {}, {}}}), "0: - | - | -");
+  EXPECT_EQ(Operands(model, "picked", {{{}, {}, PlacesOfHeads(3, 3, 4)}}), "Gather 'picked' moves to places that are not known");
 }
 
 TEST(ZeroPadding, AWeightTakesZerosOut) {

@@ -1,0 +1,76 @@
+"""What an operator that moves elements does to positions is decoded once, in ir/infer, and asked of `Facts::MovementOf`. So nobody else
+tells such operators by name, but the places below: they write these nodes, or look at terms, which are not nodes yet."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DECODED_IN = ("ir/infer", "ir/movement")
+# Makes models out of rules, whose nodes have no facts.
+WITHOUT_FACTS = ("tools/backwards",)
+# Which of these operators a file may tell by name, and why.
+ALLOWED = {
+    # Terms: nodes that a rule is about to make.
+    "patterns/functions/tensor.cc": {"Concat", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze",
+                                     "Tile", "Transpose", "Unsqueeze"},
+    "patterns/functions/mask.cc": {"Concat", "Expand"},
+    "passes/core/emit.cc": {"Reshape", "Split"},
+    "passes/core/node_inserter.cc": {"Reshape"},
+    "passes/layout/way_forms.cc": {"Transpose"},
+    # A rule names axes as its operator counts them.
+    "patterns/language/matcher.cc": {"Unsqueeze"},
+    # Identity is no construct.
+    "passes/recognise/recognise.cc": {"Identity"},
+    # Write the node anew: its attributes and inputs are those of its operator.
+    "passes/layout/moving_nodes.cc": {"Concat", "Expand", "Gather", "Reshape", "Slice", "Split", "Transpose"},
+    "passes/layout/head_writer.cc": {"Reshape", "Squeeze", "Transpose"},
+    "passes/legalise/convert_node.cc": {"Pad", "ScatterElements", "ScatterND", "Split"},
+    "passes/legalise/adapters.cc": {"CenterCropPad", "ScatterElements", "ScatterND", "Split"},
+    "passes/legalise/adapt_indices.cc": {"GatherElements", "GatherND", "ScatterElements"},
+    "passes/legalise/adapt_sequences.cc": {"Identity"},
+}
+COMMENT = re.compile(r"//[^\n]*")
+# What stands before the name of an operator of which a node or a term is made.
+MAKES = re.compile(r'(op_type = |\bOp\(|Term::Node\(\s*\{"",\s*|\bRewrite\(workspace, node, |InternCopy\(|Named\(copy\.scope, )$')
+
+
+def operators() -> set[str]:
+    table = (ROOT / "ir/infer/moves.cc").read_text()
+    found = set(re.findall(r'\{"[\w.]*", "(\w+)", \w+\}', table))
+    assert {"Slice", "Concat", "Transpose", "Expand", "ScatterND"} <= found
+    return found
+
+
+def told_by_name(text: str, names: set[str]) -> set[str]:
+    text = COMMENT.sub("", text)
+    return {match[1] for match in re.finditer(r'"(\w+)"', text) if match[1] in names and not MAKES.search(text[:match.start()])}
+
+
+def sources() -> list[str]:
+    paths = [path for layer in ("ir", "patterns", "passes", "tools") for pattern in ("*.h", "*.cc") for path in (ROOT / layer).rglob(pattern)]
+    names = sorted(path.relative_to(ROOT).as_posix() for path in paths)
+    return [name for name in names if not name.startswith(DECODED_IN + WITHOUT_FACTS)]
+
+
+@pytest.mark.parametrize("path", sources())
+def test_movement_is_asked_for(path: str) -> None:
+    found = told_by_name((ROOT / path).read_text(), operators())
+    more = found - ALLOWED.get(path, set())
+    assert not more, f"{path} tells {sorted(more)} by name: ask Facts::MovementOf (ir/infer/movement_of.h) what a node moves"
+    gone = ALLOWED.get(path, set()) - found
+    assert not gone, f"{path} does not tell {sorted(gone)} by name any more: delete them from ALLOWED"
+
+
+def test_every_place_that_is_allowed_is_there() -> None:
+    assert set(ALLOWED) <= set(sources())
+
+
+def test_the_detector_detects() -> None:
+    names = operators()
+    assert told_by_name('if (IsOp(node, "Slice") || op == "Gather") {}  // "Concat"', names) == {"Slice", "Gather"}
+    assert told_by_name('Producer(value, "Expand"); kOps[] = {{"Tile", &OfTile}};', names) == {"Expand", "Tile"}
+    assert not told_by_name('plan.op_type = "Slice"; inserter.Op("Gather", {x}); build::Op("Pad", {}); IsOp(node, "Add");', names)
