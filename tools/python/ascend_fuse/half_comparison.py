@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ascend_fuse import atc_precision, guess_inputs
+from ascend_fuse import atc_precision
 from ascend_fuse.comparison import Comparison, Result, care_mask, compare
 from ascend_fuse.expanded import VerifyError
 from ascend_fuse.half_numbers import FLOAT16
 from ascend_fuse.half_run import Mode, Program, run
-from ascend_fuse.half_search import TOLERANCES, Case, Search
+from ascend_fuse.half_search import TOLERANCES, Case, Search, padding_of
 from ascend_fuse.precision_analysis import seeded_cases, simulate
 from ascend_fuse.precision_model import opened
 from ascend_fuse.precision_records import ModuleError
@@ -89,13 +89,3 @@ def _compared(program: Program, mode: Mode, case: Case, tolerance: float, dont_c
         care = care_mask(name, np.shape(expected), mask, queries) if dont_care else None
         found.append(compare(case.name, name, expected, half[name].astype(expected.dtype, copy=False), tolerance, care))
     return found
-
-
-def padding_of(model: Any, feeds: dict[str, np.ndarray]) -> tuple[np.ndarray | None, int]:
-    """Returns the padding mask [B, S_kv] among the inputs and the number of new tokens, or (None, 0)."""
-    meanings = {spec["name"]: spec["meaning"] for spec in guess_inputs.guess_entry(model)["inputs"]}
-    masks = [feeds[name] for name, meaning in meanings.items() if meaning == "attention_mask"]
-    if len(masks) != 1 or masks[0].ndim != 2:
-        return None, 0
-    ids = [feeds[name] for name, meaning in meanings.items() if meaning in ("ids", "position_ids") and feeds[name].ndim == 2]
-    return masks[0] != 0, int(ids[0].shape[1]) if ids else int(masks[0].shape[1])

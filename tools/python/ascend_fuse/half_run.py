@@ -22,7 +22,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ascend_fuse.expanded import VerifyError, first_line
 from ascend_fuse.half_numbers import BFLOAT16, FLOAT16, HalfType, saturated
-from ascend_fuse.precision_model import PrecisionModel, Unit
+from ascend_fuse.precision_model import FLOATS, PrecisionModel, Unit
 from ascend_fuse.regions import reads_of
 from ascend_fuse.session import plain_session
 
@@ -30,6 +30,7 @@ _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
 _HEAVY = {"MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "Attention"}  # worth the threads of a session
 _CACHED_BYTES = 1 << 28  # of rounded constants
+_FIXED_BYTES = 1 << 16  # of one value that is kept for the next run
 _SMALL = 1 << 16  # elements of constants that a session is made with, where a kernel wants them so
 
 Arrays = dict[str, np.ndarray]
@@ -47,6 +48,20 @@ class Mode:
         return self.half is not None and unit.index not in self.kept and unit.op != "Cast"
 
 
+class _Plan:
+    """What is the same in every run of a node."""
+
+    def __init__(self, node: Any) -> None:
+        self.node = _widened(node)
+        self.bodies = any(a.HasField("g") or a.graphs for a in self.node.attribute)
+        self.reads = list(dict.fromkeys(name for name in reads_of(self.node) if name))
+        self.gives = [name for name in self.node.output if name]
+        self.names = {name: name if self.bodies else f"i{i}" for i, name in enumerate(self.reads)}
+        self.key = (node.domain, node.op_type, tuple(sorted(a.SerializeToString(deterministic=True) for a in self.node.attribute)),
+                    tuple(self.names.get(name, "") for name in node.input), tuple(bool(name) for name in node.output),
+                    tuple(self.reads) if self.bodies else ())
+
+
 class NodeRunner:
     """Runs single nodes. Nodes that differ in names only have one session."""
 
@@ -54,35 +69,38 @@ class NodeRunner:
         self._opsets = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
         self._ir_version = ir_version
         self._sessions: dict[Any, Any] = {}
+        self._plans: dict[int, _Plan] = {}
         self._as_initializers: set[tuple[str, str]] = set()
 
-    def run(self, node: Any, values: Mapping[str, np.ndarray], constant: Callable[[str], bool]) -> list[np.ndarray]:
+    def plan(self, node: Any) -> _Plan:
+        """Returns the plan of a node, which lives as long as the model."""
+        if id(node) not in self._plans:
+            self._plans[id(node)] = _Plan(node)
+        return self._plans[id(node)]
+
+    def run(self, plan: _Plan, values: Mapping[str, np.ndarray], constant: Callable[[str], bool]) -> list[np.ndarray]:
         """Returns what a node gives; values has what it and its bodies read."""
-        node = _widened(node)
+        node = plan.node
         if (node.domain, node.op_type) not in self._as_initializers:
             try:
-                return self._run(node, values, {})
+                return self._run(plan, values, {})
             except VerifyError:
                 if not any(constant(name) for name in node.input):
                     raise
                 self._as_initializers.add((node.domain, node.op_type))
         fixed = {name: values[name] for name in node.input if name and constant(name) and values[name].size <= _SMALL}
-        return self._run(node, values, fixed)
+        return self._run(plan, values, fixed)
 
-    def _run(self, node: Any, values: Mapping[str, np.ndarray], fixed: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        bodies = any(a.HasField("g") or a.graphs for a in node.attribute)
-        reads = list(dict.fromkeys(name for name in reads_of(node) if name))
-        names = {name: name if bodies else f"i{i}" for i, name in enumerate(reads)}
-        free = [name for name in reads if name not in fixed]
-        key = (node.domain, node.op_type, tuple(sorted(a.SerializeToString(deterministic=True) for a in node.attribute)),
-               tuple(names.get(name, "") for name in node.input), tuple(bool(name) for name in node.output),
-               tuple((names[name], values[name].dtype.str) for name in free),
-               tuple((names[name], values[name].tobytes()) for name in fixed), tuple(reads) if bodies else ())
+    def _run(self, plan: _Plan, values: Mapping[str, np.ndarray], fixed: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        node, names = plan.node, plan.names
+        free = [name for name in plan.reads if name not in fixed]
+        key = (plan.key, tuple(values[name].dtype.str for name in free), tuple((names[name], values[name].tobytes()) for name in fixed))
         try:
             if key not in self._sessions:
                 self._sessions[key] = self._session(node, names, {n: values[n] for n in free}, fixed)
-            return list(self._sessions[key].run(None, {names[name]: np.ascontiguousarray(values[name]) if values[name].ndim
-                                                       else values[name] for name in free}))
+            # A scalar stays one: ascontiguousarray would make a vector of it.
+            feeds = {names[name]: np.ascontiguousarray(values[name]) if values[name].ndim else values[name] for name in free}
+            return list(self._sessions[key].run(None, feeds))
         except Exception as error:
             raise VerifyError(f"{node.op_type} {node.name or node.output[0]} does not run: {first_line(error)}") from None
 
@@ -148,12 +166,27 @@ class Program:
         self.model = model
         self.runner = NodeRunner(model.opsets, model.expanded.ir_version)
         last = {name: i for i, (node, _) in enumerate(model.steps) for name in (*reads_of(node), *node.output)}
+        outputs = set(model.outputs)
         self.ends: dict[int, list[str]] = {}
         for name, step in last.items():
-            if name not in model.outputs and name not in model.constants:
+            if name not in outputs and name not in model.constants:
                 self.ends.setdefault(step, []).append(name)
+        self.unaffected = self._unaffected()
         self._rounded: dict[Any, np.ndarray] = {}
         self._rounded_bytes = 0
+
+    def _unaffected(self) -> set[str]:
+        """Values without a float before them: shapes, positions, masks. They are the same in every run on the same inputs."""
+        model = self.model
+        affected = {value.name for value in model.inputs if model.types.get(value.name) in FLOATS}
+        unaffected = set()
+        for node, _ in model.steps:
+            names = [name for name in node.output if name]
+            if affected.isdisjoint(reads_of(node)) and not any(model.types.get(name, 0) in (0, *FLOATS) for name in names):
+                unaffected.update(names)
+            else:
+                affected.update(names)
+        return unaffected
 
     def constant(self, name: str, mode: Mode, lowered: bool) -> np.ndarray:
         """Returns a constant as a node of a run reads it."""
@@ -181,8 +214,8 @@ def _declared(elem_type: int) -> HalfType | None:
 class Execution:
     """One run in one mode, which is stepped from node to node."""
 
-    def __init__(self, program: Program, mode: Mode, feeds: Arrays, random: Arrays) -> None:
-        self.program, self.mode, self.random = program, mode, random
+    def __init__(self, program: Program, mode: Mode, feeds: Arrays, fixed: Arrays) -> None:
+        self.program, self.mode, self.fixed = program, mode, fixed
         self.values: Arrays = {}
         self._done: set[str] = set()  # values that are rounded already
         for value in program.model.inputs:
@@ -201,15 +234,15 @@ class Execution:
     def _run(self, node: Any, lowered: bool, rounds: Collection[str], edges: Collection[str]) -> None:
         if node.op_type == "If" and node.domain in ("", "ai.onnx"):
             return self._branch(node, lowered, edges)
-        reads = {name: self._read(name, lowered and name in edges) for name in reads_of(node) if name}
-        names = [name for name in node.output if name]
-        if names and names[0] in self.random:
-            found = [self.random[name] for name in names]
+        plan = self.program.runner.plan(node)
+        if plan.gives and plan.gives[0] in self.fixed:
+            found = [self.fixed[name] for name in plan.gives]
         else:
-            found = self.program.runner.run(node, reads, lambda name: name in self.program.model.constants)
-            if node.op_type in _RANDOM:
-                self.random.update(zip(names, found))
-        for name, array in zip(names, found):
+            reads = {name: self._read(name, lowered and name in edges) for name in plan.reads}
+            found = self.program.runner.run(plan, reads, self.program.model.constants.__contains__)
+            if node.op_type in _RANDOM or (plan.gives[0] in self.program.unaffected and sum(a.nbytes for a in found) <= _FIXED_BYTES):
+                self.fixed.update(zip(plan.gives, found))
+        for name, array in zip(plan.gives, found):
             self._store(name, array, lowered, name in rounds)
 
     def _branch(self, node: Any, lowered: bool, edges: Collection[str]) -> None:
@@ -268,13 +301,13 @@ class Execution:
 Observer = Callable[[Unit, str, list[Execution]], None]
 
 
-def run(program: Program, modes: list[Mode], feeds: Arrays, random: Arrays, observe: Observer | None = None) -> list[Arrays]:
+def run(program: Program, modes: list[Mode], feeds: Arrays, fixed: Arrays, observe: Observer | None = None) -> list[Arrays]:
     """Runs a model in several modes side by side, and returns the outputs of each.
 
-    observe(unit, value, executions) is called for every value that a unit gives, before it is dropped. `random` keeps what random
-    operators gave, so that all runs of the same feeds see the same numbers.
+    observe(unit, value, executions) is called for every value that a unit gives, before it is dropped. `fixed` keeps what is the same
+    in all runs of the same feeds: what random operators gave, and small values without a float before them.
     """
-    executions = [Execution(program, mode, feeds, random) for mode in modes]
+    executions = [Execution(program, mode, feeds, fixed) for mode in modes]
     for i, (node, unit) in enumerate(program.model.steps):
         for execution in executions:
             execution.step(node, unit)

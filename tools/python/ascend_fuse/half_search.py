@@ -10,9 +10,12 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
+from ascend_fuse import guess_inputs
+from ascend_fuse.comparison import care_mask
 from ascend_fuse.half_numbers import HalfType, Range, range_of
 from ascend_fuse.half_run import Arrays, Execution, Mode, Program, run
 from ascend_fuse.precision_model import Unit
@@ -20,16 +23,6 @@ from ascend_fuse.reduce import smallest
 
 TOLERANCES = {"float16": 1e-2, "bfloat16": 5e-2}  # of outputs, relative to the largest number: as verify has them
 _STEPS_BACK = 5
-
-
-@dataclasses.dataclass
-class Case:
-    """Inputs, and what the model in float32 makes of them."""
-
-    name: str
-    feeds: Arrays
-    outputs: Arrays = dataclasses.field(default_factory=dict)
-    random: Arrays = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass
@@ -67,6 +60,40 @@ def difference(a: np.ndarray, b: np.ndarray) -> Difference:
 
 
 @dataclasses.dataclass
+class Case:
+    """Inputs, and what the model in float32 makes of them."""
+
+    name: str
+    feeds: Arrays
+    outputs: Arrays = dataclasses.field(default_factory=dict)
+    fixed: Arrays = dataclasses.field(default_factory=dict)
+    padding: np.ndarray | None = None  # [B, S_kv], False at padded tokens
+    queries: int = 0  # new tokens, the last ones of S_kv
+
+    def compare(self, name: str, half: np.ndarray) -> Difference:
+        """Compares an output with what a half run made of it; padded positions do not count."""
+        expected = self.outputs[name]
+        care = care_mask(name, np.shape(expected), self.padding, self.queries)
+        if care is None or np.shape(expected) != np.shape(half):
+            return difference(expected, half)
+        care = np.broadcast_to(care, expected.shape)
+        return difference(expected[care], half[care])
+
+
+def padding_of(model: Any, feeds: Arrays) -> tuple[np.ndarray | None, int]:
+    """Returns the padding mask [B, S_kv] among the inputs and the number of new tokens, or (None, 0)."""
+    try:
+        meanings = {spec["name"]: spec["meaning"] for spec in guess_inputs.guess_entry(model)["inputs"]}
+    except guess_inputs.CannotGuess:
+        return None, 0
+    masks = [feeds[name] for name, meaning in meanings.items() if meaning == "attention_mask"]
+    if len(masks) != 1 or masks[0].ndim != 2:
+        return None, 0
+    ids = [feeds[name] for name, meaning in meanings.items() if meaning in ("ids", "position_ids") and feeds[name].ndim == 2]
+    return masks[0] != 0, int(ids[0].shape[1]) if ids else int(masks[0].shape[1])
+
+
+@dataclasses.dataclass
 class Observed:
     """What runs showed of the values: ranges in float32, and differences in the half type."""
 
@@ -90,8 +117,9 @@ class Search:
         self.in_time = True
         self._kept_by_type = self._declared_halves()
         for case in cases:
+            case.padding, case.queries = padding_of(program.model.expanded, case.feeds)
             if not case.outputs:
-                case.outputs = run(program, [Mode()], case.feeds, case.random)[0]
+                case.outputs = run(program, [Mode()], case.feeds, case.fixed)[0]
 
     def _declared_halves(self) -> set[int]:
         model = self.program.model
@@ -127,7 +155,7 @@ class Search:
                 array = case.feeds[value.name]
                 if model.is_float(value.name) and array.size:
                     found.ranges.setdefault(value.name, Range()).merge(range_of(array, self.half))
-            run(self.program, [Mode(), self.mode(kept)], case.feeds, case.random, look)
+            run(self.program, [Mode(), self.mode(kept)], case.feeds, case.fixed, look)
         return found
 
     def outputs(self, kept: Iterable[int] = ()) -> dict[tuple[str, str], Difference]:
@@ -135,8 +163,8 @@ class Search:
         found = {}
         for case in self.cases:
             self.runs += 1
-            half = run(self.program, [self.mode(kept)], case.feeds, case.random)[0]
-            found |= {(case.name, name): difference(case.outputs[name], half[name]) for name in half}
+            half = run(self.program, [self.mode(kept)], case.feeds, case.fixed)[0]
+            found |= {(case.name, name): case.compare(name, half[name]) for name in half}
         return found
 
     def right(self, kept: Iterable[int]) -> bool:
@@ -150,8 +178,8 @@ class Search:
         for place, number in enumerate(self._order):
             case = self.cases[number]
             self.runs += 1
-            half = run(self.program, [self.mode(kept)], case.feeds, case.random)[0]
-            if any(difference(case.outputs[name], half[name]).size > self.tolerance for name in half):
+            half = run(self.program, [self.mode(kept)], case.feeds, case.fixed)[0]
+            if any(case.compare(name, half[name]).size > self.tolerance for name in half):
                 self._order.insert(0, self._order.pop(place))
                 return False
         return True

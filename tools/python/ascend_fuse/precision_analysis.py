@@ -190,6 +190,9 @@ def _notes(model: PrecisionModel, observed: Observed, report: PrecisionReport, s
         if largest >= FLOAT16.infinite_from and "Attention" in model.units[index].op:
             notes.append(f"inside of {model.units[index].op} {model.units[index].name} scores reach {largest:.4g}: with inner_precise = 1 the"
                          " kernel has them in float16")
+    padded = sum(1 for case in search.cases if case.padding is not None and not case.padding.all())
+    if padded:
+        notes.append(f"{padded} of the inputs have padded tokens: what outputs are there does not count")
     if not search.in_time:
         notes.append("time ran out before the list was as small as it could be; --seconds N allows more")
     stuck = [u for u in model.units if atc_precision.why_not_float32(u, report.target) and any(
@@ -256,7 +259,7 @@ def seeded_cases(program: Program, given: Any, seed: int, dims: Sequence[str]) -
         for candidate in (binding, *others):
             case = Case(candidate.get("name", "binding"), guess_inputs.make_inputs(entry, candidate))
             try:
-                case.outputs = run(program, [Mode()], case.feeds, case.random)[0]
+                case.outputs = run(program, [Mode()], case.feeds, case.fixed)[0]
             except VerifyError as error:
                 refused = refused or first_line(error)
                 continue

@@ -60,7 +60,7 @@ class Risk:
 
     construct: str
     severity: str  # certain: constants alone decide; possible: the numbers decide
-    op: str
+    ops: list[str]
     modules: list[str]  # layers are one: "layers.*"
     nodes: list[str]
     because: str

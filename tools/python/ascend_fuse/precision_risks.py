@@ -157,7 +157,7 @@ _LOOKS: tuple[Callable[[_Graph, Unit], Found], ...] = (
 
 
 def risks(model: PrecisionModel) -> list[Risk]:
-    """Returns the risks, one for each construct and operator, with their nodes. Certain ones come first."""
+    """Returns the risks, one for each construct, with their nodes. Certain ones come first."""
     graph = _Graph(model)
     groups: dict[tuple[str, ...], Risk] = {}
     for unit in model.units:
@@ -165,9 +165,11 @@ def risks(model: PrecisionModel) -> list[Risk]:
             continue
         for look in _LOOKS:
             for construct, severity, at, because, way_out in look(graph, unit):
-                risk = groups.setdefault((construct, severity, at.op, because), Risk(construct, severity, at.op, [], [], because, way_out))
+                risk = groups.setdefault((construct, severity, because), Risk(construct, severity, [], [], [], because, way_out))
                 if at.name not in risk.nodes:
                     risk.nodes.append(at.name)
+                if at.op not in risk.ops:
+                    risk.ops.append(at.op)
                 if at.pattern[0] not in ("", *risk.modules):
                     risk.modules.append(at.pattern[0])
     return sorted(groups.values(), key=lambda risk: (risk.severity != "certain", -len(risk.nodes)))

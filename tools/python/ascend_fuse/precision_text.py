@@ -82,7 +82,7 @@ def _risk(risk: Risk, verbose: bool) -> list[str]:
     places = risk.nodes if verbose or not risk.modules else risk.modules
     shown = places if verbose else places[:3]
     more = " ..." if len(shown) < len(places) else ""
-    return [f"{risk.severity}  {risk.construct}  {len(risk.nodes)} x {risk.op}  {', '.join(shown)}{more}", f"    {risk.because}",
+    return [f"{risk.severity}  {risk.construct}  {len(risk.nodes)} x {', '.join(risk.ops)}  {', '.join(shown)}{more}", f"    {risk.because}",
             f"    way out: {risk.way_out}"]
 
 
