@@ -416,3 +416,15 @@ def test_reports_conform_to_the_schema(tmp_path: Path) -> None:
             assert conforms(data, schema, schema["$defs"])
     assert not conforms({**data, "more": 1}, schema, schema["$defs"]) and not conforms({**data, "nodes": "7"}, schema, schema["$defs"])
     assert conforms(json.loads(PrecisionReport().to_json()), schema, schema["$defs"])
+
+
+def test_an_error_that_adds_up_gets_no_list(tmp_path: Path) -> None:
+    """A hundred products one after another: each rounds, none is to blame."""
+    b = Builder()
+    value = b.input("x", np.abs(numbers(4, 32)))
+    for i in range(100):
+        value = b("MatMul", value, b.constant(np.linalg.qr(numbers(32, 32, seed=i))[0]))
+    files = saved(b.planted(value, 0), tmp_path)
+    report = analyse(files.model, data=files.data, tolerance=1e-3)
+    assert not report.simulations[0].ok and report.keep == []
+    assert "rounding adds up over 102 nodes" in report.verdict and report.runs.trials < 5

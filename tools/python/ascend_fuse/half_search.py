@@ -3,6 +3,7 @@
 The float run says which values leave the range of the half type, or vanish in it. The nodes that give or read such values are
 tried first; where they are not enough, those at which the error becomes large, and what computes their inputs; then all. What
 is right is made smaller until no node can go (ddmin, first by places that layers share, then by nodes): every trial is a run.
+Where no node adds much more error than it reads, rounding adds up over the depth of the model, and no list is searched for.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from ascend_fuse.reduce import smallest
 
 TOLERANCES = {"float16": 1e-2, "bfloat16": 5e-2}  # of outputs, relative to the largest number: as verify has them
 _STEPS_BACK = 5
+_JUMP = 4.0  # how many times the error that it reads a unit gives, where it is to blame
+_NOISE = 2.0**-11  # of one rounding to float16
 
 
 @dataclasses.dataclass
@@ -106,7 +109,7 @@ class Search:
     """Runs of one model on some inputs."""
 
     def __init__(self, program: Program, cases: list[Case], half: HalfType, *, saturates: bool = False, tolerance: float | None = None,
-                 may_stay: Callable[[Unit], bool] = lambda _: True, seconds: float = 300.0) -> None:
+                 may_stay: Callable[[Unit], bool] = lambda _: True, seconds: float = 300.0, say: Callable[[str], None] = lambda _: None) -> None:
         self.program, self.cases, self.half, self.saturates = program, cases, half, saturates
         self.tolerance = TOLERANCES[half.name] if tolerance is None else tolerance
         self._may_stay = may_stay
@@ -115,6 +118,8 @@ class Search:
         self._known: dict[frozenset[int], bool] = {}
         self.runs = 0
         self.in_time = True
+        self.spread = False
+        self._say = say
         self._kept_by_type = self._declared_halves()
         for case in cases:
             case.padding, case.queries = padding_of(program.model.expanded, case.feeds)
@@ -155,6 +160,7 @@ class Search:
                 array = case.feeds[value.name]
                 if model.is_float(value.name) and array.size:
                     found.ranges.setdefault(value.name, Range()).merge(range_of(array, self.half))
+            self._say(f"ranges and errors: {case.name}")
             run(self.program, [Mode(), self.mode(kept)], case.feeds, case.fixed, look)
         return found
 
@@ -178,6 +184,7 @@ class Search:
         for place, number in enumerate(self._order):
             case = self.cases[number]
             self.runs += 1
+            self._say(f"run {self.runs}: {len(kept)} nodes in float32, {case.name}")
             half = run(self.program, [self.mode(kept)], case.feeds, case.fixed)[0]
             if any(case.compare(name, half[name]).size > self.tolerance for name in half):
                 self._order.insert(0, self._order.pop(place))
@@ -196,19 +203,23 @@ class Search:
         return {index for index in units if self.can_stay(self.program.model.units[index])}
 
     def turning_points(self, observed: Observed) -> set[int]:
-        """Returns the units whose results are wrong although what they read is nearly right."""
+        """Returns the units whose results are wrong, and much more so than what they read."""
         found = set()
         for unit in self.program.model.units:
             own = max((observed.differences[n].size for n in unit.outputs if n in observed.differences), default=0.0)
             before = max((observed.differences[n].size for n in unit.inputs if n in observed.differences), default=0.0)
-            if own > self.tolerance and before <= self.tolerance / 2:
+            if own > self.tolerance and own > _JUMP * max(before, _NOISE):
                 found.add(unit.index)
         return found
 
     def find(self, observed: Observed, suspects: set[int]) -> set[int] | None:
-        """Returns a list that none can be taken from, empty where half precision is right; None where no list makes it right."""
+        """Returns a list that none can be taken from, empty where half precision is right; None where no list makes it right, or
+        where the error is `spread`."""
         if self.right(()):
             return set()
+        self.spread = not suspects and not self.turning_points(observed)
+        if self.spread:
+            return None
         everything = self._those_that_can(unit.index for unit in self.program.model.units)
         for kept in self._guesses(suspects):
             if kept and self.right(kept):

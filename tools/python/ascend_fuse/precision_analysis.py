@@ -14,7 +14,8 @@ from __future__ import annotations
 import argparse
 import pathlib
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 try:
@@ -45,7 +46,7 @@ _HALVES = {half.name: half for half in (FLOAT16, BFLOAT16)}
 def analyse(path: str | pathlib.Path, *, data: str | pathlib.Path | None = None, seeded: bool = False, bindings: Any = None, seed: int = 0,
             dims: Sequence[str] = (), target: str = "ascend910b", tolerance: float | None = None, lost_share: float = LOST_SHARE,
             weights: bool = True, keep_dtype: str = "", modify_mixlist: str = "", customize_dtypes: str = "", seconds: float = 300.0,
-            tool: Any = None, rules: Sequence[str] = ()) -> PrecisionReport:
+            tool: Any = None, rules: Sequence[str] = (), say: Callable[[str], None] = lambda _: None) -> PrecisionReport:
     """Returns what half precision does to the model on `path`.
 
     data        an .npz file with an array for every input, or a folder of such files: the model is run on them.
@@ -58,6 +59,7 @@ def analyse(path: str | pathlib.Path, *, data: str | pathlib.Path | None = None,
     keep_dtype, modify_mixlist, customize_dtypes   files for ATC to write.
     seconds     after which the list is not made any smaller.
     tool        the ascend-fuse program; needed for NPU nodes and local functions. rules: reference rules of your own nodes.
+    say         is told what is being done.
     """
     path = pathlib.Path(path)
     chip = atc_precision.chip_of(target)
@@ -78,7 +80,9 @@ def analyse(path: str | pathlib.Path, *, data: str | pathlib.Path | None = None,
             cases = read_data(pathlib.Path(data), model) if data is not None else seeded_cases(program, bindings, seed, dims)
             report.runs.source = "data" if data is not None else "seeded"
             report.runs.cases = [case.name for case in cases]
-            kept = _run(report, program, cases, chip, tolerance, lost_share, seconds)
+            search = Search(program, cases, FLOAT16, saturates=report.saturates, tolerance=tolerance, seconds=seconds, say=say,
+                            may_stay=lambda unit: not atc_precision.why_not_float32(unit, chip))
+            kept = _run(report, search, lost_share)
         else:
             report.verdict = "nothing was run: --data FILE or --seeded shows which of the risks are real"
         files = [atc_precision.keep_dtype_file(keep_dtype, kept)] if keep_dtype else []
@@ -93,12 +97,9 @@ def analyse(path: str | pathlib.Path, *, data: str | pathlib.Path | None = None,
     return report
 
 
-def _run(report: PrecisionReport, program: Program, cases: list[Case], chip: str, tolerance: float | None, lost_share: float,
-         seconds: float) -> list[Unit]:
+def _run(report: PrecisionReport, search: Search, lost_share: float) -> list[Unit]:
     """Fills in what runs show, and returns the units that have to stay float32."""
-    model = program.model
-    search = Search(program, cases, FLOAT16, saturates=report.saturates, tolerance=tolerance, seconds=seconds,
-                    may_stay=lambda unit: not atc_precision.why_not_float32(unit, chip))
+    model = search.program.model
     observed = search.observe()
     report.ranges = range_findings(model, observed, lost_share)
     bad = [finding.name for finding in report.constants if finding.half == "float16"]
@@ -107,15 +108,15 @@ def _run(report: PrecisionReport, program: Program, cases: list[Case], chip: str
     report.runs.trials, report.runs.complete = search.runs, search.in_time
     report.keep = [KeptNode(u.name, u.op, atc_precision.ge_operator(u), u.module, _why_kept(u, model, observed, report)) for u in kept]
     report.simulations = [simulate(search, observed, found or set())]
-    if atc_precision.has_bfloat16(chip):
-        report.simulations.append(_in_bfloat16(program, cases, report))
+    if atc_precision.has_bfloat16(report.target):
+        report.simulations.append(_in_bfloat16(search))
     report.notes += _notes(model, observed, report, search)
-    report.verdict = _verdict(report, found)
+    report.verdict = _verdict(report, found, search.spread)
     return kept
 
 
-def _in_bfloat16(program: Program, cases: list[Case], report: PrecisionReport) -> Simulation:
-    search = Search(program, cases, BFLOAT16, saturates=report.saturates)
+def _in_bfloat16(of: Search) -> Simulation:
+    search = Search(of.program, of.cases, BFLOAT16, saturates=of.saturates)
     outputs = _errors(search.outputs(), search.tolerance)
     return Simulation("bfloat16", search.tolerance, all(o.ok for o in outputs), outputs)
 
@@ -201,7 +202,7 @@ def _notes(model: PrecisionModel, observed: Observed, report: PrecisionReport, s
     return notes
 
 
-def _verdict(report: PrecisionReport, found: set[int] | None) -> str:
+def _verdict(report: PrecisionReport, found: set[int] | None, spread: bool) -> str:
     simulation = report.simulations[0]
     inputs = f"{len(report.runs.cases)} input{'s' if len(report.runs.cases) != 1 else ''}"
     if simulation.ok:
@@ -209,6 +210,9 @@ def _verdict(report: PrecisionReport, found: set[int] | None) -> str:
                 f" {simulation.tolerance:g} is allowed")
     worst = simulation.worst()
     wrong = f"{worst.lost} numbers of {worst.output} become NaN or infinite" if worst.lost else f"{worst.output} is off by {worst.max_rel:.2g}"
+    if spread:
+        return (f"float16 is off by {worst.max_rel:.2g}, and {simulation.tolerance:g} is allowed: rounding adds up over {report.nodes} nodes, and no"
+                " few of them cause it; see whether a larger --tolerance will do")
     if found is None:
         return f"float16 is wrong ({wrong}), and no list of nodes makes it right"
     return (f"float16 is wrong ({wrong}); with {len(found)} of {report.nodes} nodes in float32 it is right: the largest error is"
@@ -270,6 +274,19 @@ def seeded_cases(program: Program, given: Any, seed: int, dims: Sequence[str]) -
     return cases
 
 
+def _on_terminal() -> Callable[[str], None]:
+    """Shows on a terminal what takes more than a second, in one line that is written over."""
+    if not sys.stderr.isatty():
+        return lambda _: None
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        if time.monotonic() - began > 1:
+            print(f"\r\033[K{text[:100]}\r", end="", file=sys.stderr, flush=True)
+
+    return say
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="ascend-fuse precision", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
@@ -293,12 +310,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report = analyse(options.model, data=options.data, seeded=options.seeded, bindings=options.bindings, seed=options.seed, dims=options.dim,
                          target=options.target, tolerance=options.tolerance, lost_share=options.lost_share, weights=not options.no_weights,
                          keep_dtype=options.keep_dtype, modify_mixlist=options.modify_mixlist, customize_dtypes=options.customize_dtypes,
-                         seconds=options.seconds, tool=options.tool, rules=options.rules)
+                         seconds=options.seconds, tool=options.tool, rules=options.rules, say=_on_terminal())
         if options.json and options.json != "-":
             pathlib.Path(options.json).write_text(report.to_json() + "\n")
     except (VerifyError, guess_inputs.CannotGuess, OSError) as error:
         print(f"precision: {error}", file=sys.stderr)
         return 1
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
     sys.stdout.write(report.to_json() + "\n" if options.json == "-" else report.to_text(options.verbose))
     return 0 if report.ok else 3
 
