@@ -27,7 +27,7 @@ from ascend_fuse.half_comparison import verify_as_half  # noqa: E402
 from ascend_fuse.half_run import Execution, Mode, Program, run  # noqa: E402
 from ascend_fuse.half_search import Case, Search  # noqa: E402
 from ascend_fuse.precision_analysis import analyse  # noqa: E402
-from ascend_fuse.precision_model import opened  # noqa: E402
+from ascend_fuse.precision_model import PrecisionModel, opened  # noqa: E402
 from ascend_fuse.precision_records import PrecisionReport  # noqa: E402
 
 
@@ -300,6 +300,21 @@ def test_memory_holds_what_is_still_read(tmp_path: Path) -> None:
     assert most <= 3
 
 
+def test_two_branches_may_name_their_constants_alike(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[4] x, bool c) => (float[4] y) {
+      y = If (c) <then_branch = t () => (float[4] a) <float k = {2}> { a = Mul (x, k) },
+                  else_branch = e () => (float[4] b) <float k = {3}> { b = Mul (x, k) }>
+    }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    x = np.array([1, 2, 3, 4], np.float32)
+    with opened(tmp_path / "m.onnx") as model:
+        program = Program(model)
+        for condition, factor in ((True, 2), (False, 3), (True, 2)):
+            for found in run(program, [Mode(), Mode(half_numbers.FLOAT16)], {"x": x, "c": np.array(condition)}, {}):
+                assert np.array_equal(found["y"], factor * x)
+
+
 def test_branches_and_loops_run(tmp_path: Path) -> None:
     text = """<ir_version: 8, opset_import: ["" : 17]>
     g (float[4] x, bool c) => (float[4] y, float[4] z) <int64 n = {3}, bool yes = {1}, float million = {1000000.0}> {
@@ -328,6 +343,36 @@ def test_a_run_in_float32_is_that_of_the_whole_model(tmp_path: Path) -> None:
             alone = run(Program(model), [Mode()], planted.feeds, {})[0]
         for a, b in zip(whole, alone.values()):
             assert np.allclose(a, b, rtol=1e-5, atol=1e-6), name
+
+
+def test_single_nodes_run_as_in_onnx_runtime() -> None:
+    """The backend tests of the onnx package: types are those that come out, numbers those of a whole session."""
+    import warnings
+
+    import backend_tests
+    from ascend_fuse.session import plain_session
+
+    ran = 0
+    for folder in sorted(backend_tests.suite("node").iterdir())[::3]:
+        model = onnx.load(folder / "model.onnx")
+        try:
+            tensors = [onnx.load_tensor(path) for path in sorted(folder.glob("test_data_set_0/input_*.pb"))]
+            feeds = {value.name: numpy_helper.to_array(tensor) for value, tensor in zip(model.graph.input, tensors, strict=True)}
+            whole = plain_session(model.SerializeToString()).run(None, feeds)
+        except Exception:  # not every one is run by ONNX Runtime, or has tensors only
+            continue
+        if model.functions or not all(isinstance(array, np.ndarray) for array in whole):
+            continue
+        prepared = PrecisionModel(folder / "model.onnx", model, model)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = run(Program(prepared), [Mode(), Mode(half_numbers.FLOAT16)], feeds, {})[0]
+        ran += 1
+        for (name, array), expected in zip(found.items(), whole):
+            if expected.dtype.kind in "fiub":
+                assert np.allclose(array.astype(np.float64), expected.astype(np.float64), rtol=3e-3, atol=3e-3, equal_nan=True), folder.name
+                assert "ai_onnx_ml" in folder.name or prepared.types[name] == helper.np_dtype_to_tensor_dtype(expected.dtype), folder.name
+    assert ran > 400
 
 
 # --- the command ---

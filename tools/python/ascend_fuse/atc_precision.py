@@ -88,7 +88,7 @@ class AtcFile:
     option: str  # keep_dtype, modify_mixlist or customize_dtypes
     path: str
     text: str
-    modes: list[str]  # the precision mode that goes with it, in the old and the new spelling
+    modes: list[str]  # the precision mode that goes with it: --precision_mode, and --precision_mode_v2 of newer releases
     nodes: int  # that it keeps float32
     notes: list[str] = dataclasses.field(default_factory=list)
 

@@ -22,7 +22,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ascend_fuse.expanded import VerifyError, first_line
 from ascend_fuse.half_numbers import BFLOAT16, FLOAT16, HalfType, saturated
-from ascend_fuse.precision_model import FLOATS, PrecisionModel, Unit
+from ascend_fuse.precision_model import FLOATS, Constants, PrecisionModel, Unit
 from ascend_fuse.regions import reads_of
 from ascend_fuse.session import plain_session
 
@@ -94,6 +94,8 @@ class NodeRunner:
     def _run(self, plan: _Plan, values: Mapping[str, np.ndarray], fixed: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         node, names = plan.node, plan.names
         free = [name for name in plan.reads if name not in fixed]
+        if any(not isinstance(values[name], np.ndarray) for name in free):
+            raise VerifyError(f"{node.op_type} {node.name or node.output[0]} reads a sequence or an optional value, which is not run")
         key = (plan.key, tuple(values[name].dtype.str for name in free), tuple((names[name], values[name].tobytes()) for name in fixed))
         try:
             if key not in self._sessions:
@@ -207,6 +209,11 @@ class Program:
         return array
 
 
+def _bytes(arrays: list[Any]) -> int:
+    """The bytes of arrays; sequences and optional values count as too many."""
+    return sum(a.nbytes if isinstance(a, np.ndarray) else 1 << 30 for a in arrays)
+
+
 def _declared(elem_type: int) -> HalfType | None:
     return {TensorProto.FLOAT16: FLOAT16, TensorProto.BFLOAT16: BFLOAT16}.get(elem_type)
 
@@ -240,7 +247,7 @@ class Execution:
         else:
             reads = {name: self._read(name, lowered and name in edges) for name in plan.reads}
             found = self.program.runner.run(plan, reads, self.program.model.constants.__contains__)
-            if node.op_type in _RANDOM or (plan.gives[0] in self.program.unaffected and sum(a.nbytes for a in found) <= _FIXED_BYTES):
+            if node.op_type in _RANDOM or (plan.gives[0] in self.program.unaffected and _bytes(found) <= _FIXED_BYTES):
                 self.fixed.update(zip(plan.gives, found))
         for name, array in zip(plan.gives, found):
             self._store(name, array, lowered, name in rounds)
@@ -249,8 +256,11 @@ class Execution:
         """Runs the branch of an If that is taken; its nodes are rounded like nodes outside."""
         taken = "then_branch" if bool(np.asarray(self._read(node.input[0], False)).reshape(-1)[0]) else "else_branch"
         branch = next(a.g for a in node.attribute if a.name == taken)
-        self.program.model.constants.add(branch)
-        inner = {name for inside in branch.node for name in inside.output}
+        constants = Constants(branch, self.program.model.path.parent)
+        for name in constants:  # of two branches the same names may mean different constants
+            array = constants.array(name)
+            self.values[name] = np.asarray(array, np.float32) if constants.type(name) in _HALVES else array
+        inner = {*constants, *(name for inside in branch.node for name in inside.output)}
         for inside in branch.node:
             if inside.op_type != "Constant":
                 self._run(inside, lowered and inside.op_type != "Cast", set(inside.output), {*edges, *inner})

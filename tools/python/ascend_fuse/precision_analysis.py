@@ -88,7 +88,8 @@ def analyse(path: str | pathlib.Path, *, data: str | pathlib.Path | None = None,
         files = [atc_precision.keep_dtype_file(keep_dtype, kept)] if keep_dtype else []
         files += [atc_precision.mixlist_file(modify_mixlist, kept, model)] if modify_mixlist else []
         files += [atc_precision.customize_dtypes_file(customize_dtypes, kept, model)] if customize_dtypes else []
-        report.files = [WrittenFile(f.option, f.path, f.nodes, f.text, f.atc_line(str(path)), f.notes) for f in files]
+        report.files = [WrittenFile(f.option, f.path, f.nodes, f.text, f.atc_line(str(path)), f.atc_line(str(path), True), f.notes)
+                        for f in files]
         if report.runs.source and report.ok:
             lines = [f.atc_line(str(path)) for f in files] or [atc_precision.keep_dtype_file("keep.cfg", kept).atc_line(str(path))]
             report.atc = list(dict.fromkeys(lines)) if kept else [atc_precision.atc_line(str(path))]
@@ -184,9 +185,11 @@ def _why_kept(unit: Unit, model: PrecisionModel, observed: Observed, report: Pre
 
 def _notes(model: PrecisionModel, observed: Observed, report: PrecisionReport, search: Search) -> list[str]:
     notes = []
+    if model.functions:
+        notes.append("the model has local functions, which ATC does not read: names are those of the file that optimize writes")
     halves = sum(1 for unit in model.units if any(model.is_half(name) for name in unit.outputs))
-    if halves:
-        notes.append(f"{halves} nodes are of a half type in the file: no list of ATC's makes them float32 but --customize-dtypes")
+    if halves and not report.simulations[0].ok:
+        notes.append(f"{halves} nodes are of a half type in the file: a list keeps the type that the file has, and does not make them float32")
     for index, largest in observed.inner.items():
         if largest >= FLOAT16.infinite_from and "Attention" in model.units[index].op:
             notes.append(f"inside of {model.units[index].op} {model.units[index].name} scores reach {largest:.4g}: with inner_precise = 1 the"

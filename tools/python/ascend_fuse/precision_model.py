@@ -85,13 +85,7 @@ class Constants:
 
     def __init__(self, graph: Any, folder: pathlib.Path) -> None:
         self._folder = folder
-        self._tensors: dict[str, Any] = {}
-        self.add(graph)
-
-    def add(self, graph: Any) -> None:
-        """Adds those of a graph, a branch for example."""
-        for tensor in graph.initializer:
-            self._tensors[tensor.name] = tensor
+        self._tensors: dict[str, Any] = {tensor.name: tensor for tensor in graph.initializer}
         for node in graph.node:
             if node.op_type == "Constant" and len(node.attribute) == 1:
                 self._tensors[node.output[0]] = _constant_of(node.attribute[0])
@@ -143,7 +137,8 @@ class PrecisionModel:
     """Nodes, types and constants of a model on a path."""
 
     def __init__(self, path: pathlib.Path, written: Any, expanded: Any) -> None:
-        self.path, self.proto, self.expanded = path, written, expanded
+        self.path, self.expanded = path, expanded
+        self.functions = False  # whether the file has calls of local functions, which were inlined
         self.constants = Constants(expanded.graph, path.parent)
         self.units = _units(written.graph)
         self.opsets = {entry.domain.replace("ai.onnx", ""): entry.version for entry in expanded.opset_import}
@@ -211,8 +206,9 @@ def _units(graph: Any) -> list[Unit]:
     return units
 
 
-_GIVEN = {"Cast": ("to", 0), "EyeLike": ("dtype", 1), "RandomNormal": ("dtype", 1), "RandomUniform": ("dtype", 1),
-          "RandomNormalLike": ("dtype", 0), "RandomUniformLike": ("dtype", 0), "Multinomial": ("dtype", 6), "Bernoulli": ("dtype", 0)}
+_GIVEN = {"Cast": ("to", 0), "BitCast": ("to", 0), "EyeLike": ("dtype", 0), "RandomNormal": ("dtype", 1), "RandomUniform": ("dtype", 1),
+          "RandomNormalLike": ("dtype", 0), "RandomUniformLike": ("dtype", 0), "Multinomial": ("dtype", 6), "Bernoulli": ("dtype", 0), "HannWindow": ("output_datatype", 1), "HammingWindow": ("output_datatype", 1),
+          "BlackmanWindow": ("output_datatype", 1), "MelWeightMatrix": ("output_datatype", 1)}
 
 
 def output_types(node: Any, types: dict[str, int], opsets: dict[str, int]) -> list[int]:
@@ -247,7 +243,8 @@ def output_types(node: Any, types: dict[str, int], opsets: dict[str, int]) -> li
     for i in range(count):
         parameter = schema.outputs[min(i, len(schema.outputs) - 1)]
         only = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}.get(parameter.type_str, [parameter.type_str])
-        result.append(bound.get(parameter.type_str) or (_named(only[0]) if len(only) == 1 else 0))
+        stash = TensorProto.FLOAT if node.op_type == "LayerNormalization" and i > 0 else 0
+        result.append(bound.get(parameter.type_str) or (_named(only[0]) if len(only) == 1 else stash))
     return result
 
 
@@ -265,7 +262,9 @@ def opened(path: pathlib.Path, tool: Any = None, rules: Any = ()) -> Iterator[Pr
         return
     with _Rewritten(path, written, tool, Result("", "", 0.0), rules) as file:
         expanded = read_graph(file)
-        yield PrecisionModel(path, expanded if written.functions else written, expanded)
+        model = PrecisionModel(path, expanded if written.functions else written, expanded)
+        model.functions = bool(written.functions)
+        yield model
 
 
 class _Rewritten(Expanded):

@@ -147,6 +147,7 @@ class WrittenFile:
     nodes: int
     text: str
     atc: str  # the line of atc that goes with it
+    atc_v2: str  # the same with --precision_mode_v2
     notes: list[str] = dataclasses.field(default_factory=list)
 
 

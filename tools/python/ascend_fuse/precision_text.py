@@ -29,6 +29,9 @@ def text_of(report: PrecisionReport, verbose: bool = False) -> str:
     lines += [f"note: {note}" for file in report.files for note in file.notes]
     if report.atc:
         lines += ["", *report.atc]
+        if report.files:
+            one = "one of these; " if len(report.atc) > 1 else ""
+            lines.append(f"({one}--precision_mode_v2 may stand for --precision_mode: fp16 for force_fp16, mixed_float16 for allow_mix_precision)")
     return "\n".join(lines) + "\n"
 
 
