@@ -48,6 +48,7 @@ int Main(int argc, char** argv) {
   AddCheck(&commands);
   AddExpand(&commands);
   AddVerify(&commands);
+  AddPrecision(&commands);
   AddDiff(&commands);
   AddReduce(&commands);
   AddPrint(&commands);

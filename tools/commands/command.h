@@ -49,6 +49,7 @@ void AddList(Commands* commands);
 void AddCheck(Commands* commands);
 void AddExpand(Commands* commands);
 void AddVerify(Commands* commands);
+void AddPrecision(Commands* commands);
 void AddDiff(Commands* commands);
 void AddReduce(Commands* commands);
 void AddPrint(Commands* commands);

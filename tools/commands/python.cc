@@ -1,4 +1,4 @@
-// verify and reduce, which run in the Python package, and how a module of that is run.
+// verify, precision and reduce, which run in the Python package, and how a module of that is run.
 #include "tools/commands/python.h"
 
 #include <errno.h>
@@ -105,12 +105,43 @@ void AddVerify(Commands* commands) {
   add("--dim", "NAME=RANGE", "what --dim bound when the model was optimized; may be repeated");
   add("--no-regions", "", "compare the outputs only, not every rewritten place");
   add("--as-atc", "", "take the second model as ATC of --target and --cann reads it; it may be the export itself");
-  add("--target", "NAME", "with --as-atc: the chip");
+  add("--as-half", "", "run the second model in float16 as the chip does: error by module");
+  add("--keep-dtype", "FILE", "with --as-half: a list for atc, whose nodes stay float32");
+  add("--target", "NAME", "with --as-atc or --as-half: the chip");
   add("--cann", "NAME", "with --as-atc: the release");
   add("--plugin", "", "with --as-atc: the op plugin is installed");
   add("--precision-mode", "MODE", "with --as-atc: what atc is given as --precision_mode");
   commands->Add(verify,
                 [flags] { return RunPython("verification", {flags->input, flags->second, "--tool", OwnPath()}, flags->words); });
+}
+
+void AddPrecision(Commands* commands) {
+  auto* flags = commands->New<PythonFlags>();
+  CLI::App* precision = commands->app()->add_subcommand(
+      "precision", "say what float16 does to a model, and write the files for atc that keep the nodes at risk in float32");
+  precision->add_option("model", flags->input, "an ONNX model; files for atc are for the one that is given")->required();
+  const auto add = [&](const char* name, const char* type, const char* meaning) {
+    PassOn(precision, name, type, meaning, flags);
+  };
+  add("--data", "FILE", "run it on the inputs in an .npz file, or in all of a folder");
+  add("--seeded", "", "run it on generated inputs, as verify does");
+  add("--bindings", "JSON", "with --seeded: what symbolic dims and inputs are; default: several that fit the model");
+  add("--seed", "N", "seed of the generated inputs");
+  add("--dim", "NAME=RANGE", "with --seeded: what a symbolic dim can be; may be repeated");
+  add("--keep-dtype", "FILE", "write the list for atc --keep_dtype: names of nodes");
+  add("--modify-mixlist", "FILE", "write the JSON for atc --modify_mixlist: types of operators");
+  add("--customize-dtypes", "FILE", "write the file for atc --customize_dtypes: names with types");
+  add("--target", "NAME", "the chip: what an overflow becomes, what has float32 kernels; default ascend910b");
+  add("--tolerance", "NUMBER", "how far an output may be from float32, relative to its largest element; default 1e-2");
+  add("--lost-share", "NUMBER", "report values of which more becomes 0 or subnormal; default 0.1");
+  add("--seconds", "N", "after which the list is not made smaller; default 300");
+  add("--no-weights", "", "do not read constants of more than 1024 elements");
+  add("--rules", "FILE", "reference rules of nodes of your own; may be repeated");
+  add("--json", "FILE", "write the report as JSON; - is stdout");
+  add("--verbose", "", "name every node");
+  precision->footer("Exit code 3: float16 is wrong, and no list makes it right.");
+  commands->Add(precision,
+                [flags] { return RunPython("precision_analysis", {flags->input, "--tool", OwnPath()}, flags->words); });
 }
 
 void AddReduce(Commands* commands) {

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         explain,
         list_opportunities,
         optimize,
+        precision,
         targets,
         verify,
     )
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     **dict.fromkeys(("Expanded", "ModelLike", "Result", "chips", "check", "expand", "explain", "list_opportunities",
-                     "optimize", "targets", "verify"), "api"),
+                     "optimize", "precision", "targets", "verify"), "api"),
     **dict.fromkeys(("AscendFuseError", "BrokenGraphError", "CancelledError", "InvalidError", "NotFoundError", "NotReadByAtc",
                      "RefusedError", "RequirementNotMet", "SystemFault"), "errors"),
     **dict.fromkeys(("Graph", "Node", "Pass", "Rewriter", "Value", "stages"), "passes"),
@@ -52,8 +53,8 @@ _HOME = {
 __all__ = [
     "AscendFuseError", "BrokenGraphError", "CancelledError", "Expanded", "Finding", "Graph", "InvalidError", "ModelLike",
     "Node", "NotFoundError", "NotReadByAtc", "Pass", "RefusedError", "Report", "RequirementNotMet", "Result", "Rewriter", "Site",
-    "SystemFault", "Value", "__version__", "chips", "check", "expand", "explain", "list_opportunities", "optimize", "stages",
-    "targets", "verify",
+    "SystemFault", "Value", "__version__", "chips", "check", "expand", "explain", "list_opportunities", "optimize", "precision",
+    "stages", "targets", "verify",
 ]
 
 

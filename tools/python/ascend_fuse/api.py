@@ -201,6 +201,20 @@ def verify(original: ModelLike, optimized: ModelLike, **options: Any) -> Any:
         return verification.verify_models(*paths, **options)
 
 
+def precision(model: ModelLike, **options: Any) -> Any:
+    """Says what float16 does to a model: types, constants and risks; with inputs also ranges, and which nodes have to stay float32.
+
+    Returns an ascend_fuse.precision_records.PrecisionReport: `.ok`, `.keep`, `.risks`, `.to_text ()`, `.to_json ()`. Options are those
+    of ascend_fuse.precision_analysis.analyse: data="feeds.npz", seeded=True, keep_dtype="keep.cfg". Needs numpy, onnx and onnxruntime.
+    """
+    import tempfile
+
+    from ascend_fuse import precision_analysis
+
+    with tempfile.TemporaryDirectory(prefix="ascend-fuse-") as folder:
+        return precision_analysis.analyse(_as_path(model, Path(folder) / "model"), **options)
+
+
 def explain(code: str | None = None) -> str:
     """Returns what a code of a report means and what can be done about it; without a code, all of them with their titles."""
     return _core.list_codes() if code is None else _core.explain(code)

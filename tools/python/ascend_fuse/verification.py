@@ -401,8 +401,12 @@ def main(arguments=None) -> int:
     for flag, meaning in (("--target", "the chip"), ("--cann", "the CANN version"), ("--precision-mode", "what atc is given")):
         parser.add_argument(flag, metavar="NAME", help=f"with --as-atc: {meaning}")
     parser.add_argument("--plugin", action="store_true", help="with --as-atc: the op plugin is installed")
+    parser.add_argument("--as-half", action="store_true", help="run the optimized model in float16, as the chip does")
+    parser.add_argument("--keep-dtype", metavar="FILE", default="", help="with --as-half: the nodes that stay float32")
     options = parser.parse_args(arguments)
     try:
+        if options.as_half:
+            return _print(_as_half(options), options)
         entry, bindings = read_bindings(options.bindings)
         if entry is None and bindings is not None:
             # The shapes are the user's, the meanings are guessed.
@@ -426,6 +430,25 @@ def main(arguments=None) -> int:
     except (VerifyError, guess_inputs.CannotGuess) as error:
         print(f"verify: {error}", file=sys.stderr)
         return 1
+    return _print(result, options)
+
+
+def _as_half(options) -> Result:
+    """The comparison in float16; see ascend_fuse.half_comparison."""
+    from ascend_fuse.half_comparison import verify_as_half
+
+    original, optimized = pathlib.Path(options.original), pathlib.Path(options.optimized)
+    report = _read_report(options.report)
+    if report is None and npu_nodes(read_graph(optimized).graph) > 0:
+        report = _listed(original, options.tool)
+    dims = options.dim or (report or {}).get("target", {}).get("dims", ())
+    bindings = None if options.bindings == "auto" else options.bindings
+    return verify_as_half(original, optimized, target=options.target or "ascend910b", keep_dtype=options.keep_dtype, bindings=bindings,
+                          seed=options.seed, dims=dims, tolerance=options.tolerance, dont_care=_dont_care_rows(report), tool=options.tool,
+                          rules=options.rules)
+
+
+def _print(result: Result, options) -> int:
     if options.json == "-":
         sys.stdout.write(result.to_json() + "\n")
     else:
