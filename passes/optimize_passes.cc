@@ -48,6 +48,8 @@ std::vector<Pass> ListOfPasses() {
                       {"infer", "the graph", "facts of every value: type, symbolic shape, small elements", InferFacts})),
       ReadsOnly(Needs({Given::kFacts},
                       Gives({Given::kNumbers}, {"number", "facts", "which values are the same computation, or copies", Number}))),
+      Needs(kKnown, {"decide_branches", "facts and numbers",
+                     "the branches that the numbers of `--fix` choose in place of their Ifs", DecideBranches}),
       Needs(kKnown,
             {"decompose_contrib", "facts and numbers",
              "operators of ONNX Runtime that are not a construct by themselves, written in standard ones", DecomposeContrib}),

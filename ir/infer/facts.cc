@@ -48,6 +48,27 @@ void Facts::SetMovements(const Node& node, absl::Span<const Movement* const> of_
   movements[node.id] = of_outputs.empty() ? nullptr : arena_.Copy(of_outputs).data();
 }
 
+void Facts::ResolveDims() {
+  const auto is_resolved = [&](Dim dim) { return dim.is_number() || !dim.known() || dims_.Resolve(dim) == dim; };
+  const auto resolved = [&](absl::Span<const Dim> dims) {
+    absl::InlinedVector<Dim, 16> now;
+    for (const Dim dim : dims) now.push_back(dims_.Resolve(dim));
+    return arena_.Copy(absl::Span<const Dim>(now));
+  };
+  for (Fact& fact : values_.facts) {
+    if (fact.has_rank && !std::all_of(fact.shape.begin(), fact.shape.end(), is_resolved)) {
+      fact.shape = resolved(fact.shape);
+      if (fact.origin == Origin::kOperator) fact.origin = Origin::kUnified;
+    }
+    if (fact.elements == nullptr) continue;
+    const absl::Span<const Dim> integers = fact.elements->integers;
+    if (std::all_of(integers.begin(), integers.end(), is_resolved)) continue;
+    Elements* elements = arena_.New<Elements>();
+    elements->integers = resolved(integers);
+    fact.elements = elements;
+  }
+}
+
 bool Facts::AllKnown() const {
   const auto& facts = values_.facts;
   return !dims_.HasFresh() && std::all_of(facts.begin(), facts.end(), [](const Fact& fact) { return fact.has_rank; });
@@ -617,6 +638,7 @@ Facts Infer(const Model& model, const InferOptions& options) {
     }
     if (!vague) break;
   }
+  facts.ResolveDims();
   return facts;
 }
 

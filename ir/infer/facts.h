@@ -31,7 +31,7 @@ enum class Origin : uint8_t {
   kConstant,  // an initializer
   kOperator,  // computed by the producer
   kDeclared,  // at least in part from value_info or a graph output
-  kUnified,   // computed, and then some dim was found equal to another (Facts::OriginOf alone says this)
+  kUnified,   // computed, and then some dim was found equal to another
 };
 
 struct Fact {
@@ -131,6 +131,10 @@ class Facts {
     stored_elements_ += count;
     return stored_elements_ <= kMaxStoredElements;
   }
+
+  // Writes what was found of symbols after a shape or an element was computed into it: a dim that is a number is one to everybody
+  // who looks at it, whichever node taught it.
+  void ResolveDims();
 
   // False when some value may have an unknown rank, or a dim made up by inference: then it is worth looking.
   bool AllKnown() const;

@@ -57,6 +57,17 @@ void AddReaders(const Facts& facts, const Value& value, std::vector<const Use*>*
   }
 }
 
+// Whether all that is read of what this node moves are dims.
+bool LeadsToDimsAlone(const Facts& facts, const Node& node, size_t depth = 0) {
+  const Value* output = node.output_count == 1 ? node.output() : nullptr;
+  if (output == nullptr || output->is_graph_output || depth >= kMostSteps || !IsOfOneOperand(KindOf(facts, node))) return false;
+  for (const Use& use : LiveUses(*output)) {
+    if (use.user->graph != node.graph) return false;
+    if (!IsOp(*use.user, "Shape") && !LeadsToDimsAlone(facts, *use.user, depth + 1)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool PaddingSearch::Later::operator()(const Value* a, const Value* b) const {
@@ -166,11 +177,16 @@ absl::Status PaddingSearch::Settle(const Value* value, const std::vector<Asked>&
   }
   const bool constant = IsMadeOfConstant(facts_, value);
   std::vector<const Node*> beside;  // read other parts of it, as they were
+  std::vector<Use> of_dims;
   for (const Use& use : LiveUses(*value)) {
     if (readers.contains({use.user, use.index})) continue;
     // A weight that is turned for several layers is turned once more.
     const PaddedReader& first = *readers.begin();
     if (constant && use.index == first.index && use.user->op_type == first.node->op_type) continue;
+    if (use.index == 0 && use.user->graph == plan_.attention->graph && LeadsToDimsAlone(facts_, *use.user)) {
+      of_dims.push_back(use);
+      continue;
+    }
     RETURN_IF_ERROR(AddOther(value, use, &by_axis, &beside));
   }
   ZeroPadding padding;
@@ -183,6 +199,26 @@ absl::Status PaddingSearch::Settle(const Value* value, const std::vector<Asked>&
   if (!IsPadded(padding)) return absl::OkStatus();
   plan_.padding[value] = padding;
   plan_.nodes.insert(beside.begin(), beside.end());
+  for (const Use& use : of_dims) {
+    RETURN_IF_ERROR(FollowDims(use, padding));
+  }
+  return absl::OkStatus();
+}
+
+// A reader that moves the value, of which nothing but dims is read: it moves the padded one, and the dims stay what they were.
+absl::Status PaddingSearch::FollowDims(const Use& use, const ZeroPadding& padding) {
+  const std::optional<ZeroPadding> moved = ResultOf(facts_, *use.user, use.index, padding);
+  if (!moved.has_value())
+    return No(fmt::format("{} '{}' reads {} too", OpType(*use.user), Label(*use.user), ValueName(*use.user->input(use.index))));
+  plan_.padding[use.user->output()] = *moved;
+  plan_.nodes.insert(use.user);
+  for (const Use& next : LiveUses(*use.user->output())) {
+    if (IsOp(*next.user, "Shape")) {
+      plan_.shapes.push_back(next.user);
+    } else {
+      RETURN_IF_ERROR(FollowDims(next, *moved));
+    }
+  }
   return absl::OkStatus();
 }
 

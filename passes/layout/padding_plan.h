@@ -63,6 +63,7 @@ class PaddingSearch {
   absl::Status Ask(PaddedReader reader, std::vector<PaddedPart> parts);
   absl::Status AskConstant(PaddedReader reader, const Value* value, const std::vector<PaddedPart>& parts);
   absl::Status Settle(const Value* value, const std::vector<Asked>& asked);
+  absl::Status FollowDims(const Use& use, const ZeroPadding& padding);
   absl::Status AskOperands(const Node* node);
   absl::Status AddOther(const Value* value, const Use& use, std::vector<std::vector<PaddedPart>>* by_axis,
                         std::vector<const Node*>* beside);

@@ -8,6 +8,7 @@ namespace ascend_fuse {
 
 class Workspace;
 
+absl::Status DecideBranches(Workspace& workspace);
 absl::Status FoldConstants(Workspace& workspace);
 absl::Status ConvertOpset(Workspace& workspace);
 absl::Status Adapt(Workspace& workspace);

@@ -99,16 +99,15 @@ class AttentionReader {
     const Product& product = path.product;
     const Fact& first = context_.facts->Of(product.operands[0]);
     axes_.width = atoms_.New(first.shape[product.summed[0]]);
-    std::array<AxisView, 2> operands;
+    std::array<AttentionOperand, 2> operands;
     for (size_t i = 0; i < 2; ++i) {
-      ASSIGN_OR_RETURN(operands[i], View(product, i, path.axes, axes_.width));
+      ASSIGN_OR_RETURN(AxisView operand, View(product, i, path.axes, axes_.width));
+      operands[i] = FollowOperand(context_, &atoms_, std::move(operand));
     }
-    const Atoms keys = atoms_.Leaves(axes_.keys);
-    const auto has_keys = [&](const AxisView& view) { return HasAny(atoms_.Leaves(Joined(view.axes)), keys); };
-    if (has_keys(operands[0]) == has_keys(operands[1])) return No("the keys are not an axis of one operand of the scores");
-    if (has_keys(operands[0])) std::swap(operands[0], operands[1]);
-    operands_.query = FollowOperand(context_, &atoms_, std::move(operands[0]));
-    operands_.key = FollowOperand(context_, &atoms_, std::move(operands[1]));
+    const std::optional<size_t> key = KeyAmong(atoms_, operands, atoms_.Leaves(axes_.keys));
+    if (!key.has_value()) return No("the keys are not an axis of one operand of the scores");
+    operands_.query = std::move(operands[1 - *key]);
+    operands_.key = std::move(operands[*key]);
     operands_.value = FollowOperand(context_, &atoms_, std::move(value));
     axes_.width = atoms_.Leaves(axes_.width);
     axes_.keys = atoms_.Leaves(axes_.keys);

@@ -73,6 +73,29 @@ AttentionOperand FollowOperand(const FunctionContext& context, AtomTable* atoms,
   return operand;
 }
 
+std::optional<size_t> KeyAmong(const AtomTable& atoms, const std::array<AttentionOperand, 2>& operands, const Atoms& keys) {
+  std::array<Atoms, 2> axes;
+  std::array<Atoms, 2> copied;
+  for (size_t i = 0; i < 2; ++i) {
+    axes[i] = atoms.Leaves(Joined(operands[i].places.front().axes));
+    copied[i] = atoms.Leaves(operands[i].places.front().copied);
+  }
+  const auto has_own = [&](size_t i) {
+    const size_t other = 1 - i;
+    return std::any_of(axes[i].begin(), axes[i].end(),
+                       [&](int atom) { return !Contains(axes[other], atom) && !Contains(copied[other], atom); });
+  };
+  const auto has_keys = [&](size_t i) {
+    return std::any_of(axes[i].begin(), axes[i].end(), [&](int atom) { return Contains(keys, atom); });
+  };
+  const std::array<bool, 2> is_key =
+      keys.empty() ? std::array<bool, 2>{has_own(1), has_own(0)} : std::array<bool, 2>{has_keys(0), has_keys(1)};
+  if (is_key[0] != is_key[1]) return is_key[0] ? 0 : 1;
+  if (!keys.empty() || is_key[0]) return std::nullopt;
+  const auto is_repeated = [&](size_t i) { return !operands[i].places.back().copied.empty(); };
+  return is_repeated(0) && !is_repeated(1) ? 0 : 1;
+}
+
 DataType CommonType(const FunctionContext& context, const AttentionOperands& operands) {
   const DataType half = operands.query.half;
   if (half != DataType::kUndefined && operands.key.half == half && operands.value.half == half) return half;

@@ -2,6 +2,7 @@
 // take them, and which of those costs least.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -44,6 +45,11 @@ absl::StatusOr<AxisView> OperandView(const FunctionContext& context, AtomTable* 
                                      const AxisList& result, const Atoms& summed, std::vector<SizeToProve>* sizes);
 
 AttentionOperand FollowOperand(const FunctionContext& context, AtomTable* atoms, AxisView view);
+
+// Which operand of the product of scores is the key: the one that has the axis `keys`. A single key has no atoms; then the query
+// is the operand with axes of its own. A single query has none either: the product of one with one key is the same both ways, and
+// the key is the one that is repeated for several heads, or the second. nullopt where both could be it and it matters.
+std::optional<size_t> KeyAmong(const AtomTable& atoms, const std::array<AttentionOperand, 2>& operands, const Atoms& keys);
 
 // The type that all operands can have in one kernel: half precision where all have a place of one such type.
 DataType CommonType(const FunctionContext& context, const AttentionOperands& operands);

@@ -224,3 +224,28 @@ def test_a_branch_with_a_node_that_was_made_last_stands_in_order(tmp_path: Path)
     assert [node.op_type for node in onnx.load(written).graph.node] == ["NPURmsNorm", "Add", "Identity"]
     run_ok("optimize", source, "-o", written, "--target", "ascend310p", "--fix", "seq=5")
     assert [node.op_type for node in onnx.load(written).graph.node] == ["Sigmoid", "Identity"]
+
+
+SUM_IN_A_BRANCH = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[batch, seq, 64] x, float[batch, seq, 64] r, float[64] gamma, float[64] beta) => (float[batch, seq, 64] y, float[batch, seq, 64] h)
+<int64 one = {1}, int64 four = {4}>
+{
+  shape = Shape (x)
+  length = Gather (shape, one)
+  long = Greater (length, four)
+  h = If (long) <then_branch = then () => (float[batch, seq, 64] a) { a = Sigmoid (x) },
+    else_branch = other () => (float[batch, seq, 64] b) { b = Add (x, r) }>
+  y = LayerNormalization <axis = -1, epsilon = 0.00001> (h, gamma, beta)
+}
+"""
+
+
+def test_a_branch_is_decided_before_anything_is_looked_for(tmp_path: Path) -> None:
+    """The sum in it and the norm after it are one node, and a second run finds nothing more."""
+    source, written, again = tmp_path / "m.onnx", tmp_path / "o.onnx", tmp_path / "p.onnx"
+    onnx.save(onnx.parser.parse_model(SUM_IN_A_BRANCH), source)
+    flags = ("--target", "ascend310p", "--plugin")
+    run_ok("optimize", source, "-o", written, *flags, "--fix", "seq=2")
+    assert "NPUAddLayerNorm" in {node.op_type for node in onnx.load(written).graph.node}
+    run_ok("optimize", written, "-o", again, *flags)
+    assert again.read_bytes() == written.read_bytes()

@@ -44,6 +44,20 @@ TEST(InferTest, HeadSplitOfTorchScript) {
   EXPECT_EQ(m["y"], "float[batch, seq, 64]");
 }
 
+// Who looks at a dim as it stands, without the table, sees the number too.
+TEST(InferTest, WhatIsLearntOfADimIsWrittenIntoEarlierFacts) {
+  const Inferred m(R"(g (float[2, n] x, float[4, 3] w) => (y) {
+    r = Relu (x)
+    s = Shape (r)
+    y = MatMul (r, w)
+  })");
+  ASSERT_EQ(m["r"], "float[2, 4]");
+  EXPECT_TRUE(m.fact("r").shape[1].is(4));
+  ASSERT_EQ(m.Elements("s"), "2, 4");
+  EXPECT_TRUE(m.fact("s").elements->integers[1].is(4));
+  EXPECT_EQ(m.facts().OriginOf(m.Find("r")), Origin::kUnified);
+}
+
 TEST(InferTest, ExpandWithMinusOne) {
   const Inferred m(R"(g (float[batch, 1, 1, seq] x, float[batch, n] like) => (y) {
     s = Shape (like)

@@ -63,7 +63,7 @@ def _hard_swish(g: Graph, x: str, plan: dict[str, Any]) -> str:
     if plan["spelling"] == "op" and g.opset >= 14:
         return g.op("HardSwish", x)
     shifted = g.commuted("Add", x, g.const(3.0))
-    if g.opset >= 12 or g.main == "float":
+    if g.opset >= 12 or g.dtype == "float":
         clipped = g.op("Clip", shifted, g.const(0.0), g.const(6.0))
         return g.op("Div", g.commuted("Mul", x, clipped), g.const(6.0))
     return g.commuted("Mul", x, g.op("HardSigmoid", x, alpha=1 / 6, beta=0.5))

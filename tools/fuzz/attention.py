@@ -207,9 +207,14 @@ class Attention:
             y = g.op("Einsum", probabilities, v, equation="bhqk,bhkd->bhqd", shape=[*lead, "s", self.value_width])
         else:
             y = g.op("MatMul", probabilities, v, shape=[*lead, "s", self.value_width])
-        if g.poison is not None and set(plan["mask"]["parts"]) & {"padding", "bool_input", "additive_input", "full_additive"}:
+        if self._may_see_no_key():
             y = self._poisoned(scores, y)
         return self._merged(y)
+
+    def _may_see_no_key(self) -> bool:
+        """Whether there may be such rows, and they are wanted to be told apart."""
+        parts = set(self.plan["mask"]["parts"])
+        return self.g.poison is not None and bool(parts & {"padding", "bool_input", "additive_input", "full_additive"})
 
     def _masked(self, scores: str, rank: int) -> str:
         g, plan = self.g, self.plan
@@ -236,11 +241,17 @@ class Attention:
         return p
 
     def _poisoned(self, scores: str, y: str) -> str:
-        """Another value where a query may see no key: what depends on it, any value will do."""
+        """Another value where a query may see no key: what depends on it, any value will do. `scores`: of all keys, or what is
+        added to them, or which of them are kept; with one axis more than y where that has its heads side by side."""
         g = self.g
         spellings, produced = g.noise.getstate(), len(g.produced)
+        kept = g.dtypes[scores] == "bool"
+        if kept:
+            scores = g.op("Cast", scores, to=TYPES[g.main], dtype=g.main, shape=g.shapes[scores])
         most = g.reduce("ReduceMax", scores, [-1])
-        empty = g.op("Less", most, g.const(-1000.0), dtype="bool")
+        if self.plan["spelling"] == "onnx" and self.plan["flat"]:
+            most = g.squeeze(g.reduce("ReduceMax", most, [1]), [1])
+        empty = g.op("Less", most, g.const(0.5 if kept else -1000.0), dtype="bool")
         # The value keeps its name: it may be an output itself.
         maker = next(node for node in g.nodes if y in node.output)
         place = list(maker.output).index(y)
@@ -301,6 +312,8 @@ class Attention:
                 g.outputs += [present_key, present_value]
         else:
             y = g.op("Attention", *inputs, **attributes)
+        if total is not None and self._may_see_no_key():
+            y = self._poisoned(total, y)
         if plan["flat"]:
             g.shapes[y] = ["b", "s", self.heads * self.value_width]
             return activations.linear(g, y, self.heads * self.value_width, self.hidden, "o_proj", plan["bias"])

@@ -102,7 +102,8 @@ class Graph:
         attributes = {key: value for key, value in attributes.items() if value is not None}
         if domain:
             self.domains.add(domain)
-        if self.exact and (domain == "com.microsoft" or op_type in NO_DOUBLE):
+        lacks_double = domain == "com.microsoft" or op_type in NO_DOUBLE or (op_type == "Clip" and self.opset < 12)
+        if self.exact and lacks_double:
             self._in_float(op_type, list(inputs), names, node_name, domain, attributes)
         else:
             self.nodes.append(helper.make_node(op_type, list(inputs), names, name=node_name, domain=domain, **attributes))
