@@ -1,4 +1,4 @@
-// Branches that the numbers of --fix decide: the one that is taken stands in place of its If before anything is looked for, so
+// Branches that the numbers of --fix decide: the one that is taken replaces its If before anything is looked for, so
 // that it is fused with what is around it.
 #include <algorithm>
 #include <string>

@@ -23,7 +23,7 @@ ALLOWED = {
     "passes/layout/way_forms.cc": {"Transpose"},
     # A rule names axes as its operator counts them.
     "patterns/language/matcher.cc": {"Unsqueeze"},
-    # Identity is no construct.
+    # Identity is not a construct.
     "passes/recognise/recognise.cc": {"Identity"},
     # Write the node anew: its attributes and inputs are those of its operator.
     "passes/layout/moving_nodes.cc": {"Concat", "Expand", "Gather", "Reshape", "Slice", "Split", "Transpose"},
