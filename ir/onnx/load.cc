@@ -11,8 +11,8 @@
 #include "absl/container/inlined_vector.h"
 #include "fmt/format.h"
 #include "ir/memory.h"
-#include "ir/onnx/external_data.h"
 #include "ir/onnx/model_file.h"
+#include "ir/onnx/tensor_check.h"
 #include "ir/onnx/tensor_proto.h"
 #include "ir/onnx/topological_order.h"
 #include "ir/onnx/wire_check.h"
@@ -78,10 +78,49 @@ class ReadAhead {
   const uint8_t* end_;
 };
 
+// Name and type of a ValueInfoProto of a graph at this level.
+absl::Status ReadValueInfo(const wire::Field& message, int level, std::string_view* name, std::string_view* type) {
+  wire::Cursor cursor(message);
+  wire::Field field;
+  while (cursor.Next(&field)) {
+    switch (field.number) {
+      case ValueInfoProto::kNameFieldNumber:
+        if (field.type != wire::kBytes) return WireTypeError(field, "ValueInfoProto");
+        if (name->data() != nullptr) {
+          return absl::InvalidArgumentError(
+              fmt::format("the ValueInfoProto at byte {} has two names. Export the model again", message.position));
+        }
+        *name = field.text();
+        break;
+      case ValueInfoProto::kTypeFieldNumber:
+        if (field.type != wire::kBytes) return WireTypeError(field, "ValueInfoProto");
+        if (type->data() != nullptr) {
+          return absl::InvalidArgumentError(
+              fmt::format("the ValueInfoProto at byte {} has two types. Export the model again", message.position));
+        }
+        *type = field.text();
+        [[fallthrough]];
+      case ValueInfoProto::kDocStringFieldNumber:
+      case ValueInfoProto::kMetadataPropsFieldNumber:
+        if (field.type != wire::kBytes) return WireTypeError(field, "ValueInfoProto");
+        RETURN_IF_ERROR(CheckField(field, MessageKind::kValueInfo, level + 1));
+        break;
+      default:
+        break;
+    }
+  }
+  if (cursor.error() != nullptr) return WireError(cursor);
+  return absl::OkStatus();
+}
+
 class Loader {
  public:
-  Loader(Model* model, const ModelFile& model_file, std::string path)
-      : model_(*model), builder_(model), model_file_(model_file), names_(model->names()), path_(std::move(path)) {
+  Loader(Model* model, const ModelFile& model_file, const std::string& path)
+      : model_(*model),
+        builder_(model),
+        model_file_(model_file),
+        names_(model->names()),
+        tensors_(model, path, [this](std::string_view location) { builder_.AddExternalLocation(location); }) {
     // A node names itself and one output; some have more. Tables of that size need no growing and are no
     // larger than they must be; what a file of empty nodes can claim is bounded by its size.
     const int64_t names =
@@ -90,7 +129,6 @@ class Loader {
     names_.Reserve(room);
     scope_.reserve(room);
     default_domain_ = names_.Intern("ai.onnx");
-    if (!path_.empty()) external_.emplace(path_);
   }
 
   absl::Status Run() {
@@ -567,14 +605,14 @@ class Loader {
           break;
         case AttributeProto::kTFieldNumber:
           if (std::exchange(has_tensor, true)) return twice("tensors in field t");
-          RETURN_IF_ERROR(CheckTensor(field));
+          RETURN_IF_ERROR(tensors_.Check(field));
           break;
         case AttributeProto::kTensorsFieldNumber:
-          RETURN_IF_ERROR(CheckTensor(field));
+          RETURN_IF_ERROR(tensors_.Check(field));
           break;
         case AttributeProto::kSparseTensorFieldNumber:
         case AttributeProto::kSparseTensorsFieldNumber:
-          RETURN_IF_ERROR(CheckSparse(field, nullptr));
+          RETURN_IF_ERROR(tensors_.CheckSparse(field, nullptr));
           break;
         case AttributeProto::kNameFieldNumber:
           if (std::exchange(has_name, true)) return twice("names");
@@ -595,56 +633,16 @@ class Loader {
     return absl::OkStatus();
   }
 
-  // A tensor inside an attribute: well-formed, its external data allowed.
-  absl::Status CheckTensor(const wire::Field& message) {
-    Tensor tensor;
-    RETURN_IF_ERROR(ParseTensor(message, &model_, &tensor));
-    return CheckExternal(tensor);
-  }
-
-  absl::Status CheckSparse(const wire::Field& message, NameId* name) {
-    wire::Cursor cursor(message);
-    wire::Field field;
-    while (cursor.Next(&field)) {
-      if (field.number == onnx::SparseTensorProto::kDimsFieldNumber) {
-        RETURN_IF_ERROR(CheckField(field, MessageKind::kSparseTensor, 1));
-      }
-      if (field.number != onnx::SparseTensorProto::kValuesFieldNumber &&
-          field.number != onnx::SparseTensorProto::kIndicesFieldNumber) {
-        continue;
-      }
-      if (field.type != wire::kBytes) return WireTypeError(field, "SparseTensorProto");
-      Tensor tensor;
-      RETURN_IF_ERROR(ParseTensor(field, &model_, &tensor));
-      RETURN_IF_ERROR(CheckExternal(tensor));
-      if (name != nullptr && field.number == onnx::SparseTensorProto::kValuesFieldNumber) *name = tensor.name;
-    }
-    if (cursor.error() != nullptr) return WireError(cursor);
-    return absl::OkStatus();
-  }
-
-  absl::Status CheckExternal(const Tensor& tensor) {
-    if (tensor.storage != Storage::kExternal) return absl::OkStatus();
-    absl::Status status = external_.has_value() ? external_->Check(tensor) : CheckExternalLocation(tensor.location);
-    if (status.ok()) {
-      builder_.AddExternalLocation(tensor.location);
-      return status;
-    }
-    return absl::Status(status.code(), fmt::format("tensor '{}' at byte {}: {}", Text(tensor.name), tensor.proto.offset,
-                                                   std::string(status.message())));
-  }
-
   absl::Status ParseInitializer(const wire::Field& message) {
     Tensor* tensor = model_.arena().New<Tensor>();
-    RETURN_IF_ERROR(ParseTensor(message, &model_, tensor));
-    RETURN_IF_ERROR(CheckExternal(*tensor));
+    RETURN_IF_ERROR(tensors_.Parse(message, tensor));
     return DefineInitializer(tensor, message);
   }
 
   // Kept as bytes; the IR sees a constant of unknown type and elements.
   absl::Status ParseSparseInitializer(const wire::Field& message) {
     Tensor* tensor = model_.arena().New<Tensor>();
-    RETURN_IF_ERROR(CheckSparse(message, &tensor->name));
+    RETURN_IF_ERROR(tensors_.CheckSparse(message, &tensor->name));
     tensor->proto = {message.position, message.size};
     return DefineInitializer(tensor, message);
   }
@@ -663,44 +661,10 @@ class Loader {
     return absl::OkStatus();
   }
 
-  absl::Status ReadValueInfo(const wire::Field& message, std::string_view* name, std::string_view* type) {
-    wire::Cursor cursor(message);
-    wire::Field field;
-    while (cursor.Next(&field)) {
-      switch (field.number) {
-        case ValueInfoProto::kNameFieldNumber:
-          if (field.type != wire::kBytes) return WireTypeError(field, "ValueInfoProto");
-          if (name->data() != nullptr) {
-            return absl::InvalidArgumentError(
-                fmt::format("the ValueInfoProto at byte {} has two names. Export the model again", message.position));
-          }
-          *name = field.text();
-          break;
-        case ValueInfoProto::kTypeFieldNumber:
-          if (field.type != wire::kBytes) return WireTypeError(field, "ValueInfoProto");
-          if (type->data() != nullptr) {
-            return absl::InvalidArgumentError(
-                fmt::format("the ValueInfoProto at byte {} has two types. Export the model again", message.position));
-          }
-          *type = field.text();
-          [[fallthrough]];
-        case ValueInfoProto::kDocStringFieldNumber:
-        case ValueInfoProto::kMetadataPropsFieldNumber:
-          if (field.type != wire::kBytes) return WireTypeError(field, "ValueInfoProto");
-          RETURN_IF_ERROR(CheckField(field, MessageKind::kValueInfo, level_ + 1));
-          break;
-        default:
-          break;
-      }
-    }
-    if (cursor.error() != nullptr) return WireError(cursor);
-    return absl::OkStatus();
-  }
-
   absl::Status ParseInput(const wire::Field& message) {
     std::string_view name;
     std::string_view type;
-    RETURN_IF_ERROR(ReadValueInfo(message, &name, &type));
+    RETURN_IF_ERROR(ReadValueInfo(message, level_, &name, &type));
     if (name.empty()) {
       return absl::InvalidArgumentError(
           fmt::format("the graph input at byte {} has no name. Export the model again", message.position));
@@ -716,7 +680,7 @@ class Loader {
   absl::Status ParseOutput(const wire::Field& message) {
     std::string_view name;
     std::string_view type;
-    RETURN_IF_ERROR(ReadValueInfo(message, &name, &type));
+    RETURN_IF_ERROR(ReadValueInfo(message, level_, &name, &type));
     NameId id;
     Value* value = nullptr;
     if (!name.empty() && names_.Find(name, &id)) value = Slot(id);
@@ -746,7 +710,7 @@ class Loader {
   absl::Status ParseValueInfo(const wire::Field& message, bool* known) {
     std::string_view name;
     std::string_view type;
-    RETURN_IF_ERROR(ReadValueInfo(message, &name, &type));
+    RETURN_IF_ERROR(ReadValueInfo(message, level_, &name, &type));
     NameId id;
     if (name.empty() || !names_.FindNext(name, last_declared_, &id)) {
       return CheckName(name);  // it names nothing, and is written nevertheless
@@ -767,8 +731,7 @@ class Loader {
   const ModelFile& model_file_;
   StringPool& names_;
   size_t checked_names_ = 0;
-  std::string path_;
-  std::optional<ExternalData> external_;
+  TensorCheck tensors_;
   NameId default_domain_;
   Graph* graph_ = nullptr;
   int level_ = 0;                                     // of graph_ among the messages of the file

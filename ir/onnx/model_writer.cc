@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "ir/onnx/encode.h"
+#include "ir/onnx/kept_fields.h"
 #include "ir/onnx/model_file.h"
 #include "ir/onnx/spelling.h"
+#include "ir/onnx/weight_writer.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse {
@@ -20,25 +21,15 @@ std::string_view InMemory(const EncodedSpan& span) {
   return {reinterpret_cast<const char*>(span.data), static_cast<size_t>(span.file.size)};
 }
 
-bool IsFromFile(const EncodedSpan& span) { return span.file.offset >= 0; }
-
-// Where the parts of joined tensors lie decides where these go: what comes from external data stays external.
-bool IsExternal(const Tensor& tensor) {
-  if (tensor.storage == Storage::kExternal) return true;
-  return tensor.storage == Storage::kJoined &&
-         std::any_of(tensor.parts.begin(), tensor.parts.end(), [](const Tensor* part) { return IsExternal(*part); });
-}
-
-int64_t ByteSize(const Tensor& tensor) { return (tensor.ElementCount() * BitWidth(tensor.type) + 7) / 8; }
-
 }  // namespace
 
 class ModelWriter::Layout {
  public:
-  Layout(const Model& model, WeightPlaces places) : model_(model), model_file_(model.model_file()), places_(std::move(places)) {}
+  Layout(const Model& model, WeightPlaces places)
+      : model_(model), model_file_(model.model_file()), places_(std::move(places)), weights_(model, places_, &out_) {}
 
   // What the file at WeightPlaces::data_file must hold.
-  Pieces& data() { return data_; }
+  Pieces& data() { return weights_.data(); }
 
   // See ir/onnx/spelling.h.
   std::vector<std::string> Imports() const {
@@ -88,22 +79,13 @@ class ModelWriter::Layout {
   using GraphProto = onnx::GraphProto;
   using ModelProto = onnx::ModelProto;
   using NodeProto = onnx::NodeProto;
-  using TensorProto = onnx::TensorProto;
   using ValueInfoProto = onnx::ValueInfoProto;
   static constexpr std::string_view kDefaultDomain = "ai.onnx";
 
   std::string_view Text(NameId id) const { return model_.names_.Text(id); }
-  wire::Cursor Open(const EncodedSpan& span) const {
-    return model_file_ != nullptr ? model_file_->Open(span) : wire::Cursor(span.data, 0, span.file.size, &wire::kNoHoles);
-  }
-  // A field as it is, tag included: `cursor` stands right after it.
+  wire::Cursor Open(const EncodedSpan& span) const { return OpenSpan(model_file_, span); }
   void Keep(const EncodedSpan& message, const wire::Field& field, const wire::Cursor& cursor) {
-    if (IsFromFile(message)) {
-      out_.File(field.start, cursor.position() - field.start);
-    } else {
-      out_.View(
-          {reinterpret_cast<const char*>(message.data) + field.start, static_cast<size_t>(cursor.position() - field.start)});
-    }
+    KeepField(message, field, cursor, &out_);
   }
 
   void WriteModel() {
@@ -279,7 +261,7 @@ class ModelWriter::Layout {
               graph.initializers_[next_initializer]->initializer->proto.offset == field.position) {
             const Tensor& tensor = *graph.initializers_[next_initializer]->initializer;
             // Weights of bodies stay where they are: readers differ on those.
-            if (&graph != model_.graph_ || !WriteMoved(tensor)) Keep(graph.encoded_, field, cursor);
+            if (&graph != model_.graph_ || !weights_.WriteMoved(tensor)) Keep(graph.encoded_, field, cursor);
           }
           break;
         case GraphProto::kInputFieldNumber:
@@ -303,7 +285,7 @@ class ModelWriter::Layout {
     }
     while (next_node < nodes.size()) WriteNode(*nodes[next_node++], nullptr);
     for (const Value* value : graph.initializers_) {
-      if (value->initializer->proto.offset < 0) WriteInitializer(*value->initializer);
+      if (value->initializer->proto.offset < 0) weights_.Write(*value->initializer);
     }
   }
 
@@ -328,7 +310,7 @@ class ModelWriter::Layout {
     for (const Node* node : nodes) WriteNode(*node, nullptr);
     out_.Bytes(GraphProto::kNameFieldNumber, Text(graph.name_));
     const absl::flat_hash_set<const Value*> initializers(graph.initializers_.begin(), graph.initializers_.end());
-    for (const Value* value : graph.initializers_) WriteInitializer(*value->initializer);
+    for (const Value* value : graph.initializers_) weights_.Write(*value->initializer);
     for (const Value* value : graph.inputs_) WriteValueInfo(GraphProto::kInputFieldNumber, *value);
     for (const Value* value : graph.outputs_) WriteValueInfo(GraphProto::kOutputFieldNumber, *value);
     for (const Value* value : graph.declared_) {
@@ -344,111 +326,6 @@ class ModelWriter::Layout {
       out_.Bytes(ValueInfoProto::kTypeFieldNumber, value.declared_type);
     }
     out_.End(mark);
-  }
-
-  void WriteInitializer(const Tensor& tensor) {
-    if (WriteMoved(tensor)) return;
-    const Pieces::Mark mark = out_.Begin(GraphProto::kInitializerFieldNumber);
-    if (tensor.proto_bytes != nullptr || tensor.storage == Storage::kExternal) {
-      out_.Copy(EncodeTensor(model_, tensor));
-    } else {
-      WriteTensorHead(tensor);
-      if (tensor.storage == Storage::kFile) {
-        out_.Header(TensorProto::kRawDataFieldNumber, tensor.file.size);
-        out_.File(tensor.file.offset, tensor.file.size);
-      } else if (tensor.storage == Storage::kJoined) {
-        out_.Header(TensorProto::kRawDataFieldNumber, ByteSize(tensor));
-        out_.Elements(tensor, ByteSize(tensor));
-      } else {
-        out_.Bytes(TensorProto::kRawDataFieldNumber, tensor.memory);
-      }
-    }
-    out_.End(mark);
-  }
-
-  void WriteTensorHead(const Tensor& tensor) {
-    for (int64_t dim : tensor.dims) out_.Int(TensorProto::kDimsFieldNumber, dim);
-    out_.Int(TensorProto::kDataTypeFieldNumber, static_cast<int64_t>(tensor.type));
-    out_.Bytes(TensorProto::kNameFieldNumber, Text(tensor.name));
-  }
-
-  // Whether the elements go into the data file.
-  bool GoesIntoDataFile(const Tensor& tensor) const {
-    if (places_.data_file.empty()) return false;
-    const bool joined = tensor.storage == Storage::kJoined;
-    if (joined && IsExternal(tensor)) return true;
-    if (places_.all_in_data_file && tensor.storage == Storage::kExternal) return true;
-    if (!places_.all_in_data_file && (!joined || places_.model_file.empty())) return false;
-    const bool plain = joined || tensor.storage == Storage::kFile || tensor.storage == Storage::kMemory;
-    return plain && ByteSize(tensor) >= ModelFile::kPayloadBytes;
-  }
-
-  // An initializer whose elements are to be found elsewhere than the input has them: with a reference to that place.
-  // False, and nothing written, where they stay.
-  bool WriteMoved(const Tensor& tensor) {
-    FileRange range = tensor.file;
-    std::string location;
-    if (GoesIntoDataFile(tensor)) {
-      range = AddToDataFile(tensor);
-      location = places_.data_file;
-    } else if (tensor.storage == Storage::kFile && !places_.model_file.empty()) {
-      location = places_.model_file;
-    } else if (tensor.storage == Storage::kExternal && !places_.prefix.empty()) {
-      location = places_.prefix + std::string(tensor.location);
-    } else {
-      return false;
-    }
-    const Pieces::Mark mark = out_.Begin(GraphProto::kInitializerFieldNumber);
-    if (tensor.proto.offset < 0) {
-      WriteTensorHead(tensor);
-    } else {
-      const EncodedSpan encoded = {tensor.proto_bytes, tensor.proto};
-      wire::Cursor cursor = Open(encoded);
-      wire::Field field;
-      while (cursor.Next(&field)) {
-        const bool of_place = field.number == TensorProto::kRawDataFieldNumber ||
-                              field.number == TensorProto::kExternalDataFieldNumber ||
-                              field.number == TensorProto::kDataLocationFieldNumber;
-        if (!of_place) Keep(encoded, field, cursor);
-      }
-    }
-    const auto entry = [this](std::string_view key, const std::string& value) {
-      const Pieces::Mark inner = out_.Begin(TensorProto::kExternalDataFieldNumber);
-      out_.Copy(EncodedBytes(onnx::StringStringEntryProto::kKeyFieldNumber, key));
-      out_.Copy(EncodedBytes(onnx::StringStringEntryProto::kValueFieldNumber, value));
-      out_.End(inner);
-    };
-    entry("location", location);
-    entry("offset", std::to_string(std::max<int64_t>(range.offset, 0)));
-    entry("length", std::to_string(range.size));
-    out_.Int(TensorProto::kDataLocationFieldNumber, TensorProto::EXTERNAL);
-    out_.End(mark);
-    return true;
-  }
-
-  static std::string EncodedBytes(int number, std::string_view bytes) {
-    std::string encoded;
-    wire::AppendBytes(&encoded, static_cast<uint32_t>(number), bytes);
-    return encoded;
-  }
-
-  // Large ones begin at a page boundary, so that they can be mapped.
-  FileRange AddToDataFile(const Tensor& tensor) {
-    constexpr int64_t kPage = 4096;
-    constexpr int64_t kVector = 64;
-    constexpr int64_t kLarge = 64 << 10;
-    const int64_t size = ByteSize(tensor);
-    const int64_t unit = size >= kLarge ? kPage : kVector;
-    const int64_t offset = (data_.total() + unit - 1) / unit * unit;
-    data_.Copy(std::string(static_cast<size_t>(offset - data_.total()), '\0'));
-    if (tensor.storage == Storage::kFile) {
-      data_.File(tensor.file.offset, size);
-    } else if (tensor.storage == Storage::kMemory) {
-      data_.View(tensor.memory);
-    } else {
-      data_.Elements(tensor, size);
-    }
-    return {offset, size};
   }
 
   // Names to be written.
@@ -667,7 +544,7 @@ class ModelWriter::Layout {
   const WeightPlaces places_;
   absl::flat_hash_set<int64_t> kept_functions_;  // offsets in the file; filled by HasFunction
   Pieces out_;
-  Pieces data_;
+  WeightWriter weights_;
 };
 
 ModelWriter::ModelWriter(const Model& model, WeightPlaces places) : layout_(std::make_unique<Layout>(model, std::move(places))) {}

@@ -87,8 +87,9 @@ absl::StatusOr<std::vector<PaddedPart>> PartsOf(const Facts& facts, const Node& 
       if (starts) part = {source.start.number(), 1, {}};
     } else if (source.kind == AxisSource::Kind::kRead) {
       const int read = facts.Of(node.input(source.operand)).rank() - (source.component >= 0 ? 1 : 0);
-      for (int i = 0; i < std::max(read, 1); ++i) {
-        if (read < 0 || !out[at + static_cast<size_t>(i)].empty()) return unknown();
+      if (read < 0) return unknown();
+      for (int i = 0; i < read; ++i) {
+        if (!out[at + static_cast<size_t>(i)].empty()) return unknown();
       }
     } else if (source.kind == AxisSource::Kind::kPlace) {
       const Dim length = facts.dims().Resolve(result.shape[at]);

@@ -1,54 +1,16 @@
 #include "patterns/analysis/index_function.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "fmt/format.h"
-#include "ir/rounding.h"
 #include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {
 
 constexpr int kMaximumDepth = 400;
-// Constants are looked into up to this many elements, all of a model up to four times as many.
-constexpr int64_t kMaximumTable = int64_t{1} << 24;
-constexpr size_t kMaximumSteps = 8;
 constexpr size_t kMaximumSentences = 64;
 constexpr size_t kMaximumReads = 3;
-
-int64_t CountOf(absl::Span<const int64_t> dims) {
-  int64_t count = 1;
-  for (int64_t dim : dims) count *= dim;
-  return count;
-}
-
-// Calls visit (place in row-major order, indices) for every element.
-template <typename Visit>
-bool EachElement(absl::Span<const int64_t> dims, Visit visit) {
-  std::vector<int64_t> index(dims.size(), 0);
-  const int64_t count = CountOf(dims);
-  for (int64_t at = 0; at < count; ++at) {
-    if (!visit(static_cast<size_t>(at), index)) return false;
-    for (size_t axis = dims.size(); axis-- > 0;) {
-      if (++index[axis] < dims[axis]) break;
-      index[axis] = 0;
-    }
-  }
-  return true;
-}
-
-std::vector<int64_t> StridesOf(absl::Span<const int64_t> dims) {
-  std::vector<int64_t> strides(dims.size(), 1);
-  for (size_t axis = dims.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * dims[axis];
-  return strides;
-}
-
-int64_t Dot(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
-  int64_t sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
 
 }  // namespace
 
@@ -66,13 +28,14 @@ std::optional<InputAssumption::Kind> AssumptionFromName(std::string_view name) {
 
 IndexFunctions::IndexFunctions(const Model& model, const Facts& facts, DimTable* dims, const ValueNumbering& numbering,
                                absl::Span<const InputAssumption> assumptions)
-    : model_(model),
-      facts_(facts),
+    : facts_(facts),
       dims_(*dims),
       numbering_(numbering),
       assumptions_(assumptions.begin(), assumptions.end()),
       sums_(dims),
-      decisions_(&sums_) {}
+      decisions_(&sums_),
+      tables_(model, facts, numbering),
+      leaves_(dims, &decisions_, [this](IndexSum sum) { return AsBits(sum, &used_); }) {}
 
 Decision IndexFunctions::At(const Value* value, const Indices& indices, uint64_t* assumptions) {
   used_ = 0;
@@ -139,14 +102,6 @@ Decision IndexFunctions::Follow(const Value* value, const Indices& indices) {
   return handler == nullptr ? kNoDecision : (this->*handler)(*node, value->output_index, indices);
 }
 
-Decision IndexFunctions::Number(DataType type, double number) {
-  if (std::isnan(number)) return kNoDecision;
-  if (IsFloat(type)) return decisions_.OfReal(RoundTo(type, number));
-  if (type == DataType::kBool) return decisions_.OfBool(number != 0);
-  if (!IsInteger(type) || std::fabs(number) > 9e15) return kNoDecision;
-  return decisions_.OfSum(sums_.Of(static_cast<int64_t>(number)));
-}
-
 Decision IndexFunctions::ReadElement(const Value* value, const Indices& indices) {
   const DataType type = FactOf(value).type;
   if (const InputAssumption* assumed = Assumed(value); assumed != nullptr) {
@@ -155,8 +110,8 @@ Decision IndexFunctions::ReadElement(const Value* value, const Indices& indices)
                                         : fmt::format("the input {} holds only 0 and 1 (--assume)", ValueName(*value)));
     if (bit.has_value() && (ones || type != DataType::kBool)) {
       used_ |= uint64_t{1} << *bit;
-      const Decision one = Number(type, 1);
-      return ones ? one : decisions_.If(decisions_.IsZero(sums_.Read(value, indices)), Number(type, 0), one);
+      const Decision one = leaves_.Number(type, 1);
+      return ones ? one : decisions_.If(decisions_.IsZero(sums_.Read(value, indices)), leaves_.Number(type, 0), one);
     }
   }
   const IndexSum read = sums_.Read(value, indices);
@@ -171,7 +126,7 @@ Decision IndexFunctions::ReadElement(const Value* value, const Indices& indices)
 
 Decision IndexFunctions::FromFacts(const Value* value, const Indices& indices) {
   const Fact& fact = FactOf(value);
-  if (fact.is_splat) return Number(fact.type, fact.splat);
+  if (fact.is_splat) return leaves_.Number(fact.type, fact.splat);
   if (fact.elements == nullptr) return kNoDecision;
   int64_t place = 0;
   for (size_t axis = 0; axis < indices.size(); ++axis) {
@@ -181,108 +136,17 @@ Decision IndexFunctions::FromFacts(const Value* value, const Indices& indices) {
     place = place * extent.number() + *index;
   }
   const auto at = static_cast<size_t>(place);
-  if (at < fact.elements->floats.size()) return Number(fact.type, fact.elements->floats[at]);
+  if (at < fact.elements->floats.size()) return leaves_.Number(fact.type, fact.elements->floats[at]);
   if (at >= fact.elements->integers.size() || !fact.elements->integers[at].known()) return kNoDecision;
   const Dim element = fact.elements->integers[at];
-  if (element.is_number()) return Number(fact.type, static_cast<double>(element.number()));
+  if (element.is_number()) return leaves_.Number(fact.type, static_cast<double>(element.number()));
   return fact.type == DataType::kBool ? kNoDecision : decisions_.OfSum(sums_.Of(element));
-}
-
-// The element is a function of one sum of indices, or such a sum itself.
-IndexFunctions::TableForm IndexFunctions::FindForm(absl::Span<const int64_t> dims, const std::vector<double>& values) {
-  TableForm form;
-  const std::vector<int64_t> strides = StridesOf(dims);
-  std::vector<size_t> axes;  // along which it is not constant
-  for (size_t axis = 0; axis < dims.size(); ++axis) {
-    const bool constant = dims[axis] == 1 || EachElement(dims, [&](size_t at, const std::vector<int64_t>& index) {
-                            return index[axis] == 0 || values[at] == values[at - static_cast<size_t>(strides[axis])];
-                          });
-    if (!constant) axes.push_back(axis);
-  }
-  form.coefficients.assign(dims.size(), 0);
-  form.start = values[0];
-  const auto whole = [](double x) { return std::trunc(x) == x && std::fabs(x) < 1e9; };
-  bool affine = whole(form.start);
-  for (size_t axis : axes) {
-    const double step = values[static_cast<size_t>(strides[axis])] - values[0];
-    affine = affine && whole(step);
-    if (affine) form.coefficients[axis] = static_cast<int64_t>(step);
-  }
-  form.affine = affine && EachElement(dims, [&](size_t at, const std::vector<int64_t>& index) {
-                  return values[at] == form.start + static_cast<double>(Dot(form.coefficients, index));
-                });
-  if (form.affine || axes.empty()) {
-    form.known = form.affine;
-    return form;
-  }
-  if (axes.size() > 2) return form;
-  // Of one axis, or of the difference of two.
-  form.coefficients.assign(dims.size(), 0);
-  form.coefficients[axes.back()] = 1;
-  int64_t first = 0;
-  if (axes.size() == 2) {
-    form.coefficients[axes[0]] = -1;
-    first = 1 - dims[axes[0]];
-  }
-  const auto count = static_cast<size_t>(dims[axes.back()] - first);
-  std::vector<double> of_sum(count, std::nan(""));
-  const bool function = EachElement(dims, [&](size_t at, const std::vector<int64_t>& index) {
-    double& value = of_sum[static_cast<size_t>(Dot(form.coefficients, index) - first)];
-    if (std::isnan(value)) value = values[at];
-    return value == values[at];
-  });
-  if (!function) return form;
-  for (size_t i = 0; i < count; ++i) {
-    const int64_t sum = first + static_cast<int64_t>(i);
-    if (form.steps.empty() || form.steps.back().second != of_sum[i]) form.steps.emplace_back(sum, of_sum[i]);
-    form.steps.back().first = sum;
-    if (form.steps.size() > kMaximumSteps) return form;
-  }
-  form.known = true;
-  return form;
-}
-
-const IndexFunctions::TableForm& IndexFunctions::FormOf(const Value* value) {
-  const auto [entry, inserted] = tables_.try_emplace(numbering_.Number(value));
-  if (!inserted) return *entry->second;
-  entry->second = std::make_unique<TableForm>();
-  const Fact& fact = FactOf(value);
-  std::vector<int64_t> dims;
-  for (Dim dim : fact.shape) {
-    if (!dim.is_number() || dim.number() < 1) return *entry->second;
-    dims.push_back(dim.number());
-  }
-  std::vector<double> values;
-  if (fact.elements != nullptr) {
-    values.assign(fact.elements->floats.begin(), fact.elements->floats.end());
-    for (Dim element : fact.elements->integers) {
-      if (!element.is_number()) return *entry->second;
-      values.push_back(static_cast<double>(element.number()));
-    }
-  } else {
-    const Tensor tensor = *ConstantTensor(*value);
-    const int64_t count = tensor.ElementCount();
-    if (count < 0 || count > kMaximumTable) return *entry->second;
-    table_elements_ += count;
-    if (table_elements_ > 4 * kMaximumTable) return *entry->second;
-    if (IsFloat(tensor.type)) {
-      auto numbers = ReadFloats(model_, tensor, kMaximumTable);
-      if (numbers.ok()) values = *std::move(numbers);
-    } else if (auto numbers = ReadIntegers(model_, tensor, kMaximumTable); numbers.ok()) {
-      values.assign(numbers->begin(), numbers->end());
-    }
-  }
-  if (values.empty() || static_cast<int64_t>(values.size()) != CountOf(dims)) return *entry->second;
-  const bool unclear = std::any_of(values.begin(), values.end(),
-                                   [&](double x) { return std::isnan(x) || (!IsFloat(fact.type) && std::fabs(x) > 9e15); });
-  if (!unclear) *entry->second = FindForm(dims, values);
-  return *entry->second;
 }
 
 Decision IndexFunctions::FromTable(const Value* value, const Indices& indices) {
   const Fact& fact = FactOf(value);
   if (fact.elements == nullptr && !ConstantTensor(*value).has_value()) return kNoDecision;
-  const TableForm& form = FormOf(value);
+  const TableForm& form = tables_.Of(value);
   if (!form.known) return kNoDecision;
   IndexSum sum = sums_.Of(0);
   for (size_t axis = 0; axis < indices.size(); ++axis) {
@@ -290,14 +154,14 @@ Decision IndexFunctions::FromTable(const Value* value, const Indices& indices) {
   }
   if (form.affine) {
     sum = sums_.Add(sum, sums_.Of(static_cast<int64_t>(form.start)));
-    if (const auto number = sums_.NumberOf(sum)) return Number(fact.type, static_cast<double>(*number));
+    if (const auto number = sums_.NumberOf(sum)) return leaves_.Number(fact.type, static_cast<double>(*number));
     if (fact.type == DataType::kBool) return decisions_.Not(decisions_.IsZero(sum));
-    return IsFloat(fact.type) ? SafeSum(fact.type, sum) : decisions_.OfSum(sum);
+    return IsFloat(fact.type) ? leaves_.SafeSum(fact.type, sum) : decisions_.OfSum(sum);
   }
-  Decision decision = Number(fact.type, form.steps.back().second);
+  Decision decision = leaves_.Number(fact.type, form.steps.back().second);
   for (size_t i = form.steps.size() - 1; i-- > 0;) {
     const Decision below = decisions_.AtMostZero(sums_.Sub(sum, sums_.Of(form.steps[i].first)));
-    decision = decisions_.If(below, Number(fact.type, form.steps[i].second), decision);
+    decision = decisions_.If(below, leaves_.Number(fact.type, form.steps[i].second), decision);
   }
   return decision;
 }
@@ -306,7 +170,7 @@ IndexSum IndexFunctions::SumAt(const Value* value, const Indices& indices) {
   if (value == nullptr) return kNoSum;
   const Decision decision = At(value, indices);
   if (decision == kNoDecision || !decisions_.IsLeaf(decision)) return kNoSum;
-  return SumOf(decisions_.LeafOf(decision));
+  return leaves_.SumOf(decisions_.LeafOf(decision));
 }
 
 IndexSum IndexFunctions::ScalarOf(const Value* value) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +15,8 @@
 #include "ir/infer/value_numbering.h"
 #include "patterns/analysis/decision.h"
 #include "patterns/analysis/input_assumption.h"
+#include "patterns/analysis/leaf_arithmetic.h"
+#include "patterns/analysis/table_form.h"
 
 namespace ascend_fuse {
 
@@ -49,14 +50,6 @@ class IndexFunctions {
     Decision decision = kNoDecision;
     uint64_t assumptions = 0;
   };
-  // What is found out of a table of numbers: its elements as a function of sums of indices.
-  struct TableForm {
-    bool known = false;
-    std::vector<int64_t> coefficients;  // by axis: of what is looked up, or of the element itself
-    bool affine = false;
-    double start = 0;                               // affine: the element is start + sum of coefficients * index
-    std::vector<std::pair<int64_t, double>> steps;  // else: up to and including that sum, the element is this
-  };
   using Handler = Decision (IndexFunctions::*)(const Node&, size_t output, const Indices&);
   static Handler HandlerOf(std::string_view op);
 
@@ -65,12 +58,9 @@ class IndexFunctions {
   Decision At(const Value* value, const Indices& indices);
   Decision Compute(const Value* value, const Indices& indices);
   Decision Follow(const Value* value, const Indices& indices);
-  Decision Number(DataType type, double number);
   Decision ReadElement(const Value* value, const Indices& indices);
   Decision FromFacts(const Value* value, const Indices& indices);
   Decision FromTable(const Value* value, const Indices& indices);
-  const TableForm& FormOf(const Value* value);
-  static TableForm FindForm(absl::Span<const int64_t> dims, const std::vector<double>& values);
   std::optional<int> AssumptionBit(const std::string& sentence);
   const InputAssumption* Assumed(const Value* value) const;
   // The integer at a place, where it is one whatever the place is; kNoSum otherwise.
@@ -103,31 +93,20 @@ class IndexFunctions {
   Decision Binary(const Node& node, size_t output, const Indices& indices);
   Decision Variadic(const Node& node, size_t output, const Indices& indices);
   Decision Cast(const Node& node, size_t output, const Indices& indices);
-  Decision CastLeaf(const Leaf& leaf, DataType to);
-  Decision Combine(std::string_view op, DataType type, const Leaf& a, const Leaf& b);
-  Decision CombineSums(std::string_view op, DataType type, IndexSum a, IndexSum b);
-  Decision CombineReads(std::string_view op, DataType type, const Leaf& a, const Leaf& b);
-  Decision Compare(std::string_view op, const Leaf& a, const Leaf& b);
-  Decision CompareSums(std::string_view op, IndexSum a, IndexSum b);
-  Decision CompareToNumber(std::string_view op, IndexSum a, double number);
-  std::optional<double> RealOf(const Leaf& leaf) const;
-  IndexSum SumOf(const Leaf& leaf);
-  Decision SafeSum(DataType type, IndexSum sum);
 
   const Fact nothing_;
-  const Model& model_;
   const Facts& facts_;
   DimTable& dims_;
   const ValueNumbering& numbering_;
   std::vector<InputAssumption> assumptions_;
   IndexTable sums_;
   DecisionTable decisions_;
+  TableForms tables_;
+  LeafArithmetic leaves_;
   absl::flat_hash_map<std::pair<uint32_t, Indices>, Element> elements_;  // by number of the value
-  absl::flat_hash_map<uint32_t, std::unique_ptr<TableForm>> tables_;
   std::vector<std::string> sentences_;
   uint64_t used_ = 0;  // assumptions of what is being computed
   int depth_ = 0;
-  int64_t table_elements_ = 0;  // read so far
 };
 
 }  // namespace ascend_fuse

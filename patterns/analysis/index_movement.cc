@@ -150,7 +150,7 @@ Decision IndexFunctions::Inside(const MovedPart& part, Indices* places) {
 }
 
 Decision IndexFunctions::Padded(const Movement& movement, const Node& node, size_t output, const Indices& places) {
-  Decision fill = Number(FactOf(node.output(output)).type, movement.fill);
+  Decision fill = leaves_.Number(FactOf(node.output(output)).type, movement.fill);
   if (movement.fill_operand != 0) {
     const Value* value = node.input(movement.fill_operand);
     if (!FactOf(value).has_rank) return kNoDecision;
@@ -229,7 +229,7 @@ Decision IndexFunctions::Trilu(const Node& node, size_t output, const Indices& i
   const IndexSum right = sums_.Sub(sums_.Sub(indices.back(), indices[indices.size() - 2]), diagonal);
   const bool upper = IntAttribute(node, "upper").value_or(1) != 0;
   const Decision kept = decisions_.AtMostZero(upper ? sums_.Scale(right, Dim::Of(-1)) : right);
-  return decisions_.If(kept, At(node.input(0), indices), Number(FactOf(node.output(output)).type, 0));
+  return decisions_.If(kept, At(node.input(0), indices), leaves_.Number(FactOf(node.output(output)).type, 0));
 }
 
 Decision IndexFunctions::Range(const Node& node, size_t output, const Indices& indices) {
@@ -237,7 +237,7 @@ Decision IndexFunctions::Range(const Node& node, size_t output, const Indices& i
   const Dim step = sums_.DimOf(ScalarOf(node.input(2)));
   const IndexSum sum = sums_.Add(ScalarOf(node.input(0)), sums_.Scale(indices[0], step));
   const DataType type = FactOf(node.output(output)).type;
-  return IsFloat(type) ? SafeSum(type, sum) : decisions_.OfSum(sum);
+  return IsFloat(type) ? leaves_.SafeSum(type, sum) : decisions_.OfSum(sum);
 }
 
 // Of equal numbers along the axis the sum counts places.
@@ -259,7 +259,7 @@ Decision IndexFunctions::CumSum(const Node& node, size_t output, const Indices& 
   }
   const IndexSum sum = sums_.Scale(count, Dim::Of(*each));
   const DataType type = FactOf(node.output(output)).type;
-  return IsFloat(type) ? SafeSum(type, sum) : decisions_.OfSum(sum);
+  return IsFloat(type) ? leaves_.SafeSum(type, sum) : decisions_.OfSum(sum);
 }
 
 }  // namespace ascend_fuse

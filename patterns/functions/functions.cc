@@ -14,7 +14,7 @@ std::vector<FunctionRow> AllRows() {
   for (const absl::Span<const FunctionRow> some :
        {TensorFunctions(), AxisFunctions(), ReaderFunctions(), ModelFunctions(), NodeFunctions(), NormFunctions(),
         LinearFunctions(), RotaryFunctions(), RotaryEmbeddingFunctions(), AttentionFunctions(), MaskFunctions(),
-        SoftcapFunctions(), AdaptFunctions(), EinsumFunctions(), ReadyMadeAttentionFunctions()}) {
+        SoftcapFunctions(), AdaptShapeFunctions(), AdaptMathFunctions(), EinsumFunctions(), ReadyMadeAttentionFunctions()}) {
     rows.insert(rows.end(), some.begin(), some.end());
   }
   return rows;

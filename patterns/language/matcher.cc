@@ -1,14 +1,13 @@
 #include "patterns/language/matcher.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
-#include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
-#include "ir/replaced_nodes.h"
 #include "ir/schema.h"
 #include "patterns/functions/functions.h"
+#include "patterns/language/may_match.h"
+#include "patterns/language/nearly_equal.h"
+#include "patterns/language/obstacle.h"
 #include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
@@ -19,33 +18,8 @@ namespace {
 // Recursion of continuations: each matched operator adds a few levels.
 constexpr int kMaximumDepth = 2000;
 
-// Steps of the prefilter, after which it lets a value pass.
-constexpr int kPrefilterSteps = 500;
-
 std::string FullName(std::string_view domain, std::string_view op_type) {
   return domain.empty() ? std::string(op_type) : fmt::format("{}.{}", domain, op_type);
-}
-
-// Half of the last digits that a constant of this type keeps (docs/sources/export-patterns.md 4.2: 1e-4 in fp32, 1e-3 in
-// fp16, coarser in bf16).
-double Tolerance(DataType type) {
-  switch (type) {
-    case DataType::kFloat16:
-      return 1e-3;
-    case DataType::kBfloat16:
-      return 8e-3;
-    default:
-      return 1e-4;
-  }
-}
-
-// A number that every binary format keeps exactly (integers, halves, quarters ...) must be met exactly.
-bool IsExact(double number) { return std::floor(number * 64) == number * 64; }
-
-bool NearlyEqual(double expected, double found, DataType type) {
-  if (expected == found) return true;
-  if (!std::isfinite(found) || IsExact(expected)) return false;
-  return std::fabs(expected - found) <= Tolerance(type) * std::fabs(expected);
 }
 
 // One element and at most one dim: combining it with another operand leaves that operand's shape.
@@ -149,8 +123,6 @@ Matcher::Frame* Matcher::NewFrame(const Scope& scope) {
   return frame;
 }
 
-bool Matcher::Covers(const Node* node) const { return std::find(covered_.begin(), covered_.end(), node) != covered_.end(); }
-
 bool Matcher::Fail(const SourcePosition& position, const Node* node, Stop stop, absl::FunctionRef<std::string()> expected,
                    absl::FunctionRef<std::string()> found) {
   if (failure_ == nullptr) return false;
@@ -194,51 +166,11 @@ Matcher::Frame* Matcher::Begin(const Rule& rule, const Value* root, Failure* fai
   return NewFrame(rule.scope);
 }
 
-bool Matcher::MayMatch(Prefilter::FormId form, const Value* value) const {
-  int budget = kPrefilterSteps;
-  return failure_ != nullptr || MayBe(form, value, &budget);
-}
-
-bool Matcher::MayBe(Prefilter::FormId id, const Value* value, int* budget) const {
-  if (id == Prefilter::kAnything) return true;
-  if (value == nullptr) return false;
-  const Prefilter::Form& form = rules_.prefilter().form(id);
-  double number = 0;
-  if (form.has_number && ConstantNumber(*context_.facts, value, &number)) {
-    const DataType type = context_.facts->Of(value).type;
-    for (const Prefilter::Branch& branch : rules_.prefilter().Branches(form)) {
-      if (branch.operator_number == 0 && NearlyEqual(branch.number, number, type)) return true;
-    }
-  }
-  auto bit = [](uint16_t operator_number) { return uint64_t{1} << (operator_number % 64); };
-  for (const Value* current = value; current != nullptr; current = Below(current)) {
-    const Node* node = current->producer;
-    if (node == nullptr || node->dead) break;
-    if (--*budget < 0) return true;
-    const MatchCache::Operator is = operators_->Of(*node);
-    if ((form.operators & (bit(is.number) | bit(is.number_of_two))) == 0) continue;
-    for (const Prefilter::Branch& branch : rules_.prefilter().Branches(form)) {
-      if (is.Is(*node, branch.operator_number) && MayRead(branch, *node, budget)) return true;
-    }
-  }
-  return false;
-}
-
-bool Matcher::MayRead(const Prefilter::Branch& branch, const Node& node, int* budget) const {
-  const absl::Span<const Prefilter::FormId> arguments = rules_.prefilter().Arguments(branch);
-  const size_t count = arguments.size();
-  bool fits = true;
-  for (size_t i = 0; fits && i < count; ++i) fits = MayBe(arguments[i], node.input(i), budget);
-  if (fits || count != 2 || node.input_count != 2) return fits;
-  const Schema* schema = SchemaFor(node);
-  return schema != nullptr && schema->commutative && MayBe(arguments[0], node.input(1), budget) &&
-         MayBe(arguments[1], node.input(0), budget);
-}
-
 std::optional<Match> Matcher::Run(const Rule& rule, const Value* root, Failure* failure, const Value* partner) {
   Frame* frame = Begin(rule, root, failure);
   std::optional<Match> match;
-  if (!MayMatch(rule.root_form, root)) return match;
+  // Where somebody asks for the failure, the rule is tried all the same: how far it gets is the answer.
+  if (failure_ == nullptr && !MayMatch(rules_.prefilter(), context_, *cache_, operators_).At(rule.root_form, root)) return match;
   auto finish = [&] {
     // An input marked ? that no alternative bound is absent.
     std::vector<int> absent;
@@ -250,7 +182,12 @@ std::optional<Match> Matcher::Run(const Rule& rule, const Value* root, Failure* 
       }
     }
     const bool done = Conditions(rule.where, 0, frame, [&] {
-      if (CostlyIsShared(frame) || FeedsItself(frame)) return false;
+      if (const auto obstacle = FindObstacle(rule, frame->terms, covered_, *cache_, failure_ != nullptr); obstacle.has_value()) {
+        Fail(
+            rule.position, obstacle->node, Stop::kConditionFails, [&] { return obstacle->expected; },
+            [&] { return obstacle->found; });
+        return false;
+      }
       match.emplace();
       match->rule = &rule;
       match->terms = frame->terms;
@@ -276,82 +213,6 @@ std::optional<Match> Matcher::Run(const Rule& rule, const Value* root, Failure* 
     return finish();
   });
   return match;
-}
-
-// Interior values with other users stay computed. That is free for a Reshape, not for a ReduceMean that
-// something else reads, and least of all for a MatMul or Softmax of which even a copy is read.
-bool Matcher::CostlyIsShared(Frame* frame) {
-  if (rule_->emit.empty()) return false;
-  Replacement replacement{{}, {}, covered_};
-  for (const std::string& name : rule_->outputs) {
-    const Term& term = frame->terms[rule_->scope.Find(name)];
-    if (term.kind == Term::Kind::kValue) replacement.outputs.push_back(term.value);
-  }
-  for (size_t i = 0; i < rule_->inputs.size(); ++i) {
-    if (frame->terms[i].kind == Term::Kind::kValue) replacement.inputs.push_back(frame->terms[i].value);
-  }
-  const ReplacedNodes replaced(replacement);
-  for (const Node* node : covered_) {
-    const Schema* schema = SchemaFor(*node);
-    if (schema == nullptr || !schema->costly || replaced.Dies(node)) continue;
-    for (const Value* value : node->outputs()) {
-      const Node* reader = nullptr;
-      if (value == nullptr || !replaced.IsNeeded(value, &reader)) continue;
-      if (!schema->heavy && !value->is_graph_output && Covers(reader)) continue;
-      Fail(
-          rule_->position, node, Stop::kConditionFails,
-          [&] { return fmt::format("nothing else reads the result of {}", OpType(*node)); },
-          [&] {
-            // Follow the copies to what is really read.
-            while (!value->is_graph_output && reader != nullptr && Covers(reader) && reader->output(0) != nullptr) {
-              value = reader->output(0);
-              if (!replaced.IsNeeded(value, &reader)) break;
-            }
-            return value->is_graph_output || reader == nullptr
-                       ? fmt::format("{} is an output of the graph", ValueName(*value))
-                       : fmt::format("{} is also read by {}{}{}", ValueName(*value), OpType(*reader),
-                                     NodeName(*reader).empty() ? "" : " ", NodeName(*reader));
-          });
-      return true;
-    }
-  }
-  return false;
-}
-
-// One node takes over all outputs and reads all inputs: an input that is computed from an output (a weight from the
-// residual sum) would make it read what it computes.
-bool Matcher::FeedsItself(Frame* frame) {
-  if (rule_->outputs.size() < 2 || rule_->emit.empty()) return false;
-  uint64_t first = std::numeric_limits<uint64_t>::max();  // no node before this place reads an output
-  std::vector<const Node*> producers;
-  for (const std::string& name : rule_->outputs) {
-    const Term& term = frame->terms[rule_->scope.Find(name)];
-    if (term.kind != Term::Kind::kValue || term.value->producer == nullptr) continue;
-    producers.push_back(term.value->producer);
-    first = std::min<uint64_t>(first, term.value->producer->order);
-  }
-  constexpr size_t kMost = 10000;  // nodes between an output and an input; more of them count as a cycle
-  std::vector<const Node*> work;
-  absl::flat_hash_set<const Node*> seen;
-  auto visit = [&](const Value* value) {
-    if (value == nullptr || value->producer == nullptr) return;
-    if (value->producer->order >= first && seen.insert(value->producer).second) work.push_back(value->producer);
-  };
-  for (size_t i = 0; i < rule_->inputs.size(); ++i) {
-    if (frame->terms[i].kind == Term::Kind::kValue) visit(frame->terms[i].value);
-  }
-  while (!work.empty()) {
-    const Node* node = work.back();
-    work.pop_back();
-    if (seen.size() > kMost || std::find(producers.begin(), producers.end(), node) != producers.end()) {
-      Fail(
-          rule_->position, node, Stop::kConditionFails, [] { return std::string("inputs that are not computed from outputs"); },
-          [&] { return fmt::format("an input that {} computes", OpType(*node)); });
-      return true;
-    }
-    for (const Use& use : node->inputs()) visit(use.value);
-  }
-  return false;
 }
 
 bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, Next next) {

@@ -104,10 +104,6 @@ class Matcher {
   using Next = absl::FunctionRef<bool()>;
 
   Frame* Begin(const Rule& rule, const Value* root, Failure* failure);
-  // Whether the rule's pattern can match at `value` as far as the prefilter sees. Only where nobody asks for a failure.
-  bool MayMatch(Prefilter::FormId form, const Value* value) const;
-  bool MayBe(Prefilter::FormId form, const Value* value, int* budget) const;
-  bool MayRead(const Prefilter::Branch& branch, const Node& node, int* budget) const;
   bool MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, Next next);
   bool MatchVariable(const Pattern& pattern, Frame* frame, const Term& term, Next next);
   // The line of match that says what the rule's name in `slot`, not bound yet, is.
@@ -132,9 +128,6 @@ class Matcher {
   bool UnifyList(const Expression& list, size_t index, Frame* frame, const std::vector<Term>& items, size_t item, Next next);
   bool Deliver(Frame* frame, size_t slot, const Term& term, Next next);
   absl::StatusOr<Term> Evaluate(const Expression& expression, Frame* frame);
-  bool CostlyIsShared(Frame* frame);
-  bool FeedsItself(Frame* frame);
-  bool Covers(const Node* node) const;
 
   Frame* NewFrame(const Scope& scope);
   // Goes on with `next`; where somebody asks, the step is noted for as long as that goes well.

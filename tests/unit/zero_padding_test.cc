@@ -121,14 +121,16 @@ TEST(ZeroPadding, PartsOfAPackedProjection) {
 
 TEST(ZeroPadding, CutsAreAskedOfTheMovement) {
   Inferred model(R"(
-    g (float[2, 9, 6] x, int64[1] n) => (float[2, 9, 6] y)
+    g (float[2, 9, 6] x, int64[1] n, int64 i) => (float[2, 9, 6] y)
     <int64[2] starts = {2, 2}, int64[2] ends = {7, 100}, int64[2] axes = {1, 2}, int64[3] some = {1, 2, 3}, int64[3] odd = {0, 2, 5}>
     { both = Slice (x, starts, ends, axes)  run = Gather <axis = 2> (x, some)  picked = Gather <axis = 2> (x, odd)
-      at = Gather <axis = 1> (x, n)  y = Identity (x) })");
+      at = Gather <axis = 1> (x, n)  one = Gather <axis = 1> (x, i)  last = Gather <axis = 2> (x, i)  y = Identity (x) })");
   const Places two = PlacesOfHeads(4, 2, 3);
   EXPECT_EQ(Operands(model, "both", {{{}, {}, two}}), "0: - | 2+5: - | 2+4: 0 1 -1 2 3 -1");
   EXPECT_EQ(Operands(model, "run", {{{}, {}, {}}}), "0: - | - | 1+3: -");
   EXPECT_EQ(Operands(model, "at", {{{}, {}, PlacesOfHeads(6, 3, 4)}}), "0: - | - | 0 1 2 -1 3 4 5 -1") << "wherever it cuts";
+  EXPECT_EQ(Operands(model, "one", {{{}, PlacesOfHeads(6, 3, 4)}}), "0: - | - | 0 1 2 -1 3 4 5 -1");
+  EXPECT_EQ(Operands(model, "last", {{{}, {}}}), "0: - | - | -");
   EXPECT_EQ(Operands(model, "picked", {{{}, {}, {}}}), "0: - | - | -");
   EXPECT_EQ(Operands(model, "picked", {{{}, {}, PlacesOfHeads(3, 3, 4)}}), "Gather 'picked' moves to places that are not known");
 }

@@ -22,6 +22,7 @@
 namespace ascend_fuse::backwards {
 
 struct FunctionHint;
+class Relations;
 class Writer;
 
 class Builder {
@@ -125,31 +126,6 @@ class Builder {
   static bool IsShapeCondition(const Condition& condition);
   bool Shape();
   bool Guess();
-  // Broadcast of operands; an unknown operand waits.
-  bool RelateElementwise(const GraphNode& node);
-  std::vector<int64_t> Axes(const GraphNode& node, std::string_view name, size_t rank) const;
-  double NumberParameter(const GraphNode& node, std::string_view name, double otherwise) const;
-  // in = out but for one axis.
-  bool RelateAxis(int a, int b, int64_t axis, const std::function<bool(int, int)>& at_axis);
-  // An equation between products, written down once.
-  void Equation(const GraphNode* key, std::vector<int> left, std::vector<int> right, double factor = 1);
-  // What a node says about the shapes of its operands and results, by operator.
-  bool Relate(GraphNode* node);
-  bool RelateTranspose(GraphNode* node);
-  bool RelateExpand(GraphNode* node);
-  bool RelateSqueeze(GraphNode* node);
-  bool RelateParts(GraphNode* node);
-  bool RelateScatter(GraphNode* node);
-  bool RelateConcat(GraphNode* node);
-  bool RelateAttention(GraphNode* node);
-  bool RelateGemm(GraphNode* node);
-  bool RelateReduce(GraphNode* node);
-  // A relation that makes new dims runs once.
-  bool Settled(const GraphNode& node) const { return equations_of_.count(&node) > 0; }
-  bool Settle(const GraphNode& node, bool result);
-  void MarkTarget(const GraphNode& node);
-  bool RelateByTable(const GraphNode& node, const OperandShapes& row);
-  bool RelateMatMul(const GraphNode& node);
   // No condition speaks of the value's shape any more.
   bool Waits(int value);
 
@@ -193,6 +169,7 @@ class Builder {
     std::vector<int> right;
     double factor = 1;
   };
+  friend class Relations;
   friend class Writer;
   friend struct FunctionHint;
   const RuleSet& library_;

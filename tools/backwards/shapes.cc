@@ -3,6 +3,7 @@
 
 #include "fmt/format.h"
 #include "tools/backwards/builder.h"
+#include "tools/backwards/relations.h"
 
 namespace ascend_fuse::backwards {
 
@@ -191,7 +192,7 @@ bool Builder::Shape() {
         if (!pending.done && !ByFunction(&pending)) return false;
       }
       for (size_t i = 0; i < nodes_.size(); ++i) {
-        if (!Relate(&nodes_[i])) return false;
+        if (!Relations(this).Relate(&nodes_[i])) return false;
       }
       for (const auto& [a, b] : same_shapes_) {
         if (Shaped(a) != Shaped(b) && !(Shaped(a) ? SetShape(b, DimsOf(a)) : SetShape(a, DimsOf(b)))) return false;

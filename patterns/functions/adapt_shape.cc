@@ -1,19 +1,19 @@
-// Functions of adapters: an operator's parameters and shapes in the spelling that ATC reads.
+// Functions of patterns/rules/adapt/shape.rule: dims, axes, pads and indices in the spelling that ATC reads.
 #include <algorithm>
 #include <array>
 #include <numeric>
 
 #include "fmt/format.h"
-#include "ir/infer/integer_bounds.h"
 #include "ir/movement/axis.h"
 #include "ir/status_macros.h"
+#include "patterns/functions/adapt.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/tensor.h"
 #include "patterns/terms/node_builder.h"
 #include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
-namespace {
+namespace adapt {
 
 // The place of a negative axis, counted from the front.
 absl::StatusOr<int64_t> Place(int64_t axis, int64_t rank) {
@@ -29,6 +29,14 @@ absl::StatusOr<int64_t> RankOf(const FunctionContext& context, const Term& x) {
 
 // The length of an axis as a scalar, at run time.
 Term LengthOf(const Term& x, int64_t place) { return build::Gather(build::Shape(x), Term::Integer(place), 0); }
+
+}  // namespace adapt
+
+namespace {
+
+using adapt::LengthOf;
+using adapt::Place;
+using adapt::RankOf;
 
 // The part [first, last) of the dims that start and end of a Shape name.
 absl::StatusOr<std::pair<int64_t, int64_t>> DimRange(const FunctionContext& context, const Value* x, int64_t start,
@@ -65,14 +73,6 @@ absl::StatusOr<std::vector<Term>> ReversedAxes(const FunctionContext& context, c
   std::vector<Term> perm;
   for (int64_t axis = rank - 1; axis >= 0; --axis) perm.push_back(Term::Integer(axis));
   return perm;
-}
-
-absl::StatusOr<std::vector<Term>> AllAxes(const FunctionContext& context, const Value* x) {
-  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
-  if (rank == 0) return Refuse("a scalar has no axes");
-  std::vector<Term> axes;
-  for (int64_t axis = 0; axis < rank; ++axis) axes.push_back(Term::Integer(axis));
-  return axes;
 }
 
 absl::StatusOr<std::vector<Term>> UnitAxes(const FunctionContext& context, const Value* x, const Value* y) {
@@ -229,47 +229,6 @@ absl::StatusOr<Term> BatchedIndices(const FunctionContext& context, const Value*
   return build::Concat(std::move(parts), rank - 1);
 }
 
-// The length of an axis where it is known, else a node.
-absl::StatusOr<Term> KnownLength(const FunctionContext& context, const Value* x, int64_t axis) {
-  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
-  ASSIGN_OR_RETURN(const auto place, Place(axis, rank));
-  ASSIGN_OR_RETURN(const auto length, DimAt(context, Term::Of(x), place));
-  return length.is_number() ? Term::Integer(length.number()) : LengthOf(Term::Of(x), place);
-}
-
-absl::StatusOr<Term> LastPlace(const FunctionContext& context, const Value* x, int64_t axis) {
-  ASSIGN_OR_RETURN(const auto length, KnownLength(context, x, axis));
-  const auto number = IntegerOf(length);
-  if (number.has_value()) return build::Elements(DataType::kInt64, {}, {*number - 1});
-  return build::Op("Sub", {length, Term::Integer(1)});
-}
-
-absl::StatusOr<Term> PlacesAlong(const FunctionContext& context, const Value* x, int64_t axis) {
-  ASSIGN_OR_RETURN(const auto length, KnownLength(context, x, axis));
-  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
-  ASSIGN_OR_RETURN(const auto place, Place(axis, rank));
-  const Term places = build::Op("Range", {Term::Integer(0), length, Term::Integer(1)});
-  std::vector<int64_t> behind(static_cast<size_t>(rank - 1 - place));
-  std::iota(behind.begin(), behind.end(), 1);
-  return behind.empty() ? places : build::Unsqueeze(places, behind);
-}
-
-Term Turned(const Value* x, int64_t axis) {
-  return build::Op("Slice", {Term::Of(x)},
-                   {{"starts", build::Numbers({-1})},
-                    {"ends", build::Numbers({INT64_MIN})},
-                    {"axes", build::Numbers({axis})},
-                    {"steps", build::Numbers({-1})}});
-}
-
-absl::StatusOr<std::vector<Term>> AxesButChannels(const FunctionContext& context, const Value* x) {
-  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
-  if (rank < 2) return Refuse("data without channels");
-  std::vector<Term> axes = {Term::Integer(0)};
-  for (int64_t axis = 2; axis < rank; ++axis) axes.push_back(Term::Integer(axis));
-  return axes;
-}
-
 absl::StatusOr<Term> IndicesFromFront(const FunctionContext& context, const Value* indices, const Value* x, int64_t axis) {
   ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
   ASSIGN_OR_RETURN(const auto place, Place(axis, rank));
@@ -303,31 +262,11 @@ absl::StatusOr<Term> Banded(const FunctionContext& context, const Value* x, cons
   return build::Op("Where", {inside, Term::Of(x), Term::Integer(0)});
 }
 
-Holds Inference(const FunctionContext& context, const Term& mode) {
-  if (mode.kind == Term::Kind::kAbsent || EqualTerms(context, mode, Term::Integer(0))) return absl::OkStatus();
-  return Refuse("it may be in training");
-}
-
-// A Reshape to the dims of an empty x would take their 0 for a dim of what it reads; allowzero is not there before opset 14.
-Holds HasElements(const FunctionContext& context, const Value* x) {
-  const Fact& fact = context.facts->Of(x);
-  const auto is_empty = [](Dim dim) { return dim.is(0); };
-  if (!fact.has_rank || std::none_of(fact.shape.begin(), fact.shape.end(), is_empty)) return absl::OkStatus();
-  return Refuse(fmt::format("{} has no elements", ValueName(*x)));
-}
-
-Holds Within(const FunctionContext& context, const Value* x, int64_t n) {
-  const IntegerBounds bounds = BoundsOf(*x, *context.facts);
-  if (bounds.low.has_value() && bounds.high.has_value() && *bounds.low >= -n && *bounds.high <= n) return absl::OkStatus();
-  return Refuse(fmt::format("{} may have elements beyond {}", ValueName(*x), n));
-}
-
 constexpr std::array kRows = {
     Function<"dims_between (x, start, end)", DimsBetween>("The dims of x that start and end of a Shape name, [n]."),
     Function<"one_dim (x, start, end)", OneDim>("The same as a scalar; they must name one dim."),
     Function<"element_count (x)", ElementCount>("The number of elements of x, a scalar."),
     Function<"reversed_axes (x)", ReversedAxes>("The axes of x from the last to the first."),
-    Function<"all_axes (x)", AllAxes>("The axes of x."),
     Function<"unit_axes (x, y)", UnitAxes>("The axes of x of length 1, where y is x without them and without no other one."),
     Function<"full_pads (x, pads, axes)", FullPads>("The pads of some axes as pads of all axes of x."),
     Function<"axes_from_end (axes, x)", AxesFromEnd>("Constant axes of x, all negative, in their order and type."),
@@ -337,17 +276,10 @@ constexpr std::array kRows = {
     Function<"indices_from_front (indices, x, axis)", IndicesFromFront>("The same of constant indices of Gather."),
     Function<"full_shape (shape, x)", FullShape>("A shape with as many dims of 1 in front as x has more dims."),
     Function<"banded (x, k, upper)", Banded>("x [..., M, N] with 0 below (upper 1) or above the diagonal k."),
-    Function<"turned_around (x, axis)", Turned>("x with the elements along the axis in reverse."),
-    Function<"last_place (x, axis)", LastPlace>("The place of the last element of x along the axis, a scalar."),
-    Function<"places_along (x, axis)", PlacesAlong>("0, 1, ... along the axis of x, to be broadcast to x."),
-    Function<"axes_but_channels (x)", AxesButChannels>("The axes of x [N, C, ...] but the second one."),
-    Function<"inference (mode)", Inference>("Holds where the input training_mode is absent or constantly false."),
-    Function<"has_elements (x)", HasElements>("Holds unless a dim of x is 0 in every run."),
-    Function<"within (x, n)", Within>("Holds for integers x that are provably not below -n and not above n."),
 };
 
 }  // namespace
 
-absl::Span<const FunctionRow> AdaptFunctions() { return kRows; }
+absl::Span<const FunctionRow> AdaptShapeFunctions() { return kRows; }
 
 }  // namespace ascend_fuse
