@@ -114,6 +114,21 @@ def test_the_risk_of_each_planted_fault_is_seen_in_the_file(tmp_path: Path) -> N
     assert [risk.construct for risk in analyse(saved(FINE["fine_mlp"](), tmp_path).model).risks] == []
 
 
+@pytest.mark.parametrize(("scales", "layers"), [((1, 1, 900), {2}), ((900, 900, 900), {0, 1, 2}), ((900, 1, 900), {0, 2})])
+def test_layers_with_the_same_fault_are_treated_alike(scales: tuple[int, ...], layers: set[int], tmp_path: Path) -> None:
+    b = Builder()
+    x = b.input("x", numbers(2, 4, 32))
+    for i, scale in enumerate(scales):
+        large = b("Mul", x, b.constant(float(scale)))
+        mean = b("ReduceMean", b("Pow", large, b.constant(2.0)), axes=[-1], keepdims=1)
+        x = b("Div", large, b("Sqrt", b("Add", mean, b.constant(1e-3))))
+        for node in b.nodes[i * 6:]:
+            node.name = f"/layers.{i}/norm/{node.op_type}"
+    files = saved(b.planted(x, 0), tmp_path)
+    report = analyse(files.model, data=files.data)
+    assert {node.name for node in report.keep} == {f"/layers.{i}/norm/{op}" for i in layers for op in ("Pow", "ReduceMean", "Add", "Sqrt")}
+
+
 # --- ATC's files ---
 
 
@@ -426,6 +441,28 @@ def test_verify_as_half(tmp_path: Path) -> None:
     keep.write_text("/m/Nothing\n")
     assert "names what is not in" in run_tool("verify", files.model, files.model, "--as-half", "--keep-dtype", keep).err
     assert verify_as_half(files.model, files.model, tolerance=1.0, keep_dtype="").ok is False, "infinities are never within a tolerance"
+
+
+def test_an_optimized_export_in_half(zoo: Path, tmp_path: Path) -> None:
+    """NPU nodes are computed as documented; the names in the list and in the report are those of the written file."""
+    model = zoo / "llama-sdpa-past-ts17-dynamic.onnx"
+    run_ok("optimize", model, "-o", tmp_path / "fused.onnx", "--quiet")
+    text = run_ok("verify", model, tmp_path / "fused.onnx", "--as-half").out
+    assert "equal: 25 comparisons within the tolerance of 0.01" in text and "model.layers.1.mlp" in text
+    data = json.loads(run_ok("precision", tmp_path / "fused.onnx", "--seeded", "--json", "-").out)
+    assert data["keep"] == [] and data["simulations"][0]["ok"] and 0 < data["simulations"][0]["outputs"][0]["max_rel"] < 0.01
+    assert any(row["of"] == "npu.NPURmsNorm" and row["types"]["float32"] for row in data["types_by_operator"])
+
+
+def test_an_input_beyond_the_range_is_seen(tmp_path: Path) -> None:
+    """A mask that is given: what reads it stays float32."""
+    b = Builder()
+    mask = b.input("mask", np.where(np.tril(np.ones((8, 8), bool)), np.float32(0), np.finfo(np.float32).min))
+    b.inputs["mask"][0] = np.finfo(np.float32).min
+    files = saved(b.planted(b("Softmax", b("Add", b.input("x", numbers(2, 8, 8)), mask), axis=-1), 2), tmp_path)
+    report = analyse(files.model, data=files.data)
+    assert report.ranges[0].node == "(input)" and report.ranges[0].value == "mask"
+    assert [node.op for node in report.keep] == ["Add", "Softmax"]
 
 
 def test_the_schema_is_that_of_the_records() -> None:

@@ -109,7 +109,8 @@ def _run(report: PrecisionReport, search: Search, lost_share: float) -> list[Uni
     report.runs.trials, report.runs.complete = search.runs, search.in_time
     report.keep = [KeptNode(u.name, u.op, atc_precision.ge_operator(u), u.module, _why_kept(u, model, observed, report)) for u in kept]
     report.simulations = [simulate(search, observed, found or set())]
-    if atc_precision.has_bfloat16(report.target):
+    in_file = {type_name(model.types.get(name, 0)) for unit in model.units for name in unit.outputs}
+    if atc_precision.has_bfloat16(report.target) and "float16" not in in_file:
         report.simulations.append(_in_bfloat16(search))
     report.notes += _notes(model, observed, report, search)
     report.verdict = _verdict(report, found, search.spread)

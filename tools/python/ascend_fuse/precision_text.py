@@ -25,7 +25,9 @@ def text_of(report: PrecisionReport, verbose: bool = False) -> str:
     lines.append(report.verdict)
     if report.keep:
         lines += ["", *_section("these stay float32", _aligned([(k.op, k.name, k.because) for k in report.keep]), verbose, 2 * _MOST)[:-1]]
-    lines += [f"wrote {file.path}: --{file.option}, {_count(file.nodes, 'node')}" for file in report.files]
+    for file in report.files:
+        lines.append(f"wrote {file.path}: " + (f"--{file.option}, {_count(file.nodes, 'node')}" if file.nodes else
+                                               f"nothing is in it, atc needs no --{file.option}"))
     lines += [f"note: {note}" for file in report.files for note in file.notes]
     if report.atc:
         lines += ["", *report.atc]
@@ -74,11 +76,20 @@ def _of_types(types: dict[str, int]) -> str:
 
 
 def _constants(found: list[ConstantFinding], verbose: bool) -> list[str]:
-    rows = []
+    groups: dict[tuple[str, float, float, int], list[ConstantFinding]] = {}
     for f in found:
-        readers = ", ".join(f.readers if verbose else f.readers[:2]) + (" ..." if len(f.readers) > 2 and not verbose else "")
-        rows.append((f.half, f.name, f"{f.because} (read by {readers})"))
+        groups.setdefault((f.effect, f.largest, f.smallest, f.count), []).append(f)
+    rows = []
+    for same in groups.values():
+        names = list(dict.fromkeys(f.name for f in same))
+        readers = list(dict.fromkeys(reader for f in same for reader in f.readers))
+        rows.append((", ".join(dict.fromkeys(f.half for f in same)), _listed(names, verbose),
+                     f"{same[0].because} (read by {_listed(readers, verbose)})"))
     return _aligned(rows)
+
+
+def _listed(names: list[str], verbose: bool) -> str:
+    return ", ".join(names) if verbose or len(names) < 3 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _risk(risk: Risk, verbose: bool) -> list[str]:
@@ -147,4 +158,4 @@ def _error(worst: Any) -> str:
 
 
 def _size(max_rel: float, lost: int) -> str:
-    return f"{lost} lost" if lost else f"{max_rel:.2g}"
+    return f"{lost} NaN or inf" if lost else f"{max_rel:.2g}"
