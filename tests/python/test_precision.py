@@ -156,6 +156,7 @@ def test_what_cannot_be_named_in_a_file_is_said(tmp_path: Path) -> None:
     planted.model.graph.node[3].name = "long" * 300
     report = analyse(saved(planted, tmp_path).model, data=saved(planted, tmp_path).data, customize_dtypes=str(tmp_path / "c.cfg"))
     assert (tmp_path / "c.cfg").read_text() == "/m/Add_2::InputDtype:float32,float32,OutputDtype:float32\n"
+    assert not report.files[0].ok and "with these alone float16 is still wrong" in report.to_text()
     assert "3 nodes cannot be named in this file" in report.files[0].notes[0]  # a colon, a plugin of several operators, a long line
     planted.model.graph.node[0].name = "two\nlines"
     report = analyse(saved(planted, tmp_path).model, data=saved(planted, tmp_path).data, keep_dtype=str(tmp_path / "k.cfg"))
@@ -215,7 +216,7 @@ def test_what_a_chip_cannot_keep_is_not_listed(tmp_path: Path) -> None:
     planted = PLANTED["logits"]()
     files = saved(planted, tmp_path)
     report = analyse(files.model, data=files.data, target="ascend310p", keep_dtype=str(tmp_path / "k.cfg"))
-    assert not report.ok and report.keep == []
+    assert not report.ok and report.keep == [] and report.files == [] and not (tmp_path / "k.cfg").exists()
     assert "no list of nodes makes it right" in report.verdict
     assert any("MatMul /m/MatMul_0 leaves float16 and cannot stay float32: the cube unit" in note for note in report.notes)
 

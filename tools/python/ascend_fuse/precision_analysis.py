@@ -73,29 +73,36 @@ def analyse(path: str | pathlib.Path, *, data: str | pathlib.Path | None = None,
         report.risks = risks(model)
         if weights:
             report.candidates = precision_findings.weight_candidates(model, lost_share, atc_precision.has_bfloat16(chip))
-        wants_files = bool(keep_dtype or modify_mixlist or customize_dtypes)
-        kept: list[Unit] = []
-        if data is not None or seeded or wants_files:
-            program = Program(model)
-            cases = read_data(pathlib.Path(data), model) if data is not None else seeded_cases(program, bindings, seed, dims)
-            report.runs.source = "data" if data is not None else "seeded"
-            report.runs.cases = [case.name for case in cases]
-            search = Search(program, cases, FLOAT16, saturates=report.saturates, tolerance=tolerance, seconds=seconds, say=say,
-                            may_stay=lambda unit: not atc_precision.why_not_float32(unit, chip))
-            kept = _run(report, search, lost_share)
-        else:
+        if data is None and not seeded and not (keep_dtype or modify_mixlist or customize_dtypes):
             report.verdict = "nothing was run: --data FILE or --seeded shows which of the risks are real"
-        files = [atc_precision.keep_dtype_file(keep_dtype, kept)] if keep_dtype else []
-        files += [atc_precision.mixlist_file(modify_mixlist, kept, model)] if modify_mixlist else []
-        files += [atc_precision.customize_dtypes_file(customize_dtypes, kept, model)] if customize_dtypes else []
-        report.files = [WrittenFile(f.option, f.path, f.nodes, f.text, f.atc_line(str(path)), f.atc_line(str(path), True), f.notes)
-                        for f in files]
-        if report.runs.source and report.ok:
-            lines = [f.atc_line(str(path)) for f in files] or [atc_precision.keep_dtype_file("keep.cfg", kept).atc_line(str(path))]
-            report.atc = list(dict.fromkeys(lines)) if kept else [atc_precision.atc_line(str(path))]
-        for file in files:
-            file.write()
+            return report
+        program = Program(model)
+        cases = read_data(pathlib.Path(data), model) if data is not None else seeded_cases(program, bindings, seed, dims)
+        report.runs.source = "data" if data is not None else "seeded"
+        report.runs.cases = [case.name for case in cases]
+        search = Search(program, cases, FLOAT16, saturates=report.saturates, tolerance=tolerance, seconds=seconds, say=say,
+                        may_stay=lambda unit: not atc_precision.why_not_float32(unit, chip))
+        kept = _run(report, search, lost_share)
+        if report.ok:
+            _write(report, search, kept, keep_dtype, modify_mixlist, customize_dtypes)
     return report
+
+
+def _write(report: PrecisionReport, search: Search, kept: list[Unit], keep_dtype: str, modify_mixlist: str, customize_dtypes: str) -> None:
+    """Writes the files for ATC that are named, and says what a run with each of them gives."""
+    model = search.program.model
+    files = [atc_precision.keep_dtype_file(keep_dtype, kept)] if keep_dtype else []
+    files += [atc_precision.mixlist_file(modify_mixlist, kept, model)] if modify_mixlist else []
+    files += [atc_precision.customize_dtypes_file(customize_dtypes, kept, model)] if customize_dtypes else []
+    for file in files:
+        right = search.right({unit.index for unit in file.keeps})
+        report.files.append(WrittenFile(file.option, file.path, len(file.keeps), right, file.text, file.atc_line(report.model),
+                                        file.atc_line(report.model, True), file.notes))
+        file.write()
+    if not kept:
+        report.atc = [atc_precision.atc_line(report.model)]
+    else:
+        report.atc = [f.atc_line(report.model) for f in files or [atc_precision.keep_dtype_file("keep.cfg", kept)]]
 
 
 def _run(report: PrecisionReport, search: Search, lost_share: float) -> list[Unit]:

@@ -145,6 +145,7 @@ class WrittenFile:
     option: str
     path: str
     nodes: int
+    ok: bool  # whether a run with these nodes in float32, and no others, is right
     text: str
     atc: str  # the line of atc that goes with it
     atc_v2: str  # the same with --precision_mode_v2

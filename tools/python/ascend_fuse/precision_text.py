@@ -26,8 +26,8 @@ def text_of(report: PrecisionReport, verbose: bool = False) -> str:
     if report.keep:
         lines += ["", *_section("these stay float32", _aligned([(k.op, k.name, k.because) for k in report.keep]), verbose, 2 * _MOST)[:-1]]
     for file in report.files:
-        lines.append(f"wrote {file.path}: " + (f"--{file.option}, {_count(file.nodes, 'node')}" if file.nodes else
-                                               f"nothing is in it, atc needs no --{file.option}"))
+        what = f"--{file.option}, {_count(file.nodes, 'node')}" if file.nodes else f"nothing is in it, atc needs no --{file.option}"
+        lines.append(f"wrote {file.path}: {what if file.ok else what + '; with these alone float16 is still wrong'}")
     lines += [f"note: {note}" for file in report.files for note in file.notes]
     if report.atc:
         lines += ["", *report.atc]
