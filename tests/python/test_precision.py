@@ -439,6 +439,7 @@ def test_verify_as_half(tmp_path: Path) -> None:
     assert wrong.code == 3 and "NaN or infinity" in wrong.out and "error by module" in wrong.out
     right = run_ok("verify", files.model, files.model, "--as-half", "--keep-dtype", keep).out
     assert "equal: 1 comparison" in right and "without it max rel is inf" in right
+    assert "give one of them" in run_tool("verify", files.model, files.model, "--as-half", "--as-atc").err
     keep.write_text("/m/Nothing\n")
     assert "names what is not in" in run_tool("verify", files.model, files.model, "--as-half", "--keep-dtype", keep).err
     assert verify_as_half(files.model, files.model, tolerance=1.0, keep_dtype="").ok is False, "infinities are never within a tolerance"
@@ -511,3 +512,14 @@ def test_an_error_that_adds_up_gets_no_list(tmp_path: Path) -> None:
     report = analyse(files.model, data=files.data, tolerance=1e-3)
     assert not report.simulations[0].ok and report.keep == []
     assert "rounding adds up over 102 nodes" in report.verdict and report.runs.trials < 5
+
+
+def test_local_functions_are_inlined(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+    g (float[4] x) => (float[4] y) { h = local.norm (x)  y = Relu (h) }
+    <domain: "local", opset_import: ["" : 17]>
+    norm (a) => (b) { two = Constant <value = float {2}> ()  big = Pow (a, two)  b = Sqrt (big) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    np.savez(tmp_path / "f.npz", x=np.array([1, 10, 100, 1000], np.float32))
+    report = analyse(tmp_path / "m.onnx", data=tmp_path / "f.npz", tool=TOOL)
+    assert [node.op for node in report.keep] == ["Pow", "Sqrt"] and any("local functions" in note for note in report.notes)

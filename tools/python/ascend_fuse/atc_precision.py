@@ -113,7 +113,7 @@ def keep_dtype_file(path: str, kept: list[Unit]) -> AtcFile:
             notes.append(f"{unit.name!r} cannot be named in the file: rename the node")
         else:
             named.append(unit)
-    return AtcFile("keep_dtype", path, "".join(f"{unit.name}\n" for unit in named), list(_FORCED), named, notes)
+    return AtcFile("keep_dtype", path, "".join(f"{name}\n" for name in dict.fromkeys(unit.name for unit in named)), list(_FORCED), named, notes)
 
 
 def mixlist_file(path: str, kept: list[Unit], model: PrecisionModel) -> AtcFile:

@@ -166,7 +166,7 @@ class Search:
 
     def outputs(self, kept: Iterable[int] = ()) -> dict[tuple[str, str], Difference]:
         """Returns the difference of every output, by case and name."""
-        found = {}
+        found: dict[tuple[str, str], Difference] = {}
         for case in self.cases:
             self.runs += 1
             half = run(self.program, [self.mode(kept)], case.feeds, case.fixed)[0]

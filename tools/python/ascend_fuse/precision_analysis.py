@@ -143,8 +143,9 @@ def simulate(search: Search, observed: Observed, kept: set[int]) -> Simulation:
             if name in observed.differences:
                 one, other = observed.differences[name], after.differences.get(name, Difference())
                 module = modules.setdefault(unit.module, ModuleError(unit.module, 0.0, 0, unit.name, 0.0, 0))
-                if (one.lost > 0, one.max_rel) > (module.lost > 0, module.max_rel):
-                    module.max_rel, module.lost, module.node = one.max_rel, one.lost, unit.name
+                if not module.lost and (one.lost or one.max_rel > module.max_rel):
+                    module.node = unit.name
+                module.max_rel, module.lost = max(module.max_rel, one.max_rel), max(module.lost, one.lost)
                 module.with_list = max(module.with_list, other.max_rel)
                 module.lost_with_list = max(module.lost_with_list, other.lost)
     result.modules = list(modules.values())

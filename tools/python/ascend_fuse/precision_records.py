@@ -104,7 +104,7 @@ class ModuleError:
     module: str
     max_rel: float
     lost: int
-    node: str
+    node: str  # where numbers become NaN or infinite first, else where the error is largest
     with_list: float
     lost_with_list: int
 

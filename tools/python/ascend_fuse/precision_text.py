@@ -31,6 +31,8 @@ def text_of(report: PrecisionReport, verbose: bool = False) -> str:
     lines += [f"note: {note}" for file in report.files for note in file.notes]
     if report.atc:
         lines += ["", *report.atc]
+        if report.keep and not report.files:
+            lines.append("(--keep-dtype keep.cfg writes that file)")
         if report.files:
             one = "one of these; " if len(report.atc) > 1 else ""
             lines.append(f"({one}--precision_mode_v2 may stand for --precision_mode: fp16 for force_fp16, mixed_float16 for allow_mix_precision)")
@@ -146,10 +148,10 @@ def _simulation(simulation: Simulation, has_list: bool, verbose: bool) -> list[s
         lines.append(f"  with the list {_error(after)} at {after.output} ({after.case})")
     if not simulation.modules or (simulation.ok and not verbose):
         return [*lines, ""]
-    modules = sorted(simulation.modules, key=lambda m: (-(m.lost > 0), -m.max_rel))
+    modules = sorted(simulation.modules, key=lambda m: (m.lost == 0, 0 if m.lost else -m.max_rel))
     rows = [(m.module or "(no module)", _size(m.max_rel, m.lost), _size(m.with_list, m.lost_with_list) if has_list else "", m.node)
             for m in modules]
-    heading = ("module", "error", "with the list" if has_list else "", "largest at")
+    heading = ("module", "error", "with the list" if has_list else "", "begins at" if modules[0].lost else "largest at")
     return [*lines, *_section("error by module", _aligned([heading, *rows]), verbose, _MOST + 1)]
 
 
