@@ -428,6 +428,18 @@ def test_errors_are_sentences(flags: list[str], sentence: str, tmp_path: Path, m
     assert done.code == 1 and sentence in done.err and "Traceback" not in done.err
 
 
+def test_data_may_be_arrays(tmp_path: Path) -> None:
+    planted = PLANTED["rms_norm"]()
+    files = saved(planted, tmp_path)
+    small = {name: array / 900 for name, array in planted.feeds.items()}
+    assert len(analyse(files.model, data=planted.feeds).keep) == 4
+    assert analyse(files.model, data=small).keep == []
+    report = analyse(files.model, data=[small, planted.feeds])
+    assert report.runs.cases == ["data 0", "data 1"] and len(report.keep) == 4
+    with pytest.raises(VerifyError, match="data 1 has no array for the input x"):
+        analyse(files.model, data=[small, {}])
+
+
 def test_verify_as_half(tmp_path: Path) -> None:
     b = Builder()
     x = b.input("features", numbers(2, 8, 64))
