@@ -114,6 +114,21 @@ def test_the_risk_of_each_planted_fault_is_seen_in_the_file(tmp_path: Path) -> N
     assert [risk.construct for risk in analyse(saved(FINE["fine_mlp"](), tmp_path).model).risks] == []
 
 
+@pytest.mark.parametrize(("scales", "layers"), [((1, 1, 900), {2}), ((900, 900, 900), {0, 1, 2}), ((900, 1, 900), {0, 2})])
+def test_layers_with_the_same_fault_are_treated_alike(scales: tuple[int, ...], layers: set[int], tmp_path: Path) -> None:
+    b = Builder()
+    x = b.input("x", numbers(2, 4, 32))
+    for i, scale in enumerate(scales):
+        large = b("Mul", x, b.constant(float(scale)))
+        mean = b("ReduceMean", b("Pow", large, b.constant(2.0)), axes=[-1], keepdims=1)
+        x = b("Div", large, b("Sqrt", b("Add", mean, b.constant(1e-3))))
+        for node in b.nodes[i * 6:]:
+            node.name = f"/layers.{i}/norm/{node.op_type}"
+    files = saved(b.planted(x, 0), tmp_path)
+    report = analyse(files.model, data=files.data)
+    assert {node.name for node in report.keep} == {f"/layers.{i}/norm/{op}" for i in layers for op in ("Pow", "ReduceMean", "Add", "Sqrt")}
+
+
 # --- ATC's files ---
 
 
@@ -141,6 +156,7 @@ def test_what_cannot_be_named_in_a_file_is_said(tmp_path: Path) -> None:
     planted.model.graph.node[3].name = "long" * 300
     report = analyse(saved(planted, tmp_path).model, data=saved(planted, tmp_path).data, customize_dtypes=str(tmp_path / "c.cfg"))
     assert (tmp_path / "c.cfg").read_text() == "/m/Add_2::InputDtype:float32,float32,OutputDtype:float32\n"
+    assert not report.files[0].ok and "with these alone float16 is still wrong" in report.to_text()
     assert "3 nodes cannot be named in this file" in report.files[0].notes[0]  # a colon, a plugin of several operators, a long line
     planted.model.graph.node[0].name = "two\nlines"
     report = analyse(saved(planted, tmp_path).model, data=saved(planted, tmp_path).data, keep_dtype=str(tmp_path / "k.cfg"))
@@ -200,7 +216,7 @@ def test_what_a_chip_cannot_keep_is_not_listed(tmp_path: Path) -> None:
     planted = PLANTED["logits"]()
     files = saved(planted, tmp_path)
     report = analyse(files.model, data=files.data, target="ascend310p", keep_dtype=str(tmp_path / "k.cfg"))
-    assert not report.ok and report.keep == []
+    assert not report.ok and report.keep == [] and report.files == [] and not (tmp_path / "k.cfg").exists()
     assert "no list of nodes makes it right" in report.verdict
     assert any("MatMul /m/MatMul_0 leaves float16 and cannot stay float32: the cube unit" in note for note in report.notes)
 
@@ -412,6 +428,18 @@ def test_errors_are_sentences(flags: list[str], sentence: str, tmp_path: Path, m
     assert done.code == 1 and sentence in done.err and "Traceback" not in done.err
 
 
+def test_data_may_be_arrays(tmp_path: Path) -> None:
+    planted = PLANTED["rms_norm"]()
+    files = saved(planted, tmp_path)
+    small = {name: array / 900 for name, array in planted.feeds.items()}
+    assert len(analyse(files.model, data=planted.feeds).keep) == 4
+    assert analyse(files.model, data=small).keep == []
+    report = analyse(files.model, data=[small, planted.feeds])
+    assert report.runs.cases == ["data 0", "data 1"] and len(report.keep) == 4
+    with pytest.raises(VerifyError, match="data 1 has no array for the input x"):
+        analyse(files.model, data=[small, {}])
+
+
 def test_verify_as_half(tmp_path: Path) -> None:
     b = Builder()
     x = b.input("features", numbers(2, 8, 64))
@@ -423,9 +451,32 @@ def test_verify_as_half(tmp_path: Path) -> None:
     assert wrong.code == 3 and "NaN or infinity" in wrong.out and "error by module" in wrong.out
     right = run_ok("verify", files.model, files.model, "--as-half", "--keep-dtype", keep).out
     assert "equal: 1 comparison" in right and "without it max rel is inf" in right
+    assert "give one of them" in run_tool("verify", files.model, files.model, "--as-half", "--as-atc").err
     keep.write_text("/m/Nothing\n")
     assert "names what is not in" in run_tool("verify", files.model, files.model, "--as-half", "--keep-dtype", keep).err
     assert verify_as_half(files.model, files.model, tolerance=1.0, keep_dtype="").ok is False, "infinities are never within a tolerance"
+
+
+def test_an_optimized_export_in_half(zoo: Path, tmp_path: Path) -> None:
+    """NPU nodes are computed as documented; the names in the list and in the report are those of the written file."""
+    model = zoo / "llama-sdpa-past-ts17-dynamic.onnx"
+    run_ok("optimize", model, "-o", tmp_path / "fused.onnx", "--quiet")
+    text = run_ok("verify", model, tmp_path / "fused.onnx", "--as-half").out
+    assert "equal: 25 comparisons within the tolerance of 0.01" in text and "model.layers.1.mlp" in text
+    data = json.loads(run_ok("precision", tmp_path / "fused.onnx", "--seeded", "--json", "-").out)
+    assert data["keep"] == [] and data["simulations"][0]["ok"] and 0 < data["simulations"][0]["outputs"][0]["max_rel"] < 0.01
+    assert any(row["of"] == "npu.NPURmsNorm" and row["types"]["float32"] for row in data["types_by_operator"])
+
+
+def test_an_input_beyond_the_range_is_seen(tmp_path: Path) -> None:
+    """A mask that is given: what reads it stays float32."""
+    b = Builder()
+    mask = b.input("mask", np.where(np.tril(np.ones((8, 8), bool)), np.float32(0), np.finfo(np.float32).min))
+    b.inputs["mask"][0] = np.finfo(np.float32).min
+    files = saved(b.planted(b("Softmax", b("Add", b.input("x", numbers(2, 8, 8)), mask), axis=-1), 2), tmp_path)
+    report = analyse(files.model, data=files.data)
+    assert report.ranges[0].node == "(input)" and report.ranges[0].value == "mask"
+    assert [node.op for node in report.keep] == ["Add", "Softmax"]
 
 
 def test_the_schema_is_that_of_the_records() -> None:
@@ -473,3 +524,14 @@ def test_an_error_that_adds_up_gets_no_list(tmp_path: Path) -> None:
     report = analyse(files.model, data=files.data, tolerance=1e-3)
     assert not report.simulations[0].ok and report.keep == []
     assert "rounding adds up over 102 nodes" in report.verdict and report.runs.trials < 5
+
+
+def test_local_functions_are_inlined(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+    g (float[4] x) => (float[4] y) { h = local.norm (x)  y = Relu (h) }
+    <domain: "local", opset_import: ["" : 17]>
+    norm (a) => (b) { two = Constant <value = float {2}> ()  big = Pow (a, two)  b = Sqrt (big) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    np.savez(tmp_path / "f.npz", x=np.array([1, 10, 100, 1000], np.float32))
+    report = analyse(tmp_path / "m.onnx", data=tmp_path / "f.npz", tool=TOOL)
+    assert [node.op for node in report.keep] == ["Pow", "Sqrt"] and any("local functions" in note for note in report.notes)

@@ -47,6 +47,7 @@ _NO_FLOAT32_CUBE = ("ascend310p", "ascend910")
 # aclrtFloatOverflowMode of CANN 9.1: these chips have the saturation mode only.
 _SATURATES = ("ascend310p", "ascend310b", "ascend910")
 _NO_BFLOAT16 = ("ascend310p", "ascend910")
+_FORCED = ("--precision_mode=force_fp16", "--precision_mode_v2=fp16")
 _CHIPS = ("ascend310p", "ascend310b", "ascend910_93", "ascend910b", "ascend950", "ascend910")
 
 
@@ -89,12 +90,12 @@ class AtcFile:
     path: str
     text: str
     modes: list[str]  # the precision mode that goes with it: --precision_mode, and --precision_mode_v2 of newer releases
-    nodes: int  # that it keeps float32
+    keeps: list[Unit]  # what it keeps float32
     notes: list[str] = dataclasses.field(default_factory=list)
 
     def atc_line(self, model: str, new: bool = False) -> str:
         """The line of atc that reads it; the options of a line that `optimize` printed go with it."""
-        return atc_line(model, self.modes[new], [shlex.quote(f"--{self.option}={self.path}")] if self.nodes else [])
+        return atc_line(model, self.modes[new], [shlex.quote(f"--{self.option}={self.path}")] if self.keeps else [])
 
     def write(self) -> None:
         """Writes the file."""
@@ -106,14 +107,13 @@ class AtcFile:
 
 def keep_dtype_file(path: str, kept: list[Unit]) -> AtcFile:
     """One name a line, in the order of the model."""
-    names, notes = [], []
+    named, notes = [], []
     for unit in kept:
         if "\n" in unit.name or unit.name != unit.name.strip() or unit.name.startswith("OpType::"):
             notes.append(f"{unit.name!r} cannot be named in the file: rename the node")
         else:
-            names.append(unit.name)
-    modes = ["--precision_mode=force_fp16", "--precision_mode_v2=fp16"]
-    return AtcFile("keep_dtype", path, "".join(f"{name}\n" for name in names), modes, len(names), notes)
+            named.append(unit)
+    return AtcFile("keep_dtype", path, "".join(f"{name}\n" for name in dict.fromkeys(unit.name for unit in named)), list(_FORCED), named, notes)
 
 
 def mixlist_file(path: str, kept: list[Unit], model: PrecisionModel) -> AtcFile:
@@ -125,12 +125,12 @@ def mixlist_file(path: str, kept: list[Unit], model: PrecisionModel) -> AtcFile:
     notes = []
     if len(same) > len(kept):
         notes.append(f"the list is by type: it keeps {len(same)} nodes float32, and {len(kept)} need it")
-    return AtcFile("modify_mixlist", path, json.dumps(data, indent=2) + "\n", modes, len(same), notes)
+    return AtcFile("modify_mixlist", path, json.dumps(data, indent=2) + "\n", modes, same, notes)
 
 
 def customize_dtypes_file(path: str, kept: list[Unit], model: PrecisionModel) -> AtcFile:
     """A line for every node, with float32 for its float inputs and outputs."""
-    lines, left = [], []
+    lines, named, left = [], [], []
     for unit in kept:
         inputs = ["float32" if model.is_float(name) else "" for name in unit.node.input]
         outputs = ["float32" if model.is_float(name) else "" for name in unit.node.output]
@@ -139,13 +139,13 @@ def customize_dtypes_file(path: str, kept: list[Unit], model: PrecisionModel) ->
             left.append(unit)
         else:
             lines.append(line)
+            named.append(unit)
     notes = []
     if left:
         names = ", ".join(f"{unit.op} {unit.name}" for unit in left[:3]) + (" ..." if len(left) > 3 else "")
         notes.append(f"{len(left)} nodes cannot be named in this file (ATC's plugin makes other operators of them, or their name has a"
                      f" colon): {names}; use --keep-dtype for them")
-    modes = ["--precision_mode=force_fp16", "--precision_mode_v2=fp16"]
-    return AtcFile("customize_dtypes", path, "".join(f"{line}\n" for line in lines), modes, len(lines), notes)
+    return AtcFile("customize_dtypes", path, "".join(f"{line}\n" for line in lines), list(_FORCED), named, notes)
 
 
 def atc_line(model: str, mode: str = "--precision_mode=force_fp16", options: Sequence[str] = ()) -> str:

@@ -31,7 +31,7 @@ class HalfResult(Result):
     without_list: list[Comparison] = dataclasses.field(default_factory=list)
 
     def _region_lines(self) -> list[str]:
-        modules = sorted(self.modules, key=lambda m: (-(m.lost > 0), -m.max_rel))
+        modules = sorted(self.modules, key=lambda m: (m.lost == 0, 0 if m.lost else -m.max_rel))
         lines = ["error by module, of the optimized model against itself in float32"] if modules else []
         for module in modules[:_MODULES]:
             error = f"{module.lost} NaN or infinite" if module.lost else f"{module.max_rel:.2g}"

@@ -215,7 +215,7 @@ def _bytes(arrays: list[Any]) -> int:
 
 
 def _declared(elem_type: int) -> HalfType | None:
-    return {TensorProto.FLOAT16: FLOAT16, TensorProto.BFLOAT16: BFLOAT16}.get(elem_type)
+    return FLOAT16 if elem_type == TensorProto.FLOAT16 else BFLOAT16 if elem_type == TensorProto.BFLOAT16 else None
 
 
 class Execution:

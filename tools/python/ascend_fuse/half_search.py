@@ -166,7 +166,7 @@ class Search:
 
     def outputs(self, kept: Iterable[int] = ()) -> dict[tuple[str, str], Difference]:
         """Returns the difference of every output, by case and name."""
-        found = {}
+        found: dict[tuple[str, str], Difference] = {}
         for case in self.cases:
             self.runs += 1
             half = run(self.program, [self.mode(kept)], case.feeds, case.fixed)[0]
@@ -223,8 +223,8 @@ class Search:
         everything = self._those_that_can(unit.index for unit in self.program.model.units)
         for kept in self._guesses(suspects):
             if kept and self.right(kept):
-                return self._smallest(kept)
-        return self._smallest(everything) if self.right(everything) else None
+                return self._smallest(kept, suspects)
+        return self._smallest(everything, suspects) if self.right(everything) else None
 
     def _guesses(self, suspects: set[int]) -> Iterable[set[int]]:
         yield suspects
@@ -240,17 +240,22 @@ class Search:
                 fringe = {model.producers[n].index for i in fringe for n in model.units[i].inputs
                           if n in model.producers and model.is_float(n)}
 
-    def _smallest(self, kept: set[int]) -> set[int]:
+    def _smallest(self, kept: set[int], suspects: set[int]) -> set[int]:
+        """Makes a list smaller: by places that layers share, then by nodes. Of a place that is needed every suspect stays, so that
+        layers with the same fault are treated alike."""
         groups: dict[tuple[str, str], list[int]] = {}
         for index in sorted(kept):
             groups.setdefault(self.program.model.units[index].pattern, []).append(index)
-        members = list(groups.values())
-        chosen = self._reduced(members)
-        return {index for group in self._reduced([[index] for group in chosen for index in group]) for index in group}
+        chosen = [index for group in self._reduced(list(groups.values())) for index in group]
+        sure = [index for index in chosen if index in suspects]
+        free = [[index] for index in chosen if index not in suspects]
+        if not free or self.right(sure):
+            return set(sure) if self.right(sure) else set(chosen)
+        return {*sure, *(index for group in self._reduced(free, sure) for index in group)}
 
-    def _reduced(self, groups: list[list[int]]) -> list[list[int]]:
+    def _reduced(self, groups: list[list[int]], always: Iterable[int] = ()) -> list[list[int]]:
         def enough(numbers: list[int]) -> bool:
-            kept = {index for number in numbers for index in groups[number]}
+            kept = {*always, *(index for number in numbers for index in groups[number])}
             if time.monotonic() > self._end and frozenset(kept) not in self._known:
                 self.in_time = False
                 return False

@@ -12,11 +12,12 @@ Exit codes: 0 done, 1 an error, 3 float16 is wrong, and no list makes it right.
 from __future__ import annotations
 
 import argparse
+import os
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 try:
     import numpy as np
@@ -31,7 +32,7 @@ except ImportError as missing:  # pragma: no cover
 from ascend_fuse import atc_precision, guess_inputs, precision_findings
 from ascend_fuse.expanded import VerifyError, first_line
 from ascend_fuse.given_bindings import different, read_bindings, symbol_bindings
-from ascend_fuse.half_numbers import BFLOAT16, FLOAT16, HalfType
+from ascend_fuse.half_numbers import BFLOAT16, FLOAT16
 from ascend_fuse.half_run import Mode, Program, run
 from ascend_fuse.half_search import Case, Difference, Observed, Search, share_text
 from ascend_fuse.precision_model import PrecisionModel, Unit, opened, type_name
@@ -40,16 +41,19 @@ from ascend_fuse.precision_records import (KeptNode, ModuleError, OutputError, P
 from ascend_fuse.precision_risks import risks
 
 LOST_SHARE = 0.1  # of the numbers of a value: more of them 0 or subnormal is a finding
-_HALVES = {half.name: half for half in (FLOAT16, BFLOAT16)}
+_LINE_SECONDS = 10.0  # between two lines of progress in a log
+
+Data: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Sequence[Mapping[str, Any]]"
 
 
-def analyse(path: str | pathlib.Path, *, data: str | pathlib.Path | None = None, seeded: bool = False, bindings: Any = None, seed: int = 0,
+def analyse(path: str | pathlib.Path, *, data: Data | None = None, seeded: bool = False, bindings: Any = None, seed: int = 0,
             dims: Sequence[str] = (), target: str = "ascend910b", tolerance: float | None = None, lost_share: float = LOST_SHARE,
             weights: bool = True, keep_dtype: str = "", modify_mixlist: str = "", customize_dtypes: str = "", seconds: float = 300.0,
             tool: Any = None, rules: Sequence[str] = (), say: Callable[[str], None] = lambda _: None) -> PrecisionReport:
     """Returns what half precision does to the model on `path`.
 
-    data        an .npz file with an array for every input, or a folder of such files: the model is run on them.
+    data        an .npz file with an array for every input, a folder of such files, a dict of arrays, or a list of dicts: the model is
+                run on them.
     seeded      run it on generated inputs, as `verify` does. Asked for by itself where a file for ATC is to be written.
     bindings    with seeded: what symbolic dims are, as `verify` takes it; dims: what --dim bounds.
     target      the chip: whether overflows become infinite, and what has float32 kernels.
@@ -73,29 +77,36 @@ def analyse(path: str | pathlib.Path, *, data: str | pathlib.Path | None = None,
         report.risks = risks(model)
         if weights:
             report.candidates = precision_findings.weight_candidates(model, lost_share, atc_precision.has_bfloat16(chip))
-        wants_files = bool(keep_dtype or modify_mixlist or customize_dtypes)
-        kept: list[Unit] = []
-        if data is not None or seeded or wants_files:
-            program = Program(model)
-            cases = read_data(pathlib.Path(data), model) if data is not None else seeded_cases(program, bindings, seed, dims)
-            report.runs.source = "data" if data is not None else "seeded"
-            report.runs.cases = [case.name for case in cases]
-            search = Search(program, cases, FLOAT16, saturates=report.saturates, tolerance=tolerance, seconds=seconds, say=say,
-                            may_stay=lambda unit: not atc_precision.why_not_float32(unit, chip))
-            kept = _run(report, search, lost_share)
-        else:
+        if data is None and not seeded and not (keep_dtype or modify_mixlist or customize_dtypes):
             report.verdict = "nothing was run: --data FILE or --seeded shows which of the risks are real"
-        files = [atc_precision.keep_dtype_file(keep_dtype, kept)] if keep_dtype else []
-        files += [atc_precision.mixlist_file(modify_mixlist, kept, model)] if modify_mixlist else []
-        files += [atc_precision.customize_dtypes_file(customize_dtypes, kept, model)] if customize_dtypes else []
-        report.files = [WrittenFile(f.option, f.path, f.nodes, f.text, f.atc_line(str(path)), f.atc_line(str(path), True), f.notes)
-                        for f in files]
-        if report.runs.source and report.ok:
-            lines = [f.atc_line(str(path)) for f in files] or [atc_precision.keep_dtype_file("keep.cfg", kept).atc_line(str(path))]
-            report.atc = list(dict.fromkeys(lines)) if kept else [atc_precision.atc_line(str(path))]
-        for file in files:
-            file.write()
+            return report
+        program = Program(model)
+        cases = read_data(data, model) if data is not None else seeded_cases(program, bindings, seed, dims)
+        report.runs.source = "data" if data is not None else "seeded"
+        report.runs.cases = [case.name for case in cases]
+        search = Search(program, cases, FLOAT16, saturates=report.saturates, tolerance=tolerance, seconds=seconds, say=say,
+                        may_stay=lambda unit: not atc_precision.why_not_float32(unit, chip))
+        kept = _run(report, search, lost_share)
+        if report.ok:
+            _write(report, search, kept, keep_dtype, modify_mixlist, customize_dtypes)
     return report
+
+
+def _write(report: PrecisionReport, search: Search, kept: list[Unit], keep_dtype: str, modify_mixlist: str, customize_dtypes: str) -> None:
+    """Writes the files for ATC that are named, and says what a run with each of them gives."""
+    model = search.program.model
+    files = [atc_precision.keep_dtype_file(keep_dtype, kept)] if keep_dtype else []
+    files += [atc_precision.mixlist_file(modify_mixlist, kept, model)] if modify_mixlist else []
+    files += [atc_precision.customize_dtypes_file(customize_dtypes, kept, model)] if customize_dtypes else []
+    for file in files:
+        right = search.right({unit.index for unit in file.keeps})
+        report.files.append(WrittenFile(file.option, file.path, len(file.keeps), right, file.text, file.atc_line(report.model),
+                                        file.atc_line(report.model, True), file.notes))
+        file.write()
+    if not kept:
+        report.atc = [atc_precision.atc_line(report.model)]
+    else:
+        report.atc = [f.atc_line(report.model) for f in files or [atc_precision.keep_dtype_file("keep.cfg", kept)]]
 
 
 def _run(report: PrecisionReport, search: Search, lost_share: float) -> list[Unit]:
@@ -109,7 +120,8 @@ def _run(report: PrecisionReport, search: Search, lost_share: float) -> list[Uni
     report.runs.trials, report.runs.complete = search.runs, search.in_time
     report.keep = [KeptNode(u.name, u.op, atc_precision.ge_operator(u), u.module, _why_kept(u, model, observed, report)) for u in kept]
     report.simulations = [simulate(search, observed, found or set())]
-    if atc_precision.has_bfloat16(report.target):
+    in_file = {type_name(model.types.get(name, 0)) for unit in model.units for name in unit.outputs}
+    if atc_precision.has_bfloat16(report.target) and "float16" not in in_file:
         report.simulations.append(_in_bfloat16(search))
     report.notes += _notes(model, observed, report, search)
     report.verdict = _verdict(report, found, search.spread)
@@ -135,8 +147,9 @@ def simulate(search: Search, observed: Observed, kept: set[int]) -> Simulation:
             if name in observed.differences:
                 one, other = observed.differences[name], after.differences.get(name, Difference())
                 module = modules.setdefault(unit.module, ModuleError(unit.module, 0.0, 0, unit.name, 0.0, 0))
-                if (one.lost > 0, one.max_rel) > (module.lost > 0, module.max_rel):
-                    module.max_rel, module.lost, module.node = one.max_rel, one.lost, unit.name
+                if not module.lost and (one.lost or one.max_rel > module.max_rel):
+                    module.node = unit.name
+                module.max_rel, module.lost = max(module.max_rel, one.max_rel), max(module.lost, one.lost)
                 module.with_list = max(module.with_list, other.max_rel)
                 module.lost_with_list = max(module.lost_with_list, other.lost)
     result.modules = list(modules.values())
@@ -222,8 +235,13 @@ def _verdict(report: PrecisionReport, found: set[int] | None, spread: bool) -> s
             f" {simulation.worst(True).max_rel:.2g}")
 
 
-def read_data(path: pathlib.Path, model: PrecisionModel) -> list[Case]:
-    """Returns the inputs in an .npz file, or in all of a folder."""
+def read_data(data: Data, model: PrecisionModel) -> list[Case]:
+    """Returns the inputs in an .npz file, in all of a folder, or in dicts."""
+    if isinstance(data, Mapping):
+        return [_case("data", data, model)]
+    if not isinstance(data, (str, os.PathLike)):
+        return [_case(f"data {number}", arrays, model) for number, arrays in enumerate(data)]
+    path = pathlib.Path(data)
     files = sorted(path.glob("*.npz")) if path.is_dir() else [path]
     if not files:
         raise VerifyError(f"{path} has no .npz file")
@@ -234,14 +252,20 @@ def read_data(path: pathlib.Path, model: PrecisionModel) -> list[Case]:
                 feeds = {name: arrays[name] for name in arrays.files}
         except (OSError, ValueError) as error:
             raise VerifyError(f"{file} cannot be read as .npz: {first_line(error)}") from None
-        for value in model.inputs:
-            if value.name not in feeds:
-                raise VerifyError(f"{file} has no array for the input {value.name}; it has {', '.join(feeds) or 'none'}")
-            wanted = type_name(value.type.tensor_type.elem_type)
-            if feeds[value.name].dtype.name != wanted and not (wanted == "bfloat16" and feeds[value.name].dtype.kind == "f"):
-                raise VerifyError(f"{file}: {value.name} is {feeds[value.name].dtype.name}, and the model takes {wanted}")
-        cases.append(Case(file.name, {value.name: feeds[value.name] for value in model.inputs}))
+        cases.append(_case(file.name, feeds, model))
     return cases
+
+
+def _case(name: str, arrays: Mapping[str, Any], model: PrecisionModel) -> Case:
+    feeds = {}
+    for value in model.inputs:
+        if value.name not in arrays:
+            raise VerifyError(f"{name} has no array for the input {value.name}; it has {', '.join(arrays) or 'none'}")
+        feeds[value.name] = np.asarray(arrays[value.name])
+        found, wanted = feeds[value.name].dtype, type_name(value.type.tensor_type.elem_type)
+        if found.name != wanted and not (wanted == "bfloat16" and found.kind == "f"):
+            raise VerifyError(f"{name}: {value.name} is {found.name}, and the model takes {wanted}")
+    return Case(name, feeds)
 
 
 def seeded_cases(program: Program, given: Any, seed: int, dims: Sequence[str]) -> list[Case]:
@@ -277,15 +301,18 @@ def seeded_cases(program: Program, given: Any, seed: int, dims: Sequence[str]) -
     return cases
 
 
-def _on_terminal() -> Callable[[str], None]:
-    """Shows on a terminal what takes more than a second, in one line that is written over."""
-    if not sys.stderr.isatty():
-        return lambda _: None
-    began = time.monotonic()
+def _progress() -> Callable[[str], None]:
+    """Tells on stderr what takes more than a second: in one line that is written over on a terminal, now and then a line in a log."""
+    terminal = sys.stderr.isatty()
+    told = time.monotonic()
 
     def say(text: str) -> None:
-        if time.monotonic() - began > 1:
+        nonlocal told
+        if terminal and time.monotonic() - told > 1:
             print(f"\r\033[K{text[:100]}\r", end="", file=sys.stderr, flush=True)
+        elif not terminal and time.monotonic() - told > _LINE_SECONDS:
+            print(text, file=sys.stderr, flush=True)
+            told = time.monotonic()
 
     return say
 
@@ -313,7 +340,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report = analyse(options.model, data=options.data, seeded=options.seeded, bindings=options.bindings, seed=options.seed, dims=options.dim,
                          target=options.target, tolerance=options.tolerance, lost_share=options.lost_share, weights=not options.no_weights,
                          keep_dtype=options.keep_dtype, modify_mixlist=options.modify_mixlist, customize_dtypes=options.customize_dtypes,
-                         seconds=options.seconds, tool=options.tool, rules=options.rules, say=_on_terminal())
+                         seconds=options.seconds, tool=options.tool, rules=options.rules, say=_progress())
         if options.json and options.json != "-":
             pathlib.Path(options.json).write_text(report.to_json() + "\n")
     except (VerifyError, guess_inputs.CannotGuess, OSError) as error:

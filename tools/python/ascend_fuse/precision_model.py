@@ -22,7 +22,7 @@ from ascend_fuse.comparison import Result
 from ascend_fuse.expanded import Expanded, VerifyError, npu_nodes, read_graph
 from ascend_fuse.regions import reads_of
 
-FLOATS = {
+FLOATS: dict[int, str] = {
     TensorProto.FLOAT: "float32", TensorProto.FLOAT16: "float16", TensorProto.BFLOAT16: "bfloat16", TensorProto.DOUBLE: "float64"
 }
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
@@ -130,6 +130,8 @@ def _constant_of(attribute: Any) -> Any:
         return numpy_helper.from_array(np.array(attribute.f if attribute.name == "value_float" else list(attribute.floats), np.float32))
     if attribute.name in ("value_int", "value_ints"):
         return numpy_helper.from_array(np.array(attribute.i if attribute.name == "value_int" else list(attribute.ints), np.int64))
+    if attribute.name in ("value_string", "value_strings"):
+        return numpy_helper.from_array(np.array(attribute.s if attribute.name == "value_string" else list(attribute.strings), object))
     raise VerifyError(f"a Constant with {attribute.name} is not handled")
 
 
@@ -192,7 +194,7 @@ class PrecisionModel:
 def _units(graph: Any) -> list[Unit]:
     """The nodes, with the names that ATC's parser gives those that have none (hicann/ge:parser/parser/onnx/onnx_parser.cc,
     UpdateNodeNameAndOpType)."""
-    units = []
+    units: list[Unit] = []
     nameless = 0
     for node in graph.node:
         name = node.name

@@ -104,7 +104,7 @@ class ModuleError:
     module: str
     max_rel: float
     lost: int
-    node: str
+    node: str  # where numbers become NaN or infinite first, else where the error is largest
     with_list: float
     lost_with_list: int
 
@@ -145,6 +145,7 @@ class WrittenFile:
     option: str
     path: str
     nodes: int
+    ok: bool  # whether a run with these nodes in float32, and no others, is right
     text: str
     atc: str  # the line of atc that goes with it
     atc_v2: str  # the same with --precision_mode_v2

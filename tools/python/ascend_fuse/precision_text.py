@@ -25,10 +25,14 @@ def text_of(report: PrecisionReport, verbose: bool = False) -> str:
     lines.append(report.verdict)
     if report.keep:
         lines += ["", *_section("these stay float32", _aligned([(k.op, k.name, k.because) for k in report.keep]), verbose, 2 * _MOST)[:-1]]
-    lines += [f"wrote {file.path}: --{file.option}, {_count(file.nodes, 'node')}" for file in report.files]
+    for file in report.files:
+        what = f"--{file.option}, {_count(file.nodes, 'node')}" if file.nodes else f"nothing is in it, atc needs no --{file.option}"
+        lines.append(f"wrote {file.path}: {what if file.ok else what + '; with these alone float16 is still wrong'}")
     lines += [f"note: {note}" for file in report.files for note in file.notes]
     if report.atc:
         lines += ["", *report.atc]
+        if report.keep and not report.files:
+            lines.append("(--keep-dtype keep.cfg writes that file)")
         if report.files:
             one = "one of these; " if len(report.atc) > 1 else ""
             lines.append(f"({one}--precision_mode_v2 may stand for --precision_mode: fp16 for force_fp16, mixed_float16 for allow_mix_precision)")
@@ -74,11 +78,20 @@ def _of_types(types: dict[str, int]) -> str:
 
 
 def _constants(found: list[ConstantFinding], verbose: bool) -> list[str]:
-    rows = []
+    groups: dict[tuple[str, float, float, int], list[ConstantFinding]] = {}
     for f in found:
-        readers = ", ".join(f.readers if verbose else f.readers[:2]) + (" ..." if len(f.readers) > 2 and not verbose else "")
-        rows.append((f.half, f.name, f"{f.because} (read by {readers})"))
+        groups.setdefault((f.effect, f.largest, f.smallest, f.count), []).append(f)
+    rows = []
+    for same in groups.values():
+        names = list(dict.fromkeys(f.name for f in same))
+        readers = list(dict.fromkeys(reader for f in same for reader in f.readers))
+        rows.append((", ".join(dict.fromkeys(f.half for f in same)), _listed(names, verbose),
+                     f"{same[0].because} (read by {_listed(readers, verbose)})"))
     return _aligned(rows)
+
+
+def _listed(names: list[str], verbose: bool) -> str:
+    return ", ".join(names) if verbose or len(names) < 3 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _risk(risk: Risk, verbose: bool) -> list[str]:
@@ -135,10 +148,10 @@ def _simulation(simulation: Simulation, has_list: bool, verbose: bool) -> list[s
         lines.append(f"  with the list {_error(after)} at {after.output} ({after.case})")
     if not simulation.modules or (simulation.ok and not verbose):
         return [*lines, ""]
-    modules = sorted(simulation.modules, key=lambda m: (-(m.lost > 0), -m.max_rel))
+    modules = sorted(simulation.modules, key=lambda m: (m.lost == 0, 0 if m.lost else -m.max_rel))
     rows = [(m.module or "(no module)", _size(m.max_rel, m.lost), _size(m.with_list, m.lost_with_list) if has_list else "", m.node)
             for m in modules]
-    heading = ("module", "error", "with the list" if has_list else "", "largest at")
+    heading = ("module", "error", "with the list" if has_list else "", "begins at" if modules[0].lost else "largest at")
     return [*lines, *_section("error by module", _aligned([heading, *rows]), verbose, _MOST + 1)]
 
 
@@ -147,4 +160,4 @@ def _error(worst: Any) -> str:
 
 
 def _size(max_rel: float, lost: int) -> str:
-    return f"{lost} lost" if lost else f"{max_rel:.2g}"
+    return f"{lost} NaN or inf" if lost else f"{max_rel:.2g}"

@@ -405,6 +405,8 @@ def main(arguments=None) -> int:
     parser.add_argument("--keep-dtype", metavar="FILE", default="", help="with --as-half: the nodes that stay float32")
     options = parser.parse_args(arguments)
     try:
+        if options.as_half and options.as_atc:
+            raise VerifyError("--as-half and --as-atc are two comparisons: give one of them")
         if options.as_half:
             return _print(_as_half(options), options)
         entry, bindings = read_bindings(options.bindings)
