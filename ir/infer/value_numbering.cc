@@ -1,7 +1,6 @@
 #include "ir/infer/value_numbering.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,21 +36,11 @@ bool IsSplatOf(const Facts& facts, const Value* value, double number) {
                      [&](Dim element) { return element.is(static_cast<int64_t>(number)); });
 }
 
-// The same number down to its sign.
-bool IsSplatWithSign(const Facts& facts, const Value* value, double number) {
-  const Fact& fact = facts.Of(value);
-  const auto same = [number](double element) { return element == number && std::signbit(element) == std::signbit(number); };
-  if (fact.elements == nullptr) return fact.is_splat && same(fact.splat);
-  const auto& floats = fact.elements->floats;
-  return !floats.empty() && std::all_of(floats.begin(), floats.end(), same);
-}
-
 // Nodes that do nothing, given the copies found so far: the pass goes in the order of the graph, so what a node
 // reads has been looked at before.
-class NoiseFinder {
+class Noise {
  public:
-  NoiseFinder(const Facts& facts, const Copies& copies, ValueNumbering::Noise noise)
-      : facts_(facts), copies_(copies), exact_(noise == ValueNumbering::Noise::kExact) {}
+  Noise(const Facts& facts, const Copies& copies) : facts_(facts), copies_(copies) {}
 
   // The input, or an earlier value, that the node's first output merely copies, or nullptr.
   const Value* CopiedBy(const Node& node, std::string_view op) const {
@@ -64,7 +53,7 @@ class NoiseFinder {
     if (op == "Sum" || op == "Max" || op == "Min" || op == "Mean") return node.input_count == 1 ? x : nullptr;
     if (const Movement* movement = facts_.MovementOf(y); movement != nullptr) return Moved(*movement, node);
     if (op == "Mul" || op == "Div" || op == "Pow") return Combined(node, 1, op == "Mul");
-    if (op == "Add" || op == "Sub") return Combined(node, op == "Add" ? -0.0 : 0.0, op == "Add");
+    if (op == "Add" || op == "Sub") return Combined(node, 0, op == "Add");
     if (op == "And") return Combined(node, 1, true);
     if (op == "Or" || op == "Xor") return Combined(node, 0, true);
     return nullptr;
@@ -203,20 +192,14 @@ class NoiseFinder {
     return inner->node->input(0);
   }
 
-  // Of numbers with a sign, only one of the two zeros changes nothing.
-  bool IsNeutral(const Value* value, double neutral) const {
-    if (exact_ && neutral == 0 && IsFloat(facts_.Of(value).type)) return IsSplatWithSign(facts_, value, neutral);
-    return IsSplatOf(facts_, value, neutral);
-  }
-
   // The operand that is left when the other one is all `neutral` and broadcasts nothing.
   const Value* Combined(const Node& node, double neutral, bool commutative) const {
     const Value* x = node.input(0);
     const Value* other = node.input(1);
     const Value* y = node.output(0);
     if (other == nullptr || node.input_count != 2) return nullptr;
-    if (SameType(facts_, x, y) && IsNeutral(other, neutral) && SameShape(facts_, x, y)) return x;
-    if (commutative && SameType(facts_, other, y) && IsNeutral(x, neutral) && SameShape(facts_, other, y)) {
+    if (SameType(facts_, x, y) && IsSplatOf(facts_, other, neutral) && SameShape(facts_, x, y)) return x;
+    if (commutative && SameType(facts_, other, y) && IsSplatOf(facts_, x, neutral) && SameShape(facts_, other, y)) {
       return other;
     }
     return nullptr;
@@ -249,7 +232,6 @@ class NoiseFinder {
 
   const Facts& facts_;
   const Copies& copies_;
-  bool exact_;
 };
 
 // The key of an attribute by what it means: sorted by name, defaults left out, so that an attribute that is
@@ -318,7 +300,7 @@ void AppendNumber(uint64_t number, std::string* key) { key->append(reinterpret_c
 
 }  // namespace
 
-ValueNumbering::ValueNumbering(const Model& model, const Facts& facts, Noise noise) : noise_(noise) {
+ValueNumbering::ValueNumbering(const Model& model, const Facts& facts) {
   numbers_.reserve(model.value_count());
   copies_.Reserve(model.value_count());
   for (const auto& graph : model.graphs()) {
@@ -385,15 +367,10 @@ const Value* ValueNumbering::First(const Value* value) const {
   return firsts_[number];
 }
 
-const Value* ValueNumbering::CopiedBy(const Node& node, const Facts& facts) const {
-  if (node.domain != NameId::kEmpty) return nullptr;
-  return NoiseFinder(facts, copies_, noise_).CopiedBy(node, OpType(node));
-}
-
 bool ValueNumbering::NumberAsCopy(const Node& node, const Facts& facts) {
   const Value* copy = node.output(0);
   if (node.domain != NameId::kEmpty || copy == nullptr || IsNumbered(*copy)) return false;
-  const Value* source = CopiedBy(node, facts);
+  const Value* source = Noise(facts, copies_).CopiedBy(node, OpType(node));
   if (source == nullptr) return false;
   copies_.Set(*copy, source);
   Assign(*copy, Number(source));

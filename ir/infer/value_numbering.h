@@ -38,12 +38,8 @@ class Copies {
 // is looked through as well.
 class ValueNumbering {
  public:
-  // What counts as noise. Plus 0 makes 0 of -0: a construct is found through it all the same, but a graph that is to compute the
-  // same bits is not rid of it.
-  enum class Noise : uint8_t { kUpToSigns, kExact };
-
   // One pass over all graphs; linear. Dead nodes are passed over.
-  ValueNumbering(const Model& model, const Facts& facts, Noise noise = Noise::kUpToSigns);
+  ValueNumbering(const Model& model, const Facts& facts);
 
   // Numbers the outputs of a node that was made later, and the constants among its inputs, as the constructor
   // would; the facts of its outputs must be known by then. A value that has a number keeps it: one whose
@@ -62,8 +58,6 @@ class ValueNumbering {
   // The value that `value` is a mere copy of through one node of noise, or nullptr. A value whose producer was replaced is
   // what the new one computes: it keeps its number, and is a copy no more.
   const Value* Source(const Value* value) const { return copies_.SourceOf(value); }
-  // The same of the node as it stands now, whatever stood there when its result was numbered.
-  const Value* CopiedBy(const Node& node, const Facts& facts) const;
   // Of the values with the number of `value`, the one that was numbered first; of those of the file it is the one that is
   // computed first.
   const Value* First(const Value* value) const;
@@ -82,7 +76,6 @@ class ValueNumbering {
   // The number of the small tensors with these elements, be they numbers or dims; kNoNumber if not all are known.
   uint32_t NumberOfElements(const Value& value, const Facts& facts);
 
-  Noise noise_;
   std::vector<uint32_t> numbers_;  // by Value::id
   Copies copies_;
   std::vector<const Value*> firsts_;                             // by number

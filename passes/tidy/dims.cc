@@ -17,14 +17,6 @@ bool IsRead(const TidyContext& context, const Node& node, const InputDims::Place
          index.elements->integers.size() == 1 && index.elements->integers[0].is(place.axis);
 }
 
-Term Index(TidyContext& context, const Node& node, int64_t axis, bool scalar) {
-  if (!scalar) return build::Numbers({axis});
-  const std::string bytes(reinterpret_cast<const char*>(&axis), sizeof axis);
-  const Value* const index = context.workspace.rewriter().Constant(node.graph, DataType::kInt64, {}, bytes, "axis");
-  InferConstant(index, &context.workspace.facts());
-  return Term::Of(index);
-}
-
 }  // namespace
 
 std::optional<Tidied> AskDims(TidyContext& context, const Node& node) {
@@ -37,7 +29,7 @@ std::optional<Tidied> AskDims(TidyContext& context, const Node& node) {
   const InputDims::Place* const place = context.inputs.Of(fact.elements->integers[0]);
   if (place == nullptr || IsRead(context, node, *place)) return std::nullopt;
   const Term shape = build::Shape(Term::Of(place->input));
-  return Tidied::Of(build::Gather(shape, Index(context, node, place->axis, fact.rank() == 0), 0));
+  return Tidied::Of(build::Gather(shape, IndexOf(context, node, place->axis, fact.rank()), 0));
 }
 
 }  // namespace ascend_fuse

@@ -30,7 +30,11 @@ const std::vector<TidyKind>& TidyKinds() {
       {"dims", "tidy-dims", {}, AskDims},
       {"casts", "tidy-casts", {"Cast"}, AskCasts},
       {"reshapes", "tidy-reshapes", {"Reshape", "Squeeze", "Unsqueeze", "Flatten"}, AskReshapes},
+      {"joins", "tidy-joins", {"Concat", "Slice", "Gather"}, AskJoins},
       {"transposes", "tidy-transposes", {"Transpose"}, AskTransposes},
+      {"scatters", "tidy-scatters", {"ScatterND"}, AskScatters},
+      {"pads", "tidy-pads", {"Pad"}, AskPads},
+      {"columns", "tidy-columns", {"GatherElements"}, AskColumns},
   };
   return *kKinds;
 }
@@ -42,6 +46,14 @@ const Node* Before(const Node& node, size_t index, std::string_view op_type) {
   const Node* const producer = input != nullptr ? input->producer : nullptr;
   const bool found = producer != nullptr && !producer->dead && producer->graph == node.graph && IsOp(*producer, op_type);
   return found ? producer : nullptr;
+}
+
+Term IndexOf(TidyContext& context, const Node& node, int64_t number, int rank) {
+  if (rank == 1) return build::Numbers({number});
+  const std::string bytes(reinterpret_cast<const char*>(&number), sizeof number);
+  const Value* const index = context.workspace.rewriter().Constant(node.graph, DataType::kInt64, {}, bytes, "index");
+  InferConstant(index, &context.workspace.facts());
+  return Term::Of(index);
 }
 
 bool OnlyFirstIsUsed(const Node& node) {

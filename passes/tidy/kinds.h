@@ -37,7 +37,7 @@ class InputDims {
 // What a kind may look at.
 struct TidyContext {
   Workspace& workspace;
-  const ValueNumbering& numbering;  // exact
+  const ValueNumbering& numbering;  // of this round
   const InputDims& inputs;
 
   const Facts& facts() const { return workspace.facts(); }
@@ -70,6 +70,10 @@ std::optional<Tidied> AskCopies(TidyContext& context, const Node& node);
 std::optional<Tidied> AskConstants(TidyContext& context, const Node& node);
 std::optional<Tidied> AskShapes(TidyContext& context, const Node& node);
 std::optional<Tidied> AskDims(TidyContext& context, const Node& node);
+std::optional<Tidied> AskScatters(TidyContext& context, const Node& node);
+std::optional<Tidied> AskPads(TidyContext& context, const Node& node);
+std::optional<Tidied> AskColumns(TidyContext& context, const Node& node);
+std::optional<Tidied> AskJoins(TidyContext& context, const Node& node);
 std::optional<Tidied> AskCasts(TidyContext& context, const Node& node);
 std::optional<Tidied> AskReshapes(TidyContext& context, const Node& node);
 std::optional<Tidied> AskTransposes(TidyContext& context, const Node& node);
@@ -80,6 +84,8 @@ std::optional<Tidied> AskTransposes(TidyContext& context, const Node& node);
 bool ReadOnce(const Value& value);
 // The node that computes input `index`, where it is of that type, alive and in the same graph; else nullptr.
 const Node* Before(const Node& node, size_t index, std::string_view op_type);
+// A constant of one int64 in the graph of the node, of rank 0 or 1.
+Term IndexOf(TidyContext& context, const Node& node, int64_t number, int rank);
 // Whether no output but the first is used.
 bool OnlyFirstIsUsed(const Node& node);
 

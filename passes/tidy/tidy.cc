@@ -9,7 +9,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "ir/onnx/encode.h"
 #include "passes/core/node_inserter.h"
 #include "passes/core/workspace.h"
 #include "passes/tidy/kinds.h"
@@ -47,7 +46,7 @@ class Tidier {
 
  private:
   absl::Status Round() {
-    numbering_ = std::make_unique<ValueNumbering>(workspace_.model(), workspace_.facts(), ValueNumbering::Noise::kExact);
+    numbering_ = std::make_unique<ValueNumbering>(workspace_.model(), workspace_.facts());
     first_.clear();
     became_.clear();
     for (const auto& graph : workspace_.model().graphs()) {
@@ -118,12 +117,30 @@ class Tidier {
         entry->second = value;
         continue;
       }
+      if (!IsSameToTheBit(*value, *first)) continue;
       const Node before = *node;  // what it was called
       if (!Become(value, first)) continue;
       if (!joined) Note("tidy-twins", before);
       joined = true;
     }
     return joined && node->dead;
+  }
+
+  // Equal numbers tell of whole numbers that they are equal. Floats may differ by the sign of a zero, or by what inference and
+  // a runtime round: they are equal where one operator computes them of the same operands, which are joined already.
+  bool IsSameToTheBit(const Value& value, const Value& first) const {
+    const Fact& fact = workspace_.facts().Of(&value);
+    if (IsInteger(fact.type)) return true;
+    const Node* const a = value.producer;
+    const Node* const b = first.producer;
+    if (a == nullptr || b == nullptr) {
+      return (a == nullptr || IsOp(*a, "Constant")) && (b == nullptr || IsOp(*b, "Constant"));
+    }
+    if (a->op_type != b->op_type || a->domain != b->domain || a->input_count != b->input_count) return false;
+    bool same = true;
+    for (size_t i = 0; i < a->input_count; ++i) same = same && a->input(i) == b->input(i);
+    const bool swapped = a->input_count == 2 && a->input(0) == b->input(1) && a->input(1) == b->input(0);
+    return same || swapped;
   }
 
   // --- kinds ---
