@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "ir/memory.h"
 #include "ir/status_macros.h"
 #include "passes/check/check.h"
@@ -15,13 +16,14 @@
 #include "passes/expand/passes.h"
 #include "passes/optimize_passes.h"
 #include "passes/report/build_report.h"
+#include "passes/tidy/passes.h"
 
 namespace ascend_fuse {
 namespace {
 
 WorkspaceOptions WorkspaceOptionsOf(const OptimizeOptions& options) {
-  return {options.rule_files, options.skip,  options.prefer,      options.limit,
-          options.strict,     options.infer, options.assumptions, options.fix};
+  return {options.rule_files, options.skip,   options.prefer, options.keep_rest,   options.tidy,
+          options.limit,      options.strict, options.infer,  options.assumptions, options.fix};
 }
 
 // A name that no input has cannot be written.
@@ -39,8 +41,19 @@ absl::Status CheckFixes(const Model& model, const OptimizeOptions& options) {
   return absl::OkStatus();
 }
 
+// A word that chooses nothing is most likely misspelt.
+absl::Status CheckTidy(const OptimizeOptions& options) {
+  const std::vector<std::string_view> words = TidyWords();
+  for (const std::string& word : options.tidy) {
+    if (std::find(words.begin(), words.end(), word) != words.end()) continue;
+    return absl::InvalidArgumentError(fmt::format("--tidy {}: there are {}", word, fmt::join(words, ", ")));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Report> Run(Model* model, const OptimizeOptions& options, bool dry) {
   RETURN_IF_ERROR(CheckFixes(*model, options));
+  RETURN_IF_ERROR(CheckTidy(options));
   ASSIGN_OR_RETURN(const auto target, TargetOf(options));
   ASSIGN_OR_RETURN(const auto passes, WithPasses(OptimizePasses(), options.passes));
   ASSIGN_OR_RETURN(const auto workspace, Workspace::Create(model, target.get(), WorkspaceOptionsOf(options)));

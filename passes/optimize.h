@@ -36,6 +36,8 @@ struct OptimizeOptions {  // what Optimize and ListOpportunities are told
   std::vector<std::string> fix;
   std::vector<std::string> skip;    // passes or rules that are not run, by name
   std::vector<std::string> prefer;  // nodes to emit although they were measured slower, by name: "NPUSwiGlu"
+  bool keep_rest = false;           // what is not fused stays byte for byte, but for forms that ATC does not read
+  std::vector<std::string> tidy;    // the kinds of tidying of the rest, by word (docs/tidy.md); none: all of them
   int64_t limit = -1;               // at most so many rewrites; negative: no limit
   std::string dump_directory;       // the model after each pass is written there; empty: nowhere
   std::vector<PlacedPass> passes;   // the user's own, in C++

@@ -10,6 +10,7 @@
 #include "passes/legalise/passes.h"
 #include "passes/lower/passes.h"
 #include "passes/recognise/passes.h"
+#include "passes/tidy/passes.h"
 
 namespace ascend_fuse {
 namespace {
@@ -84,6 +85,8 @@ std::vector<Pass> ListOfPasses() {
                                          "forms that ATC reads in place of those that it refuses or misreads", Adapt})),
       Needs(kDecided, {"share_keys", "sites that were left, and their nodes as ATC reads them",
                        "products of attentions that are left, without the repeats of keys that heads share", ShareKeys}),
+      Needs(kDecided,
+            {"tidy", "sites and the graph as ATC reads it", "the rest of the graph without what computes nothing", Tidy}),
       Needs({Given::kFinalNodes}, {"keep_calls", "the graph with its final nodes",
                                    "calls of local functions again where nothing is to be changed", KeepCalls}),
       ReadsOnly(Needs({Given::kFinalNodes}, Gives({Given::kStyle}, {"choose_style", "the graph with its final nodes and imports",

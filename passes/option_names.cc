@@ -138,6 +138,8 @@ const std::vector<OptionName>& OptionNames() {
       {"skip", "NAME,...", "kinds, rules or nodes not to use", true},
       {"prefer", "NODE,...", "nodes that are not emitted without it, as they were measured slower", true},
       {"assume", "INPUT=WORD", "what an input holds: ones, binary (0 and 1), left-padded, right-padded", true},
+      {"keep-rest", "", "leave what is not fused as it is, byte for byte"},
+      {"tidy", "WORD,...", "kinds of tidying of what is not fused; default: all", true},
       {"limit", "N", "at most so many rewrites"},
       {"dump", "FOLDER", "write the model after each pass there"},
   };
@@ -156,6 +158,8 @@ absl::Status SetOption(OptimizeOptions* options, std::string_view name, std::str
   if (name == "strict") return SetSwitch(&options->strict, name, value);
   if (name == "skip") return SetNames(&options->skip, value);
   if (name == "prefer") return SetNames(&options->prefer, value);
+  if (name == "keep-rest") return SetSwitch(&options->keep_rest, name, value);
+  if (name == "tidy") return SetNames(&options->tidy, value);
   if (name == "fix") return SetFix(options, value);
   if (name == "assume") return SetAssumption(options, value);
   if (name == "dump") return SetText(&options->dump_directory, value);

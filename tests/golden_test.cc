@@ -1,7 +1,8 @@
 // Runs every tests/golden/<rule>/<case>.onnxtxt: an ONNX text model whose comments say what it shows, with
-// which flags it is optimized (# RUN:, those of tests/support/run_flags.h, a file of --rules beside the case), and what
-// must come out: the nodes of the graph (# GRAPH:) and the sites, their assumptions and the near misses (# REPORT:). BLESS=1 in
-// the environment writes GRAPH and REPORT anew; the diff of the files is then what there is to review.
+// which flags it is optimized (# RUN:, those of tests/support/run_flags.h, a file of --rules beside the case; what is not fused
+// is kept as it is unless --tidy=all or --tidy=WORD says otherwise), and what must come out: the nodes of the graph (# GRAPH:)
+// and the sites, their assumptions and the near misses (# REPORT:). BLESS=1 in the environment writes GRAPH and REPORT anew; the
+// diff of the files is then what there is to review.
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -112,10 +113,10 @@ std::string Source(const std::string& source) {
 
 // The warnings that say something about the graph of the case, and not about its opset or about ATC as such.
 std::vector<WarningRecord> ShownWarnings(const Report& report) {
-  static constexpr std::string_view kShown[] = {
-      "plugin-needed",     "function-call-left", "decomposed",         "no-parser",       "adapted",
-      "opset-converted",   "opset-kept",         "keys-shared",        "shape-start-end", "split-num-outputs",
-      "reduce-axes-input", "pad-axes-input",     "constant-value-form"};
+  static constexpr std::string_view kShown[] = {"plugin-needed",   "function-call-left", "decomposed", "no-parser",
+                                                "adapted",         "opset-converted",    "opset-kept", "keys-shared",
+                                                "shape-start-end", "split-num-outputs",  "tidied",     "reduce-axes-input",
+                                                "pad-axes-input",  "constant-value-form"};
   std::vector<WarningRecord> shown;
   for (const WarningRecord& warning : report.warnings) {
     if (std::find(std::begin(kShown), std::end(kShown), warning.code) != std::end(kShown)) shown.push_back(warning);
@@ -125,7 +126,7 @@ std::vector<WarningRecord> ShownWarnings(const Report& report) {
 
 // Whether operators of the input were written in other operators or forms, though nothing was fused.
 bool WasRewritten(const Report& report) {
-  static constexpr std::string_view kRewritten[] = {"decomposed", "adapted", "opset-converted", "keys-shared"};
+  static constexpr std::string_view kRewritten[] = {"decomposed", "adapted", "opset-converted", "keys-shared", "tidied"};
   return std::any_of(report.warnings.begin(), report.warnings.end(), [](const WarningRecord& warning) {
     return std::find(std::begin(kRewritten), std::end(kRewritten), warning.code) != std::end(kRewritten);
   });
@@ -185,6 +186,7 @@ void CheckCodes(const Report& report) {
   for (const NearMissRecord& miss : report.near_misses) {
     EXPECT_NE(FindCode(miss.code), nullptr) << "'" << miss.code << "' of: " << miss.found;
   }
+  for (const TidiedRecord& record : report.tidied) EXPECT_NE(FindCode(record.code), nullptr) << record.code;
   for (const WarningRecord& warning : report.warnings) {
     EXPECT_NE(FindCode(warning.code), nullptr) << "'" << warning.code << "' of: " << warning.message;
   }
@@ -226,6 +228,7 @@ TEST_P(GoldenTest, Matches) {
   EXPECT_TRUE(StartsWith(text, "# ") && !StartsWith(text, kRun) && !StartsWith(text, kGraph))
       << "the file must open with a sentence about what it shows";
   OptimizeOptions options;
+  options.keep_rest = true;  // unless --tidy says what is to become of it
   const absl::Status flags = testing::ReadRunFlags(golden.flags, path.parent_path().generic_string(), &options);
   ASSERT_TRUE(flags.ok()) << flags.message();
 

@@ -100,6 +100,13 @@ struct AdaptedRecord {
   std::vector<std::string> nodes;  // their names, or those of what they computed
 };
 
+// Nodes of the rest of the graph that were tidied: joined with equal ones, written shorter, or gone.
+struct TidiedRecord {
+  std::string code;  // of the kind
+  std::string op;
+  std::vector<std::string> nodes;  // their names, or those of what they computed
+};
+
 struct PassRecord {  // one pass of the run
   std::string name;
   double milliseconds = 0;
@@ -146,6 +153,7 @@ struct Report {  // all of it
   // Of `check` all; of `optimize` and `list` those that ATC surely refuses or misreads of what is written.
   std::vector<FindingRecord> findings;
   std::vector<AdaptedRecord> adapted;
+  std::vector<TidiedRecord> tidied;
   std::vector<GainRecord> gains;  // one for each kind of node that was emitted
   std::vector<InputRecord> inputs;
 

@@ -17,6 +17,8 @@ struct RunResult {
   std::map<std::string, int64_t> decomposed;  // how many nodes of com.microsoft were written in others, by operator
   // Forms that ATC does not read, written in others: by code and operator, the names of the nodes.
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> adapted;
+  // What the rest of the graph was rid of: by kind (a code) and operator, the names of the nodes as they were.
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> tidied;
   int64_t opset_before = 0;      // where the opset of the model was converted; else 0
   std::string opset_because;     // what is to be had at the new opset, where it was raised for that: "where ... is an operator"
   std::string opset_not_raised;  // why it was not raised although sites wait for that: the end of a sentence

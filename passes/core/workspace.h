@@ -37,6 +37,8 @@ struct WorkspaceOptions {
   std::vector<std::pair<std::string, std::string>> rule_files;  // path and text
   std::vector<std::string> skip;                                // kinds and rules not to use
   std::vector<std::string> prefer;                              // nodes that are emitted although they were measured slower
+  bool keep_rest = false;                                       // what is not fused stays byte for byte
+  std::vector<std::string> tidy;                                // kinds of tidying, by word; none: all
   int64_t limit = -1;                                           // only the first N replacements; negative: no limit
   bool strict = false;                                          // refuse what rests on an assumption
   InferOptions infer;

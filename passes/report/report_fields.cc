@@ -39,6 +39,7 @@ Report VisibleReport(const Report& report) {
   MakeAllVisible(&out.warnings);
   MakeAllVisible(&out.findings);
   MakeAllVisible(&out.adapted);
+  MakeAllVisible(&out.tidied);
   MakeAllVisible(&out.gains);
   for (InputRecord& input : out.inputs) input.name = Shown(input.name);
   return out;

@@ -32,7 +32,7 @@ void EachField(Record& r, Visit visit) {
     visit("code", r.code), visit("effect", r.effect), visit("certain", r.certain), visit("op", r.op);
     visit("node", r.node), visit("module", r.module), visit("because", r.because), visit("source", r.source);
     visit("error", r.error), visit("way_out", r.way_out), visit("fixed_by", r.fixed_by);
-  } else if constexpr (kIs<Record, AdaptedRecord>) {
+  } else if constexpr (kIs<Record, AdaptedRecord> || kIs<Record, TidiedRecord>) {
     visit("code", r.code), visit("op", r.op), visit("nodes", r.nodes);
   } else if constexpr (kIs<Record, GainRecord>) {
     visit("node", r.node), visit("evidence", r.evidence), visit("because", r.because), visit("source", r.source);

@@ -101,6 +101,7 @@ proto::Report ToProto(const Report& report) {
   WriteAll(report.warnings, out.mutable_warnings());
   WriteAll(report.findings, out.mutable_findings());
   WriteAll(report.adapted, out.mutable_adapted());
+  WriteAll(report.tidied, out.mutable_tidied());
   WriteAll(report.gains, out.mutable_gains());
   return out;
 }
@@ -156,6 +157,7 @@ absl::StatusOr<Report> ReportFromJson(const std::string& json) {
   ReadAll(message.warnings(), &report.warnings);
   ReadAll(message.findings(), &report.findings);
   ReadAll(message.adapted(), &report.adapted);
+  ReadAll(message.tidied(), &report.tidied);
   ReadAll(message.gains(), &report.gains);
   report.Summarize();
   return report;

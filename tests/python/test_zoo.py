@@ -239,7 +239,7 @@ def test_nodes_of_the_plugin_are_registered(runs: pipeline.Runs) -> None:
 
 @of_models
 def test_files(source: Path, runs: pipeline.Runs, model_id: str) -> None:
-    """What is written is in order and passes onnx.checker when expanded, and what is not fused stays as it was."""
+    """What is written is in order and passes onnx.checker when expanded, and with --keep-rest what is not fused stays as it was."""
     verdicts = Verdicts()
     before = model_checks.read(source)
     looked_at: set[Path] = set()
@@ -249,6 +249,11 @@ def test_files(source: Path, runs: pipeline.Runs, model_id: str) -> None:
                 if path not in looked_at:
                     check(before, model_checks.read(path))
                 looked_at.add(path)
+    folder = Path(folder_of(model_id).name) / "kept"
+    folder.mkdir()
+    kept = pipeline.optimize(source, folder, {name: [*flags, "--keep-rest"] for name, flags in TARGETS.items()})
+    for target, made in kept.targets.items():
+        with verdicts(f"{target}, --keep-rest"):
             check_what_stays(before, model_checks.read(made.optimized), made.report, model_id)
     verdicts.tell()
 

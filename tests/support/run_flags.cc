@@ -41,6 +41,11 @@ absl::Status ReadRunFlags(const std::vector<std::string>& words, const std::stri
       options->strict = true;
     } else if (name == "--prefer") {
       options->prefer.push_back(value);
+    } else if (word == "--keep-rest") {
+      options->keep_rest = true;
+    } else if (name == "--tidy") {
+      options->keep_rest = false;
+      if (value != "all") RETURN_IF_ERROR(SetOption(options, "tidy", value));
     } else if (name == "--skip") {
       options->skip.push_back(value);
     } else if (name == "--assume") {

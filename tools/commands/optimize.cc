@@ -84,6 +84,11 @@ void AddFlags(CLI::App* command, OptimizeFlags* flags) {
       ->delimiter(',')
       ->allow_extra_args(false);
   AddAssumeFlag(command, &flags->options);
+  command->add_flag("--keep-rest", options.keep_rest, "leave what is not fused as it is, byte for byte");
+  command->add_option("--tidy", options.tidy, "kinds of tidying of what is not fused; default: all")
+      ->type_name("WORD,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--limit", options.limit, "make at most N rewrites")->type_name("N");
   command->add_option("--dump", options.dump_directory, "write the model after each pass there")->type_name("FOLDER");
   command->add_flag("--verbose", flags->report.verbose, "one line for every site, and the time of every pass");

@@ -111,6 +111,15 @@ class Adapted:
 
 
 @dataclasses.dataclass(frozen=True)
+class Tidied:
+    """Nodes of the rest of the graph that were joined with equal ones, written shorter, or are gone."""
+
+    code: str = ""
+    op: str = ""
+    nodes: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
 class Gain:
     """What is known of the speed of a node that was emitted: measured, likely, unknown or loss."""
 
@@ -175,6 +184,7 @@ class Report:
     warnings: list[Warning] = dataclasses.field(default_factory=list)
     findings: list[Finding] = dataclasses.field(default_factory=list)
     adapted: list[Adapted] = dataclasses.field(default_factory=list)
+    tidied: list[Tidied] = dataclasses.field(default_factory=list)
     gains: list[Gain] = dataclasses.field(default_factory=list)
     json: str = ""
     command: str = "optimize"

@@ -1,0 +1,138 @@
+// Joins: a Concat within a Concat is one, what a Slice or a Gather takes of a Concat within one of its parts is taken of that
+// part, and a Slice of a Slice is one.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ir/movement/axis.h"
+#include "passes/tidy/kinds.h"
+
+namespace ascend_fuse {
+namespace {
+
+// The axis of a Concat from the front; -1 where its rank is not known.
+int64_t AxisOf(const TidyContext& context, const Node& concat) {
+  return NormalizeAxis(IntAttribute(concat, "axis").value_or(1), context.facts().Of(concat.output()).rank());
+}
+
+std::optional<Tidied> WithinConcat(TidyContext& context, const Node& node) {
+  const int64_t axis = AxisOf(context, node);
+  if (axis < 0) return std::nullopt;
+  std::vector<Term> parts;
+  bool found = false;
+  for (size_t i = 0; i < node.input_count; ++i) {
+    const Node* const part = Before(node, i, "Concat");
+    const bool inner = part != nullptr && ReadOnce(*part->output()) && AxisOf(context, *part) == axis;
+    found = found || inner;
+    if (!inner) {
+      parts.push_back(Term::Of(node.input(i)));
+      continue;
+    }
+    for (const Use& use : part->inputs()) parts.push_back(Term::Of(use.value));
+  }
+  if (!found) return std::nullopt;
+  return Tidied::Of(build::Concat(std::move(parts), axis));
+}
+
+// The places [first, last) of one axis, from the front.
+struct Range {
+  int64_t axis = 0;
+  int64_t first = 0;
+  int64_t last = 0;  // kToTheEnd: the end
+};
+constexpr int64_t kToTheEnd = -1;
+
+// What a Slice of one axis in steps of 1 takes; numbers from the front only.
+std::optional<Range> RangeOf(const TidyContext& context, const Node& slice) {
+  constexpr size_t kStarts = 1, kEnds = 2, kAxes = 3, kSteps = 4;
+  const Fact& x = context.facts().Of(slice.input(0));
+  const auto starts = IntsParameter(context.facts(), slice, "starts", kStarts);
+  const auto ends = IntsParameter(context.facts(), slice, "ends", kEnds);
+  const auto axes = IntsParameter(context.facts(), slice, "axes", kAxes);
+  if (!x.has_rank || !starts.has_value() || !ends.has_value() || starts->size() != 1 || ends->size() != 1) return std::nullopt;
+  if (slice.input(kAxes) != nullptr && (!axes.has_value() || axes->size() != 1)) return std::nullopt;
+  if (slice.input(kSteps) != nullptr) {
+    const auto steps = IntsParameter(context.facts(), slice, "steps", kSteps);
+    if (!steps.has_value() || *steps != std::vector<int64_t>{1}) return std::nullopt;
+  }
+  Range range;
+  range.axis = NormalizeAxis(axes.has_value() && !axes->empty() ? axes->front() : 0, x.rank());
+  range.first = starts->front();
+  if (range.axis < 0 || range.first < 0 || ends->front() < 0) return std::nullopt;
+  const Dim length = context.dims().Resolve(x.shape[static_cast<size_t>(range.axis)]);
+  range.last = ends->front() >= kEndless ? kToTheEnd : ends->front();
+  if (length.is_number()) range.last = std::min(ends->front(), length.number());
+  return range;
+}
+
+// The part of a Concat in which the places [first, last) lie, which are counted from its beginning from there on.
+std::optional<Term> PartWith(const TidyContext& context, const Node& concat, int64_t* first, int64_t* last) {
+  const int64_t axis = AxisOf(context, concat);
+  int64_t begin = 0;
+  for (const Use& use : concat.inputs()) {
+    const Fact& part = context.facts().Of(use.value);
+    const Dim length = axis >= 0 && part.has_rank ? context.dims().Resolve(part.shape[static_cast<size_t>(axis)]) : Dim();
+    if (!length.is_number()) return std::nullopt;
+    const int64_t end = begin + length.number();
+    if (*first >= begin && *last <= end && *first < *last) {
+      *first -= begin;
+      *last -= begin;
+      return Term::Of(use.value);
+    }
+    begin = end;
+  }
+  return std::nullopt;
+}
+
+std::optional<Tidied> SliceOfConcat(TidyContext& context, const Node& node) {
+  const Node* const concat = Before(node, 0, "Concat");
+  auto range = concat != nullptr ? RangeOf(context, node) : std::nullopt;
+  if (!range.has_value() || range->last < 0 || AxisOf(context, *concat) != range->axis) return std::nullopt;
+  const auto part = PartWith(context, *concat, &range->first, &range->last);
+  if (!part.has_value()) return std::nullopt;
+  return Tidied::Of(build::Slice(*part, range->first, range->last, range->axis));
+}
+
+// Gather (Concat (...), i) of one index.
+std::optional<Tidied> GatherOfConcat(TidyContext& context, const Node& node) {
+  const Node* const concat = Before(node, 0, "Concat");
+  const Fact& index = context.facts().Of(node.input(1));
+  if (concat == nullptr || index.elements == nullptr || index.elements->integers.size() != 1 || index.rank() > 1)
+    return std::nullopt;
+  const int64_t axis = AxisOf(context, *concat);
+  const Dim place = index.elements->integers[0];
+  if (axis < 0 || NormalizeAxis(IntAttribute(node, "axis").value_or(0), context.facts().Of(concat->output()).rank()) != axis ||
+      !place.is_number() || place.number() < 0) {
+    return std::nullopt;
+  }
+  int64_t first = place.number(), last = first + 1;
+  const auto part = PartWith(context, *concat, &first, &last);
+  if (!part.has_value()) return std::nullopt;
+  return Tidied::Of(build::Gather(*part, IndexOf(context, node, first, index.rank()), axis));
+}
+
+// Slice of Slice: along one axis the second counts from where the first begins; along two axes both say what they take.
+std::optional<Tidied> SliceOfSlice(TidyContext& context, const Node& node) {
+  const Node* const before = Before(node, 0, "Slice");
+  if (before == nullptr || !ReadOnce(*before->output())) return std::nullopt;
+  const auto first = RangeOf(context, *before);
+  const auto second = RangeOf(context, node);
+  if (!first.has_value() || !second.has_value() || first->axis != second->axis) return std::nullopt;
+  const int64_t begin = first->first + second->first;
+  int64_t end = second->last == kToTheEnd ? first->last : first->first + second->last;
+  if (first->last != kToTheEnd && end != kToTheEnd) end = std::min(end, first->last);
+  if (end == kToTheEnd) end = kEndless;
+  return Tidied::Of(build::Slice(Term::Of(before->input(0)), begin, end, first->axis));
+}
+
+}  // namespace
+
+std::optional<Tidied> AskJoins(TidyContext& context, const Node& node) {
+  if (IsOp(node, "Concat")) return WithinConcat(context, node);
+  if (IsOp(node, "Gather")) return GatherOfConcat(context, node);
+  if (auto tidied = SliceOfConcat(context, node); tidied.has_value()) return tidied;
+  return SliceOfSlice(context, node);
+}
+
+}  // namespace ascend_fuse

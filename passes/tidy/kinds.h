@@ -1,0 +1,92 @@
+// The kinds of tidying: each is a function that is asked about one node and what is known of it, and answers what the node is to
+// be instead, or nothing. It changes nothing itself: the pass (passes/tidy/tidy.cc) does, and asks again until nobody answers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "passes/core/workspace.h"
+#include "patterns/terms/node_builder.h"
+
+namespace ascend_fuse {
+
+// Which input of the model has a symbolic dim, and where: what any shape arithmetic can be read from.
+class InputDims {
+ public:
+  explicit InputDims(const Workspace& workspace);
+
+  struct Place {
+    const Value* input = nullptr;
+    int64_t axis = 0;
+  };
+  // nullptr for a number, and for what is no dim of an input by itself.
+  const Place* Of(Dim dim) const;
+
+ private:
+  const DimTable& dims_;
+  absl::flat_hash_map<int64_t, Place> places_;  // by Dim::id of expressions
+};
+
+// What a kind may look at.
+struct TidyContext {
+  Workspace& workspace;
+  const ValueNumbering& numbering;  // of this round
+  const InputDims& inputs;
+
+  const Facts& facts() const { return workspace.facts(); }
+  const DimTable& dims() const { return workspace.facts().dims(); }
+};
+
+// What is to be done. Exactly one of the two.
+struct Tidied {
+  // The only output that is used: a value that is there already, or a node in place of the old one.
+  std::optional<Term> result;
+  // The node stays, and reads these.
+  std::vector<std::pair<size_t, Term>> inputs;
+
+  static Tidied Of(Term result) { return {std::move(result), {}}; }
+  static Tidied Reads(size_t index, Term input) { return {std::nullopt, {{index, std::move(input)}}}; }
+};
+
+struct TidyKind {
+  std::string_view word;              // of --tidy
+  std::string_view code;              // of the report
+  std::vector<std::string_view> ops;  // of the default domain; none: all
+  std::optional<Tidied> (*ask)(TidyContext& context, const Node& node);
+};
+
+// All kinds but the one that is a function of all nodes: equal computations, word "twins".
+const std::vector<TidyKind>& TidyKinds();
+
+// Each in a file of its name.
+std::optional<Tidied> AskCopies(TidyContext& context, const Node& node);
+std::optional<Tidied> AskConstants(TidyContext& context, const Node& node);
+std::optional<Tidied> AskShapes(TidyContext& context, const Node& node);
+std::optional<Tidied> AskDims(TidyContext& context, const Node& node);
+std::optional<Tidied> AskScatters(TidyContext& context, const Node& node);
+std::optional<Tidied> AskPads(TidyContext& context, const Node& node);
+std::optional<Tidied> AskColumns(TidyContext& context, const Node& node);
+std::optional<Tidied> AskJoins(TidyContext& context, const Node& node);
+std::optional<Tidied> AskCasts(TidyContext& context, const Node& node);
+std::optional<Tidied> AskReshapes(TidyContext& context, const Node& node);
+std::optional<Tidied> AskTransposes(TidyContext& context, const Node& node);
+
+// --- what several kinds ask ---
+
+// Whether nothing but one input of one node that is alive reads the value.
+bool ReadOnce(const Value& value);
+// The node that computes input `index`, where it is of that type, alive and in the same graph; else nullptr.
+const Node* Before(const Node& node, size_t index, std::string_view op_type);
+// A constant of one int64 in the graph of the node, of rank 0 or 1.
+Term IndexOf(TidyContext& context, const Node& node, int64_t number, int rank);
+// Whether no output but the first is used.
+bool OnlyFirstIsUsed(const Node& node);
+
+}  // namespace ascend_fuse
