@@ -69,6 +69,8 @@ std::vector<Pass> ListOfPasses() {
                   {"restore", "decided sites", "original nodes in place of recognised operators that no node took", Restore})),
       Needs(kOperators, {"decompose_leftovers", "the graph without recognised operators",
                          "operators of ONNX Runtime that nothing was made of, written in standard ones", DecomposeLeftovers}),
+      Needs(kOperators, {"adapt_products", "the graph with its final operators",
+                         "products and Transposes in place of Einsums that no kernel runs", AdaptProducts}),
       ReadsOnly(Needs(kOperators, {"infer_again", "the graph with its final operators",
                                    "facts anew where these say more of their results than was known", InferAgain})),
       Needs(

@@ -34,10 +34,6 @@ absl::StatusOr<bool> TakeTurn(OrderClient&& client, Workspace& workspace) {
 absl::Status ChooseOrders(Workspace& workspace) {
   if (workspace.ChangesNothing() || workspace.target() == nullptr) return absl::OkStatus();
   OrderRun run(workspace);
-  for (const Site& site : workspace.sites) {
-    // A site of one node has no form but that node.
-    if (!site.fused() && site.covered.size() > 1) run.kept.insert(site.covered.begin(), site.covered.end());
-  }
   // These hang on no other order.
   RETURN_IF_ERROR(TakeTurn(ChannelOrders(run), workspace).status());
   for (int round = 0; round < kMostRounds; ++round) {

@@ -71,7 +71,6 @@ int HeadPlaces::AddIfExchangeable(const Node* node, Order order) {
   const bool same = std::all_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) {
     return use.value == nullptr || use.value->graph == node->graph || facts_.Of(use.value).rank() != 4;
   });
-  if (run_.kept.contains(node)) return -1;
   if (!same || IsAttentionToArrange(*node, facts_) || !HowToExchange(*node, facts_, kHeadsAndTokens).has_value()) return -1;
   return AddPlace(node, order, false);
 }

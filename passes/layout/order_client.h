@@ -2,7 +2,6 @@
 // what was chosen. The pass `choose_orders` asks one after another until none finds anything better.
 #pragma once
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "passes/core/workspace.h"
 #include "passes/layout/order_graph.h"
@@ -16,7 +15,6 @@ struct OrderRun {
 
   Workspace& workspace;
   TakenOrders taken;
-  absl::flat_hash_set<const Node*> kept;  // stay in their form: the nodes of a site of several that was left, or left to GE
 };
 
 class OrderClient {

@@ -105,7 +105,7 @@ void RowPlaces::AddPlace(const Node* node, const Value* value, const Rows& rows)
   const bool same_graph = std::all_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) {
     return use.value == nullptr || use.value->IsConstant() || use.value->graph == node->graph;
   });
-  if (node->dead || !same_graph || run_.kept.contains(node) || IsAttentionToArrange(*node, facts_)) return;
+  if (node->dead || !same_graph || IsAttentionToArrange(*node, facts_)) return;
   const int rank = facts_.Of(value).rank();
   const ExchangedAxes axes = {rank, 0, rows.merged ? 0 : 1};
   auto exchangeable = HowToExchange(*node, facts_, axes);

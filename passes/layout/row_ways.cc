@@ -73,7 +73,8 @@ std::unique_ptr<Way> RowWays::FollowBack(const Value* end) const {
     const AxisList after = view.axes;
     const bool moves = movement == MovementKind::kKeepsOrder || movement == MovementKind::kPermutes;
     if (!(moves && FollowMovement(context_, &way->atoms, &view)) && !FollowPick(context_, &way->atoms, &view)) break;
-    ++(movement == MovementKind::kPermutes ? so_far.transposes : so_far.reshapes);
+    // An Identity is not a node to anybody who runs the model.
+    if (!IsOp(*node, "Identity")) ++(movement == MovementKind::kPermutes ? so_far.transposes : so_far.reshapes);
     if (ExchangesHeadsAndTokens(facts_, *node)) so_far.turn = {view.axes, after};
     if (!CanBeCutOff(way->atoms, view)) continue;
     way->source = view.value;

@@ -109,6 +109,18 @@ absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const 
   return absl::OkStatus();
 }
 
+absl::Status AdaptProducts(Workspace& workspace) {
+  if (workspace.ChangesNothing()) return absl::OkStatus();
+  const NameId einsum = workspace.model().names().Intern("Einsum");
+  for (const auto& graph : workspace.model().graphs()) {
+    for (const Node* node : graph->nodes()) {
+      if (node->dead || node->op_type != einsum) continue;
+      return ApplyAdapters(workspace, [einsum](const Node& one) { return one.op_type == einsum; });
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Adapt(Workspace& workspace) {
   if (workspace.ChangesNothing()) return absl::OkStatus();
   AdaptNames(workspace);

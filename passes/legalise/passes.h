@@ -9,6 +9,8 @@ namespace ascend_fuse {
 class Workspace;
 
 absl::Status DecideBranches(Workspace& workspace);
+// Before orders are chosen, which know what a MatMul does to axes.
+absl::Status AdaptProducts(Workspace& workspace);
 absl::Status FoldConstants(Workspace& workspace);
 absl::Status ConvertOpset(Workspace& workspace);
 absl::Status Adapt(Workspace& workspace);
