@@ -129,6 +129,19 @@ def test_layers_with_the_same_fault_are_treated_alike(scales: tuple[int, ...], l
     assert {node.name for node in report.keep} == {f"/layers.{i}/norm/{op}" for i in layers for op in ("Pow", "ReduceMean", "Add", "Sqrt")}
 
 
+def test_a_constant_may_be_filled_into_a_shape(tmp_path: Path) -> None:
+    """An upper triangle of the smallest float32, as exporters write it: 0 times infinity."""
+    b = Builder()
+    filled = b("Unsqueeze", b("ConstantOfShape", b.constant([8, 8], np.int64), value=numpy_helper.from_array(np.array([np.finfo(np.float32).min]))),
+               b.constant([0], np.int64))
+    mask = b("Mul", filled, b.input("masked", 1 - np.tril(np.ones((8, 8), np.float32))))
+    planted = b.planted(b("Softmax", b("Add", b.input("x", numbers(2, 8, 8)), mask), axis=-1), 3)
+    files = saved(planted, tmp_path)
+    report = analyse(files.model, data=files.data)
+    assert [(risk.construct, risk.severity, risk.ops) for risk in report.risks][0] == ("mask", "certain", ["Mul"])
+    assert {node.op for node in report.keep} == {"ConstantOfShape", "Unsqueeze", "Mul"}
+
+
 # --- ATC's files ---
 
 

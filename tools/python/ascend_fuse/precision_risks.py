@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from onnx import numpy_helper
 
 from ascend_fuse.half_numbers import FLOAT16
 from ascend_fuse.precision_model import PrecisionModel, Unit
@@ -43,12 +44,22 @@ class _Graph:
                     found.append(reader)
         return found
 
-    def number(self, name: str) -> float | None:
-        """The one number that a small constant holds everywhere."""
+    def array(self, name: str) -> np.ndarray | None:
+        """The elements of a small constant, or of one that ConstantOfShape fills."""
+        unit = self.producer(name)
+        if unit is not None and unit.op == "ConstantOfShape":
+            return next((numpy_helper.to_array(a.t) for a in unit.node.attribute if a.name == "value"), np.zeros(1, np.float32))
         if name not in self.model.constants or not 0 < np.prod(self.model.constants.shape(name)) <= _SMALL:
             return None
-        array = np.unique(self.model.constants.array(name))
-        return float(array[0]) if array.size == 1 and array.dtype.kind in "fiu" else None
+        return self.model.constants.array(name)
+
+    def number(self, name: str) -> float | None:
+        """The one number that a small constant holds everywhere."""
+        array = self.array(name)
+        if array is None or array.dtype.kind not in "fiu":
+            return None
+        numbers = np.unique(array)
+        return float(numbers[0]) if numbers.size == 1 else None
 
     def is_square(self, unit: Unit | None) -> bool:
         if unit is None:
@@ -86,9 +97,10 @@ def _logits(graph: _Graph, unit: Unit) -> Found:
 
 def _large_constants(graph: _Graph, unit: Unit) -> Found:
     for name in unit.inputs:
-        if name not in graph.model.constants or not graph.model.is_float(name) or np.prod(graph.model.constants.shape(name)) > _SMALL:
+        found = graph.array(name)
+        if found is None or unit.op in _PASSES_ON or not graph.model.is_float(name):
             continue
-        array = np.asarray(graph.model.constants.array(name), np.float32)
+        array = np.asarray(found, np.float32)
         large = array[(np.abs(array) >= FLOAT16.infinite_from) & np.isfinite(array)]
         if large.size == 0:
             continue
