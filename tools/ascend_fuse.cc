@@ -45,6 +45,7 @@ int Main(int argc, char** argv) {
   Commands commands(&app);
   AddOptimize(&commands);
   AddList(&commands);
+  AddAnalyze(&commands);
   AddCheck(&commands);
   AddExpand(&commands);
   AddVerify(&commands);

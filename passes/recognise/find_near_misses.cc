@@ -109,12 +109,25 @@ class NearMisses {
     record.node = std::string(Label(*anchor));
     record.module = ModulePath(*anchor);
     record.matched_nodes = static_cast<int64_t>(best_.covered.size());
-    record.stopped_by = best_.node != nullptr ? std::string(NodeName(*best_.node)) : "";
+    if (const Node* node = best_.node != nullptr ? best_.node : ReaderOfFound(); node != nullptr) {
+      record.stopped_by = std::string(NodeName(*node).empty() && node != best_.node ? Label(*node) : NodeName(*node));
+    }
     record.code = best_.code;
     record.expected = best_.expected;
     record.found = best_.found;
     record.source = best_.position.ToString();
     workspace_.result.near_misses.push_back(std::move(record));
+  }
+
+  // A constant that is not what the rule expects stops it at the node that reads it; sentences begin with its name.
+  const Node* ReaderOfFound() const {
+    const std::string_view name = std::string_view(best_.found).substr(0, best_.found.find(' '));
+    for (auto node = best_.covered.rbegin(); node != best_.covered.rend(); ++node) {
+      for (const Use& use : (*node)->inputs()) {
+        if (use.value != nullptr && ValueName(*use.value) == name) return *node;
+      }
+    }
+    return nullptr;
   }
 
   // An attempt tells of this anchor if it reached it, or if it stopped on the way there or right beside it.

@@ -15,6 +15,7 @@
 #include "ir/text/visible.h"
 #include "passes/report/report.h"
 #include "passes/report/report_fields.h"
+#include "passes/report/report_message.h"
 #include "proto/report.pb.h"
 
 namespace ascend_fuse {
@@ -25,9 +26,7 @@ constexpr const char* kTypePrefix = "type.googleapis.com";
 // JSON prints 64 bits as text.
 int32_t Narrow(int64_t value) { return static_cast<int32_t>(std::clamp<int64_t>(value, 0, std::numeric_limits<int32_t>::max())); }
 
-// Names of the model are UTF-8, or it would not have been loaded. Paths that the user gave need not be: what is not is written
-// out.
-std::string Text(const std::string& text) { return IsUtf8(text) ? text : Visible(text); }
+std::string Text(const std::string& text) { return JsonText(text); }
 
 // Writes the fields of a record to the message that has fields of these names.
 template <typename Record>
@@ -108,8 +107,15 @@ proto::Report ToProto(const Report& report) {
 
 }  // namespace
 
-std::string ReportToJson(const Report& report) {
-  const proto::Report message = ToProto(report);
+std::string JsonText(const std::string& text) { return IsUtf8(text) ? text : Visible(text); }
+
+void WriteReport(const Report& report, google::protobuf::Message* message) { message->CopyFrom(ToProto(report)); }
+
+void WriteFinding(const FindingRecord& finding, google::protobuf::Message* message) { Write(finding, message); }
+
+std::string ReportToJson(const Report& report) { return MessageToJson(ToProto(report)); }
+
+std::string MessageToJson(const google::protobuf::Message& message) {
   // MessageToJsonString writes maps in any order; from deterministic bytes the order is that of the keys.
   std::string bytes;
   {

@@ -15,6 +15,7 @@
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
 #include "ir/status_macros.h"
+#include "passes/analyze_model.h"
 #include "passes/check/check.h"
 #include "passes/check_model.h"
 #include "passes/optimize.h"
@@ -234,6 +235,17 @@ ascend_fuse_code ascend_fuse_list(ascend_fuse_model* model, const ascend_fuse_op
 
 ascend_fuse_code ascend_fuse_check(ascend_fuse_model* model, const ascend_fuse_options* options, ascend_fuse_report** report) {
   return Run(CheckModel, nullptr, model, options, report);
+}
+
+ascend_fuse_code ascend_fuse_analyze(ascend_fuse_model* model, const ascend_fuse_options* options, ascend_fuse_report** report) {
+  if (report != nullptr) *report = nullptr;
+  return Guarded([&]() -> absl::Status {
+    RETURN_IF_ERROR(NeedWhole(model));
+    const auto made = AnalyzeModel(model->model.get(), options == nullptr ? OptimizeOptions() : options->options);
+    if (!made.ok()) return made.status();
+    if (report != nullptr) *report = new ascend_fuse_report{AnalysisToJson(*made), AnalysisToText(*made)};
+    return absl::OkStatus();
+  });
 }
 
 ascend_fuse_code ascend_fuse_expand(ascend_fuse_model* model, const ascend_fuse_options* options) {

@@ -16,7 +16,7 @@ extern "C" {
 
 /* The version of this interface. It grows when something is added; nothing is taken away or changes its meaning while the
  * first of the two numbers stays: compare ASCEND_FUSE_ABI / 1000 with ascend_fuse_abi () / 1000. */
-#define ASCEND_FUSE_ABI 1000
+#define ASCEND_FUSE_ABI 1001
 
 typedef enum ascend_fuse_code { /* what a call came to */
                                 ASCEND_FUSE_OK = 0,
@@ -75,6 +75,9 @@ ascend_fuse_code ascend_fuse_optimize(ascend_fuse_model* model, const ascend_fus
 ascend_fuse_code ascend_fuse_list(ascend_fuse_model* model, const ascend_fuse_options* options, ascend_fuse_report** report);
 /* What ATC of the target refuses or misreads in the model as it is. The model is to be dropped afterwards. */
 ascend_fuse_code ascend_fuse_check(ascend_fuse_model* model, const ascend_fuse_options* options, ascend_fuse_report** report);
+/* What the model computes, moves and needs, as it is and as ascend_fuse_optimize would write it, and what to do next: the
+ * report's JSON is that of docs/analyze.md. The model stays as it is. Since ABI 1001. */
+ascend_fuse_code ascend_fuse_analyze(ascend_fuse_model* model, const ascend_fuse_options* options, ascend_fuse_report** report);
 /* NPU nodes back to standard operators. Of the options `rules` and `dim` count, and progress. */
 ascend_fuse_code ascend_fuse_expand(ascend_fuse_model* model, const ascend_fuse_options* options);
 

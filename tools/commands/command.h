@@ -46,6 +46,7 @@ class Commands {
 
 void AddOptimize(Commands* commands);
 void AddList(Commands* commands);
+void AddAnalyze(Commands* commands);
 void AddCheck(Commands* commands);
 void AddExpand(Commands* commands);
 void AddVerify(Commands* commands);

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ascend_fuse._core import version as __version__
+    from ascend_fuse.analysis import Analysis
     from ascend_fuse.api import (
         Expanded,
         ModelLike,
         Result,
+        analyze,
         chips,
         check,
         expand,
@@ -42,18 +44,19 @@ if TYPE_CHECKING:
     from ascend_fuse.report import Finding, Report, Site
 
 _HOME = {
-    **dict.fromkeys(("Expanded", "ModelLike", "Result", "chips", "check", "expand", "explain", "list_opportunities",
+    **dict.fromkeys(("Expanded", "ModelLike", "Result", "analyze", "chips", "check", "expand", "explain", "list_opportunities",
                      "optimize", "precision", "targets", "verify"), "api"),
     **dict.fromkeys(("AscendFuseError", "BrokenGraphError", "CancelledError", "InvalidError", "NotFoundError", "NotReadByAtc",
                      "RefusedError", "RequirementNotMet", "SystemFault"), "errors"),
     **dict.fromkeys(("Graph", "Node", "Pass", "Rewriter", "Value", "stages"), "passes"),
     **dict.fromkeys(("Finding", "Report", "Site"), "report"),
+    "Analysis": "analysis",
 }
 
 __all__ = [
-    "AscendFuseError", "BrokenGraphError", "CancelledError", "Expanded", "Finding", "Graph", "InvalidError", "ModelLike",
+    "Analysis", "AscendFuseError", "BrokenGraphError", "CancelledError", "Expanded", "Finding", "Graph", "InvalidError", "ModelLike",
     "Node", "NotFoundError", "NotReadByAtc", "Pass", "RefusedError", "Report", "RequirementNotMet", "Result", "Rewriter", "Site",
-    "SystemFault", "Value", "__version__", "chips", "check", "expand", "explain", "list_opportunities", "optimize", "precision",
+    "SystemFault", "Value", "__version__", "analyze", "chips", "check", "expand", "explain", "list_opportunities", "optimize", "precision",
     "stages", "targets", "verify",
 ]
 

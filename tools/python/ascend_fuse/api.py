@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ascend_fuse import _core, errors
+from ascend_fuse.analysis import Analysis
 from ascend_fuse.passes import Pass
 from ascend_fuse.report import Report
 
@@ -150,6 +151,26 @@ def list_opportunities(
     """Returns the report of what `optimize` would do; nothing is changed or written."""
     options = _options(target, cann, plugin, precision_mode, style, dims, assume, strict, skip, None, fix, prefer, keep_rest, tidy)
     return _run(_load(model, base_dir), "list", options, rules, passes, progress)
+
+
+def analyze(
+    model: ModelLike,
+    *,
+    rules: Rules = (),
+    dims: Dims | None = None,
+    assume: Mapping[str, str] | None = None,
+    target: str = "ascend910b",
+    cann: str = "8.1",
+    plugin: bool = False,
+    precision_mode: str = "force_fp16",
+    fix: Mapping[str, int] | None = None,
+    base_dir: str | os.PathLike[str] | None = None,
+    progress: Progress | bool | None = None,
+) -> Analysis:
+    """Returns what the model computes, moves and needs, as it is and as `optimize` would write it, and what to do next."""
+    options = _options(target, cann, plugin, precision_mode, "", dims, assume, False, (), None, fix)
+    with _progress(progress) as told:
+        return Analysis.from_texts(*_load(model, base_dir).core.analyze(options, _rules(rules), told))
 
 
 def check(

@@ -192,7 +192,7 @@ class Report:
     @classmethod
     def from_json(cls, text: str, command: str = "optimize") -> Report:
         """Returns the report of a JSON text, that of `--json` too. Names that this version does not know are kept in `json`."""
-        return dataclasses.replace(_record(cls, json.loads(text)), json=text, command=command)
+        return dataclasses.replace(record(cls, json.loads(text)), json=text, command=command)
 
     def to_json(self) -> str:
         """Returns the JSON of docs/report.md."""
@@ -236,7 +236,7 @@ class Report:
         return _core.report_html(self.json, self.command, page=False)
 
 
-def _record(of: type[_T], data: dict[str, Any]) -> _T:
+def record(of: type[_T], data: dict[str, Any]) -> _T:
     """Builds a record; what it has no field for is left out."""
     hints = _hints(of)
     return of(**{name: _value(hints[name], value) for name, value in data.items() if name in hints})
@@ -248,7 +248,7 @@ def _value(hint: Any, value: Any) -> Any:
         return [_value(arguments[0], item) for item in value]
     if origin is dict and dataclasses.is_dataclass(arguments[1]):
         return {key: _value(arguments[1], item) for key, item in value.items()}
-    return _record(hint, value) if isinstance(hint, type) and dataclasses.is_dataclass(hint) else value
+    return record(hint, value) if isinstance(hint, type) and dataclasses.is_dataclass(hint) else value
 
 
 _HINTS: dict[type, dict[str, Any]] = {}

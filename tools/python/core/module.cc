@@ -22,6 +22,7 @@
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
 #include "ir/text/printer.h"
+#include "passes/analyze_model.h"
 #include "passes/check/atc_check.h"
 #include "passes/check/check.h"
 #include "passes/check_model.h"
@@ -232,6 +233,22 @@ class PythonModel {
     return ReportToJson(Take(std::move(report)));
   }
 
+  // The analysis as JSON, as the text of one screen, and as the whole text.
+  std::tuple<std::string, std::string, std::string> Analyze(const Pairs& named, const Pairs& rules, const nb::object& progress) {
+    const Use use(this);
+    Raised raised;
+    OptimizeOptions options = OptionsOf(named, rules);
+    options.progress = CallbackOf(progress, &raised);
+    absl::StatusOr<Analysis> analysis;
+    {
+      nb::gil_scoped_release nogil;
+      analysis = AnalyzeModel(model_.get(), options);
+    }
+    raised.Throw();
+    Check(analysis.status());
+    return {AnalysisToJson(*analysis), AnalysisToText(*analysis), AnalysisToText(*analysis, {.verbose = true})};
+  }
+
   void ExpandNodes(const Pairs& named, const Pairs& rules, bool as_atc, const nb::object& progress) {
     const Use use(this);
     Raised raised;
@@ -326,6 +343,7 @@ NB_MODULE(_core, module) {
       .def("text", &PythonModel::Text, nb::arg("most_elements"))
       .def("run", &PythonModel::Run, nb::arg("command"), nb::arg("options"), nb::arg("rules"), nb::arg("passes"),
            nb::arg("progress").none())
+      .def("analyze", &PythonModel::Analyze, nb::arg("options"), nb::arg("rules"), nb::arg("progress").none())
       .def("expand", &PythonModel::ExpandNodes, nb::arg("options"), nb::arg("rules"), nb::arg("as_atc"),
            nb::arg("progress").none());
   module.def("report_text", &ReportText, nb::arg("json"), nb::arg("verbose"), nb::arg("changed"));

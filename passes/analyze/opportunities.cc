@@ -1,0 +1,170 @@
+#include "passes/analyze/opportunities.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "fmt/format.h"
+#include "passes/analyze/wins.h"
+#include "passes/report/report_groups.h"
+#include "patterns/codes.h"
+
+namespace ascend_fuse {
+namespace {
+
+class Finder {
+ public:
+  explicit Finder(const OpportunityInput& input)
+      : input_(input), before_(input.before), after_(input.after), places_before_(before_), places_after_(after_) {
+    for (const MeasuredNode& node : before_.nodes) whole_ += node.time.middle;
+    claimed_before_.resize(before_.nodes.size());
+    claimed_after_.resize(after_.nodes.size());
+  }
+
+  std::vector<OpportunityRecord> Run() {
+    // Larger constructs first: a node counts for one only.
+    const auto rank = [](const SiteRecord& site) {
+      return site.kind == "attention" ? 0 : site.kind == "linear_activation" ? 3 : site.kind == "add_norm" ? 2 : 1;
+    };
+    for (int of = 0; of < 4; ++of) {
+      for (const SiteRecord& site : input_.report.sites) {
+        if (rank(site) == of) AddSite(site);
+      }
+    }
+    AddRest();
+    AddNearMisses();
+    AddChains(after_, claimed_after_, input_.model, &wins_);
+    AddProjections(after_, input_.model, &wins_);
+    return wins_.Finish(whole_);
+  }
+
+ private:
+  static Win Less(const Win& a, const Win& b) { return {a.time - b.time, a.kernels - b.kernels, a.bytes - b.bytes}; }
+
+  std::string WayOf(const SiteRecord& site) const {
+    if (!site.outputs.empty() && input_.by_plugin.contains(site.kind + " " + site.outputs[0])) {
+      return "--plugin, with our op plugin installed where atc runs";
+    }
+    const Code* code = FindCode(site.code);
+    return code != nullptr ? code->way_out : "";
+  }
+
+  void AddSite(const SiteRecord& site) {
+    OpportunityRecord record;
+    record.kind = site.kind;
+    record.state = site.state;
+    record.emitted_op = site.emitted_op;
+    record.because = site.because;
+    record.code = site.code;
+    record.source = site.source;
+    const std::vector<int> members = MembersOf(site, places_before_);
+    Win win;
+    if (site.state == "fused") {
+      std::vector<int> made;
+      for (const std::string& output : site.outputs) {
+        const int place = places_after_.OfOutput(output);
+        if (place >= 0) made.push_back(place);
+      }
+      win = Less(Take(before_, members, &claimed_before_), Take(after_, Maker(made), &claimed_after_));
+    } else if (site.state == "left") {
+      record.way = WayOf(site);
+      std::vector<int> there = MembersOf(site, places_after_);
+      const bool attention = site.kind == "attention";
+      if (there.empty() && !site.outputs.empty()) there = {places_after_.OfOutput(site.outputs[0])};
+      std::erase(there, -1);
+      // An activation that a linear would take along is a kernel less.
+      win = IfJoined(after_, there, attention ? WorkKind::kAttention : WorkKind::kNone, input_.model);
+      if (site.kind == "linear_activation" && there.size() == 1) {
+        win = Win();
+        win.Add(after_.nodes[static_cast<size_t>(there[0])]);
+      }
+      for (const int place : there) claimed_after_[static_cast<size_t>(place)] = true;
+    } else {
+      for (const int place : MembersOf(site, places_after_)) claimed_after_[static_cast<size_t>(place)] = true;
+    }
+    wins_.Add(std::move(record), PlaceOf(site), site.node, win);
+  }
+
+  // With the Ascend nodes that a Cast, a Reshape or a Transpose follows.
+  std::vector<int> Maker(std::vector<int> made) const {
+    for (size_t i = 0; i < made.size() && i < 8; ++i) {
+      const MeasuredNode& node = after_.nodes[static_cast<size_t>(made[i])];
+      if (!node.is_new || node.op.starts_with("npu.")) continue;
+      for (const int input : node.inputs) {
+        const bool known = std::find(made.begin(), made.end(), input) != made.end();
+        if (!known && after_.nodes[static_cast<size_t>(input)].is_new) made.push_back(input);
+      }
+    }
+    return made;
+  }
+
+  // What no site counts, and is there on one side only: programs of masks that are gone, Transposes that are moved.
+  void AddRest() {
+    Win gone;
+    int64_t nodes = 0;
+    std::vector<int> only_before, only_after;
+    for (size_t i = 0; i < before_.nodes.size(); ++i) {
+      const MeasuredNode& node = before_.nodes[i];
+      if (claimed_before_[i] || (!node.outputs.empty() && places_after_.OfOutput(node.outputs[0]) >= 0)) continue;
+      only_before.push_back(static_cast<int>(i));
+      nodes += node.launches > 0 ? 1 : 0;
+    }
+    for (size_t i = 0; i < after_.nodes.size(); ++i) {
+      const MeasuredNode& node = after_.nodes[i];
+      if (claimed_after_[i] || (!node.outputs.empty() && places_before_.OfOutput(node.outputs[0]) >= 0)) continue;
+      only_after.push_back(static_cast<int>(i));
+    }
+    gone = Less(Take(before_, only_before, &claimed_before_), Take(after_, only_after, &claimed_after_));
+    if (nodes == 0 && only_after.empty()) return;
+    OpportunityRecord record;
+    record.kind = "swept";
+    record.state = "fused";
+    record.because = "nodes that only fused subgraphs needed are gone, and what fused nodes need besides was added";
+    wins_.Add(std::move(record), "", "", gone);
+    wins_.records().back().count = nodes;
+  }
+
+  // At most all that is computed in the module and belongs to no site.
+  void AddNearMisses() {
+    std::map<std::string, Win> of_module;
+    for (size_t i = 0; i < after_.nodes.size(); ++i) {
+      const MeasuredNode& node = after_.nodes[i];
+      if (claimed_after_[i] || !node.runs_on_chip() || (node.kind != WorkKind::kVector && node.kind != WorkKind::kMove)) continue;
+      of_module[node.module].Add(node);
+    }
+    for (const NearMissRecord& miss : input_.report.near_misses) {
+      OpportunityRecord record;
+      record.kind = "near_miss";
+      record.state = "left";
+      record.at_most = true;
+      record.because = fmt::format("rule {} stopped at {}", miss.rule, miss.stopped_by);
+      if (!miss.expected.empty()) record.because = fmt::format("rule {}: expected {}", miss.rule, miss.expected);
+      if (!miss.found.empty()) record.because += fmt::format(", found {}", miss.found);
+      record.code = miss.code;
+      record.source = miss.source;
+      record.way = fmt::format("ascend-fuse explain MODEL --rule {} --at {}", miss.rule, miss.node);
+      Win win;
+      if (const auto rest = of_module.find(miss.module); rest != of_module.end()) {
+        win = rest->second;
+        of_module.erase(rest);
+      }
+      wins_.Add(std::move(record), miss.module.empty() ? miss.node : miss.module, miss.node, win);
+    }
+  }
+
+  const OpportunityInput& input_;
+  const MeasuredGraph& before_;
+  const MeasuredGraph& after_;
+  NodePlaces places_before_;
+  NodePlaces places_after_;
+  std::vector<bool> claimed_before_;
+  std::vector<bool> claimed_after_;
+  double whole_ = 0;
+  WinsByPlace wins_;
+};
+
+}  // namespace
+
+std::vector<OpportunityRecord> FindOpportunities(const OpportunityInput& input) { return Finder(input).Run(); }
+
+}  // namespace ascend_fuse

@@ -1,0 +1,272 @@
+"""`ascend-fuse analyze`: counts against formulas written out here, memory against a schedule of our own, the JSON against its schema,
+and sentences that name what was changed in a model."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import json
+import shutil
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from conftest import ROOT, run, run_ok
+from onnx import helper, shape_inference
+
+VIEWS = {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"}
+# Exports with numbers for dims whose products are linears and attentions only.
+TRANSFORMERS = ["bert-eager", "distilbert-eager", "roberta-eager", "vit-eager", "dinov2-eager", "clip-text-eager",
+                "gpt2-eager-nocache", "llama-eager-nocache", "mistral-eager-nocache", "qwen2-eager-nocache", "opt-eager-nocache",
+                "phi3-eager-nocache", "gemma-eager-nocache"]
+
+
+def analyze(model: Path, *flags: object) -> Any:
+    return json.loads(run_ok("analyze", model, *flags, "--json", "-").out)
+
+
+def save(text: str, weights: dict[str, list[int]], path: Path) -> None:
+    """Writes a graph in ONNX text, with weights of zeros."""
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
+    for name, dims in weights.items():
+        model.graph.initializer.append(helper.make_tensor(name, onnx.TensorProto.FLOAT, dims, bytes(4 * product(dims)), raw=True))
+    onnx.save(model, path)
+
+
+def inferred(path: Path) -> onnx.ModelProto:
+    model: onnx.ModelProto = shape_inference.infer_shapes(onnx.load(path), data_prop=True)
+    return model
+
+
+def shapes_of(graph: onnx.GraphProto) -> dict[str, tuple[int, list[int]]]:
+    """Element type and dims of every value whose shape is a list of numbers."""
+    found = {tensor.name: (tensor.data_type, list(tensor.dims)) for tensor in graph.initializer}
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        dims = info.type.tensor_type.shape.dim
+        if info.type.tensor_type.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
+            found[info.name] = (info.type.tensor_type.elem_type, [dim.dim_value for dim in dims])
+    return found
+
+
+def product(dims: list[int]) -> int:
+    total = 1
+    for dim in dims:
+        total *= dim
+    return total
+
+
+def static(zoo: Path, name: str) -> Path:
+    path = next(iter(sorted(zoo.glob(f"{name}-dy18-static.onnx"))), None)
+    if path is None:
+        pytest.skip(f"the zoo has no {name}-dy18-static")
+    return path
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_products_are_those_of_the_architecture(zoo: Path, name: str) -> None:
+    """2 * rows * elements of each linear's weight, and 2 * heads * queries * keys * (channels of keys + channels of values) of each
+    attention: nothing else in these models is a product of matrices, but the patches of images, which are a Conv."""
+    path = static(zoo, name)
+    graph = inferred(path).graph
+    shapes, weights = shapes_of(graph), {tensor.name for tensor in graph.initializer}
+    transposed = {node.output[0]: node.input[0] for node in graph.node if node.op_type in ("Transpose", "Cast") and node.input[0] in weights}
+    expected = 0
+    for node in graph.node:
+        if node.op_type in ("MatMul", "Gemm"):
+            weight = transposed.get(node.input[1], node.input[1])
+            out = shapes[node.output[0]][1]
+            if weight in weights:
+                rows = product(out[:-1])
+                expected += 2 * rows * product(shapes[weight][1])
+                expected += product(out) if node.op_type == "Gemm" and len(node.input) > 2 else 0
+            else:
+                expected += 2 * product(out) * shapes[node.input[0]][1][-1]
+        elif node.op_type == "Conv":
+            expected += 2 * product(shapes[node.output[0]][1]) * product(shapes[node.input[1]][1][1:])
+            expected += product(shapes[node.output[0]][1]) if len(node.input) > 2 else 0
+    products = [op for op in analyze(path)["operators"] if op["kind"] == "matrix"]
+    assert sum(op["flops_before"]["value"] for op in products) == pytest.approx(expected, rel=1e-9)
+
+
+def test_every_count_of_a_small_model_by_hand(tmp_path: Path) -> None:
+    """softmax (x w + b): 2 * 3 * 4 * 8 of the product, 24 of the sum, 5 * 24 of the softmax; and what each reads and writes."""
+    save("g (float[3, 4] x) => (float[3, 8] y) { p = MatMul (x, w) s = Add (p, b) y = Softmax (s) }", {"w": [4, 8], "b": [8]},
+         tmp_path / "m.onnx")
+    analysis = analyze(tmp_path / "m.onnx")
+    flops = {op["name"]: op["flops_before"]["value"] for op in analysis["operators"]}
+    moved = {op["name"]: op["bytes_before"]["value"] for op in analysis["operators"]}
+    assert flops == {"MatMul": 192, "Add": 24, "Softmax": 120}
+    assert moved == {"MatMul": 4 * (12 + 32 + 24), "Add": 4 * (24 + 8 + 24), "Softmax": 4 * 48}
+    assert analysis["before"]["flops"]["value"] == 336
+    assert analysis["memory"]["weights"] == 4 * 40
+    assert analysis["memory"]["weights_half"] == 2 * 40
+    assert analysis["memory"]["before"]["peak"]["value"] == 4 * (12 + 24 + 24)  # x to the end, p and s
+    assert analysis["before"]["kernels"] == 3
+
+
+def test_counts_are_functions_of_the_dims(tmp_path: Path) -> None:
+    save("g (float[batch, seq, 4] x) => (float[batch, seq, 8] y) { y = MatMul (x, w) }", {"w": [4, 8]}, tmp_path / "m.onnx")
+    open_dims = analyze(tmp_path / "m.onnx")
+    assert open_dims["before"]["flops"] == {"formula": "64*batch*seq", "value": 64 * 128}
+    assert {dim["name"]: (dim["value"], dim["origin"]) for dim in open_dims["dims"]} == {"batch": (1, "default"), "seq": (128, "default")}
+    ranged = analyze(tmp_path / "m.onnx", "--dim", "seq=1..512", "--dim", "batch=1..4")
+    assert ranged["before"]["flops"]["value"] == 64 * 4 * 512
+    assert "batch" in ranged["before"]["flops"]["formula"]
+    assert analyze(tmp_path / "m.onnx", "--dim", "seq=512", "--dim", "batch=4")["before"]["flops"]["value"] == 64 * 4 * 512
+
+
+def peak_by_schedule(path: Path) -> float:
+    """The peak of activations, step by step: what is computed, still read, or an input or output. Constants and views take nothing."""
+    model = inferred(path)
+    graph = model.graph
+    shapes = shapes_of(graph)
+    constant = {tensor.name for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type != "Shape" and all(name in constant or not name for name in node.input):
+            constant.update(node.output)
+        elif node.op_type in ("Shape", "Size"):
+            constant.update(node.output)
+    buffer = {}
+
+    def of(name: str) -> str:
+        return buffer.get(name, name)
+
+    for node in graph.node:
+        if node.op_type in VIEWS:
+            buffer[node.output[0]] = of(node.input[0])
+    needed: set[str] = {info.name for info in graph.output}
+    nodes = []
+    for node in reversed(graph.node):
+        if any(name in needed for name in node.output):
+            nodes.append(node)
+            needed.update(node.input)
+    nodes.reverse()
+    last = {}
+    for step, node in enumerate(nodes):
+        for name in (*node.input, *node.output):
+            last[of(name)] = step
+    for info in (*graph.input, *graph.output):
+        last[of(info.name)] = len(nodes)
+
+    def size(name: str) -> float:
+        kind, dims = shapes.get(name, (1, [0]))
+        return product(dims) * helper.tensor_dtype_to_np_dtype(kind).itemsize
+
+    live = {info.name: size(info.name) for info in graph.input if info.name not in constant}
+    peak = 0.0
+    for step, node in enumerate(nodes):
+        for name in node.output:
+            if name and of(name) == name and name not in constant:
+                live[name] = size(name)
+        peak = max(peak, sum(live.values()))
+        live = {name: bytes_of for name, bytes_of in live.items() if last.get(name, step) > step}
+    return peak
+
+
+@pytest.mark.parametrize("name", ["bert-eager", "vit-eager", "convnext-eager", "llama-eager-nocache", "swin-eager", "vae-eager"])
+def test_the_peak_of_activations_is_that_of_a_schedule(zoo: Path, name: str) -> None:
+    path = static(zoo, name)
+    assert analyze(path)["memory"]["before"]["peak"]["value"] == pytest.approx(peak_by_schedule(path), rel=0.05)
+
+
+def test_shared_weights_count_once(tmp_path: Path) -> None:
+    save("g (int64[2] i) => (float[2, 9] y) { e = Gather (table, i) t = Transpose <perm = [1, 0]> (table) y = MatMul (e, t) }",
+         {"table": [9, 4]}, tmp_path / "m.onnx")
+    assert analyze(tmp_path / "m.onnx")["memory"]["weights"] == 4 * 36
+
+
+def test_caches_are_found(zoo: Path) -> None:
+    memory = analyze(zoo / "llama-sdpa-past-ts17-dynamic.onnx")["memory"]
+    assert len(memory["caches"]) == 4  # keys and values of two layers
+    assert "past" in memory["cache"]["formula"] and "batch" in memory["cache"]["formula"]
+
+
+def test_the_text_answers_on_one_screen(zoo: Path) -> None:
+    text = run_ok("analyze", zoo / "llama-sdpa-past-ts17-dynamic.onnx").out
+    assert len(text.splitlines()) < 70
+    for heading in ("what takes the time", "what is left", "what is fused", "memory:", "migration:", "next"):
+        assert f"\n{heading}" in text, heading
+    assert "no measurement" in text
+    assert len(run_ok("analyze", zoo / "llama-sdpa-past-ts17-dynamic.onnx", "--verbose").out) > len(text)
+
+
+def test_tables(zoo: Path) -> None:
+    model = zoo / "llama-sdpa-past-ts17-dynamic.onnx"
+    operators = list(csv.DictReader(io.StringIO(run_ok("analyze", model, "--operators-csv", "-").out)))
+    analysis = analyze(model)
+    assert [row["op"] for row in operators] == [op["name"] for op in analysis["operators"]]
+    sites = list(csv.DictReader(io.StringIO(run_ok("analyze", model, "--sites-csv", "-").out)))
+    assert [row["kind"] for row in sites] == [site["kind"] for site in analysis["report"]["sites"]]
+
+
+def test_what_the_plugin_takes_is_said(zoo: Path) -> None:
+    analysis = analyze(zoo / "llama-sdpa-past-ts17-dynamic.onnx")
+    gates = [row for row in analysis["opportunities"] if row["kind"] == "glu"]
+    assert [row["state"] for row in gates] == ["left"]
+    assert gates[0]["way"].startswith("--plugin")
+    with_plugin = analyze(zoo / "llama-sdpa-past-ts17-dynamic.onnx", "--plugin")
+    assert {row["state"] for row in with_plugin["opportunities"] if row["kind"] == "glu"} == {"fused"}
+
+
+def test_an_optimized_model_is_analysed_too(zoo: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.onnx"
+    run_ok("optimize", zoo / "llama-sdpa-past-ts17-dynamic.onnx", "-o", out)
+    before, again = analyze(zoo / "llama-sdpa-past-ts17-dynamic.onnx"), analyze(out)
+    assert again["before"]["flops"]["value"] == before["after"]["flops"]["value"]
+    assert again["ratio"]["middle"] == pytest.approx(1, abs=0.02)
+    assert before["ratio"]["low"] > 1
+
+
+def schema_faults(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "") -> list[str]:
+    """What a value breaks of a schema made of objects, arrays and plain types."""
+    if "$ref" in schema:
+        return schema_faults(value, root["$defs"][schema["$ref"].rsplit("/", 1)[1]], root, at)
+    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "number": (int, float), "integer": int}
+    if not isinstance(value, kinds[schema["type"]]):
+        return [f"{at}: {value!r} is not of type {schema['type']}"]
+    if schema["type"] == "array":
+        return [fault for i, item in enumerate(value) for fault in schema_faults(item, schema["items"], root, f"{at}[{i}]")]
+    if schema["type"] != "object":
+        return []
+    properties = schema.get("properties", {})
+    more = schema.get("additionalProperties")
+    faults = [f"{at}: no {name}" for name in schema.get("required", []) if name not in value]
+    for name, item in value.items():
+        if name in properties or more is not None:
+            faults += schema_faults(item, properties.get(name, more), root, f"{at}.{name}")
+        else:
+            faults.append(f"{at}: {name} is not in the schema")
+    return faults
+
+
+@cache
+def schema_module() -> Any:
+    spec = importlib.util.spec_from_file_location("json_schema", ROOT / "tools" / "schema" / "json_schema.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["json_schema"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_json_keeps_its_schema(zoo: Path) -> None:
+    schema = json.loads((ROOT / "tools/schema/analysis.schema.json").read_text())
+    analysis = analyze(zoo / "llama-sdpa-past-ts17-dynamic.onnx")
+    assert analysis["schema"] == 1
+    assert schema_faults(analysis, schema, schema) == []
+
+
+@pytest.mark.skipif(shutil.which("protoc") is None, reason="protoc is not there")
+def test_the_schemas_are_those_of_the_messages() -> None:
+    for name, text in schema_module().schemas().items():
+        assert (ROOT / "tools" / "schema" / name).read_text() == text, f"python3 tools/schema/json_schema.py writes {name}"
+
+
+def test_wrong_usage() -> None:
+    assert run("analyze").code == 2
+    assert run("analyze", "missing.onnx").code == 1
+    assert run("analyze", "missing.onnx", "--target", "ascend42").code == 2
