@@ -119,6 +119,9 @@ Provides: libascend_fuse.so.{short}()(64bit)
 %description
 {description}
 
+%install
+cp -a %{{_topdir}}/files/. %{{buildroot}}
+
 %files
 {files}
 """
@@ -142,7 +145,7 @@ def rpm_package(shop: Workshop, target: Target, native: Path, output: Path, epoc
                                 files="\n".join(f"%attr(-, root, root) /{name}" for name in sorted(entries))))
     defined = [word for name, value in MACROS.items() for word in ("--define", f"{name} {value}")]
     subprocess.run(["rpmbuild", "-bb", "--quiet", "--target", f"{target.processor}-linux", "--buildroot", work / "root",
-                    "--define", f"_topdir {work}", *defined, "--define", f"__spec_install_pre cp -a {work}/files %{{buildroot}}",
-                    spec], check=True, env=dict(os.environ, SOURCE_DATE_EPOCH=str(epoch)), stdout=subprocess.DEVNULL)
+                    "--define", f"_topdir {work}", *defined, spec], check=True, stdout=subprocess.DEVNULL,
+                   env=dict(os.environ, SOURCE_DATE_EPOCH=str(epoch)))
     made = next((work / "RPMS").rglob("*.rpm"))
     return Path(shutil.copy(made, output / f"ascend-fuse-{version}-1.{target.processor}.rpm"))
