@@ -2,7 +2,7 @@
 
     python3 cmake/group_sources.py ROOT FOLDER NAME SOURCE...
 
-writes FOLDER/NAME_<number>.cc, each with sources of up to 2500 lines in all, and prints their paths. Sources that may
+writes FOLDER/NAME_<number>.cc, each with sources of up to 2500 lines in all (ASCEND_FUSE_GROUP_LINES), and prints their paths. Sources that may
 not share a file are kept apart: a name that one of them keeps to itself (an anonymous namespace, a `using`) occurs
 in no other one of its group. Private constants (kOps) have the same names so often that they get another name in a group instead.
 So no source has to be written with its neighbours in mind. Paths in a group are relative to ROOT: the groups of two
@@ -12,11 +12,12 @@ checkouts are the same to ccache.
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import sys
 from pathlib import Path
 
-MOST_LINES = 2500
+MOST_LINES = int(os.environ.get("ASCEND_FUSE_GROUP_LINES", "2500"))
 WORD = re.compile(r"[A-Za-z_]\w*")
 COMMENT_OR_TEXT = re.compile(r'//(?! namespace$)[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|^#include[^\n]*', re.DOTALL | re.MULTILINE)
 HIDDEN = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.DOTALL | re.MULTILINE)

@@ -4,23 +4,33 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 include(cmake/headers.cmake)
 
-add_library(ascend_fuse SHARED tools/c/ascend_fuse.cc $<TARGET_OBJECTS:af_proto> $<TARGET_OBJECTS:af_ir>
+file(GLOB C_SOURCES CONFIGURE_DEPENDS tools/c/*.cc)
+add_library(ascend_fuse SHARED ${C_SOURCES} $<TARGET_OBJECTS:af_proto> $<TARGET_OBJECTS:af_ir>
             $<TARGET_OBJECTS:af_patterns> $<TARGET_OBJECTS:af_patterns_objects> $<TARGET_OBJECTS:af_passes>)
 set(ABSL_OF_HEADERS absl::status absl::statusor absl::flat_hash_map absl::flat_hash_set absl::inlined_vector absl::span
     absl::function_ref)
-target_link_libraries(ascend_fuse PUBLIC ${ABSL_OF_HEADERS} PRIVATE $<BUILD_INTERFACE:af_options> protobuf::libprotobuf fmt::fmt
+set(EXPORTS ${CMAKE_SOURCE_DIR}/tools/c/exports.map)
+set(OF_HEADERS PUBLIC)
+if(ASCEND_FUSE_PORTABLE)
+  set(EXPORTS ${CMAKE_SOURCE_DIR}/tools/c/c_exports.map)
+  set(OF_HEADERS PRIVATE)
+endif()
+target_link_libraries(ascend_fuse ${OF_HEADERS} ${ABSL_OF_HEADERS} PRIVATE $<BUILD_INTERFACE:af_options> protobuf::libprotobuf fmt::fmt
                       Threads::Threads)
 target_include_directories(ascend_fuse INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/generated>
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/ascend_fuse>
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(ascend_fuse INTERFACE cxx_std_20)
-target_link_options(ascend_fuse PRIVATE LINKER:--version-script=${CMAKE_SOURCE_DIR}/tools/c/exports.map)
+target_link_options(ascend_fuse PRIVATE LINKER:--version-script=${EXPORTS})
 if(NOT ASCEND_FUSE_SANITIZE)  # a sanitizer's own functions come with the program
   target_link_options(ascend_fuse PRIVATE LINKER:--no-undefined)
 endif()
 # A library of another 0.x has other classes: the C++ interface promises nothing across them.
 set_target_properties(ascend_fuse PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
-                      LINK_DEPENDS ${CMAKE_SOURCE_DIR}/tools/c/exports.map)
+                      LINK_DEPENDS ${EXPORTS})
+if(ASCEND_FUSE_PORTABLE)  # tools/release packs what is built
+  return()
+endif()
 
 public_headers(PUBLIC_HEADERS passes/optimize.h passes/option_names.h passes/core/pass.h passes/core/workspace.h passes/optimize_passes.h passes/report/report.h passes/report/report_html.h
                passes/check_model.h passes/report/atc_command.h ir/onnx/load.h ir/onnx/save.h ir/text/parser.h ir/text/printer.h patterns/codes.h)

@@ -19,9 +19,6 @@ sbom_component(protobuf ${Protobuf_VERSION} BSD-3-Clause protocolbuffers/protobu
 sbom_component(abseil-cpp ${ABSL_VERSION} Apache-2.0 abseil/abseil-cpp)
 sbom_component(fmt ${fmt_VERSION} MIT fmtlib/fmt)
 sbom_component(cli11 ${CLI11_VERSION} BSD-3-Clause CLIUtils/CLI11)
-if(nanobind_VERSION)
-  sbom_component(nanobind ${nanobind_VERSION} BSD-3-Clause wjakob/nanobind)
-endif()
 # proto/onnx.proto is ONNX's, unmodified but for the package.
 file(STRINGS proto/onnx.proto line REGEX "ONNX release [0-9.]+" LIMIT_COUNT 1)
 string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" ONNX_VERSION "${line}")

@@ -16,10 +16,31 @@ struct watch {
   const char* stop_at;
 };
 
-static int progress(void* user, const char* pass, size_t number, size_t count) {
-  struct watch* watch = user;
+static int progress(const ascend_fuse_progress* at) {
+  struct watch* watch = at->user;
   watch->told++;
-  return number >= count || (watch->stop_at != NULL && strcmp(pass, watch->stop_at) == 0);
+  return at->number >= at->count || (watch->stop_at != NULL && strcmp(at->pass, watch->stop_at) == 0);
+}
+
+/* A pass: x * x for Pow (x, 2). Lists of the graph hold until the next call, so the node is kept before more is asked. */
+static int square(ascend_fuse_graph* graph) {
+  int* replaced = ascend_fuse_graph_user(graph);
+  for (;;) {
+    const ascend_fuse_node* const* nodes;
+    const ascend_fuse_value* const* values;
+    const ascend_fuse_value *operands[2], *output;
+    const ascend_fuse_node* pow;
+    double exponent = 0;
+    if (ascend_fuse_graph_nodes(graph, "Pow", "", &nodes) == 0) return 0;
+    pow = nodes[0];
+    if (ascend_fuse_node_inputs(graph, pow, &values) != 2) return 1;
+    if (!ascend_fuse_value_splat(graph, values[1], &exponent) || exponent != 2) return 1;
+    operands[0] = operands[1] = values[0];
+    ascend_fuse_node_outputs(graph, pow, &values);
+    output = values[0];
+    if (ascend_fuse_replace(graph, &output, 1, "Mul", operands, 2, "", "", NULL) != ASCEND_FUSE_OK) return 1;
+    ++*replaced;
+  }
 }
 
 int main(int argc, char** argv) {
@@ -30,6 +51,7 @@ int main(int argc, char** argv) {
   ascend_fuse_code code;
   const void* bytes;
   size_t size;
+  int replaced = 0;
   if (argc != 3) return 2;
   if (ascend_fuse_abi() / 1000 != ASCEND_FUSE_ABI / 1000) return 2;
   printf("version %s\n", ascend_fuse_version());
@@ -52,6 +74,16 @@ int main(int argc, char** argv) {
   printf("listed, %s\n", strstr(ascend_fuse_report_text(report), "can be fused") != NULL ? "with a text" : "without");
   ascend_fuse_report_free(report);
 
+  /* The same with a pass, in a dry run: what it does is taken back. */
+  code = ascend_fuse_options_pass(options, "after", "infer", "square", square, &replaced);
+  if (code == ASCEND_FUSE_OK) code = ascend_fuse_list(model, options, NULL);
+  if (code != ASCEND_FUSE_OK) return failed("a pass", code);
+  printf("a pass replaced %d Pow\n", replaced);
+  ascend_fuse_options_free(options);
+
+  options = ascend_fuse_options_new();
+  if (options == NULL || ascend_fuse_options_set(options, "dim", "batch=1..8") != ASCEND_FUSE_OK) return 1;
+  ascend_fuse_options_progress(options, progress, &watch);
   code = ascend_fuse_optimize(model, options, &report);
   if (code != ASCEND_FUSE_OK) return failed("optimize", code);
   printf("optimized, attention is %s\n",

@@ -227,7 +227,7 @@ print(failed, number)
 """
 
 
-# Not memory: nanobind copies strings that are given to a function in code that may not throw.
+# Not memory: Python and ctypes need some themselves.
 @pytest.mark.parametrize(("calls", "how"), [("write", "ENOSPC"), ("write", "EIO"), ("rename", "EACCES")])
 def test_python(tmp_path: Path, calls: str, how: str) -> None:
     run_program(PYTHON, BUILD / "python", tmp_path, calls, how)

@@ -69,6 +69,7 @@ def test_the_example_in_c(prefix: Path, environment: dict[str, str], model: Path
         "a wrong value: code 1: --dim batch: expected name=N, name=low..high, name=low..high:step or name=other, for example --dim seq=16..2048:16",
         "a missing file: code 2: there is no such file.onnx: cannot open the model: No such file or directory",
         "listed, with a text",
+        "a pass replaced 5 Pow",
         "optimized, attention is fused",
         "progress was told",
         "cancelled: code 4: cancelled in the pass recognise",

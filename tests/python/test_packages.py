@@ -106,11 +106,11 @@ def test_the_wheel(zoo: Path, tmp_path: Path, of: str) -> None:
                    # Beside the build folder, whose objects the compiler's cache has then (scripts/build).
                    env=dict(os.environ, CMAKE_BUILD_PARALLEL_LEVEL="2", CCACHE_BASEDIR=str(ROOT), CCACHE_NOHASHDIR="1"))
     wheel = next(tmp_path.glob("*.whl"))
-    assert wheel.name.startswith(f"ascend_fuse-{VERSION}-")
+    assert wheel.name.startswith(f"ascend_fuse-{VERSION}-py3-none-")
     optimized = of == "sources" or "CMAKE_BUILD_TYPE:STRING=Release" in (BUILD / "CMakeCache.txt").read_text()
     assert wheel.stat().st_size < (10_000_000 if optimized else 20_000_000)
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"ascend_fuse/api.py", "ascend_fuse/py.typed", "ascend_fuse/_core.pyi"} <= set(names)
+    assert {"ascend_fuse/api.py", "ascend_fuse/py.typed", "ascend_fuse/libascend_fuse.so"} <= set(names)
     assert not [name for name in names if name.startswith(("tests", "include", "lib/"))]
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)

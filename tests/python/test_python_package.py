@@ -510,7 +510,7 @@ reveal_type(result.report.sites[0].because)
 count: int = result.report.summary.sites["attention"].fused
 ''')
     package = ROOT / "tools" / "python" / "ascend_fuse"
-    sources = [package / name for name in ("__init__.py", "_core.pyi", "api.py", "errors.py", "passes.py", "report.py")]
+    sources = [package / name for name in ("__init__.py", "_core.py", "_graph.py", "_library.py", "api.py", "errors.py", "passes.py", "report.py")]
     done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", tmp_path / "cache", *sources, user],
                           capture_output=True, text=True, env=dict(os.environ, MYPYPATH=str(package.parent)))
     assert "Success" in done.stdout, done.stdout + done.stderr
@@ -518,9 +518,8 @@ count: int = result.report.summary.sites["attention"].fused
 
 
 def says(of: object) -> bool:
-    """Whether something has a text of its own, beside the signatures that nanobind writes."""
-    lines = (inspect.getdoc(of) or "").splitlines()
-    return any(line.strip() and not re.match(r"(\w+)?\(.*\) -> ", line) for line in lines)
+    """Whether something has a text of its own."""
+    return bool((inspect.getdoc(of) or "").strip())
 
 
 def test_everything_public_is_documented() -> None:
@@ -537,8 +536,6 @@ def test_everything_public_is_documented() -> None:
     assert not bare
     documented = (ROOT / "docs" / "python.md").read_text()
     assert not [name for name in ascend_fuse.__all__ if name not in documented]
-    stubs = (ROOT / "tools" / "python" / "ascend_fuse" / "_core.pyi").read_text()
-    assert not [name for name in dir(ascend_fuse._core) if not name.startswith("_") and not re.search(rf"\b{name}\b", stubs)]
 
 
 def test_importing_brings_nothing_heavy() -> None:

@@ -1,12 +1,11 @@
 // The interface in C over the front door: handles hold the C++ objects, a status becomes a code and a sentence.
 #include "tools/c/ascend_fuse.h"
 
-#include <exception>
 #include <memory>
-#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,30 +14,18 @@
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
 #include "ir/status_macros.h"
+#include "ir/text/printer.h"
 #include "passes/analyze_model.h"
 #include "passes/check/check.h"
 #include "passes/check_model.h"
 #include "passes/optimize.h"
 #include "passes/option_names.h"
 #include "passes/report/report.h"
+#include "patterns/target/target.h"
+#include "tools/c/graph.h"
+#include "tools/c/handles.h"
 
-struct ascend_fuse_model {
-  std::unique_ptr<ascend_fuse::Model> model;
-  std::string bytes;    // of the last ascend_fuse_save_bytes
-  bool broken = false;  // a run failed half way
-};
-
-struct ascend_fuse_options {
-  ascend_fuse::OptimizeOptions options;
-  bool force = false;  // a model that ATC refuses or misreads may be saved
-};
-
-struct ascend_fuse_report {
-  std::string json;
-  std::string text;
-};
-
-namespace ascend_fuse {
+namespace ascend_fuse::c {
 namespace {
 
 // A text that needs no memory to be set to a literal: it must also be there when there is no memory.
@@ -47,6 +34,58 @@ struct LastError {
   const char* text = "";
 };
 thread_local LastError last_error;
+
+// A model that can be worked on.
+absl::Status NeedWhole(const ascend_fuse_model* model) {
+  if (model == nullptr) return NeedNotNull("model");
+  if (!model->broken) return absl::OkStatus();
+  return absl::FailedPreconditionError("a run over this model failed, or checked it: it is to be dropped");
+}
+
+absl::Status Give(absl::StatusOr<std::unique_ptr<Model>> loaded, ascend_fuse_model** model) {
+  if (!loaded.ok()) return loaded.status();
+  *model = new ascend_fuse_model{*std::move(loaded), "", false};
+  return absl::OkStatus();
+}
+
+void Give(Report made, std::string_view command, ascend_fuse_report** report) {
+  if (report == nullptr) return;
+  std::string json = ReportToJson(made);
+  *report = new ascend_fuse_report{std::move(made), command, std::move(json), "", "", std::nullopt};
+}
+
+void WarnOfTarget(const OptimizeOptions& options, Report* report) {
+  const auto target = TargetOf(options);
+  if (!target.ok()) return;
+  for (const std::string& warning : (*target)->warnings()) report->Warn({"chip-not-in-cann", warning});
+}
+
+using RunFunction = absl::StatusOr<Report> (*)(Model*, const OptimizeOptions&);
+
+ascend_fuse_code Run(RunFunction run, std::string_view command, ascend_fuse_model* model, const ascend_fuse_options* options,
+                     ascend_fuse_report** report) {
+  if (report != nullptr) *report = nullptr;
+  return Guarded([&]() -> absl::Status {
+    RETURN_IF_ERROR(NeedWhole(model));
+    const OptimizeOptions of_run = options == nullptr ? OptimizeOptions() : options->options;
+    model->broken = run != ListOpportunities;  // until it is done
+    ASSIGN_OR_RETURN(Report made, run(model->model.get(), of_run));
+    model->broken = run == CheckModel;
+    if (run != CheckModel) WarnOfTarget(of_run, &made);
+    const std::vector<std::string> why =
+        run != Optimize || (options != nullptr && options->force) ? std::vector<std::string>() : WhyNotWritten(made);
+    const std::string cann = made.target.cann;
+    Give(std::move(made), command, report);
+    if (why.empty()) return absl::OkStatus();
+    model->broken = true;
+    return absl::FailedPreconditionError(
+        fmt::format("ATC of CANN {} refuses or misreads the model: {}", cann, fmt::join(why, "; ")));
+  });
+}
+
+bool IsOn(std::string_view value) { return value != "false"; }
+
+}  // namespace
 
 ascend_fuse_code Fail(ascend_fuse_code code, std::string sentence) {
   last_error.sentence = std::move(sentence);
@@ -78,68 +117,17 @@ ascend_fuse_code CodeOf(absl::StatusCode code) {
   }
 }
 
-// Runs a function that gives a status. No exception gets out: the standard library throws without memory.
-template <typename Function>
-ascend_fuse_code Guarded(Function function) noexcept {
-  try {
-    const absl::Status status = function();
-    if (status.ok()) return ASCEND_FUSE_OK;
-    return Fail(CodeOf(status.code()), std::string(status.message()));
-  } catch (const std::bad_alloc&) {
-    last_error.text = "there is not enough memory";
-    return ASCEND_FUSE_SYSTEM;
-  } catch (const std::exception&) {
-    last_error.text = "an exception of the standard library";
-    return ASCEND_FUSE_INTERNAL;
-  }
+ascend_fuse_code FailWith(ascend_fuse_code code, const char* sentence) {
+  last_error.text = sentence;
+  return code;
 }
 
 absl::Status NeedNotNull(std::string_view name) { return absl::InvalidArgumentError(std::string(name) + " is NULL"); }
 
-// A model that can be worked on.
-absl::Status NeedWhole(const ascend_fuse_model* model) {
-  if (model == nullptr) return NeedNotNull("model");
-  if (!model->broken) return absl::OkStatus();
-  return absl::FailedPreconditionError("a run over this model failed, or checked it: it is to be dropped");
-}
-
-absl::Status Give(absl::StatusOr<std::unique_ptr<Model>> loaded, ascend_fuse_model** model) {
-  if (!loaded.ok()) return loaded.status();
-  *model = new ascend_fuse_model{*std::move(loaded), "", false};
-  return absl::OkStatus();
-}
-
-// Both texts are made at once, so that asking for them cannot fail.
-void Give(const Report& made, const ReportTextOptions* text, ascend_fuse_report** report) {
-  if (report == nullptr) return;
-  *report = new ascend_fuse_report{ReportToJson(made), text == nullptr ? FindingsToText(made) : ReportToText(made, *text)};
-}
-
-using RunFunction = absl::StatusOr<Report> (*)(Model*, const OptimizeOptions&);
-
-ascend_fuse_code Run(RunFunction run, const ReportTextOptions* text, ascend_fuse_model* model, const ascend_fuse_options* options,
-                     ascend_fuse_report** report) {
-  if (report != nullptr) *report = nullptr;
-  return Guarded([&]() -> absl::Status {
-    RETURN_IF_ERROR(NeedWhole(model));
-    model->broken = run != ListOpportunities;  // until it is done
-    const auto made = run(model->model.get(), options == nullptr ? OptimizeOptions() : options->options);
-    model->broken = run == CheckModel || (run == Optimize && !made.ok());
-    if (!made.ok()) return made.status();
-    Give(*made, text, report);
-    if (run != Optimize || (options != nullptr && options->force)) return absl::OkStatus();
-    const std::vector<std::string> why = WhyNotWritten(*made);
-    if (why.empty()) return absl::OkStatus();
-    model->broken = true;
-    return absl::FailedPreconditionError(
-        fmt::format("ATC of CANN {} refuses or misreads the model: {}", made->target.cann, fmt::join(why, "; ")));
-  });
-}
-
-}  // namespace
-}  // namespace ascend_fuse
+}  // namespace ascend_fuse::c
 
 using namespace ascend_fuse;
+using namespace ascend_fuse::c;
 
 int ascend_fuse_abi(void) { return ASCEND_FUSE_ABI; }
 const char* ascend_fuse_version(void) { return ASCEND_FUSE_VERSION; }
@@ -157,25 +145,66 @@ ascend_fuse_options* ascend_fuse_options_new(void) {
 ascend_fuse_code ascend_fuse_options_set(ascend_fuse_options* options, const char* name, const char* value) {
   return Guarded([&] {
     if (options == nullptr || name == nullptr || value == nullptr) return NeedNotNull("options, name or value");
-    if (std::string_view(name) == "force") {
-      options->force = std::string_view(value) != "false";
-      return absl::OkStatus();
+    const std::string_view option = name;
+    if (option == "force") {
+      options->force = IsOn(value);
+    } else if (option == "as-atc") {
+      options->as_atc = IsOn(value);
+    } else if (option == "copy-data") {
+      options->save.copy_data = IsOn(value);
+    } else if (option == "weights") {
+      SetWeights(&options->save, value);
+    } else {
+      return SetOption(&options->options, option, value);
     }
-    return SetOption(&options->options, name, value);
+    return absl::OkStatus();
   });
 }
 
-void ascend_fuse_options_progress(ascend_fuse_options* options,
-                                  int (*progress)(void* user, const char* pass, size_t number, size_t count), void* user) {
+ascend_fuse_code ascend_fuse_options_rules(ascend_fuse_options* options, const char* name, const char* text) {
+  return Guarded([&] {
+    if (options == nullptr || name == nullptr || text == nullptr) return NeedNotNull("options, name or text");
+    options->options.rule_files.emplace_back(name, text);
+    return absl::OkStatus();
+  });
+}
+
+void ascend_fuse_options_progress(ascend_fuse_options* options, int (*progress)(const ascend_fuse_progress* at), void* user) {
   if (options == nullptr) return;
-  if (progress == nullptr) {
-    options->options.progress = nullptr;
-    return;
-  }
+  options->options.progress = nullptr;
+  options->save.progress = nullptr;
+  options->save.go_on = nullptr;
+  if (progress == nullptr) return;
   Guarded([&] {
     options->options.progress = [progress, user](const Progress& at) {
-      return progress(user, std::string(at.pass).c_str(), at.number, at.count) == 0;
+      const std::string pass(at.pass);
+      const ascend_fuse_progress told = {user, pass.c_str(), at.number, at.count};
+      return progress(&told) == 0;
     };
+    const auto go_on = std::make_shared<bool>(true);
+    options->save.progress = [progress, user, go_on](int64_t written, int64_t total) {
+      const ascend_fuse_progress told = {user, "save", static_cast<size_t>(written), static_cast<size_t>(total)};
+      *go_on = progress(&told) == 0;
+    };
+    options->save.go_on = [go_on] { return *go_on; };
+    return absl::OkStatus();
+  });
+}
+
+ascend_fuse_code ascend_fuse_options_pass(ascend_fuse_options* options, const char* place, const char* stage, const char* name,
+                                          int (*run)(ascend_fuse_graph* graph), void* user) {
+  return Guarded([&]() -> absl::Status {
+    if (options == nullptr || place == nullptr || stage == nullptr || name == nullptr || run == nullptr) {
+      return NeedNotNull("options, place, stage, name or run");
+    }
+    const bool before = std::string_view(place) == "before";
+    if (!before && std::string_view(place) != "after") {
+      return absl::InvalidArgumentError(fmt::format("a pass stands before or after a stage, not {}", place));
+    }
+    options->options.passes.push_back({before ? PlacedPass::Place::kBefore : PlacedPass::Place::kAfter,
+                                       stage,
+                                       {name, "what the stage gives", "what the function says",
+                                        [run, user](Workspace& workspace) { return CallPass(run, user, workspace); }}});
     return absl::OkStatus();
   });
 }
@@ -207,6 +236,26 @@ ascend_fuse_code ascend_fuse_save(const ascend_fuse_model* model, const char* pa
   });
 }
 
+ascend_fuse_code ascend_fuse_save_as(const ascend_fuse_model* model, const char* path, const ascend_fuse_options* options) {
+  return Guarded([&] {
+    if (path == nullptr) return NeedNotNull("path");
+    RETURN_IF_ERROR(NeedWhole(model));
+    return SaveModel(*model->model, path, options == nullptr ? SaveOptions() : options->save);
+  });
+}
+
+ascend_fuse_code ascend_fuse_model_text(ascend_fuse_model* model, int64_t most_elements, const char** text) {
+  return Guarded([&] {
+    if (text == nullptr) return NeedNotNull("text");
+    RETURN_IF_ERROR(NeedWhole(model));
+    PrintOptions options;
+    options.max_elements = most_elements;
+    model->bytes = PrintModelText(*model->model, options);
+    *text = model->bytes.c_str();
+    return absl::OkStatus();
+  });
+}
+
 ascend_fuse_code ascend_fuse_save_bytes(ascend_fuse_model* model, const void** bytes, size_t* size) {
   return Guarded([&]() -> absl::Status {
     if (bytes == nullptr || size == nullptr) return NeedNotNull("bytes or size");
@@ -223,18 +272,15 @@ ascend_fuse_code ascend_fuse_save_bytes(ascend_fuse_model* model, const void** b
 void ascend_fuse_model_free(ascend_fuse_model* model) { delete model; }
 
 ascend_fuse_code ascend_fuse_optimize(ascend_fuse_model* model, const ascend_fuse_options* options, ascend_fuse_report** report) {
-  const ReportTextOptions text;
-  return Run(Optimize, &text, model, options, report);
+  return Run(Optimize, "optimize", model, options, report);
 }
 
 ascend_fuse_code ascend_fuse_list(ascend_fuse_model* model, const ascend_fuse_options* options, ascend_fuse_report** report) {
-  ReportTextOptions text;
-  text.changed = false;
-  return Run(ListOpportunities, &text, model, options, report);
+  return Run(ListOpportunities, "list", model, options, report);
 }
 
 ascend_fuse_code ascend_fuse_check(ascend_fuse_model* model, const ascend_fuse_options* options, ascend_fuse_report** report) {
-  return Run(CheckModel, nullptr, model, options, report);
+  return Run(CheckModel, "check", model, options, report);
 }
 
 ascend_fuse_code ascend_fuse_analyze(ascend_fuse_model* model, const ascend_fuse_options* options, ascend_fuse_report** report) {
@@ -243,7 +289,7 @@ ascend_fuse_code ascend_fuse_analyze(ascend_fuse_model* model, const ascend_fuse
     RETURN_IF_ERROR(NeedWhole(model));
     const auto made = AnalyzeModel(model->model.get(), options == nullptr ? OptimizeOptions() : options->options);
     if (!made.ok()) return made.status();
-    if (report != nullptr) *report = new ascend_fuse_report{AnalysisToJson(*made), AnalysisToText(*made)};
+    if (report != nullptr) *report = new ascend_fuse_report{{}, "analyze", AnalysisToJson(*made), "", "", *made};
     return absl::OkStatus();
   });
 }
@@ -256,6 +302,7 @@ ascend_fuse_code ascend_fuse_expand(ascend_fuse_model* model, const ascend_fuse_
       of_run.rule_files = options->options.rule_files;
       of_run.infer = options->options.infer;
       of_run.progress = options->options.progress;
+      if (options->as_atc) of_run.as_atc = options->options.target;
     }
     model->broken = true;
     const absl::Status status = Expand(model->model.get(), of_run);
@@ -263,7 +310,3 @@ ascend_fuse_code ascend_fuse_expand(ascend_fuse_model* model, const ascend_fuse_
     return status;
   });
 }
-
-const char* ascend_fuse_report_json(const ascend_fuse_report* report) { return report == nullptr ? "" : report->json.c_str(); }
-const char* ascend_fuse_report_text(const ascend_fuse_report* report) { return report == nullptr ? "" : report->text.c_str(); }
-void ascend_fuse_report_free(ascend_fuse_report* report) { delete report; }

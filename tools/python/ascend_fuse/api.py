@@ -6,9 +6,8 @@ import contextlib
 import json
 import operator
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, Tuple, Union
 
 from ascend_fuse import _core, errors
 from ascend_fuse.analysis import Analysis
@@ -17,11 +16,11 @@ from ascend_fuse.report import Report
 
 # A path, bytes, an onnx.ModelProto, an onnx_ir.Model or a torch.onnx.ONNXProgram. The types of those packages are not named:
 # none of them is needed by who does not use it.
-ModelLike: TypeAlias = Any
+ModelLike = Any
 # Told the name of the pass (or "save"), how far it is, and of how much.
-Progress: TypeAlias = Callable[[str, int, int], object]
-Dims: TypeAlias = Mapping[str, int | tuple[int, int] | tuple[int, int, int]]
-Rules: TypeAlias = Sequence[str | os.PathLike[str]]
+Progress = Callable[[str, int, int], object]
+Dims = Mapping[str, Union[int, Tuple[int, int], Tuple[int, int, int]]]
+Rules = Sequence[Union[str, "os.PathLike[str]"]]
 
 _MOST_BYTES = 2**31 - 1
 

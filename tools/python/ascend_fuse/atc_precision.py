@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import pathlib
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -79,7 +80,7 @@ def why_not_float32(unit: Unit, chip: str) -> str:
 
 def ge_operator(unit: Unit) -> str:
     """Returns the type of the GE operator that a node becomes."""
-    return _GE.get(unit.op) or unit.op.removeprefix("npu.NPU").removeprefix("npu.").rpartition(".")[2]
+    return _GE.get(unit.op) or re.sub(r"^npu\.(NPU)?", "", unit.op).rpartition(".")[2]
 
 
 @dataclasses.dataclass
@@ -163,9 +164,9 @@ def read_keep_list(path: str, model: PrecisionModel) -> tuple[list[Unit], list[s
     kept: dict[int, Unit] = {}
     unknown = []
     for line in filter(None, lines):
-        of_type = line.removeprefix("OpType::") if line.startswith("OpType::") else None
+        of_type = line[len("OpType::"):] if line.startswith("OpType::") else None
         found = [u for u in model.units if (ge_operator(u) == of_type if of_type is not None else u.name == line)]
-        kept |= {unit.index: unit for unit in found}
+        kept.update({unit.index: unit for unit in found})
         if not found:
             unknown.append(line)
     return [kept[index] for index in sorted(kept)], unknown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -117,7 +118,7 @@ class Expanded:
             raise VerifyError(f"{tool} cannot be started: {error}") from None
         if self.as_atc and run.returncode == 3:
             self.__exit__()
-            raise RefusedByAtc(run.stderr.strip().removeprefix("ascend-fuse: "))
+            raise RefusedByAtc(re.sub(r"^ascend-fuse: ", "", run.stderr.strip()))
         if run.returncode != 0 or not self.file.exists():
             self.__exit__()
             raise VerifyError(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import collections
 import zlib
-from typing import Any
+from typing import Any, Dict
 
 import numpy as np
 import onnx
@@ -19,8 +19,8 @@ from onnx import numpy_helper
 
 from ascend_fuse import inputs as known_inputs
 
-Entry = dict[str, Any]
-Binding = dict[str, Any]
+Entry = Dict[str, Any]
+Binding = Dict[str, Any]
 
 # Meanings that ascend_fuse.inputs does not know: generated here.
 EXTRA_MEANINGS = ("cache_position", "keep_mask", "additive_mask", "flag", "count", "integers")

@@ -13,8 +13,8 @@ them, and a value is dropped after its last reader, so that memory holds one lay
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, Callable, Dict, List
 
 import numpy as np
 import onnx
@@ -33,7 +33,7 @@ _CACHED_BYTES = 1 << 28  # of rounded constants
 _FIXED_BYTES = 1 << 16  # of one value that is kept for the next run
 _SMALL = 1 << 16  # elements of constants that a session is made with, where a kernel wants them so
 
-Arrays = dict[str, np.ndarray]
+Arrays = Dict[str, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -308,7 +308,7 @@ class Execution:
         return {name: self._read(name, False) for name in self.program.model.outputs}
 
 
-Observer = Callable[[Unit, str, list[Execution]], None]
+Observer = Callable[[Unit, str, List[Execution]], None]
 
 
 def run(program: Program, modes: list[Mode], feeds: Arrays, fixed: Arrays, observe: Observer | None = None) -> list[Arrays]:

@@ -170,7 +170,7 @@ class Search:
         for case in self.cases:
             self.runs += 1
             half = run(self.program, [self.mode(kept)], case.feeds, case.fixed)[0]
-            found |= {(case.name, name): case.compare(name, half[name]) for name in half}
+            found.update({(case.name, name): case.compare(name, half[name]) for name in half})
         return found
 
     def right(self, kept: Iterable[int]) -> bool:

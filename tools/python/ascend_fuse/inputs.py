@@ -12,12 +12,12 @@ Only numpy is needed.
 from __future__ import annotations
 
 import zlib
-from typing import Any
+from typing import Any, Dict
 
 import numpy as np
 
-Entry = dict[str, Any]
-Binding = dict[str, Any]
+Entry = Dict[str, Any]
+Binding = Dict[str, Any]
 
 
 def make_inputs(entry: Entry, binding: Binding) -> dict[str, np.ndarray]:

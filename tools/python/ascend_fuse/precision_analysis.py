@@ -16,8 +16,8 @@ import os
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, Mapping, Sequence, Union
 
 try:
     import numpy as np
@@ -43,7 +43,7 @@ from ascend_fuse.precision_risks import risks
 LOST_SHARE = 0.1  # of the numbers of a value: more of them 0 or subnormal is a finding
 _LINE_SECONDS = 10.0  # between two lines of progress in a log
 
-Data: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Sequence[Mapping[str, Any]]"
+Data = Union[str, "os.PathLike[str]", Mapping[str, Any], Sequence[Mapping[str, Any]]]
 
 
 def analyse(path: str | pathlib.Path, *, data: Data | None = None, seeded: bool = False, bindings: Any = None, seed: int = 0,

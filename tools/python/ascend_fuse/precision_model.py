@@ -70,7 +70,7 @@ def module_of(node: Any) -> str:
     if len(parts) >= 2 and parts[-2]:
         return parts[-2]
     for name in (node.name, *node.output):
-        path = name.removeprefix("/").rpartition("/")[0]
+        path = re.sub(r"^/", "", name).rpartition("/")[0]
         if path:
             return path.replace("/", ".")
     for name in node.input:
@@ -183,7 +183,7 @@ class PrecisionModel:
 
     def _types(self) -> dict[str, int]:
         types = {v.name: v.type.tensor_type.elem_type for v in (*self.expanded.graph.value_info, *self.expanded.graph.input)}
-        types |= {name: self.constants.type(name) for name in self.constants}
+        types.update({name: self.constants.type(name) for name in self.constants})
         for node, _ in self.steps:
             for name, elem_type in zip(node.output, output_types(node, types, self.opsets)):
                 if name and not (elem_type == 0 and name in types):
@@ -224,9 +224,9 @@ def output_types(node: Any, types: dict[str, int], opsets: dict[str, int]) -> li
         return [next((a.t.data_type for a in node.attribute if a.name == "value"), TensorProto.FLOAT)] * count
     if node.op_type == "If":
         branch = node.attribute[0].g
-        inner = dict(types) | {t.name: t.data_type for t in branch.initializer}
+        inner = {**types, **{t.name: t.data_type for t in branch.initializer}}
         for inside in branch.node:
-            inner |= zip(inside.output, output_types(inside, inner, opsets))
+            inner.update(zip(inside.output, output_types(inside, inner, opsets)))
         return [inner.get(value.name, 0) for value in branch.output]
     if node.op_type == "Constant":
         return [int(_constant_of(node.attribute[0]).data_type)]
@@ -251,7 +251,7 @@ def output_types(node: Any, types: dict[str, int], opsets: dict[str, int]) -> li
 
 
 def _named(text: str) -> int:
-    word = text.removeprefix("tensor(").removesuffix(")").upper()
+    word = re.sub(r"^tensor\(|\)$", "", text).upper()
     return int(TensorProto.DataType.Value(word)) if word in TensorProto.DataType.keys() else 0
 
 

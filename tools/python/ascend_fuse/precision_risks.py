@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from typing import Callable, Iterator, Tuple
 
 import numpy as np
 from onnx import numpy_helper
@@ -17,7 +17,7 @@ _MEANS = frozenset("ReduceMean ReduceSum GlobalAveragePool".split())
 _LONG_SUM = 1024
 _DIVIDES = frozenset("Sqrt Rsqrt Div Log Reciprocal".split())
 
-Found = Iterator[tuple[str, str, Unit, str, str]]  # construct, severity, unit, because, way out
+Found = Iterator[Tuple[str, str, Unit, str, str]]  # construct, severity, unit, because, way out
 
 
 class _Graph:

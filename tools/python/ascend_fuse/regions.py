@@ -285,7 +285,7 @@ class Regions:
         outputs = [onnx.ValueInfoProto(name=region.output + SUFFIX) for region in self.regions]
         outputs += [onnx.ValueInfoProto(name=mask) for mask in masks]
         constants = {tensor.name: tensor for tensor in self._optimized.graph.initializer if tensor.name in used - made}
-        constants |= {tensor.name: tensor for tensor in self.expanded.graph.initializer if tensor.name in used}
+        constants.update({tensor.name: tensor for tensor in self.expanded.graph.initializer if tensor.name in used})
         graph = helper.make_graph(nodes, "regions", inputs, outputs, list(constants.values()))
         return helper.make_model(graph, opset_imports=self.expanded.opset_import, ir_version=self.expanded.ir_version)
 

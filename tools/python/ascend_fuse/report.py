@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import typing
-from typing import Any, TypeVar
+from typing import Any, Dict, List, TypeVar
 
 from ascend_fuse import _core
 
@@ -22,7 +22,7 @@ class Target:
     precision_mode: str = ""
     opset: int = 0
     plugin: bool = False
-    dims: list[str] = dataclasses.field(default_factory=list)
+    dims: List[str] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +48,7 @@ class NodeCount:
 class Summary:
     """Counts of the whole model: sites by kind, and nodes."""
 
-    sites: dict[str, KindCount] = dataclasses.field(default_factory=dict)
+    sites: Dict[str, KindCount] = dataclasses.field(default_factory=dict)
     nodes: NodeCount = NodeCount()
 
 
@@ -61,19 +61,19 @@ class Site:
     module: str = ""
     rule: str = ""
     emitted_op: str = ""
-    covers: list[str] = dataclasses.field(default_factory=list)
+    covers: List[str] = dataclasses.field(default_factory=list)
     precision: str = ""
     mask: str = ""
     mask_offset: str = ""
     mask_window: str = ""
-    mask_padding: list[str] = dataclasses.field(default_factory=list)
-    mask_assumptions: list[str] = dataclasses.field(default_factory=list)
-    assumptions: list[str] = dataclasses.field(default_factory=list)
+    mask_padding: List[str] = dataclasses.field(default_factory=list)
+    mask_assumptions: List[str] = dataclasses.field(default_factory=list)
+    assumptions: List[str] = dataclasses.field(default_factory=list)
     code: str = ""
     because: str = ""
     source: str = ""
     node: str = ""
-    outputs: list[str] = dataclasses.field(default_factory=list)
+    outputs: List[str] = dataclasses.field(default_factory=list)
     pair: str = ""
 
 
@@ -107,7 +107,7 @@ class Adapted:
 
     code: str = ""
     op: str = ""
-    nodes: list[str] = dataclasses.field(default_factory=list)
+    nodes: List[str] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Tidied:
 
     code: str = ""
     op: str = ""
-    nodes: list[str] = dataclasses.field(default_factory=list)
+    nodes: List[str] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,15 +177,15 @@ class Report:
     model: str = ""
     target: Target = Target()
     summary: Summary = Summary()
-    sites: list[Site] = dataclasses.field(default_factory=list)
-    near_misses: list[NearMiss] = dataclasses.field(default_factory=list)
-    passes: list[PassRun] = dataclasses.field(default_factory=list)
-    contradictions: list[Contradiction] = dataclasses.field(default_factory=list)
-    warnings: list[Warning] = dataclasses.field(default_factory=list)
-    findings: list[Finding] = dataclasses.field(default_factory=list)
-    adapted: list[Adapted] = dataclasses.field(default_factory=list)
-    tidied: list[Tidied] = dataclasses.field(default_factory=list)
-    gains: list[Gain] = dataclasses.field(default_factory=list)
+    sites: List[Site] = dataclasses.field(default_factory=list)
+    near_misses: List[NearMiss] = dataclasses.field(default_factory=list)
+    passes: List[PassRun] = dataclasses.field(default_factory=list)
+    contradictions: List[Contradiction] = dataclasses.field(default_factory=list)
+    warnings: List[Warning] = dataclasses.field(default_factory=list)
+    findings: List[Finding] = dataclasses.field(default_factory=list)
+    adapted: List[Adapted] = dataclasses.field(default_factory=list)
+    tidied: List[Tidied] = dataclasses.field(default_factory=list)
+    gains: List[Gain] = dataclasses.field(default_factory=list)
     json: str = ""
     command: str = "optimize"
 
