@@ -129,6 +129,13 @@ def test_layers_with_the_same_fault_are_treated_alike(scales: tuple[int, ...], l
     assert {node.name for node in report.keep} == {f"/layers.{i}/norm/{op}" for i in layers for op in ("Pow", "ReduceMean", "Add", "Sqrt")}
 
 
+def test_it_is_said_where_the_conversion_of_constants_decides(tmp_path: Path) -> None:
+    for name, decides in (("mask", True), ("masked_row", True), ("rms_norm", False), ("epsilon", False)):
+        files = saved(PLANTED[name](), tmp_path, name)
+        notes = analyse(files.model, data=files.data).notes
+        assert any("if constants beyond 65504 become 65504" in note for note in notes) == decides, name
+
+
 def test_a_constant_may_be_filled_into_a_shape(tmp_path: Path) -> None:
     """An upper triangle of the smallest float32, as exporters write it: 0 times infinity."""
     b = Builder()
@@ -140,6 +147,7 @@ def test_a_constant_may_be_filled_into_a_shape(tmp_path: Path) -> None:
     report = analyse(files.model, data=files.data)
     assert [(risk.construct, risk.severity, risk.ops) for risk in report.risks][0] == ("mask", "certain", ["Mul"])
     assert {node.op for node in report.keep} == {"ConstantOfShape", "Unsqueeze", "Mul"}
+    assert any("if constants beyond 65504 become 65504" in note for note in report.notes)
 
 
 # --- ATC's files ---
@@ -327,6 +335,20 @@ def test_memory_holds_what_is_still_read(tmp_path: Path) -> None:
             most = max(most, len(executions[0].values))
         run(Program(model), [Mode()], b.inputs, {}, look)
     assert most <= 3
+
+
+def test_scalars_stay_arrays(tmp_path: Path) -> None:
+    """Of rank 0, in every mode: numpy likes to make numbers of them."""
+    b = Builder()
+    x = b.input("x", np.array(300, np.float32))
+    planted = b.planted(b("Mul", b("Mul", x, x), b.constant(1e6)), 0)
+    files = saved(planted, tmp_path)
+    for half in (half_numbers.FLOAT16, half_numbers.BFLOAT16):
+        for saturates, clips in itertools.product((False, True), repeat=2):
+            with opened(files.model) as model:
+                a, = run(Program(model), [Mode(half, saturates=saturates, clips_constants=clips)], planted.feeds, {})
+            assert all(isinstance(array, np.ndarray) for array in a.values())
+    assert not analyse(files.model, data=files.data, target="ascend310p").simulations[0].ok
 
 
 def test_two_branches_may_name_their_constants_alike(tmp_path: Path) -> None:

@@ -44,12 +44,12 @@ class HalfResult(Result):
 
 
 def verify_as_half(original: pathlib.Path, optimized: pathlib.Path, *, target: str = "ascend910b", keep_dtype: str = "", bindings: Any = None,
-                   seed: int = 0, dims: Sequence[str] = (), tolerance: float | None = None, dont_care: bool = False, tool: Any = None,
+                   seed: int = 0, dims: Sequence[str] = (), tolerance: float | None = None, tool: Any = None,
                    rules: Sequence[str] = ()) -> HalfResult:
     """Runs the original in float32 and the optimized model in float16, node by node, and compares all outputs.
 
     keep_dtype  a list of ATC's --keep_dtype: these nodes of the optimized model stay float32.
-    dont_care   rows with no allowed key do not count.
+    What outputs are at padded tokens does not count.
     """
     chip = atc_precision.chip_of(target)
     tolerance = TOLERANCES["float16"] if tolerance is None else tolerance
@@ -68,9 +68,9 @@ def verify_as_half(original: pathlib.Path, optimized: pathlib.Path, *, target: s
         result.kept = [unit.name for unit in kept]
         mode = Mode(FLOAT16, frozenset(stays), atc_precision.saturates(chip))
         for case in cases:
-            result.comparisons += _compared(program, mode, case, tolerance, dont_care)
+            result.comparisons += _compared(program, mode, case, tolerance)
             if stays:
-                result.without_list += _compared(program, dataclasses.replace(mode, kept=frozenset()), case, tolerance, dont_care)
+                result.without_list += _compared(program, dataclasses.replace(mode, kept=frozenset()), case, tolerance)
         own = [Case(case.name, case.feeds, {}, {}) for case in cases]
         search = Search(program, own, FLOAT16, saturates=mode.saturates, tolerance=tolerance)
         result.modules = simulate(search, search.observe(), stays).modules
@@ -78,7 +78,7 @@ def verify_as_half(original: pathlib.Path, optimized: pathlib.Path, *, target: s
     return result
 
 
-def _compared(program: Program, mode: Mode, case: Case, tolerance: float, dont_care: bool) -> list[Comparison]:
+def _compared(program: Program, mode: Mode, case: Case, tolerance: float) -> list[Comparison]:
     half = run(program, [mode], case.feeds, {})[0]
     mask, queries = padding_of(program.model.expanded, case.feeds)
     found = []
@@ -86,6 +86,6 @@ def _compared(program: Program, mode: Mode, case: Case, tolerance: float, dont_c
         if name not in half:
             found.append(Comparison(case.name, name, because="the optimized model has no such output"))
             continue
-        care = care_mask(name, np.shape(expected), mask, queries) if dont_care else None
+        care = care_mask(name, np.shape(expected), mask, queries)
         found.append(compare(case.name, name, expected, half[name].astype(expected.dtype, copy=False), tolerance, care))
     return found

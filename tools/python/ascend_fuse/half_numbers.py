@@ -38,7 +38,7 @@ BFLOAT16 = HalfType("bfloat16", 3.3895313892515355e38, 3.39617752923046e38, 2.0*
 def saturated(array: np.ndarray, half: HalfType) -> np.ndarray:
     """Returns what chips that have only the saturation mode make of numbers they computed: the largest number for an
     infinite one, 0 for NaN (CANN 9.1, aclrtFloatOverflowMode)."""
-    return np.nan_to_num(array, nan=0.0, posinf=half.largest, neginf=-half.largest)
+    return np.asarray(np.nan_to_num(array, nan=0.0, posinf=half.largest, neginf=-half.largest))  # of a scalar it makes no array
 
 
 @dataclasses.dataclass

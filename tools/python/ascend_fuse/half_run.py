@@ -43,6 +43,7 @@ class Mode:
     half: HalfType | None = None
     kept: frozenset[int] = frozenset()  # units that stay float32
     saturates: bool = False  # what a chip without infinities makes of an overflow
+    clips_constants: bool = False  # constants beyond the range become the largest number, as GE's own conversion has it
 
     def lowers(self, unit: Unit) -> bool:
         return self.half is not None and unit.index not in self.kept and unit.op != "Cast"
@@ -96,7 +97,7 @@ class NodeRunner:
         free = [name for name in plan.reads if name not in fixed]
         if any(not isinstance(values[name], np.ndarray) for name in free):
             raise VerifyError(f"{node.op_type} {node.name or node.output[0]} reads a sequence or an optional value, which is not run")
-        key = (plan.key, tuple(values[name].dtype.str for name in free), tuple((names[name], values[name].tobytes()) for name in fixed))
+        key = (plan.key, tuple(values[name].dtype.str for name in free), tuple((names[name], values[name].dtype.str, values[name].shape, values[name].tobytes()) for name in fixed))
         try:
             if key not in self._sessions:
                 self._sessions[key] = self._session(node, names, {n: values[n] for n in free}, fixed)
@@ -196,13 +197,16 @@ class Program:
         half = _declared(constants.type(name)) or (mode.half if lowered else None)
         if not (constants.type(name) in _HALVES or (half is not None and constants.type(name) == TensorProto.FLOAT)):
             return constants.array(name)
-        key = (name, half.name if half else "", mode.saturates)
+        key = (name, half.name if half else "", mode.saturates, mode.clips_constants)
         if key in self._rounded:
             return self._rounded[key]
         array = np.asarray(constants.array(name), dtype=np.float32)
         if half is not None:
             result = half.rounded(array)
-            array = np.where(np.isinf(array), result, np.clip(result, -half.largest, half.largest)) if mode.saturates else result
+            if mode.clips_constants:
+                array = np.asarray(np.clip(result, -half.largest, half.largest))  # of a scalar clip makes no array
+            else:
+                array = np.where(np.isinf(array), result, np.clip(result, -half.largest, half.largest)) if mode.saturates else result
         if self._rounded_bytes + array.nbytes <= _CACHED_BYTES:
             self._rounded_bytes += array.nbytes
             self._rounded[key] = array
@@ -247,6 +251,8 @@ class Execution:
         else:
             reads = {name: self._read(name, lowered and name in edges) for name in plan.reads}
             found = self.program.runner.run(plan, reads, self.program.model.constants.__contains__)
+            if node.op_type == "ConstantOfShape" and self.mode.clips_constants and lowered and found[0].dtype == np.float32:
+                found = [np.asarray(np.clip(found[0], -FLOAT16.largest, FLOAT16.largest))]
             if node.op_type in _RANDOM or (plan.gives[0] in self.program.unaffected and _bytes(found) <= _FIXED_BYTES):
                 self.fixed.update(zip(plan.gives, found))
         for name, array in zip(plan.gives, found):

@@ -139,6 +139,15 @@ class Search:
     def mode(self, kept: Iterable[int] = ()) -> Mode:
         return Mode(self.half, frozenset(kept), self.saturates)
 
+    def right_with_clipped_constants(self) -> bool:
+        """Whether no list is needed where constants beyond the range become its largest number."""
+        mode = dataclasses.replace(self.mode(), clips_constants=True)
+        for case in self.cases:
+            half = run(self.program, [mode], case.feeds, case.fixed)[0]
+            if any(case.compare(name, half[name]).size > self.tolerance for name in half):
+                return False
+        return True
+
     def observe(self, kept: Iterable[int] = ()) -> Observed:
         """Runs all cases in float32 and half side by side."""
         found = Observed()

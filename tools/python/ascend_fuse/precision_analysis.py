@@ -210,6 +210,9 @@ def _notes(model: PrecisionModel, observed: Observed, report: PrecisionReport, s
     padded = sum(1 for case in search.cases if case.padding is not None and not case.padding.all())
     if padded:
         notes.append(f"{padded} of the inputs have padded tokens: what outputs are there does not count")
+    if not report.simulations[0].ok and search.right_with_clipped_constants():
+        notes.append("float16 is right without a list if constants beyond 65504 become 65504: the graph engine's own conversion does that"
+                     " (hicann/ge:base/common/fp16_t/fp16_t.cc), and whether ATC uses it for all of these was not tried")
     if not search.in_time:
         notes.append("time ran out before the list was as small as it could be; --seconds N allows more")
     stuck = [u for u in model.units if atc_precision.why_not_float32(u, report.target) and any(

@@ -35,7 +35,7 @@ def _counted(pairs: Iterable[tuple[str, str]]) -> list[TypeCount]:
     counts: dict[str, collections.Counter[str]] = {}
     for of, type_ in pairs:
         counts.setdefault(of, collections.Counter())[type_] += 1
-    return [TypeCount(of, dict(count.most_common())) for of, count in sorted(counts.items(), key=lambda c: -c[1].total())]
+    return [TypeCount(of, dict(count.most_common())) for of, count in sorted(counts.items(), key=lambda c: -sum(c[1].values()))]
 
 
 def casts(model: PrecisionModel) -> list[CastCount]:

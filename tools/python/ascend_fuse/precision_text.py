@@ -61,7 +61,7 @@ def _types(report: PrecisionReport, verbose: bool) -> list[str]:
     for row in report.types_by_operator:
         total.update(row.types)
     floats = {name: count for name, count in total.items() if "float" in name}
-    lines = [f"values     {', '.join(f'{count} {name}' for name, count in floats.items()) or 'none of a float type'} of {total.total()}"]
+    lines = [f"values     {', '.join(f'{count} {name}' for name, count in floats.items()) or 'none of a float type'} of {sum(total.values())}"]
     casts = ", ".join(f"{c.count} {c.types}" for c in report.casts if "float" in c.types)
     lines.append(f"casts      {casts or 'none of floats'}")
     for island in report.islands if verbose else report.islands[:_MOST]:
