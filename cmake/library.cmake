@@ -33,7 +33,7 @@ if(ASCEND_FUSE_PORTABLE)  # tools/release packs what is built
 endif()
 
 public_headers(PUBLIC_HEADERS passes/optimize.h passes/option_names.h passes/core/pass.h passes/core/workspace.h passes/optimize_passes.h passes/report/report.h passes/report/report_html.h
-               passes/check_model.h passes/report/atc_command.h ir/onnx/load.h ir/onnx/save.h ir/text/parser.h ir/text/printer.h patterns/codes.h)
+               passes/analyze_model.h passes/check_model.h passes/report/atc_command.h ir/onnx/load.h ir/onnx/save.h ir/text/parser.h ir/text/printer.h patterns/codes.h)
 foreach(header IN LISTS PUBLIC_HEADERS)
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ascend_fuse/${folder})

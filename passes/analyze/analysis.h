@@ -62,8 +62,7 @@ struct SupportRecord {
   std::string op;
   std::string engine;  // ai_core, ai_cpu, host, none (no kernel), folded, refused, misread
   int64_t nodes = 0;
-  bool after = false;        // of the graph that is written; else of the model as it is
-  bool static_only = false;  // it needs shapes that are numbers
+  bool after = false;  // of the graph that is written; else of the model as it is
   std::string because;
   std::string source;
   std::string way_out;

@@ -60,7 +60,6 @@ void Write(const SupportRecord& from, proto::Analysis::Support* to) {
   to->set_engine(from.engine);
   to->set_nodes(Count(from.nodes));
   to->set_after(from.after);
-  to->set_static_only(from.static_only);
   to->set_because(JsonText(from.because));
   to->set_source(JsonText(from.source));
   to->set_way_out(JsonText(from.way_out));

@@ -221,6 +221,18 @@ def test_an_optimized_model_is_analysed_too(zoo: Path, tmp_path: Path) -> None:
     assert before["ratio"]["low"] > 1
 
 
+def test_the_package_gives_records(zoo: Path) -> None:
+    ascend_fuse = pytest.importorskip("ascend_fuse")
+    analysis = ascend_fuse.analyze(zoo / "llama-sdpa-past-ts17-dynamic.onnx", dims={"batch": 2})
+    assert {(dim.name, dim.value) for dim in analysis.dims if dim.origin == "dim"} == {("batch", 2)}
+    assert analysis.before.flops.value > 0 and analysis.report.target.chip == "ascend910b"
+    assert json.loads(analysis.to_json())["schema"] == analysis.schema == 1
+    assert analysis.to_text().startswith(analysis.report.model)
+    assert len(analysis.to_text(verbose=True)) > len(analysis.to_text())
+    again = ascend_fuse.Analysis.from_json(analysis.to_json())
+    assert again.operators == analysis.operators and again.report.sites == analysis.report.sites
+
+
 def schema_faults(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "") -> list[str]:
     """What a value breaks of a schema made of objects, arrays and plain types."""
     if "$ref" in schema:

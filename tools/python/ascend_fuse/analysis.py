@@ -94,7 +94,6 @@ class Support:
     engine: str = ""
     nodes: int = 0
     after: bool = False
-    static_only: bool = False
     because: str = ""
     source: str = ""
     way_out: str = ""
