@@ -66,7 +66,8 @@ def main() -> None:
     os.environ["SOURCE_DATE_EPOCH"] = str(epoch)
     start = time.monotonic()
     try:
-        shop = Workshop(work, checked_out(work, commit), fetch(work), install_zig(work), arguments.jobs)
+        fetch(work)
+        shop = Workshop(work, checked_out(work, commit), install_zig(work), arguments.jobs)
     except InputError as error:
         sys.exit(f"scripts/release: {error}")
     # The processor of this machine first: its program writes man pages, its rule_compiler compiles the rules of all.

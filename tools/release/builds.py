@@ -10,10 +10,11 @@ from pathlib import Path
 
 from release.inputs import ZIG_VERSION
 
-# Objects in sections of their own, so that the linker leaves out what is not used; no path of the machine in them.
+# Objects in sections of their own, so that the linker leaves out what is not used. Paths in them are relative to the build folder, as
+# ccache gives them to the compiler: the same with and without it.
 COMPILER = """#!/bin/sh
 export ZIG_GLOBAL_CACHE_DIR={cache} ZIG_LOCAL_CACHE_DIR={cache}
-exec {zig} {language} -target {triple} -ffunction-sections -fdata-sections -ffile-prefix-map={tree}/= -ffile-prefix-map={sources}/= "$@"
+exec {zig} {language} -target {triple} -ffunction-sections -fdata-sections -ffile-prefix-map={work}/=../../ -ffile-prefix-map={folder}/= "$@"
 """
 TOOL = """#!/bin/sh
 exec {zig} {name} "$@"
@@ -47,9 +48,8 @@ TARGETS = [Target(processor, debian, library) for library in ("gnu.2.28", "musl"
 class Workshop:
     """The folders of a release in the making."""
 
-    work: Path
-    tree: Path  # the sources of this project, of one commit
-    sources: Path  # those of others
+    work: Path  # with the sources of others, and the build folders
+    tree: Path  # in it: the sources of this project, of one commit
     zig: Path
     jobs: int
 
@@ -66,7 +66,7 @@ def write_compilers(shop: Workshop) -> Path:
     for target in TARGETS:
         for language in ("cc", "c++"):
             texts[f"{target.triple}-{language}"] = COMPILER.format(cache=shop.work / "zig-cache", zig=shop.zig, language=language,
-                                                                   triple=target.triple, tree=shop.tree, sources=shop.sources)
+                                                                   triple=target.triple, work=shop.work, folder=shop.folder(target))
     for name, text in texts.items():
         path = folder / name
         if not path.is_file() or path.read_text() != text:
@@ -84,7 +84,7 @@ def build(shop: Workshop, target: Target, rule_compiler: Path | None) -> Path:
     options = {
         "CMAKE_TOOLCHAIN_FILE": shop.tree / "cmake/release/zig.cmake",
         "CMAKE_PROJECT_TOP_LEVEL_INCLUDES": shop.tree / "cmake/release/dependencies.cmake",
-        "ASCEND_FUSE_SOURCES": shop.sources, "ASCEND_FUSE_COMPILERS": write_compilers(shop), "ASCEND_FUSE_TARGET": target.triple,
+        "ASCEND_FUSE_SOURCES": shop.work, "ASCEND_FUSE_COMPILERS": write_compilers(shop), "ASCEND_FUSE_TARGET": target.triple,
         "ASCEND_FUSE_PORTABLE": "ON", "ASCEND_FUSE_GROUPS": "ON", "ASCEND_FUSE_TESTS": "OFF", "ASCEND_FUSE_BENCH": "OFF",
         "ASCEND_FUSE_PYTHON": "OFF", "ASCEND_FUSE_RULE_COMPILER": rule_compiler or "", "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_EXE_LINKER_FLAGS": "-s -Wl,--gc-sections" + (" -static" if target.static else ""),

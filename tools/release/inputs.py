@@ -52,9 +52,9 @@ class InputError(Exception):
     """A source that is missing, or is not the one that was pinned."""
 
 
-def fetch(work: Path) -> Path:
-    """Returns the folder of the unpacked sources; what is missing is downloaded by apt-get, with lists of its own."""
-    archives, sources = work / "archives", work / "sources"
+def fetch(work: Path) -> None:
+    """Unpacks the sources in `work`; what is missing is downloaded by apt-get, with lists of its own."""
+    archives = work / "archives"
     archives.mkdir(parents=True, exist_ok=True)
     missing = [source for source in SOURCES if not all((archives / name).is_file() for name in source.files)]
     if missing:
@@ -65,14 +65,12 @@ def fetch(work: Path) -> Path:
             if found != wanted:
                 raise InputError(f"{archives / name} is not the file that was pinned: sha256 {found} instead of {wanted}")
     for source in SOURCES:
-        stamp = sources / source.folder / ".unpacked"
+        stamp = work / source.folder / ".unpacked"
         if not stamp.is_file() or stamp.read_text() != source.version:
-            shutil.rmtree(sources / source.folder, ignore_errors=True)
-            sources.mkdir(exist_ok=True)
+            shutil.rmtree(work / source.folder, ignore_errors=True)
             description = next(name for name in source.files if name.endswith(".dsc"))
-            _run("dpkg-source", "--no-check", "--no-copy", "-x", archives / description, sources / source.folder)
+            _run("dpkg-source", "--no-check", "--no-copy", "-x", archives / description, work / source.folder)
             stamp.write_text(source.version)
-    return sources
 
 
 def _download(folder: Path, archives: Path, missing: list[Source]) -> None:

@@ -17,7 +17,7 @@ proto/onnx.proto, from which messages are generated, is of the ONNX project, und
 def notice(shop: Workshop, target: Target) -> str:
     """Returns the text of NOTICE for what is built for a target."""
     of_zig = shop.zig.parent / "lib"
-    works = [(f"{source.folder} {source.version.partition('-')[0]}", shop.sources / source.folder / source.licence) for source in SOURCES]
+    works = [(f"{source.folder} {source.version.partition('-')[0]}", shop.work / source.folder / source.licence) for source in SOURCES]
     works.append((f"libc++, libc++abi and libunwind of LLVM, as zig {ZIG_VERSION} has them", of_zig / "libcxx" / "LICENSE.TXT"))
     if target.static:
         works.append((f"musl, as zig {ZIG_VERSION} has it", of_zig / "libc" / "musl" / "COPYRIGHT"))
