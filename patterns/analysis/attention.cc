@@ -79,29 +79,38 @@ class AttentionReader {
       if (!regrouped.has_value()) return No(fmt::format("the dims of {} are not proved", ValueName(*y_)));
       output_ = *std::move(regrouped);
     }
-    const Value* summed = weighted.operands[weights_place];
-    axes_.keys = atoms_.New(context_.facts->Of(summed).shape[weighted.summed[weights_place]]);
-    ASSIGN_OR_RETURN(AxisView weights, View(weighted, weights_place, axes, axes_.keys));
-    ASSIGN_OR_RETURN(AxisView value, View(weighted, 1 - weights_place, axes, axes_.keys));
+    const AxisList keys = SummedAxes(weighted, weights_place);
+    axes_.keys = Joined(keys);
+    ASSIGN_OR_RETURN(AxisView weights, View(weighted, weights_place, axes, keys));
+    ASSIGN_OR_RETURN(AxisView value, View(weighted, 1 - weights_place, axes, keys));
     if (!weights.copied.empty()) return No("the weights are the same for some of the batch or of the heads");
     ASSIGN_OR_RETURN(const ScorePath path, FollowScores(context_, &atoms_, weights, axes_.keys, &reached_));
+    axes_.keys = path.keys;
     RETURN_IF_ERROR(ReadOperands(path, std::move(value)));
     ReadAxes(weights);
     return Assemble(path, reshaped);
   }
 
-  absl::StatusOr<AxisView> View(const Product& product, size_t place, const AxisList& result, const Atoms& summed) {
+  // The axes that a product sums over: of its operand `place`.
+  AxisList SummedAxes(const Product& product, size_t place) {
+    AxisList axes;
+    const Fact& operand = context_.facts->Of(product.operands[place]);
+    for (const size_t axis : product.summed[place]) axes.push_back(atoms_.New(operand.shape[axis]));
+    return axes;
+  }
+
+  absl::StatusOr<AxisView> View(const Product& product, size_t place, const AxisList& result, const AxisList& summed) {
     return OperandView(context_, &atoms_, product, place, result, summed, &sizes_);
   }
 
   // Which operand of the product of scores is the query, and where all three come from.
   absl::Status ReadOperands(const ScorePath& path, AxisView value) {
     const Product& product = path.product;
-    const Fact& first = context_.facts->Of(product.operands[0]);
-    axes_.width = atoms_.New(first.shape[product.summed[0]]);
+    const AxisList width = SummedAxes(product, 0);
+    axes_.width = Joined(width);
     std::array<AttentionOperand, 2> operands;
     for (size_t i = 0; i < 2; ++i) {
-      ASSIGN_OR_RETURN(AxisView operand, View(product, i, path.axes, axes_.width));
+      ASSIGN_OR_RETURN(AxisView operand, View(product, i, path.axes, width));
       operands[i] = FollowOperand(context_, &atoms_, std::move(operand));
     }
     const std::optional<size_t> key = KeyAmong(atoms_, operands, atoms_.Leaves(axes_.keys));
@@ -188,7 +197,7 @@ class AttentionReader {
     }
     ASSIGN_OR_RETURN(MasksOfScores masks, ReadMasksOfScores(context_, &atoms_, axes_, path));
     AttentionView view;
-    view.query = query->term;
+    ASSIGN_OR_RETURN(view.query, QueryWithFactors(context_, &atoms_, axes_, path, query->term, type_));
     view.key = key->term;
     view.value = value->term;
     view.mask = std::move(masks.added);

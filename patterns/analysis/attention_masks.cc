@@ -17,7 +17,26 @@ namespace {
 class MaskReader {
  public:
   MaskReader(const FunctionContext& context, AtomTable* atoms, const AttentionAxes& axes)
-      : context_(context), atoms_(atoms), wanted_{axes.batch, axes.heads, axes.queries, axes.keys} {}
+      : context_(context), atoms_(atoms), keys_(axes.keys), wanted_{axes.batch, axes.heads, axes.queries, axes.keys} {}
+
+  // A factor of the scores as what is broadcast to [B, H, S, 1], which is one for all keys.
+  absl::StatusOr<Term> Factor(const ScoreFactor& factor) {
+    const Fact& fact = context_.facts->Of(factor.value);
+    const AxisList stage = atoms_->Leaves(factor.axes);
+    const auto refuse = [&](std::string_view why) {
+      return Refuse(fmt::format("the scores are multiplied by {}, which {}", ValueName(*factor.value), why),
+                    "attention-not-proved");
+    };
+    if (!fact.has_rank || fact.shape.size() > stage.size()) return refuse("has not the shape of the scores");
+    for (size_t i = 0; i < fact.shape.size(); ++i) {
+      const Atoms& axis = stage[stage.size() - fact.shape.size() + i];
+      if (fact.shape[i].is(1)) continue;
+      if (!context_.dims->Equal(fact.shape[i], atoms_->SizeOf(axis))) return refuse("may be broadcast to them or not");
+      if (HasAny(axis, atoms_->Leaves(keys_))) return refuse("is not the same for all keys");
+    }
+    wanted_.back() = {};
+    return MaskTerm({ScoreMask::Kind::kMultiplied, factor.value, factor.axes});
+  }
 
   absl::StatusOr<MasksOfScores> Read(const ScorePath& path) {
     MasksOfScores masks;
@@ -186,10 +205,26 @@ class MaskReader {
 
   const FunctionContext& context_;
   AtomTable* atoms_;
-  const AxisList wanted_;  // the axes that kernels broadcast a mask to
+  const Atoms keys_;
+  AxisList wanted_;  // the axes that kernels broadcast a mask to
 };
 
 }  // namespace
+
+absl::StatusOr<Term> QueryWithFactors(const FunctionContext& context, AtomTable* atoms, const AttentionAxes& axes,
+                                      const ScorePath& path, Term query, DataType type) {
+  for (const ScoreFactor& factor : path.factors) {
+    ASSIGN_OR_RETURN(Term term, MaskReader(context, atoms, axes).Factor(factor));
+    const DataType given = context.facts->Of(factor.value).type;
+    // Of a half-precision query and a factor of more digits each product is rounded once.
+    const bool wider = given == DataType::kFloat && type != DataType::kFloat;
+    if (wider) query = build::Cast(std::move(query), given);
+    if (!wider && given != type) term = build::Cast(std::move(term), type);
+    query = build::Op(factor.divides ? "Div" : "Mul", {std::move(query), std::move(term)});
+    if (wider) query = build::Cast(std::move(query), type);
+  }
+  return query;
+}
 
 absl::StatusOr<MasksOfScores> ReadMasksOfScores(const FunctionContext& context, AtomTable* atoms, const AttentionAxes& axes,
                                                 const ScorePath& path) {

@@ -15,7 +15,7 @@ bool IsHalf(DataType type) { return type == DataType::kFloat16 || type == DataTy
 }  // namespace
 
 absl::StatusOr<AxisView> OperandView(const FunctionContext& context, AtomTable* atoms, const Product& product, size_t place,
-                                     const AxisList& result, const Atoms& summed, std::vector<SizeToProve>* sizes) {
+                                     const AxisList& result, const AxisList& summed, std::vector<SizeToProve>* sizes) {
   AxisView view;
   view.value = product.operands[place];
   const Fact& fact = context.facts->Of(view.value);
@@ -23,8 +23,8 @@ absl::StatusOr<AxisView> OperandView(const FunctionContext& context, AtomTable* 
   std::vector<bool> seen(result.size(), false);
   for (size_t i = 0; i < product.axes[place].size(); ++i) {
     const int axis = product.axes[place][i];
-    if (axis == Product::kSummed) {
-      view.axes.push_back(summed);
+    if (Product::IsSummed(axis)) {
+      view.axes.push_back(summed[Product::PlaceOfSummed(axis)]);
       continue;
     }
     const auto of_result = static_cast<size_t>(axis);

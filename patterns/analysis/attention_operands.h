@@ -39,10 +39,10 @@ struct SizeToProve {
   const Value* value = nullptr;
 };
 
-// Operand `place` of a product, from the axes of the result. `summed`: the atoms of the axis that is summed over. `sizes` gets
-// what has to be proved later, when more is known of the axes.
+// Operand `place` of a product, from the axes of the result. `summed`: the axes that are summed over, in the order of the
+// product. `sizes` gets what has to be proved later, when more is known of the axes.
 absl::StatusOr<AxisView> OperandView(const FunctionContext& context, AtomTable* atoms, const Product& product, size_t place,
-                                     const AxisList& result, const Atoms& summed, std::vector<SizeToProve>* sizes);
+                                     const AxisList& result, const AxisList& summed, std::vector<SizeToProve>* sizes);
 
 AttentionOperand FollowOperand(const FunctionContext& context, AtomTable* atoms, AxisView view);
 

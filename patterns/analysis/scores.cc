@@ -186,8 +186,10 @@ class ScoreReader {
 
   absl::StatusOr<ScorePath> BeforeSoftmax(const SoftmaxView& softmax, AxisView view, ScorePath path) {
     for (const Node* node : softmax.nodes) Reach(node);
-    if (static_cast<size_t>(softmax.axis) >= view.axes.size() ||
-        atoms_->Leaves(view.axes[static_cast<size_t>(softmax.axis)]) != atoms_->Leaves(keys_)) {
+    const auto axis = static_cast<size_t>(softmax.axis);
+    if (axis < view.axes.size()) path.keys = atoms_->Leaves(view.axes[axis]);
+    const Atoms keys = atoms_->Leaves(keys_);
+    if (path.keys.size() != keys.size() || !std::is_permutation(keys.begin(), keys.end(), path.keys.begin())) {
       return No(
           fmt::format("the softmax that gives {} is along axis {}, which is not the axis that the product with the "
                       "value sums over",
@@ -266,18 +268,21 @@ class ScoreReader {
       if (FollowFactor(context_, &view)) continue;
       if (IsOp(*node, "Tanh") && node->input(0) != nullptr) {
         if (path.softcap != 0 || view.factor <= 0) return No("the scores are capped twice, or by a negative number");
+        if (!path.factors.empty())
+          return No(fmt::format("the scores are multiplied by {} after they are capped by tanh",
+                                ValueName(*path.factors.back().value)));
         path.softcap = view.factor;
         view.value = node->input(0);
         continue;
       }
-      if (const Value* clamped = Clamped(*node, view.factor); clamped != nullptr) {
+      if (const Value* clamped = Clamped(*node, view.factor); clamped != nullptr && path.factors.empty()) {
         RETURN_IF_ERROR(Continue(&view, clamped));
         continue;
       }
       if (IsOp(*node, "Add") || IsOp(*node, "Sub")) return Sum(*node, view, path);
       absl::Status status =
           IsOp(*node, "Where") ? Replaced(*node, &view, &path)
-          : IsOp(*node, "Mul")
+          : IsOp(*node, "Mul") || IsOp(*node, "Div")
               ? Multiplied(*node, &view, &path)
               : No(fmt::format("the scores are {}, which is not part of an attention", DescribeProducer(*view.value)));
       if (!status.ok()) return status;
@@ -304,8 +309,13 @@ class ScoreReader {
     return factor > 0 ? node.input(0) : nullptr;
   }
 
-  static absl::Status MayAdd(const Value& mask, double factor, double softcap) {
-    if (softcap != 0) {
+  static absl::Status MayAdd(const Value& mask, double factor, const ScorePath& path) {
+    if (!path.factors.empty()) {
+      return Refuse(fmt::format("the scores are multiplied by {} after {}, which is scaled with them",
+                                ValueName(*path.factors.back().value), ValueName(mask)),
+                    "scale-behind-mask");
+    }
+    if (path.softcap != 0) {
       return Refuse(fmt::format("{} is applied to the scores before they are capped by tanh", ValueName(mask)),
                     "attention-not-proved");
     }
@@ -328,7 +338,7 @@ class ScoreReader {
       // The same number added to all scores of a row changes no weight.
       const bool shifts = Number(context_, mask, &number) && std::isfinite(number) && path.softcap == 0;
       if (!shifts) {
-        if (absl::Status status = MayAdd(*mask, view.factor, path.softcap); !status.ok()) {
+        if (absl::Status status = MayAdd(*mask, view.factor, path); !status.ok()) {
           why = status;
           continue;
         }
@@ -358,7 +368,7 @@ class ScoreReader {
                       "mask-is-bias");
       }
       // A scale after it does nothing to what is dropped, a cap does.
-      RETURN_IF_ERROR(MayAdd(*node.input(0), 1, path->softcap));
+      RETURN_IF_ERROR(MayAdd(*node.input(0), 1, *path));
       path->masks.push_back({i == 1 ? ScoreMask::Kind::kKeeps : ScoreMask::Kind::kDrops, node.input(0), view->axes});
       path->stages.insert(path->stages.begin(), view->axes);
       return Continue(view, node.input(i));
@@ -366,9 +376,11 @@ class ScoreReader {
     return No(fmt::format("{} chooses between two tensors of scores", ValueName(*view->value)));
   }
 
-  // Mul (x, m) of numbers m that are 0 and 1, after which something large is taken off where m is 0.
+  // Mul (x, m) of numbers m that are 0 and 1, after which something large is taken off where m is 0. Of any other numbers
+  // a factor of the query, with Div too.
   absl::Status Multiplied(const Node& node, AxisView* view, ScorePath* path) {
-    for (size_t i = 0; i < 2; ++i) {
+    const bool divides = IsOp(node, "Div");
+    for (size_t i = 0; i < 2 && !divides; ++i) {
       const Value* x = node.input(i);
       const Value* keep = node.input(1 - i);
       if (x == nullptr || keep == nullptr || path->masks.empty() || view->factor != 1) continue;
@@ -379,7 +391,21 @@ class ScoreReader {
                             boolean != nullptr ? boolean : keep, view->axes};
       return Continue(view, x);
     }
-    return No(fmt::format("the scores {} are multiplied by a tensor that is not one number", ValueName(*view->value)));
+    absl::Status why = No(fmt::format("the scores are {}, which is not part of an attention", DescribeProducer(*view->value)));
+    for (size_t i = 0; i < (divides ? 1U : 2U); ++i) {
+      const Value* x = node.input(i);
+      const Value* factor = node.input(1 - i);
+      double number = 0;
+      // A number that is not a scale, 0 or infinite, is not a factor either.
+      if (x == nullptr || factor == nullptr || Number(context_, factor, &number) || !LeadsToProduct(context_, x)) continue;
+      const ScoreFactor found = {factor, view->axes, divides};
+      why = Continue(view, x);
+      if (!why.ok()) continue;
+      path->stages.insert(path->stages.begin(), found.axes);
+      path->factors.push_back(found);
+      return why;
+    }
+    return why;
   }
 
   // Whether `drop` is 1 - keep: as numbers, or as the number of a boolean that is the other one's negation.

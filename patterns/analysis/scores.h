@@ -26,14 +26,23 @@ struct ScoreMask {
   double factor = 1;  // of numbers that are added: the sum is multiplied with it, so that they are like the scores
 };
 
+// A tensor that the scores are multiplied with, or divided by: a scale for every head, or for every query.
+struct ScoreFactor {
+  const Value* value = nullptr;
+  AxisList axes;  // those of the scores at that place, which the factor is broadcast to
+  bool divides = false;
+};
+
 struct ScorePath {
   double scale = 1;
-  double softcap = 0;            // scores become softcap * tanh (scores / softcap), before all masks; 0: they do not
-  bool guard = false;            // rows without any allowed key are made 0
-  std::vector<ScoreMask> masks;  // the first one that is applied last
-  std::vector<AxisList> stages;  // the axes of the scores at the masks and elsewhere, those at masks first
-  Product product;               // of query and key
-  AxisList axes;                 // of its result
+  double softcap = 0;                // scores become softcap * tanh (scores / softcap), before all masks; 0: they do not
+  bool guard = false;                // rows without any allowed key are made 0
+  std::vector<ScoreMask> masks;      // the first one that is applied last
+  std::vector<ScoreFactor> factors;  // before all masks
+  std::vector<AxisList> stages;      // the axes of the scores at the masks and elsewhere, those at masks first
+  Atoms keys;                        // in the order of the softmax
+  Product product;                   // of query and key
+  AxisList axes;                     // of its result
   std::vector<const Node*> nodes;
 };
 
@@ -41,7 +50,7 @@ struct ScorePath {
 // worth to ask FollowScores.
 bool LeadsToSoftmax(const FunctionContext& context, const Value* value);
 
-// weights: what is multiplied by the value, with the atoms of its axes; keys: the atoms of the axis that the product with
+// weights: what is multiplied by the value, with the atoms of its axes; keys: the atoms of the axes that the product with
 // the value sums over. FAILED_PRECONDITION with a sentence about the node that is not a part of an attention. `reached` gets
 // the nodes that were read, also then.
 absl::StatusOr<ScorePath> FollowScores(const FunctionContext& context, AtomTable* atoms, AxisView weights, const Atoms& keys,
