@@ -84,7 +84,11 @@ class AttentionReader {
     ASSIGN_OR_RETURN(AxisView weights, View(weighted, weights_place, axes, keys));
     ASSIGN_OR_RETURN(AxisView value, View(weighted, 1 - weights_place, axes, keys));
     if (!weights.copied.empty()) return No("the weights are the same for some of the batch or of the heads");
-    ASSIGN_OR_RETURN(const ScorePath path, FollowScores(context_, &atoms_, weights, axes_.keys, &reached_));
+    const Atoms leading = Shared(weights, value);
+    ASSIGN_OR_RETURN(const ScorePath path, FollowScores(context_, &atoms_, weights, axes_.keys, leading, &reached_));
+    // The product before a Reshape is a site by itself.
+    if (reshaped && (path.mixer != nullptr || path.sink != nullptr)) return No("no kernel computes this attention");
+    if (path.mixer != nullptr) return Mixed(path, *value.value);
     axes_.keys = path.keys;
     RETURN_IF_ERROR(ReadOperands(path, std::move(value)));
     ReadAxes(weights);
@@ -97,6 +101,23 @@ class AttentionReader {
     const Fact& operand = context_.facts->Of(product.operands[place]);
     for (const size_t axis : product.summed[place]) axes.push_back(atoms_.New(operand.shape[axis]));
     return axes;
+  }
+
+  // Batch and heads: the atoms that weights and value have, without keys.
+  Atoms Shared(const AxisView& weights, const AxisView& value) const {
+    const Atoms of_value = Without(Joined(value.axes), axes_.keys);
+    const Atoms all = Joined(weights.axes);
+    return Without(all, Without(all, of_value));
+  }
+
+  // An attention whose heads are mixed.
+  static AttentionView Mixed(const ScorePath& path, const Value& value) {
+    AttentionView view;
+    view.query = view.key = view.value = Term::Of(&value);
+    view.mask = view.keep = view.bias = Term::Absent();
+    view.unfused = fmt::format("{} mixes the {} of all heads (talking heads), and kernels compute each head by itself",
+                               ValueName(*path.mixer), path.mixes_weights ? "weights" : "scores");
+    return view;
   }
 
   absl::StatusOr<AxisView> View(const Product& product, size_t place, const AxisList& result, const AxisList& summed) {
@@ -166,8 +187,11 @@ class AttentionReader {
   // The attention with these axes.
   absl::StatusOr<AttentionView> ViewOf(const ScorePath& path) {
     const auto& [query_operand, key_operand, value_operand] = operands_;
-    const auto query =
-        ChoosePlace(context_, atoms_, query_operand, {type_, true}, {axes_.batch, axes_.heads, axes_.queries, axes_.width}, {});
+    const AxisList of_query = {axes_.batch, axes_.heads, axes_.queries, axes_.width};
+    auto query = ChoosePlace(context_, atoms_, query_operand, {type_, true}, of_query, {});
+    if (!query.has_value() && !query_operand.places.front().copied.empty()) {
+      query = ChooseShared(context_, atoms_, query_operand, {type_, true}, of_query, key_operand.places.back().value);
+    }
     if (!query.has_value()) {
       return No(fmt::format("{} cannot be taken apart into batch, heads and queries", NameOf(query_operand)));
     }
@@ -206,6 +230,11 @@ class AttentionReader {
     view.scale = path.scale * query->place->factor * key->place->factor;
     view.softcap = path.softcap;
     view.guard = path.guard;
+    if (path.sink != nullptr) {
+      view.unfused = fmt::format(
+          "{} takes part in the softmax beside the scores and is cut off after it (a sink), and kernels of ATC take none",
+          ValueName(*path.sink));
+    }
     return view;
   }
 
@@ -239,7 +268,8 @@ absl::StatusOr<Term> AttentionOutput(const FunctionContext& context, const Value
   FunctionContext quiet = context;
   quiet.read = nullptr;
   AttentionReader reader(quiet, y);
-  RETURN_IF_ERROR(reader.Read().status());
+  ASSIGN_OR_RETURN(const AttentionView view, reader.Read());
+  if (!view.unfused.empty()) return Refuse(view.unfused, "no-kernel-for-attention");
   return reader.Output(attention);
 }
 

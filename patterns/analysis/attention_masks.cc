@@ -180,6 +180,42 @@ class MaskReader {
                   "mask-shape");
   }
 
+  // The mask at this place, which has some atoms of an axis: repeated along the others, as rows and columns of an image are
+  // that make one axis of keys.
+  std::optional<Arranged> RepeatedInAxes(const AxisView& view, const AxisList& wanted) {
+    const AxisList axes = atoms_->Leaves(view.axes);
+    const Atoms present = Joined(axes);
+    AxisList apart;   // the atoms of such an axis by themselves, those that the mask has
+    AxisList filled;  // and all of them
+    AxisList to;
+    std::vector<Term> dims;
+    for (const Atoms& axis : wanted) {
+      const Atoms whole = atoms_->Leaves(axis);
+      const bool some = HasAny(present, whole);
+      to.push_back(some ? whole : Atoms());
+      if (!some || HasAll(present, whole)) {
+        apart.push_back(to.back());
+        filled.push_back(to.back());
+        dims.push_back(Term::Integer(1));
+        continue;
+      }
+      for (int atom : whole) {
+        const bool has = Contains(present, atom);
+        apart.push_back(has ? Atoms{atom} : Atoms());
+        filled.push_back({atom});
+        const auto dim = has ? std::optional(Term::Integer(1)) : DimAtRunTime(context_, atoms_->SizeOf({atom}), view.value);
+        if (!dim.has_value()) return std::nullopt;
+        dims.push_back(*dim);
+      }
+    }
+    const auto split = Arrange(context_, *atoms_, Term::Of(view.value), axes, apart, view.value);
+    if (!split.has_value()) return std::nullopt;
+    Term whole = build::Op("Expand", {split->term, build::Vector(dims)});
+    auto merged = Arrange(context_, *atoms_, std::move(whole), filled, to, view.value);
+    if (merged.has_value()) merged->nodes += split->nodes + 1;
+    return merged;
+  }
+
   // The mask at this place: each of the wanted axes whole, or not at all.
   std::optional<Arranged> MaskAt(const AxisView& view, const AxisList& wanted) {
     const AxisList axes = atoms_->Leaves(view.axes);
@@ -192,7 +228,7 @@ class MaskReader {
       } else if (!HasAny(present, whole)) {
         to.emplace_back();
       } else {
-        return std::nullopt;
+        return RepeatedInAxes(view, wanted);
       }
     }
     // What broadcasts to the four axes as it is needs no more axes in front.

@@ -72,4 +72,12 @@ struct OperandForm {
 std::optional<OperandChoice> ChoosePlace(const FunctionContext& context, const AtomTable& atoms, const AttentionOperand& operand,
                                          const OperandForm& form, const AxisList& to, const Atoms& copied);
 
+// The same of a query that is one for all of the batch, or for all heads: repeated along them. `like` has dims that are no
+// numbers.
+std::optional<OperandChoice> ChooseShared(const FunctionContext& context, const AtomTable& atoms, const AttentionOperand& operand,
+                                          const OperandForm& form, const AxisList& to, const Value* like);
+
+// A dim as an element of an Expand's shape: a number, or read from the shape of `like` or of an input of its graph.
+std::optional<Term> DimAtRunTime(const FunctionContext& context, Dim dim, const Value* like);
+
 }  // namespace ascend_fuse

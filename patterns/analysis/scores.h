@@ -41,19 +41,22 @@ struct ScorePath {
   std::vector<ScoreFactor> factors;  // before all masks
   std::vector<AxisList> stages;      // the axes of the scores at the masks and elsewhere, those at masks first
   Atoms keys;                        // in the order of the softmax
+  const Value* sink = nullptr;       // is joined to the scores before the softmax, and cut off after it
+  const Value* mixer = nullptr;      // mixes the heads: then nothing before that was read
+  bool mixes_weights = false;        // after the softmax
   Product product;                   // of query and key
   AxisList axes;                     // of its result
   std::vector<const Node*> nodes;
 };
 
 // Whether a softmax computes `value`, with at most a few casts, guards, moves of data and changes after it: whether it is
-// worth to ask FollowScores.
-bool LeadsToSoftmax(const FunctionContext& context, const Value* value);
+// worth to ask FollowScores. `way` gets the nodes up to it.
+bool LeadsToSoftmax(const FunctionContext& context, const Value* value, std::vector<const Node*>* way = nullptr);
 
 // weights: what is multiplied by the value, with the atoms of its axes; keys: the atoms of the axes that the product with
-// the value sums over. FAILED_PRECONDITION with a sentence about the node that is not a part of an attention. `reached` gets
-// the nodes that were read, also then.
+// the value sums over; leading: those that both operands of it have. FAILED_PRECONDITION with a sentence about the node that is
+// not a part of an attention. `reached` gets the nodes that were read, also then.
 absl::StatusOr<ScorePath> FollowScores(const FunctionContext& context, AtomTable* atoms, AxisView weights, const Atoms& keys,
-                                       std::vector<const Node*>* reached);
+                                       const Atoms& leading, std::vector<const Node*>* reached);
 
 }  // namespace ascend_fuse
