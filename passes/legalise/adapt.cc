@@ -125,6 +125,7 @@ absl::Status Adapt(Workspace& workspace) {
   if (workspace.ChangesNothing()) return absl::OkStatus();
   AdaptNames(workspace);
   AdaptSequences(workspace);
+  AdaptBranchInputs(workspace);
   const absl::Status status = ApplyAdapters(workspace, [](const Node&) { return true; });
   return status.ok() ? TryOtherOpsets(workspace) : status;
 }

@@ -42,6 +42,9 @@ void AdaptNames(Workspace& workspace);
 // What reads sequences and optionals whose elements are known reads these (adapt_sequences.cc).
 void AdaptSequences(Workspace& workspace);
 
+// Empty inputs in branches of an If as constants that say the same (adapt_branch_inputs.cc).
+void AdaptBranchInputs(Workspace& workspace);
+
 // An adapter in C++, for nodes with any number of inputs or outputs, with bodies or with tensors as attributes.
 struct Adapter {
   std::string_view code;

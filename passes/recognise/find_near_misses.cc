@@ -48,6 +48,10 @@ class NearMisses {
 
   void Run() {
     FindRules();
+    for (const Site& site : workspace_.sites) {
+      if (site.node != nullptr || site.record.code.empty()) continue;
+      for (const std::string& name : site.record.covers) told_.emplace(name, site.record.kind);
+    }
     for (const auto& graph : workspace_.model().graphs()) {
       for (const Node* anchor : graph->nodes()) {
         if (anchor->dead || anchor->is_new || anchor->domain != NameId::kEmpty) continue;
@@ -104,6 +108,8 @@ class NearMisses {
       }
     }
     if (best_.rule == nullptr) return;
+    const auto told = told_.find(Label(*anchor));
+    if (told != told_.end() && told->second == best_.rule->kind) return;
     NearMissRecord record;
     record.rule = best_.rule->name;
     record.node = std::string(Label(*anchor));
@@ -155,6 +161,7 @@ class NearMisses {
   const RuleSet& library_;
   Matcher matcher_;
   absl::flat_hash_map<std::string_view, std::vector<size_t>> rules_of_;  // by anchor
+  absl::flat_hash_map<std::string_view, std::string_view> told_;         // the kinds of sites that say why they are left, by node
   // Of the anchor that is looked at.
   std::vector<const Node*> reached_;
   Failure best_;

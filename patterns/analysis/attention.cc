@@ -79,29 +79,59 @@ class AttentionReader {
       if (!regrouped.has_value()) return No(fmt::format("the dims of {} are not proved", ValueName(*y_)));
       output_ = *std::move(regrouped);
     }
-    const Value* summed = weighted.operands[weights_place];
-    axes_.keys = atoms_.New(context_.facts->Of(summed).shape[weighted.summed[weights_place]]);
-    ASSIGN_OR_RETURN(AxisView weights, View(weighted, weights_place, axes, axes_.keys));
-    ASSIGN_OR_RETURN(AxisView value, View(weighted, 1 - weights_place, axes, axes_.keys));
+    const AxisList keys = SummedAxes(weighted, weights_place);
+    axes_.keys = Joined(keys);
+    ASSIGN_OR_RETURN(AxisView weights, View(weighted, weights_place, axes, keys));
+    ASSIGN_OR_RETURN(AxisView value, View(weighted, 1 - weights_place, axes, keys));
     if (!weights.copied.empty()) return No("the weights are the same for some of the batch or of the heads");
-    ASSIGN_OR_RETURN(const ScorePath path, FollowScores(context_, &atoms_, weights, axes_.keys, &reached_));
+    const Atoms leading = Shared(weights, value);
+    ASSIGN_OR_RETURN(const ScorePath path, FollowScores(context_, &atoms_, weights, axes_.keys, leading, &reached_));
+    // The product before a Reshape is a site by itself.
+    if (reshaped && (path.mixer != nullptr || path.sink != nullptr)) return No("no kernel computes this attention");
+    if (path.mixer != nullptr) return Mixed(path, *value.value);
+    axes_.keys = path.keys;
     RETURN_IF_ERROR(ReadOperands(path, std::move(value)));
     ReadAxes(weights);
     return Assemble(path, reshaped);
   }
 
-  absl::StatusOr<AxisView> View(const Product& product, size_t place, const AxisList& result, const Atoms& summed) {
+  // The axes that a product sums over: of its operand `place`.
+  AxisList SummedAxes(const Product& product, size_t place) {
+    AxisList axes;
+    const Fact& operand = context_.facts->Of(product.operands[place]);
+    for (const size_t axis : product.summed[place]) axes.push_back(atoms_.New(operand.shape[axis]));
+    return axes;
+  }
+
+  // Batch and heads: the atoms that weights and value have, without keys.
+  Atoms Shared(const AxisView& weights, const AxisView& value) const {
+    const Atoms of_value = Without(Joined(value.axes), axes_.keys);
+    const Atoms all = Joined(weights.axes);
+    return Without(all, Without(all, of_value));
+  }
+
+  // An attention whose heads are mixed.
+  static AttentionView Mixed(const ScorePath& path, const Value& value) {
+    AttentionView view;
+    view.query = view.key = view.value = Term::Of(&value);
+    view.mask = view.keep = view.bias = Term::Absent();
+    view.unfused = fmt::format("{} mixes the {} of all heads (talking heads), and kernels compute each head by itself",
+                               ValueName(*path.mixer), path.mixes_weights ? "weights" : "scores");
+    return view;
+  }
+
+  absl::StatusOr<AxisView> View(const Product& product, size_t place, const AxisList& result, const AxisList& summed) {
     return OperandView(context_, &atoms_, product, place, result, summed, &sizes_);
   }
 
   // Which operand of the product of scores is the query, and where all three come from.
   absl::Status ReadOperands(const ScorePath& path, AxisView value) {
     const Product& product = path.product;
-    const Fact& first = context_.facts->Of(product.operands[0]);
-    axes_.width = atoms_.New(first.shape[product.summed[0]]);
+    const AxisList width = SummedAxes(product, 0);
+    axes_.width = Joined(width);
     std::array<AttentionOperand, 2> operands;
     for (size_t i = 0; i < 2; ++i) {
-      ASSIGN_OR_RETURN(AxisView operand, View(product, i, path.axes, axes_.width));
+      ASSIGN_OR_RETURN(AxisView operand, View(product, i, path.axes, width));
       operands[i] = FollowOperand(context_, &atoms_, std::move(operand));
     }
     const std::optional<size_t> key = KeyAmong(atoms_, operands, atoms_.Leaves(axes_.keys));
@@ -157,8 +187,11 @@ class AttentionReader {
   // The attention with these axes.
   absl::StatusOr<AttentionView> ViewOf(const ScorePath& path) {
     const auto& [query_operand, key_operand, value_operand] = operands_;
-    const auto query =
-        ChoosePlace(context_, atoms_, query_operand, {type_, true}, {axes_.batch, axes_.heads, axes_.queries, axes_.width}, {});
+    const AxisList of_query = {axes_.batch, axes_.heads, axes_.queries, axes_.width};
+    auto query = ChoosePlace(context_, atoms_, query_operand, {type_, true}, of_query, {});
+    if (!query.has_value() && !query_operand.places.front().copied.empty()) {
+      query = ChooseShared(context_, atoms_, query_operand, {type_, true}, of_query, key_operand.places.back().value);
+    }
     if (!query.has_value()) {
       return No(fmt::format("{} cannot be taken apart into batch, heads and queries", NameOf(query_operand)));
     }
@@ -188,7 +221,7 @@ class AttentionReader {
     }
     ASSIGN_OR_RETURN(MasksOfScores masks, ReadMasksOfScores(context_, &atoms_, axes_, path));
     AttentionView view;
-    view.query = query->term;
+    ASSIGN_OR_RETURN(view.query, QueryWithFactors(context_, &atoms_, axes_, path, query->term, type_));
     view.key = key->term;
     view.value = value->term;
     view.mask = std::move(masks.added);
@@ -197,6 +230,11 @@ class AttentionReader {
     view.scale = path.scale * query->place->factor * key->place->factor;
     view.softcap = path.softcap;
     view.guard = path.guard;
+    if (path.sink != nullptr) {
+      view.unfused = fmt::format(
+          "{} takes part in the softmax beside the scores and is cut off after it (a sink), and kernels of ATC take none",
+          ValueName(*path.sink));
+    }
     return view;
   }
 
@@ -230,7 +268,8 @@ absl::StatusOr<Term> AttentionOutput(const FunctionContext& context, const Value
   FunctionContext quiet = context;
   quiet.read = nullptr;
   AttentionReader reader(quiet, y);
-  RETURN_IF_ERROR(reader.Read().status());
+  ASSIGN_OR_RETURN(const AttentionView view, reader.Read());
+  if (!view.unfused.empty()) return Refuse(view.unfused, "no-kernel-for-attention");
   return reader.Output(attention);
 }
 

@@ -2,7 +2,7 @@
 // the axes are (batch, heads, queries, keys, channels) follows from the two products, not from the number of dims.
 #pragma once
 
-#include <vector>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "patterns/terms/function_context.h"
@@ -22,6 +22,8 @@ struct AttentionView {
   double scale = 1;
   double softcap = 0;
   bool guard = false;
+  // Not empty: it is an attention that no kernel computes, for this reason, and parts are not to be used.
+  std::string unfused;
 };
 
 // The attention that computes `y`, the product of weights and values or a Reshape of it. Axes are followed through moves of

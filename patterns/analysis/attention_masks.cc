@@ -17,7 +17,26 @@ namespace {
 class MaskReader {
  public:
   MaskReader(const FunctionContext& context, AtomTable* atoms, const AttentionAxes& axes)
-      : context_(context), atoms_(atoms), wanted_{axes.batch, axes.heads, axes.queries, axes.keys} {}
+      : context_(context), atoms_(atoms), keys_(axes.keys), wanted_{axes.batch, axes.heads, axes.queries, axes.keys} {}
+
+  // A factor of the scores as what is broadcast to [B, H, S, 1], which is one for all keys.
+  absl::StatusOr<Term> Factor(const ScoreFactor& factor) {
+    const Fact& fact = context_.facts->Of(factor.value);
+    const AxisList stage = atoms_->Leaves(factor.axes);
+    const auto refuse = [&](std::string_view why) {
+      return Refuse(fmt::format("the scores are multiplied by {}, which {}", ValueName(*factor.value), why),
+                    "attention-not-proved");
+    };
+    if (!fact.has_rank || fact.shape.size() > stage.size()) return refuse("has not the shape of the scores");
+    for (size_t i = 0; i < fact.shape.size(); ++i) {
+      const Atoms& axis = stage[stage.size() - fact.shape.size() + i];
+      if (fact.shape[i].is(1)) continue;
+      if (!context_.dims->Equal(fact.shape[i], atoms_->SizeOf(axis))) return refuse("may be broadcast to them or not");
+      if (HasAny(axis, atoms_->Leaves(keys_))) return refuse("is not the same for all keys");
+    }
+    wanted_.back() = {};
+    return MaskTerm({ScoreMask::Kind::kMultiplied, factor.value, factor.axes});
+  }
 
   absl::StatusOr<MasksOfScores> Read(const ScorePath& path) {
     MasksOfScores masks;
@@ -161,6 +180,42 @@ class MaskReader {
                   "mask-shape");
   }
 
+  // The mask at this place, which has some atoms of an axis: repeated along the others, as rows and columns of an image are
+  // that make one axis of keys.
+  std::optional<Arranged> RepeatedInAxes(const AxisView& view, const AxisList& wanted) {
+    const AxisList axes = atoms_->Leaves(view.axes);
+    const Atoms present = Joined(axes);
+    AxisList apart;   // the atoms of such an axis by themselves, those that the mask has
+    AxisList filled;  // and all of them
+    AxisList to;
+    std::vector<Term> dims;
+    for (const Atoms& axis : wanted) {
+      const Atoms whole = atoms_->Leaves(axis);
+      const bool some = HasAny(present, whole);
+      to.push_back(some ? whole : Atoms());
+      if (!some || HasAll(present, whole)) {
+        apart.push_back(to.back());
+        filled.push_back(to.back());
+        dims.push_back(Term::Integer(1));
+        continue;
+      }
+      for (int atom : whole) {
+        const bool has = Contains(present, atom);
+        apart.push_back(has ? Atoms{atom} : Atoms());
+        filled.push_back({atom});
+        const auto dim = has ? std::optional(Term::Integer(1)) : DimAtRunTime(context_, atoms_->SizeOf({atom}), view.value);
+        if (!dim.has_value()) return std::nullopt;
+        dims.push_back(*dim);
+      }
+    }
+    const auto split = Arrange(context_, *atoms_, Term::Of(view.value), axes, apart, view.value);
+    if (!split.has_value()) return std::nullopt;
+    Term whole = build::Op("Expand", {split->term, build::Vector(dims)});
+    auto merged = Arrange(context_, *atoms_, std::move(whole), filled, to, view.value);
+    if (merged.has_value()) merged->nodes += split->nodes + 1;
+    return merged;
+  }
+
   // The mask at this place: each of the wanted axes whole, or not at all.
   std::optional<Arranged> MaskAt(const AxisView& view, const AxisList& wanted) {
     const AxisList axes = atoms_->Leaves(view.axes);
@@ -173,7 +228,7 @@ class MaskReader {
       } else if (!HasAny(present, whole)) {
         to.emplace_back();
       } else {
-        return std::nullopt;
+        return RepeatedInAxes(view, wanted);
       }
     }
     // What broadcasts to the four axes as it is needs no more axes in front.
@@ -186,10 +241,26 @@ class MaskReader {
 
   const FunctionContext& context_;
   AtomTable* atoms_;
-  const AxisList wanted_;  // the axes that kernels broadcast a mask to
+  const Atoms keys_;
+  AxisList wanted_;  // the axes that kernels broadcast a mask to
 };
 
 }  // namespace
+
+absl::StatusOr<Term> QueryWithFactors(const FunctionContext& context, AtomTable* atoms, const AttentionAxes& axes,
+                                      const ScorePath& path, Term query, DataType type) {
+  for (const ScoreFactor& factor : path.factors) {
+    ASSIGN_OR_RETURN(Term term, MaskReader(context, atoms, axes).Factor(factor));
+    const DataType given = context.facts->Of(factor.value).type;
+    // Of a half-precision query and a factor of more digits each product is rounded once.
+    const bool wider = given == DataType::kFloat && type != DataType::kFloat;
+    if (wider) query = build::Cast(std::move(query), given);
+    if (!wider && given != type) term = build::Cast(std::move(term), type);
+    query = build::Op(factor.divides ? "Div" : "Mul", {std::move(query), std::move(term)});
+    if (wider) query = build::Cast(std::move(query), type);
+  }
+  return query;
+}
 
 absl::StatusOr<MasksOfScores> ReadMasksOfScores(const FunctionContext& context, AtomTable* atoms, const AttentionAxes& axes,
                                                 const ScorePath& path) {

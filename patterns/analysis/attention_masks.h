@@ -16,6 +16,11 @@ struct MasksOfScores {
   Term bias = Term::Absent();  // added before `added`
 };
 
+// The query [batch, heads, queries, width] of this type, multiplied by the factors on the path of the scores. A refusal where
+// one of them is not the same for all keys.
+absl::StatusOr<Term> QueryWithFactors(const FunctionContext& context, AtomTable* atoms, const AttentionAxes& axes,
+                                      const ScorePath& path, Term query, DataType type);
+
 // The masks on the path of the scores, each broadcast to [batch, heads, queries, keys] of `axes`. A refusal where that is not
 // proved of one of them.
 absl::StatusOr<MasksOfScores> ReadMasksOfScores(const FunctionContext& context, AtomTable* atoms, const AttentionAxes& axes,

@@ -15,7 +15,7 @@ bool IsHalf(DataType type) { return type == DataType::kFloat16 || type == DataTy
 }  // namespace
 
 absl::StatusOr<AxisView> OperandView(const FunctionContext& context, AtomTable* atoms, const Product& product, size_t place,
-                                     const AxisList& result, const Atoms& summed, std::vector<SizeToProve>* sizes) {
+                                     const AxisList& result, const AxisList& summed, std::vector<SizeToProve>* sizes) {
   AxisView view;
   view.value = product.operands[place];
   const Fact& fact = context.facts->Of(view.value);
@@ -23,8 +23,8 @@ absl::StatusOr<AxisView> OperandView(const FunctionContext& context, AtomTable* 
   std::vector<bool> seen(result.size(), false);
   for (size_t i = 0; i < product.axes[place].size(); ++i) {
     const int axis = product.axes[place][i];
-    if (axis == Product::kSummed) {
-      view.axes.push_back(summed);
+    if (Product::IsSummed(axis)) {
+      view.axes.push_back(summed[Product::PlaceOfSummed(axis)]);
       continue;
     }
     const auto of_result = static_cast<size_t>(axis);
@@ -127,6 +127,38 @@ std::optional<OperandChoice> ChoosePlace(const FunctionContext& context, const A
     best_fits = fits;
   }
   return best;
+}
+
+std::optional<OperandChoice> ChooseShared(const FunctionContext& context, const AtomTable& atoms, const AttentionOperand& operand,
+                                          const OperandForm& form, const AxisList& to, const Value* like) {
+  const Atoms copied = atoms.Leaves(operand.places.front().copied);
+  AxisList once;  // without what is repeated
+  std::vector<Term> times;
+  for (const Atoms& axis : to) {
+    const auto is_copied = [&](int atom) { return Contains(copied, atom); };
+    const bool repeated = !axis.empty() && std::all_of(axis.begin(), axis.end(), is_copied);
+    once.push_back(repeated ? Atoms() : axis);
+    const auto count = repeated ? DimAtRunTime(context, atoms.SizeOf(axis), like) : std::optional(Term::Integer(1));
+    if (!count.has_value()) return std::nullopt;
+    times.push_back(*count);
+  }
+  std::optional<OperandChoice> choice = ChoosePlace(context, atoms, operand, form, once, copied);
+  if (choice.has_value()) choice->term = build::Op("Expand", {std::move(choice->term), build::Vector(times)});
+  return choice;
+}
+
+std::optional<Term> DimAtRunTime(const FunctionContext& context, Dim dim, const Value* like) {
+  if (dim.is_number()) return Term::Integer(dim.number());
+  std::vector<const Value*> values = {like};
+  values.insert(values.end(), like->graph->inputs().begin(), like->graph->inputs().end());
+  for (const Value* value : values) {
+    const Fact& fact = context.facts->Of(value);
+    for (size_t axis = 0; fact.has_rank && axis < fact.shape.size(); ++axis) {
+      if (!context.dims->Equal(fact.shape[axis], dim)) continue;
+      return build::Gather(build::Shape(Term::Of(value)), build::Numbers({static_cast<int64_t>(axis)}), 0);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace ascend_fuse

@@ -39,10 +39,10 @@ struct SizeToProve {
   const Value* value = nullptr;
 };
 
-// Operand `place` of a product, from the axes of the result. `summed`: the atoms of the axis that is summed over. `sizes` gets
-// what has to be proved later, when more is known of the axes.
+// Operand `place` of a product, from the axes of the result. `summed`: the axes that are summed over, in the order of the
+// product. `sizes` gets what has to be proved later, when more is known of the axes.
 absl::StatusOr<AxisView> OperandView(const FunctionContext& context, AtomTable* atoms, const Product& product, size_t place,
-                                     const AxisList& result, const Atoms& summed, std::vector<SizeToProve>* sizes);
+                                     const AxisList& result, const AxisList& summed, std::vector<SizeToProve>* sizes);
 
 AttentionOperand FollowOperand(const FunctionContext& context, AtomTable* atoms, AxisView view);
 
@@ -71,5 +71,13 @@ struct OperandForm {
 // wanted, and where there is none of any, with a Cast. Of equal ones the first.
 std::optional<OperandChoice> ChoosePlace(const FunctionContext& context, const AtomTable& atoms, const AttentionOperand& operand,
                                          const OperandForm& form, const AxisList& to, const Atoms& copied);
+
+// The same of a query that is one for all of the batch, or for all heads: repeated along them. `like` has dims that are no
+// numbers.
+std::optional<OperandChoice> ChooseShared(const FunctionContext& context, const AtomTable& atoms, const AttentionOperand& operand,
+                                          const OperandForm& form, const AxisList& to, const Value* like);
+
+// A dim as an element of an Expand's shape: a number, or read from the shape of `like` or of an input of its graph.
+std::optional<Term> DimAtRunTime(const FunctionContext& context, Dim dim, const Value* like);
 
 }  // namespace ascend_fuse

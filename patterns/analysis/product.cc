@@ -1,5 +1,6 @@
 #include "patterns/analysis/product.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -17,11 +18,11 @@ bool ReadMatMul(std::array<int, 2> ranks, int result_rank, Product* product) {
     const int row = result_rank - 2;
     const int column = result_rank - 1;
     if (operand == 0) {
-      product->axes[operand].insert(product->axes[operand].end(), {row, Product::kSummed});
+      product->axes[operand].insert(product->axes[operand].end(), {row, Product::Summed(0)});
     } else {
-      product->axes[operand].insert(product->axes[operand].end(), {Product::kSummed, column});
+      product->axes[operand].insert(product->axes[operand].end(), {Product::Summed(0), column});
     }
-    product->summed[operand] = static_cast<size_t>(operand == 0 ? rank - 1 : rank - 2);
+    product->summed[operand] = {static_cast<size_t>(operand == 0 ? rank - 1 : rank - 2)};
   }
   return true;
 }
@@ -40,10 +41,10 @@ bool ReadEinsum(std::string_view equation, std::array<int, 2> ranks, int result_
   const std::string& result = letters->back();
   const std::vector<std::string>& operands = *letters;  // and the result
   if (HasRepeats(result) || static_cast<int>(result.size()) != result_rank) return false;
-  char summed = 0;
+  std::string summed;  // letters, in the order of the first operand
   for (size_t operand = 0; operand < 2; ++operand) {
     if (HasRepeats(operands[operand])) return false;
-    int summed_here = 0;
+    product->summed[operand].resize(summed.size());
     for (size_t i = 0; i < operands[operand].size(); ++i) {
       const char letter = operands[operand][i];
       const size_t place = result.find(letter);
@@ -51,15 +52,19 @@ bool ReadEinsum(std::string_view equation, std::array<int, 2> ranks, int result_
         product->axes[operand].push_back(static_cast<int>(place));
         continue;
       }
-      product->axes[operand].push_back(Product::kSummed);
-      product->summed[operand] = i;
-      ++summed_here;
-      if (operand == 1 && letter != summed) return false;
-      summed = letter;
+      if (operand == 0) {
+        summed.push_back(letter);
+        product->summed[0].push_back(i);
+      }
+      const size_t of_summed = summed.find(letter);
+      if (of_summed == std::string::npos) return false;
+      product->axes[operand].push_back(Product::Summed(of_summed));
+      product->summed[operand][of_summed] = i;
     }
-    if (summed_here != 1) return false;
   }
-  return true;
+  // A letter of one operand alone would be summed before the product.
+  return !summed.empty() &&
+         std::all_of(summed.begin(), summed.end(), [&](char letter) { return operands[1].find(letter) != std::string::npos; });
 }
 
 }  // namespace

@@ -61,6 +61,7 @@ class OrdinaryNumbers {
       double divisor = 0;
       return ConstantNumber(*context_.facts, node->input(1), &divisor) && std::fabs(divisor) >= 1 && Has(node->input(0));
     }
+    if (op == "Clip") return IsCutToOrdinary(*node);
     if (op == "Resize") return IsAverage(*node) && Has(node->input(0));
     if (!IsOneOf(op, {"Add", "Sub", "Mul", "Neg", "Abs", "Cast", "Relu", "Min", "Max", "Sum", "CumSum", "Trilu"})) {
       return false;
@@ -87,6 +88,15 @@ class OrdinaryNumbers {
     const std::optional<Attribute> mode = FindAttribute(resize, "mode");
     const std::optional<Attribute> places = FindAttribute(resize, "coordinate_transformation_mode");
     return (!mode.has_value() || mode->s != "cubic") && (!places.has_value() || places->s != "tf_crop_and_resize");
+  }
+
+  // A Clip with two bounds; before opset 11 they are attributes.
+  bool IsCutToOrdinary(const Node& clip) const {
+    double low = 0;
+    double high = 0;
+    return clip.input_count == 3 && clip.input(1) != nullptr && clip.input(2) != nullptr &&
+           ConstantNumber(*context_.facts, clip.input(1), &low) && ConstantNumber(*context_.facts, clip.input(2), &high) &&
+           IsOrdinary(low) && IsOrdinary(high);
   }
 
   bool HasTensor(const Tensor& tensor) {

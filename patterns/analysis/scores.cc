@@ -10,6 +10,7 @@
 #include "ir/infer/movement_of.h"
 #include "ir/status_macros.h"
 #include "patterns/analysis/mask.h"
+#include "patterns/analysis/score_variants.h"
 #include "patterns/analysis/softmax.h"
 #include "patterns/terms/refusal.h"
 
@@ -113,7 +114,7 @@ bool LeadsToProduct(const FunctionContext& context, const Value* value) {
     const std::string_view op = OpType(*node);
     const MovementKind movement = KindOf(*context.facts, *node);
     const bool moves = movement == MovementKind::kKeepsOrder || movement == MovementKind::kPermutes;
-    if (moves || op == "Cast" || op == "Tanh" || op == "Clip" || op == "Div") {
+    if (moves || op == "Conv" || op == "Cast" || op == "Tanh" || op == "Clip" || op == "Div") {
       work.push_back(node->input(0));
     } else if (op == "Add" || op == "Sub" || op == "Mul" || op == "Max" || op == "Sum") {
       work.push_back(node->input(1));
@@ -126,16 +127,76 @@ bool LeadsToProduct(const FunctionContext& context, const Value* value) {
   return false;
 }
 
+// x, of a node that changes only scores that the softmax drops anyway.
+const Value* Clamped(const FunctionContext& context, const Node& node, double factor) {
+  double low = 0;
+  if (IsOp(node, "Max") && node.input_count == 2) {
+    for (size_t i = 0; i < 2; ++i) {
+      if (Number(context, node.input(1 - i), &low) && factor > 0 && low * factor <= kMaskThreshold) return node.input(i);
+    }
+    return nullptr;
+  }
+  if (!IsOp(node, "Clip") || node.input_count < 2) return nullptr;  // before opset 11 its bounds are attributes
+  if (node.input(1) != nullptr && (!Number(context, node.input(1), &low) || low * factor > kMaskThreshold)) return nullptr;
+  double high = 0;
+  const bool half = context.facts->Of(node.output()).type == DataType::kFloat16;
+  if (node.input(2) != nullptr &&
+      (!Number(context, node.input(2), &high) || high < (half ? kLargestHalf : kNearlyLargestFloat))) {
+    return nullptr;
+  }
+  return factor > 0 ? node.input(0) : nullptr;
+}
+
+bool IsNegation(const FunctionContext& context, const Value* inverse, const Value* value) {
+  const Node* negation = inverse->producer;
+  return negation != nullptr && IsOp(*negation, "Not") && negation->input(0) != nullptr &&
+         context.numbering->Same(negation->input(0), value);
+}
+
+// Whether `drop` is 1 - keep: as numbers, or as the number of a boolean that is the other one's negation.
+bool IsComplement(const FunctionContext& context, const Value* drop, const Value* keep) {
+  const Node* inverse = drop->producer;
+  if (inverse == nullptr) return false;
+  double one = 0;
+  if (IsOp(*inverse, "Sub")) {
+    return Number(context, inverse->input(0), &one) && one == 1 && inverse->input(1) != nullptr &&
+           context.numbering->Same(inverse->input(1), keep);
+  }
+  const Value* dropped = OfBoolean(context, drop);
+  const Value* kept = OfBoolean(context, keep);
+  return dropped != nullptr && kept != nullptr && (IsNegation(context, dropped, kept) || IsNegation(context, kept, dropped));
+}
+
+// Whether what is added is 0 where `keep` is 1 and at most the threshold where it is 0: c * (1 - keep).
+bool DropsWhereZero(const FunctionContext& context, const ScoreMask& mask, const Value* keep) {
+  const bool subtracts = mask.kind == ScoreMask::Kind::kSubtracted;
+  if (!subtracts && mask.kind != ScoreMask::Kind::kAdded) return false;
+  AxisView added;
+  added.value = mask.value;
+  while (FollowCopy(context, &added)) {
+  }
+  if (!FollowFactor(context, &added)) return false;
+  while (FollowCopy(context, &added)) {
+  }
+  if (!IsComplement(context, added.value, keep)) return false;
+  const PossibleValues set = ValuesOf(context, keep);
+  const bool zero_or_one = set.known && set.assumptions.empty() &&
+                           std::all_of(set.values.begin(), set.values.end(), [](double n) { return n == 0 || n == 1; });
+  return zero_or_one && (subtracts ? -added.factor : added.factor) <= kMaskThreshold;
+}
+
 class ScoreReader {
  public:
-  ScoreReader(const FunctionContext& context, AtomTable* atoms, const Atoms& keys, std::vector<const Node*>* reached)
-      : context_(context), atoms_(atoms), keys_(keys), reached_(reached) {}
+  ScoreReader(const FunctionContext& context, AtomTable* atoms, const Atoms& keys, const Atoms& leading,
+              std::vector<const Node*>* reached)
+      : context_(context), atoms_(atoms), keys_(keys), leading_(leading), reached_(reached) {}
 
   absl::StatusOr<ScorePath> Read(AxisView view) {
     ScorePath path;
     for (int step = 0; step < kMostWeightSteps; ++step) {
       if (const auto softmax = FindSoftmax(context_, view.value); softmax.has_value()) return BeforeSoftmax(*softmax, view, path);
       RETURN_IF_ERROR(WeightStep(&view, &path));
+      if (path.mixer != nullptr) return path;
     }
     return No(fmt::format("no softmax is near {}", ValueName(*view.value)));
   }
@@ -175,19 +236,67 @@ class ScoreReader {
         return Continue(view, node->input(drops ? 2 : 1));
       }
     }
+    if (!cut_.has_value() && IsCut(view)) return absl::OkStatus();
+    if (const auto mixed = FindMixedHeads(context_, *atoms_, *view, leading_);
+        mixed.has_value() && LeadsToSoftmax(context_, mixed->source, reached_)) {
+      path->mixer = mixed->weights;
+      path->mixes_weights = true;
+      return absl::OkStatus();
+    }
     // The same as products with the numbers of a boolean, as tf2onnx writes a choice.
     if (const Value* rest = WithoutZero(context_, *node); rest != nullptr) return Continue(view, rest);
     if (const int place = PlaceOfBoolean(context_, *node); place >= 0 && zeroed_.value == nullptr) {
       zeroed_ = {ScoreMask::Kind::kKeeps, OfBoolean(context_, node->input(static_cast<size_t>(place))), {}};
       return Continue(view, node->input(static_cast<size_t>(1 - place)));
     }
-    return No(fmt::format("the weights are {}, which is not a softmax along one axis", DescribeProducer(*view->value)));
+    // The bias of a linear over heads.
+    const size_t bias = IsMixer(context_, node->input(0)) ? 0 : 1;
+    if (IsOp(*node, "Add") && biased_ == nullptr && IsMixer(context_, node->input(bias)) && node->input(1 - bias) != nullptr) {
+      biased_ = node->output();
+      return Continue(view, node->input(1 - bias));
+    }
+    return NoSoftmax(*view->value);
+  }
+
+  static absl::Status NoSoftmax(const Value& weights) {
+    return No(fmt::format("the weights are {}, which is not a softmax along one axis", DescribeProducer(weights)));
+  }
+
+  // Weights that were cut off by one: what is cut off is a sink.
+  bool IsCut(AxisView* view) {
+    cut_ = FindCutColumn(context_, view->value);
+    if (!cut_.has_value() || cut_->axis >= view->axes.size()) return false;
+    const Atoms cut = atoms_->Leaves(view->axes[cut_->axis]);
+    const Atoms keys = atoms_->Leaves(keys_);
+    if (cut.size() != keys.size() || !std::is_permutation(keys.begin(), keys.end(), cut.begin())) return false;
+    without_sink_ = cut;
+    view->value = cut_->whole;
+    view->axes[cut_->axis] = atoms_->New(context_.facts->Of(cut_->whole).shape[cut_->axis]);
+    keys_ = view->axes[cut_->axis];
+    return true;
+  }
+
+  // view->value is what the softmax with a sink is taken of: back to the scores.
+  absl::Status BeforeSink(AxisView* view, ScorePath* path) {
+    const auto joined = FindJoinedColumn(context_, view->value, *cut_);
+    if (!joined.has_value()) {
+      return No(fmt::format("one of the weights is cut off, and {} is not scores with one more joined", ValueName(*view->value)));
+    }
+    for (const Node* node : joined->nodes) Reach(node);
+    path->sink = joined->column;
+    path->keys = without_sink_;
+    view->value = joined->scores;
+    view->axes[cut_->axis] = without_sink_;
+    return absl::OkStatus();
   }
 
   absl::StatusOr<ScorePath> BeforeSoftmax(const SoftmaxView& softmax, AxisView view, ScorePath path) {
     for (const Node* node : softmax.nodes) Reach(node);
-    if (static_cast<size_t>(softmax.axis) >= view.axes.size() ||
-        atoms_->Leaves(view.axes[static_cast<size_t>(softmax.axis)]) != atoms_->Leaves(keys_)) {
+    if (biased_ != nullptr) return NoSoftmax(*biased_);
+    const auto axis = static_cast<size_t>(softmax.axis);
+    if (axis < view.axes.size()) path.keys = atoms_->Leaves(view.axes[axis]);
+    const Atoms keys = atoms_->Leaves(keys_);
+    if (path.keys.size() != keys.size() || !std::is_permutation(keys.begin(), keys.end(), path.keys.begin())) {
       return No(
           fmt::format("the softmax that gives {} is along axis {}, which is not the axis that the product with the "
                       "value sums over",
@@ -195,6 +304,7 @@ class ScoreReader {
     }
     view.value = softmax.input;
     view.factor = 1;
+    if (cut_.has_value()) RETURN_IF_ERROR(BeforeSink(&view, &path));
     path.stages.push_back(view.axes);
     const bool rows_of_scores = empty_rows_ != nullptr && context_.numbering->Same(empty_rows_, softmax.input) &&
                                 atoms_->Leaves(view.axes) == atoms_->Leaves(axes_of_rows_);
@@ -243,6 +353,12 @@ class ScoreReader {
   absl::StatusOr<ScorePath> Follow(AxisView view, ScorePath path) {
     while (true) {
       if (++steps_ > kMostScoreSteps) return No("the way from the softmax to the scores is too long");
+      if (const auto mixed = FindMixedHeads(context_, *atoms_, view, leading_);
+          mixed.has_value() && LeadsToProduct(context_, mixed->source)) {
+        Reach(view.value->producer);
+        path.mixer = mixed->weights;
+        return path;
+      }
       if (const auto product = FindProduct(context_, view.value); product.has_value()) {
         Reach(product->node);
         path.product = *product;
@@ -266,46 +382,34 @@ class ScoreReader {
       if (FollowFactor(context_, &view)) continue;
       if (IsOp(*node, "Tanh") && node->input(0) != nullptr) {
         if (path.softcap != 0 || view.factor <= 0) return No("the scores are capped twice, or by a negative number");
+        if (!path.factors.empty())
+          return No(fmt::format("the scores are multiplied by {} after they are capped by tanh",
+                                ValueName(*path.factors.back().value)));
         path.softcap = view.factor;
         view.value = node->input(0);
         continue;
       }
-      if (const Value* clamped = Clamped(*node, view.factor); clamped != nullptr) {
+      if (const Value* clamped = Clamped(context_, *node, view.factor); clamped != nullptr && path.factors.empty()) {
         RETURN_IF_ERROR(Continue(&view, clamped));
         continue;
       }
       if (IsOp(*node, "Add") || IsOp(*node, "Sub")) return Sum(*node, view, path);
       absl::Status status =
           IsOp(*node, "Where") ? Replaced(*node, &view, &path)
-          : IsOp(*node, "Mul")
+          : IsOp(*node, "Mul") || IsOp(*node, "Div")
               ? Multiplied(*node, &view, &path)
               : No(fmt::format("the scores are {}, which is not part of an attention", DescribeProducer(*view.value)));
       if (!status.ok()) return status;
     }
   }
 
-  // x, of a node that changes only scores that the softmax drops anyway.
-  const Value* Clamped(const Node& node, double factor) {
-    double low = 0;
-    if (IsOp(node, "Max") && node.input_count == 2) {
-      for (size_t i = 0; i < 2; ++i) {
-        if (Number(context_, node.input(1 - i), &low) && factor > 0 && low * factor <= kMaskThreshold) return node.input(i);
-      }
-      return nullptr;
+  static absl::Status MayAdd(const Value& mask, double factor, const ScorePath& path) {
+    if (!path.factors.empty()) {
+      return Refuse(fmt::format("the scores are multiplied by {} after {}, which is scaled with them",
+                                ValueName(*path.factors.back().value), ValueName(mask)),
+                    "scale-behind-mask");
     }
-    if (!IsOp(node, "Clip") || node.input_count < 2) return nullptr;  // before opset 11 its bounds are attributes
-    if (node.input(1) != nullptr && (!Number(context_, node.input(1), &low) || low * factor > kMaskThreshold)) return nullptr;
-    double high = 0;
-    const bool half = context_.facts->Of(node.output()).type == DataType::kFloat16;
-    if (node.input(2) != nullptr &&
-        (!Number(context_, node.input(2), &high) || high < (half ? kLargestHalf : kNearlyLargestFloat))) {
-      return nullptr;
-    }
-    return factor > 0 ? node.input(0) : nullptr;
-  }
-
-  static absl::Status MayAdd(const Value& mask, double factor, double softcap) {
-    if (softcap != 0) {
+    if (path.softcap != 0) {
       return Refuse(fmt::format("{} is applied to the scores before they are capped by tanh", ValueName(mask)),
                     "attention-not-proved");
     }
@@ -328,7 +432,7 @@ class ScoreReader {
       // The same number added to all scores of a row changes no weight.
       const bool shifts = Number(context_, mask, &number) && std::isfinite(number) && path.softcap == 0;
       if (!shifts) {
-        if (absl::Status status = MayAdd(*mask, view.factor, path.softcap); !status.ok()) {
+        if (absl::Status status = MayAdd(*mask, view.factor, path); !status.ok()) {
           why = status;
           continue;
         }
@@ -358,7 +462,7 @@ class ScoreReader {
                       "mask-is-bias");
       }
       // A scale after it does nothing to what is dropped, a cap does.
-      RETURN_IF_ERROR(MayAdd(*node.input(0), 1, path->softcap));
+      RETURN_IF_ERROR(MayAdd(*node.input(0), 1, *path));
       path->masks.push_back({i == 1 ? ScoreMask::Kind::kKeeps : ScoreMask::Kind::kDrops, node.input(0), view->axes});
       path->stages.insert(path->stages.begin(), view->axes);
       return Continue(view, node.input(i));
@@ -366,64 +470,46 @@ class ScoreReader {
     return No(fmt::format("{} chooses between two tensors of scores", ValueName(*view->value)));
   }
 
-  // Mul (x, m) of numbers m that are 0 and 1, after which something large is taken off where m is 0.
+  // Mul (x, m) of numbers m that are 0 and 1, after which something large is taken off where m is 0. Of any other numbers
+  // a factor of the query, with Div too.
   absl::Status Multiplied(const Node& node, AxisView* view, ScorePath* path) {
-    for (size_t i = 0; i < 2; ++i) {
+    const bool divides = IsOp(node, "Div");
+    for (size_t i = 0; i < 2 && !divides; ++i) {
       const Value* x = node.input(i);
       const Value* keep = node.input(1 - i);
       if (x == nullptr || keep == nullptr || path->masks.empty() || view->factor != 1) continue;
       if (path->masks.back().factor != 1) continue;
-      if (!DropsWhereZero(path->masks.back(), keep)) continue;
+      if (!DropsWhereZero(context_, path->masks.back(), keep)) continue;
       const Value* const boolean = OfBoolean(context_, keep);
       path->masks.back() = {boolean != nullptr ? ScoreMask::Kind::kKeeps : ScoreMask::Kind::kMultiplied,
                             boolean != nullptr ? boolean : keep, view->axes};
       return Continue(view, x);
     }
-    return No(fmt::format("the scores {} are multiplied by a tensor that is not one number", ValueName(*view->value)));
-  }
-
-  // Whether `drop` is 1 - keep: as numbers, or as the number of a boolean that is the other one's negation.
-  bool IsComplement(const Value* drop, const Value* keep) {
-    const Node* inverse = drop->producer;
-    if (inverse == nullptr) return false;
-    double one = 0;
-    if (IsOp(*inverse, "Sub")) {
-      return Number(context_, inverse->input(0), &one) && one == 1 && inverse->input(1) != nullptr &&
-             context_.numbering->Same(inverse->input(1), keep);
+    absl::Status why = No(fmt::format("the scores are {}, which is not part of an attention", DescribeProducer(*view->value)));
+    for (size_t i = 0; i < (divides ? 1U : 2U); ++i) {
+      const Value* x = node.input(i);
+      const Value* factor = node.input(1 - i);
+      double number = 0;
+      // A number that is not a scale, 0 or infinite, is not a factor either.
+      if (x == nullptr || factor == nullptr || Number(context_, factor, &number) || !LeadsToProduct(context_, x)) continue;
+      const ScoreFactor found = {factor, view->axes, divides};
+      why = Continue(view, x);
+      if (!why.ok()) continue;
+      path->stages.insert(path->stages.begin(), found.axes);
+      path->factors.push_back(found);
+      return why;
     }
-    const Value* dropped = OfBoolean(context_, drop);
-    const Value* kept = OfBoolean(context_, keep);
-    return dropped != nullptr && kept != nullptr && (IsNegation(dropped, kept) || IsNegation(kept, dropped));
-  }
-
-  bool IsNegation(const Value* inverse, const Value* value) {
-    const Node* negation = inverse->producer;
-    return negation != nullptr && IsOp(*negation, "Not") && negation->input(0) != nullptr &&
-           context_.numbering->Same(negation->input(0), value);
-  }
-
-  // Whether what is added is 0 where `keep` is 1 and at most the threshold where it is 0: c * (1 - keep).
-  bool DropsWhereZero(const ScoreMask& mask, const Value* keep) {
-    const bool subtracts = mask.kind == ScoreMask::Kind::kSubtracted;
-    if (!subtracts && mask.kind != ScoreMask::Kind::kAdded) return false;
-    AxisView added;
-    added.value = mask.value;
-    while (FollowCopy(context_, &added)) {
-    }
-    if (!FollowFactor(context_, &added)) return false;
-    while (FollowCopy(context_, &added)) {
-    }
-    if (!IsComplement(added.value, keep)) return false;
-    const PossibleValues set = ValuesOf(context_, keep);
-    const bool zero_or_one = set.known && set.assumptions.empty() &&
-                             std::all_of(set.values.begin(), set.values.end(), [](double n) { return n == 0 || n == 1; });
-    return zero_or_one && (subtracts ? -added.factor : added.factor) <= kMaskThreshold;
+    return why;
   }
 
   const FunctionContext& context_;
   AtomTable* atoms_;
   Atoms keys_;
+  const Atoms leading_;
   std::vector<const Node*>* reached_;
+  std::optional<CutColumn> cut_;   // of the weights
+  Atoms without_sink_;             // the keys, where keys_ are those and a sink
+  const Value* biased_ = nullptr;  // what a bias is added to is not a softmax
   ScoreMask zeroed_;
   const Value* empty_rows_ = nullptr;  // weights are made 0 where a row of this is minus infinity throughout
   AxisList axes_of_rows_;              // of those weights
@@ -432,17 +518,20 @@ class ScoreReader {
 
 }  // namespace
 
-bool LeadsToSoftmax(const FunctionContext& context, const Value* value) {
+bool LeadsToSoftmax(const FunctionContext& context, const Value* value, std::vector<const Node*>* way) {
   int changes = 0;  // what is not followed: there is something to tell if a softmax follows it
   for (int step = 0; step < kMostWeightSteps; ++step) {
     const Node* node = value->producer;
     if (node == nullptr || node->domain != NameId::kEmpty) return false;
+    if (way != nullptr) way->push_back(node);
     if (IsOp(*node, "Softmax") || FindSoftmax(context, value).has_value()) return true;
     const Value* next = nullptr;
     if (IsOp(*node, "Where")) {
       next = IsZero(context, node->input(1)) ? node->input(2) : node->input(1);
     } else if ((IsOp(*node, "Mul") || IsOp(*node, "Add") || IsOp(*node, "Div")) && changes++ < 2) {
-      next = node->input(PlaceOfBoolean(context, *node) == 0 ? 1 : 0);
+      next = node->input(PlaceOfBoolean(context, *node) == 0 || IsMixer(context, node->input(0)) ? 1 : 0);
+    } else if ((IsOp(*node, "MatMul") || IsOp(*node, "Einsum") || IsOp(*node, "Conv")) && changes++ < 2) {
+      next = IsMixer(context, node->input(0)) ? node->input(1) : IsMixer(context, node->input(1)) ? node->input(0) : nullptr;
     } else if (IsOp(*node, "Cast") || context.numbering->Source(value) != nullptr ||
                IsOfOneOperand(KindOf(*context.facts, *node)) || KindOf(*context.facts, *node) == MovementKind::kJoins) {
       next = context.numbering->Source(value) != nullptr ? context.numbering->Source(value) : node->input(0);
@@ -454,8 +543,8 @@ bool LeadsToSoftmax(const FunctionContext& context, const Value* value) {
 }
 
 absl::StatusOr<ScorePath> FollowScores(const FunctionContext& context, AtomTable* atoms, AxisView weights, const Atoms& keys,
-                                       std::vector<const Node*>* reached) {
-  return ScoreReader(context, atoms, keys, reached).Read(std::move(weights));
+                                       const Atoms& leading, std::vector<const Node*>* reached) {
+  return ScoreReader(context, atoms, keys, leading, reached).Read(std::move(weights));
 }
 
 }  // namespace ascend_fuse

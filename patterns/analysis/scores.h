@@ -26,25 +26,37 @@ struct ScoreMask {
   double factor = 1;  // of numbers that are added: the sum is multiplied with it, so that they are like the scores
 };
 
+// A tensor that the scores are multiplied with, or divided by: a scale for every head, or for every query.
+struct ScoreFactor {
+  const Value* value = nullptr;
+  AxisList axes;  // those of the scores at that place, which the factor is broadcast to
+  bool divides = false;
+};
+
 struct ScorePath {
   double scale = 1;
-  double softcap = 0;            // scores become softcap * tanh (scores / softcap), before all masks; 0: they do not
-  bool guard = false;            // rows without any allowed key are made 0
-  std::vector<ScoreMask> masks;  // the first one that is applied last
-  std::vector<AxisList> stages;  // the axes of the scores at the masks and elsewhere, those at masks first
-  Product product;               // of query and key
-  AxisList axes;                 // of its result
+  double softcap = 0;                // scores become softcap * tanh (scores / softcap), before all masks; 0: they do not
+  bool guard = false;                // rows without any allowed key are made 0
+  std::vector<ScoreMask> masks;      // the first one that is applied last
+  std::vector<ScoreFactor> factors;  // before all masks
+  std::vector<AxisList> stages;      // the axes of the scores at the masks and elsewhere, those at masks first
+  Atoms keys;                        // in the order of the softmax
+  const Value* sink = nullptr;       // is joined to the scores before the softmax, and cut off after it
+  const Value* mixer = nullptr;      // mixes the heads: then nothing before that was read
+  bool mixes_weights = false;        // after the softmax
+  Product product;                   // of query and key
+  AxisList axes;                     // of its result
   std::vector<const Node*> nodes;
 };
 
 // Whether a softmax computes `value`, with at most a few casts, guards, moves of data and changes after it: whether it is
-// worth to ask FollowScores.
-bool LeadsToSoftmax(const FunctionContext& context, const Value* value);
+// worth to ask FollowScores. `way` gets the nodes up to it.
+bool LeadsToSoftmax(const FunctionContext& context, const Value* value, std::vector<const Node*>* way = nullptr);
 
-// weights: what is multiplied by the value, with the atoms of its axes; keys: the atoms of the axis that the product with
-// the value sums over. FAILED_PRECONDITION with a sentence about the node that is not a part of an attention. `reached` gets
-// the nodes that were read, also then.
+// weights: what is multiplied by the value, with the atoms of its axes; keys: the atoms of the axes that the product with
+// the value sums over; leading: those that both operands of it have. FAILED_PRECONDITION with a sentence about the node that is
+// not a part of an attention. `reached` gets the nodes that were read, also then.
 absl::StatusOr<ScorePath> FollowScores(const FunctionContext& context, AtomTable* atoms, AxisView weights, const Atoms& keys,
-                                       std::vector<const Node*>* reached);
+                                       const Atoms& leading, std::vector<const Node*>* reached);
 
 }  // namespace ascend_fuse

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <vector>
 
 #include "fmt/format.h"
 #include "ir/infer/integer_bounds.h"
@@ -68,6 +69,13 @@ absl::StatusOr<std::vector<Term>> AxesButChannels(const FunctionContext& context
   return axes;
 }
 
+absl::StatusOr<Term> BatchColumn(const FunctionContext& context, const Term& n, const Value* x) {
+  ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));
+  std::vector<int64_t> axes(static_cast<size_t>(std::max<int64_t>(rank - 1, 0)));
+  std::iota(axes.begin(), axes.end(), 1);
+  return build::Unsqueeze(n, axes);
+}
+
 Holds Inference(const FunctionContext& context, const Term& mode) {
   if (mode.kind == Term::Kind::kAbsent || EqualTerms(context, mode, Term::Integer(0))) return absl::OkStatus();
   return Refuse("it may be in training");
@@ -93,6 +101,7 @@ constexpr std::array kRows = {
     Function<"last_place (x, axis)", LastPlace>("The place of the last element of x along the axis, a scalar."),
     Function<"places_along (x, axis)", PlacesAlong>("0, 1, ... along the axis of x, to be broadcast to x."),
     Function<"axes_but_channels (x)", AxesButChannels>("The axes of x [N, C, ...] but the second one."),
+    Function<"batch_column (n, x)", BatchColumn>("A number n [B] for each batch, to be broadcast to x [B, ...]."),
     Function<"inference (mode)", Inference>("Holds where the input training_mode is absent or constantly false."),
     Function<"has_elements (x)", HasElements>("Holds unless a dim of x is 0 in every run."),
     Function<"within (x, n)", Within>("Holds for integers x that are provably not below -n and not above n."),

@@ -61,7 +61,10 @@ absl::StatusOr<Term> Segment(const FunctionContext& context, const Value* w, Dim
 absl::StatusOr<Term> KeyPadding(const FunctionContext& context, const Value* pad, std::optional<double> fill) {
   const Fact& fact = context.facts->Of(pad);
   if (!IsInteger(fact.type) || (fact.rank() != 2 && fact.rank() != 3)) {
-    return Refuse(fmt::format("{} gives lengths, not a mask [B, T] or [B, S, T]", ValueName(*pad)), "operator-differs");
+    // Lengths of a known batch are taken apart before.
+    return Refuse(
+        fmt::format("{} gives lengths, and whether it is one or two of them for each batch is not known", ValueName(*pad)),
+        "operator-differs");
   }
   if (!(fill.value_or(kRuntimeMaskFill) <= kMaskThreshold)) {
     return Refuse(fmt::format("mask_filter_value {} is added to the scores of keys that {} masks, which takes none out",

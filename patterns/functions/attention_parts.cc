@@ -20,6 +20,12 @@ Term Repeated(const Term& x, int64_t heads, int64_t n) {
   return build::Reshape(copies, build::Concat({before, build::Numbers({heads}), after}, 0));
 }
 
+// Scores [B, H, S, T] with the sink [1, H, 1, 1] after the keys.
+Term WithSink(const Term& scores, const Term& sink) {
+  const Term rows = build::Concat({build::Slice(build::Shape(scores), 0, 3, 0), build::Numbers({1})}, 0);
+  return build::Concat({scores, build::Op("Expand", {sink, rows})}, 3);
+}
+
 }  // namespace
 
 AttentionOutcome ComputeAttention(const PartsOfAttention& parts) {
@@ -36,8 +42,10 @@ AttentionOutcome ComputeAttention(const PartsOfAttention& parts) {
   if (IsGiven(parts.keep)) s = build::Op("Where", {parts.keep, s, build::Constant(parts.type, {1}, -kInfinity)});
   outcome.scores[2] = s;
   const bool other = parts.softmax != DataType::kUndefined && parts.softmax != parts.type;
+  if (IsGiven(parts.sink)) s = WithSink(s, parts.sink);
   Term p = build::Op("Softmax", {other ? build::Cast(s, parts.softmax) : s}, {{"axis", Term::Integer(-1)}});
   if (other) p = build::Cast(p, parts.type);
+  if (IsGiven(parts.sink)) p = build::Slice(p, 0, -1, 3);
   if (parts.guard) p = build::Op("Where", {build::Op("IsNaN", {p}), build::Constant(parts.type, {1}, 0), p});
   outcome.scores[3] = p;
   Term y = build::Op("MatMul", {p, Repeated(parts.value, parts.heads, n)});

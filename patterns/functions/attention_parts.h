@@ -22,6 +22,7 @@ struct PartsOfAttention {
   double softcap = 0;
   Term added = Term::Absent();              // to the scores
   Term keep = Term::Absent();               // boolean, true = attend
+  Term sink = Term::Absent();               // [1, H, 1, 1]: takes part in the softmax beside the keys
   bool guard = false;                       // rows without any key are 0
   DataType softmax = DataType::kUndefined;  // the type that the softmax is computed in, if another
   DataType type = DataType::kUndefined;

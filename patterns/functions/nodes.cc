@@ -66,6 +66,15 @@ Term PlaceRows(const Term& table, const Term& places, const Term& ids) {
   return build::Op("Slice", {table, build::Numbers({0}), length, build::Numbers({0})});
 }
 
+Term KeyCounts(const Term& mask, const Term& ids) {
+  if (mask.kind == Term::Kind::kAbsent) {
+    return build::Op("Expand", {build::Constant(DataType::kInt32, {1}, 0), build::Slice(build::Shape(ids), 0, 1, 0)});
+  }
+  const Term ones = build::Op("Equal", {mask, build::Constant(DataType::kInt32, {1}, 1)});
+  return build::Op("ReduceSum", {build::Cast(ones, DataType::kInt32)},
+                   {{"axes", Term::List({Term::Integer(1)})}, {"keepdims", Term::Integer(0)}});
+}
+
 constexpr std::array kRows = {
     Function<"absent ()", Absent>("No value: a weight that is not there."),
     Function<"empty (type)", Empty>(
@@ -81,6 +90,8 @@ constexpr std::array kRows = {
     Function<"plus_value (node, z)", PlusValue>("The node plus z; the node itself where z is absent."),
     Function<"place_rows (table, places, ids)", PlaceRows>(
         "The rows of the table at these places; without places its first rows, as many as ids [B, S] has columns."),
+    Function<"key_counts (mask, ids)", KeyCounts>(
+        "How many elements of each row of the mask [B, S] are 1, [B]; without a mask 0 for each row of ids [B, S]."),
 };
 
 }  // namespace

@@ -32,8 +32,9 @@ class GroupQueryAttention : public ReadyMadeOperator {
     const Term steps = build::Unsqueeze(build::Range(queries), {0});  // [1, S]
     const Term places = build::Op("Add", {past, steps});              // [B, S]
     if (IntAttribute(node_, "do_rotary").value_or(0) != 0) {
-      RETURN_IF_ERROR(Rotate(places, &parts));
+      RETURN_IF_ERROR(Rotate(Has(9) ? build::Cast(In(9), DataType::kInt64) : places, &parts));
     }
+    AddSink(&parts);
     if (!Has(3)) {
       if (Asks(1)) parts.present_key = build::Op("Identity", {parts.key});
       if (Asks(2)) parts.present_value = build::Op("Identity", {parts.value});
@@ -45,6 +46,7 @@ class GroupQueryAttention : public ReadyMadeOperator {
       parts.value = build::Concat({In(4), parts.value}, 2);
     }
     parts.keep = KeptByPlace(parts, past, places, steps);
+    parts.added = In(10);
     return TakenApart{AttentionOutputs(parts), plain_};
   }
 
@@ -57,14 +59,16 @@ class GroupQueryAttention : public ReadyMadeOperator {
     if (parts->heads < 1 || parts->key_heads < 1 || parts->heads % parts->key_heads != 0) {
       return NotTakenApart("the heads of the query are not a multiple of those of the key");
     }
-    for (const char* name : {"kv_cache_bit_width", "qk_output", "sliding_window_cache", "smooth_softmax"}) {
+    for (const char* name : {"kv_cache_bit_width", "qk_output", "sliding_window_cache"}) {
       if (IntAttribute(node_, name).value_or(0) <= 0) continue;
       return NotTakenApart(fmt::format("GroupQueryAttention with {} is taken apart by no rule", name));
     }
     if (IntAttribute(node_, "causal").value_or(1) != 1) {
       return NotTakenApart("GroupQueryAttention that is not causal is taken apart by no rule");
     }
-    for (size_t i = 9; i < node_.input_count; ++i) {
+    // Keys of the cache and new ones stand one after another here, and the bias is for keys by their places.
+    if (Has(3) && Has(10)) return NotTakenApart("an attention_bias beside a cache is taken apart by no rule");
+    for (size_t i = 12; i < node_.input_count; ++i) {
       if (!Has(i)) continue;
       const std::string_view name = ValueName(*node_.input(i));
       return NotTakenApart(fmt::format("input {} of GroupQueryAttention, {}, is taken apart by no rule", i, name));
@@ -94,20 +98,30 @@ class GroupQueryAttention : public ReadyMadeOperator {
     return absl::OkStatus();
   }
 
-  // Query and key turned by the tables' rows at `places` [B, S].
+  // smooth_softmax adds exp(0) to the sum of the softmax, and head_sink [H] the exponential of a number for each head.
+  void AddSink(PartsOfAttention* parts) const {
+    if (Has(11)) {
+      parts->sink = build::Reshape(In(11), {1, parts->heads, 1, 1});
+    } else if (IntAttribute(node_, "smooth_softmax").value_or(0) > 0) {
+      parts->sink = build::Constant(parts->type, {1, parts->heads, 1, 1}, 0);
+    }
+  }
+
+  // Query and key turned by the tables' rows at `places` [B, S]: the first channels of each head, as many as the tables say.
   absl::Status Rotate(const Term& places, PartsOfAttention* parts) const {
     if (!Has(7) || !Has(8)) return NotTakenApart("a rotation without tables");
-    for (size_t i : {size_t{7}, size_t{8}}) {
-      const Fact& table = FactOf(i);
-      if (table.rank() != 2 || !context_.dims->Equal(table.shape[1], Dim::Of(head_dim_ / 2))) {
-        return NotTakenApart("a rotation of a part of each head is taken apart by no rule");
-      }
+    if (FactOf(7).rank() != 2 || FactOf(8).rank() != 2) return Refuse("the ranks of the tables are not known", "shape-not-known");
+    ASSIGN_OR_RETURN(const int64_t half, Number(FactOf(7).shape[1], "the width of the tables"));
+    if (!FactOf(8).shape[1].is(half) || 2 * half > head_dim_) {
+      return NotTakenApart("the tables of the rotation have other widths than its document says");
     }
     const bool pairs = IntAttribute(node_, "rotary_interleaved").value_or(0) != 0;
     const Term cos = build::Unsqueeze(build::Gather(In(7), places, 0), {1});  // [B, 1, S, D / 2]
     const Term sin = build::Unsqueeze(build::Gather(In(8), places, 0), {1});
     for (Term* x : {&parts->query, &parts->key}) {
-      const int64_t half = head_dim_ / 2;
+      const bool whole = 2 * half == head_dim_;
+      const Term rest = whole ? Term::Absent() : build::Slice(*x, 2 * half, head_dim_, 3);
+      if (!whole) *x = build::Slice(*x, 0, 2 * half, 3);
       const Term split = pairs ? build::Reshape(*x, {0, 0, -1, half, 2}) : *x;
       const auto part = [&](int64_t i) {
         return pairs ? build::Squeeze(build::Slice(split, i, i + 1, 4), {4}) : build::Slice(split, i * half, (i + 1) * half, 3);
@@ -115,8 +129,9 @@ class GroupQueryAttention : public ReadyMadeOperator {
       const Term first = build::Op("Sub", {build::Op("Mul", {part(0), cos}), build::Op("Mul", {part(1), sin})});
       const Term second = build::Op("Add", {build::Op("Mul", {part(1), cos}), build::Op("Mul", {part(0), sin})});
       *x = pairs ? build::Reshape(build::Concat({build::Unsqueeze(first, {4}), build::Unsqueeze(second, {4})}, 4),
-                                  {0, 0, -1, head_dim_})
+                                  {0, 0, -1, 2 * half})
                  : build::Concat({first, second}, 3);
+      if (!whole) *x = build::Concat({*x, rest}, 3);
     }
     return absl::OkStatus();
   }

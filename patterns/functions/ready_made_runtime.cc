@@ -138,10 +138,14 @@ class RuntimeAttention : public ReadyMadeOperator {
   absl::Status AddRuntimeMasks(size_t mask, size_t bias, PartsOfAttention* parts) {
     if (Has(mask)) {
       const Fact& pad = FactOf(mask);
-      if (pad.rank() != 2 && pad.rank() != 3)
-        return NotTakenApart(fmt::format("{} gives lengths, not a mask", ValueName(*node_.input(mask))));
-      const Term attended = build::Unsqueeze(build::Cast(In(mask), DataType::kBool),
-                                             pad.rank() == 2 ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1});
+      if (!pad.has_rank || pad.rank() < 1 || pad.rank() > 3) {
+        return NotTakenApart(fmt::format("{} has another rank than its document says", ValueName(*node_.input(mask))));
+      }
+      Term keys = build::Cast(In(mask), DataType::kBool);
+      if (pad.rank() == 1) {
+        ASSIGN_OR_RETURN(keys, KeysOfLengths(mask, *parts));
+      }
+      const Term attended = build::Unsqueeze(keys, pad.rank() == 3 ? std::vector<int64_t>{1} : std::vector<int64_t>{1, 2});
       const double fill = FloatAttribute(node_, "mask_filter_value").value_or(kRuntimeMaskFill);
       if (!(fill <= kMaskThreshold)) plain_ = false;  // keys that are masked take part
       parts->added =
@@ -149,6 +153,31 @@ class RuntimeAttention : public ReadyMadeOperator {
     }
     if (Has(bias)) parts->added = IsGiven(parts->added) ? build::Op("Add", {parts->added, In(bias)}) : In(bias);
     return absl::OkStatus();
+  }
+
+  // Which keys [B, T] are attended to: those before the end of each batch [B], of [2B] not before its start. Of [3B + 2],
+  // lengths and the starts of rows without padding, ONNX Runtime reads the lengths
+  // (onnxruntime: contrib_ops/cpu/bert/attention_helper.h, PrepareMask).
+  absl::StatusOr<Term> KeysOfLengths(size_t mask, const PartsOfAttention& parts) {
+    plain_ = false;
+    const Dim batch = FactOf(0).shape[0];
+    const Dim count = FactOf(mask).shape[0];
+    const auto is_times = [&](int64_t n, int64_t more) {
+      return context_.dims->Equal(count, context_.dims->Add(context_.dims->Mul(batch, Dim::Of(n)), Dim::Of(more)));
+    };
+    const Term lengths = build::Cast(In(mask), DataType::kInt64);
+    const Term places = build::Unsqueeze(build::Range(build::Length(parts.key, 2)), {0});  // [1, T]
+    const auto before = [&](const Term& ends) { return build::Op("Less", {places, build::Unsqueeze(ends, {1})}); };
+    if (is_times(1, 0)) return before(lengths);
+    if (is_times(2, 0)) {
+      const Term both = build::Reshape(lengths, {2, -1});
+      const auto row = [&](int64_t i) { return build::Squeeze(build::Slice(both, i, i + 1, 0), {0}); };
+      return build::Op("And", {before(row(0)), build::Op("Not", {before(row(1))})});
+    }
+    if (is_times(3, 2) && batch.is_number()) return before(build::Slice(lengths, 0, batch.number(), 0));
+    return Refuse(
+        fmt::format("whether {} gives an end, or an end and a start, for each batch is not known", ValueName(*node_.input(mask))),
+        "shape-not-known");
   }
 
   // Query, key and value with their heads and biases, which are input `bias`; the head_dim.

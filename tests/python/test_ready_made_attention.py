@@ -24,17 +24,21 @@ def model_of(op, inputs, outputs, **attributes):
     return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
-def grouped(past, packed=False, **attributes):
-    width = (H + 2 * G) * D if packed else H * D
-    rows = None if packed else ("key", FLOAT, ["B", "S", G * D])
-    inputs = [("query", FLOAT, ["B", "S", width]), rows, rows and ("value", FLOAT, ["B", "S", G * D])]
-    cache = ["B", G, "P", D]
+def grouped(past, packed=False, channels=D, turned=D, more=(), **attributes):
+    """`turned`: how many channels of each head are rotated; `more`: the inputs after the tables."""
+    width = (H + 2 * G) * channels if packed else H * channels
+    rows = None if packed else ("key", FLOAT, ["B", "S", G * channels])
+    inputs = [("query", FLOAT, ["B", "S", width]), rows, rows and ("value", FLOAT, ["B", "S", G * channels])]
+    cache = ["B", G, "P", channels]
     inputs += [("past_key", FLOAT, cache), ("past_value", FLOAT, cache)] if past else [None, None]
     inputs += [("seqlens_k", INT32, ["B"]), ("total", INT32, [])]
     if attributes.get("do_rotary"):
-        inputs += [("cos", FLOAT, [PLACES, D // 2]), ("sin", FLOAT, [PLACES, D // 2])]
-    present = ["B", G, "T", D]
-    outputs = [("y", ["B", "S", H * D]), ("present_key", present), ("present_value", present)]
+        inputs += [("cos", FLOAT, [PLACES, turned // 2]), ("sin", FLOAT, [PLACES, turned // 2])]
+    elif more:
+        inputs += [None, None]
+    inputs += more
+    present = ["B", G, "T", channels]
+    outputs = [("y", ["B", "S", H * channels]), ("present_key", present), ("present_value", present)]
     return model_of("GroupQueryAttention", inputs, outputs, num_heads=H, kv_num_heads=G, **attributes)
 
 
@@ -52,13 +56,16 @@ def run_both(model, tmp_path, feeds, target="ascend910b", flags=()):
 def feeds_of(model, dims, lengths=None, total=None):
     generator = np.random.default_rng(3)
     feeds = {}
-    angles = np.arange(PLACES)[:, None] * 0.3 ** np.arange(D // 2)[None]
+    width = next((value.type.tensor_type.shape.dim[1].dim_value for value in model.graph.input if value.name == "cos"), D // 2)
+    angles = np.arange(PLACES)[:, None] * 0.3 ** np.arange(width)[None]
     for value in model.graph.input:
         shape = [dims.get(d.dim_param, d.dim_value) for d in value.type.tensor_type.shape.dim]
         feeds[value.name] = generator.standard_normal(shape).astype(np.float32)
     known = {"seqlens_k": np.array(lengths, np.int32) - 1 if lengths else None, "total": None if total is None else np.array(total, np.int32),
              "cos": np.cos(angles).astype(np.float32), "sin": np.sin(angles).astype(np.float32),
              "mask": np.array([[1] * n + [0] * (dims["T"] - n) for n in lengths], np.int32) if lengths and "T" in dims else None}
+    if "places" in feeds:
+        known["places"] = np.arange(feeds["places"].size).reshape(feeds["places"].shape) * 3
     return {name: known.get(name, value) if known.get(name) is not None else value for name, value in feeds.items()}
 
 
@@ -80,6 +87,12 @@ GROUPED = {
     "rotary_of_pairs": (1, 4, [5, 3], {"do_rotary": 1, "rotary_interleaved": 1}),
     "scale_and_cap": (3, 4, [7], {"scale": 0.3, "softcap": 2.0}),
     "packed": (3, 4, [7], {"packed": True, "do_rotary": 1}),
+    "rotary_of_a_part": (3, 4, [7], {"do_rotary": 1, "channels": 32, "turned": 16}),
+    "rotary_of_pairs_of_a_part": (1, 4, [5, 3], {"do_rotary": 1, "rotary_interleaved": 1, "packed": True, "channels": 32, "turned": 16}),
+    "rotary_at_given_places": (3, 4, [7], {"do_rotary": 1, "more": [("places", onnx.TensorProto.INT64, ["B", "S"])]}),
+    "smooth_softmax": (3, 4, [7], {"smooth_softmax": 1}),
+    "sinks": (1, 4, [5, 3], {"more": [None, None, ("sinks", FLOAT, [H])]}),
+    "sinks_in_a_window": (3, 4, [7], {"local_window_size": 3, "softcap": 2.0, "more": [None, None, ("sinks", FLOAT, [H])]}),
 }
 
 
@@ -109,8 +122,63 @@ def test_group_query_attention_without_a_cache_is_causal(tmp_path):
     assert "mask causal_bottom_right" in text, text
 
 
+def test_group_query_attention_with_a_bias(tmp_path):
+    model = grouped(past=False, more=[None, ("bias", FLOAT, [1, H, "S", "S"])])
+    feeds = feeds_of(model, {"B": 2, "S": 4}, [4, 4], 4)
+    for was, now in zip(*run_both(model, tmp_path, feeds)):
+        np.testing.assert_allclose(now, was, atol=2e-3)
+
+
+def test_sinks_are_left_with_a_sentence(tmp_path):
+    onnx.save(grouped(past=True, smooth_softmax=1), tmp_path / "m.onnx")
+    assert "(a sink), and kernels of ATC take none" in run_ok("list", tmp_path / "m.onnx", "--target", "ascend910b").out
+
+
+# What the mask of one axis holds for two batches of 5 keys each.
+LENGTHS = {"ends": [5, 3], "ends_and_starts": [5, 4, 0, 1], "lengths_and_rows": [5, 3, 0, 5, 10, 0, 5, 8]}
+
+
+@pytest.mark.parametrize("op,name", [("Attention", name) for name in LENGTHS] + [("MultiHeadAttention", "ends"),
+                                                                                  ("MultiHeadAttention", "lengths_and_rows")])
+@pytest.mark.parametrize("causal", [0, 1])
+def test_lengths_as_masks(tmp_path, op, name, causal):
+    count = len(LENGTHS[name])
+    rows = ["B" if name == "ends" else 2, "S", H * D]
+    mask = ("lengths", INT32, ["B" if name == "ends" else count])
+    x = [("x", FLOAT, rows)]
+    whole = op == "Attention"
+    inputs = x + ([("w", FLOAT, [H * D, 3 * H * D]), ("b", FLOAT, [3 * H * D]), mask] if whole else
+                  [("k", FLOAT, rows), ("v", FLOAT, rows), None, mask])
+    model = model_of(op, inputs, [("y", rows)], num_heads=H, unidirectional=causal)
+    feeds = feeds_of(model, {"B": 2, "S": 5})
+    feeds["lengths"] = np.array(LENGTHS[name], np.int32)
+    if whole:
+        feeds["w"] *= 0.1
+    (expected,), (found,) = run_both(model, tmp_path, feeds)
+    starts = LENGTHS[name][2:] if name == "ends_and_starts" else [0, 0]
+    for batch, start in enumerate(starts):  # a query before the start has no key
+        np.testing.assert_allclose(found[batch, start:], expected[batch, start:], atol=2e-3)
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_embeddings_and_their_lengths(tmp_path, mask):
+    ids = ["B", "S"]
+    tables = [("words", FLOAT, [50, 32]), ("table", FLOAT, [64, 32]), ("kinds", FLOAT, [2, 32]), ("gain", FLOAT, [32]), ("shift", FLOAT, [32])]
+    model = model_of("EmbedLayerNormalization", [("ids", INT32, ids), ("segments", INT32, ids), *tables, *([("kept", INT32, ids)] if mask else [])],
+                     [("y", ["B", "S", 32]), ("lengths", ["B"])])
+    model.graph.output[1].type.tensor_type.elem_type = INT32
+    feeds = feeds_of(model, {"B": 2, "S": 5})
+    kept = np.array([[1, 1, 1, 0, 0], [1, 0, 1, 0, 2]], np.int32)
+    feeds["ids"], feeds["segments"] = np.arange(10, dtype=np.int32).reshape(2, 5), kept % 2
+    if mask:
+        feeds["kept"] = kept
+    expected, found = run_both(model, tmp_path, feeds)
+    np.testing.assert_allclose(found[0], expected[0], atol=2e-3)
+    assert np.array_equal(found[1], expected[1]) and expected[1].tolist() == ([3, 2] if mask else [0, 0])
+
+
 @pytest.mark.parametrize("attributes,sentence", [
-    ({"smooth_softmax": 1}, "GroupQueryAttention with smooth_softmax is taken apart by no rule"),
+    ({"more": [None, ("bias", FLOAT, [1, 1, "S", "T"])]}, "an attention_bias beside a cache is taken apart by no rule"),
     ({"causal": 0}, "that is not causal is taken apart by no rule"),
     ({"sliding_window_cache": 1, "local_window_size": 4}, "with sliding_window_cache is taken apart by no rule"),
 ])

@@ -56,7 +56,7 @@ TEST(SoftmaxTest, WhatOnlyLooksLikeTheFormula) {
             "d, axis 1");
 }
 
-// "a[0 1 -] b[0 - 2]": where the axes of both operands are in the result, - for the one that is summed over.
+// "a[0 1 -0] b[0 -0 2]": where the axes of both operands are in the result, -0 for the first that is summed over.
 std::string Axes(const std::string& text) {
   Subject subject(text);
   const auto product = FindProduct(subject.Context(), subject.Named("y"));
@@ -66,7 +66,8 @@ std::string Axes(const std::string& text) {
     words += fmt::format("{}{}[", i == 0 ? "" : " ", ValueName(*product->operands[i]));
     for (size_t k = 0; k < product->axes[i].size(); ++k) {
       const int axis = product->axes[i][k];
-      words += (k == 0 ? "" : " ") + (axis == Product::kSummed ? std::string("-") : fmt::format("{}", axis));
+      words += (k == 0 ? "" : " ") +
+               (Product::IsSummed(axis) ? fmt::format("-{}", Product::PlaceOfSummed(axis)) : fmt::format("{}", axis));
     }
     words += "]";
   }
@@ -74,8 +75,8 @@ std::string Axes(const std::string& text) {
 }
 
 TEST(ProductTest, MatMul) {
-  EXPECT_EQ(Axes("(float[2, 3, 4] a, float[2, 4, 5] b) => (y) { y = MatMul (a, b) }"), "a[0 1 -] b[0 - 2]");
-  EXPECT_EQ(Axes("(float[7, 2, 3, 4] a, float[4, 5] b) => (y) { y = MatMul (a, b) }"), "a[0 1 2 -] b[- 3]");
+  EXPECT_EQ(Axes("(float[2, 3, 4] a, float[2, 4, 5] b) => (y) { y = MatMul (a, b) }"), "a[0 1 -0] b[0 -0 2]");
+  EXPECT_EQ(Axes("(float[7, 2, 3, 4] a, float[4, 5] b) => (y) { y = MatMul (a, b) }"), "a[0 1 2 -0] b[-0 3]");
   EXPECT_EQ(Axes("(float[3, 4] a, float[4] b) => (y) { y = MatMul (a, b) }"), "none") << "of a vector";
 }
 
@@ -83,11 +84,14 @@ TEST(ProductTest, Einsum) {
   const auto einsum = [](const std::string& equation) {
     return Axes("(float[2, 3, 4] a, float[2, 5, 4] b) => (y) { y = Einsum <equation = \"" + equation + "\"> (a, b) }");
   };
-  EXPECT_EQ(einsum("bqd,bkd->bqk"), "a[0 1 -] b[0 2 -]");
-  EXPECT_EQ(einsum("b q d, b k d -> b k q"), "a[0 2 -] b[0 1 -]");
-  EXPECT_EQ(einsum("bqd,bkd->qk"), "none") << "sums over two letters";
+  EXPECT_EQ(einsum("bqd,bkd->bqk"), "a[0 1 -0] b[0 2 -0]");
+  EXPECT_EQ(einsum("b q d, b k d -> b k q"), "a[0 2 -0] b[0 1 -0]");
+  EXPECT_EQ(einsum("bqd,bkd->qk"), "a[-0 0 -1] b[-0 1 -1]");
+  EXPECT_EQ(einsum("bqd,dkb->qk"), "a[-0 0 -1] b[-1 1 -0]");
+  EXPECT_EQ(einsum("bqd,bkd->bk"), "none") << "sums over a letter of one operand";
+  EXPECT_EQ(einsum("bqd,bkd->bqkd"), "none") << "sums over none";
   EXPECT_EQ(einsum("bqd,bkd"), "none") << "without an arrow";
-  EXPECT_EQ(einsum("...qd,...kd->...qk"), "a[0 1 -] b[0 2 -]");
+  EXPECT_EQ(einsum("...qd,...kd->...qk"), "a[0 1 -0] b[0 2 -0]");
   EXPECT_EQ(einsum("...qd,...kd->qk"), "none") << "sums over what the ellipsis stands for";
 }
 
@@ -103,7 +107,7 @@ std::string Scores(const std::string& inputs, const std::string& nodes) {
   weights.value = subject.Named("y");
   for (int64_t size : {2, 3, 5}) weights.axes.push_back(atoms.New(Dim::Of(size)));
   std::vector<const Node*> reached;
-  const auto path = FollowScores(context, &atoms, weights, weights.axes[2], &reached);
+  const auto path = FollowScores(context, &atoms, weights, weights.axes[2], weights.axes[0], &reached);
   if (!path.ok()) return std::string(path.status().message());
   std::string text = fmt::format("scale {}", path->scale);
   if (path->softcap != 0) text += fmt::format(" softcap {}", path->softcap);
