@@ -253,19 +253,21 @@ TEST(ExporterNoiseTest, X10OperatorsThatAreLeftSaySo) {
     for (const SiteRecord& site : report->sites) text += fmt::format("{} {}: {}\n", site.state, site.kind, site.because);
     return text;
   };
-  EXPECT_TRUE(StartsWith(left("(float[b, s, 256] q, float[b, s, 128] k, float[b, s, 128] v, float[b, 2, p, 64] pk, "
-                              "float[b, 2, p, 64] pv, int32[b] sl, int32 t, float[64, 32] c, float[64, 32] d) => (y)",
-                              "y, nk, nv = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads = 2, "
-                              "do_rotary = 1, smooth_softmax = 1> (q, k, v, pk, pv, sl, t, c, d)"),
-                         "left attention: GroupQueryAttention with smooth_softmax is taken apart by no rule"));
-  EXPECT_TRUE(StartsWith(left("(float[b, s, 256] x, float[256, 768] w, float[768] c, int32[b] m, float[2, b, 4, p, 64] past) "
-                              "=> (y)",
-                              "y, next = com.microsoft.Attention <num_heads = 4, unidirectional = 1> (x, w, c, m, past)"),
-                         "left attention: "));
-  // A skip for each image, without places. One that broadcasts is fused: tests/golden/runtime/skip_group_norm_silu.
-  EXPECT_TRUE(StartsWith(left("(float[b, h, w, 64] x, float[64] g, float[64] c, float[b, 64] s) => (y)",
-                              "y, z = com.microsoft.SkipGroupNorm <groups = 32, activation = 1> (x, g, c, s)"),
-                         "left group_norm: that the shape [b, 64] broadcasts"));
+  EXPECT_TRUE(StartsWith(left("(float[t, 256] x, float[256, 768] w, float[768] c, int32[b, s] o, int32[n] l) => (y)",
+                              "y = com.microsoft.PackedAttention <num_heads = 4> (x, w, c, o, l)"),
+                         "left attention: PackedAttention"));
+  EXPECT_TRUE(
+      StartsWith(left("(float[b, s, 256] x, float[256, 768] w, float[768] c, float[b, s] m, float[256, 768] gw, float[768] gc, "
+                      "int32[b, s] g) => (y)",
+                      "y = com.microsoft.LongformerAttention <num_heads = 4, window = 32> (x, w, c, m, gw, gc, g)"),
+                 "left attention: LongformerAttention"));
+  // Taken apart, and left because of what it is then: a sink.
+  EXPECT_NE(left("(float[b, s, 256] q, float[b, s, 128] k, float[b, s, 128] v, float[b, 2, p, 64] pk, "
+                 "float[b, 2, p, 64] pv, int32[b] sl, int32 t, float[64, 32] c, float[64, 32] d) => (y)",
+                 "y, nk, nv = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads = 2, "
+                 "do_rotary = 1, smooth_softmax = 1> (q, k, v, pk, pv, sl, t, c, d)")
+                .find("(a sink)"),
+            std::string::npos);
   // Not a construct: the product alone.
   EXPECT_EQ(left("(float[b, s, 256] x, float[256, 64] w) => (y)", "y = com.microsoft.FusedMatMul <alpha = 2.0> (x, w)"), "");
 }
