@@ -113,10 +113,10 @@ std::string Source(const std::string& source) {
 
 // The warnings that say something about the graph of the case, and not about its opset or about ATC as such.
 std::vector<WarningRecord> ShownWarnings(const Report& report) {
-  static constexpr std::string_view kShown[] = {"plugin-needed",   "function-call-left", "decomposed", "no-parser",
-                                                "adapted",         "opset-converted",    "opset-kept", "keys-shared",
-                                                "shape-start-end", "split-num-outputs",  "tidied",     "reduce-axes-input",
-                                                "pad-axes-input",  "constant-value-form"};
+  static constexpr std::string_view kShown[] = {
+      "plugin-needed",     "function-call-left", "decomposed",         "no-parser",       "adapted",
+      "opset-converted",   "opset-kept",         "keys-shared",        "shape-start-end", "split-num-outputs",
+      "reduce-axes-input", "pad-axes-input",     "constant-value-form"};
   std::vector<WarningRecord> shown;
   for (const WarningRecord& warning : report.warnings) {
     if (std::find(std::begin(kShown), std::end(kShown), warning.code) != std::end(kShown)) shown.push_back(warning);
@@ -126,7 +126,8 @@ std::vector<WarningRecord> ShownWarnings(const Report& report) {
 
 // Whether operators of the input were written in other operators or forms, though nothing was fused.
 bool WasRewritten(const Report& report) {
-  static constexpr std::string_view kRewritten[] = {"decomposed", "adapted", "opset-converted", "keys-shared", "tidied"};
+  static constexpr std::string_view kRewritten[] = {"decomposed", "adapted", "opset-converted", "keys-shared"};
+  if (!report.tidied.empty()) return true;
   return std::any_of(report.warnings.begin(), report.warnings.end(), [](const WarningRecord& warning) {
     return std::find(std::begin(kRewritten), std::end(kRewritten), warning.code) != std::end(kRewritten);
   });
@@ -139,6 +140,7 @@ std::string ReportSection(const Report& report) {
   for (const WarningRecord& warning : ShownWarnings(report)) {
     add(fmt::format("warning {}: {}", warning.code, warning.message));
   }
+  if (const std::string tidied = TidiedInWords(report); !tidied.empty()) add(fmt::format("tidied {}", tidied));
   for (const SiteRecord& site : report.sites) {
     std::string line = fmt::format("{} {}", site.state, site.kind);
     if (site.state == "fused") {

@@ -1,7 +1,6 @@
 #include "passes/report/build_report.h"
 
 #include <algorithm>
-#include <map>
 
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
@@ -119,19 +118,6 @@ void WarnOfAdapted(const RunResult& result, Report* report) {
   report->Warn({"adapted", fmt::format("written in forms that ATC reads: {}", fmt::join(words, ", "))});
 }
 
-// How many nodes of each kind; with the nodes by operator, for a program.
-void TellOfTidied(const RunResult& result, Report* report) {
-  if (result.tidied.empty()) return;
-  std::map<std::string, size_t> counts;
-  for (const auto& [kind, nodes] : result.tidied) {
-    counts[kind.first] += nodes.size();
-    report->tidied.push_back({kind.first, kind.second, nodes});
-  }
-  std::vector<std::string> words;
-  for (const auto& [code, count] : counts) words.push_back(fmt::format("{} {}", count, code));
-  report->Warn({"tidied", fmt::format("the rest of the graph is tidied, with the same results: {}", fmt::join(words, ", "))});
-}
-
 }  // namespace
 
 ReportTarget DescribeTarget(const Target& target, const Model& model, const InferOptions& infer) {
@@ -169,7 +155,7 @@ Report BuildReport(Workspace& workspace) {
   WarnOfSharedKeys(result, &report);
   if (!result.opset_kept.empty()) report.Warn({"opset-kept", result.opset_kept});
   WarnOfAdapted(result, &report);
-  TellOfTidied(result, &report);
+  for (const auto& [kind, nodes] : result.tidied) report.tidied.push_back({kind.first, kind.second, nodes});
   for (const WarningRecord& warning : result.warnings) report.Warn(warning);
   report.findings = result.findings;
   report.nodes_before = result.nodes_before;

@@ -2,6 +2,8 @@
 #include "passes/report/report.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -29,6 +31,19 @@ std::vector<std::string> UnmetRequirements(const Report& report, const std::vect
     }
   }
   return sentences;
+}
+
+std::string TidiedInWords(const Report& report) {
+  constexpr std::string_view kPrefix = "tidy-";  // of the codes
+  std::map<std::string_view, size_t> counts;
+  for (const TidiedRecord& record : report.tidied) {
+    std::string_view word = record.code;
+    if (word.starts_with(kPrefix)) word.remove_prefix(kPrefix.size());
+    counts[word] += record.nodes.size();
+  }
+  std::vector<std::string> words;
+  for (const auto& [word, count] : counts) words.push_back(fmt::format("{} {}", count, word));
+  return fmt::format("{}", fmt::join(words, ", "));
 }
 
 }  // namespace ascend_fuse

@@ -117,6 +117,7 @@ class Html {
     if (!options_.of_check) {
       text_ += options_.changed ? fmt::format("<p>nodes {} &rarr; {}</p>\n", report_.nodes_before, report_.nodes_after)
                                 : fmt::format("<p>nodes {} (nothing was changed)</p>\n", report_.nodes_before);
+      if (const std::string tidied = TidiedInWords(report_); !tidied.empty()) text_ += fmt::format("<p>tidied: {}</p>\n", tidied);
     }
     for (const WarningRecord& warning : report_.warnings) {
       text_ += fmt::format("<p><b>warning</b> {}{}</p>\n", Escape(warning.message), CodeTag(warning.code));

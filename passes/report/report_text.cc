@@ -80,6 +80,8 @@ class Text {
     } else {
       Line("nodes {} (nothing was changed)", report_.nodes_before);
     }
+    const std::string tidied = TidiedInWords(report_);
+    if (!tidied.empty()) Line("{}: {}", options_.changed ? "tidied" : "can be tidied", tidied);
   }
 
   void Sites() {

@@ -28,6 +28,7 @@ const std::vector<TidyKind>& TidyKinds() {
       {"constants", "tidy-constants", {}, AskConstants},
       {"shapes", "tidy-shapes", {"Reshape", "Expand", "Slice"}, AskShapes},
       {"dims", "tidy-dims", {}, AskDims},
+      {"expands", "tidy-expands", {}, AskExpands},
       {"casts", "tidy-casts", {"Cast"}, AskCasts},
       {"reshapes", "tidy-reshapes", {"Reshape", "Squeeze", "Unsqueeze", "Flatten"}, AskReshapes},
       {"joins", "tidy-joins", {"Concat", "Slice", "Gather"}, AskJoins},

@@ -26,7 +26,7 @@ class InputDims {
     const Value* input = nullptr;
     int64_t axis = 0;
   };
-  // nullptr for a number, and for what is no dim of an input by itself.
+  // nullptr for a number, and for what no input has as a dim.
   const Place* Of(Dim dim) const;
 
  private:
@@ -73,6 +73,7 @@ std::optional<Tidied> AskDims(TidyContext& context, const Node& node);
 std::optional<Tidied> AskScatters(TidyContext& context, const Node& node);
 std::optional<Tidied> AskPads(TidyContext& context, const Node& node);
 std::optional<Tidied> AskColumns(TidyContext& context, const Node& node);
+std::optional<Tidied> AskExpands(TidyContext& context, const Node& node);
 std::optional<Tidied> AskJoins(TidyContext& context, const Node& node);
 std::optional<Tidied> AskCasts(TidyContext& context, const Node& node);
 std::optional<Tidied> AskReshapes(TidyContext& context, const Node& node);

@@ -2,7 +2,6 @@
 // it equal. Then nothing of its arithmetic is needed.
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "ir/movement/axis.h"
@@ -84,7 +83,7 @@ std::optional<Tidied> WriteSlice(const TidyContext& context, const Node& node) {
     if (axis < 0 || (steps.has_value() && (i >= steps->size() || (*steps)[i] < 1))) return std::nullopt;
     const Dim length = x.shape[static_cast<size_t>(axis)];
     if (!end.known() || (!end.is_number() && !context.dims().AtLeast(end, length))) return std::nullopt;
-    numbers.push_back(end.is_number() ? end.number() : std::numeric_limits<int64_t>::max());
+    numbers.push_back(end.is_number() ? end.number() : kEndless);
   }
   if (context.facts().Of(node.input(kEnds)).type != DataType::kInt64) return std::nullopt;
   return Tidied::Reads(kEnds, build::Numbers(numbers));

@@ -2,17 +2,16 @@
 // passes/tidy/kinds.h is asked about every node, in the order of the graph, so that each sees what came of the nodes before.
 // Rounds follow until one finds nothing, which is what a second run finds; each takes time in proportion to the nodes.
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
-#include "passes/core/node_inserter.h"
 #include "passes/core/workspace.h"
 #include "passes/tidy/kinds.h"
 #include "passes/tidy/passes.h"
+#include "passes/tidy/tidy_graph.h"
+#include "patterns/operators/inference.h"
 
 namespace ascend_fuse {
 namespace {
@@ -22,10 +21,7 @@ constexpr int kMostAnswers = 16;  // about one node
 
 class Tidier {
  public:
-  explicit Tidier(Workspace& workspace) : workspace_(workspace), inputs_(workspace) {
-    for (const Site& site : workspace.sites) {
-      if (site.record.state == "by_ge") of_ge_.insert(site.record.covers.begin(), site.record.covers.end());
-    }
+  explicit Tidier(Workspace& workspace) : workspace_(workspace), graph_(workspace), inputs_(workspace) {
     const auto& words = workspace.options().tidy;
     for (const TidyKind& kind : TidyKinds()) {
       if (!words.empty() && std::find(words.begin(), words.end(), kind.word) == words.end()) continue;
@@ -46,9 +42,8 @@ class Tidier {
 
  private:
   absl::Status Round() {
-    numbering_ = std::make_unique<ValueNumbering>(workspace_.model(), workspace_.facts());
+    graph_.StartRound();
     first_.clear();
-    became_.clear();
     for (const auto& graph : workspace_.model().graphs()) {
       if (twins_) JoinInitializers(*graph);
       std::vector<const Node*> nodes;
@@ -66,16 +61,13 @@ class Tidier {
 
   void Visit(const Node* node) {
     for (int i = 0; i < kMostAnswers && node != nullptr && !node->dead && workspace_.MayReplace(); ++i) {
-      if (IsOfGe(*node)) break;
+      if (graph_.IsOfGe(*node)) break;
       if (twins_ && JoinTwins(node)) return;
       const Node* const next = AskAll(node);
       if (next == nullptr) return;
       node = next;
     }
   }
-
-  // GE looks for its forms node by node.
-  bool IsOfGe(const Node& node) const { return !of_ge_.empty() && of_ge_.contains(std::string(Label(node))); }
 
   void Note(std::string_view code, const Node& node) {
     workspace_.result.tidied[{std::string(code), std::string(OpType(node))}].emplace_back(Label(node));
@@ -94,11 +86,11 @@ class Tidier {
     const std::vector<const Value*> initializers = graph.initializers();
     for (const Value* value : initializers) {
       if (!value->IsConstant() || LiveUses(*value).empty()) continue;
-      const Value* const first = first_.try_emplace({&graph, numbering_->Number(value)}, value).first->second;
+      const Value* const first = first_.try_emplace({&graph, graph_.numbering().Number(value)}, value).first->second;
       if (first == value || !workspace_.MayReplace()) continue;
       workspace_.result.tidied[{"tidy-twins", "Constant"}].emplace_back(ValueName(*value));
       Count();
-      Reroute(value, first);
+      graph_.Reroute(value, first);
     }
   }
 
@@ -107,8 +99,9 @@ class Tidier {
     bool joined = false;
     const std::vector<const Value*> outputs(node->outputs().begin(), node->outputs().end());
     for (const Value* value : outputs) {
-      if (value == nullptr || value->producer != node) continue;
-      const auto [entry, fresh] = first_.try_emplace({node->graph, numbering_->Number(value)}, value);
+      // What copies its operand has the same number; whether it may go is another question.
+      if (value == nullptr || value->producer != node || graph_.numbering().Source(value) != nullptr) continue;
+      const auto [entry, fresh] = first_.try_emplace({node->graph, graph_.numbering().Number(value)}, value);
       const Value* const first = entry->second;
       if (fresh || first == value) continue;
       const bool there =
@@ -119,7 +112,7 @@ class Tidier {
       }
       if (!IsSameToTheBit(*value, *first)) continue;
       const Node before = *node;  // what it was called
-      if (!Become(value, first)) continue;
+      if (!graph_.Become(value, first)) continue;
       if (!joined) Note("tidy-twins", before);
       joined = true;
     }
@@ -147,7 +140,7 @@ class Tidier {
 
   // The node to be asked about next, nullptr where nobody answers.
   const Node* AskAll(const Node* node) {
-    TidyContext context{workspace_, *numbering_, inputs_};
+    TidyContext context{workspace_, graph_.numbering(), inputs_};
     const auto found = by_op_.find(node->op_type);
     if (found != by_op_.end() && node->domain == NameId::kEmpty) {
       for (const TidyKind* kind : found->second) {
@@ -164,106 +157,19 @@ class Tidier {
     const std::optional<Tidied> answer = kind.ask(context, *node);
     if (!answer.has_value()) return nullptr;
     const Node before = *node;
-    const Node* const next = Do(*answer, node);
+    const Node* const next = graph_.Do(*answer, node);
     if (next != nullptr || node->dead) Note(kind.code, before);
     return next;
   }
 
-  const Node* Do(const Tidied& answer, const Node* node) {
-    if (answer.result.has_value() && answer.result->kind == Term::Kind::kValue) {
-      const Value* const output = node->output();
-      const Value* const source = Now(answer.result->value);
-      return source != output && Become(output, source) && !node->dead ? node : nullptr;
-    }
-    NodeInserter inserter(workspace_, *node);
-    made_from_ = workspace_.model().node_count();
-    if (!answer.result.has_value()) {
-      for (const auto& [index, input] : answer.inputs) workspace_.rewriter().SetInput(node, index, inserter.Build(input));
-      Learn(node);
-      return node;
-    }
-    NewNode plan = inserter.Plan(*answer.result);
-    plan.name = std::string(NodeName(*node));
-    plan.keep_name = !plan.name.empty();
-    const Value* const output = node->output();
-    const Node* const written = workspace_.rewriter().ReplaceValue(output, plan);
-    workspace_.rewriter().CopyNotes(*node, written);
-    Learn(written);
-    return written;
-  }
-
-  void Learn(const Node* node) {
-    workspace_.Refresh(node);
-    Number(*node);
-  }
-
-  // Numbers what was made for the last answer, in the order in which it was made.
-  void Number(const Node& node) {
-    if (node.id < made_from_) return;
-    for (const Use& use : node.inputs()) {
-      if (use.value != nullptr && use.value->producer != nullptr) Number(*use.value->producer);
-    }
-    numbering_->Add(node, workspace_.facts());
-  }
-
-  // --- values in place of others ---
-
-  // What a value became in this round.
-  const Value* Now(const Value* value) const {
-    for (auto found = became_.find(value); found != became_.end(); found = became_.find(value)) value = found->second;
-    return value;
-  }
-
-  void Reroute(const Value* value, const Value* other) {
-    std::vector<Use> uses;  // first all, then the changes
-    for (const Use& use : LiveUses(*value)) uses.push_back(use);
-    for (const Use& use : uses) workspace_.rewriter().SetInput(use.user, use.index, other);
-    became_[value] = other;
-  }
-
-  // Who reads `value` reads `other`, which is equal. An output of the graph keeps its name: then it is what the other one was
-  // computed as. False where that cannot be.
-  bool Become(const Value* value, const Value* other) {
-    if (!value->is_graph_output) {
-      Reroute(value, other);
-      return true;
-    }
-    const Node* const producer = other->producer;
-    if (producer == nullptr || producer->dead || producer->graph != value->graph || other->is_graph_output ||
-        producer->subgraph_count > 0 || IsOfGe(*producer)) {
-      return false;
-    }
-    std::vector<TakenOutput> taken;
-    for (size_t i = 0; i < producer->output_count; ++i) {
-      const Value* const output = producer->output(i);
-      if (output == nullptr || output->producer != producer) continue;
-      taken.push_back({i, output == other ? value : output});
-    }
-    const Node* const old = producer;
-    made_from_ = workspace_.model().node_count();
-    const Node* const written = workspace_.rewriter().Replace(taken, producer->output_count, PlanOf(*producer));
-    workspace_.rewriter().CopyNotes(*old, written);
-    Learn(written);
-    Reroute(other, value);
-    for (Site& site : workspace_.sites) {
-      if (site.value == other) site.value = value;
-      std::replace(site.others.begin(), site.others.end(), other, value);
-    }
-    return true;
-  }
-
   Workspace& workspace_;
+  TidyGraph graph_;
   InputDims inputs_;
-  absl::flat_hash_set<std::string> of_ge_;  // names of the nodes that GE fuses itself
   std::vector<const TidyKind*> of_all_;
   absl::flat_hash_map<NameId, std::vector<const TidyKind*>> by_op_;
   bool twins_ = true;
   int64_t done_ = 0;
-  uint32_t made_from_ = 0;  // the ids of what is made for one answer
-  // Of one round:
-  std::unique_ptr<ValueNumbering> numbering_;
-  absl::flat_hash_map<std::pair<const Graph*, uint32_t>, const Value*> first_;  // by number
-  absl::flat_hash_map<const Value*, const Value*> became_;
+  absl::flat_hash_map<std::pair<const Graph*, uint32_t>, const Value*> first_;  // of one round, by number
 };
 
 }  // namespace
@@ -278,7 +184,22 @@ std::vector<std::string_view> TidyWords() {
 
 absl::Status Tidy(Workspace& workspace) {
   if (workspace.ChangesNothing() || workspace.options().keep_rest) return absl::OkStatus();
-  return Tidier(workspace).Run();
+  // What --dim says is a promise about runs, which nodes of the target may rest on. The rest of the graph stays right without it.
+  InferOptions options = workspace.options().infer;
+  const auto& fixed = workspace.options().fix;
+  const size_t promised = options.dims.size() + options.equal_dims.size();
+  std::erase_if(options.dims, [&](const auto& dim) { return std::find(fixed.begin(), fixed.end(), dim.first) == fixed.end(); });
+  options.equal_dims.clear();
+  if (options.dims.size() == promised) return Tidier(workspace).Run();
+  const std::vector<Contradiction> of_the_model = workspace.facts().contradictions();
+  workspace.facts() = Infer(workspace.model(), WithDeclaredOperators(options));
+  workspace.NumberValues();  // dims of the other facts are other dims
+  const absl::Status status = Tidier(workspace).Run();
+  workspace.InferModelAgain();
+  workspace.NumberValues();
+  workspace.facts().ForgetContradictions(0);
+  for (const Contradiction& contradiction : of_the_model) workspace.facts().AddContradiction(contradiction);
+  return status;
 }
 
 }  // namespace ascend_fuse

@@ -154,7 +154,7 @@ g (float[rows, 4] x) => (float[rows, 4] y)
 def test_the_branch_that_a_number_chooses_takes_the_place_of_its_if(rows: int, operators: list[str], tmp_path: Path) -> None:
     source, written = tmp_path / "m.onnx", tmp_path / "o.onnx"
     onnx.save(onnx.parser.parse_model(BRANCHES), source)
-    run_ok("optimize", source, "-o", written, "--fix", f"rows={rows}")
+    run_ok("optimize", source, "-o", written, "--keep-rest", "--fix", f"rows={rows}")
     model = onnx.load(written)
     onnx.checker.check_model(model, full_check=True)
     assert [node.op_type for node in model.graph.node] == operators

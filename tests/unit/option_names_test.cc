@@ -22,7 +22,7 @@ TEST(OptionNames, EveryNameSetsItsField) {
       {"target", "ascend310p"}, {"cann", "8.0"},         {"plugin", "true"}, {"precision-mode", "origin"},
       {"style", "X"},           {"dim", "seq=1..8"},     {"dim", "batch=2"}, {"dim", "past=1..100:16"},
       {"strict", ""},           {"skip", "gelu,rotary"}, {"skip", "silu"},   {"assume", "mask=left-padded"},
-      {"limit", "3"},           {"dump", "folder"}};
+      {"keep-rest", "true"},    {"tidy", "twins,casts"}, {"limit", "3"},     {"dump", "folder"}};
   for (const auto& [name, value] : given) {
     EXPECT_TRUE(SetOption(&options, name, value).ok()) << name;
   }
@@ -37,6 +37,8 @@ TEST(OptionNames, EveryNameSetsItsField) {
   EXPECT_EQ(options.infer.dims[2], std::pair(std::string("past"), DimRange{16, 96, 16}));
   EXPECT_TRUE(options.strict);
   EXPECT_EQ(options.skip, (std::vector<std::string>{"gelu", "rotary", "silu"}));
+  EXPECT_TRUE(options.keep_rest);
+  EXPECT_EQ(options.tidy, (std::vector<std::string>{"twins", "casts"}));
   ASSERT_EQ(options.assumptions.size(), 1u);
   EXPECT_EQ(options.assumptions[0].kind, InputAssumption::Kind::kLeftPadded);
   EXPECT_EQ(options.limit, 3);

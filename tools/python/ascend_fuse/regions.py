@@ -124,8 +124,10 @@ class Regions:
                 reads = self._cone(name, self._producers, {})
                 kernels = self._kernels(name, npu)
                 own = sites.get(name) or (self._sites_inside(name, reads, before, sites) if kernels else [])
-                # A form that ATC does not read, written in another one, is not a site; nor are dims of a turned tensor.
-                adapted = report is not None and not own and (not kernels or before[name].op_type == "Shape")
+                # A form that ATC does not read, written in another one, is not a site; nor are dims of a turned tensor, nor what
+                # reads an equal value after tidying.
+                adapted = report is not None and not own and (not kernels or bool(report.get("tidied"))
+                                                              or before[name].op_type == "Shape")
                 # An Attention in standard operators: ONNX Runtime's kernel gives 0 where a float mask leaves no key, and
                 # the operator's definition an average. The outputs are compared without such rows.
                 if adapted and before[name].op_type == "Attention" and len(before[name].input) > 3:

@@ -1,0 +1,126 @@
+#include "passes/tidy/tidy_graph.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "passes/core/node_inserter.h"
+
+namespace ascend_fuse {
+
+TidyGraph::TidyGraph(Workspace& workspace) : workspace_(workspace) {
+  for (const Site& site : workspace.sites) {
+    if (site.record.state == "by_ge") of_ge_.insert(site.record.covers.begin(), site.record.covers.end());
+  }
+}
+
+void TidyGraph::StartRound() {
+  numbering_ = std::make_unique<ValueNumbering>(workspace_.model(), workspace_.facts());
+  became_.clear();
+}
+
+const Node* TidyGraph::Do(const Tidied& answer, const Node* node) {
+  if (answer.result.has_value() && answer.result->kind == Term::Kind::kValue) {
+    const Value* const output = node->output();
+    const Value* const source = Now(answer.result->value);
+    if (source == output || !LeaveOut(*node, source)) return nullptr;
+    return node->dead ? nullptr : node;
+  }
+  NodeInserter inserter(workspace_, *node);
+  made_from_ = workspace_.model().node_count();
+  if (!answer.result.has_value()) {
+    for (const auto& [index, input] : answer.inputs) workspace_.rewriter().SetInput(node, index, inserter.Build(input));
+    Learn(node);
+    return node;
+  }
+  NewNode plan = inserter.Plan(*answer.result);
+  plan.name = std::string(NodeName(*node));
+  plan.keep_name = !plan.name.empty();
+  const Value* const output = node->output();
+  const Node* const written = workspace_.rewriter().ReplaceValue(output, plan);
+  workspace_.rewriter().CopyNotes(*node, written);
+  Learn(written);
+  return written;
+}
+
+// How many forms of the node give a reader another type than ONNX does.
+size_t TidyGraph::LostTypes(const Node* node) const {
+  if (node == nullptr || node->domain != NameId::kEmpty || workspace_.target() == nullptr) return 0;
+  const auto forms = workspace_.target()->UnsupportedForms(*node, workspace_.model().OpsetVersion(), &workspace_.facts());
+  return static_cast<size_t>(std::count_if(forms.begin(), forms.end(), [](const UnsupportedForm* form) {
+    return form->effect == UnsupportedForm::Effect::kLosesType;
+  }));
+}
+
+// The same as Become, of a node that copies. A Cast to the same type may stand right after an operator to whose result ATC
+// gives another type than ONNX does: it stays.
+bool TidyGraph::LeaveOut(const Node& node, const Value* source) {
+  const Value* const output = node.output();
+  if (!IsOp(node, "Cast") || source->producer == nullptr) return Become(output, source);
+  if (output->is_graph_output && IsInteger(workspace_.facts().Of(output).type)) return false;
+  const Rewriter::Mark mark = workspace_.rewriter().Now();
+  const size_t before = LostTypes(source->producer);
+  if (!Become(output, source)) return false;
+  if (output->is_graph_output || LostTypes(source->producer) <= before) return true;
+  workspace_.rewriter().RollBack(mark);
+  became_.erase(output);
+  return false;
+}
+
+void TidyGraph::Learn(const Node* node) {
+  workspace_.Refresh(node);
+  Number(*node);
+}
+
+// Numbers what was made for the last answer, in the order in which it was made.
+void TidyGraph::Number(const Node& node) {
+  if (node.id < made_from_) return;
+  for (const Use& use : node.inputs()) {
+    if (use.value != nullptr && use.value->producer != nullptr) Number(*use.value->producer);
+  }
+  numbering_->Add(node, workspace_.facts());
+}
+
+// What a value became in this round.
+const Value* TidyGraph::Now(const Value* value) const {
+  for (auto found = became_.find(value); found != became_.end(); found = became_.find(value)) value = found->second;
+  return value;
+}
+
+void TidyGraph::Reroute(const Value* value, const Value* other) {
+  std::vector<Use> uses;  // first all, then the changes
+  for (const Use& use : LiveUses(*value)) uses.push_back(use);
+  for (const Use& use : uses) workspace_.rewriter().SetInput(use.user, use.index, other);
+  became_[value] = other;
+}
+
+bool TidyGraph::Become(const Value* value, const Value* other) {
+  if (!value->is_graph_output) {
+    Reroute(value, other);
+    return true;
+  }
+  const Node* const producer = other->producer;
+  if (producer == nullptr || producer->dead || producer->graph != value->graph || other->is_graph_output ||
+      producer->subgraph_count > 0 || IsOfGe(*producer)) {
+    return false;
+  }
+  std::vector<TakenOutput> taken;
+  for (size_t i = 0; i < producer->output_count; ++i) {
+    const Value* const output = producer->output(i);
+    if (output == nullptr || output->producer != producer) continue;
+    taken.push_back({i, output == other ? value : output});
+  }
+  const Node* const old = producer;
+  made_from_ = workspace_.model().node_count();
+  const Node* const written = workspace_.rewriter().Replace(taken, producer->output_count, PlanOf(*producer));
+  workspace_.rewriter().CopyNotes(*old, written);
+  Learn(written);
+  Reroute(other, value);
+  for (Site& site : workspace_.sites) {
+    if (site.value == other) site.value = value;
+    std::replace(site.others.begin(), site.others.end(), other, value);
+  }
+  return true;
+}
+
+}  // namespace ascend_fuse
