@@ -265,19 +265,35 @@ std::string WorkName(const Node& node) {
   return fmt::format("{}.{}", domain, type);
 }
 
-Dim ElementsOf(const Fact& fact, DimTable* dims) {
+namespace {
+
+// number * the product of the shape: numbers are multiplied as numbers, so that each expression costs one product of the table.
+Dim TimesElements(int64_t number, const Fact& fact, DimTable* dims) {
   if (!fact.has_rank) return Dim();
   Dim product = kOne;
-  for (const Dim dim : fact.shape) product = dims->Mul(product, dim);
-  return product;
+  for (const Dim of_axis : fact.shape) {
+    const Dim dim = dims->Resolve(of_axis);
+    if (!dim.known()) return Dim();
+    if (!dim.is_number()) {
+      product = product.is(1) ? dim : dims->Mul(product, dim);
+    } else if (__builtin_mul_overflow(number, dim.number(), &number)) {
+      return Dim();
+    }
+  }
+  if (product.is(1)) return Dim::Of(number);
+  return number == 1 ? product : dims->Mul(Dim::Of(number), product);
 }
 
+}  // namespace
+
+Dim ElementsOf(const Fact& fact, DimTable* dims) { return TimesElements(1, fact, dims); }
+
 Dim BytesOf(const Fact& fact, DimTable* dims) {
+  constexpr int64_t kBytesOfString = 16;
   const int bits = BitWidth(fact.type);
-  if (bits == 0) return fact.type == DataType::kString ? dims->Mul(Dim::Of(16), ElementsOf(fact, dims)) : Dim();
-  const Dim elements = ElementsOf(fact, dims);
-  if (bits % 8 == 0) return dims->Mul(Dim::Of(bits / 8), elements);
-  return dims->FloorDiv(dims->Mul(Dim::Of(bits), elements), Dim::Of(8));
+  if (bits == 0) return fact.type == DataType::kString ? TimesElements(kBytesOfString, fact, dims) : Dim();
+  if (bits % 8 == 0) return TimesElements(bits / 8, fact, dims);
+  return dims->FloorDiv(TimesElements(bits, fact, dims), Dim::Of(8));
 }
 
 Work WorkOf(const Node& node, Facts* facts) {
