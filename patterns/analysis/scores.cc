@@ -102,15 +102,18 @@ const Value* WithEmptyRows(const FunctionContext& context, const Node* test) {
   return nullptr;
 }
 
-// Whether a product of two tensors is found on one of the ways that scores go.
-bool LeadsToProduct(const FunctionContext& context, const Value* value) {
+// Whether a product of two tensors is found on one of the ways that scores go. `computed`: of two that no constant is.
+bool LeadsToProduct(const FunctionContext& context, const Value* value, bool computed = false) {
   std::vector<const Value*> work = {value};
   for (int step = 0; step < kMostLookahead && !work.empty(); ++step) {
     const Value* next = work.back();
     work.pop_back();
     const Node* node = next != nullptr ? next->producer : nullptr;
     if (node == nullptr || node->domain != NameId::kEmpty) continue;
-    if (FindProduct(context, next).has_value()) return true;
+    if (const auto product = FindProduct(context, next); product.has_value()) {
+      if (!computed || (!IsMixer(context, product->operands[0]) && !IsMixer(context, product->operands[1]))) return true;
+      continue;
+    }
     const std::string_view op = OpType(*node);
     const MovementKind movement = KindOf(*context.facts, *node);
     const bool moves = movement == MovementKind::kKeepsOrder || movement == MovementKind::kPermutes;
@@ -354,7 +357,7 @@ class ScoreReader {
     while (true) {
       if (++steps_ > kMostScoreSteps) return No("the way from the softmax to the scores is too long");
       if (const auto mixed = FindMixedHeads(context_, *atoms_, view, leading_);
-          mixed.has_value() && LeadsToProduct(context_, mixed->source)) {
+          mixed.has_value() && LeadsToProduct(context_, mixed->source, true)) {
         Reach(view.value->producer);
         path.mixer = mixed->weights;
         return path;
