@@ -15,6 +15,10 @@ TidyGraph::TidyGraph(Workspace& workspace) : workspace_(workspace) {
 }
 
 void TidyGraph::StartRound() {
+  for (Site& site : workspace_.sites) {  // what it computes may be another value now
+    if (site.value != nullptr) site.value = Now(site.value);
+    for (const Value*& other : site.others) other = Now(other);
+  }
   numbering_ = std::make_unique<ValueNumbering>(workspace_.model(), workspace_.facts());
   became_.clear();
 }
