@@ -5,7 +5,7 @@ namespace ascend_fuse {
 namespace {
 
 // Every number of type `narrow` is one of type `wide`, NaN and infinities included.
-bool Holds(DataType wide, DataType narrow) {
+bool HoldsAll(DataType wide, DataType narrow) {
   switch (narrow) {
     case DataType::kBool:
       return IsFloat(wide) || wide == DataType::kInt32 || wide == DataType::kInt64;
@@ -29,7 +29,7 @@ std::optional<Tidied> AskCasts(TidyContext& context, const Node& node) {
   const DataType from = context.facts().Of(first->input(0)).type;
   const DataType between = context.facts().Of(first->output()).type;
   const DataType to = context.facts().Of(node.output()).type;
-  if (to == DataType::kUndefined || !Holds(between, from)) return std::nullopt;
+  if (to == DataType::kUndefined || !HoldsAll(between, from)) return std::nullopt;
   return Tidied::Reads(0, Term::Of(first->input(0)));
 }
 
