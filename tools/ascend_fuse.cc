@@ -28,6 +28,28 @@ std::string OtherCommands(const CLI::App& app, int argc, char** argv) {
   return fmt::format("{} is not a command; there are {}", argv[1], fmt::join(commands, ", "));
 }
 
+// The words of the command line, last first, as CLI11 wants them. `--dim b=1 s=1..8` becomes `--dim b=1 --dim s=1..8`: what
+// follows, has a `=` and is not a file belongs to the flag as well, and a model after it stays a model.
+std::vector<std::string> Words(int argc, char** argv) {
+  std::vector<std::string> words;
+  std::string flag;  // that the last words belong to
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool is_flag = word.starts_with('-');
+    if (!flag.empty() && !is_flag && words.back() != flag) {
+      if (word.find('=') != std::string::npos && access(argv[i], F_OK) != 0) {
+        words.push_back(flag);
+      } else {
+        flag.clear();
+      }
+    }
+    if (is_flag) flag = word == "--dim" || word == "--fix" ? word : "";
+    words.push_back(word);
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
 void AddDocuments(Commands* commands) {
   CLI::App* app = commands->app();
   const CLI::App* man = app->add_subcommand("man", "write the man page, ascend-fuse(1)");
@@ -60,7 +82,7 @@ int Main(int argc, char** argv) {
   AddDocuments(&commands);
   if (const std::string there = OtherCommands(app, argc, argv); !there.empty()) return Fail(there, kUsage);
   try {
-    app.parse(argc, argv);
+    app.parse(Words(argc, argv));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kUsage;
   }
