@@ -16,6 +16,7 @@
 #include "ir/onnx/output_file.h"
 #include "tools/command_documents.h"
 #include "tools/commands/command.h"
+#include "tools/commit.h"
 
 namespace ascend_fuse {
 namespace {
@@ -62,7 +63,8 @@ void AddDocuments(Commands* commands) {
 
 int Main(int argc, char** argv) {
   CLI::App app("Exported ONNX in, the same model with Ascend NPU nodes out, and a report.", "ascend-fuse");
-  app.set_version_flag("--version", "ascend-fuse " ASCEND_FUSE_VERSION);
+  const std::string commit = *kCommit == '\0' ? "" : fmt::format(" ({})", kCommit);
+  app.set_version_flag("--version", "ascend-fuse " ASCEND_FUSE_VERSION + commit);
   app.require_subcommand(1);
   Commands commands(&app);
   AddOptimize(&commands);
