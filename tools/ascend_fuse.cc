@@ -16,6 +16,7 @@
 #include "ir/onnx/output_file.h"
 #include "tools/command_documents.h"
 #include "tools/commands/command.h"
+#include "tools/commit.h"
 
 namespace ascend_fuse {
 namespace {
@@ -26,6 +27,28 @@ std::string OtherCommands(const CLI::App& app, int argc, char** argv) {
   for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
   if (argc < 2 || argv[1][0] == '-' || std::find(commands.begin(), commands.end(), argv[1]) != commands.end()) return "";
   return fmt::format("{} is not a command; there are {}", argv[1], fmt::join(commands, ", "));
+}
+
+// The words of the command line, last first, as CLI11 wants them. `--dim b=1 s=1..8` becomes `--dim b=1 --dim s=1..8`: what
+// follows, has a `=` and is not a file belongs to the flag as well, and a model after it stays a model.
+std::vector<std::string> Words(int argc, char** argv) {
+  std::vector<std::string> words;
+  std::string flag;  // that the last words belong to
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool is_flag = word.starts_with('-');
+    if (!flag.empty() && !is_flag && words.back() != flag) {
+      if (word.find('=') != std::string::npos && access(argv[i], F_OK) != 0) {
+        words.push_back(flag);
+      } else {
+        flag.clear();
+      }
+    }
+    if (is_flag) flag = word == "--dim" || word == "--fix" ? word : "";
+    words.push_back(word);
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
 }
 
 void AddDocuments(Commands* commands) {
@@ -40,7 +63,8 @@ void AddDocuments(Commands* commands) {
 
 int Main(int argc, char** argv) {
   CLI::App app("Exported ONNX in, the same model with Ascend NPU nodes out, and a report.", "ascend-fuse");
-  app.set_version_flag("--version", "ascend-fuse " ASCEND_FUSE_VERSION);
+  const std::string commit = *kCommit == '\0' ? "" : fmt::format(" ({})", kCommit);
+  app.set_version_flag("--version", "ascend-fuse " ASCEND_FUSE_VERSION + commit);
   app.require_subcommand(1);
   Commands commands(&app);
   AddOptimize(&commands);
@@ -60,7 +84,7 @@ int Main(int argc, char** argv) {
   AddDocuments(&commands);
   if (const std::string there = OtherCommands(app, argc, argv); !there.empty()) return Fail(there, kUsage);
   try {
-    app.parse(argc, argv);
+    app.parse(Words(argc, argv));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kUsage;
   }

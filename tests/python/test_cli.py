@@ -5,6 +5,7 @@ from __future__ import annotations
 import html.parser
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,16 @@ def test_dim_decides_an_assumption(llama: Path) -> None:
     report = report_of("list", llama, *bound)
     assert not {a for site in report["sites"] for a in site["assumptions"] if "`batch`" in a or "`seq`" in a}
     assert counts_of(report, "attention")["fused"] == 2
+
+
+def test_several_dims_after_one_flag(llama: Path, tmp_path: Path) -> None:
+    bound = ("batch=1..8", "seq=1..2048", "past=0..4096")
+    apart = report_of("list", llama, *(word for dim in bound for word in ("--dim", dim)))
+    assert apart["target"]["dims"] and report_of("list", llama, "--dim", *bound)["target"] == apart["target"]
+    assert report_of("list", "--dim", *bound, llama)["sites"] == apart["sites"]
+    named = Path(shutil.copy(llama, tmp_path / "a=b.onnx"))
+    assert report_of("list", "--dim", "batch=1..8", named)["target"]["dims"] == ["batch=1..8"]
+    assert run("list", llama, "--dim", "batch=1..8", "seq=").code == 2
 
 
 def test_dim_that_breaks_a_limit_is_a_refusal(llama: Path) -> None:

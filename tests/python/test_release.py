@@ -190,6 +190,8 @@ def test_static_programs_write_the_same_bytes(path: Path, zoo: Path, tmp_path: P
         pytest.skip("no qemu-user")
     shutil.unpack_archive(path, tmp_path, filter="data")
     program = next(tmp_path.rglob("bin/ascend-fuse"))
+    said = subprocess.run([*run, program, "--version"], capture_output=True, text=True, check=True).stdout
+    assert re.fullmatch(r"ascend-fuse [\d.]+ \([0-9a-f]{12}\)\n", said)
     chosen = sorted(p.name for p in zoo.glob("*.onnx")) if os.environ.get("ASCEND_FUSE_RELEASE_WHOLE") else CHOICE
     for name in chosen:
         for command, output in ((*run, program), "there.onnx"), ((BUILD / "ascend-fuse",), "here.onnx"):

@@ -76,7 +76,7 @@ void AddDimFlag(CLI::App* command, OptionFlags* flags) {
       ->add_option(
           "--dim", flags->dims,
           "name=N, name=low..high or name=low..high:step (multiples of step): what a symbolic dim can be; name=other: the "
-          "same as that one; may be repeated")
+          "same as that one; several may follow, and it may be repeated")
       ->type_name("NAME=RANGE")
       ->allow_extra_args(false);
 }
@@ -85,7 +85,7 @@ void AddFixFlag(CLI::App* command, OptionFlags* flags) {
   command
       ->add_option("--fix", flags->fixes,
                    "name=N: as --dim, and the number is written: inputs become static, and what follows becomes constants; "
-                   "may be repeated")
+                   "several may follow, and it may be repeated")
       ->type_name("NAME=N")
       ->allow_extra_args(false);
 }

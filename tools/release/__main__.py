@@ -67,7 +67,7 @@ def main() -> None:
     start = time.monotonic()
     try:
         fetch(work)
-        shop = Workshop(work, checked_out(work, commit), install_zig(work), arguments.jobs)
+        shop = Workshop(work, checked_out(work, commit), commit, install_zig(work), arguments.jobs)
     except InputError as error:
         sys.exit(f"scripts/release: {error}")
     # The processor of this machine first: its program writes man pages, its rule_compiler compiles the rules of all.
