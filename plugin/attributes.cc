@@ -34,7 +34,7 @@ class Reader {
  public:
   explicit Reader(const std::string& text) : text_(text), at_(0) {}
 
-  bool Read(const Value* value) { return ReadValue(value, 0) && AtEnd(); }
+  bool Read(Value* value) { return ReadValue(value, 0) && AtEnd(); }
 
  private:
   static const int kDepth = 16;
@@ -57,7 +57,7 @@ class Reader {
     return true;
   }
 
-  bool ReadValue(const Value* value, int depth) {
+  bool ReadValue(Value* value, int depth) {
     SkipSpace();
     if (at_ == text_.size() || depth > kDepth) return false;
     if (text_[at_] == '{') return ReadObject(value, depth);
@@ -75,7 +75,7 @@ class Reader {
     return at_ != start;
   }
 
-  bool ReadList(const Value* value, int depth) {
+  bool ReadList(Value* value, int depth) {
     value->kind = Value::Kind::kList;
     if (!Take('[')) return false;
     if (Take(']')) return true;
@@ -86,7 +86,7 @@ class Reader {
     return Take(']');
   }
 
-  bool ReadObject(const Value* value, int depth) {
+  bool ReadObject(Value* value, int depth) {
     value->kind = Value::Kind::kObject;
     if (!Take('{')) return false;
     if (Take('}')) return true;
