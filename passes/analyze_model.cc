@@ -17,6 +17,7 @@
 #include "passes/analyze/measure.h"
 #include "passes/analyze/memory.h"
 #include "passes/analyze/opportunities.h"
+#include "passes/analyze/page_sketch.h"
 #include "passes/analyze/shares.h"
 #include "passes/check/atc_check.h"
 
@@ -43,6 +44,7 @@ class Analyzer {
     RETURN_IF_ERROR(TryPlugin(model));
     const CostModel cost(target_->chip(), launch_);
     analysis_.opportunities = FindOpportunities({analysis_.report, before_, after_, cost, by_plugin_});
+    analysis_.sketches = SketchSites(analysis_.report, before_, after_);
     analysis_.dims = measuring_.binding.Used();
     Conclude(before_, after_, *target_, &analysis_);
     return std::move(analysis_);

@@ -182,6 +182,20 @@ struct StepRecord {  // what to do next, in order
   std::string command;  // "" where it is not a command
 };
 
+struct SketchNode {
+  std::string op;
+  std::vector<int> inputs;  // indices into the nodes of the sketch, smaller than its own
+};
+
+struct SketchRecord {  // the subgraph of a site, for a drawing. Not part of the JSON.
+  std::string kind;
+  std::string state;
+  std::string place;  // model.layers.*.self_attn
+  std::string node;   // of the site that is drawn
+  int64_t sites = 1;  // that look alike
+  std::vector<SketchNode> before, after;
+};
+
 struct Analysis {  // all of it
   Report report;   // what `list` says, and as findings what `check` says of the model as it is
   std::vector<BoundDim> dims;
@@ -200,6 +214,7 @@ struct Analysis {  // all of it
   ComplexityRecord complexity;
   std::vector<StepRecord> next;
   std::vector<std::string> uncounted;  // operators that the cost model has no row for
+  std::vector<SketchRecord> sketches;
 };
 
 struct AnalysisTextOptions {

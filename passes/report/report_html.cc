@@ -4,9 +4,8 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "ir/text/visible.h"
+#include "passes/report/html_text.h"
 #include "passes/report/report_groups.h"
-#include "patterns/codes.h"
 
 namespace ascend_fuse {
 namespace {
@@ -34,38 +33,8 @@ constexpr std::string_view kStyle = R"(<style>
 </style>
 )";
 
-// Names out of a file may hold anything: what has a meaning in HTML, and what would not be seen, is written out.
-std::string Escape(std::string_view text) {
-  std::string out;
-  for (const char c : Shown(text)) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 // "3 x ", or nothing for one.
 std::string Times(size_t count) { return count > 1 ? fmt::format("{} x ", count) : ""; }
-
-// A code with its title, which a browser shows where the mouse rests.
-std::string CodeTag(const std::string& name) {
-  if (name.empty()) return "";
-  const Code* code = FindCode(name);
-  return fmt::format(" <code title=\"{}\">{}</code>", code == nullptr ? "" : Escape(code->title), Escape(name));
-}
-
-std::string Small(std::string_view label, const std::string& text) {
-  return text.empty() ? "" : fmt::format("<div class=\"small\">{}{}</div>", label, Escape(text));
-}
 
 class Html {
  public:
@@ -89,11 +58,11 @@ class Html {
   }
 
  private:
-  void Heading(std::string_view words) { text_ += fmt::format("<h2>{}</h2>\n", Escape(words)); }
+  void Heading(std::string_view words) { text_ += fmt::format("<h2>{}</h2>\n", HtmlText(words)); }
 
   void OpenTable(const std::vector<std::string_view>& columns) {
     text_ += "<div class=\"table\"><table>\n<tr>";
-    for (const std::string_view column : columns) text_ += fmt::format("<th>{}</th>", column);
+    for (const std::string_view column : columns) text_ += fmt::format("<th scope=\"col\">{}</th>", column);
     text_ += "</tr>\n";
   }
 
@@ -106,21 +75,21 @@ class Html {
 
   void Header() {
     const ReportTarget& target = report_.target;
-    text_ += fmt::format("<h1>{}</h1>\n", Escape(report_.model.empty() ? "model" : report_.model));
+    text_ += fmt::format("<h1>{}</h1>\n", HtmlText(report_.model.empty() ? "model" : report_.model));
     std::vector<std::string> words = {fmt::format("target {}", target.chip),
                                       fmt::format("CANN {}{}", target.cann, target.plugin ? " with our op plugin" : "")};
     if (!target.style.empty()) words.push_back("style " + target.style);
     if (target.opset > 0) words.push_back(fmt::format("opset {}", target.opset));
     if (!target.precision_mode.empty()) words.push_back("precision mode " + target.precision_mode);
     if (!target.dims.empty()) words.push_back(fmt::format("dims {}", fmt::join(target.dims, " ")));
-    text_ += fmt::format("<p>{}</p>\n", Escape(fmt::format("{}", fmt::join(words, ", "))));
+    text_ += fmt::format("<p>{}</p>\n", HtmlText(fmt::format("{}", fmt::join(words, ", "))));
     if (!options_.of_check) {
       text_ += options_.changed ? fmt::format("<p>nodes {} &rarr; {}</p>\n", report_.nodes_before, report_.nodes_after)
                                 : fmt::format("<p>nodes {} (nothing was changed)</p>\n", report_.nodes_before);
       if (const std::string tidied = TidiedInWords(report_); !tidied.empty()) text_ += fmt::format("<p>tidied: {}</p>\n", tidied);
     }
     for (const WarningRecord& warning : report_.warnings) {
-      text_ += fmt::format("<p><b>warning</b> {}{}</p>\n", Escape(warning.message), CodeTag(warning.code));
+      text_ += fmt::format("<p><b>warning</b> {}{}</p>\n", HtmlText(warning.message), HtmlCode(warning.code));
     }
   }
 
@@ -133,26 +102,26 @@ class Html {
         absent.push_back(count.kind);
         continue;
       }
-      text_ += fmt::format("<tr><td>{}</td>", Escape(count.kind));
+      text_ += fmt::format("<tr><td>{}</td>", HtmlText(count.kind));
       for (const int64_t number : {count.found, count.fused, count.by_ge, count.left}) {
         text_ += fmt::format("<td class=\"number\">{}</td>", number);
       }
-      text_ += fmt::format("<td>{}</td></tr>\n", Escape(count.commonest_reason));
+      text_ += fmt::format("<td>{}</td></tr>\n", HtmlText(count.commonest_reason));
     }
     CloseTable();
     if (!absent.empty())
-      text_ += fmt::format("<p class=\"small\">none found: {}</p>\n", Escape(fmt::format("{}", fmt::join(absent, ", "))));
+      text_ += fmt::format("<p class=\"small\">none found: {}</p>\n", HtmlText(fmt::format("{}", fmt::join(absent, ", "))));
   }
 
   static std::string Detail(const SiteRecord& site) {
-    std::string text = Escape(PlaceOf(site));
+    std::string text = HtmlText(PlaceOf(site));
     std::vector<std::string> more;
     if (!site.module.empty() && !site.node.empty()) more.push_back("at " + site.node);
     if (!site.rule.empty()) more.push_back("rule " + site.rule);
     if (!site.covers.empty())
       more.push_back(fmt::format("covers {} node{}", site.covers.size(), site.covers.size() == 1 ? "" : "s"));
     if (!site.pair.empty()) more.push_back("pair of " + site.pair);
-    return fmt::format("<li>{}{}</li>", text, Small("", fmt::format("{}", fmt::join(more, ", "))));
+    return fmt::format("<li>{}{}</li>", text, HtmlSmall("", fmt::format("{}", fmt::join(more, ", "))));
   }
 
   void Sites() {
@@ -163,19 +132,19 @@ class Html {
       size_t told = 0;  // the group at which a reason that is shown goes no further
       for (size_t i = 0; i < groups.size(); ++i) {
         const SiteRecord& site = *groups[i][0];
-        std::string where = fmt::format("<details><summary>{}</summary><ul>", Escape(PlaceOf(groups[i])));
+        std::string where = fmt::format("<details><summary>{}</summary><ul>", HtmlText(PlaceOf(groups[i])));
         for (const SiteRecord* one : groups[i]) where += Detail(*one);
         where += "</ul></details>";
-        for (const std::string& note : NotesOf(site)) where += Small("", note);
-        text_ +=
-            fmt::format("<tr><td class=\"state {}\">{}{}</td><td>{}</td><td>{}</td>", Escape(site.state), Times(groups[i].size()),
-                        StateWord(site.state, options_.changed), Escape(ShortOp(site.emitted_op)), where);
+        for (const std::string& note : NotesOf(site)) where += HtmlSmall("", note);
+        text_ += fmt::format("<tr><td class=\"state {}\">{}{}</td><td>{}</td><td>{}</td>", HtmlText(site.state),
+                             Times(groups[i].size()), StateWord(site.state, options_.changed), HtmlText(ShortOp(site.emitted_op)),
+                             where);
         if (i == told) {
           for (++told; told < groups.size() && SameReason(groups[i], groups[told]);) ++told;
           const bool silent = site.state == "left" && site.because.empty();
-          text_ += fmt::format(
-              "<td rowspan=\"{}\">{}</td>", told - i,
-              silent ? "no reason was recorded" : Escape(site.because) + CodeTag(site.code) + Small("source: ", site.source));
+          text_ += fmt::format("<td rowspan=\"{}\">{}</td>", told - i,
+                               silent ? "no reason was recorded"
+                                      : HtmlText(site.because) + HtmlCode(site.code) + HtmlSmall("source: ", site.source));
         }
         text_ += "</tr>\n";
       }
@@ -188,7 +157,7 @@ class Html {
     if (sentences.empty()) return;
     Heading("assumptions (--strict refuses instead; --dim decides those about dims)");
     OpenTable({"sites", "what is taken for granted"});
-    for (const auto& [sentence, count] : sentences) Row({fmt::format("{}", count), Escape(sentence)});
+    for (const auto& [sentence, count] : sentences) Row({fmt::format("{}", count), HtmlText(sentence)});
     CloseTable();
   }
 
@@ -197,7 +166,7 @@ class Html {
     Heading("what is known of the speed of these nodes");
     OpenTable({"node", "evidence", "because"});
     for (const GainRecord& gain : report_.gains) {
-      Row({Escape(gain.node), Escape(gain.evidence), Escape(gain.because) + Small("source: ", gain.source)});
+      Row({HtmlText(gain.node), HtmlText(gain.evidence), HtmlText(gain.because) + HtmlSmall("source: ", gain.source)});
     }
     CloseTable();
   }
@@ -209,9 +178,9 @@ class Html {
     OpenTable({"rule", "where", "matched", "stopped by", "expected", "found"});
     for (const auto& [miss, count] : groups) {
       const std::string more = count > 1 ? fmt::format(" and {} more like it", count - 1) : "";
-      Row({Escape(miss->rule) + Small("", miss->source), Escape(miss->node) + more + Small("", miss->module),
-           fmt::format("{}", miss->matched_nodes), Escape(miss->stopped_by), Escape(miss->expected),
-           Escape(miss->found) + CodeTag(miss->code)});
+      Row({HtmlText(miss->rule) + HtmlSmall("", miss->source), HtmlText(miss->node) + more + HtmlSmall("", miss->module),
+           fmt::format("{}", miss->matched_nodes), HtmlText(miss->stopped_by), HtmlText(miss->expected),
+           HtmlText(miss->found) + HtmlCode(miss->code)});
     }
     CloseTable();
   }
@@ -229,15 +198,17 @@ class Html {
       const FindingRecord& first = *group.findings[0];
       std::string where =
           fmt::format("<details><summary>{} place{}</summary><ul>", group.findings.size(), group.findings.size() == 1 ? "" : "s");
-      for (const std::string& place : group.places) where += fmt::format("<li>{}</li>", Escape(place));
+      for (const std::string& place : group.places) where += fmt::format("<li>{}</li>", HtmlText(place));
       where += "</ul></details>";
-      std::string out = Escape(first.way_out);
+      std::string out = HtmlText(first.way_out);
       if (group.fixed > 0) {
         const bool all = group.fixed == group.findings.size();
-        out += Small("fixed by: ", group.fixed_by + (all ? "" : fmt::format(" ({} of {})", group.fixed, group.findings.size())));
+        out +=
+            HtmlSmall("fixed by: ", group.fixed_by + (all ? "" : fmt::format(" ({} of {})", group.fixed, group.findings.size())));
       }
-      Row({Escape(first.op),
-           Escape(first.because) + CodeTag(first.code) + Small("ATC prints ", first.error) + Small("source: ", first.source),
+      Row({HtmlText(first.op),
+           HtmlText(first.because) + HtmlCode(first.code) + HtmlSmall("ATC prints ", first.error) +
+               HtmlSmall("source: ", first.source),
            where, out});
     }
     if (!heading.empty()) CloseTable();
@@ -248,7 +219,7 @@ class Html {
     Heading("contradictions (the computed shape was believed)");
     OpenTable({"value", "declared", "computed", "at"});
     for (const ContradictionRecord& c : report_.contradictions)
-      Row({Escape(c.value), Escape(c.declared), Escape(c.computed), Escape(c.node)});
+      Row({HtmlText(c.value), HtmlText(c.declared), HtmlText(c.computed), HtmlText(c.node)});
     CloseTable();
   }
 
@@ -266,7 +237,7 @@ std::string ReportToHtml(const Report& report, const ReportHtmlOptions& options)
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{} for {}</title>\n</head>\n<body>\n{}</body>\n</html>\n",
-      Escape(report.model.empty() ? "model" : report.model), Escape(report.target.chip), ReportToHtmlPart(report, options));
+      HtmlText(report.model.empty() ? "model" : report.model), HtmlText(report.target.chip), ReportToHtmlPart(report, options));
 }
 
 }  // namespace ascend_fuse

@@ -74,12 +74,13 @@ def test_report_is_text_json_or_html_by_its_name(llama: Path, tmp_path: Path) ->
         run_ok("list", llama, "--report", tmp_path / name, "--quiet")
     assert "rms_norm" in (tmp_path / "r.txt").read_text()
     assert json.loads((tmp_path / "r.json").read_text())["sites"]
-    page = Page((tmp_path / "r.html").read_text())
-    assert page.title == f"{llama} for ascend910b"
-    assert page.rows("constructs")["attention"] == ["2", "2", "0", "0", ""]
-    assert page.rows("attention")["2 x can be fused"][0] == "NPUPromptFlashAttention"
+    page = (tmp_path / "r.html").read_text()  # test_page.py reads it
+    assert f"<title>{llama} for ascend910b</title>" in page
+    assert "can be fused" in page and "NPUPromptFlashAttention" in page
     run("check", llama, "--report", tmp_path / "c.html", "--quiet")
-    assert "constructs" not in Page((tmp_path / "c.html").read_text()).tables
+    found = Page((tmp_path / "c.html").read_text())
+    assert found.title == f"{llama} for ascend910b" and "constructs" not in found.tables
+    assert any("because" in table[0] for table in found.tables.values())
 
 
 class Page(html.parser.HTMLParser):
@@ -93,10 +94,6 @@ class Page(html.parser.HTMLParser):
         self._heading = ""
         self.feed(text)
         assert text.startswith("<!DOCTYPE html>") and not self._open
-
-    def rows(self, heading: str) -> dict[str, list[str]]:
-        """The rows below a heading, by their first cells."""
-        return {first: rest for first, *rest in self.tables[heading]}
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         assert tag != "script" and not {"src", "href", "onclick"} & {name for name, _ in attributes}

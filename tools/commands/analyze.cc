@@ -2,6 +2,7 @@
 #include <string>
 
 #include "ir/onnx/load.h"
+#include "passes/analyze/page.h"
 #include "passes/analyze_model.h"
 #include "tools/commands/flags.h"
 
@@ -12,6 +13,7 @@ struct AnalyzeFlags {
   OptionFlags options;
   std::string input;
   std::string json;
+  std::string report;
   std::string operators_csv;
   std::string sites_csv;
   bool verbose = false;
@@ -19,9 +21,17 @@ struct AnalyzeFlags {
 };
 
 int Write(const AnalyzeFlags& flags, const Analysis& analysis) {
-  const bool says = !flags.quiet && flags.json != "-" && flags.operators_csv != "-" && flags.sites_csv != "-";
+  const bool says =
+      !flags.quiet && flags.json != "-" && flags.report != "-" && flags.operators_csv != "-" && flags.sites_csv != "-";
   if (!flags.json.empty()) {
     if (const auto status = WriteText(flags.json, AnalysisToJson(analysis)); !status.ok()) return Fail(status);
+  }
+  if (!flags.report.empty()) {
+    const bool html = IsPage(flags.report), json = EndsWith(flags.report, ".json");
+    const std::string text = html   ? AnalysisToHtml(analysis)
+                             : json ? AnalysisToJson(analysis)
+                                    : AnalysisToText(analysis, {.verbose = flags.verbose});
+    if (const auto status = WriteText(flags.report, text); !status.ok()) return Fail(status);
   }
   if (!flags.operators_csv.empty()) {
     if (const auto status = WriteText(flags.operators_csv, OperatorsToCsv(analysis)); !status.ok()) return Fail(status);
@@ -53,6 +63,10 @@ void AddAnalyze(Commands* commands) {
   AddFixFlag(command, &flags->options);
   AddAssumeFlag(command, &flags->options);
   command->add_option("--json", flags->json, "write the analysis as JSON; - is stdout")->type_name("FILE");
+  command
+      ->add_option("--report", flags->report,
+                   "write the analysis as a page for a browser if the name ends in .html, as JSON if in .json, or else as text")
+      ->type_name("FILE");
   command->add_option("--operators-csv", flags->operators_csv, "write a table of operators; - is stdout")->type_name("FILE");
   command->add_option("--sites-csv", flags->sites_csv, "write a table of sites; - is stdout")->type_name("FILE");
   command->add_flag("--verbose", flags->verbose, "all rows, with reasons and sources");

@@ -134,7 +134,9 @@ void AddReportFlags(CLI::App* command, ReportFlags* flags) {
       ->type_name("FILE");
 }
 
-int ReportFlags::Write(const Report& of_model, const ReportHtmlOptions& of) const {
+bool IsPage(const std::string& path) { return EndsWith(path, ".html") || EndsWith(path, ".htm"); }
+
+int ReportFlags::Write(const Report& of_model, const ReportHtmlOptions& of, const Analysis* analysis) const {
   const auto text = [&] {
     return of.of_check ? FindingsToText(of_model, verbose ? of_model.findings.size() : 3)
                        : ReportToText(of_model, {.verbose = verbose, .changed = of.changed});
@@ -144,8 +146,10 @@ int ReportFlags::Write(const Report& of_model, const ReportHtmlOptions& of) cons
   }
   if (!report.empty()) {
     const bool is_json = EndsWith(report, ".json");
-    const bool html = EndsWith(report, ".html") || EndsWith(report, ".htm");
-    const auto status = WriteText(report, is_json ? ReportToJson(of_model) : html ? ReportToHtml(of_model, of) : text());
+    const auto page = [&] {
+      return analysis == nullptr ? ReportToHtml(of_model, of) : AnalysisToHtml(*analysis, {.changed = of.changed});
+    };
+    const auto status = WriteText(report, is_json ? ReportToJson(of_model) : IsPage(report) ? page() : text());
     if (!status.ok()) return Fail(status);
   }
   if (SaysOnStdout()) {

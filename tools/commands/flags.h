@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "passes/analyze/page.h"
 #include "passes/optimize.h"
 #include "passes/report/report_html.h"
 #include "patterns/target/target.h"
@@ -46,9 +47,13 @@ struct ReportFlags {
 
   // Whether a person reads stdout.
   bool SaysOnStdout() const { return !quiet && json != "-" && report != "-"; }
-  // Writes the reports that were asked for; the text goes to stdout unless another one does.
-  int Write(const Report& report, const ReportHtmlOptions& of) const;
+  // Writes the reports that were asked for; the text goes to stdout unless another one does. A page says what the analysis says,
+  // where there is one.
+  int Write(const Report& report, const ReportHtmlOptions& of, const Analysis* analysis = nullptr) const;
 };
+
+// Whether the name of a file asks for a page.
+bool IsPage(const std::string& path);
 
 void AddReportFlags(CLI::App* command, ReportFlags* flags);
 

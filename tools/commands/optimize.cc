@@ -1,10 +1,14 @@
 // optimize and list: fuses what the target can run fused, or says what could be.
+#include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fmt/format.h"
 #include "ir/onnx/load.h"
 #include "ir/text/visible.h"
+#include "passes/analyze_model.h"
 #include "passes/check/check.h"
 #include "passes/optimize.h"
 #include "passes/report/atc_command.h"
@@ -43,6 +47,29 @@ int WriteOptimized(const Model& model, const Report& report, const Target& targe
   return said;
 }
 
+// What `analyze` says of the model as it is, for a page; none where no page is asked for.
+absl::StatusOr<std::optional<Analysis>> AnalyzeForPage(Model* model, const OptimizeFlags& flags) {
+  if (!IsPage(flags.report.report)) return std::nullopt;
+  OptimizeOptions options = flags.options.options;
+  options.dump_directory.clear();
+  absl::StatusOr<Analysis> analysis = AnalyzeModel(model, options);
+  if (!analysis.ok()) return analysis.status();
+  return std::optional<Analysis>(*std::move(analysis));
+}
+
+// The page tells of the run that was made; its findings are those of the model as it is, and whether they were mended.
+void TakeRun(const Report& report, Analysis* analysis) {
+  std::vector<FindingRecord> findings = std::move(analysis->report.findings);
+  for (const FindingRecord& of_result : report.findings) {
+    const bool told = std::any_of(findings.begin(), findings.end(), [&](const FindingRecord& finding) {
+      return finding.code == of_result.code && finding.op == of_result.op && finding.node == of_result.node;
+    });
+    if (!told) findings.push_back(of_result);
+  }
+  analysis->report = report;
+  analysis->report.findings = std::move(findings);
+}
+
 int Run(OptimizeFlags* flags, bool change) {
   if (const int code = flags->options.Set(); code != kDone) return code;
   if (const auto status = CheckRequirements(flags->require); !status.ok()) return Fail(status, kUsage);
@@ -50,10 +77,14 @@ int Run(OptimizeFlags* flags, bool change) {
   const auto model = LoadModel(flags->model.input);
   if (!model.ok()) return Fail(model.status());
   const OptimizeOptions& options = flags->options.options;
+  auto analysis = AnalyzeForPage(model->get(), *flags);
+  if (!analysis.ok()) return Fail(analysis.status());
   auto report = change ? Optimize(model->get(), options) : ListOpportunities(model->get(), options);
   if (!report.ok()) return Fail(report.status());
   if (report->model.empty()) report->model = flags->model.input;
-  if (const int code = flags->report.Write(*report, {.changed = change}); code != kDone) return code;
+  if (analysis->has_value()) TakeRun(*report, &**analysis);
+  const Analysis* page = analysis->has_value() ? &**analysis : nullptr;
+  if (const int code = flags->report.Write(*report, {.changed = change}, page); code != kDone) return code;
   const std::vector<std::string> unmet = UnmetRequirements(*report, flags->require);
   for (const std::string& sentence : unmet) Fail(sentence);
   if (!unmet.empty()) {
