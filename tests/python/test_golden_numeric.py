@@ -168,7 +168,7 @@ def test_numbers(case, tmp_path):
     assert outputs == [output.name for output in expanded.graph.output]
     symbols = {dim.dim_param for value in original.graph.input for dim in value.type.tensor_type.shape.dim}
     bound = {name: int(size) for name, _, size in (word.removeprefix("--dim=").partition("=") for word in flags if word.startswith("--dim="))
-             if size.isdigit()}
+             if size.isdigit() and int(size) <= 4096}  # longer ones take gigabytes, and no number is written
     bindings = [{**binding, **bound} for binding in BINDINGS if not binding or symbols & set(binding)]
     # Where a dim is 0, Einsum ends the process of ONNX Runtime, and ReduceSum with a negative axis gives another shape.
     if any(node.op_type in ("Einsum", "ReduceSum") for model in (original, expanded) for node in model.graph.node):
