@@ -189,7 +189,7 @@ class Analyzer {
     } else if (node.engine == "ai_core") {
       record->because =
           node.op.starts_with("npu.") ? "a node of the chip's contract" : "no form that ATC rejects or misreads is known of it";
-      record->source = target_->HasNode(node.op) ? "patterns/targets" : "docs/sources/ascend-contract.md, section 5.2";
+      record->source = target_->HasNode(node.op) ? "patterns/targets" : "docs/sources/ascend-contract.md, section 5.1";
     } else if (node.engine == "folded") {
       record->because = "it depends on no input: the compiler makes a constant of it";
     } else if (node.engine == "none") {

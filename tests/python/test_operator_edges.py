@@ -134,13 +134,13 @@ def check_many(op: str, seeds: range, folder: Path) -> Told:
 
 
 def test_every_operator_of_an_adapter_has_a_row() -> None:
-    """Those that only have another name, hold no numbers, or bodies or sequences, are tested elsewhere."""
+    """Those that only have another name, hold no numbers, or bodies or sequences, are tested elsewhere; ONNX Runtime has no TensorScatter."""
     rules = "".join(path.read_text() for path in (pipeline.ROOT / "patterns" / "rules" / "adapt").glob("*.rule"))
     functions = (pipeline.ROOT / "passes").rglob("adapters.cc")
     rows = [op for path in functions for op in re.findall(r'^      \{"[\w-]+", "(\w+)"', path.read_text(), re.MULTILINE)]
     matched = re.findall(r"match \{\s*[\w, ]+ = (\w+)", rules)
     assert rows and matched
-    assert {*rows, *matched} - set(ROWS) - {"Constant", "If"} == set()
+    assert {*rows, *matched} - set(ROWS) - {"Constant", "If", "TensorScatter"} == set()
 
 
 @pytest.mark.parametrize("op", ROWS)
