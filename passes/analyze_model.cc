@@ -35,6 +35,7 @@ class Analyzer {
   absl::StatusOr<Analysis> Run(Model* model) {
     OptimizeOptions options = options_;
     options.loaded_target = target_;
+    options.measured_only = true;
     options.passes.push_back(
         Placed("number", "measure_before", [this](Workspace& workspace) { return MeasureBefore(workspace); }));
     options.passes.push_back(

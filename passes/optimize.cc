@@ -22,7 +22,7 @@ namespace ascend_fuse {
 namespace {
 
 WorkspaceOptions WorkspaceOptionsOf(const OptimizeOptions& options) {
-  return {options.rule_files, options.skip,   options.prefer, options.keep_rest,   options.tidy,
+  return {options.rule_files, options.skip,   options.prefer, options.keep_rest,   options.tidy, options.measured_only,
           options.limit,      options.strict, options.infer,  options.assumptions, options.fix};
 }
 

@@ -39,6 +39,7 @@ struct WorkspaceOptions {
   std::vector<std::string> prefer;                              // nodes that are emitted although they were measured slower
   bool keep_rest = false;                                       // what is not fused stays byte for byte
   std::vector<std::string> tidy;                                // kinds of tidying, by word; none: all
+  bool measured_only = false;                                   // tidying may rest on what --dim tells: nothing is written
   int64_t limit = -1;                                           // only the first N replacements; negative: no limit
   bool strict = false;                                          // refuse what rests on an assumption
   InferOptions infer;

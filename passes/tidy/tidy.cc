@@ -190,7 +190,7 @@ absl::Status Tidy(Workspace& workspace) {
   const size_t promised = options.dims.size() + options.equal_dims.size();
   std::erase_if(options.dims, [&](const auto& dim) { return std::find(fixed.begin(), fixed.end(), dim.first) == fixed.end(); });
   options.equal_dims.clear();
-  if (options.dims.size() == promised) return Tidier(workspace).Run();
+  if (options.dims.size() == promised || workspace.options().measured_only) return Tidier(workspace).Run();
   const std::vector<Contradiction> of_the_model = workspace.facts().contradictions();
   workspace.facts() = Infer(workspace.model(), WithDeclaredOperators(options));
   workspace.NumberValues();  // dims of the other facts are other dims
