@@ -72,6 +72,14 @@ def _gives_tokens_first(kernel) -> bool:
     return any(a.name == "input_layout" and a.s in (b"BSND", b"BNSD_BSND") for a in kernel.attribute)
 
 
+def _has_tokens_first(name: str, kernel, producers) -> bool:
+    """Whether a value is what an attention gives, as [B, S, heads, head_dim], by itself or by the Transpose after it."""
+    after = producers.get(name)
+    if after is not None and after.op_type == "Transpose" and after.input[0] in kernel.output:
+        return [list(a.ints) for a in after.attribute if a.name == "perm"] == [[0, 2, 1, 3]] and not _gives_tokens_first(kernel)
+    return name in kernel.output and _gives_tokens_first(kernel)
+
+
 def reads_of(node) -> list[str]:
     """Returns the names a node reads, those that its subgraphs take from outside included."""
     names = [name for name in node.input if name]
@@ -147,7 +155,7 @@ class Regions:
                             for kernel in kernels
                             if dont_care and len(kernel.input) > _MASK_INPUT.get(kernel.op_type, len(kernel.input))
                         ],
-                        any(name in kernel.output and _gives_tokens_first(kernel) for kernel in kernels),
+                        any(_has_tokens_first(name, kernel, npu) for kernel in kernels),
                     )
                 )
         self._collect()
