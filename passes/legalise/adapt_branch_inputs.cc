@@ -51,7 +51,7 @@ const Value* DefaultOf(Workspace& workspace, const Node& node, size_t i) {
   // A region of interest is read in one mode only, and scales that are empty leave it to the sizes.
   const bool crops = StringAttribute(node, "coordinate_transformation_mode").value_or("") == "tf_crop_and_resize";
   if (IsOp(node, "Resize") && (i == 2 || (i == 1 && !crops)))
-    return rewriter.Constant(node.graph, DataType::kFloat, {{0}}, "", name);
+    return rewriter.Constant(node.graph, DataType::kFloat, {0}, "", name);
   if (IsOp(node, "Slice") && i == 3) {
     const Fact& starts = workspace.facts().Of(node.input(1));
     if (starts.rank() != 1 || !starts.shape[0].is_number()) return nullptr;

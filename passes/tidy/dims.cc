@@ -8,8 +8,9 @@
 namespace ascend_fuse {
 namespace {
 
-// Whether the node is what would be written in its place.
+// Whether the node is what would be written in its place, or the Shape of a vector, which is its only dim.
 bool IsRead(const TidyContext& context, const Node& node, const InputDims::Place& place) {
+  if (IsOp(node, "Shape")) return true;
   if (!IsOp(node, "Gather") || IntAttribute(node, "axis").value_or(0) != 0) return false;
   const Node* const shape = Before(node, 0, "Shape");
   const Fact& index = context.facts().Of(node.input(1));

