@@ -89,6 +89,7 @@ Outcome RunBothWays(const std::string& bytes, const Target& target, const RunOpt
   if (!model.ok()) return fail("load", model.status());
   WorkspaceOptions options;
   options.rule_files = run.rule_files;
+  options.keep_rest = true;  // what the rule makes is compared, not the rest
   auto workspace = Workspace::Create(model->get(), &target, options);
   if (!workspace.ok()) return fail("create", workspace.status());
   const std::vector<Pass> passes = OptimizePasses();
