@@ -47,7 +47,7 @@ class Analyzer {
     analysis_.opportunities = FindOpportunities({analysis_.report, before_, after_, cost, by_plugin_});
     analysis_.sketches = SketchSites(analysis_.report, before_, after_);
     analysis_.dims = measuring_.binding.Used();
-    Conclude(before_, after_, *target_, &analysis_);
+    Conclude(after_, *target_, &analysis_);
     return std::move(analysis_);
   }
 

@@ -21,8 +21,8 @@ int RankOf(const std::string& level) { return level == "high" ? 0 : level == "me
 
 class Judge {
  public:
-  Judge(const MeasuredGraph& before, const MeasuredGraph& after, const Target& target, Analysis* analysis)
-      : before_(before), after_(after), target_(target), analysis_(*analysis) {}
+  Judge(const MeasuredGraph& after, const Target& target, Analysis* analysis)
+      : after_(after), target_(target), analysis_(*analysis) {}
 
   void Run() {
     JudgeFindings();
@@ -207,7 +207,6 @@ class Judge {
     Step("look at constants beyond float16", "the precision mode makes half of what is float32", Command("check"));
   }
 
-  const MeasuredGraph& before_;
   const MeasuredGraph& after_;
   const Target& target_;
   Analysis& analysis_;
@@ -215,8 +214,6 @@ class Judge {
 
 }  // namespace
 
-void Conclude(const MeasuredGraph& before, const MeasuredGraph& after, const Target& target, Analysis* analysis) {
-  Judge(before, after, target, analysis).Run();
-}
+void Conclude(const MeasuredGraph& after, const Target& target, Analysis* analysis) { Judge(after, target, analysis).Run(); }
 
 }  // namespace ascend_fuse

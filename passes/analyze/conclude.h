@@ -6,6 +6,6 @@
 namespace ascend_fuse {
 
 // Sets complexity and next. The rest of the analysis is there; `target` is the one it was made for.
-void Conclude(const MeasuredGraph& before, const MeasuredGraph& after, const Target& target, Analysis* analysis);
+void Conclude(const MeasuredGraph& after, const Target& target, Analysis* analysis);
 
 }  // namespace ascend_fuse
