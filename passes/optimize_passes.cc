@@ -89,7 +89,7 @@ std::vector<Pass> ListOfPasses() {
             {"tidy", "sites and the graph as ATC reads it", "the rest of the graph without what computes nothing", Tidy}),
       Needs(kDecided, {"share_keys", "sites that were left, and their nodes as ATC reads them",
                        "products of attentions that are left, without the repeats of keys that heads share", ShareKeys}),
-      Needs(kDecided, {"tidy_again", "what share_keys wrote", "the same without what computes nothing", Tidy}),
+      Needs(kDecided, {"tidy_again", "what share_keys wrote", "the same without what computes nothing", TidyAgain}),
       Needs({Given::kFinalNodes}, {"keep_calls", "the graph with its final nodes",
                                    "calls of local functions again where nothing is to be changed", KeepCalls}),
       ReadsOnly(Needs({Given::kFinalNodes}, Gives({Given::kStyle}, {"choose_style", "the graph with its final nodes and imports",

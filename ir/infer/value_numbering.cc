@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "ir/infer/movement_of.h"
+#include "ir/rounding.h"
 #include "ir/schema.h"
 
 namespace ascend_fuse {
@@ -132,23 +133,6 @@ class Noise {
     return mask == nullptr || (!mask->is_graph_output && LiveUses(*mask).empty());
   }
 
-  // Every number of type `narrow` is one of type `wide`.
-  static bool Holds(DataType wide, DataType narrow) {
-    switch (narrow) {
-      case DataType::kBool:
-        return IsFloat(wide) || IsInteger(wide);
-      case DataType::kFloat16:
-      case DataType::kBfloat16:
-        return wide == DataType::kFloat || wide == DataType::kDouble;
-      case DataType::kFloat:
-        return wide == DataType::kDouble;
-      case DataType::kInt32:
-        return wide == DataType::kInt64 || wide == DataType::kDouble;
-      default:
-        return false;
-    }
-  }
-
   // A Cast to the same type, or back from a type that holds every number of the first.
   const Value* BeforeCasting(const Value* x, const Value* y) const {
     if (SameType(facts_, x, y)) return x;
@@ -157,7 +141,7 @@ class Noise {
     if (inner == nullptr || (!IsOp(*inner, "Cast") && !IsOp(*inner, "CastLike"))) return nullptr;
     const Value* first = inner->input(0);
     if (first == nullptr || !SameType(facts_, first, y)) return nullptr;
-    return Holds(facts_.Of(wide).type, facts_.Of(first).type) ? first : nullptr;
+    return HoldsAllOf(facts_.Of(wide).type, facts_.Of(first).type) ? first : nullptr;
   }
 
   // y comes from x by keeping the order of the elements: a copy of whatever in the chain of such operators has

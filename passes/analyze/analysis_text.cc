@@ -14,6 +14,7 @@
 #include "passes/analyze/number_text.h"
 #include "passes/report/place_pattern.h"
 #include "passes/report/report_groups.h"
+#include "passes/report/text_lines.h"
 
 namespace ascend_fuse {
 namespace {
@@ -25,7 +26,7 @@ constexpr size_t kLongestSentence = 140;
 // A module with less is a part of the one around it.
 constexpr double kShareOfModule = 0.04;
 
-class Text {
+class Text : private TextLines {
  public:
   Text(const Analysis& analysis, const AnalysisTextOptions& options) : analysis_(analysis), options_(options) {}
 
@@ -45,13 +46,6 @@ class Text {
   }
 
  private:
-  template <typename... Args>
-  void Line(fmt::format_string<Args...> format, Args&&... args) {
-    text_ += fmt::format(format, std::forward<Args>(args)...);
-    while (!text_.empty() && text_.back() == ' ') text_.pop_back();
-    text_ += '\n';
-  }
-
   size_t Rows(size_t few = kFewRows) const { return options_.verbose ? 1000 : few; }
   std::string Cut(std::string sentence) const {
     if (options_.verbose || sentence.size() <= kLongestSentence) return sentence;
@@ -241,7 +235,6 @@ class Text {
 
   const Analysis& analysis_;
   const AnalysisTextOptions& options_;
-  std::string text_;
 };
 
 }  // namespace

@@ -126,9 +126,12 @@ void Workspace::InferModel() {
   inferred_ = true;
 }
 
-void Workspace::InferModelAgain() {
+void Workspace::InferModelAgain() { InferModelAgain(options_.infer); }
+
+void Workspace::InferModelAgain(const InferOptions& told) {
   const std::vector<Contradiction> of_the_model = facts_.contradictions();
-  InferModel();
+  facts_ = Infer(*model_, WithDeclaredOperators(told));
+  inferred_ = true;
   facts_.ForgetContradictions(0);
   for (const Contradiction& contradiction : of_the_model) facts_.AddContradiction(contradiction);
 }

@@ -67,9 +67,12 @@ class Workspace {
   Facts& facts() { return facts_; }
   const Facts& facts() const { return facts_; }
   const ValueNumbering& numbering() const { return *numbering_; }
-  void InferModel();       // all facts anew
-  void InferModelAgain();  // the same of a graph that was rewritten: contradictions stay those of the model as it was read
-  void NumberValues();     // all numbers anew; needs facts
+  void InferModel();  // all facts anew
+  // The same of a graph that was rewritten, or of what is told of its dims: contradictions stay those of the model as it was
+  // read.
+  void InferModelAgain();
+  void InferModelAgain(const InferOptions& told);
+  void NumberValues();  // all numbers anew; needs facts
   void Refresh(const Node* node);
   // Proves of every value that was given a new producer since `first` (a size of Rewriter::replaced ()) that what computes it
   // now has the type and the shape that were known of it. INTERNAL with a sentence that names node and value.

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/rounding.h"
 #include "passes/core/call_of.h"
 #include "passes/core/workspace.h"
 #include "passes/legalise/adapt.h"
@@ -13,20 +14,10 @@
 namespace ascend_fuse {
 namespace {
 
-constexpr double kLargestHalf = 65504;
-constexpr double kLargestBfloat16 = 0x1.FEp127;
-
 // The number that a Clip without a minimum clips to; nullopt for a type that has none here.
 std::optional<double> Lowest(DataType type) {
+  if (const std::optional<double> largest = LargestFinite(type); largest.has_value()) return -*largest;
   switch (type) {
-    case DataType::kFloat16:
-      return -kLargestHalf;
-    case DataType::kBfloat16:
-      return -kLargestBfloat16;
-    case DataType::kFloat:
-      return std::numeric_limits<float>::lowest();
-    case DataType::kDouble:
-      return std::numeric_limits<double>::lowest();
     case DataType::kInt8:
       return std::numeric_limits<int8_t>::lowest();
     case DataType::kInt32:

@@ -5,11 +5,12 @@
 #include "fmt/ranges.h"
 #include "passes/report/report_fields.h"
 #include "passes/report/report_groups.h"
+#include "passes/report/text_lines.h"
 
 namespace ascend_fuse {
 namespace {
 
-class Text {
+class Text : private TextLines {
  public:
   Text(const Report& report, const ReportTextOptions& options) : report_(report), options_(options) {}
 
@@ -25,13 +26,6 @@ class Text {
   }
 
  private:
-  template <typename... Args>
-  void Line(fmt::format_string<Args...> format, Args&&... args) {
-    text_ += fmt::format(format, std::forward<Args>(args)...);
-    while (!text_.empty() && text_.back() == ' ') text_.pop_back();
-    text_ += '\n';
-  }
-
   // What `ascend-fuse explain` takes.
   std::string Code(const std::string& code) const { return options_.verbose && !code.empty() ? fmt::format(" [{}]", code) : ""; }
 
@@ -176,7 +170,6 @@ class Text {
 
   const Report& report_;
   const ReportTextOptions& options_;
-  std::string text_;
 };
 
 }  // namespace

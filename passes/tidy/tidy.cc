@@ -11,7 +11,6 @@
 #include "passes/tidy/kinds.h"
 #include "passes/tidy/passes.h"
 #include "passes/tidy/tidy_graph.h"
-#include "patterns/operators/inference.h"
 
 namespace ascend_fuse {
 namespace {
@@ -56,6 +55,7 @@ class Tidier {
         Visit(node);
       }
     }
+    graph_.EndRound();
     return absl::OkStatus();
   }
 
@@ -183,6 +183,8 @@ std::vector<std::string_view> TidyWords() {
   return words;
 }
 
+absl::Status TidyAgain(Workspace& workspace) { return workspace.result.keys_shared > 0 ? Tidy(workspace) : absl::OkStatus(); }
+
 absl::Status Tidy(Workspace& workspace) {
   if (workspace.ChangesNothing() || workspace.options().keep_rest) return absl::OkStatus();
   // What --dim says is a promise about runs, which nodes of the target may rest on. The rest of the graph stays right without it.
@@ -192,14 +194,11 @@ absl::Status Tidy(Workspace& workspace) {
   std::erase_if(options.dims, [&](const auto& dim) { return std::find(fixed.begin(), fixed.end(), dim.first) == fixed.end(); });
   options.equal_dims.clear();
   if (options.dims.size() == promised || workspace.options().measured_only) return Tidier(workspace).Run();
-  const std::vector<Contradiction> of_the_model = workspace.facts().contradictions();
-  workspace.facts() = Infer(workspace.model(), WithDeclaredOperators(options));
+  workspace.InferModelAgain(options);
   workspace.NumberValues();  // dims of the other facts are other dims
   const absl::Status status = Tidier(workspace).Run();
   workspace.InferModelAgain();
   workspace.NumberValues();
-  workspace.facts().ForgetContradictions(0);
-  for (const Contradiction& contradiction : of_the_model) workspace.facts().AddContradiction(contradiction);
   return status;
 }
 

@@ -14,14 +14,15 @@ TidyGraph::TidyGraph(Workspace& workspace) : workspace_(workspace) {
   }
 }
 
-void TidyGraph::StartRound() {
+void TidyGraph::EndRound() {
   for (Site& site : workspace_.sites) {  // what it computes may be another value now
     if (site.value != nullptr) site.value = Now(site.value);
     for (const Value*& other : site.others) other = Now(other);
   }
-  numbering_ = std::make_unique<ValueNumbering>(workspace_.model(), workspace_.facts());
   became_.clear();
 }
+
+void TidyGraph::StartRound() { numbering_ = std::make_unique<ValueNumbering>(workspace_.model(), workspace_.facts()); }
 
 const Node* TidyGraph::Do(const Tidied& answer, const Node* node) {
   if (answer.result.has_value() && answer.result->kind == Term::Kind::kValue) {
@@ -120,10 +121,6 @@ bool TidyGraph::Become(const Value* value, const Value* other) {
   workspace_.rewriter().CopyNotes(*old, written);
   Learn(written);
   Reroute(other, value);
-  for (Site& site : workspace_.sites) {
-    if (site.value == other) site.value = value;
-    std::replace(site.others.begin(), site.others.end(), other, value);
-  }
   return true;
 }
 

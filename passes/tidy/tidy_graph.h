@@ -20,6 +20,8 @@ class TidyGraph {
 
   // Numbers all values anew.
   void StartRound();
+  // Tells sites what their values became in the round.
+  void EndRound();
   const ValueNumbering& numbering() const { return *numbering_; }
 
   // GE looks for its forms node by node: these nodes stay.

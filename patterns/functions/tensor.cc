@@ -9,6 +9,7 @@
 #include "fmt/format.h"
 #include "ir/infer/facts.h"
 #include "ir/movement/axis.h"
+#include "ir/rounding.h"
 #include "ir/status_macros.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/terms/refusal.h"
@@ -177,18 +178,8 @@ Holds Integral(const FunctionContext& context, Shaped x) {
 
 absl::StatusOr<double> LargestNumber(const FunctionContext& context, Shaped x) {
   ASSIGN_OR_RETURN(const auto type, TypeOf(context, x.term));
-  switch (type) {
-    case DataType::kDouble:
-      return std::numeric_limits<double>::max();
-    case DataType::kFloat:
-      return static_cast<double>(std::numeric_limits<float>::max());
-    case DataType::kBfloat16:
-      return std::ldexp(255.0, 120);
-    case DataType::kFloat16:
-      return 65504.0;
-    default:
-      return Refuse(fmt::format("{} holds no floating-point numbers", DescribeTerm(context, x.term)));
-  }
+  if (const std::optional<double> largest = LargestFinite(type); largest.has_value()) return *largest;
+  return Refuse(fmt::format("{} holds no floating-point numbers", DescribeTerm(context, x.term)));
 }
 
 absl::StatusOr<DataType> AtLeastFloat(const FunctionContext& context, Shaped x) {
