@@ -48,11 +48,15 @@ void Facts::SetMovements(const Node& node, absl::Span<const Movement* const> of_
   movements[node.id] = of_outputs.empty() ? nullptr : arena_.Copy(of_outputs).data();
 }
 
-void Facts::ResolveDims() {
+bool Facts::ResolveDims() {
+  bool numbers = false;
   const auto is_resolved = [&](Dim dim) { return dim.is_number() || !dim.known() || dims_.Resolve(dim) == dim; };
   const auto resolved = [&](absl::Span<const Dim> dims) {
     absl::InlinedVector<Dim, 16> now;
-    for (const Dim dim : dims) now.push_back(dims_.Resolve(dim));
+    for (const Dim dim : dims) {
+      now.push_back(dims_.Resolve(dim));
+      numbers = numbers || (now.back().is_number() && !dim.is_number());
+    }
     return arena_.Copy(absl::Span<const Dim>(now));
   };
   for (Fact& fact : values_.facts) {
@@ -67,6 +71,7 @@ void Facts::ResolveDims() {
     elements->integers = resolved(integers);
     fact.elements = elements;
   }
+  return numbers;
 }
 
 bool Facts::AllKnown() const {
@@ -601,6 +606,20 @@ void Bind(const std::string& symbol, const DimRange& range, DimTable* dims) {
   dims->Unify(dims->Symbol(symbol), dims->Mul(Dim::Of(range.step), dims->Symbol(times)));
 }
 
+// Whether a shape of the main graph is unknown, or names a dim that no symbol of the model is.
+bool IsVague(const Model& model, const Facts& facts) {
+  const auto vague = [&](const Value* value) {
+    if (value == nullptr) return false;
+    const Fact& fact = facts.Of(value);
+    return !fact.has_rank ||
+           std::any_of(fact.shape.begin(), fact.shape.end(), [&](Dim dim) { return facts.dims().MentionsFresh(dim); });
+  };
+  const auto& nodes = model.graph().nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [&](const Node* node) {
+    return !node->dead && std::any_of(node->outputs().begin(), node->outputs().end(), vague);
+  });
+}
+
 }  // namespace
 
 Facts Infer(const Model& model, const InferOptions& options) {
@@ -621,22 +640,9 @@ Facts Infer(const Model& model, const InferOptions& options) {
     infer::InferGraph(model.graph(), &facts);
     if (facts.dims().version() == version) break;  // nothing was learned that an earlier node could use
     if (facts.calls() != nullptr && facts.calls()->exhausted()) break;
-    // Worth another pass only if something is unknown that unification might have made known.
-    if (facts.AllKnown()) break;
-    bool vague = false;
-    for (const Node* node : model.graph().nodes()) {
-      if (node->dead) continue;
-      for (const Value* value : node->outputs()) {
-        if (value == nullptr) continue;
-        const Fact& fact = facts.Of(value);
-        vague = vague || !fact.has_rank;
-        if (fact.has_rank) {
-          for (Dim dim : fact.shape) vague = vague || facts.dims().MentionsFresh(dim);
-        }
-      }
-      if (vague) break;
-    }
-    if (!vague) break;
+    // Worth another pass only if a number was learned, or something is unknown that unification might have made known.
+    const bool numbers = facts.ResolveDims();
+    if (!numbers && (facts.AllKnown() || !IsVague(model, facts))) break;
   }
   facts.ResolveDims();
   return facts;

@@ -133,8 +133,8 @@ class Facts {
   }
 
   // Writes what was found of symbols after a shape or an element was computed into it: a dim that is a number is one to everybody
-  // who looks at it, whichever node taught it.
-  void ResolveDims();
+  // who looks at it, whichever node taught it. Whether one became a number, by which nodes before that one may compute more.
+  bool ResolveDims();
 
   // False when some value may have an unknown rank, or a dim made up by inference: then it is worth looking.
   bool AllKnown() const;

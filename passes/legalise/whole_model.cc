@@ -29,10 +29,10 @@ WrittenNodes WriteOpset(Workspace& workspace, const PlannedNodes& planned, int64
       const bool constant = use.value != nullptr && use.value->initializer != nullptr;
       if (constant && !workspace.facts().Of(use.value).has_rank) InferConstant(use.value, &workspace.facts());
     }
-    workspace.Refresh(written);
     all.emplace_back(written, std::move(forms));
   }
   workspace.rewriter().SetOpsetImport("", to);
+  for (const auto& [written, forms] : all) workspace.Refresh(written);  // read as that opset reads them
   return all;
 }
 

@@ -2,6 +2,7 @@
 // its own way (Exp, Log, Pow, Sin ...) are not.
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "passes/core/known_constant.h"
 #include "passes/tidy/kinds.h"
@@ -11,7 +12,6 @@ namespace {
 
 // One constant is no longer than that, so that no file grows by more than the nodes that go are worth: 128 numbers of 8 bytes.
 constexpr size_t kMostBytes = 1024;
-constexpr int kMostSteps = 16;
 
 bool IsRoundedByEachRuntime(const Node& node) {
   static constexpr std::string_view kOps[] = {"Exp",        "Log",    "Pow",  "Sin",    "Cos",     "Tan",       "Tanh",
@@ -20,20 +20,50 @@ bool IsRoundedByEachRuntime(const Node& node) {
   return std::any_of(std::begin(kOps), std::end(kOps), [&](std::string_view op) { return IsOp(node, op); });
 }
 
-// Whether the elements are what every runtime computes. A whole number is, unless it was made of a float.
-bool IsExact(const Facts& facts, const Value& value, int steps) {
-  const Node* const node = value.producer;
-  const bool constant = value.IsConstant() || (node != nullptr && IsOp(*node, "Constant"));
-  if (constant || node == nullptr || facts.Of(&value).elements == nullptr) return true;
-  const bool made_of_floats = std::any_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) {
-    return use.value != nullptr && IsFloat(facts.Of(use.value).type) && facts.Of(use.value).elements != nullptr;
-  });
-  if (made_of_floats && IsRoundedByEachRuntime(*node)) return false;
-  return steps > 0 && std::all_of(node->inputs().begin(), node->inputs().end(),
-                                  [&](const Use& use) { return use.value == nullptr || IsExact(facts, *use.value, steps - 1); });
+// Whether the elements are given, and not computed.
+bool IsGiven(const Facts& facts, const Value& value) {
+  return value.IsConstant() || value.producer == nullptr || IsOp(*value.producer, "Constant") ||
+         facts.Of(&value).elements == nullptr;
+}
+
+// Whether the operator rounds in a way of the runtime. A whole number is exact, unless it was made of a float.
+bool IsRoundedByRuntime(const Facts& facts, const Node& node) {
+  return IsRoundedByEachRuntime(node) && std::any_of(node.inputs().begin(), node.inputs().end(), [&](const Use& use) {
+           return use.value != nullptr && IsFloat(facts.Of(use.value).type) && facts.Of(use.value).elements != nullptr;
+         });
 }
 
 }  // namespace
+
+// Operands first, by a list of our own: a chain of shape arithmetic may be as long as the graph.
+bool ExactValues::Has(const Facts& facts, const Value& value) {
+  std::vector<const Value*> open = {&value};
+  while (!open.empty()) {
+    const Value* const next = open.back();
+    if (known_.contains(next)) {
+      open.pop_back();
+      continue;
+    }
+    if (IsGiven(facts, *next)) {
+      known_[next] = true;
+      continue;
+    }
+    const size_t before = open.size();
+    bool exact = !IsRoundedByRuntime(facts, *next->producer);
+    for (const Use& use : next->producer->inputs()) {
+      if (use.value == nullptr || !exact) continue;
+      const auto found = known_.find(use.value);
+      if (found == known_.end()) {
+        open.push_back(use.value);
+      } else {
+        exact = found->second;
+      }
+    }
+    if (!exact) open.resize(before);
+    if (open.size() == before) known_[next] = exact;
+  }
+  return known_.at(&value);
+}
 
 std::optional<Tidied> AskConstants(TidyContext& context, const Node& node) {
   if (node.domain != NameId::kEmpty || IsOp(node, "Constant") || node.subgraph_count > 0) return std::nullopt;
@@ -43,7 +73,7 @@ std::optional<Tidied> AskConstants(TidyContext& context, const Node& node) {
   if (fact.elements == nullptr) return std::nullopt;
   const auto bytes = KnownBytes(fact, context.dims());
   if (!bytes.has_value() || bytes->empty() || bytes->size() > kMostBytes) return std::nullopt;
-  if (!IsExact(context.facts(), *value, kMostSteps)) return std::nullopt;
+  if (!context.exact.Has(context.facts(), *value)) return std::nullopt;
   const Value* const constant = KnownConstant(context.workspace, *value, *bytes);
   if (constant == nullptr) return std::nullopt;
   return Tidied::Of(Term::Of(constant));

@@ -34,11 +34,22 @@ class InputDims {
   absl::flat_hash_map<int64_t, Place> places_;  // by Dim::id of expressions
 };
 
+// Which values have elements that every runtime computes to the bit: none of them came out of a function of floats that runtimes
+// round each in its own way (Exp, Sin, MatMul ...). Every value is asked about once.
+class ExactValues {
+ public:
+  bool Has(const Facts& facts, const Value& value);
+
+ private:
+  absl::flat_hash_map<const Value*, bool> known_;
+};
+
 // What a kind may look at.
 struct TidyContext {
   Workspace& workspace;
   const ValueNumbering& numbering;  // of this round
   const InputDims& inputs;
+  ExactValues& exact;  // of this round
 
   const Facts& facts() const { return workspace.facts(); }
   const DimTable& dims() const { return workspace.facts().dims(); }
