@@ -74,6 +74,18 @@ bool Facts::ResolveDims() {
   return numbers;
 }
 
+std::vector<bool> Facts::UnifiedFacts() const {
+  std::vector<bool> unified;
+  for (const Fact& fact : values_.facts) unified.push_back(fact.origin == Origin::kUnified);
+  return unified;
+}
+
+void Facts::MarkUnified(const std::vector<bool>& unified) {
+  for (size_t i = 0; i < unified.size(); ++i) {
+    if (unified[i] && values_.facts[i].origin == Origin::kOperator) values_.facts[i].origin = Origin::kUnified;
+  }
+}
+
 bool Facts::AllKnown() const {
   const auto& facts = values_.facts;
   return !dims_.HasFresh() && std::all_of(facts.begin(), facts.end(), [](const Fact& fact) { return fact.has_rank; });
@@ -631,6 +643,7 @@ Facts Infer(const Model& model, const InferOptions& options) {
     facts.dims().Unify(facts.dims().Symbol(symbol), facts.dims().Symbol(other));
   }
   if (!model.functions().empty()) facts.SetCalls(std::make_shared<infer::Calls>(model));
+  std::vector<bool> unified;  // whose dims were found to be others, which a later pass computes as they are
   constexpr int kMaxPasses = 3;
   for (int pass = 0; pass < kMaxPasses; ++pass) {
     const uint64_t version = facts.dims().version();
@@ -642,9 +655,11 @@ Facts Infer(const Model& model, const InferOptions& options) {
     if (facts.calls() != nullptr && facts.calls()->exhausted()) break;
     // Worth another pass only if a number was learned, or something is unknown that unification might have made known.
     const bool numbers = facts.ResolveDims();
+    unified = facts.UnifiedFacts();
     if (!numbers && (facts.AllKnown() || !IsVague(model, facts))) break;
   }
   facts.ResolveDims();
+  facts.MarkUnified(unified);
   return facts;
 }
 

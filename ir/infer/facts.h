@@ -135,6 +135,9 @@ class Facts {
   // Writes what was found of symbols after a shape or an element was computed into it: a dim that is a number is one to everybody
   // who looks at it, whichever node taught it. Whether one became a number, by which nodes before that one may compute more.
   bool ResolveDims();
+  // Of every fact whether dims of it were found equal to others, and the same said of facts that were computed anew since.
+  std::vector<bool> UnifiedFacts() const;
+  void MarkUnified(const std::vector<bool>& unified);
 
   // False when some value may have an unknown rank, or a dim made up by inference: then it is worth looking.
   bool AllKnown() const;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,11 @@ struct Site {
 
   bool pending() const { return record.state.empty(); }
   bool fused() const { return record.state == "fused"; }
+  // What targets' data call what a pass of GE may find in the original nodes; "" where none does.
+  std::string_view construct() const {
+    if (no_ge_pass) return "";
+    return ge_construct.empty() ? record.kind : ge_construct;
+  }
   void SetState(std::string_view state) { record.state = state; }
   void Say(std::string code, std::string because, std::string source) {
     record.code = std::move(code);

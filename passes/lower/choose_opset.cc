@@ -105,8 +105,9 @@ absl::Status ChooseOpset(Workspace& workspace) {
   Trial trial(workspace);
   std::vector<const Site*> waiting;
   for (const Site& site : workspace.sites) {
-    const bool is_norm = site.pending() && site.no_ge_pass && site.record.kind == "layer_norm" && site.node != nullptr;
-    if (is_norm && !site.node->dead && trial.Of(site) == Lowered::kOpsetTooLow) waiting.push_back(&site);
+    const bool is_norm = site.pending() && site.record.kind == "layer_norm" && site.node != nullptr && !site.node->dead;
+    const bool by_ge = workspace.target()->FusedByGe(site.construct()).has_value();
+    if (is_norm && !by_ge && trial.Of(site) == Lowered::kOpsetTooLow) waiting.push_back(&site);
   }
   if (waiting.empty()) return absl::OkStatus();
   workspace.result.opset_not_raised = WhyNotAt(workspace, kRaised);

@@ -61,13 +61,12 @@ class UnfusedExplainer {
   // A site that waits for a later opset says why that was not chosen.
   void TellWhyNotRaised(Site* site) {
     const std::string& why = workspace_.result.opset_not_raised;
-    const bool waits = site->no_ge_pass && site->record.kind == "layer_norm" && site->record.code == "opset-too-low";
+    const bool waits = site->record.kind == "layer_norm" && site->record.code == "opset-too-low";
     if (waits && !why.empty()) site->record.because += "; " + why;
   }
 
   void Decide(Site* site) {
-    // What no pass of GE finds is not a construct of its lists.
-    const std::string construct = site->no_ge_pass ? "" : site->ge_construct.empty() ? site->record.kind : site->ge_construct;
+    const std::string construct(site->construct());
     const SiteKind* kind = FindSiteKind(site->record.kind);
     const std::string unjoined = kind != nullptr && !kind->sum_before.empty() ? WhyNotJoined(*site) : "";
     if (!unjoined.empty()) {

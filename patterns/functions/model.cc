@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "ir/attribute.h"
 #include "patterns/functions/constructs.h"
+#include "patterns/target/target.h"
 #include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
@@ -25,11 +26,13 @@ Holds OpsetBefore(const FunctionContext& context, int64_t n) {
 Holds WithLayerNormalization(const FunctionContext& context) {
   const int64_t opset = context.model->OpsetVersion();
   if (opset >= 17) return absl::OkStatus();
-  return FinalWord(
-      fmt::format("LayerNormalization exists from opset 17 on and the model has opset {}; of LayerNormONNXFusionPass another "
-                  "form is known (one type, one Sub, Pow by 2, Div by Sqrt, last axes that count from the end, constant weights)",
-                  opset),
-      "opset-too-low");
+  std::string because = fmt::format("LayerNormalization exists from opset 17 on and the model has opset {}", opset);
+  if (context.target == nullptr || context.target->FusedByGe("layer_norm_decomposed").has_value()) {
+    because +=
+        "; of LayerNormONNXFusionPass another form is known (one type, one Sub, Pow by 2, Div by Sqrt, last axes that "
+        "count from the end, constant weights)";
+  }
+  return FinalWord(std::move(because), "opset-too-low");
 }
 
 Holds NegativeAxes(const Value* x) {

@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "ir/infer/movement_of.h"
+#include "ir/rounding.h"
 #include "ir/status_macros.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/nodes.h"
@@ -35,6 +36,16 @@ Term BeforeExpand(const FunctionContext& context, Term w, List shape) {
     w = Term::Of(w.value->producer->input(0));
   }
   return w;
+}
+
+// What was cast to a type that holds every number of the type of x: kernels multiply in float32, so the weight as it was before
+// is the same weight, and one that every kernel takes.
+absl::StatusOr<Term> BeforeWidening(const FunctionContext& context, Weight w, Shaped x) {
+  ASSIGN_OR_RETURN(const auto type, TypeOf(context, x.term));
+  const Node* const cast = w.term.kind == Term::Kind::kValue ? w.term.value->producer : nullptr;
+  if (cast == nullptr || !IsOp(*cast, "Cast") || cast->input(0) == nullptr) return w.term;
+  const bool widens = context.facts->Of(cast->input(0)).type == type && HoldsAllOf(context.facts->Of(w.term.value).type, type);
+  return widens ? Term::Of(cast->input(0)) : w.term;
 }
 
 // Dims of 1 in front are dropped; a weight that is not there, and a constant that is one number, become constants.
@@ -129,6 +140,8 @@ Holds Rescalable(const FunctionContext& context, Shaped x, double epsilon) {
 constexpr std::array kRows = {
     Function<"norm_weight (w, x, axis, n)", NormWeight>(
         "The weight w of a norm of x over the dims from the axis on, with exactly these dims; n where it is absent."),
+    Function<"before_widening (w, x)", BeforeWidening>(
+        "The weight w of a norm of x as it was before a Cast from the type of x to one that holds all its numbers; else w."),
     Function<"channel_weight (w, x, n)", ChannelWeight>("The weight w [C] of a norm of x [N, C, ...]; n where it is absent."),
     Function<"per_channel (w, x)", PerChannel>("Holds for a weight w that is [C] already, for x [N, C, ...]."),
     Function<"rescalable (x, epsilon)", Rescalable>(

@@ -58,6 +58,18 @@ TEST(InferTest, WhatIsLearntOfADimIsWrittenIntoEarlierFacts) {
   EXPECT_EQ(m.facts().OriginOf(m.Find("r")), Origin::kUnified);
 }
 
+TEST(InferTest, WhatIsLearntOfADimLetsEarlierNodesComputeMore) {
+  const Inferred m(R"(g (float[2, n] x, float[4, 3] w) => (y, p) {
+    s = Shape <start = 1, end = 2> (x)
+    limit = Squeeze (s)
+    zero = Constant <value_int = 0> ()
+    one = Constant <value_int = 1> ()
+    p = Range (zero, limit, one)
+    y = MatMul (x, w)
+  })");
+  EXPECT_EQ(m.Elements("p"), "0, 1, 2, 3");
+}
+
 TEST(InferTest, ExpandWithMinusOne) {
   const Inferred m(R"(g (float[batch, 1, 1, seq] x, float[batch, n] like) => (y) {
     s = Shape (like)
