@@ -29,7 +29,7 @@ struct Site {
   const Value* value = nullptr;                 // what the construct computes
   std::vector<const Value*> others;             // what it computes besides: the sum of a residual
   const Node* node = nullptr;                   // the recognised operator; nullptr for an observation
-  std::vector<const Node*> covered;             // the original nodes, named in the record
+  std::vector<const Node*> covered;             // the nodes that it replaced; the record names the original ones
   std::vector<const Node*> made;                // all that replaced original nodes together with it, in the order made
   int pair = -1;                                // the site that turns the other of query and key with the same cos and sin
   bool no_ge_pass = false;                      // GE's pass for this kind does not find the original nodes, says the recogniser

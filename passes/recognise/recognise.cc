@@ -158,6 +158,7 @@ class Recogniser {
   static void Cover(const Node* node, Site* site) {
     if (Label(*node).empty()) return;
     site->covered.push_back(node);
+    if (node->is_new) return;  // made of an operator of ONNX Runtime: nobody finds its name in the model
     site->record.covers.emplace_back(Label(*node));
   }
 
@@ -182,7 +183,7 @@ class Recogniser {
       if (const auto earlier = site_of_.find(node); earlier != site_of_.end()) {
         taken_.emplace_back(earlier->second, sites_.size());
       }
-      if (!node->is_new) Cover(node, &site);
+      Cover(node, &site);
     }
     sites_.push_back(std::move(site));
     return sites_.size() - 1;

@@ -10,7 +10,8 @@ namespace ascend_fuse {
 
 TidyGraph::TidyGraph(Workspace& workspace) : workspace_(workspace) {
   for (const Site& site : workspace.sites) {
-    if (site.record.state == "by_ge") of_ge_.insert(site.record.covers.begin(), site.record.covers.end());
+    if (site.record.state != "by_ge") continue;
+    for (const Node* node : site.covered) of_ge_.insert(std::string(Label(*node)));
   }
 }
 
