@@ -1,12 +1,14 @@
 #include "tools/interrupts.h"
 
+#include <atomic>
 #include <cstddef>
 
 namespace ascend_fuse {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-volatile std::sig_atomic_t came = 0;  // the signal
+std::atomic<int> came = 0;  // the signal; threads ask for it
+static_assert(std::atomic<int>::is_always_lock_free);
 
 void Keep(int signal) { came = signal; }
 

@@ -38,8 +38,8 @@ absl::Status SystemError(const std::string& path, const std::string& what, int e
 
 namespace {
 
-// The names of files that are being written; a fifth at one time is not known to RemoveUnfinishedFiles.
-std::atomic<const char*> unfinished[4];  // NOLINT: for the end of the process
+// The names of files that are being written; a 65th at one time is not known to RemoveUnfinishedFiles.
+std::atomic<const char*> unfinished[64];  // NOLINT: for the end of the process
 
 void Exchange(const char* from, const char* to) {
   for (std::atomic<const char*>& name : unfinished) {

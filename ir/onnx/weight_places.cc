@@ -32,6 +32,48 @@ std::string RealPath(const std::string& path) {
   return real != nullptr ? real.get() : path;
 }
 
+// Whether both files, of the same size, have the same bytes.
+bool SameBytes(const std::string& one, const std::string& other) {
+  constexpr size_t kBlock = size_t{1} << 20;
+  const int fds[] = {open(one.c_str(), O_RDONLY | O_CLOEXEC), open(other.c_str(), O_RDONLY | O_CLOEXEC)};
+  bool same = fds[0] >= 0 && fds[1] >= 0;
+  std::string blocks[2];
+  for (bool end = false; same && !end;) {
+    for (int i = 0; i < 2; ++i) {
+      blocks[i].resize(kBlock);
+      size_t filled = 0;
+      while (filled < kBlock) {
+        const ssize_t count = Uninterrupted([&] { return read(fds[i], blocks[i].data() + filled, kBlock - filled); });
+        if (count <= 0) break;
+        filled += static_cast<size_t>(count);
+      }
+      blocks[i].resize(filled);
+    }
+    same = blocks[0] == blocks[1];
+    end = blocks[0].size() < kBlock;
+  }
+  for (const int fd : fds) {
+    if (fd >= 0) close(fd);
+  }
+  return same;
+}
+
+// Whether the file at `to` is the one at `from` or a copy of it. Weights of two models may have one name and one size: then the
+// bytes decide, but for a copy that was made here, which has the time of its source.
+bool IsCopy(const std::string& from, const struct stat& source, const std::string& to, const struct stat& target) {
+  if (SameFile(source, target)) return true;
+  if (source.st_size != target.st_size) return false;
+  const bool same_time = source.st_mtim.tv_sec == target.st_mtim.tv_sec && source.st_mtim.tv_nsec == target.st_mtim.tv_nsec;
+  return same_time || SameBytes(from, to);
+}
+
+absl::Status AnotherFile(const std::string& path, const std::string& from, const std::string& to) {
+  return absl::FailedPreconditionError(fmt::format(
+      "{}: there is another file '{}' where the data file '{}' is to be found. Move it away, or write the output to another "
+      "directory",
+      path, to, from));
+}
+
 // The data files that the model refers to must be found from where it is written.
 absl::Status CheckDataFiles(const Model& model, const std::string& path) {
   const std::string from = DirectoryOf(model.path());
@@ -45,7 +87,10 @@ absl::Status CheckDataFiles(const Model& model, const std::string& path) {
           fmt::format("{}: the external data file '{}' is gone. Put it back and run again", path, source_path));
     }
     const std::string copy_path = to + "/" + location;
-    if (stat(copy_path.c_str(), &copy) == 0 && copy.st_size == source.st_size) continue;
+    if (stat(copy_path.c_str(), &copy) == 0) {
+      if (IsCopy(source_path, source, copy_path, copy)) continue;
+      return AnotherFile(path, source_path, copy_path);
+    }
     return absl::FailedPreconditionError(
         fmt::format("{}: the model's weights are in '{}', which would not be found from there. Write the output to "
                     "directory '{}', let the data files be copied (--copy-data), or have the weights written to one file "
@@ -225,8 +270,18 @@ absl::Status CopyFile(const Job& job, const std::function<absl::Status(int64_t)>
   const int input = Uninterrupted([&] { return open(job.from.c_str(), O_RDONLY | O_CLOEXEC); });
   if (input < 0) return SystemError(job.from, "cannot read", errno);
   TemporaryFile file;
-  absl::Status status =
-      WithinMemory([&] { return file.Write(job.to, [&](int output) { return CopyBytes(job, input, output, progress); }); });
+  absl::Status status = WithinMemory([&] {
+    return file.Write(job.to, [&](int output) {
+      absl::Status copied = CopyBytes(job, input, output, progress);
+      // The source's time says later that this is its copy.
+      struct stat source;
+      if (copied.ok() && fstat(input, &source) == 0) {
+        const struct timespec times[] = {source.st_atim, source.st_mtim};
+        futimens(output, times);
+      }
+      return copied;
+    });
+  });
   close(input);
   return status.ok() ? file.PutInPlace(job.to) : status;
 }
@@ -260,12 +315,8 @@ absl::Status CopyDataFiles(const Model& model, const std::string& path,
     struct stat source;
     struct stat target;
     if (stat(from.c_str(), &source) == 0 && stat(to.c_str(), &target) == 0) {
-      // Of the same size and not older: a copy of an earlier run.
-      if (SameFile(source, target) || (target.st_size == source.st_size && target.st_mtime >= source.st_mtime)) continue;
-      return absl::FailedPreconditionError(fmt::format(
-          "{}: there is another file '{}' where the data file '{}' is to be copied. Move it away, or write the output to "
-          "another directory",
-          path, to, from));
+      if (IsCopy(from, source, to, target)) continue;
+      return AnotherFile(path, from, to);
     }
     jobs.push_back({from, to, size});
     total += size;

@@ -78,13 +78,16 @@ NewNode NodeInserter::Plan(const Term& term) {
   for (const auto& [name, value] : node.attributes) {
     const bool is_list = value.kind == Term::Kind::kList;
     // Many parameters are attributes in old opsets and inputs in new ones.
-    const int input = schema != nullptr && schema->FindAttribute(name) == nullptr ? schema->FindInput(name) : -1;
+    const SchemaAttribute* declared = schema == nullptr ? nullptr : schema->FindAttribute(name);
+    const int input = schema != nullptr && declared == nullptr ? schema->FindInput(name) : -1;
     if (input >= 0) {
       inputs.resize(std::max(inputs.size(), static_cast<size_t>(input) + 1));
       inputs[static_cast<size_t>(input)] = Numbers(build::IntegersOf(is_list ? *value.list : std::vector<Term>{value}));
     } else {
-      attributes.push_back(is_list ? Attribute::Ints(name, build::IntegersOf(*value.list))
-                                   : Attribute::Int(name, *IntegerOf(value)));
+      // The plan may outlive the term, whose name this is.
+      const std::string_view lasting = declared == nullptr ? std::string_view(name) : declared->name;
+      attributes.push_back(is_list ? Attribute::Ints(lasting, build::IntegersOf(*value.list))
+                                   : Attribute::Int(lasting, *IntegerOf(value)));
     }
   }
   return Planned(node.op_type, std::move(inputs), std::move(attributes));

@@ -1,6 +1,12 @@
 #include "passes/core/workspace.h"
 
 #include <algorithm>
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -32,14 +38,39 @@ Workspace::Workspace(Model* model, const Target* target, const WorkspaceOptions&
       start_(loaded_),
       match_cache_(*model) {}
 
+namespace {
+
+using RuleFiles = std::vector<std::pair<std::string, std::string>>;
+using RuleSets = std::array<std::shared_ptr<const RuleSet>, kRuleFolders>;
+
+// The built-in rules with those of a user's files. A process loads them once for all models that it runs with the same files, in
+// whatever threads.
+absl::StatusOr<RuleSets> RulesWith(const RuleFiles& files) {
+  struct Loaded {
+    std::mutex loading;
+    RuleFiles files;
+    RuleSets sets;
+  };
+  static auto* const kLast = new Loaded;  // never destroyed, as threads may outlive main's statics
+  const std::lock_guard<std::mutex> lock(kLast->loading);
+  if (kLast->files == files) return kLast->sets;
+  ASSIGN_OR_RETURN(const UserRules user, UserRules::Parse(files));
+  RuleSets sets;
+  for (size_t folder = 0; folder < kRuleFolders; ++folder) {
+    ASSIGN_OR_RETURN(sets[folder], RuleSet::Load(static_cast<RuleFolder>(folder), user));
+  }
+  kLast->files = files;
+  kLast->sets = sets;
+  return sets;
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Create(Model* model, const Target* target,
                                                              const WorkspaceOptions& options) {
   std::unique_ptr<Workspace> workspace(new Workspace(model, target, options));
   if (!options.rule_files.empty()) {
-    ASSIGN_OR_RETURN(const UserRules user, UserRules::Parse(options.rule_files));
-    for (size_t folder = 0; folder < kRuleFolders; ++folder) {
-      ASSIGN_OR_RETURN(workspace->rules_[folder], RuleSet::Load(static_cast<RuleFolder>(folder), user));
-    }
+    ASSIGN_OR_RETURN(workspace->rules_, RulesWith(options.rule_files));
   }
   for (const InputAssumption& assumption : options.assumptions) {
     const auto& inputs = model->graph().inputs();

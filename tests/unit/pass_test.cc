@@ -15,9 +15,11 @@
 #include "gtest/gtest.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
+#include "passes/core/node_inserter.h"
 #include "passes/core/workspace.h"
 #include "passes/optimize.h"
 #include "passes/optimize_passes.h"
+#include "patterns/terms/node_builder.h"
 #include "tests/unit/models.h"
 
 namespace ascend_fuse {
@@ -320,6 +322,22 @@ TEST(PassTest, AnExpansionCanBeCancelled) {
   ExpandOptions options;
   options.progress = [](const Progress& at) { return at.pass != "sweep"; };
   EXPECT_EQ(Expand(MustLoad(Encoded()).get(), options), absl::CancelledError("cancelled in the pass sweep"));
+}
+
+// The names of its attributes are not those of the term, which may be gone when the plan is written.
+TEST(NodeInserter, PlanOutlivesItsTerm) {
+  const auto model = MustLoad(Encoded());
+  OptimizeOptions options;
+  options.passes = {Placed(kAfter, "infer", "plan", [](Workspace& workspace) -> absl::Status {
+    const Value* x = workspace.model().graph().inputs()[0];
+    NodeInserter inserter(workspace, x->graph, "planned");
+    const NewNode plan = inserter.Plan(build::Transpose(Term::Of(x), {1, 0}));
+    std::vector<Term> others;  // in the memory that the term had
+    for (int i = 0; i < 100; ++i) others.push_back(Term::Node({"", "Other", {{"name", Term::Integer(i)}}, {Term::Of(x)}}));
+    EXPECT_EQ(plan.attributes[0].name, "perm");
+    return absl::OkStatus();
+  })};
+  EXPECT_TRUE(Optimize(model.get(), options).ok());
 }
 
 }  // namespace

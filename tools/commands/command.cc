@@ -20,8 +20,23 @@ int Commands::Run() const {
   return kUsage;
 }
 
+namespace {
+
+thread_local About* about = nullptr;  // the model that this thread works on, where there are several
+
+}  // namespace
+
+About::About(std::string model) : model_(std::move(model)) { about = this; }
+About::~About() { about = nullptr; }
+
 int Fail(std::string_view message, int code) {
-  fmt::print(stderr, "ascend-fuse: {}\n", Shown(message));
+  if (about == nullptr) {
+    fmt::print(stderr, "ascend-fuse: {}\n", Shown(message));
+    return code;
+  }
+  about->sentences_.emplace_back(message);
+  const bool names_it = message.find(about->model_) != std::string_view::npos;
+  fmt::print(stderr, "ascend-fuse: {}\n", Shown(names_it ? std::string(message) : fmt::format("{}: {}", about->model_, message)));
   return code;
 }
 

@@ -59,6 +59,22 @@ void AddTargets(Commands* commands);
 void AddPlugin(Commands* commands);
 void AddExplain(Commands* commands);
 
+// While one lives, what fails in this thread is about one of several models: lines on stderr name it, and sentences are kept.
+class About {
+ public:
+  explicit About(std::string model);
+  ~About();
+  About(const About&) = delete;
+  About& operator=(const About&) = delete;
+
+  const std::vector<std::string>& sentences() const { return sentences_; }
+
+ private:
+  friend int Fail(std::string_view message, int code);
+  const std::string model_;
+  std::vector<std::string> sentences_;
+};
+
 // One line on stderr. Names out of a file may hold line breaks and terminal control codes: they are written out.
 int Fail(std::string_view message, int code = kFailed);
 int Fail(const absl::Status& status, int code = kFailed);

@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <cstdio>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include "fmt/format.h"
@@ -11,7 +13,6 @@
 #include "ir/onnx/save.h"
 #include "passes/option_names.h"
 #include "passes/report/report_html.h"
-#include "tools/interrupts.h"
 
 namespace ascend_fuse {
 namespace {
@@ -169,13 +170,18 @@ void AddWeightFlags(CLI::App* command, ModelFlags* flags) {
 }
 
 absl::Status ModelFlags::Save(const Model& model, const std::string& path, bool quiet) const {
-  const Interrupts interrupts;
+  std::optional<Interrupts> own;
+  if (interrupts == nullptr) own.emplace();
+  const Interrupts& told = interrupts == nullptr ? *own : *interrupts;
+  static std::mutex copying;  // several models may have one data file
+  std::unique_lock<std::mutex> lock(copying, std::defer_lock);
+  if (copy_data) lock.lock();
   WritingProgress progress(!quiet);
   SaveOptions options;
   SetWeights(&options, weights);
   options.copy_data = copy_data;
   options.progress = [&progress](int64_t written, int64_t total) { progress(written, total); };
-  options.go_on = [&interrupts] { return !interrupts.Came(); };
+  options.go_on = [&told] { return !told.Came(); };
   return SaveModel(model, path, options);
 }
 

@@ -11,6 +11,7 @@
 #include "passes/report/report_html.h"
 #include "patterns/target/target.h"
 #include "tools/commands/command.h"
+#include "tools/interrupts.h"
 
 namespace ascend_fuse {
 
@@ -63,6 +64,7 @@ struct ModelFlags {
   std::string output;
   std::string weights = "copy";  // copy, reference or a file
   bool copy_data = false;
+  const Interrupts* interrupts = nullptr;  // those of a run over several models, where it is part of one
 
   absl::Status Save(const Model& model, const std::string& path, bool quiet) const;
   // The path an output was written to: to stdout when a person reads it, to stderr when a program does.

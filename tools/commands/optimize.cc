@@ -1,5 +1,6 @@
-// optimize and list: fuses what the target can run fused, or says what could be.
+// optimize, of one model or of several, and list: fuses what the target can run fused, or says what could be.
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "passes/check/check.h"
 #include "passes/optimize.h"
 #include "passes/report/atc_command.h"
+#include "tools/commands/batch.h"
 #include "tools/commands/flags.h"
 
 namespace ascend_fuse {
@@ -19,6 +21,8 @@ namespace {
 
 struct OptimizeFlags {
   OptionFlags options;
+  std::vector<std::string> inputs;  // of optimize; one that is a file alone is model.input
+  int jobs = JobsOfMachine();
   ModelFlags model;
   ReportFlags report;
   std::vector<std::string> require;
@@ -70,33 +74,114 @@ void TakeRun(const Report& report, Analysis* analysis) {
   analysis->report.findings = std::move(findings);
 }
 
-int Run(OptimizeFlags* flags, bool change) {
-  if (const int code = flags->options.Set(); code != kDone) return code;
-  if (const auto status = CheckRequirements(flags->require); !status.ok()) return Fail(status, kUsage);
-  if (const int code = flags->options.Load(); code != kDone) return code;
-  const auto model = LoadModel(flags->model.input);
+void Count(const Report& report, Ending* ending) {
+  ending->counted = true;
+  ending->nodes_before = report.nodes_before;
+  ending->nodes_after = report.nodes_after;
+  for (const ReportKindCount& kind : report.kinds) {
+    ending->found += kind.found;
+    ending->fused += kind.fused;
+    ending->by_ge += kind.by_ge;
+    ending->left += kind.left;
+  }
+}
+
+// One model, with flags that were read; `ending` is told of numbers.
+int RunModel(const OptimizeFlags& flags, bool change, Ending* ending) {
+  const auto model = LoadModel(flags.model.input);
   if (!model.ok()) return Fail(model.status());
-  const OptimizeOptions& options = flags->options.options;
-  auto analysis = AnalyzeForPage(model->get(), *flags);
+  const OptimizeOptions& options = flags.options.options;
+  auto analysis = AnalyzeForPage(model->get(), flags);
   if (!analysis.ok()) return Fail(analysis.status());
   auto report = change ? Optimize(model->get(), options) : ListOpportunities(model->get(), options);
   if (!report.ok()) return Fail(report.status());
-  if (report->model.empty()) report->model = flags->model.input;
+  if (report->model.empty()) report->model = flags.model.input;
+  Count(*report, ending);
   if (analysis->has_value()) TakeRun(*report, &**analysis);
   const Analysis* page = analysis->has_value() ? &**analysis : nullptr;
-  if (const int code = flags->report.Write(*report, {.changed = change}, page); code != kDone) return code;
-  const std::vector<std::string> unmet = UnmetRequirements(*report, flags->require);
+  if (const int code = flags.report.Write(*report, {.changed = change}, page); code != kDone) return code;
+  const std::vector<std::string> unmet = UnmetRequirements(*report, flags.require);
   for (const std::string& sentence : unmet) Fail(sentence);
   if (!unmet.empty()) {
     if (change) Fail("not written");
     return kNotMet;
   }
-  return change ? WriteOptimized(**model, *report, *options.loaded_target, *flags) : kDone;
+  return change ? WriteOptimized(**model, *report, *options.loaded_target, flags) : kDone;
+}
+
+// Flags that name one file, where there are several models: an ending stands for a file beside each.
+absl::Status CheckForSeveral(const OptimizeFlags& flags) {
+  const auto is_ending = [](const std::string& file) {
+    return file.empty() || (file[0] == '.' && file.find('/') == std::string::npos);
+  };
+  if (!is_ending(flags.report.report)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "--report {}: of several models each has its own report; give the ending alone, --report .html", flags.report.report));
+  }
+  if (!is_ending(flags.atc_script)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "--atc-script {}: each of several models has its own script; give the ending alone, --atc-script .sh", flags.atc_script));
+  }
+  if (flags.model.weights != "copy" && flags.model.weights != "reference") {
+    return absl::InvalidArgumentError(fmt::format(
+        "--weights {}: one file cannot hold the weights of several models; run them one by one", flags.model.weights));
+  }
+  if (!flags.options.options.dump_directory.empty()) {
+    return absl::InvalidArgumentError("--dump takes one model, not several");
+  }
+  return absl::OkStatus();
+}
+
+// The same as a run of this model alone, with its report in files beside the output.
+Ending RunOneOf(const OptimizeFlags& given, const Interrupts& interrupts, const BatchModel& of) {
+  OptimizeFlags flags = given;
+  flags.model.input = of.input;
+  flags.model.output = of.output;
+  flags.model.interrupts = &interrupts;
+  flags.options.options.progress = [&interrupts](const Progress&) { return !interrupts.Came(); };
+  flags.report.quiet = true;
+  flags.report.json = of.With(".json");
+  if (!given.report.report.empty()) flags.report.report = of.With(given.report.report);
+  if (!given.atc_script.empty()) flags.atc_script = of.With(given.atc_script);
+  Ending ending;
+  const About about(of.input);
+  ending.code = RunModel(flags, true, &ending);
+  ending.sentences = about.sentences();
+  return ending;
+}
+
+int RunSeveral(const OptimizeFlags& flags) {
+  if (const auto status = CheckForSeveral(flags); !status.ok()) return Fail(status, kUsage);
+  const auto models = PlanBatch(flags.inputs, flags.model.output, flags.options.options.loaded_target->chip());
+  if (!models.ok()) return FailOption(models.status());
+  if (const auto status = MakeFoldersOf(*models); !status.ok()) return Fail(status);
+  const int jobs = std::min(flags.jobs, static_cast<int>(models->size()));
+  const auto start = std::chrono::steady_clock::now();
+  const Interrupts interrupts;
+  const std::vector<Ending> endings =
+      RunBatch(*models, jobs, interrupts, [&](const BatchModel& model) { return RunOneOf(flags, interrupts, model); });
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!flags.report.json.empty()) {
+    if (const auto status = WriteText(flags.report.json, BatchToJson(*models, endings)); !status.ok()) return Fail(status);
+  }
+  if (!flags.report.quiet && flags.report.json != "-") {
+    if (const auto status = WriteText("-", BatchToText(*models, endings, seconds, jobs)); !status.ok()) return Fail(status);
+  }
+  return CodeOf(endings);
+}
+
+int Run(OptimizeFlags* flags, bool change) {
+  if (const int code = flags->options.Set(); code != kDone) return code;
+  if (const auto status = CheckRequirements(flags->require); !status.ok()) return Fail(status, kUsage);
+  if (const int code = flags->options.Load(); code != kDone) return code;
+  if (change && IsBatch(flags->inputs, flags->model.output)) return RunSeveral(*flags);
+  if (change) flags->model.input = flags->inputs[0];
+  Ending ending;
+  return RunModel(*flags, change, &ending);
 }
 
 void AddFlags(CLI::App* command, OptimizeFlags* flags) {
   OptimizeOptions& options = flags->options.options;
-  command->add_option("model", flags->model.input, "the exported ONNX model")->required();
   AddTargetFlags(command, &flags->options);
   AddDimFlag(command, &flags->options);
   AddFixFlag(command, &flags->options);
@@ -132,9 +217,21 @@ void AddOptimize(Commands* commands) {
   auto* flags = commands->New<OptimizeFlags>();
   CLI::App* command =
       commands->app()->add_subcommand("optimize", "replace subgraphs by NPU nodes of the target; write the model and a report");
+  command
+      ->add_option(
+          "model", flags->inputs,
+          "the exported ONNX model; several, or a folder, for one run over all of them, whose reports are written beside "
+          "the models")
+      ->required();
   AddFlags(command, flags);
   AddWeightFlags(command, &flags->model);
-  command->add_option("-o,--output", flags->model.output, "default: <model>.<chip>.onnx beside the model")->type_name("FILE");
+  command
+      ->add_option("-o,--output", flags->model.output,
+                   "default: <model>.<chip>.onnx beside the model; of several models the folder that they are written to")
+      ->type_name("FILE|FOLDER");
+  command->add_option("-j,--jobs", flags->jobs, "of several models so many at one time; default: as many as there are processors")
+      ->type_name("N")
+      ->check(CLI::Range(1, kMostJobs));
   command->add_flag(
       "--force", flags->force,
       "write the model also where ATC surely refuses or misreads it; without it, nothing is written then: exit code 4");
@@ -145,6 +242,7 @@ void AddOptimize(Commands* commands) {
 void AddList(Commands* commands) {
   auto* flags = commands->New<OptimizeFlags>();
   CLI::App* command = commands->app()->add_subcommand("list", "say what could be fused and what nearly matched; changes nothing");
+  command->add_option("model", flags->model.input, "the exported ONNX model")->required();
   AddFlags(command, flags);
   commands->Add(command, [flags] { return Run(flags, false); });
 }

@@ -1,0 +1,23 @@
+#include "tools/commands/json_string.h"
+
+#include "fmt/format.h"
+#include "ir/text/visible.h"
+
+namespace ascend_fuse {
+
+std::string JsonString(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : Visible(text, true)) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+}  // namespace ascend_fuse
