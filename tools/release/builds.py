@@ -88,6 +88,7 @@ def build(shop: Workshop, target: Target, rule_compiler: Path | None) -> Path:
         "ASCEND_FUSE_SOURCES": shop.work, "ASCEND_FUSE_COMPILERS": write_compilers(shop), "ASCEND_FUSE_TARGET": target.triple,
         "ASCEND_FUSE_PORTABLE": "ON", "ASCEND_FUSE_GROUPS": "ON", "ASCEND_FUSE_TESTS": "OFF", "ASCEND_FUSE_BENCH": "OFF",
         "ASCEND_FUSE_PYTHON": "OFF", "ASCEND_FUSE_COMMIT": shop.commit[:12], "ASCEND_FUSE_RULE_COMPILER": rule_compiler or "", "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_C_FLAGS_RELEASE": "-O2 -DNDEBUG", "CMAKE_CXX_FLAGS_RELEASE": "-O2 -DNDEBUG",
         "CMAKE_EXE_LINKER_FLAGS": "-s -Wl,--gc-sections" + (" -static" if target.static else ""),
         "CMAKE_SHARED_LINKER_FLAGS": "-s -Wl,--gc-sections",
     }
