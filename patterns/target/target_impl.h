@@ -15,15 +15,7 @@
 #include "patterns/target/forms.h"
 #include "patterns/target/load.h"
 #include "patterns/target/target.h"
-
-namespace ascend_fuse::proto {
-class Alias;
-class GeConstructRow;
-class LeftRow;
-class PrecisionMode;
-class Refusal;
-class StandardOp;
-}  // namespace ascend_fuse::proto
+#include "proto/contract.pb.h"
 
 namespace ascend_fuse {
 

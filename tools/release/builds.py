@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from release.debian import ARCHITECTURES
 from release.inputs import ZIG_VERSION
 
 # Objects in sections of their own, so that the linker leaves out what is not used. Paths in them are relative to the build folder, as
@@ -40,8 +41,7 @@ class Target:
         return self.library == "musl"
 
 
-PROCESSORS = {"x86_64": "amd64", "aarch64": "arm64"}
-TARGETS = [Target(processor, debian, library) for library in ("gnu.2.28", "musl") for processor, debian in PROCESSORS.items()]
+TARGETS = [Target(processor, debian, library) for library in ("gnu.2.28", "musl") for processor, debian in ARCHITECTURES.items()]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from release.debian import apt_environment, mirror, run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,33 +70,18 @@ def fetch(work: Path) -> None:
         if not stamp.is_file() or stamp.read_text() != source.version:
             shutil.rmtree(work / source.folder, ignore_errors=True)
             description = next(name for name in source.files if name.endswith(".dsc"))
-            _run("dpkg-source", "--no-check", "--no-copy", "-x", archives / description, work / source.folder)
+            run("dpkg-source", "--no-check", "--no-copy", "-x", archives / description, work / source.folder)
             stamp.write_text(source.version)
 
 
 def _download(folder: Path, archives: Path, missing: list[Source]) -> None:
-    (folder / "lists" / "partial").mkdir(parents=True, exist_ok=True)
-    (folder / "cache" / "archives" / "partial").mkdir(parents=True, exist_ok=True)
-    (folder / "sources.list").write_text("".join(f"deb-src {_mirror()} {suite} main\n" for suite in SUITES))
-    (folder / "apt.conf").write_text(f'Dir::State::lists "{folder}/lists";\nDir::Cache "{folder}/cache";\n'
-                                     f'Dir::Etc::sourcelist "{folder}/sources.list";\nDir::Etc::sourceparts "-";\n'
-                                     'APT::Sandbox::User "root";\n')
-    environment = dict(os.environ, APT_CONFIG=str(folder / "apt.conf"))
-    _run("apt-get", "-q", "update", environment=environment)
+    environment = apt_environment(folder, [f"deb-src {mirror()} {suite} main" for suite in SUITES])
     for source in missing:
         try:
-            _run("apt-get", "-q", "source", "--download-only", f"{source.package}={source.version}", cwd=archives, environment=environment)
+            run("apt-get", "-q", "source", "--download-only", f"{source.package}={source.version}", cwd=archives, environment=environment)
         except subprocess.CalledProcessError:
             raise InputError(f"{source.package} {source.version} is not there any more: put its files in {archives}, or pin the next "
                              "version in tools/release/inputs.py") from None
-
-
-def _mirror() -> str:
-    """The mirror that this machine has its packages from."""
-    places = [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]
-    words = " ".join(path.read_text() for path in places if path.is_file()).split()
-    return next((word for word in words if word.startswith(("http://", "https://")) and word.rstrip("/").endswith("/debian")),
-                "http://deb.debian.org/debian")
 
 
 def install_zig(work: Path) -> Path:
@@ -103,12 +89,8 @@ def install_zig(work: Path) -> Path:
     folder = work / "zig"
     found = list(folder.glob("lib/python3*/site-packages/ziglang/zig"))
     if not found:
-        _run(sys.executable, "-m", "venv", folder)
+        run(sys.executable, "-m", "venv", folder)
         (folder / "requirements.txt").write_text(ZIG)
-        _run(folder / "bin" / "pip", "install", "-q", "--require-hashes", "--only-binary", ":all:", "-r", folder / "requirements.txt")
+        run(folder / "bin" / "pip", "install", "-q", "--require-hashes", "--only-binary", ":all:", "-r", folder / "requirements.txt")
         found = list(folder.glob("lib/python3*/site-packages/ziglang/zig"))
     return found[0]
-
-
-def _run(*words: object, cwd: Path | None = None, environment: dict[str, str] | None = None) -> None:
-    subprocess.run([*map(str, words)], cwd=cwd, env=environment, check=True, stdout=sys.stderr)
