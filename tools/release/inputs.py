@@ -22,6 +22,7 @@ class Source:
     version: str
     licence: str
     files: dict[str, str]
+    dropped: str = ""  # a patch of Debian's that is not wanted
 
 
 SOURCES = (
@@ -32,7 +33,8 @@ SOURCES = (
     Source("abseil", "abseil", "20220623.1-1+deb12u2", "LICENSE", {
         "abseil_20220623.1-1+deb12u2.dsc": "ba731eaced569332fa4ce802a7ff2615ae57ac25beaf2d02f634ef908f2e62c2",
         "abseil_20220623.1-1+deb12u2.debian.tar.xz": "e08490fc7b6f3beca1925953b0c4fb92df2de5e2a01295e4641e2a3d4e528eeb",
-        "abseil_20220623.1.orig.tar.gz": "abfe2897f3a30edaa74bc34365afe3c2a3cd012091a97dc7e008f7016adcd5fe"}),
+        "abseil_20220623.1.orig.tar.gz": "abfe2897f3a30edaa74bc34365afe3c2a3cd012091a97dc7e008f7016adcd5fe"},
+        dropped="latomic.diff"),  # for armel; zig's linker does not know its flags
     Source("fmtlib", "fmtlib", "9.1.0+ds1-2", "LICENSE.rst", {
         "fmtlib_9.1.0+ds1-2.dsc": "1c8982464f1281f5b7d42ca24e058d80d71db7c381b278cc22cbdb40c534f0c5",
         "fmtlib_9.1.0+ds1-2.debian.tar.xz": "aead535c0b3d7a02a89f6e004ac62d1e15bdbf8d34c36cd37038dcc7d37bc9e3",
@@ -67,11 +69,13 @@ def fetch(work: Path) -> None:
                 raise InputError(f"{archives / name} is not the file that was pinned: sha256 {found} instead of {wanted}")
     for source in SOURCES:
         stamp = work / source.folder / ".unpacked"
-        if not stamp.is_file() or stamp.read_text() != source.version:
+        if not stamp.is_file() or stamp.read_text() != f"{source.version} {source.dropped}":
             shutil.rmtree(work / source.folder, ignore_errors=True)
             description = next(name for name in source.files if name.endswith(".dsc"))
             run("dpkg-source", "--no-check", "--no-copy", "-x", archives / description, work / source.folder)
-            stamp.write_text(source.version)
+            if source.dropped:
+                run("patch", "-s", "-R", "-p1", "-i", f"debian/patches/{source.dropped}", cwd=work / source.folder)
+            stamp.write_text(f"{source.version} {source.dropped}")
 
 
 def _download(folder: Path, archives: Path, missing: list[Source]) -> None:
