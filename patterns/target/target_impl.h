@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -15,7 +15,15 @@
 #include "patterns/target/forms.h"
 #include "patterns/target/load.h"
 #include "patterns/target/target.h"
-#include "proto/contract.pb.h"
+
+namespace ascend_fuse::proto {
+class Alias;
+class GeConstructRow;
+class LeftRow;
+class PrecisionMode;
+class Refusal;
+class StandardOp;
+}  // namespace ascend_fuse::proto
 
 namespace ascend_fuse {
 
@@ -37,7 +45,7 @@ struct Target::Impl {
   const proto::CannFile* cann = nullptr;  // the first of cann_files
   std::string chip;
   std::vector<std::string> warnings;
-  std::deque<proto::NodeContract> copies;  // of rows that are written as `like` another
+  std::list<proto::NodeContract> copies;  // of rows that are written as `like` another
   std::mutex compiling;
   std::map<std::string, NodeRows, std::less<>> nodes;
   std::vector<std::string> node_order;
