@@ -21,7 +21,7 @@ target_include_directories(ascend_fuse INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURC
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/ascend_fuse>
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(ascend_fuse INTERFACE cxx_std_20)
-target_link_options(ascend_fuse PRIVATE LINKER:--version-script=${EXPORTS})
+target_link_options(ascend_fuse PRIVATE LINKER:--version-script,${EXPORTS})
 if(NOT ASCEND_FUSE_SANITIZE)  # a sanitizer's own functions come with the program
   target_link_options(ascend_fuse PRIVATE LINKER:--no-undefined)
 endif()

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -45,7 +45,7 @@ struct Target::Impl {
   const proto::CannFile* cann = nullptr;  // the first of cann_files
   std::string chip;
   std::vector<std::string> warnings;
-  std::deque<proto::NodeContract> copies;  // of rows that are written as `like` another
+  std::list<proto::NodeContract> copies;  // of rows that are written as `like` another
   std::mutex compiling;
   std::map<std::string, NodeRows, std::less<>> nodes;
   std::vector<std::string> node_order;

@@ -19,21 +19,15 @@ from pathlib import Path
 
 import pytest
 from conftest import BUILD, ROOT
+from release_files import FILES, MADE, made, processor_of, unpack
 
 sys.path.insert(0, str(ROOT / "tools"))
 from release import archives, inputs, packages, python_package  # noqa: E402
 from release.builds import TARGETS  # noqa: E402
 
-FILES = Path(os.environ.get("ASCEND_FUSE_RELEASE", BUILD / "release" / "files"))
-MADE = sorted(FILES.iterdir()) if FILES.is_dir() else []
-MACHINES = {"x86_64": 62, "amd64": 62, "aarch64": 183, "arm64": 183}  # e_machine of ELF
+MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of ELF
 # What a Linux with glibc has: nothing of C++, nothing of others.
 OF_GLIBC = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
-
-
-def made(pattern: str) -> list[object]:
-    found = [path for path in MADE if re.fullmatch(pattern, path.name)]
-    return [pytest.param(path, id=path.name) for path in found] or [pytest.param(None, marks=pytest.mark.skip(reason="scripts/release has not made it"))]
 
 
 # --- what needs no build ---
@@ -95,15 +89,7 @@ def test_a_package_is_laid_out_with_one_time(tmp_path: Path) -> None:
 def unpacked(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The content of a file of the release."""
     path: Path = request.param
-    if path.suffix == ".whl":
-        with zipfile.ZipFile(path) as wheel:
-            wheel.extractall(tmp_path)
-    elif path.suffix == ".deb":
-        subprocess.run(["dpkg-deb", "-x", path, tmp_path], check=True)
-    elif path.suffix == ".rpm":
-        subprocess.run(f"rpm2cpio '{path}' | cpio -idm --quiet", shell=True, check=True, cwd=tmp_path)
-    else:
-        shutil.unpack_archive(path, tmp_path, filter="data")
+    unpack(path, tmp_path)
     (tmp_path / ".name").write_text(path.name)
     return tmp_path
 
@@ -128,7 +114,7 @@ BINARY = r".*\.(whl|deb|rpm)|(lib)?ascend[_-]fuse-.*linux.*\.tar\.gz"
 @pytest.mark.parametrize("unpacked", made(BINARY), indirect=True)
 def test_what_binaries_need(unpacked: Path) -> None:
     name = (unpacked / ".name").read_text()
-    machine = next(number for word, number in MACHINES.items() if word in name)
+    machine = MACHINES[processor_of(Path(name))]
     static = name.startswith("ascend-fuse-") and name.endswith(".tar.gz")
     found = list(binaries(unpacked))
     assert found
@@ -172,7 +158,7 @@ def test_checksums() -> None:
 
 def runner(path: Path) -> list[str] | None:
     """What runs a program on this machine."""
-    machine = next(word for word in ("x86_64", "aarch64") if word in path.name)
+    machine = processor_of(path)
     if machine == os.uname().machine:
         return []
     emulator = shutil.which(f"qemu-{machine}-static")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from release.debian import ARCHITECTURES
 from release.inputs import ZIG_VERSION
 
 # Objects in sections of their own, so that the linker leaves out what is not used. Paths in them are relative to the build folder, as
@@ -40,8 +41,7 @@ class Target:
         return self.library == "musl"
 
 
-PROCESSORS = {"x86_64": "amd64", "aarch64": "arm64"}
-TARGETS = [Target(processor, debian, library) for library in ("gnu.2.28", "musl") for processor, debian in PROCESSORS.items()]
+TARGETS = [Target(processor, debian, library) for library in ("gnu.2.28", "musl") for processor, debian in ARCHITECTURES.items()]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +88,7 @@ def build(shop: Workshop, target: Target, rule_compiler: Path | None) -> Path:
         "ASCEND_FUSE_SOURCES": shop.work, "ASCEND_FUSE_COMPILERS": write_compilers(shop), "ASCEND_FUSE_TARGET": target.triple,
         "ASCEND_FUSE_PORTABLE": "ON", "ASCEND_FUSE_GROUPS": "ON", "ASCEND_FUSE_TESTS": "OFF", "ASCEND_FUSE_BENCH": "OFF",
         "ASCEND_FUSE_PYTHON": "OFF", "ASCEND_FUSE_COMMIT": shop.commit[:12], "ASCEND_FUSE_RULE_COMPILER": rule_compiler or "", "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_C_FLAGS_RELEASE": "-O2 -DNDEBUG", "CMAKE_CXX_FLAGS_RELEASE": "-O2 -DNDEBUG",
         "CMAKE_EXE_LINKER_FLAGS": "-s -Wl,--gc-sections" + (" -static" if target.static else ""),
         "CMAKE_SHARED_LINKER_FLAGS": "-s -Wl,--gc-sections",
     }

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from release.debian import apt_environment, mirror, run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Source:
     version: str
     licence: str
     files: dict[str, str]
+    dropped: str = ""  # a patch of Debian's that is not wanted
 
 
 SOURCES = (
@@ -31,7 +33,8 @@ SOURCES = (
     Source("abseil", "abseil", "20220623.1-1+deb12u2", "LICENSE", {
         "abseil_20220623.1-1+deb12u2.dsc": "ba731eaced569332fa4ce802a7ff2615ae57ac25beaf2d02f634ef908f2e62c2",
         "abseil_20220623.1-1+deb12u2.debian.tar.xz": "e08490fc7b6f3beca1925953b0c4fb92df2de5e2a01295e4641e2a3d4e528eeb",
-        "abseil_20220623.1.orig.tar.gz": "abfe2897f3a30edaa74bc34365afe3c2a3cd012091a97dc7e008f7016adcd5fe"}),
+        "abseil_20220623.1.orig.tar.gz": "abfe2897f3a30edaa74bc34365afe3c2a3cd012091a97dc7e008f7016adcd5fe"},
+        dropped="latomic.diff"),  # for armel; zig's linker does not know its flags
     Source("fmtlib", "fmtlib", "9.1.0+ds1-2", "LICENSE.rst", {
         "fmtlib_9.1.0+ds1-2.dsc": "1c8982464f1281f5b7d42ca24e058d80d71db7c381b278cc22cbdb40c534f0c5",
         "fmtlib_9.1.0+ds1-2.debian.tar.xz": "aead535c0b3d7a02a89f6e004ac62d1e15bdbf8d34c36cd37038dcc7d37bc9e3",
@@ -66,36 +69,23 @@ def fetch(work: Path) -> None:
                 raise InputError(f"{archives / name} is not the file that was pinned: sha256 {found} instead of {wanted}")
     for source in SOURCES:
         stamp = work / source.folder / ".unpacked"
-        if not stamp.is_file() or stamp.read_text() != source.version:
+        if not stamp.is_file() or stamp.read_text() != f"{source.version} {source.dropped}":
             shutil.rmtree(work / source.folder, ignore_errors=True)
             description = next(name for name in source.files if name.endswith(".dsc"))
-            _run("dpkg-source", "--no-check", "--no-copy", "-x", archives / description, work / source.folder)
-            stamp.write_text(source.version)
+            run("dpkg-source", "--no-check", "--no-copy", "-x", archives / description, work / source.folder)
+            if source.dropped:
+                run("patch", "-s", "-R", "-p1", "-i", f"debian/patches/{source.dropped}", cwd=work / source.folder)
+            stamp.write_text(f"{source.version} {source.dropped}")
 
 
 def _download(folder: Path, archives: Path, missing: list[Source]) -> None:
-    (folder / "lists" / "partial").mkdir(parents=True, exist_ok=True)
-    (folder / "cache" / "archives" / "partial").mkdir(parents=True, exist_ok=True)
-    (folder / "sources.list").write_text("".join(f"deb-src {_mirror()} {suite} main\n" for suite in SUITES))
-    (folder / "apt.conf").write_text(f'Dir::State::lists "{folder}/lists";\nDir::Cache "{folder}/cache";\n'
-                                     f'Dir::Etc::sourcelist "{folder}/sources.list";\nDir::Etc::sourceparts "-";\n'
-                                     'APT::Sandbox::User "root";\n')
-    environment = dict(os.environ, APT_CONFIG=str(folder / "apt.conf"))
-    _run("apt-get", "-q", "update", environment=environment)
+    environment = apt_environment(folder, [f"deb-src {mirror()} {suite} main" for suite in SUITES])
     for source in missing:
         try:
-            _run("apt-get", "-q", "source", "--download-only", f"{source.package}={source.version}", cwd=archives, environment=environment)
+            run("apt-get", "-q", "source", "--download-only", f"{source.package}={source.version}", cwd=archives, environment=environment)
         except subprocess.CalledProcessError:
             raise InputError(f"{source.package} {source.version} is not there any more: put its files in {archives}, or pin the next "
                              "version in tools/release/inputs.py") from None
-
-
-def _mirror() -> str:
-    """The mirror that this machine has its packages from."""
-    places = [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]
-    words = " ".join(path.read_text() for path in places if path.is_file()).split()
-    return next((word for word in words if word.startswith(("http://", "https://")) and word.rstrip("/").endswith("/debian")),
-                "http://deb.debian.org/debian")
 
 
 def install_zig(work: Path) -> Path:
@@ -103,12 +93,8 @@ def install_zig(work: Path) -> Path:
     folder = work / "zig"
     found = list(folder.glob("lib/python3*/site-packages/ziglang/zig"))
     if not found:
-        _run(sys.executable, "-m", "venv", folder)
+        run(sys.executable, "-m", "venv", folder)
         (folder / "requirements.txt").write_text(ZIG)
-        _run(folder / "bin" / "pip", "install", "-q", "--require-hashes", "--only-binary", ":all:", "-r", folder / "requirements.txt")
+        run(folder / "bin" / "pip", "install", "-q", "--require-hashes", "--only-binary", ":all:", "-r", folder / "requirements.txt")
         found = list(folder.glob("lib/python3*/site-packages/ziglang/zig"))
     return found[0]
-
-
-def _run(*words: object, cwd: Path | None = None, environment: dict[str, str] | None = None) -> None:
-    subprocess.run([*map(str, words)], cwd=cwd, env=environment, check=True, stdout=sys.stderr)
