@@ -266,8 +266,10 @@ absl::StatusOr<const Value*> Emitter::BuildNode(const Term& term, const std::str
   const Node* helper = rewriter_->Insert(plan, deferred.output_count, graph_, own_name);
   Refresh(helper);
   // Who reads it would read an equal value that was there before instead: nothing would read the helper, nor what was
-  // built for it.
-  if (const Value* equal = Earliest(helper->output()); deferred.output_count == 1 && equal != helper->output()) {
+  // built for it. Not what is replaced: a triangle of ones is equal to the comparison that it is made of.
+  const Value* const equal = Earliest(helper->output());
+  const bool there = equal->producer != nullptr && StandsBefore(*equal->producer, *first_);
+  if (deferred.output_count == 1 && equal != helper->output() && there) {
     const auto built = emission->inserted.begin() + static_cast<std::ptrdiff_t>(inserted_before);
     if (std::find(built, emission->inserted.end(), equal->producer) == emission->inserted.end()) {
       rewriter_->RollBack(before);
