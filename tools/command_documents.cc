@@ -8,6 +8,8 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "patterns/target/target.h"
+#include "tools/config_file.h"
+#include "tools/exit_codes.h"
 
 namespace ascend_fuse {
 namespace {
@@ -119,7 +121,8 @@ _ascend_fuse() {{
 }}
 complete -o filenames -F _ascend_fuse ascend-fuse
 )",
-                     Quoted(fmt::format("{} --help --version", fmt::join(commands, " "))), parts, words, cases);
+                     Quoted(fmt::format("{} --help --version --config --explain-exit", fmt::join(commands, " "))), parts, words,
+                     cases);
 }
 
 // A command's flags, and its parts (`rules new`) with theirs.
@@ -186,9 +189,19 @@ std::string ManPage(const CLI::App& app, const std::string& version) {
       text += fmt::format(".PP\n\\fB{} {}\\fR{}", ForMan(command->get_name()), ForMan(part->get_name()), ManCommand(*part));
     }
   }
+  text += ".SH OPTIONS\n" + ManOptions(app) + ".SH EXIT STATUS\n";
+  for (const ExitCode& row : ExitCodes())
+    text += fmt::format(".TP\n{}\n{}. {}\n", row.code, ForMan(row.meaning), ForMan(row.what_to_do));
+  text += ".SH ENVIRONMENT\n";
+  for (const auto& [variable, key] : ConfigVariables())
+    text += fmt::format(".TP\n\\fB{}\\fR\nas \\fB\\-\\-{}\\fR, where that is not given{}\n", variable, ForMan(key),
+                        key == "rules" ? "; several files have : between them" : "");
+  text += fmt::format(".TP\n\\fB{}\\fR\nneither these variables nor \\fI{}\\fR are read\n", kNoConfig, ForMan(kConfigName));
   return text +
-         ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\nan error in the input or of the file system\n.TP\n2\nwrong usage\n"
-         ".TP\n3\na requirement is not met: \\-\\-require, verify\n.TP\n4\ncheck found what ATC refuses or misreads\n";
+         fmt::format(
+             ".SH FILES\n.TP\n\\fI{}\\fR\nin the current folder: options of all commands, and in sections [command] those of "
+             "one; flags and variables win over it\n",
+             ForMan(kConfigName));
 }
 
 std::string Completion(const CLI::App& app, const std::string& shell) {

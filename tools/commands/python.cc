@@ -13,6 +13,7 @@
 
 #include "fmt/format.h"
 #include "tools/commands/command.h"
+#include "tools/config_file.h"
 
 namespace ascend_fuse {
 namespace {
@@ -74,6 +75,8 @@ int RunPython(const std::string& module, const std::vector<std::string>& argumen
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
+  // What it starts is told all by flags.
+  setenv(kNoConfig, "1", 1);
   fflush(nullptr);
   const pid_t child = fork();
   if (child < 0) return Fail(fmt::format("cannot start python3: {}", strerror(errno)));
