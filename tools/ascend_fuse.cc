@@ -104,6 +104,7 @@ void AddCommands(Commands* commands) {
   AddTargets(commands);
   AddPlugin(commands);
   AddExplain(commands);
+  AddDoctor(commands);
   AddDocuments(commands);
 }
 
@@ -117,7 +118,7 @@ int RunExplainExit(std::string_view number) {
 // Options that stand in the file or in variables. The commands that look at nothing do without.
 int RunWithConfig(CLI::App* app, const Commands& commands, const std::string& given) {
   const CLI::App* command = app->get_subcommands().front();
-  const bool documents = command->get_name() == "man" || command->get_name() == "completion";
+  const bool documents = command->get_name() == "man" || command->get_name() == "completion" || command->get_name() == "doctor";
   if (!documents && (getenv(kNoConfig) == nullptr || !given.empty())) {
     std::string read;
     if (const auto status = ApplyConfig(app, given, &read); !status.ok()) return FailOption(status);

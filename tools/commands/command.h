@@ -52,6 +52,7 @@ void AddRules(Commands* commands);
 void AddTargets(Commands* commands);
 void AddPlugin(Commands* commands);
 void AddExplain(Commands* commands);
+void AddDoctor(Commands* commands);
 
 // While one lives, what fails in this thread is about one of several models: lines on stderr name it, and sentences are kept.
 class About {
