@@ -8,6 +8,8 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "patterns/target/target.h"
+#include "tools/config_file.h"
+#include "tools/exit_codes.h"
 
 namespace ascend_fuse {
 namespace {
@@ -74,6 +76,15 @@ std::vector<std::string> WordsOf(std::string_view flag) {
   return {};
 }
 
+// The words there are for the first argument of a command; none for a file.
+std::vector<std::string> WordsOfArgument(std::string_view command) {
+  if (command == "completion") return {"bash", "zsh", "fish"};
+  if (command == "targets") return Target::Chips();
+  return {};
+}
+
+std::string Joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
+
 std::vector<std::string> PartsOf(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::App* part : command.get_subcommands({})) names.push_back(part->get_name());
@@ -84,7 +95,9 @@ std::string Bash(const CLI::App& app) {
   std::vector<std::string> commands;
   std::string cases, parts;
   for (const CLI::App* command : app.get_subcommands({})) {
-    if (const auto names = PartsOf(*command); !names.empty()) {
+    auto names = PartsOf(*command);
+    if (names.empty()) names = WordsOfArgument(command->get_name());
+    if (!names.empty()) {
       parts += fmt::format(
           "  if [[ $COMP_CWORD -eq 2 && ${{COMP_WORDS[1]}} == {} && $word != -* ]]; then\n"
           "    COMPREPLY=($(compgen -W {} -- \"$word\"))\n    return\n  fi\n",
@@ -119,7 +132,8 @@ _ascend_fuse() {{
 }}
 complete -o filenames -F _ascend_fuse ascend-fuse
 )",
-                     Quoted(fmt::format("{} --help --version", fmt::join(commands, " "))), parts, words, cases);
+                     Quoted(fmt::format("{} --help --version --config --explain-exit", fmt::join(commands, " "))), parts, words,
+                     cases);
 }
 
 // A command's flags, and its parts (`rules new`) with theirs.
@@ -129,6 +143,9 @@ std::string FishCommand(const CLI::App& command, const std::string& condition) {
   text += fmt::format("complete -c ascend-fuse -n {} -f -a {} -d {}\n", condition, name, Quoted(command.get_description()));
   for (const CLI::App* part : command.get_subcommands({}))
     text += FishCommand(*part, Quoted("__fish_seen_subcommand_from " + name));
+  if (const auto words = WordsOfArgument(name); !words.empty()) {
+    text += fmt::format("complete -c ascend-fuse -n '__fish_seen_subcommand_from {}' -f -a {}\n", name, Quoted(Joined(words)));
+  }
   for (const CLI::Option* option : FlagOptions(command)) {
     text += fmt::format("complete -c ascend-fuse -n '__fish_seen_subcommand_from {}'", name);
     for (const std::string& flag : option->get_snames()) text += " -s " + flag;
@@ -144,7 +161,88 @@ std::string FishCommand(const CLI::App& command, const std::string& condition) {
 std::string Fish(const CLI::App& app) {
   std::string text = "# Completion of ascend-fuse for fish; written by `ascend-fuse completion fish`.\n";
   for (const CLI::App* command : app.get_subcommands({})) text += FishCommand(*command, "__fish_use_subcommand");
+  for (const CLI::Option* option : FlagOptions(app)) {
+    for (const std::string& flag : option->get_lnames()) {
+      text +=
+          fmt::format("complete -c ascend-fuse -n __fish_use_subcommand -l {} -d {}\n", flag, Quoted(option->get_description()));
+    }
+  }
   return text;
+}
+
+// Names with what they mean, as _describe of zsh takes them.
+std::string Described(const std::vector<std::pair<std::string, std::string>>& all) {
+  std::string text;
+  for (const auto& [name, meaning] : all) text += fmt::format(" {}", Quoted(fmt::format("{}:{}", name, meaning)));
+  return text;
+}
+
+// Flags of a command and of its parts.
+void AddDescribedFlags(const CLI::App& command, std::vector<std::pair<std::string, std::string>>* flags) {
+  for (const CLI::Option* option : FlagOptions(command)) {
+    for (const std::string& flag : FlagsOf(*option)) {
+      const bool known = std::any_of(flags->begin(), flags->end(), [&](const auto& other) { return other.first == flag; });
+      if (!known) flags->emplace_back(flag, option->get_description());
+    }
+  }
+  for (const CLI::App* part : command.get_subcommands({})) AddDescribedFlags(*part, flags);
+}
+
+std::string Zsh(const CLI::App& app) {
+  std::vector<std::pair<std::string, std::string>> commands, own;
+  std::string cases, arguments, words;
+  for (const CLI::Option* option : FlagOptions(app)) {
+    for (const std::string& flag : FlagsOf(*option)) own.emplace_back(flag, option->get_description());
+  }
+  for (const CLI::App* command : app.get_subcommands({})) {
+    const std::string& name = command->get_name();
+    commands.emplace_back(name, command->get_description());
+    std::vector<std::pair<std::string, std::string>> flags, parts;
+    AddDescribedFlags(*command, &flags);
+    cases += fmt::format("    {}) all=({}) ;;\n", name, Described(flags));
+    for (const CLI::App* part : command->get_subcommands({})) parts.emplace_back(part->get_name(), part->get_description());
+    for (const std::string& word : WordsOfArgument(name)) parts.emplace_back(word, "");
+    if (!parts.empty()) arguments += fmt::format("    {}) parts=({}) ;;\n", name, Described(parts));
+  }
+  for (const char* flag : {"--target", "--cann", "--style"})
+    words += fmt::format("    {}) compadd -- {}; _files; return ;;\n", flag, Joined(WordsOf(flag)));
+  return fmt::format(R"(#compdef ascend-fuse
+# Completion of ascend-fuse for zsh; written by `ascend-fuse completion zsh`.
+_ascend_fuse() {{
+  local -a all parts
+  if (( CURRENT == 2 )); then
+    all=({})
+    parts=({})
+    if [[ $PREFIX == -* ]]; then
+      _describe -o option parts
+    else
+      _describe command all
+    fi
+    return
+  fi
+  case $words[CURRENT-1] in
+{}  esac
+  case $words[2] in
+{}  esac
+  if [[ $PREFIX == -* ]]; then
+    _describe -o option all
+    return
+  fi
+  if (( CURRENT == 3 )); then
+    case $words[2] in
+{}    esac
+    (( $#parts )) && _describe argument parts
+  fi
+  _files
+}}
+# Found in fpath it is called; read by `source` it is registered.
+if [[ $funcstack[1] == _ascend-fuse ]]; then
+  _ascend_fuse "$@"
+else
+  compdef _ascend_fuse ascend-fuse
+fi
+)",
+                     Described(commands), Described(own), words, cases, arguments);
 }
 
 std::string ManOptions(const CLI::App& app) {
@@ -186,16 +284,25 @@ std::string ManPage(const CLI::App& app, const std::string& version) {
       text += fmt::format(".PP\n\\fB{} {}\\fR{}", ForMan(command->get_name()), ForMan(part->get_name()), ManCommand(*part));
     }
   }
+  text += ".SH OPTIONS\n" + ManOptions(app) + ".SH EXIT STATUS\n";
+  for (const ExitCode& row : ExitCodes())
+    text += fmt::format(".TP\n{}\n{}. {}\n", row.code, ForMan(row.meaning), ForMan(row.what_to_do));
+  text += ".SH ENVIRONMENT\n";
+  for (const auto& [variable, key] : ConfigVariables())
+    text += fmt::format(".TP\n\\fB{}\\fR\nas \\fB\\-\\-{}\\fR, where that is not given{}\n", variable, ForMan(key),
+                        key == "rules" ? "; several files have : between them" : "");
+  text += fmt::format(".TP\n\\fB{}\\fR\nneither these variables nor \\fI{}\\fR are read\n", kNoConfig, ForMan(kConfigName));
   return text +
-         ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\nan error in the input or of the file system\n.TP\n2\nwrong usage\n"
-         ".TP\n3\na requirement is not met: \\-\\-require, verify\n.TP\n4\ncheck found what ATC refuses or misreads\n";
+         fmt::format(
+             ".SH FILES\n.TP\n\\fI{}\\fR\nin the current folder: options of all commands, and in sections [command] those of "
+             "one; flags and variables win over it\n",
+             ForMan(kConfigName));
 }
 
 std::string Completion(const CLI::App& app, const std::string& shell) {
   if (shell == "bash") return Bash(app);
   if (shell == "fish") return Fish(app);
-  // zsh reads completions of bash.
-  if (shell == "zsh") return "#compdef ascend-fuse\nautoload -U +X bashcompinit && bashcompinit\n" + Bash(app);
+  if (shell == "zsh") return Zsh(app);
   return "";
 }
 

@@ -15,13 +15,11 @@ HEAD = """# The command line
 All commands and their flags, as `--help` prints them. `ascend-fuse man` writes the same as a man page, `ascend-fuse completion bash` (zsh, fish) the
 completion for a shell. This page is written by `tests/python/test_command_page.py`.
 
-| exit code | meaning |
-|---|---|
-| 0 | done |
-| 1 | an error: a file, a model, a rule |
-| 2 | wrong usage |
-| 3 | what `--require` asks for is not met |
-| 4 | ATC rejects or misreads the model |
+`ascend-fuse --version` names the version, the commit of a release and the build. `--config FILE` and variables of the environment:
+[every day](daily.md#options-in-a-file).
+
+| exit code | meaning | what to do |
+|---|---|---|
 """
 
 
@@ -56,10 +54,15 @@ def part(*command: str) -> str:
     return "\n".join(lines) + "\n" + "".join(part(*command, name) for name, _ in rows.get("Subcommands", []))
 
 
+def exit_codes() -> str:
+    rows = re.findall(r"^(\d)  (.*)\n   (.*)$", run_ok("--explain-exit").out, re.MULTILINE)
+    return "".join(f"| {code} | {cell(meaning)} | {cell(what)} |\n" for code, meaning, what in rows)
+
+
 def page() -> str:
     rows = sections(run_ok("--help").out)
     commands = [name for name, _ in rows["Subcommands"]]
-    return HEAD + "\n" + "".join(part(name) for name in commands).rstrip() + "\n"
+    return HEAD + exit_codes() + "\n" + "".join(part(name) for name in commands).rstrip() + "\n"
 
 
 def test_the_page_is_what_the_commands_say() -> None:

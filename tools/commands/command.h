@@ -10,15 +10,9 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "tools/exit_codes.h"
 
 namespace ascend_fuse {
-
-// Exit codes.
-constexpr int kDone = 0;
-constexpr int kFailed = 1;
-constexpr int kUsage = 2;
-constexpr int kNotMet = 3;
-constexpr int kFound = 4;
 
 // The commands of a command line. Each adds itself, with flags of its own.
 class Commands {
@@ -58,6 +52,7 @@ void AddRules(Commands* commands);
 void AddTargets(Commands* commands);
 void AddPlugin(Commands* commands);
 void AddExplain(Commands* commands);
+void AddDoctor(Commands* commands);
 
 // While one lives, what fails in this thread is about one of several models: lines on stderr name it, and sentences are kept.
 class About {

@@ -13,6 +13,7 @@
 
 #include "fmt/format.h"
 #include "tools/commands/command.h"
+#include "tools/config_file.h"
 
 namespace ascend_fuse {
 namespace {
@@ -57,6 +58,13 @@ std::string OwnPath() {
   return length > 0 && length < static_cast<ssize_t>(sizeof(path)) ? std::string(path, length) : "ascend-fuse";
 }
 
+std::string PythonProgram() {
+  const std::string own_path = OwnPath();
+  // In a Python environment the package belongs to the interpreter that lies beside this program.
+  const std::string beside = own_path.substr(0, own_path.rfind('/') + 1) + "python3";
+  return PythonFolder(own_path).empty() && access(beside.c_str(), X_OK) == 0 ? beside : "python3";
+}
+
 int RunPython(const std::string& module, const std::vector<std::string>& arguments, const std::vector<std::string>& more) {
   const std::string own_path = OwnPath();
   const std::string folder = PythonFolder(own_path);
@@ -65,15 +73,15 @@ int RunPython(const std::string& module, const std::vector<std::string>& argumen
     const std::string path = old == nullptr || *old == '\0' ? folder : fmt::format("{}:{}", folder, old);
     setenv("PYTHONPATH", path.c_str(), 1);
   }
-  // In a Python environment the package belongs to the interpreter that lies beside this program.
-  const std::string beside = own_path.substr(0, own_path.rfind('/') + 1) + "python3";
-  const std::string python = folder.empty() && access(beside.c_str(), X_OK) == 0 ? beside : "python3";
+  const std::string python = PythonProgram();
   std::vector<std::string> words = {python, "-m", "ascend_fuse." + module};
   words.insert(words.end(), arguments.begin(), arguments.end());
   words.insert(words.end(), more.begin(), more.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
+  // What it starts is told all by flags.
+  setenv(kNoConfig, "1", 1);
   fflush(nullptr);
   const pid_t child = fork();
   if (child < 0) return Fail(fmt::format("cannot start python3: {}", strerror(errno)));

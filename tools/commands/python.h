@@ -9,6 +9,9 @@ namespace ascend_fuse {
 // The path of this program.
 std::string OwnPath();
 
+// The Python that runs them: that of the environment that this program is installed in, or python3 of the path.
+std::string PythonProgram();
+
 // Runs a module of the Python package with these arguments and those in `more`, and returns its exit code.
 int RunPython(const std::string& module, const std::vector<std::string>& arguments, const std::vector<std::string>& more);
 
