@@ -80,7 +80,7 @@ def test_a_newcomer_takes_less_than_20_seconds(wheel: Path, zoo: Path, tmp_path:
 
 @dataclasses.dataclass(frozen=True)
 class Root:
-    """Debian's oldest release for a processor: glibc 2.31 and Python 3.9."""
+    """Debian's oldest release for a processor: glibc 2.31, Python 3.9, and libstdc++, which NumPy needs and we do not."""
 
     processor: str
     folder: Path
@@ -106,7 +106,7 @@ def root_for(path: Path) -> Root:
     processor = processor_of(path)
     if shutil.which(f"qemu-{processor}-static") is None:
         pytest.skip("qemu-user-static is not installed")
-    return Root(processor, debian.root(WORK / "roots" / processor, processor, ["python3-venv"]))
+    return Root(processor, debian.root(WORK / "roots" / processor, processor, ["python3-venv", "libstdc++6"]))
 
 
 def by_the_build(model: Path, folder: Path) -> bytes:
@@ -134,7 +134,7 @@ def test_the_wheel_in_debian(wheel: Path, zoo: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wheel", made(r".*\.whl"))
 def test_verify_in_debian(wheel: Path, zoo: Path, tmp_path: Path) -> None:
-    """With onnxruntime of PyPI for that processor: the program finds Python on the path."""
+    """With onnxruntime of PyPI for that processor: the program finds Python on the path. NumPy needs more of a processor than we do."""
     root = root_for(wheel)
     site = WORK / "roots" / f"{root.processor}-site"
     if not site.is_dir():
@@ -144,8 +144,8 @@ def test_verify_in_debian(wheel: Path, zoo: Path, tmp_path: Path) -> None:
     ours = install(root, wheel, tmp_path / "site")
     output(root.words(ours / "bin" / "ascend-fuse", "optimize", zoo / MODELS[0], "-o", tmp_path / "out.onnx", "--quiet"))
     said = output(root.words(ours / "bin" / "ascend-fuse", "verify", zoo / MODELS[0], tmp_path / "out.onnx"),
-                  PYTHONPATH=f"{ours}:{site}", PATH=f"{root.beside(tmp_path / 'bin')}:{os.environ['PATH']}")
-    assert "the same" in said or "ok" in said.lower(), said
+                  QEMU_CPU="max", PYTHONPATH=f"{ours}:{site}", PATH=f"{root.beside(tmp_path / 'bin')}:{os.environ['PATH']}")
+    assert re.search(r"^equal: [1-9]\d* comparisons within the tolerance", said, re.MULTILINE), said
 
 
 @pytest.mark.parametrize("path", made(r".*\.(deb|rpm)"))

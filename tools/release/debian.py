@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -44,8 +45,14 @@ def root(folder: Path, processor: str, packages: list[str]) -> Path:
         architecture = ARCHITECTURES[processor]
         environment = apt_environment(folder, [f"deb [arch={architecture}] {mirror()} {OLDEST} main"], architecture)
         run("apt-get", "-q", "-y", "--download-only", "install", *packages, environment=environment)
+        shutil.rmtree(made, ignore_errors=True)
         for package in sorted((folder / "cache" / "archives").glob("*.deb")):
             run("dpkg-deb", "-x", package, made)
+        for name in ("bin", "sbin", "lib", "lib64"):  # below /usr as on newer systems, or qemu-user finds libraries of this machine first
+            if (made / name).is_dir() and not (made / name).is_symlink():
+                shutil.copytree(made / name, made / "usr" / name, symlinks=True, dirs_exist_ok=True)
+                shutil.rmtree(made / name)
+                (made / name).symlink_to(f"usr/{name}")
         for link in [path for path in made.rglob("*") if path.is_symlink() and os.readlink(path).startswith("/")]:
             there = os.path.relpath(made / os.readlink(link)[1:], link.parent)  # inside of the root, not in that of this machine
             link.unlink()
