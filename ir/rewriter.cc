@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
 #include "ir/status_macros.h"
+#include "ir/streamed_tensor.h"
 
 namespace ascend_fuse {
 
@@ -390,39 +391,27 @@ void Rewriter::AddInitializer(const Graph* graph, const Value* value, const Tens
   MarkChanged(graph);
 }
 
-namespace {
-
-absl::Status NoPart(const Value* constant, std::string_view why) {
-  return absl::InvalidArgumentError(fmt::format("{} cannot be part of a merged constant: {}", ValueName(*constant), why));
+absl::StatusOr<const Tensor*> Rewriter::PartOf(const Value* constant) {
+  if (BitWidth(constant->initializer->type) % 8 != 0) return NotStreamed(ValueName(*constant), "it has no whole bytes");
+  return PlainTensor(model_, *constant->initializer, ValueName(*constant));
 }
 
-}  // namespace
-
-absl::StatusOr<const Tensor*> Rewriter::PartOf(const Value* constant) {
-  const Tensor* tensor = constant->initializer;
-  const int64_t count = tensor->ElementCount();
-  const int bits = BitWidth(tensor->type);
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 64;
-  if (count <= 0 || count > kMost || bits == 0 || bits % 8 != 0) return NoPart(constant, "it has no whole bytes");
-  const int64_t bytes = count * bits / 8;
-  Arena& arena = model_->arena();
-  if (tensor->storage == Storage::kTyped) {
-    // Typed fields are for small tensors; packed here once.
-    constexpr int64_t kLargestTyped = int64_t{1} << 24;
-    ASSIGN_OR_RETURN(std::string packed, ReadBytes(*model_, *tensor, kLargestTyped));
-    Tensor* copy = arena.New<Tensor>();
-    copy->type = tensor->type;
-    copy->storage = Storage::kMemory;
-    copy->dims = tensor->dims;
-    copy->memory = arena.Copy(std::string_view(packed));
-    tensor = copy;
+absl::StatusOr<const Value*> Rewriter::Dequantized(const Graph* graph, DataType type, absl::Span<const int64_t> dims,
+                                                   const Dequantization& how, std::string_view name) {
+  std::string key = fmt::format("{}:{}:{}:{}", static_cast<const void*>(graph), static_cast<int>(type), fmt::join(dims, ","),
+                                DescribeDequantization(how));
+  if (const auto known = constants_.find(key); known != constants_.end()) return known->second;
+  ASSIGN_OR_RETURN(Tensor * tensor, DequantizedTensor(model_, type, dims, how, name));
+  if (IsSmall(*tensor)) {  // computed now, so that it can be looked at
+    ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(*model_, *tensor, kSmallBytes));
+    return Constant(graph, type, dims, bytes, name);
   }
-  const bool complete = tensor->storage == Storage::kMemory     ? static_cast<int64_t>(tensor->memory.size()) == bytes
-                        : tensor->storage == Storage::kFile     ? tensor->file.size == bytes
-                        : tensor->storage == Storage::kExternal ? tensor->file.size < 0 || tensor->file.size == bytes
-                                                                : false;
-  if (!complete) return NoPart(constant, "its elements are not all there");
-  return tensor;
+  Note([this, key] { constants_.erase(key); });
+  const Value* value = CreateValue(graph, name);
+  tensor->name = value->name;
+  AddInitializer(graph, value, tensor);
+  constants_.emplace(std::move(key), value);
+  return value;
 }
 
 const Value* Rewriter::AddStreamed(const Graph* graph, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims,
@@ -446,14 +435,16 @@ absl::StatusOr<const Value*> Rewriter::Join(absl::Span<const Value* const> const
   int64_t along = 0;
   std::vector<const Tensor*> parts;
   for (const Value* value : constants) {
-    if (!value->IsConstant()) return NoPart(value, "it is not an initializer");
+    if (!value->IsConstant()) return NotStreamed(ValueName(*value), "it is not an initializer");
     const Tensor* tensor = value->initializer;
-    if (axis < 0 || axis >= static_cast<int64_t>(tensor->dims.size())) return NoPart(value, "it has too few dims");
+    if (axis < 0 || axis >= static_cast<int64_t>(tensor->dims.size()))
+      return NotStreamed(ValueName(*value), "it has too few dims");
     std::vector<int64_t> own(tensor->dims.begin(), tensor->dims.end());
     along += own[static_cast<size_t>(axis)];
     own[static_cast<size_t>(axis)] = 0;
     if (parts.empty()) dims = own;
-    if (dims != own || tensor->type != constants[0]->initializer->type) return NoPart(value, "type or dims differ");
+    if (dims != own || tensor->type != constants[0]->initializer->type)
+      return NotStreamed(ValueName(*value), "type or dims differ");
     ASSIGN_OR_RETURN(const Tensor* part, PartOf(value));
     parts.push_back(part);
   }
@@ -466,14 +457,17 @@ absl::StatusOr<const Value*> Rewriter::Join(absl::Span<const Value* const> const
 
 absl::StatusOr<const Value*> Rewriter::Reorder(const Value* constant, int64_t axis, absl::Span<const int64_t> order,
                                                std::string_view name) {
-  if (!constant->IsConstant()) return NoPart(constant, "it is not an initializer");
+  if (!constant->IsConstant()) return NotStreamed(ValueName(*constant), "it is not an initializer");
   std::vector<int64_t> dims(constant->initializer->dims.begin(), constant->initializer->dims.end());
-  if (axis < 0 || axis >= static_cast<int64_t>(dims.size()) || order.empty()) return NoPart(constant, "it has no such axis");
+  if (axis < 0 || axis >= static_cast<int64_t>(dims.size()) || order.empty())
+    return NotStreamed(ValueName(*constant), "it has no such axis");
   ASSIGN_OR_RETURN(const Tensor* whole, PartOf(constant));
+  if (whole->storage == Storage::kDequantized)
+    return NotStreamed(ValueName(*constant), "its elements are computed one after another");
   const auto place = static_cast<size_t>(axis);
   const int64_t before = dims[place];
   if (std::any_of(order.begin(), order.end(), [before](int64_t from) { return from < -1 || from >= before; })) {
-    return NoPart(constant, "the order names places that it has not");
+    return NotStreamed(ValueName(*constant), "the order names places that it has not");
   }
   int64_t rows = 1;
   int64_t inner = 1;  // elements at one place

@@ -91,6 +91,12 @@ class Rewriter {
   absl::StatusOr<const Value*> Reorder(const Value* constant, int64_t axis, absl::Span<const int64_t> order,
                                        std::string_view name);
 
+  // A constant among the initializers of `graph` that is computed from integers (Dequantization, ir/tensor.h) when the model
+  // is saved; the same one once. Tensors of `how` may be of any storage. INVALID_ARGUMENT with a sentence when their
+  // elements are not all there.
+  absl::StatusOr<const Value*> Dequantized(const Graph* graph, DataType type, absl::Span<const int64_t> dims,
+                                           const Dequantization& how, std::string_view name);
+
   // Adds or changes an opset import (version 0 removes it).
   void SetOpsetImport(std::string_view domain, int64_t version);
   // How the default domain is spelled when saving.

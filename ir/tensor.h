@@ -1,6 +1,7 @@
 // A constant tensor: type, dims, and where its elements are. Elements are never copied: they are bytes of
 // the loaded file in memory (small ones), a range of that file (weights), a range of an external data file,
-// bytes that a pass made, rows of other tensors in turn, or those in another order and with zeros between.
+// bytes that a pass made, rows of other tensors in turn, or those in another order and with zeros between, or numbers that
+// are computed from the integers of a quantised one.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +22,17 @@ struct FileRange {
 
 // Where a Tensor's elements are.
 enum class Storage : uint8_t {
-  kNone,      // no elements given (a tensor of zero elements, or a broken file)
-  kMemory,    // `memory`: little-endian packed elements (TensorProto.raw_data layout)
-  kFile,      // `file`: the same layout, in the model file
-  kTyped,     // typed fields of TensorProto (float_data, int32_data ...); decode with ReadIntegers, ReadFloats or ReadBytes
-              // (ir/model.h)
-  kExternal,  // `location` beside the model, `file` inside it
-  kJoined,    // `rows` rows, each made of that row of every tensor of `parts`: a concatenation along any axis
+  kNone,         // no elements given (a tensor of zero elements, or a broken file)
+  kMemory,       // `memory`: little-endian packed elements (TensorProto.raw_data layout)
+  kFile,         // `file`: the same layout, in the model file
+  kTyped,        // typed fields of TensorProto (float_data, int32_data ...); decode with ReadIntegers, ReadFloats or ReadBytes
+                 // (ir/model.h)
+  kExternal,     // `location` beside the model, `file` inside it
+  kJoined,       // `rows` rows, each made of that row of every tensor of `parts`: a concatenation along any axis
+  kDequantized,  // computed while they are read, as `dequantization` says
 };
+
+struct Dequantization;
 
 // Trivially destructible; lives in the model's arena.
 struct Tensor {
@@ -43,11 +47,41 @@ struct Tensor {
   int64_t rows = 0;                       // kJoined: the product of the dims before the joined axis
   // kJoined: element i of a row is element order[i] of the parts' row, or 0 where that is -1; empty: as the parts have them.
   absl::Span<const int64_t> order;
-  FileRange proto;                       // the TensorProto's body in the model file; offset -1 for new tensors
-  const uint8_t* proto_bytes = nullptr;  // the same in memory (payloads of 4 KB and more left out)
+  const Dequantization* dequantization = nullptr;  // kDequantized
+  FileRange proto;                                 // the TensorProto's body in the model file; offset -1 for new tensors
+  const uint8_t* proto_bytes = nullptr;            // the same in memory (payloads of 4 KB and more left out)
 
   // Product of dims; 1 for a scalar, -1 on a negative dim or int64 overflow.
   int64_t ElementCount() const;
+};
+
+// How far apart the factors of neighbours lie in a tensor of scales or zero points; 0 along an axis that shares one.
+struct FactorSteps {
+  int64_t outer = 0;
+  int64_t group = 0;
+  int64_t inner = 0;
+  bool operator==(const FactorSteps&) const = default;
+};
+
+// A tensor [outer, length, inner] of (code - zero point) * scale, computed in float32 (float64 for that type) and rounded once to
+// the tensor's type. Neighbours along the middle axis share their factors in groups. Where the tensor's own type is one of
+// integers, it has the codes as they are, one by one.
+struct Dequantization {
+  const Tensor* codes = nullptr;  // integers, one after another, the first one in the lowest bits; not kTyped
+  int bits = 8;                   // of a code, whatever type the tensor of codes has: 2, 4, 8, 16 or 32
+  bool is_signed = false;
+  int64_t outer = 1;
+  int64_t length = 0;
+  int64_t inner = 1;
+  int64_t stride = 0;                // codes along the middle axis, those that only pad it included
+  int64_t block = 1;                 // a group: so many neighbours ...
+  absl::Span<const int64_t> groups;  // ... or the group of each place, where they are not neighbours
+  const Tensor* scales = nullptr;    // of a floating-point type, not kTyped; nullptr: the codes as they are
+  FactorSteps scale_steps;
+  const Tensor* zeros = nullptr;  // integers of `zero_bits`, or of a floating-point type; not kTyped; nullptr: all are `zero`
+  int zero_bits = 8;
+  FactorSteps zero_steps;
+  int64_t zero = 0;
 };
 
 }  // namespace ascend_fuse

@@ -15,6 +15,7 @@
 #include "ir/infer/facts.h"
 #include "ir/model.h"
 #include "passes/core/pass.h"
+#include "passes/core/quantised.h"
 #include "passes/report/report.h"
 #include "patterns/analysis/input_assumption.h"
 #include "patterns/target/target.h"
@@ -34,10 +35,11 @@ struct OptimizeOptions {  // what Optimize and ListOpportunities are told
   // --fix: symbolic dims that `infer.dims` binds to one number each, which is written into the model: its inputs and
   // outputs are declared with numbers, and what was computed of them becomes constants.
   std::vector<std::string> fix;
-  std::vector<std::string> skip;    // passes or rules that are not run, by name
-  std::vector<std::string> prefer;  // nodes to emit although they were measured slower, by name: "NPUSwiGlu"
-  bool keep_rest = false;           // what is not fused stays byte for byte, but for forms that ATC does not read
-  std::vector<std::string> tidy;    // the kinds of tidying of the rest, by word (docs/tidy.md); none: all of them
+  std::vector<std::string> skip;            // passes or rules that are not run, by name
+  std::vector<std::string> prefer;          // nodes to emit although they were measured slower, by name: "NPUSwiGlu"
+  bool keep_rest = false;                   // what is not fused stays byte for byte, but for forms that ATC does not read
+  std::vector<std::string> tidy;            // the kinds of tidying of the rest, by word (docs/tidy.md); none: all of them
+  Quantised quantised = Quantised::kExact;  // --quantised: what quantised operators become (docs/quantised.md)
   // The run is measured and nothing of it is written: one table of dims serves all of it, also where --dim tells of dims.
   bool measured_only = false;
   int64_t limit = -1;              // at most so many rewrites; negative: no limit

@@ -9,6 +9,7 @@
 #include "passes/layout/passes.h"
 #include "passes/legalise/passes.h"
 #include "passes/lower/passes.h"
+#include "passes/quantised/passes.h"
 #include "passes/recognise/passes.h"
 #include "passes/tidy/passes.h"
 
@@ -51,6 +52,8 @@ std::vector<Pass> ListOfPasses() {
                       Gives({Given::kNumbers}, {"number", "facts", "which values are the same computation, or copies", Number}))),
       Needs(kKnown, {"decide_branches", "facts and numbers",
                      "the branches that the numbers of `--fix` choose in place of their Ifs", DecideBranches}),
+      Needs(kKnown, {"write_quantised", "facts and numbers",
+                     "quantised operators, of which ATC reads none, written in standard ones", WriteQuantised}),
       Needs(kKnown,
             {"decompose_contrib", "facts and numbers",
              "operators of ONNX Runtime that are not a construct by themselves, written in standard ones", DecomposeContrib}),

@@ -114,6 +114,14 @@ absl::Status SetSwitch(bool* field, std::string_view name, std::string_view valu
   return absl::OkStatus();
 }
 
+absl::Status SetQuantised(Quantised* field, std::string_view value) {
+  if (value != "exact" && value != "float") {
+    return absl::InvalidArgumentError(fmt::format("--quantised {}: expected exact or float", value));
+  }
+  *field = value == "exact" ? Quantised::kExact : Quantised::kFloat;
+  return absl::OkStatus();
+}
+
 absl::Status SetText(std::string* field, std::string_view value) {
   *field = std::string(value);
   return absl::OkStatus();
@@ -140,6 +148,8 @@ const std::vector<OptionName>& OptionNames() {
       {"assume", "INPUT=WORD", "what an input holds: ones, binary (0 and 1), left-padded, right-padded", true},
       {"keep-rest", "", "leave what is not fused as it is, byte for byte"},
       {"tidy", "WORD,...", "kinds of tidying of what is not fused; default: all", true},
+      {"quantised", "exact|float",
+       "exact: what ONNX Runtime computes of quantised operators (default); float: activations are not rounded"},
       {"limit", "N", "at most so many rewrites"},
       {"dump", "FOLDER", "write the model after each pass there"},
   };
@@ -160,6 +170,7 @@ absl::Status SetOption(OptimizeOptions* options, std::string_view name, std::str
   if (name == "prefer") return SetNames(&options->prefer, value);
   if (name == "keep-rest") return SetSwitch(&options->keep_rest, name, value);
   if (name == "tidy") return SetNames(&options->tidy, value);
+  if (name == "quantised") return SetQuantised(&options->quantised, value);
   if (name == "fix") return SetFix(options, value);
   if (name == "assume") return SetAssumption(options, value);
   if (name == "dump") return SetText(&options->dump_directory, value);

@@ -131,7 +131,7 @@ std::string EncodeTensor(const Model& model, const Tensor& tensor) {
     std::string bytes(static_cast<size_t>(tensor.file.size), '\0');
     if (model_file == nullptr || !model_file->Copy(tensor.file.offset, tensor.file.size, bytes.data()).ok()) return {};
     wire::AppendBytes(&body, TensorProto::kRawDataFieldNumber, bytes);
-  } else if (tensor.storage == Storage::kJoined) {
+  } else if (tensor.storage == Storage::kJoined || tensor.storage == Storage::kDequantized) {
     const absl::StatusOr<std::string> bytes = ReadBytes(model, tensor, std::numeric_limits<int64_t>::max());
     if (!bytes.ok()) return {};
     wire::AppendBytes(&body, TensorProto::kRawDataFieldNumber, *bytes);

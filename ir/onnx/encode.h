@@ -22,5 +22,7 @@ std::string EncodedNotes(const Node& node);
 // One little-endian element: of a floating-point type rounded to nearest even, of int32 and int64 toward zero. Empty
 // for other types.
 std::string EncodeNumber(DataType type, double value);
+// The number that these bytes are, of float16, bfloat16, float or double; false for other types.
+bool DecodeFloat(DataType type, const char* bytes, double* value);
 
 }  // namespace ascend_fuse

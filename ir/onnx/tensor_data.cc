@@ -8,6 +8,8 @@
 
 #include "fmt/format.h"
 #include "ir/model.h"
+#include "ir/onnx/dequantize.h"
+#include "ir/onnx/encode.h"
 #include "ir/onnx/external_data.h"
 #include "ir/onnx/model_file.h"
 #include "ir/onnx/tensor_proto.h"
@@ -133,6 +135,13 @@ uint32_t NarrowAt(const std::string& bytes, size_t index, int bits) {
   return byte >> (index % per_byte * static_cast<size_t>(bits)) & ((1u << bits) - 1);
 }
 
+float BfloatAt(const std::string& bytes, size_t index) {
+  const uint32_t wide = static_cast<uint32_t>(ElementAt<uint16_t>(bytes, index)) << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof(value));
+  return value;
+}
+
 absl::StatusOr<int64_t> CountWithin(const Model& model, const Tensor& tensor, int64_t limit) {
   const int64_t count = tensor.ElementCount();
   if (count < 0) {
@@ -147,6 +156,26 @@ absl::StatusOr<int64_t> CountWithin(const Model& model, const Tensor& tensor, in
 }
 
 }  // namespace
+
+bool DecodeFloat(DataType type, const char* bytes, double* value) {
+  const std::string element(bytes, static_cast<size_t>(BitWidth(type) / 8));
+  switch (type) {
+    case DataType::kFloat:
+      *value = static_cast<double>(ElementAt<float>(element, 0));
+      return true;
+    case DataType::kDouble:
+      *value = ElementAt<double>(element, 0);
+      return true;
+    case DataType::kFloat16:
+      *value = ToDouble(ElementAt<uint16_t>(element, 0));
+      return true;
+    case DataType::kBfloat16:
+      *value = static_cast<double>(BfloatAt(element, 0));
+      return true;
+    default:
+      return false;
+  }
+}
 
 absl::StatusOr<std::string> ReadBytes(const Model& model, const Tensor& tensor, int64_t limit) {
   const int bits = BitWidth(tensor.type);
@@ -194,7 +223,8 @@ absl::StatusOr<std::string> ReadBytes(const Model& model, const Tensor& tensor, 
       RETURN_IF_ERROR(external.Read(tensor, expected, bytes.data()));
       break;
     }
-    case Storage::kJoined: {
+    case Storage::kJoined:
+    case Storage::kDequantized: {
       bytes.resize(static_cast<size_t>(expected));
       ElementReader reader(model, tensor);
       RETURN_IF_ERROR(reader.Next(expected, bytes.data()));
@@ -217,6 +247,7 @@ struct ElementReader::Part {
   int64_t at = 0;    // the next byte to be read ahead
   std::string block;
   size_t used = 0;  // of `block`
+  std::unique_ptr<DequantizingReader> computed;
 };
 
 ElementReader::ElementReader(const Model& model, const Tensor& tensor) : model_(model), tensor_(tensor) {
@@ -228,6 +259,7 @@ ElementReader::ElementReader(const Model& model, const Tensor& tensor) : model_(
     entry.tensor = part;
     entry.size = (part->ElementCount() * BitWidth(part->type) + 7) / 8;
     entry.row = rows > 0 ? entry.size / rows : 0;
+    if (part->storage == Storage::kDequantized) entry.computed = std::make_unique<DequantizingReader>(model, *part);
     parts_.push_back(std::move(entry));
   }
   if (!model.path().empty()) external_ = std::make_unique<ExternalData>(model.path());
@@ -275,7 +307,9 @@ absl::Status ElementReader::NextOfParts(int64_t count, char* to) {
       part.block.resize(static_cast<size_t>(size));
       part.used = 0;
       const Tensor& tensor = *part.tensor;
-      if (tensor.storage == Storage::kMemory) {
+      if (part.computed != nullptr) {
+        RETURN_IF_ERROR(part.computed->Next(size, part.block.data()));
+      } else if (tensor.storage == Storage::kMemory) {
         std::memcpy(part.block.data(), tensor.memory.data() + part.at, static_cast<size_t>(size));
       } else if (tensor.storage == Storage::kFile && model_.model_file() != nullptr) {
         RETURN_IF_ERROR(model_.model_file()->Copy(tensor.file.offset + part.at, size, part.block.data()));
@@ -386,13 +420,9 @@ absl::StatusOr<std::vector<double>> ReadFloats(const Model& model, const Tensor&
       case DataType::kFloat16:
         values[i] = ToDouble(ElementAt<uint16_t>(bytes, i));
         break;
-      case DataType::kBfloat16: {
-        const uint32_t wide = static_cast<uint32_t>(ElementAt<uint16_t>(bytes, i)) << 16;
-        float value;
-        std::memcpy(&value, &wide, sizeof(value));
-        values[i] = value;
+      case DataType::kBfloat16:
+        values[i] = BfloatAt(bytes, i);
         break;
-      }
       case DataType::kFloat8E4M3FN: {
         const uint8_t byte = ElementAt<uint8_t>(bytes, i);
         values[i] = (byte & 0x7F) == 0x7F ? kNan : SmallFloat(byte, 4, 3, 7);

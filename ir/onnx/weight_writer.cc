@@ -14,9 +14,13 @@ namespace {
 // Where the parts of joined tensors lie decides where these go: what comes from external data stays external.
 bool IsExternal(const Tensor& tensor) {
   if (tensor.storage == Storage::kExternal) return true;
+  if (tensor.storage == Storage::kDequantized) return IsExternal(*tensor.dequantization->codes);
   return tensor.storage == Storage::kJoined &&
          std::any_of(tensor.parts.begin(), tensor.parts.end(), [](const Tensor* part) { return IsExternal(*part); });
 }
+
+// Elements that come from other tensors while they are written.
+bool IsStreamed(const Tensor& tensor) { return tensor.storage == Storage::kJoined || tensor.storage == Storage::kDequantized; }
 
 int64_t ByteSize(const Tensor& tensor) { return (tensor.ElementCount() * BitWidth(tensor.type) + 7) / 8; }
 
@@ -38,7 +42,7 @@ void WeightWriter::Write(const Tensor& tensor) {
     if (tensor.storage == Storage::kFile) {
       out_->Header(onnx::TensorProto::kRawDataFieldNumber, tensor.file.size);
       out_->File(tensor.file.offset, tensor.file.size);
-    } else if (tensor.storage == Storage::kJoined) {
+    } else if (IsStreamed(tensor)) {
       out_->Header(onnx::TensorProto::kRawDataFieldNumber, ByteSize(tensor));
       out_->Elements(tensor, ByteSize(tensor));
     } else {
@@ -56,7 +60,7 @@ void WeightWriter::WriteHead(const Tensor& tensor) {
 
 bool WeightWriter::GoesIntoDataFile(const Tensor& tensor) const {
   if (places_.data_file.empty()) return false;
-  const bool joined = tensor.storage == Storage::kJoined;
+  const bool joined = IsStreamed(tensor);
   if (joined && IsExternal(tensor)) return true;
   if (places_.all_in_data_file && tensor.storage == Storage::kExternal) return true;
   if (!places_.all_in_data_file && (!joined || places_.model_file.empty())) return false;

@@ -22,6 +22,7 @@
 #include "passes/core/emit.h"
 #include "passes/core/given.h"
 #include "passes/core/progress.h"
+#include "passes/core/quantised.h"
 #include "passes/core/run_result.h"
 #include "passes/core/site.h"
 #include "patterns/analysis/mask_form.h"
@@ -39,6 +40,7 @@ struct WorkspaceOptions {
   std::vector<std::string> prefer;                              // nodes that are emitted although they were measured slower
   bool keep_rest = false;                                       // what is not fused stays byte for byte
   std::vector<std::string> tidy;                                // kinds of tidying, by word; none: all
+  Quantised quantised = Quantised::kExact;                      // --quantised
   bool measured_only = false;                                   // tidying may rest on what --dim tells: nothing is written
   int64_t limit = -1;                                           // only the first N replacements; negative: no limit
   bool strict = false;                                          // refuse what rests on an assumption

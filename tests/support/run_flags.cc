@@ -56,6 +56,8 @@ absl::Status ReadRunFlags(const std::vector<std::string>& words, const std::stri
     } else if (name == "--rules") {
       const absl::Status read = AddRules(folder, value, options);
       if (!read.ok()) return read;
+    } else if (name == "--quantised") {
+      RETURN_IF_ERROR(SetOption(options, "quantised", value));
     } else if (name == "--dim") {
       RETURN_IF_ERROR(SetOption(options, "dim", value));
     } else {

@@ -19,10 +19,11 @@ std::string Error(std::string_view name, std::string_view value) {
 TEST(OptionNames, EveryNameSetsItsField) {
   OptimizeOptions options;
   const std::pair<const char*, const char*> given[] = {
-      {"target", "ascend310p"}, {"cann", "8.0"},         {"plugin", "true"}, {"precision-mode", "origin"},
-      {"style", "X"},           {"dim", "seq=1..8"},     {"dim", "batch=2"}, {"dim", "past=1..100:16"},
-      {"strict", ""},           {"skip", "gelu,rotary"}, {"skip", "silu"},   {"assume", "mask=left-padded"},
-      {"keep-rest", "true"},    {"tidy", "twins,casts"}, {"limit", "3"},     {"dump", "folder"}};
+      {"target", "ascend310p"}, {"cann", "8.0"},         {"plugin", "true"},     {"precision-mode", "origin"},
+      {"style", "X"},           {"dim", "seq=1..8"},     {"dim", "batch=2"},     {"dim", "past=1..100:16"},
+      {"strict", ""},           {"skip", "gelu,rotary"}, {"skip", "silu"},       {"assume", "mask=left-padded"},
+      {"keep-rest", "true"},    {"tidy", "twins,casts"}, {"quantised", "float"}, {"limit", "3"},
+      {"dump", "folder"}};
   for (const auto& [name, value] : given) {
     EXPECT_TRUE(SetOption(&options, name, value).ok()) << name;
   }
@@ -42,6 +43,7 @@ TEST(OptionNames, EveryNameSetsItsField) {
   ASSERT_EQ(options.assumptions.size(), 1u);
   EXPECT_EQ(options.assumptions[0].kind, InputAssumption::Kind::kLeftPadded);
   EXPECT_EQ(options.limit, 3);
+  EXPECT_EQ(options.quantised, Quantised::kFloat);
   EXPECT_EQ(options.dump_directory, "folder");
   EXPECT_TRUE(SetOption(&options, "strict", "false").ok());
   EXPECT_FALSE(options.strict);

@@ -51,7 +51,7 @@ std::string Beside(std::string_view path, std::string_view word) {
 
 int OptionFlags::Set() {
   const std::pair<const char*, const std::vector<std::string>&> given[] = {
-      {"dim", dims}, {"fix", fixes}, {"assume", assumptions}, {"rules", rule_paths}};
+      {"dim", dims}, {"fix", fixes}, {"assume", assumptions}, {"rules", rule_paths}, {"quantised", quantised}};
   for (const auto& [name, values] : given) {
     for (const std::string& value : values) {
       if (const auto status = SetOption(&options, name, value); !status.ok()) return FailOption(status);

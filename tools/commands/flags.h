@@ -18,6 +18,7 @@ namespace ascend_fuse {
 // Flags that mean options of the library, which says what is wrong with their values.
 struct OptionFlags {
   OptimizeOptions options;
+  std::vector<std::string> quantised;  // at most one
   std::vector<std::string> dims;
   std::vector<std::string> fixes;
   std::vector<std::string> assumptions;

@@ -205,6 +205,11 @@ void AddFlags(CLI::App* command, OptimizeFlags* flags) {
       ->type_name("WORD,...")
       ->delimiter(',')
       ->allow_extra_args(false);
+  command
+      ->add_option("--quantised", flags->options.quantised,
+                   "exact: what ONNX Runtime computes of quantised operators (default); float: activations are not rounded")
+      ->type_name("exact|float")
+      ->expected(1);
   command->add_option("--limit", options.limit, "make at most N rewrites")->type_name("N");
   command->add_option("--dump", options.dump_directory, "write the model after each pass there")->type_name("FOLDER");
   command->add_flag("--verbose", flags->report.verbose, "one line for every site, and the time of every pass");

@@ -92,6 +92,7 @@ def optimize(
     prefer: Sequence[str] = (),
     keep_rest: bool = False,
     tidy: Sequence[str] = (),
+    quantised: str = "exact",
     force: bool = False,
     require: Sequence[str] = (),
     base_dir: str | os.PathLike[str] | None = None,
@@ -109,13 +110,14 @@ def optimize(
     prefer     nodes to emit although they were measured slower.
     keep_rest  leaves what is not fused as it is, byte for byte.
     tidy       kinds of tidying of what is not fused; all, unless some are named.
+    quantised  what quantised operators become: "exact", what ONNX Runtime computes, or "float", without rounding activations.
     force      returns the model also where ATC refuses or misreads it; else NotReadByAtc, which has the report.
     require    kinds of which nothing may be left; else RequirementNotMet, which has the report.
     base_dir   where the external data of a model in memory lies.
     progress   a function (pass, number, count), or True for a bar of tqdm where that is installed.
     """
     options = _options(target, cann, plugin, precision_mode, style, dims, assume, strict, skip, limit, fix, prefer, keep_rest,
-                       tidy)
+                       tidy, quantised)
     loaded = _load(model, base_dir)
     report = _run(loaded, "optimize", options, rules, passes, progress)
     _check_required(report, require)
@@ -144,11 +146,13 @@ def list_opportunities(
     prefer: Sequence[str] = (),
     keep_rest: bool = False,
     tidy: Sequence[str] = (),
+    quantised: str = "exact",
     base_dir: str | os.PathLike[str] | None = None,
     progress: Progress | bool | None = None,
 ) -> Report:
     """Returns the report of what `optimize` would do; nothing is changed or written."""
-    options = _options(target, cann, plugin, precision_mode, style, dims, assume, strict, skip, None, fix, prefer, keep_rest, tidy)
+    options = _options(target, cann, plugin, precision_mode, style, dims, assume, strict, skip, None, fix, prefer, keep_rest, tidy,
+                       quantised)
     return _run(_load(model, base_dir), "list", options, rules, passes, progress)
 
 
@@ -351,7 +355,7 @@ def _as_path(model: ModelLike, folder: Path) -> Path:
 def _options(
     target: str, cann: str, plugin: bool, precision_mode: str, style: str, dims: Dims | None, assume: Mapping[str, str] | None,
     strict: bool, skip: Sequence[str], limit: int | None, fix: Mapping[str, int] | None = None, prefer: Sequence[str] = (),
-    keep_rest: bool = False, tidy: Sequence[str] = (),
+    keep_rest: bool = False, tidy: Sequence[str] = (), quantised: str = "exact",
 ) -> list[tuple[str, str]]:
     named = [("target", target), ("cann", cann), ("plugin", str(plugin).lower()), ("precision-mode", precision_mode),
              ("style", style), ("strict", str(strict).lower())]
@@ -361,6 +365,7 @@ def _options(
     named += [("prefer", name) for name in ((prefer,) if isinstance(prefer, str) else prefer)]
     named += [("keep-rest", str(keep_rest).lower())]
     named += [("tidy", word) for word in ((tidy,) if isinstance(tidy, str) else tidy)]
+    named += [("quantised", quantised)]
     named += [("fix", f"{name}={size}") for name, size in (fix or {}).items()]
     return named if limit is None else [*named, ("limit", str(limit))]
 

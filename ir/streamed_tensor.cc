@@ -1,0 +1,76 @@
+#include "ir/streamed_tensor.h"
+
+#include <limits>
+#include <string>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "ir/status_macros.h"
+
+namespace ascend_fuse {
+
+absl::Status NotStreamed(std::string_view name, std::string_view why) {
+  return absl::InvalidArgumentError(fmt::format("{} cannot be part of a merged constant: {}", name, why));
+}
+
+absl::StatusOr<const Tensor*> PlainTensor(Model* model, const Tensor& of_the_model, std::string_view name) {
+  const Tensor* tensor = &of_the_model;
+  const int64_t count = tensor->ElementCount();
+  const int bits = BitWidth(tensor->type);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 64;
+  if (count <= 0 || count > kMost || bits == 0) return NotStreamed(name, "it has no whole bytes");
+  const int64_t bytes = (count * bits + 7) / 8;
+  Arena& arena = model->arena();
+  if (tensor->storage == Storage::kTyped) {
+    // Typed fields are for small tensors; packed here once.
+    constexpr int64_t kLargestTyped = int64_t{1} << 24;
+    ASSIGN_OR_RETURN(std::string packed, ReadBytes(*model, *tensor, kLargestTyped));
+    Tensor* copy = arena.New<Tensor>();
+    copy->type = tensor->type;
+    copy->storage = Storage::kMemory;
+    copy->dims = tensor->dims;
+    copy->memory = arena.Copy(std::string_view(packed));
+    tensor = copy;
+  }
+  const bool complete = tensor->storage == Storage::kMemory     ? static_cast<int64_t>(tensor->memory.size()) == bytes
+                        : tensor->storage == Storage::kFile     ? tensor->file.size == bytes
+                        : tensor->storage == Storage::kExternal ? tensor->file.size < 0 || tensor->file.size == bytes
+                                                                : tensor->storage == Storage::kDequantized;
+  if (!complete) return NotStreamed(name, "its elements are not all there");
+  return tensor;
+}
+
+absl::StatusOr<Tensor*> DequantizedTensor(Model* model, DataType type, absl::Span<const int64_t> dims, const Dequantization& how,
+                                          std::string_view name) {
+  Arena& arena = model->arena();
+  Dequantization* own = arena.New<Dequantization>(how);
+  for (const Tensor** part : {&own->codes, &own->scales, &own->zeros}) {
+    if (*part == nullptr) continue;
+    ASSIGN_OR_RETURN(*part, PlainTensor(model, *arena.New<Tensor>(**part), name));
+  }
+  own->groups = arena.Copy(how.groups);
+  Tensor* tensor = arena.New<Tensor>();
+  tensor->type = type;
+  tensor->storage = Storage::kDequantized;
+  tensor->dequantization = own;
+  tensor->dims = arena.Copy(dims);
+  return tensor;
+}
+
+std::string DescribeDequantization(const Dequantization& how) {
+  const auto place = [](const Tensor* tensor) {
+    if (tensor == nullptr) return std::string("-");
+    const void* bytes =
+        tensor->storage == Storage::kMemory ? static_cast<const void*>(tensor->memory.data()) : tensor->proto_bytes;
+    return fmt::format("{}:{}:{}:{}:{}", bytes, tensor->file.offset, tensor->proto.offset, tensor->location,
+                       tensor->memory.size());
+  };
+  const auto steps = [](const FactorSteps& of) { return fmt::format("{},{},{}", of.outer, of.group, of.inner); };
+  const std::string sizes =
+      fmt::format("{},{},{},{},{},{},{}", how.bits, how.is_signed, how.outer, how.length, how.inner, how.stride, how.block);
+  const std::string zeros = fmt::format("{}:{}:{}:{}", place(how.zeros), how.zero_bits, steps(how.zero_steps), how.zero);
+  return fmt::format("{}:{}:{}:{}:{}:{}", place(how.codes), sizes, fmt::join(how.groups, ","), place(how.scales),
+                     steps(how.scale_steps), zeros);
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,31 @@
+// Constants whose elements are made of those of other tensors while the model is saved: what Rewriter checks and makes for them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ir/model.h"
+
+namespace ascend_fuse {
+
+// INVALID_ARGUMENT: why the constant of this name cannot be streamed.
+absl::Status NotStreamed(std::string_view name, std::string_view why);
+
+// The tensor as one whose elements can be read one after another; typed fields are packed. The error of NotStreamed where its
+// elements are not all there. `of_the_model` lives as long as the model.
+absl::StatusOr<const Tensor*> PlainTensor(Model* model, const Tensor& of_the_model, std::string_view name);
+
+// A tensor that is computed as `how` says, whose parts are copied.
+absl::StatusOr<Tensor*> DequantizedTensor(Model* model, DataType type, absl::Span<const int64_t> dims, const Dequantization& how,
+                                          std::string_view name);
+
+// Few enough bytes to be held in memory.
+inline constexpr int64_t kSmallBytes = int64_t{1} << 14;
+inline bool IsSmall(const Tensor& tensor) { return tensor.ElementCount() * BitWidth(tensor.type) / 8 <= kSmallBytes; }
+
+// The same text for the same elements.
+std::string DescribeDequantization(const Dequantization& how);
+
+}  // namespace ascend_fuse

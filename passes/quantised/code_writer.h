@@ -1,0 +1,62 @@
+// Codes of quantised tensors as floating-point numbers: the whole number that a code is, less its zero point. Int8 and its like
+// have few kernels, and every such number is one of float16 and float32. So a quantised tensor stays floating-point between
+// the node that makes it and those that read it, and is cast to integers only where something else reads the integers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "passes/quantised/constant_codes.h"
+#include "passes/quantised/node_writer.h"
+
+namespace ascend_fuse {
+
+class CodeWriter : public NodeWriter {
+ public:
+  explicit CodeWriter(Workspace& workspace) : NodeWriter(workspace) {}
+
+  bool rounds() const { return workspace().options().quantised != Quantised::kFloat; }
+
+  // The real numbers that the codes stand for, of the type of the scale or of `type`. A constant is computed when the model is
+  // saved. FAILED_PRECONDITION with a sentence where that cannot be written.
+  absl::StatusOr<const Value*> Real(const Node& at, const QuantisedTensor& codes, DataType type = DataType::kUndefined);
+  // The codes less their zero point, float32.
+  absl::StatusOr<const Value*> Centered(const Node& at, const QuantisedTensor& codes);
+  // Output `index` of the node becomes the codes of x, of its own type. The node is replaced.
+  absl::Status Quantize(const Node* node, const Value* x, const QuantisedTensor& as);
+  // The codes of a value are these numbers, float32: it is cast from them.
+  void TakeCodes(const Value* codes, const Value* raw);
+  // The codes of a value that is kept have this scale, which is computed; without rounding they stand for `real`.
+  void KnowScale(const Value* codes, const Value* scale, const Value* zero, const Value* real);
+  // The scale of codes that is known; nullptr for others.
+  const Value* ScaleOf(const Value* codes) const;
+  // The node as one on other values: a node that moves codes, on the codes as they are kept. False where it reads no codes.
+  absl::StatusOr<bool> Carry(const Node* node);
+
+  // The integers as float32.
+  absl::StatusOr<const Value*> FloatOf(const Node& at, const Value* integers);
+  // A scale or a zero point in float32 as it broadcasts along an axis of a tensor of that rank.
+  absl::StatusOr<const Value*> Along(const Node& at, const Value* factor, int64_t axis, int64_t rank);
+  // What was noted since is forgotten: the nodes were taken back.
+  size_t Noted() const { return noted_.size(); }
+  void Forget(size_t since);
+
+ private:
+  // What is known of a tensor of codes.
+  struct Kept {
+    const Value* centered = nullptr;  // the codes less `zero`, float32; or
+    const Value* real = nullptr;      // the numbers before they were quantised as these `scale` and `zero` say
+    const Value* scale = nullptr;
+    const Value* zero = nullptr;
+  };
+  void Keep(const Value* codes, const Kept& kept);
+  absl::StatusOr<const Value*> Saturated(const Node& at, const Value* x, const QuantisedTensor& as, DataType type);
+
+  absl::flat_hash_map<const Value*, Kept> kept_;
+  std::vector<const Value*> noted_;
+};
+
+}  // namespace ascend_fuse

@@ -1,0 +1,88 @@
+#include "passes/quantised/constant_codes.h"
+
+#include <cmath>
+#include <string>
+
+#include "fmt/format.h"
+#include "ir/movement/axis.h"
+#include "ir/status_macros.h"
+#include "patterns/analysis/constant_tensor.h"
+
+namespace ascend_fuse {
+namespace {
+
+absl::Status No(std::string sentence) { return absl::FailedPreconditionError(std::move(sentence)); }
+
+int64_t Product(absl::Span<const int64_t> dims, size_t begin, size_t end) {
+  int64_t product = 1;
+  for (size_t i = begin; i < end; ++i) product *= dims[i];
+  return product;
+}
+
+bool IsSignedType(DataType type) {
+  return type == DataType::kInt2 || type == DataType::kInt4 || type == DataType::kInt8 || type == DataType::kInt16 ||
+         type == DataType::kInt32;
+}
+
+}  // namespace
+
+std::optional<std::pair<double, double>> CodeRange(DataType type) {
+  const int bits = BitWidth(type);
+  if (!IsInteger(type) || bits > 16) return std::nullopt;
+  const double half = std::ldexp(1, bits - 1);
+  return IsSignedType(type) ? std::pair(-half, half - 1) : std::pair(0.0, 2 * half - 1);
+}
+
+absl::StatusOr<const Value*> RealOfConstant(Workspace& workspace, const Node& at, const QuantisedTensor& of, DataType type) {
+  const std::optional<Tensor> codes = ConstantTensor(*of.codes);
+  const std::optional<Tensor> scales = of.scale == nullptr ? std::nullopt : ConstantTensor(*of.scale);
+  const std::optional<Tensor> zeros = of.zero == nullptr ? std::nullopt : ConstantTensor(*of.zero);
+  Dequantization how;
+  how.codes = &*codes;
+  how.bits = BitWidth(codes->type);
+  how.is_signed = IsSignedType(codes->type);
+  const auto& dims = codes->dims;
+  if (codes->ElementCount() <= 0 || !IsInteger(codes->type) || how.bits > 32) {
+    return No(fmt::format("{} holds no integers", ValueName(*of.codes)));
+  }
+  how.length = codes->ElementCount();
+  const auto count = [](const std::optional<Tensor>& tensor) { return tensor.has_value() ? tensor->ElementCount() : 1; };
+  FactorSteps steps;
+  if (count(scales) != 1 || count(zeros) != 1) {
+    const int64_t axis = NormalizeAxis(of.axis, static_cast<int>(dims.size()));
+    if (axis < 0) return No(fmt::format("{} has no axis {}", ValueName(*of.codes), of.axis));
+    const auto place = static_cast<size_t>(axis);
+    how.outer = Product(dims, 0, place);
+    how.length = dims[place];
+    how.inner = Product(dims, place + 1, dims.size());
+    steps.group = 1;
+    int64_t factors = how.length;
+    if (of.block > 0) {
+      how.block = of.block;
+      const int64_t groups = (how.length + of.block - 1) / of.block;
+      steps = {groups * how.inner, how.inner, 1};
+      factors = groups * how.inner * how.outer;
+    }
+    for (const auto* tensor : {&scales, &zeros}) {
+      if (count(*tensor) != 1 && count(*tensor) != factors) {
+        return No(fmt::format("{} has {} elements for {} places", ValueName(*of.codes), count(*tensor), factors));
+      }
+    }
+  }
+  how.stride = how.length;
+  if (scales.has_value()) {
+    how.scales = &*scales;
+    how.scale_steps = count(scales) == 1 ? FactorSteps() : steps;
+  }
+  if (zeros.has_value()) {
+    how.zeros = &*zeros;
+    how.zero_bits = BitWidth(zeros->type);
+    how.zero_steps = count(zeros) == 1 ? FactorSteps() : steps;
+  }
+  ASSIGN_OR_RETURN(const Value* value, workspace.rewriter().Dequantized(at.graph, type, dims, how,
+                                                                        std::string(ValueName(*of.codes)) + "_dequantized"));
+  InferConstant(value, &workspace.facts());
+  return value;
+}
+
+}  // namespace ascend_fuse

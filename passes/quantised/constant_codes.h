@@ -1,0 +1,29 @@
+// Quantised tensors, and those of them that are constant.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "passes/core/workspace.h"
+
+namespace ascend_fuse {
+
+// A quantised tensor and what its codes mean: (code - zero) * scale.
+struct QuantisedTensor {
+  const Value* codes = nullptr;
+  const Value* scale = nullptr;  // nullptr: 1
+  const Value* zero = nullptr;   // nullptr: 0
+  int64_t axis = 1;              // along which scale and zero differ, where they have more than one element
+  int64_t block = 0;             // neighbours along it that share one; 0: each place has its own
+};
+
+// The lowest and the highest code of a type; nullopt for one that is not quantised to.
+std::optional<std::pair<double, double>> CodeRange(DataType type);
+
+// The real numbers that constant codes stand for, with constant scales and zero points, as a constant that is computed when the
+// model is saved. FAILED_PRECONDITION with a sentence where it has not the elements that it should.
+absl::StatusOr<const Value*> RealOfConstant(Workspace& workspace, const Node& at, const QuantisedTensor& of, DataType type);
+
+}  // namespace ascend_fuse

@@ -1,0 +1,158 @@
+// Weights in blocks, each with a scale of its own, as exporters of language models write them: MatMulNBits and
+// GatherBlockQuantized of ONNX Runtime. Two integers or more lie in a byte, which nothing of ONNX takes apart, so that the
+// weights are written as floating-point numbers, or tables as whole integers, when the model is saved.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+#include "ir/movement/axis.h"
+#include "ir/status_macros.h"
+#include "passes/quantised/operators.h"
+#include "patterns/analysis/constant_tensor.h"
+
+namespace ascend_fuse {
+namespace {
+
+absl::Status No(std::string sentence) { return absl::FailedPreconditionError(std::move(sentence)); }
+
+// The factors of packed rows: how many there are in one, padding of the last byte included.
+int64_t PackedRow(int64_t count, int bits) { return (count * bits + 7) / 8 * 8 / bits; }
+
+// The rows [N, K] of a weight of MatMulNBits. Tensors must live as long as what is returned.
+struct PackedWeight {
+  std::optional<Tensor> codes;
+  std::optional<Tensor> scales;
+  std::optional<Tensor> zeros;
+  std::vector<int64_t> groups;
+  Dequantization how;
+};
+
+absl::Status ReadWeight(const Node& node, const Model& model, PackedWeight* weight) {
+  const int64_t rows = IntAttribute(node, "N").value_or(0);
+  const int64_t length = IntAttribute(node, "K").value_or(0);
+  const int64_t bits = IntAttribute(node, "bits").value_or(4);
+  const int64_t block = IntAttribute(node, "block_size").value_or(0);
+  if (rows <= 0 || length <= 0 || block <= 0 || (bits != 2 && bits != 4 && bits != 8)) return No("its attributes name no weight");
+  if (IntAttribute(node, "weight_prepacked").value_or(0) != 0) return No("its weight is in an order of ONNX Runtime's own");
+  const int64_t blocks = (length + block - 1) / block;
+  weight->codes = ConstantTensor(*node.input(1));
+  weight->scales = ConstantTensor(*node.input(2));
+  if (node.input(3) != nullptr) weight->zeros = ConstantTensor(*node.input(3));
+  if (!weight->codes.has_value() || !weight->scales.has_value()) return No("its weight is not constant");
+  if (node.input(3) != nullptr && !weight->zeros.has_value()) return No("its zero points are not constant");
+  if (weight->codes->ElementCount() != rows * blocks * block * bits / 8 || weight->scales->ElementCount() != rows * blocks) {
+    return No("its weight or its scales have another size than its attributes say");
+  }
+  Dequantization& how = weight->how;
+  how.codes = &*weight->codes;
+  how.bits = static_cast<int>(bits);
+  how.outer = rows;
+  how.length = length;
+  how.stride = blocks * block;
+  how.block = block;
+  how.scales = &*weight->scales;
+  how.scale_steps = {blocks, 1, 0};
+  how.zero = int64_t{1} << (bits - 1);
+  if (weight->zeros.has_value()) {
+    how.zeros = &*weight->zeros;
+    how.zero_bits = how.bits;
+    how.zero_steps = {IsFloat(weight->zeros->type) ? blocks : PackedRow(blocks, how.bits), 1, 0};
+    const int64_t packed = IsFloat(weight->zeros->type) ? rows * blocks : rows * ((blocks * bits + 7) / 8);
+    if (weight->zeros->ElementCount() != packed) return No("its zero points have another size than its attributes say");
+  }
+  if (node.input(4) != nullptr) {
+    const std::optional<Tensor> places = ConstantTensor(*node.input(4));
+    if (!places.has_value()) return No("its g_idx is not constant");
+    ASSIGN_OR_RETURN(weight->groups, ReadIntegers(model, *places, int64_t{1} << 24));
+    if (static_cast<int64_t>(weight->groups.size()) < length) return No("its g_idx is too short");
+    weight->groups.resize(static_cast<size_t>(length));
+    for (const int64_t group : weight->groups) {
+      if (group < 0 || group >= blocks) return No("its g_idx names a block that it has not");
+    }
+    how.groups = weight->groups;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteMatMulNBits(CodeWriter& writer, const Node* node) {
+  PackedWeight weight;
+  RETURN_IF_ERROR(ReadWeight(*node, writer.workspace().model(), &weight));
+  const DataType type = writer.Of(node->input(0)).type;
+  if (!IsFloat(type)) return No("the type of its input is not known");
+  const std::vector<int64_t> dims = {weight.how.outer, weight.how.length};
+  ASSIGN_OR_RETURN(const Value* rows,
+                   writer.workspace().rewriter().Dequantized(node->graph, type, dims, weight.how,
+                                                             std::string(ValueName(*node->input(1))) + "_dequantized"));
+  InferConstant(rows, &writer.workspace().facts());
+  const Value* columns = writer.Op(*node, "Transpose", {rows}, {Attribute::Ints("perm", {1, 0})});
+  if (node->input(5) == nullptr) {
+    writer.Replace(node, "MatMul", {node->input(0), columns});
+  } else {
+    writer.Replace(node, "Add", {writer.Op(*node, "MatMul", {node->input(0), columns}), node->input(5)});
+  }
+  return absl::OkStatus();
+}
+
+// (table, places, scales, zero points): rows of a table whose last axis is cut into blocks. The whole table becomes
+// floating-point; it is taken apart no other way where blocks do not divide its rows.
+absl::Status WriteGatherBlocks(CodeWriter& writer, const Node* node) {
+  const std::optional<Tensor> codes = ConstantTensor(*node->input(0));
+  const std::optional<Tensor> scales = ConstantTensor(*node->input(2));
+  const std::optional<Tensor> zeros = node->input(3) == nullptr ? std::nullopt : ConstantTensor(*node->input(3));
+  if (!codes.has_value() || !scales.has_value() || (node->input(3) != nullptr && !zeros.has_value())) {
+    return No("its table is not constant");
+  }
+  const bool packed = codes->type == DataType::kUint8;
+  const int bits = packed ? static_cast<int>(IntAttribute(*node, "bits").value_or(4)) : BitWidth(codes->type);
+  const int64_t block = IntAttribute(*node, "block_size").value_or(128);
+  const auto rank = static_cast<int>(codes->dims.size());
+  const int64_t axis = NormalizeAxis(IntAttribute(*node, "quantize_axis").value_or(1), rank);
+  std::vector<int64_t> dims(codes->dims.begin(), codes->dims.end());
+  if (axis < 0 || block <= 0 || (packed && axis != rank - 1) || (bits != 2 && bits != 4 && bits != 8)) {
+    return No("its attributes name no table");
+  }
+  if (packed) dims.back() *= 8 / bits;
+  Dequantization how;
+  how.codes = &*codes;
+  how.bits = bits;
+  how.is_signed = codes->type == DataType::kInt4 || codes->type == DataType::kInt8;
+  const auto place = static_cast<size_t>(axis);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (i != place) (i < place ? how.outer : how.inner) *= dims[i];
+  }
+  how.length = how.stride = dims[place];
+  how.block = block;
+  const int64_t blocks = (how.length + block - 1) / block;
+  how.scales = &*scales;
+  how.scale_steps = {blocks * how.inner, how.inner, 1};
+  how.zero = packed ? int64_t{1} << (bits - 1) : 0;
+  if (scales->ElementCount() != how.outer * blocks * how.inner) return No("its scales have another size than its table asks for");
+  if (zeros.has_value()) {
+    how.zeros = &*zeros;
+    how.zero_bits = bits;
+    how.zero_steps = how.scale_steps;
+    if (packed) how.zero_steps.outer = PackedRow(blocks, bits);
+  }
+  ASSIGN_OR_RETURN(const Value* table,
+                   writer.workspace().rewriter().Dequantized(node->graph, writer.Of(node->output()).type, dims, how,
+                                                             std::string(ValueName(*node->input(0))) + "_dequantized"));
+  InferConstant(table, &writer.workspace().facts());
+  writer.Replace(node, "Gather", {table, node->input(1)},
+                 {Attribute::Int("axis", IntAttribute(*node, "gather_axis").value_or(0))});
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const std::vector<QuantisedOperator>& QuantisedInBlocks() {
+  static const auto* const kOperators = new std::vector<QuantisedOperator>{
+      {kRuntime, "MatMulNBits", WriteMatMulNBits, "quantised_linear"},
+      {kRuntime, "GatherBlockQuantized", WriteGatherBlocks},
+  };
+  return *kOperators;
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,240 @@
+// Quantised products and convolutions: of the real numbers that codes stand for, because a product of codes is beyond float16
+// where activations and weights are not. The sums are those of integers but for float32's rounding.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+#include "ir/status_macros.h"
+#include "passes/quantised/dynamic_codes.h"
+#include "passes/quantised/operators.h"
+#include "patterns/analysis/constant_tensor.h"
+
+namespace ascend_fuse {
+namespace {
+
+absl::Status No(std::string sentence) { return absl::FailedPreconditionError(std::move(sentence)); }
+
+// What a convolution keeps of its attributes.
+std::vector<Attribute> ConvAttributes(const Node& node) {
+  std::vector<Attribute> attributes = ReadAttributes(node);
+  std::erase_if(attributes, [](const Attribute& attribute) { return attribute.name == "channels_last"; });
+  return attributes;
+}
+
+// An operand of a product: rows differ in scale on the left, columns on the right.
+QuantisedTensor Left(const Value* codes, const Value* scale, const Value* zero) { return {codes, scale, zero, -2}; }
+QuantisedTensor Right(const Value* codes, const Value* scale, const Value* zero) { return {codes, scale, zero, -1}; }
+
+absl::Status WriteQLinearMatMul(CodeWriter& writer, const Node* node) {
+  ASSIGN_OR_RETURN(const Value* a, writer.Real(*node, Left(node->input(0), node->input(1), node->input(2))));
+  ASSIGN_OR_RETURN(const Value* b, writer.Real(*node, Right(node->input(3), node->input(4), node->input(5))));
+  return writer.Quantize(node, writer.Op(*node, "MatMul", {a, b}), {nullptr, node->input(6), node->input(7), -1});
+}
+
+// The bias of codes is in units of both scales.
+absl::StatusOr<const Value*> RealBias(CodeWriter& writer, const Node& at, const Value* bias, const Value* x_scale,
+                                      const Value* w_scale) {
+  ASSIGN_OR_RETURN(const Value* of_x, writer.Along(at, x_scale, 0, 1));
+  ASSIGN_OR_RETURN(const Value* of_w, writer.Along(at, w_scale, 0, 1));
+  ASSIGN_OR_RETURN(const Value* codes, writer.FloatOf(at, bias));
+  return writer.Op(at, "Mul", {codes, writer.Op(at, "Mul", {of_x, of_w})});
+}
+
+absl::Status WriteQLinearConv(CodeWriter& writer, const Node* node) {
+  if (IntAttribute(*node, "channels_last").value_or(0) != 0) return No("its channels come last");
+  ASSIGN_OR_RETURN(const Value* x, writer.Real(*node, {node->input(0), node->input(1), node->input(2)}));
+  ASSIGN_OR_RETURN(const Value* w, writer.Real(*node, {node->input(3), node->input(4), node->input(5), 0}));
+  std::vector<const Value*> inputs = {x, w};
+  if (node->input(8) != nullptr) {
+    ASSIGN_OR_RETURN(const Value* bias, RealBias(writer, *node, node->input(8), node->input(1), node->input(4)));
+    inputs.push_back(bias);
+  }
+  const Value* y = writer.Op(*node, "Conv", std::move(inputs), ConvAttributes(*node));
+  return writer.Quantize(node, y, {nullptr, node->input(6), node->input(7)});
+}
+
+// (A, scale, zero, B, scale, zero, C in units of both scales, scale of y, zero of y): float without a zero point of y.
+absl::Status WriteQGemm(CodeWriter& writer, const Node* node) {
+  const bool transposed = IntAttribute(*node, "transB").value_or(0) != 0;
+  ASSIGN_OR_RETURN(const Value* a, writer.Real(*node, {node->input(0), node->input(1), node->input(2)}));
+  ASSIGN_OR_RETURN(const Value* b, writer.Real(*node, {node->input(3), node->input(4), node->input(5), transposed ? 0 : 1}));
+  std::vector<const Value*> inputs = {a, b};
+  const float alpha = FloatAttribute(*node, "alpha").value_or(1);
+  if (node->input(6) != nullptr) {
+    ASSIGN_OR_RETURN(const Value* bias, RealBias(writer, *node, node->input(6), node->input(1), node->input(4)));
+    if (alpha != 1) bias = writer.Op(*node, "Mul", {bias, writer.Number(*node, static_cast<double>(alpha))});
+    inputs.push_back(bias);
+  }
+  if (node->input(8) == nullptr) {
+    writer.Replace(node, "Gemm", std::move(inputs), ReadAttributes(*node));
+    return absl::OkStatus();
+  }
+  const Value* y = writer.Op(*node, "Gemm", std::move(inputs), ReadAttributes(*node));
+  return writer.Quantize(node, y, {nullptr, node->input(7), node->input(8)});
+}
+
+// The one node that reads a value, where there is one.
+const Node* OneReader(const Value* value) {
+  const Node* reader = nullptr;
+  for (const Use& use : LiveUses(*value)) {
+    if (reader != nullptr) return nullptr;
+    reader = use.user;
+  }
+  return value->is_graph_output ? nullptr : reader;
+}
+
+// Float (product of integers) * (scale of a * scale of b), as quantize_dynamic writes it.
+struct Scaled {
+  const Node* mul = nullptr;
+  const Value* scale_a = nullptr;
+  const Value* scale_b = nullptr;
+};
+
+// Which of the two factors belongs to `a`: the one that the node gives which made its codes.
+Scaled ScaledAfter(CodeWriter& writer, const Node* node) {
+  const Node* cast = OneReader(node->output());
+  if (cast == nullptr || !IsOp(*cast, "Cast") || writer.Of(cast->output()).type != DataType::kFloat) return {};
+  const Node* mul = OneReader(cast->output());
+  if (mul == nullptr || !IsOp(*mul, "Mul")) return {};
+  const Value* factor = mul->input(mul->input(0) == cast->output() ? 1 : 0);
+  const Node* factors = factor->producer;
+  if (factors == nullptr || !IsOp(*factors, "Mul")) return {};
+  const Value* scale_a = writer.ScaleOf(node->input(0));
+  for (size_t i = 0; i < 2 && scale_a != nullptr; ++i) {
+    if (writer.SameFactor(factors->input(i), scale_a)) return {mul, scale_a, factors->input(1 - i)};
+  }
+  return {};
+}
+
+// The sums of products of codes, exact in float32 because so few are added at once, as int32.
+absl::StatusOr<const Value*> IntegerProduct(CodeWriter& writer, const Node& node, const Value* a, const Value* b) {
+  const Fact of_a = writer.Of(a);
+  if (!of_a.has_rank || of_a.rank() < 1 || !of_a.shape.back().is_number()) return No("how many products it adds is not known");
+  constexpr int64_t kAtOnce = 256;  // 255 * 255 * 256 < 2^24
+  const int64_t length = of_a.shape.back().number();
+  NodeInserter inserter(writer.workspace(), node);
+  const Value* sum = nullptr;
+  for (int64_t begin = 0; begin < length; begin += kAtOnce) {
+    const int64_t end = std::min(length, begin + kAtOnce);
+    const bool whole = length <= kAtOnce;
+    const auto part = [&](const Value* x, int64_t axis) {
+      if (whole) return x;
+      return inserter.Op("Slice", {x, inserter.Numbers({begin}), inserter.Numbers({end}), inserter.Numbers({axis})});
+    };
+    const Value* product = writer.Op(node, "MatMul", {part(a, -1), part(b, writer.Rank(b) == 1 ? 0 : -2)});
+    const Value* integers = writer.Cast(node, product, DataType::kInt32);
+    sum = sum == nullptr ? integers : writer.Op(node, "Add", {sum, integers});
+  }
+  return sum;
+}
+
+// (a, b, zero of a, zero of b).
+absl::Status WriteMatMulInteger(CodeWriter& writer, const Node* node) {
+  const QuantisedTensor left = Left(node->input(0), nullptr, node->input(2));
+  const QuantisedTensor right = Right(node->input(1), nullptr, node->input(3));
+  if (const Scaled scaled = ScaledAfter(writer, node); scaled.mul != nullptr) {
+    ASSIGN_OR_RETURN(const Value* a, writer.Real(*scaled.mul, {left.codes, scaled.scale_a, left.zero, -2}));
+    ASSIGN_OR_RETURN(const Value* b, writer.Real(*scaled.mul, {right.codes, scaled.scale_b, right.zero, -1}));
+    writer.Replace(scaled.mul, "MatMul", {a, b});
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const Value* a, writer.Centered(*node, left));
+  ASSIGN_OR_RETURN(const Value* b, writer.Centered(*node, right));
+  ASSIGN_OR_RETURN(const Value* sum, IntegerProduct(writer, *node, a, b));
+  writer.Replace(node, "Identity", {sum});
+  return absl::OkStatus();
+}
+
+// (x, w, zero of x, zero of w): padding is the zero point, so that of the numbers it is 0.
+absl::Status WriteConvInteger(CodeWriter& writer, const Node* node) {
+  const QuantisedTensor left = {node->input(0), nullptr, node->input(2)};
+  const QuantisedTensor right = {node->input(1), nullptr, node->input(3), 0};
+  if (const Scaled scaled = ScaledAfter(writer, node); scaled.mul != nullptr && writer.OneNumber(scaled.scale_b).has_value()) {
+    ASSIGN_OR_RETURN(const Value* x, writer.Real(*scaled.mul, {left.codes, scaled.scale_a, left.zero}));
+    ASSIGN_OR_RETURN(const Value* w, writer.Real(*scaled.mul, {right.codes, scaled.scale_b, right.zero, 0}));
+    writer.Replace(scaled.mul, "Conv", {x, w}, ConvAttributes(*node));
+    return absl::OkStatus();
+  }
+  const std::optional<Tensor> filter = ConstantTensor(*node->input(1));
+  if (!filter.has_value() || filter->dims.empty()) return No("its filter is computed, and its result is read as integers");
+  constexpr int64_t kAtOnce = 256;
+  if (filter->ElementCount() / std::max<int64_t>(1, filter->dims[0]) > kAtOnce) {
+    return No("more than 256 products are added, which float32 does not hold, and its result is not multiplied by both scales");
+  }
+  ASSIGN_OR_RETURN(const Value* x, writer.Centered(*node, left));
+  ASSIGN_OR_RETURN(const Value* w, writer.Centered(*node, right));
+  const Value* y = writer.Op(*node, "Conv", {x, w}, ConvAttributes(*node));
+  writer.Replace(node, "Cast", {y}, {Attribute::Int("to", static_cast<int64_t>(DataType::kInt32))});
+  return absl::OkStatus();
+}
+
+absl::Status WriteSum(CodeWriter& writer, const Node* node, const Value* product, const Value* bias) {
+  if (bias == nullptr) {
+    writer.Replace(node, "Identity", {product});
+  } else {
+    writer.Replace(node, "Add", {product, bias});
+  }
+  return absl::OkStatus();
+}
+
+// (a float, b, scale of b, zero of b, bias): a is quantised as DynamicQuantizeLinear does it.
+absl::Status WriteDynamicMatMul(CodeWriter& writer, const Node* node) {
+  const Value* a = node->input(0);
+  if (writer.rounds()) {
+    if (writer.workspace().model().OpsetVersion() < 11) return No("Round is an operator from opset 11 on");
+    const DynamicCodes codes = QuantizeByRange(writer, *node, a);
+    a = writer.Op(*node, "Mul", {writer.Op(*node, "Sub", {codes.raw, codes.zero}), codes.scale});
+  }
+  ASSIGN_OR_RETURN(const Value* b, writer.Real(*node, Right(node->input(1), node->input(2), node->input(3))));
+  return WriteSum(writer, node, writer.Op(*node, "MatMul", {a, b}), node->input(4));
+}
+
+// (a, b, scale of a, scale of b, zero of a, zero of b, bias).
+absl::Status WriteMatMulToFloat(CodeWriter& writer, const Node* node) {
+  ASSIGN_OR_RETURN(const Value* a, writer.Real(*node, Left(node->input(0), node->input(2), node->input(4))));
+  ASSIGN_OR_RETURN(const Value* b, writer.Real(*node, Right(node->input(1), node->input(3), node->input(5))));
+  return WriteSum(writer, node, writer.Op(*node, "MatMul", {a, b}), node->input(6));
+}
+
+// (input, weight, bias, scale of input, scale of weight, mask, zero of input, zero of weight, past): the Attention of ONNX
+// Runtime on real numbers, which is taken apart afterwards.
+absl::Status WriteQAttention(CodeWriter& writer, const Node* node) {
+  ASSIGN_OR_RETURN(const Value* x, writer.Real(*node, {node->input(0), node->input(3), node->input(6)}));
+  ASSIGN_OR_RETURN(const Value* w, writer.Real(*node, Right(node->input(1), node->input(4), node->input(7))));
+  NewNode plan;
+  plan.op_type = "Attention";
+  plan.domain = std::string(kRuntime);
+  plan.name = std::string(NodeName(*node));
+  plan.keep_name = !plan.name.empty();
+  plan.inputs = {x, w, node->input(2), node->input(5), node->input(8)};
+  while (plan.inputs.back() == nullptr) plan.inputs.pop_back();
+  plan.attributes = ReadAttributes(*node);
+  const Node* const written = writer.workspace().rewriter().ReplaceNode(*node, plan);
+  writer.workspace().rewriter().CopyNotes(*node, written);
+  writer.workspace().Refresh(written);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const std::vector<QuantisedOperator>& QuantisedProducts() {
+  static constexpr std::string_view kLinear = "quantised_linear";
+  static constexpr std::string_view kConv = "quantised_conv";
+  static const auto* const kOperators = new std::vector<QuantisedOperator>{
+      {"", "QLinearMatMul", WriteQLinearMatMul, kLinear},
+      {"", "QLinearConv", WriteQLinearConv, kConv},
+      {"", "MatMulInteger", WriteMatMulInteger, kLinear},
+      {"", "ConvInteger", WriteConvInteger, kConv},
+      {kRuntime, "QLinearConv", WriteQLinearConv, kConv},
+      {kRuntime, "QGemm", WriteQGemm, kLinear},
+      {kRuntime, "DynamicQuantizeMatMul", WriteDynamicMatMul, kLinear},
+      {kRuntime, "MatMulIntegerToFloat", WriteMatMulToFloat, kLinear},
+      {kRuntime, "QAttention", WriteQAttention, kLinear},
+  };
+  return *kOperators;
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,152 @@
+// Write quantised operators in standard ones: ATC has a parser for none of them, so that a model with one of them is refused.
+// What each of them computes stays: codes are whole numbers in floating point, rounded half to even and saturated as ONNX
+// Runtime does it. Weights are dequantised when the model is saved.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "fmt/format.h"
+#include "ir/status_macros.h"
+#include "passes/core/module_path.h"
+#include "passes/quantised/operators.h"
+#include "passes/quantised/passes.h"
+
+namespace ascend_fuse {
+namespace {
+
+constexpr std::string_view kSource = "docs/quantised.md; docs/sources/atc-op-audit.md";
+
+// Operators with quantised operands that nothing is written for.
+constexpr std::string_view kNotWritten[] = {"com.microsoft.DynamicQuantizeLSTM",
+                                            "com.microsoft.QEmbedLayerNormalization",
+                                            "com.microsoft.QMoE",
+                                            "com.microsoft.MatMulBnb4",
+                                            "com.microsoft.MatMulFpQ4",
+                                            "com.microsoft.QLinearReduceMean",
+                                            "com.microsoft.MatMulInteger16",
+                                            "com.microsoft.QuantizeWithOrder",
+                                            "com.microsoft.DequantizeWithOrder",
+                                            "com.microsoft.MulInteger",
+                                            "com.microsoft.QOrderedMatMul"};
+
+bool IsProduct(const Node& node) {
+  return IsOp(node, "MatMul") || IsOp(node, "Gemm") || IsOp(node, "Conv") || IsOp(node, "ConvTranspose");
+}
+
+class QuantisedPass {
+ public:
+  explicit QuantisedPass(Workspace& workspace) : workspace_(workspace), writer_(workspace) {
+    for (const auto* list : {&QuantisedElementwise(), &QuantisedProducts(), &QuantisedInBlocks()}) {
+      for (const QuantisedOperator& one : *list) {
+        operators_[one.domain.empty() ? std::string(one.op) : fmt::format("{}.{}", one.domain, one.op)] = &one;
+      }
+    }
+  }
+
+  absl::Status Run() {
+    FindProducts();
+    for (const auto& graph : workspace_.model().graphs()) {
+      const std::vector<const Node*> nodes(graph->nodes().begin(), graph->nodes().end());  // grows while nodes are made
+      for (const Node* node : nodes) {
+        if (node->dead || node->output(0) == nullptr) continue;
+        RETURN_IF_ERROR(workspace_.GoOn());
+        RETURN_IF_ERROR(Visit(node));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Visit(const Node* node) {
+    const std::string key = OperatorKey(*node);
+    const auto found = operators_.find(key);
+    if (found == operators_.end()) {
+      const bool known = std::find(std::begin(kNotWritten), std::end(kNotWritten), key) != std::end(kNotWritten);
+      if (known) Leave(node, key, "quantised_operator", "no rule writes it in standard operators");
+      return known ? absl::OkStatus() : writer_.Carry(node).status();
+    }
+    const QuantisedOperator& op = *found->second;
+    const std::string label(Label(*node));
+    const std::string module = ModulePath(*node);
+    const Rewriter::Mark before = workspace_.rewriter().Now();
+    const size_t noted = writer_.Noted();
+    const Value* const value = node->output(0);
+    const absl::Status status = op.write(writer_, node);
+    if (!status.ok()) {
+      workspace_.rewriter().RollBack(before);
+      writer_.Forget(noted);
+      Leave(node, key, op.kind.empty() ? "quantised_operator" : std::string(op.kind), std::string(status.message()));
+      return absl::OkStatus();
+    }
+    workspace_.result.adapted[{"quantised-written", key}].push_back(label);
+    if (!op.kind.empty()) AddSite(value, node, op.kind, label, module);
+    return absl::OkStatus();
+  }
+
+  // Products of numbers that were dequantised, before these nodes are gone.
+  void FindProducts() {
+    for (const auto& graph : workspace_.model().graphs()) {
+      for (const Node* node : graph->nodes()) {
+        if (node->dead || node->output(0) == nullptr || !IsProduct(*node)) continue;
+        const auto dequantized = [&](size_t i) {
+          const Value* x = node->input(i);
+          while (x != nullptr && x->producer != nullptr && IsOp(*x->producer, "Transpose")) x = x->producer->input(0);
+          return x != nullptr && x->producer != nullptr && OpType(*x->producer) == "DequantizeLinear";
+        };
+        if (!dequantized(1)) continue;
+        const bool linear = IsOp(*node, "MatMul") || IsOp(*node, "Gemm");
+        AddSite(node->output(0), node, linear ? "quantised_linear" : "quantised_conv", std::string(Label(*node)),
+                ModulePath(*node));
+      }
+    }
+  }
+
+  Site NewSite(const Value* value, const Node* node, std::string_view kind) {
+    Site site;
+    site.value = value;
+    site.order = node->order;
+    site.record.kind = std::string(kind);
+    site.record.state = "left";
+    site.record.rule = "native";
+    site.record.covers = {std::string(Label(*node))};
+    return site;
+  }
+
+  void AddSite(const Value* value, const Node* node, std::string_view kind, const std::string& label, const std::string& module) {
+    Site site = NewSite(value, node, kind);
+    site.record.node = label;
+    site.record.module = module;
+    site.Say("quantised-written",
+             writer_.rounds() ? "it is written in standard operators, which compute what ONNX Runtime does: its weights are "
+                                "dequantised when the model is saved"
+                              : "its activations are not rounded, as --quantised float asks, and its weights are dequantised "
+                                "when the model is saved",
+             std::string(kSource));
+    workspace_.sites.push_back(std::move(site));
+  }
+
+  // It stays as it is, which ATC refuses.
+  void Leave(const Node* node, const std::string& key, std::string_view kind, const std::string& because) {
+    Site site = NewSite(node->output(0), node, kind);
+    site.record.node = std::string(Label(*node));
+    site.record.module = ModulePath(*node);
+    site.Say("quantised-left", fmt::format("{} stays, and ATC has no parser for it: {}", key, because), std::string(kSource));
+    workspace_.sites.push_back(std::move(site));
+  }
+
+  Workspace& workspace_;
+  CodeWriter writer_;
+  absl::flat_hash_map<std::string, const QuantisedOperator*> operators_;
+};
+
+}  // namespace
+
+absl::Status WriteQuantised(Workspace& workspace) {
+  if (workspace.ChangesNothing()) return absl::OkStatus();
+  return QuantisedPass(workspace).Run();
+}
+
+}  // namespace ascend_fuse
