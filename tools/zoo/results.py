@@ -26,6 +26,7 @@ PARTS = {
     "layouts": "tools/zoo/transposes.py",
     "prefill": "tools/zoo/prefill.py",
     "static-prefill": "tools/zoo/static_prefill.py",
+    "tidied": "tools/zoo/tidied.py",
 }
 MOST_ROWS = 15  # of a table that is not folded
 CHIPS = {"ascend310p": "310P", "ascend910b": "910B (A2)", "ascend910_93": "A3", "ascend950": "950"}

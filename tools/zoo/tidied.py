@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts what is left of the nodes of the zoo: writes tests/zoo/results/tidied.md.
+"""Writes a part of docs/results.md: what is left of the nodes of the zoo.
 
     python3 tools/zoo/fill.py
     python3 tools/zoo/tidied.py [--chip CHIP] [PATTERN ...]
@@ -24,14 +24,14 @@ from pathlib import Path
 import manifest_file
 import onnx
 import onnx.inliner
+import results
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = Path(os.environ.get("ASCEND_FUSE_BUILD", ROOT / "build")) / "ascend-fuse"
 ZOO = Path(os.environ.get("ASCEND_FUSE_ZOO", ROOT / "build" / "zoo"))
-FILE = ROOT / "tests" / "zoo" / "results" / "tidied.md"
-HEAD = """# Nodes that are left
+HEAD = """## Nodes that are left
 
-What is left of the nodes of the [zoo](../README.md), by architecture: exported, fused (`--keep-rest`), and fused and tidied. Constants
+What is left of the nodes of the [zoo](../tests/zoo/README.md), by architecture: exported, fused (`--keep-rest`), and fused and tidied. Constants
 do not count. Written by `tools/zoo/tidied.py`.
 
 | models | exports | nodes | fused | tidied | left of all |
@@ -95,7 +95,7 @@ def main() -> None:
     if arguments.patterns:
         print("\n".join(rows))
     else:
-        FILE.write_text(HEAD + "\n".join(rows) + "\n")
+        results.put("tidied", HEAD + "\n".join(rows) + "\n")
 
 
 if __name__ == "__main__":
