@@ -11,6 +11,7 @@
 #include "ir/movement/axis.h"
 #include "ir/status_macros.h"
 #include "passes/quantised/operators.h"
+#include "passes/quantised/weight_kernel.h"
 #include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
@@ -82,6 +83,9 @@ absl::Status WriteMatMulNBits(CodeWriter& writer, const Node* node) {
   RETURN_IF_ERROR(ReadWeight(*node, writer.workspace().model(), &weight));
   const DataType type = writer.Of(node->input(0)).type;
   if (!IsFloat(type)) return No("the type of its input is not known");
+  KernelTry& told = writer.told[node->output()];
+  told = TryWeightKernel(writer, node, {weight.how, weight.how.length, weight.how.outer, weight.how.block}, node->input(5));
+  if (told.taken) return absl::OkStatus();
   const std::vector<int64_t> dims = {weight.how.outer, weight.how.length};
   ASSIGN_OR_RETURN(const Value* rows,
                    writer.workspace().rewriter().Dequantized(node->graph, type, dims, weight.how,

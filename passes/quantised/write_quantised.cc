@@ -56,6 +56,7 @@ class QuantisedPass {
         RETURN_IF_ERROR(Visit(node));
       }
     }
+    TellOfKernels();
     return absl::OkStatus();
   }
 
@@ -81,7 +82,8 @@ class QuantisedPass {
       Leave(node, key, op.kind.empty() ? "quantised_operator" : std::string(op.kind), std::string(status.message()));
       return absl::OkStatus();
     }
-    workspace_.result.adapted[{"quantised-written", key}].push_back(label);
+    const auto told = writer_.told.find(value);
+    if (told == writer_.told.end() || !told->second.taken) workspace_.result.adapted[{"quantised-written", key}].push_back(label);
     if (!op.kind.empty()) AddSite(value, node, op.kind, label, module);
     return absl::OkStatus();
   }
@@ -126,6 +128,24 @@ class QuantisedPass {
                                 "when the model is saved",
              std::string(kSource));
     workspace_.sites.push_back(std::move(site));
+  }
+
+  // Products that a kernel computes, or why none does.
+  void TellOfKernels() {
+    for (Site& site : workspace_.sites) {
+      const auto told = writer_.told.find(site.value);
+      if (told == writer_.told.end() || site.record.code == "quantised-left") continue;
+      const KernelTry& answer = told->second;
+      if (!answer.taken) {
+        site.Say(answer.code, answer.because + "; its weight is dequantised when the model is saved", answer.source);
+        continue;
+      }
+      site.record.state = "fused";
+      site.record.emitted_op = answer.op;
+      site.record.precision = "approximate";
+      site.record.assumptions = answer.assumptions;
+      site.Say("", "", "");
+    }
   }
 
   // It stays as it is, which ATC refuses.

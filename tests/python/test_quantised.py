@@ -345,3 +345,94 @@ def test_a_shared_weight_is_written_once(tmp_path: Path) -> None:
     sizes = [len(tensor.raw_data) for tensor in onnx.load(tmp_path / "m.ascend910b.onnx").graph.initializer]
     assert sorted(sizes)[-1] == 4 * w.size
     assert sum(sizes) < 5 * w.size
+
+
+KERNELS = ("ascend910b", "ascend910_93", "ascend950")
+
+
+def in_blocks(zeros: bool, bits: int = 4, k: int = 96, n: int = 16, block: int = 32) -> tuple[dict[str, Array], onnx.ModelProto]:
+    """A MatMulNBits that the kernel for weights of integers takes."""
+    rng, blocks = RNG(50), -(-k // block)
+    constants: dict[str, Array] = {"b": codes(rng, np.uint8, n, blocks, block * bits // 8), "s": rng.uniform(0.01, 0.1, (n, blocks)).astype(np.float32)}
+    if zeros:
+        constants["z"] = codes(rng, np.uint8, n, -(-blocks * bits // 8))
+    given = {"x": rng.standard_normal((2, 3, k)).astype(np.float32)}
+    return given, single("MatMulNBits", given, constants, [FLOAT], domain=RUNTIME, K=k, N=n, bits=bits, block_size=block)
+
+
+def kernels_of(path: Path) -> list[str]:
+    return [node.op_type for node in onnx.load(path).graph.node if node.domain == "npu"]
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize(("bits", "k", "block"), [(4, 96, 32), (8, 96, 32), (4, 100, 32), (4, 64, 64), (8, 48, 128)])
+def test_weights_of_integers_stay_on_a_kernel(bits: int, k: int, block: int, zeros: bool, chip: str, tmp_path: Path) -> None:
+    """On chips that have one, as the same numbers: groups that do not divide K, and one group for all of it."""
+    given, model = in_blocks(zeros, bits, k, block=block)
+    onnx.save(model, tmp_path / "m.onnx")
+    made, report = written(tmp_path / "m.onnx", tmp_path, chip=chip)
+    assert kernels_of(tmp_path / f"m.{chip}.onnx") == ["WeightQuantBatchMatmulV2"] * (chip in KERNELS)
+    compare(tmp_path / "m.onnx", made, given, 2e-6)
+    (site,) = report["sites"]
+    assert (site["kind"], site["state"]) == ("quantised_linear", "fused" if chip in KERNELS else "left")
+
+
+@pytest.mark.parametrize(("change", "why"), [({"n": 12}, "multiple of 8"), ({"block": 16}, "multiple of 32"), ({"n": 65544, "k": 32}, "65535"),
+                                             ({"bits": 2}, "codes of 4 and 8 bits")])
+def test_weights_that_the_kernel_does_not_take(change: dict[str, int], why: str, tmp_path: Path) -> None:
+    given, model = in_blocks(False, **change)
+    onnx.save(model, tmp_path / "m.onnx")
+    made, report = written(tmp_path / "m.onnx", tmp_path)
+    assert kernels_of(tmp_path / "m.ascend910b.onnx") == []
+    compare(tmp_path / "m.onnx", made, given, 2e-6)
+    (site,) = report["sites"]
+    assert why in site["because"]
+
+
+def test_scales_beyond_float16_keep_a_weight_from_the_kernel(tmp_path: Path) -> None:
+    for scale in (1e-6, 1e5):
+        given, model = in_blocks(False)
+        (scales,) = (tensor for tensor in model.graph.initializer if tensor.name == "s")
+        scales.raw_data = np.full(scales.dims, scale, np.float32).tobytes()
+        onnx.save(model, tmp_path / "m.onnx")
+        made, report = written(tmp_path / "m.onnx", tmp_path)
+        compare(tmp_path / "m.onnx", made, given, 2e-6)
+        assert "float16" in report["sites"][0]["because"]
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int4", "uint4"])
+@pytest.mark.parametrize("block", [0, 32])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_dequantised_weights_stay_on_a_kernel(kind: str, block: int, zeros: bool, tmp_path: Path) -> None:
+    """DequantizeLinear of a weight alone, as weight-only quantisers write it."""
+    k, n, rng = 96, 16, RNG(51)
+    where = getattr(TensorProto, kind.upper())
+    low, count = (0 if kind[0] == "u" else -(2 ** (int(kind[-1]) - 1))), 2 ** int(kind[-1])
+    groups = [k // block, n] if block else [n]
+
+    def of(dims: list[int]) -> Array | onnx.TensorProto:
+        numbers = rng.integers(low, low + count, dims)
+        return packed(numbers, where, dims) if count == 16 else numbers.astype(kind)
+
+    constants = {"w": of([k, n]), "s": rng.uniform(0.01, 0.1, groups).astype(np.float32), **({"z": of(groups)} if zeros else {})}
+    node = onnx.helper.make_node
+    extra = {"axis": 0, "block_size": block} if block else {"axis": 1}
+    nodes = [node("DequantizeLinear", ["w", "s", *["z"] * zeros], ["d"], **extra), node("MatMul", ["x", "d"], ["y"])]
+    given = {"x": rng.standard_normal((2, k)).astype(np.float32)}
+    onnx.save(build(nodes, given, {"y": FLOAT}, constants, 21), tmp_path / "m.onnx")
+    made, _ = written(tmp_path / "m.onnx", tmp_path)
+    assert kernels_of(tmp_path / "m.ascend910b.onnx") == ["WeightQuantBatchMatmulV2"] * (zeros or kind[0] != "u")
+    compare(tmp_path / "m.onnx", made, given, 2e-6)
+
+
+def test_dims_that_are_not_known_reach_the_kernel(tmp_path: Path) -> None:
+    given, model = in_blocks(True)
+    for value in (model.graph.input[0], model.graph.output[0]):
+        for name, dim in zip("BS", value.type.tensor_type.shape.dim, strict=False):
+            dim.dim_param = name
+    onnx.save(model, tmp_path / "m.onnx")
+    made, _ = written(tmp_path / "m.onnx", tmp_path)
+    assert kernels_of(tmp_path / "m.ascend910b.onnx") == ["WeightQuantBatchMatmulV2"]
+    compare(tmp_path / "m.onnx", made, given, 2e-6)
+    compare(tmp_path / "m.onnx", made, {"x": RNG(52).standard_normal((5, 1, 96)).astype(np.float32)}, 2e-6)
