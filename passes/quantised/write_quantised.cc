@@ -57,6 +57,10 @@ class QuantisedPass {
       }
     }
     TellOfKernels();
+    if (!wrote_) return absl::OkStatus();
+    // What reads the values knows now what it could not be told before: the elements of small weights.
+    workspace_.InferModelAgain();
+    workspace_.NumberValues();
     return absl::OkStatus();
   }
 
@@ -82,6 +86,7 @@ class QuantisedPass {
       Leave(node, key, op.kind.empty() ? "quantised_operator" : std::string(op.kind), std::string(status.message()));
       return absl::OkStatus();
     }
+    wrote_ = true;
     const auto told = writer_.told.find(value);
     if (told == writer_.told.end() || !told->second.taken) workspace_.result.adapted[{"quantised-written", key}].push_back(label);
     if (!op.kind.empty()) AddSite(value, node, op.kind, label, module);
@@ -159,6 +164,7 @@ class QuantisedPass {
 
   Workspace& workspace_;
   CodeWriter writer_;
+  bool wrote_ = false;
   absl::flat_hash_map<std::string, const QuantisedOperator*> operators_;
 };
 

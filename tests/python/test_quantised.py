@@ -436,3 +436,88 @@ def test_dims_that_are_not_known_reach_the_kernel(tmp_path: Path) -> None:
     assert kernels_of(tmp_path / "m.ascend910b.onnx") == ["WeightQuantBatchMatmulV2"]
     compare(tmp_path / "m.onnx", made, given, 2e-6)
     compare(tmp_path / "m.onnx", made, {"x": RNG(52).standard_normal((5, 1, 96)).astype(np.float32)}, 2e-6)
+
+
+def test_half_precision_is_quantised_as_float32_and_comes_back(tmp_path: Path) -> None:
+    x = RNG(60).standard_normal((4, 8)).astype(np.float16)
+    node = onnx.helper.make_node
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["y"])]
+    check(build(nodes, {"x": x}, {"y": TensorProto.FLOAT16}, {"s": np.float16(0.03), "z": np.array(-5, np.int8)}, 19), tmp_path, {"x": x})
+
+
+X = RNG(61).standard_normal((2, 4, 8, 8)).astype(np.float32)
+Q = onnx.helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"])
+FACTORS = {"s": np.float32(0.03), "z": np.array(-5, np.int8), "t": np.float32(0.05), "w": np.array(3, np.int8)}
+
+
+def dequantize(x: str, y: str, scale: str = "s", zero: str = "z") -> onnx.NodeProto:
+    return onnx.helper.make_node("DequantizeLinear", [x, scale, zero], [y])
+
+
+BETWEEN: dict[str, tuple[list[onnx.NodeProto], dict[str, int], dict[str, Array]]] = {
+    "codes are an output too": ([Q, dequantize("q", "y")], {"q": I8, "y": FLOAT}, {}),
+    "another scale and zero point": ([Q, dequantize("q", "y", "t", "w")], {"y": FLOAT}, {}),
+    "joined with others": ([Q, onnx.helper.make_node("QuantizeLinear", ["x", "t", "w"], ["r"]),
+                            onnx.helper.make_node("Concat", ["q", "r"], ["c"], axis=1), dequantize("c", "y")], {"y": FLOAT}, {}),
+    "moved": ([Q, onnx.helper.make_node("MaxPool", ["q"], ["m"], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
+               onnx.helper.make_node("Reshape", ["m", "dims"], ["r"]), onnx.helper.make_node("Slice", ["r", "from", "to", "axis"], ["p"]),
+               dequantize("p", "y"), onnx.helper.make_node("Identity", ["p"], ["i"])], {"y": FLOAT, "i": I8},
+              {"dims": np.array([2, -1]), "from": np.array([3]), "to": np.array([40]), "axis": np.array([1])}),
+    "split": ([Q, onnx.helper.make_node("Split", ["q", "parts"], ["a", "b"], axis=1), dequantize("a", "y"), dequantize("b", "v", "t")],
+              {"y": FLOAT, "v": FLOAT}, {"parts": np.array([1, 3])}),
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_between_quantising_and_dequantising(name: str, tmp_path: Path) -> None:
+    nodes, outputs, more = BETWEEN[name]
+    check(build(nodes, {"x": X}, outputs, {**FACTORS, **more}), tmp_path, {"x": X})
+
+
+@pytest.mark.parametrize("axis", [None, 1])
+def test_scales_and_zero_points_may_be_computed(axis: int | None, tmp_path: Path) -> None:
+    given: dict[str, Array] = {"x": X, "s": np.array(0.03, np.float32), "z": np.array(7, np.int8)}
+    if axis is not None:
+        given = {"x": X, "s": np.linspace(0.01, 0.1, 4).astype(np.float32), "z": np.arange(4).astype(np.int8)}
+    node = onnx.helper.make_node
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], ["q"], axis=1), node("DequantizeLinear", ["q", "s", "z"], ["y"], axis=1)]
+    check(build(nodes, given, {"q": I8, "y": FLOAT}, {}), tmp_path, given)
+
+
+def test_codes_are_read_in_branches(tmp_path: Path) -> None:
+    made = [onnx.helper.make_tensor_value_info(name, FLOAT, X.shape) for name in "ae"]
+    then = onnx.helper.make_graph([dequantize("q", "a")], "t", [], made[:1])
+    other = onnx.helper.make_graph([dequantize("q", "d", "t"), onnx.helper.make_node("Relu", ["d"], ["e"])], "e", [], made[1:])
+    given = {"x": X, "c": np.array(True)}
+    model = build([Q, onnx.helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)], given, {"y": FLOAT}, FACTORS)
+    for condition in (True, False):
+        check(model, tmp_path, {**given, "c": np.array(condition)})
+
+
+def test_rows_of_a_table_are_dequantised(tmp_path: Path) -> None:
+    """A table that only Gather reads stays in integers; one that is a weight too is dequantised as a whole."""
+    ids, node = np.array([[1, 2], [3, 0]]), onnx.helper.make_node
+    constants = {"w": codes(RNG(62), np.uint8, 5, 8), "s": np.float32(0.03), "z": np.array(9, np.uint8)}
+    rows = [dequantize("w", "d"), node("Gather", ["d", "i"], ["y"])]
+    check(build(rows, {"i": ids}, {"y": FLOAT}, constants), tmp_path, {"i": ids})
+    assert {tensor.data_type for tensor in onnx.load(tmp_path / "m.ascend910b.onnx").graph.initializer if len(tensor.dims) == 2} == {U8}
+    tied = [dequantize("w", "d"), node("Gather", ["d", "i"], ["a"]), node("Transpose", ["d"], ["t"], perm=[1, 0]), node("MatMul", ["a", "t"], ["y"])]
+    check(build(tied, {"i": ids}, {"y": FLOAT}, constants), tmp_path, {"i": ids}, 1e-6)
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_qattention(spread: bool, tmp_path: Path) -> None:
+    """It becomes the Attention of ONNX Runtime, which is found like any other."""
+    x, rng = codes(RNG(63), np.uint8, 2, 5, 32), RNG(64)
+    n = (96,) if spread else ()
+    constants = {"w": codes(rng, np.int8, 32, 96), "b": rng.standard_normal(96).astype(np.float32), "sx": np.float32(0.02),
+                 "sw": np.full(n, 0.004, np.float32), "zx": np.array(120, np.uint8), "zw": np.zeros(n, np.int8)}
+    model = single("QAttention", {"x": x}, constants, [FLOAT], order="x w b sx sw - zx zw", domain=RUNTIME, num_heads=4)
+    check(model, tmp_path, {"x": x}, 1e-5)
+    assert "NPUPromptFlashAttention" in kernels_of(tmp_path / "m.ascend910b.onnx")
+
+
+def test_an_opset_without_round_is_said(tmp_path: Path) -> None:
+    onnx.save(build([Q, dequantize("q", "y")], {"x": X}, {"y": FLOAT}, {"s": FACTORS["s"], "z": FACTORS["z"]}, 10), tmp_path / "m.onnx")
+    assert run("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--json", tmp_path / "r.json").code == 4
+    assert "opset 11" in json.loads((tmp_path / "r.json").read_text())["sites"][0]["because"]
