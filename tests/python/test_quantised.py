@@ -260,15 +260,18 @@ def test_weights_in_blocks_with_a_bias(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("kind", ["uint8", "int4", "uint4"])
-def test_tables_in_blocks(kind: str, zeros: bool, tmp_path: Path) -> None:
-    rng, rows, width, block = RNG(38), 11, 64, 16
+@pytest.mark.parametrize(("width", "block"), [(64, 16), (96, 64), (32, 32)])
+def test_tables_in_blocks(kind: str, zeros: bool, width: int, block: int, tmp_path: Path) -> None:
+    """Rows are taken as int8 where blocks divide them."""
+    rng, rows = RNG(38), 11
     numbers = rng.integers(0, 16, (rows, width)) - (8 if kind == "int4" else 0)
-    of_blocks = rng.integers(0, 16, (rows, width // block)) - (8 if kind == "int4" else 0)
+    blocks = -(-width // block)
+    of_blocks = rng.integers(0, 16, (rows, blocks + (blocks % 2 if kind == "uint8" else 0))) - (8 if kind == "int4" else 0)
     where = {"uint8": TensorProto.UINT8, "int4": TensorProto.INT4, "uint4": TensorProto.UINT4}[kind]
     half = 2 if kind == "uint8" else 1
-    constants = {"w": packed(numbers, where, [rows, width // half]), "s": rng.uniform(0.01, 0.1, (rows, width // block)).astype(np.float32)}
+    constants = {"w": packed(numbers, where, [rows, width // half]), "s": rng.uniform(0.01, 0.1, (rows, blocks)).astype(np.float32)}
     if zeros:
-        constants["z"] = packed(of_blocks, where, [rows, width // block // half])
+        constants["z"] = packed(of_blocks, where, [rows, -(-blocks // half)])
     ids = rng.integers(0, rows, (2, 3))
     model = single("GatherBlockQuantized", {"ids": ids}, constants, [FLOAT], 21, order="w ids s" + " z" * zeros, domain=RUNTIME,
                    block_size=block, gather_axis=0, quantize_axis=1)
