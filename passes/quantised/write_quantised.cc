@@ -17,7 +17,7 @@
 namespace ascend_fuse {
 namespace {
 
-constexpr std::string_view kSource = "docs/quantised.md; docs/sources/atc-op-audit.md";
+constexpr std::string_view kSource = "docs/sources/ascend-contract.md 5.3";
 
 // Operators with quantised operands that nothing is written for.
 constexpr std::string_view kNotWritten[] = {"com.microsoft.DynamicQuantizeLSTM",
