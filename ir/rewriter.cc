@@ -398,8 +398,7 @@ absl::StatusOr<const Tensor*> Rewriter::PartOf(const Value* constant) {
 
 absl::StatusOr<const Value*> Rewriter::Dequantized(const Graph* graph, DataType type, absl::Span<const int64_t> dims,
                                                    const Dequantization& how, std::string_view name) {
-  std::string key = fmt::format("{}:{}:{}:{}", static_cast<const void*>(graph), static_cast<int>(type), fmt::join(dims, ","),
-                                DescribeDequantization(how));
+  std::string key = fmt::format("{}:{}", static_cast<const void*>(graph), DescribeDequantization(type, dims, how));
   if (const auto known = constants_.find(key); known != constants_.end()) return known->second;
   ASSIGN_OR_RETURN(Tensor * tensor, DequantizedTensor(model_, type, dims, how, name));
   if (IsSmall(*tensor)) {  // computed now, so that it can be looked at

@@ -57,7 +57,7 @@ absl::StatusOr<Tensor*> DequantizedTensor(Model* model, DataType type, absl::Spa
   return tensor;
 }
 
-std::string DescribeDequantization(const Dequantization& how) {
+std::string DescribeDequantization(DataType type, absl::Span<const int64_t> dims, const Dequantization& how) {
   const auto place = [](const Tensor* tensor) {
     if (tensor == nullptr) return std::string("-");
     const void* bytes =
@@ -67,10 +67,11 @@ std::string DescribeDequantization(const Dequantization& how) {
   };
   const auto steps = [](const FactorSteps& of) { return fmt::format("{},{},{}", of.outer, of.group, of.inner); };
   const std::string sizes =
-      fmt::format("{},{},{},{},{},{},{}", how.bits, how.is_signed, how.outer, how.length, how.inner, how.stride, how.block);
+      fmt::format("{},{},{},{},{},{},{}", how.bits, how.is_signed, how.outer, how.length, how.inner, how.stride, how.block) +
+      fmt::format(",{},{},{}", how.factor, how.transposed, how.pack);
   const std::string zeros = fmt::format("{}:{}:{}:{}", place(how.zeros), how.zero_bits, steps(how.zero_steps), how.zero);
-  return fmt::format("{}:{}:{}:{}:{}:{}", place(how.codes), sizes, fmt::join(how.groups, ","), place(how.scales),
-                     steps(how.scale_steps), zeros);
+  return fmt::format("{}:{}:{}:{}:{}:{}:{}:{}", static_cast<int>(type), fmt::join(dims, ","), place(how.codes), sizes,
+                     fmt::join(how.groups, ","), place(how.scales), steps(how.scale_steps), zeros);
 }
 
 }  // namespace ascend_fuse

@@ -26,6 +26,6 @@ inline constexpr int64_t kSmallBytes = int64_t{1} << 14;
 inline bool IsSmall(const Tensor& tensor) { return tensor.ElementCount() * BitWidth(tensor.type) / 8 <= kSmallBytes; }
 
 // The same text for the same elements.
-std::string DescribeDequantization(const Dequantization& how);
+std::string DescribeDequantization(DataType type, absl::Span<const int64_t> dims, const Dequantization& how);
 
 }  // namespace ascend_fuse

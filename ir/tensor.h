@@ -65,7 +65,7 @@ struct FactorSteps {
 
 // A tensor [outer, length, inner] of (code - zero point) * scale, computed in float32 (float64 for that type) and rounded once to
 // the tensor's type. Neighbours along the middle axis share their factors in groups. Where the tensor's own type is one of
-// integers, it has the codes as they are, one by one.
+// integers, it has the codes less their zero points. Floating-point numbers may stand in the place of codes.
 struct Dequantization {
   const Tensor* codes = nullptr;  // integers, one after another, the first one in the lowest bits; not kTyped
   int bits = 8;                   // of a code, whatever type the tensor of codes has: 2, 4, 8, 16 or 32
@@ -82,6 +82,9 @@ struct Dequantization {
   int zero_bits = 8;
   FactorSteps zero_steps;
   int64_t zero = 0;
+  double factor = 1;        // of every scale
+  bool transposed = false;  // with inner 1: what is [outer, length] comes out as [length, outer]
+  int pack = 1;             // so many codes less their zero points, of 4 bits each, in an element of int32
 };
 
 }  // namespace ascend_fuse

@@ -31,22 +31,20 @@ bool IsSigned(DataType type) {
 
 }  // namespace
 
-FactorWindow::FactorWindow(const Model& model, const Tensor* tensor, int bits, const FactorSteps& steps, int64_t outer,
+FactorWindow::FactorWindow(const Model& model, const Tensor* tensor, int bits, const FactorSteps& steps, bool whole,
                            double otherwise)
     : tensor_(tensor), bits_(bits), steps_(steps), otherwise_(otherwise) {
   if (tensor_ == nullptr) return;
   if (IsFloat(tensor_->type)) bits_ = BitWidth(tensor_->type);
-  whole_ = steps_.outer == 0 || steps_.outer * bits_ % 8 != 0 || outer <= 1;
+  whole_ = whole || steps_.outer == 0 || steps_.outer * bits_ % 8 != 0;
   reader_ = std::make_unique<ElementReader>(model, *tensor_);
 }
 
 absl::Status FactorWindow::MoveTo(int64_t outer) {
   if (tensor_ == nullptr) return absl::OkStatus();
-  if (whole_) {
-    base_ = outer * steps_.outer;
-    return values_.empty() ? Read(tensor_->ElementCount() * BitWidth(tensor_->type) / bits_) : absl::OkStatus();
-  }
-  return Read(steps_.outer);
+  if (!whole_) return Read(steps_.outer);
+  base_ = outer * steps_.outer;
+  return values_.empty() ? Read(tensor_->ElementCount() * BitWidth(tensor_->type) / bits_) : absl::OkStatus();
 }
 
 absl::Status FactorWindow::Read(int64_t count) {
@@ -68,8 +66,9 @@ DequantizingReader::DequantizingReader(const Model& model, const Tensor& tensor)
     : how_(*tensor.dequantization),
       type_(tensor.type),
       codes_(std::make_unique<ElementReader>(model, *how_.codes)),
-      scales_(model, how_.scales, 32, how_.scale_steps, how_.outer, 1),
-      zeros_(model, how_.zeros, how_.zero_bits, how_.zero_steps, how_.outer, static_cast<double>(how_.zero)),
+      scales_(model, how_.scales, 32, how_.scale_steps, how_.transposed || how_.outer <= 1, 1),
+      zeros_(model, how_.zeros, how_.zero_bits, how_.zero_steps, how_.transposed || how_.outer <= 1,
+             static_cast<double>(how_.zero)),
       left_(how_.outer * how_.stride * how_.inner) {}
 
 DequantizingReader::~DequantizingReader() = default;
@@ -77,8 +76,7 @@ DequantizingReader::~DequantizingReader() = default;
 absl::Status DequantizingReader::Next(int64_t count, char* to) {
   while (count > 0) {
     if (used_ == block_.size()) {
-      if (left_ == 0) return absl::DataLossError("a dequantized constant has fewer elements than its dims ask for");
-      RETURN_IF_ERROR(FillBlock());
+      RETURN_IF_ERROR(how_.transposed ? FillRow() : FillBlock());
       continue;
     }
     const int64_t take = std::min(count, static_cast<int64_t>(block_.size() - used_));
@@ -90,7 +88,51 @@ absl::Status DequantizingReader::Next(int64_t count, char* to) {
   return absl::OkStatus();
 }
 
+double DequantizingReader::CodeAt(const char* packed, int64_t index) const {
+  if (!IsFloat(how_.codes->type)) return static_cast<double>(PackedAt(packed, index, how_.bits, how_.is_signed));
+  double value = 0;
+  DecodeFloat(how_.codes->type, packed + index * (how_.bits / 8), &value);
+  return value;
+}
+
+void DequantizingReader::Append(double code, double zero, double scale) {
+  if (how_.pack > 1) {
+    nibbles_ |= (static_cast<uint32_t>(static_cast<int64_t>(code - zero)) & 15u) << (4 * packed_);
+    if (++packed_ < how_.pack) return;
+    block_.append(reinterpret_cast<const char*>(&nibbles_), sizeof(nibbles_));  // little-endian
+    nibbles_ = 0;
+    packed_ = 0;
+  } else if (!IsFloat(type_)) {
+    const auto integer = static_cast<int64_t>(code - zero);
+    block_.append(reinterpret_cast<const char*>(&integer), static_cast<size_t>(BitWidth(type_) / 8));  // little-endian
+  } else if (type_ == DataType::kDouble) {
+    block_.append(EncodeNumber(type_, (code - zero) * scale));
+  } else {
+    const float value = static_cast<float>(code - zero) * static_cast<float>(scale);
+    if (type_ == DataType::kFloat) {
+      block_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+    } else {
+      block_.append(EncodeNumber(type_, static_cast<double>(value)));
+    }
+  }
+}
+
+// Codes of one place along the outer axis, whose places follow one another and are not only padding.
+absl::Status DequantizingReader::AppendRun(const char* packed, int64_t first, int64_t count) {
+  for (int64_t i = 0; i < count;) {
+    const int64_t place = place_ + i;
+    const int64_t group = GroupOf(place);
+    const int64_t same = how_.groups.empty() ? std::min(count - i, (group + 1) * how_.block - place) : 1;
+    const double scale = scales_.At(group, 0) * how_.factor;
+    const double zero = zeros_.At(group, 0);
+    for (int64_t j = 0; j < same; ++j) Append(CodeAt(packed, first + i + j), zero, scale);
+    i += same;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status DequantizingReader::FillBlock() {
+  if (left_ == 0) return absl::DataLossError("a dequantized constant has fewer elements than its dims ask for");
   const int64_t codes = std::min(left_, kCodesAtOnce);  // a multiple of 8, but for the last ones
   std::string packed(static_cast<size_t>((codes * how_.bits + 7) / 8), '\0');
   RETURN_IF_ERROR(codes_->Next(static_cast<int64_t>(packed.size()), packed.data()));
@@ -98,34 +140,49 @@ absl::Status DequantizingReader::FillBlock() {
   block_.clear();
   used_ = 0;
   block_.reserve(static_cast<size_t>(codes * BitWidth(type_) / 8));
-  for (int64_t i = 0; i < codes; ++i) {
+  for (int64_t i = 0; i < codes;) {
     if (place_ == 0 && inner_ == 0) {
       ++outer_;
       RETURN_IF_ERROR(scales_.MoveTo(outer_));
       RETURN_IF_ERROR(zeros_.MoveTo(outer_));
     }
+    if (how_.inner == 1) {
+      const int64_t run = std::min(codes - i, how_.stride - place_);
+      RETURN_IF_ERROR(AppendRun(packed.data(), i, std::max<int64_t>(0, std::min(run, how_.length - place_))));
+      place_ = (place_ + run) % how_.stride;
+      i += run;
+      continue;
+    }
     if (place_ < how_.length) {
-      const int64_t code = PackedAt(packed.data(), i, how_.bits, how_.is_signed);
-      const int64_t group = how_.groups.empty() ? place_ / how_.block : how_.groups[static_cast<size_t>(place_)];
-      if (!IsFloat(type_)) {
-        block_.append(reinterpret_cast<const char*>(&code), static_cast<size_t>(BitWidth(type_) / 8));  // little-endian
-      } else if (type_ == DataType::kDouble) {
-        block_.append(EncodeNumber(type_, (static_cast<double>(code) - zeros_.At(group, inner_)) * scales_.At(group, inner_)));
-      } else {
-        const auto offset = static_cast<float>(static_cast<double>(code) - zeros_.At(group, inner_));
-        const float value = offset * static_cast<float>(scales_.At(group, inner_));
-        if (type_ == DataType::kFloat) {
-          block_.append(reinterpret_cast<const char*>(&value), sizeof(value));
-        } else {
-          block_.append(EncodeNumber(type_, value));
-        }
-      }
+      const int64_t group = GroupOf(place_);
+      Append(CodeAt(packed.data(), i), zeros_.At(group, inner_), scales_.At(group, inner_) * how_.factor);
     }
     if (++inner_ == how_.inner) {
       inner_ = 0;
-      if (++place_ == how_.stride) place_ = 0;
+      place_ = (place_ + 1) % how_.stride;
     }
+    ++i;
   }
+  return absl::OkStatus();
+}
+
+// The elements of one place along the middle axis, of every place along the outer one.
+absl::Status DequantizingReader::FillRow() {
+  if (place_ == how_.length) return absl::DataLossError("a transposed constant has fewer elements than its dims ask for");
+  if (whole_.empty()) {
+    whole_.resize(static_cast<size_t>((left_ * how_.bits + 7) / 8));
+    RETURN_IF_ERROR(codes_->Next(static_cast<int64_t>(whole_.size()), whole_.data()));
+  }
+  block_.clear();
+  used_ = 0;
+  const int64_t group = GroupOf(place_);
+  for (int64_t outer = 0; outer < how_.outer; ++outer) {
+    RETURN_IF_ERROR(scales_.MoveTo(outer));
+    RETURN_IF_ERROR(zeros_.MoveTo(outer));
+    const double code = CodeAt(whole_.data(), outer * how_.stride + place_);
+    Append(code, zeros_.At(group, 0), scales_.At(group, 0) * how_.factor);
+  }
+  ++place_;
   return absl::OkStatus();
 }
 

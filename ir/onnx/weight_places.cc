@@ -137,6 +137,18 @@ bool HasWeightsInside(const Model& model) {
                      [](const Value* value) { return value->initializer->storage == Storage::kFile; });
 }
 
+// A model holds 2 GB at most, with all its other weights.
+constexpr int64_t kMostComputedInside = int64_t{1} << 30;
+
+int64_t ComputedBytes(const Model& model) {
+  int64_t bytes = 0;
+  for (const Value* value : model.graph().initializers()) {
+    const Tensor& tensor = *value->initializer;
+    if (tensor.storage == Storage::kDequantized) bytes += tensor.ElementCount() * BitWidth(tensor.type) / 8;
+  }
+  return bytes;
+}
+
 absl::Status PlaceByReference(const Model& model, const std::string& path, WeightPlaces* places) {
   if (model.path().empty()) {
     return absl::InvalidArgumentError(
@@ -219,6 +231,7 @@ absl::StatusOr<WeightPlaces> PlaceWeights(const Model& model, const std::string&
   if (!model.path().empty()) {
     RETURN_IF_ERROR(CheckOutputIsNoDataFile(model, path));
   }
+  places.computed_in_data_file = ComputedBytes(model) > kMostComputedInside;
   absl::Status status;
   switch (options.weights) {
     case Weights::kCopy:

@@ -16,10 +16,11 @@ namespace ascend_fuse {
 
 // Locations are relative to the directory of the output, as readers look for them.
 struct WeightPlaces {
-  std::string data_file;          // gets merged weights that must not become part of the model; empty: there is none
-  bool all_in_data_file = false;  // and every other weight
-  std::string model_file;         // the input, which weights of 4 KB and more in it are referred to in; empty: they are copied
-  std::string prefix;             // goes before the locations of external data
+  std::string data_file;               // gets merged weights that must not become part of the model; empty: there is none
+  bool all_in_data_file = false;       // and every other weight
+  bool computed_in_data_file = false;  // and dequantised weights, which are more than a model holds
+  std::string model_file;  // the input, which weights of 4 KB and more in it are referred to in; empty: they are copied
+  std::string prefix;      // goes before the locations of external data
 
   // Whether weights of the input are found elsewhere than the input says.
   bool move_weights() const { return all_in_data_file || !model_file.empty() || !prefix.empty(); }

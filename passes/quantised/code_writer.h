@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "passes/quantised/constant_codes.h"
+#include "passes/quantised/kernel_try.h"
 #include "passes/quantised/node_writer.h"
 
 namespace ascend_fuse {
@@ -17,6 +19,9 @@ namespace ascend_fuse {
 class CodeWriter : public NodeWriter {
  public:
   explicit CodeWriter(Workspace& workspace) : NodeWriter(workspace) {}
+
+  // What the report tells of kernels: by what a product computes.
+  absl::flat_hash_map<const Value*, KernelTry> told;
 
   bool rounds() const { return workspace().options().quantised != Quantised::kFloat; }
 
@@ -31,6 +36,9 @@ class CodeWriter : public NodeWriter {
   void TakeCodes(const Value* codes, const Value* raw);
   // The codes of a value that is kept have this scale, which is computed; without rounding they stand for `real`.
   void KnowScale(const Value* codes, const Value* scale, const Value* zero, const Value* real);
+  void NoteOfCodes(const Value* real) { of_codes_.insert(real); }
+  // Whether a real value was made of codes that are kept: its activations are quantised.
+  bool ComesOfCodes(const Value* real) const { return of_codes_.contains(real); }
   // The scale of codes that is known; nullptr for others.
   const Value* ScaleOf(const Value* codes) const;
   // The node as one on other values: a node that moves codes, on the codes as they are kept. False where it reads no codes.
@@ -57,6 +65,7 @@ class CodeWriter : public NodeWriter {
 
   absl::flat_hash_map<const Value*, Kept> kept_;
   std::vector<const Value*> noted_;
+  absl::flat_hash_set<const Value*> of_codes_;
 };
 
 }  // namespace ascend_fuse

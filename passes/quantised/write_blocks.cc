@@ -11,7 +11,9 @@
 #include "ir/movement/axis.h"
 #include "ir/status_macros.h"
 #include "passes/quantised/operators.h"
+#include "passes/quantised/weight_kernel.h"
 #include "patterns/analysis/constant_tensor.h"
+#include "patterns/terms/node_builder.h"
 
 namespace ascend_fuse {
 namespace {
@@ -82,6 +84,9 @@ absl::Status WriteMatMulNBits(CodeWriter& writer, const Node* node) {
   RETURN_IF_ERROR(ReadWeight(*node, writer.workspace().model(), &weight));
   const DataType type = writer.Of(node->input(0)).type;
   if (!IsFloat(type)) return No("the type of its input is not known");
+  KernelTry& told = writer.told[node->output()];
+  told = TryWeightKernel(writer, node, {weight.how, weight.how.length, weight.how.outer, weight.how.block}, node->input(5));
+  if (told.taken) return absl::OkStatus();
   const std::vector<int64_t> dims = {weight.how.outer, weight.how.length};
   ASSIGN_OR_RETURN(const Value* rows,
                    writer.workspace().rewriter().Dequantized(node->graph, type, dims, weight.how,
@@ -96,52 +101,115 @@ absl::Status WriteMatMulNBits(CodeWriter& writer, const Node* node) {
   return absl::OkStatus();
 }
 
-// (table, places, scales, zero points): rows of a table whose last axis is cut into blocks. The whole table becomes
-// floating-point; it is taken apart no other way where blocks do not divide its rows.
-absl::Status WriteGatherBlocks(CodeWriter& writer, const Node* node) {
-  const std::optional<Tensor> codes = ConstantTensor(*node->input(0));
-  const std::optional<Tensor> scales = ConstantTensor(*node->input(2));
-  const std::optional<Tensor> zeros = node->input(3) == nullptr ? std::nullopt : ConstantTensor(*node->input(3));
-  if (!codes.has_value() || !scales.has_value() || (node->input(3) != nullptr && !zeros.has_value())) {
+// A table [...] of GatherBlockQuantized. Tensors must live as long as it.
+struct PackedTable {
+  std::optional<Tensor> codes;
+  std::optional<Tensor> scales;
+  std::optional<Tensor> zeros;
+  std::vector<int64_t> dims;
+  size_t axis = 0;  // that is cut into blocks
+  Dequantization how;
+
+  int64_t blocks() const { return (how.length + how.block - 1) / how.block; }
+};
+
+absl::Status ReadTable(const Node& node, PackedTable* table) {
+  table->codes = ConstantTensor(*node.input(0));
+  table->scales = ConstantTensor(*node.input(2));
+  if (node.input(3) != nullptr) table->zeros = ConstantTensor(*node.input(3));
+  const std::optional<Tensor>& codes = table->codes;
+  if (!codes.has_value() || !table->scales.has_value() || table->zeros.has_value() != (node.input(3) != nullptr)) {
     return No("its table is not constant");
   }
   const bool packed = codes->type == DataType::kUint8;
-  const int bits = packed ? static_cast<int>(IntAttribute(*node, "bits").value_or(4)) : BitWidth(codes->type);
-  const int64_t block = IntAttribute(*node, "block_size").value_or(128);
+  const int bits = packed ? static_cast<int>(IntAttribute(node, "bits").value_or(4)) : BitWidth(codes->type);
   const auto rank = static_cast<int>(codes->dims.size());
-  const int64_t axis = NormalizeAxis(IntAttribute(*node, "quantize_axis").value_or(1), rank);
-  std::vector<int64_t> dims(codes->dims.begin(), codes->dims.end());
-  if (axis < 0 || block <= 0 || (packed && axis != rank - 1) || (bits != 2 && bits != 4 && bits != 8)) {
+  const int64_t axis = NormalizeAxis(IntAttribute(node, "quantize_axis").value_or(1), rank);
+  Dequantization& how = table->how;
+  how.block = IntAttribute(node, "block_size").value_or(128);
+  if (axis < 0 || how.block <= 0 || (packed && axis != rank - 1) || (bits != 2 && bits != 4 && bits != 8)) {
     return No("its attributes name no table");
   }
-  if (packed) dims.back() *= 8 / bits;
-  Dequantization how;
+  table->dims.assign(codes->dims.begin(), codes->dims.end());
+  if (packed) table->dims.back() *= 8 / bits;
+  table->axis = static_cast<size_t>(axis);
   how.codes = &*codes;
   how.bits = bits;
   how.is_signed = codes->type == DataType::kInt4 || codes->type == DataType::kInt8;
-  const auto place = static_cast<size_t>(axis);
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (i != place) (i < place ? how.outer : how.inner) *= dims[i];
+  for (size_t i = 0; i < table->dims.size(); ++i) {
+    if (i != table->axis) (i < table->axis ? how.outer : how.inner) *= table->dims[i];
   }
-  how.length = how.stride = dims[place];
-  how.block = block;
-  const int64_t blocks = (how.length + block - 1) / block;
-  how.scales = &*scales;
-  how.scale_steps = {blocks * how.inner, how.inner, 1};
+  how.length = how.stride = table->dims[table->axis];
+  how.scales = &*table->scales;
+  how.scale_steps = {table->blocks() * how.inner, how.inner, 1};
   how.zero = packed ? int64_t{1} << (bits - 1) : 0;
-  if (scales->ElementCount() != how.outer * blocks * how.inner) return No("its scales have another size than its table asks for");
-  if (zeros.has_value()) {
-    how.zeros = &*zeros;
+  if (table->scales->ElementCount() != how.outer * table->blocks() * how.inner) {
+    return No("its scales have another size than its table asks for");
+  }
+  if (table->zeros.has_value()) {
+    how.zeros = &*table->zeros;
     how.zero_bits = bits;
     how.zero_steps = how.scale_steps;
-    if (packed) how.zero_steps.outer = PackedRow(blocks, bits);
+    if (packed) how.zero_steps.outer = PackedRow(table->blocks(), bits);
   }
-  ASSIGN_OR_RETURN(const Value* table,
-                   writer.workspace().rewriter().Dequantized(node->graph, writer.Of(node->output()).type, dims, how,
-                                                             std::string(ValueName(*node->input(0))) + "_dequantized"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const Value*> TableOf(CodeWriter& writer, const Node& node, DataType type, absl::Span<const int64_t> dims,
+                                     const Dequantization& how, std::string_view word) {
+  ASSIGN_OR_RETURN(const Value* table, writer.workspace().rewriter().Dequantized(
+                                           node.graph, type, dims, how, fmt::format("{}_{}", ValueName(*node.input(0)), word)));
   InferConstant(table, &writer.workspace().facts());
-  writer.Replace(node, "Gather", {table, node->input(1)},
-                 {Attribute::Int("axis", IntAttribute(*node, "gather_axis").value_or(0))});
+  return table;
+}
+
+// Rows of [V, H] that are taken as int8, and dequantised with the rows of their scales and zero points afterwards.
+absl::Status TakeRows(CodeWriter& writer, const Node* node, const PackedTable& table) {
+  const int64_t middle = table.how.is_signed ? 0 : int64_t{1} << (table.how.bits - 1);
+  const int64_t blocks = table.blocks();
+  const auto rows_of = [&](const Value* of) {
+    return writer.Cast(*node, writer.Op(*node, "Gather", {of, node->input(1)}, {Attribute::Int("axis", 0)}), DataType::kFloat);
+  };
+  Dequantization integers = table.how;
+  integers.scales = integers.zeros = nullptr;
+  integers.zero = middle;
+  ASSIGN_OR_RETURN(const Value* codes, TableOf(writer, *node, DataType::kInt8, table.dims, integers, "integers"));
+  std::vector<int64_t> in_blocks(static_cast<size_t>(writer.Rank(node->input(1))), 0);  // as they were
+  std::vector<int64_t> whole = in_blocks;
+  in_blocks.insert(in_blocks.end(), {blocks, table.how.block});
+  whole.push_back(table.how.length);
+  NodeInserter inserter(writer.workspace(), *node);
+  const Value* numbers = inserter.Build(build::Reshape(Term::Of(rows_of(codes)), in_blocks));
+  if (table.zeros.has_value()) {
+    Dequantization zeros;
+    zeros.codes = table.how.zeros;
+    zeros.bits = table.how.bits;
+    zeros.is_signed = table.how.is_signed;
+    zeros.zero = middle;
+    zeros.outer = table.how.outer;
+    zeros.length = blocks;
+    zeros.stride = table.how.zero_steps.outer;
+    ASSIGN_OR_RETURN(const Value* offsets, TableOf(writer, *node, DataType::kInt8, {table.how.outer, blocks}, zeros, "zeros"));
+    numbers = writer.Op(*node, "Sub", {numbers, inserter.Unsqueeze(rows_of(offsets), {-1})});
+  } else if (table.how.zero != middle) {
+    numbers = writer.Op(*node, "Add", {numbers, writer.Number(*node, static_cast<double>(middle - table.how.zero))});
+  }
+  numbers = writer.Op(*node, "Mul", {numbers, inserter.Unsqueeze(rows_of(node->input(2)), {-1})});
+  numbers = inserter.Build(build::Reshape(Term::Of(numbers), whole));
+  writer.Replace(node, "Identity", {writer.Cast(*node, numbers, writer.Of(node->output()).type)});
+  return absl::OkStatus();
+}
+
+// (table, places, scales, zero points). Where blocks do not divide rows, the whole table becomes floating-point.
+absl::Status WriteGatherBlocks(CodeWriter& writer, const Node* node) {
+  PackedTable table;
+  RETURN_IF_ERROR(ReadTable(*node, &table));
+  const int64_t gathered = NormalizeAxis(IntAttribute(*node, "gather_axis").value_or(0), static_cast<int>(table.dims.size()));
+  const bool in_rows = table.dims.size() == 2 && table.axis == 1 && gathered == 0 && table.how.length % table.how.block == 0;
+  if (in_rows && writer.Rank(node->input(1)) >= 0) return TakeRows(writer, node, table);
+  ASSIGN_OR_RETURN(const Value* whole,
+                   TableOf(writer, *node, writer.Of(node->output()).type, table.dims, table.how, "dequantized"));
+  writer.Replace(node, "Gather", {whole, node->input(1)}, {Attribute::Int("axis", gathered)});
   return absl::OkStatus();
 }
 

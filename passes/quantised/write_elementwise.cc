@@ -2,6 +2,7 @@
 // the real numbers that codes stand for and quantise the result (onnxruntime: docs/ContribOperators.md).
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "ir/status_macros.h"
 #include "passes/quantised/dynamic_codes.h"
 #include "passes/quantised/operators.h"
+#include "passes/quantised/weight_kernel.h"
 #include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
@@ -49,13 +51,51 @@ absl::StatusOr<bool> DequantizeRows(CodeWriter& writer, const Node* node, const 
   return true;
 }
 
+// A weight [K, N] that multiplies activations which are not quantised: on a kernel that reads the integers. False where there is
+// a reader without one.
+bool MultipliedByKernel(CodeWriter& writer, const Node* node, const QuantisedTensor& of) {
+  const std::optional<Tensor> codes = ConstantTensor(*of.codes);
+  const std::optional<Tensor> scales = ConstantTensor(*of.scale);
+  const std::optional<Tensor> zeros = of.zero == nullptr ? std::nullopt : ConstantTensor(*of.zero);
+  if (!codes.has_value() || !scales.has_value() || codes->dims.size() != 2 || node->output()->is_graph_output) return false;
+  if (of.zero != nullptr && !zeros.has_value()) return false;
+  const int bits = BitWidth(codes->type);
+  const bool in_blocks = of.block > 0;
+  if (!CodeRange(codes->type).has_value() || (bits != 4 && bits != 8) || (of.axis != (in_blocks ? 0 : 1))) return false;
+  std::vector<const Node*> readers;
+  for (const Use& use : LiveUses(*node->output())) {
+    const Value* x = use.user->input(0);
+    const bool quantised = x != nullptr && x->producer != nullptr && OpType(*x->producer) == "DequantizeLinear";
+    if (!IsOp(*use.user, "MatMul") || use.index != 1 || writer.Rank(x) < 2 || quantised || writer.ComesOfCodes(x)) return false;
+    readers.push_back(use.user);
+  }
+  IntegerWeight weight = {{}, codes->dims[0], codes->dims[1], in_blocks ? of.block : codes->dims[0], false};
+  weight.how.codes = &*codes;
+  weight.how.bits = bits;
+  weight.how.is_signed = CodeRange(codes->type)->first < 0;
+  weight.how.scales = &*scales;
+  weight.how.zeros = zeros.has_value() ? &*zeros : nullptr;
+  weight.how.zero_bits = bits;
+  bool all = !readers.empty();
+  for (const Node* reader : readers) {
+    const Value* const product = reader->output();
+    KernelTry answer = TryWeightKernel(writer, reader, weight, nullptr);
+    all = all && answer.taken;
+    writer.told[product] = std::move(answer);
+  }
+  return all;
+}
+
 absl::Status WriteDequantize(CodeWriter& writer, const Node* node) {
   const QuantisedTensor of = {node->input(0), node->input(1), node->input(2), IntAttribute(*node, "axis").value_or(1),
                               IntAttribute(*node, "block_size").value_or(0)};
+  if (MultipliedByKernel(writer, node, of)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const bool rows, DequantizeRows(writer, node, of));
   if (rows) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Value* real, writer.Real(*node, of, writer.Of(node->output()).type));
+  const Value* const y = node->output();
   writer.Replace(node, "Identity", {real});
+  if (!ConstantTensor(*of.codes).has_value()) writer.NoteOfCodes(y);
   return absl::OkStatus();
 }
 

@@ -17,7 +17,7 @@
 namespace ascend_fuse {
 namespace {
 
-constexpr std::string_view kSource = "docs/quantised.md; docs/sources/atc-op-audit.md";
+constexpr std::string_view kSource = "docs/sources/ascend-contract.md 5.3";
 
 // Operators with quantised operands that nothing is written for.
 constexpr std::string_view kNotWritten[] = {"com.microsoft.DynamicQuantizeLSTM",
@@ -56,6 +56,11 @@ class QuantisedPass {
         RETURN_IF_ERROR(Visit(node));
       }
     }
+    TellOfKernels();
+    if (!wrote_) return absl::OkStatus();
+    // What reads the values knows now what it could not be told before: the elements of small weights.
+    workspace_.InferModelAgain();
+    workspace_.NumberValues();
     return absl::OkStatus();
   }
 
@@ -81,7 +86,9 @@ class QuantisedPass {
       Leave(node, key, op.kind.empty() ? "quantised_operator" : std::string(op.kind), std::string(status.message()));
       return absl::OkStatus();
     }
-    workspace_.result.adapted[{"quantised-written", key}].push_back(label);
+    wrote_ = true;
+    const auto told = writer_.told.find(value);
+    if (told == writer_.told.end() || !told->second.taken) workspace_.result.adapted[{"quantised-written", key}].push_back(label);
     if (!op.kind.empty()) AddSite(value, node, op.kind, label, module);
     return absl::OkStatus();
   }
@@ -128,6 +135,24 @@ class QuantisedPass {
     workspace_.sites.push_back(std::move(site));
   }
 
+  // Products that a kernel computes, or why none does.
+  void TellOfKernels() {
+    for (Site& site : workspace_.sites) {
+      const auto told = writer_.told.find(site.value);
+      if (told == writer_.told.end() || site.record.code == "quantised-left") continue;
+      const KernelTry& answer = told->second;
+      if (!answer.taken) {
+        site.Say(answer.code, answer.because + "; its weight is dequantised when the model is saved", answer.source);
+        continue;
+      }
+      site.record.state = "fused";
+      site.record.emitted_op = answer.op;
+      site.record.precision = "approximate";
+      site.record.assumptions = answer.assumptions;
+      site.Say("", "", "");
+    }
+  }
+
   // It stays as it is, which ATC refuses.
   void Leave(const Node* node, const std::string& key, std::string_view kind, const std::string& because) {
     Site site = NewSite(node->output(0), node, kind);
@@ -139,6 +164,7 @@ class QuantisedPass {
 
   Workspace& workspace_;
   CodeWriter writer_;
+  bool wrote_ = false;
   absl::flat_hash_map<std::string, const QuantisedOperator*> operators_;
 };
 

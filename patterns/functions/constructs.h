@@ -13,6 +13,7 @@ absl::Span<const FunctionRow> ModelFunctions();
 absl::Span<const FunctionRow> NodeFunctions();
 absl::Span<const FunctionRow> NormFunctions();
 absl::Span<const FunctionRow> LinearFunctions();
+absl::Span<const FunctionRow> AntiquantFunctions();
 absl::Span<const FunctionRow> RotaryFunctions();
 absl::Span<const FunctionRow> RotaryEmbeddingFunctions();
 absl::Span<const FunctionRow> AttentionFunctions();

@@ -13,8 +13,9 @@ std::vector<FunctionRow> AllRows() {
   std::vector<FunctionRow> rows;
   for (const absl::Span<const FunctionRow> some :
        {TensorFunctions(), AxisFunctions(), ReaderFunctions(), ModelFunctions(), NodeFunctions(), NormFunctions(),
-        LinearFunctions(), RotaryFunctions(), RotaryEmbeddingFunctions(), AttentionFunctions(), MaskFunctions(),
-        SoftcapFunctions(), AdaptShapeFunctions(), AdaptMathFunctions(), EinsumFunctions(), ReadyMadeAttentionFunctions()}) {
+        LinearFunctions(), AntiquantFunctions(), RotaryFunctions(), RotaryEmbeddingFunctions(), AttentionFunctions(),
+        MaskFunctions(), SoftcapFunctions(), AdaptShapeFunctions(), AdaptMathFunctions(), EinsumFunctions(),
+        ReadyMadeAttentionFunctions()}) {
     rows.insert(rows.end(), some.begin(), some.end());
   }
   return rows;

@@ -260,15 +260,18 @@ def test_weights_in_blocks_with_a_bias(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("kind", ["uint8", "int4", "uint4"])
-def test_tables_in_blocks(kind: str, zeros: bool, tmp_path: Path) -> None:
-    rng, rows, width, block = RNG(38), 11, 64, 16
+@pytest.mark.parametrize(("width", "block"), [(64, 16), (96, 64), (32, 32)])
+def test_tables_in_blocks(kind: str, zeros: bool, width: int, block: int, tmp_path: Path) -> None:
+    """Rows are taken as int8 where blocks divide them."""
+    rng, rows = RNG(38), 11
     numbers = rng.integers(0, 16, (rows, width)) - (8 if kind == "int4" else 0)
-    of_blocks = rng.integers(0, 16, (rows, width // block)) - (8 if kind == "int4" else 0)
+    blocks = -(-width // block)
+    of_blocks = rng.integers(0, 16, (rows, blocks + (blocks % 2 if kind == "uint8" else 0))) - (8 if kind == "int4" else 0)
     where = {"uint8": TensorProto.UINT8, "int4": TensorProto.INT4, "uint4": TensorProto.UINT4}[kind]
     half = 2 if kind == "uint8" else 1
-    constants = {"w": packed(numbers, where, [rows, width // half]), "s": rng.uniform(0.01, 0.1, (rows, width // block)).astype(np.float32)}
+    constants = {"w": packed(numbers, where, [rows, width // half]), "s": rng.uniform(0.01, 0.1, (rows, blocks)).astype(np.float32)}
     if zeros:
-        constants["z"] = packed(of_blocks, where, [rows, width // block // half])
+        constants["z"] = packed(of_blocks, where, [rows, -(-blocks // half)])
     ids = rng.integers(0, rows, (2, 3))
     model = single("GatherBlockQuantized", {"ids": ids}, constants, [FLOAT], 21, order="w ids s" + " z" * zeros, domain=RUNTIME,
                    block_size=block, gather_axis=0, quantize_axis=1)
@@ -345,3 +348,179 @@ def test_a_shared_weight_is_written_once(tmp_path: Path) -> None:
     sizes = [len(tensor.raw_data) for tensor in onnx.load(tmp_path / "m.ascend910b.onnx").graph.initializer]
     assert sorted(sizes)[-1] == 4 * w.size
     assert sum(sizes) < 5 * w.size
+
+
+KERNELS = ("ascend910b", "ascend910_93", "ascend950")
+
+
+def in_blocks(zeros: bool, bits: int = 4, k: int = 96, n: int = 16, block: int = 32) -> tuple[dict[str, Array], onnx.ModelProto]:
+    """A MatMulNBits that the kernel for weights of integers takes."""
+    rng, blocks = RNG(50), -(-k // block)
+    constants: dict[str, Array] = {"b": codes(rng, np.uint8, n, blocks, block * bits // 8), "s": rng.uniform(0.01, 0.1, (n, blocks)).astype(np.float32)}
+    if zeros:
+        constants["z"] = codes(rng, np.uint8, n, -(-blocks * bits // 8))
+    given = {"x": rng.standard_normal((2, 3, k)).astype(np.float32)}
+    return given, single("MatMulNBits", given, constants, [FLOAT], domain=RUNTIME, K=k, N=n, bits=bits, block_size=block)
+
+
+def kernels_of(path: Path) -> list[str]:
+    return [node.op_type for node in onnx.load(path).graph.node if node.domain == "npu"]
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize(("bits", "k", "block"), [(4, 96, 32), (8, 96, 32), (4, 100, 32), (4, 64, 64), (8, 48, 128)])
+def test_weights_of_integers_stay_on_a_kernel(bits: int, k: int, block: int, zeros: bool, chip: str, tmp_path: Path) -> None:
+    """On chips that have one, as the same numbers: groups that do not divide K, and one group for all of it."""
+    given, model = in_blocks(zeros, bits, k, block=block)
+    onnx.save(model, tmp_path / "m.onnx")
+    made, report = written(tmp_path / "m.onnx", tmp_path, chip=chip)
+    assert kernels_of(tmp_path / f"m.{chip}.onnx") == ["WeightQuantBatchMatmulV2"] * (chip in KERNELS)
+    compare(tmp_path / "m.onnx", made, given, 2e-6)
+    (site,) = report["sites"]
+    assert (site["kind"], site["state"]) == ("quantised_linear", "fused" if chip in KERNELS else "left")
+
+
+@pytest.mark.parametrize(("change", "why"), [({"n": 12}, "multiple of 8"), ({"block": 16}, "multiple of 32"), ({"n": 65544, "k": 32}, "65535"),
+                                             ({"bits": 2}, "codes of 4 and 8 bits")])
+def test_weights_that_the_kernel_does_not_take(change: dict[str, int], why: str, tmp_path: Path) -> None:
+    given, model = in_blocks(False, **change)
+    onnx.save(model, tmp_path / "m.onnx")
+    made, report = written(tmp_path / "m.onnx", tmp_path)
+    assert kernels_of(tmp_path / "m.ascend910b.onnx") == []
+    compare(tmp_path / "m.onnx", made, given, 2e-6)
+    (site,) = report["sites"]
+    assert why in site["because"]
+
+
+def test_scales_beyond_float16_keep_a_weight_from_the_kernel(tmp_path: Path) -> None:
+    for scale in (1e-6, 1e5):
+        given, model = in_blocks(False)
+        (scales,) = (tensor for tensor in model.graph.initializer if tensor.name == "s")
+        scales.raw_data = np.full(scales.dims, scale, np.float32).tobytes()
+        onnx.save(model, tmp_path / "m.onnx")
+        made, report = written(tmp_path / "m.onnx", tmp_path)
+        compare(tmp_path / "m.onnx", made, given, 2e-6)
+        assert "float16" in report["sites"][0]["because"]
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int4", "uint4"])
+@pytest.mark.parametrize("block", [0, 32])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_dequantised_weights_stay_on_a_kernel(kind: str, block: int, zeros: bool, tmp_path: Path) -> None:
+    """DequantizeLinear of a weight alone, as weight-only quantisers write it."""
+    k, n, rng = 96, 16, RNG(51)
+    where = getattr(TensorProto, kind.upper())
+    low, count = (0 if kind[0] == "u" else -(2 ** (int(kind[-1]) - 1))), 2 ** int(kind[-1])
+    groups = [k // block, n] if block else [n]
+
+    def of(dims: list[int]) -> Array | onnx.TensorProto:
+        numbers = rng.integers(low, low + count, dims)
+        return packed(numbers, where, dims) if count == 16 else numbers.astype(kind)
+
+    constants = {"w": of([k, n]), "s": rng.uniform(0.01, 0.1, groups).astype(np.float32), **({"z": of(groups)} if zeros else {})}
+    node = onnx.helper.make_node
+    extra = {"axis": 0, "block_size": block} if block else {"axis": 1}
+    nodes = [node("DequantizeLinear", ["w", "s", *["z"] * zeros], ["d"], **extra), node("MatMul", ["x", "d"], ["y"])]
+    given = {"x": rng.standard_normal((2, k)).astype(np.float32)}
+    onnx.save(build(nodes, given, {"y": FLOAT}, constants, 21), tmp_path / "m.onnx")
+    made, _ = written(tmp_path / "m.onnx", tmp_path)
+    assert kernels_of(tmp_path / "m.ascend910b.onnx") == ["WeightQuantBatchMatmulV2"] * (zeros or kind[0] != "u")
+    compare(tmp_path / "m.onnx", made, given, 2e-6)
+
+
+def test_dims_that_are_not_known_reach_the_kernel(tmp_path: Path) -> None:
+    given, model = in_blocks(True)
+    for value in (model.graph.input[0], model.graph.output[0]):
+        for name, dim in zip("BS", value.type.tensor_type.shape.dim, strict=False):
+            dim.dim_param = name
+    onnx.save(model, tmp_path / "m.onnx")
+    made, _ = written(tmp_path / "m.onnx", tmp_path)
+    assert kernels_of(tmp_path / "m.ascend910b.onnx") == ["WeightQuantBatchMatmulV2"]
+    compare(tmp_path / "m.onnx", made, given, 2e-6)
+    compare(tmp_path / "m.onnx", made, {"x": RNG(52).standard_normal((5, 1, 96)).astype(np.float32)}, 2e-6)
+
+
+def test_half_precision_is_quantised_as_float32_and_comes_back(tmp_path: Path) -> None:
+    x = RNG(60).standard_normal((4, 8)).astype(np.float16)
+    node = onnx.helper.make_node
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["y"])]
+    check(build(nodes, {"x": x}, {"y": TensorProto.FLOAT16}, {"s": np.float16(0.03), "z": np.array(-5, np.int8)}, 19), tmp_path, {"x": x})
+
+
+X = RNG(61).standard_normal((2, 4, 8, 8)).astype(np.float32)
+Q = onnx.helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"])
+FACTORS = {"s": np.float32(0.03), "z": np.array(-5, np.int8), "t": np.float32(0.05), "w": np.array(3, np.int8)}
+
+
+def dequantize(x: str, y: str, scale: str = "s", zero: str = "z") -> onnx.NodeProto:
+    return onnx.helper.make_node("DequantizeLinear", [x, scale, zero], [y])
+
+
+BETWEEN: dict[str, tuple[list[onnx.NodeProto], dict[str, int], dict[str, Array]]] = {
+    "codes are an output too": ([Q, dequantize("q", "y")], {"q": I8, "y": FLOAT}, {}),
+    "another scale and zero point": ([Q, dequantize("q", "y", "t", "w")], {"y": FLOAT}, {}),
+    "joined with others": ([Q, onnx.helper.make_node("QuantizeLinear", ["x", "t", "w"], ["r"]),
+                            onnx.helper.make_node("Concat", ["q", "r"], ["c"], axis=1), dequantize("c", "y")], {"y": FLOAT}, {}),
+    "moved": ([Q, onnx.helper.make_node("MaxPool", ["q"], ["m"], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
+               onnx.helper.make_node("Reshape", ["m", "dims"], ["r"]), onnx.helper.make_node("Slice", ["r", "from", "to", "axis"], ["p"]),
+               dequantize("p", "y"), onnx.helper.make_node("Identity", ["p"], ["i"])], {"y": FLOAT, "i": I8},
+              {"dims": np.array([2, -1]), "from": np.array([3]), "to": np.array([40]), "axis": np.array([1])}),
+    "split": ([Q, onnx.helper.make_node("Split", ["q", "parts"], ["a", "b"], axis=1), dequantize("a", "y"), dequantize("b", "v", "t")],
+              {"y": FLOAT, "v": FLOAT}, {"parts": np.array([1, 3])}),
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_between_quantising_and_dequantising(name: str, tmp_path: Path) -> None:
+    nodes, outputs, more = BETWEEN[name]
+    check(build(nodes, {"x": X}, outputs, {**FACTORS, **more}), tmp_path, {"x": X})
+
+
+@pytest.mark.parametrize("axis", [None, 1])
+def test_scales_and_zero_points_may_be_computed(axis: int | None, tmp_path: Path) -> None:
+    given: dict[str, Array] = {"x": X, "s": np.array(0.03, np.float32), "z": np.array(7, np.int8)}
+    if axis is not None:
+        given = {"x": X, "s": np.linspace(0.01, 0.1, 4).astype(np.float32), "z": np.arange(4).astype(np.int8)}
+    node = onnx.helper.make_node
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], ["q"], axis=1), node("DequantizeLinear", ["q", "s", "z"], ["y"], axis=1)]
+    check(build(nodes, given, {"q": I8, "y": FLOAT}, {}), tmp_path, given)
+
+
+def test_codes_are_read_in_branches(tmp_path: Path) -> None:
+    made = [onnx.helper.make_tensor_value_info(name, FLOAT, X.shape) for name in "ae"]
+    then = onnx.helper.make_graph([dequantize("q", "a")], "t", [], made[:1])
+    other = onnx.helper.make_graph([dequantize("q", "d", "t"), onnx.helper.make_node("Relu", ["d"], ["e"])], "e", [], made[1:])
+    given = {"x": X, "c": np.array(True)}
+    model = build([Q, onnx.helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)], given, {"y": FLOAT}, FACTORS)
+    for condition in (True, False):
+        check(model, tmp_path, {**given, "c": np.array(condition)})
+
+
+def test_rows_of_a_table_are_dequantised(tmp_path: Path) -> None:
+    """A table that only Gather reads stays in integers; one that is a weight too is dequantised as a whole."""
+    ids, node = np.array([[1, 2], [3, 0]]), onnx.helper.make_node
+    constants = {"w": codes(RNG(62), np.uint8, 5, 8), "s": np.float32(0.03), "z": np.array(9, np.uint8)}
+    rows = [dequantize("w", "d"), node("Gather", ["d", "i"], ["y"])]
+    check(build(rows, {"i": ids}, {"y": FLOAT}, constants), tmp_path, {"i": ids})
+    assert {tensor.data_type for tensor in onnx.load(tmp_path / "m.ascend910b.onnx").graph.initializer if len(tensor.dims) == 2} == {U8}
+    tied = [dequantize("w", "d"), node("Gather", ["d", "i"], ["a"]), node("Transpose", ["d"], ["t"], perm=[1, 0]), node("MatMul", ["a", "t"], ["y"])]
+    check(build(tied, {"i": ids}, {"y": FLOAT}, constants), tmp_path, {"i": ids}, 1e-6)
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_qattention(spread: bool, tmp_path: Path) -> None:
+    """It becomes the Attention of ONNX Runtime, which is found like any other."""
+    x, rng = codes(RNG(63), np.uint8, 2, 5, 32), RNG(64)
+    n = (96,) if spread else ()
+    constants = {"w": codes(rng, np.int8, 32, 96), "b": rng.standard_normal(96).astype(np.float32), "sx": np.float32(0.02),
+                 "sw": np.full(n, 0.004, np.float32), "zx": np.array(120, np.uint8), "zw": np.zeros(n, np.int8)}
+    model = single("QAttention", {"x": x}, constants, [FLOAT], order="x w b sx sw - zx zw", domain=RUNTIME, num_heads=4)
+    check(model, tmp_path, {"x": x}, 1e-5)
+    assert "NPUPromptFlashAttention" in kernels_of(tmp_path / "m.ascend910b.onnx")
+
+
+def test_an_opset_without_round_is_said(tmp_path: Path) -> None:
+    onnx.save(build([Q, dequantize("q", "y")], {"x": X}, {"y": FLOAT}, {"s": FACTORS["s"], "z": FACTORS["z"]}, 10), tmp_path / "m.onnx")
+    assert run("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--json", tmp_path / "r.json").code == 4
+    assert "opset 11" in json.loads((tmp_path / "r.json").read_text())["sites"][0]["because"]

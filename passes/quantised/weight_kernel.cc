@@ -1,0 +1,194 @@
+#include "passes/quantised/weight_kernel.h"
+
+#include <cmath>
+#include <utility>
+
+#include "fmt/format.h"
+#include "ir/status_macros.h"
+#include "passes/core/call_of.h"
+#include "patterns/terms/node_builder.h"
+
+namespace ascend_fuse {
+namespace {
+
+constexpr char kOp[] = "npu.WeightQuantBatchMatmulV2";
+constexpr char kSource[] = "hicann/ops-nn:matmul/weight_quant_batch_matmul_v2/docs/aclnnWeightQuantBatchMatmulV2.md";
+
+KernelTry Refused(std::string code, std::string because, std::string source = kSource) {
+  KernelTry answer;
+  answer.code = std::move(code);
+  answer.because = std::move(because);
+  answer.source = std::move(source);
+  return answer;
+}
+
+// The operands of the kernel: everything with K in front, as it reads them.
+class Operands {
+ public:
+  Operands(CodeWriter& writer, const Node& node, const IntegerWeight& weight)
+      : writer_(writer), node_(node), weight_(weight), groups_((weight.k + weight.block - 1) / weight.block) {}
+
+  // Codes less the middle of their range, 8 of 4 bits in an int32, or one in an int8.
+  absl::StatusOr<const Value*> Weight() const {
+    Dequantization how = weight_.how;
+    how.scales = how.zeros = nullptr;
+    how.zero = Middle();
+    how.transposed = weight_.by_rows;
+    how.pack = how.bits == 4 ? 8 : 1;
+    if (!weight_.by_rows) {
+      how.outer = how.inner = how.block = 1;
+      how.length = how.stride = weight_.k * weight_.n;
+    }
+    return Make(how.bits == 4 ? DataType::kInt32 : DataType::kInt8, {weight_.k, weight_.n / how.pack}, how, "weight");
+  }
+
+  absl::StatusOr<const Value*> Scale(DataType type) const {
+    return Factor(type, *weight_.how.scales, 32, groups_, 0, 1, "scale");
+  }
+
+  // What is added to those codes before they are scaled: the middle of their range less the zero point.
+  absl::StatusOr<const Value*> Offset(DataType type) const {
+    return Factor(type, *weight_.how.zeros, weight_.how.zero_bits, weight_.how.zero_steps.outer, Middle(), -1, "offset");
+  }
+
+ private:
+  int64_t Middle() const { return weight_.how.is_signed ? 0 : int64_t{1} << (weight_.how.bits - 1); }
+
+  // (number - zero) * factor of each, [groups, N]. `stride`: how many there are in a row of [N, groups].
+  absl::StatusOr<const Value*> Factor(DataType type, const Tensor& numbers, int bits, int64_t stride, int64_t zero, double factor,
+                                      std::string_view word) const {
+    Dequantization how;
+    how.codes = &numbers;
+    how.bits = IsFloat(numbers.type) ? BitWidth(numbers.type) : bits;
+    how.is_signed = weight_.how.is_signed;
+    how.zero = zero;
+    how.factor = factor;
+    how.transposed = weight_.by_rows;
+    how.outer = weight_.by_rows ? weight_.n : 1;
+    how.length = weight_.by_rows ? groups_ : groups_ * weight_.n;
+    how.stride = weight_.by_rows ? stride : how.length;
+    return Make(type, {groups_, weight_.n}, how, word);
+  }
+
+  absl::StatusOr<const Value*> Make(DataType type, std::vector<int64_t> dims, const Dequantization& how,
+                                    std::string_view word) const {
+    Workspace& workspace = writer_.workspace();
+    const std::string name = fmt::format("{}_{}", Label(node_), word);
+    ASSIGN_OR_RETURN(const Value* value, workspace.rewriter().Dequantized(node_.graph, type, dims, how, name));
+    InferConstant(value, &workspace.facts());
+    return value;
+  }
+
+  CodeWriter& writer_;
+  const Node& node_;
+  const IntegerWeight& weight_;
+  int64_t groups_;
+};
+
+// Whether float16 holds the scales, which the kernel reads in the type of its activations: normal numbers of it.
+bool InHalf(const Model& model, const Tensor& scales) {
+  constexpr int64_t kMost = int64_t{1} << 28;
+  const auto numbers = ReadFloats(model, scales, kMost);
+  if (!numbers.ok()) return false;
+  constexpr double kLeast = 6.103515625e-05;
+  for (const double number : *numbers) {
+    const double size = std::abs(number);
+    if (!(size <= 65504) || (size < kLeast && size != 0)) return false;
+  }
+  return true;
+}
+
+// [M, N] in the shape of `like`, whose last dim is N; `x` has its other ones.
+absl::StatusOr<Term> InShapeOf(const CodeWriter& writer, const Term& matrix, const Value* like, const Value* x) {
+  const Fact& fact = writer.Of(like);
+  std::vector<int64_t> dims;
+  int open = 0;
+  for (const Dim dim : fact.shape) {
+    dims.push_back(dim.is_number() ? dim.number() : -1);
+    open += dim.is_number() ? 0 : 1;
+  }
+  if (open <= 1) return build::Reshape(matrix, dims);
+  const Term leading = build::Slice(build::Shape(Term::Of(x)), 0, fact.rank() - 1, 0);
+  return build::Reshape(matrix, build::Concat({leading, build::Numbers({dims.back()})}, 0));
+}
+
+absl::StatusOr<KernelTry> Emit(CodeWriter& writer, const Node* node, const IntegerWeight& whole, const Value* bias) {
+  Workspace& workspace = writer.workspace();
+  const Value* const x = node->input(0);
+  const Value* const y = node->output();
+  const Fact of_x = writer.Of(x);
+  const Dequantization& rows = whole.how;
+  const Operands operands(writer, *node, whole);
+  NodeInserter inserter(workspace, *node);
+  const Value* matrix = x;
+  if (of_x.rank() != 2) matrix = inserter.Build(build::Reshape(Term::Of(x), std::vector<int64_t>{-1, whole.k}));
+  NewNode plan;
+  plan.domain = "npu";
+  plan.op_type = "WeightQuantBatchMatmulV2";
+  plan.name = fmt::format("{}_kernel", Label(*node));
+  ASSIGN_OR_RETURN(const Value* weight, operands.Weight());
+  ASSIGN_OR_RETURN(const Value* scale, operands.Scale(of_x.type));
+  plan.inputs = {matrix, weight, scale};
+  if (rows.zeros != nullptr) {
+    ASSIGN_OR_RETURN(const Value* offset, operands.Offset(of_x.type));
+    plan.inputs.push_back(offset);
+  }
+  const bool one_group = whole.block >= whole.k;
+  plan.attributes = {Attribute::Int("antiquant_group_size", one_group ? 0 : whole.block)};
+  const Value* product = inserter.Insert(plan);
+  const Answer answer = workspace.target()->Check(CallOf(*product->producer, workspace.facts(), kOp), &workspace.facts().dims());
+  if (!answer.legal) return Refused(answer.code, answer.because, answer.source);
+  if (of_x.rank() != 2) {
+    ASSIGN_OR_RETURN(const Term shaped, InShapeOf(writer, Term::Of(product), y, x));
+    product = inserter.Build(shaped);
+  }
+  if (bias == nullptr) {
+    writer.Replace(node, "Identity", {product});
+  } else {
+    writer.Replace(node, "Add", {product, bias});
+  }
+  KernelTry taken;
+  taken.taken = true;
+  taken.op = kOp;
+  taken.assumptions = answer.assumptions;
+  return taken;
+}
+
+}  // namespace
+
+KernelTry TryWeightKernel(CodeWriter& writer, const Node* node, const IntegerWeight& whole, const Value* bias) {
+  Workspace& workspace = writer.workspace();
+  const Dequantization& rows = whole.how;
+  const Fact& x = writer.Of(node->input(0));
+  if (workspace.target() == nullptr || !workspace.target()->HasNode(kOp)) {
+    Call call;
+    call.op = kOp;
+    const Answer answer = workspace.target() == nullptr ? Answer() : workspace.target()->Check(call, &workspace.facts().dims());
+    return Refused(answer.code, answer.because, answer.source);
+  }
+  if (!x.has_rank || x.rank() < 2)
+    return Refused("shape-not-known", "the kernel takes a matrix, and the rank of its input is not known");
+  if (rows.bits != 4 && rows.bits != 8)
+    return Refused("weight-not-taken", fmt::format("the kernel takes codes of 4 and 8 bits, not {}", rows.bits));
+  if (!rows.groups.empty()) return Refused("weight-not-taken", "places of a group do not follow one another (g_idx)");
+  if (!whole.by_rows && rows.scales->ElementCount() != (whole.k + whole.block - 1) / whole.block * whole.n) {
+    return Refused("weight-not-taken", "it has one scale for all columns, and the kernel reads one for each");
+  }
+  if (!whole.by_rows && rows.zeros != nullptr && rows.zeros->ElementCount() != rows.scales->ElementCount()) {
+    return Refused("weight-not-taken", "it has not as many zero points as scales");
+  }
+  if (rows.zeros == nullptr && !whole.by_rows && !rows.is_signed) {
+    return Refused("weight-not-taken", "the kernel reads signed integers, and these are unsigned without zero points");
+  }
+  if (!InHalf(workspace.model(), *rows.scales)) {
+    return Refused("weight-not-taken", "float16, in which the kernel reads them, does not hold all scales as normal numbers");
+  }
+  const Rewriter::Mark before = workspace.rewriter().Now();
+  auto made = Emit(writer, node, whole, bias);
+  if (made.ok() && made->taken) return *std::move(made);
+  workspace.rewriter().RollBack(before);
+  if (made.ok()) return *std::move(made);
+  return Refused("weight-not-taken", std::string(made.status().message()));
+}
+
+}  // namespace ascend_fuse
