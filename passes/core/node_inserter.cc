@@ -78,16 +78,17 @@ NewNode NodeInserter::Plan(const Term& term) {
   for (const auto& [name, value] : node.attributes) {
     const bool is_list = value.kind == Term::Kind::kList;
     // Many parameters are attributes in old opsets and inputs in new ones.
-    const SchemaAttribute* declared = schema == nullptr ? nullptr : schema->FindAttribute(name);
-    const int input = schema != nullptr && declared == nullptr ? schema->FindInput(name) : -1;
+    const SchemaAttribute* row = schema != nullptr ? schema->FindAttribute(name) : nullptr;
+    const int input = schema != nullptr && row == nullptr ? schema->FindInput(name) : -1;
     if (input >= 0) {
       inputs.resize(std::max(inputs.size(), static_cast<size_t>(input) + 1));
       inputs[static_cast<size_t>(input)] = Numbers(build::IntegersOf(is_list ? *value.list : std::vector<Term>{value}));
     } else {
-      // The plan may outlive the term, whose name this is.
-      const std::string_view lasting = declared == nullptr ? std::string_view(name) : declared->name;
-      attributes.push_back(is_list ? Attribute::Ints(lasting, build::IntegersOf(*value.list))
-                                   : Attribute::Int(lasting, *IntegerOf(value)));
+      // The plan may outlive the term, and an attribute does not own its name.
+      StringPool& names = workspace_.model().names();
+      const std::string_view kept = row != nullptr ? row->name : names.Text(names.InternCopy(name));
+      attributes.push_back(is_list ? Attribute::Ints(kept, build::IntegersOf(*value.list))
+                                   : Attribute::Int(kept, *IntegerOf(value)));
     }
   }
   return Planned(node.op_type, std::move(inputs), std::move(attributes));

@@ -9,6 +9,7 @@ import subprocess
 import zipfile
 from pathlib import Path
 
+import covering
 import pytest
 from conftest import BUILD
 
@@ -20,6 +21,11 @@ NONE = pytest.param(None, id="none", marks=pytest.mark.skip(reason="scripts/rele
 def made(pattern: str) -> list[object]:
     """The files with such a name, as parameters of a test, which is skipped where there are none."""
     return [pytest.param(path, id=path.name) for path in MADE if re.fullmatch(pattern, path.name)] or [NONE]
+
+
+def covering_choice() -> list[str]:
+    """Names of models of the zoo that cover what the tool does: tests/zoo/covering.txt."""
+    return [f"{model}.onnx" for model in covering.chosen_ids()]
 
 
 def processor_of(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 import subprocess
 import sys
@@ -12,11 +13,13 @@ from release.debian import ARCHITECTURES
 from release.inputs import ZIG_VERSION
 
 # Objects in sections of their own, so that the linker leaves out what is not used. Paths in them are relative to the build folder, as
-# ccache gives them to the compiler: the same with and without it.
+# ccache gives them to the compiler: the same with and without it. A product and a sum are rounded one after the other on every
+# processor: aarch64 could do both at once, and constants that we compute would differ.
 COMPILER = """#!/bin/sh
 export ZIG_GLOBAL_CACHE_DIR={cache} ZIG_LOCAL_CACHE_DIR={cache}
-exec {zig} {language} -target {triple} -ffunction-sections -fdata-sections -ffile-prefix-map={work}/=../../ -ffile-prefix-map={folder}/= "$@"
+exec {zig} {language} -target {triple} -ffunction-sections -fdata-sections -ffp-contract=off -ffile-prefix-map={work}/=../../ -ffile-prefix-map={folder}/= "$@"
 """
+CALL = hashlib.sha256(COMPILER.encode()).hexdigest()[:12]  # how the compiler is called, for ccache, which does not look into the script
 TOOL = """#!/bin/sh
 exec {zig} {name} "$@"
 """
@@ -80,7 +83,7 @@ def build(shop: Workshop, target: Target, rule_compiler: Path | None) -> Path:
     """Returns the build folder with `ascend-fuse` and, unless static, the library. `rule_compiler` is one that runs here."""
     folder = shop.folder(target)
     goals = ["ascend-fuse"] if target.static else ["ascend_fuse", "ascend-fuse"]
-    environment = dict(os.environ, CCACHE_COMPILERTYPE="clang", CCACHE_COMPILERCHECK=f"string:zig-{ZIG_VERSION}-{target.triple}",
+    environment = dict(os.environ, CCACHE_COMPILERTYPE="clang", CCACHE_COMPILERCHECK=f"string:zig-{ZIG_VERSION}-{target.triple}-{CALL}",
                        CCACHE_NOHASHDIR="1", CCACHE_BASEDIR=str(shop.work), ASCEND_FUSE_GROUP_LINES="9000")
     options = {
         "CMAKE_TOOLCHAIN_FILE": shop.tree / "cmake/release/zig.cmake",
