@@ -47,6 +47,7 @@ class QuantisedPass {
   }
 
   absl::Status Run() {
+    if (!HasQuantised()) return absl::OkStatus();
     FindProducts();
     for (const auto& graph : workspace_.model().graphs()) {
       const std::vector<const Node*> nodes(graph->nodes().begin(), graph->nodes().end());  // grows while nodes are made
@@ -65,6 +66,19 @@ class QuantisedPass {
   }
 
  private:
+  // Most models have no such operator, and their nodes are not looked at one by one.
+  bool HasQuantised() const {
+    absl::flat_hash_set<NameId> names;
+    StringPool& pool = workspace_.model().names();
+    for (const auto& [key, one] : operators_) names.insert(pool.Intern(one->op));
+    for (const std::string_view key : kNotWritten) names.insert(pool.Intern(key.substr(key.rfind('.') + 1)));
+    const auto& graphs = workspace_.model().graphs();
+    return std::any_of(graphs.begin(), graphs.end(), [&](const auto& graph) {
+      return std::any_of(graph->nodes().begin(), graph->nodes().end(),
+                         [&](const Node* node) { return !node->dead && names.contains(node->op_type); });
+    });
+  }
+
   absl::Status Visit(const Node* node) {
     const std::string key = OperatorKey(*node);
     const auto found = operators_.find(key);
