@@ -576,6 +576,18 @@ void Rewriter::Rename(const Node* node, std::string_view domain, std::string_vie
   MarkChanged(node->graph);
 }
 
+// An output that another node computes now is written without a name. These operators have no output that may be left out
+// (onnx/defs), and runtimes read past it: there the output gets a value of its own, which nothing reads.
+void Rewriter::NameLostOutputs(const Node* node) {
+  const bool needs_all = IsOp(*node, "Split") || IsOp(*node, "TopK") || node->subgraph_count > 0;
+  for (size_t i = 0; needs_all && i < node->output_count; ++i) {
+    const Value* const value = node->output(i);
+    if (value == nullptr || value->producer == node) continue;
+    GraphBuilder(model_).SetOutput(node, i, CreateValue(node->graph, ValueName(*value)));
+    Assign(&node->rewired, true);
+  }
+}
+
 void Rewriter::Sweep() {
   GraphBuilder builder(model_);
   for (const auto& graph : model_->graphs_) {
@@ -593,6 +605,7 @@ void Rewriter::Sweep() {
       }
     }
     nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [](const Node* node) { return node->dead; }), nodes.end());
+    for (const Node* node : nodes) NameLostOutputs(node);
     std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
     absl::flat_hash_set<const Value*> unused;
     for (const Value* value : made_constants_) {

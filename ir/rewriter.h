@@ -142,6 +142,7 @@ class Rewriter {
   };
   const Node* Create(const NewNode& node, const Graph* graph, size_t output_count, uint64_t order);
   const Value* CreateValue(const Graph* graph, std::string_view name);
+  void NameLostOutputs(const Node* node);
   const Value* KeptConstant(const Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string key,
                             absl::FunctionRef<std::string_view()> bytes, std::string_view name);
   void Note(std::function<void()> undo) {
