@@ -473,7 +473,7 @@ absl::StatusOr<const Value*> Rewriter::Reorder(const Value* constant, int64_t ax
   for (size_t i = 0; i < dims.size(); ++i) (i < place ? rows : inner) *= i == place ? 1 : dims[i];
   dims[place] = static_cast<int64_t>(order.size());
   if (rows == 1) {
-    const std::vector<const Tensor*> parts = RunsOf(*whole, inner, order);
+    const std::vector<const Tensor*> parts = RunsOf(model_, *whole, inner, order);
     return AddStreamed(constant->graph, parts, dims, 1, {}, name);
   }
   std::vector<int64_t> elements;
@@ -482,35 +482,6 @@ absl::StatusOr<const Value*> Rewriter::Reorder(const Value* constant, int64_t ax
     for (int64_t i = 0; i < inner; ++i) elements.push_back(from < 0 ? -1 : from * inner + i);
   }
   return AddStreamed(constant->graph, {whole}, dims, rows, elements, name);
-}
-
-// The places of the first axis of `whole` in this order, each run of neighbours as one part. `inner`: the elements at a place.
-std::vector<const Tensor*> Rewriter::RunsOf(const Tensor& whole, int64_t inner, absl::Span<const int64_t> order) {
-  const int64_t bytes = inner * BitWidth(whole.type) / 8;
-  std::vector<const Tensor*> parts;
-  std::string_view zeros;
-  for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
-    const int64_t step = order[begin] < 0 ? 0 : 1;
-    for (end = begin + 1; end < order.size() && order[end] == order[end - 1] + step;) ++end;
-    const auto count = static_cast<int64_t>(end - begin);
-    const int64_t offset = order[begin] * bytes;
-    const int64_t size = count * bytes;
-    Tensor* part = model_->arena().New<Tensor>(whole);
-    part->dims = model_->arena().Copy(absl::Span<const int64_t>({count * inner}));
-    if (step == 0) {
-      if (static_cast<int64_t>(zeros.size()) < size) {
-        zeros = model_->arena().Copy(std::string_view(std::string(static_cast<size_t>(size), '\0')));
-      }
-      part->storage = Storage::kMemory;
-      part->memory = zeros.substr(0, static_cast<size_t>(size));
-    } else if (part->storage == Storage::kMemory) {
-      part->memory = part->memory.substr(static_cast<size_t>(offset), static_cast<size_t>(size));
-    } else {
-      part->file = {std::max<int64_t>(part->file.offset, 0) + offset, size};
-    }
-    parts.push_back(part);
-  }
-  return parts;
 }
 
 const Value* Rewriter::NumberConstant(const Graph* graph, DataType type, double value, std::string_view name) {

@@ -161,7 +161,6 @@ class Rewriter {
   void AddInitializer(const Graph* graph, const Value* value, const Tensor* tensor);
   // The elements of a constant as a part of one that is streamed when the model is saved.
   absl::StatusOr<const Tensor*> PartOf(const Value* constant);
-  std::vector<const Tensor*> RunsOf(const Tensor& whole, int64_t inner, absl::Span<const int64_t> order);
   // A constant of these parts among the initializers of `graph`.
   const Value* AddStreamed(const Graph* graph, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims,
                            int64_t rows, absl::Span<const int64_t> order, std::string_view name);

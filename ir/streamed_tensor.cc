@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -72,6 +73,34 @@ std::string DescribeDequantization(DataType type, absl::Span<const int64_t> dims
   const std::string zeros = fmt::format("{}:{}:{}:{}", place(how.zeros), how.zero_bits, steps(how.zero_steps), how.zero);
   return fmt::format("{}:{}:{}:{}:{}:{}:{}:{}", static_cast<int>(type), fmt::join(dims, ","), place(how.codes), sizes,
                      fmt::join(how.groups, ","), place(how.scales), steps(how.scale_steps), zeros);
+}
+
+std::vector<const Tensor*> RunsOf(Model* model, const Tensor& whole, int64_t inner, absl::Span<const int64_t> order) {
+  const int64_t bytes = inner * BitWidth(whole.type) / 8;
+  std::vector<const Tensor*> parts;
+  std::string_view zeros;
+  for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    const int64_t step = order[begin] < 0 ? 0 : 1;
+    for (end = begin + 1; end < order.size() && order[end] == order[end - 1] + step;) ++end;
+    const auto count = static_cast<int64_t>(end - begin);
+    const int64_t offset = order[begin] * bytes;
+    const int64_t size = count * bytes;
+    Tensor* part = model->arena().New<Tensor>(whole);
+    part->dims = model->arena().Copy(absl::Span<const int64_t>({count * inner}));
+    if (step == 0) {
+      if (static_cast<int64_t>(zeros.size()) < size) {
+        zeros = model->arena().Copy(std::string_view(std::string(static_cast<size_t>(size), '\0')));
+      }
+      part->storage = Storage::kMemory;
+      part->memory = zeros.substr(0, static_cast<size_t>(size));
+    } else if (part->storage == Storage::kMemory) {
+      part->memory = part->memory.substr(static_cast<size_t>(offset), static_cast<size_t>(size));
+    } else {
+      part->file = {std::max<int64_t>(part->file.offset, 0) + offset, size};
+    }
+    parts.push_back(part);
+  }
+  return parts;
 }
 
 }  // namespace ascend_fuse

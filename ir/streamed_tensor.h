@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -27,5 +28,9 @@ inline bool IsSmall(const Tensor& tensor) { return tensor.ElementCount() * BitWi
 
 // The same text for the same elements.
 std::string DescribeDequantization(DataType type, absl::Span<const int64_t> dims, const Dequantization& how);
+
+// The places of the first axis of `whole` in this order (-1: zeros), each run of neighbours as one part. `inner`: the elements at
+// a place.
+std::vector<const Tensor*> RunsOf(Model* model, const Tensor& whole, int64_t inner, absl::Span<const int64_t> order);
 
 }  // namespace ascend_fuse
