@@ -121,10 +121,6 @@ def test_container_files_are_the_same_for_both_processors() -> None:
         assert f"*manylinux_2_28_{name}.whl" in text
 
 
-def weights(model: onnx.ModelProto) -> dict[str, bytes]:
-    return {tensor.name: tensor.SerializeToString() for tensor in model.graph.initializer if "quantized" in tensor.name}
-
-
 @pytest.mark.parametrize("kind", ["dynamic", "static"])
 def test_a_quantized_model_is_written_in_standard_operators(tmp_path: Path, kind: str) -> None:
     """The report names what was written, and the numbers are the same (docs/quantised.md)."""
