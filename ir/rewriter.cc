@@ -550,7 +550,7 @@ void Rewriter::Rename(const Node* node, std::string_view domain, std::string_vie
 // An output that another node computes now is written without a name. These operators have no output that may be left out
 // (onnx/defs), and runtimes read past it: there the output gets a value of its own, which nothing reads.
 void Rewriter::NameLostOutputs(const Node* node) {
-  const bool needs_all = IsOp(*node, "Split") || IsOp(*node, "TopK") || node->subgraph_count > 0;
+  const bool needs_all = IsOp(*node, "Split") || IsOp(*node, "TopK");
   for (size_t i = 0; needs_all && i < node->output_count; ++i) {
     const Value* const value = node->output(i);
     if (value == nullptr || value->producer == node) continue;

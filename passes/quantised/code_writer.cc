@@ -1,6 +1,7 @@
 #include "passes/quantised/code_writer.h"
 
 #include <algorithm>
+#include <string>
 
 #include "fmt/format.h"
 #include "ir/movement/axis.h"
@@ -12,7 +13,7 @@ namespace {
 
 constexpr int64_t kMostFactors = int64_t{1} << 22;
 
-absl::Status No(std::string sentence) { return absl::FailedPreconditionError(std::move(sentence)); }
+absl::Status No(const std::string& sentence) { return absl::FailedPreconditionError(sentence); }
 
 }  // namespace
 

@@ -11,7 +11,7 @@
 namespace ascend_fuse {
 namespace {
 
-absl::Status No(std::string sentence) { return absl::FailedPreconditionError(std::move(sentence)); }
+absl::Status No(const std::string& sentence) { return absl::FailedPreconditionError(sentence); }
 
 int64_t Product(absl::Span<const int64_t> dims, size_t begin, size_t end) {
   int64_t product = 1;

@@ -70,7 +70,7 @@ class Operands {
     return Make(type, {groups_, weight_.n}, how, word);
   }
 
-  absl::StatusOr<const Value*> Make(DataType type, std::vector<int64_t> dims, const Dequantization& how,
+  absl::StatusOr<const Value*> Make(DataType type, const std::vector<int64_t>& dims, const Dequantization& how,
                                     std::string_view word) const {
     Workspace& workspace = writer_.workspace();
     const std::string name = fmt::format("{}_{}", Label(node_), word);

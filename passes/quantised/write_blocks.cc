@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,7 @@
 namespace ascend_fuse {
 namespace {
 
-absl::Status No(std::string sentence) { return absl::FailedPreconditionError(std::move(sentence)); }
+absl::Status No(const std::string& sentence) { return absl::FailedPreconditionError(sentence); }
 
 // The factors of packed rows: how many there are in one, padding of the last byte included.
 int64_t PackedRow(int64_t count, int bits) { return (count * bits + 7) / 8 * 8 / bits; }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,7 +18,7 @@
 namespace ascend_fuse {
 namespace {
 
-absl::Status No(std::string sentence) { return absl::FailedPreconditionError(std::move(sentence)); }
+absl::Status No(const std::string& sentence) { return absl::FailedPreconditionError(sentence); }
 
 std::vector<Attribute> Without(const Node& node, std::string_view name, std::string_view other = {}) {
   std::vector<Attribute> attributes = ReadAttributes(node);

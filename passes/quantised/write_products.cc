@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,7 +16,7 @@
 namespace ascend_fuse {
 namespace {
 
-absl::Status No(std::string sentence) { return absl::FailedPreconditionError(std::move(sentence)); }
+absl::Status No(const std::string& sentence) { return absl::FailedPreconditionError(sentence); }
 
 // What a convolution keeps of its attributes.
 std::vector<Attribute> ConvAttributes(const Node& node) {

@@ -100,7 +100,9 @@ TEST(OperatorsTest, EveryOperatorIsMadeAndMatched) {
       EXPECT_FALSE(rules.made.contains(op.name)) << op.name << " is made";
       continue;
     }
-    EXPECT_TRUE(rules.made.contains(op.name)) << op.name << " is made by no rule";
+    // The pass write_quantised makes it, out of bits that no rule reads.
+    const bool by_pass = op.name == "npu.WeightQuantBatchMatmulV2";
+    EXPECT_NE(rules.made.contains(op.name), by_pass) << op.name << " is made by no rule";
     // GroupNorm has no parser anywhere: it is made to hear why, and never stays.
     if (op.ge.has_value() && op.ge->parser == "none") continue;
     EXPECT_TRUE(rules.matched.contains(op.name)) << op.name << " is matched by no rule";
