@@ -84,4 +84,18 @@ bool IsInteger(DataType type) {
   }
 }
 
+bool IsSigned(DataType type) {
+  switch (type) {
+    case DataType::kInt2:
+    case DataType::kInt4:
+    case DataType::kInt8:
+    case DataType::kInt16:
+    case DataType::kInt32:
+    case DataType::kInt64:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace ascend_fuse

@@ -53,4 +53,7 @@ bool IsFloat(DataType type);
 // Signed and unsigned integers of any width, not bool.
 bool IsInteger(DataType type);
 
+// Those of them that hold negative numbers.
+bool IsSigned(DataType type);
+
 }  // namespace ascend_fuse

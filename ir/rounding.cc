@@ -65,10 +65,8 @@ bool HoldsAllOf(DataType wide, DataType narrow) {
 
 bool HoldsInteger(DataType type, double value) {
   if (!IsInteger(type)) return true;
-  const bool is_unsigned = type == DataType::kUint8 || type == DataType::kUint16 || type == DataType::kUint32 ||
-                           type == DataType::kUint64 || type == DataType::kUint4 || type == DataType::kUint2;
-  const double end = std::ldexp(1, BitWidth(type) - (is_unsigned ? 0 : 1));
-  return value < end && value >= (is_unsigned ? 0 : -end);
+  const double end = std::ldexp(1, BitWidth(type) - (IsSigned(type) ? 1 : 0));
+  return value < end && value >= (IsSigned(type) ? -end : 0);
 }
 
 }  // namespace ascend_fuse

@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/onnx/whole_file.h"
@@ -23,13 +25,6 @@ struct Setting {        // one key of the file
   std::vector<std::string> values;
   size_t line = 0;
 };
-
-std::vector<std::string> Parts(std::string_view text, char end) {
-  std::vector<std::string> parts;
-  std::istringstream stream{std::string(text)};
-  for (std::string part; std::getline(stream, part, end);) parts.push_back(part);
-  return parts;
-}
 
 // The line without a comment; CLI11 would cut the line at a # in quotes as well, so that is an error.
 absl::StatusOr<std::string> WithoutComment(std::string_view line) {
@@ -59,10 +54,10 @@ absl::Status CheckValue(std::string_view value) {
 // The lines as CLI11 is to read them, and where each key stands.
 class Lines {
  public:
-  absl::Status Read(const std::string& path, std::string_view text) {
+  absl::Status Read(const std::string& path, const std::string& text) {
     size_t number = 0;
-    for (const std::string& line : Parts(text, '\n')) {
-      if (const auto status = Take(line, ++number); !status.ok())
+    for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+      if (const auto status = Take({line.data(), line.size()}, ++number); !status.ok())
         return absl::InvalidArgumentError(fmt::format("{}:{}: {}", path, number, std::string(status.message())));
     }
     if (in_list_) return absl::InvalidArgumentError(fmt::format("{}:{}: the list is not closed with ]", path, number));
@@ -210,7 +205,8 @@ absl::Status ApplyTo(CLI::App* command, const std::string& name, const std::stri
     CLI::Option* option = FindOption(command, std::string(key));
     const char* value = getenv(std::string(variable).c_str());
     if (option == nullptr || option->count() > 0 || value == nullptr || *value == '\0') continue;
-    const std::vector<std::string> values = key == "rules" ? Parts(value, ':') : std::vector<std::string>{value};
+    std::vector<std::string> values = {value};
+    if (key == "rules") values = absl::StrSplit(absl::StripSuffix(value, ":"), ':');
     RETURN_IF_ERROR(Give(option, std::string(key), values, std::string(variable)));
   }
   // The section of a command wins over what is said of all commands.

@@ -29,11 +29,7 @@ std::string Variable(const char* name) {
   return value == nullptr ? std::string() : value;
 }
 
-std::string Trimmed(std::string_view text) {
-  while (!text.empty() && absl::ascii_isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  while (!text.empty() && absl::ascii_isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
-  return std::string(text);
-}
+std::string Trimmed(const std::string& text) { return std::string(absl::StripAsciiWhitespace(text)); }
 
 std::vector<std::string> SplitAt(const std::string& text, char at) {
   std::vector<std::string> parts;

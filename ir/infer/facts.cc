@@ -651,14 +651,13 @@ Facts Infer(const Model& model, const InferOptions& options) {
     facts.StartLoops();
     if (facts.calls() != nullptr) facts.calls()->StartPass();
     infer::InferGraph(model.graph(), &facts);
+    const bool numbers = facts.ResolveDims();
     if (facts.dims().version() == version) break;  // nothing was learned that an earlier node could use
     if (facts.calls() != nullptr && facts.calls()->exhausted()) break;
     // Worth another pass only if a number was learned, or something is unknown that unification might have made known.
-    const bool numbers = facts.ResolveDims();
-    unified = facts.UnifiedFacts();
     if (!numbers && (facts.AllKnown() || !IsVague(model, facts))) break;
+    unified = facts.UnifiedFacts();
   }
-  facts.ResolveDims();
   facts.MarkUnified(unified);
   return facts;
 }

@@ -20,13 +20,8 @@ int64_t PackedAt(const char* bytes, int64_t index, int bits, bool is_signed) {
   } else {
     std::memcpy(&value, bytes + index * (bits / 8), static_cast<size_t>(bits / 8));
   }
-  if (is_signed && (value >> (bits - 1) & 1) != 0) return static_cast<int64_t>(value) - (int64_t{1} << bits);
+  if (is_signed && bits < 64 && (value >> (bits - 1) & 1) != 0) return static_cast<int64_t>(value) - (int64_t{1} << bits);
   return static_cast<int64_t>(value);
-}
-
-bool IsSigned(DataType type) {
-  return type == DataType::kInt2 || type == DataType::kInt4 || type == DataType::kInt8 || type == DataType::kInt16 ||
-         type == DataType::kInt32;
 }
 
 }  // namespace

@@ -13,8 +13,6 @@ namespace {
 
 constexpr int64_t kMostFactors = int64_t{1} << 22;
 
-absl::Status No(const std::string& sentence) { return absl::FailedPreconditionError(sentence); }
-
 }  // namespace
 
 void CodeWriter::TakeCodes(const Value* codes, const Value* raw) {
@@ -59,7 +57,7 @@ absl::StatusOr<const Value*> CodeWriter::Along(const Node& at, const Value* fact
   if (const auto number = OneNumber(factor); number.has_value()) return Number(at, *number);
   const Fact fact = Of(factor);
   const bool is_float = IsFloat(fact.type);
-  if (!fact.has_rank) return No(fmt::format("the shape of {} is not known", ValueName(*factor)));
+  if (!fact.has_rank) return NotWritten(fmt::format("the shape of {} is not known", ValueName(*factor)));
   const Value* wide = factor;
   if (is_float) {
     wide = Cast(at, factor, DataType::kFloat);
@@ -69,8 +67,8 @@ absl::StatusOr<const Value*> CodeWriter::Along(const Node& at, const Value* fact
   if (fact.rank() == 0) return wide;
   const int64_t place = NormalizeAxis(axis, static_cast<int>(rank));
   if (fact.rank() != 1 || place < 0) {
-    return No(fmt::format("{} is {}, neither one number nor one for each place of an axis", ValueName(*factor),
-                          workspace().facts().Describe(factor)));
+    return NotWritten(fmt::format("{} is {}, neither one number nor one for each place of an axis", ValueName(*factor),
+                                  workspace().facts().Describe(factor)));
   }
   if (fact.shape[0].is(1))
     return rank > 0 ? absl::StatusOr<const Value*>(wide) : NodeInserter(workspace(), at).Squeeze(wide, {0});
@@ -96,23 +94,23 @@ absl::StatusOr<const Value*> CodeWriter::Centered(const Node& at, const Quantise
   if (constant) return RealOfConstant(workspace(), at, {of.codes, nullptr, of.zero, of.axis, of.block}, DataType::kFloat);
   ASSIGN_OR_RETURN(const Value* raw, FloatOf(at, of.codes));
   if (of.zero == nullptr || OneNumber(of.zero) == 0) return raw;
-  if (!Of(of.codes).has_rank) return No(fmt::format("the shape of {} is not known", ValueName(*of.codes)));
+  if (!Of(of.codes).has_rank) return NotWritten(fmt::format("the shape of {} is not known", ValueName(*of.codes)));
   ASSIGN_OR_RETURN(const Value* zero, Along(at, of.zero, of.axis, Rank(of.codes)));
   return Op(at, "Sub", {raw, zero});
 }
 
 absl::StatusOr<const Value*> CodeWriter::Real(const Node& at, const QuantisedTensor& of, DataType type) {
   if (type == DataType::kUndefined) type = Of(of.scale).type;
-  if (!IsFloat(type)) return No(fmt::format("the type of {} is not known", ValueName(*of.scale)));
+  if (!IsFloat(type)) return NotWritten(fmt::format("the type of {} is not known", ValueName(*of.scale)));
   const auto is_constant = [](const Value* value) { return value == nullptr || ConstantTensor(*value).has_value(); };
   if (is_constant(of.codes) && is_constant(of.scale) && is_constant(of.zero)) return RealOfConstant(workspace(), at, of, type);
-  if (of.block > 0) return No("what is quantised in blocks is not constant");
+  if (of.block > 0) return NotWritten("what is quantised in blocks is not constant");
   if (const auto kept = kept_.find(of.codes); kept != kept_.end() && kept->second.real != nullptr) {
     const Kept& as = kept->second;
     if (SameFactor(as.scale, of.scale) && SameFactor(as.zero, of.zero)) return Cast(at, as.real, type);
   }
   ASSIGN_OR_RETURN(const Value* centered, Centered(at, of));
-  if (!Of(of.codes).has_rank) return No(fmt::format("the shape of {} is not known", ValueName(*of.codes)));
+  if (!Of(of.codes).has_rank) return NotWritten(fmt::format("the shape of {} is not known", ValueName(*of.codes)));
   ASSIGN_OR_RETURN(const Value* scale, Along(at, of.scale, of.axis, Rank(of.codes)));
   return Cast(at, Op(at, "Mul", {centered, scale}), type);
 }
@@ -140,9 +138,10 @@ absl::Status CodeWriter::Quantize(const Node* node, const Value* x, const Quanti
   const Value* codes = node->output();
   const DataType type = Of(codes).type;
   const auto range = CodeRange(type);
-  if (!range.has_value()) return No(fmt::format("its codes are {}", DataTypeName(type)));
-  if (workspace().model().OpsetVersion() < 11) return No("Round and Clip with computed bounds are operators from opset 11 on");
-  if (!Of(x).has_rank) return No(fmt::format("the shape of {} is not known", ValueName(*x)));
+  if (!range.has_value()) return NotWritten(fmt::format("its codes are {}", DataTypeName(type)));
+  if (workspace().model().OpsetVersion() < 11)
+    return NotWritten("Round and Clip with computed bounds are operators from opset 11 on");
+  if (!Of(x).has_rank) return NotWritten(fmt::format("the shape of {} is not known", ValueName(*x)));
   const int64_t rank = Rank(x);
   const Value* real = nullptr;
   if (!rounds() && IsFloat(Of(x).type)) {

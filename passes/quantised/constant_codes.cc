@@ -11,26 +11,21 @@
 namespace ascend_fuse {
 namespace {
 
-absl::Status No(const std::string& sentence) { return absl::FailedPreconditionError(sentence); }
-
 int64_t Product(absl::Span<const int64_t> dims, size_t begin, size_t end) {
   int64_t product = 1;
   for (size_t i = begin; i < end; ++i) product *= dims[i];
   return product;
 }
 
-bool IsSignedType(DataType type) {
-  return type == DataType::kInt2 || type == DataType::kInt4 || type == DataType::kInt8 || type == DataType::kInt16 ||
-         type == DataType::kInt32;
-}
-
 }  // namespace
+
+absl::Status NotWritten(const std::string& because) { return absl::FailedPreconditionError(because); }
 
 std::optional<std::pair<double, double>> CodeRange(DataType type) {
   const int bits = BitWidth(type);
   if (!IsInteger(type) || bits > 16) return std::nullopt;
   const double half = std::ldexp(1, bits - 1);
-  return IsSignedType(type) ? std::pair(-half, half - 1) : std::pair(0.0, 2 * half - 1);
+  return IsSigned(type) ? std::pair(-half, half - 1) : std::pair(0.0, 2 * half - 1);
 }
 
 absl::StatusOr<const Value*> RealOfConstant(Workspace& workspace, const Node& at, const QuantisedTensor& of, DataType type) {
@@ -40,17 +35,17 @@ absl::StatusOr<const Value*> RealOfConstant(Workspace& workspace, const Node& at
   Dequantization how;
   how.codes = &*codes;
   how.bits = BitWidth(codes->type);
-  how.is_signed = IsSignedType(codes->type);
+  how.is_signed = IsSigned(codes->type);
   const auto& dims = codes->dims;
   if (codes->ElementCount() <= 0 || !IsInteger(codes->type) || how.bits > 32) {
-    return No(fmt::format("{} holds no integers", ValueName(*of.codes)));
+    return NotWritten(fmt::format("{} holds no integers", ValueName(*of.codes)));
   }
   how.length = codes->ElementCount();
   const auto count = [](const std::optional<Tensor>& tensor) { return tensor.has_value() ? tensor->ElementCount() : 1; };
   FactorSteps steps;
   if (count(scales) != 1 || count(zeros) != 1) {
     const int64_t axis = NormalizeAxis(of.axis, static_cast<int>(dims.size()));
-    if (axis < 0) return No(fmt::format("{} has no axis {}", ValueName(*of.codes), of.axis));
+    if (axis < 0) return NotWritten(fmt::format("{} has no axis {}", ValueName(*of.codes), of.axis));
     const auto place = static_cast<size_t>(axis);
     how.outer = Product(dims, 0, place);
     how.length = dims[place];
@@ -65,7 +60,7 @@ absl::StatusOr<const Value*> RealOfConstant(Workspace& workspace, const Node& at
     }
     for (const auto* tensor : {&scales, &zeros}) {
       if (count(*tensor) != 1 && count(*tensor) != factors) {
-        return No(fmt::format("{} has {} elements for {} places", ValueName(*of.codes), count(*tensor), factors));
+        return NotWritten(fmt::format("{} has {} elements for {} places", ValueName(*of.codes), count(*tensor), factors));
       }
     }
   }
@@ -79,8 +74,13 @@ absl::StatusOr<const Value*> RealOfConstant(Workspace& workspace, const Node& at
     how.zero_bits = BitWidth(zeros->type);
     how.zero_steps = count(zeros) == 1 ? FactorSteps() : steps;
   }
-  ASSIGN_OR_RETURN(const Value* value, workspace.rewriter().Dequantized(at.graph, type, dims, how,
-                                                                        std::string(ValueName(*of.codes)) + "_dequantized"));
+  return DequantizedConstant(workspace, at, type, dims, how, fmt::format("{}_dequantized", ValueName(*of.codes)));
+}
+
+absl::StatusOr<const Value*> DequantizedConstant(Workspace& workspace, const Node& at, DataType type,
+                                                 absl::Span<const int64_t> dims, const Dequantization& how,
+                                                 std::string_view name) {
+  ASSIGN_OR_RETURN(const Value* value, workspace.rewriter().Dequantized(at.graph, type, dims, how, name));
   InferConstant(value, &workspace.facts());
   return value;
 }

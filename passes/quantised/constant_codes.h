@@ -3,9 +3,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "passes/core/workspace.h"
 
 namespace ascend_fuse {
@@ -25,5 +29,13 @@ std::optional<std::pair<double, double>> CodeRange(DataType type);
 // The real numbers that constant codes stand for, with constant scales and zero points, as a constant that is computed when the
 // model is saved. FAILED_PRECONDITION with a sentence where it has not the elements that it should.
 absl::StatusOr<const Value*> RealOfConstant(Workspace& workspace, const Node& at, const QuantisedTensor& of, DataType type);
+
+// A constant in the graph of the node that is computed from integers when the model is saved (Rewriter::Dequantized).
+absl::StatusOr<const Value*> DequantizedConstant(Workspace& workspace, const Node& at, DataType type,
+                                                 absl::Span<const int64_t> dims, const Dequantization& how,
+                                                 std::string_view name);
+
+// FAILED_PRECONDITION: why an operator cannot be written in standard ones, a sentence.
+absl::Status NotWritten(const std::string& because);
 
 }  // namespace ascend_fuse

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/rounding.h"
 #include "ir/status_macros.h"
 #include "passes/core/call_of.h"
 #include "patterns/terms/node_builder.h"
@@ -72,11 +73,7 @@ class Operands {
 
   absl::StatusOr<const Value*> Make(DataType type, const std::vector<int64_t>& dims, const Dequantization& how,
                                     std::string_view word) const {
-    Workspace& workspace = writer_.workspace();
-    const std::string name = fmt::format("{}_{}", Label(node_), word);
-    ASSIGN_OR_RETURN(const Value* value, workspace.rewriter().Dequantized(node_.graph, type, dims, how, name));
-    InferConstant(value, &workspace.facts());
-    return value;
+    return DequantizedConstant(writer_.workspace(), node_, type, dims, how, fmt::format("{}_{}", Label(node_), word));
   }
 
   CodeWriter& writer_;
@@ -93,7 +90,7 @@ bool InHalf(const Model& model, const Tensor& scales) {
   constexpr double kLeast = 6.103515625e-05;
   for (const double number : *numbers) {
     const double size = std::abs(number);
-    if (!(size <= 65504) || (size < kLeast && size != 0)) return false;
+    if (!(size <= *LargestFinite(DataType::kFloat16)) || (size < kLeast && size != 0)) return false;
   }
   return true;
 }

@@ -19,8 +19,6 @@
 namespace ascend_fuse {
 namespace {
 
-absl::Status No(const std::string& sentence) { return absl::FailedPreconditionError(sentence); }
-
 // The factors of packed rows: how many there are in one, padding of the last byte included.
 int64_t PackedRow(int64_t count, int bits) { return (count * bits + 7) / 8 * 8 / bits; }
 
@@ -38,16 +36,18 @@ absl::Status ReadWeight(const Node& node, const Model& model, PackedWeight* weig
   const int64_t length = IntAttribute(node, "K").value_or(0);
   const int64_t bits = IntAttribute(node, "bits").value_or(4);
   const int64_t block = IntAttribute(node, "block_size").value_or(0);
-  if (rows <= 0 || length <= 0 || block <= 0 || (bits != 2 && bits != 4 && bits != 8)) return No("its attributes name no weight");
-  if (IntAttribute(node, "weight_prepacked").value_or(0) != 0) return No("its weight is in an order of ONNX Runtime's own");
+  if (rows <= 0 || length <= 0 || block <= 0 || (bits != 2 && bits != 4 && bits != 8))
+    return NotWritten("its attributes name no weight");
+  if (IntAttribute(node, "weight_prepacked").value_or(0) != 0)
+    return NotWritten("its weight is in an order of ONNX Runtime's own");
   const int64_t blocks = (length + block - 1) / block;
   weight->codes = ConstantTensor(*node.input(1));
   weight->scales = ConstantTensor(*node.input(2));
   if (node.input(3) != nullptr) weight->zeros = ConstantTensor(*node.input(3));
-  if (!weight->codes.has_value() || !weight->scales.has_value()) return No("its weight is not constant");
-  if (node.input(3) != nullptr && !weight->zeros.has_value()) return No("its zero points are not constant");
+  if (!weight->codes.has_value() || !weight->scales.has_value()) return NotWritten("its weight is not constant");
+  if (node.input(3) != nullptr && !weight->zeros.has_value()) return NotWritten("its zero points are not constant");
   if (weight->codes->ElementCount() != rows * blocks * block * bits / 8 || weight->scales->ElementCount() != rows * blocks) {
-    return No("its weight or its scales have another size than its attributes say");
+    return NotWritten("its weight or its scales have another size than its attributes say");
   }
   Dequantization& how = weight->how;
   how.codes = &*weight->codes;
@@ -64,16 +64,16 @@ absl::Status ReadWeight(const Node& node, const Model& model, PackedWeight* weig
     how.zero_bits = how.bits;
     how.zero_steps = {IsFloat(weight->zeros->type) ? blocks : PackedRow(blocks, how.bits), 1, 0};
     const int64_t packed = IsFloat(weight->zeros->type) ? rows * blocks : rows * ((blocks * bits + 7) / 8);
-    if (weight->zeros->ElementCount() != packed) return No("its zero points have another size than its attributes say");
+    if (weight->zeros->ElementCount() != packed) return NotWritten("its zero points have another size than its attributes say");
   }
   if (node.input(4) != nullptr) {
     const std::optional<Tensor> places = ConstantTensor(*node.input(4));
-    if (!places.has_value()) return No("its g_idx is not constant");
+    if (!places.has_value()) return NotWritten("its g_idx is not constant");
     ASSIGN_OR_RETURN(weight->groups, ReadIntegers(model, *places, int64_t{1} << 24));
-    if (static_cast<int64_t>(weight->groups.size()) < length) return No("its g_idx is too short");
+    if (static_cast<int64_t>(weight->groups.size()) < length) return NotWritten("its g_idx is too short");
     weight->groups.resize(static_cast<size_t>(length));
     for (const int64_t group : weight->groups) {
-      if (group < 0 || group >= blocks) return No("its g_idx names a block that it has not");
+      if (group < 0 || group >= blocks) return NotWritten("its g_idx names a block that it has not");
     }
     how.groups = weight->groups;
   }
@@ -84,15 +84,13 @@ absl::Status WriteMatMulNBits(CodeWriter& writer, const Node* node) {
   PackedWeight weight;
   RETURN_IF_ERROR(ReadWeight(*node, writer.workspace().model(), &weight));
   const DataType type = writer.Of(node->input(0)).type;
-  if (!IsFloat(type)) return No("the type of its input is not known");
+  if (!IsFloat(type)) return NotWritten("the type of its input is not known");
   KernelTry& told = writer.told[node->output()];
   told = TryWeightKernel(writer, node, {weight.how, weight.how.length, weight.how.outer, weight.how.block}, node->input(5));
   if (told.taken) return absl::OkStatus();
   const std::vector<int64_t> dims = {weight.how.outer, weight.how.length};
-  ASSIGN_OR_RETURN(const Value* rows,
-                   writer.workspace().rewriter().Dequantized(node->graph, type, dims, weight.how,
-                                                             std::string(ValueName(*node->input(1))) + "_dequantized"));
-  InferConstant(rows, &writer.workspace().facts());
+  ASSIGN_OR_RETURN(const Value* rows, DequantizedConstant(writer.workspace(), *node, type, dims, weight.how,
+                                                          fmt::format("{}_dequantized", ValueName(*node->input(1)))));
   const Value* columns = writer.Op(*node, "Transpose", {rows}, {Attribute::Ints("perm", {1, 0})});
   if (node->input(5) == nullptr) {
     writer.Replace(node, "MatMul", {node->input(0), columns});
@@ -120,7 +118,7 @@ absl::Status ReadTable(const Node& node, PackedTable* table) {
   if (node.input(3) != nullptr) table->zeros = ConstantTensor(*node.input(3));
   const std::optional<Tensor>& codes = table->codes;
   if (!codes.has_value() || !table->scales.has_value() || table->zeros.has_value() != (node.input(3) != nullptr)) {
-    return No("its table is not constant");
+    return NotWritten("its table is not constant");
   }
   const bool packed = codes->type == DataType::kUint8;
   const int bits = packed ? static_cast<int>(IntAttribute(node, "bits").value_or(4)) : BitWidth(codes->type);
@@ -129,14 +127,14 @@ absl::Status ReadTable(const Node& node, PackedTable* table) {
   Dequantization& how = table->how;
   how.block = IntAttribute(node, "block_size").value_or(128);
   if (axis < 0 || how.block <= 0 || (packed && axis != rank - 1) || (bits != 2 && bits != 4 && bits != 8)) {
-    return No("its attributes name no table");
+    return NotWritten("its attributes name no table");
   }
   table->dims.assign(codes->dims.begin(), codes->dims.end());
   if (packed) table->dims.back() *= 8 / bits;
   table->axis = static_cast<size_t>(axis);
   how.codes = &*codes;
   how.bits = bits;
-  how.is_signed = codes->type == DataType::kInt4 || codes->type == DataType::kInt8;
+  how.is_signed = IsSigned(codes->type);
   for (size_t i = 0; i < table->dims.size(); ++i) {
     if (i != table->axis) (i < table->axis ? how.outer : how.inner) *= table->dims[i];
   }
@@ -145,7 +143,7 @@ absl::Status ReadTable(const Node& node, PackedTable* table) {
   how.scale_steps = {table->blocks() * how.inner, how.inner, 1};
   how.zero = packed ? int64_t{1} << (bits - 1) : 0;
   if (table->scales->ElementCount() != how.outer * table->blocks() * how.inner) {
-    return No("its scales have another size than its table asks for");
+    return NotWritten("its scales have another size than its table asks for");
   }
   if (table->zeros.has_value()) {
     how.zeros = &*table->zeros;
@@ -158,10 +156,7 @@ absl::Status ReadTable(const Node& node, PackedTable* table) {
 
 absl::StatusOr<const Value*> TableOf(CodeWriter& writer, const Node& node, DataType type, absl::Span<const int64_t> dims,
                                      const Dequantization& how, std::string_view word) {
-  ASSIGN_OR_RETURN(const Value* table, writer.workspace().rewriter().Dequantized(
-                                           node.graph, type, dims, how, fmt::format("{}_{}", ValueName(*node.input(0)), word)));
-  InferConstant(table, &writer.workspace().facts());
-  return table;
+  return DequantizedConstant(writer.workspace(), node, type, dims, how, fmt::format("{}_{}", ValueName(*node.input(0)), word));
 }
 
 // Rows of [V, H] that are taken as int8, and dequantised with the rows of their scales and zero points afterwards.

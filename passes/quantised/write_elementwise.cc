@@ -18,8 +18,6 @@
 namespace ascend_fuse {
 namespace {
 
-absl::Status No(const std::string& sentence) { return absl::FailedPreconditionError(sentence); }
-
 std::vector<Attribute> Without(const Node& node, std::string_view name, std::string_view other = {}) {
   std::vector<Attribute> attributes = ReadAttributes(node);
   std::erase_if(attributes, [&](const Attribute& attribute) { return attribute.name == name || attribute.name == other; });
@@ -27,7 +25,7 @@ std::vector<Attribute> Without(const Node& node, std::string_view name, std::str
 }
 
 absl::Status WriteQuantize(CodeWriter& writer, const Node* node) {
-  if (IntAttribute(*node, "block_size").value_or(0) > 0) return No("it quantises in blocks");
+  if (IntAttribute(*node, "block_size").value_or(0) > 0) return NotWritten("it quantises in blocks");
   return writer.Quantize(node, node->input(0),
                          {nullptr, node->input(1), node->input(2), IntAttribute(*node, "axis").value_or(1)});
 }
@@ -101,7 +99,7 @@ absl::Status WriteDequantize(CodeWriter& writer, const Node* node) {
 }
 
 absl::Status WriteDynamicQuantize(CodeWriter& writer, const Node* node) {
-  if (writer.workspace().model().OpsetVersion() < 11) return No("Round is an operator from opset 11 on");
+  if (writer.workspace().model().OpsetVersion() < 11) return NotWritten("Round is an operator from opset 11 on");
   const std::vector<const Value*> outputs(node->outputs().begin(), node->outputs().end());
   const DynamicCodes made = QuantizeByRange(writer, *node, node->input(0));
   if (outputs[0] != nullptr) writer.TakeCodes(outputs[0], made.raw);
@@ -138,7 +136,7 @@ absl::Status WriteSoftmax(CodeWriter& writer, const Node* node) {
   const bool last = axis == -1 || axis == writer.Rank(node->input(0)) - 1;
   const bool as_before = IntAttribute(*node, "opset").value_or(13) < 13;
   if (!last && (as_before || writer.workspace().model().OpsetVersion() < 13)) {
-    return No("its softmax is of an opset before 13, along an axis that is not the last one");
+    return NotWritten("its softmax is of an opset before 13, along an axis that is not the last one");
   }
   return WriteUnary(writer, node, "Softmax", {Attribute::Int("axis", axis)});
 }
@@ -149,7 +147,7 @@ absl::Status WritePool(CodeWriter& writer, const Node* node) {
   const bool last = IntAttribute(*node, "channels_last").value_or(0) != 0;
   ASSIGN_OR_RETURN(const Value* x, writer.Real(*node, {node->input(0), node->input(1), node->input(2)}));
   const auto rank = static_cast<size_t>(std::max<int64_t>(writer.Rank(x), 0));
-  if (last && rank < 3) return No("its rank is not known");
+  if (last && rank < 3) return NotWritten("its rank is not known");
   std::vector<int64_t> to_front = {0, static_cast<int64_t>(rank) - 1};
   std::vector<int64_t> to_back = {0};
   for (size_t i = 1; last && i + 1 < rank; ++i) {
@@ -170,7 +168,7 @@ absl::Status WriteConcat(CodeWriter& writer, const Node* node) {
     ASSIGN_OR_RETURN(const Value* part, writer.Real(*node, {node->input(i), node->input(i + 1), node->input(i + 2)}));
     parts.push_back(part);
   }
-  if (parts.empty()) return No("it joins nothing");
+  if (parts.empty()) return NotWritten("it joins nothing");
   const Value* all = writer.Op(*node, "Concat", parts, {Attribute::Int("axis", IntAttribute(*node, "axis").value_or(0))});
   return writer.Quantize(node, all, {nullptr, node->input(0), node->input(1)});
 }

@@ -16,8 +16,6 @@
 namespace ascend_fuse {
 namespace {
 
-absl::Status No(const std::string& sentence) { return absl::FailedPreconditionError(sentence); }
-
 // What a convolution keeps of its attributes.
 std::vector<Attribute> ConvAttributes(const Node& node) {
   std::vector<Attribute> attributes = ReadAttributes(node);
@@ -45,7 +43,7 @@ absl::StatusOr<const Value*> RealBias(CodeWriter& writer, const Node& at, const 
 }
 
 absl::Status WriteQLinearConv(CodeWriter& writer, const Node* node) {
-  if (IntAttribute(*node, "channels_last").value_or(0) != 0) return No("its channels come last");
+  if (IntAttribute(*node, "channels_last").value_or(0) != 0) return NotWritten("its channels come last");
   ASSIGN_OR_RETURN(const Value* x, writer.Real(*node, {node->input(0), node->input(1), node->input(2)}));
   ASSIGN_OR_RETURN(const Value* w, writer.Real(*node, {node->input(3), node->input(4), node->input(5), 0}));
   std::vector<const Value*> inputs = {x, w};
@@ -113,7 +111,8 @@ Scaled ScaledAfter(CodeWriter& writer, const Node* node) {
 // The sums of products of codes, exact in float32 because so few are added at once, as int32.
 absl::StatusOr<const Value*> IntegerProduct(CodeWriter& writer, const Node& node, const Value* a, const Value* b) {
   const Fact of_a = writer.Of(a);
-  if (!of_a.has_rank || of_a.rank() < 1 || !of_a.shape.back().is_number()) return No("how many products it adds is not known");
+  if (!of_a.has_rank || of_a.rank() < 1 || !of_a.shape.back().is_number())
+    return NotWritten("how many products it adds is not known");
   constexpr int64_t kAtOnce = 256;  // 255 * 255 * 256 < 2^24
   const int64_t length = of_a.shape.back().number();
   NodeInserter inserter(writer.workspace(), node);
@@ -160,10 +159,12 @@ absl::Status WriteConvInteger(CodeWriter& writer, const Node* node) {
     return absl::OkStatus();
   }
   const std::optional<Tensor> filter = ConstantTensor(*node->input(1));
-  if (!filter.has_value() || filter->dims.empty()) return No("its filter is computed, and its result is read as integers");
+  if (!filter.has_value() || filter->dims.empty())
+    return NotWritten("its filter is computed, and its result is read as integers");
   constexpr int64_t kAtOnce = 256;
   if (filter->ElementCount() / std::max<int64_t>(1, filter->dims[0]) > kAtOnce) {
-    return No("more than 256 products are added, which float32 does not hold, and its result is not multiplied by both scales");
+    return NotWritten(
+        "more than 256 products are added, which float32 does not hold, and its result is not multiplied by both scales");
   }
   ASSIGN_OR_RETURN(const Value* x, writer.Centered(*node, left));
   ASSIGN_OR_RETURN(const Value* w, writer.Centered(*node, right));
@@ -185,7 +186,7 @@ absl::Status WriteSum(CodeWriter& writer, const Node* node, const Value* product
 absl::Status WriteDynamicMatMul(CodeWriter& writer, const Node* node) {
   const Value* a = node->input(0);
   if (writer.rounds()) {
-    if (writer.workspace().model().OpsetVersion() < 11) return No("Round is an operator from opset 11 on");
+    if (writer.workspace().model().OpsetVersion() < 11) return NotWritten("Round is an operator from opset 11 on");
     const DynamicCodes codes = QuantizeByRange(writer, *node, a);
     a = writer.Op(*node, "Mul", {writer.Op(*node, "Sub", {codes.raw, codes.zero}), codes.scale});
   }

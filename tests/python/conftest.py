@@ -31,6 +31,20 @@ for variable in ("CI", "BUILD_NUMBER"):
     os.environ.pop(variable, None)
 
 
+# A rule file of a user that fuses nothing built in.
+MISH_RULE = """\
+# y = x * tanh(softplus(x))
+rule my_mish <kind = mish> (x) => (y)
+match { y = Mul (x, Tanh (Softplus (x))) }
+emit  { y = ascend_fuse.Mish (x) }
+
+# The node that computes it.
+rule my_npu_mish <kind = mish> (x) => (y)
+match { y = ascend_fuse.Mish (x) }
+emit  { y = npu.NPUMish (x) }
+"""
+
+
 @dataclass
 class Result:
     """What a command did: its exit code (negative: ended by that signal) and what it wrote."""

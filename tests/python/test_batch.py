@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from conftest import TOOL, run, run_ok
+from conftest import MISH_RULE, TOOL, run, run_ok
 from onnx import TensorProto, helper, numpy_helper
 
 MODELS = ["llama-sdpa-past-ts17-dynamic", "bert-sdpa-ts17-dynamic", "qwen2-sdpa-past-dy18-dynamic", "clip-text-sdpa-ts14-dynamic",
@@ -178,19 +178,8 @@ def test_data_files_of_one_name_never_stand_for_each_other(tmp_path: Path) -> No
     assert result.code == 1 and "there is another file" in result.err
 
 
-RULE = """\
-rule my_mish <kind = mish> (x) => (y)
-match { y = Mul (x, Tanh (Softplus (x))) }
-emit  { y = ascend_fuse.Mish (x) }
-
-rule my_npu_mish <kind = mish> (x) => (y)
-match { y = ascend_fuse.Mish (x) }
-emit  { y = npu.NPUMish (x) }
-"""
-
-
 def test_rules_of_a_user_are_those_of_all_models(models: list[Path], tmp_path: Path) -> None:
-    (tmp_path / "mish.rule").write_text(RULE)
+    (tmp_path / "mish.rule").write_text(MISH_RULE)
     run_ok("optimize", *models, "-o", tmp_path / "several", "--rules", tmp_path / "mish.rule", "-j", "3", "--quiet")
     (tmp_path / "alone").mkdir()
     for model in models:

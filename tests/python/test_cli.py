@@ -12,7 +12,7 @@ from typing import Any
 import onnx
 import onnx.parser
 import pytest
-from conftest import ROOT, run, run_ok
+from conftest import MISH_RULE, ROOT, run, run_ok
 from onnx import TensorProto, helper
 
 LLAMA = "llama-sdpa-past-ts17-dynamic"
@@ -205,19 +205,6 @@ def test_limit_n_makes_at_most_n_nodes(llama: Path, tmp_path: Path) -> None:
         assert len(emitted) <= limit
 
 
-USER_RULE = """\
-# y = x * tanh(softplus(x))
-rule my_mish <kind = mish> (x) => (y)
-match { y = Mul (x, Tanh (Softplus (x))) }
-emit  { y = ascend_fuse.Mish (x) }
-
-# The node that computes it.
-rule my_npu_mish <kind = mish> (x) => (y)
-match { y = ascend_fuse.Mish (x) }
-emit  { y = npu.NPUMish (x) }
-"""
-
-
 def mish_model(path: Path) -> Path:
     nodes = [helper.make_node("Softplus", ["x"], ["s"], name="softplus"), helper.make_node("Tanh", ["s"], ["t"], name="tanh"),
              helper.make_node("Mul", ["x", "t"], ["y"], name="mul")]
@@ -229,7 +216,7 @@ def mish_model(path: Path) -> Path:
 
 
 def test_a_users_rules_add_a_fusion(tmp_path: Path) -> None:
-    (tmp_path / "mish.rule").write_text(USER_RULE)
+    (tmp_path / "mish.rule").write_text(MISH_RULE)
     model = mish_model(tmp_path / "m.onnx")
     report = report_of("optimize", model, "-o", tmp_path / "o.onnx", "--rules", tmp_path / "mish.rule")
     assert counts_of(report, "mish") == {"found": 1, "fused": 1, "by_ge": 0, "left": 0}
@@ -240,11 +227,11 @@ def test_a_users_rules_add_a_fusion(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "place"), [
-    (USER_RULE.replace("Tanh (", "Tanhh ("), "3:21: unknown operator or definition 'Tanhh'"),
-    (USER_RULE.replace("(Softplus (x)))", "(Softplus (x)"), "3:40: expected ')', found '}'"),
-    (USER_RULE.replace("kind = mish", "kin = mish", 1), "2:15: unknown annotation 'kin'"),
-    (USER_RULE.replace("(y)\nmatch", "(z)\nmatch", 1), "2:6: no line of match computes the output 'z'"),
-    (USER_RULE.replace("emit  { y = npu.NPUMish (x) }", "emit  { y = npu.NPUMish (w) }"), "9:26: unknown name 'w'"),
+    (MISH_RULE.replace("Tanh (", "Tanhh ("), "3:21: unknown operator or definition 'Tanhh'"),
+    (MISH_RULE.replace("(Softplus (x)))", "(Softplus (x)"), "3:40: expected ')', found '}'"),
+    (MISH_RULE.replace("kind = mish", "kin = mish", 1), "2:15: unknown annotation 'kin'"),
+    (MISH_RULE.replace("(y)\nmatch", "(z)\nmatch", 1), "2:6: no line of match computes the output 'z'"),
+    (MISH_RULE.replace("emit  { y = npu.NPUMish (x) }", "emit  { y = npu.NPUMish (w) }"), "9:26: unknown name 'w'"),
 ], ids=["operator", "syntax", "annotation", "output", "name"])
 def test_a_mistake_in_a_rule_is_named_with_its_place(bert: Path, tmp_path: Path, text: str, place: str) -> None:
     path = tmp_path / "mine.rule"
@@ -362,7 +349,7 @@ def test_expand_of_a_model_without_npu_nodes_changes_no_byte(bert: Path, tmp_pat
 
 def test_expand_of_an_unknown_npu_node_names_it(tmp_path: Path) -> None:
     model = mish_model(tmp_path / "m.onnx")
-    (tmp_path / "mish.rule").write_text(USER_RULE)
+    (tmp_path / "mish.rule").write_text(MISH_RULE)
     run_ok("optimize", model, "-o", tmp_path / "o.onnx", "--rules", tmp_path / "mish.rule", "--quiet")
     result = run("expand", tmp_path / "o.onnx", "-o", tmp_path / "e.onnx")
     if result.code:

@@ -14,6 +14,7 @@
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
 #include "ir/status_macros.h"
+#include "ir/text/json_string.h"
 #include "passes/core/pass.h"
 #include "passes/core/workspace.h"
 #include "passes/optimize.h"
@@ -24,20 +25,7 @@
 namespace ascend_fuse::backwards {
 namespace {
 
-std::string Quote(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      quoted += '\\';
-      quoted += c;
-    } else if (static_cast<unsigned char>(c) < 32) {
-      quoted += fmt::format("\\u{:04x}", static_cast<int>(c));
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
+std::string Quote(const std::string& text) { return JsonString(text); }
 
 std::string Quote(const std::vector<std::string>& texts) {
   std::vector<std::string> quoted;

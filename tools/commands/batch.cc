@@ -13,9 +13,9 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/status_macros.h"
+#include "ir/text/json_string.h"
 #include "ir/text/visible.h"
 #include "tools/commands/flags.h"
-#include "tools/commands/json_string.h"
 
 namespace ascend_fuse {
 namespace {
@@ -215,10 +215,10 @@ std::string BatchToJson(const std::vector<BatchModel>& models, const std::vector
   for (size_t i = 0; i < models.size(); ++i) {
     const Ending& ending = endings[i];
     std::vector<std::string> sentences;
-    for (const std::string& sentence : ending.sentences) sentences.push_back(JsonString(sentence));
+    for (const std::string& sentence : ending.sentences) sentences.push_back(VisibleJsonString(sentence));
     std::string row = fmt::format(R"(  {{"model": {}, "output": {}, "report": {}, "exit_code": {}, "sentences": [{}])",
-                                  JsonString(models[i].input), JsonString(models[i].output), JsonString(models[i].With(".json")),
-                                  ending.code, fmt::join(sentences, ", "));
+                                  VisibleJsonString(models[i].input), VisibleJsonString(models[i].output),
+                                  VisibleJsonString(models[i].With(".json")), ending.code, fmt::join(sentences, ", "));
     if (ending.counted) {
       row += fmt::format(
           R"(, "nodes": {{"before": {}, "after": {}}}, "sites": {{"found": {}, "fused": {}, "by_ge": {}, "left": {}}})",

@@ -5,10 +5,10 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/text/json_string.h"
 #include "ir/text/visible.h"
 #include "patterns/target/target.h"
 #include "tools/commands/command.h"
-#include "tools/commands/json_string.h"
 #include "tools/commands/python.h"
 #include "tools/host.h"
 
@@ -156,25 +156,25 @@ std::string ToText(const Host& host, const Diagnosis& diagnosis) {
 
 std::string Strings(const std::vector<std::string>& texts) {
   std::vector<std::string> quoted;
-  for (const std::string& text : texts) quoted.push_back(JsonString(text));
+  for (const std::string& text : texts) quoted.push_back(VisibleJsonString(text));
   return fmt::format("[{}]", fmt::join(quoted, ", "));
 }
 
 // null for what was not found.
-std::string OrNull(const std::string& text) { return text.empty() ? "null" : JsonString(text); }
+std::string OrNull(const std::string& text) { return text.empty() ? "null" : VisibleJsonString(text); }
 
 std::string ToJson(const Host& host, const Diagnosis& diagnosis) {
   std::vector<std::string> canns, npus, packages;
   for (const CannInstall& cann : host.canns) {
-    canns.push_back(fmt::format(R"({{"folder": {}, "version": {}, "file": {}, "cann": {}}})", JsonString(cann.folder),
-                                JsonString(cann.version), JsonString(cann.file), OrNull(cann.option)));
+    canns.push_back(fmt::format(R"({{"folder": {}, "version": {}, "file": {}, "cann": {}}})", VisibleJsonString(cann.folder),
+                                VisibleJsonString(cann.version), VisibleJsonString(cann.file), OrNull(cann.option)));
   }
   for (const Npu& npu : host.npus) {
-    npus.push_back(fmt::format(R"({{"name": {}, "soc_version": {}, "target": {}, "count": {}}})", JsonString(npu.name),
-                               JsonString(npu.soc_version), OrNull(npu.target), npu.count));
+    npus.push_back(fmt::format(R"({{"name": {}, "soc_version": {}, "target": {}, "count": {}}})", VisibleJsonString(npu.name),
+                               VisibleJsonString(npu.soc_version), OrNull(npu.target), npu.count));
   }
   for (const PythonPackage& package : host.packages)
-    packages.push_back(fmt::format("{}: {}", JsonString(package.name), OrNull(package.version)));
+    packages.push_back(fmt::format("{}: {}", VisibleJsonString(package.name), OrNull(package.version)));
   return fmt::format(
       "{{\n  \"cann\": [{}],\n  \"atc\": {},\n  \"atc_in_path\": {},\n  \"op_plugin\": {},\n  \"npu_smi\": {},\n  \"driver\": "
       "{},\n"

@@ -1,4 +1,4 @@
-#include "tools/commands/json_string.h"
+#include "ir/text/json_string.h"
 
 #include "fmt/format.h"
 #include "ir/text/visible.h"
@@ -7,7 +7,7 @@ namespace ascend_fuse {
 
 std::string JsonString(std::string_view text) {
   std::string out = "\"";
-  for (const char c : Visible(text, true)) {
+  for (const char c : text) {
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
@@ -19,5 +19,7 @@ std::string JsonString(std::string_view text) {
   }
   return out + '"';
 }
+
+std::string VisibleJsonString(std::string_view text) { return JsonString(Visible(text, true)); }
 
 }  // namespace ascend_fuse
