@@ -115,6 +115,12 @@ class Workspace {
   // Inputs and outputs are declared anew, and this is what they have to be from here on.
   void KnowSignature() { signature_ = Signature(*model_); }
 
+  // Nodes of the model that stand elsewhere now, out of a branch that was decided: copies for the rewriter, and the model's own
+  // for whoever looks for constructs.
+  absl::flat_hash_set<const Node*> moved;
+  // Whether a pass made the node: it is not one of the model.
+  bool IsMade(const Node& node) const { return node.is_new && !moved.contains(&node); }
+
   int64_t CountNodes() const;
   // ir/verify.h, with the signature of the graph; the sentence names the pass.
   absl::Status Verify(std::string_view pass) const;

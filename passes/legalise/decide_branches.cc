@@ -56,6 +56,7 @@ class BranchDecider {
       const std::string name(inner->output() != nullptr ? ValueName(*inner->output()) : OpType(*inner));
       const Node* const copy = workspace_.rewriter().Insert(plan, inner->output_count, node->graph, name);
       workspace_.rewriter().CopyNotes(*inner, copy);
+      workspace_.moved.insert(copy);
       workspace_.Refresh(copy);
       for (size_t i = 0; i < inner->output_count; ++i) {
         if (inner->output(i) != nullptr) moved[inner->output(i)] = copy->output(i);  // an absent operand is not an output

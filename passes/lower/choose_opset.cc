@@ -76,7 +76,7 @@ std::string WhyNotAt(const Workspace& workspace, int64_t to) {
   const int64_t from = workspace.model().OpsetVersion();
   absl::flat_hash_set<const Node*> recognised;
   for (const Site& site : workspace.sites) {
-    if (site.node != nullptr && site.node->is_new) recognised.insert(site.node);
+    if (site.node != nullptr && workspace.IsMade(*site.node)) recognised.insert(site.node);
   }
   const auto reads_the_same = [&](const Node& node) {
     const auto conversion = ConvertNode(node, from, to, workspace.facts());

@@ -112,7 +112,7 @@ class UnfusedExplainer {
       site->Say(outside.code, outside.because, outside.source);
       return true;
     }
-    if (site->node->is_new) {
+    if (workspace_.IsMade(*site->node)) {
       site->SetState("fused");
       site->record.emitted_op = OpType(*site->node);
       site->Say("", "", "");

@@ -54,7 +54,7 @@ class NearMisses {
     }
     for (const auto& graph : workspace_.model().graphs()) {
       for (const Node* anchor : graph->nodes()) {
-        if (anchor->dead || anchor->is_new || anchor->domain != NameId::kEmpty) continue;
+        if (anchor->dead || workspace_.IsMade(*anchor) || anchor->domain != NameId::kEmpty) continue;
         const auto rules = rules_of_.find(OpType(*anchor));
         if (rules != rules_of_.end()) Look(anchor, rules->second);
       }

@@ -144,7 +144,7 @@ class Recogniser {
     same.insert(same.end(), equal.Weighted(first).begin(), equal.Weighted(first).end());
     for (const Value* value : same) {
       const Node* producer = value->producer;
-      if (value == &first || producer->dead || producer->is_new || !StandsBefore(*first.producer, *producer)) continue;
+      if (value == &first || producer->dead || workspace_.IsMade(*producer) || !StandsBefore(*first.producer, *producer)) continue;
       Cover(producer, site);
       NewNode copy;
       copy.op_type = "Identity";
@@ -155,10 +155,10 @@ class Recogniser {
     }
   }
 
-  static void Cover(const Node* node, Site* site) {
+  void Cover(const Node* node, Site* site) const {
     if (Label(*node).empty()) return;
     site->covered.push_back(node);
-    if (node->is_new) return;  // made of an operator of ONNX Runtime: nobody finds its name in the model
+    if (workspace_.IsMade(*node)) return;  // made of an operator of ONNX Runtime: nobody finds its name in the model
     site->record.covers.emplace_back(Label(*node));
   }
 
@@ -220,7 +220,7 @@ class Recogniser {
     Matcher matcher(library_, workspace_.Context());
     for (const auto& graph : workspace_.model().graphs()) {
       for (const Node* node : graph->nodes()) {
-        if (node->dead || node->is_new || node->output(0) == nullptr) continue;
+        if (node->dead || workspace_.IsMade(*node) || node->output(0) == nullptr) continue;
         const auto kind = kind_of_.find(OperatorKey(*node));
         if (kind == kind_of_.end() || kind->first == "Identity") continue;
         Site site;
