@@ -107,7 +107,7 @@ bool TidyGraph::Become(const Value* value, const Value* other) {
   }
   const Node* const producer = other->producer;
   if (producer == nullptr || producer->dead || producer->graph != value->graph || other->is_graph_output ||
-      producer->subgraph_count > 0 || IsOfGe(*producer)) {
+      producer->subgraph_count > 0) {
     return false;
   }
   std::vector<TakenOutput> taken;
@@ -117,9 +117,11 @@ bool TidyGraph::Become(const Value* value, const Value* other) {
     taken.push_back({i, output == other ? value : output});
   }
   const Node* const old = producer;
+  const bool of_ge = IsOfGe(*old);
   made_from_ = workspace_.model().node_count();
   const Node* const written = workspace_.rewriter().Replace(taken, producer->output_count, PlanOf(*producer));
   workspace_.rewriter().CopyNotes(*old, written);
+  if (of_ge) of_ge_.insert(std::string(Label(*written)));  // the same operator of the same operands: GE finds it as before
   Learn(written);
   Reroute(other, value);
   return true;
