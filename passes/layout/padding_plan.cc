@@ -82,6 +82,13 @@ ZeroPadding PaddingPlan::PaddingOf(const Value* value, const Facts& facts) const
   return ZeroPadding(static_cast<size_t>(std::max(value != nullptr ? facts.Of(value).rank() : 0, 0)));
 }
 
+ZeroPadding PaddingPlan::PaddingOfFirst(const Node& node, const Facts& facts) const {
+  ZeroPadding padding = PaddingOf(node.input(0), facts);
+  const auto constant = constants.find({&node, 0});
+  if (constant != constants.end()) padding[constant->second.first] = constant->second.second;
+  return padding;
+}
+
 std::vector<ZeroPadding> PaddingPlan::OutputsOf(const Node& node, const Facts& facts) const {
   std::vector<ZeroPadding> outputs;
   for (const Value* output : node.outputs()) outputs.push_back(PaddingOf(output, facts));
@@ -148,10 +155,16 @@ absl::Status PaddingSearch::AskConstant(PaddedReader reader, const Value* value,
   int64_t axis = -1;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].places.empty()) continue;
-    if (axis >= 0 || parts[i].length >= 0) return No(fmt::format("{} is read in parts", ValueName(*value)));
+    // Of a weight each part would be a copy of all of it.
+    const bool of_large = parts[i].length >= 0 && parts.size() > 1;
+    if (axis >= 0 || of_large) return No(fmt::format("{} is read in parts", ValueName(*value)));
     axis = static_cast<int64_t>(i);
   }
   if (axis < 0) return absl::OkStatus();
+  const PaddedPart& part = parts[static_cast<size_t>(axis)];
+  const std::optional<Places> places = Together({part}, facts_.dims().Resolve(facts_.Of(value).shape[static_cast<size_t>(axis)]));
+  if (!places.has_value()) return No(fmt::format("the shape of {} is not known", ValueName(*value)));
+  if (static_cast<int64_t>(places->size()) > kMostPlaces) return No(fmt::format("{} is too wide", ValueName(*value)));
   // Large ones are not kept twice; layers that share a weight are treated alike.
   if (facts_.Of(value).rank() > 1) {
     std::vector<const Use*> readers;
@@ -162,7 +175,7 @@ absl::Status PaddingSearch::AskConstant(PaddedReader reader, const Value* value,
         return No(fmt::format("{} '{}' reads the weight {} too", OpType(*use->user), Label(*use->user), ValueName(*value)));
     }
   }
-  plan_.constants[reader] = {static_cast<size_t>(axis), parts[static_cast<size_t>(axis)].places};
+  plan_.constants[reader] = {static_cast<size_t>(axis), *places};
   return absl::OkStatus();
 }
 

@@ -33,6 +33,8 @@ struct PaddingPlan {
 
   // That of a value that is as it was has no places.
   ZeroPadding PaddingOf(const Value* value, const Facts& facts) const;
+  // Of what the node reads first, which may be a constant that is padded for this node alone.
+  ZeroPadding PaddingOfFirst(const Node& node, const Facts& facts) const;
   std::vector<ZeroPadding> OutputsOf(const Node& node, const Facts& facts) const;
 };
 

@@ -30,6 +30,7 @@ absl::StatusOr<PaddedHeads> PaddingWriter::Write() {
     if (!node->dead && !of_constant) return No(fmt::format("{} '{}' is still needed", OpType(*node), Label(*node)));
   }
   std::sort(result_.weights.begin(), result_.weights.end());
+  result_.weights.erase(std::unique(result_.weights.begin(), result_.weights.end()), result_.weights.end());
   result_.sliced = plan_.sliced;
   return std::move(result_);
 }
@@ -38,7 +39,7 @@ absl::Status PaddingWriter::WriteNode(const Node* node) {
   const std::vector<ZeroPadding> outputs = plan_.OutputsOf(*node, facts_);
   ASSIGN_OR_RETURN(NewNode plan, node == plan_.attention
                                      ? PlanOf(*node)
-                                     : PaddedNode(*node, outputs, plan_.PaddingOf(node->input(0), facts_), workspace_));
+                                     : PaddedNode(*node, outputs, plan_.PaddingOfFirst(*node, facts_), workspace_));
   for (size_t i = 0; i < node->input_count; ++i) {
     const auto made = made_.find(node->input(i));
     // Other readers of a turned weight keep it.
