@@ -249,3 +249,25 @@ def test_a_branch_is_decided_before_anything_is_looked_for(tmp_path: Path) -> No
     assert "NPUAddLayerNorm" in {node.op_type for node in onnx.load(written).graph.node}
     run_ok("optimize", written, "-o", again, *flags)
     assert again.read_bytes() == written.read_bytes()
+
+
+OPERATOR_IN_A_BRANCH = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[batch, seq, 64] x, float[64] gamma) => (float[batch, seq, 64] y)
+<int64 one = {1}, int64 four = {4}>
+{
+  shape = Shape (x)
+  length = Gather (shape, one)
+  long = Greater (length, four)
+  y = If (long) <then_branch = then () => (float[batch, seq, 64] a) { a = LayerNormalization <axis = -1, epsilon = 0.00001> (x, gamma) },
+    else_branch = other () => (float[batch, seq, 64] b) { b = Sigmoid (x) }>
+}
+"""
+
+
+def test_an_operator_of_a_branch_that_is_decided_is_a_site(tmp_path: Path) -> None:
+    """It is one of the model, though a copy of it stands where the branch was."""
+    source, written, report = tmp_path / "m.onnx", tmp_path / "o.onnx", tmp_path / "r.json"
+    onnx.save(onnx.parser.parse_model(OPERATOR_IN_A_BRANCH), source)
+    run_ok("optimize", source, "-o", written, "--target", "ascend910b", "--plugin", "--fix", "seq=8", "--report", report)
+    assert [node.op_type for node in onnx.load(written).graph.node] == ["NPULayerNormV4"]
+    assert [(site["kind"], site["state"]) for site in json.loads(report.read_text())["sites"]] == [("layer_norm", "fused")]
