@@ -144,7 +144,8 @@ class Recogniser {
     same.insert(same.end(), equal.Weighted(first).begin(), equal.Weighted(first).end());
     for (const Value* value : same) {
       const Node* producer = value->producer;
-      if (value == &first || producer->dead || workspace_.IsMade(*producer) || !StandsBefore(*first.producer, *producer)) continue;
+      if (value == &first || producer->dead || workspace_.IsMade(*producer) || !StandsBefore(*first.producer, *producer))
+        continue;
       Cover(producer, site);
       NewNode copy;
       copy.op_type = "Identity";
