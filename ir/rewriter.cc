@@ -559,12 +559,15 @@ void Rewriter::NameLostOutputs(const Node* node) {
   }
 }
 
-void Rewriter::Sweep() {
+void Rewriter::Sweep(uint32_t made_from) {
   GraphBuilder builder(model_);
   for (const auto& graph : model_->graphs_) {
     if (!graph->changed_) continue;
     ++edits_;
     auto& nodes = graph->nodes_;
+    for (size_t i = nodes.size(); i-- > 0;) {
+      if (nodes[i]->is_new && nodes[i]->id >= made_from) KillIfUnused(nodes[i]);
+    }
     std::vector<const Value*> loose;  // values that lost a use here
     for (const Node* node : nodes) {
       if (!node->dead) continue;

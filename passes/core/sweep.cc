@@ -5,7 +5,7 @@
 namespace ascend_fuse {
 
 absl::Status Sweep(Workspace& workspace) {
-  workspace.rewriter().Sweep();
+  workspace.rewriter().Sweep(workspace.made_from());
   return absl::OkStatus();
 }
 

@@ -106,7 +106,12 @@ class Workspace {
   MaskForms& masks() { return *masks_; }
 
   // What is done from here on can be taken back; what was done before is the inliner's to undo.
-  void StartRewriting() { start_ = rewriter_.Now(); }
+  void StartRewriting() {
+    start_ = rewriter_.Now();
+    made_from_ = model_->node_count();
+  }
+  // The id of the first node that was made after that.
+  uint32_t made_from() const { return made_from_; }
   // The calls of local functions stand again and everything else is as it was loaded. Not after Sweep.
   void TakeEverythingBack();
   // The same but for what was inlined.
@@ -144,6 +149,7 @@ class Workspace {
   Inliner inliner_;
   Rewriter::Mark loaded_;
   Rewriter::Mark start_;
+  uint32_t made_from_ = UINT32_MAX;
   Facts facts_;
   bool inferred_ = false;
   std::unique_ptr<ValueNumbering> numbering_;
