@@ -84,6 +84,8 @@ std::optional<Tidied> AskDims(TidyContext& context, const Node& node);
 std::optional<Tidied> AskScatters(TidyContext& context, const Node& node);
 std::optional<Tidied> AskPads(TidyContext& context, const Node& node);
 std::optional<Tidied> AskColumns(TidyContext& context, const Node& node);
+std::optional<Tidied> AskKernels(TidyContext& context, const Node& node);
+std::optional<Tidied> AskPlaces(TidyContext& context, const Node& node);
 std::optional<Tidied> AskExpands(TidyContext& context, const Node& node);
 std::optional<Tidied> AskJoins(TidyContext& context, const Node& node);
 std::optional<Tidied> AskCasts(TidyContext& context, const Node& node);
