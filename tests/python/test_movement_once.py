@@ -59,7 +59,7 @@ ALLOWED = {
     "passes/tidy/joins.cc": {"Concat", "Gather", "Slice"},
     "passes/tidy/kinds.cc": {"Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Pad", "Reshape", "ScatterND", "Slice", "Squeeze", "Transpose", "Unsqueeze"},
     "passes/tidy/reshapes.cc": {"Flatten", "Gather", "Reshape", "Squeeze", "Unsqueeze"},
-    "passes/tidy/splits.cc": {"Slice", "Split"},
+    "passes/tidy/splits.cc": {"Slice"},
     "passes/tidy/shapes.cc": {"Expand", "Reshape"},
     "passes/tidy/transposes.cc": {"Transpose"},
 }
