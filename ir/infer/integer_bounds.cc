@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
@@ -43,7 +44,7 @@ std::optional<int64_t> Product(std::optional<int64_t> a, std::optional<int64_t> 
 
 class Bounds {
  public:
-  explicit Bounds(const Facts& facts) : facts_(facts) {}
+  Bounds(const Facts& facts, absl::FunctionRef<bool(Dim)> is_length) : facts_(facts), is_length_(is_length) {}
 
   IntegerBounds Of(const Value* value, int depth) {
     if (value == nullptr || depth > kDeepest || --nodes_ < 0) return {};
@@ -69,7 +70,7 @@ class Bounds {
       IntegerBounds bounds;
       bool first = true;
       for (const Dim element : fact.elements->integers) {
-        const IntegerBounds one = {dims.LowerBound(element), dims.UpperBound(element)};
+        const IntegerBounds one = {dims.LowerBound(element), MostOf(element)};
         bounds = first ? one : Union(bounds, one);
         first = false;
       }
@@ -88,12 +89,17 @@ class Bounds {
     }
   }
 
+  std::optional<int64_t> MostOf(Dim dim) const {
+    const auto most = facts_.dims().UpperBound(dim);
+    return !most.has_value() && is_length_(dim) ? std::numeric_limits<int32_t>::max() : most;
+  }
+
   // What an index along an axis of `value` can be.
   IntegerBounds Index(const Value* value, int64_t axis) const {
     const Fact& fact = facts_.Of(value);
     axis = fact.has_rank ? NormalizeAxis(axis, fact.rank()) : -1;
     if (axis < 0) return {0, std::nullopt};
-    const auto most = facts_.dims().UpperBound(fact.shape[static_cast<size_t>(axis)]);
+    const auto most = MostOf(fact.shape[static_cast<size_t>(axis)]);
     return {0, Difference(most, 1)};
   }
 
@@ -177,12 +183,19 @@ class Bounds {
   }
 
   const Facts& facts_;
+  const absl::FunctionRef<bool(Dim)> is_length_;
   int nodes_ = kMostNodes;
   absl::flat_hash_map<const Value*, IntegerBounds> seen_;
 };
 
 }  // namespace
 
-IntegerBounds BoundsOf(const Value& value, const Facts& facts) { return Bounds(facts).Of(&value, 0); }
+IntegerBounds BoundsOf(const Value& value, const Facts& facts) {
+  return BoundsOf(value, facts, [](Dim) { return false; });
+}
+
+IntegerBounds BoundsOf(const Value& value, const Facts& facts, absl::FunctionRef<bool(Dim)> is_length) {
+  return Bounds(facts, is_length).Of(&value, 0);
+}
 
 }  // namespace ascend_fuse

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/functional/function_ref.h"
 #include "ir/graph.h"
 #include "ir/infer/facts.h"
 
@@ -19,5 +20,7 @@ struct IntegerBounds {
 
 // Bounds of an integer or bool value of an error-free run. Looks at a bounded number of nodes.
 IntegerBounds BoundsOf(const Value& value, const Facts& facts);
+// The same where lengths of tensors, of which `is_length` says whether a dim is one, are below 2^31.
+IntegerBounds BoundsOf(const Value& value, const Facts& facts, absl::FunctionRef<bool(Dim)> is_length);
 
 }  // namespace ascend_fuse

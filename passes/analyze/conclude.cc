@@ -51,7 +51,7 @@ class Judge {
     std::map<std::pair<std::string, std::string>, Count> open, possible;
     int64_t fixed = 0;
     for (const FindingRecord& finding : analysis_.report.findings) {
-      if (finding.effect == "ai_cpu" || finding.effect == "host" || finding.effect == "precision") continue;
+      if (RunsElsewhere(finding) || finding.effect == "precision") continue;
       if (!finding.fixed_by.empty()) {
         ++fixed;
         continue;

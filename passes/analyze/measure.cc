@@ -117,7 +117,7 @@ class Measurer {
     }
     if (node.domain == NameId::kEmpty) {
       for (const UnsupportedForm* form : measuring_.target.UnsupportedForms(node, workspace_.model().OpsetVersion(), &facts_)) {
-        if (!form->certain && measured->form != nullptr) continue;
+        if (form->effect == UnsupportedForm::Effect::kSlow || (!form->certain && measured->form != nullptr)) continue;
         if (measured->form != nullptr && measured->form->certain && EngineOf(*measured->form) == "refused") continue;
         measured->form = form;
       }

@@ -17,6 +17,8 @@ namespace ascend_fuse {
 FindingRecord FindingOf(const Node& node, const std::string& code, const std::string& effect, std::string text);
 // The word of a FindingRecord for an effect.
 std::string EffectWord(UnsupportedForm::Effect effect);
+// Whether ATC reads it as ONNX defines it, and it is computed elsewhere than on the AI Core, or slowly.
+bool RunsElsewhere(const FindingRecord& finding);
 // Whether ATC ends with an error or makes another model of it, as far as is known.
 bool IsFatal(const FindingRecord& finding);
 

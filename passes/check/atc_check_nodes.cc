@@ -83,13 +83,17 @@ std::string EffectWord(UnsupportedForm::Effect effect) {
       return "ai_cpu";
     case UnsupportedForm::Effect::kHost:
       return "host";
+    case UnsupportedForm::Effect::kSlow:
+      return "slow";
   }
   return "";
 }
 
-bool IsFatal(const FindingRecord& finding) {
-  return finding.certain && finding.effect != "ai_cpu" && finding.effect != "host" && finding.effect != "precision";
+bool RunsElsewhere(const FindingRecord& finding) {
+  return finding.effect == "ai_cpu" || finding.effect == "host" || finding.effect == "slow";
 }
+
+bool IsFatal(const FindingRecord& finding) { return finding.certain && !RunsElsewhere(finding) && finding.effect != "precision"; }
 
 std::vector<FindingRecord> FindInNodes(const Model& model, Facts& facts, const Target& target) {
   std::vector<FindingRecord> findings;

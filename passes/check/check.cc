@@ -62,7 +62,7 @@ std::vector<WarningRecord> CheckForms(const std::vector<FindingRecord>& in_nodes
   for (const FindingRecord& finding : in_nodes) {
     // CheckCalls says more of calls; nodes of ours were judged when they were made, and their assumptions are listed.
     const bool of_node = finding.op.starts_with("npu.");
-    const bool elsewhere = finding.effect == "ai_cpu" || finding.effect == "host";
+    const bool elsewhere = RunsElsewhere(finding);
     if (finding.code == "function-call-left" || elsewhere || (of_node && !finding.certain)) continue;
     findings.push_back(finding);
   }

@@ -8,6 +8,15 @@
 
 namespace ascend_fuse {
 
+namespace {
+
+// A whole number, or a type as ONNX numbers them.
+int64_t NumberOf(const Term& term) {
+  return term.kind == Term::Kind::kType ? static_cast<int64_t>(term.type) : IntegerOf(term).value_or(0);
+}
+
+}  // namespace
+
 NewNode NodeInserter::Planned(std::string op_type, std::vector<const Value*> inputs, std::vector<Attribute> attributes) const {
   NewNode plan;
   plan.op_type = std::move(op_type);
@@ -88,7 +97,7 @@ NewNode NodeInserter::Plan(const Term& term) {
       StringPool& names = workspace_.model().names();
       const std::string_view kept = row != nullptr ? row->name : names.Text(names.InternCopy(name));
       attributes.push_back(is_list ? Attribute::Ints(kept, build::IntegersOf(*value.list))
-                                   : Attribute::Int(kept, *IntegerOf(value)));
+                                   : Attribute::Int(kept, NumberOf(value)));
     }
   }
   return Planned(node.op_type, std::move(inputs), std::move(attributes));

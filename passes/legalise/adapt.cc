@@ -77,11 +77,7 @@ std::vector<const UnsupportedForm*> FormsOf(const Workspace& workspace, const No
 std::vector<const UnsupportedForm*> FormsAt(const Workspace& workspace, const Node& node, int64_t opset) {
   if (node.domain != NameId::kEmpty || IsCall(workspace.model(), node)) return {};
   auto forms = workspace.target()->UnsupportedForms(node, opset, &workspace.facts());
-  forms.erase(std::remove_if(forms.begin(), forms.end(),
-                             [](const UnsupportedForm* form) {
-                               return form->effect == UnsupportedForm::Effect::kAiCpu ||
-                                      form->effect == UnsupportedForm::Effect::kHost;
-                             }),
+  forms.erase(std::remove_if(forms.begin(), forms.end(), [](const UnsupportedForm* form) { return form->IsRight(); }),
               forms.end());
   return forms;
 }

@@ -20,6 +20,7 @@ constexpr std::pair<std::string_view, std::string_view> kEffects[] = {
     {"precision", "constants that the precision mode does not hold"},
     {"ai_cpu", "runs on the AI CPU"},
     {"host", "runs on the host"},
+    {"slow", "runs slowly"},
 };
 
 FindingGroup Describe(std::string heading, std::vector<const FindingRecord*> findings) {

@@ -36,6 +36,9 @@ const std::vector<TidyKind>& TidyKinds() {
       {"scatters", "tidy-scatters", {"ScatterND"}, AskScatters},
       {"pads", "tidy-pads", {"Pad"}, AskPads},
       {"columns", "tidy-columns", {"GatherElements"}, AskColumns},
+      {"splits", "tidy-splits", {"Slice"}, AskSplits},
+      {"places", "tidy-places", {"GatherND", "ScatterND"}, AskPlaces},
+      {"kernels", "tidy-kernels", {"Abs", "ArgMax", "ArgMin", "CumSum", "Expand", "IsNaN", "Neg", "Sign"}, AskKernels},
   };
   return *kKinds;
 }

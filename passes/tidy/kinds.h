@@ -55,15 +55,19 @@ struct TidyContext {
   const DimTable& dims() const { return workspace.facts().dims(); }
 };
 
-// What is to be done. Exactly one of the two.
+// What is to be done: `result` in place of the node's only output, or of `parts`, or other inputs of the node.
 struct Tidied {
   // The only output that is used: a value that is there already, or a node in place of the old one.
   std::optional<Term> result;
   // The node stays, and reads these.
   std::vector<std::pair<size_t, Term>> inputs;
 
-  static Tidied Of(Term result) { return {std::move(result), {}}; }
-  static Tidied Reads(size_t index, Term input) { return {std::nullopt, {{index, std::move(input)}}}; }
+  // What the outputs of `result`, a node, are in place of, in their order.
+  std::vector<const Value*> parts;
+
+  static Tidied Of(Term result) { return {std::move(result), {}, {}}; }
+  static Tidied Parts(Term result, std::vector<const Value*> parts) { return {std::move(result), {}, std::move(parts)}; }
+  static Tidied Reads(size_t index, Term input) { return {std::nullopt, {{index, std::move(input)}}, {}}; }
 };
 
 struct TidyKind {
@@ -84,6 +88,9 @@ std::optional<Tidied> AskDims(TidyContext& context, const Node& node);
 std::optional<Tidied> AskScatters(TidyContext& context, const Node& node);
 std::optional<Tidied> AskPads(TidyContext& context, const Node& node);
 std::optional<Tidied> AskColumns(TidyContext& context, const Node& node);
+std::optional<Tidied> AskKernels(TidyContext& context, const Node& node);
+std::optional<Tidied> AskSplits(TidyContext& context, const Node& node);
+std::optional<Tidied> AskPlaces(TidyContext& context, const Node& node);
 std::optional<Tidied> AskExpands(TidyContext& context, const Node& node);
 std::optional<Tidied> AskJoins(TidyContext& context, const Node& node);
 std::optional<Tidied> AskCasts(TidyContext& context, const Node& node);

@@ -32,6 +32,7 @@ const Node* TidyGraph::Do(const Tidied& answer, const Node* node) {
     if (source == output || !LeaveOut(*node, source)) return nullptr;
     return node->dead ? nullptr : node;
   }
+  if (!answer.parts.empty()) return Divide(answer, node);
   NodeInserter inserter(workspace_, *node);
   made_from_ = workspace_.model().node_count();
   if (!answer.result.has_value()) {
@@ -44,6 +45,20 @@ const Node* TidyGraph::Do(const Tidied& answer, const Node* node) {
   plan.keep_name = !plan.name.empty();
   const Value* const output = node->output();
   const Node* const written = workspace_.rewriter().ReplaceValue(output, plan);
+  workspace_.rewriter().CopyNotes(*node, written);
+  Learn(written);
+  return written;
+}
+
+const Node* TidyGraph::Divide(const Tidied& answer, const Node* node) {
+  std::vector<TakenOutput> taken;
+  for (const Value* part : answer.parts) {
+    if (IsOfGe(*part->producer)) return nullptr;
+    taken.push_back({taken.size(), part});
+  }
+  NodeInserter inserter(workspace_, *node);
+  made_from_ = workspace_.model().node_count();
+  const Node* const written = workspace_.rewriter().Replace(taken, taken.size(), inserter.Plan(*answer.result));
   workspace_.rewriter().CopyNotes(*node, written);
   Learn(written);
   return written;

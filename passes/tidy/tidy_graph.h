@@ -36,6 +36,7 @@ class TidyGraph {
   void Reroute(const Value* value, const Value* other);
 
  private:
+  const Node* Divide(const Tidied& answer, const Node* node);
   bool LeaveOut(const Node& node, const Value* source);
   size_t LostTypes(const Node* node) const;
   void Learn(const Node* node);

@@ -49,12 +49,21 @@ bool IsZero(const FunctionContext& context, const Value* value) {
   return Number(context, value, &number) && number == 0;
 }
 
+// IsNaN (p), or Not (Equal (p, p)), which is the same: p.
+const Value* TestedForNumbers(const Node* test) {
+  if (test == nullptr) return nullptr;
+  if (IsOp(*test, "IsNaN")) return test->input(0);
+  const Node* equal = IsOp(*test, "Not") && test->input(0) != nullptr ? test->input(0)->producer : nullptr;
+  const bool itself = equal != nullptr && IsOp(*equal, "Equal") && equal->input(0) == equal->input(1);
+  return itself ? equal->input(0) : nullptr;
+}
+
 // Where (IsNaN (p), 0, p): p.
 const Value* Guarded(const FunctionContext& context, const Node& node) {
   if (!IsOp(node, "Where") || !IsZero(context, node.input(1)) || node.input(0) == nullptr) return nullptr;
-  const Node* test = node.input(0)->producer;
-  if (test == nullptr || !IsOp(*test, "IsNaN") || test->input(0) == nullptr || node.input(2) == nullptr) return nullptr;
-  return context.numbering->Same(test->input(0), node.input(2)) ? node.input(2) : nullptr;
+  const Value* tested = TestedForNumbers(node.input(0)->producer);
+  if (tested == nullptr || node.input(2) == nullptr) return nullptr;
+  return context.numbering->Same(tested, node.input(2)) ? node.input(2) : nullptr;
 }
 
 // The boolean that a Cast makes 0 and 1; nullptr for any other value.

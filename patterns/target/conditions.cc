@@ -10,6 +10,7 @@
 #include "ir/attribute.h"
 #include "ir/infer/integer_bounds.h"
 #include "ir/model.h"
+#include "ir/movement/axis.h"
 #include "patterns/operators/plugin_digits.h"
 #include "proto/contract.pb.h"
 
@@ -176,6 +177,23 @@ Truth AxisNotLast(const JudgedNode& judged) {
   return TruthOf(axis != fact.rank() - 1);
 }
 
+Truth AxisOfTwo(const JudgedNode& judged) {
+  const Fact& fact = FactOf(judged, judged.node.input(0));
+  const int64_t axis = NormalizeAxis(IntAttribute(judged.node, "axis").value_or(0), fact.rank());
+  if (!fact.has_rank || axis < 0) return Truth::kUnknown;
+  const Dim length = judged.facts->dims().Resolve(fact.shape[static_cast<size_t>(axis)]);
+  return length.is_number() ? TruthOf(length.is(2)) : Truth::kUnknown;
+}
+
+Truth ReadByAdd(const JudgedNode& judged) {
+  const Value* const output = judged.node.output();
+  if (output == nullptr) return Truth::kNo;
+  for (const Use& use : LiveUses(*output)) {
+    if (IsOp(*use.user, "Add")) return Truth::kYes;
+  }
+  return Truth::kNo;
+}
+
 Truth AnyInputWide(const JudgedNode& judged) {
   bool unknown = false;
   for (const Use& use : judged.node.inputs()) {
@@ -281,6 +299,10 @@ Truth Answer(proto::NodeTest test, const JudgedNode& judged) {
       return EquationWithoutArrow(judged);
     case proto::INPUT_NOT_STATIC:
       return InputNotStatic(judged);
+    case proto::AXIS_OF_TWO:
+      return AxisOfTwo(judged);
+    case proto::READ_BY_ADD:
+      return ReadByAdd(judged);
     default:
       return Truth::kNo;
   }

@@ -28,6 +28,8 @@ UnsupportedForm::Effect EffectOf(proto::UnsupportedForm::Effect effect) {
       return UnsupportedForm::Effect::kAiCpu;
     case proto::UnsupportedForm::HOST:
       return UnsupportedForm::Effect::kHost;
+    case proto::UnsupportedForm::SLOW:
+      return UnsupportedForm::Effect::kSlow;
     default:
       return UnsupportedForm::Effect::kNoParser;
   }
@@ -58,7 +60,7 @@ absl::Status CheckForm(const std::string& path, const proto::UnsupportedForm& ro
   };
   if (row.code().empty()) return error("`code` is missing");
   if (row.effect() == proto::UnsupportedForm::EFFECT_NOT_GIVEN) {
-    return error("`effect` is missing: NO_PARSER, REFUSED, MISREAD, LOSES_TYPE, NO_KERNEL, AI_CPU or HOST");
+    return error("`effect` is missing: NO_PARSER, REFUSED, MISREAD, LOSES_TYPE, NO_KERNEL, AI_CPU, HOST or SLOW");
   }
   if (row.op().empty()) return error("`op` is missing");
   if (row.because().empty() || row.source().empty()) return error("`because` or `source` is missing");

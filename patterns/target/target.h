@@ -80,7 +80,7 @@ struct StandardOp {
 // AI Core of the chip.
 struct UnsupportedForm {
   // See UnsupportedForm of proto/contract.proto.
-  enum class Effect { kNoParser, kRefused, kMisread, kLosesType, kNoKernel, kAiCpu, kHost };
+  enum class Effect { kNoParser, kRefused, kMisread, kLosesType, kNoKernel, kAiCpu, kHost, kSlow };
   std::string code;  // stable: "no-parser", "reduce-axes-input" ...
   Effect effect = Effect::kNoParser;
   std::string form;     // continues the operator in a sentence: "with axes as an input", or ""
@@ -92,6 +92,9 @@ struct UnsupportedForm {
   bool certain = true;
   std::string open;
   bool unsettled = false;  // the sources do not say whether it is so
+
+  // It is read as ONNX defines it, and computed: elsewhere than on the AI Core, or slowly.
+  bool IsRight() const { return effect == Effect::kAiCpu || effect == Effect::kHost || effect == Effect::kSlow; }
 };
 
 class Target {

@@ -33,7 +33,9 @@ NOT_WRITTEN = {
 }
 # Forms of which the sources, or values that only come at run time, leave open whether they are read: told, and written.
 TOLD = {"scatter-reduction"}
-ELSEWHERE = {"on-ai-cpu", "on-host"}  # read rightly, and slow
+# What a single source measured on one chip: told, and nothing is written.
+SEEN_ONCE = {"seen-wrong-once", "half-kernel-only"}
+ELSEWHERE = {"on-ai-cpu", "on-host", "slow-kernel"}  # read rightly, and slow
 
 
 def not_written(case: Case) -> bool:
@@ -52,7 +54,7 @@ def test_what_optimize_writes_does_not_have_the_form(case: Case, tmp_path: Path)
         return
     assert result.code == 0, result.err
     found = [f["code"] for f in json.loads(run("check", written, "--json", "-", *flags).out)["findings"]]
-    assert (case.code in found) == (case.code in TOLD and not case.certain), found
+    assert (case.code in found) == (case.code in TOLD | SEEN_ONCE and not case.certain), found
 
 
 NPU = '"ai.onnx" : 17, "npu" : 1'

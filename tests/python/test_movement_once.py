@@ -54,10 +54,12 @@ ALLOWED = {
     # Write these operators as others, one rewrite each. Where they decode positions besides, they should ask.
     "passes/tidy/columns.cc": {"Expand", "Tile"},
     "passes/tidy/expands.cc": {"Expand"},
+    "passes/tidy/places.cc": {"GatherND"},
     "passes/tidy/dims.cc": {"Gather"},
     "passes/tidy/joins.cc": {"Concat", "Gather", "Slice"},
-    "passes/tidy/kinds.cc": {"Concat", "Expand", "Flatten", "Gather", "GatherElements", "Pad", "Reshape", "ScatterND", "Slice", "Squeeze", "Transpose", "Unsqueeze"},
+    "passes/tidy/kinds.cc": {"Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Pad", "Reshape", "ScatterND", "Slice", "Squeeze", "Transpose", "Unsqueeze"},
     "passes/tidy/reshapes.cc": {"Flatten", "Gather", "Reshape", "Squeeze", "Unsqueeze"},
+    "passes/tidy/splits.cc": {"Slice"},
     "passes/tidy/shapes.cc": {"Expand", "Reshape"},
     "passes/tidy/transposes.cc": {"Transpose"},
 }
