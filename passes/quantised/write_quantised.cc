@@ -12,6 +12,7 @@
 #include "ir/status_macros.h"
 #include "passes/core/module_path.h"
 #include "passes/legalise/whole_model.h"
+#include "passes/quantised/deployed.h"
 #include "passes/quantised/int8_codes.h"
 #include "passes/quantised/int8_kernel.h"
 #include "passes/quantised/operators.h"
@@ -239,6 +240,7 @@ class QuantisedPass {
 }  // namespace
 
 absl::Status WriteQuantised(Workspace& workspace) {
+  FindDeployed(workspace);
   if (workspace.ChangesNothing()) return absl::OkStatus();
   return QuantisedPass(workspace).Run();
 }

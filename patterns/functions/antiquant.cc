@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/rounding.h"
 #include "ir/status_macros.h"
 #include "patterns/analysis/constant_tensor.h"
 #include "patterns/functions/constructs.h"
@@ -72,7 +73,45 @@ absl::StatusOr<Term> ScaleRead(const FunctionContext& context, const Value* scal
 
 Term AsFloat32(const Term& x) { return x.kind == Term::Kind::kAbsent ? x : build::Cast(x, DataType::kFloat); }
 
+// Rounded to float16, and float32 again.
+Term InHalf(const Term& x) { return build::Cast(build::Cast(x, DataType::kFloat16), DataType::kFloat); }
+Term HalfNumber(std::optional<double> number) {
+  return build::Constant(DataType::kFloat, {}, RoundTo(DataType::kFloat16, number.value_or(0)));
+}
+
+Term HalfQuantized(const Value* x, std::optional<double> scale, std::optional<double> offset) {
+  const Term scaled = InHalf(build::Op("Mul", {InHalf(Term::Of(x)), HalfNumber(scale)}));
+  return InHalf(build::Op("Add", {scaled, HalfNumber(offset)}));
+}
+
+Term HalfDequantized(const Value* x, std::optional<double> scale, std::optional<double> offset) {
+  const Term moved = InHalf(build::Op("Sub", {build::Cast(Term::Of(x), DataType::kFloat), HalfNumber(offset)}));
+  return build::Cast(build::Op("Mul", {moved, HalfNumber(scale)}), DataType::kFloat16);
+}
+
+Term Rectified(const Term& x, std::optional<int64_t> relu) { return relu.value_or(0) == 0 ? x : build::Op("Relu", {x}); }
+
+// Channels of a convolution are its second axis, columns of a product its last one.
+absl::StatusOr<Term> ScaleOfChannels(const FunctionContext& context, const Value* x, const Value* scale) {
+  ASSIGN_OR_RETURN(const Term numbers, ScaleRead(context, scale));
+  const Node* node = x->producer;
+  while (node != nullptr && IsOp(*node, "Add")) node = node->input(0)->producer;
+  const bool conv = node != nullptr && OpType(*node).starts_with("Conv");
+  const Fact& fact = context.facts->Of(x);
+  if (!conv || context.facts->Of(scale).shape[0].is(1)) return numbers;
+  if (!fact.has_rank || fact.rank() < 3) return Refuse("the rank of a convolution is not known");
+  std::vector<int64_t> axes;
+  for (int64_t axis = 1; axis < fact.rank() - 1; ++axis) axes.push_back(axis);
+  return build::Unsqueeze(numbers, axes);
+}
+
 constexpr std::array kRows = {
+    Function<"half_quantized (x, scale, offset)", HalfQuantized>("x * scale + offset as float32, every step rounded to float16."),
+    Function<"half_dequantized (x, scale, offset)", HalfDequantized>("(x - offset) * scale, every step in float16."),
+    Function<"rectified (x, relu)", Rectified>("Relu of x where `relu` is 1; else x."),
+    Function<"scale_of_channels (x, scale)", ScaleOfChannels>("What a kernel reads of a constant scale of uint64, as it "
+                                                              "broadcasts to the channels of a convolution or the columns of a "
+                                                              "product."),
     Function<"int8_product (x1, x2, turned, bias)", Int8Product>(
         "The sums of int8 times int8 as int32, plus the bias; x2 is [K, N], or [N, K] where `turned` is 1."),
     Function<"scale_read (scale)", ScaleRead>("What kernels read of a constant scale of uint64, as float32: 19 bits of each."),

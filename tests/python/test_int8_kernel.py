@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,12 @@ import pytest
 from conftest import run_ok
 from quantised_models import FLOAT, Array, build
 from test_quantised import EXACT, KERNELS, RNG, compare, written
+
+from ascend_fuse.session import plain_session
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+from fuzz.npu_numpy import evaluate  # noqa: E402
 
 NODE = onnx.helper.make_node
 
@@ -177,3 +184,66 @@ def test_weights_are_read_where_they_are(tmp_path: Path) -> None:
     assert tensors["w"].data_type == onnx.TensorProto.INT8
     assert (tmp_path / "o.onnx").stat().st_size < 1.1 * (tmp_path / "m.onnx").stat().st_size
     assert json.loads((tmp_path / "r.json").read_text())["sites"][0]["state"] == "fused"
+
+
+def deployed(kind: str, channels: int = 24, offset: float = -3.0) -> tuple[dict[str, Array], onnx.ModelProto]:
+    """What AMCT writes of a layer: AscendQuant, the operator on int8, AscendDequant. ONNX does not know it."""
+    rng, scale = RNG(80), np.float32(0.001)
+    word = np.array([scale.view(np.uint32)], np.uint64)
+    make = onnx.numpy_helper.from_array
+    quant = NODE("AscendQuant", ["x"], ["q"], scale=50.0, offset=offset, dst_type="INT8")
+    dequant = NODE("AscendDequant", ["s", "d"], ["y"], dtype=0)
+    dims = [2, channels, 5, 5] if kind == "Conv" else [3, channels]
+    weight = rng.integers(-127, 128, (8, channels, 3, 3) if kind == "Conv" else (channels, 8)).astype(np.int8)
+    tensors = [make(weight, "w"), make(rng.integers(-500, 500, 8).astype(np.int32), "b"), make(word.repeat(8 if kind == "Conv" else 1), "d")]
+    product = {"Conv": [NODE("Conv", ["q", "w", "b"], ["s"], pads=[1, 1, 1, 1])], "Gemm": [NODE("Gemm", ["q", "w", "b"], ["s"])],
+               "MatMul": [NODE("MatMul", ["q", "w"], ["p"]), NODE("Add", ["p", "b"], ["s"])]}[kind]
+    value = onnx.helper.make_tensor_value_info
+    made = onnx.helper.make_graph([quant, *product, dequant], "g", [value("x", FLOAT, dims)], [value("y", FLOAT, [2, 8, 5, 5] if kind == "Conv" else [3, 8])], tensors)
+    return ({"x": (rng.standard_normal(dims) * 2).astype(np.float32)},
+            onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8))
+
+
+def by_hand(kind: str, model: onnx.ModelProto, x: Array) -> Array:
+    """The same with the numpy evaluator of the nodes, and sums of codes less their zero point."""
+    quant = model.graph.node[0]
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in quant.attribute}
+    tensors = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
+    codes = evaluate("AscendQuant", [x], attributes)[0].astype(np.int64) - int(attributes["offset"])
+    if kind == "Conv":
+        padded = np.pad(codes, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        views = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+        sums = np.einsum("nchwij,ocij->nohw", views, tensors["w"].astype(np.int64)) + tensors["b"].reshape(1, -1, 1, 1)
+    else:
+        sums = codes @ tensors["w"].astype(np.int64) + tensors["b"]
+    return evaluate("AscendDequant", [sums.astype(np.int32), tensors["d"]], {"dtype": 0})[0]
+
+
+@pytest.mark.parametrize("chip", ["ascend310b", "ascend310p", "ascend910b"])
+@pytest.mark.parametrize("kind", ["Conv", "MatMul", "Gemm"])
+def test_models_of_amct_stay_and_are_read(kind: str, chip: str, tmp_path: Path) -> None:
+    given, model = deployed(kind)
+    onnx.save(model, tmp_path / "m.onnx")
+    run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--target", chip, "--json", tmp_path / "r.json")
+    assert [node.op_type for node in onnx.load(tmp_path / "o.onnx").graph.node] == [node.op_type for node in model.graph.node]
+    run_ok("check", tmp_path / "o.onnx", "--target", chip)
+    (site,) = json.loads((tmp_path / "r.json").read_text())["sites"]
+    assert (site["kind"], site["state"]) == ("quantised_conv" if kind == "Conv" else "quantised_linear", "by_ge")
+    run_ok("expand", tmp_path / "o.onnx", "-o", tmp_path / "e.onnx")
+    onnx.checker.check_model(onnx.load(tmp_path / "e.onnx"), full_check=True)
+    found = plain_session(str(tmp_path / "e.onnx")).run(None, given)[0]
+    np.testing.assert_array_equal(found, by_hand(kind, model, given["x"]))
+
+
+def test_what_ge_does_not_compute_in_integers_is_said(tmp_path: Path) -> None:
+    few = deployed("Conv", channels=16)[1]
+    open_dims = deployed("Gemm")[1]
+    open_dims.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    symmetric = deployed("Gemm", offset=0.0)[1]
+    symmetric.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    for model, because in ((few, "16 channels"), (open_dims, "wrong numbers"), (symmetric, "")):
+        onnx.save(model, tmp_path / "m.onnx")
+        run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--target", "ascend310p", "--json", tmp_path / "r.json")
+        (site,) = json.loads((tmp_path / "r.json").read_text())["sites"]
+        assert site["state"] == ("left" if because else "by_ge")
+        assert because in site["because"]
