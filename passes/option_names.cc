@@ -115,10 +115,10 @@ absl::Status SetSwitch(bool* field, std::string_view name, std::string_view valu
 }
 
 absl::Status SetQuantised(Quantised* field, std::string_view value) {
-  if (value != "exact" && value != "float") {
-    return absl::InvalidArgumentError(fmt::format("--quantised {}: expected exact or float", value));
+  if (value != "exact" && value != "fast" && value != "float") {
+    return absl::InvalidArgumentError(fmt::format("--quantised {}: expected exact, fast or float", value));
   }
-  *field = value == "exact" ? Quantised::kExact : Quantised::kFloat;
+  *field = value == "exact" ? Quantised::kExact : value == "fast" ? Quantised::kFast : Quantised::kFloat;
   return absl::OkStatus();
 }
 
@@ -148,8 +148,10 @@ const std::vector<OptionName>& OptionNames() {
       {"assume", "INPUT=WORD", "what an input holds: ones, binary (0 and 1), left-padded, right-padded", true},
       {"keep-rest", "", "leave what is not fused as it is, byte for byte"},
       {"tidy", "WORD,...", "kinds of tidying of what is not fused; default: all", true},
-      {"quantised", "exact|float",
-       "exact: what ONNX Runtime computes of quantised operators (default); float: activations are not rounded"},
+      {"quantised", "exact|fast|float",
+       "exact: what ONNX Runtime computes of quantised operators (default); fast: kernels of integers wherever there is one; "
+       "float: "
+       "activations are not rounded"},
       {"limit", "N", "at most so many rewrites"},
       {"dump", "FOLDER", "write the model after each pass there"},
   };

@@ -10,6 +10,12 @@ namespace {
 // Types of A and B agree: take the one that is known.
 DataType EitherType(NodeContext& c, size_t a, size_t b) { return c.type(a) != DataType::kUndefined ? c.type(a) : c.type(b); }
 
+// ONNX has no products of int8; in the files of AMCT they are sums of int32.
+DataType ProductType(NodeContext& c) {
+  const DataType type = EitherType(c, 0, 1);
+  return type == DataType::kInt8 ? DataType::kInt32 : type;
+}
+
 void MatMulShape(NodeContext& c, Shape a, Shape b) {
   if (a.empty() || b.empty()) return;
   const bool a_vector = a.size() == 1;
@@ -26,7 +32,7 @@ void MatMulShape(NodeContext& c, Shape a, Shape b) {
 }
 
 void MatMul(NodeContext& c) {
-  c.SetType(0, EitherType(c, 0, 1));
+  c.SetType(0, ProductType(c));
   if (c.in(0).has_rank && c.in(1).has_rank) MatMulShape(c, c.shape(0), c.shape(1));
 }
 
@@ -62,7 +68,7 @@ void GemmShape(NodeContext& c, size_t first, size_t second) {
 }
 
 void Gemm(NodeContext& c) {
-  c.SetType(0, EitherType(c, 0, 1));
+  c.SetType(0, ProductType(c));
   GemmShape(c, 0, 1);
 }
 

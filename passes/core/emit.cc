@@ -207,10 +207,10 @@ absl::StatusOr<const Value*> Emitter::BuildConstant(const DeferredNode& constant
   DataType type = DataType::kUndefined;
   std::vector<int64_t> dims;
   double fill = 0;
-  std::optional<std::vector<int64_t>> elements;
+  const std::vector<Term>* elements = nullptr;
   bool above_diagonal = false;
   for (const auto& [key, value] : constant.attributes) {
-    if (key == "elements") elements = build::IntegersOf(*value.list);
+    if (key == "elements") elements = value.list;
     if (key == "type") type = value.type;
     if (key == "dims") dims = build::IntegersOf(*value.list);
     if (key == "fill") fill = value.number;
@@ -225,8 +225,10 @@ absl::StatusOr<const Value*> Emitter::BuildConstant(const DeferredNode& constant
   const std::string element = EncodeNumber(type, fill);
   if (element.empty()) return absl::InvalidArgumentError("a constant of this type cannot be made");
   std::string bytes;
-  if (elements.has_value()) {
-    for (const int64_t number : *elements) bytes += EncodeNumber(type, static_cast<double>(number));
+  if (elements != nullptr) {
+    for (const Term& item : *elements) {
+      bytes += EncodeNumber(type, item.kind == Term::Kind::kDim ? static_cast<double>(item.dim.number()) : item.number);
+    }
     return rewriter_->Constant(graph_, type, dims, bytes, name + "_constant");
   }
   if (element.size() == 1) {

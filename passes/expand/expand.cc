@@ -9,6 +9,7 @@
 #include "passes/core/float_attribute.h"
 #include "passes/core/node_inserter.h"
 #include "passes/core/workspace.h"
+#include "passes/expand/integer_products.h"
 #include "passes/expand/passes.h"
 #include "passes/expand/read_as_atc.h"
 
@@ -104,6 +105,7 @@ absl::Status ExpandNodes(Workspace& workspace) {
   }
   NameLayouts(workspace);  // after the reading: its nodes are not of the file
   workspace.InferModel();
+  RETURN_IF_ERROR(NameIntegerProducts(workspace));
   workspace.NumberValues();
   const bool any = !NpuNodes(workspace.model()).empty();
   absl::flat_hash_map<const Node*, std::string> why;

@@ -33,6 +33,26 @@ bool StaysUnread(const Workspace& workspace, const Node& node, int64_t to) {
   });
 }
 
+// A form that ATC does not read of the node as it is at `to`, and reads at the opset of the model.
+const UnsupportedForm* ReadWorse(const Workspace& workspace, const Node& node, int64_t to) {
+  return NewForm(FormsAt(workspace, node, to), FormsOf(workspace, node));
+}
+
+std::string WouldBe(const Node& node, const UnsupportedForm& form) {
+  return fmt::format("{} {} would be {}: {}", OpType(node), Label(node), form.form.empty() ? "left" : form.form, form.because);
+}
+
+// A sentence about a node that stays as it is at `to` and is read worse there.
+std::string NodeReadWorse(const Workspace& workspace, int64_t to) {
+  std::string why;
+  EachStandardNode(workspace.model(), [&](const Node* node) {
+    const auto conversion = ConvertNode(*node, workspace.model().OpsetVersion(), to, workspace.facts());
+    if (!why.empty() || !conversion.ok() || conversion->has_value()) return;
+    if (const UnsupportedForm* form = ReadWorse(workspace, *node, to); form != nullptr) why = WouldBe(*node, *form);
+  });
+  return why;
+}
+
 std::string Kept(int64_t from, int64_t to, std::string_view why) {
   return fmt::format("the model stays at opset {}, and ATC reads opset {} better: {}", from, to, why);
 }
@@ -53,15 +73,26 @@ absl::Status ConvertOpset(Workspace& workspace) {
   const auto stays = [&](const Node& node) { return StaysUnread(workspace, node, to); };
   RETURN_IF_ERROR(ApplyAdapters(workspace, stays));
   if (OpsetToWrite(workspace) == from && !Cures(workspace, to)) return absl::OkStatus();
+  if (const absl::StatusOr<std::string> why = WriteAtOpset(workspace, to); !why.ok() || !why->empty()) {
+    if (why.ok()) workspace.result.opset_kept = Kept(from, to, *why);
+    return why.status();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> WriteAtOpset(Workspace& workspace, int64_t to) {
+  const int64_t from = workspace.model().OpsetVersion();
   const Facts& facts = workspace.facts();
   // Adapters take what has no form at that opset, if only it is for them.
-  const auto has_no_form = [&](const Node& node) { return !ConvertNode(node, from, to, facts).ok(); };
-  RETURN_IF_ERROR(ApplyAdapters(workspace, has_no_form, to));
-
+  const auto is_lost = [&](const Node& node) {
+    const auto conversion = ConvertNode(node, from, to, facts);
+    return !conversion.ok() || (!conversion->has_value() && ReadWorse(workspace, node, to) != nullptr);
+  };
+  RETURN_IF_ERROR(ApplyAdapters(workspace, is_lost, to));
   PlannedNodes planned;
-  if (const std::string why = PlanOpset(workspace, to, &planned); !why.empty()) {
-    workspace.result.opset_kept = Kept(from, to, why);
-    return absl::OkStatus();
+  if (std::string why = PlanOpset(workspace, to, &planned); !why.empty()) return why;
+  if (from <= workspace.target()->MaxOpset()) {
+    if (std::string why = NodeReadWorse(workspace, to); !why.empty()) return why;
   }
   const Rewriter::Mark mark = workspace.rewriter().Now();
   const auto adapted_before = workspace.result.adapted;
@@ -76,15 +107,14 @@ absl::Status ConvertOpset(Workspace& workspace) {
   for (const auto& [node, before] : written) {
     const UnsupportedForm* made = node->dead ? nullptr : NewForm(FormsOf(workspace, *node), before);
     if (made == nullptr) continue;
-    workspace.result.opset_kept =
-        Kept(from, to, fmt::format("{} {} would be {} ({})", OpType(*node), Label(*node), made->form, made->because));
+    std::string why = WouldBe(*node, *made);
     workspace.emitter().TakeBackAll(mark);
     workspace.result.adapted = adapted_before;
-    return absl::OkStatus();
+    return why;
   }
   workspace.result.opset_before = from;
   workspace.result.converted = static_cast<int64_t>(planned.size());
-  return absl::OkStatus();
+  return std::string();
 }
 
 }  // namespace ascend_fuse

@@ -47,6 +47,9 @@ absl::Status ChooseStyle(Workspace& workspace) {
   for (const Node* node : nodes) {
     if (!target.HasAlias(OperatorKey(*node), opset)) without_alias = OperatorKey(*node);
   }
+  if (!without_alias.empty() && !target.HasNpuName(without_alias)) {
+    return absl::InternalError(fmt::format("{} has no name at opset {}", without_alias, opset));
+  }
   const bool only_default = model.opset_imports().size() <= 1;
   const std::string& wanted = target.options().style;
   if (wanted.empty()) {
@@ -75,10 +78,16 @@ absl::Status ChooseStyle(Workspace& workspace) {
 
 absl::Status WriteStyle(Workspace& workspace) {
   Rewriter& rewriter = workspace.rewriter();
-  if (workspace.result.style == "D") {
-    for (const Node* node : NpuNodes(workspace.model())) rewriter.Rename(node, "", OpType(*node));
-  } else if (!workspace.result.style.empty()) {
-    rewriter.SetOpsetImport("npu", 1);
+  const bool all = workspace.result.style == "D";
+  bool in_npu = false;
+  for (const Node* node : NpuNodes(workspace.model())) {
+    const bool renamed = all || !workspace.target()->HasNpuName(OperatorKey(*node));
+    if (renamed) rewriter.Rename(node, "", OpType(*node));
+    in_npu = in_npu || !renamed;
+  }
+  if (all) return absl::OkStatus();
+  if (!workspace.result.style.empty()) {
+    if (in_npu) rewriter.SetOpsetImport("npu", 1);
     rewriter.SpellDefaultDomain(workspace.result.style == "X" ? DefaultDomain::kExplicit : DefaultDomain::kEmpty);
   } else if (MadeStandardNodes(workspace.model()) && ImportsNpu(workspace.model()) && !workspace.target()->ParsesNpuDomain()) {
     // NPU nodes of the file stand beside the nodes that were made.

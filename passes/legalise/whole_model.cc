@@ -5,9 +5,23 @@
 
 namespace ascend_fuse {
 
+const Node* NodeWithoutName(const Workspace& workspace, int64_t opset) {
+  for (const auto& graph : workspace.model().graphs()) {
+    for (const Node* node : graph->nodes()) {
+      if (node->dead || Domain(*node) != "npu") continue;
+      const std::string key = OperatorKey(*node);
+      if (!workspace.target()->HasNpuName(key) && !workspace.target()->HasAlias(key, opset)) return node;
+    }
+  }
+  return nullptr;
+}
+
 std::string PlanOpset(const Workspace& workspace, int64_t to, PlannedNodes* planned) {
   const int64_t from = workspace.model().OpsetVersion();
   std::string why;
+  if (const Node* node = NodeWithoutName(workspace, to); node != nullptr) {
+    return fmt::format("{} {} has no name at opset {}", OpType(*node), Label(*node), to);
+  }
   EachStandardNode(workspace.model(), [&](const Node* node) {
     if (!why.empty()) return;
     auto conversion = ConvertNode(*node, from, to, workspace.facts());

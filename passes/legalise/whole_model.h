@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "passes/core/workspace.h"
 #include "passes/legalise/convert_node.h"
 
@@ -25,6 +26,9 @@ void EachStandardNode(const Model& model, Visit visit) {
   }
 }
 
+// An Ascend node whose only name, in the default domain, is not there at this opset; nullptr where there is none.
+const Node* NodeWithoutName(const Workspace& workspace, int64_t opset);
+
 using PlannedNodes = std::vector<std::pair<const Node*, NodeConversion>>;
 
 // The nodes that are written in another form at `to`; a sentence where one has none there.
@@ -34,5 +38,9 @@ std::string PlanOpset(const Workspace& workspace, int64_t to, PlannedNodes* plan
 using WrittenNodes = std::vector<std::pair<const Node*, std::vector<const UnsupportedForm*>>>;
 
 WrittenNodes WriteOpset(Workspace& workspace, const PlannedNodes& planned, int64_t to);
+
+// The model at opset `to`, with adapters for what has no form there or is read worse: in convert_opset.cc. A sentence where some
+// node has none; the model stays at its opset then.
+absl::StatusOr<std::string> WriteAtOpset(Workspace& workspace, int64_t to);
 
 }  // namespace ascend_fuse

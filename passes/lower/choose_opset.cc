@@ -11,6 +11,7 @@
 #include "passes/core/workspace.h"
 #include "passes/legalise/adapt.h"
 #include "passes/legalise/convert_node.h"
+#include "passes/legalise/whole_model.h"
 #include "passes/lower/passes.h"
 
 namespace ascend_fuse {
@@ -83,6 +84,9 @@ std::string WhyNotAt(const Workspace& workspace, int64_t to) {
     if (!conversion.ok() || conversion->has_value()) return false;
     return NewForm(FormsAt(workspace, node, to), FormsOf(workspace, node)) == nullptr;
   };
+  if (const Node* node = NodeWithoutName(workspace, to); node != nullptr) {
+    return fmt::format("it is not raised because {} {} has no name at opset {}", OpType(*node), Label(*node), to);
+  }
   for (const auto& graph : workspace.model().graphs()) {
     for (const Node* node : graph->nodes()) {
       const bool unwritten = recognised.contains(node) || (node->is_new && node->dead);

@@ -32,7 +32,17 @@ const Value* CodeWriter::ScaleOf(const Value* codes) const {
   return kept == kept_.end() ? nullptr : kept->second.scale;
 }
 
-void CodeWriter::Keep(const Value* codes, const Kept& kept) {
+const QuantisedTensor* CodeWriter::CodesOf(const Value* real) const {
+  const auto found = reals_.find(real);
+  return found == reals_.end() ? nullptr : &found->second;
+}
+
+KeptCodes* CodeWriter::FindKept(const Value* codes) {
+  const auto found = kept_.find(codes);
+  return found == kept_.end() ? nullptr : &found->second;
+}
+
+void CodeWriter::Keep(const Value* codes, const KeptCodes& kept) {
   kept_[codes] = kept;
   noted_.push_back(codes);
 }
@@ -44,7 +54,7 @@ void CodeWriter::Forget(size_t since) {
 
 absl::StatusOr<const Value*> CodeWriter::FloatOf(const Node& at, const Value* integers) {
   if (const auto kept = kept_.find(integers); kept != kept_.end() && kept->second.centered != nullptr) {
-    const Kept of = kept->second;
+    const KeptCodes of = kept->second;
     if (of.zero == nullptr || OneNumber(of.zero) == 0) return of.centered;
     ASSIGN_OR_RETURN(const Value* zero, FloatOf(at, of.zero));
     return Op(at, "Add", {of.centered, zero});
@@ -106,7 +116,7 @@ absl::StatusOr<const Value*> CodeWriter::Real(const Node& at, const QuantisedTen
   if (is_constant(of.codes) && is_constant(of.scale) && is_constant(of.zero)) return RealOfConstant(workspace(), at, of, type);
   if (of.block > 0) return NotWritten("what is quantised in blocks is not constant");
   if (const auto kept = kept_.find(of.codes); kept != kept_.end() && kept->second.real != nullptr) {
-    const Kept& as = kept->second;
+    const KeptCodes& as = kept->second;
     if (SameFactor(as.scale, of.scale) && SameFactor(as.zero, of.zero)) return Cast(at, as.real, type);
   }
   ASSIGN_OR_RETURN(const Value* centered, Centered(at, of));
@@ -151,11 +161,15 @@ absl::Status CodeWriter::Quantize(const Node* node, const Value* x, const Quanti
   ASSIGN_OR_RETURN(const Value* scale, Along(*node, as.scale, as.axis, rank));
   const Value* rounded = Op(*node, "Round", {Op(*node, "Div", {wide, scale})});
   const auto zero = as.zero == nullptr ? std::optional<double>(0) : OneNumber(as.zero);
-  Kept kept;
+  KeptCodes kept;
   const Value* raw = nullptr;
   if (zero.has_value()) {
     kept.centered = Op(*node, "Clip", {rounded, Number(*node, range->first - *zero), Number(*node, range->second - *zero)});
     kept.zero = as.zero;
+    if (OneNumber(as.scale).has_value()) {
+      kept.source = x;
+      kept.source_scale = as.scale;
+    }
     raw = *zero == 0 ? kept.centered : Op(*node, "Add", {kept.centered, Number(*node, *zero)});
   } else {
     ASSIGN_OR_RETURN(const Value* offset, Along(*node, as.zero, as.axis, rank));
@@ -178,7 +192,9 @@ absl::StatusOr<bool> CodeWriter::Carry(const Node* node) {
       std::any_of(std::begin(kOneInput), std::end(kOneInput), [&](std::string_view op) { return IsOp(*node, op); });
   const std::optional<double> zero = kept->second.zero == nullptr ? std::optional<double>(0) : OneNumber(kept->second.zero);
   if (!carried || !zero.has_value() || (IsOp(*node, "MaxPool") && node->output_count > 1)) return false;
-  const Kept of = kept->second;
+  KeptCodes of = kept->second;
+  of.source = of.source_scale = of.int8 = nullptr;  // these are not moved
+  of.by_node = false;
   const Value* source = of.real != nullptr ? of.real : of.centered;
   const DataType type = Of(node->input(0)).type;
   NewNode plan;
@@ -192,7 +208,7 @@ absl::StatusOr<bool> CodeWriter::Carry(const Node* node) {
   const std::vector<const Value*> outputs(node->outputs().begin(), node->outputs().end());
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i] == nullptr) continue;
-    Kept result = of;
+    KeptCodes result = of;
     (of.real != nullptr ? result.real : result.centered) = moved->output(i);
     Keep(outputs[i], result);
     if (of.real != nullptr) continue;

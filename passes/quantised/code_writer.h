@@ -16,12 +16,27 @@
 
 namespace ascend_fuse {
 
+// What is known of a tensor of codes.
+struct KeptCodes {
+  const Value* centered = nullptr;  // the codes less `zero`, float32; or
+  const Value* real = nullptr;      // the numbers before they were quantised as these `scale` and `zero` say
+  const Value* scale = nullptr;
+  const Value* zero = nullptr;
+  const Value* source = nullptr;  // what was quantised in the graph with one scale and one zero point, which are constants
+  const Value* source_scale = nullptr;
+  const Value* int8 = nullptr;  // the codes as int8 (int8_codes.h)
+  bool by_node = false;         // ... which NPUQuantize gives
+};
+
 class CodeWriter : public NodeWriter {
  public:
   explicit CodeWriter(Workspace& workspace) : NodeWriter(workspace) {}
 
   // What the report tells of kernels: by what a product computes.
   absl::flat_hash_map<const Value*, KernelTry> told;
+  // Why no product is put on a kernel that is known in the default domain up to some opset; "" where it may.
+  std::string why_no_int8_kernel;
+  int64_t highest_opset = 0;  // at which every kernel that was taken has a name; 0: none was that ends before the model's
 
   bool rounds() const { return workspace().options().quantised != Quantised::kFloat; }
 
@@ -37,6 +52,11 @@ class CodeWriter : public NodeWriter {
   // The codes of a value that is kept have this scale, which is computed; without rounding they stand for `real`.
   void KnowScale(const Value* codes, const Value* scale, const Value* zero, const Value* real);
   void NoteOfCodes(const Value* real) { of_codes_.insert(real); }
+  void NoteReal(const Value* real, const QuantisedTensor& of) { reals_[real] = of; }
+  // What a real value was dequantised of, and what is known of codes; nullptr for others.
+  const QuantisedTensor* CodesOf(const Value* real) const;
+  KeptCodes* FindKept(const Value* codes);
+  std::vector<const Value*> with_int8;  // codes that have them
   // Whether a real value was made of codes that are kept: its activations are quantised.
   bool ComesOfCodes(const Value* real) const { return of_codes_.contains(real); }
   // The scale of codes that is known; nullptr for others.
@@ -53,18 +73,12 @@ class CodeWriter : public NodeWriter {
   void Forget(size_t since);
 
  private:
-  // What is known of a tensor of codes.
-  struct Kept {
-    const Value* centered = nullptr;  // the codes less `zero`, float32; or
-    const Value* real = nullptr;      // the numbers before they were quantised as these `scale` and `zero` say
-    const Value* scale = nullptr;
-    const Value* zero = nullptr;
-  };
-  void Keep(const Value* codes, const Kept& kept);
+  void Keep(const Value* codes, const KeptCodes& kept);
   absl::StatusOr<const Value*> Saturated(const Node& at, const Value* x, const QuantisedTensor& as, DataType type);
 
-  absl::flat_hash_map<const Value*, Kept> kept_;
+  absl::flat_hash_map<const Value*, KeptCodes> kept_;
   std::vector<const Value*> noted_;
+  absl::flat_hash_map<const Value*, QuantisedTensor> reals_;
   absl::flat_hash_set<const Value*> of_codes_;
 };
 

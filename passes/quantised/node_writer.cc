@@ -15,9 +15,9 @@ const Node* NodeWriter::TakeOver(const Value* value, std::string op_type, std::v
   plan.keep_name = !plan.name.empty() && old.output_count == 1;
   plan.inputs = std::move(inputs);
   plan.attributes = std::move(attributes);
-  const Node* const written = workspace_.rewriter().ReplaceValue(value, plan);
-  workspace_.rewriter().CopyNotes(old, written);
-  workspace_.Refresh(written);
+  const Node* const written = workspace_->rewriter().ReplaceValue(value, plan);
+  workspace_->rewriter().CopyNotes(old, written);
+  workspace_->Refresh(written);
   return written;
 }
 
@@ -27,8 +27,8 @@ const Node* NodeWriter::Replace(const Node* node, std::string op_type, std::vect
 }
 
 const Value* NodeWriter::Number(const Node& at, double number, DataType type) {
-  const Value* value = workspace_.rewriter().NumberConstant(at.graph, type, number, std::string(Label(at)) + "_number");
-  InferConstant(value, &workspace_.facts());
+  const Value* value = workspace_->rewriter().NumberConstant(at.graph, type, number, std::string(Label(at)) + "_number");
+  InferConstant(value, &workspace_->facts());
   return value;
 }
 
@@ -42,10 +42,10 @@ std::optional<double> NodeWriter::OneNumber(const Value* value) const {
   const std::optional<Tensor> tensor = ConstantTensor(*value);
   if (!tensor.has_value() || tensor->ElementCount() != 1) return std::nullopt;
   if (IsInteger(tensor->type)) {
-    const auto read = ReadIntegers(workspace_.model(), *tensor, 1);
+    const auto read = ReadIntegers(workspace_->model(), *tensor, 1);
     return read.ok() && read->size() == 1 ? std::optional<double>(static_cast<double>((*read)[0])) : std::nullopt;
   }
-  const auto read = ReadFloats(workspace_.model(), *tensor, 1);
+  const auto read = ReadFloats(workspace_->model(), *tensor, 1);
   return read.ok() && read->size() == 1 ? std::optional<double>((*read)[0]) : std::nullopt;
 }
 
@@ -54,7 +54,7 @@ bool NodeWriter::SameFactor(const Value* a, const Value* b) const {
   const std::optional<double> one = a == nullptr ? 0 : OneNumber(a);
   const std::optional<double> other = b == nullptr ? 0 : OneNumber(b);
   if (one.has_value() || other.has_value()) return one == other;
-  return a != nullptr && b != nullptr && workspace_.numbering().Number(a) == workspace_.numbering().Number(b);
+  return a != nullptr && b != nullptr && workspace_->numbering().Number(a) == workspace_->numbering().Number(b);
 }
 
 }  // namespace ascend_fuse

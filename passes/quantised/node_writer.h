@@ -14,9 +14,9 @@ namespace ascend_fuse {
 
 class NodeWriter {
  public:
-  explicit NodeWriter(Workspace& workspace) : workspace_(workspace) {}
+  explicit NodeWriter(Workspace& workspace) : workspace_(&workspace) {}
 
-  Workspace& workspace() const { return workspace_; }
+  Workspace& workspace() const { return *workspace_; }
   // Lets an operator of the default domain compute a value.
   const Node* TakeOver(const Value* value, std::string op_type, std::vector<const Value*> inputs,
                        std::vector<Attribute> attributes = {});
@@ -24,7 +24,7 @@ class NodeWriter {
   const Node* Replace(const Node* node, std::string op_type, std::vector<const Value*> inputs,
                       std::vector<Attribute> attributes = {});
   const Value* Op(const Node& at, std::string op_type, std::vector<const Value*> inputs, std::vector<Attribute> attributes = {}) {
-    return NodeInserter(workspace_, at).Op(std::move(op_type), std::move(inputs), std::move(attributes));
+    return NodeInserter(*workspace_, at).Op(std::move(op_type), std::move(inputs), std::move(attributes));
   }
   // A scalar constant.
   const Value* Number(const Node& at, double number, DataType type = DataType::kFloat);
@@ -33,11 +33,11 @@ class NodeWriter {
   std::optional<double> OneNumber(const Value* value) const;
   // Provably the same scale or zero point; nullptr is 0.
   bool SameFactor(const Value* a, const Value* b) const;
-  const Fact& Of(const Value* value) const { return workspace_.facts().Of(value); }
+  const Fact& Of(const Value* value) const { return workspace_->facts().Of(value); }
   int64_t Rank(const Value* value) const { return Of(value).rank(); }
 
  private:
-  Workspace& workspace_;
+  Workspace* workspace_;
 };
 
 }  // namespace ascend_fuse

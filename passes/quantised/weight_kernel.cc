@@ -16,11 +16,7 @@ constexpr char kOp[] = "npu.WeightQuantBatchMatmulV2";
 constexpr char kSource[] = "hicann/ops-nn:matmul/weight_quant_batch_matmul_v2/docs/aclnnWeightQuantBatchMatmulV2.md";
 
 KernelTry Refused(std::string code, std::string because, std::string source = kSource) {
-  KernelTry answer;
-  answer.code = std::move(code);
-  answer.because = std::move(because);
-  answer.source = std::move(source);
-  return answer;
+  return KernelTry::Refused(std::move(code), std::move(because), std::move(source));
 }
 
 // The operands of the kernel: everything with K in front, as it reads them.

@@ -95,6 +95,7 @@ absl::Status WriteDequantize(CodeWriter& writer, const Node* node) {
   const Value* const y = node->output();
   writer.Replace(node, "Identity", {real});
   if (!ConstantTensor(*of.codes).has_value()) writer.NoteOfCodes(y);
+  writer.NoteReal(y, of);
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "ir/status_macros.h"
 #include "passes/quantised/dynamic_codes.h"
+#include "passes/quantised/int8_kernel.h"
 #include "passes/quantised/operators.h"
 #include "patterns/analysis/constant_tensor.h"
 
@@ -27,10 +28,22 @@ std::vector<Attribute> ConvAttributes(const Node& node) {
 QuantisedTensor Left(const Value* codes, const Value* scale, const Value* zero) { return {codes, scale, zero, -2}; }
 QuantisedTensor Right(const Value* codes, const Value* scale, const Value* zero) { return {codes, scale, zero, -1}; }
 
+// What the kernel that multiplies integers computes of the node; nullptr where it computes nothing of it.
+const Value* OnKernel(CodeWriter& writer, const Node* node, const Int8Product& product) {
+  KernelTry answer = TryInt8Kernel(writer, node, product);
+  const Value* const value = answer.value;
+  if (answer.taken || !answer.because.empty()) writer.told[node->output()] = std::move(answer);
+  return value;
+}
+
 absl::Status WriteQLinearMatMul(CodeWriter& writer, const Node* node) {
+  const QuantisedTensor result = {nullptr, node->input(6), node->input(7), -1};
+  const Int8Product product = {Left(node->input(0), node->input(1), node->input(2)),
+                               Right(node->input(3), node->input(4), node->input(5))};
+  if (const Value* y = OnKernel(writer, node, product); y != nullptr) return writer.Quantize(node, y, result);
   ASSIGN_OR_RETURN(const Value* a, writer.Real(*node, Left(node->input(0), node->input(1), node->input(2))));
   ASSIGN_OR_RETURN(const Value* b, writer.Real(*node, Right(node->input(3), node->input(4), node->input(5))));
-  return writer.Quantize(node, writer.Op(*node, "MatMul", {a, b}), {nullptr, node->input(6), node->input(7), -1});
+  return writer.Quantize(node, writer.Op(*node, "MatMul", {a, b}), result);
 }
 
 // The bias of codes is in units of both scales.
@@ -58,10 +71,19 @@ absl::Status WriteQLinearConv(CodeWriter& writer, const Node* node) {
 // (A, scale, zero, B, scale, zero, C in units of both scales, scale of y, zero of y): float without a zero point of y.
 absl::Status WriteQGemm(CodeWriter& writer, const Node* node) {
   const bool transposed = IntAttribute(*node, "transB").value_or(0) != 0;
-  ASSIGN_OR_RETURN(const Value* a, writer.Real(*node, {node->input(0), node->input(1), node->input(2)}));
-  ASSIGN_OR_RETURN(const Value* b, writer.Real(*node, {node->input(3), node->input(4), node->input(5), transposed ? 0 : 1}));
-  std::vector<const Value*> inputs = {a, b};
+  const QuantisedTensor left = {node->input(0), node->input(1), node->input(2)};
+  const QuantisedTensor right = {node->input(3), node->input(4), node->input(5), transposed ? 0 : 1};
   const float alpha = FloatAttribute(*node, "alpha").value_or(1);
+  if (alpha == 1 && IntAttribute(*node, "transA").value_or(0) == 0) {
+    if (const Value* y = OnKernel(writer, node, {left, right, transposed, node->input(6)}); y != nullptr) {
+      if (node->input(8) != nullptr) return writer.Quantize(node, y, {nullptr, node->input(7), node->input(8)});
+      writer.Replace(node, "Identity", {y});
+      return absl::OkStatus();
+    }
+  }
+  ASSIGN_OR_RETURN(const Value* a, writer.Real(*node, left));
+  ASSIGN_OR_RETURN(const Value* b, writer.Real(*node, right));
+  std::vector<const Value*> inputs = {a, b};
   if (node->input(6) != nullptr) {
     ASSIGN_OR_RETURN(const Value* bias, RealBias(writer, *node, node->input(6), node->input(1), node->input(4)));
     if (alpha != 1) bias = writer.Op(*node, "Mul", {bias, writer.Number(*node, static_cast<double>(alpha))});

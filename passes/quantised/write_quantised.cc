@@ -11,6 +11,10 @@
 #include "fmt/format.h"
 #include "ir/status_macros.h"
 #include "passes/core/module_path.h"
+#include "passes/legalise/whole_model.h"
+#include "passes/quantised/deployed.h"
+#include "passes/quantised/int8_codes.h"
+#include "passes/quantised/int8_kernel.h"
 #include "passes/quantised/operators.h"
 #include "passes/quantised/passes.h"
 
@@ -48,6 +52,33 @@ class QuantisedPass {
 
   absl::Status Run() {
     if (!HasQuantised()) return absl::OkStatus();
+    const Rewriter::Mark before = workspace_.rewriter().Now();
+    const auto adapted = workspace_.result.adapted;
+    const size_t sites = workspace_.sites.size();
+    RETURN_IF_ERROR(WriteAll());
+    if (writer_.highest_opset > 0) {
+      ASSIGN_OR_RETURN(std::string why, WriteAtOpsetOfKernels());
+      if (!why.empty()) {
+        // Once more, without these kernels.
+        workspace_.emitter().TakeBackAll(before);
+        workspace_.InferModelAgain();
+        workspace_.NumberValues();
+        workspace_.result.adapted = adapted;
+        workspace_.sites.erase(workspace_.sites.begin() + static_cast<std::ptrdiff_t>(sites), workspace_.sites.end());
+        writer_ = CodeWriter(workspace_);
+        writer_.why_no_int8_kernel = std::move(why);
+        RETURN_IF_ERROR(WriteAll());
+      }
+    }
+    if (!wrote_) return absl::OkStatus();
+    // What reads the values knows now what it could not be told before: the elements of small weights.
+    workspace_.InferModelAgain();
+    workspace_.NumberValues();
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status WriteAll() {
     FindProducts();
     for (const auto& graph : workspace_.model().graphs()) {
       const std::vector<const Node*> nodes(graph->nodes().begin(), graph->nodes().end());  // grows while nodes are made
@@ -57,15 +88,36 @@ class QuantisedPass {
         RETURN_IF_ERROR(Visit(node));
       }
     }
+    ReadNumbersOfInt8(writer_);
     TellOfKernels();
-    if (!wrote_) return absl::OkStatus();
-    // What reads the values knows now what it could not be told before: the elements of small weights.
-    workspace_.InferModelAgain();
-    workspace_.NumberValues();
     return absl::OkStatus();
   }
 
- private:
+  // The model at the opset up to which kernels that were taken have a name; why not, else.
+  absl::StatusOr<std::string> WriteAtOpsetOfKernels() {
+    const int64_t from = workspace_.model().OpsetVersion();
+    const auto begin = [&] {
+      return fmt::format("QuantBatchMatMul has a name up to opset {}, and the model stays at opset {}: ", writer_.highest_opset,
+                         from);
+    };
+    if (!workspace_.model().functions().empty()) return begin() + "it calls local functions";
+    if (!workspace_.target()->FusedByGe("layer_norm_decomposed").has_value()) {
+      for (const auto& graph : workspace_.model().graphs()) {
+        for (const Node* node : graph->nodes()) {
+          if (node->dead || !IsOp(*node, "LayerNormalization")) continue;
+          return begin() + fmt::format("LayerNormalization {} would be taken apart there, and GE of {} does not join its parts",
+                                       Label(*node), workspace_.target()->chip());
+        }
+      }
+    }
+    workspace_.InferModelAgain();
+    workspace_.NumberValues();
+    ASSIGN_OR_RETURN(std::string why, WriteAtOpset(workspace_, writer_.highest_opset));
+    if (!why.empty()) return begin() + why;
+    workspace_.result.opset_because = "where QuantBatchMatMul has a name";
+    return why;
+  }
+
   // Most models have no such operator, and their nodes are not looked at one by one.
   bool HasQuantised() const {
     absl::flat_hash_set<NameId> names;
@@ -85,7 +137,10 @@ class QuantisedPass {
     if (found == operators_.end()) {
       const bool known = std::find(std::begin(kNotWritten), std::end(kNotWritten), key) != std::end(kNotWritten);
       if (known) Leave(node, key, "quantised_operator", "no rule writes it in standard operators");
-      return known ? absl::OkStatus() : writer_.Carry(node).status();
+      if (known) return absl::OkStatus();
+      ASSIGN_OR_RETURN(const bool on_kernel, WriteInt8Linear(writer_, node));
+      wrote_ = wrote_ || on_kernel;
+      return on_kernel ? absl::OkStatus() : writer_.Carry(node).status();
     }
     const QuantisedOperator& op = *found->second;
     const std::string label(Label(*node));
@@ -161,7 +216,7 @@ class QuantisedPass {
       }
       site.record.state = "fused";
       site.record.emitted_op = answer.op;
-      site.record.precision = "approximate";
+      site.record.precision = answer.precision;
       site.record.assumptions = answer.assumptions;
       site.Say("", "", "");
     }
@@ -185,6 +240,7 @@ class QuantisedPass {
 }  // namespace
 
 absl::Status WriteQuantised(Workspace& workspace) {
+  FindDeployed(workspace);
   if (workspace.ChangesNothing()) return absl::OkStatus();
   return QuantisedPass(workspace).Run();
 }

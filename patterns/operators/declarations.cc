@@ -70,7 +70,10 @@ DeclaredOperator OperatorFrom(const proto::OperatorDeclaration& from) {
   for (const proto::SignatureRow& row : from.signature()) {
     auto signature = ParseInferenceSignature(row.row());
     if (!signature.ok()) Broken(fmt::format("{}: {}", op.name, std::string(signature.status().message())));
-    op.rows.push_back({*std::move(signature), row.row(), row.attribute(), Strings(row.is()), Strings(row.is_not())});
+    op.rows.push_back({*std::move(signature), row.row(), {}});
+    for (const proto::AttributeCondition& when : row.when()) {
+      op.rows.back().when.push_back({when.attribute(), Strings(when.is()), Strings(when.is_not())});
+    }
   }
   for (const proto::AttributeDeclaration& attribute : from.attribute()) {
     op.attributes.push_back(AttributeFrom(attribute, op.name));

@@ -38,13 +38,18 @@ struct DeclaredAttribute {
   int since = 0;  // the version of our plugin that reads it first; 0: that of the node
 };
 
+// An attribute, or its default, is one of `is` (where there are any) and none of `is_not`.
+struct AttributeCondition {
+  std::string attribute;
+  std::vector<std::string> is;
+  std::vector<std::string> is_not;
+};
+
 // One row of operands and outputs, and when it holds.
 struct SignatureRow {
   SignaturePattern signature;
   std::string text;
-  std::string attribute;            // empty: always
-  std::vector<std::string> is;      // it is one of these, ...
-  std::vector<std::string> is_not;  // ... and none of these
+  std::vector<AttributeCondition> when;  // all must hold
 };
 
 // What a parser of ATC makes of an Ascend node.

@@ -59,8 +59,13 @@ void AddOperator(const DeclaredOperator& op, std::string* text) {
     *text += "```text\n";
     for (const SignatureRow& row : op.rows) {
       *text += row.text;
-      if (!row.is.empty()) *text += fmt::format("    where {} is {}", row.attribute, fmt::join(row.is, " or "));
-      if (!row.is_not.empty()) *text += fmt::format("    where {} is not {}", row.attribute, fmt::join(row.is_not, " or "));
+      std::string_view word = "where";
+      for (const AttributeCondition& when : row.when) {
+        if (!when.is.empty()) *text += fmt::format("    {} {} is {}", word, when.attribute, fmt::join(when.is, " or "));
+        if (!when.is_not.empty())
+          *text += fmt::format("    {} {} is not {}", word, when.attribute, fmt::join(when.is_not, " or "));
+        word = "and";
+      }
       *text += "\n";
     }
     *text += "```\n\n";

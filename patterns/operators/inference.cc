@@ -32,12 +32,13 @@ std::string AttributeText(const DeclaredOperator& op, const Node& node, const st
 }
 
 bool Holds(const SignatureRow& row, const DeclaredOperator& op, const Node& node) {
-  if (row.attribute.empty()) return true;
-  const std::string text = AttributeText(op, node, row.attribute);
-  const auto among = [&](const std::vector<std::string>& words) {
-    return std::find(words.begin(), words.end(), text) != words.end();
-  };
-  return (row.is.empty() || among(row.is)) && !among(row.is_not);
+  return std::all_of(row.when.begin(), row.when.end(), [&](const AttributeCondition& when) {
+    const std::string text = AttributeText(op, node, when.attribute);
+    const auto among = [&](const std::vector<std::string>& words) {
+      return std::find(words.begin(), words.end(), text) != words.end();
+    };
+    return (when.is.empty() || among(when.is)) && !among(when.is_not);
+  });
 }
 
 // Whether an operand of that rank can have the shape of the pattern.

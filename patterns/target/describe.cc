@@ -75,6 +75,7 @@ std::string NodeText(const proto::NodeContract& node) {
                         rule.when().empty() ? "" : ", in some cases", rule.because());
   }
   for (const proto::Limit& limit : node.limit()) text += LimitText(limit);
+  if (node.has_unsettled()) text += fmt::format("  unsettled: {}\n", node.unsettled().because());
   for (const std::string& source : node.source()) text += fmt::format("  source {}\n", source);
   return text;
 }

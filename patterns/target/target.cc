@@ -344,6 +344,10 @@ Answer Target::Impl::Check(const Call& call, const DimTable& dims, DimTable* gro
         if (!answer.legal || assumptions.size() < answer.assumptions.size()) answer.assumptions = assumptions;
         answer.legal = true;
       }
+      if (answer.legal && data.has_unsettled()) {
+        answer.unsettled = data.unsettled().because();
+        answer.assumptions.push_back(fmt::format("{}: {}", call.op, answer.unsettled));
+      }
       if (answer.legal) return answer;
       if (mode->first_view_decides() && judge.types_fit()) break;
     }
@@ -430,6 +434,12 @@ bool Target::HasAlias(std::string_view op, int64_t opset) const {
   return std::any_of(impl_->aliases.begin(), impl_->aliases.end(), [&](const proto::Alias* alias) { return has(*alias); }) ||
          std::any_of(impl_->files.begin(), impl_->files.end(),
                      [&](const auto& file) { return std::any_of(file.data->alias().begin(), file.data->alias().end(), has); });
+}
+
+bool Target::HasNpuName(std::string_view op) const {
+  return std::none_of(impl_->aliases.begin(), impl_->aliases.end(), [&](const proto::Alias* alias) {
+    return alias->no_npu_name() && std::find(alias->op().begin(), alias->op().end(), op) != alias->op().end();
+  });
 }
 
 bool Target::NeedsPlugin(std::string_view op) const {

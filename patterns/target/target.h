@@ -50,6 +50,7 @@ struct Answer {
   bool certain = true;                   // false: a dim or shape that is not known may make the call legal
   std::string because;                   // why not: one sentence
   std::string source;                    // where that statement is written
+  std::string unsettled;                 // of a legal one: what no source settles of the node on this chip; an assumption too
 };
 
 // What the compiler does by itself with a standard operator or a recognised construct.
@@ -150,6 +151,8 @@ class Target {
   bool ParsesNpuDomain() const;
   // True when `op` ("npu.NPURmsNorm") has a default-domain alias at this opset (style D).
   bool HasAlias(std::string_view op, int64_t opset) const;
+  // False for a node whose alias is its only name: it is written in the default domain in every style.
+  bool HasNpuName(std::string_view op) const;
   // The highest default-domain opset <= `opset` at which all of `ops` have an alias, or 0.
   int64_t AliasOpset(const std::vector<std::string>& ops, int64_t opset) const;
 

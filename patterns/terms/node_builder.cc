@@ -74,4 +74,11 @@ Term Elements(DataType type, const std::vector<int64_t>& dims, const std::vector
   return Op("@Constant", {}, {{"type", Term::Of(type)}, {"dims", Numbers(dims)}, {"elements", Numbers(elements)}});
 }
 
+Term Floats(const std::vector<int64_t>& dims, const std::vector<double>& elements) {
+  std::vector<Term> items;
+  for (const double element : elements) items.push_back(Term::Number(element));
+  return Op("@Constant", {},
+            {{"type", Term::Of(DataType::kFloat)}, {"dims", Numbers(dims)}, {"elements", Term::List(std::move(items))}});
+}
+
 }  // namespace ascend_fuse::build

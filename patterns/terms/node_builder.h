@@ -38,5 +38,7 @@ Term Constant(DataType type, const std::vector<int64_t>& dims, double fill);
 
 // A constant with these dims and elements, whole numbers of type int32 or int64.
 Term Elements(DataType type, const std::vector<int64_t>& dims, const std::vector<int64_t>& elements);
+// The same of float32.
+Term Floats(const std::vector<int64_t>& dims, const std::vector<double>& elements);
 
 }  // namespace ascend_fuse::build

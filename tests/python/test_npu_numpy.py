@@ -116,6 +116,26 @@ def by_hand(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, keep: np.
     return result
 
 
+def test_integers_are_multiplied_exactly_and_scaled_by_19_bits() -> None:
+    x1, x2 = np.array([[127, -128]], np.int8), np.array([[127, 1], [-128, 2]], np.int8)
+    scale = np.array([np.float32(0.1).view(np.uint32) | np.uint64(1 << 46)], np.uint64)
+    bias = np.array([5, -1], np.int32)
+    close(evaluate("QuantBatchMatMul", [x1, x2, scale, None, bias], {"dtype": 3})[0], [[127 * 127 + 128 * 128 + 5, 127 - 256 - 1]])
+    kept = float(np.float32(0.0999755859375))  # 0.1 cut to ten bits after the first
+    close(evaluate("QuantBatchMatMul", [x1, x2, scale], {})[0], (np.array([[32513, -129]]) * kept).astype(np.float16))
+    close(evaluate("QuantBatchMatMul", [x1, x2.T, scale], {"transpose_x2": 1})[0], (np.array([[32513, -129]]) * kept).astype(np.float16))
+    with pytest.raises(ContractError, match="int8"):
+        evaluate("QuantBatchMatMul", [ROW, ROW, scale], {})
+
+
+def test_codes_round_half_to_even_and_saturate() -> None:
+    x = np.array([[0.5, 1.5, -2.5, 1e9, -1e9]], np.float32)
+    close(evaluate("NPUQuantize", [x, np.ones(1, np.float32), None], {"dtype": 2})[0], [[0, 2, -2, 127, -128]])
+    close(evaluate("AscendQuant", [x], {"scale": 1.0, "offset": 1.0})[0], [[2, 2, -2, 127, -128]])
+    with pytest.raises(ContractError):
+        evaluate("NPUQuantize", [x, np.ones(1, np.float32)], {})  # the parser would take it for uint8
+
+
 BNSD = {"num_heads": 4, "num_key_value_heads": 2, "input_layout": b"BNSD", "scale_value": 0.3, "pre_tokens": 2**31 - 1, "next_tokens": 2**31 - 1}
 
 

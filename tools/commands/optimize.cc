@@ -206,9 +206,11 @@ void AddFlags(CLI::App* command, OptimizeFlags* flags) {
       ->delimiter(',')
       ->allow_extra_args(false);
   command
-      ->add_option("--quantised", flags->options.quantised,
-                   "exact: what ONNX Runtime computes of quantised operators (default); float: activations are not rounded")
-      ->type_name("exact|float")
+      ->add_option(
+          "--quantised", flags->options.quantised,
+          "exact: what ONNX Runtime computes of quantised operators (default); fast: kernels of integers wherever there is one; "
+          "float: activations are not rounded")
+      ->type_name("exact|fast|float")
       ->expected(1);
   command->add_option("--limit", options.limit, "make at most N rewrites")->type_name("N");
   command->add_option("--dump", options.dump_directory, "write the model after each pass there")->type_name("FOLDER");

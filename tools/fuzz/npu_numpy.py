@@ -420,7 +420,69 @@ def _fused_matmul(inputs: list[Array | None], attributes: Attributes) -> list[Ar
     return [functions[kind](y).astype(x1.dtype)]
 
 
+# Quantised.
+
+
+def _read_scale(words: Array) -> Array:
+    """The float32 of a scale of uint64, of which fixpipe reads 19 bits (quant/trans_quant_param_v2/README.md)."""
+    require(words.dtype == np.uint64 and words.ndim == 1, "a scale is uint64 [1] or [N]")
+    return (words & np.uint64(0xFFFFE000)).astype(np.uint32).view(np.float32)
+
+
+def _quant_batch_matmul(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
+    x1, x2, scale, offset, bias = (at(inputs, i) for i in range(5))
+    require(x1.dtype == np.int8 and x2.dtype == np.int8, "both factors are int8")
+    require(offset is None and at(inputs, 5) is None, "no offset for results that are not int8, and no scale for each row")
+    columns = x2.T if attributes.get("transpose_x2", 0) == 1 else x2
+    require(x1.shape[-1] == columns.shape[0] and x1.shape[-1] <= 65535 and x2.shape[-1] <= 65535, "dims of both factors")
+    sums = np.matmul(x1.astype(np.int64), columns.astype(np.int64))
+    if bias is not None:
+        require(bias.dtype == np.int32 and bias.shape == (columns.shape[1],), "the bias is int32 [N]")
+        sums = sums + bias
+    kind = attributes.get("dtype", 1)
+    if kind == 3:
+        return [sums.astype(np.int32)]
+    require(kind == 1 and scale.shape[0] in (1, columns.shape[1]), f"dtype {kind} and scale {scale.shape}")
+    return [(sums * _read_scale(scale).astype(np.float64)).astype(np.float16)]
+
+
+def _quantize(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
+    x, scale, zero = inputs[0], inputs[1], at(inputs, 2)
+    require(attributes.get("dtype") == 2 and scale.dtype == np.float32 and scale.shape == (1,), "int8, with one scale of float32")
+    y = np.rint(x.astype(np.float32) / scale + (0 if zero is None else zero.astype(np.float32)))
+    return [np.clip(y, -128, 127).astype(np.int8)]
+
+
+def _ascend_quant(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
+    half = np.float16
+    y = np.rint(half(half(inputs[0].astype(half) * half(attributes.get("scale", 0.0))) + half(attributes.get("offset", 0.0))))
+    return [np.clip(y, -128, 127).astype(np.int8)]
+
+
+def _of_ge_type(y: Array, attributes: Attributes) -> Array:
+    kind = attributes.get("dtype", 0)
+    require(kind in (0, 1), f"dtype {kind}")
+    return y.astype(np.float16).astype(np.float16 if kind == 1 else np.float32)
+
+
+def _ascend_dequant(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
+    scale = _read_scale(inputs[1]).astype(np.float64)
+    require(inputs[0].dtype == np.int32, "sums are int32")
+    channels = inputs[0].ndim - 1 if inputs[0].ndim != 4 else 1
+    shape = [-1 if i == channels else 1 for i in range(inputs[0].ndim)] if scale.size > 1 else [1]
+    y = inputs[0] * scale.reshape(shape)
+    return [_of_ge_type(np.maximum(y, 0) if attributes.get("relu_flag", 0) else y, attributes)]
+
+
+def _ascend_anti_quant(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
+    half = np.float16
+    y = half(half(inputs[0].astype(half) - half(attributes.get("offset", 0.0))) * half(attributes.get("scale", 0.0)))
+    return [_of_ge_type(y, attributes)]
+
+
 NODES: dict[str, Callable[..., list[Array]]] = {
+    "QuantBatchMatMul": _quant_batch_matmul, "NPUQuantize": _quantize, "AscendQuant": _ascend_quant,
+    "AscendDequant": _ascend_dequant, "AscendAntiQuant": _ascend_anti_quant,
     "NPURmsNorm": _rms_norm(False), "NPURmsNormWithEpsilon": _rms_norm(True), "NPUAddRmsNorm": _add_rms_norm(False),
     "NPUAddRmsNormWithEpsilon": _add_rms_norm(True), "NPULayerNormV4": _layer_norm_v4,
     "NPUAddLayerNorm": _add_layer_norm, "NPUGroupNormSilu": _group_norm(True), "NPUGroupNorm": _group_norm(False),

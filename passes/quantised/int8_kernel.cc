@@ -1,0 +1,267 @@
+#include "passes/quantised/int8_kernel.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+#include "ir/rounding.h"
+#include "ir/status_macros.h"
+#include "passes/core/call_of.h"
+#include "passes/quantised/int8_codes.h"
+#include "passes/quantised/int8_weight.h"
+#include "patterns/analysis/constant_tensor.h"
+
+namespace ascend_fuse {
+namespace {
+
+constexpr char kInt8Op[] = "npu.QuantBatchMatMul";
+constexpr char kInt8Source[] = "hicann/ops-nn:matmul/quant_batch_matmul_v3/op_graph/quant_batch_matmul_v3_proto.h";
+
+// What the kernel gives, as GE counts types.
+enum class Result { kFloat16 = 1, kInt32 = 3 };
+
+// Where float32 keeps its range the integers themselves are taken and scaled in float32. Elsewhere a sum of integers would
+// become a float16 that does not hold it, and the kernel scales.
+Result WantedResult(const Workspace& workspace) {
+  const bool fast = workspace.options().quantised == Quantised::kFast;
+  return fast || !workspace.target()->KeepsRange() ? Result::kFloat16 : Result::kInt32;
+}
+
+// A float32 as the kernel reads it in a uint64: 1 + 8 + 10 bits, rounded here so that it need not cut them; bit 46 is that of
+// signed results.
+std::optional<uint64_t> ScaleBits(double scale) {
+  constexpr uint32_t kCut = (uint32_t{1} << 13) - 1;
+  constexpr double kLeast = 5.9604644775390625e-08;  // the smallest step of float16: below it, its integers vanish
+  constexpr double kProduct = 127 * 127;             // of the largest codes: a float16 holds at least one
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(scale));
+  const uint32_t rounded = (bits + (kCut >> 1) + ((bits >> 13) & 1)) & ~kCut;
+  const auto kept = static_cast<double>(std::bit_cast<float>(rounded));
+  if (!(kept >= kLeast) || kept * kProduct > *LargestFinite(DataType::kFloat16)) return std::nullopt;
+  return uint64_t{rounded} | (uint64_t{1} << 46);
+}
+
+template <typename T>
+const Value* Numbers(Workspace& workspace, const Node& at, DataType type, const std::vector<T>& numbers, std::string_view word) {
+  const std::string bytes(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T));
+  const std::array<int64_t, 1> dims = {static_cast<int64_t>(numbers.size())};
+  const Value* value = workspace.rewriter().Constant(at.graph, type, dims, bytes, fmt::format("{}_{}", Label(at), word));
+  InferConstant(value, &workspace.facts());
+  return value;
+}
+
+class Int8Emission {
+ public:
+  Int8Emission(CodeWriter& writer, const Node* node, const Int8Product& product)
+      : writer_(writer), workspace_(writer.workspace()), node_(*node), product_(product) {}
+
+  absl::StatusOr<KernelTry> Run(bool by_rows) {
+    result_ = WantedResult(workspace_);
+    const auto x_scale = writer_.OneNumber(product_.x.scale);
+    if (!x_scale.has_value()) return NotWritten("the scale of its activation is computed, or differs along an axis");
+    x_scale_ = *x_scale;
+    if (writer_.Rank(product_.x.codes) < 2)
+      return NotWritten("the kernel takes a matrix, and its activation is not known to be one");
+    ASSIGN_OR_RETURN(const Int8Weight weight, Int8Weight::Read(workspace_.model(), product_.weight, product_.by_rows));
+    ASSIGN_OR_RETURN(const Int8Codes x, AsInt8(writer_, node_, product_.x));
+    ASSIGN_OR_RETURN(const Value* rows, weight.Constant(workspace_, node_, by_rows));
+    ASSIGN_OR_RETURN(const Value* bias, Bias(weight, x.zero));
+    ASSIGN_OR_RETURN(const Value* scale, Scale(weight));
+    NewNode plan;
+    plan.domain = "npu";
+    plan.op_type = "QuantBatchMatMul";
+    plan.name = fmt::format("{}_int8", Label(node_));
+    plan.inputs = {x.codes, rows, scale};
+    if (bias != nullptr) plan.inputs.insert(plan.inputs.end(), {nullptr, bias});
+    plan.attributes = {Attribute::Int("dtype", static_cast<int64_t>(result_)), Attribute::Int("transpose_x2", by_rows ? 1 : 0)};
+    const Value* product = NodeInserter(workspace_, node_).Insert(plan);
+    const Call call = CallOf(*product->producer, workspace_.facts(), kInt8Op);
+    const Answer answer = workspace_.target()->Check(call, &workspace_.facts().dims());
+    if (!answer.legal) return KernelTry::Refused(answer.code, answer.because, answer.source);
+    if (!answer.unsettled.empty() && workspace_.options().quantised != Quantised::kFast) {
+      return KernelTry::Refused("kernel-unsettled", fmt::format("{}; --quantised fast takes it", answer.unsettled), kInt8Source);
+    }
+    KernelTry taken;
+    taken.taken = true;
+    taken.op = kInt8Op;
+    if (result_ == Result::kInt32) taken.precision = "exact";
+    taken.assumptions = answer.assumptions;
+    taken.value = Scaled(product, weight);
+    return taken;
+  }
+
+ private:
+  DataType type() const { return writer_.Of(product_.x.scale).type; }
+  double ScaleOf(const Int8Weight& weight, int64_t column) const {
+    return static_cast<double>(static_cast<float>(x_scale_) * static_cast<float>(weight.ScaleOf(column)));
+  }
+
+  // The bias, less what the zero point of x adds to every sum; nullptr where that is nothing.
+  absl::StatusOr<const Value*> Bias(const Int8Weight& weight, int64_t zero) {
+    if (zero == 0 && product_.bias == nullptr) return nullptr;
+    std::vector<int64_t> given = {0};
+    if (product_.bias != nullptr) {
+      const std::optional<Tensor> tensor = ConstantTensor(*product_.bias);
+      if (!tensor.has_value()) return NotWritten("its bias is computed");
+      ASSIGN_OR_RETURN(given, ReadIntegers(workspace_.model(), *tensor, weight.n()));
+    }
+    if (given.size() != 1 && static_cast<int64_t>(given.size()) != weight.n()) return NotWritten("its bias is not one row");
+    std::vector<int32_t> bias;
+    for (int64_t i = 0; i < weight.n(); ++i) {
+      const int64_t number = given[given.size() == 1 ? 0 : static_cast<size_t>(i)] - zero * weight.sums()[static_cast<size_t>(i)];
+      if (number != static_cast<int32_t>(number)) return NotWritten("its bias is beyond int32");
+      bias.push_back(static_cast<int32_t>(number));
+    }
+    return Numbers(workspace_, node_, DataType::kInt32, bias, "bias");
+  }
+
+  absl::StatusOr<const Value*> Scale(const Int8Weight& weight) {
+    if (result_ == Result::kInt32) return Numbers(workspace_, node_, DataType::kFloat, std::vector<float>{1}, "one");
+    std::vector<uint64_t> scales;
+    for (int64_t i = 0; i < static_cast<int64_t>(weight.scale_count()); ++i) {
+      const std::optional<uint64_t> bits = ScaleBits(ScaleOf(weight, i));
+      if (!bits.has_value())
+        return NotWritten(fmt::format("a result in float16 does not hold what a scale of {} makes", ScaleOf(weight, i)));
+      scales.push_back(*bits);
+    }
+    return Numbers(workspace_, node_, DataType::kUint64, scales, "scale");
+  }
+
+  const Value* Scaled(const Value* product, const Int8Weight& weight) {
+    if (result_ == Result::kFloat16) return writer_.Cast(node_, product, type());
+    std::vector<float> scales;
+    for (int64_t i = 0; i < static_cast<int64_t>(weight.scale_count()); ++i)
+      scales.push_back(static_cast<float>(ScaleOf(weight, i)));
+    const Value* const numbers = writer_.Cast(node_, product, DataType::kFloat);
+    return writer_.Cast(node_, writer_.Op(node_, "Mul", {numbers, Numbers(workspace_, node_, DataType::kFloat, scales, "scale")}),
+                        type());
+  }
+
+  CodeWriter& writer_;
+  Workspace& workspace_;
+  const Node& node_;
+  const Int8Product& product_;
+  Result result_ = Result::kFloat16;
+  double x_scale_ = 0;
+};
+
+// The highest opset, of the model's at most, at which the node has a name.
+int64_t HighestOpset(const Workspace& workspace) {
+  return workspace.target()->AliasOpset({kInt8Op}, workspace.model().OpsetVersion());
+}
+
+}  // namespace
+
+KernelTry TryInt8Kernel(CodeWriter& writer, const Node* node, const Int8Product& product) {
+  Workspace& workspace = writer.workspace();
+  if (!writer.rounds() || workspace.target() == nullptr) return {};
+  if (!workspace.target()->HasNode(kInt8Op)) {
+    Call call;
+    call.op = kInt8Op;
+    const Answer answer = workspace.target()->Check(call, workspace.facts().dims());
+    return KernelTry::Refused(answer.code, answer.because, answer.source);
+  }
+  if (!writer.why_no_int8_kernel.empty()) return KernelTry::Refused("opset-kept", writer.why_no_int8_kernel, kInt8Source);
+  KernelTry answer;
+  for (const bool by_rows : {product.by_rows, true}) {
+    const Rewriter::Mark before = workspace.rewriter().Now();
+    const size_t noted = writer.with_int8.size();
+    auto made = Int8Emission(writer, node, product).Run(by_rows);
+    answer =
+        made.ok() ? *std::move(made) : KernelTry::Refused("weight-not-taken", std::string(made.status().message()), kInt8Source);
+    if (answer.taken) {
+      const int64_t highest = HighestOpset(workspace);
+      if (highest < workspace.model().OpsetVersion()) writer.highest_opset = highest;
+      return answer;
+    }
+    workspace.rewriter().RollBack(before);
+    ForgetInt8(writer, noted);
+    if (answer.code == "weight-not-taken" || answer.code == "kernel-unsettled") break;
+  }
+  return answer;
+}
+
+namespace {
+
+// A bias that is dequantised with the product of both scales and no zero point: its codes are in units of the product.
+const Value* BiasCodes(CodeWriter& writer, const Value* bias, const Int8Product& product) {
+  const QuantisedTensor* of = bias == nullptr ? nullptr : writer.CodesOf(bias);
+  if (of == nullptr || writer.Of(of->codes).type != DataType::kInt32 || !ConstantTensor(*of->codes).has_value()) return nullptr;
+  if (of->zero != nullptr && writer.OneNumber(of->zero) != 0) {
+    const auto zeros = ConstantTensor(*of->zero);
+    const auto read = zeros.has_value() ? ReadIntegers(writer.workspace().model(), *zeros, int64_t{1} << 22)
+                                        : absl::StatusOr<std::vector<int64_t>>(absl::InternalError(""));
+    if (!read.ok() || std::any_of(read->begin(), read->end(), [](int64_t zero) { return zero != 0; })) return nullptr;
+  }
+  const auto scales = [&](const Value* value) -> std::vector<double> {
+    const std::optional<Tensor> tensor = ConstantTensor(*value);
+    auto read = tensor.has_value() ? ReadFloats(writer.workspace().model(), *tensor, int64_t{1} << 22)
+                                   : absl::StatusOr<std::vector<double>>(absl::InternalError(""));
+    return read.ok() ? *std::move(read) : std::vector<double>();
+  };
+  const std::vector<double> of_bias = scales(of->scale);
+  const std::vector<double> of_weight = scales(product.weight.scale);
+  const auto of_x = writer.OneNumber(product.x.scale);
+  if (!of_x.has_value() || of_bias.size() != of_weight.size() || of_bias.empty()) return nullptr;
+  for (size_t i = 0; i < of_bias.size(); ++i) {
+    const double expected = *of_x * of_weight[i];
+    if (!(std::abs(of_bias[i] - expected) <= 1e-6 * expected)) return nullptr;
+  }
+  return of->codes;
+}
+
+// The codes that a factor was dequantised of, through a Transpose of a matrix.
+const QuantisedTensor* CodesOfFactor(const CodeWriter& writer, const Value* factor, bool* turned) {
+  *turned = false;
+  if (factor == nullptr) return nullptr;
+  if (const QuantisedTensor* of = writer.CodesOf(factor); of != nullptr) return of;
+  const Node* const node = factor->producer;
+  if (node == nullptr || !IsOp(*node, "Transpose") || writer.Rank(factor) != 2) return nullptr;
+  const auto perm = IntsAttribute(*node, "perm");
+  *turned = !perm.has_value() || ((*perm)[0] == 1 && (*perm)[1] == 0);
+  return writer.CodesOf(node->input(0));
+}
+
+}  // namespace
+
+absl::StatusOr<bool> WriteInt8Linear(CodeWriter& writer, const Node* node) {
+  const bool gemm = IsOp(*node, "Gemm");
+  if (!gemm && !IsOp(*node, "MatMul")) return false;
+  bool turned = false;
+  bool x_turned = false;
+  const QuantisedTensor* const x = CodesOfFactor(writer, node->input(0), &x_turned);
+  const QuantisedTensor* const weight = CodesOfFactor(writer, node->input(1), &turned);
+  if (x == nullptr || weight == nullptr || node->input(0)->producer == nullptr || writer.CodesOf(node->input(0)) == nullptr)
+    return false;
+  if (ConstantTensor(*x->codes).has_value() || !ConstantTensor(*weight->codes).has_value()) return false;
+  Int8Product product = {*x, *weight, turned};
+  if (gemm) {
+    const bool plain = FloatAttribute(*node, "alpha").value_or(1) == 1 && FloatAttribute(*node, "beta").value_or(1) == 1 &&
+                       IntAttribute(*node, "transA").value_or(0) == 0;
+    if (!plain) return false;
+    product.by_rows = turned != (IntAttribute(*node, "transB").value_or(0) != 0);
+  }
+  const Value* const bias = gemm ? node->input(2) : nullptr;
+  product.bias = BiasCodes(writer, bias, product);
+  const Value* const y = node->output();
+  KernelTry answer = TryInt8Kernel(writer, node, product);
+  const bool taken = answer.taken;
+  const Value* const value = answer.value;
+  if (taken || !answer.because.empty()) writer.told[y] = std::move(answer);
+  if (!taken) return false;
+  if (bias != nullptr && product.bias == nullptr) {
+    writer.Replace(node, "Add", {value, bias});
+  } else {
+    writer.Replace(node, "Identity", {value});
+  }
+  return true;
+}
+
+}  // namespace ascend_fuse

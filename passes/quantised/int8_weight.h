@@ -1,0 +1,46 @@
+// A constant weight of 8 bits as kernels that multiply int8 with int8 read it, and what of it goes into their bias.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "passes/quantised/constant_codes.h"
+
+namespace ascend_fuse {
+
+// Codes of [K, N], or of [N, K], less their zero points: all of them are int8. Numbers of columns have one element, or N.
+class Int8Weight {
+ public:
+  // FAILED_PRECONDITION with a sentence where the weight is not constant, not of 8 bits, or where a code less its zero point is
+  // not one of int8. The elements are read once.
+  static absl::StatusOr<Int8Weight> Read(const Model& model, const QuantisedTensor& weight, bool by_rows);
+
+  int64_t k() const { return k_; }
+  int64_t n() const { return n_; }
+  bool by_rows() const { return by_rows_; }
+  double ScaleOf(int64_t column) const { return scales_[scales_.size() == 1 ? 0 : static_cast<size_t>(column)]; }
+  size_t scale_count() const { return scales_.size(); }
+  // The sum of each column's codes less their zero point.
+  const std::vector<int64_t>& sums() const { return sums_; }
+  // The weight as a constant [N, K] or [K, N] of int8: the one of the model where that is the same.
+  absl::StatusOr<const Value*> Constant(Workspace& workspace, const Node& at, bool by_rows) const;
+
+ private:
+  absl::Status ReadFactors(const Model& model, const QuantisedTensor& weight);
+  absl::Status AddUp(const Model& model);
+
+  const Value* value_ = nullptr;
+  std::optional<Tensor> codes_;
+  std::optional<Tensor> zero_tensor_;
+  bool by_rows_ = false;
+  bool is_signed_ = true;
+  int64_t k_ = 0;
+  int64_t n_ = 0;
+  std::vector<double> scales_;
+  std::vector<int64_t> zeros_;
+  std::vector<int64_t> sums_;
+};
+
+}  // namespace ascend_fuse
