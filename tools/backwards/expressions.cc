@@ -270,12 +270,17 @@ double Builder::NumberOf(int value) {
   GraphValue& constant = values_[static_cast<size_t>(value)];
   if (constant.number_fixed) return constant.number;
   bool added = false;
+  bool floor = false;
   for (const GraphNode& node : nodes_) {
-    for (int input : node.inputs) added = added || (input == value && (node.op == "Add" || node.op == "Sub"));
+    for (int input : node.inputs) {
+      added = added || (input == value && (node.op == "Add" || node.op == "Sub"));
+      floor = floor || (input == value && (node.op == "Max" || node.op == "Clip"));
+    }
   }
   static const std::vector<double> kSmall = {1e-6, 1e-6, 1e-6, 1e-5, 1e-3};
   static const std::vector<double> kFactors = {0.125, 0.5, 0.35355339059327373, 1.5, 2, 0.7, 0.1};
-  constant.number = random_.Pick(added ? kSmall : kFactors);
+  static const std::vector<double> kFloors = {1e-12, 1e-8};
+  constant.number = random_.Pick(floor ? kFloors : added ? kSmall : kFactors);
   constant.number_fixed = true;
   return constant.number;
 }

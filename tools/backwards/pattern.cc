@@ -410,6 +410,10 @@ void Builder::Sample(const Schema& schema, Parameter* parameter, Slot* bound) {
   } else if (parameter->name == "epsilon") {
     parameter->kind = Parameter::Kind::kNumber;
     parameter->number = random_.Chance(60) ? 1e-6 : 1e-5;
+  } else if (parameter->name == "min") {
+    // What keeps a length from zero.
+    parameter->kind = Parameter::Kind::kNumber;
+    parameter->number = 1e-12;
   } else if (parameter->name == "approximate") {
     parameter->kind = Parameter::Kind::kText;
     parameter->text = random_.Chance(50) ? "none" : "tanh";

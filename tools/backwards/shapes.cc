@@ -240,6 +240,10 @@ bool Builder::Guess() {
     for (int& dim : dims) dim = NewDim();
     return SetShape(node.outputs[0], dims);
   }
+  for (GraphNode& node : nodes_) {
+    if (node.op != "Expand" || !Shaped(node.inputs[0]) || Shaped(node.outputs[0])) continue;
+    return SetShape(node.outputs[0], DimsOf(node.inputs[0]));
+  }
   for (size_t v = 0; v < values_.size(); ++v) {
     GraphValue& value = values_[v];
     if (value.shaped || value.target || value.node != kUnknown || value.scalar) continue;
