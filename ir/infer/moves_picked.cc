@@ -103,6 +103,7 @@ class Slicer {
     const auto place = [&](Dim at) {
       if (at.is_number() && at.number() >= kEndless) return dim;
       if (at.is_number() && at.number() <= -kEndless) return zero;
+      if (d_.Add(dim, at).is(0)) return zero;  // -n of n elements, of none as well
       if (d_.AtLeast(at, zero)) return d_.Min(at, dim);
       if (d_.AtLeast(Dim::Of(-1), at)) return d_.Max(zero, d_.Add(dim, at));
       return Dim();
@@ -131,6 +132,7 @@ class Slicer {
       return last ? d_.Sub(dim, Dim::Of(1)) : Dim();
     }
     if (start.is_number() && start.number() <= -kEndless) return Dim::Of(0);
+    if (d_.Add(dim, start).is(0)) return Dim::Of(0);
     if (d_.AtLeast(start, Dim::Of(0))) return start;
     if (!d_.AtLeast(Dim::Of(-1), start)) return Dim();
     const Dim from_end = d_.Add(dim, start);
