@@ -17,6 +17,7 @@
 #include "passes/quantised/int8_kernel.h"
 #include "passes/quantised/operators.h"
 #include "passes/quantised/passes.h"
+#include "passes/quantised/rounded_between.h"
 
 namespace ascend_fuse {
 namespace {
@@ -34,7 +35,14 @@ constexpr std::string_view kNotWritten[] = {"com.microsoft.DynamicQuantizeLSTM",
                                             "com.microsoft.QuantizeWithOrder",
                                             "com.microsoft.DequantizeWithOrder",
                                             "com.microsoft.MulInteger",
-                                            "com.microsoft.QOrderedMatMul"};
+                                            "com.microsoft.QOrderedMatMul",
+                                            "com.microsoft.QOrderedAttention",
+                                            "com.microsoft.QOrderedGelu",
+                                            "com.microsoft.QOrderedLayerNormalization",
+                                            "com.microsoft.QOrderedLongformerAttention",
+                                            "com.microsoft.QLinearConvTranspose",
+                                            "com.microsoft.QuantizeBFP",
+                                            "com.microsoft.DequantizeBFP"};
 
 bool IsProduct(const Node& node) {
   return IsOp(node, "MatMul") || IsOp(node, "Gemm") || IsOp(node, "Conv") || IsOp(node, "ConvTranspose");
@@ -80,6 +88,7 @@ class QuantisedPass {
  private:
   absl::Status WriteAll() {
     FindProducts();
+    if (writer_.rounds()) FindRoundedBetween(workspace_);
     for (const auto& graph : workspace_.model().graphs()) {
       const std::vector<const Node*> nodes(graph->nodes().begin(), graph->nodes().end());  // grows while nodes are made
       for (const Node* node : nodes) {

@@ -353,6 +353,22 @@ def test_what_is_fused_goes_on(tmp_path: Path) -> None:
     assert [site["state"] for site in report["sites"] if site["kind"] == "attention"] == ["fused"]
 
 
+@pytest.mark.parametrize("way", ["QDQ-QUInt8-QInt8-channel", "QOperator-QInt8-QInt8-tensor", "dynamic-QInt8-channel-whole"])
+def test_an_attention_that_rounding_keeps_apart_is_said(way: str, tmp_path: Path) -> None:
+    """With the advice that fuses it. A dynamic quantiser leaves attentions as they are."""
+    onnx.save(MODELS["attention"](RNG(0)), tmp_path / "float.onnx")
+    quantise(tmp_path / "float.onnx", way, tmp_path / "m.onnx")
+    _, report = written(tmp_path / "m.onnx", tmp_path)
+    (site,) = (site for site in report["sites"] if site["kind"] == "attention")
+    if "dynamic" in way:
+        assert site["state"] == "fused"
+        return
+    assert (site["state"], site["code"]) == ("left", "rounded-between")
+    assert "--quantised float" in site["because"]
+    _, report = written(tmp_path / "m.onnx", tmp_path, "--quantised", "float")
+    assert [site["state"] for site in report["sites"] if site["kind"] == "attention"] == ["fused"]
+
+
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     x, b = np.ones((2, 32), np.float32), np.ones((4, 1, 16), np.uint8)
     model = single("MatMulNBits", {"x": x, "b": b}, {"s": np.ones((4, 1), np.float32)}, [FLOAT], domain=RUNTIME, K=32, N=4, block_size=32)
