@@ -24,7 +24,9 @@ struct AnalyzedRun {
 // A model as it was before Optimize changed it: loaded anew where sites were left, to ask whether our op plugin takes them.
 using ModelSource = std::function<absl::StatusOr<std::shared_ptr<Model>>()>;
 
+// Optimize, measured in that run. Errors are those of Optimize, and of `untouched`.
 absl::StatusOr<AnalyzedRun> OptimizeAndAnalyze(Model* model, const OptimizeOptions& options, const ModelSource& untouched);
+// The same of ListOpportunities.
 absl::StatusOr<AnalyzedRun> ListAndAnalyze(Model* model, const OptimizeOptions& options = {});
 
 }  // namespace ascend_fuse

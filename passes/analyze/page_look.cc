@@ -35,7 +35,7 @@ button { font: inherit; color: inherit; cursor: pointer; }
 .answers ol { margin: 0; padding-left: 1.3rem; }
 .answers ul { margin: 0; padding: 0; list-style: none; }
 .answers li { margin: 0 0 .45rem; overflow-wrap: anywhere; }
-@media (max-width: 60rem) { .answers { grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 60rem) { .answers { grid-template-columns: minmax(0, 1fr); } .bar-of-page { position: static; } }
 .row > :last-child { white-space: nowrap; }
 .row { display: flex; gap: .5rem; justify-content: space-between; }
 code.command { display: block; background: var(--paper); border: 1px solid var(--line); border-radius: 4px; padding: .2rem .4rem;
@@ -58,6 +58,7 @@ th[aria-sort=ascending] button::after { content: " \2191"; }
 th[aria-sort=descending] button::after { content: " \2193"; }
 .bar { display: inline-block; width: 6rem; height: .65rem; margin-right: .4rem; background: var(--line); vertical-align: baseline; }
 .bar i { display: block; height: 100%; background: var(--after); }
+td .bar { float: left; margin-top: .3rem; }
 .full .bar { display: block; width: 100%; }
 .before .bar i { background: var(--before); }
 .state { font-weight: 600; white-space: nowrap; }

@@ -58,6 +58,16 @@ struct MadeRun {
   std::optional<Analysis> analysis;
 };
 
+// What is to be done next with the written file is said of the file that -o names.
+void NameOutput(const OptimizeFlags& flags, Analysis* analysis) {
+  const std::string usual = Beside(flags.model.input, flags.options.options.loaded_target->chip());
+  for (StepRecord& step : analysis->next) {
+    if (EndsWith(step.command, " " + usual)) {
+      step.command.replace(step.command.size() - usual.size(), usual.size(), flags.model.output);
+    }
+  }
+}
+
 absl::StatusOr<MadeRun> MakeRun(Model* model, const OptimizeFlags& flags, bool change) {
   const OptimizeOptions& options = flags.options.options;
   if (!IsPage(flags.report.report)) {
@@ -66,6 +76,7 @@ absl::StatusOr<MadeRun> MakeRun(Model* model, const OptimizeFlags& flags, bool c
   }
   const auto untouched = [&flags]() -> absl::StatusOr<std::shared_ptr<Model>> { return LoadModel(flags.model.input); };
   ASSIGN_OR_RETURN(AnalyzedRun run, change ? OptimizeAndAnalyze(model, options, untouched) : ListAndAnalyze(model, options));
+  if (change && !flags.model.output.empty()) NameOutput(flags, &run.analysis);
   return MadeRun{std::move(run.report), std::move(run.analysis)};
 }
 
