@@ -26,29 +26,32 @@ namespace {
 
 constexpr size_t kHeaviest = 20;
 
+using RunFunction = absl::StatusOr<Report>(Model* model, const OptimizeOptions& options);
+
 // What two passes of one run see: the graph as it is, and the one that would be written.
 class Analyzer {
  public:
   Analyzer(const Model& model, std::shared_ptr<const Target> target, const OptimizeOptions& options)
       : target_(std::move(target)), options_(options), measuring_(model, *target_, options.infer) {}
 
-  absl::StatusOr<Analysis> Run(Model* model) {
+  // `run`: Optimize or ListOpportunities. `untouched`: the model as it was before the run, for one more.
+  absl::StatusOr<AnalyzedRun> Run(Model* model, RunFunction* run, const ModelSource& untouched) {
     OptimizeOptions options = options_;
     options.loaded_target = target_;
-    options.measured_only = true;
     options.passes.push_back(
         Placed("number", "measure_before", [this](Workspace& workspace) { return MeasureBefore(workspace); }));
     options.passes.push_back(
-        Placed("check_result", "measure_after", [this](Workspace& workspace) { return MeasureAfter(workspace); }));
-    ASSIGN_OR_RETURN(analysis_.report, ListOpportunities(model, options));
+        Placed("choose_style", "measure_after", [this](Workspace& workspace) { return MeasureAfter(workspace); }));
+    ASSIGN_OR_RETURN(Report report, run(model, options));
+    analysis_.report = report;
     MarkFixed();
-    RETURN_IF_ERROR(TryPlugin(model));
+    RETURN_IF_ERROR(TryPlugin(untouched));
     const CostModel cost(target_->chip(), launch_);
     analysis_.opportunities = FindOpportunities({analysis_.report, before_, after_, cost, by_plugin_});
     analysis_.sketches = SketchSites(analysis_.report, before_, after_);
     analysis_.dims = measuring_.binding.Used();
     Conclude(after_, *target_, &analysis_);
-    return std::move(analysis_);
+    return AnalyzedRun{std::move(report), std::move(analysis_)};
   }
 
  private:
@@ -84,7 +87,7 @@ class Analyzer {
       SetTimes(cost, GroupsOfGe(sites, NodePlaces(*graph), graph == &after_), graph);
     }
     Facts& facts = workspace.facts();
-    SetShares(before_, after_, &measuring_.binding, &facts.dims(), &analysis_);
+    SetShares(before_, after_, &analysis_);
     const SpeedRatio ratio = RatioOf(TimeOf(before_), TimeOf(after_));
     analysis_.ratio = {ratio.low, ratio.middle, ratio.high, std::string(LaunchModeName(launch_))};
     analysis_.heaviest = Heaviest(after_, &measuring_.binding, facts.dims(), cost, kHeaviest);
@@ -119,7 +122,7 @@ class Analyzer {
   }
 
   // Whether our op plugin takes what is left.
-  absl::Status TryPlugin(Model* model) {
+  absl::Status TryPlugin(const ModelSource& untouched) {
     const auto& sites = analysis_.report.sites;
     const bool left = std::any_of(sites.begin(), sites.end(), [](const SiteRecord& site) { return site.state == "left"; });
     if (!left || target_->options().plugin) return absl::OkStatus();
@@ -127,10 +130,13 @@ class Analyzer {
     options.loaded_target = nullptr;
     options.target = target_->options();
     options.target.plugin = true;
-    const absl::StatusOr<Report> report = ListOpportunities(model, options);
-    if (!report.ok())
-      return absl::IsResourceExhausted(report.status()) || absl::IsCancelled(report.status()) ? report.status()
-                                                                                              : absl::OkStatus();
+    options.dump_directory.clear();
+    ASSIGN_OR_RETURN(const std::shared_ptr<Model> model, untouched());
+    const absl::StatusOr<Report> report = ListOpportunities(model.get(), options);
+    if (!report.ok()) {
+      const bool ends = absl::IsResourceExhausted(report.status()) || absl::IsCancelled(report.status());
+      return ends ? report.status() : absl::OkStatus();
+    }
     for (const SiteRecord& site : report->sites) {
       if (site.state != "left" && !site.outputs.empty()) by_plugin_.insert(site.kind + " " + site.outputs[0]);
     }
@@ -212,15 +218,51 @@ class Analyzer {
   Analysis analysis_;
 };
 
-absl::StatusOr<Analysis> Analyze(Model* model, const OptimizeOptions& options) {
+absl::StatusOr<AnalyzedRun> Analyze(Model* model, const OptimizeOptions& options, RunFunction* run,
+                                    const ModelSource& untouched) {
   ASSIGN_OR_RETURN(auto target, TargetOf(options));
-  return Analyzer(*model, std::move(target), options).Run(model);
+  return Analyzer(*model, std::move(target), options).Run(model, run, untouched);
+}
+
+// The same model, which a run without changes leaves as it was.
+ModelSource Itself(Model* model) {
+  return [model] { return std::shared_ptr<Model>(model, [](Model*) {}); };
+}
+
+// The page tells of the run that was made; its findings are those of the model as it is, and whether they were mended.
+void TakeRun(AnalyzedRun* run) {
+  std::vector<FindingRecord>& findings = run->analysis.report.findings;
+  for (const FindingRecord& of_result : run->report.findings) {
+    const bool told = std::any_of(findings.begin(), findings.end(), [&](const FindingRecord& finding) {
+      return finding.code == of_result.code && finding.op == of_result.op && finding.node == of_result.node;
+    });
+    if (!told) findings.push_back(of_result);
+  }
+  for (std::vector<PassRecord>* passes : {&run->report.passes, &run->analysis.report.passes}) {
+    std::erase_if(*passes, [](const PassRecord& pass) { return pass.name.starts_with("measure_"); });
+  }
 }
 
 }  // namespace
 
 absl::StatusOr<Analysis> AnalyzeModel(Model* model, const OptimizeOptions& options) {
-  return WithinMemory([&] { return Analyze(model, options); });
+  auto run = WithinMemory([&] { return Analyze(model, options, &ListOpportunities, Itself(model)); });
+  if (!run.ok()) return run.status();
+  return std::move(run->analysis);
+}
+
+absl::StatusOr<AnalyzedRun> ListAndAnalyze(Model* model, const OptimizeOptions& options) {
+  auto run = WithinMemory([&] { return Analyze(model, options, &ListOpportunities, Itself(model)); });
+  if (run.ok()) TakeRun(&*run);
+  return run;
+}
+
+absl::StatusOr<AnalyzedRun> OptimizeAndAnalyze(Model* model, const OptimizeOptions& options, const ModelSource& untouched) {
+  auto run = WithinMemory([&] { return Analyze(model, options, &Optimize, untouched); });
+  if (!run.ok()) return run;
+  TakeRun(&*run);
+  std::erase_if(run->analysis.next, [](const StepRecord& step) { return step.action == "optimize"; });
+  return run;
 }
 
 }  // namespace ascend_fuse

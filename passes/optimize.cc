@@ -22,8 +22,8 @@ namespace ascend_fuse {
 namespace {
 
 WorkspaceOptions WorkspaceOptionsOf(const OptimizeOptions& options) {
-  return {options.rule_files,    options.skip,  options.prefer, options.keep_rest, options.tidy,        options.quantised,
-          options.measured_only, options.limit, options.strict, options.infer,     options.assumptions, options.fix};
+  return {options.rule_files, options.skip,   options.prefer, options.keep_rest,   options.tidy, options.quantised,
+          options.limit,      options.strict, options.infer,  options.assumptions, options.fix};
 }
 
 // A name that no input has cannot be written.

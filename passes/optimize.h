@@ -40,12 +40,10 @@ struct OptimizeOptions {  // what Optimize and ListOpportunities are told
   bool keep_rest = false;                   // what is not fused stays byte for byte, but for forms that ATC does not read
   std::vector<std::string> tidy;            // the kinds of tidying of the rest, by word (docs/tidy.md); none: all of them
   Quantised quantised = Quantised::kExact;  // --quantised: what quantised operators become (docs/quantised.md)
-  // The run is measured and nothing of it is written: one table of dims serves all of it, also where --dim tells of dims.
-  bool measured_only = false;
-  int64_t limit = -1;              // at most so many rewrites; negative: no limit
-  std::string dump_directory;      // the model after each pass is written there; empty: nowhere
-  std::vector<PlacedPass> passes;  // the user's own, in C++
-  ProgressCallback progress;       // told how far the run is; false ends it
+  int64_t limit = -1;                       // at most so many rewrites; negative: no limit
+  std::string dump_directory;               // the model after each pass is written there; empty: nowhere
+  std::vector<PlacedPass> passes;           // the user's own, in C++
+  ProgressCallback progress;                // told how far the run is; false ends it
 };
 
 // Changes the model. On an error, CANCELLED by the progress callback among them, the model may be changed in part and

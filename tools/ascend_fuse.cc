@@ -98,6 +98,7 @@ void AddCommands(Commands* commands) {
   AddVerify(commands);
   AddPrecision(commands);
   AddDiff(commands);
+  AddReport(commands);
   AddReduce(commands);
   AddPrint(commands);
   AddRules(commands);

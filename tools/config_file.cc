@@ -232,7 +232,7 @@ const std::vector<std::pair<std::string_view, std::string_view>>& ConfigVariable
       {"ASCEND_FUSE_TARGET", "target"}, {"ASCEND_FUSE_CANN", "cann"},
       {"ASCEND_FUSE_PLUGIN", "plugin"}, {"ASCEND_FUSE_PRECISION_MODE", "precision-mode"},
       {"ASCEND_FUSE_STYLE", "style"},   {"ASCEND_FUSE_RULES", "rules"},
-      {"ASCEND_FUSE_JOBS", "jobs"}};
+      {"ASCEND_FUSE_JOBS", "jobs"},     {"ASCEND_FUSE_PROGRESS", "progress"}};
   return *kVariables;
 }
 

@@ -35,12 +35,12 @@ const std::vector<ExitCode>& ExitCodes() {
        "Correct the flag or the key of ascend-fuse.toml that stderr names; ascend-fuse COMMAND --help lists the flags. Nothing "
        "was "
        "written."},
-      {kNotMet, "what was asked for is not met: --require, verify, precision",
+      {kNotMet, "what was asked for is not met: --require, verify, precision, report diff",
        "--require: the report says why each site is left, and ascend-fuse explain CODE what can be done; nothing was written. "
        "verify: "
        "an output differs, and the first rewritten place that differs is named. precision: float16 is wrong, and no list makes "
        "it "
-       "right. expand and verify with --as-atc: that ATC rejects the model."},
+       "right. expand and verify with --as-atc: that ATC rejects the model. report diff: something got worse."},
       {kFound, "ATC rejects or misreads the model",
        "check lists what and where, and ascend-fuse explain CODE the way out. optimize wrote nothing; --force writes the model "
        "all "

@@ -24,6 +24,8 @@ class Binding {
   // Of a range of `dims` the end counts.
   Binding(const Model& model, const std::vector<std::pair<std::string, DimRange>>& dims);
 
+  // From here on dims are those of another table: Dim::id means something else.
+  void OfOtherDims() { values_.clear(); }
   // The number of a dim; 0 for one that is not known, and for one that would be negative.
   double Evaluate(Dim dim, const DimTable& dims);
   Amount Of(Dim dim, const DimTable& dims);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "passes/analyze/amounts.h"
 #include "passes/analyze/host_work.h"
 #include "passes/analyze/memory.h"
 #include "passes/core/module_path.h"
@@ -40,7 +41,9 @@ class Measurer {
         facts_(workspace.facts()),
         dims_(workspace.facts().dims()),
         reach_(workspace.model(), workspace.facts()),
-        lowers_(LowersFloats(measuring->target)) {}
+        lowers_(LowersFloats(measuring->target)) {
+    measuring_.binding.OfOtherDims();
+  }
 
   MeasuredGraph Run() {
     graph_.unknown_loops = reach_.unknown_loops();
@@ -50,6 +53,7 @@ class Measurer {
     for (const Node* node : reach_.nodes()) graph_.nodes.push_back(Measure(*node));
     SetModules();
     SetSide();
+    SumAmounts(&measuring_.binding, &dims_, &graph_);
     graph_.activations = MeasureActivations(workspace_.model(), reach_, facts_, &measuring_.binding);
     graph_.host = FindHostWork(graph_, reach_, facts_, &graph_.host_symbols);
     graph_.uncounted.assign(uncounted_.begin(), uncounted_.end());

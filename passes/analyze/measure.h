@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,11 +41,18 @@ struct MeasuredNode {
   bool runs_on_chip() const { return engine == "ai_core"; }
 };
 
+// What nodes compute and move together, as functions of the dims and in numbers.
+struct AmountsOf {
+  Amount flops, bytes;
+};
+
 struct MeasuredGraph {
   std::vector<MeasuredNode> nodes;
   bool is_static = true;  // no shape of a kernel has a symbol
   int64_t unknown_loops = 0;
   int64_t opset = 0;
+  AmountsOf whole;
+  std::map<std::string, AmountsOf> operators, modules;  // a module has what lies below it
   SideRecord side;
   ActivationRecord activations;
   std::vector<HostRecord> host;
@@ -59,6 +67,9 @@ struct Measuring {
   Binding binding;
   absl::flat_hash_map<const Value*, std::string> modules;  // of what nodes of the model as it is compute
 };
+
+// The paths of a module and of those that it is in, "a.b.c", "a.b", "a".
+std::vector<std::string_view> PathsOf(std::string_view module);
 
 // Measures the graph of the workspace as it is now; times are not set yet.
 MeasuredGraph MeasureGraph(Workspace& workspace, Measuring* measuring);

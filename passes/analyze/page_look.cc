@@ -35,7 +35,8 @@ button { font: inherit; color: inherit; cursor: pointer; }
 .answers ol { margin: 0; padding-left: 1.3rem; }
 .answers ul { margin: 0; padding: 0; list-style: none; }
 .answers li { margin: 0 0 .45rem; overflow-wrap: anywhere; }
-@media (max-width: 60rem) { .answers { grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 60rem) { .answers { grid-template-columns: minmax(0, 1fr); } .bar-of-page { position: static; } }
+.row > :last-child { white-space: nowrap; }
 .row { display: flex; gap: .5rem; justify-content: space-between; }
 code.command { display: block; background: var(--paper); border: 1px solid var(--line); border-radius: 4px; padding: .2rem .4rem;
   margin: .2rem 0; font-size: .85rem; }
@@ -57,6 +58,7 @@ th[aria-sort=ascending] button::after { content: " \2191"; }
 th[aria-sort=descending] button::after { content: " \2193"; }
 .bar { display: inline-block; width: 6rem; height: .65rem; margin-right: .4rem; background: var(--line); vertical-align: baseline; }
 .bar i { display: block; height: 100%; background: var(--after); }
+td .bar { float: left; margin-top: .3rem; }
 .full .bar { display: block; width: 100%; }
 .before .bar i { background: var(--before); }
 .state { font-weight: 600; white-space: nowrap; }
@@ -72,7 +74,10 @@ svg .new { fill: var(--card); stroke: var(--after); stroke-width: 2; } svg .edge
 .sketch { display: flex; flex-wrap: wrap; gap: 1.5rem; align-items: flex-start; }
 .sketch figure { margin: .4rem 0; overflow-x: auto; max-width: 100%; }
 [hidden] { display: none !important; }
-@media print { .bar-of-page, .skip { display: none; } body { font-size: 10px; background: #fff; } .table { overflow: visible; }
+@page { margin: 12mm; }
+@media print { .bar-of-page, .skip { display: none; } html { font-size: 10px; } body { font-size: 9px; background: #fff; }
+  header, main, footer { padding: 0; } .table { overflow: visible; } th, td, tbody th, td.words { min-width: 0; padding-right: .5rem; }
+  td.number .small, thead th { white-space: normal; overflow-wrap: anywhere; } .bar { width: 3rem; } svg { max-height: 18cm; }
   tr, .cards div, .answers section { break-inside: avoid; } h2 { break-after: avoid; } .answers { grid-template-columns: repeat(3, 1fr); } }
 )";
 }

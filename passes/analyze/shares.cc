@@ -8,47 +8,15 @@
 namespace ascend_fuse {
 namespace {
 
-// A sum of counts: equal ones are counted, so that a layer that stands a hundred times costs one product.
-class Sum {
- public:
-  void Add(Dim dim, double times) {
-    if (dim.is(0)) return;
-    if (dim.is_number()) {
-      numbers_ += static_cast<double>(dim.number()) * times;
-    } else {
-      counts_[dim.known() ? dim.id() : -1].first = dim;
-      counts_[dim.known() ? dim.id() : -1].second += times;
-    }
-  }
-
-  Amount Total(Binding* binding, DimTable* dims) const {
-    double value = numbers_;
-    Dim sum = numbers_ < 9e18 ? Dim::Of(static_cast<int64_t>(numbers_)) : Dim();
-    for (const auto& [id, entry] : counts_) {
-      if (!entry.first.known()) continue;  // Side::unknown counts them
-      value += binding->Evaluate(entry.first, *dims) * entry.second;
-      sum = dims->Add(sum, dims->Mul(Dim::Of(static_cast<int64_t>(entry.second)), entry.first));
-    }
-    return {binding->Of(sum, *dims).formula, value};
-  }
-
- private:
-  double numbers_ = 0;
-  std::map<int64_t, std::pair<Dim, double>> counts_;  // of expressions, by Dim::id
-};
-
 struct Tally {
   std::string kind;
   int64_t nodes = 0;
   int64_t kernels = 0;
-  Sum flops, bytes;
   double time = 0;
 
   void Add(const MeasuredNode& node) {
     ++nodes;
     kernels += node.launches > 0 ? 1 : 0;
-    flops.Add(node.flops, node.times);
-    bytes.Add(node.bytes, node.times);
     time += node.time.middle;
   }
 };
@@ -59,8 +27,7 @@ struct Both {
 
 class Sharer {
  public:
-  Sharer(const MeasuredGraph& before, const MeasuredGraph& after, Binding* binding, DimTable* dims)
-      : before_(before), after_(after), binding_(binding), dims_(dims) {}
+  Sharer(const MeasuredGraph& before, const MeasuredGraph& after) : before_(before), after_(after) {}
 
   void Run(Analysis* analysis) {
     std::map<std::string, Both> operators, modules;
@@ -72,33 +39,50 @@ class Sharer {
         Both& op = operators[node.op];
         of(op).Add(node);
         of(op).kind = WorkKindName(node.kind);
-        // A module has what lies below it.
-        std::string_view path = node.module;
-        of(modules[std::string(path)]).Add(node);
-        for (size_t dot = path.rfind('.'); dot != std::string_view::npos; dot = path.rfind('.')) {
-          path = path.substr(0, dot);
-          of(modules[std::string(path)]).Add(node);
-        }
+        for (const std::string_view path : PathsOf(node.module)) of(modules[std::string(path)]).Add(node);
       }
     }
-    SetSide(total_before, before_.side, &analysis->before);
-    SetSide(total_after, after_.side, &analysis->after);
-    for (const auto& [name, both] : operators) analysis->operators.push_back(Of(name, both, total_before, total_after));
+    SetSide(before_, &analysis->before);
+    SetSide(after_, &analysis->after);
+    for (const auto& [name, both] : operators) {
+      analysis->operators.push_back(Of(name, both, total_before, total_after));
+      SetAmounts(before_.operators, after_.operators, &analysis->operators.back());
+    }
     std::stable_sort(analysis->operators.begin(), analysis->operators.end(), [](const ShareRecord& a, const ShareRecord& b) {
       return std::max(a.share_before, a.share_after) > std::max(b.share_before, b.share_after);
     });
-    for (const auto& [name, both] : modules) analysis->modules.push_back(Of(name, both, total_before, total_after));
+    for (const auto& [name, both] : modules) {
+      analysis->modules.push_back(Of(name, both, total_before, total_after));
+      SetAmounts(before_.modules, after_.modules, &analysis->modules.back());
+    }
   }
 
  private:
-  void SetSide(const Tally& tally, const SideRecord& counted, SideRecord* side) {
-    *side = counted;
-    side->flops = tally.flops.Total(binding_, dims_);
-    side->bytes = tally.bytes.Total(binding_, dims_);
+  static void SetSide(const MeasuredGraph& graph, SideRecord* side) {
+    *side = graph.side;
+    side->flops = graph.whole.flops;
+    side->bytes = graph.whole.bytes;
     if (side->bytes.value > 0) side->intensity = side->flops.value / side->bytes.value;
   }
 
-  ShareRecord Of(const std::string& name, const Both& both, const Tally& total_before, const Tally& total_after) {
+  static void SetAmounts(const std::map<std::string, AmountsOf>& before, const std::map<std::string, AmountsOf>& after,
+                         ShareRecord* share) {
+    if (const auto of = before.find(share->name); of != before.end()) {
+      share->flops_before = of->second.flops;
+      share->bytes_before = of->second.bytes;
+    }
+    if (const auto of = after.find(share->name); of != after.end()) {
+      share->flops_after = of->second.flops;
+      share->bytes_after = of->second.bytes;
+    }
+    if (share->bytes_before.value > 0) {
+      share->intensity = share->flops_before.value / share->bytes_before.value;
+    } else if (share->bytes_after.value > 0) {
+      share->intensity = share->flops_after.value / share->bytes_after.value;
+    }
+  }
+
+  static ShareRecord Of(const std::string& name, const Both& both, const Tally& total_before, const Tally& total_after) {
     ShareRecord share;
     share.name = name;
     share.kind = both.before.nodes > 0 ? both.before.kind : both.after.kind;
@@ -106,15 +90,6 @@ class Sharer {
     share.nodes_after = both.after.nodes;
     share.kernels_before = both.before.kernels;
     share.kernels_after = both.after.kernels;
-    share.flops_before = both.before.flops.Total(binding_, dims_);
-    share.flops_after = both.after.flops.Total(binding_, dims_);
-    share.bytes_before = both.before.bytes.Total(binding_, dims_);
-    share.bytes_after = both.after.bytes.Total(binding_, dims_);
-    if (share.bytes_before.value > 0) {
-      share.intensity = share.flops_before.value / share.bytes_before.value;
-    } else if (share.bytes_after.value > 0) {
-      share.intensity = share.flops_after.value / share.bytes_after.value;
-    }
     if (total_before.time > 0) share.share_before = both.before.time / total_before.time;
     if (total_after.time > 0) share.share_after = both.after.time / total_after.time;
     return share;
@@ -122,14 +97,12 @@ class Sharer {
 
   const MeasuredGraph& before_;
   const MeasuredGraph& after_;
-  Binding* binding_;
-  DimTable* dims_;
 };
 
 }  // namespace
 
-void SetShares(const MeasuredGraph& before, const MeasuredGraph& after, Binding* binding, DimTable* dims, Analysis* analysis) {
-  Sharer(before, after, binding, dims).Run(analysis);
+void SetShares(const MeasuredGraph& before, const MeasuredGraph& after, Analysis* analysis) {
+  Sharer(before, after).Run(analysis);
 }
 
 KernelTime TimeOf(const MeasuredGraph& graph) {

@@ -5,8 +5,8 @@
 
 namespace ascend_fuse {
 
-// Sets the totals of both sides, operators and modules. The dims of the quantities are those of `dims`.
-void SetShares(const MeasuredGraph& before, const MeasuredGraph& after, Binding* binding, DimTable* dims, Analysis* analysis);
+// Sets the totals of both sides, operators and modules.
+void SetShares(const MeasuredGraph& before, const MeasuredGraph& after, Analysis* analysis);
 
 // The nodes that take most of the time.
 std::vector<HeavyRecord> Heaviest(const MeasuredGraph& graph, Binding* binding, const DimTable& dims, const CostModel& model,

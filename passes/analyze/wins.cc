@@ -39,7 +39,9 @@ Win IfJoined(const MeasuredGraph& graph, const std::vector<int>& members, WorkKi
 }
 
 void WinsByPlace::Add(OpportunityRecord record, const std::string& place, const std::string& node, const Win& win) {
-  const Key key(record.kind, record.state, record.emitted_op, record.because, PlacePattern(place));
+  // What stopped a rule has the name of its layer.
+  const std::string because = record.kind == "near_miss" ? PlacePattern(record.because) : record.because;
+  const Key key(record.kind, record.state, record.emitted_op, because, PlacePattern(place));
   const auto [at, added] = index_.try_emplace(key, records_.size());
   if (added) {
     record.place = place;

@@ -41,7 +41,6 @@ struct WorkspaceOptions {
   bool keep_rest = false;                                       // what is not fused stays byte for byte
   std::vector<std::string> tidy;                                // kinds of tidying, by word; none: all
   Quantised quantised = Quantised::kExact;                      // --quantised
-  bool measured_only = false;                                   // tidying may rest on what --dim tells: nothing is written
   int64_t limit = -1;                                           // only the first N replacements; negative: no limit
   bool strict = false;                                          // refuse what rests on an assumption
   InferOptions infer;

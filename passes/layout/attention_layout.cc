@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "patterns/operators/layout_choice.h"
+
 namespace ascend_fuse {
 namespace {
+
+constexpr double kHalf = 2;  // bytes
 
 int64_t Whole(double microseconds) {
   constexpr double kUnits = 1e6;
@@ -25,28 +29,32 @@ std::optional<double> ElementsOf(absl::Span<const Dim> shape, const DimTable& di
 
 bool IsAttentionToArrange(const Node& node, const Facts& facts) {
   if (node.dead || Domain(node) != "npu" || StringAttribute(node, "input_layout") != "BNSD") return false;
-  if (FindLayoutCost(OpType(node)) == nullptr) return false;
+  if (!ChoosesLayout(OpType(node))) return false;
   for (size_t i = 0; i < kAttentionOperands; ++i) {
     if (node.input(i) == nullptr || facts.Of(node.input(i)).rank() != 4) return false;
   }
   return facts.Of(node.output()).rank() == 4;
 }
 
-const LayoutCost& LayoutCostOf(const Node& attention) { return *FindLayoutCost(OpType(attention)); }
-
-int64_t CostOfTranspose(const LayoutCost& cost, absl::Span<const Dim> shape, const DimTable& dims) {
-  return Whole(cost.transpose + cost.transpose_element * ElementsOf(shape, dims).value_or(0));
+int64_t LayoutCosts::OfTranspose(absl::Span<const Dim> shape, const DimTable& dims) const {
+  KernelWork work;
+  work.kind = WorkKind::kMove;
+  work.bytes = 2 * kHalf * ElementsOf(shape, dims).value_or(0);  // read and written
+  return Whole(model_.TimeOf(work).middle);
 }
 
-int64_t CostOfTokensFirst(const Node& attention, const Facts& facts) {
-  const LayoutCost& cost = LayoutCostOf(attention);
+int64_t LayoutCosts::OfTokensFirst(const Node& attention, const Facts& facts) const {
   const DimTable& dims = facts.dims();
   const auto q = facts.Of(attention.input(0)).shape;
   const Dim queries = dims.Resolve(q[2]);
   const Dim keys = dims.Resolve(facts.Of(attention.input(1)).shape[2]);
-  const auto is_long = [&](Dim dim) { return dim.is_number() && dim.number() >= cost.from_length; };
-  if (!is_long(queries) || !is_long(keys)) return 0;
-  return Whole(cost.score * ElementsOf({q[0], q[1], queries, keys}, dims).value_or(0));
+  if (!queries.is_number() || !keys.is_number()) return 0;
+  KernelWork heads_first;
+  heads_first.kind = WorkKind::kAttention;
+  heads_first.scores = ElementsOf({q[0], q[1], queries, keys}, dims).value_or(0);
+  KernelWork tokens_first = heads_first;
+  tokens_first.shortest = static_cast<double>(std::min(queries.number(), keys.number()));
+  return Whole(model_.TimeOf(tokens_first).middle - model_.TimeOf(heads_first).middle);
 }
 
 }  // namespace ascend_fuse

@@ -1,13 +1,13 @@
-// Attentions whose layout is a choice, and what layouts and Transposes cost: the numbers of `layout` in
-// patterns/operators.txtpb, as whole numbers for MinimumCut.
+// Attentions whose layout is a choice, and what layouts and Transposes cost by the cost model, as whole numbers for MinimumCut.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "absl/types/span.h"
 #include "ir/infer/facts.h"
-#include "patterns/operators/layout_cost.h"
+#include "patterns/cost/cost_model.h"
 
 namespace ascend_fuse {
 
@@ -22,13 +22,18 @@ inline constexpr int64_t kChangeCost = 1;
 // layout before.
 bool IsAttentionToArrange(const Node& node, const Facts& facts);
 
-// Of an attention that IsAttentionToArrange.
-const LayoutCost& LayoutCostOf(const Node& attention);
+// Times on one chip, of kernels of a graph that is on the device, in half precision.
+class LayoutCosts {
+ public:
+  explicit LayoutCosts(std::string_view chip) : model_(chip, LaunchMode::kStatic) {}
 
-// What a Transpose of a tensor of this shape costs.
-int64_t CostOfTranspose(const LayoutCost& cost, absl::Span<const Dim> shape, const DimTable& dims);
+  // What a Transpose of a tensor of this shape costs.
+  int64_t OfTranspose(absl::Span<const Dim> shape, const DimTable& dims) const;
+  // What the attention takes longer with the heads after the tokens.
+  int64_t OfTokensFirst(const Node& attention, const Facts& facts) const;
 
-// What the attention takes longer with the heads after the tokens.
-int64_t CostOfTokensFirst(const Node& attention, const Facts& facts);
+ private:
+  CostModel model_;
+};
 
 }  // namespace ascend_fuse

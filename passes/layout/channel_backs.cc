@@ -7,7 +7,7 @@
 #include "fmt/format.h"
 #include "ir/infer/movement_of.h"
 #include "patterns/analysis/linear.h"
-#include "patterns/operators/layout_cost.h"
+#include "patterns/operators/layout_choice.h"
 
 namespace ascend_fuse {
 namespace {
@@ -15,8 +15,7 @@ namespace {
 bool IsScores(const Node& node, size_t operand, int from_end) {
   if (operand > 1) return false;
   if (IsOp(node, "MatMul")) return from_end == (operand == 0 ? 1 : 2);
-  return Domain(node) == "npu" && FindLayoutCost(OpType(node)) != nullptr && from_end == 1 &&
-         StringAttribute(node, "input_layout") == "BNSD";
+  return Domain(node) == "npu" && ChoosesLayout(OpType(node)) && from_end == 1 && StringAttribute(node, "input_layout") == "BNSD";
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ void HeadOrders::AskPlace(HeadPlace* place, OrderGraph* graph) {
   }
   const bool may_change = agree && places_.IsTaken(*place, kTokensFirst, kTokensFirst);
   graph->Charge(place->operands, kTokensFirst,
-                may_change ? kChangeCost + CostOfTokensFirst(*place->node, facts_) : OrderGraph::kNever);
+                may_change ? kChangeCost + run_.costs.OfTokensFirst(*place->node, facts_) : OrderGraph::kNever);
   graph->Charge(place->results, kTokensFirst, agree ? kChangeCost : OrderGraph::kNever);
 }
 
@@ -37,7 +37,7 @@ int64_t HeadOrders::CostOfExchange(const HeadTensor& tensor) const {
   const auto shape = facts_.Of(tensor.members[0]).shape;
   const DimTable& dims = facts_.dims();
   if (dims.Resolve(shape[1]).is(1) || dims.Resolve(shape[2]).is(1)) return kReshapeCost;  // nothing is moved
-  return CostOfTranspose(LayoutCostOf(*places_.attention()), shape, dims);
+  return run_.costs.OfTranspose(shape, dims);
 }
 
 // A tensor costs a Transpose where it is read in the order that it is not computed in.

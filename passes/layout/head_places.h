@@ -38,8 +38,6 @@ class HeadPlaces {
   absl::Status Find();
 
   std::vector<HeadPlace>& all() { return places_; }
-  // One of those that everything was reached from.
-  const Node* attention() const { return places_.front().node; }
   HeadTensors& tensors() { return tensors_; }
   const HeadPlace* MakerOf(const HeadTensor& tensor) const {
     return tensor.maker >= 0 ? &places_[static_cast<size_t>(tensor.maker)] : nullptr;

@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "passes/core/workspace.h"
+#include "passes/layout/attention_layout.h"
 #include "passes/layout/order_graph.h"
 #include "passes/layout/taken_orders.h"
 
@@ -11,10 +12,11 @@ namespace ascend_fuse {
 
 // What all clients of one run share.
 struct OrderRun {
-  explicit OrderRun(Workspace& of) : workspace(of), taken(of.facts(), *of.target()) {}
+  explicit OrderRun(Workspace& of) : workspace(of), taken(of.facts(), *of.target()), costs(of.target()->chip()) {}
 
   Workspace& workspace;
   TakenOrders taken;
+  LayoutCosts costs;
 };
 
 class OrderClient {

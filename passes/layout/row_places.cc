@@ -29,8 +29,7 @@ absl::Status RowPlaces::Find() {
 }
 
 void RowPlaces::Look(const Node* attention) {
-  forms_.SetCost(LayoutCostOf(*attention));
-  const bool fast = CostOfTokensFirst(*attention, facts_) == 0;
+  const bool fast = run_.costs.OfTokensFirst(*attention, facts_) == 0;
   const bool operands = fast && run_.taken.Takes(*attention, {0, 1, 2}, kHeadsAndTokens, "BSND");
   const bool result = fast && run_.taken.Takes(*attention, {}, kHeadsAndTokens, "BNSD_BSND");
   attentions_.emplace_back();

@@ -27,7 +27,8 @@ struct RowPlace {
 
 class RowPlaces {
  public:
-  explicit RowPlaces(OrderRun& run) : run_(run), facts_(run.workspace.facts()), ways_(run.workspace), forms_(run.workspace) {}
+  explicit RowPlaces(OrderRun& run)
+      : run_(run), facts_(run.workspace.facts()), ways_(run.workspace), forms_(run.workspace, run.costs) {}
 
   // All that can be reached from attentions in BNSD.
   absl::Status Find();

@@ -41,7 +41,7 @@ const Value* WayForms::NowOf(const Value* before) const {
 }
 
 int64_t WayForms::CostOf(int64_t transposes, int64_t reshapes, const Way& way) const {
-  const int64_t cost = transposes == 0 ? 0 : CostOfTranspose(*cost_, facts_.Of(way.end).shape, facts_.dims());
+  const int64_t cost = transposes == 0 ? 0 : costs_.OfTranspose(facts_.Of(way.end).shape, facts_.dims());
   return transposes * cost + reshapes * kReshapeCost;
 }
 

@@ -15,13 +15,13 @@ namespace ascend_fuse {
 
 class WayForms {
  public:
-  explicit WayForms(Workspace& workspace) : facts_(workspace.facts()), context_(workspace.Context()) {}
+  WayForms(Workspace& workspace, const LayoutCosts& costs)
+      : facts_(workspace.facts()), context_(workspace.Context()), costs_(costs) {}
 
   // What an attention takes, or gives, with the heads after the tokens too: one Transpose of the two is free there, because the
   // order of heads is chosen after that of rows.
   void AddFreeEnd(const Value* end) { free_ends_.insert(end); }
   void AddFreeSource(const Value* source) { free_sources_.insert(source); }
-  void SetCost(const LayoutCost& cost) { cost_ = &cost; }
 
   // What the way costs as it is, and written from a source with axes `from` to an end with axes `to`; kNever where it cannot be.
   int64_t CostAsIs(const Way& way) const;
@@ -48,7 +48,7 @@ class WayForms {
 
   const Facts& facts_;
   const FunctionContext context_;
-  const LayoutCost* cost_ = nullptr;
+  const LayoutCosts& costs_;
   absl::flat_hash_set<const Value*> free_ends_;
   absl::flat_hash_set<const Value*> free_sources_;
   absl::flat_hash_map<const Value*, const Value*> now_;

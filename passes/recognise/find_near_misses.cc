@@ -1,8 +1,12 @@
 // Find near misses: for every operator at which a construct begins and that no rule covered, the rule that got farthest and
 // where it stopped.
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/container/node_hash_map.h"
 #include "ir/schema.h"
 #include "passes/core/module_path.h"
 #include "passes/core/workspace.h"
@@ -41,6 +45,13 @@ class OperatorUse {
   absl::flat_hash_map<size_t, bool> known_;
 };
 
+// Nodes of norms that are there also where the mean is not. They say nothing by themselves: a rule has to match but for one
+// difference.
+constexpr std::string_view kAnchorsOfDifferences[] = {"Sqrt", "Exp"};
+// How much else has to be as the rule has it: x * f (x) is found everywhere.
+constexpr int kEvidence = 4;
+constexpr size_t kMostRoots = 16;  // of a rule that matches but for one difference, from its anchor on
+
 class NearMisses {
  public:
   explicit NearMisses(Workspace& workspace)
@@ -67,10 +78,17 @@ class NearMisses {
     return std::find(own.begin(), own.end(), op_type) != own.end();
   }
 
+  static bool IsOfDifferences(std::string_view op_type) {
+    return std::find(std::begin(kAnchorsOfDifferences), std::end(kAnchorsOfDifferences), op_type) !=
+           std::end(kAnchorsOfDifferences);
+  }
+
   // The rules that an anchor says something about: those that match it, and those that ask a function of which it is the
   // sign.
   void FindRules() {
+    std::set<size_t> used;
     std::vector<std::string_view> anchors = NearMissAnchors();
+    anchors.insert(anchors.end(), std::begin(kAnchorsOfDifferences), std::end(kAnchorsOfDifferences));
     for (const FunctionRow& function : Functions()) {
       if (!function.anchor.empty() && std::find(anchors.begin(), anchors.end(), function.anchor) == anchors.end()) {
         anchors.push_back(function.anchor);
@@ -81,14 +99,19 @@ class NearMisses {
       for (size_t r = 0; r < library_.rules().size(); ++r) {
         const Rule& rule = library_.rules()[r];
         if (rule.emit.empty() || workspace_.Skipped(rule)) continue;
-        const bool uses = IsOwn(anchor) && std::any_of(rule.match.begin(), rule.match.end(),
-                                                       [&](const auto& statement) { return use.In(*statement.pattern); });
+        const bool uses =
+            (IsOwn(anchor) || IsOfDifferences(anchor)) &&
+            std::any_of(rule.match.begin(), rule.match.end(), [&](const auto& statement) { return use.In(*statement.pattern); });
         const bool asks = std::any_of(rule.where.begin(), rule.where.end(), [&](const Condition& condition) {
           const Expression& side = condition.relation == Condition::Relation::kLet ? condition.right : condition.left;
           return side.kind == Expression::Kind::kCall && Functions()[side.function].anchor == anchor;
         });
         if (uses || asks) rules_of_[anchor].push_back(r);
+        if (uses || asks) used.insert(r);
       }
+    }
+    for (const size_t r : used) {
+      for (const std::string& root : library_.RootOperators(r)) rules_of_root_[root].push_back(r);
     }
   }
 
@@ -96,7 +119,10 @@ class NearMisses {
     reached_ = Downstream(anchor);  // roots lie a few steps downstream
     best_ = Failure();
     best_covers_ = false;
+    difference_ = nullptr;
+    for (size_t i = 0; i < reached_.size() && i < kMostRoots; ++i) Differ(anchor, ButOne(reached_[i]));
     for (const size_t r : rules) {
+      if (IsOfDifferences(OpType(*anchor))) break;
       const auto& roots = library_.RootOperators(r);
       for (const Node* root : reached_) {
         if (root->output(0) == nullptr || std::find(roots.begin(), roots.end(), OperatorKey(*root)) == roots.end()) {
@@ -107,7 +133,12 @@ class NearMisses {
         Consider(anchor, std::move(failure));
       }
     }
+    TakeDifference();
     if (best_.rule == nullptr) return;
+    // What several nodes of one construct tell is told once.
+    if (!misses_.insert({best_.rule, best_.node, best_.found}).second && difference_ != nullptr) return;
+    if (IsOfDifferences(OpType(*anchor)) && near_.contains(anchor)) return;
+    near_.insert(best_.covered.begin(), best_.covered.end());
     const auto told = told_.find(Label(*anchor));
     if (told != told_.end() && told->second == best_.rule->kind) return;
     NearMissRecord record;
@@ -123,6 +154,52 @@ class NearMisses {
     record.found = best_.found;
     record.source = best_.position.ToString();
     workspace_.result.near_misses.push_back(std::move(record));
+  }
+
+  // A rule that matches but for one difference: there is one with most evidence for each root.
+  struct Nearly {
+    Mismatch mismatch;
+    Match match;
+  };
+
+  const Nearly& ButOne(const Node* root) {
+    const auto [at, added] = nearly_.try_emplace(root);
+    Nearly& best = at->second;
+    const auto rules = rules_of_root_.find(OperatorKey(*root));
+    if (!added || root->output(0) == nullptr || rules == rules_of_root_.end()) return best;
+    for (const size_t r : rules->second) {
+      Mismatch mismatch;
+      std::optional<Match> match = MatchButOne(matcher_, library_.rules()[r], root->output(0), &mismatch);
+      if (!match.has_value() || mismatch.node == nullptr || mismatch.evidence < kEvidence) continue;
+      if (mismatch.evidence > best.mismatch.evidence) best = {std::move(mismatch), *std::move(match)};
+    }
+    return best;
+  }
+
+  void Differ(const Node* anchor, const Nearly& nearly) {
+    if (nearly.mismatch.node == nullptr) return;
+    if (difference_ != nullptr && difference_->mismatch.evidence >= nearly.mismatch.evidence) return;
+    const auto& covered = nearly.match.covered;
+    const bool tells = nearly.mismatch.node == anchor || std::find(covered.begin(), covered.end(), anchor) != covered.end();
+    if (tells) difference_ = &nearly;
+  }
+
+  // It says more than a rule that only got far.
+  void TakeDifference() {
+    if (difference_ == nullptr) return;
+    const auto& covered = difference_->match.covered;
+    if (best_.rule != nullptr && best_.covered.size() > covered.size() + 1) return;
+    // All nodes are as a rule has them and a condition does not hold, or it says more of the same node.
+    const bool whole = best_.rank.stop == Stop::kConditionFails && best_.covered.size() > covered.size();
+    const bool closer = best_.node == difference_->mismatch.node && best_.rank.stop == Stop::kWrongAttribute;
+    if (best_.rule != nullptr && (whole || closer)) return;
+    best_ = Failure();
+    best_.rule = difference_->match.rule;
+    best_.position = difference_->mismatch.position;
+    best_.node = difference_->mismatch.node;
+    best_.expected = difference_->mismatch.expected;
+    best_.found = difference_->mismatch.found;
+    best_.covered = covered;
   }
 
   // A constant that is not what the rule expects stops it at the node that reads it; sentences begin with its name.
@@ -161,11 +238,17 @@ class NearMisses {
   const RuleSet& library_;
   Matcher matcher_;
   absl::flat_hash_map<std::string_view, std::vector<size_t>> rules_of_;  // by anchor
-  absl::flat_hash_map<std::string_view, std::string_view> told_;         // the kinds of sites that say why they are left, by node
+  absl::flat_hash_map<std::string, std::vector<size_t>>
+      rules_of_root_;                                             // those that use an anchor, by the operator of their root
+  absl::flat_hash_map<std::string_view, std::string_view> told_;  // the kinds of sites that say why they are left, by node
+  std::set<std::tuple<const Rule*, const Node*, std::string>> misses_;
+  absl::flat_hash_set<const Node*> near_;            // what these cover
+  absl::node_hash_map<const Node*, Nearly> nearly_;  // by root: layers of anchors ask again
   // Of the anchor that is looked at.
   std::vector<const Node*> reached_;
   Failure best_;
   bool best_covers_ = false;
+  const Nearly* difference_ = nullptr;
 };
 
 }  // namespace

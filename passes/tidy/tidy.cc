@@ -195,7 +195,7 @@ absl::Status Tidy(Workspace& workspace) {
   const size_t promised = options.dims.size() + options.equal_dims.size();
   std::erase_if(options.dims, [&](const auto& dim) { return std::find(fixed.begin(), fixed.end(), dim.first) == fixed.end(); });
   options.equal_dims.clear();
-  if (options.dims.size() == promised || workspace.options().measured_only) return Tidier(workspace).Run();
+  if (options.dims.size() == promised) return Tidier(workspace).Run();
   workspace.InferModelAgain(options);
   workspace.NumberValues();  // dims of the other facts are other dims
   const absl::Status status = Tidier(workspace).Run();

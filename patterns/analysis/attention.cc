@@ -35,7 +35,9 @@ class AttentionReader {
       context_.read->insert(context_.read->end(), reached_.begin(), reached_.end());
     }
     // What is not an attention here is not one for any rule.
-    if (!view.ok()) return FinalWord(std::string(view.status().message()), CodeOf(view.status()));
+    if (!view.ok()) {
+      return At(PlaceOf(view.status()), FinalWord(std::string(view.status().message()), CodeOf(view.status())));
+    }
     return view;
   }
 
@@ -193,7 +195,8 @@ class AttentionReader {
       query = ChooseShared(context_, atoms_, query_operand, {type_, true}, of_query, key_operand.places.back().value);
     }
     if (!query.has_value()) {
-      return No(fmt::format("{} cannot be taken apart into batch, heads and queries", NameOf(query_operand)));
+      return At(query_operand.places.front().value->producer,
+                No(fmt::format("{} cannot be taken apart into batch, heads and queries", NameOf(query_operand))));
     }
     // Key and value are of one number of heads: both before their copies, or both after them.
     std::optional<OperandChoice> key;

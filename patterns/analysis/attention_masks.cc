@@ -24,8 +24,8 @@ class MaskReader {
     const Fact& fact = context_.facts->Of(factor.value);
     const AxisList stage = atoms_->Leaves(factor.axes);
     const auto refuse = [&](std::string_view why) {
-      return Refuse(fmt::format("the scores are multiplied by {}, which {}", ValueName(*factor.value), why),
-                    "attention-not-proved");
+      return At(factor.node, Refuse(fmt::format("the scores are multiplied by {}, which {}", ValueName(*factor.value), why),
+                                    "attention-not-proved"));
     };
     if (!fact.has_rank || fact.shape.size() > stage.size()) return refuse("has not the shape of the scores");
     for (size_t i = 0; i < fact.shape.size(); ++i) {

@@ -36,8 +36,9 @@ absl::StatusOr<AxisView> OperandView(const FunctionContext& context, AtomTable* 
       view.axes.emplace_back();
       view.copied.insert(view.copied.end(), result[of_result].begin(), result[of_result].end());
     } else if (context.dims->NotEqual(fact.shape[i], size)) {
-      return Refuse(fmt::format("axis {} of {} is not that of {}", i, ValueName(*view.value), ValueName(*product.result)),
-                    "attention-not-proved");
+      return At(view.value->producer,
+                Refuse(fmt::format("axis {} of {} is not that of {}", i, ValueName(*view.value), ValueName(*product.result)),
+                       "attention-not-proved"));
     } else {
       // A mask may have enlarged the result as far as is proved: then the scores say later what the size is.
       view.axes.push_back(result[of_result]);

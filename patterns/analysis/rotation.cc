@@ -7,7 +7,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
 #include "ir/attribute.h"
+#include "ir/infer/movement_of.h"
+#include "ir/status_macros.h"
 #include "patterns/analysis/channels.h"
+#include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
 namespace {
@@ -73,10 +76,28 @@ absl::StatusOr<std::string> ModeOf(const std::vector<Channel>& channels) {
   return ChannelsNotProved("the channels change places in a mixture of ways: no rotation by halves, pairs or quarters");
 }
 
-}  // namespace
+// A part that is not half of the channels is what makes the whole another one than x.
+absl::Status OtherShape(const FunctionContext& context, const std::vector<const Node*>& nodes, const Value& rotated,
+                        const Value& value) {
+  const absl::Status other = ChannelsNotProved(fmt::format("{} has another shape than {}", ValueName(rotated), ValueName(value)));
+  const Fact& x = context.facts->Of(&value);
+  if (x.rank() < 1 || !x.shape.back().is_number()) return other;
+  const int64_t half = x.shape.back().number() / 2;
+  for (const Node* node : nodes) {
+    if (KindOf(*context.facts, *node) != MovementKind::kPicks) continue;
+    for (const Value* part : node->outputs()) {
+      if (part == nullptr) continue;
+      const Fact& fact = context.facts->Of(part);
+      if (fact.rank() != x.rank() || !fact.shape.back().is_number() || fact.shape.back().is(half)) continue;
+      return At(node, ChannelsNotProved(fmt::format("{} has {} channels, and half of them are {}", ValueName(*part),
+                                                    fact.shape.back().number(), half)));
+    }
+  }
+  return other;
+}
 
-absl::StatusOr<std::string> RotationMode(const FunctionContext& context, const Value* rotated, const Value* x, int sign,
-                                         const Value* signs) {
+absl::StatusOr<std::string> ModeOfRotated(const FunctionContext& context, const Value* rotated, const Value* x, int sign,
+                                          const Value* signs) {
   // The same Cast of both changes nothing of which channel is which.
   while (rotated->producer != nullptr && x->producer != nullptr && rotated != x && IsOp(*rotated->producer, "Cast") &&
          IsOp(*x->producer, "Cast") && IntAttribute(*rotated->producer, "to") == IntAttribute(*x->producer, "to") &&
@@ -123,9 +144,7 @@ absl::StatusOr<std::string> RotationMode(const FunctionContext& context, const V
     return ChannelsNotProved(
         fmt::format("{} is not made of the channels of {}: {}", ValueName(*rotated), ValueName(*x), std::string(why.message())));
   }
-  if (!map->IsLike(context.facts->Of(x))) {
-    return ChannelsNotProved(fmt::format("{} has another shape than {}", ValueName(*rotated), ValueName(*x)));
-  }
+  if (!map->IsLike(context.facts->Of(x))) return OtherShape(context, longest, *rotated, *x);
   const int64_t width = map->trailing[0];
   std::vector<Channel> channels = ListOf(*map);
   if (channels.empty()) return ChannelsNotProved("too many channels");
@@ -154,6 +173,14 @@ absl::StatusOr<std::string> RotationMode(const FunctionContext& context, const V
     for (size_t i = 0; i < channels.size(); ++i) channels[i].negative = channels[i].negative != (*negative)[i];
   }
   return ModeOf(channels);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> RotationMode(const FunctionContext& context, const Value* rotated, const Value* x, int sign,
+                                         const Value* signs) {
+  absl::StatusOr<std::string> mode = ModeOfRotated(context, rotated, x, sign, signs);
+  return mode.ok() ? std::move(mode) : At(rotated->producer, mode.status());
 }
 
 absl::StatusOr<const Value*> DeinterleavedSource(const FunctionContext& context, const Value* x) {

@@ -197,6 +197,16 @@ bool DropsWhereZero(const FunctionContext& context, const ScoreMask& mask, const
   return zero_or_one && (subtracts ? -added.factor : added.factor) <= kMaskThreshold;
 }
 
+// Where another function of the scores stands between what is added and the product.
+absl::Status InTheWay(const FunctionContext& context, const Value& x) {
+  const Node* node = x.producer;
+  if (node == nullptr || node->output_count != 1) return absl::OkStatus();
+  const bool leads = std::any_of(node->inputs().begin(), node->inputs().end(),
+                                 [&](const Use& use) { return use.value != nullptr && LeadsToProduct(context, use.value); });
+  if (!leads) return absl::OkStatus();
+  return At(node, No(fmt::format("the scores are {}, which is not part of an attention", DescribeProducer(x))));
+}
+
 class ScoreReader {
  public:
   ScoreReader(const FunctionContext& context, AtomTable* atoms, const Atoms& keys, const Atoms& leading,
@@ -204,6 +214,12 @@ class ScoreReader {
       : context_(context), atoms_(atoms), keys_(keys), leading_(leading), reached_(reached) {}
 
   absl::StatusOr<ScorePath> Read(AxisView view) {
+    absl::StatusOr<ScorePath> path = FromWeights(std::move(view));
+    return path.ok() ? std::move(path) : At(at_, path.status());
+  }
+
+ private:
+  absl::StatusOr<ScorePath> FromWeights(AxisView view) {
     ScorePath path;
     for (int step = 0; step < kMostWeightSteps; ++step) {
       if (const auto softmax = FindSoftmax(context_, view.value); softmax.has_value()) return BeforeSoftmax(*softmax, view, path);
@@ -213,7 +229,6 @@ class ScoreReader {
     return No(fmt::format("no softmax is near {}", ValueName(*view.value)));
   }
 
- private:
   void Reach(const Node* node) {
     if (std::find(reached_->begin(), reached_->end(), node) == reached_->end()) reached_->push_back(node);
   }
@@ -222,6 +237,7 @@ class ScoreReader {
   absl::Status WeightStep(AxisView* view, ScorePath* path) {
     const Node* node = view->value->producer;
     if (node == nullptr) return No(fmt::format("the weights are {}", DescribeProducer(*view->value)));
+    at_ = node;
     Reach(node);
     if (FollowCopy(context_, view) || FollowMovement(context_, atoms_, view)) return absl::OkStatus();
     if (const Value* source = ConvertedFrom(context_, *node); source != nullptr) {
@@ -305,6 +321,7 @@ class ScoreReader {
   absl::StatusOr<ScorePath> BeforeSoftmax(const SoftmaxView& softmax, AxisView view, ScorePath path) {
     for (const Node* node : softmax.nodes) Reach(node);
     if (biased_ != nullptr) return NoSoftmax(*biased_);
+    at_ = softmax.nodes.back();
     const auto axis = static_cast<size_t>(softmax.axis);
     if (axis < view.axes.size()) path.keys = atoms_->Leaves(view.axes[axis]);
     const Atoms keys = atoms_->Leaves(keys_);
@@ -362,7 +379,13 @@ class ScoreReader {
     return absl::OkStatus();
   }
 
+  // The refusal is told of the node before which the way ends.
   absl::StatusOr<ScorePath> Follow(AxisView view, ScorePath path) {
+    absl::StatusOr<ScorePath> done = TowardsProduct(std::move(view), std::move(path));
+    return done.ok() ? std::move(done) : At(at_, done.status());
+  }
+
+  absl::StatusOr<ScorePath> TowardsProduct(AxisView view, ScorePath path) {
     while (true) {
       if (++steps_ > kMostScoreSteps) return No("the way from the softmax to the scores is too long");
       if (const auto mixed = FindMixedHeads(context_, *atoms_, view, leading_);
@@ -381,6 +404,7 @@ class ScoreReader {
       }
       const Node* node = view.value->producer;
       if (node == nullptr) return No(fmt::format("the scores are {}, not a product", DescribeProducer(*view.value)));
+      at_ = node;
       Reach(node);
       if (FollowCopy(context_, &view)) continue;
       if (FollowMovement(context_, atoms_, &view)) {
@@ -435,9 +459,14 @@ class ScoreReader {
     absl::Status why = No(fmt::format("the scores are {}, which leads to no product", DescribeProducer(*view.value)));
     const bool subtracts = IsOp(node, "Sub");
     for (size_t i = 0; i < (subtracts ? 1U : 2U); ++i) {
+      at_ = &node;
       const Value* x = node.input(i);
       const Value* mask = node.input(1 - i);
-      if (x == nullptr || mask == nullptr || !LeadsToProduct(context_, x)) continue;
+      if (x == nullptr || mask == nullptr) continue;
+      if (!LeadsToProduct(context_, x)) {
+        if (absl::Status status = InTheWay(context_, *x); !status.ok()) why = status;
+        continue;
+      }
       AxisView next = view;
       ScorePath longer = path;
       double number = 0;
@@ -504,7 +533,7 @@ class ScoreReader {
       double number = 0;
       // A number that is not a scale, 0 or infinite, is not a factor either.
       if (x == nullptr || factor == nullptr || Number(context_, factor, &number) || !LeadsToProduct(context_, x)) continue;
-      const ScoreFactor found = {factor, view->axes, divides};
+      const ScoreFactor found = {factor, view->axes, divides, &node};
       why = Continue(view, x);
       if (!why.ok()) continue;
       path->stages.insert(path->stages.begin(), found.axes);
@@ -525,6 +554,7 @@ class ScoreReader {
   ScoreMask zeroed_;
   const Value* empty_rows_ = nullptr;  // weights are made 0 where a row of this is minus infinity throughout
   AxisList axes_of_rows_;              // of those weights
+  const Node* at_ = nullptr;           // the node that was looked at last
   int steps_ = 0;
 };
 

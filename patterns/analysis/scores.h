@@ -31,6 +31,7 @@ struct ScoreFactor {
   const Value* value = nullptr;
   AxisList axes;  // those of the scores at that place, which the factor is broadcast to
   bool divides = false;
+  const Node* node = nullptr;  // which multiplies
 };
 
 struct ScorePath {

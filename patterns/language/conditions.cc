@@ -1,6 +1,7 @@
 // The conditions of a rule: what `where` and `let` ask, in order, and what is said where one does not hold.
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "fmt/format.h"
 #include "patterns/language/matcher.h"
@@ -46,7 +47,9 @@ bool Matcher::Conditions(const std::vector<Condition>& conditions, size_t index,
   const size_t covered = covered_.size();
   std::vector<const Node*>* const outer = context_.read;
   context_.read = &covered_;
+  const bool outer_definition = std::exchange(in_definition_, frame->scope != &rule_->scope);
   const bool done = Holds(conditions, index, frame, next);
+  in_definition_ = outer_definition;
   context_.read = outer;
   if (!done) covered_.resize(covered);
   return done;
@@ -101,18 +104,23 @@ bool Matcher::HoldsEqual(const Condition& condition, Frame* frame, Next rest) {
   return reached ? false : DoesNotHold(condition, DescribeTerm(context_, *known));
 }
 
+// A condition of a definition is about the node whose operands were matched last, one of the rule about the whole.
+const Node* Matcher::NodeOfCondition() const {
+  return in_definition_ && reader_ != nullptr ? reader_ : covered_.empty() ? nullptr : covered_.front();
+}
+
 bool Matcher::DoesNotHold(const Condition& condition, const std::string& found) {
-  const bool kept = Fail(
-      condition.position, covered_.empty() ? nullptr : covered_.front(), Stop::kConditionFails, [&] { return condition.source; },
-      [&] { return found; });
+  const bool kept =
+      Fail(condition.position, NodeOfCondition(), Stop::kConditionFails, [&] { return condition.source; }, [&] { return found; });
   if (kept) failure_->code = kConditionFails;
   return false;
 }
 
 // What a function says of why it has no value needs no further words.
 bool Matcher::Refused(const Condition& condition, const absl::Status& status) {
+  const Node* const place = PlaceOf(status);
   const bool kept = Fail(
-      condition.position, covered_.empty() ? nullptr : covered_.front(), Stop::kConditionFails,
+      condition.position, place != nullptr ? place : NodeOfCondition(), Stop::kConditionFails,
       [&] { return IsFinalWord(status) ? std::string() : condition.source; }, [&] { return std::string(status.message()); });
   if (!kept) return false;
   // A word that a table lacks says no more than another attribute would.

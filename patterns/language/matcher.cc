@@ -108,6 +108,28 @@ Term AxesFromEnd(const Term& term, int rank) {
 
 bool IsAxisAttribute(std::string_view name) { return name == "axes" || name == "axis"; }
 
+struct DepthGuard {
+  int* depth;
+  explicit DepthGuard(int* d) : depth(d) { ++*depth; }
+  ~DepthGuard() { --*depth; }
+};
+
+std::vector<const Node*> EachOnce(const std::vector<const Node*>& nodes) {
+  std::vector<const Node*> once;
+  for (const Node* node : nodes) {
+    if (std::find(once.begin(), once.end(), node) == once.end()) once.push_back(node);
+  }
+  return once;
+}
+
+// What a pattern wants of an attribute.
+std::string DescribeMention(const FunctionContext& context, const Pattern& pattern, const AttributePattern& mention,
+                            const absl::StatusOr<Term>& expected) {
+  return fmt::format("{} with {} = {}", pattern.name, mention.name, expected.ok() ? DescribeTerm(context, *expected) : "?");
+}
+
+bool Evident(Pardon* pardon, Pardon::Next next) { return pardon != nullptr ? pardon->Evident(next) : next(); }
+
 }  // namespace
 
 Matcher::Frame* Matcher::NewFrame(const Scope& scope) {
@@ -129,21 +151,17 @@ bool Matcher::Fail(const SourcePosition& position, const Node* node, Stop stop, 
   if (failure_->trace != nullptr) failure_->trace->End({position, expected(), found()});
   // A node may be there twice.
   if (FailureRank{static_cast<int>(covered_.size()), stop} <= failure_->rank) return false;
-  std::vector<const Node*> covered = covered_;
-  std::sort(covered.begin(), covered.end());
-  covered.erase(std::unique(covered.begin(), covered.end()), covered.end());
+  std::vector<const Node*> covered = EachOnce(covered_);
   const FailureRank rank{static_cast<int>(covered.size()), stop};
   if (rank <= failure_->rank) return false;
-  failure_->rank = rank;
-  failure_->rule = rule_;
-  failure_->position = position;
-  failure_->node = node;
-  failure_->expected = expected();
-  failure_->found = found();
-  failure_->code = kFormDiffers;
-  failure_->is_sentence = false;
-  failure_->final_word = false;
-  failure_->covered = std::move(covered);
+  *failure_ = {.rule = rule_,
+               .position = position,
+               .node = node,
+               .expected = expected(),
+               .found = found(),
+               .covered = std::move(covered),
+               .rank = rank,
+               .trace = failure_->trace};
   if (failure_->trace != nullptr) failure_->trace->farthest = failure_->trace->now;
   return true;
 }
@@ -170,7 +188,8 @@ std::optional<Match> Matcher::Run(const Rule& rule, const Value* root, Failure* 
   Frame* frame = Begin(rule, root, failure);
   std::optional<Match> match;
   // Where somebody asks for the failure, the rule is tried all the same: how far it gets is the answer.
-  if (failure_ == nullptr && !MayMatch(rules_.prefilter(), context_, *cache_, operators_).At(rule.root_form, root)) return match;
+  const bool asked = failure_ != nullptr || pardon_ != nullptr;
+  if (!asked && !MayMatch(rules_.prefilter(), context_, *cache_, operators_).At(rule.root_form, root)) return match;
   auto finish = [&] {
     // An input marked ? that no alternative bound is absent.
     std::vector<int> absent;
@@ -192,11 +211,7 @@ std::optional<Match> Matcher::Run(const Rule& rule, const Value* root, Failure* 
       match->rule = &rule;
       match->terms = frame->terms;
       if (failure_ != nullptr && failure_->trace != nullptr) failure_->trace->farthest = failure_->trace->now;
-      for (const Node* node : covered_) {
-        if (std::find(match->covered.begin(), match->covered.end(), node) == match->covered.end()) {
-          match->covered.push_back(node);
-        }
-      }
+      match->covered = EachOnce(covered_);
       return true;
     });
     if (!done) {
@@ -222,11 +237,7 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
         [] { return std::string("too many combinations; the search was given up"); });
     return false;
   }
-  struct DepthGuard {
-    int* depth;
-    explicit DepthGuard(int* d) : depth(d) { ++*depth; }
-    ~DepthGuard() { --*depth; }
-  } guard(&depth_);
+  const DepthGuard guard(&depth_);
   const bool quiet = quiet_ == &pattern;
   quiet_ = nullptr;
   const Value* value = term.kind == Term::Kind::kValue ? term.value : nullptr;
@@ -245,19 +256,19 @@ bool Matcher::MatchTerm(const Pattern& pattern, Frame* frame, const Term& term, 
       double number = 0;
       auto literal = [&] { return fmt::format("{}", pattern.number); };
       auto met = [&] { return DescribeTerm(context_, term); };
-      if (term.kind == Term::Kind::kNumber && NearlyEqual(pattern.number, term.number, DataType::kFloat)) {
-        return Step(pattern.position, literal, met, next);
-      }
+      auto step = [&] { return Step(pattern.position, literal, met, next); };
+      if (term.kind == Term::Kind::kNumber && NearlyEqual(pattern.number, term.number, DataType::kFloat))
+        return Evident(pardon_, step);
       if (value != nullptr && (term.like_scalar || BroadcastsAsScalar(context_.facts->Of(value))) &&
           ConstantNumber(*context_.facts, value, &number) &&
           NearlyEqual(pattern.number, number, context_.facts->Of(value).type)) {
-        return Step(pattern.position, literal, met, next);
+        return Evident(pardon_, step);
       }
       const bool constant = value != nullptr && ConstantNumber(*context_.facts, value, &number);
-      Fail(
-          pattern.position, value != nullptr ? value->producer : nullptr, constant ? Stop::kWrongConstant : Stop::kWrongValue,
-          [&] { return fmt::format("the constant {}", pattern.number); }, [&] { return DescribeTerm(context_, term); });
-      return false;
+      const Node* node = value != nullptr && value->producer != nullptr && !constant ? value->producer : reader_;
+      auto expected = [&] { return fmt::format("the constant {}", pattern.number); };
+      Fail(pattern.position, node, constant ? Stop::kWrongConstant : Stop::kWrongValue, expected, met);
+      return constant && pardon_ != nullptr && pardon_->Take(pattern.position, node, expected, met, next);
     }
     case Pattern::Kind::kAlternatives:
       for (const PatternPointer& alternative : pattern.arguments) {
@@ -281,12 +292,12 @@ bool Matcher::MatchVariable(const Pattern& pattern, Frame* frame, const Term& te
     // A constant that is a number at its first place must be one here too.
     const bool as_number = !slot.like_scalar || term.like_scalar ||
                            (term.kind == Term::Kind::kValue && BroadcastsAsScalar(context_.facts->Of(term.value)));
-    if (as_number && EqualTerms(context_, slot, term)) return Step(pattern.position, name, met, next);
-    Fail(
-        pattern.position, term.kind == Term::Kind::kValue ? term.value->producer : nullptr, Stop::kWrongValue,
-        [&] { return fmt::format("the same as {} = {}", pattern.name, DescribeTerm(context_, slot)); },
-        [&] { return DescribeTerm(context_, term); });
-    return false;
+    if (as_number && EqualTerms(context_, slot, term)) {
+      return Evident(pardon_, [&] { return Step(pattern.position, name, met, next); });
+    }
+    auto expected = [&] { return fmt::format("the same as {} = {}", pattern.name, DescribeTerm(context_, slot)); };
+    Fail(pattern.position, reader_, Stop::kWrongValue, expected, met);
+    return pardon_ != nullptr && pardon_->Take(pattern.position, reader_, expected, met, next);
   }
   if (static_cast<size_t>(pattern.slot) < frame->closures.size()) {
     const Closure closure = frame->closures[pattern.slot];
@@ -376,6 +387,12 @@ bool Matcher::MatchOperator(const Pattern& pattern, Frame* frame, const Value* v
       Fail(
           pattern.position, node, Stop::kWrongOperator, [&] { return FullName(pattern.domain, pattern.name); },
           [&] { return fmt::format("{} computed by {}", ValueName(*current), FullName(Domain(*node), OpType(*node))); });
+      const bool first = pardon_ != nullptr && outputs == nullptr && current->output_index == 0;
+      if (first && pardon_->TakeOperator(pattern, *node, spelled_, [&] {
+            return MatchAttributes(pattern, frame, *node, 0, [&] { return MatchOperands(pattern, frame, *node, next); });
+          })) {
+        return true;
+      }
     }
     if (Below(current) != nullptr) covered_.push_back(node);
   }
@@ -420,11 +437,16 @@ bool Matcher::MatchNode(const Pattern& pattern, Frame* frame, const Node& node, 
           [&] { return fmt::format("{} inputs", node.input_count); });
       return false;
     }
-    if (pattern.arguments.size() == 2 && node.input_count == 2 && schema != nullptr && schema->commutative) {
-      return MatchInputs(pattern, frame, node, 0, false, next) || MatchInputs(pattern, frame, node, 0, true, next);
-    }
-    return MatchInputs(pattern, frame, node, 0, false, next);
+    return MatchOperands(pattern, frame, node, next);
   });
+}
+
+// In both orders where the operator, that of the rule or that of the node, is commutative.
+bool Matcher::MatchOperands(const Pattern& pattern, Frame* frame, const Node& node, Next next) {
+  if (MatchInputs(pattern, frame, node, 0, false, next)) return true;
+  const Schema* schema = SchemaFor(node);
+  const bool swaps = schema != nullptr && (schema->commutative || OpType(node) != pattern.name);
+  return swaps && pattern.arguments.size() == 2 && node.input_count == 2 && MatchInputs(pattern, frame, node, 0, true, next);
 }
 
 bool Matcher::MatchInputs(const Pattern& pattern, Frame* frame, const Node& node, size_t index, bool swapped, Next next) {
@@ -432,19 +454,28 @@ bool Matcher::MatchInputs(const Pattern& pattern, Frame* frame, const Node& node
   const size_t input = swapped ? 1 - index : index;
   Term term = Term::Of(node.input(input));
   term.like_scalar = BroadcastsLikeScalar(context_, SchemaFor(node), node, input);
-  return MatchTerm(*pattern.arguments[index], frame, term,
-                   [&] { return MatchInputs(pattern, frame, node, index + 1, swapped, next); });
+  const Node* const outer = std::exchange(reader_, &node);
+  spelled_ = nullptr;
+  const bool done = MatchTerm(*pattern.arguments[index], frame, term,
+                              [&] { return MatchInputs(pattern, frame, node, index + 1, swapped, next); });
+  reader_ = outer;
+  return done;
 }
 
 bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& node, size_t index, Next next) {
   if (index == pattern.attributes.size()) return next();
   const AttributePattern& mention = pattern.attributes[index];
   Term term = Term::Absent();
+  auto met = [&] { return fmt::format("{} = {}", mention.name, DescribeTerm(context_, term)); };
   auto rest = [&] {
     return Step(
-        mention.position, [&] { return mention.name; },
-        [&] { return fmt::format("{} = {}", mention.name, DescribeTerm(context_, term)); },
+        mention.position, [&] { return mention.name; }, met,
         [&] { return MatchAttributes(pattern, frame, node, index + 1, next); });
+  };
+  auto wrong = [&](const absl::StatusOr<Term>& expected) {
+    auto wanted = [&] { return DescribeMention(context_, pattern, mention, expected); };
+    Fail(mention.position, &node, Stop::kWrongAttribute, wanted, met);
+    return pardon_ != nullptr && pardon_->Take(mention.position, &node, wanted, met, rest);
   };
   if (mention.value.kind == Expression::Kind::kWildcard) return MatchAttributes(pattern, frame, node, index + 1, next);
   const Schema* schema = SchemaFor(node);
@@ -468,14 +499,7 @@ bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& 
       if (expected.ok() && EqualTerms(context_, NormalizeAxes(*expected, axes_rank), NormalizeAxes(term, axes_rank))) {
         return rest();
       }
-      Fail(
-          mention.position, &node, Stop::kWrongAttribute,
-          [&] {
-            return fmt::format("{} with {} = {}", pattern.name, mention.name,
-                               expected.ok() ? DescribeTerm(context_, *expected) : "?");
-          },
-          [&] { return fmt::format("{} = {}", mention.name, DescribeTerm(context_, term)); });
-      return false;
+      return wrong(expected);
     }
     if (axes_rank >= 0) term = AxesFromEnd(term, axes_rank);
   }
@@ -487,15 +511,7 @@ bool Matcher::MatchAttributes(const Pattern& pattern, Frame* frame, const Node& 
     return true;
   }
   if (reached) return false;
-  Fail(
-      mention.position, &node, Stop::kWrongAttribute,
-      [&] {
-        const absl::StatusOr<Term> expected = Evaluate(mention.value, frame);
-        return fmt::format("{} with {} = {}", pattern.name, mention.name,
-                           expected.ok() ? DescribeTerm(context_, *expected) : "?");
-      },
-      [&] { return fmt::format("{} = {}", mention.name, DescribeTerm(context_, term)); });
-  return false;
+  return wrong(Evaluate(mention.value, frame));
 }
 
 bool Matcher::MatchDefinition(const Pattern& pattern, Frame* frame, const Term& term, Next next) {
@@ -511,6 +527,7 @@ bool Matcher::MatchDefinition(const Pattern& pattern, Frame* frame, const Term& 
           pattern.position, [&] { return pattern.name + (pattern.optional ? "?" : ""); },
           [&] { return fmt::format("tried as {}", alternative.pattern->position.ToString()); },
           [&] {
+            spelled_ = &definition;
             return MatchTerm(*alternative.pattern, inner, term, [&] {
               return Conditions(alternative.conditions, 0, inner,
                                 [&] { return FinishDefinition(pattern, frame, inner, 0, false, next); });

@@ -14,6 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "patterns/language/match_cache.h"
 #include "patterns/language/match_trace.h"
+#include "patterns/language/mismatch.h"
 #include "patterns/language/prefilter.h"
 #include "patterns/language/rule_set.h"
 #include "patterns/terms/function_context.h"
@@ -89,6 +90,8 @@ class Matcher {
   // (slower: sentences are made). A rule about two constructs side by side has a second output that the first does
   // not lead to: it is looked for at `partner`, and without one such a rule does not match.
   std::optional<Match> Run(const Rule& rule, const Value* root, Failure* failure = nullptr, const Value* partner = nullptr);
+  // From here on what is not as the rule has it is pardoned once (patterns/language/mismatch.h); nullptr: nothing is.
+  void SetPardon(Pardon* pardon) { pardon_ = pardon; }
 
  private:
   struct Frame;
@@ -113,6 +116,7 @@ class Matcher {
   bool MatchOperator(const Pattern& pattern, Frame* frame, const Value* value, Next next, const MatchStatement* outputs,
                      int place, bool quiet);
   bool MatchNode(const Pattern& pattern, Frame* frame, const Node& node, Next next);
+  bool MatchOperands(const Pattern& pattern, Frame* frame, const Node& node, Next next);
   bool MatchInputs(const Pattern& pattern, Frame* frame, const Node& node, size_t index, bool swapped, Next next);
   bool MatchAttributes(const Pattern& pattern, Frame* frame, const Node& node, size_t index, Next next);
   bool MatchDefinition(const Pattern& pattern, Frame* frame, const Term& term, Next next);
@@ -121,6 +125,7 @@ class Matcher {
   bool Holds(const std::vector<Condition>& conditions, size_t index, Frame* frame, Next next);
   bool HoldsEqual(const Condition& condition, Frame* frame, Next rest);
   // False, and noted as the failure where this attempt got farther than those before.
+  const Node* NodeOfCondition() const;
   bool DoesNotHold(const Condition& condition, const std::string& found);
   bool Refused(const Condition& condition, const absl::Status& status);
   // Binds or compares; calls next with the binding in place and takes it back if next fails.
@@ -156,7 +161,11 @@ class Matcher {
   static constexpr int64_t kMaximumSteps = 200000;
   int64_t steps_ = 0;
   int depth_ = 0;
-  const Pattern* quiet_ = nullptr;  // an optional operator: where another one stands is not a failure
+  const Pattern* quiet_ = nullptr;       // an optional operator: where another one stands is not a failure
+  const Node* reader_ = nullptr;         // whose operand is matched
+  bool in_definition_ = false;           // conditions are those of a definition
+  const Definition* spelled_ = nullptr;  // the definition of which an alternative is matched at this place
+  Pardon* pardon_ = nullptr;
 };
 
 // The dim that a term is: a dim, or a whole number. Unknown for anything else.

@@ -10,10 +10,11 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "embedded/operators_data.h"
 #include "fmt/format.h"
 #include "patterns/operators/head_padding.h"
-#include "patterns/operators/layout_cost.h"
+#include "patterns/operators/layout_choice.h"
 #include "patterns/operators/slower_sites.h"
 #include "proto/operators.pb.h"
 
@@ -30,7 +31,7 @@ struct Table {
   std::vector<DeclaredOperator> operators;
   std::map<std::string, std::vector<SlowerSites>, std::less<>> slower;  // by op_type
   absl::flat_hash_map<std::pair<std::string_view, std::string_view>, const DeclaredOperator*> by_name;
-  absl::flat_hash_map<std::string, LayoutCost> layouts;
+  absl::flat_hash_set<std::string> choose_layouts;
   absl::flat_hash_map<std::string, HeadPadding> paddings;
 };
 
@@ -117,10 +118,7 @@ const Table* ReadTable() {
       const proto::HeadPadding& padding = op.head_padding();
       table->paddings[op.name()] = {padding.multiple_of(), padding.at_most(), padding.because(), padding.source()};
     }
-    if (!op.has_layout()) continue;
-    const proto::LayoutCost& layout = op.layout();
-    table->layouts[op.name()] = {layout.transpose(), layout.transpose_element(), layout.from_length(),
-                                 layout.score(),     layout.because(),           layout.source()};
+    if (op.chooses_layout()) table->choose_layouts.insert(op.name());
   }
   for (const proto::OperatorDeclaration& op : declarations.op()) {
     DeclaredOperator declared = OperatorFrom(op);
@@ -170,11 +168,7 @@ const DeclaredOperator* FindDeclaredOperator(std::string_view domain, std::strin
   return found == by_name.end() ? nullptr : found->second;
 }
 
-const LayoutCost* FindLayoutCost(std::string_view op_type) {
-  const auto& layouts = Declarations().layouts;
-  const auto found = layouts.find(fmt::format("npu.{}", op_type));
-  return found == layouts.end() ? nullptr : &found->second;
-}
+bool ChoosesLayout(std::string_view op_type) { return Declarations().choose_layouts.contains(fmt::format("npu.{}", op_type)); }
 
 const HeadPadding* FindHeadPadding(std::string_view op_type) {
   const auto& paddings = Declarations().paddings;

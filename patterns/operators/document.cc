@@ -8,7 +8,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "patterns/operators/declarations.h"
-#include "patterns/operators/layout_cost.h"
+#include "patterns/operators/layout_choice.h"
 #include "patterns/operators/slower_sites.h"
 
 namespace ascend_fuse {
@@ -76,11 +76,10 @@ void AddOperator(const DeclaredOperator& op, std::string* text) {
   if (op.gain.has_value()) {
     *text += fmt::format("Speed: {}: {} ({}).\n\n", op.gain->evidence, op.gain->because, op.gain->source);
   }
-  if (const LayoutCost* layout = op.domain == "npu" ? FindLayoutCost(op.op_type) : nullptr; layout != nullptr) {
-    *text += fmt::format(
-        "Layout: the pass `choose_orders` takes {} us for a Transpose and {} us for each of its elements, and, with the "
-        "heads after the tokens, from {} queries and keys on {} us more for each score: {} ({}).\n\n",
-        layout->transpose, layout->transpose_element, layout->from_length, layout->score, layout->because, layout->source);
+  if (op.domain == "npu" && ChoosesLayout(op.op_type)) {
+    *text +=
+        "Layout: the pass `choose_orders` takes the one with which this node and the Transposes around it are fastest by the "
+        "[cost model](costs.md).\n\n";
   }
   for (const SlowerSites& row : SlowerSitesOf(op.op_type)) {
     *text +=

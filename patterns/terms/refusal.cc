@@ -1,5 +1,7 @@
 #include "patterns/terms/refusal.h"
 
+#include <cstring>
+
 #include "absl/strings/cord.h"
 
 namespace ascend_fuse {
@@ -7,6 +9,7 @@ namespace {
 
 constexpr char kFinalWord[] = "ascend_fuse/final_word";
 constexpr char kCode[] = "ascend_fuse/code";
+constexpr char kPlace[] = "ascend_fuse/place";  // the bytes of a pointer: a status does not outlive the model that it is about
 
 }  // namespace
 
@@ -20,6 +23,21 @@ absl::Status FinalWord(std::string_view sentence, std::string_view code) {
   absl::Status status = Refuse(sentence, code);
   status.SetPayload(kFinalWord, absl::Cord());
   return status;
+}
+
+absl::Status At(const Node* node, absl::Status refusal) {
+  if (node == nullptr || refusal.ok() || PlaceOf(refusal) != nullptr) return refusal;
+  refusal.SetPayload(kPlace, absl::Cord(std::string(reinterpret_cast<const char*>(&node), sizeof(node))));
+  return refusal;
+}
+
+const Node* PlaceOf(const absl::Status& status) {
+  const auto place = status.GetPayload(kPlace);
+  if (!place.has_value()) return nullptr;
+  const Node* node = nullptr;
+  const std::string bytes(*place);
+  std::memcpy(&node, bytes.data(), sizeof(node));
+  return node;
 }
 
 bool IsFinalWord(const absl::Status& status) { return status.GetPayload(kFinalWord).has_value(); }

@@ -10,10 +10,16 @@
 
 namespace ascend_fuse {
 
+struct Node;
+
 // The condition does not hold for the reason that the sentence gives.
 absl::Status Refuse(std::string_view sentence, std::string_view code = "");
 // The same as a final word.
 absl::Status FinalWord(std::string_view sentence, std::string_view code = "");
+// The same refusal, told of the node that the sentence is about; of one that was told already nothing changes.
+absl::Status At(const Node* node, absl::Status refusal);
+// That node, or nullptr: the rule's own place is as good as any.
+const Node* PlaceOf(const absl::Status& status);
 bool IsFinalWord(const absl::Status& status);
 // The code of a refusal, or "" where it has none of its own.
 std::string CodeOf(const absl::Status& status);

@@ -29,6 +29,8 @@ import fill  # noqa: E402
 # of time of a test, which ends its whole process.
 for variable in ("CI", "BUILD_NUMBER"):
     os.environ.pop(variable, None)
+# On a busy machine any run takes over a second: what tests read on stderr must not depend on that.
+os.environ.setdefault("ASCEND_FUSE_PROGRESS", "none")
 
 
 # A rule file of a user that fuses nothing built in.

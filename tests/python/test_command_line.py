@@ -22,7 +22,7 @@ class CommandLineTest(unittest.TestCase):
 
     def test_wrong_usage(self):
         self.expect(2, "A subcommand is required")
-        self.expect(2, "bogus is not a command; there are optimize, list, analyze, check, expand, verify, precision, diff, reduce, print, rules, targets, plugin, explain, doctor, man, completion", "bogus")
+        self.expect(2, "bogus is not a command; there are optimize, list, analyze, check, expand, verify, precision, diff, report, reduce, print, rules, targets, plugin, explain, doctor, man, completion", "bogus")
         self.expect(2, "model is required", "optimize")
         self.expect(2, "there are ascend310b, ascend310p, ascend910", "optimize", "m.onnx", "--target", "h100")
         self.expect(2, "there are 2026.07, 8.1", "optimize", "m.onnx", "--cann", "1")

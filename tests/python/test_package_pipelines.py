@@ -94,24 +94,6 @@ def test_make(zoo: Path, tmp_path: Path) -> None:
     assert failed.returncode != 0 and "not written" in failed.stderr and not (tmp_path / "llama.npu.onnx").exists()
 
 
-def compare(*words: object) -> tuple[int, str]:
-    done = subprocess.run([sys.executable, EXAMPLES / "compare_reports.py", *map(str, words)], capture_output=True, text=True,
-                          env=dict(os.environ, PYTHONPATH=str(BUILD / "python")))
-    return done.returncode, done.stdout + done.stderr
-
-
-def test_a_report_that_got_worse(zoo: Path, tmp_path: Path) -> None:
-    reports = {}
-    for name, options in (("all", []), ("less", ["--skip", "rotary"])):
-        reports[name] = tmp_path / f"{name}.json"
-        run_ok("optimize", zoo / MODEL, "-o", tmp_path / "out.onnx", "--quiet", "--json", reports[name], *options)
-    assert compare(reports["all"], reports["all"]) == (0, "the report is not worse\n")
-    assert compare(reports["less"], reports["all"])[0] == 0
-    code, said = compare(reports["all"], reports["less"])
-    assert code == 3 and "rotary: 4 were fused, 0 are" in said
-    assert compare()[0] == 2
-
-
 def test_container_files_are_the_same_for_both_processors() -> None:
     texts = {name: (ROOT / "examples" / "docker" / f"Dockerfile.{name}").read_text() for name in ("x86_64", "aarch64")}
     assert texts["x86_64"].replace("x86_64", "aarch64").replace("linux/amd64", "linux/arm64") == texts["aarch64"]

@@ -134,7 +134,11 @@ def test_optimize_and_list_write_the_page_of_their_run(zoo: Path, tmp_path: Path
     run_ok("optimize", model, "-o", tmp_path / "with.onnx", "--report", tmp_path / "r.html", "--quiet")
     assert (tmp_path / "plain.onnx").read_bytes() == (tmp_path / "with.onnx").read_bytes()
     run_ok("list", model, "--report", tmp_path / "l.html", "--quiet")
-    assert "can be fused" not in (tmp_path / "r.html").read_text()
+    of_run = (tmp_path / "r.html").read_text()
+    assert "can be fused" not in of_run
+    assert "<b>optimize</b>" not in of_run, "that was done"
+    assert f"<span>{tmp_path / 'with.onnx'}</span>" in of_run, "verify is told where the file was written"
+    assert "<b>optimize</b>" in (tmp_path / "l.html").read_text()
     assert "can be fused" in (tmp_path / "l.html").read_text()
     run_ok("analyze", model, "--report", tmp_path / "a.json", "--quiet")
     assert json.loads((tmp_path / "a.json").read_text())["schema"] == 1

@@ -116,8 +116,8 @@ const char* ascend_fuse_report_text(const ascend_fuse_report* report);
 ascend_fuse_code ascend_fuse_report_read(const char* json, ascend_fuse_report** report);
 /* The report in another form, until the next call with this handle: "optimize", "list" and "check" are texts, with "verbose-"
  * before them every site has its line; with "page-" they are pages for a browser, with "part-" what is in the body of one.
- * "unwritten" is why ATC would refuse or misread the result, a sentence a line. Of ascend_fuse_analyze there are "analyze" and
- * "verbose-analyze". */
+ * "unwritten" is why ATC would refuse or misread the result, a sentence a line. Of ascend_fuse_analyze there are "analyze",
+ * "verbose-analyze" and "page-analyze". */
 ascend_fuse_code ascend_fuse_report_as(ascend_fuse_report* report, const char* form, const char** text);
 /* What of `kinds`, a list with commas, was left or not found: a sentence a line, until the next call with this handle. */
 ascend_fuse_code ascend_fuse_report_unmet(ascend_fuse_report* report, const char* kinds, const char** text);

@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/status_macros.h"
+#include "passes/analyze/page.h"
 #include "passes/check/atc_check.h"
 #include "passes/check/check.h"
 #include "passes/optimize.h"
@@ -48,11 +49,12 @@ absl::StatusOr<std::string> FormOf(const Report& report, std::string_view form) 
   return ReportToText(report, options);
 }
 
-// Of what an analysis says there is the text of one screen, and the whole one.
+// Of what an analysis says there is the text of one screen, the whole one, and the page.
 absl::StatusOr<std::string> FormOf(const ascend_fuse_report& report, std::string_view form) {
   if (!report.analysis.has_value()) return FormOf(report.report, form);
   if (form == "analyze") return AnalysisToText(*report.analysis);
   if (form == "verbose-analyze") return AnalysisToText(*report.analysis, {.verbose = true});
+  if (form == "page-analyze") return AnalysisToHtml(*report.analysis);
   return absl::InvalidArgumentError(fmt::format("an analysis has no form {}", form));
 }
 

@@ -46,7 +46,9 @@ int Run(AnalyzeFlags* flags) {
   if (const int code = flags->options.SetAndLoad(); code != kDone) return code;
   const auto model = LoadModel(flags->input);
   if (!model.ok()) return Fail(model.status());
+  flags->options.TellProgress(flags->quiet);
   auto analysis = AnalyzeModel(model->get(), flags->options.options);
+  flags->options.EndProgress();
   if (!analysis.ok()) return Fail(analysis.status());
   return Write(*flags, *analysis);
 }
@@ -62,6 +64,7 @@ void AddAnalyze(Commands* commands) {
   AddDimFlag(command, &flags->options);
   AddFixFlag(command, &flags->options);
   AddAssumeFlag(command, &flags->options);
+  AddProgressFlag(command, &flags->options.progress);
   command->add_option("--json", flags->json, "write the analysis as JSON; - is stdout")->type_name("FILE");
   command
       ->add_option("--report", flags->report,

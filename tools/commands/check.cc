@@ -20,7 +20,9 @@ int Run(CheckFlags* flags) {
   if (const int code = flags->options.SetAndLoad(); code != kDone) return code;
   const auto model = LoadModel(flags->input);
   if (!model.ok()) return Fail(model.status());
+  flags->options.TellProgress(flags->report.quiet);
   auto report = CheckModel(model->get(), flags->options.options);
+  flags->options.EndProgress();
   if (!report.ok()) return Fail(report.status());
   report->model = flags->input;
   if (const int code = flags->report.Write(*report, {.changed = false, .of_check = true}); code != kDone) return code;
@@ -39,6 +41,7 @@ void AddCheck(Commands* commands) {
   AddDimFlag(check, &flags->options);
   AddFixFlag(check, &flags->options);
   AddReportFlags(check, &flags->report);
+  AddProgressFlag(check, &flags->options.progress);
   check->add_flag("--verbose", flags->report.verbose, "name every node");
   check->add_flag("--quiet", flags->report.quiet, "print errors only");
   commands->Add(check, [flags] { return Run(flags); });

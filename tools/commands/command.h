@@ -46,6 +46,7 @@ void AddExpand(Commands* commands);
 void AddVerify(Commands* commands);
 void AddPrecision(Commands* commands);
 void AddDiff(Commands* commands);
+void AddReport(Commands* commands);
 void AddReduce(Commands* commands);
 void AddPrint(Commands* commands);
 void AddRules(Commands* commands);

@@ -21,13 +21,16 @@ int Run(ExpandFlags* flags) {
   const auto model = LoadModel(flags->model.input);
   if (!model.ok()) return Fail(model.status());
   const OptimizeOptions& given = flags->options.options;
-  ExpandOptions options = {given.rule_files, given.infer, std::nullopt, nullptr};
+  flags->options.TellProgress(flags->report.quiet);
+  ExpandOptions options = {given.rule_files, given.infer, std::nullopt, given.progress};
   if (flags->as_atc) options.as_atc = given.target;
   const auto status = Expand(model->get(), options);
+  options.progress = nullptr;
+  flags->options.EndProgress();
   if (absl::IsUnavailable(status)) return Fail(status, kNotMet);
   if (!status.ok()) return Fail(status);
   const std::string output = flags->model.output.empty() ? Beside(flags->model.input, "expanded") : flags->model.output;
-  if (const auto saved = flags->model.Save(**model, output, flags->report.quiet); !saved.ok()) return Fail(saved);
+  if (const auto saved = flags->model.Save(**model, output, flags->options.progress); !saved.ok()) return Fail(saved);
   flags->model.SayWritten(output, flags->report);
   return kDone;
 }
@@ -49,6 +52,7 @@ void AddExpand(Commands* commands) {
                    "if it refuses the model");
   AddAtcFlags(expand, &flags->options.options.target);
   AddPrecisionFlag(expand, &flags->options.options.target);
+  AddProgressFlag(expand, &flags->options.progress);
   expand->add_flag("--quiet", flags->report.quiet, "print errors only");
   commands->Add(expand, [flags] { return Run(flags); });
 }

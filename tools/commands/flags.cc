@@ -1,8 +1,5 @@
 #include "tools/commands/flags.h"
 
-#include <unistd.h>
-
-#include <chrono>
 #include <cstdio>
 #include <mutex>
 #include <optional>
@@ -15,38 +12,25 @@
 #include "passes/report/report_html.h"
 
 namespace ascend_fuse {
-namespace {
-
-// Says how far writing has come, on a terminal only and only when it takes longer than a second.
-class WritingProgress {
- public:
-  explicit WritingProgress(bool wanted) : wanted_(wanted && isatty(STDERR_FILENO) == 1) {}
-  ~WritingProgress() {
-    if (last_ >= 0) fmt::print(stderr, "\r\x1b[K");
-  }
-  WritingProgress(const WritingProgress&) = delete;
-  WritingProgress& operator=(const WritingProgress&) = delete;
-
-  void operator()(int64_t written, int64_t total) {
-    if (!wanted_ || total <= 0 || std::chrono::steady_clock::now() - start_ < std::chrono::seconds(1)) return;
-    const int percent = static_cast<int>(static_cast<double>(written) / static_cast<double>(total) * 100);
-    if (percent == last_) return;
-    last_ = percent;
-    fmt::print(stderr, "\rwriting {} %", percent);
-    fflush(stderr);
-  }
-
- private:
-  const bool wanted_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  int last_ = -1;
-};
-
-}  // namespace
-
 std::string Beside(std::string_view path, std::string_view word) {
   if (EndsWith(path, ".onnx")) path.remove_suffix(5);
   return fmt::format("{}.{}.onnx", path, word);
+}
+
+void OptionFlags::TellProgress(bool quiet) {
+  if (quiet) progress = "none";
+  if (progress == "none") return;
+  const auto line = std::make_shared<ProgressLine>(progress);
+  line_ = line;
+  options.progress = [line](const Progress& at) {
+    line->Tell(at.pass, static_cast<double>(at.number) / static_cast<double>(std::max<size_t>(at.count, 1)));
+    return true;
+  };
+}
+
+void OptionFlags::EndProgress() {
+  options.progress = nullptr;
+  line_.reset();
 }
 
 int OptionFlags::Set() {
@@ -169,18 +153,20 @@ void AddWeightFlags(CLI::App* command, ModelFlags* flags) {
   command->add_flag("--copy-data", flags->copy_data, "copy data files that the output's directory does not have");
 }
 
-absl::Status ModelFlags::Save(const Model& model, const std::string& path, bool quiet) const {
+absl::Status ModelFlags::Save(const Model& model, const std::string& path, std::string_view progress) const {
   std::optional<Interrupts> own;
   if (interrupts == nullptr) own.emplace();
   const Interrupts& told = interrupts == nullptr ? *own : *interrupts;
   static std::mutex copying;  // several models may have one data file
   std::unique_lock<std::mutex> lock(copying, std::defer_lock);
   if (copy_data) lock.lock();
-  WritingProgress progress(!quiet);
+  ProgressLine line(progress);
   SaveOptions options;
   SetWeights(&options, weights);
   options.copy_data = copy_data;
-  options.progress = [&progress](int64_t written, int64_t total) { progress(written, total); };
+  options.progress = [&line](int64_t written, int64_t total) {
+    if (total > 0) line.Tell("writing", static_cast<double>(written) / static_cast<double>(total));
+  };
   options.go_on = [&told] { return !told.Came(); };
   return SaveModel(model, path, options);
 }

@@ -1,6 +1,7 @@
 // Flags that several commands have.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "passes/report/report_html.h"
 #include "patterns/target/target.h"
 #include "tools/commands/command.h"
+#include "tools/commands/progress.h"
 #include "tools/interrupts.h"
 
 namespace ascend_fuse {
@@ -23,12 +25,20 @@ struct OptionFlags {
   std::vector<std::string> fixes;
   std::vector<std::string> assumptions;
   std::vector<std::string> rule_paths;
+  std::string progress = "auto";
+
+  // Tells of the run that follows, unless it is quiet; EndProgress before anything else is printed.
+  void TellProgress(bool quiet);
+  void EndProgress();
 
   // Reads all but the target into `options`; kDone, or what is wrong on stderr and an exit code.
   int Set();
   // Loads the target into `options`; a name that no target has is wrong usage.
   int Load();
   int SetAndLoad();
+
+ private:
+  std::shared_ptr<ProgressLine> line_;
 };
 
 void AddDimFlag(CLI::App* command, OptionFlags* flags);
@@ -67,7 +77,8 @@ struct ModelFlags {
   bool copy_data = false;
   const Interrupts* interrupts = nullptr;  // those of a run over several models, where it is part of one
 
-  absl::Status Save(const Model& model, const std::string& path, bool quiet) const;
+  // `progress`: how it is told of, as --progress says.
+  absl::Status Save(const Model& model, const std::string& path, std::string_view progress) const;
   // The path an output was written to: to stdout when a person reads it, to stderr when a program does.
   void SayWritten(const std::string& path, const ReportFlags& report) const;
 };

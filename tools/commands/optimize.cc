@@ -8,6 +8,7 @@
 
 #include "fmt/format.h"
 #include "ir/onnx/load.h"
+#include "ir/status_macros.h"
 #include "ir/text/visible.h"
 #include "passes/analyze_model.h"
 #include "passes/check/check.h"
@@ -45,33 +46,38 @@ int WriteOptimized(const Model& model, const Report& report, const Target& targe
                 kFound);
   }
   const std::string output = flags.model.output.empty() ? Beside(flags.model.input, target.chip()) : flags.model.output;
-  if (const auto status = flags.model.Save(model, output, flags.report.quiet); !status.ok()) return Fail(status);
+  if (const auto status = flags.model.Save(model, output, flags.options.progress); !status.ok()) return Fail(status);
   const int said = SayAtc(report, target, flags, output);
   flags.model.SayWritten(output, flags.report);
   return said;
 }
 
-// What `analyze` says of the model as it is, for a page; none where no page is asked for.
-absl::StatusOr<std::optional<Analysis>> AnalyzeForPage(Model* model, const OptimizeFlags& flags) {
-  if (!IsPage(flags.report.report)) return std::nullopt;
-  OptimizeOptions options = flags.options.options;
-  options.dump_directory.clear();
-  absl::StatusOr<Analysis> analysis = AnalyzeModel(model, options);
-  if (!analysis.ok()) return analysis.status();
-  return std::optional<Analysis>(*std::move(analysis));
+// The run, and for a page what was measured in it.
+struct MadeRun {
+  Report report;
+  std::optional<Analysis> analysis;
+};
+
+// What is to be done next with the written file is said of the file that -o names.
+void NameOutput(const OptimizeFlags& flags, Analysis* analysis) {
+  const std::string usual = Beside(flags.model.input, flags.options.options.loaded_target->chip());
+  for (StepRecord& step : analysis->next) {
+    if (EndsWith(step.command, " " + usual)) {
+      step.command.replace(step.command.size() - usual.size(), usual.size(), flags.model.output);
+    }
+  }
 }
 
-// The page tells of the run that was made; its findings are those of the model as it is, and whether they were mended.
-void TakeRun(const Report& report, Analysis* analysis) {
-  std::vector<FindingRecord> findings = std::move(analysis->report.findings);
-  for (const FindingRecord& of_result : report.findings) {
-    const bool told = std::any_of(findings.begin(), findings.end(), [&](const FindingRecord& finding) {
-      return finding.code == of_result.code && finding.op == of_result.op && finding.node == of_result.node;
-    });
-    if (!told) findings.push_back(of_result);
+absl::StatusOr<MadeRun> MakeRun(Model* model, const OptimizeFlags& flags, bool change) {
+  const OptimizeOptions& options = flags.options.options;
+  if (!IsPage(flags.report.report)) {
+    ASSIGN_OR_RETURN(Report report, change ? Optimize(model, options) : ListOpportunities(model, options));
+    return MadeRun{std::move(report), std::nullopt};
   }
-  analysis->report = report;
-  analysis->report.findings = std::move(findings);
+  const auto untouched = [&flags]() -> absl::StatusOr<std::shared_ptr<Model>> { return LoadModel(flags.model.input); };
+  ASSIGN_OR_RETURN(AnalyzedRun run, change ? OptimizeAndAnalyze(model, options, untouched) : ListAndAnalyze(model, options));
+  if (change && !flags.model.output.empty()) NameOutput(flags, &run.analysis);
+  return MadeRun{std::move(run.report), std::move(run.analysis)};
 }
 
 void Count(const Report& report, Ending* ending) {
@@ -87,26 +93,25 @@ void Count(const Report& report, Ending* ending) {
 }
 
 // One model, with flags that were read; `ending` is told of numbers.
-int RunModel(const OptimizeFlags& flags, bool change, Ending* ending) {
+int RunModel(OptimizeFlags* given, bool change, Ending* ending) {
+  OptimizeFlags& flags = *given;
   const auto model = LoadModel(flags.model.input);
   if (!model.ok()) return Fail(model.status());
-  const OptimizeOptions& options = flags.options.options;
-  auto analysis = AnalyzeForPage(model->get(), flags);
-  if (!analysis.ok()) return Fail(analysis.status());
-  auto report = change ? Optimize(model->get(), options) : ListOpportunities(model->get(), options);
-  if (!report.ok()) return Fail(report.status());
-  if (report->model.empty()) report->model = flags.model.input;
-  Count(*report, ending);
-  if (analysis->has_value()) TakeRun(*report, &**analysis);
-  const Analysis* page = analysis->has_value() ? &**analysis : nullptr;
-  if (const int code = flags.report.Write(*report, {.changed = change}, page); code != kDone) return code;
-  const std::vector<std::string> unmet = UnmetRequirements(*report, flags.require);
+  auto run = MakeRun(model->get(), flags, change);
+  flags.options.EndProgress();
+  if (!run.ok()) return Fail(run.status());
+  Report& report = run->report;
+  if (report.model.empty()) report.model = flags.model.input;
+  Count(report, ending);
+  const Analysis* page = run->analysis.has_value() ? &*run->analysis : nullptr;
+  if (const int code = flags.report.Write(report, {.changed = change}, page); code != kDone) return code;
+  const std::vector<std::string> unmet = UnmetRequirements(report, flags.require);
   for (const std::string& sentence : unmet) Fail(sentence);
   if (!unmet.empty()) {
     if (change) Fail("not written");
     return kNotMet;
   }
-  return change ? WriteOptimized(**model, *report, *options.loaded_target, flags) : kDone;
+  return change ? WriteOptimized(**model, report, *flags.options.options.loaded_target, flags) : kDone;
 }
 
 // Flags that name one file, where there are several models: an ending stands for a file beside each.
@@ -140,12 +145,13 @@ Ending RunOneOf(const OptimizeFlags& given, const Interrupts& interrupts, const 
   flags.model.interrupts = &interrupts;
   flags.options.options.progress = [&interrupts](const Progress&) { return !interrupts.Came(); };
   flags.report.quiet = true;
+  flags.options.progress = "none";
   flags.report.json = of.With(".json");
   if (!given.report.report.empty()) flags.report.report = of.With(given.report.report);
   if (!given.atc_script.empty()) flags.atc_script = of.With(given.atc_script);
   Ending ending;
   const About about(of.input);
-  ending.code = RunModel(flags, true, &ending);
+  ending.code = RunModel(&flags, true, &ending);
   ending.sentences = about.sentences();
   return ending;
 }
@@ -177,7 +183,8 @@ int Run(OptimizeFlags* flags, bool change) {
   if (change && IsBatch(flags->inputs, flags->model.output)) return RunSeveral(*flags);
   if (change) flags->model.input = flags->inputs[0];
   Ending ending;
-  return RunModel(*flags, change, &ending);
+  flags->options.TellProgress(flags->report.quiet);
+  return RunModel(flags, change, &ending);
 }
 
 void AddFlags(CLI::App* command, OptimizeFlags* flags) {
@@ -191,6 +198,7 @@ void AddFlags(CLI::App* command, OptimizeFlags* flags) {
       ->delimiter(',')
       ->allow_extra_args(false);
   AddReportFlags(command, &flags->report);
+  AddProgressFlag(command, &flags->options.progress);
   command->add_option("--skip", options.skip, "kinds, rules or nodes not to use")
       ->type_name("NAME,...")
       ->delimiter(',')

@@ -176,8 +176,8 @@ class Model:
             finally:
                 library.report_free(report)
 
-    def analyze(self, options: Pairs, rules: Pairs, progress: Told) -> Tuple[str, str, str]:
-        """Returns what a model computes and needs as JSON, as the text of one screen, and as the whole text."""
+    def analyze(self, options: Pairs, rules: Pairs, progress: Told) -> Tuple[str, str, str, str]:
+        """Returns what a model computes and needs as JSON, as the text of one screen, as the whole text, and as a page."""
         with self._use():
             raised = Raised()
             of_run = Options(options, rules, raised, progress)
@@ -185,8 +185,8 @@ class Model:
             code = library.analyze(self._handle, of_run.handle, ctypes.byref(report))
             try:
                 raised.check(code)
-                whole = _given_text(library.report_as, report, b"verbose-analyze")
-                return text_of(library.report_json(report)), text_of(library.report_text(report)), whole
+                whole, page = (_given_text(library.report_as, report, form) for form in (b"verbose-analyze", b"page-analyze"))
+                return text_of(library.report_json(report)), text_of(library.report_text(report)), whole, page
             finally:
                 library.report_free(report)
 

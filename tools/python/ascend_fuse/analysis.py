@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json as json_module
 from typing import Any
 
@@ -265,17 +266,17 @@ class Analysis:
     next: list[Step] = dataclasses.field(default_factory=list)
     uncounted: list[str] = dataclasses.field(default_factory=list)
     json: str = ""
-    texts: tuple[str, str] = ("", "")
+    texts: tuple[str, str, str] = ("", "", "")
 
     @classmethod
     def from_json(cls, text: str) -> Analysis:
-        """Returns the analysis of the JSON of `ascend-fuse analyze --json`; it has no text then."""
+        """Returns the analysis of the JSON of `ascend-fuse analyze --json`; it has no text and no page then."""
         return dataclasses.replace(record(cls, json_module.loads(text)), json=text)
 
     @classmethod
-    def from_texts(cls, json: str, short: str, whole: str) -> Analysis:
-        """Returns the analysis of its JSON, with what `to_text` gives."""
-        return dataclasses.replace(cls.from_json(json), texts=(short, whole))
+    def from_texts(cls, json: str, short: str, whole: str, page: str) -> Analysis:
+        """Returns the analysis of its JSON, with what `to_text` and `to_html` give."""
+        return dataclasses.replace(cls.from_json(json), texts=(short, whole, page))
 
     def to_json(self) -> str:
         """Returns the JSON of docs/analyze.md."""
@@ -284,6 +285,14 @@ class Analysis:
     def to_text(self, verbose: bool = False) -> str:
         """Returns what the command line prints."""
         return self.texts[verbose]
+
+    def to_html(self) -> str:
+        """Returns the page for a browser that the command line writes for `--report FILE.html`, complete in itself."""
+        return self.texts[2]
+
+    def _repr_html_(self) -> str:
+        """Returns that page for notebooks, in a frame of its own: its script and its style are not the notebook's."""
+        return f'<iframe srcdoc="{html.escape(self.to_html())}" style="width: 100%; height: 48rem; border: 0" title="analysis"></iframe>'
 
     def frame(self, part: str = "operators") -> Any:
         """Returns operators, modules, opportunities, support, heaviest, host or sites as a pandas.DataFrame; quantities are numbers."""
