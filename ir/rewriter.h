@@ -122,8 +122,8 @@ class Rewriter {
   void RollBack(const Mark& mark);
 
   // Removes dead nodes for good, and the initializers and value_info that only they used; constants that were made
-  // and are not used go too, and nodes with ids from `made_from` on that nothing reads. What was unused in the input stays.
-  // Sorts nodes by their order. Nothing from before can be taken back any more.
+  // and are not used go too, and nodes that nothing reads whose results all have ids from `made_from` on. What was unused in
+  // the input stays. Sorts nodes by their order. Nothing from before can be taken back any more.
   void Sweep(uint32_t made_from = UINT32_MAX);
 
   // A name no value or node has: `base`, else base_1, base_2 ...

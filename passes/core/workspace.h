@@ -107,9 +107,9 @@ class Workspace {
   // What is done from here on can be taken back; what was done before is the inliner's to undo.
   void StartRewriting() {
     start_ = rewriter_.Now();
-    made_from_ = model_->node_count();
+    made_from_ = model_->value_count();
   }
-  // The id of the first node that was made after that.
+  // The id of the first value that was made after that.
   uint32_t made_from() const { return made_from_; }
   // The calls of local functions stand again and everything else is as it was loaded. Not after Sweep.
   void TakeEverythingBack();
