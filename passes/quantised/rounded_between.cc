@@ -34,7 +34,12 @@ bool IsComputed(const Value* value) {
 const Node* ProductAfterCodes(const Value* value, bool rounded) {
   for (const Use& use : LiveUses(*value)) {
     const Node* user = use.user;
-    if (use.index != 0 || user->output(0) == nullptr) continue;
+    if (user->output(0) == nullptr) continue;
+    // A guard: exporters of softmax write 0 where a row has no key.
+    if (use.index > 0 && IsOp(*user, "Where")) {
+      if (const Node* product = ProductAfterCodes(user->output(0), rounded); product != nullptr) return product;
+    }
+    if (use.index != 0) continue;
     if (IsProduct(*user)) {
       if (rounded && IsComputed(SecondFactor(*user))) return user;
     } else if (Quantizes(*user) || Dequantizes(*user)) {

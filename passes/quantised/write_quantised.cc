@@ -205,9 +205,9 @@ class QuantisedPass {
     site.record.node = label;
     site.record.module = module;
     site.Say("quantised-written",
-             writer_.rounds() ? "it is written in standard operators, which compute what ONNX Runtime does: its weights are "
+             writer_.rounds() ? "it is written in standard operators, which compute what ONNX Runtime does; constant weights are "
                                 "dequantised when the model is saved"
-                              : "its activations are not rounded, as --quantised float asks, and its weights are dequantised "
+                              : "its activations are not rounded, as --quantised float asks; constant weights are dequantised "
                                 "when the model is saved",
              std::string(kSource));
     workspace_.sites.push_back(std::move(site));
