@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "ir/movement/axis.h"
 #include "ir/status_macros.h"
+#include "passes/quantised/never_negative.h"
 #include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
@@ -125,29 +126,6 @@ absl::StatusOr<const Value*> CodeWriter::Real(const Node& at, const QuantisedTen
   return Cast(at, Op(at, "Mul", {centered, scale}), type);
 }
 
-// Whether no element is below zero, by what computes it: probabilities also after the guard of rows without a key.
-bool CodeWriter::IsNeverNegative(const Value* value) const {
-  static constexpr std::string_view kNeverNegative[] = {"Relu", "Sigmoid", "Softmax", "HardSigmoid", "Abs", "Exp", "Sqrt"};
-  static constexpr std::string_view kKeepsNumbers[] = {"Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze"};
-  constexpr int kMostSteps = 16;
-  for (int i = 0; i < kMostSteps && value != nullptr && value->producer != nullptr; ++i) {
-    const Node& node = *value->producer;
-    const auto is = [&node](std::string_view op) { return IsOp(node, op); };
-    if (std::any_of(std::begin(kNeverNegative), std::end(kNeverNegative), is)) return true;
-    if (is("Clip")) return node.input(1) != nullptr && OneNumber(node.input(1)).value_or(-1) >= 0;
-    if (is("Where")) {
-      const size_t constant = OneNumber(node.input(1)).has_value() ? 1 : 2;
-      if (OneNumber(node.input(constant)).value_or(-1) < 0) return false;
-      value = node.input(constant == 1 ? 2 : 1);
-    } else if (std::any_of(std::begin(kKeepsNumbers), std::end(kKeepsNumbers), is)) {
-      value = node.input(0);
-    } else {
-      return false;
-    }
-  }
-  return false;
-}
-
 // Without rounding: x, within the numbers that the codes have where these begin or end at zero. There a Relu or a Clip may
 // have been left out, because saturation does its work.
 absl::StatusOr<const Value*> CodeWriter::Saturated(const Node& at, const Value* x, const QuantisedTensor& as, DataType type) {
@@ -155,7 +133,7 @@ absl::StatusOr<const Value*> CodeWriter::Saturated(const Node& at, const Value* 
   const auto zero = as.zero == nullptr ? std::optional<double>(0) : OneNumber(as.zero);
   const auto scale = OneNumber(as.scale);
   if (!zero.has_value() || !scale.has_value() || (*zero != range->first && *zero != range->second)) return x;
-  if (*zero == range->first && IsNeverNegative(x)) return x;
+  if (*zero == range->first && IsNeverNegative(x, [this](const Value* value) { return OneNumber(value); })) return x;
   const DataType float_type = Of(x).type;
   return Op(
       at, "Clip",

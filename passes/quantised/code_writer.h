@@ -74,7 +74,6 @@ class CodeWriter : public NodeWriter {
 
  private:
   void Keep(const Value* codes, const KeptCodes& kept);
-  bool IsNeverNegative(const Value* value) const;
   absl::StatusOr<const Value*> Saturated(const Node& at, const Value* x, const QuantisedTensor& as, DataType type);
 
   absl::flat_hash_map<const Value*, KeptCodes> kept_;
