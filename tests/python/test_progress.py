@@ -13,7 +13,7 @@ import pytest
 from conftest import TOOL, run, run_ok
 from onnx import helper
 
-NODES = 150_000
+NODES = 600_000
 
 
 @pytest.fixture(scope="module")
