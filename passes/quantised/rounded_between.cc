@@ -1,6 +1,7 @@
 #include "passes/quantised/rounded_between.h"
 
 #include <string>
+#include <vector>
 
 #include "passes/core/module_path.h"
 #include "passes/core/workspace.h"
@@ -30,23 +31,28 @@ bool IsComputed(const Value* value) {
   return before != nullptr && !ConstantTensor(*before).has_value();
 }
 
-// The product of activations that reads what is rounded of the value; nullptr where there is none.
-const Node* ProductAfterCodes(const Value* value, bool rounded) {
-  for (const Use& use : LiveUses(*value)) {
-    const Node* user = use.user;
-    if (user->output(0) == nullptr) continue;
-    // A guard: exporters of softmax write 0 where a row has no key.
-    if (use.index > 0 && IsOp(*user, "Where")) {
-      if (const Node* product = ProductAfterCodes(user->output(0), rounded); product != nullptr) return product;
-    }
-    if (use.index != 0) continue;
-    if (IsProduct(*user)) {
-      if (rounded && IsComputed(SecondFactor(*user))) return user;
-    } else if (Quantizes(*user) || Dequantizes(*user)) {
-      if (const Node* product = ProductAfterCodes(user->output(0), true); product != nullptr) return product;
+// Whether a product of activations reads what is rounded of the value. A value may be read by any number of nodes, and their
+// results by as many again: it ends after so many.
+bool IsMultipliedAfterCodes(const Value* value, bool rounded) {
+  constexpr size_t kMostValues = 64;
+  struct Read {
+    const Value* value;
+    bool rounded;
+  };
+  std::vector<Read> open = {{value, rounded}};
+  for (size_t i = 0; i < open.size() && i < kMostValues; ++i) {
+    const Read at = open[i];
+    for (const Use& use : LiveUses(*at.value)) {
+      const Node& user = *use.user;
+      if (user.output(0) == nullptr) continue;
+      // A guard: exporters of softmax write 0 where a row has no key.
+      const bool guards = use.index > 0 && IsOp(user, "Where");
+      const bool codes = use.index == 0 && (Quantizes(user) || Dequantizes(user));
+      if (use.index == 0 && at.rounded && IsProduct(user) && IsComputed(SecondFactor(user))) return true;
+      if (guards || codes) open.push_back({user.output(0), at.rounded || codes});
     }
   }
-  return nullptr;
+  return false;
 }
 
 // Whether a value is scaled, masked or moved scores: of a product of activations.
@@ -68,7 +74,7 @@ void FindRoundedBetween(Workspace& workspace) {
     for (const Node* node : graph->nodes()) {
       const bool in_codes = OpType(*node) == "QLinearSoftmax";
       if (node->dead || node->output(0) == nullptr || (!in_codes && !IsOp(*node, "Softmax"))) continue;
-      if (ProductAfterCodes(node->output(), in_codes) == nullptr || !IsOfScores(node->input(0))) continue;
+      if (!IsMultipliedAfterCodes(node->output(), in_codes) || !IsOfScores(node->input(0))) continue;
       Site site;
       site.value = node->output();
       site.order = node->order;
