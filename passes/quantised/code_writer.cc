@@ -10,12 +10,6 @@
 #include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
-namespace {
-
-constexpr int64_t kMostFactors = int64_t{1} << 22;
-
-}  // namespace
-
 void CodeWriter::TakeCodes(const Value* codes, const Value* raw) {
   TakeOver(codes, "Cast", {raw}, {Attribute::Int("to", static_cast<int64_t>(Of(codes).type))});
   Keep(codes, {raw, nullptr, nullptr, nullptr});
@@ -133,7 +127,8 @@ absl::StatusOr<const Value*> CodeWriter::Saturated(const Node& at, const Value* 
   const auto zero = as.zero == nullptr ? std::optional<double>(0) : OneNumber(as.zero);
   const auto scale = OneNumber(as.scale);
   if (!zero.has_value() || !scale.has_value() || (*zero != range->first && *zero != range->second)) return x;
-  if (*zero == range->first && IsNeverNegative(x, [this](const Value* value) { return OneNumber(value); })) return x;
+  if (*zero == range->first && IsNeverNegative(workspace().facts(), x, [this](const Value* value) { return OneNumber(value); }))
+    return x;
   const DataType float_type = Of(x).type;
   return Op(
       at, "Clip",

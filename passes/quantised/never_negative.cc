@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <string_view>
 
+#include "ir/infer/movement_of.h"
+
 namespace ascend_fuse {
 
-bool IsNeverNegative(const Value* value, absl::FunctionRef<std::optional<double>(const Value*)> number) {
+bool IsNeverNegative(const Facts& facts, const Value* value, absl::FunctionRef<std::optional<double>(const Value*)> number) {
   static constexpr std::string_view kNeverNegative[] = {"Relu", "Sigmoid", "Softmax", "HardSigmoid", "Abs", "Exp", "Sqrt"};
-  static constexpr std::string_view kKeepsNumbers[] = {"Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze"};
   constexpr int kMostSteps = 16;
   for (int i = 0; i < kMostSteps && value != nullptr && value->producer != nullptr; ++i) {
     const Node& node = *value->producer;
@@ -18,7 +19,7 @@ bool IsNeverNegative(const Value* value, absl::FunctionRef<std::optional<double>
       const size_t constant = number(node.input(1)).has_value() ? 1 : 2;
       if (number(node.input(constant)).value_or(-1) < 0) return false;
       value = node.input(constant == 1 ? 2 : 1);
-    } else if (std::any_of(std::begin(kKeepsNumbers), std::end(kKeepsNumbers), is)) {
+    } else if (is("Cast") || KeepsOrder(facts, node) || KindOf(facts, node) == MovementKind::kPermutes) {
       value = node.input(0);
     } else {
       return false;

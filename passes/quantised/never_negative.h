@@ -4,12 +4,12 @@
 #include <optional>
 
 #include "absl/functional/function_ref.h"
-#include "ir/graph.h"
+#include "ir/infer/facts.h"
 
 namespace ascend_fuse {
 
 // By what computes the value: an activation, a softmax, also after the guard of rows without a key. `number` gives the one
 // number that all elements of a constant are.
-bool IsNeverNegative(const Value* value, absl::FunctionRef<std::optional<double>(const Value*)> number);
+bool IsNeverNegative(const Facts& facts, const Value* value, absl::FunctionRef<std::optional<double>(const Value*)> number);
 
 }  // namespace ascend_fuse

@@ -565,3 +565,29 @@ def test_an_opset_without_round_is_said(tmp_path: Path) -> None:
     onnx.save(build([Q, dequantize("q", "y")], {"x": X}, {"y": FLOAT}, {"s": FACTORS["s"], "z": FACTORS["z"]}, 10), tmp_path / "m.onnx")
     assert run("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--json", tmp_path / "r.json").code == 4
     assert "opset 11" in json.loads((tmp_path / "r.json").read_text())["sites"][0]["because"]
+
+
+def test_a_chain_of_guards_after_a_softmax_ends(tmp_path: Path) -> None:
+    """Each Where reads the last one twice: as many ways lead through them as 2 to the power of their number."""
+    guards = " ".join(f"a{i + 1} = Where (c, a{i}, a{i})" for i in range(60))
+    model = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["": 17]>
+      g (float[4, 4] x, float[4, 4] w, bool[4, 4] c) => (float[4, 4] a60, uint8[4, 4] q) <float s = {{1}}, uint8 z = {{0}}>
+      {{ p = MatMul (x, w) a0 = Softmax (p) {guards} q = QuantizeLinear (x, s, z) }}""")
+    onnx.save(model, tmp_path / "m.onnx")
+    run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx")
+
+
+@pytest.mark.parametrize("before", ["a = Clip (x, low, high)",
+                                    "p = Softmax (x) pq = QuantizeLinear (p, s, z) pd = DequantizeLinear (pq, s, z) "
+                                    "bad = IsNaN (pd) a = Where (bad, none, pd)"], ids=["a Clip below zero", "probabilities"])
+def test_codes_from_zero_on_let_no_negative_number_through(before: str, tmp_path: Path) -> None:
+    """Without rounding, what differs is half a code of each factor: the Relu that saturation stands for is done."""
+    model = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["": 17]>
+      g (float[2, 4, 4] x, float[2, 4, 8] v) => (float[2, 4, 8] y)
+      <float s = {{0.00392157}}, uint8 z = {{0}}, float none = {{0.0}}, float low = {{-1.0}}, float high = {{1.0}}>
+      {{ {before} aq = QuantizeLinear (a, s, z) ad = DequantizeLinear (aq, s, z) y = MatMul (ad, v) }}""")
+    onnx.save(model, tmp_path / "m.onnx")
+    made, _ = written(tmp_path / "m.onnx", tmp_path, "--quantised", "float")
+    rng = np.random.default_rng(0)
+    given: dict[str, Array] = {"x": rng.uniform(-1, 1, (2, 4, 4)).astype(np.float32), "v": rng.uniform(-1, 1, (2, 4, 8)).astype(np.float32)}
+    compare(tmp_path / "m.onnx", made, given, within=0.01)
