@@ -566,10 +566,11 @@ void Rewriter::Sweep(uint32_t made_from) {
     ++edits_;
     auto& nodes = graph->nodes_;
     for (size_t i = nodes.size(); i-- > 0;) {
+      if (!nodes[i]->is_new) continue;
       const auto outputs = nodes[i]->outputs();
       const bool helps = std::all_of(outputs.begin(), outputs.end(),
                                      [made_from](const Value* value) { return value == nullptr || value->id >= made_from; });
-      if (nodes[i]->is_new && helps) KillIfUnused(nodes[i]);
+      if (helps) KillIfUnused(nodes[i]);
     }
     std::vector<const Value*> loose;  // values that lost a use here
     for (const Node* node : nodes) {

@@ -139,4 +139,9 @@ uint64_t ScopeOf(const Graph& graph, Facts* facts);
 // Facts of all nodes of `graph`, whose inputs have facts already or are declared.
 void InferGraph(const Graph& graph, Facts* facts);
 
+// Types of two operands agree: the one that is known.
+DataType EitherType(const NodeContext& c, size_t a, size_t b);
+// Of a product or convolution of inputs 0 and 1. ONNX has none of int8; in the files of AMCT they are sums of int32.
+DataType ProductType(const NodeContext& c);
+
 }  // namespace ascend_fuse::infer

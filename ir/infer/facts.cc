@@ -569,6 +569,15 @@ void InferGraph(const Graph& graph, Facts* facts) {
   facts->dims().SetScope(outer_scope);
 }
 
+DataType EitherType(const NodeContext& c, size_t a, size_t b) {
+  return c.type(a) != DataType::kUndefined ? c.type(a) : c.type(b);
+}
+
+DataType ProductType(const NodeContext& c) {
+  const DataType type = EitherType(c, 0, 1);
+  return type == DataType::kInt8 ? DataType::kInt32 : type;
+}
+
 }  // namespace infer
 
 bool CanBeOneShape(const Fact& a, const Fact& b, const DimTable& dims) {

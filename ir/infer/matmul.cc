@@ -7,15 +7,6 @@
 namespace ascend_fuse::infer {
 namespace {
 
-// Types of A and B agree: take the one that is known.
-DataType EitherType(NodeContext& c, size_t a, size_t b) { return c.type(a) != DataType::kUndefined ? c.type(a) : c.type(b); }
-
-// ONNX has no products of int8; in the files of AMCT they are sums of int32.
-DataType ProductType(NodeContext& c) {
-  const DataType type = EitherType(c, 0, 1);
-  return type == DataType::kInt8 ? DataType::kInt32 : type;
-}
-
 void MatMulShape(NodeContext& c, Shape a, Shape b) {
   if (a.empty() || b.empty()) return;
   const bool a_vector = a.size() == 1;

@@ -110,12 +110,7 @@ void ConvWith(NodeContext& c, size_t x, size_t w, DataType type, bool channels_l
   c.SetShape(0, channels_last ? ChannelsLast(shape) : shape);
 }
 
-// ONNX has no convolutions of int8; in the files of AMCT they are sums of int32.
-DataType ConvType(NodeContext& c) {
-  const DataType type = c.type(0) != DataType::kUndefined ? c.type(0) : c.type(1);
-  return type == DataType::kInt8 ? DataType::kInt32 : type;
-}
-void Conv(NodeContext& c) { ConvWith(c, 0, 1, ConvType(c)); }
+void Conv(NodeContext& c) { ConvWith(c, 0, 1, ProductType(c)); }
 void ConvInteger(NodeContext& c) { ConvWith(c, 0, 1, DataType::kInt32); }
 void QLinearConv(NodeContext& c) {
   // channels_last (com.microsoft) turns X around, not W: of the spatial dims nothing is said then.
@@ -131,7 +126,7 @@ void QLinearConv(NodeContext& c) {
 void NhwcConv(NodeContext& c) { ConvWith(c, 0, 1, c.type(0), true); }
 
 void ConvTranspose(NodeContext& c) {
-  c.SetType(0, ConvType(c));
+  c.SetType(0, ProductType(c));
   const Fact& in = c.in(0);
   const Fact& weight = c.in(1);
   if (!in.has_rank || in.rank() < 3) return;

@@ -85,4 +85,11 @@ absl::StatusOr<const Value*> DequantizedConstant(Workspace& workspace, const Nod
   return value;
 }
 
+const Value* RowOfNumbers(Workspace& workspace, const Node& at, DataType type, std::string_view bytes, std::string_view word) {
+  const auto count = static_cast<int64_t>(bytes.size()) / (BitWidth(type) / 8);
+  const Value* value = workspace.rewriter().Constant(at.graph, type, {count}, bytes, fmt::format("{}_{}", Label(at), word));
+  InferConstant(value, &workspace.facts());
+  return value;
+}
+
 }  // namespace ascend_fuse

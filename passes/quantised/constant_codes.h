@@ -35,6 +35,12 @@ absl::StatusOr<const Value*> DequantizedConstant(Workspace& workspace, const Nod
                                                  absl::Span<const int64_t> dims, const Dequantization& how,
                                                  std::string_view name);
 
+// A constant of one row of numbers, as they lie in memory, that is named after the node and the word.
+const Value* RowOfNumbers(Workspace& workspace, const Node& at, DataType type, std::string_view bytes, std::string_view word);
+
+// More scales or zero points of one tensor than this are not read.
+constexpr int64_t kMostFactors = int64_t{1} << 22;
+
 // FAILED_PRECONDITION: why an operator cannot be written in standard ones, a sentence.
 absl::Status NotWritten(const std::string& because);
 

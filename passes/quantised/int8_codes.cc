@@ -18,20 +18,15 @@ constexpr int64_t kHalf = 128;  // how far codes of uint8 lie above those of int
 const Value* QuantizedByNode(CodeWriter& writer, const Node& at, const KeptCodes& kept, int64_t zero) {
   Workspace& workspace = writer.workspace();
   const auto scale = static_cast<float>(writer.OneNumber(kept.source_scale).value_or(0));
-  const std::string label(Label(at));
-  const auto constant = [&](DataType type, std::string_view bytes, std::string_view word) {
-    const Value* value = workspace.rewriter().Constant(at.graph, type, {1}, bytes, fmt::format("{}_{}", label, word));
-    InferConstant(value, &workspace.facts());
-    return value;
-  };
   const Rewriter::Mark before = workspace.rewriter().Now();
   const auto zero_byte = static_cast<int8_t>(zero);
   NewNode plan;
   plan.domain = "npu";
   plan.op_type = "NPUQuantize";
-  plan.name = label + "_quantize";
-  plan.inputs = {kept.source, constant(DataType::kFloat, {reinterpret_cast<const char*>(&scale), sizeof scale}, "scale"),
-                 constant(DataType::kInt8, {reinterpret_cast<const char*>(&zero_byte), 1}, "zero")};
+  plan.name = fmt::format("{}_quantize", Label(at));
+  plan.inputs = {kept.source,
+                 RowOfNumbers(workspace, at, DataType::kFloat, {reinterpret_cast<const char*>(&scale), sizeof scale}, "scale"),
+                 RowOfNumbers(workspace, at, DataType::kInt8, {reinterpret_cast<const char*>(&zero_byte), 1}, "zero")};
   plan.attributes = {Attribute::Int("dtype", 2), Attribute::Int("axis", 1)};
   const Value* const codes = NodeInserter(workspace, at).Insert(plan);
   const Call call = CallOf(*codes->producer, workspace.facts(), kQuantize);

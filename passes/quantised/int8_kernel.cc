@@ -1,7 +1,6 @@
 #include "passes/quantised/int8_kernel.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -50,11 +49,7 @@ std::optional<uint64_t> ScaleBits(double scale) {
 
 template <typename T>
 const Value* Numbers(Workspace& workspace, const Node& at, DataType type, const std::vector<T>& numbers, std::string_view word) {
-  const std::string bytes(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T));
-  const std::array<int64_t, 1> dims = {static_cast<int64_t>(numbers.size())};
-  const Value* value = workspace.rewriter().Constant(at.graph, type, dims, bytes, fmt::format("{}_{}", Label(at), word));
-  InferConstant(value, &workspace.facts());
-  return value;
+  return RowOfNumbers(workspace, at, type, {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)}, word);
 }
 
 class Int8Emission {
@@ -157,8 +152,6 @@ int64_t HighestOpset(const Workspace& workspace) {
   return workspace.target()->AliasOpset({kInt8Op}, workspace.model().OpsetVersion());
 }
 
-}  // namespace
-
 KernelTry TryInt8Kernel(CodeWriter& writer, const Node* node, const Int8Product& product) {
   Workspace& workspace = writer.workspace();
   if (!writer.rounds() || workspace.target() == nullptr) return {};
@@ -188,21 +181,19 @@ KernelTry TryInt8Kernel(CodeWriter& writer, const Node* node, const Int8Product&
   return answer;
 }
 
-namespace {
-
 // A bias that is dequantised with the product of both scales and no zero point: its codes are in units of the product.
 const Value* BiasCodes(CodeWriter& writer, const Value* bias, const Int8Product& product) {
   const QuantisedTensor* of = bias == nullptr ? nullptr : writer.CodesOf(bias);
   if (of == nullptr || writer.Of(of->codes).type != DataType::kInt32 || !ConstantTensor(*of->codes).has_value()) return nullptr;
   if (of->zero != nullptr && writer.OneNumber(of->zero) != 0) {
     const auto zeros = ConstantTensor(*of->zero);
-    const auto read = zeros.has_value() ? ReadIntegers(writer.workspace().model(), *zeros, int64_t{1} << 22)
+    const auto read = zeros.has_value() ? ReadIntegers(writer.workspace().model(), *zeros, kMostFactors)
                                         : absl::StatusOr<std::vector<int64_t>>(absl::InternalError(""));
     if (!read.ok() || std::any_of(read->begin(), read->end(), [](int64_t zero) { return zero != 0; })) return nullptr;
   }
   const auto scales = [&](const Value* value) -> std::vector<double> {
     const std::optional<Tensor> tensor = ConstantTensor(*value);
-    auto read = tensor.has_value() ? ReadFloats(writer.workspace().model(), *tensor, int64_t{1} << 22)
+    auto read = tensor.has_value() ? ReadFloats(writer.workspace().model(), *tensor, kMostFactors)
                                    : absl::StatusOr<std::vector<double>>(absl::InternalError(""));
     return read.ok() ? *std::move(read) : std::vector<double>();
   };
@@ -231,15 +222,20 @@ const QuantisedTensor* CodesOfFactor(const CodeWriter& writer, const Value* fact
 
 }  // namespace
 
+const Value* OnInt8Kernel(CodeWriter& writer, const Node* node, const Int8Product& product) {
+  KernelTry answer = TryInt8Kernel(writer, node, product);
+  const Value* const value = answer.value;
+  if (answer.taken || !answer.because.empty()) writer.told[node->output()] = std::move(answer);
+  return value;
+}
+
 absl::StatusOr<bool> WriteInt8Linear(CodeWriter& writer, const Node* node) {
   const bool gemm = IsOp(*node, "Gemm");
   if (!gemm && !IsOp(*node, "MatMul")) return false;
   bool turned = false;
-  bool x_turned = false;
-  const QuantisedTensor* const x = CodesOfFactor(writer, node->input(0), &x_turned);
+  const QuantisedTensor* const x = node->input(0) == nullptr ? nullptr : writer.CodesOf(node->input(0));
   const QuantisedTensor* const weight = CodesOfFactor(writer, node->input(1), &turned);
-  if (x == nullptr || weight == nullptr || node->input(0)->producer == nullptr || writer.CodesOf(node->input(0)) == nullptr)
-    return false;
+  if (x == nullptr || weight == nullptr || node->input(0)->producer == nullptr) return false;
   if (ConstantTensor(*x->codes).has_value() || !ConstantTensor(*weight->codes).has_value()) return false;
   Int8Product product = {*x, *weight, turned};
   if (gemm) {
@@ -250,12 +246,8 @@ absl::StatusOr<bool> WriteInt8Linear(CodeWriter& writer, const Node* node) {
   }
   const Value* const bias = gemm ? node->input(2) : nullptr;
   product.bias = BiasCodes(writer, bias, product);
-  const Value* const y = node->output();
-  KernelTry answer = TryInt8Kernel(writer, node, product);
-  const bool taken = answer.taken;
-  const Value* const value = answer.value;
-  if (taken || !answer.because.empty()) writer.told[y] = std::move(answer);
-  if (!taken) return false;
+  const Value* const value = OnInt8Kernel(writer, node, product);
+  if (value == nullptr) return false;
   if (bias != nullptr && product.bias == nullptr) {
     writer.Replace(node, "Add", {value, bias});
   } else {

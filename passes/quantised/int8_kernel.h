@@ -13,9 +13,10 @@ struct Int8Product {
   const Value* bias = nullptr;  // constant int32, in units of both scales
 };
 
-// What computes the product of `node` on the kernel: KernelTry::value, of the type of x's scale. Where the target has no such
-// kernel, or it does not take these operands, or the numbers would not be those that --quantised asks for, nothing is changed.
-KernelTry TryInt8Kernel(CodeWriter& writer, const Node* node, const Int8Product& product);
+// What computes the product of `node` on the kernel, of the type of x's scale. Where the target has no such kernel, or it does
+// not take these operands, or the numbers would not be those that --quantised asks for, nothing is changed, and it is nullptr.
+// Either is told of in CodeWriter::told.
+const Value* OnInt8Kernel(CodeWriter& writer, const Node* node, const Int8Product& product);
 
 // The MatMul or Gemm of numbers that were dequantised, on the kernel; its result is told of in CodeWriter::told. False where
 // the node stays.

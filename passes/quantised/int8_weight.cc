@@ -11,7 +11,6 @@
 namespace ascend_fuse {
 namespace {
 
-constexpr int64_t kMostFactors = int64_t{1} << 22;
 constexpr int64_t kSmall = int64_t{1} << 16;  // bytes of a tensor of typed fields, which no reader streams
 
 }  // namespace

@@ -28,19 +28,11 @@ std::vector<Attribute> ConvAttributes(const Node& node) {
 QuantisedTensor Left(const Value* codes, const Value* scale, const Value* zero) { return {codes, scale, zero, -2}; }
 QuantisedTensor Right(const Value* codes, const Value* scale, const Value* zero) { return {codes, scale, zero, -1}; }
 
-// What the kernel that multiplies integers computes of the node; nullptr where it computes nothing of it.
-const Value* OnKernel(CodeWriter& writer, const Node* node, const Int8Product& product) {
-  KernelTry answer = TryInt8Kernel(writer, node, product);
-  const Value* const value = answer.value;
-  if (answer.taken || !answer.because.empty()) writer.told[node->output()] = std::move(answer);
-  return value;
-}
-
 absl::Status WriteQLinearMatMul(CodeWriter& writer, const Node* node) {
   const QuantisedTensor result = {nullptr, node->input(6), node->input(7), -1};
   const Int8Product product = {Left(node->input(0), node->input(1), node->input(2)),
                                Right(node->input(3), node->input(4), node->input(5))};
-  if (const Value* y = OnKernel(writer, node, product); y != nullptr) return writer.Quantize(node, y, result);
+  if (const Value* y = OnInt8Kernel(writer, node, product); y != nullptr) return writer.Quantize(node, y, result);
   ASSIGN_OR_RETURN(const Value* a, writer.Real(*node, Left(node->input(0), node->input(1), node->input(2))));
   ASSIGN_OR_RETURN(const Value* b, writer.Real(*node, Right(node->input(3), node->input(4), node->input(5))));
   return writer.Quantize(node, writer.Op(*node, "MatMul", {a, b}), result);
@@ -75,7 +67,7 @@ absl::Status WriteQGemm(CodeWriter& writer, const Node* node) {
   const QuantisedTensor right = {node->input(3), node->input(4), node->input(5), transposed ? 0 : 1};
   const float alpha = FloatAttribute(*node, "alpha").value_or(1);
   if (alpha == 1 && IntAttribute(*node, "transA").value_or(0) == 0) {
-    if (const Value* y = OnKernel(writer, node, {left, right, transposed, node->input(6)}); y != nullptr) {
+    if (const Value* y = OnInt8Kernel(writer, node, {left, right, transposed, node->input(6)}); y != nullptr) {
       if (node->input(8) != nullptr) return writer.Quantize(node, y, {nullptr, node->input(7), node->input(8)});
       writer.Replace(node, "Identity", {y});
       return absl::OkStatus();

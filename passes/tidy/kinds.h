@@ -7,10 +7,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "passes/core/workspace.h"
 #include "patterns/terms/node_builder.h"
@@ -44,12 +46,16 @@ class ExactValues {
   absl::flat_hash_map<const Value*, bool> known_;
 };
 
+// Tensors, and axes of theirs, that the Slices of a graph were found not to take apart: not asked again for each Slice.
+using Undivided = absl::flat_hash_set<std::tuple<const Graph*, const Value*, int>>;
+
 // What a kind may look at.
 struct TidyContext {
   Workspace& workspace;
   const ValueNumbering& numbering;  // of this round
   const InputDims& inputs;
-  ExactValues& exact;  // of this round
+  ExactValues& exact;    // of this round
+  Undivided& undivided;  // of this round
 
   const Facts& facts() const { return workspace.facts(); }
   const DimTable& dims() const { return workspace.facts().dims(); }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -136,14 +135,13 @@ std::optional<Count> CountOfComponent(absl::Span<const int64_t> elements, absl::
 }
 
 std::vector<Count> CountsOfConstant(const TidyContext& context, const Tensor& tensor) {
-  constexpr int64_t kMostBytes = int64_t{64} << 20;
-  const auto bytes = ReadBytes(context.workspace.model(), tensor, kMostBytes);
-  if (!bytes.ok() || bytes->empty() || tensor.type != DataType::kInt64 || tensor.dims.size() < 2) return {};
-  std::vector<int64_t> elements(bytes->size() / sizeof(int64_t));
-  std::memcpy(elements.data(), bytes->data(), elements.size() * sizeof(int64_t));
+  constexpr int64_t kMostElements = int64_t{8} << 20;
+  if (tensor.type != DataType::kInt64 || tensor.dims.size() < 2) return {};
+  const auto elements = ReadIntegers(context.workspace.model(), tensor, kMostElements);
+  if (!elements.ok() || elements->empty()) return {};
   std::vector<Count> counts;
   for (int64_t component = 0; component < tensor.dims.back(); ++component) {
-    const auto count = CountOfComponent(elements, tensor.dims, static_cast<size_t>(component));
+    const auto count = CountOfComponent(*elements, tensor.dims, static_cast<size_t>(component));
     if (!count.has_value()) return {};
     counts.push_back(*count);
   }

@@ -42,31 +42,42 @@ std::optional<Part> PartOf(const TidyContext& context, const Node& node) {
   return part;
 }
 
+// All Slices of `x` along the axis, if they are its parts in order and leave nothing out; else empty.
+std::vector<Part> PartsOf(const TidyContext& context, const Node& node, const Value& x, int axis) {
+  const Dim length = context.dims().Resolve(context.facts().Of(&x).shape[static_cast<size_t>(axis)]);
+  if (!length.is_number()) return {};
+  std::vector<Part> parts;
+  for (const Use& use : LiveUses(x)) {
+    if (use.index != 0 || use.user->graph != node.graph) continue;
+    const auto part = PartOf(context, *use.user);
+    if (part.has_value() && part->axis == axis) parts.push_back(*part);
+  }
+  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.first < b.first; });
+  int64_t at = 0;
+  for (const Part& part : parts) {
+    if (part.first != at || part.count < 1) return {};
+    at += part.count;
+  }
+  return at == length.number() && parts.size() > 1 ? parts : std::vector<Part>();
+}
+
 }  // namespace
 
 std::optional<Tidied> AskSplits(TidyContext& context, const Node& node) {
   const Value* const x = node.input(0);
   const auto own = x != nullptr ? PartOf(context, node) : std::nullopt;
-  if (!own.has_value()) return std::nullopt;
-  const Dim length = context.dims().Resolve(context.facts().Of(x).shape[static_cast<size_t>(own->axis)]);
-  if (!length.is_number()) return std::nullopt;
-  std::vector<Part> parts;
-  for (const Use& use : LiveUses(*x)) {
-    if (use.index != 0 || use.user->graph != node.graph) continue;
-    const auto part = PartOf(context, *use.user);
-    if (part.has_value() && part->axis == own->axis) parts.push_back(*part);
+  if (!own.has_value() || context.undivided.contains({node.graph, x, own->axis})) return std::nullopt;
+  const std::vector<Part> parts = PartsOf(context, node, *x, own->axis);
+  if (parts.empty()) {
+    context.undivided.insert({node.graph, x, own->axis});
+    return std::nullopt;
   }
-  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.first < b.first; });
   std::vector<int64_t> counts;
   std::vector<const Value*> values;
-  int64_t at = 0;
   for (const Part& part : parts) {
-    if (part.first != at || part.count < 1) return std::nullopt;
-    at += part.count;
     counts.push_back(part.count);
     values.push_back(part.value);
   }
-  if (at != length.number() || parts.size() < 2) return std::nullopt;
   const Term split = build::Op("Split", {Term::Of(x)}, {{"split", build::Numbers(counts)}, {"axis", Term::Integer(own->axis)}});
   return Tidied::Parts(split, std::move(values));
 }

@@ -44,6 +44,7 @@ class Tidier {
     graph_.StartRound();
     first_.clear();
     exact_ = ExactValues();
+    undivided_.clear();
     for (const auto& graph : workspace_.model().graphs()) {
       if (twins_) JoinInitializers(*graph);
       std::vector<const Node*> nodes;
@@ -142,7 +143,7 @@ class Tidier {
 
   // The node to be asked about next, nullptr where nobody answers.
   const Node* AskAll(const Node* node) {
-    TidyContext context{workspace_, graph_.numbering(), inputs_, exact_};
+    TidyContext context{workspace_, graph_.numbering(), inputs_, exact_, undivided_};
     const auto found = by_op_.find(node->op_type);
     if (found != by_op_.end() && node->domain == NameId::kEmpty) {
       for (const TidyKind* kind : found->second) {
@@ -167,7 +168,8 @@ class Tidier {
   Workspace& workspace_;
   TidyGraph graph_;
   InputDims inputs_;
-  ExactValues exact_;  // of one round
+  ExactValues exact_;    // of one round
+  Undivided undivided_;  // of one round
   std::vector<const TidyKind*> of_all_;
   absl::flat_hash_map<NameId, std::vector<const TidyKind*>> by_op_;
   bool twins_ = true;
