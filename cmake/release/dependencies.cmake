@@ -29,7 +29,7 @@ macro(release_dependency method name)
     set(protobuf_WITH_ZLIB OFF)
     set(protobuf_INSTALL OFF)
     add_subdirectory(${ASCEND_FUSE_SOURCES}/protobuf ${CMAKE_BINARY_DIR}/protobuf EXCLUDE_FROM_ALL SYSTEM)
-    # CMake's own module brings protobuf_generate; the compiler of messages is that of the machine, of the same version.
+    # CMake's own module names the targets; the compiler of messages is that of the machine, of the same version.
     set(Protobuf_INCLUDE_DIR ${ASCEND_FUSE_SOURCES}/protobuf/src CACHE PATH "")
     set(Protobuf_LIBRARY protobuf::libprotobuf CACHE STRING "")
     set(Protobuf_LITE_LIBRARY protobuf::libprotobuf-lite CACHE STRING "")
