@@ -1,7 +1,7 @@
 # Protobuf, Abseil and fmt from their sources instead of from the machine: for builds that run elsewhere. CMake reads this file
 # before our project (CMAKE_PROJECT_TOP_LEVEL_INCLUDES) and asks it where find_package is called. Only what is linked is compiled.
 #     ASCEND_FUSE_SOURCES: the folder with abseil, protobuf, fmtlib and cli11, which tools/release/inputs.py unpacks
-cmake_minimum_required(VERSION 3.24)
+cmake_minimum_required(VERSION 3.25)
 set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)  # their options take the values of variables
 
 macro(release_dependency method name)
