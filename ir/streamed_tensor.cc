@@ -50,6 +50,7 @@ absl::StatusOr<Tensor*> DequantizedTensor(Model* model, DataType type, absl::Spa
     ASSIGN_OR_RETURN(*part, PlainTensor(model, *arena.New<Tensor>(**part), name));
   }
   own->groups = arena.Copy(how.groups);
+  own->levels = arena.Copy(how.levels);
   Tensor* tensor = arena.New<Tensor>();
   tensor->type = type;
   tensor->storage = Storage::kDequantized;
@@ -69,7 +70,7 @@ std::string DescribeDequantization(DataType type, absl::Span<const int64_t> dims
   const auto steps = [](const FactorSteps& of) { return fmt::format("{},{},{}", of.outer, of.group, of.inner); };
   const std::string sizes =
       fmt::format("{},{},{},{},{},{},{}", how.bits, how.is_signed, how.outer, how.length, how.inner, how.stride, how.block) +
-      fmt::format(",{},{},{}", how.factor, how.transposed, how.pack);
+      fmt::format(",{},{},{},{},{}", how.factor, how.transposed, how.pack, how.first_high, fmt::join(how.levels, ","));
   const std::string zeros = fmt::format("{}:{}:{}:{}", place(how.zeros), how.zero_bits, steps(how.zero_steps), how.zero);
   return fmt::format("{}:{}:{}:{}:{}:{}:{}:{}", static_cast<int>(type), fmt::join(dims, ","), place(how.codes), sizes,
                      fmt::join(how.groups, ","), place(how.scales), steps(how.scale_steps), zeros);

@@ -82,9 +82,11 @@ struct Dequantization {
   int zero_bits = 8;
   FactorSteps zero_steps;
   int64_t zero = 0;
-  double factor = 1;        // of every scale
-  bool transposed = false;  // with inner 1: what is [outer, length] comes out as [length, outer]
-  int pack = 1;             // so many codes less their zero points, of 4 bits each, in an element of int32
+  double factor = 1;               // of every scale
+  bool transposed = false;         // with inner 1: what is [outer, length] comes out as [length, outer]
+  absl::Span<const float> levels;  // the number that each code stands for, in the place of the code; empty: itself
+  bool first_high = false;         // of codes in a byte the first one is in the highest bits
+  int pack = 1;                    // so many codes less their zero points, of 4 bits each, in an element of int32
 };
 
 }  // namespace ascend_fuse

@@ -12,11 +12,12 @@ namespace {
 constexpr int64_t kCodesAtOnce = int64_t{1} << 16;
 
 // Integer `index` of packed ones of `bits` each.
-int64_t PackedAt(const char* bytes, int64_t index, int bits, bool is_signed) {
+int64_t PackedAt(const char* bytes, int64_t index, int bits, bool is_signed, bool first_high = false) {
   uint64_t value = 0;
   if (bits < 8) {
     const int64_t per_byte = 8 / bits;
-    value = static_cast<uint8_t>(bytes[index / per_byte]) >> (index % per_byte * bits) & ((1u << bits) - 1);
+    const int64_t place = first_high ? per_byte - 1 - index % per_byte : index % per_byte;
+    value = static_cast<uint8_t>(bytes[index / per_byte]) >> (place * bits) & ((1u << bits) - 1);
   } else {
     std::memcpy(&value, bytes + index * (bits / 8), static_cast<size_t>(bits / 8));
   }
@@ -84,7 +85,10 @@ absl::Status DequantizingReader::Next(int64_t count, char* to) {
 }
 
 double DequantizingReader::CodeAt(const char* packed, int64_t index) const {
-  if (!IsFloat(how_.codes->type)) return static_cast<double>(PackedAt(packed, index, how_.bits, how_.is_signed));
+  if (!IsFloat(how_.codes->type)) {
+    const int64_t code = PackedAt(packed, index, how_.bits, how_.is_signed, how_.first_high);
+    return how_.levels.empty() ? static_cast<double>(code) : static_cast<double>(how_.levels[static_cast<size_t>(code)]);
+  }
   double value = 0;
   DecodeFloat(how_.codes->type, packed + index * (how_.bits / 8), &value);
   return value;

@@ -20,6 +20,7 @@ struct QuantisedOperator {
 const std::vector<QuantisedOperator>& QuantisedProducts();     // write_products.cc
 const std::vector<QuantisedOperator>& QuantisedElementwise();  // write_elementwise.cc
 const std::vector<QuantisedOperator>& QuantisedInBlocks();     // write_blocks.cc
+const std::vector<QuantisedOperator>& QuantisedWhole();        // write_whole.cc
 
 inline constexpr std::string_view kRuntime = "com.microsoft";
 

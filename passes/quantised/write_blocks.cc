@@ -1,4 +1,4 @@
-// Weights in blocks, each with a scale of its own, as exporters of language models write them: MatMulNBits and
+// Weights in blocks, each with a scale of its own, as exporters of language models write them: MatMulNBits, MatMulBnb4 and
 // GatherBlockQuantized of ONNX Runtime. Two integers or more lie in a byte, which nothing of ONNX takes apart, so that the
 // weights are written as floating-point numbers, or tables as whole integers, when the model is saved.
 #include <cstdint>
@@ -97,6 +97,61 @@ absl::Status WriteMatMulNBits(CodeWriter& writer, const Node* node) {
   } else {
     writer.Replace(node, "Add", {writer.Op(*node, "MatMul", {node->input(0), columns}), node->input(5)});
   }
+  return absl::OkStatus();
+}
+
+// The numbers of the sixteen codes of FP4 and NF4, as bitsandbytes and ONNX Runtime have them
+// (onnxruntime/contrib_ops/cpu/quantization/blockwise_quant_block_bnb4.h).
+constexpr float kFp4[] = {0,     0.00520833333F,  0.66666667F,  1,  0.33333333F,  0.5F,  0.16666667F,  0.25F,
+                          -0.0F, -0.00520833333F, -0.66666667F, -1, -0.33333333F, -0.5F, -0.16666667F, -0.25F};
+constexpr float kNf4[] = {-1,
+                          -0.6961928009986877F,
+                          -0.5250730514526367F,
+                          -0.39491748809814453F,
+                          -0.28444138169288635F,
+                          -0.18477343022823334F,
+                          -0.09105003625154495F,
+                          0,
+                          0.07958029955625534F,
+                          0.16093020141124725F,
+                          0.24611230194568634F,
+                          0.33791524171829224F,
+                          0.44070982933044434F,
+                          0.5626170039176941F,
+                          0.7229568362236023F,
+                          1};
+
+// (A, B, absmax): the weight [N, K] in codes of 4 bits, whose blocks follow one another from row to row.
+absl::Status WriteMatMulBnb4(CodeWriter& writer, const Node* node) {
+  const int64_t rows = IntAttribute(*node, "N").value_or(0);
+  const int64_t length = IntAttribute(*node, "K").value_or(0);
+  const int64_t block = IntAttribute(*node, "block_size").value_or(0);
+  const int64_t levels = IntAttribute(*node, "quant_type").value_or(-1);
+  if (rows <= 0 || length <= 0 || block <= 0 || levels < 0 || levels > 1 || IntAttribute(*node, "transB").value_or(1) != 1) {
+    return NotWritten("its attributes name no weight");
+  }
+  const std::optional<Tensor> codes = ConstantTensor(*node->input(1));
+  const std::optional<Tensor> scales = ConstantTensor(*node->input(2));
+  if (!codes.has_value() || !scales.has_value()) return NotWritten("its weight is not constant");
+  if (rows > (int64_t{1} << 40) / length) return NotWritten("its attributes name no weight");
+  const int64_t count = rows * length;
+  if (codes->ElementCount() != (count + 1) / 2 || scales->ElementCount() != (count + block - 1) / block) {
+    return NotWritten("its weight or its scales have another size than its attributes say");
+  }
+  const DataType type = writer.Of(node->input(0)).type;
+  if (!IsFloat(type)) return NotWritten("the type of its input is not known");
+  Dequantization how;
+  how.codes = &*codes;
+  how.bits = 4;
+  how.first_high = true;
+  how.levels = levels == 0 ? absl::MakeConstSpan(kFp4) : absl::MakeConstSpan(kNf4);
+  how.length = how.stride = count;
+  how.block = block;
+  how.scales = &*scales;
+  how.scale_steps = {0, 1, 0};
+  ASSIGN_OR_RETURN(const Value* weight, DequantizedConstant(writer.workspace(), *node, type, {rows, length}, how,
+                                                            fmt::format("{}_dequantized", ValueName(*node->input(1)))));
+  writer.Replace(node, "MatMul", {node->input(0), writer.Op(*node, "Transpose", {weight}, {Attribute::Ints("perm", {1, 0})})});
   return absl::OkStatus();
 }
 
@@ -214,6 +269,7 @@ absl::Status WriteGatherBlocks(CodeWriter& writer, const Node* node) {
 const std::vector<QuantisedOperator>& QuantisedInBlocks() {
   static const auto* const kOperators = new std::vector<QuantisedOperator>{
       {kRuntime, "MatMulNBits", WriteMatMulNBits, "quantised_linear"},
+      {kRuntime, "MatMulBnb4", WriteMatMulBnb4, "quantised_linear"},
       {kRuntime, "GatherBlockQuantized", WriteGatherBlocks},
   };
   return *kOperators;

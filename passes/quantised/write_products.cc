@@ -215,25 +215,6 @@ absl::Status WriteMatMulToFloat(CodeWriter& writer, const Node* node) {
   return WriteSum(writer, node, writer.Op(*node, "MatMul", {a, b}), node->input(6));
 }
 
-// (input, weight, bias, scale of input, scale of weight, mask, zero of input, zero of weight, past): the Attention of ONNX
-// Runtime on real numbers, which is taken apart afterwards.
-absl::Status WriteQAttention(CodeWriter& writer, const Node* node) {
-  ASSIGN_OR_RETURN(const Value* x, writer.Real(*node, {node->input(0), node->input(3), node->input(6)}));
-  ASSIGN_OR_RETURN(const Value* w, writer.Real(*node, Right(node->input(1), node->input(4), node->input(7))));
-  NewNode plan;
-  plan.op_type = "Attention";
-  plan.domain = std::string(kRuntime);
-  plan.name = std::string(NodeName(*node));
-  plan.keep_name = !plan.name.empty();
-  plan.inputs = {x, w, node->input(2), node->input(5), node->input(8)};
-  while (plan.inputs.back() == nullptr) plan.inputs.pop_back();
-  plan.attributes = ReadAttributes(*node);
-  const Node* const written = writer.workspace().rewriter().ReplaceNode(*node, plan);
-  writer.workspace().rewriter().CopyNotes(*node, written);
-  writer.workspace().Refresh(written);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 const std::vector<QuantisedOperator>& QuantisedProducts() {
@@ -248,7 +229,6 @@ const std::vector<QuantisedOperator>& QuantisedProducts() {
       {kRuntime, "QGemm", WriteQGemm, kLinear},
       {kRuntime, "DynamicQuantizeMatMul", WriteDynamicMatMul, kLinear},
       {kRuntime, "MatMulIntegerToFloat", WriteMatMulToFloat, kLinear},
-      {kRuntime, "QAttention", WriteQAttention, kLinear},
   };
   return *kOperators;
 }

@@ -25,11 +25,7 @@ namespace {
 constexpr std::string_view kSource = "docs/sources/ascend-contract.md 5.3";
 
 // Operators with quantised operands that nothing is written for.
-constexpr std::string_view kNotWritten[] = {"com.microsoft.DynamicQuantizeLSTM",
-                                            "com.microsoft.QEmbedLayerNormalization",
-                                            "com.microsoft.QMoE",
-                                            "com.microsoft.MatMulBnb4",
-                                            "com.microsoft.MatMulFpQ4",
+constexpr std::string_view kNotWritten[] = {"com.microsoft.MatMulFpQ4",
                                             "com.microsoft.QLinearReduceMean",
                                             "com.microsoft.MatMulInteger16",
                                             "com.microsoft.QuantizeWithOrder",
@@ -51,7 +47,7 @@ bool IsProduct(const Node& node) {
 class QuantisedPass {
  public:
   explicit QuantisedPass(Workspace& workspace) : workspace_(workspace), writer_(workspace) {
-    for (const auto* list : {&QuantisedElementwise(), &QuantisedProducts(), &QuantisedInBlocks()}) {
+    for (const auto* list : {&QuantisedElementwise(), &QuantisedProducts(), &QuantisedInBlocks(), &QuantisedWhole()}) {
       for (const QuantisedOperator& one : *list) {
         operators_[one.domain.empty() ? std::string(one.op) : fmt::format("{}.{}", one.domain, one.op)] = &one;
       }

@@ -23,5 +23,6 @@ absl::Span<const FunctionRow> EinsumFunctions();
 absl::Span<const FunctionRow> MaskFunctions();
 absl::Span<const FunctionRow> SoftcapFunctions();
 absl::Span<const FunctionRow> ReadyMadeAttentionFunctions();
+absl::Span<const FunctionRow> MixtureFunctions();
 
 }  // namespace ascend_fuse

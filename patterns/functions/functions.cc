@@ -15,7 +15,7 @@ std::vector<FunctionRow> AllRows() {
        {TensorFunctions(), AxisFunctions(), ReaderFunctions(), ModelFunctions(), NodeFunctions(), NormFunctions(),
         LinearFunctions(), AntiquantFunctions(), RotaryFunctions(), RotaryEmbeddingFunctions(), AttentionFunctions(),
         MaskFunctions(), SoftcapFunctions(), AdaptShapeFunctions(), AdaptMathFunctions(), EinsumFunctions(),
-        ReadyMadeAttentionFunctions()}) {
+        ReadyMadeAttentionFunctions(), MixtureFunctions()}) {
     rows.insert(rows.end(), some.begin(), some.end());
   }
   return rows;
