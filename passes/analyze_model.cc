@@ -131,6 +131,7 @@ class Analyzer {
     options.target = target_->options();
     options.target.plugin = true;
     options.dump_directory.clear();
+    options.keep_rest = true;  // what is tidied afterwards changes no site
     ASSIGN_OR_RETURN(const std::shared_ptr<Model> model, untouched());
     const absl::StatusOr<Report> report = ListOpportunities(model.get(), options);
     if (!report.ok()) {
