@@ -1,16 +1,21 @@
-// The operator table at run time: ir/ops.txtpb, encoded and embedded when the program is built (cmake/embed.cmake), read
-// once on first use, then found by one hash probe and a short walk over the versions of one operator.
+// The operator table at run time: ir/ops.txtpb, encoded and embedded when the program is built (cmake/embed.cmake). Its
+// names are read once on first use, an operator when it is first asked for: one hash probe, and a short walk over its versions.
 #include "ir/schema.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <tuple>
 #include <utility>
 
+#include "absl/base/call_once.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "embedded/ir_data.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/wire_format_lite.h"
 #include "proto/schema.pb.h"
 
 namespace ascend_fuse {
@@ -18,12 +23,22 @@ namespace {
 
 using OperatorName = std::pair<std::string_view, std::string_view>;  // domain, op_type
 
+// The versions of one operator, decoded when it is first asked for: a model has few of the operators that there are.
+struct Versions {
+  std::vector<std::string_view> rows;  // encoded
+  absl::once_flag decoded;
+  std::vector<proto::Operator> owners;  // of the names that the schemas view
+  std::vector<Schema> schemas;          // by since_version
+};
+
 struct Table {
-  proto::OperatorTable rows;    // owns every name that the schemas view
-  std::vector<Schema> schemas;  // by domain, op_type, since_version
+  int64_t newest_opset = 0;
+  std::vector<TypeSet> type_sets;
   std::vector<std::string_view> anchors;
   std::vector<std::pair<std::string_view, std::string_view>> second_names;  // type, what it is with two inputs
-  absl::flat_hash_map<OperatorName, absl::Span<const Schema>> versions;
+  absl::flat_hash_map<OperatorName, std::unique_ptr<Versions>> versions;
+  absl::once_flag listed;
+  std::vector<Schema> all;  // by domain, op_type, since_version
 };
 
 Attribute DefaultOf(const proto::Attribute& from, bool* has_default) {
@@ -83,49 +98,88 @@ Schema SchemaFrom(const proto::Operator& from, const std::vector<TypeSet>& sets)
   return schema;
 }
 
-// Never destroyed: schemas are looked up until the process ends. A table that does not parse is a broken
-// build, which no caller could do anything about.
-const Table* ReadTable() {
+// A table that does not parse is a broken build, which no caller could do anything about.
+[[noreturn]] void Broken() {
+  std::fprintf(stderr, "the operator table built into this program (ir/ops.txtpb) does not parse\n");
+  std::abort();
+}
+
+// Calls `field (number, text, integer)` for each field of an encoded message: "" or 0 for what its value is not.
+template <typename Field>
+void ForEachField(std::string_view encoded, const Field& field) {
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(encoded.data()),
+                                                static_cast<int>(encoded.size()));
+  using Wire = google::protobuf::internal::WireFormatLite;
+  while (const uint32_t tag = stream.ReadTag()) {
+    std::string_view text;
+    uint64_t integer = 0;
+    if (Wire::GetTagWireType(tag) == Wire::WIRETYPE_VARINT) {
+      if (!stream.ReadVarint64(&integer)) Broken();
+    } else if (Wire::GetTagWireType(tag) == Wire::WIRETYPE_LENGTH_DELIMITED) {
+      uint32_t length = 0;
+      if (!stream.ReadVarint32(&length) || length > encoded.size() - static_cast<size_t>(stream.CurrentPosition())) Broken();
+      text = encoded.substr(static_cast<size_t>(stream.CurrentPosition()), length);
+      stream.Skip(static_cast<int>(length));
+    } else if (!Wire::SkipField(&stream, tag)) {
+      Broken();
+    }
+    field(Wire::GetTagFieldNumber(tag), text, integer);
+  }
+}
+
+// Finds the names in a row, and nothing else.
+void AddRow(std::string_view row, Table* table) {
+  std::string_view domain, op_type, second;
+  bool anchor = false;
+  ForEachField(row, [&](int number, std::string_view text, uint64_t integer) {
+    if (number == proto::Operator::kDomainFieldNumber) domain = text;
+    if (number == proto::Operator::kOpTypeFieldNumber) op_type = text;
+    if (number == proto::Operator::kEqualsWithTwoInputsFieldNumber) second = text;
+    if (number == proto::Operator::kNearMissAnchorFieldNumber) anchor = integer != 0;
+  });
+  std::unique_ptr<Versions>& versions = table->versions[{domain, op_type}];
+  if (versions == nullptr) versions = std::make_unique<Versions>();
+  versions->rows.push_back(row);
+  if (!domain.empty()) return;
+  const auto add = [](auto* to, const auto& one) {
+    if (std::find(to->begin(), to->end(), one) == to->end()) to->push_back(one);
+  };
+  if (anchor) add(&table->anchors, op_type);
+  if (!second.empty()) add(&table->second_names, std::pair(op_type, second));
+}
+
+// Never destroyed: schemas are looked up until the process ends.
+Table* ReadTable() {
   auto* table = new Table;
   const std::string_view bytes = embedded::ir_data[0].text;
-  if (!table->rows.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    std::fprintf(stderr, "the operator table built into this program (ir/ops.txtpb) does not parse\n");
-    std::abort();
-  }
-  table->schemas.reserve(table->rows.ops_size());
-  std::vector<TypeSet> sets;
-  for (const proto::TypeSet& set : table->rows.type_sets()) sets.push_back(TypesFrom(set));
-  for (const proto::Operator& row : table->rows.ops()) table->schemas.push_back(SchemaFrom(row, sets));
-  std::stable_sort(table->schemas.begin(), table->schemas.end(), [](const Schema& a, const Schema& b) {
-    if (a.domain != b.domain) return a.domain < b.domain;
-    if (a.op_type != b.op_type) return a.op_type < b.op_type;
-    return a.since_version < b.since_version;
+  proto::OperatorTable rest;
+  ForEachField(bytes, [&](int number, std::string_view text, uint64_t integer) {
+    if (number == proto::OperatorTable::kNewestOpsetFieldNumber) table->newest_opset = static_cast<int64_t>(integer);
+    if (number == proto::OperatorTable::kOpsFieldNumber) AddRow(text, table);
+    if (number != proto::OperatorTable::kTypeSetsFieldNumber) return;
+    if (!rest.add_type_sets()->ParseFromArray(text.data(), static_cast<int>(text.size()))) Broken();
   });
-  const absl::Span<const Schema> all(table->schemas);
-  for (size_t first = 0; first < all.size();) {
-    size_t end = first + 1;
-    while (end < all.size() && all[end].domain == all[first].domain && all[end].op_type == all[first].op_type) {
-      ++end;
-    }
-    table->versions[{all[first].domain, all[first].op_type}] = all.subspan(first, end - first);
-    first = end;
-  }
-  for (const Schema& schema : all) {
-    if (!schema.domain.empty()) continue;
-    if (schema.near_miss_anchor && (table->anchors.empty() || table->anchors.back() != schema.op_type)) {
-      table->anchors.push_back(schema.op_type);
-    }
-    const std::pair second(schema.op_type, schema.equals_with_two_inputs);
-    if (!second.second.empty() && (table->second_names.empty() || table->second_names.back() != second)) {
-      table->second_names.push_back(second);
-    }
-  }
+  for (const proto::TypeSet& set : rest.type_sets()) table->type_sets.push_back(TypesFrom(set));
   return table;
 }
 
-const Table& OperatorTable() {
-  static const Table* const table = ReadTable();
+Table& OperatorTable() {
+  static Table* const table = ReadTable();
   return *table;
+}
+
+absl::Span<const Schema> Decoded(Versions& versions, const std::vector<TypeSet>& sets) {
+  absl::call_once(versions.decoded, [&] {
+    versions.owners.resize(versions.rows.size());
+    for (size_t i = 0; i < versions.rows.size(); ++i) {
+      const std::string_view row = versions.rows[i];
+      if (!versions.owners[i].ParseFromArray(row.data(), static_cast<int>(row.size()))) Broken();
+      versions.schemas.push_back(SchemaFrom(versions.owners[i], sets));
+    }
+    std::stable_sort(versions.schemas.begin(), versions.schemas.end(),
+                     [](const Schema& a, const Schema& b) { return a.since_version < b.since_version; });
+  });
+  return versions.schemas;
 }
 
 }  // namespace
@@ -148,7 +202,7 @@ absl::Span<const Schema> SchemaVersions(std::string_view domain, std::string_vie
   if (domain == "ai.onnx") domain = "";
   const Table& table = OperatorTable();
   const auto found = table.versions.find(OperatorName(domain, op_type));
-  return found != table.versions.end() ? found->second : absl::Span<const Schema>();
+  return found != table.versions.end() ? Decoded(*found->second, table.type_sets) : absl::Span<const Schema>();
 }
 
 const Schema* FindSchema(std::string_view domain, std::string_view op_type, int64_t opset) {
@@ -159,7 +213,7 @@ const Schema* FindSchema(std::string_view domain, std::string_view op_type, int6
   return in_force;
 }
 
-int64_t NewestOpset() { return OperatorTable().rows.newest_opset(); }
+int64_t NewestOpset() { return OperatorTable().newest_opset; }
 
 int64_t VersionInForce(const Model& model, NameId domain) {
   const int64_t version = model.OpsetVersion(domain);
@@ -175,7 +229,19 @@ const Schema* SchemaOf(const Node& node, int64_t opset) {
   return FindSchema(model.Text(node.domain), OpType(node), opset);
 }
 
-const std::vector<Schema>& AllSchemas() { return OperatorTable().schemas; }
+const std::vector<Schema>& AllSchemas() {
+  Table& table = OperatorTable();
+  absl::call_once(table.listed, [&] {
+    for (const auto& [name, versions] : table.versions) {
+      const absl::Span<const Schema> schemas = Decoded(*versions, table.type_sets);
+      table.all.insert(table.all.end(), schemas.begin(), schemas.end());
+    }
+    std::sort(table.all.begin(), table.all.end(), [](const Schema& a, const Schema& b) {
+      return std::tie(a.domain, a.op_type, a.since_version) < std::tie(b.domain, b.op_type, b.since_version);
+    });
+  });
+  return table.all;
+}
 
 const std::vector<std::string_view>& NearMissAnchors() { return OperatorTable().anchors; }
 

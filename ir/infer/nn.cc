@@ -274,7 +274,7 @@ void Rotated(NodeContext& c, size_t tables, size_t positions) {
   const Shape x = c.shape(0);
   if ((x.size() != 3 && x.size() != 4) || c.rank(rows) != (rows == positions ? 2 : 3)) return;
   DimTable& d = c.dims();
-  const Dim length = x[x.size() == 4 ? 2 : 1];
+  const Dim length = x.size() == 4 ? x[2] : x[1];
   c.Require(d.Broadcast(x[0], c.shape(rows)[0]), x[0]);
   c.Require(d.Broadcast(length, c.shape(rows)[1]), length);
 }
