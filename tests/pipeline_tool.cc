@@ -45,6 +45,7 @@ bool EndsWith(const std::string& text, const std::string& end) {
 std::string SitesOf(Report report) {
   report.passes.clear();
   report.nodes_after = 0;
+  report.weights_after = {};
   // A style writes nodes in the domain that it needs, and `list` does not come that far.
   for (FindingRecord& finding : report.findings) {
     if (finding.op.starts_with("npu.")) finding.op.erase(0, 4);

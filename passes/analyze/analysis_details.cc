@@ -5,7 +5,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "passes/analyze/number_text.h"
+#include "passes/report/number_text.h"
 #include "passes/report/report_groups.h"
 
 namespace ascend_fuse {

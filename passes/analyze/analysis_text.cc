@@ -11,7 +11,7 @@
 #include "ir/text/visible.h"
 #include "passes/analyze/analysis.h"
 #include "passes/analyze/analysis_details.h"
-#include "passes/analyze/number_text.h"
+#include "passes/report/number_text.h"
 #include "passes/report/place_pattern.h"
 #include "passes/report/report_groups.h"
 #include "passes/report/text_lines.h"

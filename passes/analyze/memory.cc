@@ -1,4 +1,5 @@
 #include "passes/analyze/memory.h"
+#include "passes/core/weights.h"
 
 #include <algorithm>
 #include <map>
@@ -147,19 +148,6 @@ class Buffers {
   ActivationRecord record_;
 };
 
-double BytesOf(const Tensor& tensor) {
-  const int64_t elements = tensor.ElementCount();
-  return elements <= 0 ? 0 : static_cast<double>(elements) * BitWidth(tensor.type) / 8;
-}
-
-// Where the bytes are, so that one place counts once; a tensor in memory is its own.
-using Place = std::tuple<std::string_view, int64_t, int64_t, const Tensor*>;
-Place PlaceOf(const Tensor& tensor) {
-  const bool in_file = tensor.storage == Storage::kFile || tensor.storage == Storage::kExternal;
-  if (in_file) return {tensor.location, tensor.file.offset, tensor.file.size, nullptr};
-  return {"", 0, 0, &tensor};
-}
-
 void Add(const std::string& name, double bytes, std::map<std::string, WeightRecord>* records) {
   WeightRecord& record = (*records)[name];
   record.name = name;
@@ -226,7 +214,7 @@ ActivationRecord MeasureActivations(const Model& model, const Reach& reach, Fact
 void MeasureWeights(const Model& model, const Reach& reach, const absl::flat_hash_map<const Value*, std::string>& modules,
                     MemoryRecord* memory) {
   std::map<std::string, WeightRecord> types, of_modules;
-  std::set<Place> places;
+  std::set<TensorPlace> places;
   for (const auto& graph : model.graphs()) {
     for (const Value* value : graph->initializers()) {
       const Node* reader = ReaderOf(*value, reach);

@@ -7,11 +7,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "passes/analyze/number_text.h"
 #include "passes/analyze/page_sections.h"
 #include "passes/analyze/page_sketch.h"
 #include "passes/analyze/page_table.h"
 #include "passes/report/html_text.h"
+#include "passes/report/number_text.h"
 #include "passes/report/report_groups.h"
 
 namespace ascend_fuse {

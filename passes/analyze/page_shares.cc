@@ -5,10 +5,10 @@
 #include <string_view>
 
 #include "fmt/format.h"
-#include "passes/analyze/number_text.h"
 #include "passes/analyze/page_sections.h"
 #include "passes/analyze/page_table.h"
 #include "passes/report/html_text.h"
+#include "passes/report/number_text.h"
 #include "passes/report/place_pattern.h"
 #include "passes/report/report_groups.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "fmt/format.h"
-#include "passes/analyze/number_text.h"
 #include "passes/report/html_text.h"
+#include "passes/report/number_text.h"
 #include "patterns/codes.h"
 
 namespace ascend_fuse {

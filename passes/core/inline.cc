@@ -3,6 +3,7 @@
 
 #include "passes/core/module_path.h"
 #include "passes/core/passes.h"
+#include "passes/core/weights.h"
 #include "passes/core/workspace.h"
 
 namespace ascend_fuse {
@@ -17,6 +18,7 @@ absl::Status Inline(Workspace& workspace) {
   }
   workspace.StartRewriting();
   workspace.result.nodes_before = workspace.CountNodes();
+  workspace.result.weights_before = CountWeights(workspace.model());
   return absl::OkStatus();
 }
 

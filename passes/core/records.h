@@ -139,12 +139,20 @@ struct InputRecord {
   std::vector<Dim> dims;
 };
 
+// Bytes of the constants of a model that are read.
+struct WeightBytes {
+  double all = 0;
+  // Without the tables of which nodes gather rows: what a decoder reads to compute one token.
+  double read = 0;
+};
+
 struct Report {  // all of it
   std::string model;
   ReportTarget target;
   std::vector<ReportKindCount> kinds;  // all of ReportKinds(), then others; made by Summarize
   int64_t nodes_before = 0;
   int64_t nodes_after = 0;
+  WeightBytes weights_before, weights_after;
   std::vector<SiteRecord> sites;
   std::vector<NearMissRecord> near_misses;
   std::vector<PassRecord> passes;

@@ -29,6 +29,7 @@ struct RunResult {
   std::string style;             // D, N or X; "" without NPU nodes
   int64_t calls_kept = 0;        // calls of local functions that stand again, because nothing was fused
   int64_t nodes_before = 0;      // with the nodes of functions in place of their calls
+  WeightBytes weights_before;
   std::vector<WarningRecord> warnings;  // what was found in the result, in the order in which the report tells it
   std::vector<FindingRecord> findings;  // of these what ATC surely refuses or misreads
 };

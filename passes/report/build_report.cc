@@ -1,4 +1,5 @@
 #include "passes/report/build_report.h"
+#include "passes/core/weights.h"
 
 #include <algorithm>
 
@@ -160,6 +161,8 @@ Report BuildReport(Workspace& workspace) {
   report.findings = result.findings;
   report.nodes_before = result.nodes_before;
   report.nodes_after = workspace.CountNodes();
+  report.weights_before = result.weights_before;
+  report.weights_after = CountWeights(model);
   report.Summarize();
   return report;
 }

@@ -2,11 +2,13 @@
 #include "passes/report/report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string_view>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "passes/report/number_text.h"
 
 namespace ascend_fuse {
 
@@ -31,6 +33,17 @@ std::vector<std::string> UnmetRequirements(const Report& report, const std::vect
     }
   }
   return sentences;
+}
+
+std::string WeightsInWords(const Report& report) {
+  const WeightBytes& before = report.weights_before;
+  const WeightBytes& after = report.weights_after;
+  if (std::abs(after.all - before.all) * 100 <= before.all) return "";
+  std::string text = fmt::format("weights {} -> {}", ShortBytes(before.all), ShortBytes(after.all));
+  if (after.read < after.all || before.read < before.all) {
+    text += fmt::format(" (each run reads, without tables of rows: {} -> {})", ShortBytes(before.read), ShortBytes(after.read));
+  }
+  return text;
 }
 
 std::string TidiedInWords(const Report& report) {

@@ -90,6 +90,11 @@ proto::Report ToProto(const Report& report) {
   Write(report.target, out.mutable_target());
   out.mutable_summary()->mutable_nodes()->set_before(Narrow(report.nodes_before));
   out.mutable_summary()->mutable_nodes()->set_after(Narrow(report.nodes_after));
+  proto::Report::WeightBytes& weights = *out.mutable_summary()->mutable_weights();
+  weights.set_before(report.weights_before.all);
+  weights.set_after(report.weights_after.all);
+  weights.set_read_before(report.weights_before.read);
+  weights.set_read_after(report.weights_after.read);
   for (const ReportKindCount& count : report.kinds) {
     Write(count, &(*out.mutable_summary()->mutable_sites())[Text(count.kind)]);
   }
@@ -156,6 +161,9 @@ absl::StatusOr<Report> ReportFromJson(const std::string& json) {
   report.target = Read<ReportTarget>(message.target());
   report.nodes_before = message.summary().nodes().before();
   report.nodes_after = message.summary().nodes().after();
+  const proto::Report::WeightBytes& weights = message.summary().weights();
+  report.weights_before = {weights.before(), weights.read_before()};
+  report.weights_after = {weights.after(), weights.read_after()};
   ReadAll(message.sites(), &report.sites);
   ReadAll(message.near_misses(), &report.near_misses);
   ReadAll(message.passes(), &report.passes);

@@ -74,6 +74,7 @@ class Text : private TextLines {
     } else {
       Line("nodes {} (nothing was changed)", report_.nodes_before);
     }
+    if (const std::string weights = WeightsInWords(report_); !weights.empty()) Line("{}", weights);
     const std::string tidied = TidiedInWords(report_);
     if (!tidied.empty()) Line("{}: {}", options_.changed ? "tidied" : "can be tidied", tidied);
   }

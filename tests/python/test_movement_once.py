@@ -34,6 +34,7 @@ ALLOWED = {
     "passes/legalise/adapt_sequences.cc": {"Identity"},
     # Count what an operator costs, and who computes it, by its name.
     "passes/analyze/host_work.cc": {"Expand", "Pad", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Unsqueeze"},
+    "passes/core/weights.cc": {"Gather", "GatherElements", "GatherND"},
     "passes/analyze/memory.cc": {"Concat", "Identity"},
     # An Identity costs nothing.
     "passes/layout/row_ways.cc": {"Identity"},

@@ -379,6 +379,27 @@ def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     assert "its weight is not constant" in site["because"]
 
 
+@pytest.mark.parametrize(("chip", "grows"), [("ascend910b", 1), ("ascend310p", 8)])
+def test_the_report_says_how_many_bytes_weights_have(chip: str, grows: int, tmp_path: Path) -> None:
+    """A table of which rows are taken is not read by each run; weights in integers are an eighth of float32."""
+    rng = RNG(46)
+    table = rng.standard_normal((50, 96)).astype(np.float32)
+    ids = np.zeros((1, 3), np.int64)
+    constants = {"t": table, "b": codes(rng, np.uint8, 16, 3, 16), "s": rng.uniform(0.01, 0.1, (16, 3)).astype(np.float32)}
+    nodes = [onnx.helper.make_node("Gather", ["t", "ids"], ["x"]),
+             onnx.helper.make_node("MatMulNBits", ["x", "b", "s"], ["y"], domain=RUNTIME, K=96, N=16, bits=4, block_size=32)]
+    onnx.save(build(nodes, {"ids": ids}, {"y": FLOAT}, constants), tmp_path / "m.onnx")
+    said = run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--target", chip, "--json", tmp_path / "r.json").out
+    weights = json.loads((tmp_path / "r.json").read_text())["summary"]["weights"]
+    assert weights["before"] == table.nbytes + constants["b"].nbytes + constants["s"].nbytes
+    assert weights["read_before"] == weights["before"] - table.nbytes and weights["read_after"] == weights["after"] - table.nbytes
+    if grows > 1:
+        assert weights["read_after"] == constants["b"].nbytes * grows
+        assert f"weights {weights['before'] / 1e3:.1f} kB -> {weights['after'] / 1e3:.1f} kB (each run reads, without tables of rows: " in said
+    else:
+        assert weights["read_after"] < constants["b"].nbytes * 1.5 and "\nweights " not in said
+
+
 def test_a_shared_weight_is_written_once(tmp_path: Path) -> None:
     w = codes(RNG(40), np.int8, 64, 64)
     node = onnx.helper.make_node

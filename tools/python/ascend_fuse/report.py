@@ -45,11 +45,22 @@ class NodeCount:
 
 
 @dataclasses.dataclass(frozen=True)
+class WeightBytes:
+    """Bytes of the constants that are read before and after the run; `read_` without tables of which rows are gathered."""
+
+    before: float = 0
+    after: float = 0
+    read_before: float = 0
+    read_after: float = 0
+
+
+@dataclasses.dataclass(frozen=True)
 class Summary:
-    """Counts of the whole model: sites by kind, and nodes."""
+    """Counts of the whole model: sites by kind, nodes, and bytes of weights."""
 
     sites: Dict[str, KindCount] = dataclasses.field(default_factory=dict)
     nodes: NodeCount = NodeCount()
+    weights: WeightBytes = WeightBytes()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-#include "passes/analyze/number_text.h"
+#include "passes/report/number_text.h"
 
 #include <cmath>
 #include <utility>

@@ -1,0 +1,29 @@
+// How many bytes the weights of a model have, and how many of them one run reads.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string_view>
+
+#include "ir/model.h"
+#include "passes/core/records.h"
+
+namespace ascend_fuse {
+
+// Bytes of the elements of a tensor as a file has them; 0 for dims that say nothing.
+double BytesOf(const Tensor& tensor);
+
+// Where the bytes of a tensor are, so that one place counts once; a tensor in memory is its own.
+struct TensorPlace {
+  std::string_view location;
+  int64_t offset = 0;
+  int64_t size = 0;
+  const Tensor* own = nullptr;
+  auto operator<=>(const TensorPlace&) const = default;
+};
+TensorPlace PlaceOf(const Tensor& tensor);
+
+// Constants that a live node reads or that are outputs; one place counts once. Linear in the number of constants.
+WeightBytes CountWeights(const Model& model);
+
+}  // namespace ascend_fuse
