@@ -559,19 +559,26 @@ void Rewriter::NameLostOutputs(const Node* node) {
   }
 }
 
+void Rewriter::DropUnread(uint32_t made_from) {
+  for (const auto& graph : model_->graphs_) {
+    if (!graph->changed_) continue;
+    for (size_t i = graph->nodes_.size(); i-- > 0;) {
+      const Node* const node = graph->nodes_[i];
+      if (!node->is_new || node->dead) continue;
+      const bool helps = std::all_of(node->outputs().begin(), node->outputs().end(),
+                                     [made_from](const Value* value) { return value == nullptr || value->id >= made_from; });
+      if (helps) KillIfUnused(node);
+    }
+  }
+}
+
 void Rewriter::Sweep(uint32_t made_from) {
   GraphBuilder builder(model_);
+  DropUnread(made_from);
   for (const auto& graph : model_->graphs_) {
     if (!graph->changed_) continue;
     ++edits_;
     auto& nodes = graph->nodes_;
-    for (size_t i = nodes.size(); i-- > 0;) {
-      if (!nodes[i]->is_new) continue;
-      const auto outputs = nodes[i]->outputs();
-      const bool helps = std::all_of(outputs.begin(), outputs.end(),
-                                     [made_from](const Value* value) { return value == nullptr || value->id >= made_from; });
-      if (helps) KillIfUnused(nodes[i]);
-    }
     std::vector<const Value*> loose;  // values that lost a use here
     for (const Node* node : nodes) {
       if (!node->dead) continue;

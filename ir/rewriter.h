@@ -121,9 +121,13 @@ class Rewriter {
   // given out again.
   void RollBack(const Mark& mark);
 
+  // Nodes that nothing reads, whose results all have ids from `made_from` on, are dead from here on: what was made on trial and
+  // not needed is not a reader of what it reads.
+  void DropUnread(uint32_t made_from);
+
   // Removes dead nodes for good, and the initializers and value_info that only they used; constants that were made
-  // and are not used go too, and nodes that nothing reads whose results all have ids from `made_from` on. What was unused in
-  // the input stays. Sorts nodes by their order. Nothing from before can be taken back any more.
+  // and are not used go too, and what DropUnread finds. What was unused in the input stays. Sorts nodes by their order. Nothing
+  // from before can be taken back any more.
   void Sweep(uint32_t made_from = UINT32_MAX);
 
   // A name no value or node has: `base`, else base_1, base_2 ...

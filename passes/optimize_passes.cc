@@ -6,6 +6,8 @@
 
 #include "passes/check/passes.h"
 #include "passes/core/passes.h"
+#include "passes/core/take_turns.h"
+#include "passes/core/workspace.h"
 #include "passes/layout/passes.h"
 #include "passes/legalise/passes.h"
 #include "passes/lower/passes.h"
@@ -42,6 +44,12 @@ const std::vector<Given> kFound = {Given::kFacts, Given::kNumbers, Given::kSites
 const std::vector<Given> kDecided = {Given::kFacts, Given::kNumbers, Given::kSites, Given::kDecisions};
 const std::vector<Given> kOperators = {Given::kFacts, Given::kNumbers, Given::kFinalOperators};
 
+// Fewer nodes may have other orders of axes, and those other nodes that are not needed.
+absl::Status Settle(Workspace& workspace) {
+  if (workspace.ChangesNothing() || workspace.options().keep_rest) return absl::OkStatus();
+  return TakeTurns(workspace, {ChooseOrders, Adapt, Tidy, ShareKeys});
+}
+
 // The list without the last word on `by_rewriter`.
 std::vector<Pass> ListOfPasses() {
   return {
@@ -57,6 +65,9 @@ std::vector<Pass> ListOfPasses() {
       Needs(kKnown,
             {"decompose_contrib", "facts and numbers",
              "operators of ONNX Runtime that are not a construct by themselves, written in standard ones", DecomposeContrib}),
+      Needs(kKnown,
+            {"equate_products", "facts and numbers",
+             "products in place of Einsums that no kernel runs, where the product says that dims are equal", EquateProducts}),
       Needs(kKnown, Gives({Given::kSites},
                           {"recognise", "facts and numbers", "sites, each recognised construct as one operator", Recognise})),
       ReadsOnly(Needs(kFound, {"pair_rotations", "sites", "which rotations of query and key share cos and sin", PairRotations})),
@@ -92,7 +103,8 @@ std::vector<Pass> ListOfPasses() {
             {"tidy", "sites and the graph as ATC reads it", "the rest of the graph without what computes nothing", Tidy}),
       Needs(kDecided, {"share_keys", "sites that were left, and their nodes as ATC reads them",
                        "products of attentions that are left, without the repeats of keys that heads share", ShareKeys}),
-      Needs(kDecided, {"tidy_again", "what share_keys wrote", "the same without what computes nothing", TidyAgain}),
+      Needs(kDecided, {"settle", "what tidy and share_keys wrote",
+                       "a graph in which neither orders, forms, tidying nor shared keys are to be changed any more", Settle}),
       Needs({Given::kFinalNodes}, {"keep_calls", "the graph with its final nodes",
                                    "calls of local functions again where nothing is to be changed", KeepCalls}),
       ReadsOnly(Needs({Given::kFinalNodes}, Gives({Given::kStyle}, {"choose_style", "the graph with its final nodes and imports",
@@ -100,6 +112,8 @@ std::vector<Pass> ListOfPasses() {
       Final(Needs({Given::kStyle}, {"write_style", "the emission style", "domains as the style spells them", WriteStyle})),
       Final(Needs({Given::kFinalNodes},
                   {"write_dims", "the graph with its final nodes", "the numbers of `--fix` in inputs and outputs", WriteDims})),
+      Final(Needs({Given::kFinalNodes}, {"write_ranks", "the graph with its final nodes",
+                                         "ranks of what bodies of Scan give, where these were rewritten", WriteRanks})),
       Final(Needs({Given::kFinalNodes},
                   {"sweep", "the graph with its final nodes", "no dead node, no initializer that only dead nodes used", Sweep})),
       ReadsOnly(Needs({Given::kFinalNodes, Given::kFacts, Given::kStyle},

@@ -353,6 +353,8 @@ void MultiHeadAttention(NodeContext& c) {
     total = k[1];
   }
   c.SetShape(0, {q[0], q[1], value_hidden});
+  // A key_padding_mask of two dims has one element for each key; with a past versions of ONNX Runtime differ.
+  if (c.rank(4) == 2 && !c.has(6)) c.Require(c.in(4).shape[1], total);
   if (c.output_count() > 2) {
     if (c.rank(6) == 4) total = d.Add(c.in(6).shape[2], total);
     c.SetShape(1, {q[0], heads, total, d.ExactDiv(q[2], heads)});
@@ -391,6 +393,7 @@ void PackedAttention(NodeContext& c) {
   } else if (c.rank(1) == 2) {
     hidden = d.ExactDiv(c.in(1).shape[1], Dim::Of(3));
   }
+  if (c.rank(3) == 2 && !c.has(4)) c.Require(c.in(3).shape[1], x[1]);  // mask_index: one element for each key
   c.SetShape(0, {x[0], x[1], hidden});
 }
 

@@ -23,4 +23,13 @@ std::string WithDims(std::string_view type, absl::Span<const NewDim> dims) {
   return changed ? message.SerializeAsString() : "";
 }
 
+std::string WithRank(std::string_view type, int rank) {
+  onnx::TypeProto message;
+  if (!message.ParseFromArray(type.data(), static_cast<int>(type.size())) || !message.has_tensor_type()) return "";
+  if (message.tensor_type().has_shape()) return "";
+  auto* const shape = message.mutable_tensor_type()->mutable_shape();
+  for (int i = 0; i < rank; ++i) shape->add_dim();
+  return message.SerializeAsString();
+}
+
 }  // namespace ascend_fuse

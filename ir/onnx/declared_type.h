@@ -19,5 +19,7 @@ struct NewDim {
 // An encoded TypeProto of a tensor with these dims, one for each that it declares. Empty for a type that declares no tensor
 // of this rank, and where nothing changes.
 std::string WithDims(std::string_view type, absl::Span<const NewDim> dims);
+// The type of a tensor that declares no shape, with so many dims of which nothing is said. Empty for every other type.
+std::string WithRank(std::string_view type, int rank);
 
 }  // namespace ascend_fuse

@@ -1,4 +1,5 @@
 // Infer and number: what is known of every value before anything is looked for; and again where the final operators say more.
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -9,6 +10,25 @@
 
 namespace ascend_fuse {
 namespace {
+
+// Infers the node anew. Whether that says more of one of its outputs than was known; of the others it keeps what was known.
+template <typename Told>
+void InferMore(const Node& node, Facts* facts, Told told) {
+  std::vector<Fact> known;
+  for (const Value* output : node.outputs()) known.push_back(output != nullptr ? facts->Of(output) : Fact());
+  InferNode(node, facts);
+  for (size_t i = 0; i < known.size(); ++i) {
+    const Value* output = node.output(i);
+    if (output == nullptr) continue;
+    const Fact now = facts->Of(output);
+    const bool more_elements = now.elements != nullptr && known[i].elements == nullptr;
+    if (more_elements || SaysMore(now, known[i], facts->dims())) {
+      told(output);
+    } else {
+      facts->Set(output, known[i]);
+    }
+  }
+}
 
 // The nodes that compute what was learnt and those that read it, directly and through others, in the order of the graph.
 class Readers {
@@ -41,20 +61,9 @@ class Readers {
   }
 
   void Infer(const Node& node) {
-    std::vector<Fact> known;
-    for (const Value* output : node.outputs()) known.push_back(output != nullptr ? facts_.Of(output) : Fact());
-    InferNode(node, &facts_);
-    for (size_t i = 0; i < known.size(); ++i) {
-      const Value* output = node.output(i);
-      if (output == nullptr) continue;
-      const Fact now = facts_.Of(output);
-      const bool more_elements = now.elements != nullptr && known[i].elements == nullptr;
-      if (!more_elements && !SaysMore(now, known[i], facts_.dims())) {
-        facts_.Set(output, known[i]);
-        continue;
-      }
+    InferMore(node, &facts_, [this](const Value* output) {
       for (const Use& use : LiveUses(*output)) Add(use.user);
-    }
+    });
   }
 
   Workspace& workspace_;
@@ -83,6 +92,20 @@ absl::Status InferAgain(Workspace& workspace) {
   if (!Readers(workspace).Run()) workspace.InferModelAgain();
   workspace.NumberValues();
   return absl::OkStatus();
+}
+
+void InferFurther(Workspace& workspace) {
+  Facts& facts = workspace.facts();
+  const size_t contradictions = facts.contradictions().size();  // those of the model as it was read
+  std::vector<const Node*> nodes;
+  for (const Node* node : workspace.model().graph().nodes()) {
+    if (!node->dead) nodes.push_back(node);
+  }
+  std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
+  for (const Node* node : nodes) InferMore(*node, &facts, [](const Value*) {});
+  facts.ResolveDims();
+  facts.ForgetContradictions(contradictions);
+  workspace.NumberValues();
 }
 
 }  // namespace ascend_fuse

@@ -14,4 +14,8 @@ absl::Status Number(Workspace& workspace);
 absl::Status InferAgain(Workspace& workspace);
 absl::Status Sweep(Workspace& workspace);
 
+// Not a pass: facts of all nodes are computed anew from what is known, and kept where they say more; numbers follow. What was
+// learnt of a dim late is told to nodes that stand early.
+void InferFurther(Workspace& workspace);
+
 }  // namespace ascend_fuse

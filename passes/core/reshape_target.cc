@@ -124,7 +124,11 @@ bool CopiesByMistake(Facts& facts, const Value* x, const Value* dims) {
   const Fact& from = facts.Of(x);
   const auto& to = facts.Of(dims).elements->integers;
   if (!from.has_rank || std::any_of(to.begin(), to.end(), [](Dim dim) { return dim.is(0) || dim.is(-1); })) return false;
-  for (size_t i = 0; i < to.size() && i < from.shape.size(); ++i) {
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (i >= from.shape.size()) {  // x has no dim to copy there, and a Reshape that asks for one is an error
+      if (!facts.dims().AtLeast(to[i], Dim::Of(1))) return true;
+      continue;
+    }
     // Of a multiple of the dim of x one is 0 where the other one is.
     const auto divides = [&](Dim a, Dim b) {
       const Dim times = facts.dims().ExactDiv(b, a);

@@ -33,6 +33,7 @@ absl::StatusOr<bool> TakeTurn(OrderClient&& client, Workspace& workspace) {
 
 absl::Status ChooseOrders(Workspace& workspace) {
   if (workspace.ChangesNothing() || workspace.target() == nullptr) return absl::OkStatus();
+  workspace.rewriter().DropUnread(workspace.made_from());
   OrderRun run(workspace);
   // These hang on no other order.
   RETURN_IF_ERROR(TakeTurn(ChannelOrders(run), workspace).status());

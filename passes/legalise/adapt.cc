@@ -8,8 +8,10 @@
 #include "ir/schema.h"
 #include "ir/status_macros.h"
 #include "passes/core/apply_rules.h"
+#include "passes/core/passes.h"
 #include "passes/core/workspace.h"
 #include "passes/legalise/passes.h"
+#include "patterns/analysis/einsum_letters.h"
 
 namespace ascend_fuse {
 namespace {
@@ -105,16 +107,55 @@ absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const 
   return absl::OkStatus();
 }
 
-absl::Status AdaptProducts(Workspace& workspace) {
-  if (workspace.ChangesNothing()) return absl::OkStatus();
+namespace {
+
+// Adapts the Einsums of which `may` holds.
+absl::Status AdaptEinsums(Workspace& workspace, const std::function<bool(const Node&)>& may) {
   const NameId einsum = workspace.model().names().Intern("Einsum");
+  const auto is_one = [&](const Node& node) { return node.op_type == einsum && node.domain == NameId::kEmpty && may(node); };
   for (const auto& graph : workspace.model().graphs()) {
     for (const Node* node : graph->nodes()) {
-      if (node->dead || node->op_type != einsum) continue;
-      return ApplyAdapters(workspace, [einsum](const Node& one) { return one.op_type == einsum; });
+      if (!node->dead && is_one(*node)) return ApplyAdapters(workspace, is_one);
     }
   }
   return absl::OkStatus();
+}
+
+// Whether two operands have a letter for axes that are not proved to be equal, nor to be broadcast.
+bool EquatesDims(const Workspace& workspace, const Node& einsum) {
+  const Facts& facts = workspace.facts();
+  std::vector<size_t> ranks;
+  for (const Use& use : einsum.inputs()) {
+    if (use.value == nullptr || !facts.Of(use.value).has_rank) return false;
+    ranks.push_back(facts.Of(use.value).shape.size());
+  }
+  const auto letters = EinsumLetters(StringAttribute(einsum, "equation").value_or(""), ranks);
+  if (!letters.ok()) return false;
+  absl::flat_hash_map<char, Dim> lengths;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    for (size_t axis = 0; axis < ranks[i]; ++axis) {
+      const Dim dim = facts.dims().Resolve(facts.Of(einsum.input(i)).shape[axis]);
+      const auto [entry, is_new] = lengths.try_emplace((*letters)[i][axis], dim);
+      if (is_new || !dim.known() || !entry->second.known() || dim.is(1) || entry->second.is(1)) continue;
+      if (!facts.dims().Equal(dim, entry->second)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::Status EquateProducts(Workspace& workspace) {
+  if (workspace.ChangesNothing() || workspace.target() == nullptr) return absl::OkStatus();
+  const uint64_t changes = workspace.rewriter().Now().changes;
+  RETURN_IF_ERROR(AdaptEinsums(workspace, [&workspace](const Node& node) { return EquatesDims(workspace, node); }));
+  if (workspace.rewriter().Now().changes != changes) InferFurther(workspace);
+  return absl::OkStatus();
+}
+
+absl::Status AdaptProducts(Workspace& workspace) {
+  if (workspace.ChangesNothing()) return absl::OkStatus();
+  return AdaptEinsums(workspace, [](const Node&) { return true; });
 }
 
 absl::Status Adapt(Workspace& workspace) {

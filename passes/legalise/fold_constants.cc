@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "passes/core/known_constant.h"
+#include "passes/core/without_promises.h"
 #include "passes/legalise/passes.h"
 
 namespace ascend_fuse {
@@ -61,8 +62,11 @@ class Folder {
 }  // namespace
 
 absl::Status FoldConstants(Workspace& workspace) {
-  if (!workspace.options().fix.empty()) Folder(workspace).Run();
-  return absl::OkStatus();
+  if (workspace.options().fix.empty()) return absl::OkStatus();
+  return WithoutPromises(workspace, [&workspace] {
+    Folder(workspace).Run();
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace ascend_fuse

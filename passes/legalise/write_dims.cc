@@ -6,6 +6,7 @@
 
 #include "ir/infer/context.h"
 #include "ir/onnx/declared_type.h"
+#include "passes/core/without_promises.h"
 #include "passes/core/workspace.h"
 #include "passes/legalise/passes.h"
 
@@ -61,8 +62,12 @@ class Writer {
 }  // namespace
 
 absl::Status WriteDims(Workspace& workspace) {
-  if (!workspace.options().fix.empty()) Writer(workspace).Run();
-  return absl::OkStatus();
+  if (workspace.options().fix.empty()) return absl::OkStatus();
+  // What only --dim says stays a promise: the model is as general as it was.
+  return WithoutPromises(workspace, [&workspace] {
+    Writer(workspace).Run();
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace ascend_fuse

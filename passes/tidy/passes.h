@@ -12,8 +12,6 @@ namespace ascend_fuse {
 class Workspace;
 
 absl::Status Tidy(Workspace& workspace);
-// The same where share_keys wrote something: what was tidied before is tidy.
-absl::Status TidyAgain(Workspace& workspace);
 
 // The kinds of --tidy.
 std::vector<std::string_view> TidyWords();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "passes/core/without_promises.h"
 #include "passes/core/workspace.h"
 #include "passes/tidy/kinds.h"
 #include "passes/tidy/passes.h"
@@ -187,23 +188,10 @@ std::vector<std::string_view> TidyWords() {
   return words;
 }
 
-absl::Status TidyAgain(Workspace& workspace) { return workspace.result.keys_shared > 0 ? Tidy(workspace) : absl::OkStatus(); }
-
 absl::Status Tidy(Workspace& workspace) {
   if (workspace.ChangesNothing() || workspace.options().keep_rest) return absl::OkStatus();
-  // What --dim says is a promise about runs, which nodes of the target may rest on. The rest of the graph stays right without it.
-  InferOptions options = workspace.options().infer;
-  const auto& fixed = workspace.options().fix;
-  const size_t promised = options.dims.size() + options.equal_dims.size();
-  std::erase_if(options.dims, [&](const auto& dim) { return std::find(fixed.begin(), fixed.end(), dim.first) == fixed.end(); });
-  options.equal_dims.clear();
-  if (options.dims.size() == promised) return Tidier(workspace).Run();
-  workspace.InferModelAgain(options);
-  workspace.NumberValues();  // dims of the other facts are other dims
-  const absl::Status status = Tidier(workspace).Run();
-  workspace.InferModelAgain();
-  workspace.NumberValues();
-  return status;
+  workspace.rewriter().DropUnread(workspace.made_from());
+  return WithoutPromises(workspace, [&workspace] { return Tidier(workspace).Run(); });
 }
 
 }  // namespace ascend_fuse

@@ -39,12 +39,17 @@ Term BeforeExpand(const FunctionContext& context, Term w, List shape) {
 }
 
 // What was cast to a type that holds every number of the type of x: kernels multiply in float32, so the weight as it was before
-// is the same weight, and one that every kernel takes.
+// is the same weight, and one that every kernel takes. A weight of ones of such a type is not there.
 absl::StatusOr<Term> BeforeWidening(const FunctionContext& context, Weight w, Shaped x) {
   ASSIGN_OR_RETURN(const auto type, TypeOf(context, x.term));
-  const Node* const cast = w.term.kind == Term::Kind::kValue ? w.term.value->producer : nullptr;
-  if (cast == nullptr || !IsOp(*cast, "Cast") || cast->input(0) == nullptr) return w.term;
-  const bool widens = context.facts->Of(cast->input(0)).type == type && HoldsAllOf(context.facts->Of(w.term.value).type, type);
+  if (w.term.kind != Term::Kind::kValue) return w.term;
+  const DataType own = context.facts->Of(w.term.value).type;
+  if (own == type || !HoldsAllOf(own, type)) return w.term;
+  double number = 0;
+  if (ConstantNumber(*context.facts, w.term.value, &number) && number == 1) return Term::Absent();
+  const Node* const cast = w.term.value->producer;
+  const bool widens =
+      cast != nullptr && IsOp(*cast, "Cast") && cast->input(0) != nullptr && context.facts->Of(cast->input(0)).type == type;
   return widens ? Term::Of(cast->input(0)) : w.term;
 }
 
@@ -141,7 +146,8 @@ constexpr std::array kRows = {
     Function<"norm_weight (w, x, axis, n)", NormWeight>(
         "The weight w of a norm of x over the dims from the axis on, with exactly these dims; n where it is absent."),
     Function<"before_widening (w, x)", BeforeWidening>(
-        "The weight w of a norm of x as it was before a Cast from the type of x to one that holds all its numbers; else w."),
+        "The weight w of a norm of x as it was before a Cast from the type of x to one that holds all its numbers; absent where "
+        "it is ones of such a type; else w."),
     Function<"channel_weight (w, x, n)", ChannelWeight>("The weight w [C] of a norm of x [N, C, ...]; n where it is absent."),
     Function<"per_channel (w, x)", PerChannel>("Holds for a weight w that is [C] already, for x [N, C, ...]."),
     Function<"rescalable (x, epsilon)", Rescalable>(

@@ -271,3 +271,19 @@ def test_an_operator_of_a_branch_that_is_decided_is_a_site(tmp_path: Path) -> No
     run_ok("optimize", source, "-o", written, "--target", "ascend910b", "--plugin", "--fix", "seq=8", "--report", report)
     assert [node.op_type for node in onnx.load(written).graph.node] == ["NPULayerNormV4"]
     assert [(site["kind"], site["state"]) for site in json.loads(report.read_text())["sites"]] == [("layer_norm", "fused")]
+
+
+def test_what_only_dim_promises_is_not_written(tmp_path: Path) -> None:
+    """--dim is a promise about runs, and the written model is as general as it was: a second run without --fix finds nothing."""
+    source, written = save(tmp_path), tmp_path / "o.onnx"
+    run_ok("optimize", source, "-o", written, "--fix", "seq=3", "--dim", "batch=2")
+    model = onnx.load(written)
+    assert shapes(model.graph.input)["x"][:2] == ["batch", 3]
+    session = plain_session(str(written))
+    rng = np.random.default_rng(1)
+    for batch in (2, 4):  # whoever breaks the promise gets the right numbers all the same where no node rests on it
+        feeds = {"x": rng.standard_normal((batch, 3, 4)).astype(np.float32), "p": rng.standard_normal((batch, 5, 4)).astype(np.float32)}
+        for a, b in zip(plain_session(str(source)).run(None, feeds), session.run(None, feeds), strict=True):
+            np.testing.assert_array_equal(a, b)
+    run_ok("optimize", written, "-o", tmp_path / "again.onnx", "--dim", "batch=2")
+    assert (tmp_path / "again.onnx").read_bytes() == written.read_bytes()

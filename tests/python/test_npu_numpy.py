@@ -116,6 +116,20 @@ def by_hand(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, keep: np.
     return result
 
 
+def test_weights_of_four_and_eight_bits_are_scaled_by_groups() -> None:
+    x = RNG.standard_normal((3, 64)).astype(np.float32)
+    weight = RNG.integers(-8, 8, (64, 16))
+    scale, offset = RNG.standard_normal((2, 16)).astype(np.float32), RNG.integers(-3, 4, (2, 16)).astype(np.float32)
+    whole = (weight + np.repeat(offset, 32, axis=0)) * np.repeat(scale, 32, axis=0).astype(np.float64)
+    packed = sum((weight.reshape(64, 2, 8)[..., i] & 15) << (4 * i) for i in range(8)).astype(np.uint32).view(np.int32)
+    for codes in (weight.astype(np.int8), packed):
+        close(evaluate("WeightQuantBatchMatmulV2", [x, codes, scale, offset], {"antiquant_group_size": 32})[0], x.astype(np.float64) @ whole)
+    with pytest.raises(ContractError, match="groups of 16"):
+        evaluate("WeightQuantBatchMatmulV2", [x, packed, scale, offset], {"antiquant_group_size": 16})
+    with pytest.raises(ContractError, match="offset"):
+        evaluate("WeightQuantBatchMatmulV2", [x, packed, scale, offset.astype(np.float16)], {"antiquant_group_size": 32})
+
+
 def test_integers_are_multiplied_exactly_and_scaled_by_19_bits() -> None:
     x1, x2 = np.array([[127, -128]], np.int8), np.array([[127, 1], [-128, 2]], np.int8)
     scale = np.array([np.float32(0.1).view(np.uint32) | np.uint64(1 << 46)], np.uint64)

@@ -6,6 +6,7 @@ import math
 import random
 from typing import Any
 
+from fuzz import quantised
 from fuzz.graph import Graph
 
 KINDS = ("relu", "gelu", "gelu", "gelu_tanh", "gelu_tanh", "quick_gelu", "silu", "silu", "hard_swish", "mish", "sigmoid", "tanh",
@@ -86,6 +87,8 @@ _FUNCTIONS = {
 def linear(g: Graph, x: str, width_in: int, width_out: int, stem: str, bias: bool = False, spelling: str = "matmul",
            weight: str | None = None) -> str:
     """x W (+ b), over the last axis."""
+    if g.quantised is not None and weight is None:
+        return quantised.linear(g, x, width_in, width_out, stem, bias, g.quantised)
     shape = [*g.shapes[x][:-1], width_out]
     if spelling == "gemm" and len(shape) == 2:
         transposed = g.chance(0.5)

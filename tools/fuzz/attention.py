@@ -346,7 +346,8 @@ class Attention:
                 keep = bias = ""  # of the length with a past
             inputs = [x, weight, g.weight("qkv.bias", [sum(sizes)], 0.2), keep, past, bias]
             written = {"qkv_hidden_sizes": sizes} if self.value_width != self.width or g.chance(0.6) else {}
-            outputs = 2 if past or (plan["cache"] and g.chance(0.5)) else 1
+            # Without a past, ONNX Runtime leaves a present undefined whose values have another width.
+            outputs = 2 if past or (plan["cache"] and g.chance(0.5) and self.value_width == self.width) else 1
             y = g.op("Attention", *_trimmed(inputs), outputs=outputs, domain="com.microsoft", num_heads=self.heads, **written, **causal, **scale)
             if outputs == 2:
                 y, present = y

@@ -19,13 +19,16 @@ import onnx
 from onnx import TensorProto, helper
 
 TYPES = {"float": TensorProto.FLOAT, "float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16, "double": TensorProto.DOUBLE,
-         "int64": TensorProto.INT64, "int32": TensorProto.INT32, "bool": TensorProto.BOOL}
+         "int64": TensorProto.INT64, "int32": TensorProto.INT32, "int8": TensorProto.INT8, "uint8": TensorProto.UINT8,
+         "bool": TensorProto.BOOL}
 ARRAYS = {"float": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "double": np.float64, "int64": np.int64,
-          "int32": np.int32, "bool": np.bool_}
+          "int32": np.int32, "int8": np.int8, "uint8": np.uint8, "bool": np.bool_}
 # Operators that ONNX Runtime has no kernel of for float64.
 NO_DOUBLE = {"Erf", "InstanceNormalization", "GroupNormalization", "Attention", "RotaryEmbedding", "RMSNormalization", "HardSwish", "Mish",
-             "HardSigmoid", "Swish", "Gelu", "SimplifiedLayerNormalization", "LayerNormalization", "LeakyRelu", "Elu", "Softplus", "IsNaN"}
+             "HardSigmoid", "Swish", "Gelu", "SimplifiedLayerNormalization", "LayerNormalization", "LeakyRelu", "Elu", "Softplus", "IsNaN",
+             "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
 FLOATS = ("float", "float16", "bfloat16", "double")
+CODES = ("int8", "uint8")
 
 
 @dataclasses.dataclass
@@ -73,6 +76,7 @@ class Graph:
         self.weights_as_inputs = False
         self.constants_as_nodes = 0.0
         self.inner = 0  # how many bodies are open
+        self.quantised: dict[str, Any] | None = None  # how linears of the layer are
 
     # Names and scopes.
 
@@ -94,21 +98,22 @@ class Graph:
 
     # Nodes.
 
-    def op(self, op_type: str, *inputs: str, outputs: int = 1, domain: str = "", dtype: str | None = None,
+    def op(self, op_type: str, *inputs: str, outputs: int = 1, domain: str = "", dtype: str | list[str] | None = None,
            shape: list[Any] | None = None, **attributes: Any) -> Any:
-        """Adds a node. Its outputs have the type of the first input unless `dtype` says another."""
+        """Adds a node. Its outputs have the type of the first input unless `dtype` says another, one for all or one for each."""
         node_name = self.name(op_type)
         names = [f"{node_name}_output_{i}" for i in range(outputs)]
         attributes = {key: value for key, value in attributes.items() if value is not None}
         if domain:
             self.domains.add(domain)
         lacks_double = domain == "com.microsoft" or op_type in NO_DOUBLE or (op_type == "Clip" and self.opset < 12)
+        kind = dtype or self.dtypes.get(next((i for i in inputs if i), ""), self.main)
+        kinds = kind if isinstance(kind, list) else [kind] * outputs
         if self.exact and lacks_double:
-            self._in_float(op_type, list(inputs), names, node_name, domain, attributes)
+            self._in_float(op_type, list(inputs), dict(zip(names, kinds)), node_name, domain, attributes)
         else:
             self.nodes.append(helper.make_node(op_type, list(inputs), names, name=node_name, domain=domain, **attributes))
-        kind = dtype or self.dtypes.get(next((i for i in inputs if i), ""), self.main)
-        for output in names:
+        for output, kind in zip(names, kinds):
             self.dtypes[output] = kind
             if shape is not None:
                 self.shapes[output] = list(shape)
@@ -116,16 +121,18 @@ class Graph:
                 self.produced.append(output)
         return names[0] if outputs == 1 else names
 
-    def _in_float(self, op_type: str, inputs: list[str], names: list[str], node_name: str, domain: str, attributes: dict[str, Any]) -> None:
+    def _in_float(self, op_type: str, inputs: list[str], outputs: dict[str, str], node_name: str, domain: str, attributes: dict[str, Any]) -> None:
         """A node of the exact graph that has no kernel for float64 in ONNX Runtime."""
         for i, name in enumerate(inputs):
             if name and self.dtypes.get(name) == "double":
                 inputs[i] = f"{node_name}_float_{i}"
                 self.nodes.append(helper.make_node("Cast", [name], [inputs[i]], to=TensorProto.FLOAT))
-        self.nodes.append(helper.make_node(op_type, inputs, [f"{name}_float" for name in names], name=node_name, domain=domain, **attributes))
-        for name in names:
-            kind = TensorProto.BOOL if op_type == "IsNaN" else TensorProto.DOUBLE
-            self.nodes.append(helper.make_node("Cast", [f"{name}_float"], [name], to=kind))
+        is_bool = op_type == "IsNaN"
+        names = [name if kind in CODES else f"{name}_float" for name, kind in outputs.items()]
+        self.nodes.append(helper.make_node(op_type, inputs, names, name=node_name, domain=domain, **attributes))
+        for name, written in zip(outputs, names):
+            if name != written:
+                self.nodes.append(helper.make_node("Cast", [written], [name], to=TensorProto.BOOL if is_bool else TensorProto.DOUBLE))
 
     def commuted(self, op_type: str, a: str, b: str, **more: Any) -> str:
         """A node of a commutative operator, in either order."""

@@ -446,6 +446,30 @@ def _quant_batch_matmul(inputs: list[Array | None], attributes: Attributes) -> l
     return [(sums * _read_scale(scale).astype(np.float64)).astype(np.float16)]
 
 
+def _weight_quant_batch_matmul(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
+    """x times (weight + offset) * scale; int4 in eights in int32, the first one in the lowest bits."""
+    x, weight, scale, offset = (at(inputs, i) for i in range(4))
+    require(attributes.get("dtype", -1) == -1, "the result has the type of x")
+    if weight.dtype == np.int32:
+        fours = (weight.astype(np.int64)[..., None] >> (4 * np.arange(8))) & 15
+        weight = np.where(fours > 7, fours - 16, fours).reshape(weight.shape[0], -1)
+    else:
+        require(weight.dtype == np.int8, f"a weight of {weight.dtype}")
+    rows, columns = weight.shape
+    group = attributes.get("antiquant_group_size", 0)
+    require(x.ndim == 2 and x.shape[1] == rows and rows <= 65535 and columns <= 65535, f"x {x.shape} and a weight of {weight.shape}")
+    require(group == 0 or (group % 32 == 0 and rows % group == 0), f"groups of {group} rows of {rows}")
+    groups = rows // group if group else 1
+    for name, each in (("scale", scale), ("offset", offset)):
+        require(each is None or (each.dtype == x.dtype and np.size(each) == groups * columns), f"{name} {None if each is None else each.shape}")
+
+    def spread(each: Array) -> Array:
+        return np.repeat(wide(each).reshape(groups, columns), rows // groups, axis=0)
+
+    whole = wide(weight) + (0.0 if offset is None else spread(offset))
+    return [np.matmul(wide(x), whole * spread(scale)).astype(x.dtype)]
+
+
 def _quantize(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
     x, scale, zero = inputs[0], inputs[1], at(inputs, 2)
     require(attributes.get("dtype") == 2 and scale.dtype == np.float32 and scale.shape == (1,), "int8, with one scale of float32")
@@ -481,7 +505,8 @@ def _ascend_anti_quant(inputs: list[Array | None], attributes: Attributes) -> li
 
 
 NODES: dict[str, Callable[..., list[Array]]] = {
-    "QuantBatchMatMul": _quant_batch_matmul, "NPUQuantize": _quantize, "AscendQuant": _ascend_quant,
+    "QuantBatchMatMul": _quant_batch_matmul, "WeightQuantBatchMatmulV2": _weight_quant_batch_matmul,
+    "NPUWeightQuantBatchMatmulV2": _weight_quant_batch_matmul, "NPUQuantize": _quantize, "AscendQuant": _ascend_quant,
     "AscendDequant": _ascend_dequant, "AscendAntiQuant": _ascend_anti_quant,
     "NPURmsNorm": _rms_norm(False), "NPURmsNormWithEpsilon": _rms_norm(True), "NPUAddRmsNorm": _add_rms_norm(False),
     "NPUAddRmsNormWithEpsilon": _add_rms_norm(True), "NPULayerNormV4": _layer_norm_v4,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from fuzz import activations, attention, norms
+from fuzz import activations, attention, norms, quantised
 from fuzz.attention import Attention
 from fuzz.graph import Dim, Graph
 from fuzz.wrap import wrapped
 
 Plan = dict[str, Any]
-GENERATOR = 3  # a seed means the same graph as long as this number stays
+GENERATOR = 4  # a seed means the same graph as long as this number stays
 
 
 def choose(seed: int) -> Plan:
@@ -26,6 +26,7 @@ def choose(seed: int) -> Plan:
     while heads * width > 192:
         heads, width = rng.choice([1, 2, 2]), rng.choice(attention.WIDTHS)
     layers = [choose_layer(rng, opset, dtype, layout, heads, width) for _ in range(rng.choice([1, 1, 2, 2, 3]))]
+    _quantise(random.Random(f"quantised/{seed}"), layers, opset, dtype)
     same = rng.random() < 0.2  # the memory and the past have the sizes of the tokens
     tokens = rng.choice([1, 2, 3, 5, 8, 16, 16, 17, 32, 32, 64] + [128] * (heads * width <= 64))
     sizes = {"b": rng.choice([1, 2, 2, 2, 3]), "s": tokens, "m": tokens if same else rng.choice([1, 4, 7, 16]),
@@ -47,6 +48,16 @@ def choose(seed: int) -> Plan:
                    "p": rng.choice([0, 1, 4, 16])},
         "edge": rng.choice(["none", "none", "b", "s", "p", "m"]),
     }
+
+
+def _quantise(rng: random.Random, layers: list[Plan], opset: int, dtype: str) -> None:
+    """Some graphs have quantised linears; drawn apart, so that all others are what they were."""
+    if rng.random() >= 0.15:
+        return
+    for number, layer in enumerate(layers):
+        layer["quantised"] = quantised.choose(rng, opset, dtype) if layer["body"] in ("mlp", "attention") else None
+        if number == 0 and rng.random() < 0.5:  # activations are rounded where they are an input
+            layer["placement"], layer["identity"], layer["wrap"] = rng.choice(["none", "post"]), False, "none"
 
 
 def choose_layer(rng: random.Random, opset: int, dtype: str, layout: str, heads: int, width: int) -> Plan:
@@ -126,7 +137,9 @@ def _layer(g: Graph, x: str, layer: Plan, plan: Plan, memory: str | None) -> str
     if layer["identity"]:
         x = g.keep(x, g.op("Identity", x))
     normed = x
+    g.quantised = layer.get("quantised")
     y = _body(g, x, layer, plan, memory, last)
+    g.quantised = None
     g.shapes[y] = shape
     if layer["residual"]:
         y = g.keep_shape(g.op("Add", *((before, y) if layer["swapped"] else (y, before))), shape)
@@ -170,6 +183,8 @@ def constructs(plan: Plan) -> list[str]:
         if layer["body"] == "mlp":
             found.append(f"gate {layer['gate']} {layer['activation']['kind']}" if layer["gate"] != "none" else
                          f"activation {layer['activation']['kind']}")
+        if layer.get("quantised"):
+            found += [f"quantised {layer['quantised'][key]}" for key in ("weights", "activations") if layer["quantised"][key]]
         if layer["body"] == "attention":
             found.append(f"attention {layer['spelling']}")
             found += [f"attention {word}" for word in ("cross", "cache", "softcap", "einsum") if layer[word]]

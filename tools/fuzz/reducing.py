@@ -22,7 +22,7 @@ SIMPLER_LAYER: list[tuple[str, Any]] = [
     ("placement", "none"), ("wrap", "none"), ("residual", False), ("sum_of_three", False), ("identity", False), ("read_again", False),
     ("rotary", None), ("qk_norm", None), ("bias", False), ("cache", False), ("kv_heads", 1), ("einsum", False), ("softcap", False),
     ("projection", "separate"), ("scale", "mul"), ("softmax", "plain"), ("rotary_before_transpose", False), ("gate", "none"), ("factor", 1),
-    ("spelling", "matmul"), ("silu", False), ("present", False)]
+    ("spelling", "matmul"), ("silu", False), ("present", False), ("quantised", None)]
 
 
 def findings(plan: Plan, configurations: list[Configuration]) -> list[oracles.Finding]:

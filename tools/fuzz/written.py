@@ -22,7 +22,7 @@ STANDARD = ("", "ai.onnx")
 
 def is_npu(node: onnx.NodeProto) -> bool:
     """Domain npu, or the default domain under a name that ATC knows there (style D)."""
-    return node.domain == "npu" or (node.domain in STANDARD and node.op_type.startswith("NPU"))
+    return node.domain == "npu" or (node.domain in STANDARD and (node.op_type.startswith("NPU") or node.op_type in npu_numpy.NODES))
 
 
 def is_interpreted(node: onnx.NodeProto) -> bool:

@@ -1,0 +1,25 @@
+#include "passes/core/without_promises.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "passes/core/workspace.h"
+
+namespace ascend_fuse {
+
+absl::Status WithoutPromises(Workspace& workspace, const std::function<absl::Status()>& pass) {
+  InferOptions options = workspace.options().infer;
+  const auto& fixed = workspace.options().fix;
+  const size_t told = options.dims.size() + options.equal_dims.size();
+  std::erase_if(options.dims, [&](const auto& dim) { return std::find(fixed.begin(), fixed.end(), dim.first) == fixed.end(); });
+  options.equal_dims.clear();
+  if (options.dims.size() == told) return pass();
+  workspace.InferModelAgain(options);
+  workspace.NumberValues();  // dims of the other facts are other dims
+  const absl::Status status = pass();
+  workspace.InferModelAgain();
+  workspace.NumberValues();
+  return status;
+}
+
+}  // namespace ascend_fuse
