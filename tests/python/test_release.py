@@ -177,7 +177,7 @@ def test_static_programs_write_the_same_bytes(path: Path, zoo: Path, tmp_path: P
     shutil.unpack_archive(path, tmp_path, filter="data")
     program = next(tmp_path.rglob("bin/ascend-fuse"))
     said = subprocess.run([*run, program, "--version"], capture_output=True, text=True, check=True).stdout
-    assert re.fullmatch(r"ascend-fuse [\d.]+ \([0-9a-f]{12}\)\n", said)
+    assert re.fullmatch(r"ascend-fuse [\d.]+ \([0-9a-f]{12}, Release build, Linux \w+, Clang [\d.]+\)\n", said)
     for name in covering_choice() if "ASCEND_FUSE_RELEASE_WHOLE" in os.environ else CHOICE:
         for command, output in ((*run, program), "there.onnx"), ((BUILD / "ascend-fuse",), "here.onnx"):
             subprocess.run([*command, "optimize", zoo / name, "-o", tmp_path / output, "--quiet", "--force"], check=True)
