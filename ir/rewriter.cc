@@ -131,6 +131,19 @@ const Node* Rewriter::Insert(const NewNode& spec, size_t output_count, const Gra
   return node;
 }
 
+const Node* Rewriter::InsertAfter(const Node& place, const NewNode& spec, size_t output_count, std::string_view value_name) {
+  const Graph* const graph = place.graph;
+  const uint64_t gap = place.order >> kOrderBits << kOrderBits;
+  uint64_t& last = last_place_.try_emplace({graph, gap}, place.order).first->second;
+  last = std::max(last, place.order);
+  Note([this, graph, gap, before = last] { last_place_[{graph, gap}] = before; });
+  if ((last + 1) >> kOrderBits == gap >> kOrderBits) ++last;  // else ties are broken by id
+  const Node* node = Create(spec, graph, output_count, last);
+  GraphBuilder builder(model_);
+  for (size_t i = 0; i < output_count; ++i) builder.SetOutput(node, i, CreateValue(graph, value_name));
+  return node;
+}
+
 void Rewriter::SetProducer(const Value* value, const Node* producer, uint32_t output_index) {
   Assign(&value->producer, producer);
   Assign(&value->output_index, output_index);

@@ -48,6 +48,9 @@ class Rewriter {
   // inputs, so that everything computed later may read it. Its values are named `value_name`, made unique,
   // when not empty.
   const Node* Insert(const NewNode& node, size_t output_count, const Graph* graph, std::string_view value_name);
+  // The same in the graph of `place`, after it and after all that was inserted so before, but before the next node of the file.
+  // It reads nothing that stands later.
+  const Node* InsertAfter(const Node& place, const NewNode& node, size_t output_count, std::string_view value_name);
 
   // A new node of `output_count` outputs that becomes the producer of the values of `taken`; its other outputs are new
   // values, named after the first of those. Which output takes which value is always said as a pair: a position in a list

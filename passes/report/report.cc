@@ -38,7 +38,9 @@ std::vector<std::string> UnmetRequirements(const Report& report, const std::vect
 std::string WeightsInWords(const Report& report) {
   const WeightBytes& before = report.weights_before;
   const WeightBytes& after = report.weights_after;
-  if (std::abs(after.all - before.all) * 100 <= before.all) return "";
+  constexpr double kSmall = 1e5;  // constants of shapes that went away
+  const double more = after.all - before.all;
+  if (std::abs(more) * 100 <= before.all || (more < 0 && -more < kSmall)) return "";
   std::string text = fmt::format("weights {} -> {}", ShortBytes(before.all), ShortBytes(after.all));
   if (after.read < after.all || before.read < before.all) {
     text += fmt::format(" (each run reads, without tables of rows: {} -> {})", ShortBytes(before.read), ShortBytes(after.read));

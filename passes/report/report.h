@@ -26,7 +26,8 @@ std::string ReportToJson(const Report& report);
 std::string ReportToText(const Report& report, const ReportTextOptions& options = {});
 // What the rest of the graph was tidied of, by kind: "12 copies, 31 twins"; empty where nothing was.
 std::string TidiedInWords(const Report& report);
-// "weights 3.5 GB -> 14 GB (each run reads ...)"; "" where their bytes stay within a hundredth.
+// "weights 3.5 GB -> 14 GB (each run reads ...)"; "" where their bytes stay within a hundredth, or where only 100 kB
+// went away.
 std::string WeightsInWords(const Report& report);
 // The findings of `check`, those of one kind together: up to `places` places of each.
 std::string FindingsToText(const Report& report, size_t places = 3);

@@ -287,3 +287,39 @@ def test_what_only_dim_promises_is_not_written(tmp_path: Path) -> None:
             np.testing.assert_array_equal(a, b)
     run_ok("optimize", written, "-o", tmp_path / "again.onnx", "--dim", "batch=2")
     assert (tmp_path / "again.onnx").read_bytes() == written.read_bytes()
+
+
+def test_equal_constructs_of_a_decided_branch_are_one(tmp_path: Path) -> None:
+    """Nodes of a branch keep their places: what replaces the first of two equal norms stands before the second, which reads it."""
+    def norm(end: str) -> str:
+        return f"""f{end} = Cast <to = 1> (x)
+            s{end} = Pow (f{end}, two)
+            m{end} = ReduceMean <axes = [-1]> (s{end})
+            v{end} = Add (m{end}, e)
+            r{end} = Sqrt (v{end})
+            n{end} = Div (f{end}, r{end})
+            h{end} = Cast <to = 10> (n{end})
+            k{end} = Mul (w, h{end})"""
+
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+        norms (float16[B, S, 4] x) => (float16[B, S, 4] y)
+        <float16[4] w = {{1, 2, 3, 4}}, float two = {{2}}, float e = {{1e-6}}, int64 one = {{1}}, int64 least = {{4}}>
+        {{
+          shape = Shape (x)
+          length = Gather <axis = 0> (shape, one)
+          long = Greater (length, least)
+          y = If (long) <
+            then_branch = then () => (float16[B, S, 4] a) {{
+              {norm("")}
+              {norm("2")}
+              t = Tanh (k2)
+              a = Mul (k, t)
+            }},
+            else_branch = else () => (float16[B, S, 4] b) {{ b = Identity (x) }}
+          >
+        }}"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--fix", "S=8", "--json", tmp_path / "r.json")
+    assert [node.op_type for node in onnx.load(tmp_path / "o.onnx").graph.node] == ["NPURmsNorm", "Tanh", "Mul"]
+    sites = json.loads((tmp_path / "r.json").read_text())["sites"]
+    assert [(site["kind"], site["state"]) for site in sites] == [("rms_norm", "fused")]
