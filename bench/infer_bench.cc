@@ -18,7 +18,7 @@
 #include "fmt/format.h"
 #include "ir/infer/facts.h"
 #include "ir/onnx/load.h"
-#include "ir/onnx/wire.h"
+#include "ir/wire.h"
 #include "patterns/operators/inference.h"
 #include "proto/onnx.pb.h"
 

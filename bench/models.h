@@ -12,7 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_replace.h"
 #include "fmt/format.h"
-#include "ir/onnx/wire.h"
+#include "ir/wire.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse::bench {

@@ -13,6 +13,19 @@ namespace ascend_fuse {
 // Nodes of the file stand 2^20 places apart (GraphBuilder::SetNodes).
 constexpr int kOrderBits = 20;
 
+// Calls `visit` for each reader of what the node computes. The node around a body stands for what is in it.
+template <typename Visit>
+void ForEachReader(const Node& node, const Visit& visit) {
+  for (const Value* value : node.outputs()) {
+    if (value == nullptr || value->producer != &node) continue;
+    for (const Use& use : LiveUses(*value)) {
+      const Node* reader = use.user;
+      while (reader != nullptr && reader->graph != node.graph) reader = reader->graph->owner();
+      if (reader != nullptr) visit(reader);
+    }
+  }
+}
+
 NewNode PlanOf(const Node& node) {
   NewNode plan;
   plan.op_type = std::string(OpType(node));
@@ -121,9 +134,16 @@ const Node* Rewriter::Create(const NewNode& spec, const Graph* graph, size_t out
   return node;
 }
 
-const Node* Rewriter::Insert(const NewNode& spec, size_t output_count, const Graph* graph, std::string_view value_name) {
+const Node* Rewriter::Insert(const NewNode& spec, size_t output_count, const Graph* graph, std::string_view value_name,
+                             const Node* after) {
+  uint64_t order = 0;
+  if (after != nullptr) {
+    uint64_t& last = LastPlace(*after);
+    if ((last + 1) % (uint64_t{1} << kOrderBits) != 0) ++last;
+    order = last;
+  }
   // Ties are broken by id, so the node sorts after producers of the same order.
-  const Node* node = Create(spec, graph, output_count, 0);
+  const Node* node = Create(spec, graph, output_count, order);
   GraphBuilder builder(model_);
   for (size_t i = 0; i < output_count; ++i) {
     builder.SetOutput(node, i, CreateValue(graph, value_name.empty() ? spec.op_type : value_name));
@@ -131,17 +151,12 @@ const Node* Rewriter::Insert(const NewNode& spec, size_t output_count, const Gra
   return node;
 }
 
-const Node* Rewriter::InsertAfter(const Node& place, const NewNode& spec, size_t output_count, std::string_view value_name) {
-  const Graph* const graph = place.graph;
-  const uint64_t gap = place.order >> kOrderBits << kOrderBits;
-  uint64_t& last = last_place_.try_emplace({graph, gap}, place.order).first->second;
-  last = std::max(last, place.order);
-  Note([this, graph, gap, before = last] { last_place_[{graph, gap}] = before; });
-  if ((last + 1) >> kOrderBits == gap >> kOrderBits) ++last;  // else ties are broken by id
-  const Node* node = Create(spec, graph, output_count, last);
-  GraphBuilder builder(model_);
-  for (size_t i = 0; i < output_count; ++i) builder.SetOutput(node, i, CreateValue(graph, value_name));
-  return node;
+uint64_t& Rewriter::LastPlace(const Node& node) {
+  const std::pair gap(node.graph, node.order >> kOrderBits << kOrderBits);
+  uint64_t& last = last_place_.try_emplace(gap, node.order).first->second;
+  last = std::max(last, node.order);
+  Note([this, gap, before = last] { last_place_[gap] = before; });
+  return last;
 }
 
 void Rewriter::SetProducer(const Value* value, const Node* producer, uint32_t output_index) {
@@ -153,36 +168,20 @@ void Rewriter::SetProducer(const Value* value, const Node* producer, uint32_t ou
 // it: a new node may stand where the last of the nodes stood that it replaces. Only the part of the graph between the
 // two places is looked at (Pearce and Kelly, A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs, 2006).
 void Rewriter::KeepOrder(const Node* node) {
-  const Graph* const graph = node->graph;
-  auto in_graph = [graph](const Node* reader) {  // the node around a body stands for what is in it
-    while (reader != nullptr && reader->graph != graph) reader = reader->graph->owner();
-    return reader;
-  };
-  auto readers_of = [&](const Node* from, auto visit) {
-    for (const Value* value : from->outputs()) {
-      if (value == nullptr || value->producer != from) continue;
-      for (const Use& use : LiveUses(*value)) {
-        if (const Node* reader = in_graph(use.user); reader != nullptr) visit(reader);
-      }
-    }
-  };
   bool right = true;
-  readers_of(node, [&](const Node* reader) { right = right && StandsBefore(*node, *reader); });
+  ForEachReader(*node, [&](const Node* reader) { right = right && StandsBefore(*node, *reader); });
   if (right) return;
-  const uint64_t gap = node->order >> kOrderBits << kOrderBits;  // the places up to the next node of the file
-  uint64_t& last = last_place_.try_emplace({graph, gap}, node->order).first->second;
-  last = std::max(last, node->order);
+  uint64_t& last = LastPlace(*node);
   std::vector<const Node*> moved;
   absl::flat_hash_set<const Node*> seen;
   auto visit = [&](const Node* reader) {
     if (reader != node && reader->order <= last && seen.insert(reader).second) moved.push_back(reader);
   };
-  readers_of(node, visit);
-  for (size_t i = 0; i < moved.size(); ++i) readers_of(moved[i], visit);
+  ForEachReader(*node, visit);
+  for (size_t i = 0; i < moved.size(); ++i) ForEachReader(*moved[i], visit);
   std::sort(moved.begin(), moved.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
-  Note([this, graph, gap, before = last] { last_place_[{graph, gap}] = before; });
   for (const Node* reader : moved) {
-    if (!reader->is_new) Assign(&graph->reordered_, true);
+    if (!reader->is_new) Assign(&node->graph->reordered_, true);
     Assign(&reader->order, ++last);
   }
 }

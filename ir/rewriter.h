@@ -46,11 +46,9 @@ class Rewriter {
 
   // A new node of `graph` computing `output_count` new values, placed right after the producers of its
   // inputs, so that everything computed later may read it. Its values are named `value_name`, made unique,
-  // when not empty.
-  const Node* Insert(const NewNode& node, size_t output_count, const Graph* graph, std::string_view value_name);
-  // The same in the graph of `place`, after it and after all that was inserted so before, but before the next node of the file.
-  // It reads nothing that stands later.
-  const Node* InsertAfter(const Node& place, const NewNode& node, size_t output_count, std::string_view value_name);
+  // when not empty. With `after`, a place of its own: after that node and all that was inserted so before.
+  const Node* Insert(const NewNode& node, size_t output_count, const Graph* graph, std::string_view value_name,
+                     const Node* after = nullptr);
 
   // A new node of `output_count` outputs that becomes the producer of the values of `taken`; its other outputs are new
   // values, named after the first of those. Which output takes which value is always said as a pair: a position in a list
@@ -175,6 +173,8 @@ class Rewriter {
   void KillIfUnused(const Node* node);
   void Revive(const Node* node);
   void KeepOrder(const Node* node);
+  // The last place that was given out between the node of the file at or before `node` and the next one.
+  uint64_t& LastPlace(const Node& node);
   void KeepBefore(const Value* value, const Node* reader);
   void ShareName(const Node* node, absl::Span<const Node* const> replaced);
   void PartNames(const Node* revived);

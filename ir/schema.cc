@@ -14,8 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "embedded/ir_data.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/wire_format_lite.h"
+#include "ir/wire.h"
 #include "proto/schema.pb.h"
 
 namespace ascend_fuse {
@@ -25,7 +24,7 @@ using OperatorName = std::pair<std::string_view, std::string_view>;  // domain, 
 
 // The versions of one operator, decoded when it is first asked for: a model has few of the operators that there are.
 struct Versions {
-  std::vector<std::string_view> rows;  // encoded
+  std::vector<std::pair<int64_t, std::string_view>> rows;  // since_version, encoded
   absl::once_flag decoded;
   std::vector<proto::Operator> owners;  // of the names that the schemas view
   std::vector<Schema> schemas;          // by since_version
@@ -37,8 +36,6 @@ struct Table {
   std::vector<std::string_view> anchors;
   std::vector<std::pair<std::string_view, std::string_view>> second_names;  // type, what it is with two inputs
   absl::flat_hash_map<OperatorName, std::unique_ptr<Versions>> versions;
-  absl::once_flag listed;
-  std::vector<Schema> all;  // by domain, op_type, since_version
 };
 
 Attribute DefaultOf(const proto::Attribute& from, bool* has_default) {
@@ -104,42 +101,43 @@ Schema SchemaFrom(const proto::Operator& from, const std::vector<TypeSet>& sets)
   std::abort();
 }
 
-// Calls `field (number, text, integer)` for each field of an encoded message: "" or 0 for what its value is not.
-template <typename Field>
-void ForEachField(std::string_view encoded, const Field& field) {
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(encoded.data()),
-                                                static_cast<int>(encoded.size()));
-  using Wire = google::protobuf::internal::WireFormatLite;
-  while (const uint32_t tag = stream.ReadTag()) {
-    std::string_view text;
-    uint64_t integer = 0;
-    if (Wire::GetTagWireType(tag) == Wire::WIRETYPE_VARINT) {
-      if (!stream.ReadVarint64(&integer)) Broken();
-    } else if (Wire::GetTagWireType(tag) == Wire::WIRETYPE_LENGTH_DELIMITED) {
-      uint32_t length = 0;
-      if (!stream.ReadVarint32(&length) || length > encoded.size() - static_cast<size_t>(stream.CurrentPosition())) Broken();
-      text = encoded.substr(static_cast<size_t>(stream.CurrentPosition()), length);
-      stream.Skip(static_cast<int>(length));
-    } else if (!Wire::SkipField(&stream, tag)) {
-      Broken();
-    }
-    field(Wire::GetTagFieldNumber(tag), text, integer);
-  }
+template <typename Message>
+Message Parsed(std::string_view encoded) {
+  Message message;
+  if (!message.ParseFromArray(encoded.data(), static_cast<int>(encoded.size()))) Broken();
+  return message;
 }
 
 // Finds the names in a row, and nothing else.
 void AddRow(std::string_view row, Table* table) {
   std::string_view domain, op_type, second;
+  int64_t since_version = 0;
   bool anchor = false;
-  ForEachField(row, [&](int number, std::string_view text, uint64_t integer) {
-    if (number == proto::Operator::kDomainFieldNumber) domain = text;
-    if (number == proto::Operator::kOpTypeFieldNumber) op_type = text;
-    if (number == proto::Operator::kEqualsWithTwoInputsFieldNumber) second = text;
-    if (number == proto::Operator::kNearMissAnchorFieldNumber) anchor = integer != 0;
-  });
+  wire::Field field;
+  for (wire::Cursor fields(row); fields.Next(&field);) {
+    switch (field.number) {
+      case proto::Operator::kDomainFieldNumber:
+        domain = field.text();
+        break;
+      case proto::Operator::kOpTypeFieldNumber:
+        op_type = field.text();
+        break;
+      case proto::Operator::kSinceVersionFieldNumber:
+        since_version = static_cast<int64_t>(field.value);
+        break;
+      case proto::Operator::kEqualsWithTwoInputsFieldNumber:
+        second = field.text();
+        break;
+      case proto::Operator::kNearMissAnchorFieldNumber:
+        anchor = field.value != 0;
+        break;
+      default:
+        break;
+    }
+  }
   std::unique_ptr<Versions>& versions = table->versions[{domain, op_type}];
   if (versions == nullptr) versions = std::make_unique<Versions>();
-  versions->rows.push_back(row);
+  versions->rows.emplace_back(since_version, row);
   if (!domain.empty()) return;
   const auto add = [](auto* to, const auto& one) {
     if (std::find(to->begin(), to->end(), one) == to->end()) to->push_back(one);
@@ -149,35 +147,34 @@ void AddRow(std::string_view row, Table* table) {
 }
 
 // Never destroyed: schemas are looked up until the process ends.
-Table* ReadTable() {
+const Table* ReadTable() {
   auto* table = new Table;
-  const std::string_view bytes = embedded::ir_data[0].text;
-  proto::OperatorTable rest;
-  ForEachField(bytes, [&](int number, std::string_view text, uint64_t integer) {
-    if (number == proto::OperatorTable::kNewestOpsetFieldNumber) table->newest_opset = static_cast<int64_t>(integer);
-    if (number == proto::OperatorTable::kOpsFieldNumber) AddRow(text, table);
-    if (number != proto::OperatorTable::kTypeSetsFieldNumber) return;
-    if (!rest.add_type_sets()->ParseFromArray(text.data(), static_cast<int>(text.size()))) Broken();
-  });
-  for (const proto::TypeSet& set : rest.type_sets()) table->type_sets.push_back(TypesFrom(set));
+  wire::Field field;
+  wire::Cursor fields{std::string_view(embedded::ir_data[0].text)};
+  while (fields.Next(&field)) {
+    if (field.number == proto::OperatorTable::kNewestOpsetFieldNumber) table->newest_opset = static_cast<int64_t>(field.value);
+    if (field.number == proto::OperatorTable::kOpsFieldNumber) AddRow(field.text(), table);
+    if (field.number == proto::OperatorTable::kTypeSetsFieldNumber) {
+      table->type_sets.push_back(TypesFrom(Parsed<proto::TypeSet>(field.text())));
+    }
+  }
+  if (fields.error() != nullptr) Broken();
   return table;
 }
 
-Table& OperatorTable() {
-  static Table* const table = ReadTable();
+const Table& OperatorTable() {
+  static const Table* const table = ReadTable();
   return *table;
 }
 
 absl::Span<const Schema> Decoded(Versions& versions, const std::vector<TypeSet>& sets) {
   absl::call_once(versions.decoded, [&] {
-    versions.owners.resize(versions.rows.size());
-    for (size_t i = 0; i < versions.rows.size(); ++i) {
-      const std::string_view row = versions.rows[i];
-      if (!versions.owners[i].ParseFromArray(row.data(), static_cast<int>(row.size()))) Broken();
-      versions.schemas.push_back(SchemaFrom(versions.owners[i], sets));
+    std::sort(versions.rows.begin(), versions.rows.end());
+    versions.owners.reserve(versions.rows.size());
+    for (const auto& [since_version, row] : versions.rows) {
+      versions.owners.push_back(Parsed<proto::Operator>(row));
+      versions.schemas.push_back(SchemaFrom(versions.owners.back(), sets));
     }
-    std::stable_sort(versions.schemas.begin(), versions.schemas.end(),
-                     [](const Schema& a, const Schema& b) { return a.since_version < b.since_version; });
   });
   return versions.schemas;
 }
@@ -229,18 +226,16 @@ const Schema* SchemaOf(const Node& node, int64_t opset) {
   return FindSchema(model.Text(node.domain), OpType(node), opset);
 }
 
-const std::vector<Schema>& AllSchemas() {
-  Table& table = OperatorTable();
-  absl::call_once(table.listed, [&] {
-    for (const auto& [name, versions] : table.versions) {
-      const absl::Span<const Schema> schemas = Decoded(*versions, table.type_sets);
-      table.all.insert(table.all.end(), schemas.begin(), schemas.end());
-    }
-    std::sort(table.all.begin(), table.all.end(), [](const Schema& a, const Schema& b) {
-      return std::tie(a.domain, a.op_type, a.since_version) < std::tie(b.domain, b.op_type, b.since_version);
-    });
+std::vector<const Schema*> AllSchemas() {
+  const Table& table = OperatorTable();
+  std::vector<const Schema*> all;
+  for (const auto& [name, versions] : table.versions) {
+    for (const Schema& schema : Decoded(*versions, table.type_sets)) all.push_back(&schema);
+  }
+  std::sort(all.begin(), all.end(), [](const Schema* a, const Schema* b) {
+    return std::tie(a->domain, a->op_type, a->since_version) < std::tie(b->domain, b->op_type, b->since_version);
   });
-  return table.all;
+  return all;
 }
 
 const std::vector<std::string_view>& NearMissAnchors() { return OperatorTable().anchors; }

@@ -79,8 +79,8 @@ const Schema* SchemaOf(const Node& node, int64_t opset = 0);
 // All versions of one operator, the oldest first; empty if it is unknown. One hash probe.
 absl::Span<const Schema> SchemaVersions(std::string_view domain, std::string_view op_type);
 
-// All schemas of the table, for listing.
-const std::vector<Schema>& AllSchemas();
+// All schemas of the table by domain, op_type and since_version, for listing. Decodes all of them.
+std::vector<const Schema*> AllSchemas();
 
 // The operators of ai.onnx with near_miss_anchor at any version, by name.
 const std::vector<std::string_view>& NearMissAnchors();

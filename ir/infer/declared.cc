@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/infer/context.h"
-#include "ir/onnx/wire.h"
+#include "ir/wire.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse::infer {

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "ir/onnx/model_file.h"
-#include "ir/onnx/wire.h"
 #include "ir/rounding.h"
+#include "ir/wire.h"
 #include "proto/onnx.pb.h"
 
 namespace ascend_fuse {

@@ -4,7 +4,7 @@
 #include "ir/model.h"
 #include "ir/onnx/model_file.h"
 #include "ir/onnx/pieces.h"
-#include "ir/onnx/wire.h"
+#include "ir/wire.h"
 
 namespace ascend_fuse {
 

@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ir/graph.h"
-#include "ir/onnx/wire.h"
 #include "ir/tensor.h"
+#include "ir/wire.h"
 
 namespace ascend_fuse {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/onnx/wire.h"
 #include "ir/tensor.h"
+#include "ir/wire.h"
 
 namespace ascend_fuse {
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "ir/model.h"
-#include "ir/onnx/wire.h"
+#include "ir/wire.h"
 
 namespace ascend_fuse {
 

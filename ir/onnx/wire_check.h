@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "ir/onnx/wire.h"
+#include "ir/wire.h"
 
 namespace ascend_fuse {
 

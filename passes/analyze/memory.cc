@@ -1,13 +1,12 @@
 #include "passes/analyze/memory.h"
-#include "passes/core/weights.h"
 
 #include <algorithm>
 #include <map>
-#include <set>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
+#include "passes/core/weights.h"
 #include "patterns/cost/work.h"
 
 namespace ascend_fuse {
@@ -214,7 +213,7 @@ ActivationRecord MeasureActivations(const Model& model, const Reach& reach, Fact
 void MeasureWeights(const Model& model, const Reach& reach, const absl::flat_hash_map<const Value*, std::string>& modules,
                     MemoryRecord* memory) {
   std::map<std::string, WeightRecord> types, of_modules;
-  std::set<TensorPlace> places;
+  absl::flat_hash_set<TensorPlace> places;
   for (const auto& graph : model.graphs()) {
     for (const Value* value : graph->initializers()) {
       const Node* reader = ReaderOf(*value, reach);

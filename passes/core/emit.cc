@@ -134,12 +134,7 @@ absl::StatusOr<NewNode> Emitter::Plan(const DeferredNode& deferred, const std::s
     ASSIGN_OR_RETURN(Attribute attribute, AttributeOf(key, term, row != nullptr ? row->type : AttributeType::kUndefined));
     plan.attributes.push_back(AsWritten(node, std::move(attribute)));
   }
-  const bool chosen = std::any_of(plan.attributes.begin(), plan.attributes.end(),
-                                  [](const Attribute& attribute) { return attribute.name == "allowzero"; });
-  if (deferred.op_type == "Reshape" && !chosen && schema != nullptr && schema->FindAttribute("allowzero") != nullptr &&
-      CopiesByMistake(*facts_, plan.inputs[0], plan.inputs[1])) {
-    plan.attributes.push_back(Attribute::Int("allowzero", 1));
-  }
+  AllowZeroDims(model, *facts_, &plan);
   while (!plan.inputs.empty() && plan.inputs.back() == nullptr) plan.inputs.pop_back();
   return plan;
 }

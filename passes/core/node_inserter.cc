@@ -23,12 +23,7 @@ NewNode NodeInserter::Planned(std::string op_type, std::vector<const Value*> inp
   plan.name = fmt::format("{}_{}", name_, plan.op_type);
   plan.inputs = std::move(inputs);
   plan.attributes = std::move(attributes);
-  if (plan.op_type != "Reshape" || plan.inputs.size() != 2 || !plan.attributes.empty()) return plan;
-  const Schema* schema = FindSchema("", plan.op_type, workspace_.model().OpsetVersion());
-  if (schema != nullptr && schema->FindAttribute("allowzero") != nullptr &&
-      CopiesByMistake(workspace_.facts(), plan.inputs[0], plan.inputs[1])) {
-    plan.attributes.push_back(Attribute::Int("allowzero", 1));
-  }
+  AllowZeroDims(workspace_.model(), workspace_.facts(), &plan);
   return plan;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/schema.h"
 #include "patterns/terms/node_builder.h"
 
 namespace ascend_fuse {
@@ -139,6 +140,17 @@ bool CopiesByMistake(Facts& facts, const Value* x, const Value* dims) {
     if (!multiple && !facts.dims().AtLeast(to[i], Dim::Of(1))) return true;
   }
   return false;
+}
+
+void AllowZeroDims(const Model& model, Facts& facts, NewNode* plan) {
+  if (plan->op_type != "Reshape" || plan->inputs.size() != 2) return;
+  const Schema* const schema = FindSchema(plan->domain, plan->op_type, model.OpsetVersion());
+  if (schema == nullptr || schema->FindAttribute("allowzero") == nullptr) return;
+  const bool said = std::any_of(plan->attributes.begin(), plan->attributes.end(),
+                                [](const Attribute& attribute) { return attribute.name == "allowzero"; });
+  if (!said && CopiesByMistake(facts, plan->inputs[0], plan->inputs[1])) {
+    plan->attributes.push_back(Attribute::Int("allowzero", 1));
+  }
 }
 
 }  // namespace ascend_fuse

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/infer/facts.h"
+#include "ir/rewriter.h"
 #include "patterns/terms/term.h"
 
 namespace ascend_fuse {
@@ -14,5 +15,9 @@ Term ReshapeTarget(Facts& facts, const Value* x, const Term& dims);
 // Whether a Reshape of x to computed dims says another thing in a run where one of them is 0: the dim of x at that place. None
 // of them is 0 in every run, which is how the dim of x is asked for.
 bool CopiesByMistake(Facts& facts, const Value* x, const Value* dims);
+
+// Gives a Reshape that would copy by mistake the attribute allowzero, where its opset has one and it is not said already. Leaves
+// every other node.
+void AllowZeroDims(const Model& model, Facts& facts, NewNode* plan);
 
 }  // namespace ascend_fuse

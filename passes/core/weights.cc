@@ -1,6 +1,6 @@
 #include "passes/core/weights.h"
 
-#include <set>
+#include "absl/container/flat_hash_set.h"
 
 namespace ascend_fuse {
 namespace {
@@ -24,7 +24,7 @@ TensorPlace PlaceOf(const Tensor& tensor) {
 
 WeightBytes CountWeights(const Model& model) {
   WeightBytes bytes;
-  std::set<TensorPlace> all, read;
+  absl::flat_hash_set<TensorPlace> all, read;
   for (const auto& graph : model.graphs()) {
     for (const Value* value : graph->initializers()) {
       if (value->initializer == nullptr) continue;

@@ -1,9 +1,9 @@
 // How many bytes the weights of a model have, and how many of them one run reads.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <string_view>
+#include <tuple>
 
 #include "ir/model.h"
 #include "passes/core/records.h"
@@ -14,16 +14,10 @@ namespace ascend_fuse {
 double BytesOf(const Tensor& tensor);
 
 // Where the bytes of a tensor are, so that one place counts once; a tensor in memory is its own.
-struct TensorPlace {
-  std::string_view location;
-  int64_t offset = 0;
-  int64_t size = 0;
-  const Tensor* own = nullptr;
-  auto operator<=>(const TensorPlace&) const = default;
-};
+using TensorPlace = std::tuple<std::string_view, int64_t, int64_t, const Tensor*>;
 TensorPlace PlaceOf(const Tensor& tensor);
 
-// Constants that a live node reads or that are outputs; one place counts once. Linear in the number of constants.
+// Constants that a live node reads or that are outputs; one place counts once. Linear in the number of constants and their uses.
 WeightBytes CountWeights(const Model& model);
 
 }  // namespace ascend_fuse

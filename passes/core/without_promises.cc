@@ -7,7 +7,7 @@
 
 namespace ascend_fuse {
 
-absl::Status WithoutPromises(Workspace& workspace, const std::function<absl::Status()>& pass) {
+absl::Status WithoutPromises(Workspace& workspace, absl::FunctionRef<absl::Status()> pass) {
   InferOptions options = workspace.options().infer;
   const auto& fixed = workspace.options().fix;
   const size_t told = options.dims.size() + options.equal_dims.size();

@@ -1,10 +1,13 @@
 #include "passes/legalise/adapt.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "ir/schema.h"
 #include "ir/status_macros.h"
 #include "passes/core/apply_rules.h"
@@ -110,7 +113,7 @@ absl::Status ApplyAdapters(Workspace& workspace, const std::function<bool(const 
 namespace {
 
 // Adapts the Einsums of which `may` holds.
-absl::Status AdaptEinsums(Workspace& workspace, const std::function<bool(const Node&)>& may) {
+absl::Status AdaptEinsums(Workspace& workspace, absl::FunctionRef<bool(const Node&)> may) {
   const NameId einsum = workspace.model().names().Intern("Einsum");
   const auto is_one = [&](const Node& node) { return node.op_type == einsum && node.domain == NameId::kEmpty && may(node); };
   for (const auto& graph : workspace.model().graphs()) {
@@ -131,13 +134,14 @@ bool EquatesDims(const Workspace& workspace, const Node& einsum) {
   }
   const auto letters = EinsumLetters(StringAttribute(einsum, "equation").value_or(""), ranks);
   if (!letters.ok()) return false;
-  absl::flat_hash_map<char, Dim> lengths;
+  std::array<std::optional<Dim>, 256> lengths;  // by letter
   for (size_t i = 0; i < ranks.size(); ++i) {
     for (size_t axis = 0; axis < ranks[i]; ++axis) {
       const Dim dim = facts.dims().Resolve(facts.Of(einsum.input(i)).shape[axis]);
-      const auto [entry, is_new] = lengths.try_emplace((*letters)[i][axis], dim);
-      if (is_new || !dim.known() || !entry->second.known() || dim.is(1) || entry->second.is(1)) continue;
-      if (!facts.dims().Equal(dim, entry->second)) return true;
+      std::optional<Dim>& length = lengths[static_cast<uint8_t>((*letters)[i][axis])];
+      if (!length.has_value()) length = dim;
+      if (!dim.known() || !length->known() || dim.is(1) || length->is(1)) continue;
+      if (!facts.dims().Equal(dim, *length)) return true;
     }
   }
   return false;

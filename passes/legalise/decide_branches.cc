@@ -55,7 +55,7 @@ class BranchDecider {
       for (const Value*& input : plan.inputs) input = there(input);
       const std::string name(inner->output() != nullptr ? ValueName(*inner->output()) : OpType(*inner));
       // Each has a place of its own: what one of them is replaced with stands where it stood, before the others.
-      const Node* const copy = workspace_.rewriter().InsertAfter(*node, plan, inner->output_count, name);
+      const Node* const copy = workspace_.rewriter().Insert(plan, inner->output_count, node->graph, name, node);
       workspace_.rewriter().CopyNotes(*inner, copy);
       workspace_.moved.insert(copy);
       workspace_.Refresh(copy);

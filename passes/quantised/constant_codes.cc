@@ -77,6 +77,23 @@ absl::StatusOr<const Value*> RealOfConstant(Workspace& workspace, const Node& at
   return DequantizedConstant(workspace, at, type, dims, how, fmt::format("{}_dequantized", ValueName(*of.codes)));
 }
 
+int64_t PackedRow(int64_t count, int64_t bits) { return (count * bits + 7) / 8 * 8 / bits; }
+
+Dequantization RowsInBlocks(const Tensor& codes, int64_t bits, int64_t rows, int64_t length, int64_t stride, int64_t block,
+                            const Tensor& scales) {
+  Dequantization how;
+  how.codes = &codes;
+  how.bits = static_cast<int>(bits);
+  how.outer = rows;
+  how.length = length;
+  how.stride = stride;
+  how.block = block;
+  how.scales = &scales;
+  how.scale_steps = {(length + block - 1) / block, 1, 0};
+  how.zero = int64_t{1} << (bits - 1);
+  return how;
+}
+
 absl::StatusOr<const Value*> DequantizedConstant(Workspace& workspace, const Node& at, DataType type,
                                                  absl::Span<const int64_t> dims, const Dequantization& how,
                                                  std::string_view name) {

@@ -30,6 +30,14 @@ std::optional<std::pair<double, double>> CodeRange(DataType type);
 // model is saved. FAILED_PRECONDITION with a sentence where it has not the elements that it should.
 absl::StatusOr<const Value*> RealOfConstant(Workspace& workspace, const Node& at, const QuantisedTensor& of, DataType type);
 
+// How many factors of so many bits a row of `count` has when it is packed, padding of its last byte included.
+int64_t PackedRow(int64_t count, int64_t bits);
+
+// How [rows, length] is computed of codes of so many bits, `stride` of them from row to row, of which `block` neighbours share a
+// scale. Their zero point is the middle of the codes. The tensors must live as long as what is returned.
+Dequantization RowsInBlocks(const Tensor& codes, int64_t bits, int64_t rows, int64_t length, int64_t stride, int64_t block,
+                            const Tensor& scales);
+
 // A constant in the graph of the node that is computed from integers when the model is saved (Rewriter::Dequantized).
 absl::StatusOr<const Value*> DequantizedConstant(Workspace& workspace, const Node& at, DataType type,
                                                  absl::Span<const int64_t> dims, const Dequantization& how,

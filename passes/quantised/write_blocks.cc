@@ -19,9 +19,6 @@
 namespace ascend_fuse {
 namespace {
 
-// The factors of packed rows: how many there are in one, padding of the last byte included.
-int64_t PackedRow(int64_t count, int bits) { return (count * bits + 7) / 8 * 8 / bits; }
-
 // The rows [N, K] of a weight of MatMulNBits. Tensors must live as long as what is returned.
 struct PackedWeight {
   std::optional<Tensor> codes;
@@ -50,15 +47,7 @@ absl::Status ReadWeight(const Node& node, const Model& model, PackedWeight* weig
     return NotWritten("its weight or its scales have another size than its attributes say");
   }
   Dequantization& how = weight->how;
-  how.codes = &*weight->codes;
-  how.bits = static_cast<int>(bits);
-  how.outer = rows;
-  how.length = length;
-  how.stride = blocks * block;
-  how.block = block;
-  how.scales = &*weight->scales;
-  how.scale_steps = {blocks, 1, 0};
-  how.zero = int64_t{1} << (bits - 1);
+  how = RowsInBlocks(*weight->codes, bits, rows, length, blocks * block, block, *weight->scales);
   if (weight->zeros.has_value()) {
     how.zeros = &*weight->zeros;
     how.zero_bits = how.bits;
@@ -80,6 +69,14 @@ absl::Status ReadWeight(const Node& node, const Model& model, PackedWeight* weig
   return absl::OkStatus();
 }
 
+// The weight [K, N] of a product, of whose rows [N, K] input 1 has the codes.
+absl::StatusOr<const Value*> Columns(CodeWriter& writer, const Node& node, DataType type, absl::Span<const int64_t> dims,
+                                     const Dequantization& how) {
+  ASSIGN_OR_RETURN(const Value* rows, DequantizedConstant(writer.workspace(), node, type, dims, how,
+                                                          fmt::format("{}_dequantized", ValueName(*node.input(1)))));
+  return writer.Op(node, "Transpose", {rows}, {Attribute::Ints("perm", {1, 0})});
+}
+
 absl::Status WriteMatMulNBits(CodeWriter& writer, const Node* node) {
   PackedWeight weight;
   RETURN_IF_ERROR(ReadWeight(*node, writer.workspace().model(), &weight));
@@ -88,10 +85,7 @@ absl::Status WriteMatMulNBits(CodeWriter& writer, const Node* node) {
   KernelTry& told = writer.told[node->output()];
   told = TryWeightKernel(writer, node, {weight.how, weight.how.length, weight.how.outer, weight.how.block}, node->input(5));
   if (told.taken) return absl::OkStatus();
-  const std::vector<int64_t> dims = {weight.how.outer, weight.how.length};
-  ASSIGN_OR_RETURN(const Value* rows, DequantizedConstant(writer.workspace(), *node, type, dims, weight.how,
-                                                          fmt::format("{}_dequantized", ValueName(*node->input(1)))));
-  const Value* columns = writer.Op(*node, "Transpose", {rows}, {Attribute::Ints("perm", {1, 0})});
+  ASSIGN_OR_RETURN(const Value* columns, Columns(writer, *node, type, {weight.how.outer, weight.how.length}, weight.how));
   if (node->input(5) == nullptr) {
     writer.Replace(node, "MatMul", {node->input(0), columns});
   } else {
@@ -140,18 +134,12 @@ absl::Status WriteMatMulBnb4(CodeWriter& writer, const Node* node) {
   }
   const DataType type = writer.Of(node->input(0)).type;
   if (!IsFloat(type)) return NotWritten("the type of its input is not known");
-  Dequantization how;
-  how.codes = &*codes;
-  how.bits = 4;
+  Dequantization how = RowsInBlocks(*codes, 4, 1, count, count, block, *scales);
+  how.zero = 0;
   how.first_high = true;
   how.levels = levels == 0 ? absl::MakeConstSpan(kFp4) : absl::MakeConstSpan(kNf4);
-  how.length = how.stride = count;
-  how.block = block;
-  how.scales = &*scales;
-  how.scale_steps = {0, 1, 0};
-  ASSIGN_OR_RETURN(const Value* weight, DequantizedConstant(writer.workspace(), *node, type, {rows, length}, how,
-                                                            fmt::format("{}_dequantized", ValueName(*node->input(1)))));
-  writer.Replace(node, "MatMul", {node->input(0), writer.Op(*node, "Transpose", {weight}, {Attribute::Ints("perm", {1, 0})})});
+  ASSIGN_OR_RETURN(const Value* columns, Columns(writer, *node, type, {rows, length}, how));
+  writer.Replace(node, "MatMul", {node->input(0), columns});
   return absl::OkStatus();
 }
 

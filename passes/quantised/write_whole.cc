@@ -86,7 +86,7 @@ absl::Status WriteLstm(CodeWriter& writer, const Node* node) {
   return absl::OkStatus();
 }
 
-// The experts [E, N, K] of a QMoE as real numbers. Tensors must live until the model is saved: they are those of the model.
+// The experts [E, N, K] of a QMoE as real numbers.
 absl::StatusOr<const Value*> Experts(CodeWriter& writer, const Node& node, const Value* packed, const Value* factors,
                                      const Value* zero_points, int64_t bits, int64_t block) {
   if (packed == nullptr || factors == nullptr) return NotWritten("it has no weights or no scales");
@@ -97,30 +97,24 @@ absl::StatusOr<const Value*> Experts(CodeWriter& writer, const Node& node, const
     return NotWritten("its weights are not constant");
   }
   if (codes->dims.size() != 3 || codes->ElementCount() <= 0) return NotWritten("its weights are not [E, N, K]");
-  Dequantization how;
-  how.codes = &*codes;
-  how.bits = static_cast<int>(bits);
-  how.outer = codes->dims[0] * codes->dims[1];
-  how.length = how.stride = codes->dims[2] * 8 / bits;
-  how.block = block > 0 ? block : how.length;
-  const int64_t blocks = (how.length + how.block - 1) / how.block;
-  how.scales = &*scales;
-  how.scale_steps = {blocks, 1, 0};
-  how.zero = int64_t{1} << (bits - 1);
+  const int64_t length = codes->dims[2] * 8 / bits;
+  Dequantization how =
+      RowsInBlocks(*codes, bits, codes->dims[0] * codes->dims[1], length, length, block > 0 ? block : length, *scales);
+  const int64_t blocks = how.scale_steps.outer;
   if (scales->ElementCount() != how.outer * blocks) return NotWritten("its scales have another size than its weights ask for");
   if (zeros.has_value()) {
     how.zeros = &*zeros;
     how.zero_bits = how.bits;
     // Blocks of a row fill whole bytes; of rows with one factor the rows of an expert do.
     const int64_t count = block > 0 ? blocks : codes->dims[1];
-    const int64_t whole = (count * bits + 7) / 8 * 8 / bits;
+    const int64_t whole = PackedRow(count, bits);
     if (block <= 0 && whole != count) return NotWritten("its zero points do not fill whole bytes");
     how.zero_steps = {block > 0 ? whole : 1, 1, 0};
     if (zeros->ElementCount() * 8 / bits != (block > 0 ? how.outer * whole : how.outer)) {
       return NotWritten("its zero points have another size than its weights ask for");
     }
   }
-  const std::vector<int64_t> dims = {codes->dims[0], codes->dims[1], how.length};
+  const std::vector<int64_t> dims = {codes->dims[0], codes->dims[1], length};
   return DequantizedConstant(writer.workspace(), node, writer.Of(node.input(0)).type, dims, how,
                              std::string(ValueName(*packed)) + "_dequantized");
 }

@@ -53,13 +53,7 @@ absl::StatusOr<Term> PlacesAlong(const FunctionContext& context, const Value* x,
   return behind.empty() ? places : build::Unsqueeze(places, behind);
 }
 
-Term Turned(const Value* x, int64_t axis) {
-  return build::Op("Slice", {Term::Of(x)},
-                   {{"starts", build::Numbers({-1})},
-                    {"ends", build::Numbers({INT64_MIN})},
-                    {"axes", build::Numbers({axis})},
-                    {"steps", build::Numbers({-1})}});
-}
+Term Turned(const Value* x, int64_t axis) { return build::Slice(Term::Of(x), -1, INT64_MIN, axis, -1); }
 
 absl::StatusOr<std::vector<Term>> AxesButChannels(const FunctionContext& context, const Value* x) {
   ASSIGN_OR_RETURN(const auto rank, RankOf(context, Term::Of(x)));

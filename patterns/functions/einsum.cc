@@ -56,7 +56,7 @@ Lettered Summed(const Lettered& operand, std::string_view others) {
     if (!Has(others, operand.letters[i])) axes.push_back(static_cast<int64_t>(i));
   }
   if (axes.empty()) return operand;
-  const Term sum = build::Op("ReduceSum", {operand.value}, {{"axes", build::Numbers(axes)}, {"keepdims", Term::Integer(0)}});
+  const Term sum = build::ReduceSum(operand.value, axes, 0);
   return {sum, Pick(operand.letters, [&](char letter) { return Has(others, letter); })};
 }
 

@@ -56,11 +56,7 @@ Term Sigmoid(const Term& x) { return build::Op("Sigmoid", {x}); }
 // Half of a gate and what it is multiplied with, [E, T, 2 I]: neighbours, or one half of the channels after the other.
 Term GatePart(const Term& x, int64_t part, int64_t inner, int64_t fusion) {
   if (fusion == 2) return build::Slice(x, part * inner, (part + 1) * inner, 2);
-  return build::Op("Slice", {x},
-                   {{"starts", build::Numbers({part})},
-                    {"ends", build::Numbers({2 * inner})},
-                    {"axes", build::Numbers({2})},
-                    {"steps", build::Numbers({2})}});
+  return build::Slice(x, part, 2 * inner, 2, 2);
 }
 
 struct Activation {
@@ -117,12 +113,9 @@ Term Shares(const Value* router, int64_t experts, int64_t k, bool normalized) {
                                    2});
   Term indices = largest;
   indices.output = 1;
-  const auto sum = [](const Term& x, int64_t axis, int64_t keep) {
-    return build::Op("ReduceSum", {x}, {{"axes", Term::List({Term::Integer(axis)})}, {"keepdims", Term::Integer(keep)}});
-  };
-  const Term values = normalized ? build::Op("Div", {largest, sum(largest, 1, 1)}) : largest;
+  const Term values = normalized ? build::Op("Div", {largest, build::ReduceSum(largest, {1}, 1)}) : largest;
   const Term chosen = build::Cast(build::Op("Equal", {build::Unsqueeze(indices, {2}), places}), DataType::kFloat);
-  return sum(Times(chosen, build::Unsqueeze(values, {2})), 1, 0);
+  return build::ReduceSum(Times(chosen, build::Unsqueeze(values, {2})), {1}, 0);
 }
 
 absl::StatusOr<Term> MixtureOfExperts(const FunctionContext& context, const Value* x, const Value* router, const Value* first,
@@ -143,7 +136,7 @@ absl::StatusOr<Term> MixtureOfExperts(const FunctionContext& context, const Valu
   const Term shares = build::Unsqueeze(build::Transpose(Shares(router, dims.experts, k, normalized != 0), {1, 0}), {2});
   // Not only times 0: an expert that was not chosen may be infinite in half precision.
   const Term taken = build::Op("Where", {build::Op("Greater", {shares, Term::Number(0)}), Times(each, shares), Term::Number(0)});
-  const Term sum = build::Op("ReduceSum", {taken}, {{"axes", Term::List({Term::Integer(0)})}, {"keepdims", Term::Integer(0)}});
+  const Term sum = build::ReduceSum(taken, {0}, 0);
   return data.rank() == 2 ? sum : build::Reshape(sum, build::Shape(Term::Of(x)));
 }
 

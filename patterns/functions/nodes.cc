@@ -71,8 +71,7 @@ Term KeyCounts(const Term& mask, const Term& ids) {
     return build::Op("Expand", {build::Constant(DataType::kInt32, {1}, 0), build::Slice(build::Shape(ids), 0, 1, 0)});
   }
   const Term ones = build::Op("Equal", {mask, build::Constant(DataType::kInt32, {1}, 1)});
-  return build::Op("ReduceSum", {build::Cast(ones, DataType::kInt32)},
-                   {{"axes", Term::List({Term::Integer(1)})}, {"keepdims", Term::Integer(0)}});
+  return build::ReduceSum(build::Cast(ones, DataType::kInt32), {1}, 0);
 }
 
 constexpr std::array kRows = {

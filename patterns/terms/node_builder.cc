@@ -51,8 +51,15 @@ Term Reshape(Term x, const std::vector<int64_t>& dims) { return Reshape(std::mov
 
 Term Shape(Term x) { return Op("Shape", {std::move(x)}); }
 
-Term Slice(Term x, int64_t first, int64_t last, int64_t axis) {
-  return Op("Slice", {std::move(x)}, {{"starts", Numbers({first})}, {"ends", Numbers({last})}, {"axes", Numbers({axis})}});
+Term ReduceSum(Term x, const std::vector<int64_t>& axes, int64_t keepdims) {
+  return Op("ReduceSum", {std::move(x)}, {{"axes", Numbers(axes)}, {"keepdims", Term::Integer(keepdims)}});
+}
+
+Term Slice(Term x, int64_t first, int64_t last, int64_t axis, int64_t step) {
+  std::vector<std::pair<std::string, Term>> attributes = {
+      {"starts", Numbers({first})}, {"ends", Numbers({last})}, {"axes", Numbers({axis})}};
+  if (step != 1) attributes.emplace_back("steps", Numbers({step}));
+  return Op("Slice", {std::move(x)}, std::move(attributes));
 }
 
 Term Squeeze(Term x, const std::vector<int64_t>& axes) { return Op("Squeeze", {std::move(x)}, {{"axes", Numbers(axes)}}); }

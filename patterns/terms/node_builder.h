@@ -26,8 +26,10 @@ Term Gather(Term x, Term indices, int64_t axis);
 Term Reshape(Term x, Term dims);
 Term Reshape(Term x, const std::vector<int64_t>& dims);
 Term Shape(Term x);
-// Elements first to last - 1 along the axis.
-Term Slice(Term x, int64_t first, int64_t last, int64_t axis);
+// The sum over the axes, which stay as 1 where `keepdims` is 1.
+Term ReduceSum(Term x, const std::vector<int64_t>& axes, int64_t keepdims);
+// Every step-th element from the first to before the last along the axis.
+Term Slice(Term x, int64_t first, int64_t last, int64_t axis, int64_t step = 1);
 Term Squeeze(Term x, const std::vector<int64_t>& axes);
 Term Transpose(Term x, const std::vector<int64_t>& perm);
 Term Unsqueeze(Term x, const std::vector<int64_t>& axes);

@@ -6,7 +6,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "ir/onnx/load.h"
-#include "ir/onnx/wire.h"
+#include "ir/wire.h"
 #include "proto/strict_onnx.pb.h"
 #include "tests/unit/models.h"
 

@@ -1,5 +1,5 @@
 // The wire cursor: legal oddities are read, broken bytes are named, holes are stepped over.
-#include "ir/onnx/wire.h"
+#include "ir/wire.h"
 
 #include <vector>
 

@@ -56,11 +56,12 @@ def _rng(g: Graph, stem: str) -> np.random.Generator:
     return np.random.default_rng([g.seed, zlib.crc32(f"{g.scope}/{stem}".encode())])
 
 
-def _codes(g: Graph, shape: list[int], dtype: str, low: int, high: int) -> np.ndarray:
-    return _rng(g, "codes").integers(low, high + 1, shape).astype(dtype)
+def _codes(g: Graph, shape: list[int], dtype: str) -> str:
+    low, high = (0, 255) if dtype == "uint8" else (-127, 127)
+    return g.tensor("weight", _rng(g, "codes").integers(low, high + 1, shape).astype(dtype), dtype)
 
 
-def _scales(g: Graph, count: int | None, width_in: int, reach: int) -> str:
+def _scales(g: Graph, count: int | list[int] | None, width_in: int, reach: int) -> str:
     """Of codes up to `reach`, so that the weights are as large as those of other linears."""
     values = _rng(g, "scales").uniform(0.5, 1.5, count) * 2 * width_in**-0.5 / reach
     return g.const(values)
@@ -74,12 +75,11 @@ def _zero(plan: dict[str, Any], unsigned: int) -> int:
 def _dequantised(g: Graph, width_in: int, width_out: int, plan: dict[str, Any]) -> str:
     blocks = plan["weights"] == "blocks" and width_in % plan["block"] == 0
     dtype = plan["codes"]
-    codes = g.tensor("weight", _codes(g, [width_in, width_out], dtype, 0 if dtype == "uint8" else -127, 255 if dtype == "uint8" else 127), dtype)
+    codes = _codes(g, [width_in, width_out], dtype)
     zero = _zero(plan, 128)
     if blocks:
         rows = width_in // plan["block"]
-        values = _rng(g, "scales").uniform(0.5, 1.5, [rows, width_out]) * 2 * width_in**-0.5 / 127
-        return g.op("DequantizeLinear", codes, g.const(values), g.const(np.full([rows, width_out], zero), dtype), dtype=g.main,
+        return g.op("DequantizeLinear", codes, _scales(g, [rows, width_out], width_in, 127), g.const(np.full([rows, width_out], zero), dtype), dtype=g.main,
                     shape=[width_in, width_out], axis=0, block_size=plan["block"])
     each = plan["each_channel"]
     inputs = [codes, _scales(g, width_out if each else None, width_in, 127)]
@@ -92,7 +92,7 @@ def _bits(g: Graph, x: str, width_in: int, width_out: int, plan: dict[str, Any],
     """MatMulNBits of 4 bits: two codes a byte, one scale a block, and a zero point a block or 8."""
     block = plan["block"]
     count = width_in // block
-    packed = g.tensor("weight", _codes(g, [width_out, count, block // 2], "uint8", 0, 255), "uint8")
+    packed = _codes(g, [width_out, count, block // 2], "uint8")
     inputs = [x, packed, _scales(g, width_out * count, width_in, 7)]
     if plan["zero"]:
         inputs.append(g.tensor("zeros", _rng(g, "zeros").integers(0, 256, [width_out * ((count + 1) // 2)]).astype("uint8"), "uint8"))
@@ -111,8 +111,7 @@ def _dynamic(g: Graph, x: str, width_in: int, width_out: int, plan: dict[str, An
     """Codes whose scale is computed of x, a product of integers, and its scales after it: what quantize_dynamic writes."""
     codes, scale, zero = g.op("DynamicQuantizeLinear", x, outputs=3, dtype=["uint8", g.main, "uint8"])
     dtype = plan["codes"]
-    low, high = (0, 255) if dtype == "uint8" else (-127, 127)
-    weight = g.tensor("weight", _codes(g, [width_in, width_out], dtype, low, high), dtype)
+    weight = _codes(g, [width_in, width_out], dtype)
     product = g.op("MatMulInteger", codes, weight, zero, g.const(_zero(plan, 128), dtype), dtype="int32", shape=shape)
     both = g.op("Mul", scale, _scales(g, None, width_in, 127), dtype=g.main, shape=[])
     return g.op("Mul", g.op("Cast", product, to=TYPES[g.main], dtype=g.main, shape=shape), both, shape=shape)

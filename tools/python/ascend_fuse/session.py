@@ -10,7 +10,8 @@ import onnxruntime
 def plain_session(model: bytes | str | Path, threads: int = 0, reuse: bool = True) -> onnxruntime.InferenceSession:
     """Returns a session of a file or of a serialized model, with every graph optimization off: its fusions err.
 
-    With 0 threads ONNX Runtime chooses how many. Without `reuse` every tensor has a buffer of its own. Raises what ONNX Runtime raises where it cannot load the model.
+    With 0 threads ONNX Runtime chooses how many. Without `reuse` every tensor has a buffer of its own. Raises what
+    ONNX Runtime raises where it cannot load the model.
     """
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
