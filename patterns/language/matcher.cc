@@ -150,8 +150,8 @@ bool Matcher::Fail(const SourcePosition& position, const Node* node, Stop stop, 
   if (failure_ == nullptr) return false;
   if (failure_->trace != nullptr) failure_->trace->End({position, expected(), found()});
   // Conditions are asked in the order of the text: of two ways to match as much, the one that failed at a later one.
-  const bool later = stop == Stop::kConditionFails && !in_definition_ && failure_->rule == rule_ &&
-                     failure_->position.line < position.line;
+  const bool later =
+      stop == Stop::kConditionFails && !in_definition_ && failure_->rule == rule_ && failure_->position.line < position.line;
   const auto farther = [&](size_t nodes) {
     const FailureRank rank{static_cast<int>(nodes), stop};
     return rank > failure_->rank || (later && rank == failure_->rank);

@@ -119,10 +119,11 @@ class Regions:
         self._producers = {name: node for node in expanded.graph.node for name in node.output if name}
         npu = {name: node for node in optimized.graph.node for name in node.output if name}
         sites: dict[str, list[dict[str, Any]]] = {}
+        not_fused: dict[str, list[dict[str, Any]]] = {}  # by that target
         for site in (report or {}).get("sites", []):
             if site.get("state") == "fused" or listed:
                 for name in site["outputs"]:
-                    sites.setdefault(name, []).append(site)
+                    (sites if site["state"] == "fused" else not_fused).setdefault(name, []).append(site)
         no_key = [_NO_KEY in text for site in (report or {}).get("sites", []) for text in site.get("assumptions", [])]
         self._npu = npu
         self._optimized = optimized
@@ -133,7 +134,7 @@ class Regions:
                     continue
                 reads = self._cone(name, self._producers, {})
                 kernels = self._kernels(name, npu)
-                own = sites.get(name) or (self._sites_inside(name, reads, before, sites) if kernels else [])
+                own = sites.get(name) or (self._sites_inside(name, reads, before, sites) if kernels else []) or not_fused.get(name, [])
                 # A form that ATC does not read, written in another one, is not a site; nor are dims of a turned tensor, nor what
                 # reads an equal value after tidying.
                 adapted = report is not None and not own and (not kernels or bool(report.get("tidied"))
