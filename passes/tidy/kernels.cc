@@ -86,6 +86,8 @@ std::optional<Tidied> InLessBits(TidyContext& context, const Node& node) {
 
 }  // namespace
 
+bool FitsIn32Bits(const TidyContext& context, const Value& value) { return Fits(BoundsIn(context, value)); }
+
 std::optional<Tidied> AskKernels(TidyContext& context, const Node& node) {
   if (node.input(0) == nullptr || node.output() == nullptr) return std::nullopt;
   if (IsOp(node, "IsNaN")) return NotANumber(context, node);

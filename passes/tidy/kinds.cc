@@ -38,6 +38,7 @@ const std::vector<TidyKind>& TidyKinds() {
       {"columns", "tidy-columns", {"GatherElements"}, AskColumns},
       {"splits", "tidy-splits", {"Slice"}, AskSplits},
       {"places", "tidy-places", {"GatherND", "ScatterND"}, AskPlaces},
+      {"rows", "tidy-rows", {"Gather"}, AskRows},
       {"kernels", "tidy-kernels", {"Abs", "ArgMax", "ArgMin", "CumSum", "Expand", "IsNaN", "Neg", "Sign"}, AskKernels},
   };
   return *kKinds;

@@ -97,6 +97,7 @@ std::optional<Tidied> AskColumns(TidyContext& context, const Node& node);
 std::optional<Tidied> AskKernels(TidyContext& context, const Node& node);
 std::optional<Tidied> AskSplits(TidyContext& context, const Node& node);
 std::optional<Tidied> AskPlaces(TidyContext& context, const Node& node);
+std::optional<Tidied> AskRows(TidyContext& context, const Node& node);
 std::optional<Tidied> AskExpands(TidyContext& context, const Node& node);
 std::optional<Tidied> AskJoins(TidyContext& context, const Node& node);
 std::optional<Tidied> AskCasts(TidyContext& context, const Node& node);
@@ -111,6 +112,11 @@ bool ReadOnce(const Value& value);
 const Node* Before(const Node& node, size_t index, std::string_view op_type);
 // A constant of one int64 in the graph of the node, of rank 0 or 1.
 Term IndexOf(TidyContext& context, const Node& node, int64_t number, int rank);
+// `x`, whose shape is that of `from`, as what has that of `to`, where they differ by axes of 1 only, all of which one of them
+// has besides: an Unsqueeze or a Squeeze, which ask for no dim.
+std::optional<Term> WithOnes(const TidyContext& context, const Term& x, const Fact& from, const Fact& to);
+// Whether all elements of an integer value provably fit in 32 bits.
+bool FitsIn32Bits(const TidyContext& context, const Value& value);
 // Whether no output but the first is used.
 bool OnlyFirstIsUsed(const Node& node);
 
