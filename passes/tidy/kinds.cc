@@ -40,6 +40,11 @@ const std::vector<TidyKind>& TidyKinds() {
       {"places", "tidy-places", {"GatherND", "ScatterND"}, AskPlaces},
       {"rows", "tidy-rows", {"Gather"}, AskRows},
       {"kernels", "tidy-kernels", {"Abs", "ArgMax", "ArgMin", "CumSum", "Expand", "IsNaN", "Neg", "Sign"}, AskKernels},
+      {"range",
+       "tidy-range",
+       {"Where", "Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"},
+       AskHalfRange},
+      {"affines", "tidy-affines", {"BatchNormalization", "Add", "Mul"}, AskAffines, true},
   };
   return *kKinds;
 }
