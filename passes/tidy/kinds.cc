@@ -44,6 +44,7 @@ const std::vector<TidyKind>& TidyKinds() {
        "tidy-range",
        {"Where", "Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"},
        AskHalfRange},
+      {"heads", "tidy-heads", {"NPUPromptFlashAttention", "NPUFusedInferAttentionScore"}, AskHeads, false, "npu"},
       {"affines", "tidy-affines", {"BatchNormalization", "Add", "Mul"}, AskAffines, true},
   };
   return *kKinds;

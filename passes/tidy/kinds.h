@@ -83,10 +83,11 @@ struct Tidied {
 struct TidyKind {
   std::string_view word;              // of --tidy
   std::string_view code;              // of the report
-  std::vector<std::string_view> ops;  // of the default domain; none: all
+  std::vector<std::string_view> ops;  // none: all
   std::optional<Tidied> (*ask)(TidyContext& context, const Node& node);
   // Whether results are rounded in another order: only where --tidy names it.
   bool reassociates = false;
+  std::string_view domain = "";  // of `ops`
 };
 
 // All kinds but those that are functions of all nodes: equal computations, word "twins", and the orders of what is computed
@@ -107,6 +108,7 @@ std::optional<Tidied> AskPlaces(TidyContext& context, const Node& node);
 std::optional<Tidied> AskRows(TidyContext& context, const Node& node);
 std::optional<Tidied> AskHalfRange(TidyContext& context, const Node& node);
 std::optional<Tidied> AskAffines(TidyContext& context, const Node& node);
+std::optional<Tidied> AskHeads(TidyContext& context, const Node& node);
 std::optional<Tidied> AskExpands(TidyContext& context, const Node& node);
 std::optional<Tidied> AskJoins(TidyContext& context, const Node& node);
 std::optional<Tidied> AskCasts(TidyContext& context, const Node& node);

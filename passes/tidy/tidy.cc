@@ -161,8 +161,9 @@ class Tidier {
   const Node* AskAll(const Node* node) {
     TidyContext context{workspace_, graph_.numbering(), inputs_, exact_, undivided_};
     const auto found = by_op_.find(node->op_type);
-    if (found != by_op_.end() && node->domain == NameId::kEmpty) {
+    if (found != by_op_.end()) {
       for (const TidyKind* kind : found->second) {
+        if (kind->domain != Domain(*node)) continue;
         if (const Node* const next = Ask(*kind, context, node); next != nullptr || node->dead) return next;
       }
     }

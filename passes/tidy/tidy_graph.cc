@@ -58,7 +58,9 @@ const Node* TidyGraph::Divide(const Tidied& answer, const Node* node) {
   }
   NodeInserter inserter(workspace_, *node);
   made_from_ = workspace_.model().node_count();
-  const Node* const written = workspace_.rewriter().Replace(taken, taken.size(), inserter.Plan(*answer.result));
+  const NewNode plan = answer.plan.has_value() ? *answer.plan : inserter.Plan(*answer.result);
+  const Node* const written = workspace_.rewriter().Replace(taken, taken.size(), plan);
+  if (answer.plan.has_value()) became_[node->output()] = answer.parts[0];  // sites are told by it from here on
   workspace_.rewriter().CopyNotes(*node, written);
   Learn(written);
   return written;
