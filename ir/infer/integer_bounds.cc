@@ -149,7 +149,9 @@ class Bounds {
       const auto length = MostOf(dim);
       most = most.has_value() && length.has_value() ? std::optional(std::max(*most, *length)) : std::nullopt;
     }
-    const auto times = [&](std::optional<int64_t> each) { return each.has_value() ? Product(most, std::max<int64_t>(*each, 0)) : each; };
+    const auto times = [&](std::optional<int64_t> each) {
+      return each.has_value() ? Product(most, std::max<int64_t>(*each, 0)) : each;
+    };
     return {Difference(0, times(Negated(x).high)), times(x.high)};
   }
 

@@ -45,7 +45,8 @@ const Value* Written(const TidyContext& context, const Node& node, const Floats&
 }
 
 bool AreFinite(const Floats& floats) {
-  return std::all_of(floats.elements.begin(), floats.elements.end(), [](double x) { return std::isfinite(static_cast<float>(x)); });
+  return std::all_of(floats.elements.begin(), floats.elements.end(),
+                     [](double x) { return std::isfinite(static_cast<float>(x)); });
 }
 
 // --- a BatchNormalization ---
@@ -83,8 +84,8 @@ std::optional<Tidied> Normalized(const TidyContext& context, const Node& node) {
 
 // Where the output channels of a linear or a convolution are.
 struct Channels {
-  int from_end = 0;  // among the axes of the result
-  size_t axis = 0;   // of the weight
+  int from_end = 0;    // among the axes of the result
+  size_t axis = 0;     // of the weight
   int64_t groups = 1;  // of channels, along the axis before it
   bool has_bias = false;
 };
@@ -146,7 +147,8 @@ std::optional<Tidied> IntoWeight(const TidyContext& context, const Node& node) {
     if (numbers.empty() || (old != nullptr && !bias.has_value())) continue;
     Floats sum = {{count}, bias.has_value() ? ByChannel(*bias, 0, 1, count) : std::vector<double>(static_cast<size_t>(count), 0)};
     if (sum.elements.empty()) continue;
-    for (size_t i = 0; i < sum.elements.size(); ++i) sum.elements[i] = adds ? sum.elements[i] + numbers[i] : sum.elements[i] * numbers[i];
+    for (size_t i = 0; i < sum.elements.size(); ++i)
+      sum.elements[i] = adds ? sum.elements[i] + numbers[i] : sum.elements[i] * numbers[i];
     if (!adds) Scale(&*weight, *channels, numbers);
     if (!AreFinite(sum) || !AreFinite(*weight)) continue;
     NewNode plan = PlanOf(*linear);

@@ -17,13 +17,15 @@ constexpr int64_t kMostConstantBytes = int64_t{64} << 10;  // of a constant that
 constexpr size_t kMostMembers = 4096;                      // of one part
 
 bool HasOneElement(const TidyContext& context, const Fact& fact) {
-  return fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(), [&](Dim dim) { return context.dims().Resolve(dim).is(1); });
+  return fact.has_rank &&
+         std::all_of(fact.shape.begin(), fact.shape.end(), [&](Dim dim) { return context.dims().Resolve(dim).is(1); });
 }
 
 // Looks at one element of each operand at a time, wherever these stand.
 bool IsElementwise(const Node& node) {
   static constexpr std::string_view kOthers[] = {"BitCast", "CastLike", "Dropout", "Identity"};
-  if (node.domain != NameId::kEmpty || node.output_count != 1 || node.output() == nullptr || node.subgraph_count > 0) return false;
+  if (node.domain != NameId::kEmpty || node.output_count != 1 || node.output() == nullptr || node.subgraph_count > 0)
+    return false;
   if (std::any_of(std::begin(kOthers), std::end(kOthers), [&](std::string_view op) { return IsOp(node, op); })) return false;
   const Schema* const schema = SchemaOf(node);
   return schema != nullptr && schema->elementwise;
@@ -38,6 +40,34 @@ std::optional<int> LongAxis(const Tensor& tensor, int rank) {
     found = static_cast<int>(i) + rank - static_cast<int>(tensor.dims.size());
   }
   return found;
+}
+
+// Whether an operand is the same in both orders, or a constant of which a copy is: it is not one of the tensors.
+bool StaysConstant(const TidyContext& context, const LinkKind& kind, const Value& value) {
+  const Fact& fact = context.facts().Of(&value);
+  if (HasOneElement(context, fact) && fact.rank() <= kind.RankIn(false)) return true;
+  const auto tensor = ConstantTensor(value);
+  if (!tensor.has_value() || !fact.has_rank) return false;
+  if (kind.ones) return fact.rank() < kind.rank - kind.axes.back();
+  return LongAxis(*tensor, kind.rank).has_value() &&
+         std::any_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is_number() && dim.number() > 1; }) &&
+         ReadBytes(context.workspace.model(), *tensor, kMostConstantBytes).ok();
+}
+
+// A constant that has one long axis, whose elements stand in the same order along that axis in both.
+const Value* ConstantIn(const TidyContext& context, const LinkKind& kind, const Value& constant, bool to_first,
+                        const Graph* graph) {
+  const auto tensor = ConstantTensor(constant);
+  const auto bytes = ReadBytes(context.workspace.model(), *tensor, kMostConstantBytes);
+  const int axis = *LongAxis(*tensor, kind.rank);
+  // In the first order axis i is what axis axes[i] is in the second one.
+  const auto at = std::find(kind.axes.begin(), kind.axes.end(), axis);
+  const int64_t to = to_first ? at - kind.axes.begin() : kind.axes[static_cast<size_t>(axis)];
+  std::vector<int64_t> dims(static_cast<size_t>(kind.rank - to), 1);
+  dims[0] = *std::max_element(tensor->dims.begin(), tensor->dims.end());
+  const Value* const written = context.workspace.rewriter().Constant(graph, tensor->type, dims, *bytes, ValueName(constant));
+  InferConstant(written, &context.workspace.facts());
+  return written;
 }
 
 }  // namespace
@@ -108,7 +138,7 @@ void ElementOrders::LookAround(Part* part, const Value* value) const {
     if (use.index == 0 && leads(*use.user, false)) {
       Meet(part, use.user->output(), !place.first, place.tensor);
     } else if (use.user->graph == value->graph && IsMember(part->kind, *use.user, place.first) &&
-               !StaysConstant(part->kind, *value)) {
+               !StaysConstant(context_, part->kind, *value)) {
       Join(part, use.user, place.first);
       part->tensors[place.tensor].readers.push_back(part->member_of.at(use.user));
     } else {
@@ -127,20 +157,8 @@ void ElementOrders::Join(Part* part, const Node* node, bool first) const {
   part->members.push_back({node, first, 0, first});
   Meet(part, node->output(), first, std::nullopt);
   for (const Use& use : node->inputs()) {
-    if (use.value != nullptr && !StaysConstant(part->kind, *use.value)) Meet(part, use.value, first, std::nullopt);
+    if (use.value != nullptr && !StaysConstant(context_, part->kind, *use.value)) Meet(part, use.value, first, std::nullopt);
   }
-}
-
-// Whether an operand is the same in both orders, or a constant of which a copy is: it is not one of the tensors.
-bool ElementOrders::StaysConstant(const LinkKind& kind, const Value& value) const {
-  const Fact& fact = context_.facts().Of(&value);
-  if (HasOneElement(context_, fact) && fact.rank() <= kind.RankIn(false)) return true;
-  const auto tensor = ConstantTensor(value);
-  if (!tensor.has_value() || !fact.has_rank) return false;
-  if (kind.ones) return fact.rank() < kind.rank - kind.axes.back();
-  return LongAxis(*tensor, kind.rank).has_value() &&
-         std::any_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is_number() && dim.number() > 1; }) &&
-         ReadBytes(context_.workspace.model(), *tensor, kMostConstantBytes).ok();
 }
 
 bool ElementOrders::IsMember(const LinkKind& kind, const Node& node, bool first) const {
@@ -155,7 +173,7 @@ bool ElementOrders::IsMember(const LinkKind& kind, const Node& node, bool first)
   }
   bool moved = false;
   for (const Use& use : node.inputs()) {
-    if (use.value == nullptr || StaysConstant(kind, *use.value)) continue;
+    if (use.value == nullptr || StaysConstant(context_, kind, *use.value)) continue;
     const Fact& fact = context_.facts().Of(use.value);
     if (fact.rank() != rank || use.value->graph != node.graph) return false;
     if (!kind.ones && !context_.dims().Equal(fact.shape, result.shape)) return false;
@@ -238,7 +256,8 @@ void ElementOrders::WriteMember(Part* part, const Member& member) {
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
     if (plan.inputs[i] != nullptr) plan.inputs[i] = InOrder(part, plan.inputs[i], member.chosen, node);
   }
-  const Node* const written = context_.workspace.rewriter().Insert(plan, 1, node.graph, fmt::format("{}_moved", ValueName(*before)));
+  const Node* const written =
+      context_.workspace.rewriter().Insert(plan, 1, node.graph, fmt::format("{}_moved", ValueName(*before)));
   context_.workspace.rewriter().CopyNotes(node, written);
   context_.workspace.Refresh(written);
   Tensor& tensor = part->tensors[part->places.at(before).tensor];
@@ -257,33 +276,19 @@ void ElementOrders::WriteMember(Part* part, const Member& member) {
 
 const Value* ElementOrders::InOrder(Part* part, const Value* operand, bool first, const Node& reader) {
   const auto place = part->places.find(operand);
-  if (StaysConstant(part->kind, *operand)) {
+  if (StaysConstant(context_, part->kind, *operand)) {
     const bool same = part->kind.ones || HasOneElement(context_, context_.facts().Of(operand));
-    return same ? operand : ConstantIn(part->kind, *operand, first, reader.graph);
+    return same ? operand : ConstantIn(context_, part->kind, *operand, first, reader.graph);
   }
   Tensor& tensor = part->tensors[place->second.tensor];
   const Value*& now = tensor.now[first ? 0 : 1];
-  const bool there = now != nullptr && (now->producer == nullptr || (!now->producer->dead && StandsBefore(*now->producer, reader)));
+  const bool there =
+      now != nullptr && (now->producer == nullptr || (!now->producer->dead && StandsBefore(*now->producer, reader)));
   if (there) return now;
   NodeInserter inserter(context_.workspace, reader);
   const Value* const linked = inserter.Build(InOtherOrder(part->kind, Term::Of(operand), first));
   if (now == nullptr) now = linked;
   return linked;
-}
-
-// A constant that has one long axis, whose elements stand in the same order along that axis in both.
-const Value* ElementOrders::ConstantIn(const LinkKind& kind, const Value& constant, bool to_first, const Graph* graph) {
-  const auto tensor = ConstantTensor(constant);
-  const auto bytes = ReadBytes(context_.workspace.model(), *tensor, kMostConstantBytes);
-  const int axis = *LongAxis(*tensor, kind.rank);
-  // In the first order axis i is what axis axes[i] is in the second one.
-  const auto at = std::find(kind.axes.begin(), kind.axes.end(), axis);
-  const int64_t to = to_first ? at - kind.axes.begin() : kind.axes[static_cast<size_t>(axis)];
-  std::vector<int64_t> dims(static_cast<size_t>(kind.rank - to), 1);
-  dims[0] = *std::max_element(tensor->dims.begin(), tensor->dims.end());
-  const Value* const written = context_.workspace.rewriter().Constant(graph, tensor->type, dims, *bytes, ValueName(constant));
-  InferConstant(written, &context_.workspace.facts());
-  return written;
 }
 
 }  // namespace ascend_fuse

@@ -30,7 +30,7 @@ class ElementOrders {
     const Value* now[2] = {nullptr, nullptr};  // [0]: in the first order
     std::optional<size_t> maker;               // a node of the part; else it is made in `made_first`
     bool made_first = true;
-    std::vector<size_t> readers;  // nodes of the part
+    std::vector<size_t> readers;    // nodes of the part
     bool read[2] = {false, false};  // by others
     // A link to the other order is one with the node before: that is of another kind of the same sort, and only for this.
     bool joins = false;
@@ -62,14 +62,12 @@ class ElementOrders {
   void LookAround(Part* part, const Value* value) const;
   void Join(Part* part, const Node* node, bool first) const;
   bool IsMember(const LinkKind& kind, const Node& node, bool first) const;
-  bool StaysConstant(const LinkKind& kind, const Value& value) const;
   bool JoinsLink(const Part& part, const Tensor& tensor) const;
   int64_t CostOfLinks(const Part& part, bool chosen) const;
   bool Solve(Part* part) const;
   void Write(Part* part, absl::FunctionRef<bool(const Node&)> done);
   void WriteMember(Part* part, const Member& member);
   const Value* InOrder(Part* part, const Value* operand, bool first, const Node& reader);
-  const Value* ConstantIn(const LinkKind& kind, const Value& constant, bool to_first, const Graph* graph);
 
   TidyContext& context_;
   TidyGraph& graph_;

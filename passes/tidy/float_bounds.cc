@@ -39,8 +39,8 @@ Bounds Product(const FloatBounds& a, const FloatBounds& b) {
 // Of what an operator gives, whatever it reads.
 Bounds OfResult(const Node& node) {
   static constexpr std::pair<std::string_view, FloatBounds> kResults[] = {
-      {"Tanh", {-1, 1}},    {"Sin", {-1, 1}},         {"Cos", {-1, 1}},  {"Erf", {-1, 1}},      {"Softsign", {-1, 1}},
-      {"Sigmoid", {0, 1}},  {"HardSigmoid", {0, 1}}, {"Softmax", {0, 1}}, {"Sign", {-1, 1}}};
+      {"Tanh", {-1, 1}},   {"Sin", {-1, 1}},        {"Cos", {-1, 1}},    {"Erf", {-1, 1}}, {"Softsign", {-1, 1}},
+      {"Sigmoid", {0, 1}}, {"HardSigmoid", {0, 1}}, {"Softmax", {0, 1}}, {"Sign", {-1, 1}}};
   for (const auto& [op, bounds] : kResults) {
     if (IsOp(node, op)) return Rounded(bounds.low, bounds.high);
   }
@@ -66,7 +66,8 @@ class Walk {
     if (fact.is_splat && std::isfinite(fact.splat)) return FloatBounds{fact.splat, fact.splat};
     if (fact.elements == nullptr || fact.elements->floats.empty()) return std::nullopt;
     const auto [low, high] = std::minmax_element(fact.elements->floats.begin(), fact.elements->floats.end());
-    const bool finite = std::all_of(fact.elements->floats.begin(), fact.elements->floats.end(), [](double x) { return std::isfinite(x); });
+    const bool finite =
+        std::all_of(fact.elements->floats.begin(), fact.elements->floats.end(), [](double x) { return std::isfinite(x); });
     return finite ? Bounds(FloatBounds{*low, *high}) : std::nullopt;
   }
 

@@ -57,7 +57,8 @@ Term Number(TidyContext& context, const Node& node, double number, const Value& 
 
 bool HasOneElement(const TidyContext& context, const Value& value) {
   const Fact& fact = context.facts().Of(&value);
-  return fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(), [&](Dim dim) { return context.dims().Resolve(dim).is(1); });
+  return fact.has_rank &&
+         std::all_of(fact.shape.begin(), fact.shape.end(), [&](Dim dim) { return context.dims().Resolve(dim).is(1); });
 }
 
 // Where (mask, scores, -3.4e38).
@@ -67,7 +68,8 @@ std::optional<Tidied> MaskInRange(TidyContext& context, const Node& node) {
     if (!number.has_value() || !(*number < -kLargest) || !std::isfinite(*number)) continue;
     const Value* const scores = node.input(3 - side);
     const auto bounds = scores != nullptr ? FloatBoundsOf(context, *scores) : std::nullopt;
-    if (!bounds.has_value() || bounds->low < kVanishes - kLargest || !HasOneElement(context, *node.input(side))) return std::nullopt;
+    if (!bounds.has_value() || bounds->low < kVanishes - kLargest || !HasOneElement(context, *node.input(side)))
+      return std::nullopt;
     if (!GoesIntoSoftmax(context, *node.output())) return std::nullopt;
     return Tidied::Reads(side, Number(context, node, -kLargest, *node.input(side)));
   }

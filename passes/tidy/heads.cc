@@ -32,7 +32,8 @@ bool AreRowsOf(const TidyContext& context, const Fact& rows, const Fact& heads) 
 const Value* RowsBefore(const TidyContext& context, const Value& heads) {
   const Movement* const movement = context.facts().MovementOf(&heads);
   const Node* const node = heads.producer;
-  if (movement == nullptr || movement->kind != MovementKind::kKeepsOrder || node == nullptr || node->graph != heads.graph) return nullptr;
+  if (movement == nullptr || movement->kind != MovementKind::kKeepsOrder || node == nullptr || node->graph != heads.graph)
+    return nullptr;
   const Value* const rows = node->input(0);
   return rows != nullptr && AreRowsOf(context, context.facts().Of(rows), context.facts().Of(&heads)) ? rows : nullptr;
 }
@@ -52,7 +53,8 @@ const Value* RowsAfter(const TidyContext& context, const Value& heads) {
 }  // namespace
 
 std::optional<Tidied> AskHeads(TidyContext& context, const Node& node) {
-  if (!ChoosesLayout(OpType(node)) || StringAttribute(node, "input_layout") != "BSND" || node.output_count != 1) return std::nullopt;
+  if (!ChoosesLayout(OpType(node)) || StringAttribute(node, "input_layout") != "BSND" || node.output_count != 1)
+    return std::nullopt;
   const Target* const target = context.workspace.target();
   const Value* const after = node.output() != nullptr && target != nullptr ? RowsAfter(context, *node.output()) : nullptr;
   if (after == nullptr) return std::nullopt;

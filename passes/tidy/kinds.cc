@@ -40,10 +40,8 @@ const std::vector<TidyKind>& TidyKinds() {
       {"places", "tidy-places", {"GatherND", "ScatterND"}, AskPlaces},
       {"rows", "tidy-rows", {"Gather"}, AskRows},
       {"kernels", "tidy-kernels", {"Abs", "ArgMax", "ArgMin", "CumSum", "Expand", "IsNaN", "Neg", "Sign"}, AskKernels},
-      {"range",
-       "tidy-range",
-       {"Where", "Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"},
-       AskHalfRange},
+      {"range", "tidy-range", {"Where", "Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}, AskHalfRange},
+      {"negations", "tidy-negations", {"Not"}, AskNegations},
       {"heads", "tidy-heads", {"NPUPromptFlashAttention", "NPUFusedInferAttentionScore"}, AskHeads, false, "npu"},
       {"affines", "tidy-affines", {"BatchNormalization", "Add", "Mul"}, AskAffines, true},
   };

@@ -109,6 +109,7 @@ std::optional<Tidied> AskRows(TidyContext& context, const Node& node);
 std::optional<Tidied> AskHalfRange(TidyContext& context, const Node& node);
 std::optional<Tidied> AskAffines(TidyContext& context, const Node& node);
 std::optional<Tidied> AskHeads(TidyContext& context, const Node& node);
+std::optional<Tidied> AskNegations(TidyContext& context, const Node& node);
 std::optional<Tidied> AskExpands(TidyContext& context, const Node& node);
 std::optional<Tidied> AskJoins(TidyContext& context, const Node& node);
 std::optional<Tidied> AskCasts(TidyContext& context, const Node& node);

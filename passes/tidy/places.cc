@@ -76,8 +76,7 @@ bool AddRange(const TidyContext& context, const Count& count, int64_t axis, Dim 
   const int64_t first = start < 0 ? start + length.number() : start;
   const int64_t last = first + extent.number();
   // Numbers from below 0 on count from the end, and those after them from the beginning.
-  if (first < 0 || extent.number() < 1 || last > length.number() || (start < 0 && start + extent.number() > 0))
-    return false;
+  if (first < 0 || extent.number() < 1 || last > length.number() || (start < 0 && start + extent.number() > 0)) return false;
   ranges->push_back({axis, first, last, length.number()});
   return true;
 }

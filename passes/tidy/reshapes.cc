@@ -93,7 +93,8 @@ std::optional<Tidied> WithItsAxis(TidyContext& context, const Node& node) {
 bool GoesIntoKeepers(const Value& value) {
   if (value.is_graph_output) return false;
   for (const Use& use : LiveUses(value)) {
-    const bool keeper = std::any_of(std::begin(kKeepers), std::end(kKeepers), [&](std::string_view op) { return IsOp(*use.user, op); });
+    const bool keeper =
+        std::any_of(std::begin(kKeepers), std::end(kKeepers), [&](std::string_view op) { return IsOp(*use.user, op); });
     if (!keeper || use.index != 0 || use.user->graph != value.graph) return false;
   }
   return true;

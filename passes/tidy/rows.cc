@@ -62,7 +62,7 @@ std::optional<Tidied> RunOfAxis(TidyContext& context, const Node& node, const Co
   return Tidied::Of(WithAxes(build::Slice(whole, first, first + extent.number(), axis), added));
 }
 
-// What the node reads as rows of one element: its axes are those of a tensor, one after another. nullptr where it is none.
+// What the node reads as rows of one element: its axes are those of a tensor, one after another. nullptr of everything else.
 const Value* SourceOfRows(const TidyContext& context, const Node& node) {
   const Movement* const view = context.facts().MovementOf(node.input(0));
   const Fact& rows = context.facts().Of(node.input(0));

@@ -17,8 +17,8 @@
 namespace ascend_fuse {
 namespace {
 
-constexpr int kMostRounds = 16;   // every one of which makes the graph smaller: an end, and no more than that
-constexpr int kMostAnswers = 16;  // about one node
+constexpr int kMostRounds = 16;                  // every one of which makes the graph smaller: an end, and no more than that
+constexpr int kMostAnswers = 16;                 // about one node
 constexpr std::string_view kAllExact = "exact";  // of --tidy: all kinds that keep results to the bit
 
 class Tidier {
