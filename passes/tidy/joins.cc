@@ -182,6 +182,28 @@ std::optional<Tidied> SliceOfSlice(TidyContext& context, const Node& node) {
   return Tidied::Of(build::Slice(Term::Of(before->input(0)), begin, end, first->axis));
 }
 
+// Range (0, n) + s is Range (s, n + s), whose end is a sum of numbers, which there often is already.
+std::optional<Tidied> SumOfRange(TidyContext& context, const Node& node) {
+  const auto is_number = [&](const Value* value) {
+    const Fact& fact = context.facts().Of(value);
+    return value != nullptr && fact.rank() == 0 && fact.type == DataType::kInt64 && fact.elements != nullptr;
+  };
+  for (const size_t side : {size_t{0}, size_t{1}}) {
+    const Node* const range = Before(node, side, "Range");
+    if (range == nullptr || !ReadOnce(*range->output()) || !is_number(node.input(1 - side)) || !is_number(range->input(1)))
+      continue;
+    const Fact& start = context.facts().Of(range->input(0));
+    const Fact& step = context.facts().Of(range->input(2));
+    const bool counts = is_number(range->input(0)) && is_number(range->input(2)) && start.elements->integers[0].is(0) &&
+                        step.elements->integers[0].is(1);
+    if (!counts) continue;
+    const Term number = Term::Of(node.input(1 - side));
+    return Tidied::Of(
+        build::Op("Range", {number, build::Op("Add", {number, Term::Of(range->input(1))}), Term::Of(range->input(2))}));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Tidied> AskJoins(TidyContext& context, const Node& node) {
@@ -189,6 +211,7 @@ std::optional<Tidied> AskJoins(TidyContext& context, const Node& node) {
     if (auto tidied = ConcatOfProducts(context, node); tidied.has_value()) return tidied;
     return WithinConcat(context, node);
   }
+  if (IsOp(node, "Add")) return SumOfRange(context, node);
   if (IsOp(node, "Gather")) return GatherOfConcat(context, node);
   if (auto tidied = SliceOfConcat(context, node); tidied.has_value()) return tidied;
   return SliceOfSlice(context, node);

@@ -31,7 +31,7 @@ const std::vector<TidyKind>& TidyKinds() {
       {"expands", "tidy-expands", {}, AskExpands},
       {"casts", "tidy-casts", {"Cast"}, AskCasts},
       {"reshapes", "tidy-reshapes", {"Reshape", "Squeeze", "Unsqueeze", "Flatten"}, AskReshapes},
-      {"joins", "tidy-joins", {"Concat", "Slice", "Gather"}, AskJoins},
+      {"joins", "tidy-joins", {"Concat", "Slice", "Gather", "Add"}, AskJoins},
       {"transposes", "tidy-transposes", {"Transpose"}, AskTransposes},
       {"scatters", "tidy-scatters", {"ScatterND"}, AskScatters},
       {"pads", "tidy-pads", {"Pad"}, AskPads},
