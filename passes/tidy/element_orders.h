@@ -21,7 +21,7 @@ class ElementOrders {
  public:
   ElementOrders(TidyContext& context, TidyGraph& graph) : context_(context), graph_(graph) {}
 
-  // Calls `done` for each node that is computed in another order from here on.
+  // Calls `done` for each node that is turned.
   void Choose(const Graph& graph, absl::FunctionRef<bool(const Node&)> done);
 
  private:
@@ -32,7 +32,7 @@ class ElementOrders {
     bool made_first = true;
     std::vector<size_t> readers;    // nodes of the part
     bool read[2] = {false, false};  // by others
-    // A link to the other order is one with the node before: that is of another kind of the same sort, and only for this.
+    // A link to the other order is one with the node before.
     bool joins = false;
   };
   struct Place {
@@ -46,8 +46,7 @@ class ElementOrders {
     OrderGraph::Choice choice = 0;
     bool chosen = false;
   };
-  // What one link is joined with.
-  struct Part {
+  struct Part {  // what one link is joined with
     LinkKind kind;
     std::vector<Tensor> tensors;
     absl::flat_hash_map<const Value*, Place> places;
