@@ -80,7 +80,8 @@ void ElementOrders::Choose(const Graph& graph, absl::FunctionRef<bool(const Node
     if (!link.has_value() || !met.insert(node).second || graph_.IsOfGe(*node)) continue;
     Part part = Grow(*node, *link);
     for (const auto& [value, place] : part.places) {
-      if (value->producer != nullptr) met.insert(value->producer);
+      const auto own = value->producer != nullptr ? LinkOf(context_, *value->producer) : std::nullopt;
+      if (own.has_value() && own->kind == part.kind) met.insert(value->producer);  // one of another kind begins a part of its own
     }
     if (part.consistent && !part.members.empty() && Solve(&part)) Write(&part, done);
   }
