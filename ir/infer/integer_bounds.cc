@@ -125,10 +125,34 @@ class Bounds {
     if (op == "Cast") return IsFloat(facts_.Of(node.input(0)).type) ? IntegerBounds() : in(0);
     if (op == "Max" || op == "Min") return OfExtreme(node, op == "Max", depth);
     if (op == "Where") return OfAll(node, 1, depth);
-    if (op == "Abs") return {0, std::nullopt};
+    if (op == "Abs") return OfAbs(in(0));
+    if (op == "Neg") return Negated(in(0));
+    if (op == "CumSum") return OfSums(node, in(0));
     if (op == "Range") return OfRange(node, depth);
     if (op == "Clip") return OfClip(node, depth);
     return OfArithmetic(node, op, depth);
+  }
+
+  static IntegerBounds Negated(const IntegerBounds& x) { return {Difference(0, x.high), Difference(0, x.low)}; }
+
+  static IntegerBounds OfAbs(const IntegerBounds& x) {
+    const IntegerBounds negated = Negated(x);
+    if (!x.high.has_value() || !negated.high.has_value()) return {0, std::nullopt};
+    return {0, std::max(*x.high, *negated.high)};
+  }
+
+  // At most as many summands as the longest axis has.
+  IntegerBounds OfSums(const Node& node, const IntegerBounds& x) const {
+    const Fact& fact = facts_.Of(node.input(0));
+    std::optional<int64_t> most = fact.has_rank ? std::optional<int64_t>(1) : std::nullopt;
+    for (const Dim dim : fact.shape) {
+      const auto length = MostOf(dim);
+      most = most.has_value() && length.has_value() ? std::optional(std::max(*most, *length)) : std::nullopt;
+    }
+    const auto times = [&](std::optional<int64_t> each) {
+      return each.has_value() ? Product(most, std::max<int64_t>(*each, 0)) : each;
+    };
+    return {Difference(0, times(Negated(x).high)), times(x.high)};
   }
 
   IntegerBounds OfAll(const Node& node, size_t first, int depth) {
@@ -165,7 +189,7 @@ class Bounds {
 
   IntegerBounds OfArithmetic(const Node& node, std::string_view op, int depth) {
     const bool two = op == "Add" || op == "Sub" || op == "Mul" || op == "Div" || op == "Mod";
-    if (!two && op != "CumSum" && op != "ReduceSum") return {};
+    if (!two && op != "ReduceSum") return {};
     const IntegerBounds a = Of(node.input(0), depth);
     if (!two) return {a.NotNegative() ? std::optional<int64_t>(0) : std::nullopt, std::nullopt};
     const IntegerBounds b = Of(node.input(1), depth);

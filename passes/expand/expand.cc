@@ -49,6 +49,41 @@ void NameNumbers(Workspace& workspace) {
   }
 }
 
+// An attention of rows of all heads is one in BSND between Reshapes.
+void NameRows(Workspace& workspace) {
+  std::vector<const Node*> found;
+  for (const auto& graph : workspace.model().graphs()) {
+    for (const Node* node : graph->nodes()) {
+      const bool ours = !node->dead && Domain(*node) == "npu" && node->input_count >= 3 && node->output() != nullptr;
+      if (ours && StringAttribute(*node, "input_layout") == "BSH") found.push_back(node);
+    }
+  }
+  if (!found.empty()) workspace.InferModel();
+  for (const Node* node : found) {
+    const int64_t heads = IntAttribute(*node, "num_heads").value_or(1);
+    const int64_t given = IntAttribute(*node, "num_key_value_heads").value_or(0);
+    NewNode plan = PlanOf(*node);
+    int64_t width = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      const Fact& fact = workspace.facts().Of(node->input(i));
+      const Dim row = fact.rank() == 3 ? workspace.facts().dims().Resolve(fact.shape[2]) : Dim();
+      const int64_t own = i == 0 || given == 0 ? heads : given;
+      if (!row.is_number() || own < 1) continue;  // no rule knows it then
+      width = row.number() / own;
+      plan.inputs[i] = NodeInserter(workspace, *node).Build(build::Reshape(Term::Of(node->input(i)), {0, 0, own, width}));
+    }
+    for (Attribute& attribute : plan.attributes) {
+      if (attribute.name == "input_layout") attribute = Attribute::String("input_layout", "BSND");
+    }
+    plan.keep_name = false;
+    const Node* const attention = workspace.rewriter().Insert(plan, 1, node->graph, ValueName(*node->output()));
+    NewNode rows = NodeInserter(workspace, *node).Plan(build::Reshape(Term::Of(attention->output()), {0, 0, heads * width}));
+    rows.name = plan.name;
+    rows.keep_name = !plan.name.empty();
+    workspace.rewriter().ReplaceValue(node->output(), rows);
+  }
+}
+
 // An attention in another layout is one in BNSD between Transposes: rules know that one.
 void NameLayouts(Workspace& workspace) {
   std::vector<std::pair<const Node*, std::string>> found;
@@ -103,6 +138,7 @@ absl::Status ExpandNodes(Workspace& workspace) {
   if (workspace.target() != nullptr) {
     RETURN_IF_ERROR(ReadAsAtc(workspace));
   }
+  NameRows(workspace);
   NameLayouts(workspace);  // after the reading: its nodes are not of the file
   workspace.InferModel();
   RETURN_IF_ERROR(NameIntegerProducts(workspace));

@@ -75,11 +75,15 @@ bool TakenOrders::Takes(const Node& node, const std::vector<size_t>& operands, c
       attribute = Attribute::String("input_layout", input_layout);
     }
   }
-  const Known after = Ask(call);
-  if (!after.legal || after.assumptions.empty()) return after.legal;
-  const std::vector<std::string>& before = Ask(as_it_is).assumptions;
-  return std::all_of(after.assumptions.begin(), after.assumptions.end(),
-                     [&](const std::string& one) { return std::find(before.begin(), before.end(), one) != before.end(); });
+  return TakesAs(as_it_is, call);
+}
+
+bool TakenOrders::TakesAs(const Call& before, const Call& after) {
+  const Known known = Ask(after);
+  if (!known.legal || known.assumptions.empty()) return known.legal;
+  const std::vector<std::string>& assumed = Ask(before).assumptions;
+  return std::all_of(known.assumptions.begin(), known.assumptions.end(),
+                     [&](const std::string& one) { return std::find(assumed.begin(), assumed.end(), one) != assumed.end(); });
 }
 
 }  // namespace ascend_fuse

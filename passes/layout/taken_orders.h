@@ -21,6 +21,8 @@ class TakenOrders {
   // has one and this is not empty, and assumes no more than it does of the node as it is. Nodes of ONNX are always taken.
   bool Takes(const Node& node, const std::vector<size_t>& operands, const ExchangedAxes& axes,
              std::string_view input_layout = "");
+  // Whether it takes `after` in place of `before`, and assumes no more than it does of that.
+  bool TakesAs(const Call& before, const Call& after);
 
  private:
   struct Known {

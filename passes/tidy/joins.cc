@@ -2,11 +2,14 @@
 // part, and a Slice of a Slice is one.
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <vector>
 
 #include "ir/movement/axis.h"
 #include "passes/tidy/kinds.h"
+#include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {
@@ -33,6 +36,59 @@ std::optional<Tidied> WithinConcat(TidyContext& context, const Node& node) {
   }
   if (!found) return std::nullopt;
   return Tidied::Of(build::Concat(std::move(parts), axis));
+}
+
+// The constant factor of a Mul, and what it is multiplied with.
+struct Scaled {
+  const Value* factor = nullptr;
+  const Value* x = nullptr;
+  size_t side = 0;  // of the factor
+};
+
+std::optional<Scaled> ScaledBy(const Node& mul) {
+  for (const size_t side : {size_t{1}, size_t{0}}) {
+    const Value* const factor = mul.input(side);
+    if (factor != nullptr && ConstantTensor(*factor).has_value()) return Scaled{factor, mul.input(1 - side), side};
+  }
+  return std::nullopt;
+}
+
+// Products of one tensor, which has one element along the axis, with constants: a product with the constants joined.
+std::optional<Tidied> ConcatOfProducts(TidyContext& context, const Node& node) {
+  constexpr int64_t kMostElements = 128;  // of the joined constant
+  const int64_t axis = AxisOf(context, node);
+  const int rank = context.facts().Of(node.output()).rank();
+  std::vector<Term> factors;
+  std::optional<Scaled> first;
+  std::vector<int64_t> others;  // dims of the first factor
+  int64_t elements = 0;
+  for (size_t i = 0; axis >= 0 && i < node.input_count; ++i) {
+    const Node* const mul = Before(node, i, "Mul");
+    const auto scaled = mul != nullptr && !mul->output()->is_graph_output ? ScaledBy(*mul) : std::nullopt;
+    if (!scaled.has_value() || (first.has_value() && (first->x != scaled->x || first->side != scaled->side))) return std::nullopt;
+    for (const Use& use : LiveUses(*mul->output())) {
+      if (use.user != &node) return std::nullopt;
+    }
+    const Tensor factor = *ConstantTensor(*scaled->factor);
+    std::vector<int64_t> dims(factor.dims.begin(), factor.dims.end());
+    const int64_t own = axis - rank + static_cast<int64_t>(dims.size());
+    if (own < 0 || context.facts().Of(scaled->factor).elements == nullptr) return std::nullopt;
+    const Fact& part = context.facts().Of(mul->output());
+    if (!context.dims().Resolve(part.shape[static_cast<size_t>(axis)]).is(dims[static_cast<size_t>(own)])) return std::nullopt;
+    elements += std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+    dims[static_cast<size_t>(own)] = 1;
+    if (first.has_value() && dims != others) return std::nullopt;
+    first = scaled;
+    others = dims;
+    factors.push_back(Term::Of(scaled->factor));
+  }
+  const Fact& x = context.facts().Of(first.has_value() ? first->x : nullptr);
+  if (factors.size() < 2 || elements > kMostElements || !x.has_rank) return std::nullopt;
+  const int64_t along = axis - rank + x.rank();
+  if (along >= 0 && !context.dims().Resolve(x.shape[static_cast<size_t>(along)]).is(1)) return std::nullopt;
+  const Term joined = build::Concat(std::move(factors), axis - rank + static_cast<int64_t>(others.size()));
+  const Term whole = Term::Of(first->x);
+  return Tidied::Of(build::Op("Mul", first->side == 1 ? std::vector<Term>{whole, joined} : std::vector<Term>{joined, whole}));
 }
 
 // The places [first, last) of one axis, from the front.
@@ -126,10 +182,36 @@ std::optional<Tidied> SliceOfSlice(TidyContext& context, const Node& node) {
   return Tidied::Of(build::Slice(Term::Of(before->input(0)), begin, end, first->axis));
 }
 
+// Range (0, n) + s is Range (s, n + s), whose end is a sum of numbers, which there often is already.
+std::optional<Tidied> SumOfRange(TidyContext& context, const Node& node) {
+  const auto is_number = [&](const Value* value) {
+    const Fact& fact = context.facts().Of(value);
+    return value != nullptr && fact.rank() == 0 && fact.type == DataType::kInt64 && fact.elements != nullptr;
+  };
+  for (const size_t side : {size_t{0}, size_t{1}}) {
+    const Node* const range = Before(node, side, "Range");
+    if (range == nullptr || !ReadOnce(*range->output()) || !is_number(node.input(1 - side)) || !is_number(range->input(1)))
+      continue;
+    const Fact& start = context.facts().Of(range->input(0));
+    const Fact& step = context.facts().Of(range->input(2));
+    const bool counts = is_number(range->input(0)) && is_number(range->input(2)) && start.elements->integers[0].is(0) &&
+                        step.elements->integers[0].is(1);
+    if (!counts) continue;
+    const Term number = Term::Of(node.input(1 - side));
+    return Tidied::Of(
+        build::Op("Range", {number, build::Op("Add", {number, Term::Of(range->input(1))}), Term::Of(range->input(2))}));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Tidied> AskJoins(TidyContext& context, const Node& node) {
-  if (IsOp(node, "Concat")) return WithinConcat(context, node);
+  if (IsOp(node, "Concat")) {
+    if (auto tidied = ConcatOfProducts(context, node); tidied.has_value()) return tidied;
+    return WithinConcat(context, node);
+  }
+  if (IsOp(node, "Add")) return SumOfRange(context, node);
   if (IsOp(node, "Gather")) return GatherOfConcat(context, node);
   if (auto tidied = SliceOfConcat(context, node); tidied.has_value()) return tidied;
   return SliceOfSlice(context, node);

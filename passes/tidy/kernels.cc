@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "ir/infer/integer_bounds.h"
 #include "passes/tidy/kinds.h"
@@ -48,6 +49,18 @@ std::optional<Tidied> OfTwo(TidyContext& context, const Node& node) {
   return Tidied::Of(build::Cast(second, DataType::kInt64));
 }
 
+// Whole numbers that float16 holds compare as floats as they do as integers.
+std::optional<Tidied> OfSmallIntegers(TidyContext& context, const Node& node) {
+  constexpr int64_t kMost = 2048;  // up to here float16 holds every one
+  if (!IsInteger(context.facts().Of(node.input(0)).type) || HasEffect(context, node, Effect::kAiCpu) != Sure::kYes) {
+    return std::nullopt;
+  }
+  const IntegerBounds bounds = BoundsOf(*node.input(0), context.facts());
+  const bool small = bounds.low.has_value() && bounds.high.has_value() && *bounds.low >= -kMost && *bounds.high <= kMost;
+  if (!small) return std::nullopt;
+  return Tidied::Reads(0, build::Cast(Term::Of(node.input(0)), DataType::kFloat));
+}
+
 // --- 32 bits in place of 64 ---
 
 bool Fits(const IntegerBounds& bounds) {
@@ -86,10 +99,15 @@ std::optional<Tidied> InLessBits(TidyContext& context, const Node& node) {
 
 }  // namespace
 
+bool FitsIn32Bits(const TidyContext& context, const Value& value) { return Fits(BoundsIn(context, value)); }
+
 std::optional<Tidied> AskKernels(TidyContext& context, const Node& node) {
   if (node.input(0) == nullptr || node.output() == nullptr) return std::nullopt;
   if (IsOp(node, "IsNaN")) return NotANumber(context, node);
-  if (IsOp(node, "ArgMax") || IsOp(node, "ArgMin")) return OfTwo(context, node);
+  if (IsOp(node, "ArgMax") || IsOp(node, "ArgMin")) {
+    auto of_two = OfTwo(context, node);
+    return of_two.has_value() ? std::move(of_two) : OfSmallIntegers(context, node);
+  }
   return InLessBits(context, node);
 }
 

@@ -31,14 +31,19 @@ const std::vector<TidyKind>& TidyKinds() {
       {"expands", "tidy-expands", {}, AskExpands},
       {"casts", "tidy-casts", {"Cast"}, AskCasts},
       {"reshapes", "tidy-reshapes", {"Reshape", "Squeeze", "Unsqueeze", "Flatten"}, AskReshapes},
-      {"joins", "tidy-joins", {"Concat", "Slice", "Gather"}, AskJoins},
+      {"joins", "tidy-joins", {"Concat", "Slice", "Gather", "Add"}, AskJoins},
       {"transposes", "tidy-transposes", {"Transpose"}, AskTransposes},
       {"scatters", "tidy-scatters", {"ScatterND"}, AskScatters},
       {"pads", "tidy-pads", {"Pad"}, AskPads},
       {"columns", "tidy-columns", {"GatherElements"}, AskColumns},
       {"splits", "tidy-splits", {"Slice"}, AskSplits},
       {"places", "tidy-places", {"GatherND", "ScatterND"}, AskPlaces},
+      {"rows", "tidy-rows", {"Gather"}, AskRows},
       {"kernels", "tidy-kernels", {"Abs", "ArgMax", "ArgMin", "CumSum", "Expand", "IsNaN", "Neg", "Sign"}, AskKernels},
+      {"range", "tidy-range", {"Where", "Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}, AskHalfRange},
+      {"negations", "tidy-negations", {"Not"}, AskNegations},
+      {"heads", "tidy-heads", {"NPUPromptFlashAttention", "NPUFusedInferAttentionScore"}, AskHeads, false, "npu"},
+      {"affines", "tidy-affines", {"BatchNormalization", "Add", "Mul"}, AskAffines, true},
   };
   return *kKinds;
 }

@@ -71,19 +71,27 @@ struct Tidied {
   // What the outputs of `result`, a node, are in place of, in their order.
   std::vector<const Value*> parts;
 
-  static Tidied Of(Term result) { return {std::move(result), {}, {}}; }
-  static Tidied Parts(Term result, std::vector<const Value*> parts) { return {std::move(result), {}, std::move(parts)}; }
-  static Tidied Reads(size_t index, Term input) { return {std::nullopt, {{index, std::move(input)}}, {}}; }
+  // The same as a `result` that is a node, all of which is said.
+  std::optional<NewNode> plan;
+
+  static Tidied Of(Term result) { return {std::move(result), {}, {}, {}}; }
+  static Tidied As(NewNode plan) { return {std::nullopt, {}, {}, std::move(plan)}; }
+  static Tidied Parts(Term result, std::vector<const Value*> parts) { return {std::move(result), {}, std::move(parts), {}}; }
+  static Tidied Reads(size_t index, Term input) { return {std::nullopt, {{index, std::move(input)}}, {}, {}}; }
 };
 
 struct TidyKind {
   std::string_view word;              // of --tidy
   std::string_view code;              // of the report
-  std::vector<std::string_view> ops;  // of the default domain; none: all
+  std::vector<std::string_view> ops;  // none: all
   std::optional<Tidied> (*ask)(TidyContext& context, const Node& node);
+  // Whether results are rounded in another order: only where --tidy names it.
+  bool reassociates = false;
+  std::string_view domain = "";  // of `ops`
 };
 
-// All kinds but the one that is a function of all nodes: equal computations, word "twins".
+// All kinds but those that are functions of all nodes: equal computations, word "twins", and the orders of what is computed
+// element by element, word "orders".
 const std::vector<TidyKind>& TidyKinds();
 
 // Each in a file of its name.
@@ -97,6 +105,11 @@ std::optional<Tidied> AskColumns(TidyContext& context, const Node& node);
 std::optional<Tidied> AskKernels(TidyContext& context, const Node& node);
 std::optional<Tidied> AskSplits(TidyContext& context, const Node& node);
 std::optional<Tidied> AskPlaces(TidyContext& context, const Node& node);
+std::optional<Tidied> AskRows(TidyContext& context, const Node& node);
+std::optional<Tidied> AskHalfRange(TidyContext& context, const Node& node);
+std::optional<Tidied> AskAffines(TidyContext& context, const Node& node);
+std::optional<Tidied> AskHeads(TidyContext& context, const Node& node);
+std::optional<Tidied> AskNegations(TidyContext& context, const Node& node);
 std::optional<Tidied> AskExpands(TidyContext& context, const Node& node);
 std::optional<Tidied> AskJoins(TidyContext& context, const Node& node);
 std::optional<Tidied> AskCasts(TidyContext& context, const Node& node);
@@ -111,6 +124,13 @@ bool ReadOnce(const Value& value);
 const Node* Before(const Node& node, size_t index, std::string_view op_type);
 // A constant of one int64 in the graph of the node, of rank 0 or 1.
 Term IndexOf(TidyContext& context, const Node& node, int64_t number, int rank);
+// The axes of 1 that `more` has besides those of `fewer`; nullopt where it has others, or as many.
+std::optional<std::vector<int64_t>> OnesBesides(const TidyContext& context, const Fact& fewer, const Fact& more);
+// `x`, whose shape is that of `from`, as what has that of `to`, where they differ by axes of 1 only, all of which one of them
+// has besides: an Unsqueeze or a Squeeze, which ask for no dim.
+std::optional<Term> WithOnes(const TidyContext& context, const Term& x, const Fact& from, const Fact& to);
+// Whether all elements of an integer value provably fit in 32 bits.
+bool FitsIn32Bits(const TidyContext& context, const Value& value);
 // Whether no output but the first is used.
 bool OnlyFirstIsUsed(const Node& node);
 

@@ -64,9 +64,9 @@ std::vector<int64_t> TargetOf(const TidyContext& context, const Fact& x, const F
   return target;
 }
 
-// A target that says the same of any operand with these elements.
+// A target that says the same of any operand with these elements: no 0 is among them.
 bool SaysItself(const TidyContext& context, const Node& node) {
-  if (!IsOp(node, "Reshape") || IntAttribute(node, "allowzero").value_or(0) != 0) return false;
+  if (!IsOp(node, "Reshape")) return false;
   const Fact& to = context.facts().Of(node.input(1));
   return to.elements != nullptr && std::none_of(to.elements->integers.begin(), to.elements->integers.end(),
                                                 [&](Dim dim) { return !dim.is_number() || dim.is(0); });
@@ -89,20 +89,59 @@ std::optional<Tidied> WithItsAxis(TidyContext& context, const Node& node) {
   return Tidied::Of(build::Gather(Term::Of(gather->input(0)), build::Numbers({place.number()}), axis));
 }
 
+// Whether only Reshapes and their like read the value: then it is not needed where each reads what it was made of.
+bool GoesIntoKeepers(const Value& value) {
+  if (value.is_graph_output) return false;
+  for (const Use& use : LiveUses(value)) {
+    const bool keeper =
+        std::any_of(std::begin(kKeepers), std::end(kKeepers), [&](std::string_view op) { return IsOp(*use.user, op); });
+    if (!keeper || use.index != 0 || use.user->graph != value.graph) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+std::optional<std::vector<int64_t>> OnesBesides(const TidyContext& context, const Fact& fewer, const Fact& more) {
+  std::vector<int64_t> ones;
+  size_t at = 0;
+  for (size_t axis = 0; axis < more.shape.size(); ++axis) {
+    if (at < fewer.shape.size() && context.dims().Equal(fewer.shape[at], more.shape[axis])) {
+      ++at;
+    } else if (context.dims().Resolve(more.shape[axis]).is(1)) {
+      ones.push_back(static_cast<int64_t>(axis));
+    } else {
+      return std::nullopt;
+    }
+  }
+  return at == fewer.shape.size() && !ones.empty() ? std::optional(std::move(ones)) : std::nullopt;
+}
+
+std::optional<Term> WithOnes(const TidyContext& context, const Term& x, const Fact& from, const Fact& to) {
+  if (!from.has_rank || !to.has_rank) return std::nullopt;
+  const bool adds = from.shape.size() < to.shape.size();
+  const auto ones = adds ? OnesBesides(context, from, to) : OnesBesides(context, to, from);
+  if (!ones.has_value()) return std::nullopt;
+  return adds ? build::Unsqueeze(x, *ones) : build::Squeeze(x, *ones);
+}
 
 std::optional<Tidied> AskReshapes(TidyContext& context, const Node& node) {
   if (auto answer = WithItsAxis(context, node); answer.has_value()) return answer;
   const Node* const before = KeeperBefore(node);
-  if (before == nullptr || before->input(0) == nullptr || !ReadOnce(*before->output())) return std::nullopt;
+  if (before == nullptr || before->input(0) == nullptr || !GoesIntoKeepers(*before->output())) return std::nullopt;
   const Term x = Term::Of(before->input(0));
   if (SaysItself(context, node)) return Tidied::Reads(0, x);
   if (IsOp(node, "Unsqueeze") && IsOp(*before, "Unsqueeze")) {
     const std::vector<int64_t> axes = BothUnsqueezed(context, *before, node);
     return axes.empty() ? std::nullopt : std::optional(Tidied::Of(build::Unsqueeze(x, axes)));
   }
-  const std::vector<int64_t> target = TargetOf(context, context.facts().Of(before->input(0)), context.facts().Of(node.output()));
-  if (target.empty()) return std::nullopt;
+  const Fact& from = context.facts().Of(before->input(0));
+  const Fact& to = context.facts().Of(node.output());
+  const std::vector<int64_t> target = TargetOf(context, from, to);
+  if (target.empty()) {
+    auto with_ones = WithOnes(context, x, from, to);
+    return with_ones.has_value() ? std::optional(Tidied::Of(*std::move(with_ones))) : std::nullopt;
+  }
   return Tidied::Of(build::Reshape(x, target));
 }
 

@@ -26,7 +26,11 @@ const absl::Span<const Dim>* ComputedElements(const TidyContext& context, const 
 std::optional<Tidied> WriteReshape(const TidyContext& context, const Node& node) {
   const auto* const to = ComputedElements(context, node, 1);
   const Fact& x = context.facts().Of(node.input(0));
-  if (to == nullptr || !x.has_rank || IntAttribute(node, "allowzero").value_or(0) != 0) return std::nullopt;
+  if (to == nullptr || !x.has_rank) return std::nullopt;
+  if (auto with_ones = WithOnes(context, Term::Of(node.input(0)), x, context.facts().Of(node.output())); with_ones.has_value()) {
+    return Tidied::Of(*std::move(with_ones));
+  }
+  const bool allows_zero = IntAttribute(node, "allowzero").value_or(0) != 0;
   std::vector<int64_t> target;
   bool positive = true;
   size_t open = 0;
@@ -34,6 +38,7 @@ std::optional<Tidied> WriteReshape(const TidyContext& context, const Node& node)
   for (size_t i = 0; i < to->size(); ++i) {
     const Dim dim = context.dims().Resolve((*to)[i]);
     const bool same = dim.known() && i < x.shape.size() && context.dims().Equal(dim, x.shape[i]);
+    if (allows_zero && dim.is(0)) return std::nullopt;
     if (dim.is_number()) {
       was_open = was_open || dim.is(-1);
       open += dim.is(-1) ? 1 : 0;
@@ -46,6 +51,7 @@ std::optional<Tidied> WriteReshape(const TidyContext& context, const Node& node)
     positive = positive && (target.back() == -1 || context.dims().AtLeast(length, Dim::Of(1)));
   }
   if (open > 1 || (open == 1 && !was_open && !positive)) return std::nullopt;
+  if (allows_zero) return Tidied::Of(build::Reshape(Term::Of(node.input(0)), target));  // without: its zeros are dims of x
   return Tidied::Reads(1, build::Numbers(target));
 }
 

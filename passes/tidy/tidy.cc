@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "passes/core/without_promises.h"
 #include "passes/core/workspace.h"
+#include "passes/tidy/element_orders.h"
 #include "passes/tidy/kinds.h"
 #include "passes/tidy/passes.h"
 #include "passes/tidy/tidy_graph.h"
@@ -16,19 +17,23 @@
 namespace ascend_fuse {
 namespace {
 
-constexpr int kMostRounds = 16;   // every one of which makes the graph smaller: an end, and no more than that
-constexpr int kMostAnswers = 16;  // about one node
+constexpr int kMostRounds = 16;                  // every one of which makes the graph smaller: an end, and no more than that
+constexpr int kMostAnswers = 16;                 // about one node
+constexpr std::string_view kAllExact = "exact";  // of --tidy: all kinds that keep results to the bit
 
 class Tidier {
  public:
   explicit Tidier(Workspace& workspace) : workspace_(workspace), graph_(workspace), inputs_(workspace) {
     const auto& words = workspace.options().tidy;
+    const auto named = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+    const bool all_exact = words.empty() || named(kAllExact);
     for (const TidyKind& kind : TidyKinds()) {
-      if (!words.empty() && std::find(words.begin(), words.end(), kind.word) == words.end()) continue;
+      if (!named(kind.word) && (!all_exact || kind.reassociates)) continue;
       if (kind.ops.empty()) of_all_.push_back(&kind);
       for (const std::string_view op : kind.ops) by_op_[workspace.model().names().Intern(op)].push_back(&kind);
     }
-    twins_ = words.empty() || std::find(words.begin(), words.end(), "twins") != words.end();
+    twins_ = all_exact || named("twins");
+    orders_ = all_exact || named("orders");
   }
 
   absl::Status Run() {
@@ -57,6 +62,7 @@ class Tidier {
         if (absl::Status status = workspace_.GoOn(); !status.ok()) return status;
         Visit(node);
       }
+      if (orders_) ChooseOrdersOf(*graph);
     }
     graph_.EndRound();
     return absl::OkStatus();
@@ -70,6 +76,15 @@ class Tidier {
       if (next == nullptr) return;
       node = next;
     }
+  }
+
+  void ChooseOrdersOf(const Graph& graph) {
+    TidyContext context{workspace_, graph_.numbering(), inputs_, exact_, undivided_};
+    ElementOrders(context, graph_).Choose(graph, [this](const Node& node) {
+      if (!workspace_.MayReplace()) return false;
+      Note("tidy-orders", node);
+      return true;
+    });
   }
 
   void Note(std::string_view code, const Node& node) {
@@ -146,8 +161,9 @@ class Tidier {
   const Node* AskAll(const Node* node) {
     TidyContext context{workspace_, graph_.numbering(), inputs_, exact_, undivided_};
     const auto found = by_op_.find(node->op_type);
-    if (found != by_op_.end() && node->domain == NameId::kEmpty) {
+    if (found != by_op_.end()) {
       for (const TidyKind* kind : found->second) {
+        if (kind->domain != Domain(*node)) continue;
         if (const Node* const next = Ask(*kind, context, node); next != nullptr || node->dead) return next;
       }
     }
@@ -174,6 +190,7 @@ class Tidier {
   std::vector<const TidyKind*> of_all_;
   absl::flat_hash_map<NameId, std::vector<const TidyKind*>> by_op_;
   bool twins_ = true;
+  bool orders_ = true;
   int64_t done_ = 0;
   absl::flat_hash_map<std::pair<const Graph*, uint32_t>, const Value*> first_;  // of one round, by number
 };
@@ -181,7 +198,7 @@ class Tidier {
 }  // namespace
 
 std::vector<std::string_view> TidyWords() {
-  std::vector<std::string_view> words = {"twins"};
+  std::vector<std::string_view> words = {kAllExact, "twins", "orders"};
   for (const TidyKind& kind : TidyKinds()) {
     if (std::find(words.begin(), words.end(), kind.word) == words.end()) words.push_back(kind.word);
   }

@@ -35,12 +35,12 @@ const Node* TidyGraph::Do(const Tidied& answer, const Node* node) {
   if (!answer.parts.empty()) return Divide(answer, node);
   NodeInserter inserter(workspace_, *node);
   made_from_ = workspace_.model().node_count();
-  if (!answer.result.has_value()) {
+  if (!answer.result.has_value() && !answer.plan.has_value()) {
     for (const auto& [index, input] : answer.inputs) workspace_.rewriter().SetInput(node, index, inserter.Build(input));
     Learn(node);
     return node;
   }
-  NewNode plan = inserter.Plan(*answer.result);
+  NewNode plan = answer.plan.has_value() ? *answer.plan : inserter.Plan(*answer.result);
   plan.name = std::string(NodeName(*node));
   plan.keep_name = !plan.name.empty();
   const Value* const output = node->output();
@@ -58,7 +58,9 @@ const Node* TidyGraph::Divide(const Tidied& answer, const Node* node) {
   }
   NodeInserter inserter(workspace_, *node);
   made_from_ = workspace_.model().node_count();
-  const Node* const written = workspace_.rewriter().Replace(taken, taken.size(), inserter.Plan(*answer.result));
+  const NewNode plan = answer.plan.has_value() ? *answer.plan : inserter.Plan(*answer.result);
+  const Node* const written = workspace_.rewriter().Replace(taken, taken.size(), plan);
+  if (answer.plan.has_value()) became_[node->output()] = answer.parts[0];  // sites are told by it from here on
   workspace_.rewriter().CopyNotes(*node, written);
   Learn(written);
   return written;

@@ -21,7 +21,7 @@ INSIDE = {
                  "patterns/functions": {"patterns", "patterns/terms", "patterns/analysis", "patterns/operators", "patterns/target"},
                  "patterns/language": {"patterns", "patterns/terms", "patterns/operators", "patterns/functions"}},
     "passes": {"passes/core": set(), "passes/recognise": {"passes/core"}, "passes/quantised": {"passes/core", "passes/legalise"}, "passes/layout": {"passes/core"},
-               "passes/legalise": {"passes/core"}, "passes/tidy": {"passes/core"}, "passes/lower": {"passes/core", "passes/layout", "passes/legalise"},
+               "passes/legalise": {"passes/core"}, "passes/tidy": {"passes/core", "passes/layout"}, "passes/lower": {"passes/core", "passes/layout", "passes/legalise"},
                "passes/check": {"passes/core"}, "passes/expand": {"passes/core", "passes/check"},
                "passes/report": {"passes/core", "passes/check"},
                "passes/analyze": {"passes/core", "passes/check", "passes/report"},
