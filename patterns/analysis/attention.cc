@@ -67,7 +67,29 @@ class AttentionReader {
       if (!LeadsToSoftmax(context_, weighted->operands[i])) continue;
       return ReadWeighted(*weighted, i, reshaped);
     }
+    for (size_t i = 0; i < 2 && !reshaped; ++i) {
+      if (!IsDifferenceOfWeights(*weighted->operands[i])) continue;
+      reached_.push_back(weighted->node);
+      return Unfused(*weighted->operands[1 - i],
+                     fmt::format("the weights {} are the difference of two softmaxes (differential attention), and kernels take "
+                                 "one", ValueName(*weighted->operands[i])));
+    }
     return No(fmt::format("{} is not a product with the result of a softmax", ValueName(*y_)));
+  }
+
+  // The result of one softmax less that of another one times something.
+  bool IsDifferenceOfWeights(const Value& weights) {
+    const Node* node = weights.producer;
+    if (node == nullptr || !IsOp(*node, "Sub") || node->input(0) == nullptr || node->input(1) == nullptr) return false;
+    if (!LeadsToSoftmax(context_, node->input(0))) return false;
+    const Node* factor = node->input(1)->producer;
+    const bool found =
+        factor != nullptr && IsOp(*factor, "Mul")
+            ? std::any_of(factor->inputs().begin(), factor->inputs().end(),
+                          [&](const Use& use) { return use.value != nullptr && LeadsToSoftmax(context_, use.value); })
+            : LeadsToSoftmax(context_, node->input(1));
+    if (found) reached_.push_back(node);
+    return found;
   }
 
   absl::StatusOr<AttentionView> ReadWeighted(const Product& weighted, size_t weights_place, bool reshaped) {
@@ -112,14 +134,19 @@ class AttentionReader {
     return Without(all, Without(all, of_value));
   }
 
-  // An attention whose heads are mixed.
-  static AttentionView Mixed(const ScorePath& path, const Value& value) {
+  // An attention that stays as it is, because of what the sentence says.
+  static AttentionView Unfused(const Value& value, std::string sentence) {
     AttentionView view;
     view.query = view.key = view.value = Term::Of(&value);
     view.mask = view.keep = view.bias = Term::Absent();
-    view.unfused = fmt::format("{} mixes the {} of all heads (talking heads), and kernels compute each head by itself",
-                               ValueName(*path.mixer), path.mixes_weights ? "weights" : "scores");
+    view.unfused = std::move(sentence);
     return view;
+  }
+
+  // An attention whose heads are mixed.
+  static AttentionView Mixed(const ScorePath& path, const Value& value) {
+    return Unfused(value, fmt::format("{} mixes the {} of all heads (talking heads), and kernels compute each head by itself",
+                                      ValueName(*path.mixer), path.mixes_weights ? "weights" : "scores"));
   }
 
   absl::StatusOr<AxisView> View(const Product& product, size_t place, const AxisList& result, const AxisList& summed) {
@@ -166,9 +193,12 @@ class AttentionReader {
 
   absl::StatusOr<AttentionView> Assemble(const ScorePath& path, bool reshaped) {
     for (const auto& [axis, size, value] : sizes_) {
-      if (!context_.dims->Equal(atoms_.SizeOf(atoms_.Leaves(axis)), size)) {
-        return No(fmt::format("whether {} is repeated is not known", ValueName(*value)));
-      }
+      const Dim whole = atoms_.SizeOf(atoms_.Leaves(axis));
+      if (context_.dims->Equal(whole, size)) continue;
+      const std::string unknown = fmt::format("whether {} is repeated is not known", ValueName(*value));
+      if (reshaped || !whole.known() || !size.known()) return No(unknown);
+      return Unfused(*value, fmt::format("{}: its axis of `{}` stands beside one of `{}`; bind them with --dim", unknown,
+                                         context_.dims->ToString(size), context_.dims->ToString(whole)));
     }
     type_ = CommonType(context_, operands_);
     absl::Status why = No("what is batch and what are heads is not proved");

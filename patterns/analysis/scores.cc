@@ -10,6 +10,7 @@
 #include "ir/infer/movement_of.h"
 #include "ir/status_macros.h"
 #include "patterns/analysis/mask.h"
+#include "patterns/analysis/renormalized.h"
 #include "patterns/analysis/score_variants.h"
 #include "patterns/analysis/softmax.h"
 #include "patterns/terms/refusal.h"
@@ -222,7 +223,9 @@ class ScoreReader {
   absl::StatusOr<ScorePath> FromWeights(AxisView view) {
     ScorePath path;
     for (int step = 0; step < kMostWeightSteps; ++step) {
-      if (const auto softmax = FindSoftmax(context_, view.value); softmax.has_value()) return BeforeSoftmax(*softmax, view, path);
+      auto softmax = FindSoftmax(context_, view.value);
+      if (!softmax.has_value()) softmax = std::exchange(exponential_, std::nullopt);
+      if (softmax.has_value()) return BeforeSoftmax(*softmax, view, path);
       RETURN_IF_ERROR(WeightStep(&view, &path));
       if (path.mixer != nullptr) return path;
     }
@@ -244,6 +247,7 @@ class ScoreReader {
       view->value = source;
       return absl::OkStatus();
     }
+    if (IsRenormalized(view, path)) return absl::OkStatus();
     if (const Value* source = Guarded(context_, *node); source != nullptr) {
       Reach(node->input(0)->producer);
       path->guard = true;
@@ -288,6 +292,23 @@ class ScoreReader {
 
   static absl::Status NoSoftmax(const Value& weights) {
     return No(fmt::format("the weights are {}, which is not a softmax along one axis", DescribeProducer(weights)));
+  }
+
+  // Some weights were made 0 and the others divided by their sum: as if the scores of the first were minus infinity.
+  bool IsRenormalized(AxisView* view, ScorePath* path) {
+    const auto found = FindRenormalized(context_, view->value);
+    if (!found.has_value() || static_cast<size_t>(found->axis) >= view->axes.size()) return false;
+    const Atoms summed = atoms_->Leaves(view->axes[static_cast<size_t>(found->axis)]);
+    const Atoms keys = atoms_->Leaves(keys_);
+    if (summed.size() != keys.size() || !std::is_permutation(keys.begin(), keys.end(), summed.begin())) return false;
+    const AxisList axes = view->axes;
+    if (!Continue(view, found->weights).ok()) return false;
+    path->masks.push_back({ScoreMask::Kind::kKeeps, found->keep, axes});
+    path->stages.push_back(axes);
+    path->guard = path->guard || found->guard;
+    for (const Node* node : found->nodes) Reach(node);
+    exponential_ = FindExponential(context_, view->value, found->axis);
+    return true;
   }
 
   // Weights that were cut off by one: what is cut off is a sink.
@@ -550,6 +571,7 @@ class ScoreReader {
   std::vector<const Node*>* reached_;
   std::optional<CutColumn> cut_;   // of the weights
   Atoms without_sink_;             // the keys, where keys_ are those and a sink
+  std::optional<SoftmaxView> exponential_;  // of weights that were divided by a sum already
   const Value* biased_ = nullptr;  // what a bias is added to is not a softmax
   ScoreMask zeroed_;
   const Value* empty_rows_ = nullptr;  // weights are made 0 where a row of this is minus infinity throughout
@@ -567,6 +589,11 @@ bool LeadsToSoftmax(const FunctionContext& context, const Value* value, std::vec
     if (node == nullptr || node->domain != NameId::kEmpty) return false;
     if (way != nullptr) way->push_back(node);
     if (IsOp(*node, "Softmax") || FindSoftmax(context, value).has_value()) return true;
+    if (const auto renormalized = FindRenormalized(context, value); renormalized.has_value()) {
+      value = renormalized->weights;
+      if (FindExponential(context, value, renormalized->axis).has_value()) return true;
+      continue;
+    }
     const Value* next = nullptr;
     if (IsOp(*node, "Where")) {
       next = IsZero(context, node->input(1)) ? node->input(2) : node->input(1);
