@@ -72,7 +72,8 @@ class AttentionReader {
       reached_.push_back(weighted->node);
       return Unfused(*weighted->operands[1 - i],
                      fmt::format("the weights {} are the difference of two softmaxes (differential attention), and kernels take "
-                                 "one", ValueName(*weighted->operands[i])));
+                                 "one",
+                                 ValueName(*weighted->operands[i])));
     }
     return No(fmt::format("{} is not a product with the result of a softmax", ValueName(*y_)));
   }

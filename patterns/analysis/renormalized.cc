@@ -62,9 +62,7 @@ class RenormalizedReader {
     return type != DataType::kFloat && type != DataType::kDouble;
   }
 
-  bool IsBoolean(const Value* value) const {
-    return value != nullptr && context_.facts->Of(value).type == DataType::kBool;
-  }
+  bool IsBoolean(const Value* value) const { return value != nullptr && context_.facts->Of(value).type == DataType::kBool; }
 
   // The sum of `masked`, kept from 0 or not. `condition`, where given, must be the one that keeps it.
   bool ReadTotal(const Value* total, const Value* masked, const Value* condition) {
@@ -72,7 +70,8 @@ class RenormalizedReader {
     if (node == nullptr) return false;
     if (IsOp(*node, "Where")) {  // Where (sum > 0, sum, 1)
       const Node* test = Producer(node->input(0));
-      if (test == nullptr || !IsOp(*test, "Greater") || !IsNumber(test->input(1), 0) || !IsNumber(node->input(2), 1)) return false;
+      if (test == nullptr || !IsOp(*test, "Greater") || !IsNumber(test->input(1), 0) || !IsNumber(node->input(2), 1))
+        return false;
       if (node->input(1) == nullptr || test->input(0) == nullptr) return false;
       if (!context_.numbering->Same(test->input(0), node->input(1))) return false;
       if (condition != nullptr && !context_.numbering->Same(condition, node->input(0))) return false;

@@ -569,10 +569,10 @@ class ScoreReader {
   Atoms keys_;
   const Atoms leading_;
   std::vector<const Node*>* reached_;
-  std::optional<CutColumn> cut_;   // of the weights
-  Atoms without_sink_;             // the keys, where keys_ are those and a sink
+  std::optional<CutColumn> cut_;            // of the weights
+  Atoms without_sink_;                      // the keys, where keys_ are those and a sink
   std::optional<SoftmaxView> exponential_;  // of weights that were divided by a sum already
-  const Value* biased_ = nullptr;  // what a bias is added to is not a softmax
+  const Value* biased_ = nullptr;           // what a bias is added to is not a softmax
   ScoreMask zeroed_;
   const Value* empty_rows_ = nullptr;  // weights are made 0 where a row of this is minus infinity throughout
   AxisList axes_of_rows_;              // of those weights
