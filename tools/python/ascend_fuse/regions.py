@@ -105,10 +105,11 @@ class Regions:
     """The regions of an optimized model.
 
     original, expanded, optimized: models whose weights need not be loaded. `expanded` is `optimized` without NPU nodes;
-    report: the JSON report of the fusion, which gives the regions their kinds and modules, or None.
+    report: the JSON report of the fusion, which gives the regions their kinds and modules, or None. `listed`: it is that of `list`
+    for some target instead, which has the sites, and may leave those that are fused here.
     """
 
-    def __init__(self, original, expanded, optimized, report: dict[str, Any] | None = None):
+    def __init__(self, original, expanded, optimized, report: dict[str, Any] | None = None, listed: bool = False):
         self.original, self.expanded = original, expanded
         before = {name: node for node in original.graph.node for name in node.output if name}
         inputs = {value.name for value in original.graph.input}
@@ -119,9 +120,10 @@ class Regions:
         npu = {name: node for node in optimized.graph.node for name in node.output if name}
         sites: dict[str, list[dict[str, Any]]] = {}
         for site in (report or {}).get("sites", []):
-            if site.get("state") == "fused":
+            if site.get("state") == "fused" or listed:
                 for name in site["outputs"]:
                     sites.setdefault(name, []).append(site)
+        no_key = [_NO_KEY in text for site in (report or {}).get("sites", []) for text in site.get("assumptions", [])]
         self._npu = npu
         self._optimized = optimized
         self.regions: list[Region] = []
@@ -140,7 +142,8 @@ class Regions:
                 # the operator's definition an average. The outputs are compared without such rows.
                 if adapted and before[name].op_type == "Attention" and len(before[name].input) > 3:
                     continue
-                dont_care = report is None or any(_NO_KEY in text for site in own for text in site.get("assumptions", []))
+                dont_care = report is None or any(_NO_KEY in text for site in own for text in site.get("assumptions", [])) or (
+                    listed and any(no_key))
                 self.regions.append(
                     Region(
                         name,
