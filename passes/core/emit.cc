@@ -427,10 +427,7 @@ absl::Status Emitter::CheckOutputs(const Rule& rule, const Node& node, size_t fi
 bool SaysMore(const Fact& made, const Fact& known, const DimTable& dims) {
   if (!made.has_rank || !known.has_rank || made.shape.size() != known.shape.size()) return made.has_rank && !known.has_rank;
   for (size_t axis = 0; axis < made.shape.size(); ++axis) {
-    // What a mask of another batch may have enlarged is made of more names than the query alone.
-    const bool vague = !known.shape[axis].known() || dims.MentionsFresh(known.shape[axis]) ||
-                       (!dims.Equal(known.shape[axis], made.shape[axis]) &&
-                        dims.Symbols(known.shape[axis]).size() > dims.Symbols(made.shape[axis]).size());
+    const bool vague = !known.shape[axis].known() || dims.MentionsFresh(known.shape[axis]);
     if (vague && made.shape[axis].known() && !dims.MentionsFresh(made.shape[axis])) return true;
   }
   return false;

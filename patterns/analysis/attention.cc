@@ -25,6 +25,34 @@ absl::Status No(const std::string& sentence) { return Refuse(sentence, "attentio
 
 std::string NameOf(const AttentionOperand& operand) { return std::string(ValueName(*operand.places.front().value)); }
 
+// An attention that stays as it is, because of what the sentence says.
+AttentionView Unfused(const Value& value, std::string sentence) {
+  AttentionView view;
+  view.query = view.key = view.value = Term::Of(&value);
+  view.mask = view.keep = view.bias = Term::Absent();
+  view.unfused = std::move(sentence);
+  return view;
+}
+
+// An attention whose heads are mixed.
+AttentionView Mixed(const ScorePath& path, const Value& value) {
+  return Unfused(value, fmt::format("{} mixes the {} of all heads (talking heads), and kernels compute each head by itself",
+                                    ValueName(*path.mixer), path.mixes_weights ? "weights" : "scores"));
+}
+
+// The result of one softmax less that of another one times something.
+bool IsDifferenceOfWeights(const FunctionContext& context, const Value& weights) {
+  const Node* node = weights.producer;
+  if (node == nullptr || !IsOp(*node, "Sub") || node->input(0) == nullptr || node->input(1) == nullptr) return false;
+  if (!LeadsToSoftmax(context, node->input(0))) return false;
+  const Node* factor = node->input(1)->producer;
+  const bool found = factor != nullptr && IsOp(*factor, "Mul")
+                         ? std::any_of(factor->inputs().begin(), factor->inputs().end(),
+                                       [&](const Use& use) { return use.value != nullptr && LeadsToSoftmax(context, use.value); })
+                         : LeadsToSoftmax(context, node->input(1));
+  return found;
+}
+
 class AttentionReader {
  public:
   AttentionReader(const FunctionContext& context, const Value* y) : context_(context), atoms_(context.dims), y_(y) {}
@@ -68,29 +96,14 @@ class AttentionReader {
       return ReadWeighted(*weighted, i, reshaped);
     }
     for (size_t i = 0; i < 2 && !reshaped; ++i) {
-      if (!IsDifferenceOfWeights(*weighted->operands[i])) continue;
-      reached_.push_back(weighted->node);
+      if (!IsDifferenceOfWeights(context_, *weighted->operands[i])) continue;
+      reached_.insert(reached_.end(), {weighted->node, weighted->operands[i]->producer});
       return Unfused(*weighted->operands[1 - i],
                      fmt::format("the weights {} are the difference of two softmaxes (differential attention), and kernels take "
                                  "one",
                                  ValueName(*weighted->operands[i])));
     }
     return No(fmt::format("{} is not a product with the result of a softmax", ValueName(*y_)));
-  }
-
-  // The result of one softmax less that of another one times something.
-  bool IsDifferenceOfWeights(const Value& weights) {
-    const Node* node = weights.producer;
-    if (node == nullptr || !IsOp(*node, "Sub") || node->input(0) == nullptr || node->input(1) == nullptr) return false;
-    if (!LeadsToSoftmax(context_, node->input(0))) return false;
-    const Node* factor = node->input(1)->producer;
-    const bool found =
-        factor != nullptr && IsOp(*factor, "Mul")
-            ? std::any_of(factor->inputs().begin(), factor->inputs().end(),
-                          [&](const Use& use) { return use.value != nullptr && LeadsToSoftmax(context_, use.value); })
-            : LeadsToSoftmax(context_, node->input(1));
-    if (found) reached_.push_back(node);
-    return found;
   }
 
   absl::StatusOr<AttentionView> ReadWeighted(const Product& weighted, size_t weights_place, bool reshaped) {
@@ -133,21 +146,6 @@ class AttentionReader {
     const Atoms of_value = Without(Joined(value.axes), axes_.keys);
     const Atoms all = Joined(weights.axes);
     return Without(all, Without(all, of_value));
-  }
-
-  // An attention that stays as it is, because of what the sentence says.
-  static AttentionView Unfused(const Value& value, std::string sentence) {
-    AttentionView view;
-    view.query = view.key = view.value = Term::Of(&value);
-    view.mask = view.keep = view.bias = Term::Absent();
-    view.unfused = std::move(sentence);
-    return view;
-  }
-
-  // An attention whose heads are mixed.
-  static AttentionView Mixed(const ScorePath& path, const Value& value) {
-    return Unfused(value, fmt::format("{} mixes the {} of all heads (talking heads), and kernels compute each head by itself",
-                                      ValueName(*path.mixer), path.mixes_weights ? "weights" : "scores"));
   }
 
   absl::StatusOr<AxisView> View(const Product& product, size_t place, const AxisList& result, const AxisList& summed) {

@@ -15,8 +15,7 @@ PADDED_ENCODERS = ("bert", "roberta", "distilbert")
 BIASED = {"t5-decoder": True, "bloom": False}  # whether they read what an encoder says, too
 # Those of other frameworks, each attention alike.
 FRAMEWORKS = {
-    "kerashub-bert": "padding", "kerashub-llama": "causal_bottom_right+padding", "kerashub-roformer": "query_padding",
-    "kerashub-gpt2": "causal_bottom_right+padding", "keras-grouped-attention": "causal_bottom_right",
+    "kerashub-roformer": "query_padding", "keras-grouped-attention": "causal_bottom_right",
     "flax-encoder-exact": "none", "paddle-encoder": "none", "paddle-encoder-relu": "none",
     "paddle-llama": "causal_bottom_right", "paddle-swin": "bias",
     # What one position may see is read from an input.
@@ -66,10 +65,6 @@ def expected_masks(entry: dict[str, Any]) -> Counter[str]:
         return Counter({"padding": count})
     if architecture == "bart":  # in each layer: of the encoder, of the decoder, and across
         return Counter({"padding": 2 * count // 3, "causal_bottom_right": count // 3})
-    if architecture == "kerashub-t5":  # in each layer: of the encoder, of the decoder, and across
-        return Counter({"padding+bias": count // 3, f"{whole}+bias": count // 3, "padding": count // 3})
-    if architecture == "kerashub-bart":  # across, keys and queries have batches of unrelated names, and nothing is told of a mask
-        return Counter({"padding": count // 3, whole: count // 3, "": count // 3})
     if architecture in FRAMEWORKS:
         return Counter({FRAMEWORKS[architecture]: count})
     if architecture in UNMASKED:
