@@ -208,6 +208,30 @@ absl::Status InTheWay(const FunctionContext& context, const Value& x) {
   return At(node, No(fmt::format("the scores are {}, which is not part of an attention", DescribeProducer(x))));
 }
 
+absl::Status NoSoftmax(const Value& weights) {
+  return No(fmt::format("the weights are {}, which is not a softmax along one axis", DescribeProducer(weights)));
+}
+
+// Some weights were made 0 and the others divided by their sum: as if the scores of the first were minus infinity. Goes on at the
+// weights before that.
+bool BeforeRenormalizing(const FunctionContext& context, const AtomTable& atoms, const Atoms& keys, AxisView* view,
+                         ScorePath* path, std::vector<const Node*>* reached, std::optional<SoftmaxView>* exponential) {
+  const auto found = FindRenormalized(context, view->value);
+  if (!found.has_value() || static_cast<size_t>(found->axis) >= view->axes.size()) return false;
+  const Atoms summed = atoms.Leaves(view->axes[static_cast<size_t>(found->axis)]);
+  const Atoms all = atoms.Leaves(keys);
+  if (summed.size() != all.size() || !std::is_permutation(all.begin(), all.end(), summed.begin())) return false;
+  const Fact& before = context.facts->Of(found->weights);
+  if (!before.has_rank || !context.dims->Equal(before.shape, context.facts->Of(view->value).shape)) return false;
+  path->masks.push_back({ScoreMask::Kind::kKeeps, found->keep, view->axes});
+  path->stages.push_back(view->axes);
+  path->guard = path->guard || found->guard;
+  view->value = found->weights;
+  reached->insert(reached->end(), found->nodes.begin(), found->nodes.end());
+  *exponential = FindExponential(context, view->value, found->axis);
+  return true;
+}
+
 class ScoreReader {
  public:
   ScoreReader(const FunctionContext& context, AtomTable* atoms, const Atoms& keys, const Atoms& leading,
@@ -223,8 +247,7 @@ class ScoreReader {
   absl::StatusOr<ScorePath> FromWeights(AxisView view) {
     ScorePath path;
     for (int step = 0; step < kMostWeightSteps; ++step) {
-      auto softmax = FindSoftmax(context_, view.value);
-      if (!softmax.has_value()) softmax = std::exchange(exponential_, std::nullopt);
+      const auto softmax = exponential_.has_value() ? exponential_ : FindSoftmax(context_, view.value);
       if (softmax.has_value()) return BeforeSoftmax(*softmax, view, path);
       RETURN_IF_ERROR(WeightStep(&view, &path));
       if (path.mixer != nullptr) return path;
@@ -247,7 +270,7 @@ class ScoreReader {
       view->value = source;
       return absl::OkStatus();
     }
-    if (IsRenormalized(view, path)) return absl::OkStatus();
+    if (BeforeRenormalizing(context_, *atoms_, keys_, view, path, reached_, &exponential_)) return absl::OkStatus();
     if (const Value* source = Guarded(context_, *node); source != nullptr) {
       Reach(node->input(0)->producer);
       path->guard = true;
@@ -288,27 +311,6 @@ class ScoreReader {
       return Continue(view, node->input(1 - bias));
     }
     return NoSoftmax(*view->value);
-  }
-
-  static absl::Status NoSoftmax(const Value& weights) {
-    return No(fmt::format("the weights are {}, which is not a softmax along one axis", DescribeProducer(weights)));
-  }
-
-  // Some weights were made 0 and the others divided by their sum: as if the scores of the first were minus infinity.
-  bool IsRenormalized(AxisView* view, ScorePath* path) {
-    const auto found = FindRenormalized(context_, view->value);
-    if (!found.has_value() || static_cast<size_t>(found->axis) >= view->axes.size()) return false;
-    const Atoms summed = atoms_->Leaves(view->axes[static_cast<size_t>(found->axis)]);
-    const Atoms keys = atoms_->Leaves(keys_);
-    if (summed.size() != keys.size() || !std::is_permutation(keys.begin(), keys.end(), summed.begin())) return false;
-    const AxisList axes = view->axes;
-    if (!Continue(view, found->weights).ok()) return false;
-    path->masks.push_back({ScoreMask::Kind::kKeeps, found->keep, axes});
-    path->stages.push_back(axes);
-    path->guard = path->guard || found->guard;
-    for (const Node* node : found->nodes) Reach(node);
-    exponential_ = FindExponential(context_, view->value, found->axis);
-    return true;
   }
 
   // Weights that were cut off by one: what is cut off is a sink.

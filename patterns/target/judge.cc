@@ -439,9 +439,7 @@ bool Judge::RefuseAxis(const std::string& name, const AxisPattern& pattern, size
     wanted.push_back(std::move(word));
   }
   if (compared.size() > 1 && pattern.checked && dim.known()) {
-    std::vector<std::string> words;
-    for (const AxisPattern::Atom& atom : pattern.atoms) words.push_back(fmt::format("`{}`", dims_.ToString(*DimOf(atom))));
-    Assume(fmt::format("`{}` is {} (axis {} of {}, {})", dims_.ToString(dim), JoinOr(words), axis, name, call_.op));
+    Assume(fmt::format("`{}` is {} (axis {} of {}, {})", dims_.ToString(dim), JoinOr(wanted), axis, name, call_.op));
     return true;
   }
   if (compared.size() > 1) {
