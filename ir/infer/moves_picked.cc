@@ -97,19 +97,19 @@ class Slicer {
     const int64_t step = steps_[k];
     const Dim start = starts_[k];
     const Dim end = ends_[k];
-    if (step == -1 && start.is(-1) && end.is_number() && end.number() < -kEndless) return dim;  // reversed
+    if (step == -1 && start.is(-1) && end.is_number() && end.number() <= -kLongest) return dim;  // reversed
     if (step <= 0 || !start.known() || !end.known()) return Dim();
     // Where a bound lies in [0, dim]; unknown when its sign is not known.
     const auto place = [&](Dim at) {
-      if (at.is_number() && at.number() >= kEndless) return dim;
-      if (at.is_number() && at.number() <= -kEndless) return zero;
+      if (at.is_number() && at.number() >= kLongest) return dim;
+      if (at.is_number() && at.number() <= -kLongest) return zero;
       if (d_.Add(dim, at).is(0)) return zero;  // -n of n elements, of none as well
       if (d_.AtLeast(at, zero)) return d_.Min(at, dim);
       if (d_.AtLeast(Dim::Of(-1), at)) return d_.Max(zero, d_.Add(dim, at));
       return Dim();
     };
     Dim length;
-    if (start.is_number() && start.number() < 0 && start.number() > -kEndless && place(end) == dim) {
+    if (start.is_number() && start.number() < 0 && start.number() > -kLongest && place(end) == dim) {
       length = d_.Min(dim, Dim::Of(-start.number()));  // the last rows
     } else {
       const Dim from = place(start);
@@ -128,16 +128,16 @@ class Slicer {
     const Dim start = starts_[k];
     if (!start.known() || steps_[k] == 0) return Dim();
     if (steps_[k] < 0) {  // from the last element on
-      const bool last = start.is(-1) || (start.is_number() && start.number() >= kEndless);
+      const bool last = start.is(-1) || (start.is_number() && start.number() >= kLongest);
       return last ? d_.Sub(dim, Dim::Of(1)) : Dim();
     }
-    if (start.is_number() && start.number() <= -kEndless) return Dim::Of(0);
+    if (start.is_number() && start.number() <= -kLongest) return Dim::Of(0);
     if (d_.Add(dim, start).is(0)) return Dim::Of(0);
     if (d_.AtLeast(start, Dim::Of(0))) return start;
     if (!d_.AtLeast(Dim::Of(-1), start)) return Dim();
     const Dim from_end = d_.Add(dim, start);
     if (from_end.known() && d_.AtLeast(from_end, Dim::Of(0))) return from_end;
-    const bool to_the_end = ends_[k].is_number() && ends_[k].number() >= kEndless;
+    const bool to_the_end = ends_[k].is_number() && ends_[k].number() >= kLongest;
     return to_the_end && steps_[k] == 1 ? d_.Sub(dim, length) : Dim();
   }
 

@@ -88,6 +88,17 @@ void ConstantOfShape(NodeContext& c) {
   if (known) c.SetSplat(0, value);
 }
 
+// The integer scalar that a Cast of input i made floating; unknown where none did. TensorFlow counts positions as floats, which
+// hold every count of elements that an axis has in practice, but for those of half precision.
+Dim CastScalar(NodeContext& c, size_t i) {
+  const Value* value = c.node().input(i);
+  const Node* cast = value != nullptr ? value->producer : nullptr;
+  if (cast == nullptr || !IsOp(*cast, "Cast") || cast->input(0) == nullptr) return Dim();
+  const Fact& whole = c.facts().Of(cast->input(0));
+  if (IsFloat(whole.type) || whole.elements == nullptr || whole.elements->integers.size() != 1) return Dim();
+  return c.dims().Resolve(whole.elements->integers[0]);
+}
+
 void Range(NodeContext& c) {
   const DataType type = c.type(0);
   c.SetType(0, type);
@@ -96,6 +107,10 @@ void Range(NodeContext& c) {
     const auto start = c.FloatScalar(0);
     const auto limit = c.FloatScalar(1);
     const auto delta = c.FloatScalar(2);
+    if (start == 0.0 && delta == 1.0 && !limit && (type == DataType::kFloat || type == DataType::kDouble)) {
+      if (const Dim count = CastScalar(c, 1); count.known()) c.SetShape(0, {c.dims().Max(Dim::Of(0), count)});
+      return;
+    }
     if (!start || !limit || !delta || *delta == 0) return;
     const double count = std::max(0.0, std::ceil((*limit - *start) / *delta));
     if (!(count < 1e15)) return;

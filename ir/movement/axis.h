@@ -18,6 +18,8 @@ inline int64_t NormalizePosition(int64_t position, int64_t count) { return Norma
 
 // Bounds of a Slice from here on mean "to the end"; from its negative on, "from the beginning".
 inline constexpr int64_t kEndless = 0x7fffffff;
+// A bound from which on a slice goes to the end: no axis is longer. tf2onnx writes it so.
+inline constexpr int64_t kLongest = 1'000'000'000;
 
 // What a Slice takes of an axis.
 struct SliceRange {

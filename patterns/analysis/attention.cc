@@ -25,6 +25,34 @@ absl::Status No(const std::string& sentence) { return Refuse(sentence, "attentio
 
 std::string NameOf(const AttentionOperand& operand) { return std::string(ValueName(*operand.places.front().value)); }
 
+// An attention that stays as it is, because of what the sentence says.
+AttentionView Unfused(const Value& value, std::string sentence) {
+  AttentionView view;
+  view.query = view.key = view.value = Term::Of(&value);
+  view.mask = view.keep = view.bias = Term::Absent();
+  view.unfused = std::move(sentence);
+  return view;
+}
+
+// An attention whose heads are mixed.
+AttentionView Mixed(const ScorePath& path, const Value& value) {
+  return Unfused(value, fmt::format("{} mixes the {} of all heads (talking heads), and kernels compute each head by itself",
+                                    ValueName(*path.mixer), path.mixes_weights ? "weights" : "scores"));
+}
+
+// The result of one softmax less that of another one times something.
+bool IsDifferenceOfWeights(const FunctionContext& context, const Value& weights) {
+  const Node* node = weights.producer;
+  if (node == nullptr || !IsOp(*node, "Sub") || node->input(0) == nullptr || node->input(1) == nullptr) return false;
+  if (!LeadsToSoftmax(context, node->input(0))) return false;
+  const Node* factor = node->input(1)->producer;
+  const bool found = factor != nullptr && IsOp(*factor, "Mul")
+                         ? std::any_of(factor->inputs().begin(), factor->inputs().end(),
+                                       [&](const Use& use) { return use.value != nullptr && LeadsToSoftmax(context, use.value); })
+                         : LeadsToSoftmax(context, node->input(1));
+  return found;
+}
+
 class AttentionReader {
  public:
   AttentionReader(const FunctionContext& context, const Value* y) : context_(context), atoms_(context.dims), y_(y) {}
@@ -66,6 +94,14 @@ class AttentionReader {
     for (size_t i = 0; i < 2; ++i) {
       if (!LeadsToSoftmax(context_, weighted->operands[i])) continue;
       return ReadWeighted(*weighted, i, reshaped);
+    }
+    for (size_t i = 0; i < 2 && !reshaped; ++i) {
+      if (!IsDifferenceOfWeights(context_, *weighted->operands[i])) continue;
+      reached_.insert(reached_.end(), {weighted->node, weighted->operands[i]->producer});
+      return Unfused(*weighted->operands[1 - i],
+                     fmt::format("the weights {} are the difference of two softmaxes (differential attention), and kernels take "
+                                 "one",
+                                 ValueName(*weighted->operands[i])));
     }
     return No(fmt::format("{} is not a product with the result of a softmax", ValueName(*y_)));
   }
@@ -112,16 +148,6 @@ class AttentionReader {
     return Without(all, Without(all, of_value));
   }
 
-  // An attention whose heads are mixed.
-  static AttentionView Mixed(const ScorePath& path, const Value& value) {
-    AttentionView view;
-    view.query = view.key = view.value = Term::Of(&value);
-    view.mask = view.keep = view.bias = Term::Absent();
-    view.unfused = fmt::format("{} mixes the {} of all heads (talking heads), and kernels compute each head by itself",
-                               ValueName(*path.mixer), path.mixes_weights ? "weights" : "scores");
-    return view;
-  }
-
   absl::StatusOr<AxisView> View(const Product& product, size_t place, const AxisList& result, const AxisList& summed) {
     return OperandView(context_, &atoms_, product, place, result, summed, &sizes_);
   }
@@ -166,9 +192,12 @@ class AttentionReader {
 
   absl::StatusOr<AttentionView> Assemble(const ScorePath& path, bool reshaped) {
     for (const auto& [axis, size, value] : sizes_) {
-      if (!context_.dims->Equal(atoms_.SizeOf(atoms_.Leaves(axis)), size)) {
-        return No(fmt::format("whether {} is repeated is not known", ValueName(*value)));
-      }
+      const Dim whole = atoms_.SizeOf(atoms_.Leaves(axis));
+      if (context_.dims->Equal(whole, size)) continue;
+      const std::string unknown = fmt::format("whether {} is repeated is not known", ValueName(*value));
+      if (reshaped || !whole.known() || !size.known()) return No(unknown);
+      return Unfused(*value, fmt::format("{}: its axis of `{}` stands beside one of `{}`; bind them with --dim", unknown,
+                                         context_.dims->ToString(size), context_.dims->ToString(whole)));
     }
     type_ = CommonType(context_, operands_);
     absl::Status why = No("what is batch and what are heads is not proved");

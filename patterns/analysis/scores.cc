@@ -10,6 +10,7 @@
 #include "ir/infer/movement_of.h"
 #include "ir/status_macros.h"
 #include "patterns/analysis/mask.h"
+#include "patterns/analysis/renormalized.h"
 #include "patterns/analysis/score_variants.h"
 #include "patterns/analysis/softmax.h"
 #include "patterns/terms/refusal.h"
@@ -207,6 +208,30 @@ absl::Status InTheWay(const FunctionContext& context, const Value& x) {
   return At(node, No(fmt::format("the scores are {}, which is not part of an attention", DescribeProducer(x))));
 }
 
+absl::Status NoSoftmax(const Value& weights) {
+  return No(fmt::format("the weights are {}, which is not a softmax along one axis", DescribeProducer(weights)));
+}
+
+// Some weights were made 0 and the others divided by their sum: as if the scores of the first were minus infinity. Goes on at the
+// weights before that.
+bool BeforeRenormalizing(const FunctionContext& context, const AtomTable& atoms, const Atoms& keys, AxisView* view,
+                         ScorePath* path, std::vector<const Node*>* reached, std::optional<SoftmaxView>* exponential) {
+  const auto found = FindRenormalized(context, view->value);
+  if (!found.has_value() || static_cast<size_t>(found->axis) >= view->axes.size()) return false;
+  const Atoms summed = atoms.Leaves(view->axes[static_cast<size_t>(found->axis)]);
+  const Atoms all = atoms.Leaves(keys);
+  if (summed.size() != all.size() || !std::is_permutation(all.begin(), all.end(), summed.begin())) return false;
+  const Fact& before = context.facts->Of(found->weights);
+  if (!before.has_rank || !context.dims->Equal(before.shape, context.facts->Of(view->value).shape)) return false;
+  path->masks.push_back({ScoreMask::Kind::kKeeps, found->keep, view->axes});
+  path->stages.push_back(view->axes);
+  path->guard = path->guard || found->guard;
+  view->value = found->weights;
+  reached->insert(reached->end(), found->nodes.begin(), found->nodes.end());
+  *exponential = FindExponential(context, view->value, found->axis);
+  return true;
+}
+
 class ScoreReader {
  public:
   ScoreReader(const FunctionContext& context, AtomTable* atoms, const Atoms& keys, const Atoms& leading,
@@ -222,7 +247,8 @@ class ScoreReader {
   absl::StatusOr<ScorePath> FromWeights(AxisView view) {
     ScorePath path;
     for (int step = 0; step < kMostWeightSteps; ++step) {
-      if (const auto softmax = FindSoftmax(context_, view.value); softmax.has_value()) return BeforeSoftmax(*softmax, view, path);
+      const auto softmax = exponential_.has_value() ? exponential_ : FindSoftmax(context_, view.value);
+      if (softmax.has_value()) return BeforeSoftmax(*softmax, view, path);
       RETURN_IF_ERROR(WeightStep(&view, &path));
       if (path.mixer != nullptr) return path;
     }
@@ -244,6 +270,7 @@ class ScoreReader {
       view->value = source;
       return absl::OkStatus();
     }
+    if (BeforeRenormalizing(context_, *atoms_, keys_, view, path, reached_, &exponential_)) return absl::OkStatus();
     if (const Value* source = Guarded(context_, *node); source != nullptr) {
       Reach(node->input(0)->producer);
       path->guard = true;
@@ -284,10 +311,6 @@ class ScoreReader {
       return Continue(view, node->input(1 - bias));
     }
     return NoSoftmax(*view->value);
-  }
-
-  static absl::Status NoSoftmax(const Value& weights) {
-    return No(fmt::format("the weights are {}, which is not a softmax along one axis", DescribeProducer(weights)));
   }
 
   // Weights that were cut off by one: what is cut off is a sink.
@@ -548,9 +571,10 @@ class ScoreReader {
   Atoms keys_;
   const Atoms leading_;
   std::vector<const Node*>* reached_;
-  std::optional<CutColumn> cut_;   // of the weights
-  Atoms without_sink_;             // the keys, where keys_ are those and a sink
-  const Value* biased_ = nullptr;  // what a bias is added to is not a softmax
+  std::optional<CutColumn> cut_;            // of the weights
+  Atoms without_sink_;                      // the keys, where keys_ are those and a sink
+  std::optional<SoftmaxView> exponential_;  // of weights that were divided by a sum already
+  const Value* biased_ = nullptr;           // what a bias is added to is not a softmax
   ScoreMask zeroed_;
   const Value* empty_rows_ = nullptr;  // weights are made 0 where a row of this is minus infinity throughout
   AxisList axes_of_rows_;              // of those weights
@@ -567,6 +591,11 @@ bool LeadsToSoftmax(const FunctionContext& context, const Value* value, std::vec
     if (node == nullptr || node->domain != NameId::kEmpty) return false;
     if (way != nullptr) way->push_back(node);
     if (IsOp(*node, "Softmax") || FindSoftmax(context, value).has_value()) return true;
+    if (const auto renormalized = FindRenormalized(context, value); renormalized.has_value()) {
+      value = renormalized->weights;
+      if (FindExponential(context, value, renormalized->axis).has_value()) return true;
+      continue;
+    }
     const Value* next = nullptr;
     if (IsOp(*node, "Where")) {
       next = IsZero(context, node->input(1)) ? node->input(2) : node->input(1);

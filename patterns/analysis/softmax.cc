@@ -37,6 +37,15 @@ class SoftmaxReader {
     return std::nullopt;
   }
 
+  // Of exp (x) alone, which somebody else divides by a sum along the axis.
+  std::optional<SoftmaxView> ReadExponential(const Value* value, int axis) {
+    const Node* exp = Producer(value, "Exp");
+    if (exp == nullptr || exp->input(0) == nullptr) return std::nullopt;
+    view_.axis = axis;
+    view_.nodes.push_back(exp);
+    return OfExponential(*exp);
+  }
+
  private:
   // The node that computes the value, before copies; nullptr where there is none.
   const Node* Producer(const Value* value) const {
@@ -113,8 +122,13 @@ class SoftmaxReader {
     if (exp == nullptr || exp->input(0) == nullptr) return std::nullopt;
     view_.nodes.insert(view_.nodes.begin(), {&node, exp});
     if (Reduction(denominator, "ReduceSum", exp->output(), &view_.axis) == nullptr) return std::nullopt;
-    view_.input = exp->input(0);
-    const Node* sub = Producer(exp->input(0), "Sub");
+    return OfExponential(*exp);
+  }
+
+  // What the exponential is taken of, without the subtraction of its largest number along the axis.
+  SoftmaxView OfExponential(const Node& exp) {
+    view_.input = exp.input(0);
+    const Node* sub = Producer(exp.input(0), "Sub");
     int axis = -1;
     if (sub == nullptr || sub->input(0) == nullptr || sub->input(1) == nullptr) return view_;
     const size_t before = view_.nodes.size();
@@ -135,6 +149,10 @@ class SoftmaxReader {
 
 std::optional<SoftmaxView> FindSoftmax(const FunctionContext& context, const Value* value) {
   return SoftmaxReader(context).Read(value);
+}
+
+std::optional<SoftmaxView> FindExponential(const FunctionContext& context, const Value* value, int axis) {
+  return SoftmaxReader(context).ReadExponential(value, axis);
 }
 
 }  // namespace ascend_fuse

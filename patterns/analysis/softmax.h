@@ -19,4 +19,7 @@ struct SoftmaxView {
 // only. nullopt for anything else.
 std::optional<SoftmaxView> FindSoftmax(const FunctionContext& context, const Value* value);
 
+// exp(x), or exp(x - max(x)) with the maximum along the axis, which somebody else divides by a sum along the axis.
+std::optional<SoftmaxView> FindExponential(const FunctionContext& context, const Value* value, int axis);
+
 }  // namespace ascend_fuse

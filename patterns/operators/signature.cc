@@ -191,6 +191,7 @@ class Parser {
             axis.atoms.push_back(std::move(atom));
           } while (Take("|"));
           axis.or_more = Take("+");
+          axis.checked = Take("?");
         }
         axis.text = std::string(text_.substr(axis_start, position_ - axis_start));
         shape->axes.push_back(std::move(axis));
@@ -198,6 +199,7 @@ class Parser {
       if (!Take("]")) return Expected("`,` or `]`");
     }
     shape->text = std::string(text_.substr(start, position_ - start));
+    std::erase(shape->text, '?');  // who reads a sentence wants to know what the kernel takes
     return absl::OkStatus();
   }
 

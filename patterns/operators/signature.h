@@ -41,6 +41,7 @@ struct AxisPattern {
   std::string ellipsis;     // "...L" -> "L"
   std::vector<Atom> atoms;  // kOneOf: alternatives
   bool or_more = false;     // "S+"
+  bool checked = false;     // "1|B?": the kernel stops at any other, so what cannot be decided is assumed
   LimitExpression product;  // kProduct
   std::string text;
 };

@@ -424,7 +424,7 @@ bool Judge::MatchAxis(const std::string& name, const AxisPattern& pattern, size_
 }
 
 bool Judge::RefuseAxis(const std::string& name, const AxisPattern& pattern, size_t axis, Dim dim, const std::string& because,
-                       const std::string& source, Refusal* refusal) const {
+                       const std::string& source, Refusal* refusal) {
   std::vector<Dim> compared = {dim};
   std::vector<std::string> wanted;
   for (const AxisPattern::Atom& atom : pattern.atoms) {
@@ -437,6 +437,10 @@ bool Judge::RefuseAxis(const std::string& name, const AxisPattern& pattern, size
       compared.push_back(other);
     }
     wanted.push_back(std::move(word));
+  }
+  if (compared.size() > 1 && pattern.checked && dim.known()) {
+    Assume(fmt::format("`{}` is {} (axis {} of {}, {})", dims_.ToString(dim), JoinOr(wanted), axis, name, call_.op));
+    return true;
   }
   if (compared.size() > 1) {
     return Refuse(refusal, kUndecided, "undecided-dim",

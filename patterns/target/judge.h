@@ -123,9 +123,9 @@ class Judge {
                  const std::string& because, const std::string& source, Refusal* refusal);
   // What an alternative of an axis stands for; nullopt: a letter that stands for nothing so far.
   std::optional<Dim> DimOf(const AxisPattern::Atom& atom) const;
-  // After no alternative fitted.
+  // After no alternative fitted: true where the kernel may be left to find out which of them it is.
   bool RefuseAxis(const std::string& name, const AxisPattern& pattern, size_t axis, Dim dim, const std::string& because,
-                  const std::string& source, Refusal* refusal) const;
+                  const std::string& source, Refusal* refusal);
   Quantity Value(const LimitExpression& expression) const;
   Bound Lower(const Quantity& quantity) const;
   Bound Upper(const Quantity& quantity) const;

@@ -399,6 +399,7 @@ def update_manifest(entries: dict[str, dict[str, Any]], failures: dict[str, dict
     models = {e["id"]: e for e in old["models"] if e["id"] not in done} | entries
     failed = {f["id"]: f for f in old["not_exported"] if f["id"] not in done} | failures
     order = [v.id for v in variants()]
+    order += [e["id"] for e in old["models"] if e["part"] == 3]  # of other frameworks (frameworks/)
     new = {
         "models": [models[i] for i in order if i in models],
         "not_exported": [failed[i] for i in order if i in failed],

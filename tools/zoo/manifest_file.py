@@ -13,7 +13,7 @@ from typing import Any
 PATH = Path(__file__).resolve().parents[2] / "tests" / "zoo" / "manifest.json"
 SHARED = ("expected", "inputs", "bindings")
 DIMS = {"named": "dynamic"}  # with names of the user's
-EXPORTERS = {"ts": "torchscript", "dy": "dynamo"}
+EXPORTERS = {"ts": "torchscript", "dy": "dynamo", "tf": "tf2onnx", "jx": "jax2onnx", "pd": "paddle2onnx"}
 
 
 def of_id(model_id: str) -> dict[str, Any]:

@@ -13,6 +13,14 @@ WINDOWS = {"mistral": 1.0, "gemma2": 0.5, "gemma3": 0.5}
 PADDED_ENCODERS = ("bert", "roberta", "distilbert")
 # Their scores hold a number for each distance beside the mask.
 BIASED = {"t5-decoder": True, "bloom": False}  # whether they read what an encoder says, too
+# Those of other frameworks, each attention alike.
+FRAMEWORKS = {
+    "kerashub-roformer": "query_padding", "keras-grouped-attention": "causal_bottom_right",
+    "flax-encoder-exact": "none", "paddle-encoder": "none", "paddle-encoder-relu": "none",
+    "paddle-llama": "causal_bottom_right", "paddle-swin": "bias",
+    # What one position may see is read from an input.
+    "flax-causal": "explicit", "flax-gemma": "explicit", "flax-pairs": "explicit",
+}
 # No mask is an input of theirs, and none is made inside.
 UNMASKED = ("vit", "clip-vision", "siglip", "dinov2", "dinov2-swiglu", "whisper-encoder", "unet", "vae", "torch-mha",
             "torch-encoder", "torch-encoder-pre", "diffusers-unet", "diffusers-vae-encoder", "diffusers-vae-decoder")  # fmt: skip
@@ -57,6 +65,8 @@ def expected_masks(entry: dict[str, Any]) -> Counter[str]:
         return Counter({"padding": count})
     if architecture == "bart":  # in each layer: of the encoder, of the decoder, and across
         return Counter({"padding": 2 * count // 3, "causal_bottom_right": count // 3})
+    if architecture in FRAMEWORKS:
+        return Counter({FRAMEWORKS[architecture]: count})
     if architecture in UNMASKED:
         return Counter({"none": count})
     raise KeyError(architecture)
