@@ -22,8 +22,9 @@ struct KeptCodes {
   const Value* real = nullptr;      // the numbers before they were quantised as these `scale` and `zero` say
   const Value* scale = nullptr;
   const Value* zero = nullptr;
-  const Value* source = nullptr;  // what was quantised in the graph with one scale and one zero point, which are constants
+  const Value* source = nullptr;  // what was quantised in the graph with one scale and one zero point
   const Value* source_scale = nullptr;
+  const Value* source_zero = nullptr;  // where that is computed: as a whole number, float32
   const Value* int8 = nullptr;  // the codes as int8 (int8_codes.h)
   bool by_node = false;         // ... which NPUQuantize gives
 };
@@ -49,8 +50,11 @@ class CodeWriter : public NodeWriter {
   absl::Status Quantize(const Node* node, const Value* x, const QuantisedTensor& as);
   // The codes of a value are these numbers, float32: it is cast from them.
   void TakeCodes(const Value* codes, const Value* raw);
-  // The codes of a value that is kept have this scale, which is computed; without rounding they stand for `real`.
-  void KnowScale(const Value* codes, const Value* scale, const Value* zero, const Value* real);
+  // These numbers, float32, as codes of the type: a new value that is kept.
+  const Value* KeepCodes(const Node& at, const Value* raw, DataType type);
+  // The codes of a value that is kept are those of `real` with this scale and this zero point, which are computed; `zero_number`
+  // is the latter as a number. Without rounding they stand for `real`.
+  void KnowScale(const Value* codes, const Value* scale, const Value* zero, const Value* real, const Value* zero_number);
   void NoteOfCodes(const Value* real) { of_codes_.insert(real); }
   void NoteReal(const Value* real, const QuantisedTensor& of) { reals_[real] = of; }
   // What a real value was dequantised of, and what is known of codes; nullptr for others.

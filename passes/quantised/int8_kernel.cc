@@ -59,22 +59,27 @@ class Int8Emission {
 
   absl::StatusOr<KernelTry> Run(bool by_rows) {
     result_ = WantedResult(workspace_);
-    const auto x_scale = writer_.OneNumber(product_.x.scale);
-    if (!x_scale.has_value()) return NotWritten("the scale of its activation is computed, or differs along an axis");
-    x_scale_ = *x_scale;
+    x_scale_ = writer_.OneNumber(product_.x.scale);
+    if (!x_scale_.has_value() && !IsOne(product_.x.scale)) return NotWritten("the scale of its activation differs along an axis");
     if (writer_.Rank(product_.x.codes) < 2)
       return NotWritten("the kernel takes a matrix, and its activation is not known to be one");
     ASSIGN_OR_RETURN(const Int8Weight weight, Int8Weight::Read(workspace_.model(), product_.weight, product_.by_rows));
+    if (!weight.centered() && result_ != Result::kInt32) {
+      return NotWritten(
+          "codes of its weight less their zero point are not all of int8, which the kernel reads, and a result in float16 does not "
+          "hold the sums from which the rest is taken off (--precision-mode must_keep_origin_dtype does)");
+    }
     ASSIGN_OR_RETURN(const Int8Codes x, AsInt8(writer_, node_, product_.x));
     ASSIGN_OR_RETURN(const Value* rows, weight.Constant(workspace_, node_, by_rows));
-    ASSIGN_OR_RETURN(const Value* bias, Bias(weight, x.zero));
+    ASSIGN_OR_RETURN(const Value* bias, Bias(weight, x));
     ASSIGN_OR_RETURN(const Value* scale, Scale(weight));
     NewNode plan;
     plan.domain = "npu";
     plan.op_type = "QuantBatchMatMul";
     plan.name = fmt::format("{}_int8", Label(node_));
-    plan.inputs = {x.codes, rows, scale};
-    if (bias != nullptr) plan.inputs.insert(plan.inputs.end(), {nullptr, bias});
+    plan.inputs = {x.codes, rows, scale, nullptr, bias};
+    if (result_ == Result::kFloat16 && !x_scale_.has_value()) plan.inputs.push_back(OfOne(product_.x.scale));
+    while (plan.inputs.back() == nullptr) plan.inputs.pop_back();
     plan.attributes = {Attribute::Int("dtype", static_cast<int64_t>(result_)), Attribute::Int("transpose_x2", by_rows ? 1 : 0)};
     const Value* product = NodeInserter(workspace_, node_).Insert(plan);
     const Call call = CallOf(*product->producer, workspace_.facts(), kInt8Op);
@@ -88,19 +93,28 @@ class Int8Emission {
     taken.op = kInt8Op;
     if (result_ == Result::kInt32) taken.precision = "exact";
     taken.assumptions = answer.assumptions;
+    if (!weight.centered()) product = LessZeros(product, x.codes, weight);
     taken.value = Scaled(product, weight);
     return taken;
   }
 
  private:
   DataType type() const { return writer_.Of(product_.x.scale).type; }
+  // Of the product, or of the weight where that of x is computed.
   double ScaleOf(const Int8Weight& weight, int64_t column) const {
-    return static_cast<double>(static_cast<float>(x_scale_) * static_cast<float>(weight.ScaleOf(column)));
+    return static_cast<double>(static_cast<float>(x_scale_.value_or(1)) * static_cast<float>(weight.ScaleOf(column)));
+  }
+  bool IsOne(const Value* value) const {
+    const Fact& fact = writer_.Of(value);
+    return fact.has_rank && (fact.rank() == 0 || (fact.rank() == 1 && fact.shape[0].is(1)));
+  }
+  const Value* OfOne(const Value* scale) {
+    return writer_.Rank(scale) == 1 ? scale : NodeInserter(workspace_, node_).Unsqueeze(scale, {0});
   }
 
-  // The bias, less what the zero point of x adds to every sum; nullptr where that is nothing.
-  absl::StatusOr<const Value*> Bias(const Int8Weight& weight, int64_t zero) {
-    if (zero == 0 && product_.bias == nullptr) return nullptr;
+  // What every sum gets, less what the zero point of x adds to it; nullptr where that is nothing.
+  absl::StatusOr<const Value*> Bias(const Int8Weight& weight, const Int8Codes& x) {
+    if (x.computed_zero == nullptr && x.zero == 0 && product_.bias == nullptr) return nullptr;
     std::vector<int64_t> given = {0};
     if (product_.bias != nullptr) {
       const std::optional<Tensor> tensor = ConstantTensor(*product_.bias);
@@ -109,16 +123,40 @@ class Int8Emission {
     }
     if (given.size() != 1 && static_cast<int64_t>(given.size()) != weight.n()) return NotWritten("its bias is not one row");
     std::vector<int32_t> bias;
+    std::vector<int32_t> sums;
     for (int64_t i = 0; i < weight.n(); ++i) {
-      const int64_t number = given[given.size() == 1 ? 0 : static_cast<size_t>(i)] - zero * weight.sums()[static_cast<size_t>(i)];
-      if (number != static_cast<int32_t>(number)) return NotWritten("its bias is beyond int32");
+      const int64_t sum = weight.sums()[static_cast<size_t>(i)];
+      const int64_t number = given[given.size() == 1 ? 0 : static_cast<size_t>(i)] - x.zero * sum;
+      // Besides the products, of 128 at most each, and with any zero point that is computed, what is added must be int32.
+      constexpr int64_t kMost = 128;
+      const int64_t rest = weight.k() * kMost * (kMost + (weight.centered() ? 0 : std::abs(weight.ZeroOf(i))));
+      const int64_t zeros = x.computed_zero == nullptr ? 0 : kMost * std::abs(sum);
+      if (std::abs(number) + zeros + (weight.centered() ? 0 : rest) > std::numeric_limits<int32_t>::max())
+        return NotWritten("its sums are beyond int32");
       bias.push_back(static_cast<int32_t>(number));
+      sums.push_back(static_cast<int32_t>(sum));
     }
-    return Numbers(workspace_, node_, DataType::kInt32, bias, "bias");
+    const Value* const fixed = Numbers(workspace_, node_, DataType::kInt32, bias, "bias");
+    if (x.computed_zero == nullptr) return fixed;
+    const Value* const of_zero =
+        writer_.Op(node_, "Mul", {x.computed_zero, Numbers(workspace_, node_, DataType::kInt32, sums, "sums")});
+    return writer_.Op(node_, "Sub", {fixed, of_zero});
+  }
+
+  // Sums of codes of x times what is left of the zero points of the weight are taken off, as integers.
+  const Value* LessZeros(const Value* sums, const Value* x, const Int8Weight& weight) {
+    std::vector<int32_t> zeros;
+    for (int64_t i = 0; i < weight.n(); ++i) zeros.push_back(static_cast<int32_t>(weight.ZeroOf(i)));
+    NodeInserter inserter(workspace_, node_);
+    // Up to 65535 codes of 128 are a whole number of float32.
+    const Value* const of_row = inserter.Build(build::ReduceSum(build::Cast(Term::Of(x), DataType::kFloat), {-1}, 1));
+    const Value* const zero = Numbers(workspace_, node_, DataType::kInt32, zeros, "zeros");
+    return writer_.Op(node_, "Sub", {sums, writer_.Op(node_, "Mul", {writer_.Cast(node_, of_row, DataType::kInt32), zero})});
   }
 
   absl::StatusOr<const Value*> Scale(const Int8Weight& weight) {
     if (result_ == Result::kInt32) return Numbers(workspace_, node_, DataType::kFloat, std::vector<float>{1}, "one");
+    if (!x_scale_.has_value()) return Scales(weight);
     std::vector<uint64_t> scales;
     for (int64_t i = 0; i < static_cast<int64_t>(weight.scale_count()); ++i) {
       const std::optional<uint64_t> bits = ScaleBits(ScaleOf(weight, i));
@@ -129,14 +167,20 @@ class Int8Emission {
     return Numbers(workspace_, node_, DataType::kUint64, scales, "scale");
   }
 
-  const Value* Scaled(const Value* product, const Int8Weight& weight) {
-    if (result_ == Result::kFloat16) return writer_.Cast(node_, product, type());
+  // Those of the columns in float32, times that of x where it is constant.
+  const Value* Scales(const Int8Weight& weight) {
     std::vector<float> scales;
     for (int64_t i = 0; i < static_cast<int64_t>(weight.scale_count()); ++i)
       scales.push_back(static_cast<float>(ScaleOf(weight, i)));
+    return Numbers(workspace_, node_, DataType::kFloat, scales, "scale");
+  }
+
+  const Value* Scaled(const Value* product, const Int8Weight& weight) {
+    if (result_ == Result::kFloat16) return writer_.Cast(node_, product, type());
     const Value* const numbers = writer_.Cast(node_, product, DataType::kFloat);
-    return writer_.Cast(node_, writer_.Op(node_, "Mul", {numbers, Numbers(workspace_, node_, DataType::kFloat, scales, "scale")}),
-                        type());
+    const Value* scale = Scales(weight);
+    if (!x_scale_.has_value()) scale = writer_.Op(node_, "Mul", {writer_.Cast(node_, product_.x.scale, DataType::kFloat), scale});
+    return writer_.Cast(node_, writer_.Op(node_, "Mul", {numbers, scale}), type());
   }
 
   CodeWriter& writer_;
@@ -144,7 +188,7 @@ class Int8Emission {
   const Node& node_;
   const Int8Product& product_;
   Result result_ = Result::kFloat16;
-  double x_scale_ = 0;
+  std::optional<double> x_scale_;  // where it is constant
 };
 
 // The highest opset, of the model's at most, at which the node has a name.
@@ -222,10 +266,10 @@ const QuantisedTensor* CodesOfFactor(const CodeWriter& writer, const Value* fact
 
 }  // namespace
 
-const Value* OnInt8Kernel(CodeWriter& writer, const Node* node, const Int8Product& product) {
+const Value* OnInt8Kernel(CodeWriter& writer, const Node* node, const Int8Product& product, const Value* told) {
   KernelTry answer = TryInt8Kernel(writer, node, product);
   const Value* const value = answer.value;
-  if (answer.taken || !answer.because.empty()) writer.told[node->output()] = std::move(answer);
+  if (answer.taken || !answer.because.empty()) writer.told[told == nullptr ? node->output() : told] = std::move(answer);
   return value;
 }
 

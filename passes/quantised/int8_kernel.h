@@ -15,8 +15,8 @@ struct Int8Product {
 
 // What computes the product of `node` on the kernel, of the type of x's scale. Where the target has no such kernel, or it does
 // not take these operands, or the numbers would not be those that --quantised asks for, nothing is changed, and it is nullptr.
-// Either is told of in CodeWriter::told.
-const Value* OnInt8Kernel(CodeWriter& writer, const Node* node, const Int8Product& product);
+// Either is told of in CodeWriter::told, by `told` or else by the result of `node`.
+const Value* OnInt8Kernel(CodeWriter& writer, const Node* node, const Int8Product& product, const Value* told = nullptr);
 
 // The MatMul or Gemm of numbers that were dequantised, on the kernel; its result is told of in CodeWriter::told. False where
 // the node stays.

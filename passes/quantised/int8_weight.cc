@@ -58,9 +58,7 @@ absl::Status Int8Weight::AddUp(const Model& model) {
       const char byte = row[static_cast<size_t>(j)];
       const int64_t code = is_signed_ ? int64_t{static_cast<int8_t>(byte)} : int64_t{static_cast<uint8_t>(byte)};
       const int64_t number = code - zeros_[zeros_.size() == 1 ? 0 : column];
-      if (number < -128 || number > 127) {
-        return NotWritten("codes of its weight less their zero point are not all of int8, which the kernel reads");
-      }
+      centered_ = centered_ && number >= -128 && number <= 127;
       sums_[column] += number;
     }
   }
@@ -86,14 +84,14 @@ absl::StatusOr<Int8Weight> Int8Weight::Read(const Model& model, const QuantisedT
 }
 
 absl::StatusOr<const Value*> Int8Weight::Constant(Workspace& workspace, const Node& at, bool by_rows) const {
-  const bool centered = std::all_of(zeros_.begin(), zeros_.end(), [](int64_t zero) { return zero == 0; });
+  const bool has_zero = centered_ && std::any_of(zeros_.begin(), zeros_.end(), [](int64_t zero) { return zero != 0; });
   const bool same_order = by_rows == by_rows_;
-  if (same_order && is_signed_ && centered && value_->initializer != nullptr) return value_;
+  if (same_order && is_signed_ && !has_zero && value_->initializer != nullptr) return value_;
   Dequantization how;
   how.codes = &*codes_;
   how.is_signed = is_signed_;
-  how.zero = zeros_[0];
-  const bool per_column = zeros_.size() > 1;
+  how.zero = centered_ ? zeros_[0] : Middle();
+  const bool per_column = centered_ && zeros_.size() > 1;
   how.outer = by_rows_ ? n_ : k_;
   how.length = how.stride = by_rows_ ? k_ : n_;
   if (per_column) {

@@ -150,6 +150,11 @@ absl::Status WriteMatMulInteger(CodeWriter& writer, const Node* node) {
   const QuantisedTensor left = Left(node->input(0), nullptr, node->input(2));
   const QuantisedTensor right = Right(node->input(1), nullptr, node->input(3));
   if (const Scaled scaled = ScaledAfter(writer, node); scaled.mul != nullptr) {
+    const Int8Product product = {Left(left.codes, scaled.scale_a, left.zero), Right(right.codes, scaled.scale_b, right.zero)};
+    if (const Value* y = OnInt8Kernel(writer, scaled.mul, product, node->output()); y != nullptr) {
+      writer.Replace(scaled.mul, "Identity", {y});
+      return absl::OkStatus();
+    }
     ASSIGN_OR_RETURN(const Value* a, writer.Real(*scaled.mul, {left.codes, scaled.scale_a, left.zero, -2}));
     ASSIGN_OR_RETURN(const Value* b, writer.Real(*scaled.mul, {right.codes, scaled.scale_b, right.zero, -1}));
     writer.Replace(scaled.mul, "MatMul", {a, b});
@@ -202,6 +207,11 @@ absl::Status WriteDynamicMatMul(CodeWriter& writer, const Node* node) {
   if (writer.rounds()) {
     if (writer.workspace().model().OpsetVersion() < 11) return NotWritten("Round is an operator from opset 11 on");
     const DynamicCodes codes = QuantizeByRange(writer, *node, a);
+    const QuantisedTensor left = Left(writer.KeepCodes(*node, codes.raw, DataType::kUint8), codes.scale,
+                                      writer.KeepCodes(*node, codes.zero, DataType::kUint8));
+    writer.KnowScale(left.codes, codes.scale, left.zero, a, codes.zero);
+    const Int8Product product = {left, Right(node->input(1), node->input(2), node->input(3))};
+    if (const Value* y = OnInt8Kernel(writer, node, product); y != nullptr) return WriteSum(writer, node, y, node->input(4));
     a = writer.Op(*node, "Mul", {writer.Op(*node, "Sub", {codes.raw, codes.zero}), codes.scale});
   }
   ASSIGN_OR_RETURN(const Value* b, writer.Real(*node, Right(node->input(1), node->input(2), node->input(3))));
@@ -210,6 +220,9 @@ absl::Status WriteDynamicMatMul(CodeWriter& writer, const Node* node) {
 
 // (a, b, scale of a, scale of b, zero of a, zero of b, bias).
 absl::Status WriteMatMulToFloat(CodeWriter& writer, const Node* node) {
+  const Int8Product product = {Left(node->input(0), node->input(2), node->input(4)),
+                               Right(node->input(1), node->input(3), node->input(5))};
+  if (const Value* y = OnInt8Kernel(writer, node, product); y != nullptr) return WriteSum(writer, node, y, node->input(6));
   ASSIGN_OR_RETURN(const Value* a, writer.Real(*node, Left(node->input(0), node->input(2), node->input(4))));
   ASSIGN_OR_RETURN(const Value* b, writer.Real(*node, Right(node->input(1), node->input(3), node->input(5))));
   return WriteSum(writer, node, writer.Op(*node, "MatMul", {a, b}), node->input(6));

@@ -432,7 +432,8 @@ def _read_scale(words: Array) -> Array:
 def _quant_batch_matmul(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
     x1, x2, scale, offset, bias = (at(inputs, i) for i in range(5))
     require(x1.dtype == np.int8 and x2.dtype == np.int8, "both factors are int8")
-    require(offset is None and at(inputs, 5) is None, "no offset for results that are not int8, and no scale for each row")
+    of_rows = at(inputs, 5)
+    require(offset is None, "no offset for results that are not int8")
     columns = x2.T if attributes.get("transpose_x2", 0) == 1 else x2
     require(x1.shape[-1] == columns.shape[0] and x1.shape[-1] <= 65535 and x2.shape[-1] <= 65535, "dims of both factors")
     sums = np.matmul(x1.astype(np.int64), columns.astype(np.int64))
@@ -443,6 +444,10 @@ def _quant_batch_matmul(inputs: list[Array | None], attributes: Attributes) -> l
     if kind == 3:
         return [sums.astype(np.int32)]
     require(kind == 1 and scale.shape[0] in (1, columns.shape[1]), f"dtype {kind} and scale {scale.shape}")
+    if of_rows is not None:
+        require(scale.dtype == np.float32 and of_rows.dtype == np.float32 and of_rows.ndim == 1, "scales of float32")
+        require(of_rows.shape[0] == 1 or (x1.ndim == 2 and of_rows.shape[0] == x1.shape[0]), f"{of_rows.shape} scales of rows")
+        return [(sums * scale.astype(np.float64) * of_rows.astype(np.float64)[:, None]).astype(np.float16)]
     return [(sums * _read_scale(scale).astype(np.float64)).astype(np.float16)]
 
 
