@@ -41,6 +41,14 @@ const QuantisedTensor* CodeWriter::CodesOf(const Value* real) const {
   return found == reals_.end() ? nullptr : &found->second;
 }
 
+void CodeWriter::HasNamesUpTo(const std::vector<std::string>& ops) {
+  const int64_t from = workspace().model().OpsetVersion();
+  const int64_t highest = workspace().target()->AliasOpset(ops, from);
+  if (highest >= from || (highest_opset > 0 && highest_opset <= highest)) return;
+  highest_opset = highest;
+  highest_named = ops[0].substr(ops[0].rfind('.') + 1);
+}
+
 KeptCodes* CodeWriter::FindKept(const Value* codes) {
   const auto found = kept_.find(codes);
   return found == kept_.end() ? nullptr : &found->second;
@@ -193,7 +201,8 @@ absl::StatusOr<bool> CodeWriter::Carry(const Node* node) {
   const std::optional<double> zero = kept->second.zero == nullptr ? std::optional<double>(0) : OneNumber(kept->second.zero);
   if (!carried || !zero.has_value() || (IsOp(*node, "MaxPool") && node->output_count > 1)) return false;
   KeptCodes of = kept->second;
-  of.source = of.source_scale = of.source_zero = of.int8 = nullptr;  // these are not moved
+  of.source = of.source_scale = of.source_zero = of.int8 = of.deployed = of.rows = of.rows_scale =
+      nullptr;  // these are not moved
   of.by_node = false;
   const Value* source = of.real != nullptr ? of.real : of.centered;
   const DataType type = Of(node->input(0)).type;

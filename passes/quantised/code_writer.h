@@ -25,8 +25,11 @@ struct KeptCodes {
   const Value* source = nullptr;  // what was quantised in the graph with one scale and one zero point
   const Value* source_scale = nullptr;
   const Value* source_zero = nullptr;  // where that is computed: as a whole number, float32
-  const Value* int8 = nullptr;  // the codes as int8 (int8_codes.h)
-  bool by_node = false;         // ... which NPUQuantize gives
+  const Value* int8 = nullptr;         // the codes as int8 (int8_codes.h)
+  bool by_node = false;                // ... which NPUQuantize gives
+  const Value* rows = nullptr;         // the codes of each row of `source` by its own range, [M, K], and ...
+  const Value* rows_scale = nullptr;   // ... their scales
+  const Value* deployed = nullptr;     // int8 as well, which AscendQuant gives, for products that GE makes of it alone
 };
 
 class CodeWriter : public NodeWriter {
@@ -38,6 +41,9 @@ class CodeWriter : public NodeWriter {
   // Why no product is put on a kernel that is known in the default domain up to some opset; "" where it may.
   std::string why_no_int8_kernel;
   int64_t highest_opset = 0;  // at which every kernel that was taken has a name; 0: none was that ends before the model's
+  std::string highest_named;  // which kernel that is of
+  // Kernels that were taken, by the names of their nodes.
+  void HasNamesUpTo(const std::vector<std::string>& ops);
 
   bool rounds() const { return workspace().options().quantised != Quantised::kFloat; }
 
@@ -60,7 +66,7 @@ class CodeWriter : public NodeWriter {
   // What a real value was dequantised of, and what is known of codes; nullptr for others.
   const QuantisedTensor* CodesOf(const Value* real) const;
   KeptCodes* FindKept(const Value* codes);
-  std::vector<const Value*> with_int8;  // codes that have them
+  std::vector<const Value*> with_int8;  // codes that have them, made by whatever node
   // Whether a real value was made of codes that are kept: its activations are quantised.
   bool ComesOfCodes(const Value* real) const { return of_codes_.contains(real); }
   // The scale of codes that is known; nullptr for others.

@@ -103,7 +103,7 @@ absl::StatusOr<Int8Codes> AsInt8(CodeWriter& writer, const Node& at, const Quant
 
 void ForgetInt8(CodeWriter& writer, size_t since) {
   for (size_t i = since; i < writer.with_int8.size(); ++i) {
-    if (KeptCodes* kept = writer.FindKept(writer.with_int8[i]); kept != nullptr) kept->int8 = nullptr;
+    if (KeptCodes* kept = writer.FindKept(writer.with_int8[i]); kept != nullptr) kept->int8 = kept->deployed = nullptr;
   }
   writer.with_int8.resize(since);
 }

@@ -14,6 +14,7 @@
 #include "ir/rounding.h"
 #include "ir/status_macros.h"
 #include "passes/core/call_of.h"
+#include "passes/quantised/deployed_form.h"
 #include "passes/quantised/int8_codes.h"
 #include "passes/quantised/int8_weight.h"
 #include "patterns/analysis/constant_tensor.h"
@@ -22,6 +23,7 @@ namespace ascend_fuse {
 namespace {
 
 constexpr char kInt8Op[] = "npu.QuantBatchMatMul";
+constexpr char kPluginOp[] = "npu.NPUQuantBatchMatMul";  // the same by our plugin, at opsets that the first has no name at
 constexpr char kInt8Source[] = "hicann/ops-nn:matmul/quant_batch_matmul_v3/op_graph/quant_batch_matmul_v3_proto.h";
 
 // What the kernel gives, as GE counts types.
@@ -30,21 +32,20 @@ enum class Result { kFloat16 = 1, kInt32 = 3 };
 // Where float32 keeps its range the integers themselves are taken and scaled in float32. Elsewhere a sum of integers would
 // become a float16 that does not hold it, and the kernel scales.
 Result WantedResult(const Workspace& workspace) {
-  const bool fast = workspace.options().quantised == Quantised::kFast;
-  return fast || !workspace.target()->KeepsRange() ? Result::kFloat16 : Result::kInt32;
+  return TakesAllKernels(workspace.options().quantised) || !workspace.target()->KeepsRange() ? Result::kFloat16 : Result::kInt32;
 }
 
-// A float32 as the kernel reads it in a uint64: 1 + 8 + 10 bits, rounded here so that it need not cut them; bit 46 is that of
-// signed results.
+// As the kernel reads it in a uint64: bit 46 is that of signed results.
 std::optional<uint64_t> ScaleBits(double scale) {
-  constexpr uint32_t kCut = (uint32_t{1} << 13) - 1;
-  constexpr double kLeast = 5.9604644775390625e-08;  // the smallest step of float16: below it, its integers vanish
-  constexpr double kProduct = 127 * 127;             // of the largest codes: a float16 holds at least one
-  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(scale));
-  const uint32_t rounded = (bits + (kCut >> 1) + ((bits >> 13) & 1)) & ~kCut;
-  const auto kept = static_cast<double>(std::bit_cast<float>(rounded));
-  if (!(kept >= kLeast) || kept * kProduct > *LargestFinite(DataType::kFloat16)) return std::nullopt;
-  return uint64_t{rounded} | (uint64_t{1} << 46);
+  const std::optional<uint32_t> bits = RoundedScale(scale);
+  return bits.has_value() ? std::optional<uint64_t>(*bits | (uint64_t{1} << 46)) : std::nullopt;
+}
+
+// Which of the two nodes is made: that of the stock parser wherever the model's opset has it.
+std::string Int8Op(const Workspace& workspace) {
+  const Target& target = *workspace.target();
+  const int64_t opset = workspace.model().OpsetVersion();
+  return target.HasNode(kPluginOp) && target.AliasOpset({kInt8Op}, opset) < opset ? kPluginOp : kInt8Op;
 }
 
 template <typename T>
@@ -66,7 +67,8 @@ class Int8Emission {
     ASSIGN_OR_RETURN(const Int8Weight weight, Int8Weight::Read(workspace_.model(), product_.weight, product_.by_rows));
     if (!weight.centered() && result_ != Result::kInt32) {
       return NotWritten(
-          "codes of its weight less their zero point are not all of int8, which the kernel reads, and a result in float16 does not "
+          "codes of its weight less their zero point are not all of int8, which the kernel reads, and a result in float16 does "
+          "not "
           "hold the sums from which the rest is taken off (--precision-mode must_keep_origin_dtype does)");
     }
     ASSIGN_OR_RETURN(const Int8Codes x, AsInt8(writer_, node_, product_.x));
@@ -75,22 +77,22 @@ class Int8Emission {
     ASSIGN_OR_RETURN(const Value* scale, Scale(weight));
     NewNode plan;
     plan.domain = "npu";
-    plan.op_type = "QuantBatchMatMul";
+    plan.op_type = op_.substr(op_.find('.') + 1);
     plan.name = fmt::format("{}_int8", Label(node_));
     plan.inputs = {x.codes, rows, scale, nullptr, bias};
     if (result_ == Result::kFloat16 && !x_scale_.has_value()) plan.inputs.push_back(OfOne(product_.x.scale));
     while (plan.inputs.back() == nullptr) plan.inputs.pop_back();
     plan.attributes = {Attribute::Int("dtype", static_cast<int64_t>(result_)), Attribute::Int("transpose_x2", by_rows ? 1 : 0)};
     const Value* product = NodeInserter(workspace_, node_).Insert(plan);
-    const Call call = CallOf(*product->producer, workspace_.facts(), kInt8Op);
+    const Call call = CallOf(*product->producer, workspace_.facts(), op_);
     const Answer answer = workspace_.target()->Check(call, &workspace_.facts().dims());
     if (!answer.legal) return KernelTry::Refused(answer.code, answer.because, answer.source);
-    if (!answer.unsettled.empty() && workspace_.options().quantised != Quantised::kFast) {
+    if (!answer.unsettled.empty() && !TakesAllKernels(workspace_.options().quantised)) {
       return KernelTry::Refused("kernel-unsettled", fmt::format("{}; --quantised fast takes it", answer.unsettled), kInt8Source);
     }
     KernelTry taken;
     taken.taken = true;
-    taken.op = kInt8Op;
+    taken.op = op_;
     if (result_ == Result::kInt32) taken.precision = "exact";
     taken.assumptions = answer.assumptions;
     if (!weight.centered()) product = LessZeros(product, x.codes, weight);
@@ -189,17 +191,13 @@ class Int8Emission {
   const Int8Product& product_;
   Result result_ = Result::kFloat16;
   std::optional<double> x_scale_;  // where it is constant
+  std::string op_ = Int8Op(workspace_);
 };
-
-// The highest opset, of the model's at most, at which the node has a name.
-int64_t HighestOpset(const Workspace& workspace) {
-  return workspace.target()->AliasOpset({kInt8Op}, workspace.model().OpsetVersion());
-}
 
 KernelTry TryInt8Kernel(CodeWriter& writer, const Node* node, const Int8Product& product) {
   Workspace& workspace = writer.workspace();
   if (!writer.rounds() || workspace.target() == nullptr) return {};
-  if (!workspace.target()->HasNode(kInt8Op)) {
+  if (!workspace.target()->HasNode(Int8Op(workspace))) {
     Call call;
     call.op = kInt8Op;
     const Answer answer = workspace.target()->Check(call, workspace.facts().dims());
@@ -213,9 +211,12 @@ KernelTry TryInt8Kernel(CodeWriter& writer, const Node* node, const Int8Product&
     auto made = Int8Emission(writer, node, product).Run(by_rows);
     answer =
         made.ok() ? *std::move(made) : KernelTry::Refused("weight-not-taken", std::string(made.status().message()), kInt8Source);
+    if (answer.taken && workspace.options().strict && !answer.assumptions.empty()) {
+      answer = KernelTry::Refused("assumption-refused", fmt::format("--strict: it would assume that {}", answer.assumptions[0]),
+                                  kInt8Source);
+    }
     if (answer.taken) {
-      const int64_t highest = HighestOpset(workspace);
-      if (highest < workspace.model().OpsetVersion()) writer.highest_opset = highest;
+      if (answer.op == kInt8Op) writer.HasNamesUpTo({kInt8Op});
       return answer;
     }
     workspace.rewriter().RollBack(before);
@@ -225,7 +226,31 @@ KernelTry TryInt8Kernel(CodeWriter& writer, const Node* node, const Int8Product&
   return answer;
 }
 
-// A bias that is dequantised with the product of both scales and no zero point: its codes are in units of the product.
+// The codes that a factor was dequantised of, through a Transpose of a matrix.
+const QuantisedTensor* CodesOfFactor(const CodeWriter& writer, const Value* factor, bool* turned) {
+  *turned = false;
+  if (factor == nullptr) return nullptr;
+  if (const QuantisedTensor* of = writer.CodesOf(factor); of != nullptr) return of;
+  const Node* const node = factor->producer;
+  if (node == nullptr || !IsOp(*node, "Transpose") || writer.Rank(factor) != 2) return nullptr;
+  const auto perm = IntsAttribute(*node, "perm");
+  *turned = !perm.has_value() || ((*perm)[0] == 1 && (*perm)[1] == 0);
+  return writer.CodesOf(node->input(0));
+}
+
+}  // namespace
+
+std::optional<uint32_t> RoundedScale(double scale) {
+  constexpr uint32_t kCut = (uint32_t{1} << 13) - 1;
+  constexpr double kLeast = 5.9604644775390625e-08;  // the smallest step of float16: below it, its integers vanish
+  constexpr double kProduct = 127 * 127;             // of the largest codes: a float16 holds at least one
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(scale));
+  const uint32_t rounded = (bits + (kCut >> 1) + ((bits >> 13) & 1)) & ~kCut;
+  const auto kept = static_cast<double>(std::bit_cast<float>(rounded));
+  if (!(kept >= kLeast) || kept * kProduct > *LargestFinite(DataType::kFloat16)) return std::nullopt;
+  return rounded;
+}
+
 const Value* BiasCodes(CodeWriter& writer, const Value* bias, const Int8Product& product) {
   const QuantisedTensor* of = bias == nullptr ? nullptr : writer.CodesOf(bias);
   if (of == nullptr || writer.Of(of->codes).type != DataType::kInt32 || !ConstantTensor(*of->codes).has_value()) return nullptr;
@@ -252,20 +277,6 @@ const Value* BiasCodes(CodeWriter& writer, const Value* bias, const Int8Product&
   return of->codes;
 }
 
-// The codes that a factor was dequantised of, through a Transpose of a matrix.
-const QuantisedTensor* CodesOfFactor(const CodeWriter& writer, const Value* factor, bool* turned) {
-  *turned = false;
-  if (factor == nullptr) return nullptr;
-  if (const QuantisedTensor* of = writer.CodesOf(factor); of != nullptr) return of;
-  const Node* const node = factor->producer;
-  if (node == nullptr || !IsOp(*node, "Transpose") || writer.Rank(factor) != 2) return nullptr;
-  const auto perm = IntsAttribute(*node, "perm");
-  *turned = !perm.has_value() || ((*perm)[0] == 1 && (*perm)[1] == 0);
-  return writer.CodesOf(node->input(0));
-}
-
-}  // namespace
-
 const Value* OnInt8Kernel(CodeWriter& writer, const Node* node, const Int8Product& product, const Value* told) {
   KernelTry answer = TryInt8Kernel(writer, node, product);
   const Value* const value = answer.value;
@@ -290,7 +301,8 @@ absl::StatusOr<bool> WriteInt8Linear(CodeWriter& writer, const Node* node) {
   }
   const Value* const bias = gemm ? node->input(2) : nullptr;
   product.bias = BiasCodes(writer, bias, product);
-  const Value* const value = OnInt8Kernel(writer, node, product);
+  const Value* value = OnInt8Kernel(writer, node, product);
+  if (value == nullptr) value = InDeployedForm(writer, node, product, false);
   if (value == nullptr) return false;
   if (bias != nullptr && product.bias == nullptr) {
     writer.Replace(node, "Add", {value, bias});

@@ -1,6 +1,9 @@
 // A product of int8 with int8 on the kernel of Ascend that multiplies integers, QuantBatchMatMul.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "passes/quantised/code_writer.h"
 
 namespace ascend_fuse {
@@ -12,6 +15,14 @@ struct Int8Product {
   bool by_rows = false;         // [N, K]; else [K, N]
   const Value* bias = nullptr;  // constant int32, in units of both scales
 };
+
+// The bits of a positive float32 rounded to the 19 that kernels read of it in a scale of uint64; nullopt where float16 does not
+// hold what it makes of integers.
+std::optional<uint32_t> RoundedScale(double scale);
+
+// The codes of a bias that is dequantised with the product of both scales and no zero point: they are in units of the product.
+// nullptr for any other.
+const Value* BiasCodes(CodeWriter& writer, const Value* bias, const Int8Product& product);
 
 // What computes the product of `node` on the kernel, of the type of x's scale. Where the target has no such kernel, or it does
 // not take these operands, or the numbers would not be those that --quantised asks for, nothing is changed, and it is nullptr.

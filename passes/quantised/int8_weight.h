@@ -10,9 +10,9 @@
 
 namespace ascend_fuse {
 
-// Codes of [K, N], or of [N, K], as int8: less their zero points where all of them are int8 then. Else codes of uint8 are 128
-// lower, codes of int8 as they are, and their zero points are left to whoever adds up rows of the other factor. Numbers of columns
-// have one element, or N.
+// Codes of [K, N], or of [N, K], of which K may be several dims, as int8: less their zero points where all of them are int8 then.
+// Else codes of uint8 are 128 lower, codes of int8 as they are, and their zero points are left to whoever adds up rows of the
+// other factor. Numbers of columns have one element, or N.
 class Int8Weight {
  public:
   // FAILED_PRECONDITION with a sentence where the weight is not constant or not of 8 bits. The elements are read once.
@@ -31,7 +31,8 @@ class Int8Weight {
   int64_t ZeroOf(int64_t column) const {
     return centered_ ? 0 : zeros_[zeros_.size() == 1 ? 0 : static_cast<size_t>(column)] - Middle();
   }
-  // The weight as a constant [N, K] or [K, N] of int8: the one of the model where that is the same.
+  // The weight as a constant [N, K] or [K, N] of int8: the one of the model where that is the same. Where K is several dims it
+  // stays [N, K].
   absl::StatusOr<const Value*> Constant(Workspace& workspace, const Node& at, bool by_rows) const;
 
  private:
