@@ -33,26 +33,41 @@ void TurnNibbles(const CodeRows& from, int64_t first, int64_t count, bool lower,
   const uint32_t flip = lower ? 0x88888888 : 0;
   const int64_t columns = from.rows / kEight;
   uint32_t rows[kEight][kAtOnce];
-  for (int64_t column = 0; column < columns; ++column) {
-    for (int64_t place = 0; place < count; place += kEight * kAtOnce) {
-      const int64_t words = std::min<int64_t>(kAtOnce, (count - place) / kEight);
-      for (int64_t i = 0; i < kEight; ++i) {
-        const char* const row = from.bytes + (column * kEight + i) * from.stride + (first + place) / 2;
-        std::memcpy(rows[i], row, static_cast<size_t>(words) * sizeof(uint32_t));
+  uint32_t tile[kEight * kAtOnce][kAtOnce];  // written out in lines of a cache
+  for (int64_t place = 0; place < count; place += kEight * kAtOnce) {
+    const int64_t words = std::min<int64_t>(kAtOnce, (count - place) / kEight);
+    for (int64_t begin = 0; begin < columns; begin += kAtOnce) {
+      const int64_t width = std::min(kAtOnce, columns - begin);
+      for (int64_t column = 0; column < width; ++column) {
+        for (int64_t i = 0; i < kEight; ++i) {
+          const char* const row = from.bytes + ((begin + column) * kEight + i) * from.stride + (first + place) / 2;
+          std::memcpy(rows[i], row, static_cast<size_t>(words) * sizeof(uint32_t));
+        }
+        TurnEights(rows, words);
+        for (int64_t word = 0; word < words; ++word) {
+          for (int64_t i = 0; i < kEight; ++i) tile[word * kEight + i][column] = rows[i][word] ^ flip;
+        }
       }
-      TurnEights(rows, words);
-      for (int64_t word = 0; word < words; ++word) {
-        uint32_t* const out = to + (place + word * kEight) * columns + column;
-        for (int64_t i = 0; i < kEight; ++i) out[i * columns] = rows[i][word] ^ flip;
+      for (int64_t i = 0; i < words * kEight; ++i) {
+        std::memcpy(to + (place + i) * columns + begin, tile[i], static_cast<size_t>(width) * sizeof(uint32_t));
       }
     }
   }
 }
 
 void TurnBytes(const CodeRows& from, int64_t first, int64_t count, uint8_t zero, uint8_t* to) {
-  for (int64_t row = 0; row < from.rows; ++row) {
-    const auto* const codes = reinterpret_cast<const uint8_t*>(from.bytes) + row * from.stride + first;
-    for (int64_t i = 0; i < count; ++i) to[i * from.rows + row] = static_cast<uint8_t>(codes[i] - zero);
+  constexpr int64_t kSide = 64;  // a line of a cache
+  uint8_t tile[kSide][kSide];
+  for (int64_t begin = 0; begin < from.rows; begin += kSide) {
+    const int64_t rows = std::min(kSide, from.rows - begin);
+    for (int64_t place = 0; place < count; place += kSide) {
+      const int64_t places = std::min(kSide, count - place);
+      for (int64_t row = 0; row < rows; ++row) {
+        const auto* const codes = reinterpret_cast<const uint8_t*>(from.bytes) + (begin + row) * from.stride + first + place;
+        for (int64_t i = 0; i < places; ++i) tile[i][row] = static_cast<uint8_t>(codes[i] - zero);
+      }
+      for (int64_t i = 0; i < places; ++i) std::memcpy(to + (place + i) * from.rows + begin, tile[i], static_cast<size_t>(rows));
+    }
   }
 }
 

@@ -17,7 +17,7 @@ constexpr char kProduct[] = "npu.QuantBatchMatMul";
 constexpr char kSource[] = "hicann/ops-nn:quant/dynamic_quant/docs/aclnnDynamicQuant_en.md";
 
 // The node computes what the target takes; the refusal else.
-KernelTry Judged(const Workspace& workspace, const Value* value, const char* op) {
+KernelTry Judged(Workspace& workspace, const Value* value, const char* op) {
   const Answer answer = workspace.target()->Check(CallOf(*value->producer, workspace.facts(), op), &workspace.facts().dims());
   if (!answer.legal) return KernelTry::Refused(answer.code, answer.because, answer.source);
   KernelTry taken;

@@ -25,7 +25,7 @@ def written(source: Path, folder: Path, *flags: str, chip: str = "ascend910b") -
     """What optimize writes, which ATC reads, and its report. A second run changes nothing."""
     to = folder / f"{source.stem}.{chip}.onnx"
     run_ok("optimize", source, "-o", to, "--target", chip, "--json", folder / "report.json", *flags)
-    mode = flags[flags.index(EXACT[0]):][:2] if EXACT[0] in flags else ()
+    mode = (*(flags[flags.index(EXACT[0]):][:2] if EXACT[0] in flags else ()), *[flag for flag in flags if flag == "--plugin"])
     run_ok("check", to, "--target", chip, *mode)
     run_ok("optimize", to, "-o", folder / "again.onnx", "--target", chip, *flags)
     assert (folder / "again.onnx").read_bytes() == to.read_bytes()
