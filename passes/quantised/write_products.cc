@@ -120,7 +120,8 @@ struct Scaled {
   const Value* scale_b = nullptr;
 };
 
-// Which of the two factors belongs to `a`: the one that the node gives which made its codes.
+// Which of the two factors belongs to `a`: the one that the node gives which made its codes. Of codes that nothing here made,
+// rows of a table for example, it is one number; the other one may differ along columns.
 Scaled ScaledAfter(CodeWriter& writer, const Node* node) {
   const Node* cast = OneReader(node->output());
   if (cast == nullptr || !IsOp(*cast, "Cast") || writer.Of(cast->output()).type != DataType::kFloat) return {};
@@ -130,8 +131,11 @@ Scaled ScaledAfter(CodeWriter& writer, const Node* node) {
   const Node* factors = factor->producer;
   if (factors == nullptr || !IsOp(*factors, "Mul")) return {};
   const Value* scale_a = writer.ScaleOf(node->input(0));
-  for (size_t i = 0; i < 2 && scale_a != nullptr; ++i) {
-    if (writer.SameFactor(factors->input(i), scale_a)) return {mul, scale_a, factors->input(1 - i)};
+  const bool made_here = writer.FindKept(node->input(0)) != nullptr;
+  for (size_t i = 0; i < 2; ++i) {
+    const Value* const of_a = factors->input(i);
+    const bool is_of_a = scale_a != nullptr ? writer.SameFactor(of_a, scale_a) : !made_here && writer.OneNumber(of_a).has_value();
+    if (is_of_a) return {mul, of_a, factors->input(1 - i)};
   }
   return {};
 }
