@@ -93,7 +93,8 @@ std::string DescribeDequantization(DataType type, absl::Span<const int64_t> dims
   };
   const auto steps = [](const FactorSteps& of) { return fmt::format("{},{},{}", of.outer, of.group, of.inner); };
   const std::string sizes =
-      fmt::format("{},{},{},{},{},{},{},{}", how.bits, how.is_signed, how.outer, how.length, how.inner, how.stride, how.first, how.block) +
+      fmt::format("{},{},{},{},{},{},{},{}", how.bits, how.is_signed, how.outer, how.length, how.inner, how.stride, how.first,
+                  how.block) +
       fmt::format(",{},{},{},{},{}", how.factor, how.transposed, how.pack, how.first_high,
                   std::string_view(reinterpret_cast<const char*>(how.levels.data()), how.levels.size() * sizeof(float)));
   const std::string zeros = fmt::format("{}:{}:{}:{}", place(how.zeros), how.zero_bits, steps(how.zero_steps), how.zero);

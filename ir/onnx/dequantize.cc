@@ -176,19 +176,25 @@ absl::Status DequantizingReader::FillBlock() {
   return absl::OkStatus();
 }
 
-// The same of many places, where codes come out as integers that only zero points are taken off, all the same one.
+// The same of many places, where codes come out as integers that only zero points are taken off, all the same one, or are scales.
 bool DequantizingReader::FillTile() {
   constexpr int64_t kPlaces = 128;  // of 4 bits: a line of a cache
   constexpr int64_t kEight = 8;
-  const bool as_they_are = how_.scales == nullptr && how_.zeros == nullptr && how_.levels.empty() && !IsFloat(how_.codes->type);
+  const bool as_they_are = how_.scales == nullptr && how_.zeros == nullptr && how_.levels.empty();
   const int64_t count = std::min(kPlaces, how_.length - place_);
   if (!as_they_are || how_.outer <= 0) return false;
-  if (how_.bits == 8 && BitWidth(type_) == 8 && how_.pack == 1) {
+  if (how_.codes->type == DataType::kFloat && type_ == DataType::kFloat16 && how_.zero == 0) {
+    block_.resize(static_cast<size_t>(count * how_.outer) * sizeof(uint16_t));
+    TurnToHalves({whole_.data(), how_.outer, how_.stride * 4}, how_.first + place_, count, static_cast<float>(how_.factor),
+                 reinterpret_cast<uint16_t*>(block_.data()));
+  } else if (IsFloat(how_.codes->type)) {
+    return false;
+  } else if (how_.bits == 8 && BitWidth(type_) == 8 && how_.pack == 1) {
     block_.resize(static_cast<size_t>(count * how_.outer));
     TurnBytes({whole_.data(), how_.outer, how_.stride}, how_.first + place_, count, static_cast<uint8_t>(how_.zero),
               reinterpret_cast<uint8_t*>(block_.data()));
-  } else if (how_.bits == 4 && how_.pack == kEight && how_.first == 0 && !how_.first_high && (how_.zero == 0 || how_.zero == kEight) &&
-             how_.outer % kEight == 0 && how_.stride % kEight == 0) {
+  } else if (how_.bits == 4 && how_.pack == kEight && how_.first == 0 && !how_.first_high &&
+             (how_.zero == 0 || how_.zero == kEight) && how_.outer % kEight == 0 && how_.stride % kEight == 0) {
     const int64_t columns = how_.outer / kEight;
     const int64_t whole = (count + kEight - 1) / kEight * kEight;
     tile_.resize(static_cast<size_t>(whole * columns));

@@ -73,13 +73,14 @@ void TurnBytes(const CodeRows& from, int64_t first, int64_t count, uint8_t zero,
 
 uint16_t HalfBits(float number) {
   constexpr uint32_t kBeyond = 0x47800000;  // 65536
+  constexpr uint32_t kInfinite = 0x7F800000;
   constexpr uint32_t kNormal = 0x38800000;  // 2^-14
   constexpr uint32_t kHalf = 0x3F000000;    // 0.5, whose last bit is 2^-24, as the last bit of the smallest numbers of float16 is
   constexpr uint32_t kOtherBias = 0xC8000000;
   const auto bits = std::bit_cast<uint32_t>(number);
   const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
   const uint32_t size = bits & 0x7FFFFFFF;
-  if (size >= kBeyond) return sign | 0x7C00;
+  if (size >= kBeyond) return sign | (size > kInfinite ? 0x7E00 : 0x7C00);
   if (size < kNormal) {
     return sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(std::bit_cast<float>(size) + 0.5F) - kHalf);
   }
@@ -89,6 +90,28 @@ uint16_t HalfBits(float number) {
 uint16_t BrainBits(float number) {
   const auto bits = std::bit_cast<uint32_t>(number);
   return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+void TurnToHalves(const CodeRows& from, int64_t first, int64_t count, float factor, uint16_t* to) {
+  constexpr int64_t kRows = 32;  // a line of a cache
+  constexpr int64_t kPlaces = 16;
+  uint16_t tile[kPlaces][kRows];
+  float numbers[kPlaces];
+  for (int64_t begin = 0; begin < from.rows; begin += kRows) {
+    const int64_t rows = std::min(kRows, from.rows - begin);
+    for (int64_t place = 0; place < count; place += kPlaces) {
+      const int64_t places = std::min(kPlaces, count - place);
+      for (int64_t row = 0; row < rows; ++row) {
+        const char* const bytes =
+            from.bytes + (begin + row) * from.stride + (first + place) * static_cast<int64_t>(sizeof(float));
+        std::memcpy(numbers, bytes, static_cast<size_t>(places) * sizeof(float));
+        for (int64_t i = 0; i < places; ++i) tile[i][row] = HalfBits(numbers[i] * factor);
+      }
+      for (int64_t i = 0; i < places; ++i) {
+        std::memcpy(to + (place + i) * from.rows + begin, tile[i], static_cast<size_t>(rows) * sizeof(uint16_t));
+      }
+    }
+  }
 }
 
 }  // namespace ascend_fuse

@@ -21,7 +21,10 @@ void TurnNibbles(const CodeRows& from, int64_t first, int64_t count, bool lower,
 // Codes of 8 bits, less `zero`.
 void TurnBytes(const CodeRows& from, int64_t first, int64_t count, uint8_t zero, uint8_t* to);
 
-// The bits of the float16 and of the bfloat16 that a number rounds to, half to even. Not for numbers that are not one.
+// Numbers of float32, times `factor`, as float16.
+void TurnToHalves(const CodeRows& from, int64_t first, int64_t count, float factor, uint16_t* to);
+
+// The bits of the float16 and of the bfloat16 that a number rounds to, half to even; of the latter, not of NaN.
 uint16_t HalfBits(float number);
 uint16_t BrainBits(float number);
 

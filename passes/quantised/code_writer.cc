@@ -41,14 +41,6 @@ const QuantisedTensor* CodeWriter::CodesOf(const Value* real) const {
   return found == reals_.end() ? nullptr : &found->second;
 }
 
-void CodeWriter::HasNamesUpTo(const std::vector<std::string>& ops) {
-  const int64_t from = workspace().model().OpsetVersion();
-  const int64_t highest = workspace().target()->AliasOpset(ops, from);
-  if (highest >= from || (highest_opset > 0 && highest_opset <= highest)) return;
-  highest_opset = highest;
-  highest_named = ops[0].substr(ops[0].rfind('.') + 1);
-}
-
 KeptCodes* CodeWriter::FindKept(const Value* codes) {
   const auto found = kept_.find(codes);
   return found == kept_.end() ? nullptr : &found->second;

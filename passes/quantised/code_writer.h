@@ -42,8 +42,6 @@ class CodeWriter : public NodeWriter {
   std::string why_no_int8_kernel;
   int64_t highest_opset = 0;  // at which every kernel that was taken has a name; 0: none was that ends before the model's
   std::string highest_named;  // which kernel that is of
-  // Kernels that were taken, by the names of their nodes.
-  void HasNamesUpTo(const std::vector<std::string>& ops);
 
   bool rounds() const { return workspace().options().quantised != Quantised::kFloat; }
 

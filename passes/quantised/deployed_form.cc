@@ -190,7 +190,7 @@ KernelTry TryDeployedForm(CodeWriter& writer, const Node* node, const Int8Produc
                               ge->source);
   }
   if (made.ok() && made->taken) {
-    writer.HasNamesUpTo({kQuant, kDequant});
+    NoteNames(writer, {kQuant, kDequant});
     return *std::move(made);
   }
   workspace.rewriter().RollBack(before);
@@ -206,26 +206,6 @@ const Value* InDeployedForm(CodeWriter& writer, const Node* node, const Int8Prod
   const Value* const value = answer.value;
   if (answer.taken || !answer.because.empty()) writer.told[node->output()] = std::move(answer);
   return value;
-}
-
-absl::StatusOr<bool> WriteDeployedConv(CodeWriter& writer, const Node* node) {
-  if (!IsOp(*node, "Conv") || node->input(0) == nullptr || node->input(1) == nullptr) return false;
-  const QuantisedTensor* const x = writer.CodesOf(node->input(0));
-  const QuantisedTensor* const weight = writer.CodesOf(node->input(1));
-  if (x == nullptr || weight == nullptr || ConstantTensor(*x->codes).has_value() || !ConstantTensor(*weight->codes).has_value()) {
-    return false;
-  }
-  const Value* const bias = node->input(2);
-  Int8Product product = {*x, *weight, true};
-  product.bias = BiasCodes(writer, bias, product);
-  const Value* value = InDeployedForm(writer, node, product, true);
-  if (value == nullptr) return false;
-  if (bias != nullptr && product.bias == nullptr) {
-    writer.Replace(node, "Add", {value, NodeInserter(writer.workspace(), *node).Unsqueeze(bias, {1, 2})});
-  } else {
-    writer.Replace(node, "Identity", {value});
-  }
-  return true;
 }
 
 }  // namespace ascend_fuse

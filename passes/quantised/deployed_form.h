@@ -11,7 +11,4 @@ namespace ascend_fuse {
 // has then, or where --quantised does not ask for it.
 const Value* InDeployedForm(CodeWriter& writer, const Node* node, const Int8Product& product, bool conv);
 
-// The Conv of numbers that were dequantised in that form. False where the node stays.
-absl::StatusOr<bool> WriteDeployedConv(CodeWriter& writer, const Node* node);
-
 }  // namespace ascend_fuse

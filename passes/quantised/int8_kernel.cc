@@ -216,7 +216,7 @@ KernelTry TryInt8Kernel(CodeWriter& writer, const Node* node, const Int8Product&
                                   kInt8Source);
     }
     if (answer.taken) {
-      if (answer.op == kInt8Op) writer.HasNamesUpTo({kInt8Op});
+      if (answer.op == kInt8Op) NoteNames(writer, {kInt8Op});
       return answer;
     }
     workspace.rewriter().RollBack(before);
@@ -239,6 +239,15 @@ const QuantisedTensor* CodesOfFactor(const CodeWriter& writer, const Value* fact
 }
 
 }  // namespace
+
+void NoteNames(CodeWriter& writer, const std::vector<std::string>& ops) {
+  const Workspace& workspace = writer.workspace();
+  const int64_t from = workspace.model().OpsetVersion();
+  const int64_t highest = workspace.target()->AliasOpset(ops, from);
+  if (highest >= from || (writer.highest_opset > 0 && writer.highest_opset <= highest)) return;
+  writer.highest_opset = highest;
+  writer.highest_named = ops[0].substr(ops[0].rfind('.') + 1);
+}
 
 std::optional<uint32_t> RoundedScale(double scale) {
   constexpr uint32_t kCut = (uint32_t{1} << 13) - 1;
@@ -306,6 +315,26 @@ absl::StatusOr<bool> WriteInt8Linear(CodeWriter& writer, const Node* node) {
   if (value == nullptr) return false;
   if (bias != nullptr && product.bias == nullptr) {
     writer.Replace(node, "Add", {value, bias});
+  } else {
+    writer.Replace(node, "Identity", {value});
+  }
+  return true;
+}
+
+absl::StatusOr<bool> WriteDeployedConv(CodeWriter& writer, const Node* node) {
+  if (!IsOp(*node, "Conv") || node->input(0) == nullptr || node->input(1) == nullptr) return false;
+  const QuantisedTensor* const x = writer.CodesOf(node->input(0));
+  const QuantisedTensor* const weight = writer.CodesOf(node->input(1));
+  if (x == nullptr || weight == nullptr || ConstantTensor(*x->codes).has_value() || !ConstantTensor(*weight->codes).has_value()) {
+    return false;
+  }
+  const Value* const bias = node->input(2);
+  Int8Product product = {*x, *weight, true};
+  product.bias = BiasCodes(writer, bias, product);
+  const Value* value = InDeployedForm(writer, node, product, true);
+  if (value == nullptr) return false;
+  if (bias != nullptr && product.bias == nullptr) {
+    writer.Replace(node, "Add", {value, NodeInserter(writer.workspace(), *node).Unsqueeze(bias, {1, 2})});
   } else {
     writer.Replace(node, "Identity", {value});
   }

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "passes/quantised/code_writer.h"
 
@@ -15,6 +17,10 @@ struct Int8Product {
   bool by_rows = false;         // [N, K]; else [K, N]
   const Value* bias = nullptr;  // constant int32, in units of both scales
 };
+
+// Kernels that were taken, by the names of their nodes: the model is written at an opset that has them
+// (CodeWriter::highest_opset).
+void NoteNames(CodeWriter& writer, const std::vector<std::string>& ops);
 
 // The bits of a positive float32 rounded to the 19 that kernels read of it in a scale of uint64; nullopt where float16 does not
 // hold what it makes of integers.
@@ -32,5 +38,8 @@ const Value* OnInt8Kernel(CodeWriter& writer, const Node* node, const Int8Produc
 // The MatMul or Gemm of numbers that were dequantised, on the kernel; its result is told of in CodeWriter::told. False where
 // the node stays.
 absl::StatusOr<bool> WriteInt8Linear(CodeWriter& writer, const Node* node);
+
+// The Conv of numbers that were dequantised in the form of deployed_form.h. False where the node stays.
+absl::StatusOr<bool> WriteDeployedConv(CodeWriter& writer, const Node* node);
 
 }  // namespace ascend_fuse

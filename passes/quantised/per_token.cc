@@ -100,7 +100,7 @@ const Value* PerToken(CodeWriter& writer, const Node* node, const Int8Product& p
   KernelTry answer =
       made.ok() ? *std::move(made) : KernelTry::Refused("weight-not-taken", std::string(made.status().message()), kSource);
   if (answer.taken) {
-    writer.HasNamesUpTo({kProduct, kRows});
+    NoteNames(writer, {kProduct, kRows});
   } else {
     workspace.rewriter().RollBack(before);
     kept->rows = as_it_was.rows;

@@ -13,7 +13,6 @@
 #include "passes/core/module_path.h"
 #include "passes/legalise/whole_model.h"
 #include "passes/quantised/deployed.h"
-#include "passes/quantised/deployed_form.h"
 #include "passes/quantised/int8_codes.h"
 #include "passes/quantised/int8_kernel.h"
 #include "passes/quantised/operators.h"
@@ -229,7 +228,7 @@ class QuantisedPass {
       site.record.emitted_op = answer.by_ge.empty() ? answer.op : "";
       site.record.precision = answer.precision;
       site.record.assumptions = answer.assumptions;
-      site.Say("", answer.by_ge, answer.by_ge.empty() ? "" : answer.source);
+      site.Say(answer.by_ge.empty() ? "" : "by-ge", answer.by_ge, answer.by_ge.empty() ? "" : answer.source);
     }
   }
 

@@ -213,7 +213,8 @@ TEST(OperatorsTest, TargetsSayNothingElse) {
 }
 
 TEST(OperatorsTest, KindsAndConstructsAreOneVocabulary) {
-  std::set<std::string> constructs = {"int8_conv", "int8_linear"};  // of sites that no rule finds: passes/quantised/deployed_form.cc
+  std::set<std::string> constructs = {"int8_conv",
+                                      "int8_linear"};  // of sites that no rule finds: passes/quantised/deployed_form.cc
   for (const SiteKind& kind : SiteKinds()) {
     EXPECT_EQ(FindSiteKind(kind.name), &kind);
     EXPECT_FALSE(kind.title.empty()) << kind.name;
