@@ -35,14 +35,12 @@ struct KeptCodes {
 class CodeWriter : public NodeWriter {
  public:
   explicit CodeWriter(Workspace& workspace) : NodeWriter(workspace) {}
-
   // What the report tells of kernels: by what a product computes.
   absl::flat_hash_map<const Value*, KernelTry> told;
   // Why no product is put on a kernel that is known in the default domain up to some opset; "" where it may.
   std::string why_no_int8_kernel;
   int64_t highest_opset = 0;  // at which every kernel that was taken has a name; 0: none was that ends before the model's
   std::string highest_named;  // which kernel that is of
-
   bool rounds() const { return workspace().options().quantised != Quantised::kFloat; }
 
   // The real numbers that the codes stand for, of the type of the scale or of `type`. A constant is computed when the model is
@@ -56,8 +54,8 @@ class CodeWriter : public NodeWriter {
   void TakeCodes(const Value* codes, const Value* raw);
   // These numbers, float32, as codes of the type: a new value that is kept.
   const Value* KeepCodes(const Node& at, const Value* raw, DataType type);
-  // The codes of a value that is kept are those of `real` with this scale and this zero point, which are computed; `zero_number`
-  // is the latter as a number. Without rounding they stand for `real`.
+  // Codes that are kept are those of `real` by this scale and zero point, which are computed; `zero_number`: the latter as a
+  // number.
   void KnowScale(const Value* codes, const Value* scale, const Value* zero, const Value* real, const Value* zero_number);
   void NoteOfCodes(const Value* real) { of_codes_.insert(real); }
   void NoteReal(const Value* real, const QuantisedTensor& of) { reals_[real] = of; }

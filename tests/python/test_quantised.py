@@ -233,7 +233,7 @@ def test_products_of_codes_to_float(tmp_path: Path) -> None:
     check(single("MatMulIntegerToFloat", {"a": a}, constants, [FLOAT], domain=RUNTIME), tmp_path, {"a": a}, 2e-6)
     x = RNG(35).standard_normal((3, 40)).astype(np.float32)
     constants = {"b": b, "sb": np.full(6, 0.01, np.float32), "zb": np.zeros(6, np.int8), "c": np.arange(6, dtype=np.float32)}
-    check(single("DynamicQuantizeMatMul", {"x": x}, constants, [FLOAT], domain=RUNTIME), tmp_path, {"x": x}, 2e-6)
+    check(single("DynamicQuantizeMatMul", {"x": x}, constants, [FLOAT], domain=RUNTIME), tmp_path, {"x": x}, 1.2e-3)  # in float16
 
 
 @pytest.mark.parametrize("zeros", ["none", "packed", "float"])

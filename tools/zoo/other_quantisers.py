@@ -65,10 +65,10 @@ def _pt2e(kind: str, to: Path) -> None:
 
 def _float_model() -> onnx.ModelProto:
     rng, node = np.random.default_rng(0), helper.make_node
-    weights = {"w": rng.standard_normal((64, 96)) * 0.2, "w2": rng.standard_normal((96, 32)) * 0.2, "b": rng.standard_normal(32)}
+    weights = {"w": rng.standard_normal((256, 96)) * 0.2, "w2": rng.standard_normal((96, 32)) * 0.2, "b": rng.standard_normal(32)}
     nodes = [node("MatMul", ["x", "w"], ["a"], name="fc1"), node("Relu", ["a"], ["r"], name="relu"),
              node("MatMul", ["r", "w2"], ["c"], name="fc2"), node("Add", ["c", "b"], ["y"], name="add")]
-    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 64])],
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 256])],
                               [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 32])],
                               [numpy_helper.from_array(value.astype(np.float32), name) for name, value in weights.items()])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -88,7 +88,7 @@ def _neural_compressor(kind: str, to: Path) -> None:
             return next(self.rest, None)
 
         def rewind(self) -> None:
-            self.rest = iter([{"x": np.random.default_rng(seed).standard_normal((4, 64)).astype(np.float32)} for seed in range(4)])
+            self.rest = iter([{"x": np.random.default_rng(seed).standard_normal((4, 256)).astype(np.float32)} for seed in range(4)])
 
     source = to.with_name("float.onnx")
     onnx.save(_float_model(), source)
