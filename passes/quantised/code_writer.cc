@@ -31,11 +31,6 @@ void CodeWriter::KnowScale(const Value* codes, const Value* scale, const Value* 
   if (!rounds()) kept->second = {nullptr, real, scale, zero};
 }
 
-const Value* CodeWriter::ScaleOf(const Value* codes) const {
-  const auto kept = kept_.find(codes);
-  return kept == kept_.end() ? nullptr : kept->second.scale;
-}
-
 const QuantisedTensor* CodeWriter::CodesOf(const Value* real) const {
   const auto found = reals_.find(real);
   return found == reals_.end() ? nullptr : &found->second;

@@ -65,8 +65,6 @@ class CodeWriter : public NodeWriter {
   std::vector<const Value*> with_int8;  // codes that have them, made by whatever node
   // Whether a real value was made of codes that are kept: its activations are quantised.
   bool ComesOfCodes(const Value* real) const { return of_codes_.contains(real); }
-  // The scale of codes that is known; nullptr for others.
-  const Value* ScaleOf(const Value* codes) const;
   // The node as one on other values: a node that moves codes, on the codes as they are kept. False where it reads no codes.
   absl::StatusOr<bool> Carry(const Node* node);
 

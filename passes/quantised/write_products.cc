@@ -130,11 +130,12 @@ Scaled ScaledAfter(CodeWriter& writer, const Node* node) {
   const Value* factor = mul->input(mul->input(0) == cast->output() ? 1 : 0);
   const Node* factors = factor->producer;
   if (factors == nullptr || !IsOp(*factors, "Mul")) return {};
-  const Value* scale_a = writer.ScaleOf(node->input(0));
-  const bool made_here = writer.FindKept(node->input(0)) != nullptr;
+  const KeptCodes* const kept = writer.FindKept(node->input(0));
+  const Value* const scale_a = kept == nullptr ? nullptr : kept->scale;
   for (size_t i = 0; i < 2; ++i) {
     const Value* const of_a = factors->input(i);
-    const bool is_of_a = scale_a != nullptr ? writer.SameFactor(of_a, scale_a) : !made_here && writer.OneNumber(of_a).has_value();
+    const bool is_of_a =
+        scale_a != nullptr ? writer.SameFactor(of_a, scale_a) : kept == nullptr && writer.OneNumber(of_a).has_value();
     if (is_of_a) return {mul, of_a, factors->input(1 - i)};
   }
   return {};
