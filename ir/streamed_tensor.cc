@@ -41,6 +41,17 @@ absl::StatusOr<const Tensor*> PlainTensor(Model* model, const Tensor& of_the_mod
   return tensor;
 }
 
+namespace {
+
+// Whether the codes are the elements as they lie in memory: the same bytes under another type and other dims.
+bool IsTheSameBytes(DataType type, const Dequantization& how) {
+  const bool whole = !how.transposed && how.first == 0 && how.stride == how.length && how.levels.empty() && !how.first_high;
+  const bool as_it_is = how.scales == nullptr && how.zeros == nullptr && how.zero == 0 && !IsFloat(how.codes->type);
+  return whole && as_it_is && IsInteger(type) && how.bits * how.pack == BitWidth(type);
+}
+
+}  // namespace
+
 absl::StatusOr<Tensor*> DequantizedTensor(Model* model, DataType type, absl::Span<const int64_t> dims, const Dequantization& how,
                                           std::string_view name) {
   Arena& arena = model->arena();
@@ -48,6 +59,19 @@ absl::StatusOr<Tensor*> DequantizedTensor(Model* model, DataType type, absl::Spa
   for (const Tensor** part : {&own->codes, &own->scales, &own->zeros}) {
     if (*part == nullptr) continue;
     ASSIGN_OR_RETURN(*part, PlainTensor(model, *arena.New<Tensor>(**part), name));
+  }
+  if (const Tensor& codes = *own->codes; IsTheSameBytes(type, how) && codes.storage != Storage::kDequantized) {
+    // It may stay where it is, without a copy.
+    Tensor* same = arena.New<Tensor>();
+    same->type = type;
+    same->storage = codes.storage;
+    same->dims = arena.Copy(dims);
+    same->memory = codes.memory;
+    same->file = codes.file;
+    same->location = codes.location;
+    const int64_t bytes = same->ElementCount() * BitWidth(type) / 8;
+    if (same->file.size < 0 && same->storage == Storage::kExternal) same->file.size = bytes;
+    if (same->storage == Storage::kMemory || same->file.size == bytes) return same;
   }
   own->groups = arena.Copy(how.groups);
   own->levels = arena.Copy(how.levels);
@@ -69,7 +93,8 @@ std::string DescribeDequantization(DataType type, absl::Span<const int64_t> dims
   };
   const auto steps = [](const FactorSteps& of) { return fmt::format("{},{},{}", of.outer, of.group, of.inner); };
   const std::string sizes =
-      fmt::format("{},{},{},{},{},{},{}", how.bits, how.is_signed, how.outer, how.length, how.inner, how.stride, how.block) +
+      fmt::format("{},{},{},{},{},{},{},{}", how.bits, how.is_signed, how.outer, how.length, how.inner, how.stride, how.first,
+                  how.block) +
       fmt::format(",{},{},{},{},{}", how.factor, how.transposed, how.pack, how.first_high,
                   std::string_view(reinterpret_cast<const char*>(how.levels.data()), how.levels.size() * sizeof(float)));
   const std::string zeros = fmt::format("{}:{}:{}:{}", place(how.zeros), how.zero_bits, steps(how.zero_steps), how.zero);

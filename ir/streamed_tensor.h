@@ -18,7 +18,8 @@ absl::Status NotStreamed(std::string_view name, std::string_view why);
 // elements are not all there. `of_the_model` lives as long as the model.
 absl::StatusOr<const Tensor*> PlainTensor(Model* model, const Tensor& of_the_model, std::string_view name);
 
-// A tensor that is computed as `how` says, whose parts are copied.
+// A tensor that is computed as `how` says, whose parts are copied; where that gives the bytes of the codes, these are its
+// elements.
 absl::StatusOr<Tensor*> DequantizedTensor(Model* model, DataType type, absl::Span<const int64_t> dims, const Dequantization& how,
                                           std::string_view name);
 

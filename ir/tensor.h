@@ -74,6 +74,7 @@ struct Dequantization {
   int64_t length = 0;
   int64_t inner = 1;
   int64_t stride = 0;                // codes along the middle axis, those that only pad it included
+  int64_t first = 0;                 // so many of those lie in front of the first one; 0 where inner is not 1
   int64_t block = 1;                 // a group: so many neighbours ...
   absl::Span<const int64_t> groups;  // ... or the group of each place, where they are not neighbours
   const Tensor* scales = nullptr;    // of a floating-point type, not kTyped; nullptr: the codes as they are

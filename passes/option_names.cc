@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -115,11 +116,16 @@ absl::Status SetSwitch(bool* field, std::string_view name, std::string_view valu
 }
 
 absl::Status SetQuantised(Quantised* field, std::string_view value) {
-  if (value != "exact" && value != "fast" && value != "float") {
-    return absl::InvalidArgumentError(fmt::format("--quantised {}: expected exact, fast or float", value));
+  static constexpr std::pair<std::string_view, Quantised> kWords[] = {{"exact", Quantised::kExact},
+                                                                      {"fast", Quantised::kFast},
+                                                                      {"per-token", Quantised::kPerToken},
+                                                                      {"float", Quantised::kFloat}};
+  for (const auto& [word, quantised] : kWords) {
+    if (value != word) continue;
+    *field = quantised;
+    return absl::OkStatus();
   }
-  *field = value == "exact" ? Quantised::kExact : value == "fast" ? Quantised::kFast : Quantised::kFloat;
-  return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("--quantised {}: expected exact, fast, per-token or float", value));
 }
 
 absl::Status SetText(std::string* field, std::string_view value) {
@@ -148,10 +154,11 @@ const std::vector<OptionName>& OptionNames() {
       {"assume", "INPUT=WORD", "what an input holds: ones, binary (0 and 1), left-padded, right-padded", true},
       {"keep-rest", "", "leave what is not fused as it is, byte for byte"},
       {"tidy", "WORD,...", "kinds of tidying of what is not fused; default: all", true},
-      {"quantised", "exact|fast|float",
+      {"quantised", "exact|fast|per-token|float",
        "exact: what ONNX Runtime computes of quantised operators (default); fast: kernels of integers wherever there is one; "
-       "float: "
-       "activations are not rounded"},
+       "per-token: as fast, and what the model quantises by the range of a tensor is quantised by rows; float: activations are "
+       "not "
+       "rounded"},
       {"limit", "N", "at most so many rewrites"},
       {"dump", "FOLDER", "write the model after each pass there"},
   };

@@ -193,6 +193,31 @@ domi::Status ParseNPUFusedInferAttentionScore(const ge::Operator& source, ge::Op
   return domi::SUCCESS;
 }
 
+// (x1 times x2 + bias) * scale, summed in integers
+domi::Status ParseNPUQuantBatchMatMul(const ge::Operator& source, ge::Operator& target) {
+  Node node("NPUQuantBatchMatMul", source);
+  node.TakesInputs(3, {"x1", "x2", "scale", "offset", "bias", "pertoken_scale"});
+  node.TakesOutputs(1);
+  const int64_t dtype = node.Int("dtype", 1, {1, 3});
+  const int64_t transpose_x1 = node.Int("transpose_x1", 0, {0});
+  const int64_t transpose_x2 = node.Int("transpose_x2", 0, {0, 1});
+  if (!node.Accepted()) return domi::FAILED;
+  target.SetAttr("dtype", dtype);
+  target.SetAttr("transpose_x1", transpose_x1 != 0);
+  target.SetAttr("transpose_x2", transpose_x2 != 0);
+  return domi::SUCCESS;
+}
+
+// x times (weight + antiquant_offset) * antiquant_scale, with the weight [N, K] and a scale for each of its rows
+domi::Status ParseNPUWeightQuantBatchMatmulTurned(const ge::Operator& source, ge::Operator& target) {
+  Node node("NPUWeightQuantBatchMatmulTurned", source);
+  node.TakesInputs(3, {"x", "weight", "antiquant_scale", "antiquant_offset"});
+  node.TakesOutputs(1);
+  if (!node.Accepted()) return domi::FAILED;
+  target.SetAttr("transpose_weight", true);
+  return domi::SUCCESS;
+}
+
 // h * cos + cat(-second half of h, first half of h) * sin, where h is the even channels of x and then the odd ones
 domi::Status ParseNPUInterleaveRope(const ge::Operator& source, ge::Operator& /*target*/) {
   Node node("NPUInterleaveRope", source);
@@ -218,7 +243,7 @@ std::vector<ge::AscendString> Keys(const std::string& op_type, int first, int la
 
 // For `strings`: the version that a library has.
 extern "C" __attribute__((visibility("default"))) const char* ascend_fuse_op_plugin_version() {
-  return "ascend-fuse op plugin, version 2";
+  return "ascend-fuse op plugin, version 3";
 }
 
 // ATC's header names its types without the namespace.
@@ -287,6 +312,16 @@ REGISTER_CUSTOM_OP("FusedInferAttentionScore")
     .FrameworkType(ONNX)
     .OriginOpType(ascend_fuse_plugin::Keys("NPUFusedInferAttentionScore", 11, 18))
     .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUFusedInferAttentionScore)
+    .ImplyType(ImplyType::TVM);
+REGISTER_CUSTOM_OP("QuantBatchMatmulV3")
+    .FrameworkType(ONNX)
+    .OriginOpType(ascend_fuse_plugin::Keys("NPUQuantBatchMatMul", 11, 18))
+    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUQuantBatchMatMul)
+    .ImplyType(ImplyType::TVM);
+REGISTER_CUSTOM_OP("WeightQuantBatchMatmulV2")
+    .FrameworkType(ONNX)
+    .OriginOpType(ascend_fuse_plugin::Keys("NPUWeightQuantBatchMatmulTurned", 11, 18))
+    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUWeightQuantBatchMatmulTurned)
     .ImplyType(ImplyType::TVM);
 REGISTER_CUSTOM_OP("InterleaveRope")
     .FrameworkType(ONNX)

@@ -1,9 +1,11 @@
 #include "ir/onnx/dequantize.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "ir/onnx/encode.h"
+#include "ir/onnx/turned_codes.h"
 #include "ir/status_macros.h"
 
 namespace ascend_fuse {
@@ -15,9 +17,10 @@ constexpr int64_t kCodesAtOnce = int64_t{1} << 16;
 int64_t PackedAt(const char* bytes, int64_t index, int bits, bool is_signed, bool first_high = false) {
   uint64_t value = 0;
   if (bits < 8) {
-    const int64_t per_byte = 8 / bits;
-    const int64_t place = first_high ? per_byte - 1 - index % per_byte : index % per_byte;
-    value = static_cast<uint8_t>(bytes[index / per_byte]) >> (place * bits) & ((1u << bits) - 1);
+    const auto at = static_cast<uint64_t>(index) * static_cast<uint64_t>(bits);
+    const uint64_t low = at % 8;
+    value =
+        static_cast<uint8_t>(bytes[at / 8]) >> (first_high ? 8 - static_cast<uint64_t>(bits) - low : low) & ((1u << bits) - 1);
   } else {
     std::memcpy(&value, bytes + index * (bits / 8), static_cast<size_t>(bits / 8));
   }
@@ -110,6 +113,9 @@ void DequantizingReader::Append(double code, double zero, double scale) {
     const float value = static_cast<float>(code - zero) * static_cast<float>(scale);
     if (type_ == DataType::kFloat) {
       block_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+    } else if (std::isfinite(value) && (type_ == DataType::kFloat16 || type_ == DataType::kBfloat16)) {
+      const uint16_t bits = type_ == DataType::kFloat16 ? HalfBits(value) : BrainBits(value);
+      block_.append(reinterpret_cast<const char*>(&bits), sizeof(bits));
     } else {
       block_.append(EncodeNumber(type_, static_cast<double>(value)));
     }
@@ -146,9 +152,14 @@ absl::Status DequantizingReader::FillBlock() {
       RETURN_IF_ERROR(zeros_.MoveTo(outer_));
     }
     if (how_.inner == 1) {
+      // Places before the first one count from -first on.
       const int64_t run = std::min(codes - i, how_.stride - place_);
-      RETURN_IF_ERROR(AppendRun(packed.data(), i, std::max<int64_t>(0, std::min(run, how_.length - place_))));
-      place_ = (place_ + run) % how_.stride;
+      const int64_t begin = std::max(place_, how_.first);
+      const int64_t end = std::min(place_ + run, how_.first + how_.length);
+      const int64_t skipped = begin - place_;
+      place_ = begin - how_.first;
+      if (end > begin) RETURN_IF_ERROR(AppendRun(packed.data(), i + skipped, end - begin));
+      place_ = (begin - skipped + run) % how_.stride;
       i += run;
       continue;
     }
@@ -165,6 +176,37 @@ absl::Status DequantizingReader::FillBlock() {
   return absl::OkStatus();
 }
 
+// The same of many places, where codes come out as integers that only zero points are taken off, all the same one, or are scales.
+bool DequantizingReader::FillTile() {
+  constexpr int64_t kPlaces = 128;  // of 4 bits: a line of a cache
+  constexpr int64_t kEight = 8;
+  const bool as_they_are = how_.scales == nullptr && how_.zeros == nullptr && how_.levels.empty();
+  const int64_t count = std::min(kPlaces, how_.length - place_);
+  if (!as_they_are || how_.outer <= 0) return false;
+  if (how_.codes->type == DataType::kFloat && type_ == DataType::kFloat16 && how_.zero == 0) {
+    block_.resize(static_cast<size_t>(count * how_.outer) * sizeof(uint16_t));
+    TurnToHalves({whole_.data(), how_.outer, how_.stride * 4}, how_.first + place_, count, static_cast<float>(how_.factor),
+                 reinterpret_cast<uint16_t*>(block_.data()));
+  } else if (IsFloat(how_.codes->type)) {
+    return false;
+  } else if (how_.bits == 8 && BitWidth(type_) == 8 && how_.pack == 1) {
+    block_.resize(static_cast<size_t>(count * how_.outer));
+    TurnBytes({whole_.data(), how_.outer, how_.stride}, how_.first + place_, count, static_cast<uint8_t>(how_.zero),
+              reinterpret_cast<uint8_t*>(block_.data()));
+  } else if (how_.bits == 4 && how_.pack == kEight && how_.first == 0 && !how_.first_high &&
+             (how_.zero == 0 || how_.zero == kEight) && how_.outer % kEight == 0 && how_.stride % kEight == 0) {
+    const int64_t columns = how_.outer / kEight;
+    const int64_t whole = (count + kEight - 1) / kEight * kEight;
+    tile_.resize(static_cast<size_t>(whole * columns));
+    TurnNibbles({whole_.data(), how_.outer, how_.stride / 2}, place_, whole, how_.zero == kEight, tile_.data());
+    block_.assign(reinterpret_cast<const char*>(tile_.data()), static_cast<size_t>(count * columns) * sizeof(uint32_t));
+  } else {
+    return false;
+  }
+  place_ += count;
+  return true;
+}
+
 // The elements of one place along the middle axis, of every place along the outer one.
 absl::Status DequantizingReader::FillRow() {
   if (place_ == how_.length) return absl::DataLossError("a transposed constant has fewer elements than its dims ask for");
@@ -174,11 +216,12 @@ absl::Status DequantizingReader::FillRow() {
   }
   block_.clear();
   used_ = 0;
+  if (FillTile()) return absl::OkStatus();
   const int64_t group = GroupOf(place_);
   for (int64_t outer = 0; outer < how_.outer; ++outer) {
     RETURN_IF_ERROR(scales_.MoveTo(outer));
     RETURN_IF_ERROR(zeros_.MoveTo(outer));
-    const double code = CodeAt(whole_.data(), outer * how_.stride + place_);
+    const double code = CodeAt(whole_.data(), outer * how_.stride + how_.first + place_);
     Append(code, zeros_.At(group, 0), scales_.At(group, 0) * how_.factor);
   }
   ++place_;

@@ -47,6 +47,7 @@ class DequantizingReader {
  private:
   absl::Status FillBlock();
   absl::Status FillRow();
+  bool FillTile();
   absl::Status AppendRun(const char* packed, int64_t first, int64_t count);
   void Append(double code, double zero, double scale);
   double CodeAt(const char* packed, int64_t index) const;
@@ -66,8 +67,9 @@ class DequantizingReader {
   std::string whole_;     // all codes, where places are not visited one after another
   uint32_t nibbles_ = 0;  // an element of packed codes ...
   int packed_ = 0;        // ... and how many there are in it
-  std::string block_;     // elements that are ready ...
-  size_t used_ = 0;       // ... and how many bytes of them were given out
+  std::vector<uint32_t> tile_;
+  std::string block_;  // elements that are ready ...
+  size_t used_ = 0;    // ... and how many bytes of them were given out
 };
 
 }  // namespace ascend_fuse

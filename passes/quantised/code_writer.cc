@@ -15,16 +15,20 @@ void CodeWriter::TakeCodes(const Value* codes, const Value* raw) {
   Keep(codes, {raw, nullptr, nullptr, nullptr});
 }
 
-void CodeWriter::KnowScale(const Value* codes, const Value* scale, const Value* zero, const Value* real) {
-  const auto kept = kept_.find(codes);
-  if (kept == kept_.end()) return;
-  kept->second.scale = scale;
-  if (!rounds()) kept->second = {nullptr, real, scale, zero};
+const Value* CodeWriter::KeepCodes(const Node& at, const Value* raw, DataType type) {
+  const Value* const codes = Op(at, "Cast", {raw}, {Attribute::Int("to", static_cast<int64_t>(type))});
+  Keep(codes, {raw, nullptr, nullptr, nullptr});
+  return codes;
 }
 
-const Value* CodeWriter::ScaleOf(const Value* codes) const {
+void CodeWriter::KnowScale(const Value* codes, const Value* scale, const Value* zero, const Value* real,
+                           const Value* zero_number) {
   const auto kept = kept_.find(codes);
-  return kept == kept_.end() ? nullptr : kept->second.scale;
+  if (kept == kept_.end()) return;
+  kept->second.scale = kept->second.source_scale = scale;
+  kept->second.source = real;
+  kept->second.source_zero = zero_number;
+  if (!rounds()) kept->second = {nullptr, real, scale, zero};
 }
 
 const QuantisedTensor* CodeWriter::CodesOf(const Value* real) const {
@@ -184,7 +188,8 @@ absl::StatusOr<bool> CodeWriter::Carry(const Node* node) {
   const std::optional<double> zero = kept->second.zero == nullptr ? std::optional<double>(0) : OneNumber(kept->second.zero);
   if (!carried || !zero.has_value() || (IsOp(*node, "MaxPool") && node->output_count > 1)) return false;
   KeptCodes of = kept->second;
-  of.source = of.source_scale = of.int8 = nullptr;  // these are not moved
+  of.source = of.source_scale = of.source_zero = of.int8 = of.deployed = of.rows = of.rows_scale =
+      nullptr;  // these are not moved
   of.by_node = false;
   const Value* source = of.real != nullptr ? of.real : of.centered;
   const DataType type = Of(node->input(0)).type;

@@ -69,7 +69,7 @@ void FindDeployed(Workspace& workspace) {
       std::string why = WhyNot(workspace, *product);
       site.record.state = why.empty() ? "by_ge" : "left";
       if (why.empty()) {
-        site.Say("", "GE makes one product of integers of AscendQuant, the product and AscendDequant", kPasses);
+        site.Say("by-ge", "GE makes one product of integers of AscendQuant, the product and AscendDequant", kPasses);
       } else {
         site.Say("deployed-not-taken", std::move(why), kPasses);
       }

@@ -12,6 +12,7 @@ namespace ascend_fuse {
 struct Int8Codes {
   const Value* codes = nullptr;
   int64_t zero = 0;
+  const Value* computed_zero = nullptr;  // in the place of `zero`: int32 [1]
 };
 
 // FAILED_PRECONDITION with a sentence where they cannot be had.

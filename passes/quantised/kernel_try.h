@@ -14,6 +14,7 @@ struct KernelTry {
   const Value* value = nullptr;           // what it computes, where it does not stand in the place of the node yet
   std::string op;                         // the node that was made: "npu.WeightQuantBatchMatmulV2"
   std::string precision = "approximate";  // as SiteRecord has it
+  std::string by_ge;                      // where GE makes the kernel of what was written: how it does
   std::vector<std::string> assumptions;   // what the target takes for granted of symbolic dims
   std::string code;                       // why not: of patterns/codes.h, with a sentence and its source
   std::string because;

@@ -13,6 +13,9 @@ struct IntegerWeight {
   int64_t n = 0;
   int64_t block = 0;    // places along K that share a scale
   bool by_rows = true;  // [N, K]; else [K, N], with scales [blocks of K, N], [N] or one for all
+  // Where it is [K, N] and some columns of a wider one: the first of them, and how many that has.
+  int64_t first = 0;
+  int64_t wide = 0;
 };
 
 // Puts the kernel, and what fits it to the graph, in the place of the node, the product of its first input [..., K] and the

@@ -105,7 +105,7 @@ absl::Status WriteDynamicQuantize(CodeWriter& writer, const Node* node) {
   const DynamicCodes made = QuantizeByRange(writer, *node, node->input(0));
   if (outputs[0] != nullptr) writer.TakeCodes(outputs[0], made.raw);
   const Value* const x = node->input(0);
-  if (outputs[0] != nullptr && outputs.size() > 2) writer.KnowScale(outputs[0], outputs[1], outputs[2], x);
+  if (outputs[0] != nullptr && outputs.size() > 2) writer.KnowScale(outputs[0], outputs[1], outputs[2], x, made.zero);
   if (outputs.size() > 1 && outputs[1] != nullptr) writer.TakeOver(outputs[1], "Identity", {made.scale});
   if (outputs.size() > 2 && outputs[2] != nullptr) writer.TakeCodes(outputs[2], made.zero);
   return absl::OkStatus();

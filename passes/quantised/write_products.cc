@@ -9,9 +9,11 @@
 
 #include "fmt/format.h"
 #include "ir/status_macros.h"
+#include "passes/quantised/deployed_form.h"
 #include "passes/quantised/dynamic_codes.h"
 #include "passes/quantised/int8_kernel.h"
 #include "passes/quantised/operators.h"
+#include "passes/quantised/per_token.h"
 #include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
@@ -28,11 +30,17 @@ std::vector<Attribute> ConvAttributes(const Node& node) {
 QuantisedTensor Left(const Value* codes, const Value* scale, const Value* zero) { return {codes, scale, zero, -2}; }
 QuantisedTensor Right(const Value* codes, const Value* scale, const Value* zero) { return {codes, scale, zero, -1}; }
 
+// On a kernel of int8, or in the form that GE makes one of.
+const Value* OnInteger(CodeWriter& writer, const Node* node, const Int8Product& product) {
+  const Value* const y = OnInt8Kernel(writer, node, product);
+  return y != nullptr ? y : InDeployedForm(writer, node, product, false);
+}
+
 absl::Status WriteQLinearMatMul(CodeWriter& writer, const Node* node) {
   const QuantisedTensor result = {nullptr, node->input(6), node->input(7), -1};
   const Int8Product product = {Left(node->input(0), node->input(1), node->input(2)),
                                Right(node->input(3), node->input(4), node->input(5))};
-  if (const Value* y = OnInt8Kernel(writer, node, product); y != nullptr) return writer.Quantize(node, y, result);
+  if (const Value* y = OnInteger(writer, node, product); y != nullptr) return writer.Quantize(node, y, result);
   ASSIGN_OR_RETURN(const Value* a, writer.Real(*node, Left(node->input(0), node->input(1), node->input(2))));
   ASSIGN_OR_RETURN(const Value* b, writer.Real(*node, Right(node->input(3), node->input(4), node->input(5))));
   return writer.Quantize(node, writer.Op(*node, "MatMul", {a, b}), result);
@@ -49,6 +57,12 @@ absl::StatusOr<const Value*> RealBias(CodeWriter& writer, const Node& at, const 
 
 absl::Status WriteQLinearConv(CodeWriter& writer, const Node* node) {
   if (IntAttribute(*node, "channels_last").value_or(0) != 0) return NotWritten("its channels come last");
+  const Int8Product product = {{node->input(0), node->input(1), node->input(2)},
+                               {node->input(3), node->input(4), node->input(5), 0},
+                               true,
+                               node->input(8)};
+  if (const Value* y = InDeployedForm(writer, node, product, true); y != nullptr)
+    return writer.Quantize(node, y, {nullptr, node->input(6), node->input(7)});
   ASSIGN_OR_RETURN(const Value* x, writer.Real(*node, {node->input(0), node->input(1), node->input(2)}));
   ASSIGN_OR_RETURN(const Value* w, writer.Real(*node, {node->input(3), node->input(4), node->input(5), 0}));
   std::vector<const Value*> inputs = {x, w};
@@ -67,7 +81,7 @@ absl::Status WriteQGemm(CodeWriter& writer, const Node* node) {
   const QuantisedTensor right = {node->input(3), node->input(4), node->input(5), transposed ? 0 : 1};
   const float alpha = FloatAttribute(*node, "alpha").value_or(1);
   if (alpha == 1 && IntAttribute(*node, "transA").value_or(0) == 0) {
-    if (const Value* y = OnInt8Kernel(writer, node, {left, right, transposed, node->input(6)}); y != nullptr) {
+    if (const Value* y = OnInteger(writer, node, {left, right, transposed, node->input(6)}); y != nullptr) {
       if (node->input(8) != nullptr) return writer.Quantize(node, y, {nullptr, node->input(7), node->input(8)});
       writer.Replace(node, "Identity", {y});
       return absl::OkStatus();
@@ -106,7 +120,8 @@ struct Scaled {
   const Value* scale_b = nullptr;
 };
 
-// Which of the two factors belongs to `a`: the one that the node gives which made its codes.
+// Which of the two factors belongs to `a`: the one that the node gives which made its codes. Of codes that nothing here made,
+// rows of a table for example, it is one number; the other one may differ along columns.
 Scaled ScaledAfter(CodeWriter& writer, const Node* node) {
   const Node* cast = OneReader(node->output());
   if (cast == nullptr || !IsOp(*cast, "Cast") || writer.Of(cast->output()).type != DataType::kFloat) return {};
@@ -115,9 +130,13 @@ Scaled ScaledAfter(CodeWriter& writer, const Node* node) {
   const Value* factor = mul->input(mul->input(0) == cast->output() ? 1 : 0);
   const Node* factors = factor->producer;
   if (factors == nullptr || !IsOp(*factors, "Mul")) return {};
-  const Value* scale_a = writer.ScaleOf(node->input(0));
-  for (size_t i = 0; i < 2 && scale_a != nullptr; ++i) {
-    if (writer.SameFactor(factors->input(i), scale_a)) return {mul, scale_a, factors->input(1 - i)};
+  const KeptCodes* const kept = writer.FindKept(node->input(0));
+  const Value* const scale_a = kept == nullptr ? nullptr : kept->scale;
+  for (size_t i = 0; i < 2; ++i) {
+    const Value* const of_a = factors->input(i);
+    const bool is_of_a =
+        scale_a != nullptr ? writer.SameFactor(of_a, scale_a) : kept == nullptr && writer.OneNumber(of_a).has_value();
+    if (is_of_a) return {mul, of_a, factors->input(1 - i)};
   }
   return {};
 }
@@ -150,6 +169,13 @@ absl::Status WriteMatMulInteger(CodeWriter& writer, const Node* node) {
   const QuantisedTensor left = Left(node->input(0), nullptr, node->input(2));
   const QuantisedTensor right = Right(node->input(1), nullptr, node->input(3));
   if (const Scaled scaled = ScaledAfter(writer, node); scaled.mul != nullptr) {
+    const Int8Product product = {Left(left.codes, scaled.scale_a, left.zero), Right(right.codes, scaled.scale_b, right.zero)};
+    const Value* y = PerToken(writer, scaled.mul, product, node->output());
+    if (y == nullptr) y = OnInt8Kernel(writer, scaled.mul, product, node->output());
+    if (y != nullptr) {
+      writer.Replace(scaled.mul, "Identity", {y});
+      return absl::OkStatus();
+    }
     ASSIGN_OR_RETURN(const Value* a, writer.Real(*scaled.mul, {left.codes, scaled.scale_a, left.zero, -2}));
     ASSIGN_OR_RETURN(const Value* b, writer.Real(*scaled.mul, {right.codes, scaled.scale_b, right.zero, -1}));
     writer.Replace(scaled.mul, "MatMul", {a, b});
@@ -202,6 +228,13 @@ absl::Status WriteDynamicMatMul(CodeWriter& writer, const Node* node) {
   if (writer.rounds()) {
     if (writer.workspace().model().OpsetVersion() < 11) return NotWritten("Round is an operator from opset 11 on");
     const DynamicCodes codes = QuantizeByRange(writer, *node, a);
+    const QuantisedTensor left = Left(writer.KeepCodes(*node, codes.raw, DataType::kUint8), codes.scale,
+                                      writer.KeepCodes(*node, codes.zero, DataType::kUint8));
+    writer.KnowScale(left.codes, codes.scale, left.zero, a, codes.zero);
+    const Int8Product product = {left, Right(node->input(1), node->input(2), node->input(3))};
+    const Value* y = PerToken(writer, node, product, node->output());
+    if (y == nullptr) y = OnInt8Kernel(writer, node, product);
+    if (y != nullptr) return WriteSum(writer, node, y, node->input(4));
     a = writer.Op(*node, "Mul", {writer.Op(*node, "Sub", {codes.raw, codes.zero}), codes.scale});
   }
   ASSIGN_OR_RETURN(const Value* b, writer.Real(*node, Right(node->input(1), node->input(2), node->input(3))));
@@ -210,6 +243,9 @@ absl::Status WriteDynamicMatMul(CodeWriter& writer, const Node* node) {
 
 // (a, b, scale of a, scale of b, zero of a, zero of b, bias).
 absl::Status WriteMatMulToFloat(CodeWriter& writer, const Node* node) {
+  const Int8Product product = {Left(node->input(0), node->input(2), node->input(4)),
+                               Right(node->input(1), node->input(3), node->input(5))};
+  if (const Value* y = OnInt8Kernel(writer, node, product); y != nullptr) return WriteSum(writer, node, y, node->input(6));
   ASSIGN_OR_RETURN(const Value* a, writer.Real(*node, Left(node->input(0), node->input(2), node->input(4))));
   ASSIGN_OR_RETURN(const Value* b, writer.Real(*node, Right(node->input(1), node->input(3), node->input(5))));
   return WriteSum(writer, node, writer.Op(*node, "MatMul", {a, b}), node->input(6));

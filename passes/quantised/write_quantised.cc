@@ -102,8 +102,8 @@ class QuantisedPass {
   absl::StatusOr<std::string> WriteAtOpsetOfKernels() {
     const int64_t from = workspace_.model().OpsetVersion();
     const auto begin = [&] {
-      return fmt::format("QuantBatchMatMul has a name up to opset {}, and the model stays at opset {}: ", writer_.highest_opset,
-                         from);
+      return fmt::format("{} has a name up to opset {}, and the model stays at opset {}: ", writer_.highest_named,
+                         writer_.highest_opset, from);
     };
     if (!workspace_.model().functions().empty()) return begin() + "it calls local functions";
     if (!workspace_.target()->FusedByGe("layer_norm_decomposed").has_value()) {
@@ -119,7 +119,7 @@ class QuantisedPass {
     workspace_.NumberValues();
     ASSIGN_OR_RETURN(std::string why, WriteAtOpset(workspace_, writer_.highest_opset));
     if (!why.empty()) return begin() + why;
-    workspace_.result.opset_because = "where QuantBatchMatMul has a name";
+    workspace_.result.opset_because = fmt::format("where {} has a name", writer_.highest_named);
     return why;
   }
 
@@ -143,7 +143,10 @@ class QuantisedPass {
       const bool known = std::find(std::begin(kNotWritten), std::end(kNotWritten), key) != std::end(kNotWritten);
       if (known) Leave(node, key, "quantised_operator", "no rule writes it in standard operators");
       if (known) return absl::OkStatus();
-      ASSIGN_OR_RETURN(const bool on_kernel, WriteInt8Linear(writer_, node));
+      ASSIGN_OR_RETURN(bool on_kernel, WriteInt8Linear(writer_, node));
+      if (!on_kernel) {
+        ASSIGN_OR_RETURN(on_kernel, WriteDeployedConv(writer_, node));
+      }
       wrote_ = wrote_ || on_kernel;
       return on_kernel ? absl::OkStatus() : writer_.Carry(node).status();
     }
@@ -152,10 +155,12 @@ class QuantisedPass {
     const std::string module = ModulePath(*node);
     const Rewriter::Mark before = workspace_.rewriter().Now();
     const size_t noted = writer_.Noted();
+    const size_t with_int8 = writer_.with_int8.size();
     const Value* const value = node->output(0);
     const absl::Status status = op.write(writer_, node);
     if (!status.ok()) {
       workspace_.rewriter().RollBack(before);
+      ForgetInt8(writer_, with_int8);
       writer_.Forget(noted);
       Leave(node, key, op.kind.empty() ? "quantised_operator" : std::string(op.kind), std::string(status.message()));
       return absl::OkStatus();
@@ -219,11 +224,11 @@ class QuantisedPass {
         site.Say(answer.code, answer.because + "; its weight is dequantised when the model is saved", answer.source);
         continue;
       }
-      site.record.state = "fused";
-      site.record.emitted_op = answer.op;
+      site.record.state = answer.by_ge.empty() ? "fused" : "by_ge";
+      site.record.emitted_op = answer.by_ge.empty() ? answer.op : "";
       site.record.precision = answer.precision;
       site.record.assumptions = answer.assumptions;
-      site.Say("", "", "");
+      site.Say(answer.by_ge.empty() ? "" : "by-ge", answer.by_ge, answer.by_ge.empty() ? "" : answer.source);
     }
   }
 

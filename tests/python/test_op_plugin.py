@@ -50,6 +50,8 @@ NODES = {
         "num_heads": "int64", "scale": "float", "input_layout": "text", "num_key_value_heads": "int64",
         "pre_tokens": "int64", "next_tokens": "int64", "sparse_mode": "int64", "inner_precise": "int64"}),
     "NPUInterleaveRope": ("InterleaveRope", {}),
+    "NPUQuantBatchMatMul": ("QuantBatchMatmulV3", {"dtype": "int64", "transpose_x1": "bool", "transpose_x2": "bool"}),
+    "NPUWeightQuantBatchMatmulTurned": ("WeightQuantBatchMatmulV2", {"transpose_weight": "bool"}),
 }
 
 
@@ -244,6 +246,8 @@ FROM = {
     "NPUPromptFlashAttentionDirect": "plugin/attention_masked_310p",
     "NPUFusedInferAttentionScore": (LLAMA, "ascend950"),
     "NPUInterleaveRope": "plugin/interleave_rope_910b",
+    "NPUQuantBatchMatMul": "plugin/quant_matmul_opset_18_910b",
+    "NPUWeightQuantBatchMatmulTurned": "plugin/weight_turned_310p",
 }
 
 
@@ -313,7 +317,7 @@ def test_what_a_parser_refuses(case: str, driver: Path) -> None:
     node, sentence = REFUSED[case]
     word, said = ask(driver, node)
     assert word == "refused"
-    assert said.startswith(f"[ERROR] ascend-fuse op plugin, version 2: node 'node' ({node.op_type}): ")
+    assert said.startswith(f"[ERROR] ascend-fuse op plugin, version 3: node 'node' ({node.op_type}): ")
     assert sentence in said
     assert len(said.splitlines()) == 1
 
@@ -372,9 +376,9 @@ def test_installed_and_removed(tmp_path: Path) -> None:
 
     library = vendors / "ascend_fuse" / "framework" / "onnx" / "libascend_fuse_onnx_plugin.so"
     for _ in range(2):
-        assert "installed version 2\n" in install()
+        assert "installed version 3\n" in install()
         assert (vendors / "config.ini").read_text() == "load_priority=ascend_fuse,customize\n"
-    assert b"ascend-fuse op plugin, version 2" in library.read_bytes()
+    assert b"ascend-fuse op plugin, version 3" in library.read_bytes()
     install("--remove")
     assert not (vendors / "ascend_fuse").exists()
     assert (vendors / "config.ini").read_text() == "load_priority=customize\n"

@@ -25,7 +25,7 @@ def written(source: Path, folder: Path, *flags: str, chip: str = "ascend910b") -
     """What optimize writes, which ATC reads, and its report. A second run changes nothing."""
     to = folder / f"{source.stem}.{chip}.onnx"
     run_ok("optimize", source, "-o", to, "--target", chip, "--json", folder / "report.json", *flags)
-    mode = flags[flags.index(EXACT[0]):][:2] if EXACT[0] in flags else ()
+    mode = (*(flags[flags.index(EXACT[0]):][:2] if EXACT[0] in flags else ()), *[flag for flag in flags if flag == "--plugin"])
     run_ok("check", to, "--target", chip, *mode)
     run_ok("optimize", to, "-o", folder / "again.onnx", "--target", chip, *flags)
     assert (folder / "again.onnx").read_bytes() == to.read_bytes()
@@ -233,7 +233,7 @@ def test_products_of_codes_to_float(tmp_path: Path) -> None:
     check(single("MatMulIntegerToFloat", {"a": a}, constants, [FLOAT], domain=RUNTIME), tmp_path, {"a": a}, 2e-6)
     x = RNG(35).standard_normal((3, 40)).astype(np.float32)
     constants = {"b": b, "sb": np.full(6, 0.01, np.float32), "zb": np.zeros(6, np.int8), "c": np.arange(6, dtype=np.float32)}
-    check(single("DynamicQuantizeMatMul", {"x": x}, constants, [FLOAT], domain=RUNTIME), tmp_path, {"x": x}, 2e-6)
+    check(single("DynamicQuantizeMatMul", {"x": x}, constants, [FLOAT], domain=RUNTIME), tmp_path, {"x": x}, 1.2e-3)  # in float16
 
 
 @pytest.mark.parametrize("zeros", ["none", "packed", "float"])
@@ -284,8 +284,8 @@ def test_tables_in_blocks(kind: str, zeros: bool, width: int, block: int, tmp_pa
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("way", [*STATIC, *DYNAMIC])
 def test_what_quantisers_write(name: str, way: str, tmp_path: Path) -> None:
-    """Static: to the bit but for a code in the middle between two, also of products on a kernel, whose integers are exact where
-    float32 is kept. Dynamic: but for the order in which float32 adds up."""
+    """To the bit but for a code in the middle between two, also of products on a kernel, whose integers are exact where float32 is
+    kept: all linears with a constant weight are."""
     onnx.save(MODELS[name](RNG(0)), tmp_path / "float.onnx")
     quantise(tmp_path / "float.onnx", way, tmp_path / "m.onnx")
     made, report = written(tmp_path / "m.onnx", tmp_path, *EXACT)
@@ -295,8 +295,7 @@ def test_what_quantisers_write(name: str, way: str, tmp_path: Path) -> None:
     sites = [site for site in report["sites"] if site["kind"].startswith("quantised_")]
     assert len(sites) == PRODUCTS[name]["dynamic" in way]
     linears = [site for site in sites if site["kind"] == "quantised_linear"]
-    symmetric = "QUInt8-QUInt8" not in way and "dynamic" not in way
-    assert [site["state"] for site in linears].count("fused") == (LINEARS[name] if symmetric else 0) or "QUInt8-QUInt8" in way
+    assert [site["state"] for site in linears].count("fused") == LINEARS[name]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -443,7 +442,7 @@ def test_weights_of_integers_stay_on_a_kernel(bits: int, k: int, block: int, zer
     assert (site["kind"], site["state"]) == ("quantised_linear", "fused" if chip in KERNELS else "left")
 
 
-@pytest.mark.parametrize(("change", "why"), [({"n": 12}, "multiple of 8"), ({"block": 16}, "multiple of 32"), ({"n": 65544, "k": 32}, "65535"),
+@pytest.mark.parametrize(("change", "why"), [({"n": 12}, "multiple of 8"), ({"block": 16}, "multiple of 32"),
                                              ({"bits": 2}, "codes of 4 and 8 bits")])
 def test_weights_that_the_kernel_does_not_take(change: dict[str, int], why: str, tmp_path: Path) -> None:
     given, model = in_blocks(False, **change)
@@ -453,6 +452,57 @@ def test_weights_that_the_kernel_does_not_take(change: dict[str, int], why: str,
     compare(tmp_path / "m.onnx", made, given, 2e-6)
     (site,) = report["sites"]
     assert why in site["because"]
+
+
+@pytest.mark.parametrize("chip", KERNELS)
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("n", [65536, 131104])
+@pytest.mark.parametrize("form", ["rows", "columns"])
+def test_a_weight_of_many_columns_is_multiplied_in_parts(form: str, n: int, zeros: bool, chip: str, tmp_path: Path) -> None:
+    """As a head for a large vocabulary is: each part is some of its columns, from MatMulNBits and from blocks [K, N]."""
+    given, model = in_blocks(zeros, k=64, n=n)
+    if form == "columns":
+        rng = RNG(53)
+        constants: dict[str, Array | TensorProto] = {"w": packed(rng.integers(-8, 8, (64, n)), TensorProto.INT4, [64, n]),
+                                                     "s": rng.uniform(0.01, 0.1, (2, n)).astype(np.float32)}
+        if zeros:
+            constants["z"] = packed(rng.integers(-8, 8, (2, n)), TensorProto.INT4, [2, n])
+        nodes = [onnx.helper.make_node("DequantizeLinear", ["w", "s", *["z"] * zeros], ["d"], axis=0, block_size=32),
+                 onnx.helper.make_node("MatMul", ["x", "d"], ["y"])]
+        model = build(nodes, given, {"y": FLOAT}, constants, 21)
+    onnx.save(model, tmp_path / "m.onnx")
+    made, report = written(tmp_path / "m.onnx", tmp_path, chip=chip)
+    assert kernels_of(tmp_path / f"m.{chip}.onnx") == ["WeightQuantBatchMatmulV2"] * -(-n // 65504)
+    compare(tmp_path / "m.onnx", made, given, 2e-6)
+    (site,) = report["sites"]
+    assert site["state"] == "fused"
+
+
+@pytest.mark.parametrize(("k", "n"), [(300, 1000), (1000, 8), (17, 16), (136, 520)])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_weights_are_turned_as_they_are_streamed(bits: int, k: int, n: int, tmp_path: Path) -> None:
+    """Sizes around those of the tiles in which that is done."""
+    given, model = in_blocks(True, bits, k, n, 32)
+    onnx.save(model, tmp_path / "m.onnx")
+    made, _ = written(tmp_path / "m.onnx", tmp_path)
+    assert kernels_of(tmp_path / "m.ascend910b.onnx") == ["WeightQuantBatchMatmulV2"]
+    compare(tmp_path / "m.onnx", made, given, 2e-6)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("flags", [("--plugin",), ("--plugin", "--quantised", "fast"), ("--quantised", "fast")])
+def test_weights_of_int8_on_310p_with_the_plugin(flags: tuple[str, ...], zeros: bool, tmp_path: Path) -> None:
+    """What is open about the kernel is an assumption, and only with `fast`."""
+    given, model = in_blocks(zeros, 8, 48, 16, 128)
+    onnx.save(model, tmp_path / "m.onnx")
+    made, report = written(tmp_path / "m.onnx", tmp_path, *flags, chip="ascend310p")
+    taken = len(flags) == 3
+    found = [node.op_type for node in onnx.load(tmp_path / "m.ascend310p.onnx").graph.node]
+    assert found.count("NPUWeightQuantBatchMatmulTurned") == taken
+    compare(tmp_path / "m.onnx", made, given, 2e-6)
+    (site,) = report["sites"]
+    assert site["state"] == ("fused" if taken else "left")
+    assert taken == any("FRACTAL_NZ" in assumption for assumption in site.get("assumptions", []))
 
 
 def test_scales_beyond_float16_keep_a_weight_from_the_kernel(tmp_path: Path) -> None:

@@ -19,8 +19,10 @@ from test_quantised import CHIPS, EXACT, KERNELS
 from ascend_fuse.inputs import make_inputs
 from ascend_fuse.session import plain_session
 
-# Linears between two activations, and weights of uint8 that are not symmetric, have no kernel.
-KERNEL_SHARE = {"QDQ-QInt8-QInt8-tensor": 1.0, "QDQ-QUInt8-QInt8-channel": 1.0, "QOperator-QUInt8-QInt8-tensor": 1.0}
+# Linears between two activations have no kernel; weights of uint8 that are not symmetric have one where int32 leaves it.
+ON_KERNELS = {"QDQ-QInt8-QInt8-tensor", "QDQ-QUInt8-QInt8-channel", "QOperator-QUInt8-QInt8-tensor", "dynamic-QInt8-channel-reduced"}
+ON_KERNELS_OF_INT32 = {*ON_KERNELS, "dynamic-QUInt8-tensor-whole", "QDQ-QUInt8-QUInt8-channel"}
+RELEASES = ("8.1", "8.5", "9.0", "9.1", "9.2", "2026.07")
 
 
 def outputs(path: Path, given: dict[str, Array]) -> list[Array]:
@@ -68,7 +70,7 @@ def test_an_export(model_id: str, way: str, tmp_path: Path) -> None:
             assert not [site for site in sites if site["code"] == "quantised-left"]
             run_ok("optimize", made, "-o", tmp_path / "again.onnx", "--target", chip, *flags)
             assert (tmp_path / "again.onnx").read_bytes() == made.read_bytes()
-            if chip in KERNELS and way in KERNEL_SHARE:
+            if chip in KERNELS and way in (ON_KERNELS_OF_INT32 if flags == EXACT else ON_KERNELS):
                 linears = constant_linears(model, sites)
                 fused = sum(site["state"] == "fused" for site in linears)
                 assert fused >= 0.95 * len(linears), {site["because"] for site in linears}
@@ -82,3 +84,20 @@ def test_an_export(model_id: str, way: str, tmp_path: Path) -> None:
                 y, found, wanted = (outputs(tmp_path / name, feeds) for name in ("m.onnx", "e.onnx", "float.onnx"))
                 own = rms(y, wanted)
                 assert (rms(found, wanted) <= 1.25 * own) if in_float16 else (rms(found, y) <= 0.25 * own)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("way", FIRST)
+def test_every_release_reads_it(way: str, chip: str, tmp_path: Path) -> None:
+    """With and without the plugin, and by all ways of writing it."""
+    source = tmp_path / "m.onnx"
+    expected = quantised.quantised_products(quantised.quantise(FIRST[way], way, source))
+    for release in RELEASES:
+        for flags in ((), ("--plugin",), ("--quantised", "fast"), ("--quantised", "per-token", "--plugin"), ("--quantised", "float")):
+            of_target = ("--target", chip, "--cann", release, *[flag for flag in flags if flag == "--plugin"])
+            run_ok("optimize", source, "-o", tmp_path / "o.onnx", *of_target, "--json", tmp_path / "r.json", *[flag for flag in flags if flag != "--plugin"])
+            run_ok("check", tmp_path / "o.onnx", *of_target)
+            sites = json.loads((tmp_path / "r.json").read_text())["sites"]
+            assert Counter(site["kind"] for site in sites if site["kind"].startswith("quantised_")) == expected
+            assert not [site for site in sites if site["code"] == "quantised-left"]

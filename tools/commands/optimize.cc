@@ -217,8 +217,10 @@ void AddFlags(CLI::App* command, OptimizeFlags* flags) {
       ->add_option(
           "--quantised", flags->options.quantised,
           "exact: what ONNX Runtime computes of quantised operators (default); fast: kernels of integers wherever there is one; "
-          "float: activations are not rounded")
-      ->type_name("exact|fast|float")
+          "per-token: as fast, and what the model quantises by the range of a tensor is quantised by rows; float: activations "
+          "are not "
+          "rounded")
+      ->type_name("exact|fast|per-token|float")
       ->expected(1);
   command->add_option("--limit", options.limit, "make at most N rewrites")->type_name("N");
   command->add_option("--dump", options.dump_directory, "write the model after each pass there")->type_name("FOLDER");

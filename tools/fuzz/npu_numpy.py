@@ -432,7 +432,8 @@ def _read_scale(words: Array) -> Array:
 def _quant_batch_matmul(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
     x1, x2, scale, offset, bias = (at(inputs, i) for i in range(5))
     require(x1.dtype == np.int8 and x2.dtype == np.int8, "both factors are int8")
-    require(offset is None and at(inputs, 5) is None, "no offset for results that are not int8, and no scale for each row")
+    of_rows = at(inputs, 5)
+    require(offset is None, "no offset for results that are not int8")
     columns = x2.T if attributes.get("transpose_x2", 0) == 1 else x2
     require(x1.shape[-1] == columns.shape[0] and x1.shape[-1] <= 65535 and x2.shape[-1] <= 65535, "dims of both factors")
     sums = np.matmul(x1.astype(np.int64), columns.astype(np.int64))
@@ -443,7 +444,20 @@ def _quant_batch_matmul(inputs: list[Array | None], attributes: Attributes) -> l
     if kind == 3:
         return [sums.astype(np.int32)]
     require(kind == 1 and scale.shape[0] in (1, columns.shape[1]), f"dtype {kind} and scale {scale.shape}")
+    if of_rows is not None:
+        require(scale.dtype == np.float32 and of_rows.dtype == np.float32 and of_rows.ndim == 1, "scales of float32")
+        require(of_rows.shape[0] == 1 or (x1.ndim == 2 and of_rows.shape[0] == x1.shape[0]), f"{of_rows.shape} scales of rows")
+        return [(sums * scale.astype(np.float64) * of_rows.astype(np.float64)[:, None]).astype(np.float16)]
     return [(sums * _read_scale(scale).astype(np.float64)).astype(np.float16)]
+
+
+def _dynamic_quant(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
+    """Each row by its own range, symmetric; rows of zeros have codes of 0."""
+    (x,) = inputs
+    wide = x.astype(np.float32)
+    scale = (np.abs(wide).max(axis=-1) / np.float32(127)).astype(np.float32)
+    divisor = np.where(scale == 0, np.float32(1), scale)[..., None]
+    return [np.clip(np.rint(wide / divisor), -128, 127).astype(np.int8), scale]
 
 
 def _weight_quant_batch_matmul(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
@@ -477,6 +491,14 @@ def _quantize(inputs: list[Array | None], attributes: Attributes) -> list[Array]
     return [np.clip(y, -128, 127).astype(np.int8)]
 
 
+def _weight_turned(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
+    """x times (weight + offset) * scale, of each row of the weight."""
+    x, weight, scale, offset = (at(inputs, i) for i in range(4))
+    require(weight.dtype == np.int8 and scale.shape == weight.shape[:1], "a weight of int8 and a scale for each row")
+    numbers = weight.astype(np.float64) + (0 if offset is None else offset.astype(np.float64)[:, None])
+    return [(x.astype(np.float64) @ (numbers * scale.astype(np.float64)[:, None]).T).astype(x.dtype)]
+
+
 def _ascend_quant(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
     half = np.float16
     y = np.rint(half(half(inputs[0].astype(half) * half(attributes.get("scale", 0.0))) + half(attributes.get("offset", 0.0))))
@@ -505,8 +527,9 @@ def _ascend_anti_quant(inputs: list[Array | None], attributes: Attributes) -> li
 
 
 NODES: dict[str, Callable[..., list[Array]]] = {
-    "QuantBatchMatMul": _quant_batch_matmul, "WeightQuantBatchMatmulV2": _weight_quant_batch_matmul,
-    "NPUWeightQuantBatchMatmulV2": _weight_quant_batch_matmul, "NPUQuantize": _quantize, "AscendQuant": _ascend_quant,
+    "QuantBatchMatMul": _quant_batch_matmul, "NPUQuantBatchMatMul": _quant_batch_matmul, "NPUWeightQuantBatchMatmulTurned": _weight_turned,
+    "WeightQuantBatchMatmulV2": _weight_quant_batch_matmul,
+    "NPUWeightQuantBatchMatmulV2": _weight_quant_batch_matmul, "NPUQuantize": _quantize, "NPUDynamicQuant": _dynamic_quant, "AscendQuant": _ascend_quant,
     "AscendDequant": _ascend_dequant, "AscendAntiQuant": _ascend_anti_quant,
     "NPURmsNorm": _rms_norm(False), "NPURmsNormWithEpsilon": _rms_norm(True), "NPUAddRmsNorm": _add_rms_norm(False),
     "NPUAddRmsNormWithEpsilon": _add_rms_norm(True), "NPULayerNormV4": _layer_norm_v4,

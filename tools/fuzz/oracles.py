@@ -214,7 +214,8 @@ class Examiner:
             return
         # What QuantBatchMatMul gives is float16, in a model of float32 too (docs/quantised.md): then its unit is what results are
         # compared by.
-        halves = any(node.op_type == "QuantBatchMatMul" and attribute_of(node, "dtype", 1) == 1 for node in all_nodes(model.graph.node))
+        halves = any(node.op_type in ("QuantBatchMatMul", "NPUQuantBatchMatMul") and attribute_of(node, "dtype", 1) == 1
+                     for node in all_nodes(model.graph.node))
         self.unit = "float16" if halves and self.subject.dtype == "float" else self.subject.dtype
         self.result.nodes.update(node.op_type for node in all_nodes(model.graph.node) if is_npu(node))
         self._interface(model)

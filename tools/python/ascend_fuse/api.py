@@ -110,8 +110,9 @@ def optimize(
     prefer     nodes to emit although they were measured slower.
     keep_rest  leaves what is not fused as it is, byte for byte.
     tidy       kinds of tidying of what is not fused; all, unless some are named.
-    quantised  what quantised operators become: "exact", what ONNX Runtime computes, "fast", with all kernels of integers, or
-               "float", without rounding activations.
+    quantised  what quantised operators become: "exact", what ONNX Runtime computes, "fast", with all kernels of integers,
+               "per-token", the same and quantised by rows what the model quantises by its range, or "float", without rounding
+               activations.
     force      returns the model also where ATC refuses or misreads it; else NotReadByAtc, which has the report.
     require    kinds of which nothing may be left; else RequirementNotMet, which has the report.
     base_dir   where the external data of a model in memory lies.

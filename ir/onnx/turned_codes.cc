@@ -1,0 +1,117 @@
+#include "ir/onnx/turned_codes.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace ascend_fuse {
+namespace {
+
+constexpr int64_t kEight = 8;
+constexpr int64_t kAtOnce = 16;  // words of a row: a line of a cache
+
+// Parts of two words change places: those that `mask` has of the one, `shift` bits higher, with those of the other.
+template <int shift, uint32_t mask>
+void Exchange(uint32_t* a, uint32_t* b, int64_t words) {
+  for (int64_t i = 0; i < words; ++i) {
+    const uint32_t differs = ((a[i] >> shift) ^ b[i]) & mask;
+    b[i] ^= differs;
+    a[i] ^= differs << shift;
+  }
+}
+
+// Eight rows of words of eight nibbles each: nibble j of row i becomes nibble i of row j.
+void TurnEights(uint32_t (&rows)[kEight][kAtOnce], int64_t words) {
+  for (const int i : {0, 1, 2, 3}) Exchange<16, 0x0000FFFF>(rows[i], rows[i + 4], words);
+  for (const int i : {0, 1, 4, 5}) Exchange<8, 0x00FF00FF>(rows[i], rows[i + 2], words);
+  for (const int i : {0, 2, 4, 6}) Exchange<4, 0x0F0F0F0F>(rows[i], rows[i + 1], words);
+}
+
+}  // namespace
+
+void TurnNibbles(const CodeRows& from, int64_t first, int64_t count, bool lower, uint32_t* to) {
+  const uint32_t flip = lower ? 0x88888888 : 0;
+  const int64_t columns = from.rows / kEight;
+  uint32_t rows[kEight][kAtOnce];
+  uint32_t tile[kEight * kAtOnce][kAtOnce];  // written out in lines of a cache
+  for (int64_t place = 0; place < count; place += kEight * kAtOnce) {
+    const int64_t words = std::min<int64_t>(kAtOnce, (count - place) / kEight);
+    for (int64_t begin = 0; begin < columns; begin += kAtOnce) {
+      const int64_t width = std::min(kAtOnce, columns - begin);
+      for (int64_t column = 0; column < width; ++column) {
+        for (int64_t i = 0; i < kEight; ++i) {
+          const char* const row = from.bytes + ((begin + column) * kEight + i) * from.stride + (first + place) / 2;
+          std::memcpy(rows[i], row, static_cast<size_t>(words) * sizeof(uint32_t));
+        }
+        TurnEights(rows, words);
+        for (int64_t word = 0; word < words; ++word) {
+          for (int64_t i = 0; i < kEight; ++i) tile[word * kEight + i][column] = rows[i][word] ^ flip;
+        }
+      }
+      for (int64_t i = 0; i < words * kEight; ++i) {
+        std::memcpy(to + (place + i) * columns + begin, tile[i], static_cast<size_t>(width) * sizeof(uint32_t));
+      }
+    }
+  }
+}
+
+void TurnBytes(const CodeRows& from, int64_t first, int64_t count, uint8_t zero, uint8_t* to) {
+  constexpr int64_t kSide = 64;  // a line of a cache
+  uint8_t tile[kSide][kSide];
+  for (int64_t begin = 0; begin < from.rows; begin += kSide) {
+    const int64_t rows = std::min(kSide, from.rows - begin);
+    for (int64_t place = 0; place < count; place += kSide) {
+      const int64_t places = std::min(kSide, count - place);
+      for (int64_t row = 0; row < rows; ++row) {
+        const auto* const codes = reinterpret_cast<const uint8_t*>(from.bytes) + (begin + row) * from.stride + first + place;
+        for (int64_t i = 0; i < places; ++i) tile[i][row] = static_cast<uint8_t>(codes[i] - zero);
+      }
+      for (int64_t i = 0; i < places; ++i) std::memcpy(to + (place + i) * from.rows + begin, tile[i], static_cast<size_t>(rows));
+    }
+  }
+}
+
+uint16_t HalfBits(float number) {
+  constexpr uint32_t kBeyond = 0x47800000;  // 65536
+  constexpr uint32_t kInfinite = 0x7F800000;
+  constexpr uint32_t kNormal = 0x38800000;  // 2^-14
+  constexpr uint32_t kHalf = 0x3F000000;    // 0.5, whose last bit is 2^-24, as the last bit of the smallest numbers of float16 is
+  constexpr uint32_t kOtherBias = 0xC8000000;
+  const auto bits = std::bit_cast<uint32_t>(number);
+  const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
+  const uint32_t size = bits & 0x7FFFFFFF;
+  if (size >= kBeyond) return sign | (size > kInfinite ? 0x7E00 : 0x7C00);
+  if (size < kNormal) {
+    return sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(std::bit_cast<float>(size) + 0.5F) - kHalf);
+  }
+  return sign | static_cast<uint16_t>((size + kOtherBias + 0xFFF + (size >> 13 & 1)) >> 13);
+}
+
+uint16_t BrainBits(float number) {
+  const auto bits = std::bit_cast<uint32_t>(number);
+  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+void TurnToHalves(const CodeRows& from, int64_t first, int64_t count, float factor, uint16_t* to) {
+  constexpr int64_t kRows = 32;  // a line of a cache
+  constexpr int64_t kPlaces = 16;
+  uint16_t tile[kPlaces][kRows];
+  float numbers[kPlaces];
+  for (int64_t begin = 0; begin < from.rows; begin += kRows) {
+    const int64_t rows = std::min(kRows, from.rows - begin);
+    for (int64_t place = 0; place < count; place += kPlaces) {
+      const int64_t places = std::min(kPlaces, count - place);
+      for (int64_t row = 0; row < rows; ++row) {
+        const char* const bytes =
+            from.bytes + (begin + row) * from.stride + (first + place) * static_cast<int64_t>(sizeof(float));
+        std::memcpy(numbers, bytes, static_cast<size_t>(places) * sizeof(float));
+        for (int64_t i = 0; i < places; ++i) tile[i][row] = HalfBits(numbers[i] * factor);
+      }
+      for (int64_t i = 0; i < places; ++i) {
+        std::memcpy(to + (place + i) * from.rows + begin, tile[i], static_cast<size_t>(rows) * sizeof(uint16_t));
+      }
+    }
+  }
+}
+
+}  // namespace ascend_fuse
