@@ -138,12 +138,15 @@ absl::Status CheckForSeveral(const OptimizeFlags& flags) {
 }
 
 // The same as a run of this model alone, with its report in files beside the output.
-Ending RunOneOf(const OptimizeFlags& given, const Interrupts& interrupts, const BatchModel& of) {
+Ending RunOneOf(const OptimizeFlags& given, const Interrupts& interrupts, BatchProgress* progress, const BatchModel& of) {
   OptimizeFlags flags = given;
   flags.model.input = of.input;
   flags.model.output = of.output;
   flags.model.interrupts = &interrupts;
-  flags.options.options.progress = [&interrupts](const Progress&) { return !interrupts.Came(); };
+  flags.options.options.progress = [&interrupts, progress](const Progress&) {
+    progress->Tell();
+    return !interrupts.Came();
+  };
   flags.report.quiet = true;
   flags.options.progress = "none";
   flags.report.json = of.With(".json");
@@ -153,6 +156,7 @@ Ending RunOneOf(const OptimizeFlags& given, const Interrupts& interrupts, const 
   const About about(of.input);
   ending.code = RunModel(&flags, true, &ending);
   ending.sentences = about.sentences();
+  progress->End(of.input);
   return ending;
 }
 
@@ -164,8 +168,12 @@ int RunSeveral(const OptimizeFlags& flags) {
   const int jobs = std::min(flags.jobs, static_cast<int>(models->size()));
   const auto start = std::chrono::steady_clock::now();
   const Interrupts interrupts;
-  const std::vector<Ending> endings =
-      RunBatch(*models, jobs, interrupts, [&](const BatchModel& model) { return RunOneOf(flags, interrupts, model); });
+  std::vector<Ending> endings;
+  {
+    BatchProgress progress(flags.report.quiet ? "none" : flags.options.progress, models->size());
+    endings = RunBatch(*models, jobs, interrupts,
+                       [&](const BatchModel& model) { return RunOneOf(flags, interrupts, &progress, model); });
+  }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!flags.report.json.empty()) {
     if (const auto status = WriteText(flags.report.json, BatchToJson(*models, endings)); !status.ok()) return Fail(status);
