@@ -12,7 +12,7 @@
 #include "fmt/ranges.h"
 #include "ir/status_macros.h"
 #include "patterns/operators/inference.h"
-#include "patterns/operators/slower_sites.h"
+#include "patterns/cost/evidence.h"
 
 namespace ascend_fuse {
 

@@ -32,7 +32,7 @@ class ProgressLine {
   bool drawn_ = false;
 };
 
-// What --progress means, for the help.
+// What --progress means, as the help says it.
 inline constexpr std::string_view kProgressMeaning =
     "of what takes over a second, on stderr: a bar, lines, or none; auto (default) is a bar on a terminal and lines elsewhere";
 
