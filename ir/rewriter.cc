@@ -584,6 +584,10 @@ void Rewriter::DropUnread(uint32_t made_from) {
   }
 }
 
+void Rewriter::DropIfUnread(const Node* node) {
+  if (node->is_new) KillIfUnused(node);
+}
+
 void Rewriter::Sweep(uint32_t made_from) {
   GraphBuilder builder(model_);
   DropUnread(made_from);

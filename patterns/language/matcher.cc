@@ -149,11 +149,17 @@ bool Matcher::Fail(const SourcePosition& position, const Node* node, Stop stop, 
                    absl::FunctionRef<std::string()> found) {
   if (failure_ == nullptr) return false;
   if (failure_->trace != nullptr) failure_->trace->End({position, expected(), found()});
-  // A node may be there twice.
-  if (FailureRank{static_cast<int>(covered_.size()), stop} <= failure_->rank) return false;
+  // Conditions are asked in the order of the text: of two ways to match as much, the one that failed at a later one.
+  const bool later =
+      stop == Stop::kConditionFails && !in_definition_ && failure_->rule == rule_ && failure_->position.line < position.line;
+  const auto farther = [&](size_t nodes) {
+    const FailureRank rank{static_cast<int>(nodes), stop};
+    return rank > failure_->rank || (later && rank == failure_->rank);
+  };
+  if (!farther(covered_.size())) return false;  // a node may be there twice
   std::vector<const Node*> covered = EachOnce(covered_);
+  if (!farther(covered.size())) return false;
   const FailureRank rank{static_cast<int>(covered.size()), stop};
-  if (rank <= failure_->rank) return false;
   *failure_ = {.rule = rule_,
                .position = position,
                .node = node,
