@@ -32,7 +32,8 @@ absl::StatusOr<KernelTime> TimeOf(const Measurement& row, const std::string& gra
     const Work work = WorkOf(*node, &facts);
     if (!work.has_row) return wrong(fmt::format("costs.txtpb has no row for {}", WorkName(*node)));
     if (work.kind == WorkKind::kView) continue;
-    if (!work.known()) return wrong(fmt::format("the shapes of {} are not known", WorkName(*node)));
+    if (!work.flops.is_number() || !work.bytes.is_number())
+      return wrong(fmt::format("the shapes of {} are not known", WorkName(*node)));
     KernelWork kernel = InNumbers(work, false, [&](Dim dim) { return dim.is_number() ? static_cast<double>(dim.number()) : 0; });
     kernel.on_ai_cpu = on_ai_cpu;
     time += costs.TimeOf(kernel);
@@ -186,9 +187,8 @@ absl::StatusOr<std::string> CostsDocument() {
       "\n## Against measurements\n\nTimes before by times after: {} public comparisons, the direction right in {}, the ratio "
       "within 30 % in "
       "{}, the measured one inside of the\npredicted interval in {}. `patterns/cost/measurements.txtpb` has the graphs that were "
-      "compared, and `tests/unit/cost_test.cc` computes this page anew. The figures above were taken from rows of this table, as "
-      "their "
-      "sources say:\nit shows how well few figures describe many measurements, and is not a forecast.\n\n",
+      "compared, and `tests/unit/cost_test.cc` computes this page anew. The figures above were taken from\nrows of this table, "
+      "as their sources say: it shows how well few figures describe many measurements, and is not a forecast.\n\n",
       comparisons.size(), right, near, inside);
   text += table;
   text += "\nWhy rows fail:\n\n" + fails;
