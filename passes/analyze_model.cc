@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "fmt/format.h"
 #include "ir/memory.h"
 #include "ir/status_macros.h"
 #include "passes/analyze/conclude.h"
@@ -177,6 +178,7 @@ class Analyzer {
       if (record.nodes > 1) continue;
       record.op = node.op;
       record.engine = node.engine;
+      SetKernel(node, &record);
       record.after = after;
       if (form != nullptr) {
         record.because = form->because;
@@ -189,6 +191,16 @@ class Analyzer {
     for (auto& [key, record] : records) analysis_.support.push_back(std::move(record));
   }
 
+  void SetKernel(const MeasuredNode& node, SupportRecord* record) const {
+    if (node.engine != "ai_core") return;
+    record->unit = node.kind == WorkKind::kMatrix ? "cube" : node.kind == WorkKind::kAttention ? "both" : "vector";
+    const KernelOfNode kernel = FindKernel(node.op, target_->chip());
+    record->kernel = kernel.name;
+    if (kernel.shapes == KernelShapes::kUnknown) return;
+    record->shapes = kernel.shapes == KernelShapes::kDynamic ? "dynamic" : "static";
+    record->source = kernel.source;
+  }
+
   void Explain(const MeasuredNode& node, SupportRecord* record) const {
     const auto standard = target_->Standard(node.op, DataType::kFloat16, before_.opset);
     if (node.engine == "ai_core" && standard.has_value()) {
@@ -197,7 +209,12 @@ class Analyzer {
     } else if (node.engine == "ai_core") {
       record->because =
           node.op.starts_with("npu.") ? "a node of the chip's contract" : "no form that ATC rejects or misreads is known of it";
-      record->source = target_->HasNode(node.op) ? "patterns/targets" : "docs/sources/ascend-contract.md, section 5.1";
+      if (!record->kernel.empty()) record->because += fmt::format("; kernel {}", record->kernel);
+      if (record->shapes == "static") record->because += ", which takes numbers for all dims only";
+      if (record->source.empty()) {
+        record->source = target_->HasNode(node.op) ? "patterns/targets" : "docs/sources/ascend-contract.md, section 5.1";
+      }
+      if (record->shapes == "static" && !before_.is_static) record->way_out = "--fix NAME=N makes numbers of symbolic dims";
     } else if (node.engine == "folded") {
       record->because = "it depends on no input: the compiler makes a constant of it";
     } else if (node.engine == "none") {

@@ -61,6 +61,9 @@ struct ShareRecord {
 struct SupportRecord {
   std::string op;
   std::string engine;  // ai_core, ai_cpu, host, none (no kernel), folded, refused, misread
+  std::string unit;    // on the AI Core: cube, vector, or both for an attention
+  std::string kernel;  // the operator of GE that computes it; "" where the kernel list of the chip does not name it
+  std::string shapes;  // dynamic: the kernel takes dims that are known when the model runs only; static; ""
   int64_t nodes = 0;
   bool after = false;  // of the graph that is written; else of the model as it is
   std::string because;

@@ -54,8 +54,8 @@ class Details {
     Line("where operators run");
     for (const SupportRecord& support : analysis_.support) {
       if (!support.after) continue;
-      Line("  {:<28}{:>6}  {:<10}{}{}", ShortOp(support.op), support.nodes, support.engine, support.because,
-           support.way_out.empty() ? "" : fmt::format("; {}", support.way_out));
+      Line("  {:<28}{:>6}  {:<10}{:<8}{:<9}{}{}", ShortOp(support.op), support.nodes, support.engine, support.unit,
+           support.shapes, support.because, support.way_out.empty() ? "" : fmt::format("; {}", support.way_out));
     }
     if (!analysis_.uncounted.empty()) {
       Line("");

@@ -63,6 +63,9 @@ void Write(const SupportRecord& from, proto::Analysis::Support* to) {
   to->set_because(JsonText(from.because));
   to->set_source(JsonText(from.source));
   to->set_way_out(JsonText(from.way_out));
+  to->set_unit(from.unit);
+  to->set_kernel(JsonText(from.kernel));
+  to->set_shapes(from.shapes);
 }
 
 void Write(const OpportunityRecord& from, proto::Analysis::Opportunity* to) {

@@ -78,6 +78,8 @@ class Finder {
         win = Win();
         win.Add(after_.nodes[static_cast<size_t>(there[0])]);
       }
+      // What was measured slower there wins nothing.
+      if (site.code == "measured-slower") win = Win();
       for (const int place : there) claimed_after_[static_cast<size_t>(place)] = true;
     } else {
       for (const int place : MembersOf(site, places_after_)) claimed_after_[static_cast<size_t>(place)] = true;

@@ -112,10 +112,11 @@ std::string PageHost(const Analysis& analysis) {
   for (const HostRecord& row : analysis.host) {
     host.Row({Plain(row.code), Plain(row.op), PageCount(row.nodes), Named(row.node), Plain(row.because), Plain(row.way_out)});
   }
-  PageTable support("where operators run", {{"operator"}, {"graph"}, {"runs on"}, {"nodes", true}, {"because"}, {"way out"}});
+  PageTable support("where operators run",
+                    {{"operator"}, {"graph"}, {"runs on"}, {"unit"}, {"dims"}, {"nodes", true}, {"because"}, {"way out"}});
   for (const SupportRecord& row : analysis.support) {
-    support.Row({Named(ShortOp(row.op)), Ready(row.after ? "optimized" : "as it is"), Plain(row.engine), PageCount(row.nodes),
-                 WithSource(row.because, "", row.source), Plain(row.way_out)});
+    support.Row({Named(ShortOp(row.op)), Ready(row.after ? "optimized" : "as it is"), Plain(row.engine), Plain(row.unit),
+                 Plain(row.shapes), PageCount(row.nodes), WithSource(row.because, "", row.source), Plain(row.way_out)});
   }
   std::string text = host.empty() ? "<p>nothing waits for the host</p>\n" : host.Html();
   if (!support.empty())

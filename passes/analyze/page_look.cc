@@ -49,7 +49,8 @@ th, td { border-bottom: 1px solid var(--line); padding: .25rem .7rem .25rem 0; t
 tbody th, td li, td .small { overflow-wrap: anywhere; }
 td.words { min-width: 16rem; }
 td summary { white-space: nowrap; }
-tbody th { min-width: 9rem; }
+td:has(> .bar) { min-width: 10rem; } tbody th { min-width: 9rem; }
+@media (min-width: 60rem) { tbody th { min-width: 13rem; } }
 thead th { font-weight: 600; white-space: nowrap; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 thead button { all: unset; cursor: pointer; font-weight: 600; }
@@ -77,7 +78,7 @@ svg .new { fill: var(--card); stroke: var(--after); stroke-width: 2; } svg .edge
 @page { margin: 12mm; }
 @media print { .bar-of-page, .skip { display: none; } html { font-size: 10px; } body { font-size: 9px; background: #fff; }
   header, main, footer { padding: 0; } .table { overflow: visible; } th, td, tbody th, td.words { min-width: 0; padding-right: .5rem; }
-  td.number .small, thead th { white-space: normal; overflow-wrap: anywhere; } .bar { width: 3rem; } svg { max-height: 18cm; }
+  td:has(> .bar) { min-width: 0; }   td.number .small, thead th { white-space: normal; overflow-wrap: anywhere; } .bar { width: 3rem; } svg { max-height: 18cm; }
   tr, .cards div, .answers section { break-inside: avoid; } h2 { break-after: avoid; } .answers { grid-template-columns: repeat(3, 1fr); } }
 )";
 }

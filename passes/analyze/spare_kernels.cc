@@ -61,6 +61,10 @@ void AddProjections(const MeasuredGraph& graph, const CostModel& model, WinsByPl
   for (const MeasuredNode& node : graph.nodes) {
     if (!node.reads_weight_of.empty() && node.launches > 0) groups[node.reads_weight_of].push_back(&node);
   }
+  const Measurement* measured = nullptr;
+  for (const Measurement& row : PublishedMeasurements().rows) {
+    if (row.tells_of == "packed_projections") measured = &row;
+  }
   for (const auto& [value, members] : groups) {
     if (members.size() < 2) continue;
     const MeasuredNode& first = *members[0];
@@ -75,11 +79,13 @@ void AddProjections(const MeasuredGraph& graph, const CostModel& model, WinsByPl
     OpportunityRecord record;
     record.kind = "packed_projections";
     record.state = "left";
-    record.because = fmt::format(
-        "{} linears read one value; packed they are one kernel, which was measured to win nothing where "
-        "there are many rows (4.10 against 4.16 ms)",
-        members.size());
-    record.source = "notes on Wan2.1; docs/sources/device-figures.md";
+    record.because = fmt::format("{} linears read one value; packed they are one kernel", members.size());
+    record.source = "patterns/cost";
+    if (measured != nullptr) {
+      record.because += fmt::format(", which was measured to win nothing where there are many rows ({:g} against {:g} ms)",
+                                    measured->measured_before, measured->measured_after);
+      record.source = measured->source;
+    }
     record.way = "pack the weights before export; worth it in decode steps only";
     wins->Add(std::move(record), first.module.empty() ? first.name : first.module, first.name, win);
   }

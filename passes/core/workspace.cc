@@ -11,8 +11,8 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/status_macros.h"
+#include "patterns/cost/evidence.h"
 #include "patterns/operators/inference.h"
-#include "patterns/operators/slower_sites.h"
 
 namespace ascend_fuse {
 

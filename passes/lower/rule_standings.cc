@@ -4,7 +4,7 @@
 
 #include "fmt/format.h"
 #include "patterns/analysis/routing.h"
-#include "patterns/operators/slower_sites.h"
+#include "patterns/cost/evidence.h"
 
 namespace ascend_fuse {
 namespace {

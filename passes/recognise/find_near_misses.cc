@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -11,6 +12,7 @@
 #include "passes/core/module_path.h"
 #include "passes/core/workspace.h"
 #include "passes/recognise/downstream.h"
+#include "passes/recognise/neighbourhood.h"
 #include "passes/recognise/passes.h"
 #include "patterns/functions/functions.h"
 
@@ -50,12 +52,28 @@ class OperatorUse {
 constexpr std::string_view kAnchorsOfDifferences[] = {"Sqrt", "Exp"};
 // How much else has to be as the rule has it: x * f (x) is found everywhere.
 constexpr int kEvidence = 4;
-constexpr size_t kMostRoots = 16;  // of a rule that matches but for one difference, from its anchor on
+constexpr size_t kMostRoots = 16;       // of a rule that matches but for one difference, from its anchor on
+constexpr size_t kMostFailures = 8192;  // that are kept: those of the roots around an anchor are fewer
 
+// A constant that is not what the rule expects stops it at the node that reads it; sentences begin with its name.
+const Node* ReaderOfFound(const Failure& failure) {
+  const std::string_view name = std::string_view(failure.found).substr(0, failure.found.find(' '));
+  for (auto node = failure.covered.rbegin(); node != failure.covered.rend(); ++node) {
+    for (const Use& use : (*node)->inputs()) {
+      if (use.value != nullptr && ValueName(*use.value) == name) return *node;
+    }
+  }
+  return nullptr;
+}
+
+// An attempt tells of this anchor if it reached it, or if it stopped on the way there or right beside it.
 class NearMisses {
  public:
   explicit NearMisses(Workspace& workspace)
-      : workspace_(workspace), library_(workspace.rules(RuleFolder::kLibrary)), matcher_(library_, workspace.Context()) {}
+      : workspace_(workspace),
+        library_(workspace.rules(RuleFolder::kLibrary)),
+        matcher_(library_, workspace.Context()),
+        neighbourhoods_(workspace.facts()) {}
 
   void Run() {
     FindRules();
@@ -120,18 +138,12 @@ class NearMisses {
     best_ = Failure();
     best_covers_ = false;
     difference_ = nullptr;
-    for (size_t i = 0; i < reached_.size() && i < kMostRoots; ++i) Differ(anchor, ButOne(reached_[i]));
-    for (const size_t r : rules) {
-      if (IsOfDifferences(OpType(*anchor))) break;
-      const auto& roots = library_.RootOperators(r);
-      for (const Node* root : reached_) {
-        if (root->output(0) == nullptr || std::find(roots.begin(), roots.end(), OperatorKey(*root)) == roots.end()) {
-          continue;
-        }
-        Failure failure;
-        if (matcher_.Run(library_.rules()[r], root->output(0), &failure).has_value()) continue;
-        Consider(anchor, std::move(failure));
-      }
+    // In a layer that is written as one before the same rules get farthest at the same places: only these are asked again.
+    const auto [known, is_new] = farthest_.try_emplace(neighbourhoods_.Of(reached_));
+    if (is_new) {
+      known->second = LookForFarthest(anchor, rules);
+    } else {
+      LookAgain(anchor, known->second);
     }
     TakeDifference();
     if (best_.rule == nullptr) return;
@@ -147,7 +159,7 @@ class NearMisses {
     record.node = std::string(Label(*anchor));
     record.module = ModulePath(*anchor);
     record.matched_nodes = static_cast<int64_t>(best_.covered.size());
-    if (const Node* node = best_.node != nullptr ? best_.node : ReaderOfFound(); node != nullptr) {
+    if (const Node* node = best_.node != nullptr ? best_.node : ReaderOfFound(best_); node != nullptr) {
       record.stopped_by = std::string(NodeName(*node).empty() && node != best_.node ? Label(*node) : NodeName(*node));
     }
     record.code = best_.code;
@@ -157,8 +169,62 @@ class NearMisses {
     workspace_.result.near_misses.push_back(std::move(record));
   }
 
+  // A rule at a root, by its place among those that are reached; none where `root` is kNowhere.
+  static constexpr size_t kNowhere = SIZE_MAX;
+  struct Place {
+    size_t rule = 0;
+    size_t root = kNowhere;
+  };
+  struct Farthest {
+    Place difference;  // the rule that matches but for one difference
+    Place failure;     // the rule that got farthest
+  };
+
+  Farthest LookForFarthest(const Node* anchor, const std::vector<size_t>& rules) {
+    Farthest farthest;
+    for (size_t i = 0; i < reached_.size() && i < kMostRoots; ++i) {
+      const Nearly& nearly = ButOne(reached_[i]);
+      if (Differ(anchor, nearly)) farthest.difference = {nearly.rule, i};
+    }
+    for (const size_t r : rules) {
+      if (IsOfDifferences(OpType(*anchor))) break;
+      const auto& roots = library_.RootOperators(r);
+      for (size_t i = 0; i < reached_.size(); ++i) {
+        const Node* root = reached_[i];
+        if (root->output(0) == nullptr || std::find(roots.begin(), roots.end(), OperatorKey(*root)) == roots.end()) {
+          continue;
+        }
+        const Failure& failure = FailureAt(r, root);
+        if (failure.rule != nullptr && Consider(anchor, failure)) farthest.failure = {r, i};
+      }
+    }
+    return farthest;
+  }
+
+  void LookAgain(const Node* anchor, const Farthest& farthest) {
+    if (const Place& place = farthest.difference; place.root != kNowhere) {
+      const Node* root = reached_[place.root];
+      const auto [at, added] = nearly_.try_emplace(root);
+      if (added) TryButOne(place.rule, root, &at->second);
+      Differ(anchor, at->second);
+    }
+    if (const Place& place = farthest.failure; place.root != kNowhere) {
+      const Failure& failure = FailureAt(place.rule, reached_[place.root]);
+      if (failure.rule != nullptr) Consider(anchor, failure);
+    }
+  }
+
+  // How far a rule gets at a root: all anchors upstream of it ask. `rule` is nullptr where it matches.
+  const Failure& FailureAt(size_t rule, const Node* root) {
+    if (failures_.size() > kMostFailures) failures_.clear();
+    const auto [at, added] = failures_.try_emplace({rule, root});
+    if (added && matcher_.Run(library_.rules()[rule], root->output(0), &at->second).has_value()) at->second = Failure();
+    return at->second;
+  }
+
   // A rule that matches but for one difference: there is one with most evidence for each root.
   struct Nearly {
+    size_t rule = 0;
     Mismatch mismatch;
     Match match;
   };
@@ -168,21 +234,25 @@ class NearMisses {
     Nearly& best = at->second;
     const auto rules = rules_of_root_.find(OperatorKey(*root));
     if (!added || root->output(0) == nullptr || rules == rules_of_root_.end()) return best;
-    for (const size_t r : rules->second) {
-      Mismatch mismatch;
-      std::optional<Match> match = MatchButOne(matcher_, library_.rules()[r], root->output(0), &mismatch);
-      if (!match.has_value() || mismatch.node == nullptr || mismatch.evidence < kEvidence) continue;
-      if (mismatch.evidence > best.mismatch.evidence) best = {std::move(mismatch), *std::move(match)};
-    }
+    for (const size_t r : rules->second) TryButOne(r, root, &best);
     return best;
   }
 
-  void Differ(const Node* anchor, const Nearly& nearly) {
-    if (nearly.mismatch.node == nullptr) return;
-    if (difference_ != nullptr && difference_->mismatch.evidence >= nearly.mismatch.evidence) return;
+  void TryButOne(size_t rule, const Node* root, Nearly* best) {
+    Mismatch mismatch;
+    std::optional<Match> match = MatchButOne(matcher_, library_.rules()[rule], root->output(0), &mismatch);
+    if (!match.has_value() || mismatch.node == nullptr || mismatch.evidence < kEvidence) return;
+    if (mismatch.evidence > best->mismatch.evidence) *best = {rule, std::move(mismatch), *std::move(match)};
+  }
+
+  // Whether that is the best until now.
+  bool Differ(const Node* anchor, const Nearly& nearly) {
+    if (nearly.mismatch.node == nullptr) return false;
+    if (difference_ != nullptr && difference_->mismatch.evidence >= nearly.mismatch.evidence) return false;
     const auto& covered = nearly.match.covered;
     const bool tells = nearly.mismatch.node == anchor || std::find(covered.begin(), covered.end(), anchor) != covered.end();
     if (tells) difference_ = &nearly;
+    return tells;
   }
 
   // It says more than a rule that only got far.
@@ -203,19 +273,8 @@ class NearMisses {
     best_.covered = covered;
   }
 
-  // A constant that is not what the rule expects stops it at the node that reads it; sentences begin with its name.
-  const Node* ReaderOfFound() const {
-    const std::string_view name = std::string_view(best_.found).substr(0, best_.found.find(' '));
-    for (auto node = best_.covered.rbegin(); node != best_.covered.rend(); ++node) {
-      for (const Use& use : (*node)->inputs()) {
-        if (use.value != nullptr && ValueName(*use.value) == name) return *node;
-      }
-    }
-    return nullptr;
-  }
-
-  // An attempt tells of this anchor if it reached it, or if it stopped on the way there or right beside it.
-  void Consider(const Node* anchor, Failure failure) {
+  // Whether that is the best until now.
+  bool Consider(const Node* anchor, const Failure& failure) {
     const auto& covered = failure.covered;
     const bool covers = std::find(covered.begin(), covered.end(), anchor) != covered.end();
     const bool beside = covered.size() >= 3 && std::any_of(covered.begin(), covered.end(), [&](const Node* node) {
@@ -224,13 +283,15 @@ class NearMisses {
                           });
                         });
     // A Sub alone tells nothing: what it is subtracted from and its product must be there too.
-    if (!IsOwn(OpType(*anchor)) && ((!covers && !beside) || covered.size() < 3)) return;
+    if (!IsOwn(OpType(*anchor)) && ((!covers && !beside) || covered.size() < 3)) return false;
     const size_t enough = IsOp(*anchor, "Softmax") ? 1 : 2;
     const bool stopped = beside || (covered.size() >= enough && IsReached(failure.node));
-    if ((covers && !best_covers_) || ((covers || (stopped && !best_covers_)) && failure.rank > best_.rank)) {
-      best_ = std::move(failure);
+    const bool farther = (covers && !best_covers_) || ((covers || (stopped && !best_covers_)) && failure.rank > best_.rank);
+    if (farther) {
+      best_ = failure;
       best_covers_ = covers;
     }
+    return farther;
   }
 
   bool IsReached(const Node* node) const { return std::find(reached_.begin(), reached_.end(), node) != reached_.end(); }
@@ -238,13 +299,16 @@ class NearMisses {
   Workspace& workspace_;
   const RuleSet& library_;
   Matcher matcher_;
+  Neighbourhoods neighbourhoods_;
+  absl::flat_hash_map<uint64_t, Farthest> farthest_;                     // by what an anchor's surroundings look like
   absl::flat_hash_map<std::string_view, std::vector<size_t>> rules_of_;  // by anchor
   absl::flat_hash_map<std::string, std::vector<size_t>>
       rules_of_root_;                                             // those that use an anchor, by the operator of their root
   absl::flat_hash_map<std::string_view, std::string_view> told_;  // the kinds of sites that say why they are left, by node
   std::set<std::tuple<const Rule*, const Node*, std::string>> misses_;
-  absl::flat_hash_set<const Node*> near_;            // what these cover
-  absl::node_hash_map<const Node*, Nearly> nearly_;  // by root: layers of anchors ask again
+  absl::flat_hash_set<const Node*> near_;                                  // what these cover
+  absl::node_hash_map<const Node*, Nearly> nearly_;                        // by root: layers of anchors ask again
+  absl::node_hash_map<std::pair<size_t, const Node*>, Failure> failures_;  // by rule and root
   // Of the anchor that is looked at.
   std::vector<const Node*> reached_;
   Failure best_;

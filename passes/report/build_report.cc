@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "patterns/cost/evidence.h"
 
 namespace ascend_fuse {
 namespace {
@@ -44,8 +45,9 @@ std::vector<GainRecord> GainsOf(const std::vector<SiteRecord>& sites) {
   }
   std::vector<GainRecord> gains;
   for (const DeclaredOperator& op : DeclaredOperators()) {
-    if (!op.gain.has_value() || !emitted.contains(op.name)) continue;
-    gains.push_back({op.op_type, op.gain->evidence, op.gain->because, op.gain->source});
+    if (op.domain != "npu" || !emitted.contains(op.name)) continue;
+    SpeedEvidence speed = EvidenceOf(op.op_type);
+    gains.push_back({op.op_type, std::move(speed.evidence), std::move(speed.because), std::move(speed.source)});
   }
   return gains;
 }

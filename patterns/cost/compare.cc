@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "ir/status_macros.h"
 #include "ir/text/parser.h"
 #include "patterns/operators/inference.h"
@@ -31,7 +32,8 @@ absl::StatusOr<KernelTime> TimeOf(const Measurement& row, const std::string& gra
     const Work work = WorkOf(*node, &facts);
     if (!work.has_row) return wrong(fmt::format("costs.txtpb has no row for {}", WorkName(*node)));
     if (work.kind == WorkKind::kView) continue;
-    if (!work.known()) return wrong(fmt::format("the shapes of {} are not known", WorkName(*node)));
+    if (!work.flops.is_number() || !work.bytes.is_number())
+      return wrong(fmt::format("the shapes of {} are not known", WorkName(*node)));
     KernelWork kernel = InNumbers(work, false, [&](Dim dim) { return dim.is_number() ? static_cast<double>(dim.number()) : 0; });
     kernel.on_ai_cpu = on_ai_cpu;
     time += costs.TimeOf(kernel);
@@ -96,25 +98,54 @@ std::string ChipTable() {
   return text + "\n" + sources;
 }
 
+std::string LeftOutList() {
+  std::string text = "\nLeft out of the comparison, because no graph can be written for them:\n\n";
+  for (const LeftOutFigure& figure : PublishedMeasurements().left_out) {
+    text += fmt::format("- {}", figure.what);
+    if (figure.is_measured()) text += fmt::format(": {:g} before, {:g} after", figure.measured_before, figure.measured_after);
+    text += fmt::format(" ({})\n", figure.source);
+  }
+  return text;
+}
+
+// What the model predicts of nodes that nobody measured.
+absl::StatusOr<std::string> UnmeasuredTable() {
+  std::string text =
+      "\n## Nodes that nobody measured\n\nOf these the model alone says how fast they are, for one size each, on 910B. "
+      "`ascend-fuse analyze` predicts it for the sites of a model.\n\n| node | in place of | predicted |\n|---|---|---:|\n";
+  for (const Measurement& row : PublishedMeasurements().rows) {
+    if (row.is_measured()) continue;
+    ASSIGN_OR_RETURN(const Comparison comparison, Compare(row));
+    text += fmt::format("| {} | {} | {} |\n", fmt::join(row.nodes, ", "), row.name, Ratio(comparison.predicted));
+  }
+  return text;
+}
+
 }  // namespace
+
+absl::StatusOr<Comparison> Compare(const Measurement& row) {
+  ASSIGN_OR_RETURN(KernelTime before, TimeOf(row, row.before, row.ai_cpu));
+  ASSIGN_OR_RETURN(KernelTime after, TimeOf(row, row.after, false));
+  if (row.whole) AddRest(row, &before, &after);
+  Comparison comparison;
+  comparison.row = &row;
+  comparison.predicted = RatioOf(before, after);
+  if (!row.is_measured()) return comparison;
+  comparison.measured = row.measured_before / row.measured_after;
+  comparison.error = comparison.predicted.middle / comparison.measured - 1;
+  const int measured = DirectionOf(comparison.measured);
+  const int predicted = DirectionOf(comparison.predicted.middle);
+  // Where both lean to one side, a tie of one of them does not contradict the other.
+  const bool leans = (comparison.measured > 1) == (comparison.predicted.middle > 1);
+  comparison.direction = measured == predicted || (measured * predicted == 0 && leans);
+  return comparison;
+}
 
 absl::StatusOr<std::vector<Comparison>> CompareWithMeasurements() {
   std::vector<Comparison> comparisons;
   for (const Measurement& row : PublishedMeasurements().rows) {
-    ASSIGN_OR_RETURN(KernelTime before, TimeOf(row, row.before, row.ai_cpu));
-    ASSIGN_OR_RETURN(KernelTime after, TimeOf(row, row.after, false));
-    if (row.whole) AddRest(row, &before, &after);
-    Comparison comparison;
-    comparison.row = &row;
-    comparison.measured = row.measured_before / row.measured_after;
-    comparison.predicted = RatioOf(before, after);
-    comparison.error = comparison.predicted.middle / comparison.measured - 1;
-    const int measured = DirectionOf(comparison.measured);
-    const int predicted = DirectionOf(comparison.predicted.middle);
-    // Where both lean to one side, a tie of one of them does not contradict the other.
-    const bool leans = (comparison.measured > 1) == (comparison.predicted.middle > 1);
-    comparison.direction = measured == predicted || (measured * predicted == 0 && leans);
-    comparisons.push_back(comparison);
+    if (!row.is_measured()) continue;
+    ASSIGN_OR_RETURN(comparisons.emplace_back(), Compare(row));
   }
   return comparisons;
 }
@@ -156,13 +187,13 @@ absl::StatusOr<std::string> CostsDocument() {
       "\n## Against measurements\n\nTimes before by times after: {} public comparisons, the direction right in {}, the ratio "
       "within 30 % in "
       "{}, the measured one inside of the\npredicted interval in {}. `patterns/cost/measurements.txtpb` has the graphs that were "
-      "compared, and `tests/unit/cost_test.cc` computes this page anew.\n\n",
+      "compared, and `tests/unit/cost_test.cc` computes this page anew. The figures above were taken from\nrows of this table, "
+      "as their sources say: it shows how well few figures describe many measurements, and is not a forecast.\n\n",
       comparisons.size(), right, near, inside);
   text += table;
   text += "\nWhy rows fail:\n\n" + fails;
-  text += "\nLeft out, because no graph can be written for them:\n\n";
-  for (const std::string& sentence : PublishedMeasurements().left_out) text += fmt::format("- {}\n", sentence);
-  return text;
+  ASSIGN_OR_RETURN(const std::string unmeasured, UnmeasuredTable());
+  return text + unmeasured + LeftOutList();
 }
 
 }  // namespace ascend_fuse

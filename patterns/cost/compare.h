@@ -20,7 +20,11 @@ struct Comparison {
 // A ratio nearer to 1 than this is a tie.
 inline constexpr double kTie = 0.1;
 
-// INVALID_ARGUMENT names a row whose text does not parse, or whose shapes are not numbers.
+// Of one row; INVALID_ARGUMENT where its text does not parse, or its shapes are not numbers. One that nobody measured has the
+// prediction only.
+absl::StatusOr<Comparison> Compare(const Measurement& row);
+
+// Of all rows that were measured.
 absl::StatusOr<std::vector<Comparison>> CompareWithMeasurements();
 
 // docs/costs.md.

@@ -30,6 +30,7 @@ KernelWork InNumbers(const Work& work, bool lowers, absl::FunctionRef<double(Dim
   kernel.elements = number(work.elements);
   kernel.shortest = number(work.shortest);
   kernel.one_by_one_on = work.one_by_one_on;
+  kernel.cube_share = work.cube_share;
   return kernel;
 }
 
@@ -55,8 +56,8 @@ double CostModel::Microseconds(const KernelWork& work, double launches, const Fa
            work.elements / (parameters_.ai_cpu_rate.value * 1e3) / factors.moving;
   }
   // 10^12 a second are 10^6 a microsecond, 10^9 a second are 10^3.
-  const double by_flops =
-      work.kind == WorkKind::kMatrix ? work.flops / (chip_.cube.value * parameters_.cube_share.value * 1e6) : 0;
+  const double share = work.cube_share > 0 ? work.cube_share : parameters_.cube_share.value;
+  const double by_flops = work.kind == WorkKind::kMatrix ? work.flops / (chip_.cube.value * share * 1e6) : 0;
   const double by_bytes = work.bytes / (chip_.bandwidth.value * parameters_.bandwidth_share.value * 1e3);
   const bool slow_order = work.shortest >= parameters_.tokens_first_from.value;
   const double by_scores = work.scores * (slow_order ? parameters_.tokens_first.value : 1) / (chip_.scores.value * 1e3);

@@ -22,6 +22,7 @@ struct KernelWork {
   double shortest = 0;     // see Work
   bool on_ai_cpu = false;  // or on the host
   std::string_view one_by_one_on;
+  double cube_share = 0;  // see Work
 
   KernelWork& operator+=(const KernelWork& other);
 };

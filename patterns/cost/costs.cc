@@ -68,6 +68,16 @@ void ReadParameters(const proto::CostParameters& from, CostParameters* to) {
   to->uncertainty = FigureFrom(from.uncertainty());
 }
 
+// Calls `take` with each of the names between spaces.
+template <typename Take>
+void ForEachName(std::string_view names, const Take& take) {
+  while (!names.empty()) {
+    const size_t space = std::min(names.find(' '), names.size());
+    take(names.substr(0, space));
+    names.remove_prefix(std::min(space + 1, names.size()));
+  }
+}
+
 const Table* ReadTable() {
   auto* table = new Table;
   const auto costs = ReadMessage<proto::Costs>("costs.txtpb");
@@ -86,15 +96,11 @@ const Table* ReadTable() {
                                op.reads_what_it_writes(),
                                op.scatters(),
                                op.instructions(),
-                               op.one_by_one_on()};
-    std::string_view names = op.name();
-    while (!names.empty()) {
-      const size_t space = std::min(names.find(' '), names.size());
-      if (!table->operators.emplace(std::string(names.substr(0, space)), work).second) {
-        Broken(fmt::format("two rows for {}", names.substr(0, space)));
-      }
-      names.remove_prefix(std::min(space + 1, names.size()));
-    }
+                               op.one_by_one_on(),
+                               op.cube_share().value()};
+    ForEachName(op.name(), [&](std::string_view name) {
+      if (!table->operators.emplace(std::string(name), work).second) Broken(fmt::format("two rows for {}", name));
+    });
   }
   return table;
 }
@@ -108,12 +114,51 @@ const Measurements* ReadMeasurements() {
   auto* measurements = new Measurements;
   const auto from = ReadMessage<proto::Measurements>("measurements.txtpb");
   for (const proto::Measurement& row : from.measurement()) {
-    measurements->rows.push_back({row.name(), row.chip(), LaunchFrom(row.launch()), row.before(), row.after(),
-                                  std::max<int64_t>(row.times(), 1), row.measured_before(), row.measured_after(), row.whole(),
-                                  row.assumed(), row.source(), row.fails(), row.ai_cpu()});
+    measurements->rows.push_back({row.name(),
+                                  row.chip(),
+                                  LaunchFrom(row.launch()),
+                                  row.before(),
+                                  row.after(),
+                                  std::max<int64_t>(row.times(), 1),
+                                  row.measured_before(),
+                                  row.measured_after(),
+                                  row.whole(),
+                                  row.assumed(),
+                                  row.source(),
+                                  row.fails(),
+                                  row.ai_cpu(),
+                                  {row.node().begin(), row.node().end()},
+                                  row.opportunity()});
   }
-  measurements->left_out.assign(from.left_out().begin(), from.left_out().end());
+  for (const proto::LeftOut& row : from.left_out()) {
+    const bool router = row.where() == proto::ROWS_CHOSEN_BY_ROUTER;
+    measurements->left_out.push_back({row.what(),
+                                      row.source(),
+                                      {row.node().begin(), row.node().end()},
+                                      row.measured_before(),
+                                      row.measured_after(),
+                                      router ? SiteTest::kRowsChosenByRouter : SiteTest::kAny});
+  }
   return measurements;
+}
+
+using KernelTable = std::map<std::pair<std::string, std::string>, KernelOfNode, std::less<>>;  // by node and chip
+
+const KernelTable* ReadKernels() {
+  auto* table = new KernelTable;
+  const auto from = ReadMessage<proto::Kernels>("kernels.txtpb");
+  for (const proto::Kernel& kernel : from.kernel()) {
+    const auto add = [&](const std::string& chips, KernelShapes shapes) {
+      ForEachName(chips, [&](std::string_view chip) {
+        ForEachName(kernel.op(), [&](std::string_view op) {
+          (*table)[{std::string(op), std::string(chip)}] = {kernel.name(), shapes, from.source()};
+        });
+      });
+    };
+    add(kernel.dynamic_on(), KernelShapes::kDynamic);
+    add(kernel.static_on(), KernelShapes::kStatic);
+  }
+  return table;
 }
 
 }  // namespace
@@ -139,6 +184,12 @@ const ChipCost& FindChipCost(std::string_view chip, bool* known) {
   }
   if (known != nullptr) *known = false;
   return chips.front();
+}
+
+KernelOfNode FindKernel(std::string_view op, std::string_view chip) {
+  static const KernelTable* const table = ReadKernels();
+  const auto found = table->find(std::pair(std::string(op), std::string(chip)));
+  return found != table->end() ? found->second : KernelOfNode();
 }
 
 const Measurements& PublishedMeasurements() {

@@ -26,7 +26,8 @@ enum class WorkFormula : uint8_t {
   kLetters,
   kScores,
   kRecurrence,
-  kGeneralProduct
+  kGeneralProduct,
+  kTwoProducts
 };
 
 // See OperatorWork of proto/costs.proto.
@@ -39,6 +40,7 @@ struct OperatorWork {
   bool scatters = false;
   int64_t instructions = 0;
   std::string one_by_one_on;
+  double cube_share = 0;  // 0: what products reach
 };
 
 // That of an operator, "Softmax" or "npu.NPURmsNorm"; nullptr where there is no row.
@@ -97,13 +99,42 @@ struct Measurement {
   std::string source;
   std::string fails;
   bool ai_cpu = false;
+  std::vector<std::string> nodes;  // the Ascend nodes whose speed it tells of
+  std::string tells_of;            // or the kind of opportunity
+  bool is_measured() const { return measured_before > 0; }
+};
+
+// What a site is: see SiteTest of proto/costs.proto.
+enum class SiteTest : uint8_t { kAny, kRowsChosenByRouter };
+
+// A figure that cannot be predicted: see LeftOut of proto/costs.proto.
+struct LeftOutFigure {
+  std::string what;
+  std::string source;
+  std::vector<std::string> nodes;
+  double measured_before = 0;
+  double measured_after = 0;
+  SiteTest where = SiteTest::kAny;
+  bool is_measured() const { return measured_before > 0; }
 };
 
 struct Measurements {
   std::vector<Measurement> rows;
-  std::vector<std::string> left_out;
+  std::vector<LeftOutFigure> left_out;
 };
 
 const Measurements& PublishedMeasurements();
+
+// Whether a kernel takes dims that are known when the model runs only.
+enum class KernelShapes : uint8_t { kUnknown, kDynamic, kStatic };
+
+struct KernelOfNode {
+  std::string name;  // an operator of GE; "" where the kernel list of the chip has none
+  KernelShapes shapes = KernelShapes::kUnknown;
+  std::string source;
+};
+
+// Which kernel computes a node, "Softmax" or "npu.NPURmsNorm", on a chip: patterns/cost/kernels.txtpb.
+KernelOfNode FindKernel(std::string_view op, std::string_view chip);
 
 }  // namespace ascend_fuse

@@ -46,6 +46,7 @@ class Counter {
     work.scores = kZero;
     work.instructions = work.shortest = kZero;
     work.one_by_one_on = row_.one_by_one_on;
+    work.cube_share = row_.cube_share;
     work.elements = row_.scatters ? Elements(In(2)) : Elements(Out(0));
     if (row_.kind == WorkKind::kView || row_.kind == WorkKind::kControl) {
       work.flops = work.bytes = work.float_bytes = kZero;
@@ -93,11 +94,19 @@ class Counter {
         return AttentionProducts();
       case WorkFormula::kRecurrence:
         return Recurrence();
+      case WorkFormula::kTwoProducts:
+        return TwoProducts();
     }
     return Dim();
   }
 
   Dim Product() { return Times(2, dims_.Mul(Elements(Out(0)), DimAt(In(0), -1))); }
+
+  Dim TwoProducts() {
+    Dim rows = In(0).has_rank ? kOne : Dim();
+    for (int axis = 0; axis + 1 < In(0).rank(); ++axis) rows = dims_.Mul(rows, DimAt(In(0), axis));
+    return Times(2, dims_.Mul(rows, dims_.Add(Elements(In(1)), Elements(In(2)))));
+  }
 
   Dim GeneralProduct() {
     const bool transposed = IntAttribute(node_, "transA").value_or(0) != 0;

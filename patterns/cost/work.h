@@ -21,6 +21,7 @@ struct Work {
   Dim elements;         // of the first result; of a scatter those that it writes
   Dim shortest;         // of an attention with the heads after the tokens: queries or keys, whichever are fewer; else 0
   std::string_view one_by_one_on;  // see OperatorWork of proto/costs.proto
+  double cube_share = 0;           // the same
   bool known() const { return flops.known() && bytes.known(); }
 };
 

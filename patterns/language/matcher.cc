@@ -195,8 +195,8 @@ std::optional<Match> Matcher::Run(const Rule& rule, const Value* root, Failure* 
   Frame* frame = Begin(rule, root, failure);
   std::optional<Match> match;
   // Where somebody asks for the failure, the rule is tried all the same: how far it gets is the answer.
-  const bool asked = failure_ != nullptr || pardon_ != nullptr;
-  if (!asked && !MayMatch(rules_.prefilter(), context_, *cache_, operators_).At(rule.root_form, root)) return match;
+  const MayMatch may_match(rules_.prefilter(), context_, *cache_, operators_);
+  if (failure_ == nullptr && !may_match.At(rule.root_form, root, PardonedBy(pardon_))) return match;
   auto finish = [&] {
     // An input marked ? that no alternative bound is absent.
     std::vector<int> absent;

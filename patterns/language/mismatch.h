@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/functional/function_ref.h"
+#include "patterns/language/may_match.h"
 #include "patterns/language/pattern.h"
 #include "patterns/language/rule_set.h"
 
@@ -35,6 +36,8 @@ class Pardon {
   // operators: another operator may be pardoned too.
   Pardon(bool operators, Mismatch* mismatch) : mismatch_(*mismatch), operators_(operators) {}
 
+  bool operators() const { return operators_; }
+
   // Goes on with `next` as if this were as the rule has it, if nothing was pardoned before.
   bool Take(const SourcePosition& position, const Node* node, absl::FunctionRef<std::string()> expected,
             absl::FunctionRef<std::string()> found, Next next);
@@ -52,5 +55,11 @@ class Pardon {
   bool taken_ = false;
   int evidence_ = 0;
 };
+
+// What may be otherwise where somebody pardons.
+inline MayMatch::Pardoned PardonedBy(const Pardon* pardon) {
+  if (pardon == nullptr) return MayMatch::Pardoned::kNothing;
+  return pardon->operators() ? MayMatch::Pardoned::kNumberOrOperator : MayMatch::Pardoned::kNumber;
+}
 
 }  // namespace ascend_fuse

@@ -15,7 +15,6 @@
 #include "fmt/format.h"
 #include "patterns/operators/head_padding.h"
 #include "patterns/operators/layout_choice.h"
-#include "patterns/operators/slower_sites.h"
 #include "proto/operators.pb.h"
 
 namespace ascend_fuse {
@@ -29,7 +28,6 @@ std::vector<std::string> Strings(const Repeated& from) {
 struct Table {
   std::vector<SiteKind> kinds;
   std::vector<DeclaredOperator> operators;
-  std::map<std::string, std::vector<SlowerSites>, std::less<>> slower;  // by op_type
   absl::flat_hash_map<std::pair<std::string_view, std::string_view>, const DeclaredOperator*> by_name;
   absl::flat_hash_set<std::string> choose_layouts;
   absl::flat_hash_map<std::string, HeadPadding> paddings;
@@ -87,20 +85,10 @@ DeclaredOperator OperatorFrom(const proto::OperatorDeclaration& from) {
                        ge.since(), ge.release(), Strings(ge.chip()),  Strings(ge.dynamic())};
   }
   op.never_emitted = from.never_emitted();
-  if (from.has_gain()) op.gain = Gain{from.gain().evidence(), from.gain().because(), from.gain().source()};
   op.keeps_facts = from.keeps_facts();
   op.along_last_axis = static_cast<size_t>(from.along_last_axis());
   if (from.has_rotated_halves()) op.rotated_halves = RotatedHalves{from.rotated_halves().attribute(), from.rotated_halves().is()};
   return op;
-}
-
-std::vector<SlowerSites> SlowerFrom(const proto::OperatorDeclaration& from) {
-  std::vector<SlowerSites> sites;
-  for (const proto::Slower& row : from.slower()) {
-    if (row.where() != proto::ROWS_CHOSEN_BY_ROUTER) Broken(fmt::format("{}: `where` of `slower` is missing", from.name()));
-    sites.push_back({SiteTest::kRowsChosenByRouter, row.because(), row.source()});
-  }
-  return sites;
 }
 
 const Table* ReadTable() {
@@ -122,7 +110,6 @@ const Table* ReadTable() {
   }
   for (const proto::OperatorDeclaration& op : declarations.op()) {
     DeclaredOperator declared = OperatorFrom(op);
-    if (op.slower_size() > 0) table->slower[declared.op_type] = SlowerFrom(op);
     table->operators.push_back(std::move(declared));
   }
   for (const DeclaredOperator& op : table->operators) {
@@ -174,12 +161,6 @@ const HeadPadding* FindHeadPadding(std::string_view op_type) {
   const auto& paddings = Declarations().paddings;
   const auto found = paddings.find(fmt::format("npu.{}", op_type));
   return found == paddings.end() ? nullptr : &found->second;
-}
-
-const std::vector<SlowerSites>& SlowerSitesOf(std::string_view op_type) {
-  static const std::vector<SlowerSites>* const kNone = new std::vector<SlowerSites>();
-  const auto found = Declarations().slower.find(op_type);
-  return found == Declarations().slower.end() ? *kNone : found->second;
 }
 
 }  // namespace ascend_fuse

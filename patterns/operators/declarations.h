@@ -65,13 +65,6 @@ struct GeOperator {
   std::vector<std::string> dynamic;  // inputs of the GE operator that are lists; one of each is given
 };
 
-// What is known of the speed of a node: see Gain of proto/operators.proto.
-struct Gain {
-  std::string evidence;
-  std::string because;
-  std::string source;
-};
-
 // When a node rotates the two halves of a head: see RotatedHalves of proto/operators.proto.
 struct RotatedHalves {
   std::string attribute;  // empty: always
@@ -88,7 +81,6 @@ struct DeclaredOperator {
   std::string doc;
   std::optional<GeOperator> ge;  // of npu nodes
   std::string never_emitted;     // why no rule makes it
-  std::optional<Gain> gain;      // of npu nodes that rules emit
   bool keeps_facts = false;      // facts that are known of its output are kept
   // It computes along the last axis of so many inputs, whatever the order of the others is; 0: nothing is said.
   size_t along_last_axis = 0;

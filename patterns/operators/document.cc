@@ -9,7 +9,6 @@
 #include "fmt/ranges.h"
 #include "patterns/operators/declarations.h"
 #include "patterns/operators/layout_choice.h"
-#include "patterns/operators/slower_sites.h"
 
 namespace ascend_fuse {
 namespace {
@@ -53,7 +52,7 @@ void AddAttributes(const DeclaredOperator& op, std::string* text) {
   *text += "\n";
 }
 
-void AddOperator(const DeclaredOperator& op, std::string* text) {
+void AddOperator(const DeclaredOperator& op, absl::FunctionRef<std::string(std::string_view)> speed, std::string* text) {
   *text += fmt::format("### {}\n\n{}\n\n", op.name, Sentence(op.computes));
   if (!op.rows.empty()) {
     *text += "```text\n";
@@ -73,18 +72,11 @@ void AddOperator(const DeclaredOperator& op, std::string* text) {
   AddAttributes(op, text);
   if (!op.doc.empty()) *text += Sentence(op.doc) + "\n\n";
   if (!op.never_emitted.empty()) *text += fmt::format("No rule makes it: {}\n\n", Sentence(op.never_emitted));
-  if (op.gain.has_value()) {
-    *text += fmt::format("Speed: {}: {} ({}).\n\n", op.gain->evidence, op.gain->because, op.gain->source);
-  }
+  if (op.domain == "npu" && op.never_emitted.empty()) *text += speed(op.op_type);
   if (op.domain == "npu" && ChoosesLayout(op.op_type)) {
     *text +=
         "Layout: the pass `choose_orders` takes the one with which this node and the Transposes around it are fastest by the "
         "[cost model](costs.md).\n\n";
-  }
-  for (const SlowerSites& row : SlowerSitesOf(op.op_type)) {
-    *text +=
-        fmt::format("For rows that a router chose, the experts of a mixture, it is emitted with `--prefer {}` only: {} ({}).\n\n",
-                    op.op_type, row.because, row.source);
   }
   if (op.ge.has_value()) {
     static constexpr std::pair<std::string_view, std::string_view> kParsers[] = {
@@ -113,7 +105,7 @@ void AddKinds(std::string* text) {
 
 }  // namespace
 
-std::string OperatorsDocument() {
+std::string OperatorsDocument(absl::FunctionRef<std::string(std::string_view op_type)> speed) {
   std::string text =
       "# Operators that ONNX does not have\n\n"
       "Written by `ascend-fuse rules --operators` from `patterns/operators.txtpb`; do not edit. A rule is checked against\n"
@@ -122,10 +114,10 @@ std::string OperatorsDocument() {
       "marks an operand that may be left out, `1...L` is as many 1 as L has dims. Of rows with conditions the first one that\n"
       "holds and whose ranks fit is the one.\n\n";
   AddKinds(&text);
-  const auto add = [&text](std::string_view title, std::string_view introduction, auto wanted) {
+  const auto add = [&text, &speed](std::string_view title, std::string_view introduction, auto wanted) {
     text += fmt::format("## {}\n\n{}\n\n", title, introduction);
     for (const DeclaredOperator& op : DeclaredOperators()) {
-      if (wanted(op)) AddOperator(op, &text);
+      if (wanted(op)) AddOperator(op, speed, &text);
     }
   };
   add("Our own",

@@ -108,6 +108,51 @@ def test_products_are_those_of_a_public_counter(zoo: Path, name: str) -> None:
     assert sum(op["flops_before"]["value"] for op in products) == pytest.approx(2 * COUNTED[name], rel=0.003)
 
 
+def needed_nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    needed = {info.name for info in graph.output}
+    nodes = []
+    for node in reversed(graph.node):
+        if any(name in needed for name in node.output):
+            nodes.append(node)
+            needed.update(node.input)
+    return nodes[::-1]
+
+
+def constants_of(graph: onnx.GraphProto) -> set[str]:
+    """What depends on no input, and shapes."""
+    constant = {tensor.name for tensor in graph.initializer} | {""}
+    for node in graph.node:
+        if node.op_type in ("Shape", "Size") or all(name in constant for name in node.input):
+            constant.update(node.output)
+    return constant
+
+
+# Of their first operand they read what they write.
+PICKS = {"Gather", "Slice", "Split", "GatherElements", "GatherND"}
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_bytes_are_those_of_operands_and_results(zoo: Path, name: str) -> None:
+    """Each operand once and each result, in its type, of every node that is not a view and depends on an input."""
+    path = static(zoo, name)
+    graph = inferred(path).graph
+    shapes, constant = shapes_of(graph), constants_of(graph)
+
+    def size(value: str) -> int:
+        kind, dims = shapes[value]
+        return product(dims) * helper.tensor_dtype_to_np_dtype(kind).itemsize
+
+    expected = 0
+    for node in needed_nodes(graph):
+        if node.op_type in VIEWS or all(value in constant for value in node.output if value):
+            continue
+        read = dict.fromkeys(value for value in node.input if value)
+        written = sum(size(value) for value in node.output if value)
+        picked = [node.input[0]] if node.op_type in PICKS else []
+        expected += written + sum(written if value in picked else size(value) for value in read)
+    assert analyze(path)["before"]["bytes"]["value"] == pytest.approx(expected, rel=1e-9)
+
+
 def test_every_count_of_a_small_model_by_hand(tmp_path: Path) -> None:
     """softmax (x w + b): 2 * 3 * 4 * 8 of the product, 24 of the sum, 5 * 24 of the softmax; and what each reads and writes."""
     save("g (float[3, 4] x) => (float[3, 8] y) { p = MatMul (x, w) s = Add (p, b) y = Softmax (s) }", {"w": [4, 8], "b": [8]},
@@ -243,6 +288,42 @@ def test_what_the_plugin_takes_is_said(zoo: Path) -> None:
     assert gates[0]["way"].startswith("--plugin")
     with_plugin = analyze(zoo / "llama-sdpa-past-ts17-dynamic.onnx", "--plugin")
     assert {row["state"] for row in with_plugin["opportunities"] if row["kind"] == "glu"} == {"fused"}
+
+
+def test_support_says_unit_kernel_and_dims(zoo: Path) -> None:
+    """The cube computes products, the vector units the rest; a kernel that takes numbers only is named, with the way out."""
+    rows = {row["op"]: row for row in analyze(zoo / "llama-sdpa-past-ts17-dynamic.onnx")["support"] if row["engine"] == "ai_core"}
+    assert rows["MatMul"]["unit"] == "cube" and rows["Softmax"]["unit"] == "vector"
+    assert rows["npu.NPUPromptFlashAttention"]["unit"] == "both"
+    assert rows["Softmax"]["kernel"] == "SoftmaxV2" and rows["Softmax"]["shapes"] == "dynamic"
+    assert "ops-info.json" in rows["Softmax"]["source"]
+    assert all(row["shapes"] in ("", "dynamic", "static") and (not row["shapes"] or row["kernel"]) for row in rows.values())
+
+
+def test_a_kernel_for_numbers_only_is_named(tmp_path: Path) -> None:
+    save("g (float[batch, 4, 8, 8] x) => (float[batch, 4, 8, 8] y) { y = InstanceNormalization (x, w, b) }", {"w": [4], "b": [4]},
+         tmp_path / "m.onnx")
+    (row,) = [row for row in analyze(tmp_path / "m.onnx")["support"] if row["op"] == "InstanceNormalization" and not row["after"]]
+    assert row["shapes"] == "static" and "numbers for all dims" in row["because"] and "--fix" in row["way_out"]
+
+
+def test_speed_of_nodes_is_what_was_measured_or_predicted(zoo: Path) -> None:
+    """The figures are those of the rows of the cost model."""
+    gains = {gain["node"]: gain for gain in analyze(zoo / "llama-sdpa-past-ts17-dynamic.onnx", "--plugin")["report"]["gains"]}
+    assert gains["NPURmsNorm"]["evidence"] == "measured"
+    assert "4.40 times as fast was measured, 4.29 predicted" in gains["NPURmsNorm"]["because"]
+    assert gains["NPUSwiGlu"]["evidence"] == "likely"
+    assert "no measurement was found; the cost model predicts" in gains["NPUSwiGlu"]["because"]
+
+
+def test_the_report_in_the_form_of_ge(zoo: Path, tmp_path: Path) -> None:
+    """fusion_result.json: counts are strings, and agree with the report."""
+    path = tmp_path / "fusion_result.json"
+    report = json.loads(run_ok("list", zoo / "llama-sdpa-past-ts17-dynamic.onnx", "--fusion-result", path, "--json", "-").out)
+    passes = json.loads(path.read_text())["session_and_graph_id_0_0"]["graph_fusion"]
+    assert sum(int(times["match_times"]) for times in passes.values()) == len(report["sites"])
+    assert sum(int(times["effect_times"]) for times in passes.values()) == sum(site["state"] == "fused" for site in report["sites"])
+    assert all(set(times) == {"match_times", "effect_times"} for times in passes.values())
 
 
 def test_an_optimized_model_is_analysed_too(zoo: Path, tmp_path: Path) -> None:

@@ -65,3 +65,25 @@ def test_a_short_run_says_nothing(tmp_path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
     assert run_ok("list", tmp_path / "m.onnx", "--progress", "lines").err == ""
     assert run("list", tmp_path / "m.onnx", "--progress", "loud").code == 2
+
+
+SLOW = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[2048, 2048] x) => (float[2048, 2048] y) { a = MatMul (x, x) b = Softmax (a) c = MatMul (b, x) d = Softmax (c) y = MatMul (d, x) }"""
+LINE = re.compile(r"ascend-fuse: [^%]+, (\d+ %, )?\d+ s")
+
+
+@pytest.mark.parametrize("command", ["verify", "precision"])
+def test_commands_in_python_tell_too(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "slow.onnx"
+    onnx.save(onnx.parser.parse_model(SLOW), path)
+    words = [path, path] if command == "verify" else [path, "--seeded"]
+    told = run(command, *words, "--progress", "lines").err.splitlines()
+    assert told and all(LINE.fullmatch(line) for line in told), told
+    assert run(command, *words, "--progress", "none").err == ""
+
+
+def test_several_models_are_counted(long: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.onnx"
+    other.write_bytes(long.read_bytes())
+    told = run("optimize", long, other, "-o", f"{tmp_path}/out/", "-j", "1", "--progress", "lines").err.splitlines()
+    assert any(re.fullmatch(r"ascend-fuse: [01] of 2 models.*, \d+ %, \d+ s", line) for line in told), told

@@ -11,7 +11,9 @@
 #include "gtest/gtest.h"
 #include "ir/text/parser.h"
 #include "patterns/cost/compare.h"
+#include "patterns/cost/evidence.h"
 #include "patterns/cost/work.h"
+#include "patterns/operators/declarations.h"
 #include "patterns/operators/inference.h"
 #include "tests/support/source_dir.h"
 
@@ -129,6 +131,50 @@ TEST(CostModelTest, ItAgreesWithWhatOthersMeasured) {
   EXPECT_GE(near * 5, comparisons->size() * 4);
 }
 
+TEST(CostModelTest, TheDirectionIsRightInAllRows) {
+  const auto comparisons = CompareWithMeasurements();
+  ASSERT_TRUE(comparisons.ok()) << comparisons.status().message();
+  for (const Comparison& comparison : *comparisons) {
+    EXPECT_TRUE(comparison.direction) << comparison.row->name << ": measured " << comparison.measured << ", predicted "
+                                      << comparison.predicted.middle;
+  }
+}
+
+TEST(CostModelTest, EveryAscendNodeIsCounted) {
+  for (const DeclaredOperator& op : DeclaredOperators()) {
+    if (op.domain != "npu" && op.domain != "ascend_fuse") continue;
+    EXPECT_NE(FindOperatorWork(op.name), nullptr) << "costs.txtpb has no row for " << op.name;
+  }
+}
+
+TEST(EvidenceTest, RowsTellOfNodesThatThereAre) {
+  const auto is_declared = [](const std::string& node) { return FindDeclaredOperator("npu", node) != nullptr; };
+  for (const Measurement& row : PublishedMeasurements().rows) {
+    EXPECT_TRUE(Compare(row).ok()) << row.name << ": " << Compare(row).status().message();
+    for (const std::string& node : row.nodes) EXPECT_TRUE(is_declared(node)) << node;
+  }
+  for (const LeftOutFigure& figure : PublishedMeasurements().left_out) {
+    for (const std::string& node : figure.nodes) EXPECT_TRUE(is_declared(node)) << node;
+  }
+}
+
+TEST(EvidenceTest, WhatIsKnownFollowsFromTheRows) {
+  EXPECT_EQ(EvidenceOf("NPURmsNorm").evidence, "measured");
+  EXPECT_EQ(EvidenceOf("NPUMish").evidence, "likely");
+  EXPECT_EQ(EvidenceOf("NPUNothing").evidence, "unknown");
+  ASSERT_EQ(SlowerSitesOf("NPUSwiGlu").size(), 1u);
+  EXPECT_EQ(SlowerSitesOf("NPUSwiGlu")[0].where, SiteTest::kRowsChosenByRouter);
+  EXPECT_TRUE(SlowerSitesOf("NPURmsNorm").empty());
+}
+
+TEST(KernelTest, AChipsListSaysWhetherDimsMayBeSymbolic) {
+  EXPECT_EQ(FindKernel("Softmax", "ascend910b").name, "SoftmaxV2");
+  EXPECT_EQ(FindKernel("Softmax", "ascend910b").shapes, KernelShapes::kDynamic);
+  EXPECT_EQ(FindKernel("npu.NPUMish", "ascend310b").shapes, KernelShapes::kStatic);
+  EXPECT_EQ(FindKernel("npu.NPUMish", "ascend950").shapes, KernelShapes::kUnknown);
+  EXPECT_FALSE(FindKernel("Softmax", "ascend910b").source.empty());
+}
+
 TEST(CostModelTest, EveryFigureHasItsSource) {
   const CostParameters& parameters = CostModelParameters();
   for (const CostFigure* figure :
@@ -144,7 +190,7 @@ TEST(CostModelTest, EveryFigureHasItsSource) {
     EXPECT_FALSE(chip.cube.source.empty() || chip.bandwidth.source.empty() || chip.scores.source.empty()) << name;
     EXPECT_FALSE(chip.memory.empty()) << name;
   }
-  for (const Measurement& row : PublishedMeasurements().rows) EXPECT_FALSE(row.source.empty()) << row.name;
+  for (const Measurement& row : PublishedMeasurements().rows) EXPECT_EQ(row.source.empty(), !row.is_measured()) << row.name;
 }
 
 TEST(CostModelTest, TheDocumentIsWhatTheModelSays) {

@@ -173,6 +173,23 @@ std::vector<Ending> RunBatch(const std::vector<BatchModel>& models, int jobs, co
   return Pool(models, interrupts, run).Run(std::min(jobs, static_cast<int>(models.size())));
 }
 
+void BatchProgress::Tell() {
+  const std::lock_guard lock(mutex_);
+  TellLocked();
+}
+
+void BatchProgress::End(std::string_view model) {
+  const std::lock_guard lock(mutex_);
+  ++ended_;
+  last_ = Shown(model);
+  TellLocked();
+}
+
+void BatchProgress::TellLocked() {
+  const std::string what = fmt::format("{} of {} models{}{}", ended_, models_, last_.empty() ? "" : ", last ", last_);
+  line_.Tell(what, static_cast<double>(ended_) / static_cast<double>(models_));
+}
+
 int JobsOfMachine() { return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostJobs); }
 
 int CodeOf(const std::vector<Ending>& endings) {

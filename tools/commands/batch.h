@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tools/commands/command.h"
+#include "tools/commands/progress.h"
 #include "tools/interrupts.h"
 
 namespace ascend_fuse {
@@ -49,6 +51,26 @@ struct Ending {  // how the run of one model ended
 // Runs each model once, `jobs` at a time; no ending stops another one, but an interrupt those that have not begun.
 std::vector<Ending> RunBatch(const std::vector<BatchModel>& models, int jobs, const Interrupts& interrupts,
                              const std::function<Ending(const BatchModel&)>& run);
+
+// How many models have ended, on stderr: threads tell it.
+class BatchProgress {
+ public:
+  BatchProgress(std::string_view how, size_t models) : line_(how), models_(models) {}
+
+  // Some model goes on: what was told is told again.
+  void Tell();
+  // `model` has ended.
+  void End(std::string_view model);
+
+ private:
+  void TellLocked();
+
+  std::mutex mutex_;
+  ProgressLine line_;
+  const size_t models_;
+  size_t ended_ = 0;
+  std::string last_;
+};
 
 // The number of processors that this process may use, at most kMostJobs.
 int JobsOfMachine();

@@ -14,6 +14,7 @@
 #include "passes/check/check.h"
 #include "passes/optimize.h"
 #include "passes/report/atc_command.h"
+#include "passes/report/fusion_result.h"
 #include "tools/commands/batch.h"
 #include "tools/commands/flags.h"
 
@@ -27,8 +28,9 @@ struct OptimizeFlags {
   ModelFlags model;
   ReportFlags report;
   std::vector<std::string> require;
-  std::string atc_script;  // where the command line of ATC is written as a script
-  bool force = false;      // write what ATC rejects or misreads
+  std::string fusion_result;  // where the report is written as GE's fusion_result.json
+  std::string atc_script;     // where the command line of ATC is written as a script
+  bool force = false;         // write what ATC rejects or misreads
 };
 
 // What ATC is to be called with for the model that was written: a line on stdout for a person, a script where one is asked
@@ -105,6 +107,9 @@ int RunModel(OptimizeFlags* given, bool change, Ending* ending) {
   Count(report, ending);
   const Analysis* page = run->analysis.has_value() ? &*run->analysis : nullptr;
   if (const int code = flags.report.Write(report, {.changed = change}, page); code != kDone) return code;
+  if (!flags.fusion_result.empty()) {
+    if (const auto status = WriteText(flags.fusion_result, ReportToFusionResult(report)); !status.ok()) return Fail(status);
+  }
   const std::vector<std::string> unmet = UnmetRequirements(report, flags.require);
   for (const std::string& sentence : unmet) Fail(sentence);
   if (!unmet.empty()) {
@@ -123,6 +128,12 @@ absl::Status CheckForSeveral(const OptimizeFlags& flags) {
     return absl::InvalidArgumentError(fmt::format(
         "--report {}: of several models each has its own report; give the ending alone, --report .html", flags.report.report));
   }
+  if (!is_ending(flags.fusion_result)) {
+    return absl::InvalidArgumentError(
+        fmt::format("--fusion-result {}: each of several models has its own file; give the ending alone, --fusion-result "
+                    ".fusion_result.json",
+                    flags.fusion_result));
+  }
   if (!is_ending(flags.atc_script)) {
     return absl::InvalidArgumentError(fmt::format(
         "--atc-script {}: each of several models has its own script; give the ending alone, --atc-script .sh", flags.atc_script));
@@ -138,21 +149,26 @@ absl::Status CheckForSeveral(const OptimizeFlags& flags) {
 }
 
 // The same as a run of this model alone, with its report in files beside the output.
-Ending RunOneOf(const OptimizeFlags& given, const Interrupts& interrupts, const BatchModel& of) {
+Ending RunOneOf(const OptimizeFlags& given, const Interrupts& interrupts, BatchProgress* progress, const BatchModel& of) {
   OptimizeFlags flags = given;
   flags.model.input = of.input;
   flags.model.output = of.output;
   flags.model.interrupts = &interrupts;
-  flags.options.options.progress = [&interrupts](const Progress&) { return !interrupts.Came(); };
+  flags.options.options.progress = [&interrupts, progress](const Progress&) {
+    progress->Tell();
+    return !interrupts.Came();
+  };
   flags.report.quiet = true;
   flags.options.progress = "none";
   flags.report.json = of.With(".json");
   if (!given.report.report.empty()) flags.report.report = of.With(given.report.report);
+  if (!given.fusion_result.empty()) flags.fusion_result = of.With(given.fusion_result);
   if (!given.atc_script.empty()) flags.atc_script = of.With(given.atc_script);
   Ending ending;
   const About about(of.input);
   ending.code = RunModel(&flags, true, &ending);
   ending.sentences = about.sentences();
+  progress->End(of.input);
   return ending;
 }
 
@@ -164,8 +180,12 @@ int RunSeveral(const OptimizeFlags& flags) {
   const int jobs = std::min(flags.jobs, static_cast<int>(models->size()));
   const auto start = std::chrono::steady_clock::now();
   const Interrupts interrupts;
-  const std::vector<Ending> endings =
-      RunBatch(*models, jobs, interrupts, [&](const BatchModel& model) { return RunOneOf(flags, interrupts, model); });
+  std::vector<Ending> endings;
+  {
+    BatchProgress progress(flags.report.quiet ? "none" : flags.options.progress, models->size());
+    endings = RunBatch(*models, jobs, interrupts,
+                       [&](const BatchModel& model) { return RunOneOf(flags, interrupts, &progress, model); });
+  }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!flags.report.json.empty()) {
     if (const auto status = WriteText(flags.report.json, BatchToJson(*models, endings)); !status.ok()) return Fail(status);
@@ -198,6 +218,8 @@ void AddFlags(CLI::App* command, OptimizeFlags* flags) {
       ->delimiter(',')
       ->allow_extra_args(false);
   AddReportFlags(command, &flags->report);
+  command->add_option("--fusion-result", flags->fusion_result, "write what was fused in the form of GE's fusion_result.json")
+      ->type_name("FILE");
   AddProgressFlag(command, &flags->options.progress);
   command->add_option("--skip", options.skip, "kinds, rules or nodes not to use")
       ->type_name("NAME,...")

@@ -52,11 +52,7 @@ void ProgressLine::DrawBar(std::string_view what, double share, double seconds) 
 }
 
 void AddProgressFlag(CLI::App* command, std::string* how) {
-  command
-      ->add_option(
-          "--progress", *how,
-          "of what takes over a second, on stderr: a bar, lines, or none; auto (default) is a bar on a terminal and lines "
-          "elsewhere")
+  command->add_option("--progress", *how, std::string(kProgressMeaning))
       ->type_name("auto|bar|lines|none")
       ->check(CLI::IsMember({"auto", "bar", "lines", "none"}));
 }

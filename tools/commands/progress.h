@@ -32,6 +32,10 @@ class ProgressLine {
   bool drawn_ = false;
 };
 
+// What --progress means, as the help says it.
+inline constexpr std::string_view kProgressMeaning =
+    "of what takes over a second, on stderr: a bar, lines, or none; auto (default) is a bar on a terminal and lines elsewhere";
+
 // --progress, which takes these words.
 void AddProgressFlag(CLI::App* command, std::string* how);
 

@@ -13,6 +13,7 @@
 
 #include "fmt/format.h"
 #include "tools/commands/command.h"
+#include "tools/commands/progress.h"
 #include "tools/config_file.h"
 
 namespace ascend_fuse {
@@ -35,6 +36,14 @@ std::string PythonFolder(const std::string& own_path) {
     if (stat((candidate + "/ascend_fuse/verification.py").c_str(), &info) == 0) return candidate;
   }
   return "";
+}
+
+// --progress of a command in Python.
+void PassOnProgress(CLI::App* command, PythonFlags* flags) {
+  const auto pass = [flags](const std::string& how) { flags->words.insert(flags->words.end(), {"--progress", how}); };
+  command->add_option_function<std::string>("--progress", pass, std::string(kProgressMeaning))
+      ->type_name("auto|bar|lines|none")
+      ->check(CLI::IsMember({"auto", "bar", "lines", "none"}));
 }
 
 // A flag of a command in Python: it is known here for the help, and so that its value is not an operand.
@@ -119,6 +128,7 @@ void AddVerify(Commands* commands) {
   add("--cann", "NAME", "with --as-atc: the release");
   add("--plugin", "", "with --as-atc: the op plugin is installed");
   add("--precision-mode", "MODE", "with --as-atc: what atc is given as --precision_mode");
+  PassOnProgress(verify, flags);
   commands->Add(verify,
                 [flags] { return RunPython("verification", {flags->input, flags->second, "--tool", OwnPath()}, flags->words); });
 }
@@ -147,6 +157,7 @@ void AddPrecision(Commands* commands) {
   add("--rules", "FILE", "reference rules of nodes of your own; may be repeated");
   add("--json", "FILE", "write the report as JSON; - is stdout");
   add("--verbose", "", "name every node");
+  PassOnProgress(precision, flags);
   precision->footer("Exit code 3: float16 is wrong, and no list makes it right.");
   commands->Add(precision,
                 [flags] { return RunPython("precision_analysis", {flags->input, "--tool", OwnPath()}, flags->words); });
@@ -160,6 +171,7 @@ void AddReduce(Commands* commands) {
   PassOn(reduce, "-o,--output", "FILE", "default: <model>.small.onnx", flags);
   PassOn(reduce, "--timeout", "SECONDS", "for one run of the command; a longer run does not count as the fault", flags);
   PassOn(reduce, "--quiet", "", "print errors only", flags);
+  PassOnProgress(reduce, flags);
   commands->Add(reduce, [flags] { return RunPython("reduce", {flags->input}, flags->words); });
 }
 

@@ -7,6 +7,7 @@
 #include "fmt/format.h"
 #include "passes/optimize.h"
 #include "passes/optimize_passes.h"
+#include "patterns/cost/evidence.h"
 #include "patterns/functions/functions.h"
 #include "patterns/operators/document.h"
 #include "tools/backwards/run.h"
@@ -40,7 +41,7 @@ struct TestFlags {
 
 int RunRules(RulesFlags* flags) {
   if (flags->functions) return Done(WriteText("-", DescribeFunctions()));
-  if (flags->operators) return Done(WriteText("-", OperatorsDocument()));
+  if (flags->operators) return Done(WriteText("-", OperatorsDocument(DescribeSpeed)));
   if (flags->passes) return Done(WriteText("-", DescribePasses(OptimizePasses())));
   OptionFlags& options = flags->options;
   options.rule_paths.insert(options.rule_paths.end(), flags->checked.begin(), flags->checked.end());

@@ -98,6 +98,9 @@ class Support:
     because: str = ""
     source: str = ""
     way_out: str = ""
+    unit: str = ""
+    kernel: str = ""
+    shapes: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,15 +45,17 @@ class HalfResult(Result):
 
 def verify_as_half(original: pathlib.Path, optimized: pathlib.Path, *, target: str = "ascend910b", keep_dtype: str = "", bindings: Any = None,
                    seed: int = 0, dims: Sequence[str] = (), tolerance: float | None = None, tool: Any = None,
-                   rules: Sequence[str] = ()) -> HalfResult:
+                   rules: Sequence[str] = (), say: Callable[[str, float | None], None] = lambda _, __: None) -> HalfResult:
     """Runs the original in float32 and the optimized model in float16, node by node, and compares all outputs.
 
     keep_dtype  a list of ATC's --keep_dtype: these nodes of the optimized model stay float32.
+    say         is told what is being done, and what part of it is over.
     What outputs are at padded tokens does not count.
     """
     chip = atc_precision.chip_of(target)
     tolerance = TOLERANCES["float16"] if tolerance is None else tolerance
     result = HalfResult(str(original), str(optimized), tolerance)
+    say("the original in float32", 0.0)
     with opened(original, tool, rules) as before:
         cases = seeded_cases(Program(before), bindings, seed, dims)
     with opened(optimized, tool, rules) as after:
@@ -67,10 +69,12 @@ def verify_as_half(original: pathlib.Path, optimized: pathlib.Path, *, target: s
         stays = {unit.index for unit in kept if not atc_precision.why_not_float32(unit, chip)}
         result.kept = [unit.name for unit in kept]
         mode = Mode(FLOAT16, frozenset(stays), atc_precision.saturates(chip))
-        for case in cases:
+        for number, case in enumerate(cases):
+            say(f"float16, {case.name}", (number + 1) / (len(cases) + 2))
             result.comparisons += _compared(program, mode, case, tolerance)
             if stays:
                 result.without_list += _compared(program, dataclasses.replace(mode, kept=frozenset()), case, tolerance)
+        say("errors by module", (len(cases) + 1) / (len(cases) + 2))
         own = [Case(case.name, case.feeds, {}, {}) for case in cases]
         search = Search(program, own, FLOAT16, saturates=mode.saturates, tolerance=tolerance)
         result.modules = simulate(search, search.observe(), stays).modules

@@ -109,11 +109,11 @@ class Search:
     """Runs of one model on some inputs."""
 
     def __init__(self, program: Program, cases: list[Case], half: HalfType, *, saturates: bool = False, tolerance: float | None = None,
-                 may_stay: Callable[[Unit], bool] = lambda _: True, seconds: float = 300.0, say: Callable[[str], None] = lambda _: None) -> None:
+                 may_stay: Callable[[Unit], bool] = lambda _: True, seconds: float = 300.0, say: Callable[[str, float | None], None] = lambda _, __: None) -> None:
         self.program, self.cases, self.half, self.saturates = program, cases, half, saturates
         self.tolerance = TOLERANCES[half.name] if tolerance is None else tolerance
         self._may_stay = may_stay
-        self._end = time.monotonic() + seconds
+        self._seconds, self._end = seconds, time.monotonic() + seconds
         self._order = list(range(len(cases)))  # the case that failed last is tried first
         self._known: dict[frozenset[int], bool] = {}
         self.runs = 0
@@ -129,6 +129,10 @@ class Search:
     def _declared_halves(self) -> set[int]:
         model = self.program.model
         return {u.index for u in model.units if any(model.is_half(name) for name in (*u.inputs, *u.outputs))}
+
+    def _tell(self, what: str) -> None:
+        """A search ends when it is done, or at the latest when its time is over: that is the share that is told."""
+        self._say(what, min(1.0, 1.0 - (self._end - time.monotonic()) / self._seconds) if self._seconds > 0 else None)
 
     def can_stay(self, unit: Unit) -> bool:
         """Whether a list can keep a unit float32: it is, and the chip has a kernel for it."""
@@ -169,7 +173,7 @@ class Search:
                 array = case.feeds[value.name]
                 if model.is_float(value.name) and array.size:
                     found.ranges.setdefault(value.name, Range()).merge(range_of(array, self.half))
-            self._say(f"ranges and errors: {case.name}")
+            self._tell(f"ranges and errors, {case.name}")
             run(self.program, [Mode(), self.mode(kept)], case.feeds, case.fixed, look)
         return found
 
@@ -193,7 +197,7 @@ class Search:
         for place, number in enumerate(self._order):
             case = self.cases[number]
             self.runs += 1
-            self._say(f"run {self.runs}: {len(kept)} nodes in float32, {case.name}")
+            self._tell(f"run {self.runs}, {len(kept)} nodes in float32, {case.name}")
             half = run(self.program, [self.mode(kept)], case.feeds, case.fixed)[0]
             if any(case.compare(name, half[name]).size > self.tolerance for name in half):
                 self._order.insert(0, self._order.pop(place))

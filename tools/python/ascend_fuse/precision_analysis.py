@@ -15,7 +15,6 @@ import argparse
 import os
 import pathlib
 import sys
-import time
 from collections.abc import Callable
 from typing import Any, Mapping, Sequence, Union
 
@@ -39,9 +38,9 @@ from ascend_fuse.precision_model import PrecisionModel, Unit, opened, type_name
 from ascend_fuse.precision_records import (KeptNode, ModuleError, OutputError, PrecisionReport, RangeFinding, Simulation,
                                            WrittenFile)
 from ascend_fuse.precision_risks import risks
+from ascend_fuse.progress import WORDS, ProgressLine
 
 LOST_SHARE = 0.1  # of the numbers of a value: more of them 0 or subnormal is a finding
-_LINE_SECONDS = 10.0  # between two lines of progress in a log
 
 Data = Union[str, "os.PathLike[str]", Mapping[str, Any], Sequence[Mapping[str, Any]]]
 
@@ -49,7 +48,7 @@ Data = Union[str, "os.PathLike[str]", Mapping[str, Any], Sequence[Mapping[str, A
 def analyse(path: str | pathlib.Path, *, data: Data | None = None, seeded: bool = False, bindings: Any = None, seed: int = 0,
             dims: Sequence[str] = (), target: str = "ascend910b", tolerance: float | None = None, lost_share: float = LOST_SHARE,
             weights: bool = True, keep_dtype: str = "", modify_mixlist: str = "", customize_dtypes: str = "", seconds: float = 300.0,
-            tool: Any = None, rules: Sequence[str] = (), say: Callable[[str], None] = lambda _: None) -> PrecisionReport:
+            tool: Any = None, rules: Sequence[str] = (), say: Callable[[str, float | None], None] = lambda _, __: None) -> PrecisionReport:
     """Returns what half precision does to the model on `path`.
 
     data        an .npz file with an array for every input, a folder of such files, a dict of arrays, or a list of dicts: the model is
@@ -63,10 +62,11 @@ def analyse(path: str | pathlib.Path, *, data: Data | None = None, seeded: bool 
     keep_dtype, modify_mixlist, customize_dtypes   files for ATC to write.
     seconds     after which the list is not made any smaller.
     tool        the ascend-fuse program; needed for NPU nodes and local functions. rules: reference rules of your own nodes.
-    say         is told what is being done.
+    say         is told what is being done, and what part of the time that it may take is over, where that is known.
     """
     path = pathlib.Path(path)
     chip = atc_precision.chip_of(target)
+    say("constants", 0.0)
     with opened(path, tool, rules) as model:
         report = PrecisionReport(model=str(path), target=chip, saturates=atc_precision.saturates(chip), nodes=len(model.units))
         report.types_by_operator = precision_findings.types_by_operator(model)
@@ -81,6 +81,7 @@ def analyse(path: str | pathlib.Path, *, data: Data | None = None, seeded: bool 
             report.verdict = "nothing was run: --data FILE or --seeded shows which of the risks are real"
             return report
         program = Program(model)
+        say("inputs", 0.0)
         cases = read_data(data, model) if data is not None else seeded_cases(program, bindings, seed, dims)
         report.runs.source = "data" if data is not None else "seeded"
         report.runs.cases = [case.name for case in cases]
@@ -304,22 +305,6 @@ def seeded_cases(program: Program, given: Any, seed: int, dims: Sequence[str]) -
     return cases
 
 
-def _progress() -> Callable[[str], None]:
-    """Tells on stderr what takes more than a second: in one line that is written over on a terminal, now and then a line in a log."""
-    terminal = sys.stderr.isatty()
-    told = time.monotonic()
-
-    def say(text: str) -> None:
-        nonlocal told
-        if terminal and time.monotonic() - told > 1:
-            print(f"\r\033[K{text[:100]}\r", end="", file=sys.stderr, flush=True)
-        elif not terminal and time.monotonic() - told > _LINE_SECONDS:
-            print(text, file=sys.stderr, flush=True)
-            told = time.monotonic()
-
-    return say
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="ascend-fuse precision", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
@@ -338,19 +323,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument(flag, metavar="FILE", default="")
     parser.add_argument("--rules", metavar="FILE", action="append", default=[])
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--progress", choices=WORDS, default="auto")
     options = parser.parse_args(arguments)
     try:
-        report = analyse(options.model, data=options.data, seeded=options.seeded, bindings=options.bindings, seed=options.seed, dims=options.dim,
-                         target=options.target, tolerance=options.tolerance, lost_share=options.lost_share, weights=not options.no_weights,
-                         keep_dtype=options.keep_dtype, modify_mixlist=options.modify_mixlist, customize_dtypes=options.customize_dtypes,
-                         seconds=options.seconds, tool=options.tool, rules=options.rules, say=_progress())
+        with ProgressLine(options.progress) as line:
+            report = analyse(options.model, data=options.data, seeded=options.seeded, bindings=options.bindings, seed=options.seed,
+                             dims=options.dim, target=options.target, tolerance=options.tolerance, lost_share=options.lost_share,
+                             weights=not options.no_weights, keep_dtype=options.keep_dtype, modify_mixlist=options.modify_mixlist,
+                             customize_dtypes=options.customize_dtypes, seconds=options.seconds, tool=options.tool, rules=options.rules,
+                             say=line.tell)
         if options.json and options.json != "-":
             pathlib.Path(options.json).write_text(report.to_json() + "\n")
     except (VerifyError, guess_inputs.CannotGuess, OSError) as error:
         print(f"precision: {error}", file=sys.stderr)
         return 1
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
     sys.stdout.write(report.to_json() + "\n" if options.json == "-" else report.to_text(options.verbose))
     return 0 if report.ok else 3
 

@@ -26,6 +26,7 @@ from typing import Any
 try:
     import onnx
 
+    from ascend_fuse.progress import WORDS, ProgressLine
     from ascend_fuse.regions import reads_of
 except ImportError as error:  # pragma: no cover
     if __name__ != "__main__":
@@ -139,6 +140,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, help="default: <model>.small.onnx")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one run of the command; a longer run does not count as the fault")
     parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--progress", choices=WORDS, default="auto")
     flags = parser.parse_args(arguments)
     output = flags.output or flags.model.with_suffix(".small.onnx")
     try:
@@ -162,7 +164,8 @@ def main(arguments: list[str] | None = None) -> int:
             return done.returncode == 0
 
         try:
-            small = reduce(model, is_faulty, lambda text: None if flags.quiet else print(text, file=sys.stderr))
+            with ProgressLine("none" if flags.quiet else flags.progress) as line:
+                small = reduce(model, is_faulty, lambda text: line.tell(text))
         except OSError as error:
             print(f"ascend-fuse: the command of --check cannot be run: {error}", file=sys.stderr)
             return 1

@@ -54,6 +54,7 @@ from ascend_fuse.comparison import Comparison, Result, care_mask, compare
 from ascend_fuse.expanded import (CannotLoad, Expanded, Inlined, RefusedByAtc, VerifyError, find_tool, first_line, npu_nodes,
                                   open_session, read_graph)
 from ascend_fuse.given_bindings import different, read_bindings, symbol_bindings
+from ascend_fuse.progress import WORDS, ProgressLine
 
 _NO_KEY = "no allowed key"
 
@@ -87,6 +88,7 @@ def verify_models(
     dims=(),
     regions=True,
     as_atc=None,
+    say=lambda what, share: None,
 ) -> Result:
     """Compares two models; see the module's text.
 
@@ -103,6 +105,7 @@ def verify_models(
     regions    compare what was rewritten place by place, too.
     as_atc     flags that name a target (["--target", "ascend910b", "--cann", "8.1"]): the optimized model is taken as
                this ATC reads it, misreadings included, and not as ONNX defines it. Regions are not compared then.
+    say        is told what is being done, and what part of it is over.
     """
     original_path, optimized_path = pathlib.Path(original_path), pathlib.Path(optimized_path)
     original = read_graph(original_path)
@@ -136,6 +139,7 @@ def verify_models(
     if dont_care:
         result.notes.append("rows with no allowed key are don't-care, as the report of the fusion assumes")
 
+    say("open the models", 0.0)
     session = open_session(original_path, "the original")
     regions = regions and as_atc is None
     if regions and original.functions and not find_tool(tool):
@@ -155,8 +159,9 @@ def verify_models(
         if regions:
             inlined = read_graph(inlined_path)
             compare_regions = region_comparer(inlined_path, inlined, expanded_path, optimized, report, listed)
-        for binding in bindings:
+        for number, binding in enumerate(bindings):
             binding = {**binding, "seed": int(binding.get("seed", 0)) + int(seed)}
+            say(f"compare, {binding.get('name', 'binding')}", (number + 1) / (len(bindings) + 1))
             used, feeds, expected = _run_original(session, entry, binding, original if may_adjust else None, dims, result)
             if expected is None:
                 continue
@@ -404,39 +409,45 @@ def main(arguments=None) -> int:
     parser.add_argument("--plugin", action="store_true", help="with --as-atc: the op plugin is installed")
     parser.add_argument("--as-half", action="store_true", help="run the optimized model in float16, as the chip does")
     parser.add_argument("--keep-dtype", metavar="FILE", default="", help="with --as-half: the nodes that stay float32")
+    parser.add_argument("--progress", choices=WORDS, default="auto", help="on stderr, of what takes over a second")
     options = parser.parse_args(arguments)
     try:
         if options.as_half and options.as_atc:
             raise VerifyError("--as-half and --as-atc are two comparisons: give one of them")
-        if options.as_half:
-            return _print(_as_half(options), options)
-        entry, bindings = read_bindings(options.bindings)
-        if entry is None and bindings is not None:
-            # The shapes are the user's, the meanings are guessed.
-            bindings = symbol_bindings(
-                bindings, guess_inputs.guess_entry(read_graph(pathlib.Path(options.original)))
-            )
-        result = verify_models(
-            options.original,
-            options.optimized,
-            tool=options.tool,
-            entry=entry,
-            bindings=bindings,
-            seed=options.seed,
-            tolerance=options.tolerance,
-            report=options.report,
-            rules=options.rules,
-            dims=options.dim,
-            regions=not options.no_regions,
-            as_atc=_target_flags(options) if options.as_atc else None,
-        )
+        with ProgressLine(options.progress) as line:
+            result = _as_half(options, line.tell) if options.as_half else _as_told(options, line.tell)
     except (VerifyError, guess_inputs.CannotGuess) as error:
         print(f"verify: {error}", file=sys.stderr)
         return 1
     return _print(result, options)
 
 
-def _as_half(options) -> Result:
+def _as_told(options, say) -> Result:
+    """The comparison in the types of the models."""
+    entry, bindings = read_bindings(options.bindings)
+    if entry is None and bindings is not None:
+        # The shapes are the user's, the meanings are guessed.
+        bindings = symbol_bindings(
+            bindings, guess_inputs.guess_entry(read_graph(pathlib.Path(options.original)))
+        )
+    return verify_models(
+        options.original,
+        options.optimized,
+        tool=options.tool,
+        entry=entry,
+        bindings=bindings,
+        seed=options.seed,
+        tolerance=options.tolerance,
+        report=options.report,
+        rules=options.rules,
+        dims=options.dim,
+        regions=not options.no_regions,
+        as_atc=_target_flags(options) if options.as_atc else None,
+        say=say,
+    )
+
+
+def _as_half(options, say) -> Result:
     """The comparison in float16; see ascend_fuse.half_comparison."""
     from ascend_fuse.half_comparison import verify_as_half
 
@@ -446,7 +457,7 @@ def _as_half(options) -> Result:
     bindings = None if options.bindings == "auto" else options.bindings
     return verify_as_half(original, optimized, target=options.target or "ascend910b", keep_dtype=options.keep_dtype, bindings=bindings,
                           seed=options.seed, dims=dims, tolerance=options.tolerance, tool=options.tool,
-                          rules=options.rules)
+                          rules=options.rules, say=say)
 
 
 def _print(result: Result, options) -> int:
