@@ -36,7 +36,8 @@ constexpr const char* kNumbers[] = {"0",
                                     "-9223372036854775808",
                                     "18446744073709551616",
                                     "00000000000000000000000000000001"};
-constexpr const char* kInStrings[] = {"\\n", "\\\"", "\\u202e", "\\ud800", "\xe2\x80\xae", "\xff", "\x1b[2J", "<script>", "{}", "\\x"};
+constexpr const char* kInStrings[] = {"\\n",  "\\\"",    "\\u202e",  "\\ud800", "\xe2\x80\xae",
+                                      "\xff", "\x1b[2J", "<script>", "{}",      "\\x"};
 
 enum class Kind { kWord, kNumber, kString, kSpace, kOther };
 
