@@ -274,7 +274,6 @@ std::string TensorValue(const std::string& type, std::string_view name, const st
                      fmt::format("{}{}", elements[0] == '[' ? "= " : "", elements));
 }
 
-
 // A list, with its type when the values do not tell it.
 template <typename Values, typename Text>
 std::string ListAttribute(std::string_view name, AttributeType type, const Values& values, const Text& text) {

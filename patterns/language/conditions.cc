@@ -111,8 +111,8 @@ const Node* Matcher::NodeOfCondition() const {
 }
 
 bool Matcher::DoesNotHold(const Condition& condition, const std::string& found) {
-  const bool kept = Fail(
-      condition.position, NodeOfCondition(), Stop::kConditionFails, [&] { return condition.source; }, [&] { return found; });
+  const bool kept =
+      Fail(condition.position, NodeOfCondition(), Stop::kConditionFails, [&] { return condition.source; }, [&] { return found; });
   if (kept) failure_->code = kConditionFails;
   return false;
 }
