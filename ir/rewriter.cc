@@ -584,6 +584,10 @@ void Rewriter::DropUnread(uint32_t made_from) {
   }
 }
 
+void Rewriter::DropIfUnread(const Node* node) {
+  if (node->is_new) KillIfUnused(node);
+}
+
 void Rewriter::Sweep(uint32_t made_from) {
   GraphBuilder builder(model_);
   DropUnread(made_from);
@@ -601,7 +605,7 @@ void Rewriter::Sweep(uint32_t made_from) {
         }
       }
     }
-    nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [](const Node* node) { return node->dead; }), nodes.end());
+    std::erase_if(nodes, [](const Node* node) { return node->dead; });
     for (const Node* node : nodes) NameLostOutputs(node);
     std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
     absl::flat_hash_set<const Value*> unused;
@@ -612,18 +616,11 @@ void Rewriter::Sweep(uint32_t made_from) {
       if (value->uses == nullptr && !value->is_graph_output && !value->is_graph_input) unused.insert(value);
     }
     if (unused.empty()) continue;
-    for (auto entry = constants_.begin(); entry != constants_.end();) {  // a removed one must not be found again
-      auto next = std::next(entry);
-      if (unused.contains(entry->second)) constants_.erase(entry);
-      entry = next;
-    }
+    // A removed one must not be found again.
+    absl::erase_if(constants_, [&](const auto& entry) { return unused.contains(entry.second); });
     for (const auto& owner : model_->graphs_) {  // a body may have used an outer initializer
-      auto& initializers = owner->initializers_;
-      const size_t before = initializers.size();
-      initializers.erase(
-          std::remove_if(initializers.begin(), initializers.end(), [&](const Value* value) { return unused.contains(value); }),
-          initializers.end());
-      if (initializers.size() != before) MarkChanged(owner.get());
+      const size_t gone = std::erase_if(owner->initializers_, [&](const Value* value) { return unused.contains(value); });
+      if (gone > 0) MarkChanged(owner.get());
     }
   }
   made_constants_.clear();

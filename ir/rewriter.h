@@ -125,6 +125,8 @@ class Rewriter {
   // Nodes that nothing reads, whose results all have ids from `made_from` on, are dead from here on: what was made on trial and
   // not needed is not a reader of what it reads.
   void DropUnread(uint32_t made_from);
+  // The same of one node that was made, also where the input had a value of its name.
+  void DropIfUnread(const Node* node);
 
   // Removes dead nodes for good, and the initializers and value_info that only they used; constants that were made
   // and are not used go too, and what DropUnread finds. What was unused in the input stays. Sorts nodes by their order. Nothing

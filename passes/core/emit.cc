@@ -323,6 +323,8 @@ absl::StatusOr<Emission> Emitter::Emit(const Match& matched, const FunctionConte
   }
   // What is declared of a value was compared with what is computed when the model was read.
   facts_->ForgetContradictions(emission.contradictions);
+  // Who was to read a copy of another helper reads that one: a sum with a mask of zeros would be one more reader of the scores.
+  for (auto helper = emission.inserted.rbegin(); helper != emission.inserted.rend(); ++helper) rewriter_->DropIfUnread(*helper);
   return emission;
 }
 

@@ -145,8 +145,10 @@ class UnfusedExplainer {
       if (OpType(*x->producer).substr(0, 3) == "NPU") {
         return fmt::format("{} computes the sum already, with another norm that reads it", OpType(*x->producer));
       }
-      return fmt::format("{} reads the sum after a {} ({}), and only the sum itself can be joined with it",
-                         norm.record.emitted_op, OpType(*x->producer), ValueName(*x));
+      // A node that was made has no name that the user knows: such sentences are the same for all layers.
+      const std::string named = workspace_.IsMade(*x->producer) ? "" : fmt::format(" ({})", ValueName(*x));
+      return fmt::format("{} reads the sum after a {}{}, and only the sum itself can be joined with it", norm.record.emitted_op,
+                         OpType(*x->producer), named);
     }
     return "the norm after the sum was not fused";
   }

@@ -136,7 +136,8 @@ class NearMisses {
     TakeDifference();
     if (best_.rule == nullptr) return;
     // What several nodes of one construct tell is told once.
-    if (!misses_.insert({best_.rule, best_.node, best_.found}).second && difference_ != nullptr) return;
+    const bool placed = best_.node != nullptr || difference_ != nullptr;
+    if (!misses_.insert({best_.rule, best_.node, best_.found}).second && placed) return;
     if (IsOfDifferences(OpType(*anchor)) && near_.contains(anchor)) return;
     near_.insert(best_.covered.begin(), best_.covered.end());
     const auto told = told_.find(Label(*anchor));

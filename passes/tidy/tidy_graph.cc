@@ -117,8 +117,13 @@ void TidyGraph::Reroute(const Value* value, const Value* other) {
 
 bool TidyGraph::Become(const Value* value, const Value* other) {
   if (!value->is_graph_output) {
-    Reroute(value, other);
-    return true;
+    if (!LiveUses(*value).empty()) {
+      Reroute(value, other);
+      return true;
+    }
+    // Nobody reads it: what was made goes, and what the model has stays as it is.
+    if (value->producer != nullptr) workspace_.rewriter().DropIfUnread(value->producer);
+    return value->producer == nullptr || value->producer->dead;
   }
   const Node* const producer = other->producer;
   if (producer == nullptr || producer->dead || producer->graph != value->graph || other->is_graph_output ||

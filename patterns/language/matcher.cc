@@ -129,6 +129,13 @@ std::string DescribeMention(const FunctionContext& context, const Pattern& patte
   return fmt::format("{} with {} = {}", pattern.name, mention.name, expected.ok() ? DescribeTerm(context, *expected) : "?");
 }
 
+// Whether an attempt got farther than the one that is kept. Conditions are asked in the order of the text: of two ways to match
+// as much of `rule`, the one that failed at a later one. nullptr: at a condition of a definition.
+bool GotFarther(const Failure& kept, const FailureRank& rank, const Rule* rule, const SourcePosition& position) {
+  if (rank > kept.rank) return true;
+  return rank == kept.rank && rank.stop == Stop::kConditionFails && kept.rule == rule && kept.position.line < position.line;
+}
+
 bool Evident(Pardon* pardon, Pardon::Next next) { return pardon != nullptr ? pardon->Evident(next) : next(); }
 
 }  // namespace
@@ -150,11 +157,11 @@ bool Matcher::Fail(const SourcePosition& position, const Node* node, Stop stop, 
                    absl::FunctionRef<std::string()> found) {
   if (failure_ == nullptr) return false;
   if (failure_->trace != nullptr) failure_->trace->End({position, expected(), found()});
-  // A node may be there twice.
-  if (FailureRank{static_cast<int>(covered_.size()), stop} <= failure_->rank) return false;
-  std::vector<const Node*> covered = EachOnce(covered_);
-  const FailureRank rank{static_cast<int>(covered.size()), stop};
-  if (rank <= failure_->rank) return false;
+  FailureRank rank{static_cast<int>(covered_.size()), stop};
+  if (!GotFarther(*failure_, rank, in_definition_ ? nullptr : rule_, position)) return false;
+  std::vector<const Node*> covered = EachOnce(covered_);  // a node may be there twice
+  rank.nodes = static_cast<int>(covered.size());
+  if (!GotFarther(*failure_, rank, in_definition_ ? nullptr : rule_, position)) return false;
   *failure_ = {.rule = rule_,
                .position = position,
                .node = node,

@@ -108,3 +108,12 @@ def test_weights_outside_the_model_are_found(optimized, tmp_path: Path) -> None:
     result = verify.verify_models(folder / "m.onnx", folder / "o.onnx", tool=TOOL)
     assert result.ok and result.regions
     assert sorted(folder.iterdir()) == before
+
+
+def test_without_a_report_rows_of_padding_are_left_out_on_every_chip(zoo: Path, tmp_path: Path) -> None:
+    source, output = zoo / "llama-sdpa-nocache-dy18-dynamic.onnx", tmp_path / "o.onnx"
+    run_ok("optimize", source, "-o", output, "--quiet", "--target", "ascend950", "--plugin")
+    result = verify.verify_models(source, output, tool=TOOL)
+    assert [region.output for region in result.regions if not region.ok] == []
+    assert {"rms_norm", "glu", "rotary"} <= {kind for region in result.regions for kind in region.kinds}
+    assert any(region.nodes == ["NPUFusedInferAttentionScore"] for region in result.regions)

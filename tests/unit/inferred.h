@@ -11,6 +11,7 @@
 #include "ir/infer/facts.h"
 #include "ir/text/parser.h"
 #include "patterns/operators/inference.h"
+#include "tests/unit/named_value.h"
 
 namespace ascend_fuse::testing {
 
@@ -28,23 +29,7 @@ class Inferred {
     facts_ = Infer(*model_, WithDeclaredOperators(options));
   }
 
-  const Value* Find(std::string_view name) const {
-    for (const auto& graph : model_->graphs()) {
-      for (const Value* value : graph->inputs()) {
-        if (ValueName(*value) == name) return value;
-      }
-      for (const Value* value : graph->initializers()) {
-        if (ValueName(*value) == name) return value;
-      }
-      for (const Node* node : graph->nodes()) {
-        for (const Value* value : node->outputs()) {
-          if (value != nullptr && ValueName(*value) == name) return value;
-        }
-      }
-    }
-    ADD_FAILURE() << "no value " << name;
-    return nullptr;
-  }
+  const Value* Find(std::string_view name) const { return NamedValue(*model_, name); }
   // "float[batch, 4]"
   std::string operator[](std::string_view name) const { return facts_.Describe(Find(name)); }
   // "batch, 1, seq"; "-" when they are not known.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "tests/unit/models.h"
+#include "tests/unit/named_value.h"
 #include "tests/unit/random_rewrites.h"
 
 namespace ascend_fuse {
@@ -273,15 +274,7 @@ class RewriterOrder : public ::testing::Test {
  protected:
   RewriterOrder() : model_(Loaded(kOutputs)), bytes_(MustSave(*model_)), rewriter_(model_.get()) {}
 
-  const Value* Named(std::string_view name) const {
-    for (const Node* node : model_->graph().nodes()) {
-      for (const Value* value : node->outputs()) {
-        if (ValueName(*value) == name) return value;
-      }
-    }
-    ADD_FAILURE() << "no value " << name;
-    return nullptr;
-  }
+  const Value* Named(std::string_view name) const { return NamedValue(*model_, name); }
   // The outputs of the nodes that are alive, in their order.
   std::string Order() const {
     EXPECT_TRUE(Verify(*model_).ok()) << Verify(*model_);

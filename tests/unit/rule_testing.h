@@ -17,6 +17,7 @@
 #include "patterns/language/matcher.h"
 #include "patterns/language/rule_set.h"
 #include "patterns/operators/inference.h"
+#include "tests/unit/named_value.h"
 
 namespace ascend_fuse::testing {
 
@@ -34,21 +35,9 @@ struct Subject {
   }
 
   const Value* Named(std::string_view name) const {
-    for (const auto& graph : model->graphs()) {
-      for (const Value* value : graph->inputs()) {
-        if (ValueName(*value) == name) return value;
-      }
-      for (const Value* value : graph->initializers()) {
-        if (ValueName(*value) == name) return value;
-      }
-      for (const Node* node : graph->nodes()) {
-        for (const Value* value : node->outputs()) {
-          if (value != nullptr && ValueName(*value) == name) return value;
-        }
-      }
-    }
-    ADD_FAILURE() << "no value " << name;
-    std::abort();
+    const Value* const value = NamedValue(*model, name);
+    if (value == nullptr) std::abort();
+    return value;
   }
 
   bool Same(std::string_view a, std::string_view b) const { return numbering->Same(Named(a), Named(b)); }

@@ -10,9 +10,10 @@ from ascend_fuse.expanded import read_graph, session_of_model
 from ascend_fuse.regions import Regions
 
 
-def region_comparer(original_path, original, expanded_path, optimized, report):
-    """Returns a function (name of the binding, feeds, tolerance) -> comparisons of all regions; None without any."""
-    regions = Regions(original, read_graph(pathlib.Path(expanded_path)), optimized, report)
+def region_comparer(original_path, original, expanded_path, optimized, report, listed=False):
+    """Returns a function (name of the binding, feeds, tolerance) -> comparisons of all regions; None without any. `listed`: the report
+    is not that of the fusion (see Regions)."""
+    regions = Regions(original, read_graph(pathlib.Path(expanded_path)), optimized, report, listed)
     if not regions.regions:
         return None
     # Beside the model, where its external data is found.

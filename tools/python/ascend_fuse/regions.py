@@ -105,10 +105,11 @@ class Regions:
     """The regions of an optimized model.
 
     original, expanded, optimized: models whose weights need not be loaded. `expanded` is `optimized` without NPU nodes;
-    report: the JSON report of the fusion, which gives the regions their kinds and modules, or None.
+    report: the JSON report of the fusion, which gives the regions their kinds and modules, or None. `listed`: it is that of `list`
+    for some target instead, which has the sites, and may leave those that are fused here.
     """
 
-    def __init__(self, original, expanded, optimized, report: dict[str, Any] | None = None):
+    def __init__(self, original, expanded, optimized, report: dict[str, Any] | None = None, listed: bool = False):
         self.original, self.expanded = original, expanded
         before = {name: node for node in original.graph.node for name in node.output if name}
         inputs = {value.name for value in original.graph.input}
@@ -118,10 +119,12 @@ class Regions:
         self._producers = {name: node for node in expanded.graph.node for name in node.output if name}
         npu = {name: node for node in optimized.graph.node for name in node.output if name}
         sites: dict[str, list[dict[str, Any]]] = {}
+        not_fused: dict[str, list[dict[str, Any]]] = {}  # by that target
         for site in (report or {}).get("sites", []):
-            if site.get("state") == "fused":
+            if site.get("state") == "fused" or listed:
                 for name in site["outputs"]:
-                    sites.setdefault(name, []).append(site)
+                    (sites if site["state"] == "fused" else not_fused).setdefault(name, []).append(site)
+        no_key = [_NO_KEY in text for site in (report or {}).get("sites", []) for text in site.get("assumptions", [])]
         self._npu = npu
         self._optimized = optimized
         self.regions: list[Region] = []
@@ -131,7 +134,7 @@ class Regions:
                     continue
                 reads = self._cone(name, self._producers, {})
                 kernels = self._kernels(name, npu)
-                own = sites.get(name) or (self._sites_inside(name, reads, before, sites) if kernels else [])
+                own = sites.get(name) or (self._sites_inside(name, reads, before, sites) if kernels else []) or not_fused.get(name, [])
                 # A form that ATC does not read, written in another one, is not a site; nor are dims of a turned tensor, nor what
                 # reads an equal value after tidying.
                 adapted = report is not None and not own and (not kernels or bool(report.get("tidied"))
@@ -140,7 +143,8 @@ class Regions:
                 # the operator's definition an average. The outputs are compared without such rows.
                 if adapted and before[name].op_type == "Attention" and len(before[name].input) > 3:
                     continue
-                dont_care = report is None or any(_NO_KEY in text for site in own for text in site.get("assumptions", []))
+                dont_care = report is None or any(_NO_KEY in text for site in own for text in site.get("assumptions", [])) or (
+                    listed and any(no_key))
                 self.regions.append(
                     Region(
                         name,

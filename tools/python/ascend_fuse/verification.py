@@ -129,7 +129,8 @@ def verify_models(
         meanings = ", ".join(f"{s['name']}: {s['meaning']}" for s in entry["inputs"])
         result.notes.append(f"the meaning of the inputs was guessed ({meanings})")
     _compare_interfaces(original, optimized, dims, result)
-    if report is None and npu_nodes(optimized.graph) > 0:
+    listed = report is None and npu_nodes(optimized.graph) > 0
+    if listed:
         report = _listed(original_path, tool)
     dont_care = _dont_care_rows(report)
     if dont_care:
@@ -153,7 +154,7 @@ def verify_models(
         compare_regions = None
         if regions:
             inlined = read_graph(inlined_path)
-            compare_regions = region_comparer(inlined_path, inlined, expanded_path, optimized, report)
+            compare_regions = region_comparer(inlined_path, inlined, expanded_path, optimized, report, listed)
         for binding in bindings:
             binding = {**binding, "seed": int(binding.get("seed", 0)) + int(seed)}
             used, feeds, expected = _run_original(session, entry, binding, original if may_adjust else None, dims, result)
