@@ -15,7 +15,7 @@ PADDED_ENCODERS = ("bert", "roberta", "distilbert")
 BIASED = {"t5-decoder": True, "bloom": False}  # whether they read what an encoder says, too
 # Those of other frameworks, each attention alike.
 FRAMEWORKS = {
-    "kerashub-roformer": "query_padding", "keras-grouped-attention": "causal_bottom_right",
+    "keras-grouped-attention": "causal_bottom_right",
     "flax-encoder-exact": "none", "paddle-encoder": "none", "paddle-encoder-relu": "none",
     "paddle-llama": "causal_bottom_right", "paddle-swin": "bias",
     # What one position may see is read from an input.
