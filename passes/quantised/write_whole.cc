@@ -1,7 +1,9 @@
 // Operators of ONNX Runtime that are a construct as a whole, of quantised weights: an attention, embeddings with their
 // LayerNorm, a mixture of experts, an LSTM. Each becomes the same operator on real numbers, which is taken apart
 // afterwards like that of a model that nobody quantised.
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -142,9 +144,7 @@ absl::Status WriteQMoE(CodeWriter& writer, const Node* node) {
   for (Attribute& attribute : ReadAttributes(*node)) {
     constexpr std::string_view kKept[] = {"activation_alpha",          "activation_beta", "activation_type", "k",
                                           "normalize_routing_weights", "swiglu_fusion",   "swiglu_limit",    "use_sparse_mixer"};
-    for (const std::string_view name : kKept) {
-      if (attribute.name == name) kept.push_back(std::move(attribute));
-    }
+    if (std::find(std::begin(kKept), std::end(kKept), attribute.name) != std::end(kKept)) kept.push_back(std::move(attribute));
   }
   Become(writer, node, kRuntime, "MoE", {node->input(0), node->input(1), first, node->input(4), second, node->input(7)},
          std::move(kept));
