@@ -77,6 +77,16 @@ uint64_t Neighbourhoods::Of(const Node* root) {
 uint64_t Neighbourhoods::Of(const std::vector<const Node*>& roots) {
   uint64_t all = roots.size();
   for (const Node* root : roots) all = Mix(all, Of(root));
+  // Which operand of which root the first one is tells it from another one that the same roots read.
+  numbers_.clear();
+  for (const Node* root : roots) Number(root);
+  for (const Node* root : roots) {
+    for (const Use& use : root->inputs()) {
+      if (use.value == nullptr || use.value->producer == nullptr) continue;
+      const auto other = numbers_.find(use.value->producer);
+      if (other != numbers_.end()) all = Mix(all, numbers_.find(root)->second, use.index, other->second);
+    }
+  }
   return all;
 }
 

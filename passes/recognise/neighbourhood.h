@@ -18,7 +18,7 @@ class Neighbourhoods {
   // Of `root` and the nodes before it: operators, attributes, which operands are the same, types, shapes and numbers, for so many
   // nodes as rules look at. Names do not count.
   uint64_t Of(const Node* root);
-  // Of all these roots, in their order.
+  // Of all these roots, in their order, and of which reads which.
   uint64_t Of(const std::vector<const Node*>& roots);
 
  private:

@@ -101,7 +101,7 @@ std::string ChipTable() {
 std::string LeftOutList() {
   std::string text = "\nLeft out of the comparison, because no graph can be written for them:\n\n";
   for (const LeftOutFigure& figure : PublishedMeasurements().left_out) {
-    text += fmt::format("- {}", figure.what);
+    text += fmt::format("- {}{}{}", fmt::join(figure.nodes, ", "), figure.nodes.empty() ? "" : ": ", figure.what);
     if (figure.is_measured()) text += fmt::format(": {:g} before, {:g} after", figure.measured_before, figure.measured_after);
     text += fmt::format(" ({})\n", figure.source);
   }
