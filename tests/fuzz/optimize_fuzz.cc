@@ -22,7 +22,12 @@ constexpr const char* kChips[] = {"ascend910b", "ascend310p", "ascend910_93", "a
 void KeepTargets() {
   static auto* const targets = new std::vector<absl::StatusOr<Target>>;
   if (!targets->empty()) return;
-  for (const char* chip : kChips) targets->push_back(Target::Load({.chip = chip, .plugin = true}));
+  TargetOptions options;
+  options.plugin = true;
+  for (const char* chip : kChips) {
+    options.chip = chip;
+    targets->push_back(Target::Load(options));
+  }
 }
 
 OptimizeOptions OptionsFor(uint32_t hash) {

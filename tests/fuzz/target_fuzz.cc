@@ -29,9 +29,10 @@ bool IsCann(std::string_view text) { return text.find("chip:") > text.find("vers
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ascend_fuse;  // NOLINT
   const google::protobuf::LogSilencer silence;
-  static const auto* const kept = new auto(Target::Load({.plugin = true}));  // its files are parsed once
-  fuzz::Require(kept->ok(), "there is a built-in target");
   TargetOptions options;
+  options.plugin = true;
+  static const auto* const kept = new auto(Target::Load(options));  // its files are parsed once
+  fuzz::Require(kept->ok(), "there is a built-in target");
   const bool is_cann = fuzz::IsCann({reinterpret_cast<const char*>(data), size});
   (is_cann ? options.cann : options.chip) = fuzz::PathOf(data, size);
   options.plugin = size % 2 == 0;
