@@ -113,9 +113,9 @@ void ElementOrders::Meet(Part* part, const Value* value, bool first, std::option
     part->tensors.emplace_back();
   }
   place->second.tensor = *tensor;
-  Tensor& own = part->tensors[*tensor];
-  if (own.now[first ? 0 : 1] != nullptr) part->consistent = false;  // twice in one order: equal values are joined first
-  own.now[first ? 0 : 1] = value;
+  const Value*& now = part->tensors[*tensor].now[first ? 0 : 1];
+  if (now != nullptr) part->consistent = false;  // twice in one order: equal values are joined first
+  now = value;
   part->open.push_back(value);
 }
 
