@@ -78,12 +78,11 @@ def test_an_export(model_id: str, way: str, tmp_path: Path) -> None:
                 continue
             run_ok("expand", made, "-o", tmp_path / "e.onnx")
             # Exact but for codes of sums that lie between two, which later layers amplify. A result in float16 moves more codes: what is
-            # written is as far from the float model as the quantised model is.
+            # written is as far from the float model as the quantised model is, over all inputs, because where one code falls is chance.
             in_float16 = any(site["state"] == "fused" and site["precision"] == "approximate" for site in sites if site["kind"] in expected)
-            for feeds in given:
-                y, found, wanted = (outputs(tmp_path / name, feeds) for name in ("m.onnx", "e.onnx", "float.onnx"))
-                own = rms(y, wanted)
-                assert (rms(found, wanted) <= 1.25 * own) if in_float16 else (rms(found, y) <= 0.25 * own)
+            results = [[outputs(tmp_path / name, feeds) for name in ("m.onnx", "e.onnx", "float.onnx")] for feeds in given]
+            own, moved, far = (np.hypot.reduce([rms(result[i], result[j]) for result in results]) for i, j in ((0, 2), (1, 0), (1, 2)))
+            assert (far <= 1.25 * own) if in_float16 else (moved <= 0.25 * own)
 
 
 @pytest.mark.slow
