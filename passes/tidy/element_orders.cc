@@ -167,10 +167,8 @@ bool ElementOrders::IsMember(const LinkKind& kind, const Node& node, bool first)
   const Fact& result = context_.facts().Of(node.output());
   const int rank = kind.RankIn(first);
   if (!result.has_rank || result.rank() != rank) return false;
-  if (kind.ones && first) {
-    for (const int64_t axis : kind.axes) {
-      if (!context_.dims().Resolve(result.shape[static_cast<size_t>(axis)]).is(1)) return false;
-    }
+  for (const int64_t axis : kind.axes) {
+    if (kind.ones && first && !context_.dims().Resolve(result.shape[static_cast<size_t>(axis)]).is(1)) return false;
   }
   bool moved = false;
   for (const Use& use : node.inputs()) {
