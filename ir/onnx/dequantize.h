@@ -50,6 +50,7 @@ class DequantizingReader {
   bool FillTile();
   absl::Status AppendRun(const char* packed, int64_t first, int64_t count);
   void Append(double code, double zero, double scale);
+  void AppendPlain(const char* packed, int64_t first, int64_t count, double zero, float scale);
   double CodeAt(const char* packed, int64_t index) const;
   int64_t GroupOf(int64_t place) const {
     return how_.groups.empty() ? place / how_.block : how_.groups[static_cast<size_t>(place)];
@@ -60,6 +61,7 @@ class DequantizingReader {
   std::unique_ptr<ElementReader> codes_;
   FactorWindow scales_;
   FactorWindow zeros_;
+  bool are_plain_;      // integers of 4 or 8 bits that become numbers of at most 32
   int64_t left_ = 0;    // codes that were not read yet
   int64_t outer_ = -1;  // where the next code stands
   int64_t place_ = 0;

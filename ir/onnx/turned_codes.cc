@@ -1,7 +1,6 @@
 #include "ir/onnx/turned_codes.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 namespace ascend_fuse {
@@ -55,41 +54,38 @@ void TurnNibbles(const CodeRows& from, int64_t first, int64_t count, bool lower,
   }
 }
 
-void TurnBytes(const CodeRows& from, int64_t first, int64_t count, uint8_t zero, uint8_t* to) {
-  constexpr int64_t kSide = 64;  // a line of a cache
-  uint8_t tile[kSide][kSide];
+namespace {
+
+template <typename Element>
+void TurnElements(const CodeRows& from, int64_t first, int64_t count, Element zero, Element* to) {
+  constexpr int64_t kSide = 64 / static_cast<int64_t>(sizeof(Element));  // a line of a cache
+  Element tile[kSide][kSide];
+  Element codes[kSide];
   for (int64_t begin = 0; begin < from.rows; begin += kSide) {
     const int64_t rows = std::min(kSide, from.rows - begin);
     for (int64_t place = 0; place < count; place += kSide) {
       const int64_t places = std::min(kSide, count - place);
       for (int64_t row = 0; row < rows; ++row) {
-        const auto* const codes = reinterpret_cast<const uint8_t*>(from.bytes) + (begin + row) * from.stride + first + place;
-        for (int64_t i = 0; i < places; ++i) tile[i][row] = static_cast<uint8_t>(codes[i] - zero);
+        const char* const bytes =
+            from.bytes + (begin + row) * from.stride + (first + place) * static_cast<int64_t>(sizeof(Element));
+        std::memcpy(codes, bytes, static_cast<size_t>(places) * sizeof(Element));
+        for (int64_t i = 0; i < places; ++i) tile[i][row] = static_cast<Element>(codes[i] - zero);
       }
-      for (int64_t i = 0; i < places; ++i) std::memcpy(to + (place + i) * from.rows + begin, tile[i], static_cast<size_t>(rows));
+      for (int64_t i = 0; i < places; ++i) {
+        std::memcpy(to + (place + i) * from.rows + begin, tile[i], static_cast<size_t>(rows) * sizeof(Element));
+      }
     }
   }
 }
 
-uint16_t HalfBits(float number) {
-  constexpr uint32_t kBeyond = 0x47800000;  // 65536
-  constexpr uint32_t kInfinite = 0x7F800000;
-  constexpr uint32_t kNormal = 0x38800000;  // 2^-14
-  constexpr uint32_t kHalf = 0x3F000000;    // 0.5, whose last bit is 2^-24, as the last bit of the smallest numbers of float16 is
-  constexpr uint32_t kOtherBias = 0xC8000000;
-  const auto bits = std::bit_cast<uint32_t>(number);
-  const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
-  const uint32_t size = bits & 0x7FFFFFFF;
-  if (size >= kBeyond) return sign | (size > kInfinite ? 0x7E00 : 0x7C00);
-  if (size < kNormal) {
-    return sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(std::bit_cast<float>(size) + 0.5F) - kHalf);
-  }
-  return sign | static_cast<uint16_t>((size + kOtherBias + 0xFFF + (size >> 13 & 1)) >> 13);
+}  // namespace
+
+void TurnBytes(const CodeRows& from, int64_t first, int64_t count, uint8_t zero, uint8_t* to) {
+  TurnElements(from, first, count, zero, to);
 }
 
-uint16_t BrainBits(float number) {
-  const auto bits = std::bit_cast<uint32_t>(number);
-  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+void TurnWords(const CodeRows& from, int64_t first, int64_t count, uint16_t* to) {
+  TurnElements<uint16_t>(from, first, count, 0, to);
 }
 
 void TurnToHalves(const CodeRows& from, int64_t first, int64_t count, float factor, uint16_t* to) {

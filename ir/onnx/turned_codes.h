@@ -2,6 +2,7 @@
 // again and again. Private to ir/onnx.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace ascend_fuse {
@@ -21,11 +22,32 @@ void TurnNibbles(const CodeRows& from, int64_t first, int64_t count, bool lower,
 // Codes of 8 bits, less `zero`.
 void TurnBytes(const CodeRows& from, int64_t first, int64_t count, uint8_t zero, uint8_t* to);
 
+// Elements of 16 bits, as they are.
+void TurnWords(const CodeRows& from, int64_t first, int64_t count, uint16_t* to);
+
 // Numbers of float32, times `factor`, as float16.
 void TurnToHalves(const CodeRows& from, int64_t first, int64_t count, float factor, uint16_t* to);
 
 // The bits of the float16 and of the bfloat16 that a number rounds to, half to even; of the latter, not of NaN.
-uint16_t HalfBits(float number);
-uint16_t BrainBits(float number);
+inline uint16_t HalfBits(float number) {
+  constexpr uint32_t kBeyond = 0x47800000;  // 65536
+  constexpr uint32_t kInfinite = 0x7F800000;
+  constexpr uint32_t kNormal = 0x38800000;  // 2^-14
+  constexpr uint32_t kHalf = 0x3F000000;    // 0.5, whose last bit is 2^-24, as the last bit of the smallest numbers of float16 is
+  constexpr uint32_t kOtherBias = 0xC8000000;
+  const auto bits = std::bit_cast<uint32_t>(number);
+  const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
+  const uint32_t size = bits & 0x7FFFFFFF;
+  if (size >= kBeyond) return sign | (size > kInfinite ? 0x7E00 : 0x7C00);
+  if (size < kNormal) {
+    return sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(std::bit_cast<float>(size) + 0.5F) - kHalf);
+  }
+  return sign | static_cast<uint16_t>((size + kOtherBias + 0xFFF + (size >> 13 & 1)) >> 13);
+}
+
+inline uint16_t BrainBits(float number) {
+  const auto bits = std::bit_cast<uint32_t>(number);
+  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
 
 }  // namespace ascend_fuse

@@ -1,5 +1,5 @@
-// Expands: an operator that broadcasts its operands needs none of them repeated beforehand. Where its result has the same shape
-// without, it reads what the Expand reads.
+// Expands: an operator that broadcasts its operands needs none of them repeated, or given axes of 1 in front, beforehand. Where
+// its result has the same shape without, it reads what the Expand or the Unsqueeze reads.
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -36,6 +36,21 @@ std::vector<Dim> BroadcastWith(const TidyContext& context, const Node& node, siz
   return result;
 }
 
+// What an Expand reads, or what an Unsqueeze reads that only puts axes of 1 in front; nullptr where `operand` is neither.
+const Value* Narrower(const TidyContext& context, const Node& node, size_t operand) {
+  if (const Node* const expand = Before(node, operand, "Expand"); expand != nullptr) return expand->input(0);
+  const Node* const unsqueeze = Before(node, operand, "Unsqueeze");
+  if (unsqueeze == nullptr || unsqueeze->input(0) == nullptr) return nullptr;
+  const Fact& from = context.facts().Of(unsqueeze->input(0));
+  const Fact& to = context.facts().Of(unsqueeze->output());
+  if (!from.has_rank || !to.has_rank) return nullptr;
+  const size_t added = to.shape.size() - from.shape.size();
+  const bool ones = std::all_of(to.shape.begin(), to.shape.begin() + static_cast<std::ptrdiff_t>(added),
+                                [&](Dim dim) { return context.dims().Resolve(dim).is(1); });
+  const auto kept = absl::MakeConstSpan(to.shape).subspan(added);
+  return ones && context.dims().Equal(kept, from.shape) ? unsqueeze->input(0) : nullptr;
+}
+
 }  // namespace
 
 std::optional<Tidied> AskExpands(TidyContext& context, const Node& node) {
@@ -44,13 +59,13 @@ std::optional<Tidied> AskExpands(TidyContext& context, const Node& node) {
   if (node.domain != NameId::kEmpty || node.input_count < 2 || IsOp(node, "PRelu")) return std::nullopt;
   if (context.workspace.model().OpsetVersion() < kBroadcasts) return std::nullopt;
   for (size_t i = 0; i < node.input_count; ++i) {
-    const Node* const expand = Before(node, i, "Expand");
-    if (expand == nullptr || expand->input(0) == nullptr) continue;
+    const Value* const narrower = Narrower(context, node, i);
+    if (narrower == nullptr) continue;
     const Schema* const schema = SchemaOf(node);
     const Fact& result = context.facts().Of(node.output());
     if (schema == nullptr || !schema->elementwise || node.output_count != 1 || !result.has_rank) return std::nullopt;
-    const std::vector<Dim> without = BroadcastWith(context, node, i, *expand->input(0));
-    if (!without.empty() && context.dims().Equal(without, result.shape)) return Tidied::Reads(i, Term::Of(expand->input(0)));
+    const std::vector<Dim> without = BroadcastWith(context, node, i, *narrower);
+    if (!without.empty() && context.dims().Equal(without, result.shape)) return Tidied::Reads(i, Term::Of(narrower));
   }
   return std::nullopt;
 }
