@@ -117,7 +117,8 @@ def test_rule(folder, rule, oracle):
     assert not sentences, f"{len(sentences)} wrong:\n" + "\n".join(sentences[:12])
     allowed = ALLOWED.get(rule, {})
     if "*" in allowed:
-        assert summary["matched"] == 0, f"{rule} is reached now: delete its entry of unreached.json"
+        by_chance = 0.05 * summary["built"]
+        assert summary["matched"] <= by_chance, f"{rule} is reached now: delete its entry of unreached.json"
         return
     generated = summary["matched"] + sum(summary["by_other"].values())
     if "rejected" in allowed:
