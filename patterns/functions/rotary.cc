@@ -258,9 +258,11 @@ constexpr std::array kRows = {
         "Neg"),
     Function<"sign_vector (s)", SignVector>("Holds for a constant s of numbers 1 and -1, not all the same."),
     Function<"rotation_source (x, mode)", RotationSource>(
-        "What a rotation of x in this mode takes: x, or the value that x takes the pairs apart of."),
+        "What a rotation of x in this mode takes: x, or the value that x takes the pairs apart of.", "Concat",
+        JoinsHalvesOfOne),
     Function<"pair_rotation (y, a, b, x1, x2)", PairRotation>(
-        "The mode of a rotation y whose parts a and b are computed from the parts x1 and x2 of one value.", "Sub"),
+        "The mode of a rotation y whose parts a and b are computed from the parts x1 and x2 of one value.",
+        "Sub"),
     Function<"written_rotation (y, perm, i, j, x1, x2)", WrittenRotation>(
         "The same where the parts are written to the rows i and j of a tensor that the perm turns into y.", "Sub"),
     Function<"part_rotation (a, x1, x2)", PartRotation>("The same where the part a stands among others, beside its partner.",

@@ -97,7 +97,7 @@ void Count(const Report& report, Ending* ending) {
 // One model, with flags that were read; `ending` is told of numbers.
 int RunModel(OptimizeFlags* given, bool change, Ending* ending) {
   OptimizeFlags& flags = *given;
-  const auto model = LoadModel(flags.model.input);
+  const auto model = flags.options.LoadTelling(flags.model.input, flags.report.quiet);
   if (!model.ok()) return Fail(model.status());
   auto run = MakeRun(model->get(), flags, change);
   flags.options.EndProgress();
