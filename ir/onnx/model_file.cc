@@ -336,7 +336,7 @@ absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::FromBytes(std::string_view
 }
 
 absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::FromDescriptor(int fd, const std::string& name,
-                                                                    const LoadProgress& progress) {
+                                                                     const LoadProgress& progress) {
   std::unique_ptr<ModelFile> file(new ModelFile);
   file->fd_ = fd;
   file->name_ = name;

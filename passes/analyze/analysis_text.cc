@@ -164,7 +164,7 @@ class Text : private TextLines {
       const std::string to = row.emitted_op.empty() ? row.state == "by_ge" ? " by GE" : "" : " -> " + ShortOp(row.emitted_op);
       Line("  {:>5}{} {} x {}{}  {}", Percent(row.gain), row.at_most ? " at most" : "", row.count, OpportunityName(row.kind), to,
            row.place);
-      if (row.state == "left" || options_.verbose) {
+      if (row.state == "left" || row.kind == "rewritten" || options_.verbose) {
         if (!row.because.empty()) Line("        because {}", Cut(row.because));
         if (!row.way.empty()) Line("        way out: {}", Cut(row.way));
       }

@@ -156,7 +156,8 @@ class Judge {
     Step("prove the result", "all outputs and every rewritten place are compared in ONNX Runtime",
          fmt::format("ascend-fuse verify {} {}", ShellWord(analysis_.report.model), OutputPath()));
     if (IsLowered()) {
-      Step("see which nodes must stay float32", "atc computes in float16 here, which ends at 65504: feeds.npz has inputs of yours",
+      Step("see which nodes must stay float32",
+           "atc computes in float16 here, which ends at 65504: feeds.npz has inputs of yours",
            fmt::format("ascend-fuse precision {} --data feeds.npz", OutputPath()));
     }
     Step("convert with atc", "optimize prints the line for this model");
@@ -209,7 +210,7 @@ class Judge {
   // Whether float32 of the file is computed in less.
   bool IsLowered() const {
     const auto& types = analysis_.precision.types;
-    const bool single = std::any_of(types.begin(), types.end(), [](const TypeRecord& type) { return type.type == "float32"; });
+    const bool single = std::any_of(types.begin(), types.end(), [](const TypeRecord& type) { return type.type == "float"; });
     return single && target_.options().precision_mode == "force_fp16";
   }
 

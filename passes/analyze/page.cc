@@ -116,7 +116,8 @@ std::string PageSlow(const Analysis& analysis) {
   }
   if (rows.empty()) text += "<li>no kernel</li>\n";
   return text +
-         "</ul><p class=\"small\">of the time that the cost model gives, of which a full bar is all; <a href=\"#operators\">all operators</a>, <a "
+         "</ul><p class=\"small\">of the time that the cost model gives, of which a full bar is all; <a href=\"#operators\">all "
+         "operators</a>, <a "
          "href=\"#modules\">modules</a></p></section>\n";
 }
 
@@ -126,8 +127,9 @@ std::string PageLeft(const Analysis& analysis) {
   for (const OpportunityRecord& opportunity : analysis.opportunities) {
     if (opportunity.state != "left" || ++rows > kFewSitesOfPage) continue;
     text += fmt::format("<li><b class=\"left\">{} x {}</b> {} <small>{}{} of the time</small><br>{}", opportunity.count,
-                        HtmlText(OpportunityName(opportunity.kind)), PageName(opportunity.place), opportunity.at_most ? "at most " : "",
-                        HtmlText(Percent(opportunity.gain)), HtmlText(opportunity.because, 300));
+                        HtmlText(OpportunityName(opportunity.kind)), PageName(opportunity.place),
+                        opportunity.at_most ? "at most " : "", HtmlText(Percent(opportunity.gain)),
+                        HtmlText(opportunity.because, 300));
     const std::string way = PageWayOut(opportunity.way, opportunity.code);
     text += way.empty() ? "</li>\n" : fmt::format("<br><small>way out: {}</small></li>\n", way);
   }

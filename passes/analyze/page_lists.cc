@@ -73,10 +73,10 @@ std::string PageOpportunities(const Analysis& analysis, const AnalysisPageOption
   for (const OpportunityRecord& row : analysis.opportunities) {
     PageCell gain = PageShare(row.gain);
     if (row.at_most) gain.html += " at most";
-    table.Row({Named(row.place), Plain(std::string(OpportunityName(row.kind))), StateCell(row.state, options.changed), PageCount(row.count), gain,
-               PageCount(row.kernels_saved), PageBytes(row.bytes_saved), Named(ShortOp(row.emitted_op)),
-               WithSource(row.because, row.code, row.source), Ready(PageWayOut(row.way, row.state == "left" ? row.code : "")),
-               Ready(PageNames(row.nodes, "node"))});
+    table.Row({Named(row.place), Plain(std::string(OpportunityName(row.kind))), StateCell(row.state, options.changed),
+               PageCount(row.count), gain, PageCount(row.kernels_saved), PageBytes(row.bytes_saved),
+               Named(ShortOp(row.emitted_op)), WithSource(row.because, row.code, row.source),
+               Ready(PageWayOut(row.way, row.state == "left" ? row.code : "")), Ready(PageNames(row.nodes, "node"))});
   }
   return PageSection("opportunities", "What is fused, what is left, and what that wins", table.empty() ? "" : table.Html());
 }

@@ -55,6 +55,14 @@ constexpr int kEvidence = 4;
 constexpr size_t kMostRoots = 16;       // of a rule that matches but for one difference, from its anchor on
 constexpr size_t kMostFailures = 8192;  // that are kept: those of the roots around an anchor are fewer
 
+// Whether the node begins a construct, where its operator alone says little.
+bool Begins(const Node& anchor, const FunctionContext& context) {
+  for (const FunctionRow& function : Functions()) {
+    if (function.begins != nullptr && function.anchor == OpType(anchor)) return function.begins(context, anchor);
+  }
+  return true;
+}
+
 // A constant that is not what the rule expects stops it at the node that reads it; sentences begin with its name.
 const Node* ReaderOfFound(const Failure& failure) {
   const std::string_view name = std::string_view(failure.found).substr(0, failure.found.find(' '));
@@ -85,7 +93,7 @@ class NearMisses {
       for (const Node* anchor : graph->nodes()) {
         if (anchor->dead || workspace_.IsMade(*anchor) || anchor->domain != NameId::kEmpty) continue;
         const auto rules = rules_of_.find(OpType(*anchor));
-        if (rules != rules_of_.end() && Begins(*anchor)) Look(anchor, rules->second);
+        if (rules != rules_of_.end() && Begins(*anchor, workspace_.Context())) Look(anchor, rules->second);
       }
     }
   }
@@ -101,15 +109,6 @@ class NearMisses {
            std::end(kAnchorsOfDifferences);
   }
 
-  // Whether the node begins a construct, not only its operator.
-  bool Begins(const Node& anchor) const {
-    const auto asked = begins_.find(OpType(anchor));
-    if (asked == begins_.end() || IsOwn(OpType(anchor)) || IsOfDifferences(OpType(anchor))) return true;
-    const FunctionContext context = workspace_.Context();
-    return std::any_of(asked->second.begin(), asked->second.end(),
-                       [&](const auto begins) { return begins == nullptr || begins(context, anchor); });
-  }
-
   // The rules that an anchor says something about: those that match it, and those that ask a function of which it is the
   // sign.
   void FindRules() {
@@ -117,9 +116,9 @@ class NearMisses {
     std::vector<std::string_view> anchors = NearMissAnchors();
     anchors.insert(anchors.end(), std::begin(kAnchorsOfDifferences), std::end(kAnchorsOfDifferences));
     for (const FunctionRow& function : Functions()) {
-      if (function.anchor.empty()) continue;
-      begins_[function.anchor].push_back(function.begins);
-      if (std::find(anchors.begin(), anchors.end(), function.anchor) == anchors.end()) anchors.push_back(function.anchor);
+      if (!function.anchor.empty() && std::find(anchors.begin(), anchors.end(), function.anchor) == anchors.end()) {
+        anchors.push_back(function.anchor);
+      }
     }
     for (std::string_view anchor : anchors) {
       OperatorUse use(library_, anchor);
@@ -311,8 +310,6 @@ class NearMisses {
   Neighbourhoods neighbourhoods_;
   absl::flat_hash_map<uint64_t, Farthest> farthest_;                     // by what an anchor's surroundings look like
   absl::flat_hash_map<std::string_view, std::vector<size_t>> rules_of_;  // by anchor
-  // Of the functions whose anchor it is.
-  absl::flat_hash_map<std::string_view, std::vector<bool (*)(const FunctionContext&, const Node&)>> begins_;
   absl::flat_hash_map<std::string, std::vector<size_t>>
       rules_of_root_;                                             // those that use an anchor, by the operator of their root
   absl::flat_hash_map<std::string_view, std::string_view> told_;  // the kinds of sites that say why they are left, by node

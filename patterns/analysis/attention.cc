@@ -109,7 +109,8 @@ class AttentionReader {
       const bool changed = std::any_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) {
         return use.value != nullptr && LeadsToSoftmax(context_, use.value);
       });
-      if (changed) return At(node, No(fmt::format("{} makes {} of the result of the softmax", OpType(*node), ValueName(*operand))));
+      if (changed)
+        return At(node, No(fmt::format("{} makes {} of the result of the softmax", OpType(*node), ValueName(*operand))));
     }
     return No(fmt::format("{} is not a product with the result of a softmax", ValueName(*y_)));
   }

@@ -162,9 +162,8 @@ absl::Status FormulaExpander::UseFormula(size_t index, Expression* call, Binding
   const size_t needed = static_cast<size_t>(
       std::count_if(formula.parameters.begin(), formula.parameters.end(), [](const Parameter& p) { return !p.has_default; }));
   if (given < needed || given > formula.parameters.size()) {
-    return ErrorAt(call->position,
-                   fmt::format("{}, defined at {}, takes {}, {} given", formula.name, formula.position.ToString(),
-                               ArgumentCount(needed, formula.parameters.size()), given));
+    return ErrorAt(call->position, fmt::format("{}, defined at {}, takes {}, {} given", formula.name, formula.position.ToString(),
+                                               ArgumentCount(needed, formula.parameters.size()), given));
   }
   if (call->optional) {
     return ErrorAt(call->position, fmt::format("'{}?': only a function or an operator can be left out", formula.name));

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 import shutil
+import struct
 import subprocess
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -15,7 +17,7 @@ from pathlib import Path
 import onnx
 import pytest
 from browser import PROGRAM, Browser
-from conftest import BUILD, run_ok
+from conftest import BUILD, ROOT, run_ok
 from onnx import helper
 
 # Elements that have no end.
@@ -100,7 +102,7 @@ def decoder(zoo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def page(decoder: Path) -> str:
     path = decoder.with_suffix(".html")
-    run_ok("analyze", decoder, "--report", path, "--quiet")
+    run_ok("analyze", decoder.name, "--report", path, "--quiet", cwd=decoder.parent)
     return path.read_text()
 
 
@@ -122,7 +124,7 @@ def test_a_deep_decoder_has_a_small_page_with_every_site(decoder: Path, page: st
 
 
 def test_a_page_is_complete_in_itself_and_the_same_each_time(decoder: Path, page: str, tmp_path: Path) -> None:
-    run_ok("analyze", decoder, "--report", tmp_path / "again.html", "--quiet")
+    run_ok("analyze", decoder.name, "--report", tmp_path / "again.html", "--quiet", cwd=decoder.parent)
     assert (tmp_path / "again.html").read_text() == page
     elements = Page(page).elements
     for tag, attributes in elements:
@@ -214,6 +216,23 @@ def test_a_browser_sorts_every_table_and_searches(in_browser: Browser) -> None:
 def test_every_fold_opens(in_browser: Browser) -> None:
     folds, stuck, closed = in_browser.find(FOLDS)
     assert folds > 20 and stuck == closed == 0
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 840), (390, 1400)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_first_screen_is_drawn(width: int, height: int, scheme: str, in_browser: Browser, tmp_path: Path) -> None:
+    """BLESS=1 writes the pictures of docs/pictures, which are to be looked at: fonts are those of the machine."""
+    in_browser.size(width, height)
+    in_browser.media(scheme=scheme)
+    picture = tmp_path / "screen.png"
+    picture.write_bytes(in_browser.picture())
+    paper = in_browser.find("getComputedStyle (document.documentElement).backgroundColor")
+    in_browser.media()
+    in_browser.size(1280)
+    assert struct.unpack(">II", picture.read_bytes()[16:24]) == (width, height)
+    assert (sum(map(int, re.findall(r"\d+", paper)[:3])) > 3 * 128) == (scheme == "light"), paper
+    if "BLESS" in os.environ:
+        subprocess.run(["pngquant", "--force", "--output", ROOT / "docs" / "pictures" / f"page-{width}-{scheme}.png", "32", picture], check=True)
 
 
 @pytest.mark.parametrize("width", [1280, 390])

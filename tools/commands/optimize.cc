@@ -62,11 +62,13 @@ struct MadeRun {
 
 // What is to be done next with the written file is said of the file that -o names.
 void NameOutput(const OptimizeFlags& flags, Analysis* analysis) {
-  const std::string usual = Beside(flags.model.input, flags.options.options.loaded_target->chip());
+  const std::string usual = " " + ShellWord(Beside(flags.model.input, flags.options.options.loaded_target->chip())) + " ";
   for (StepRecord& step : analysis->next) {
-    if (EndsWith(step.command, " " + usual)) {
-      step.command.replace(step.command.size() - usual.size(), usual.size(), flags.model.output);
-    }
+    std::string command = step.command + " ";
+    const size_t at = command.find(usual);
+    if (at == std::string::npos) continue;
+    command.replace(at, usual.size(), " " + ShellWord(flags.model.output) + " ");
+    step.command = command.substr(0, command.size() - 1);
   }
 }
 
