@@ -10,13 +10,11 @@ process, and the part of the passes `convert_opset` and `adapt` in it.
 from __future__ import annotations
 
 import argparse
-import re
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import onnx
+from instructions import annotated, of_pass, of_process
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPORTS = ("clip-text-sdpa-ts14-dynamic", "clip-text-sdpa-ts17-dynamic", "qwen2-sdpa-past-dy18-dynamic", "clip-vision-sdpa-dy18-static",
@@ -26,17 +24,8 @@ PASSES = ("ConvertOpset", "Adapt")
 
 def instructions(tool: Path, model: Path, folder: Path) -> tuple[int, int]:
     """Those of the run, and of the passes."""
-    counts = folder / "callgrind.out"
-    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}", tool, "optimize", model, "-o", folder / "o.onnx",
-               "--quiet", "--force"]
-    subprocess.run(command, check=True, capture_output=True)
-    text = subprocess.run(["callgrind_annotate", "--inclusive=yes", "--threshold=100", counts], check=True, capture_output=True,
-                          text=True).stdout
-    whole = re.search(r"([\d,]+) .*PROGRAM TOTALS", text)
-    parts = [re.search(rf"([\d,]+) \([^)]*\)\s+\S*ascend_fuse::{name}\(ascend_fuse::Workspace&\)", text) for name in PASSES]
-    if whole is None:
-        sys.exit(f"callgrind_annotate gave no totals for {model.name}")
-    return int(whole[1].replace(",", "")), sum(int(part[1].replace(",", "")) for part in parts if part is not None)
+    text = annotated(tool, model, folder / "o.onnx", "--force")
+    return of_process(text), sum(of_pass(text, function) for function in PASSES)
 
 
 def main() -> None:

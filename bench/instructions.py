@@ -34,25 +34,38 @@ def functions() -> dict[str, str]:
     return found
 
 
+def annotated(tool: Path, model: Path, out: Path, *flags: str) -> str:
+    """What callgrind counted in a run of `optimize`: a line for each function, with what it calls."""
+    with tempfile.TemporaryDirectory() as folder:
+        counts = Path(folder) / "callgrind.out"
+        subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}", tool, "optimize", model, "-o", out, "--quiet", *flags],
+                       check=True, capture_output=True)
+        return subprocess.run(["callgrind_annotate", "--inclusive=yes", "--threshold=100", counts], check=True, capture_output=True,
+                              text=True).stdout
+
+
+def of_process(text: str) -> int:
+    totals = re.search(r"([\d,]+) .*PROGRAM TOTALS", text)
+    if totals is None:
+        sys.exit("callgrind_annotate gave no totals")
+    return int(totals[1].replace(",", ""))
+
+
+def of_pass(text: str, function: str) -> int:
+    part = re.search(rf"([\d,]+) \([^)]*\)\s+\S*ascend_fuse::(?:\(anonymous namespace\)::)?{function}\(ascend_fuse::Workspace&\)", text)
+    return int(part[1].replace(",", "")) if part is not None else 0
+
+
 def count(build: Path, export: Path) -> dict[str, int]:
     """Instructions of the whole process, of each pass, and of the passes that are small."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        deep = folder / "deep.onnx"
+        deep = Path(name) / "deep.onnx"
         subprocess.run([build / "bench" / "matching_bench", export, "--layers", str(LAYERS), "--write", deep], check=True,
                        capture_output=True)
-        counts = folder / "callgrind.out"
-        subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}", build / "ascend-fuse", "optimize", deep, "-o",
-                        folder / "o.onnx", "--target", "ascend910b", "--weights", "reference", "--quiet"], check=True, capture_output=True)
-        text = subprocess.run(["callgrind_annotate", "--inclusive=yes", "--threshold=100", counts], check=True, capture_output=True,
-                              text=True).stdout
-    totals = re.search(r"([\d,]+) .*PROGRAM TOTALS", text)
-    if totals is None:
-        sys.exit("bench/instructions.py: callgrind_annotate gave no totals")
-    result = {"whole": int(totals[1].replace(",", "")), "others": 0}
+        text = annotated(build / "ascend-fuse", deep, Path(name) / "o.onnx", "--target", "ascend910b", "--weights", "reference")
+    result = {"whole": of_process(text), "others": 0}
     for pass_name, function in functions().items():
-        part = re.search(rf"([\d,]+) \([^)]*\)\s+\S*ascend_fuse::(?:\(anonymous namespace\)::)?{function}\(ascend_fuse::Workspace&\)", text)
-        own = int(part[1].replace(",", "")) if part is not None else 0
+        own = of_pass(text, function)
         result[pass_name if own >= SMALL else "others"] = own + (result["others"] if own < SMALL else 0)
     return result
 

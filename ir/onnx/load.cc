@@ -115,10 +115,11 @@ absl::Status ReadValueInfo(const wire::Field& message, int level, std::string_vi
 
 class Loader {
  public:
-  Loader(Model* model, const ModelFile& model_file, const std::string& path)
+  Loader(Model* model, const ModelFile& model_file, const std::string& path, const LoadProgress& progress)
       : model_(*model),
         builder_(model),
         model_file_(model_file),
+        progress_(progress),
         names_(model->names()),
         tensors_(model, path, [this](std::string_view location) { builder_.AddExternalLocation(location); }) {
     // A node names itself and one output; some have more. Tables of that size need no growing and are no
@@ -375,6 +376,7 @@ class Loader {
     ReadAhead ahead(model_file_);
     while (cursor.Next(&field)) {
       ahead.To(field);
+      Tell(field);
       // What is not a node finds all nodes before it linked.
       if (field.number != GraphProto::kNodeFieldNumber && open->linked < open->parsed) {
         RETURN_IF_ERROR(LinkUntil(open->parsed, open));
@@ -391,6 +393,13 @@ class Loader {
       RETURN_IF_ERROR(ReadField(message, field, open));
     }
     return cursor.error() != nullptr ? WireError(cursor) : absl::OkStatus();
+  }
+
+  // Linking is the second half of loading.
+  void Tell(const wire::Field& field) {
+    if (progress_ != nullptr && fields_++ % kFieldsBetween == 0) {
+      progress_(model_file_.file_size() + field.start, 2 * model_file_.file_size());
+    }
   }
 
   absl::Status LinkUntil(size_t end, OpenGraph* open) {
@@ -737,6 +746,9 @@ class Loader {
   Model& model_;
   GraphBuilder builder_;
   const ModelFile& model_file_;
+  const LoadProgress& progress_;
+  static constexpr size_t kFieldsBetween = 4096;
+  size_t fields_ = 0;
   StringPool& names_;
   size_t checked_names_ = 0;
   TensorCheck tensors_;
@@ -751,12 +763,12 @@ class Loader {
 };
 
 absl::StatusOr<std::unique_ptr<Model>> Load(absl::StatusOr<std::unique_ptr<ModelFile>> source, const std::string& path,
-                                            const std::string& shown) {
+                                            const std::string& shown, const LoadProgress& progress) {
   if (!source.ok()) return source.status();
   auto model = std::make_unique<Model>();
   const ModelFile& model_file = **source;
   GraphBuilder(model.get()).SetSource(path, *std::move(source));
-  absl::Status status = Loader(model.get(), model_file, path).Run();
+  absl::Status status = Loader(model.get(), model_file, path, progress).Run();
   if (!status.ok()) {
     return absl::Status(status.code(), fmt::format("{}: {}.", shown, std::string(status.message())));
   }
@@ -765,14 +777,14 @@ absl::StatusOr<std::unique_ptr<Model>> Load(absl::StatusOr<std::unique_ptr<Model
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path) {
-  return WithinMemory([&] { return Load(ModelFile::Read(path), path, path); });
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path, const LoadProgress& progress) {
+  return WithinMemory([&] { return Load(ModelFile::Read(path, progress), path, path, progress); });
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModelFromBytes(std::string_view bytes, const std::string& path) {
   return WithinMemory([&] {
     const std::string shown = path.empty() ? std::string("the model in memory") : path;
-    return Load(ModelFile::FromBytes(bytes, shown), path, shown);
+    return Load(ModelFile::FromBytes(bytes, shown), path, shown, nullptr);
   });
 }
 

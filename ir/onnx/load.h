@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "ir/model.h"
+#include "ir/onnx/model_file.h"
 
 namespace ascend_fuse {
 
@@ -15,7 +16,7 @@ namespace ascend_fuse {
 // not read). Errors: NOT_FOUND, PERMISSION_DENIED (cannot open), INVALID_ARGUMENT (not an ONNX model,
 // damaged, or not a valid graph), FAILED_PRECONDITION (an external data file is missing, too short, or not
 // allowed). The message says what, where and what to do.
-absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path);
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path, const LoadProgress& progress = nullptr);
 
 // The same for a model in memory; `bytes` may be freed afterwards. External data is looked for beside `path`
 // if it is given, and otherwise neither looked for nor readable.

@@ -121,7 +121,8 @@ void Populate(uint8_t* to, size_t size) {
 // One scan of one file. Memory position m of the mapping holds file offset m + removed_.
 class ModelFileReader {
  public:
-  ModelFileReader(ModelFile* file, const std::string& name) : file_(*file), name_(name) {}
+  ModelFileReader(ModelFile* file, const std::string& name, const LoadProgress& progress)
+      : file_(*file), name_(name), progress_(progress) {}
 
   absl::Status Run() {
     struct Frame {
@@ -218,6 +219,7 @@ class ModelFileReader {
         return absl::DataLossError(fmt::format("{}: cannot read: {}", name_, SystemError(errno)));
       }
       read_to_ += size;
+      if (progress_ != nullptr) progress_(read_to_, 2 * file_.file_size_);
       next_read_ = std::min(next_read_ * 2, kLongestRead);
     }
     return absl::OkStatus();
@@ -289,6 +291,7 @@ class ModelFileReader {
 
   ModelFile& file_;
   const std::string& name_;
+  const LoadProgress& progress_;
   int64_t position_ = 0;
   int64_t read_to_ = 0;
   int64_t removed_ = 0;
@@ -300,7 +303,7 @@ ModelFile::~ModelFile() {
   if (fd_ >= 0) close(fd_);
 }
 
-absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::Read(const std::string& path) {
+absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::Read(const std::string& path, const LoadProgress& progress) {
   // O_NONBLOCK: opening a named pipe must not wait for a writer.
   const int fd = Uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
   if (fd < 0) {
@@ -310,7 +313,7 @@ absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::Read(const std::string& pa
     if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(sentence);
     return absl::UnavailableError(sentence);
   }
-  return FromDescriptor(fd, path);
+  return FromDescriptor(fd, path, progress);
 }
 
 absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::FromBytes(std::string_view bytes, const std::string& name) {
@@ -329,10 +332,11 @@ absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::FromBytes(std::string_view
     }
     at += static_cast<size_t>(put);
   }
-  return FromDescriptor(fd, name);
+  return FromDescriptor(fd, name, nullptr);
 }
 
-absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::FromDescriptor(int fd, const std::string& name) {
+absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::FromDescriptor(int fd, const std::string& name,
+                                                                     const LoadProgress& progress) {
   std::unique_ptr<ModelFile> file(new ModelFile);
   file->fd_ = fd;
   file->name_ = name;
@@ -360,7 +364,7 @@ absl::StatusOr<std::unique_ptr<ModelFile>> ModelFile::FromDescriptor(int fd, con
   }
   file->data_ = static_cast<uint8_t*>(map);
   file->huge_pages_ = size >= 2 * kHugePage && madvise(map, file->reserved_, MADV_HUGEPAGE) == 0;
-  RETURN_IF_ERROR(ModelFileReader(file.get(), name).Run());
+  RETURN_IF_ERROR(ModelFileReader(file.get(), name, progress).Run());
   return file;
 }
 

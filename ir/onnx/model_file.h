@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,6 +18,9 @@
 
 namespace ascend_fuse {
 
+// Told how much of the work of loading a model is done, in bytes of any unit.
+using LoadProgress = std::function<void(int64_t done, int64_t total)>;
+
 // A model file that is open for reading. Bytes of the file outside the holes lie in memory, in file order
 // and without gaps; a message without a hole inside is contiguous there.
 class ModelFile {
@@ -30,7 +34,8 @@ class ModelFile {
 
   // Reads the structure of the file at `path` with pread. Errors: NOT_FOUND / PERMISSION_DENIED (cannot
   // open), INVALID_ARGUMENT (not a protobuf message of ModelProto's shape; the sentence names the offset).
-  static absl::StatusOr<std::unique_ptr<ModelFile>> Read(const std::string& path);
+  // Reading is the first half of loading.
+  static absl::StatusOr<std::unique_ptr<ModelFile>> Read(const std::string& path, const LoadProgress& progress = nullptr);
 
   // The same over bytes, which are put into an anonymous file (memfd). `name` stands for them in messages.
   static absl::StatusOr<std::unique_ptr<ModelFile>> FromBytes(std::string_view bytes, const std::string& name);
@@ -73,7 +78,7 @@ class ModelFile {
   ModelFile() = default;
   friend class ModelFileReader;
 
-  static absl::StatusOr<std::unique_ptr<ModelFile>> FromDescriptor(int fd, const std::string& name);
+  static absl::StatusOr<std::unique_ptr<ModelFile>> FromDescriptor(int fd, const std::string& name, const LoadProgress& progress);
 
   int fd_ = -1;
   std::string name_;

@@ -74,6 +74,14 @@ class Details {
 
 }  // namespace
 
+std::string_view OpportunityName(std::string_view kind) {
+  if (kind == "swept") return "nodes that only fused subgraphs needed";
+  if (kind == "packed_projections") return "projections of one value (packed_projections)";
+  if (kind == "rewritten") return "operators in a faster form (rewritten)";
+  if (kind == "near_miss") return "near miss";
+  return kind == "elementwise_chain" ? "chain of elementwise operators" : kind;
+}
+
 std::string AnalysisDetails(const Analysis& analysis) { return Details(analysis).Run(); }
 
 }  // namespace ascend_fuse

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "passes/analyze/analysis.h"
 
 namespace ascend_fuse {
+
+// A kind of opportunity as people read it: "nodes that only fused subgraphs needed" of `swept`.
+std::string_view OpportunityName(std::string_view kind);
 
 std::string AnalysisDetails(const Analysis& analysis);
 

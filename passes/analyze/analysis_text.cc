@@ -51,7 +51,8 @@ class Text : private TextLines {
     if (options_.verbose || sentence.size() <= kLongestSentence) return sentence;
     size_t end = kLongestSentence;
     while (end > 0 && (static_cast<unsigned char>(sentence[end]) & 0xC0) == 0x80) --end;
-    return sentence.substr(0, end) + "...";
+    const size_t word = sentence.rfind(' ', end);
+    return sentence.substr(0, word != std::string::npos && word > end / 2 ? word : end) + " ...";
   }
 
   void Header() {
@@ -141,7 +142,7 @@ class Text : private TextLines {
     }
     if (rows.empty()) return;
     std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second.second > b.second.second; });
-    Line("where");
+    Line("where the time goes, optimized");
     for (size_t i = 0; i < std::min(rows.size(), Rows()); ++i) {
       Line("  {:<52}{:>7} (as it is {})", rows[i].first, Percent(rows[i].second.second), Percent(rows[i].second.first));
     }
@@ -161,8 +162,9 @@ class Text : private TextLines {
     for (size_t i = 0; i < std::min(rows.size(), most); ++i) {
       const OpportunityRecord& row = *rows[i];
       const std::string to = row.emitted_op.empty() ? row.state == "by_ge" ? " by GE" : "" : " -> " + ShortOp(row.emitted_op);
-      Line("  {:>5}{} {} x {}{}  {}", Percent(row.gain), row.at_most ? " at most" : "", row.count, row.kind, to, row.place);
-      if (row.state == "left" || options_.verbose) {
+      Line("  {:>5}{} {} x {}{}  {}", Percent(row.gain), row.at_most ? " at most" : "", row.count, OpportunityName(row.kind), to,
+           row.place);
+      if (row.state == "left" || row.kind == "rewritten" || options_.verbose) {
         if (!row.because.empty()) Line("        because {}", Cut(row.because));
         if (!row.way.empty()) Line("        way out: {}", Cut(row.way));
       }

@@ -7,6 +7,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "passes/check/atc_check.h"
+#include "passes/report/atc_command.h"
 #include "passes/report/report_groups.h"
 
 namespace ascend_fuse {
@@ -127,7 +128,7 @@ class Judge {
   }
 
   std::string Command(std::string_view command, std::string_view more = "") const {
-    std::string line = fmt::format("ascend-fuse {} {}", command, analysis_.report.model);
+    std::string line = fmt::format("ascend-fuse {} {}", command, ShellWord(analysis_.report.model));
     if (target_.chip() != TargetOptions().chip) line += fmt::format(" --target {}", target_.chip());
     if (target_.cann() != TargetOptions().cann) line += fmt::format(" --cann {}", target_.cann());
     if (target_.options().plugin) line += " --plugin";
@@ -151,9 +152,15 @@ class Judge {
     }
     AdviseShapes();
     AdviseOpportunity();
-    if (analysis_.precision.casts > 0 || !analysis_.report.findings.empty()) AdvisePrecision();
+    AdvisePrecision();
     Step("prove the result", "all outputs and every rewritten place are compared in ONNX Runtime",
-         fmt::format("ascend-fuse verify {} {}", analysis_.report.model, OutputPath()));
+         fmt::format("ascend-fuse verify {} {}", ShellWord(analysis_.report.model), OutputPath()));
+    if (IsLowered()) {
+      Step("see which nodes must stay float32",
+           "atc computes in float16 here, which ends at 65504: feeds.npz has inputs of yours",
+           fmt::format("ascend-fuse precision {} --data feeds.npz", OutputPath()));
+    }
+    Step("convert with atc", "optimize prints the line for this model");
     Step("measure on the chip", "the ratio above is a model's, and no measurement");
   }
 
@@ -166,7 +173,7 @@ class Judge {
   std::string OutputPath() const {
     std::string path = analysis_.report.model;
     if (path.ends_with(".onnx")) path.resize(path.size() - 5);
-    return fmt::format("{}.{}.onnx", path, target_.chip());
+    return ShellWord(fmt::format("{}.{}.onnx", path, target_.chip()));
   }
 
   void AdviseMending() {
@@ -198,6 +205,13 @@ class Judge {
                        opportunity.because));
       return;
     }
+  }
+
+  // Whether float32 of the file is computed in less.
+  bool IsLowered() const {
+    const auto& types = analysis_.precision.types;
+    const bool single = std::any_of(types.begin(), types.end(), [](const TypeRecord& type) { return type.type == "float"; });
+    return single && target_.options().precision_mode == "force_fp16";
   }
 
   void AdvisePrecision() {

@@ -31,6 +31,7 @@ class Finder {
         if (rank(site) == of) AddSite(site);
       }
     }
+    AddRewritten();
     AddRest();
     AddNearMisses();
     AddChains(after_, claimed_after_, input_.model, &wins_);
@@ -98,6 +99,26 @@ class Finder {
       }
     }
     return made;
+  }
+
+  // Nodes that another operator computes the same value now, and faster: forms that no kernel of the AI Core takes, most of all.
+  void AddRewritten() {
+    for (size_t i = 0; i < before_.nodes.size(); ++i) {
+      const MeasuredNode& was = before_.nodes[i];
+      const int place = was.outputs.empty() ? -1 : places_after_.OfOutput(was.outputs[0]);
+      if (place < 0 || claimed_before_[i] || claimed_after_[static_cast<size_t>(place)]) continue;
+      const MeasuredNode& is = after_.nodes[static_cast<size_t>(place)];
+      if ((was.op == is.op && was.engine == is.engine) || was.time.middle <= is.time.middle) continue;
+      OpportunityRecord record;
+      record.kind = "rewritten";
+      record.state = "fused";
+      record.emitted_op = is.op;
+      record.because = was.engine == "ai_cpu" ? fmt::format("{} ran on the AI CPU", was.op)
+                       : was.engine == "host" ? fmt::format("{} ran on the host", was.op)
+                                              : fmt::format("{} is slower", was.op);
+      const Win win = Less(Take(before_, {static_cast<int>(i)}, &claimed_before_), Take(after_, {place}, &claimed_after_));
+      wins_.Add(std::move(record), was.module.empty() ? was.name : was.module, was.name, win);
+    }
   }
 
   // What no site counts, and is there on one side only: programs of masks that are gone, Transposes that are moved.

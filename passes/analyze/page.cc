@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "passes/analyze/analysis_details.h"
 #include "passes/analyze/page_look.h"
 #include "passes/analyze/page_sections.h"
 #include "passes/analyze/page_table.h"
@@ -109,13 +110,14 @@ std::string PageSlow(const Analysis& analysis) {
     const ShareRecord& op = *rows[i];
     text += fmt::format(
         "<li><span class=\"row\"><span>{} <small>{}, {} kernel{}</small></span><span>{}</span></span>"
-        "<span class=\"bar\" aria-hidden=\"true\"><i style=\"width:{:.1f}%\"></i></span></li>\n",
+        "{}</li>\n",
         PageName(ShortOp(op.name)), HtmlText(op.kind), op.kernels_after, op.kernels_after == 1 ? "" : "s",
-        HtmlText(Percent(op.share_after)), std::clamp(op.share_after / rows[0]->share_after, 0.0, 1.0) * 100);
+        HtmlText(Percent(op.share_after)), PageBar(op.share_after));
   }
   if (rows.empty()) text += "<li>no kernel</li>\n";
   return text +
-         "</ul><p class=\"small\">of the time that the cost model gives; <a href=\"#operators\">all operators</a>, <a "
+         "</ul><p class=\"small\">of the time that the cost model gives, of which a full bar is all; <a href=\"#operators\">all "
+         "operators</a>, <a "
          "href=\"#modules\">modules</a></p></section>\n";
 }
 
@@ -125,8 +127,9 @@ std::string PageLeft(const Analysis& analysis) {
   for (const OpportunityRecord& opportunity : analysis.opportunities) {
     if (opportunity.state != "left" || ++rows > kFewSitesOfPage) continue;
     text += fmt::format("<li><b class=\"left\">{} x {}</b> {} <small>{}{} of the time</small><br>{}", opportunity.count,
-                        HtmlText(opportunity.kind), PageName(opportunity.place), opportunity.at_most ? "at most " : "",
-                        HtmlText(Percent(opportunity.gain)), HtmlText(opportunity.because, 300));
+                        HtmlText(OpportunityName(opportunity.kind)), PageName(opportunity.place),
+                        opportunity.at_most ? "at most " : "", HtmlText(Percent(opportunity.gain)),
+                        HtmlText(opportunity.because, 300));
     const std::string way = PageWayOut(opportunity.way, opportunity.code);
     text += way.empty() ? "</li>\n" : fmt::format("<br><small>way out: {}</small></li>\n", way);
   }

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "passes/analyze/analysis_details.h"
 #include "passes/analyze/page_sections.h"
 #include "passes/analyze/page_sketch.h"
 #include "passes/analyze/page_table.h"
@@ -69,15 +70,13 @@ std::string PageOpportunities(const Analysis& analysis, const AnalysisPageOption
                                                                                      {"because"},
                                                                                      {"way out"},
                                                                                      {"nodes"}});
-  double most = 0;
-  for (const OpportunityRecord& row : analysis.opportunities) most = std::max(most, row.gain);
   for (const OpportunityRecord& row : analysis.opportunities) {
-    PageCell gain = PageShare(row.gain, most);
+    PageCell gain = PageShare(row.gain);
     if (row.at_most) gain.html += " at most";
-    table.Row({Named(row.place), Plain(row.kind), StateCell(row.state, options.changed), PageCount(row.count), gain,
-               PageCount(row.kernels_saved), PageBytes(row.bytes_saved), Named(ShortOp(row.emitted_op)),
-               WithSource(row.because, row.code, row.source), Ready(PageWayOut(row.way, row.state == "left" ? row.code : "")),
-               Ready(PageNames(row.nodes, "node"))});
+    table.Row({Named(row.place), Plain(std::string(OpportunityName(row.kind))), StateCell(row.state, options.changed),
+               PageCount(row.count), gain, PageCount(row.kernels_saved), PageBytes(row.bytes_saved),
+               Named(ShortOp(row.emitted_op)), WithSource(row.because, row.code, row.source),
+               Ready(PageWayOut(row.way, row.state == "left" ? row.code : "")), Ready(PageNames(row.nodes, "node"))});
   }
   return PageSection("opportunities", "What is fused, what is left, and what that wins", table.empty() ? "" : table.Html());
 }

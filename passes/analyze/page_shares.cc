@@ -39,10 +39,10 @@ void Add(const ShareRecord& share, BothSides* sum) {
 const std::vector<PageColumn> kModuleColumns = {
     {"module"}, {"time, optimized", true}, {"time, as it is", true}, {"kernels, optimized", true}, {"kernels, as it is", true}};
 
-void ModuleRow(const std::string& name, const BothSides& share, double most, PageTable* table) {
+void ModuleRow(const std::string& name, const BothSides& share, PageTable* table) {
   table->Row({{name.empty() ? "<small>of no module</small>" : PageName(name), std::nullopt},
-              PageShare(share.after, most),
-              PageShare(share.before, most),
+              PageShare(share.after),
+              PageShare(share.before),
               PageCount(share.kernels_after),
               PageCount(share.kernels_before)});
 }
@@ -139,11 +139,7 @@ std::string PageOperators(const Analysis& analysis) {
     if (where.find(support.engine) == std::string::npos) where += (where.empty() ? "" : ", ") + support.engine;
   }
   std::vector<const ShareRecord*> rows;
-  double most = 0;
-  for (const ShareRecord& op : analysis.operators) {
-    rows.push_back(&op);
-    most = std::max({most, op.share_before, op.share_after});
-  }
+  for (const ShareRecord& op : analysis.operators) rows.push_back(&op);
   std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) { return a->share_after > b->share_after; });
   PageTable table("operators by their share of the time; left of the arrow as it is, right of it optimized",
                   {{"operator"},
@@ -162,8 +158,8 @@ std::string PageOperators(const Analysis& analysis) {
   for (const ShareRecord* op : rows) {
     table.Row(
         {{PageName(ShortOp(op->name)), std::nullopt},
-         PageShare(op->share_after, most),
-         PageShare(op->share_before, most),
+         PageShare(op->share_after),
+         PageShare(op->share_before),
          {HtmlText(op->kind), std::nullopt},
          {HtmlText(runs[op->name]), std::nullopt},
          arrow(fmt::format("{}", op->nodes_before), fmt::format("{}", op->nodes_after), static_cast<double>(op->nodes_after)),
@@ -175,10 +171,9 @@ std::string PageOperators(const Analysis& analysis) {
   }
   PageTable heavy("heaviest nodes, optimized",
                   {{"node"}, {"time", true}, {"operator"}, {"module"}, {"FLOPs", true}, {"bytes", true}, {"bound by"}});
-  const double top = analysis.heaviest.empty() ? 0 : analysis.heaviest[0].share;
   for (const HeavyRecord& node : analysis.heaviest) {
     heavy.Row({{PageName(node.node), std::nullopt},
-               PageShare(node.share, top),
+               PageShare(node.share),
                {PageName(ShortOp(node.op)), std::nullopt},
                {PageName(node.module), std::nullopt},
                PageNumber(node.flops.value),
@@ -193,17 +188,15 @@ std::string PageOperators(const Analysis& analysis) {
 std::string PageModules(const Analysis& analysis) {
   std::map<std::string, BothSides> patterns;
   for (const ShareRecord& module : analysis.modules) Add(module, &patterns[PlacePattern(module.name)]);
-  double most = 0;
-  for (const auto& [name, share] : patterns) most = std::max({most, share.before, share.after});
   PageTable table("modules, with what lies below them; * stands for any number", kModuleColumns);
-  for (const auto& [name, share] : patterns) ModuleRow(name, share, most, &table);
+  for (const auto& [name, share] : patterns) ModuleRow(name, share, &table);
   std::string text = table.empty() ? "" : table.Html();
   if (patterns.size() < analysis.modules.size()) {
     PageTable each("every module", kModuleColumns);
     for (const ShareRecord& module : analysis.modules) {
       BothSides share;
       Add(module, &share);
-      ModuleRow(module.name, share, most, &each);
+      ModuleRow(module.name, share, &each);
     }
     text += fmt::format("<details class=\"fold\"><summary>all {} modules</summary>{}</details>\n", analysis.modules.size(),
                         each.Html());

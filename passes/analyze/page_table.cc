@@ -18,12 +18,12 @@ PageCell PageCount(int64_t count) { return {fmt::format("{}", count), static_cas
 PageCell PageNumber(double value) { return {ShortNumber(value), value}; }
 PageCell PageBytes(double value) { return {ShortBytes(value), value}; }
 
-PageCell PageShare(double share, double of) {
-  const double width = of > 0 ? std::clamp(share / of, 0.0, 1.0) * 100 : 0;
-  return {fmt::format("<span class=\"bar\" aria-hidden=\"true\"><i style=\"width:{:.1f}%\"></i></span>{}", width,
-                      HtmlText(Percent(share))),
-          share};
+std::string PageBar(double share) {
+  return fmt::format("<span class=\"bar\" aria-hidden=\"true\"><i style=\"width:{:.1f}%\"></i></span>",
+                     std::clamp(share, 0.0, 1.0) * 100);
 }
+
+PageCell PageShare(double share) { return {PageBar(share) + HtmlText(Percent(share)), share}; }
 
 std::string PageName(std::string_view name) { return HtmlText(name, kLongestNameOfPage); }
 

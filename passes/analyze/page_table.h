@@ -26,9 +26,10 @@ struct PageCell {
 };
 
 PageCell PageCount(int64_t count);
-PageCell PageNumber(double value);            // "3.96 G"
-PageCell PageBytes(double value);             // "624 MB"
-PageCell PageShare(double share, double of);  // a bar, full where it is as large as `of`, and the number beside it
+PageCell PageNumber(double value);  // "3.96 G"
+PageCell PageBytes(double value);   // "624 MB"
+PageCell PageShare(double share);   // a bar, full where it is the whole, and the number beside it
+std::string PageBar(double share);  // the bar alone
 std::string PageName(std::string_view name);
 // What `ascend-fuse explain` says of a code where no way out is written down.
 std::string PageWayOut(const std::string& way_out, const std::string& code);

@@ -9,6 +9,7 @@
 #include "passes/core/call_of.h"
 #include "passes/layout/attention_layout.h"
 #include "passes/layout/padding_plan.h"
+#include "patterns/cost/costs.h"
 #include "patterns/target/target.h"
 
 namespace ascend_fuse {

@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "passes/core/workspace.h"
 #include "passes/layout/padding_writer.h"
-#include "patterns/operators/head_padding.h"
 
 namespace ascend_fuse {
 

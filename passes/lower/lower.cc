@@ -12,6 +12,7 @@
 #include "passes/lower/match_rule.h"
 #include "passes/lower/passes.h"
 #include "passes/lower/rule_standings.h"
+#include "patterns/cost/costs.h"
 #include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {

@@ -55,6 +55,14 @@ constexpr int kEvidence = 4;
 constexpr size_t kMostRoots = 16;       // of a rule that matches but for one difference, from its anchor on
 constexpr size_t kMostFailures = 8192;  // that are kept: those of the roots around an anchor are fewer
 
+// Whether the node begins a construct, where its operator alone says little.
+bool Begins(const Node& anchor, const FunctionContext& context) {
+  for (const FunctionRow& function : Functions()) {
+    if (function.begins != nullptr && function.anchor == OpType(anchor)) return function.begins(context, anchor);
+  }
+  return true;
+}
+
 // A constant that is not what the rule expects stops it at the node that reads it; sentences begin with its name.
 const Node* ReaderOfFound(const Failure& failure) {
   const std::string_view name = std::string_view(failure.found).substr(0, failure.found.find(' '));
@@ -85,7 +93,7 @@ class NearMisses {
       for (const Node* anchor : graph->nodes()) {
         if (anchor->dead || workspace_.IsMade(*anchor) || anchor->domain != NameId::kEmpty) continue;
         const auto rules = rules_of_.find(OpType(*anchor));
-        if (rules != rules_of_.end()) Look(anchor, rules->second);
+        if (rules != rules_of_.end() && Begins(*anchor, workspace_.Context())) Look(anchor, rules->second);
       }
     }
   }

@@ -12,16 +12,6 @@
 namespace ascend_fuse {
 namespace {
 
-// Words of the shell: in single quotes where a character needs it.
-std::string Quoted(const std::string& word) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=,:-";
-  const bool plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
-  if (plain) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 struct Option {
   std::string word;
   std::string comment;
@@ -94,9 +84,18 @@ constexpr char kSocVariable[] = "--soc_version=\"$SOC_VERSION\"";
 
 }  // namespace
 
+std::string ShellWord(const std::string& word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=,:-";
+  const bool plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
+  if (plain) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 std::string AtcCommand(const std::vector<InputRecord>& inputs, const Target& target, const std::string& path) {
   std::string text = "atc";
-  for (const Option& option : OptionsFor(inputs, target, path)) text += " " + Quoted(option.word);
+  for (const Option& option : OptionsFor(inputs, target, path)) text += " " + ShellWord(option.word);
   return text + " " +
          (target.NamedSoc().empty() ? std::string(kSocVariable) : fmt::format("--soc_version={}", target.NamedSoc()));
 }

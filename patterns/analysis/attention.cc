@@ -103,6 +103,15 @@ class AttentionReader {
                                  "one",
                                  ValueName(*weighted->operands[i])));
     }
+    for (const Value* operand : weighted->operands) {
+      const Node* node = operand->producer;
+      if (node == nullptr) continue;
+      const bool changed = std::any_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) {
+        return use.value != nullptr && LeadsToSoftmax(context_, use.value);
+      });
+      if (changed)
+        return At(node, No(fmt::format("{} makes {} of the result of the softmax", OpType(*node), ValueName(*operand))));
+    }
     return No(fmt::format("{} is not a product with the result of a softmax", ValueName(*y_)));
   }
 
@@ -201,16 +210,18 @@ class AttentionReader {
     }
     type_ = CommonType(context_, operands_);
     absl::Status why = No("what is batch and what are heads is not proved");
+    bool is_read = false;  // with some heads, up to what is wrong
     const AttentionAxes without_heads = axes_;
     for (const Atoms& heads : PossibleHeads(atoms_, without_heads, operands_, path, output_)) {
       axes_ = WithHeads(without_heads, heads);
       if (reshaped && atoms_.Leaves(output_) != AxisList{axes_.batch, axes_.heads, axes_.queries, axes_.channels}) {
-        why = No(fmt::format("{} has not the axes of an attention", ValueName(*y_)));
+        if (!is_read) why = No(fmt::format("{} has not the axes of an attention", ValueName(*y_)));
         continue;
       }
       absl::StatusOr<AttentionView> view = ViewOf(path);
       if (view.ok()) return view;
       why = view.status();
+      is_read = true;
     }
     return why;
   }

@@ -99,6 +99,34 @@ absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, const Value* par
   return HalfOf{node->input(taken->operand), static_cast<int>(*place), *index, source.step == 2};
 }
 
+namespace {
+
+// The halves of last axes that the value is computed from, `steps` nodes away at most.
+void AddHalvesUnder(const FunctionContext& context, const Value* value, int steps, std::vector<HalfOf>* found) {
+  if (value == nullptr || value->producer == nullptr) return;
+  if (const absl::StatusOr<HalfOf> half = FindHalf(context, value); half.ok()) {
+    if (half->axis == context.facts->Of(half->whole).rank() - 1) found->push_back(*half);
+    return;
+  }
+  if (steps == 0 || value->producer->inputs().size() > 2) return;
+  for (const Use& use : value->producer->inputs()) AddHalvesUnder(context, use.value, steps - 1, found);
+}
+
+}  // namespace
+
+bool JoinsHalvesOfOne(const FunctionContext& context, const Node& join) {
+  constexpr int kSteps = 3;  // a sum, a product, and an axis of its own
+  if (join.inputs().size() != 2 || context.facts->Of(join.output(0)).rank() < 2) return false;
+  std::vector<HalfOf> left;
+  AddHalvesUnder(context, join.input(0), kSteps, &left);
+  if (left.empty()) return false;
+  std::vector<HalfOf> right;
+  AddHalvesUnder(context, join.input(1), kSteps, &right);
+  return std::any_of(left.begin(), left.end(), [&](const HalfOf& a) {
+    return std::any_of(right.begin(), right.end(), [&](const HalfOf& b) { return a.whole == b.whole && a.index != b.index; });
+  });
+}
+
 absl::StatusOr<std::string> JoinMode(const FunctionContext& context, const Value* y, const Value* a, const Value* b) {
   const Fact& fact = context.facts->Of(y);
   if (fact.rank() < 1 || !fact.shape.back().is_number()) {

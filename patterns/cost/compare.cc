@@ -79,6 +79,11 @@ std::string Parameters() {
   AddParameter("elements one by one", parameters.scalar_rate, "G/s", &text);
   AddParameter("heads after the tokens, from a length of", parameters.tokens_first_from, "", &text);
   AddParameter("heads after the tokens, times", parameters.tokens_first, "", &text);
+  if (const HeadPadding* padding = FindHeadPadding("NPUPromptFlashAttention"); padding != nullptr) {
+    const std::string source = fmt::format("{} ({})", padding->because, padding->source);
+    AddParameter("heads padded in weights, to a multiple of", {static_cast<double>(padding->multiple_of), source}, "", &text);
+    AddParameter("heads padded in weights, at most times", {padding->at_most, "the same"}, "", &text);
+  }
   AddParameter("uncertainty, times", parameters.uncertainty, "", &text);
   return text;
 }

@@ -37,6 +37,7 @@ struct Table {
   CostParameters parameters;
   std::vector<ChipCost> chips;
   std::map<std::string, OperatorWork, std::less<>> operators;
+  std::map<std::string, HeadPadding, std::less<>> paddings;  // by the type of the node
 };
 
 template <typename Message>
@@ -100,6 +101,11 @@ const Table* ReadTable() {
                                op.cube_share().value()};
     ForEachName(op.name(), [&](std::string_view name) {
       if (!table->operators.emplace(std::string(name), work).second) Broken(fmt::format("two rows for {}", name));
+    });
+  }
+  for (const proto::HeadPadding& padding : costs.head_padding()) {
+    ForEachName(padding.node(), [&](std::string_view name) {
+      table->paddings[std::string(name)] = {padding.multiple_of(), padding.at_most(), padding.because(), padding.source()};
     });
   }
   return table;
@@ -171,6 +177,12 @@ const OperatorWork* FindOperatorWork(std::string_view op) {
   const auto& operators = TheTable().operators;
   const auto found = operators.find(op);
   return found != operators.end() ? &found->second : nullptr;
+}
+
+const HeadPadding* FindHeadPadding(std::string_view op_type) {
+  const auto& paddings = TheTable().paddings;
+  const auto found = paddings.find(op_type);
+  return found != paddings.end() ? &found->second : nullptr;
 }
 
 const CostParameters& CostModelParameters() { return TheTable().parameters; }

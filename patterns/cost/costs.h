@@ -46,6 +46,17 @@ struct OperatorWork {
 // That of an operator, "Softmax" or "npu.NPURmsNorm"; nullptr where there is no row.
 const OperatorWork* FindOperatorWork(std::string_view op);
 
+// When the heads of an attention are padded for its kernel: see HeadPadding of proto/costs.proto.
+struct HeadPadding {
+  int64_t multiple_of = 1;
+  double at_most = 1;
+  std::string because;
+  std::string source;
+};
+
+// That of an Ascend node, by its type ("NPUPromptFlashAttention"); nullptr for one whose heads are not padded.
+const HeadPadding* FindHeadPadding(std::string_view op_type);
+
 struct CostFigure {
   double value = 0;
   std::string source;

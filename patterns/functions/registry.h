@@ -66,8 +66,10 @@ struct FunctionRow {
   // INVALID_ARGUMENT for a wrong argument, FAILED_PRECONDITION with a sentence where there is no result.
   absl::StatusOr<Term> (*call)(const FunctionContext& context, absl::Span<const Term> arguments);
   std::string_view doc;  // one sentence, printed by `ascend-fuse rules --functions`
-  // The operator whose presence says that this function should have held somewhere near: an anchor of near misses.
+  // The operator whose presence says that this function should have held somewhere near: an anchor of near misses, where
+  // `begins` is true of the node. nullptr: of each.
   std::string_view anchor = {};
+  bool (*begins)(const FunctionContext& context, const Node& anchor) = nullptr;
   absl::Span<const TermKinds> arguments;  // what each may be
   TermKinds result = kAnyTerm;            // what it can be
   std::string_view result_name;           // "number", "condition", ...
@@ -304,7 +306,8 @@ struct Signature<R (*)(const FunctionContext&, T...)> {
 
 // The row of a function. doc: one sentence, which may mention the parameters by name.
 template <registry::FixedText kSignature, auto kFunction>
-constexpr FunctionRow Function(std::string_view doc, std::string_view anchor = {}) {
+constexpr FunctionRow Function(std::string_view doc, std::string_view anchor = {},
+                               bool (*begins)(const FunctionContext& context, const Node& anchor) = nullptr) {
   using Typed = typename registry::Signature<decltype(kFunction)>::template Function<kSignature, kFunction>;
   FunctionRow row;
   row.name = registry::NameOf(kSignature.view());
@@ -314,6 +317,7 @@ constexpr FunctionRow Function(std::string_view doc, std::string_view anchor = {
   row.call = Typed::Call;
   row.doc = doc;
   row.anchor = anchor;
+  row.begins = begins;
   row.arguments = absl::Span<const TermKinds>(Typed::kKinds, Typed::kCount);
   row.result = Typed::ResultType::kKinds;
   row.result_name = Typed::ResultType::kName;

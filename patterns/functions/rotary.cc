@@ -2,6 +2,7 @@
 // that kernels take.
 #include "patterns/functions/rotary.h"
 
+#include <algorithm>
 #include <array>
 
 #include "fmt/format.h"
@@ -37,10 +38,22 @@ absl::StatusOr<int64_t> Half(const FunctionContext& context, const Value* part) 
   return half.index;
 }
 
+// Whether `r` is computed from `x` by a few nodes, as in known spellings: a Concat, a Neg, a cut. `looks`: at so many
+// values at most.
+bool IsMadeOf(const FunctionContext& context, const Value* r, const Value* x, int steps, int* looks) {
+  if (r == x || context.numbering->Source(r) == x) return true;
+  if (steps == 0 || r->producer == nullptr || --*looks < 0) return false;
+  return std::any_of(r->producer->inputs().begin(), r->producer->inputs().end(), [&](const Use& use) {
+    return use.value != nullptr && *looks > 0 && IsMadeOf(context, use.value, x, steps - 1, looks);
+  });
+}
+
 absl::StatusOr<std::string> Rotation(const FunctionContext& context, const Value* r, const Value* x, double sign,
                                      Trailing<AnyOf<kValueTerm | kNumberTerm>> signs) {
   const Value* vector = signs.has_value() && signs->term.kind == Term::Kind::kValue ? signs->term.value : nullptr;
   absl::StatusOr<std::string> mode = RotationMode(context, r, x, sign < 0 ? -1 : 1, vector);
+  int looks = 64;
+  if (!mode.ok() && !IsMadeOf(context, r, x, 5, &looks)) return Elsewhere(mode.status());
   if (mode.ok() && *mode == "half" && DeinterleavedSource(context, x).ok()) return "interleave_half";
   return mode;
 }
@@ -258,7 +271,7 @@ constexpr std::array kRows = {
         "Neg"),
     Function<"sign_vector (s)", SignVector>("Holds for a constant s of numbers 1 and -1, not all the same."),
     Function<"rotation_source (x, mode)", RotationSource>(
-        "What a rotation of x in this mode takes: x, or the value that x takes the pairs apart of."),
+        "What a rotation of x in this mode takes: x, or the value that x takes the pairs apart of.", "Concat", JoinsHalvesOfOne),
     Function<"pair_rotation (y, a, b, x1, x2)", PairRotation>(
         "The mode of a rotation y whose parts a and b are computed from the parts x1 and x2 of one value.", "Sub"),
     Function<"written_rotation (y, perm, i, j, x1, x2)", WrittenRotation>(

@@ -353,6 +353,11 @@ absl::Status CheckOperator(const SourcePosition& position, const std::string& do
   return absl::OkStatus();
 }
 
+std::string ArgumentCount(size_t least, size_t most) {
+  if (least != most) return fmt::format("{} to {} arguments", least, most);
+  return fmt::format("{} argument{}", most, most == 1 ? "" : "s");
+}
+
 absl::Status CheckExpression(Expression* expression, Scope* scope, bool may_bind, bool may_build) {
   switch (expression->kind) {
     case Expression::Kind::kName:
@@ -371,8 +376,9 @@ absl::Status CheckExpression(Expression* expression, Scope* scope, bool may_bind
       const FunctionRow& row = Functions()[static_cast<size_t>(expression->function)];
       const int count = static_cast<int>(expression->arguments.size());
       if (count < row.minimum_arguments || count > row.maximum_arguments) {
-        return Error(expression->position, fmt::format("{} takes {} to {} arguments, {} given", row.name, row.minimum_arguments,
-                                                       row.maximum_arguments, count));
+        const std::string takes =
+            ArgumentCount(static_cast<size_t>(row.minimum_arguments), static_cast<size_t>(row.maximum_arguments));
+        return Error(expression->position, fmt::format("{} takes {}, {} given", row.name, takes, count));
       }
       for (size_t i = 0; i < expression->arguments.size(); ++i) {
         const Expression& argument = expression->arguments[i];

@@ -20,6 +20,9 @@ using DefinitionIndex = absl::flat_hash_map<std::string, int>;
 absl::Status CheckOperator(const SourcePosition& position, const std::string& domain, const std::string& op_type,
                            const std::vector<std::string>& attributes, int arguments);
 
+// "2 arguments", "3 to 4 arguments": how many a function or a formula takes.
+std::string ArgumentCount(size_t least, size_t most);
+
 // Gives the names in an expression their slots, its calls their functions. may_bind: a name that is new gets
 // a slot; may_build: operators may stand here.
 absl::Status CheckExpression(Expression* expression, Scope* scope, bool may_bind, bool may_build);

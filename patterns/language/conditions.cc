@@ -121,7 +121,8 @@ bool Matcher::DoesNotHold(const Condition& condition, const std::string& found) 
 bool Matcher::Refused(const Condition& condition, const absl::Status& status) {
   const Node* const place = PlaceOf(status);
   const bool kept = Fail(
-      condition.position, place != nullptr ? place : NodeOfCondition(), Stop::kConditionFails,
+      condition.position, place != nullptr ? place : NodeOfCondition(),
+      IsElsewhere(status) ? Stop::kWrongAttribute : Stop::kConditionFails,
       [&] { return IsFinalWord(status) ? std::string() : condition.source; }, [&] { return std::string(status.message()); });
   if (!kept) return false;
   // A word that a table lacks says no more than another attribute would.

@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/status_macros.h"
+#include "patterns/functions/functions.h"
 #include "patterns/language/checker.h"
 
 namespace ascend_fuse {
@@ -161,8 +162,8 @@ absl::Status FormulaExpander::UseFormula(size_t index, Expression* call, Binding
   const size_t needed = static_cast<size_t>(
       std::count_if(formula.parameters.begin(), formula.parameters.end(), [](const Parameter& p) { return !p.has_default; }));
   if (given < needed || given > formula.parameters.size()) {
-    return ErrorAt(call->position,
-                   fmt::format("{} takes {} to {} arguments, {} given", formula.name, needed, formula.parameters.size(), given));
+    return ErrorAt(call->position, fmt::format("{}, defined at {}, takes {}, {} given", formula.name, formula.position.ToString(),
+                                               ArgumentCount(needed, formula.parameters.size()), given));
   }
   if (call->optional) {
     return ErrorAt(call->position, fmt::format("'{}?': only a function or an operator can be left out", formula.name));
@@ -229,6 +230,15 @@ absl::Status FormulaExpander::UseTable(const WordTable& table, Expression* call)
     words.arguments.push_back(meaning);
   }
   call->arguments.push_back(std::move(words));
+  return absl::OkStatus();
+}
+
+absl::Status FormulaExpander::CheckNames() const {
+  for (const Formula& formula : formulas_) {
+    if (FindFunction(formula.name) < 0) continue;
+    return ErrorAt(formula.position,
+                   fmt::format("'{}' is a function that rules call; give the definition another name", formula.name));
+  }
   return absl::OkStatus();
 }
 

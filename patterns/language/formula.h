@@ -27,6 +27,8 @@ class FormulaExpander {
   absl::Status Expand(Rule* rule);
   // The same for the conditions of a definition.
   absl::Status Expand(Definition* definition);
+  // INVALID_ARGUMENT for a formula with the name of a function, which no rule could then call.
+  absl::Status CheckNames() const;
   // All formulas, used or not: also INVALID_ARGUMENT for a name in a formula that is not one of its parameters.
   absl::Status CheckAll();
 

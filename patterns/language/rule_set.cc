@@ -192,6 +192,7 @@ absl::Status RuleSet::Extend(std::vector<RuleText> texts, size_t built_in, RuleF
     RETURN_IF_ERROR(AddByName(&texts[i].vocabulary.tables, &all.tables));
   }
   FormulaExpander expander(all.formulas, all.tables);
+  RETURN_IF_ERROR(expander.CheckNames());
   // A user's formulas and definitions are spelled for the rules that use them: in other folders they may
   // build on parts that are not there. In the library all of them are looked at.
   if (folder == RuleFolder::kLibrary) {

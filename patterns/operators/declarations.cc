@@ -13,7 +13,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "embedded/operators_data.h"
 #include "fmt/format.h"
-#include "patterns/operators/head_padding.h"
 #include "patterns/operators/layout_choice.h"
 #include "proto/operators.pb.h"
 
@@ -30,7 +29,6 @@ struct Table {
   std::vector<DeclaredOperator> operators;
   absl::flat_hash_map<std::pair<std::string_view, std::string_view>, const DeclaredOperator*> by_name;
   absl::flat_hash_set<std::string> choose_layouts;
-  absl::flat_hash_map<std::string, HeadPadding> paddings;
 };
 
 // Declarations that cannot be read are a broken build, which no caller could do anything about; a test reads them first.
@@ -102,10 +100,6 @@ const Table* ReadTable() {
   }
   table->operators.reserve(static_cast<size_t>(declarations.op_size()));
   for (const proto::OperatorDeclaration& op : declarations.op()) {
-    if (op.has_head_padding()) {
-      const proto::HeadPadding& padding = op.head_padding();
-      table->paddings[op.name()] = {padding.multiple_of(), padding.at_most(), padding.because(), padding.source()};
-    }
     if (op.chooses_layout()) table->choose_layouts.insert(op.name());
   }
   for (const proto::OperatorDeclaration& op : declarations.op()) {
@@ -156,11 +150,5 @@ const DeclaredOperator* FindDeclaredOperator(std::string_view domain, std::strin
 }
 
 bool ChoosesLayout(std::string_view op_type) { return Declarations().choose_layouts.contains(fmt::format("npu.{}", op_type)); }
-
-const HeadPadding* FindHeadPadding(std::string_view op_type) {
-  const auto& paddings = Declarations().paddings;
-  const auto found = paddings.find(fmt::format("npu.{}", op_type));
-  return found == paddings.end() ? nullptr : &found->second;
-}
 
 }  // namespace ascend_fuse

@@ -9,6 +9,7 @@ namespace {
 
 constexpr char kFinalWord[] = "ascend_fuse/final_word";
 constexpr char kCode[] = "ascend_fuse/code";
+constexpr char kElsewhere[] = "ascend_fuse/elsewhere";
 constexpr char kPlace[] = "ascend_fuse/place";  // the bytes of a pointer: a status does not outlive the model that it is about
 
 }  // namespace
@@ -30,6 +31,13 @@ absl::Status At(const Node* node, absl::Status refusal) {
   refusal.SetPayload(kPlace, absl::Cord(std::string(reinterpret_cast<const char*>(&node), sizeof(node))));
   return refusal;
 }
+
+absl::Status Elsewhere(absl::Status refusal) {
+  if (!refusal.ok()) refusal.SetPayload(kElsewhere, absl::Cord());
+  return refusal;
+}
+
+bool IsElsewhere(const absl::Status& status) { return status.GetPayload(kElsewhere).has_value(); }
 
 const Node* PlaceOf(const absl::Status& status) {
   const auto place = status.GetPayload(kPlace);

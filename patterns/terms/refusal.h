@@ -18,6 +18,9 @@ absl::Status Refuse(std::string_view sentence, std::string_view code = "");
 absl::Status FinalWord(std::string_view sentence, std::string_view code = "");
 // The same refusal, told of the node that the sentence is about; of one that was told already nothing changes.
 absl::Status At(const Node* node, absl::Status refusal);
+// The same refusal, where the operands may have been taken the wrong way round: what stopped another way to match says more.
+absl::Status Elsewhere(absl::Status refusal);
+bool IsElsewhere(const absl::Status& status);
 // That node, or nullptr: the rule's own place is as good as any.
 const Node* PlaceOf(const absl::Status& status);
 bool IsFinalWord(const absl::Status& status);

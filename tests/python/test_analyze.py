@@ -8,6 +8,7 @@ import html
 import importlib.util
 import io
 import json
+import shlex
 import shutil
 import sys
 from functools import cache
@@ -228,7 +229,8 @@ def peak_by_schedule(path: Path) -> float:
     return peak
 
 
-@pytest.mark.parametrize("name", ["bert-eager", "vit-eager", "convnext-eager", "llama-eager-nocache", "swin-eager", "vae-eager"])
+@pytest.mark.parametrize("name", ["bert-eager", "vit-eager", "convnext-eager", "llama-eager-nocache", "swin-eager", "vae-eager", "gpt2-eager-nocache",
+                                  "phi3-eager-nocache", "gemma-eager-nocache", "clip-text-eager", "dinov2-eager", "unet-eager"])
 def test_the_peak_of_activations_is_that_of_a_schedule(zoo: Path, name: str) -> None:
     path = static(zoo, name)
     assert analyze(path)["memory"]["before"]["peak"]["value"] == pytest.approx(peak_by_schedule(path), rel=0.05)
@@ -288,6 +290,27 @@ def test_what_the_plugin_takes_is_said(zoo: Path) -> None:
     assert gates[0]["way"].startswith("--plugin")
     with_plugin = analyze(zoo / "llama-sdpa-past-ts17-dynamic.onnx", "--plugin")
     assert {row["state"] for row in with_plugin["opportunities"] if row["kind"] == "glu"} == {"fused"}
+
+
+def test_what_wins_most_is_told(zoo: Path) -> None:
+    """Two IsNaN on the AI CPU take most of the time as it is: that another form is faster is a row, and rows together are the ratio."""
+    analysis = analyze(zoo / "gpt2-sdpa-past-dy18-dynamic-fp16.onnx", "--target", "ascend310p")
+    first = analysis["opportunities"][0]
+    assert (first["kind"], first["state"], first["count"]) == ("rewritten", "fused", 2)
+    assert "IsNaN ran on the AI CPU" in first["because"] and first["gain"] > 0.5
+    won = sum(row["gain"] for row in analysis["opportunities"] if row["state"] == "fused")
+    assert won == pytest.approx(1 - 1 / analysis["ratio"]["middle"], abs=0.05)
+    text = run_ok("analyze", zoo / "gpt2-sdpa-past-dy18-dynamic-fp16.onnx", "--target", "ascend310p").out
+    assert "operators in a faster form" in text and "IsNaN ran on the AI CPU" in text
+
+
+def test_commands_are_words_of_a_shell(tmp_path: Path) -> None:
+    model = tmp_path / "my model.onnx"
+    save("g (float[3, 4] x) => (float[3, 8] y) { y = MatMul (x, w) }", {"w": [4, 8]}, model)
+    commands = [step["command"] for step in analyze(model)["next"] if step["command"]]
+    assert commands and all(str(model) in shlex.split(command) or str(model.with_suffix(".ascend910b.onnx")) in shlex.split(command)
+                            for command in commands), commands
+    assert any(command.startswith("ascend-fuse precision") for command in commands)
 
 
 def test_support_says_unit_kernel_and_dims(zoo: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,19 @@ def test_check_says_that_a_built_in_rule_is_replaced(tmp_path: Path) -> None:
     rule.write_text("rule mish (x) => (y)\nmatch { y = Mul (x, Tanh (Softplus (x))) }\nemit { y = ascend_fuse.Mine (x) }\n"
                     "rule npu_mine <kind = mish> (x) => (y)\nmatch { y = ascend_fuse.Mine (x) }\nemit { y = npu.NPUMish (x) }\n")
     assert "makes ascend_fuse.Mine, in place of the built-in rule\n" in run_ok("rules", "--check", rule).out
+
+
+@pytest.mark.parametrize("name", sorted(f"{path.parent.name}/{path.name}" for path in (ROOT / "patterns" / "rules").glob("*/*.rule")))
+def test_every_file_that_ships_is_a_file_of_a_user(name: str, tmp_path: Path) -> None:
+    copy = tmp_path / Path(name).name
+    shutil.copy(ROOT / "patterns" / "rules" / name, copy)
+    assert "no mistake" in run_ok("rules", "--check", copy).out
+
+
+def test_a_definition_cannot_hide_a_function(tmp_path: Path) -> None:
+    rule = tmp_path / "hides.rule"
+    rule.write_text("def rotation (x, s) = Add (x, s)\nrule mine (x) => (y)\nmatch { y = Relu (Relu (x)) }\nemit { y = Relu (x) }\n")
+    assert f"{rule}:1:5: 'rotation' is a function" in run("rules", "--check", rule).err
 
 
 # --- rules new ---

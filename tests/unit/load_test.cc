@@ -70,6 +70,21 @@ std::string InOrder(const onnx::ModelProto& whole, const std::vector<std::pair<i
   return bytes;
 }
 
+TEST(Load, TellsHowFarItIs) {
+  const TemporaryDirectory directory;
+  WriteWhole(directory / "told.onnx", RichModel().SerializeAsString());
+  std::vector<double> told;
+  const auto model = LoadModel(directory / "told.onnx", [&told](int64_t done, int64_t total) {
+    told.push_back(static_cast<double>(done) / static_cast<double>(total));
+  });
+  ASSERT_TRUE(model.ok());
+  ASSERT_GE(told.size(), 2u);
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  EXPECT_LE(told.front(), 0.5) << "reading is the first half";
+  EXPECT_GE(told.back(), 0.5);
+  EXPECT_LE(told.back(), 1);
+}
+
 TEST(Load, ValueInfoMayStandAnywhere) {
   using G = onnx::GraphProto;
   onnx::ModelProto proto = EmptyModel();

@@ -186,7 +186,10 @@ TEST(RuleSetTest, WrongFormulasAreRefusedWithTheirPlace) {
   EXPECT_EQ(Refusal("def f (a) = Mull (a, a)" + use), "user.rule:1:13: unknown operator or definition 'Mull'");
   EXPECT_EQ(Refusal("def f (a) = shap (a)" + use), "user.rule:1:13: unknown function 'shap'");
   EXPECT_EQ(Refusal("def f (a) = Neg (g (a))\ndef g (a) = f (a)" + use), "user.rule:1:5: 'f' is defined by itself");
-  EXPECT_EQ(Refusal("def f (a, b) = Mul (a, b)" + use), "user.rule:2:53: f takes 2 to 2 arguments, 1 given");
+  EXPECT_EQ(Refusal("def f (a, b) = Mul (a, b)" + use),
+            "user.rule:2:53: f, defined at user.rule:1:5, takes 2 arguments, 1 given");
+  EXPECT_EQ(Refusal("def rotation (a) = Neg (a)" + use),
+            "user.rule:1:5: 'rotation' is a function that rules call; give the definition another name");
   EXPECT_EQ(Refusal("def f (a) = Neg (a)\ndef f (a) = Abs (a)" + use), "user.rule:2:5: 'f' is defined twice in this file");
   EXPECT_EQ(Refusal("def f (a) = Neg (a)\nrule r (x) => (y) match { y = Relu (x) } where { f (x) }"),
             "user.rule:1:13: 'Neg' builds a node; nodes can be built in let and emit only");
@@ -237,7 +240,7 @@ TEST(RuleSetTest, ArgumentsAreCounted) {
   EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x, x) }"), "user.rule:2:13: Relu takes at most 1 inputs, 2 given");
   EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = square (x, x) }"), "user.rule:2:13: square takes 1 arguments, 2 given");
   EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = Relu (x) }\nwhere { shape (x, x) = [D] }"),
-            "user.rule:3:9: shape takes 1 to 1 arguments, 2 given");
+            "user.rule:3:9: shape takes 1 argument, 2 given");
   EXPECT_EQ(Refusal("rule r (x) => (y)\nmatch { y = square <axis = 1> (x) }"),
             "user.rule:2:13: 'square' is a definition and has no attributes");
   // Sum takes any number.

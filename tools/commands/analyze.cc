@@ -1,7 +1,6 @@
 // analyze: what a model is, what will be slow and why, what is left, and what to do next.
 #include <string>
 
-#include "ir/onnx/load.h"
 #include "passes/analyze/page.h"
 #include "passes/analyze_model.h"
 #include "tools/commands/flags.h"
@@ -44,7 +43,7 @@ int Write(const AnalyzeFlags& flags, const Analysis& analysis) {
 
 int Run(AnalyzeFlags* flags) {
   if (const int code = flags->options.SetAndLoad(); code != kDone) return code;
-  const auto model = LoadModel(flags->input);
+  const auto model = flags->options.LoadTelling(flags->input, flags->quiet);
   if (!model.ok()) return Fail(model.status());
   flags->options.TellProgress(flags->quiet);
   auto analysis = AnalyzeModel(model->get(), flags->options.options);

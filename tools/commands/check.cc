@@ -1,7 +1,6 @@
 // check: what ATC makes of any ONNX file.
 #include <algorithm>
 
-#include "ir/onnx/load.h"
 #include "passes/check/atc_check.h"
 #include "passes/check/check.h"
 #include "passes/check_model.h"
@@ -18,7 +17,7 @@ struct CheckFlags {
 
 int Run(CheckFlags* flags) {
   if (const int code = flags->options.SetAndLoad(); code != kDone) return code;
-  const auto model = LoadModel(flags->input);
+  const auto model = flags->options.LoadTelling(flags->input, flags->report.quiet);
   if (!model.ok()) return Fail(model.status());
   flags->options.TellProgress(flags->report.quiet);
   auto report = CheckModel(model->get(), flags->options.options);

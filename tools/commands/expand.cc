@@ -2,7 +2,6 @@
 #include <optional>
 #include <string>
 
-#include "ir/onnx/load.h"
 #include "passes/optimize.h"
 #include "tools/commands/flags.h"
 
@@ -18,7 +17,7 @@ struct ExpandFlags {
 
 int Run(ExpandFlags* flags) {
   if (const int code = flags->options.Set(); code != kDone) return code;
-  const auto model = LoadModel(flags->model.input);
+  const auto model = flags->options.LoadTelling(flags->model.input, flags->report.quiet);
   if (!model.ok()) return Fail(model.status());
   const OptimizeOptions& given = flags->options.options;
   flags->options.TellProgress(flags->report.quiet);

@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
 #include "passes/option_names.h"
 #include "passes/report/report_html.h"
@@ -26,6 +27,13 @@ void OptionFlags::TellProgress(bool quiet) {
     line->Tell(at.pass, static_cast<double>(at.number) / static_cast<double>(std::max<size_t>(at.count, 1)));
     return true;
   };
+}
+
+absl::StatusOr<std::unique_ptr<Model>> OptionFlags::LoadTelling(const std::string& path, bool quiet) const {
+  ProgressLine line(quiet ? "none" : progress);
+  return LoadModel(path, [&line](int64_t done, int64_t total) {
+    line.Tell("loading", static_cast<double>(done) / static_cast<double>(std::max<int64_t>(total, 1)));
+  });
 }
 
 void OptionFlags::EndProgress() {

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ir/model.h"
 #include "passes/analyze/page.h"
 #include "passes/optimize.h"
 #include "passes/report/report_html.h"
@@ -30,6 +32,8 @@ struct OptionFlags {
   // Tells of the run that follows, unless it is quiet; EndProgress before anything else is printed.
   void TellProgress(bool quiet);
   void EndProgress();
+  // Loads a model, and tells of that too.
+  absl::StatusOr<std::unique_ptr<Model>> LoadTelling(const std::string& path, bool quiet) const;
 
   // Reads all but the target into `options`; kDone, or what is wrong on stderr and an exit code.
   int Set();

@@ -62,11 +62,13 @@ struct MadeRun {
 
 // What is to be done next with the written file is said of the file that -o names.
 void NameOutput(const OptimizeFlags& flags, Analysis* analysis) {
-  const std::string usual = Beside(flags.model.input, flags.options.options.loaded_target->chip());
+  const std::string usual = " " + ShellWord(Beside(flags.model.input, flags.options.options.loaded_target->chip())) + " ";
   for (StepRecord& step : analysis->next) {
-    if (EndsWith(step.command, " " + usual)) {
-      step.command.replace(step.command.size() - usual.size(), usual.size(), flags.model.output);
-    }
+    std::string command = step.command + " ";
+    const size_t at = command.find(usual);
+    if (at == std::string::npos) continue;
+    command.replace(at, usual.size(), " " + ShellWord(flags.model.output) + " ");
+    step.command = command.substr(0, command.size() - 1);
   }
 }
 
@@ -97,7 +99,7 @@ void Count(const Report& report, Ending* ending) {
 // One model, with flags that were read; `ending` is told of numbers.
 int RunModel(OptimizeFlags* given, bool change, Ending* ending) {
   OptimizeFlags& flags = *given;
-  const auto model = LoadModel(flags.model.input);
+  const auto model = flags.options.LoadTelling(flags.model.input, flags.report.quiet);
   if (!model.ok()) return Fail(model.status());
   auto run = MakeRun(model->get(), flags, change);
   flags.options.EndProgress();
