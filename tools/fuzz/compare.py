@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-# Of the largest value of a tensor. Sums of a few hundred terms, twenty operators in a row. "halves": of a model of float32 in which
-# a kernel of integers writes float16, so that the original's own distance says nothing of that.
-FLOORS = {"float": 2e-5, "double": 2e-5, "float16": 8e-3, "bfloat16": 3e-2, "halves": 2e-2}
+# Of the largest value of a tensor. Sums of a few hundred terms, twenty operators in a row. "halves": a model of float32 in which a
+# kernel of integers writes float16.
+FLOORS = {"float": 2e-5, "double": 2e-5, "float16": 8e-3, "bfloat16": 3e-2, "halves": 8e-3}
 TIMES = 24.0  # how much farther from the reference than the original is
 
 
