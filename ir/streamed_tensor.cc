@@ -34,11 +34,11 @@ absl::StatusOr<const Tensor*> PlainTensor(Model* model, const Tensor& of_the_mod
     copy->memory = arena.Copy(std::string_view(packed));
     tensor = copy;
   }
-  const bool complete = tensor->storage == Storage::kMemory     ? static_cast<int64_t>(tensor->memory.size()) == bytes
-                        : tensor->storage == Storage::kFile     ? tensor->file.size == bytes
-                        : tensor->storage == Storage::kExternal ? tensor->file.size < 0 || tensor->file.size == bytes
-                                                                : tensor->storage == Storage::kDequantized ||
-                                                                      tensor->storage == Storage::kJoined;
+  const bool complete = tensor->storage == Storage::kMemory ? static_cast<int64_t>(tensor->memory.size()) == bytes
+                        : tensor->storage == Storage::kFile ? tensor->file.size == bytes
+                        : tensor->storage == Storage::kExternal
+                            ? tensor->file.size < 0 || tensor->file.size == bytes
+                            : tensor->storage == Storage::kDequantized || tensor->storage == Storage::kJoined;
   if (!complete) return NotStreamed(name, "its elements are not all there");
   return tensor;
 }

@@ -33,8 +33,8 @@ inline bool IsSmall(const Tensor& tensor) { return tensor.ElementCount() * BitWi
 // The same text for the same elements.
 std::string DescribeDequantization(DataType type, absl::Span<const int64_t> dims, const Dequantization& how);
 
-// The places of the first axis of `whole` in this order (-1: zeros), each run of neighbours as one part; of a tensor whose elements
-// are streamed, all as one. `inner`: the elements at a place. `whole` lives as long as the model.
+// The places of the first axis of `whole` in this order (-1: zeros), each run of neighbours as one part; of a tensor whose
+// elements are streamed, all as one. `inner`: the elements at a place. `whole` lives as long as the model.
 std::vector<const Tensor*> RunsOf(Model* model, const Tensor& whole, int64_t inner, absl::Span<const int64_t> order);
 
 }  // namespace ascend_fuse
