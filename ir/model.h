@@ -166,16 +166,24 @@ class ElementReader {
  private:
   struct Part;
   absl::Status NextOfParts(int64_t count, char* to);
-  absl::Status NextRow();
+  absl::Status NextOrdered();
+  absl::Status ReadUpTo(int64_t place, int64_t wanted, size_t width);
 
   const Model& model_;
   const Tensor& tensor_;
   std::vector<Part> parts_;
-  size_t part_ = 0;      // which part comes next ...
-  int64_t in_row_ = 0;   // ... and how far into its row
-  std::string row_;      // of a tensor with an order of its own: the row that is being given out ...
-  size_t row_used_ = 0;  // ... and how much of it was
+  size_t part_ = 0;     // which part comes next ...
+  int64_t in_row_ = 0;  // ... and how far into its row
   std::unique_ptr<class ExternalData> external_;
+  // Of a tensor with an order of its own:
+  std::string ready_;            // elements that are being given out ...
+  size_t ready_used_ = 0;        // ... and how many bytes of them were
+  size_t place_ = 0;             // the next place of its row
+  std::vector<int64_t> wanted_;  // by place, the first place of the parts' row that it or a later one takes
+  int64_t row_places_ = 0;       // the places of the parts' row ...
+  std::string window_;           // ... of which these were read and may be wanted yet ...
+  int64_t window_begin_ = 0;     // ... from this one on ...
+  int64_t window_end_ = 0;       // ... to before this one
 };
 
 }  // namespace ascend_fuse

@@ -426,14 +426,15 @@ absl::StatusOr<const Value*> Rewriter::Dequantized(const Graph* graph, DataType 
 }
 
 const Value* Rewriter::AddStreamed(const Graph* graph, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims,
-                                   int64_t rows, absl::Span<const int64_t> order, std::string_view name) {
+                                   int64_t rows, const StreamOrder& order, std::string_view name) {
   Arena& arena = model_->arena();
   Tensor* tensor = arena.New<Tensor>();
   tensor->type = parts[0]->type;
   tensor->storage = Storage::kJoined;
   tensor->parts = arena.Copy(parts);
   tensor->rows = rows;
-  tensor->order = arena.Copy(order);
+  tensor->order = arena.Copy(order.places);
+  tensor->unit = order.unit;
   tensor->dims = arena.Copy(dims);
   const Value* value = CreateValue(graph, name);
   tensor->name = value->name;
@@ -473,8 +474,6 @@ absl::StatusOr<const Value*> Rewriter::Reorder(const Value* constant, int64_t ax
   if (axis < 0 || axis >= static_cast<int64_t>(dims.size()) || order.empty())
     return NotStreamed(ValueName(*constant), "it has no such axis");
   ASSIGN_OR_RETURN(const Tensor* whole, PartOf(constant));
-  if (whole->storage == Storage::kDequantized)
-    return NotStreamed(ValueName(*constant), "its elements are computed one after another");
   const auto place = static_cast<size_t>(axis);
   const int64_t before = dims[place];
   if (std::any_of(order.begin(), order.end(), [before](int64_t from) { return from < -1 || from >= before; })) {
@@ -484,16 +483,8 @@ absl::StatusOr<const Value*> Rewriter::Reorder(const Value* constant, int64_t ax
   int64_t inner = 1;  // elements at one place
   for (size_t i = 0; i < dims.size(); ++i) (i < place ? rows : inner) *= i == place ? 1 : dims[i];
   dims[place] = static_cast<int64_t>(order.size());
-  if (rows == 1) {
-    const std::vector<const Tensor*> parts = RunsOf(model_, *whole, inner, order);
-    return AddStreamed(constant->graph, parts, dims, 1, {}, name);
-  }
-  std::vector<int64_t> elements;
-  elements.reserve(order.size() * static_cast<size_t>(inner));
-  for (const int64_t from : order) {
-    for (int64_t i = 0; i < inner; ++i) elements.push_back(from < 0 ? -1 : from * inner + i);
-  }
-  return AddStreamed(constant->graph, {whole}, dims, rows, elements, name);
+  if (rows == 1) return AddStreamed(constant->graph, RunsOf(model_, *whole, inner, order), dims, 1, {}, name);
+  return AddStreamed(constant->graph, {whole}, dims, rows, {order, inner}, name);
 }
 
 const Value* Rewriter::NumberConstant(const Graph* graph, DataType type, double value, std::string_view name) {

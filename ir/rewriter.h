@@ -169,8 +169,12 @@ class Rewriter {
   // The elements of a constant as a part of one that is streamed when the model is saved.
   absl::StatusOr<const Tensor*> PartOf(const Value* constant);
   // A constant of these parts among the initializers of `graph`.
+  struct StreamOrder {
+    absl::Span<const int64_t> places;
+    int64_t unit = 1;
+  };
   const Value* AddStreamed(const Graph* graph, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims,
-                           int64_t rows, absl::Span<const int64_t> order, std::string_view name);
+                           int64_t rows, const StreamOrder& order, std::string_view name);
   void SetProducer(const Value* value, const Node* producer, uint32_t output_index);
   void KillIfUnused(const Node* node);
   void Revive(const Node* node);

@@ -1,5 +1,6 @@
 #include "ir/streamed_tensor.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
@@ -33,12 +34,18 @@ absl::StatusOr<const Tensor*> PlainTensor(Model* model, const Tensor& of_the_mod
     copy->memory = arena.Copy(std::string_view(packed));
     tensor = copy;
   }
-  const bool complete = tensor->storage == Storage::kMemory     ? static_cast<int64_t>(tensor->memory.size()) == bytes
-                        : tensor->storage == Storage::kFile     ? tensor->file.size == bytes
-                        : tensor->storage == Storage::kExternal ? tensor->file.size < 0 || tensor->file.size == bytes
-                                                                : tensor->storage == Storage::kDequantized;
+  const bool complete = tensor->storage == Storage::kMemory ? static_cast<int64_t>(tensor->memory.size()) == bytes
+                        : tensor->storage == Storage::kFile ? tensor->file.size == bytes
+                        : tensor->storage == Storage::kExternal
+                            ? tensor->file.size < 0 || tensor->file.size == bytes
+                            : tensor->storage == Storage::kDequantized || tensor->storage == Storage::kJoined;
   if (!complete) return NotStreamed(name, "its elements are not all there");
   return tensor;
+}
+
+bool IsComputed(const Tensor& tensor) {
+  if (tensor.storage != Storage::kJoined) return tensor.storage == Storage::kDequantized;
+  return std::any_of(tensor.parts.begin(), tensor.parts.end(), [](const Tensor* part) { return IsComputed(*part); });
 }
 
 namespace {
@@ -60,7 +67,8 @@ absl::StatusOr<Tensor*> DequantizedTensor(Model* model, DataType type, absl::Spa
     if (*part == nullptr) continue;
     ASSIGN_OR_RETURN(*part, PlainTensor(model, *arena.New<Tensor>(**part), name));
   }
-  if (const Tensor& codes = *own->codes; IsTheSameBytes(type, how) && codes.storage != Storage::kDequantized) {
+  const Tensor& codes = *own->codes;
+  if (IsTheSameBytes(type, how) && codes.storage != Storage::kDequantized && codes.storage != Storage::kJoined) {
     // It may stay where it is, without a copy.
     Tensor* same = arena.New<Tensor>();
     same->type = type;
@@ -86,8 +94,10 @@ absl::StatusOr<Tensor*> DequantizedTensor(Model* model, DataType type, absl::Spa
 std::string DescribeDequantization(DataType type, absl::Span<const int64_t> dims, const Dequantization& how) {
   const auto place = [](const Tensor* tensor) {
     if (tensor == nullptr) return std::string("-");
-    const void* bytes =
-        tensor->storage == Storage::kMemory ? static_cast<const void*>(tensor->memory.data()) : tensor->proto_bytes;
+    const void* bytes = tensor->storage == Storage::kMemory        ? static_cast<const void*>(tensor->memory.data())
+                        : tensor->storage == Storage::kDequantized ? tensor->dequantization
+                        : tensor->storage == Storage::kJoined      ? static_cast<const void*>(tensor->parts.data())
+                                                                   : tensor->proto_bytes;
     return fmt::format("{}:{}:{}:{}:{}", bytes, tensor->file.offset, tensor->proto.offset, tensor->location,
                        tensor->memory.size());
   };
@@ -105,6 +115,17 @@ std::string DescribeDequantization(DataType type, absl::Span<const int64_t> dims
 std::vector<const Tensor*> RunsOf(Model* model, const Tensor& whole, int64_t inner, absl::Span<const int64_t> order) {
   const int64_t bytes = inner * BitWidth(whole.type) / 8;
   std::vector<const Tensor*> parts;
+  if (whole.storage == Storage::kDequantized || whole.storage == Storage::kJoined) {  // computed one after another
+    Tensor* part = model->arena().New<Tensor>();
+    part->type = whole.type;
+    part->storage = Storage::kJoined;
+    part->parts = model->arena().Copy(absl::Span<const Tensor* const>({&whole}));
+    part->rows = 1;
+    part->order = model->arena().Copy(order);
+    part->unit = inner;
+    part->dims = model->arena().Copy(absl::Span<const int64_t>({static_cast<int64_t>(order.size()) * inner}));
+    return {part};
+  }
   std::string_view zeros;
   for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
     const int64_t step = order[begin] < 0 ? 0 : 1;

@@ -18,6 +18,9 @@ absl::Status NotStreamed(std::string_view name, std::string_view why);
 // elements are not all there. `of_the_model` lives as long as the model.
 absl::StatusOr<const Tensor*> PlainTensor(Model* model, const Tensor& of_the_model, std::string_view name);
 
+// Whether elements are computed while they are read, all or some.
+bool IsComputed(const Tensor& tensor);
+
 // A tensor that is computed as `how` says, whose parts are copied; where that gives the bytes of the codes, these are its
 // elements.
 absl::StatusOr<Tensor*> DequantizedTensor(Model* model, DataType type, absl::Span<const int64_t> dims, const Dequantization& how,
@@ -30,8 +33,8 @@ inline bool IsSmall(const Tensor& tensor) { return tensor.ElementCount() * BitWi
 // The same text for the same elements.
 std::string DescribeDequantization(DataType type, absl::Span<const int64_t> dims, const Dequantization& how);
 
-// The places of the first axis of `whole` in this order (-1: zeros), each run of neighbours as one part. `inner`: the elements at
-// a place.
+// The places of the first axis of `whole` in this order (-1: zeros), each run of neighbours as one part; of a tensor whose
+// elements are streamed, all as one. `inner`: the elements at a place. `whole` lives as long as the model.
 std::vector<const Tensor*> RunsOf(Model* model, const Tensor& whole, int64_t inner, absl::Span<const int64_t> order);
 
 }  // namespace ascend_fuse

@@ -43,10 +43,12 @@ struct Tensor {
   std::string_view memory;                // kMemory
   FileRange file;                         // kFile, kExternal (offset and length of the elements)
   std::string_view location;              // kExternal: as written in the model
-  absl::Span<const Tensor* const> parts;  // kJoined: tensors of the other storages but kTyped
+  absl::Span<const Tensor* const> parts;  // kJoined: tensors of any storage but kTyped
   int64_t rows = 0;                       // kJoined: the product of the dims before the joined axis
-  // kJoined: element i of a row is element order[i] of the parts' row, or 0 where that is -1; empty: as the parts have them.
+  // kJoined: place i of a row, of `unit` elements, is place order[i] of the parts' row, or zeros where that is -1; empty: as the
+  // parts have them.
   absl::Span<const int64_t> order;
+  int64_t unit = 1;
   const Dequantization* dequantization = nullptr;  // kDequantized
   FileRange proto;                                 // the TensorProto's body in the model file; offset -1 for new tensors
   const uint8_t* proto_bytes = nullptr;            // the same in memory (payloads of 4 KB and more left out)

@@ -248,6 +248,7 @@ struct ElementReader::Part {
   std::string block;
   size_t used = 0;  // of `block`
   std::unique_ptr<DequantizingReader> computed;
+  std::unique_ptr<ElementReader> joined;
 };
 
 ElementReader::ElementReader(const Model& model, const Tensor& tensor) : model_(model), tensor_(tensor) {
@@ -260,8 +261,11 @@ ElementReader::ElementReader(const Model& model, const Tensor& tensor) : model_(
     entry.size = (part->ElementCount() * BitWidth(part->type) + 7) / 8;
     entry.row = rows > 0 ? entry.size / rows : 0;
     if (part->storage == Storage::kDequantized) entry.computed = std::make_unique<DequantizingReader>(model, *part);
+    if (part->storage == Storage::kJoined) entry.joined = std::make_unique<ElementReader>(model, *part);
+    row_places_ += entry.row;
     parts_.push_back(std::move(entry));
   }
+  row_places_ /= std::max<int64_t>(tensor.unit * BitWidth(tensor.type) / 8, 1);
   if (!model.path().empty()) external_ = std::make_unique<ExternalData>(model.path());
 }
 
@@ -270,29 +274,65 @@ ElementReader::~ElementReader() = default;
 absl::Status ElementReader::Next(int64_t count, char* to) {
   if (tensor_.order.empty()) return NextOfParts(count, to);
   while (count > 0) {
-    if (row_used_ == row_.size()) {
-      RETURN_IF_ERROR(NextRow());
+    if (ready_used_ == ready_.size()) {
+      RETURN_IF_ERROR(NextOrdered());
     }
-    const auto take = std::min(count, static_cast<int64_t>(row_.size() - row_used_));
-    std::memcpy(to, row_.data() + row_used_, static_cast<size_t>(take));
-    row_used_ += static_cast<size_t>(take);
+    const auto take = std::min(count, static_cast<int64_t>(ready_.size() - ready_used_));
+    std::memcpy(to, ready_.data() + ready_used_, static_cast<size_t>(take));
+    ready_used_ += static_cast<size_t>(take);
     to += take;
     count -= take;
   }
   return absl::OkStatus();
 }
 
-absl::Status ElementReader::NextRow() {
-  const auto width = static_cast<size_t>(BitWidth(tensor_.type) / 8);
-  int64_t size = 0;
-  for (const Part& part : parts_) size += part.row;
-  std::string as_read(static_cast<size_t>(size), '\0');
-  RETURN_IF_ERROR(NextOfParts(size, as_read.data()));
-  row_.assign(tensor_.order.size() * width, '\0');
-  row_used_ = 0;
-  for (size_t i = 0; i < tensor_.order.size(); ++i) {
-    if (tensor_.order[i] < 0) continue;
-    std::memcpy(row_.data() + i * width, as_read.data() + static_cast<size_t>(tensor_.order[i]) * width, width);
+// The next places of a row. What the parts have is read once, from the first to the last, and kept as long as a later place
+// takes it: with zeros between or heads in another order that is little, whatever the size of a row.
+absl::Status ElementReader::NextOrdered() {
+  const absl::Span<const int64_t> order = tensor_.order;
+  const auto width = static_cast<size_t>(tensor_.unit * BitWidth(tensor_.type) / 8);
+  if (wanted_.empty()) {
+    wanted_.assign(order.begin(), order.end());
+    int64_t first = row_places_;
+    for (size_t i = order.size(); i-- > 0;) {
+      if (order[i] >= 0) first = std::min(first, order[i]);
+      wanted_[i] = first;
+    }
+  }
+  ready_.clear();
+  ready_used_ = 0;
+  for (; place_ < order.size() && ready_.size() < static_cast<size_t>(kJoinedBlock); ++place_) {
+    const int64_t from = order[place_];
+    if (from < 0) {
+      ready_.append(width, '\0');
+      continue;
+    }
+    if (from >= window_end_) RETURN_IF_ERROR(ReadUpTo(from, wanted_[place_], width));
+    ready_.append(window_, static_cast<size_t>(from - window_begin_) * width, width);
+  }
+  if (place_ < order.size()) return absl::OkStatus();
+  if (window_end_ < row_places_) RETURN_IF_ERROR(ReadUpTo(row_places_ - 1, row_places_, width));  // the next row follows
+  window_.clear();
+  place_ = 0;
+  window_begin_ = window_end_ = 0;
+  return absl::OkStatus();
+}
+
+// Reads the parts' row up to this place, and a little further; what stands before `wanted` is wanted no more.
+absl::Status ElementReader::ReadUpTo(int64_t place, int64_t wanted, size_t width) {
+  const auto ahead = std::max<int64_t>(kJoinedBlock / 16 / static_cast<int64_t>(width), 1);
+  while (window_end_ <= place) {
+    const int64_t old = std::min(wanted, window_end_) - window_begin_;
+    if (old > (window_end_ - window_begin_) / 2) {
+      window_.erase(0, static_cast<size_t>(old) * width);
+      window_begin_ += old;
+    }
+    const int64_t count = std::min(ahead, row_places_ - window_end_);
+    if (count <= 0) return absl::DataLossError("a merged constant has fewer places than its order names");
+    const size_t at = window_.size();
+    window_.resize(at + static_cast<size_t>(count) * width);
+    RETURN_IF_ERROR(NextOfParts(count * static_cast<int64_t>(width), window_.data() + at));
+    window_end_ += count;
   }
   return absl::OkStatus();
 }
@@ -309,6 +349,8 @@ absl::Status ElementReader::NextOfParts(int64_t count, char* to) {
       const Tensor& tensor = *part.tensor;
       if (part.computed != nullptr) {
         RETURN_IF_ERROR(part.computed->Next(size, part.block.data()));
+      } else if (part.joined != nullptr) {
+        RETURN_IF_ERROR(part.joined->Next(size, part.block.data()));
       } else if (tensor.storage == Storage::kMemory) {
         std::memcpy(part.block.data(), tensor.memory.data() + part.at, static_cast<size_t>(size));
       } else if (tensor.storage == Storage::kFile && model_.model_file() != nullptr) {

@@ -18,6 +18,7 @@
 #include "ir/onnx/output_file.h"
 #include "ir/onnx/uninterrupted.h"
 #include "ir/status_macros.h"
+#include "ir/streamed_tensor.h"
 
 namespace ascend_fuse {
 namespace {
@@ -144,7 +145,7 @@ int64_t ComputedBytes(const Model& model) {
   int64_t bytes = 0;
   for (const Value* value : model.graph().initializers()) {
     const Tensor& tensor = *value->initializer;
-    if (tensor.storage == Storage::kDequantized) bytes += tensor.ElementCount() * BitWidth(tensor.type) / 8;
+    if (IsComputed(tensor)) bytes += tensor.ElementCount() * BitWidth(tensor.type) / 8;
   }
   return bytes;
 }

@@ -38,7 +38,7 @@ std::string ChannelFronts::WhyNotOrdered(const LinearView& linear) const {
     if (!constant->IsConstant()) return fmt::format("{} is not an initializer", ValueName(*constant));
     if (std::string why = OtherReader(constant); !why.empty()) return why;
     const Storage storage = constant->initializer->storage;
-    if (storage == Storage::kNone || storage == Storage::kJoined || BitWidth(constant->initializer->type) % 8 != 0) {
+    if (storage == Storage::kNone || BitWidth(constant->initializer->type) % 8 != 0) {
       return fmt::format("the elements of {} are not given as whole bytes of the input", ValueName(*constant));
     }
   }

@@ -9,7 +9,12 @@
 namespace ascend_fuse {
 
 void HeadOrders::Ask(OrderGraph* graph) {
-  for (HeadPlace& place : places_.all()) AskPlace(&place, graph);
+  std::vector<NodesOfGe::Place> chosen;
+  for (HeadPlace& place : places_.all()) {
+    AskPlace(&place, graph);
+    if (!place.is_attention) chosen.push_back({place.node, place.operands, place.as_is});
+  }
+  run_.of_ge.KeepTogether(chosen, graph);
   for (const HeadTensor& tensor : places_.tensors().all()) AskTensor(tensor, graph);
 }
 

@@ -62,6 +62,7 @@ uint32_t NewestOfFile(const Model& model) {
 
 HeadWriter::HeadWriter(OrderRun& run, HeadPlaces& places)
     : workspace_(run.workspace),
+      of_ge_(run.of_ge),
       facts_(workspace_.facts()),
       places_(places),
       tensors_(places.tensors()),
@@ -180,6 +181,7 @@ absl::Status HeadWriter::WritePlace(const HeadPlace& place) {
   ASSIGN_OR_RETURN(auto pairs, WriteExchanged(*place.node, plan, place.exchangeable.results, existing,
                                               ValueName(*place.exchangeable.results[0]),
                                               exchanged ? std::optional(kHeadsAndTokens) : std::nullopt, workspace_));
+  of_ge_.Turned(*place.node, *pairs.front().now->producer);
   for (const auto& [before, now] : pairs) WriteResult(before, now, place.chosen_results);
   return absl::OkStatus();
 }

@@ -32,6 +32,7 @@ class HeadWriter {
   NewNode PlanExchanged(const Value* value, NodeInserter* inserter) const;
 
   Workspace& workspace_;
+  NodesOfGe& of_ge_;
   const Facts& facts_;
   HeadPlaces& places_;
   HeadTensors& tensors_;

@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "passes/core/workspace.h"
 #include "passes/layout/attention_layout.h"
+#include "passes/layout/nodes_of_ge.h"
 #include "passes/layout/order_graph.h"
 #include "passes/layout/taken_orders.h"
 
@@ -12,11 +13,13 @@ namespace ascend_fuse {
 
 // What all clients of one run share.
 struct OrderRun {
-  explicit OrderRun(Workspace& of) : workspace(of), taken(of.facts(), *of.target()), costs(of.target()->chip()) {}
+  explicit OrderRun(Workspace& of)
+      : workspace(of), taken(of.facts(), *of.target()), costs(of.target()->chip()), of_ge(&of.sites) {}
 
   Workspace& workspace;
   TakenOrders taken;
   LayoutCosts costs;
+  NodesOfGe of_ge;
 };
 
 class OrderClient {

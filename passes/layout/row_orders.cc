@@ -12,6 +12,9 @@ void RowOrders::Ask(OrderGraph* graph) {
   for (const RowPlace& place : places_.all()) {
     if (!place.may_change) graph->Charge(place.choice, Order::kFirst, OrderGraph::kNever);
   }
+  std::vector<NodesOfGe::Place> chosen;
+  for (const RowPlace& place : places_.all()) chosen.push_back({place.node, place.choice, Order::kSecond});
+  run_.of_ge.KeepTogether(chosen, graph);
   for (const auto& way : places_.ways().all()) AskWay(way.get(), graph);
 }
 
@@ -41,7 +44,7 @@ void RowOrders::AskWay(Way* way, OrderGraph* graph) {
 
 absl::Status RowOrders::Write(const OrderGraph& graph) {
   for (RowPlace& place : places_.all()) place.changes = graph.OrderOf(place.choice) == Order::kFirst;
-  return RowWriter(run_.workspace, places_).Write();
+  return RowWriter(run_, places_).Write();
 }
 
 }  // namespace ascend_fuse

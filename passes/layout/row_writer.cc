@@ -101,6 +101,7 @@ absl::StatusOr<bool> RowWriter::WritePlace(const RowPlace& place, const std::vec
   ASSIGN_OR_RETURN(const auto pairs,
                    WriteExchanged(*place.node, plan, results, existing, fmt::format("{}_batch_first", ValueName(*results[0])),
                                   place.axes, workspace_));
+  of_ge_.Turned(*place.node, *pairs.front().now->producer);
   for (const auto& [before, now] : pairs) forms_.SetNow(before, now);
   return true;
 }

@@ -17,8 +17,8 @@ namespace ascend_fuse {
 class RowWriter {
  public:
   // `places` say which of them change.
-  RowWriter(Workspace& workspace, RowPlaces& places)
-      : workspace_(workspace), places_(places), ways_(places.ways()), forms_(places.forms()) {}
+  RowWriter(OrderRun& run, RowPlaces& places)
+      : workspace_(run.workspace), of_ge_(run.of_ge), places_(places), ways_(places.ways()), forms_(places.forms()) {}
 
   absl::Status Write();
 
@@ -36,6 +36,7 @@ class RowWriter {
   void WriteAsItWas(const RowPlace& place, const Value* result);
 
   Workspace& workspace_;
+  NodesOfGe& of_ge_;
   RowPlaces& places_;
   RowWays& ways_;
   WayForms& forms_;

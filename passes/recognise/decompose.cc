@@ -15,8 +15,12 @@ constexpr std::string_view kContribDomain = "com.microsoft";
 
 absl::Status Decompose(Workspace& workspace, RuleFolder folder) {
   RuleSteps steps;
-  steps.emitted = [&](MatchToken, const Rule&, const Value*, const std::string& root_operator, const Emission&) {
+  steps.emitted = [&](MatchToken, const Rule&, const Value* value, const std::string& root_operator, const Emission& emission) {
     ++workspace.result.decomposed[root_operator];
+    // A cache that nobody reads does not keep what it is made of.
+    for (const Node* made : emission.replacements) {
+      if (made != value->producer) workspace.rewriter().DropIfUnread(made);
+    }
   };
   // What cannot be built, for a shape is not known, stays, and a warning names it.
   return ApplyRules(workspace, workspace.rules(folder), VisitOrder::kNodes, steps);

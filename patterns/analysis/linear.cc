@@ -341,7 +341,7 @@ absl::StatusOr<MergedView> MergedLinear(const FunctionContext& context, const Va
     if (BitWidth(x.type) % 8 != 0 || BitWidth(x.type) == 0) return no("their elements are not whole bytes");
     for (const Value* value : {one, other}) {
       const Storage storage = value->initializer->storage;
-      if (storage == Storage::kNone || storage == Storage::kJoined) {
+      if (storage == Storage::kNone) {
         return no(fmt::format("the elements of {} are not given", ValueName(*value)));
       }
     }

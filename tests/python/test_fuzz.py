@@ -19,7 +19,11 @@ FIRST, CHUNK, CHUNKS, PER_GRAPH = 1_000_000, 20, 10, 3
 # Second runs that find more since the rest of the graph is tidied; docs/fuzzing.md says which. The numbers of both are right.
 TWO_RUNS = {1000130}
 # Graphs that found faults: 2000318, a node that was made of the value that it replaces; 2003324, a Split without one of its outputs.
-FOUND = [2000318, 2003324]
+# Second runs that changed a right file: 8001657, where one node of a norm of GE was turned alone; 8000162, 8000808, 8001709 and 8003069, whose
+# weights are dequantised when the model is saved; 8004412 and 9010113, whose attention has a cache that nobody reads.
+FOUND = [2000318, 2003324, 8001657, 8000162, 8000808, 8001709, 8003069, 8004412, 9010113]
+# A kernel of integers writes float16; float16 that ONNX Runtime does not round.
+BOUNDS = [9002109, 9001155]
 # Graphs with quantised linears: of weights in 8 and 4 bits, of activations with a constant scale and with a computed one.
 QUANTISED = [5000018, 5000074, 5000084, 5000102, 5000128]
 # SiLU taken for another sigmoid form, by a rule that overrides the right one.
@@ -52,7 +56,7 @@ def test_graphs(chunk: int) -> None:
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("seed", FOUND)
+@pytest.mark.parametrize("seed", [*FOUND, *(pytest.param(seed, marks=pytest.mark.slow) for seed in BOUNDS)])
 def test_found(seed: int) -> None:
     assert not findings_of(seed, 12)
 

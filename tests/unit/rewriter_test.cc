@@ -199,6 +199,69 @@ TEST(Rewriter, ReorderPutsZerosInPlaces) {
   EXPECT_EQ((*columns)->initializer->ElementCount(), 12);
 }
 
+// What was joined or is computed is read once, from its first element to its last, in whatever order its places come out.
+TEST(Rewriter, ReorderTakesPlacesOfWhatIsStreamed) {
+  auto model = MustLoad(TwoConstants().SerializeAsString());
+  Rewriter rewriter(model.get());
+  const Node* concat = model->graph().nodes()[0];
+  const Value* parts[] = {concat->input(0), concat->input(1)};
+  const absl::StatusOr<const Value*> joined = rewriter.Join(parts, 1, "ab");  // 1 2 3 7, 4 5 6 8
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  const absl::StatusOr<const Value*> columns = rewriter.Reorder(*joined, 1, {3, -1, 0, 1}, "columns");
+  const absl::StatusOr<const Value*> rows = rewriter.Reorder(*joined, 0, {1, -1, 0, 1}, "rows");
+  ASSERT_TRUE(columns.ok() && rows.ok()) << columns.status() << rows.status();
+  EXPECT_EQ(*ReadIntegers(*model, *(*columns)->initializer, 8), (std::vector<int64_t>{7, 0, 1, 2, 8, 0, 4, 5}));
+  EXPECT_EQ(*ReadIntegers(*model, *(*rows)->initializer, 16),
+            (std::vector<int64_t>{4, 5, 6, 8, 0, 0, 0, 0, 1, 2, 3, 7, 4, 5, 6, 8}));
+  const absl::StatusOr<const Value*> both = rewriter.Reorder(*rows, 1, {0, 3}, "both");
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(*ReadIntegers(*model, *(*both)->initializer, 8), (std::vector<int64_t>{4, 8, 0, 0, 1, 7, 4, 8}));
+}
+
+// A weight of 384 x 256 that is computed from its codes, more than is read at once.
+TEST(Rewriter, ReorderTakesPlacesOfWhatIsComputed) {
+  auto model = MustLoad(TwoConstants().SerializeAsString());
+  Rewriter rewriter(model.get());
+  constexpr int64_t kRows = 384;
+  constexpr int64_t kColumns = 256;
+  std::string codes;
+  for (int64_t i = 0; i < kRows * kColumns; ++i) codes.push_back(static_cast<char>((i * 7 + i / kColumns) % 101));
+  const Value* integers = rewriter.Constant(&model->graph(), DataType::kInt8, {kRows, kColumns}, codes, "codes");
+  Dequantization how;
+  how.codes = integers->initializer;
+  how.is_signed = true;
+  how.length = how.stride = kRows * kColumns;
+  how.block = how.length;
+  how.factor = 0.5;
+  const auto weight = rewriter.Dequantized(&model->graph(), DataType::kFloat, {kRows, kColumns}, how, "weight");
+  ASSERT_TRUE(weight.ok()) << weight.status();
+  ASSERT_EQ((*weight)->initializer->storage, Storage::kDequantized);
+  const std::vector<double> whole = *ReadFloats(*model, *(*weight)->initializer, kRows * kColumns);
+  std::vector<int64_t> backwards, apart;  // all of it is wanted to the end; a little of it is wanted at a time
+  for (int64_t i = 0; i < kRows; ++i) backwards.push_back(kRows - 1 - i);
+  for (int64_t i = 0; i < kColumns; ++i) {
+    apart.push_back(i / 2 * 2 + (i % 2 == 0 ? 1 : 0));
+    if (i % 32 == 31) apart.insert(apart.end(), {-1, -1});
+  }
+  for (const bool rows : {true, false}) {
+    for (const std::vector<int64_t>& order : {backwards, apart, std::vector<int64_t>{5}}) {
+      if (!rows && order == backwards) continue;  // there are fewer columns
+      const absl::StatusOr<const Value*> made = rewriter.Reorder(*weight, rows ? 0 : 1, order, "made");
+      ASSERT_TRUE(made.ok()) << made.status();
+      const std::vector<double> found = *ReadFloats(*model, *(*made)->initializer, kRows * kColumns * 2);
+      const auto width = static_cast<int64_t>(order.size());
+      ASSERT_EQ(static_cast<int64_t>(found.size()), width * (rows ? kColumns : kRows));
+      for (size_t i = 0; i < found.size(); ++i) {
+        const auto at = static_cast<int64_t>(i);
+        const int64_t row = rows ? order[static_cast<size_t>(at / kColumns)] : at / width;
+        const int64_t column = rows ? at % kColumns : order[static_cast<size_t>(at % width)];
+        const double expected = row < 0 || column < 0 ? 0 : whole[static_cast<size_t>(row * kColumns + column)];
+        ASSERT_EQ(found[i], expected) << i;
+      }
+    }
+  }
+}
+
 // That every node of a saved graph reads what stands before it, whatever stands around the graph.
 void ExpectSorted(const onnx::GraphProto& graph, std::set<std::string> defined, const std::string& steps) {
   for (const auto& value : graph.input()) defined.insert(value.name());
