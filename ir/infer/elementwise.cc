@@ -411,6 +411,55 @@ void Clip(NodeContext& c) {
 
 // --- casts, selection ------------------------------------------------------------------------------------
 
+// The integers that the float numbers of `value` are, broadcast to `shape`: those of a Cast, and constant ones.
+bool IntegersAsFloats(NodeContext& c, const Value& value, absl::Span<const Dim> shape, int64_t count, Dims* result) {
+  const Fact& fact = c.facts().Of(&value);
+  const std::vector<uint32_t> indices = BroadcastIndices(fact.shape, shape, count);
+  if (!fact.has_rank || static_cast<int64_t>(indices.size()) != count) return false;
+  const Node* cast = value.producer;
+  const bool is_cast = cast != nullptr && IsOp(*cast, "Cast") && cast->input(0) != nullptr;
+  const Fact& source = is_cast ? c.facts().Of(cast->input(0)) : fact;
+  for (const uint32_t index : indices) {
+    Dim element;
+    if (source.elements != nullptr && !IsFloat(source.type) && index < source.elements->integers.size()) {
+      element = source.elements->integers[index];
+    } else if (fact.elements != nullptr && index < fact.elements->floats.size()) {
+      const double number = fact.elements->floats[index];
+      element = number == std::floor(number) ? IntegerOf(number) : Dim();
+    } else if (fact.is_splat && fact.splat == std::floor(fact.splat)) {
+      element = IntegerOf(fact.splat);
+    }
+    result->push_back(element);
+  }
+  return true;
+}
+
+// What a Cast to integers makes of a Max or Min of integers that were cast to float32: tf2onnx writes those of dims so, which
+// float32 holds.
+bool IntegersByWayOfFloats(NodeContext& c, DataType to) {
+  const Node* node = c.node().input(0) != nullptr ? c.node().input(0)->producer : nullptr;
+  const bool least = node != nullptr && IsOp(*node, "Min");
+  if (node == nullptr || (!least && !IsOp(*node, "Max")) || node->input_count == 0) return false;
+  if (c.type(0) != DataType::kFloat && c.type(0) != DataType::kDouble) return false;
+  const std::optional<int64_t> count = c.in(0).has_rank ? NodeContext::SmallCountOf(c.in(0)) : std::nullopt;
+  if (!count.has_value()) return false;
+  Dims result;
+  for (size_t i = 0; i < node->input_count; ++i) {
+    Dims elements;
+    if (node->input(i) == nullptr || !IntegersAsFloats(c, *node->input(i), c.in(0).shape, *count, &elements)) return false;
+    for (size_t k = 0; k < elements.size(); ++k) {
+      if (i == 0) {
+        result.push_back(elements[k]);
+      } else {
+        result[k] = least ? c.dims().Min(result[k], elements[k]) : c.dims().Max(result[k], elements[k]);
+      }
+    }
+  }
+  for (Dim& element : result) element = Fit(to, element);
+  c.SetIntegers(0, result);
+  return true;
+}
+
 void CastTo(NodeContext& c, DataType to) {
   c.SetType(0, to);
   const Fact& in = c.in(0);
@@ -421,6 +470,7 @@ void CastTo(NodeContext& c, DataType to) {
   const bool from_float = IsFloat(in.type);
   if (!from_float && !IsInteger(in.type) && in.type != DataType::kBool) return;
   if (in.elements == nullptr) {
+    if (!in.is_splat && IsInteger(to) && BitWidth(to) >= 32 && from_float && IntegersByWayOfFloats(c, to)) return;
     if (!in.is_splat) return;
     if (to_float) {
       c.SetSplat(0, RoundTo(to, in.splat));

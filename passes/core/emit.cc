@@ -425,11 +425,26 @@ absl::Status Emitter::CheckOutputs(const Rule& rule, const Node& node, size_t fi
   return absl::OkStatus();
 }
 
+bool SaysMore(Dim made, Dim known, const DimTable& dims) {
+  if (!made.known() || dims.MentionsFresh(made)) return false;
+  if (!known.known() || dims.MentionsFresh(known)) return true;
+  if (made == known || known.is_number()) return false;
+  const std::vector<std::string_view> few = dims.Symbols(made);
+  const std::vector<std::string_view> many = dims.Symbols(known);
+  return few.size() < many.size() && std::all_of(few.begin(), few.end(), [&](std::string_view name) {
+           return std::find(many.begin(), many.end(), name) != many.end();
+         });
+}
+
 bool SaysMore(const Fact& made, const Fact& known, const DimTable& dims) {
   if (!made.has_rank || !known.has_rank || made.shape.size() != known.shape.size()) return made.has_rank && !known.has_rank;
   for (size_t axis = 0; axis < made.shape.size(); ++axis) {
-    const bool vague = !known.shape[axis].known() || dims.MentionsFresh(known.shape[axis]);
-    if (vague && made.shape[axis].known() && !dims.MentionsFresh(made.shape[axis])) return true;
+    if (SaysMore(made.shape[axis], known.shape[axis], dims)) return true;
+  }
+  if (made.elements == nullptr || known.elements == nullptr) return made.elements != nullptr;
+  const absl::Span<const Dim> elements = made.elements->integers;
+  for (size_t i = 0; i < elements.size() && i < known.elements->integers.size(); ++i) {
+    if (SaysMore(elements[i], known.elements->integers[i], dims)) return true;
   }
   return false;
 }

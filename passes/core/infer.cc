@@ -21,8 +21,7 @@ void InferMore(const Node& node, Facts* facts, Told told) {
     const Value* output = node.output(i);
     if (output == nullptr) continue;
     const Fact now = facts->Of(output);
-    const bool more_elements = now.elements != nullptr && known[i].elements == nullptr;
-    if (more_elements || SaysMore(now, known[i], facts->dims())) {
+    if (SaysMore(now, known[i], facts->dims())) {
       told(output);
     } else {
       facts->Set(output, known[i]);

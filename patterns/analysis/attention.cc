@@ -59,6 +59,7 @@ class AttentionReader {
 
   absl::StatusOr<AttentionView> Read() {
     absl::StatusOr<AttentionView> view = ReadParts();
+    if (view.ok() && view->unfused.empty() && context_.read != nullptr) LeaveShared();
     if (context_.read != nullptr) {
       context_.read->insert(context_.read->end(), reached_.begin(), reached_.end());
     }
@@ -117,6 +118,8 @@ class AttentionReader {
 
   absl::StatusOr<AttentionView> ReadWeighted(const Product& weighted, size_t weights_place, bool reshaped) {
     reached_.push_back(weighted.node);
+    weights_ = weighted.operands[weights_place];
+    product_ = weighted.result;
     const Fact& result = context_.facts->Of(weighted.result);
     AxisList axes;
     for (Dim dim : result.shape) axes.push_back(atoms_.New(dim));
@@ -159,6 +162,35 @@ class AttentionReader {
 
   absl::StatusOr<AxisView> View(const Product& product, size_t place, const AxisList& result, const AxisList& summed) {
     return OperandView(context_, &atoms_, product, place, result, summed, &sizes_);
+  }
+
+  // Weights of several attentions, whose values differ (HF's DiffLlama), are part of the one that is read last: each of the others
+  // computes them for itself. Nodes that they need are not read where every reader of the weights is such an attention.
+  void LeaveShared() {
+    if (weights_ == nullptr || weights_->is_graph_output) return;
+    FunctionContext quiet = context_;
+    quiet.read = nullptr;
+    bool shared = false;
+    for (const Use& use : LiveUses(*weights_)) {
+      if (use.user != nullptr && use.user->output() == product_) continue;
+      shared = true;
+      const auto other = use.user != nullptr ? FindProduct(quiet, use.user->output()) : std::nullopt;
+      if (!other.has_value() || other->operands[0] == other->operands[1]) return;
+      const absl::StatusOr<AttentionView> view = AttentionReader(quiet, use.user->output()).Read();
+      if (!view.ok() || !view->unfused.empty()) return;
+    }
+    std::vector<const Node*> work;
+    if (shared) work.push_back(weights_->producer);
+    while (!work.empty()) {
+      const Node* node = work.back();
+      work.pop_back();
+      const auto at = std::find(reached_.begin(), reached_.end(), node);
+      if (node == nullptr || at == reached_.end()) continue;
+      reached_.erase(at);
+      for (const Use& input : node->inputs()) {
+        if (input.value != nullptr) work.push_back(input.value->producer);
+      }
+    }
   }
 
   // Which operand of the product of scores is the query, and where all three come from.
@@ -266,7 +298,7 @@ class AttentionReader {
     AttentionView view;
     ASSIGN_OR_RETURN(view.query, QueryWithFactors(context_, &atoms_, axes_, path, query->term, type_));
     view.key = key->term;
-    view.value = value->term;
+    view.value = path.weight == 1 ? value->term : build::Op("Mul", {value->term, build::Constant(type_, {}, path.weight)});
     view.mask = std::move(masks.added);
     view.keep = std::move(masks.keep);
     view.bias = std::move(masks.bias);
@@ -293,6 +325,8 @@ class AttentionReader {
   const FunctionContext& context_;
   AtomTable atoms_;
   const Value* y_;
+  const Value* weights_ = nullptr;  // an operand of product_
+  const Value* product_ = nullptr;
   std::vector<const Node*> reached_;
   std::vector<SizeToProve> sizes_;
   AxisList output_;  // of y

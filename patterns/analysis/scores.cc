@@ -140,6 +140,32 @@ bool LeadsToProduct(const FunctionContext& context, const Value* value, bool com
   return false;
 }
 
+// Whether `value` is the largest or smallest number of x, or the mean, along all axes or at least along `axis`: one for all keys
+// where that is their axis. Whatever it is, it changes no weight where it is added to or taken off all of a row.
+bool IsNumberOfRow(const FunctionContext& context, const Value* value, const Value* x, size_t axis) {
+  AxisView view;
+  view.value = value;
+  while (FollowCopy(context, &view)) {
+  }
+  const Node* node = view.value->producer;
+  if (node == nullptr || (!IsOp(*node, "ReduceMax") && !IsOp(*node, "ReduceMin") && !IsOp(*node, "ReduceMean"))) return false;
+  if (node->input(0) == nullptr || !context.numbering->Same(node->input(0), x)) return false;
+  const Fact& number = context.facts->Of(value);
+  const Fact& row = context.facts->Of(x);
+  if (!number.has_rank || !row.has_rank || axis >= row.shape.size() || number.shape.size() > row.shape.size()) return false;
+  const size_t missing = row.shape.size() - number.shape.size();
+  return axis < missing || number.shape[axis - missing].is(1);
+}
+
+// The same taken off x.
+bool IsLessItsLargest(const FunctionContext& context, const Value* value) {
+  const Node* node = value != nullptr ? value->producer : nullptr;
+  if (node == nullptr || !IsOp(*node, "Sub") || node->input(0) == nullptr || node->input(1) == nullptr) return false;
+  const Node* largest = node->input(1)->producer;
+  return largest != nullptr && IsOp(*largest, "ReduceMax") && largest->input(0) != nullptr &&
+         context.numbering->Same(largest->input(0), node->input(0));
+}
+
 // x, of a node that changes only scores that the softmax drops anyway.
 const Value* Clamped(const FunctionContext& context, const Node& node, double factor) {
   double low = 0;
@@ -153,8 +179,9 @@ const Value* Clamped(const FunctionContext& context, const Node& node, double fa
   if (node.input(1) != nullptr && (!Number(context, node.input(1), &low) || low * factor > kMaskThreshold)) return nullptr;
   double high = 0;
   const bool half = context.facts->Of(node.output()).type == DataType::kFloat16;
-  if (node.input(2) != nullptr &&
-      (!Number(context, node.input(2), &high) || high < (half ? kLargestHalf : kNearlyLargestFloat))) {
+  const bool never_above = IsLessItsLargest(context, node.input(0));
+  if (node.input(2) != nullptr && (!Number(context, node.input(2), &high) ||
+                                   high < (never_above ? 0 : half ? kLargestHalf : kNearlyLargestFloat))) {
     return nullptr;
   }
   return factor > 0 ? node.input(0) : nullptr;
@@ -270,6 +297,8 @@ class ScoreReader {
       view->value = source;
       return absl::OkStatus();
     }
+    // Before some are taken out and the others divided by their sum, a factor would do nothing.
+    if (path->masks.empty() && FollowFactor(context_, view)) return absl::OkStatus();
     if (BeforeRenormalizing(context_, *atoms_, keys_, view, path, reached_, &exponential_)) return absl::OkStatus();
     if (const Value* source = Guarded(context_, *node); source != nullptr) {
       Reach(node->input(0)->producer);
@@ -355,6 +384,7 @@ class ScoreReader {
                       ValueName(*view.value), softmax.axis));
     }
     view.value = softmax.input;
+    path.weight = view.factor;
     view.factor = 1;
     if (cut_.has_value()) RETURN_IF_ERROR(BeforeSink(&view, &path));
     path.stages.push_back(view.axes);
@@ -494,7 +524,8 @@ class ScoreReader {
       ScorePath longer = path;
       double number = 0;
       // The same number added to all scores of a row changes no weight.
-      const bool shifts = Number(context_, mask, &number) && std::isfinite(number) && path.softcap == 0;
+      const bool shifts = path.softcap == 0 && ((Number(context_, mask, &number) && std::isfinite(number)) ||
+                                                IsShift(*mask, *x, view, path.keys));
       if (!shifts) {
         if (absl::Status status = MayAdd(*mask, view.factor, path); !status.ok()) {
           why = status;
@@ -513,6 +544,14 @@ class ScoreReader {
       why = done.status();
     }
     return why;
+  }
+
+  // Whether `mask` is one of the numbers of x for all keys.
+  bool IsShift(const Value& mask, const Value& x, const AxisView& view, const Atoms& keys) const {
+    for (size_t axis = 0; axis < view.axes.size(); ++axis) {
+      if (atoms_->Leaves(view.axes[axis]) == atoms_->Leaves(keys)) return IsNumberOfRow(context_, &mask, &x, axis);
+    }
+    return false;
   }
 
   // Where (keep, x, fill) and Where (drop, fill, x).

@@ -36,6 +36,7 @@ struct ScoreFactor {
 
 struct ScorePath {
   double scale = 1;
+  double weight = 1;                 // what the weights are multiplied with after the softmax
   double softcap = 0;                // scores become softcap * tanh (scores / softcap), before all masks; 0: they do not
   bool guard = false;                // rows without any allowed key are made 0
   std::vector<ScoreMask> masks;      // the first one that is applied last

@@ -56,6 +56,13 @@ absl::Status CheckRows(const FunctionContext& context, const Value* q, const Val
   const MaskForm& form = context.masks->Together(std::vector<const Value*>(parts.masks.begin(), parts.masks.end()), scores);
   if (!form.understood) return absl::OkStatus();
   if (form.nothing) return refuse(*parts.masks[0], "every query");
+  // Queries that are padding are read by nobody where they are taken out as keys, too.
+  if (form.Find(MaskClause::Kind::kQueries) != nullptr && form.Find(MaskClause::Kind::kKeys) == nullptr) {
+    return FinalWord(fmt::format("the mask {} takes whole queries out and not the keys of the same places, so that others read what "
+                                 "becomes of them: there the network gives an average of values, and {}",
+                                 NameInModel(*context.facts, *parts.masks[0]), there),
+                     "row-without-key");
+  }
   const MaskClause* right = form.Find(MaskClause::Kind::kUpTo);
   const MaskClause* left = form.Find(MaskClause::Kind::kFrom);
   if (right != nullptr && dims.AtLeast(Dim::Of(-1), right->offset)) return refuse(*parts.masks[0], "query 0");
