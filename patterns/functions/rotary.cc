@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "ir/status_macros.h"
 #include "patterns/analysis/halves.h"
@@ -38,22 +39,34 @@ absl::StatusOr<int64_t> Half(const FunctionContext& context, const Value* part) 
   return half.index;
 }
 
-// Whether `r` is computed from `x` by a few nodes, as in known spellings: a Concat, a Neg, a cut. `looks`: at so many
-// values at most.
-bool IsMadeOf(const FunctionContext& context, const Value* r, const Value* x, int steps, int* looks) {
-  if (r == x || context.numbering->Source(r) == x) return true;
-  if (steps == 0 || r->producer == nullptr || --*looks < 0) return false;
-  return std::any_of(r->producer->inputs().begin(), r->producer->inputs().end(), [&](const Use& use) {
-    return use.value != nullptr && *looks > 0 && IsMadeOf(context, use.value, x, steps - 1, looks);
-  });
+// The values that `value` is computed from, so many nodes away at most; constants are not among them.
+void AddSources(const FunctionContext& context, const Value* value, int steps, absl::flat_hash_set<const Value*>* sources) {
+  constexpr size_t kMost = 64;
+  while (context.numbering->Source(value) != nullptr) value = context.numbering->Source(value);
+  if (value->initializer != nullptr || sources->size() >= kMost || !sources->insert(value).second) return;
+  if (steps == 0 || value->producer == nullptr) return;
+  for (const Use& use : value->producer->inputs()) {
+    if (use.value != nullptr) AddSources(context, use.value, steps - 1, sources);
+  }
+}
+
+// Whether r may be x rotated: it is computed from x, or from what x is computed from at once. It is not from a table.
+bool AreRelated(const FunctionContext& context, const Value* r, const Value* x) {
+  absl::flat_hash_set<const Value*> of_r, of_x;
+  AddSources(context, r, 5, &of_r);
+  AddSources(context, x, 1, &of_x);
+  return std::any_of(of_x.begin(), of_x.end(), [&](const Value* value) { return of_r.contains(value); });
 }
 
 absl::StatusOr<std::string> Rotation(const FunctionContext& context, const Value* r, const Value* x, double sign,
                                      Trailing<AnyOf<kValueTerm | kNumberTerm>> signs) {
   const Value* vector = signs.has_value() && signs->term.kind == Term::Kind::kValue ? signs->term.value : nullptr;
+  const size_t read = context.read != nullptr ? context.read->size() : 0;
   absl::StatusOr<std::string> mode = RotationMode(context, r, x, sign < 0 ? -1 : 1, vector);
-  int looks = 64;
-  if (!mode.ok() && !IsMadeOf(context, r, x, 5, &looks)) return Elsewhere(mode.status());
+  if (!mode.ok() && !AreRelated(context, r, x)) {
+    if (context.read != nullptr) context.read->resize(read);  // what was read is not a part of it
+    return Elsewhere(mode.status());
+  }
   if (mode.ok() && *mode == "half" && DeinterleavedSource(context, x).ok()) return "interleave_half";
   return mode;
 }

@@ -31,6 +31,9 @@ bool Compare(const FunctionContext& context, Condition::Relation relation, const
   }
 }
 
+// How far a refusal got: one that may be about the wrong operands less far than another.
+Stop StopOf(const absl::Status& refusal) { return IsElsewhere(refusal) ? Stop::kWrongAttribute : Stop::kConditionFails; }
+
 }  // namespace
 
 Dim AsDim(const Term& term) {
@@ -121,8 +124,7 @@ bool Matcher::DoesNotHold(const Condition& condition, const std::string& found) 
 bool Matcher::Refused(const Condition& condition, const absl::Status& status) {
   const Node* const place = PlaceOf(status);
   const bool kept = Fail(
-      condition.position, place != nullptr ? place : NodeOfCondition(),
-      IsElsewhere(status) ? Stop::kWrongAttribute : Stop::kConditionFails,
+      condition.position, place != nullptr ? place : NodeOfCondition(), StopOf(status),
       [&] { return IsFinalWord(status) ? std::string() : condition.source; }, [&] { return std::string(status.message()); });
   if (!kept) return false;
   // A word that a table lacks says no more than another attribute would.
