@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "fmt/format.h"
 #include "ir/onnx/encode.h"
@@ -25,6 +26,18 @@ void ForEachReader(const Node& node, const Visit& visit) {
     }
   }
 }
+
+namespace {
+
+// Of an initializer, or of a Constant node that holds a tensor; nullptr for any other value.
+const Tensor* TensorOf(const Value& constant, Arena* arena) {
+  if (constant.IsConstant()) return constant.initializer;
+  if (constant.producer == nullptr || !IsOp(*constant.producer, "Constant")) return nullptr;
+  const std::optional<Attribute> value = FindAttribute(*constant.producer, "value");
+  return value.has_value() && value->type == AttributeType::kTensor ? arena->New<Tensor>(value->tensor) : nullptr;
+}
+
+}  // namespace
 
 NewNode PlanOf(const Node& node) {
   NewNode plan;
@@ -469,11 +482,13 @@ absl::StatusOr<const Value*> Rewriter::Join(absl::Span<const Value* const> const
 
 absl::StatusOr<const Value*> Rewriter::Reorder(const Value* constant, int64_t axis, absl::Span<const int64_t> order,
                                                std::string_view name) {
-  if (!constant->IsConstant()) return NotStreamed(ValueName(*constant), "it is not an initializer");
-  std::vector<int64_t> dims(constant->initializer->dims.begin(), constant->initializer->dims.end());
+  const Tensor* tensor = TensorOf(*constant, &model_->arena());
+  if (tensor == nullptr) return NotStreamed(ValueName(*constant), "it is not an initializer");
+  std::vector<int64_t> dims(tensor->dims.begin(), tensor->dims.end());
   if (axis < 0 || axis >= static_cast<int64_t>(dims.size()) || order.empty())
     return NotStreamed(ValueName(*constant), "it has no such axis");
-  ASSIGN_OR_RETURN(const Tensor* whole, PartOf(constant));
+  if (BitWidth(tensor->type) % 8 != 0) return NotStreamed(ValueName(*constant), "it has no whole bytes");
+  ASSIGN_OR_RETURN(const Tensor* whole, PlainTensor(model_, *tensor, ValueName(*constant)));
   const auto place = static_cast<size_t>(axis);
   const int64_t before = dims[place];
   if (std::any_of(order.begin(), order.end(), [before](int64_t from) { return from < -1 || from >= before; })) {

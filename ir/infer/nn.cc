@@ -353,7 +353,12 @@ void MultiHeadAttention(NodeContext& c) {
     total = k[1];
   }
   c.SetShape(0, {q[0], q[1], value_hidden});
+  // ONNX Runtime refuses keys, values and masks of another batch.
+  for (const Shape& other : {k, v}) {
+    if (!other.empty()) c.Require(other[0], q[0]);
+  }
   // A key_padding_mask of two dims has one element for each key; with a past versions of ONNX Runtime differ.
+  if (c.rank(4) == 2) c.Require(c.in(4).shape[0], q[0]);
   if (c.rank(4) == 2 && !c.has(6)) c.Require(c.in(4).shape[1], total);
   if (c.output_count() > 2) {
     if (c.rank(6) == 4) total = d.Add(c.in(6).shape[2], total);

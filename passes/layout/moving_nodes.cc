@@ -25,9 +25,7 @@ std::string Named(const Node& node) { return fmt::format("{} '{}'", OpType(node)
 
 // The numbers of a constant of type int64.
 std::optional<std::vector<int64_t>> NumbersOf(const Value* value, const Facts& facts) {
-  if (value == nullptr) return std::nullopt;
-  const bool constant = value->IsConstant() || (value->producer != nullptr && IsOp(*value->producer, "Constant"));
-  if (!constant) return std::nullopt;
+  if (!IsGiven(value)) return std::nullopt;
   const Fact& fact = facts.Of(value);
   if (fact.elements == nullptr || fact.type != DataType::kInt64) return std::nullopt;
   std::vector<int64_t> numbers;
@@ -72,10 +70,7 @@ std::vector<int64_t> DimsToWrite(const Facts& facts, const Node& node, const Zer
   const auto in = facts.Of(node.input(0)).shape;
   const auto shape = facts.Of(node.output()).shape;
   const auto taken_over = [&](size_t axis) { return axis < in.size() && axis < first.size() && first[axis] == out[axis]; };
-  const Value* given = node.input(1);
-  const bool constant =
-      given != nullptr && (given->IsConstant() || (given->producer != nullptr && IsOp(*given->producer, "Constant")));
-  const auto numbers = constant ? IntsParameter(facts, node, "shape", 1) : std::nullopt;
+  const auto numbers = IsGiven(node.input(1)) ? IntsParameter(facts, node, "shape", 1) : std::nullopt;
   std::vector<int64_t> written;
   int open = 0;
   for (size_t axis = 0; axis < out.size(); ++axis) {
@@ -210,6 +205,10 @@ absl::Status PadSplit(const Node& node, absl::Span<const ZeroPadding> outputs, s
 }
 
 }  // namespace
+
+bool IsGiven(const Value* value) {
+  return value != nullptr && (value->IsConstant() || (value->producer != nullptr && IsOp(*value->producer, "Constant")));
+}
 
 bool CanExchangeAxes(const Node& node, const Facts& facts) {
   if (node.domain != NameId::kEmpty) return false;

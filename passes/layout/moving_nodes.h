@@ -17,6 +17,9 @@ bool CanExchangeAxes(const Node& node, const Facts& facts);
 // Exchanges them in `plan`, which is that of the node. What it makes for that stands in front of the node.
 void ExchangeAxes(const Node& node, const ExchangedAxes& axes, Workspace& workspace, NewNode* plan);
 
+// An initializer, or what a Constant node gives.
+bool IsGiven(const Value* value);
+
 // Whether it can be written for tensors with zeros along axes.
 bool CanBePadded(const Node& node);
 // `node` with its parameters (the dims of a Reshape, the starts of a Slice) as its padded outputs ask for; its inputs are still

@@ -9,6 +9,7 @@
 #include "ir/infer/movement_of.h"
 #include "ir/status_macros.h"
 #include "passes/layout/attention_layout.h"
+#include "passes/layout/moving_nodes.h"
 
 namespace ascend_fuse {
 namespace {
@@ -103,7 +104,7 @@ bool IsMadeOfConstant(const Facts& facts, const Value* value) {
     if (!moves && !IsOp(node, "Cast")) break;
     value = node.input(0);
   }
-  return value != nullptr && value->IsConstant();
+  return IsGiven(value);
 }
 
 absl::StatusOr<PaddingPlan> PaddingSearch::Run() {
@@ -141,7 +142,7 @@ absl::Status PaddingSearch::Ask(PaddedReader reader, std::vector<PaddedPart> par
   if (value == nullptr || facts_.Of(value).rank() != static_cast<int>(parts.size())) {
     return No(fmt::format("the shape of an input of {} '{}' is not known", OpType(*reader.node), Label(*reader.node)));
   }
-  if (value->IsConstant()) return AskConstant(reader, value, parts);
+  if (IsGiven(value)) return AskConstant(reader, value, parts);
   if (value->producer == nullptr) return No(fmt::format("{} is an input", ValueName(*value)));
   if (value->graph != plan_.attention->graph) return No(fmt::format("{} stands in another graph", ValueName(*value)));
   if (plan_.padding.contains(value)) return No(fmt::format("{} is read in front of what it is made of", ValueName(*value)));

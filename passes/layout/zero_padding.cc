@@ -254,7 +254,6 @@ Operands OperandsOf(Facts& facts, const Node& node, absl::Span<const ZeroPadding
     const bool known = node.output(i) != nullptr && facts.Of(node.output(i)).rank() == static_cast<int>(outputs[i].size());
     if (!known) return No(fmt::format("the shape that {} gives is not known", Named(node)));
   }
-  if (IsOp(node, "Constant")) return No(fmt::format("{} is not an initializer", Named(node)));
   if (node.domain != NameId::kEmpty || node.input(0) == nullptr) return No(fmt::format("{} computes with them", Named(node)));
   if (CanBePadded(node)) return OfMoved(facts, node, outputs);
   if (outputs.size() != 1) return No(fmt::format("{} computes with them", Named(node)));

@@ -101,12 +101,15 @@ class Recogniser {
     steps.go_on = [&](const Rule&) { return workspace_.MayReplace(); };
     const EqualValues equal(workspace_.model(), workspace_.numbering());
     Matcher matcher(library_, workspace_.Context());
+    absl::flat_hash_map<const Node*, const Value*> waiting;  // for the first of their equals
     steps.looks_at = [&](const Rule&, const Node* root) { return equal.IsLookedAt(*root->output(0)); };
     steps.matched = [&](const Rule& rule, const Match& match, const Node* root) {
       // The first of equal values is recognised, and the others read it.
+      if (waiting.contains(root)) return kNotEmitted;
       const Value* first = FirstOf(*root, equal);
-      if (first != root->output(0) && !first->producer->dead && matcher.Run(rule, first).has_value()) return kNotEmitted;
-      return Note(rule, match, root);
+      const bool is_first = first == root->output(0) || first->producer->dead || !matcher.Run(rule, first).has_value();
+      if (!is_first) waiting.emplace(root, first);
+      return is_first ? Note(rule, match, root) : kNotEmitted;
     };
     steps.emitted = [&](MatchToken site, const Rule&, const Value* value, const std::string&, const Emission& emission) {
       workspace_.CountReplacement();
@@ -121,6 +124,15 @@ class Recogniser {
       sites_[site].Say(code.empty() ? "not-buildable" : code, std::string(why.message()), rule.position.ToString());
       return absl::OkStatus();
     };
+    RETURN_IF_ERROR(ApplyRules(workspace_, library_, VisitOrder::kRules, steps));
+    // The first one may have become part of something larger, which the others are not.
+    absl::flat_hash_set<const Node*> alone;
+    for (const auto& [root, first] : waiting) {
+      if (!root->dead && first->producer->dead) alone.insert(root);
+    }
+    if (alone.empty()) return absl::OkStatus();
+    waiting.clear();
+    steps.looks_at = [&](const Rule&, const Node* root) { return alone.contains(root); };
     return ApplyRules(workspace_, library_, VisitOrder::kRules, steps);
   }
 

@@ -356,6 +356,18 @@ TEST(InferTest, NpuAndOwnOperators) {
   EXPECT_EQ(m["rm"], "float16[b, 4, s, 64]");
 }
 
+// ONNX Runtime runs no other.
+TEST(InferTest, AMultiHeadAttentionHasOneBatch) {
+  const Inferred m(R"(g (float[b, s, 64] q, float[kb, t, 64] k, float[vb, t, 64] v, int32[mb, t2] mask) => (y) {
+    y = com.microsoft.MultiHeadAttention <num_heads = 4> (q, k, v, , mask)
+    kk = Identity (k)
+    mm = Identity (mask)
+  })");
+  EXPECT_EQ(m["y"], "float[b, s, 64]");
+  EXPECT_EQ(m["kk"], "float[b, t, 64]");
+  EXPECT_EQ(m["mm"], "int32[b, t]");
+}
+
 TEST(InferTest, Opset23) {
   const Inferred m(R"(g (float[b, s, 128] q, float[b, s, 64] k, float[b, s, 64] v, float[b, 2, p, 32] pk,
                          float[b, 2, p, 32] pv) => (y) {

@@ -75,6 +75,8 @@ class Graph:
         self.scope = ""
         self.weights_as_inputs = False
         self.constants_as_nodes = 0.0
+        self.share = False  # whether two linears may have one weight
+        self.shared: dict[tuple[Any, ...], list[str]] = {}
         self.inner = 0  # how many bodies are open
         self.quantised: dict[str, Any] | None = None  # how linears of the layer are
 
@@ -205,7 +207,15 @@ class Graph:
             self.fixed_values = {**getattr(self, "fixed_values", {}), name: array}
             self.dtypes[name], self.shapes[name] = self.main, list(shape)
             return name
-        return self.tensor(stem, array, self.main, as_node=self.chance(self.constants_as_nodes / 2))
+        as_node = self.chance(self.constants_as_nodes / 2)
+        if not self.share or self.inner:
+            return self.tensor(stem, array, self.main, as_node=as_node)
+        choice = random.Random(f"{self.seed}/{key}")
+        known = self.shared.setdefault((*shape, kind), [])
+        if known and choice.random() < 0.6:
+            return known[choice.randrange(len(known))]
+        known.append(self.tensor(stem, array, self.main, as_node=as_node))
+        return known[-1]
 
     def input(self, name: str, dtype: str, shape: list[Any], meaning: str) -> str:
         """An input; asked for twice it is the same one."""

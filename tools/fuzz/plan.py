@@ -11,7 +11,7 @@ from fuzz.graph import Dim, Graph
 from fuzz.wrap import wrapped
 
 Plan = dict[str, Any]
-GENERATOR = 4  # a seed means the same graph as long as this number stays
+GENERATOR = 5  # a seed means the same graph as long as this number stays
 
 
 def choose(seed: int) -> Plan:
@@ -46,7 +46,7 @@ def choose(seed: int) -> Plan:
         "padding": rng.choice(["left", "right", "random", "none", "empty"]), "declare": rng.choice(["shapes", "shapes", "types"]),
         "second": {"b": rng.choice([1, 2, 3, 4]), "s": rng.choice([1, 1, 2, 6, 16, 32, 64]), "m": rng.choice([1, 5, 16]),
                    "p": rng.choice([0, 1, 4, 16])},
-        "edge": rng.choice(["none", "none", "b", "s", "p", "m"]),
+        "edge": rng.choice(["none", "none", "b", "s", "p", "m"]), "shared": random.Random(f"shared/{seed}").random() < 0.08,
     }
 
 
@@ -87,6 +87,7 @@ def build(plan: Plan, exact: bool = False, poison: float | None = None) -> Graph
     dims = {key: Dim(d["name"], d["size"], d["dynamic"], d["aliases"]) for key, d in plan["dims"].items()}
     g = Graph(plan["seed"], plan["opset"], plan["dtype"], dims, exact, poison)
     g.weights_as_inputs, g.constants_as_nodes = plan["weights_as_inputs"], plan["constants_as_nodes"]
+    g.share = plan.get("shared", False)
     heads, width = plan["heads"], plan["width"]
     hidden = heads * width
     shape = {"bsh": ["b", "s", hidden], "sbh": ["s", "b", hidden], "sh": ["s", hidden], "bnsd": ["b", heads, "s", width]}[plan["layout"]]
@@ -173,6 +174,7 @@ def constructs(plan: Plan) -> list[str]:
     """Names of what the plan holds, for the table of coverage."""
     found = [f"layout {plan['layout']}", f"type {plan['dtype']}", f"opset {plan['opset']}"]
     found += ["embedding"] * plan["embedding"] + ["weights as inputs"] * plan["weights_as_inputs"] + ["taps"] * bool(plan["taps"])
+    found += ["shared weights"] * plan.get("shared", False)
     found += [f"edge {plan['edge']}=0"] * (plan["edge"] != "none")
     for layer in plan["layers"]:
         found += [f"body {layer['body']}", f"placement {layer['placement']}", f"in {layer['wrap']}"]

@@ -16,7 +16,7 @@ from fuzz.configuration import Configuration
 from fuzz.plan import Plan
 
 # What a plan is made simpler by: a key and the value that is tried, of the plan and of its layers.
-SIMPLER: list[tuple[str, Any]] = [("taps", []), ("final_norm", None), ("weights_as_inputs", False), ("constants_as_nodes", 0.0),
+SIMPLER: list[tuple[str, Any]] = [("taps", []), ("shared", False), ("final_norm", None), ("weights_as_inputs", False), ("constants_as_nodes", 0.0),
                                   ("embedding", False), ("edge", "none"), ("padding", "none"), ("heads", 1), ("opset", 17)]
 SIMPLER_LAYER: list[tuple[str, Any]] = [
     ("placement", "none"), ("wrap", "none"), ("residual", False), ("sum_of_three", False), ("identity", False), ("read_again", False),
