@@ -40,9 +40,11 @@ void QLinearMatMul(NodeContext& c) {
 void FusedMatMul(NodeContext& c) {
   c.SetType(0, EitherType(c, 0, 1));
   if (!c.in(0).has_rank || !c.in(1).has_rank) return;
-  if (c.Int("transBatchA", 0) != 0 || c.Int("transBatchB", 0) != 0) return;
   Shape a = c.shape(0);
   Shape b = c.shape(1);
+  // The first dim goes after those of the batch.
+  if (c.Int("transBatchA", 0) != 0 && a.size() >= 3) std::rotate(a.begin(), a.begin() + 1, a.end() - 1);
+  if (c.Int("transBatchB", 0) != 0 && b.size() >= 3) std::rotate(b.begin(), b.begin() + 1, b.end() - 1);
   if (c.Int("transA", 0) != 0 && a.size() >= 2) std::swap(a[a.size() - 1], a[a.size() - 2]);
   if (c.Int("transB", 0) != 0 && b.size() >= 2) std::swap(b[b.size() - 1], b[b.size() - 2]);
   MatMulShape(c, a, b);

@@ -113,7 +113,13 @@ std::vector<FindingRecord> FindInNodes(const Model& model, Facts& facts, const T
       } else if (Domain(*node) == "npu") {
         CheckNpuNode(*node, OperatorKey(*node), facts, target, &findings);
       } else if (node->domain != NameId::kEmpty) {
-        refuse(*node, "no-parser", "stock ATC has no parser for it and will refuse the model");
+        // What it holds in blocks of channels has another order on each host, which the file does not name.
+        const bool blocked = Domain(*node) == "com.microsoft.nchwc";
+        refuse(*node, "no-parser",
+               fmt::format("stock ATC has no parser for it and will refuse the model{}",
+                           blocked ? "; ONNX Runtime wrote it for the CPU of one host at the level ORT_ENABLE_ALL: write the "
+                                     "file at ORT_ENABLE_EXTENDED or below"
+                                   : ""));
       } else if (const std::string npu = fmt::format("npu.{}", OpType(*node));
                  !target.IsParsed(OpType(*node)) && target.HasAlias(npu, opset)) {
         CheckNpuNode(*node, npu, facts, target, &findings);

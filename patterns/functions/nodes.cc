@@ -56,6 +56,17 @@ absl::StatusOr<Term> Swapped(const FunctionContext& context, const Value* x, int
   return build::Transpose(Term::Of(x), perm);
 }
 
+absl::StatusOr<Term> FactorArranged(const FunctionContext& context, const Value* x, int64_t t, int64_t first) {
+  const int rank = context.facts->Of(x).rank();
+  if (first == 0 || rank == 2) return Swapped(context, x, t);
+  if (rank < 2) return Refuse(fmt::format("{} is not a matrix", ValueName(*x)));
+  std::vector<int64_t> perm;
+  for (int64_t i = 1; i < rank - 1; ++i) perm.push_back(i);
+  perm.insert(perm.end(), {0, rank - 1});
+  if (t != 0) std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  return build::Transpose(Term::Of(x), perm);
+}
+
 Term TimesNumber(const Term& node, double n) { return n == 1 ? node : build::Op("Mul", {node, Term::Number(n)}); }
 
 Term PlusValue(const Term& node, const Term& z) { return z.kind == Term::Kind::kAbsent ? node : build::Op("Add", {node, z}); }
@@ -85,6 +96,8 @@ constexpr std::array kRows = {
     Function<"filled (dims, n, type)", Filled>("A constant with these dims, all of whose elements are the number n."),
     Function<"converted (node, from, to)", Converted>("The node, with a Cast after it where the types differ."),
     Function<"swapped (x, t)", Swapped>("x, with its last two dims swapped unless t is 0."),
+    Function<"factor_arranged (x, t, first)", FactorArranged>(
+        "x, with its first dim after those of the batch unless `first` is 0, and then the last two dims swapped unless t is 0."),
     Function<"times_number (node, n)", TimesNumber>("The node times the number n; the node itself where n is 1."),
     Function<"plus_value (node, z)", PlusValue>("The node plus z; the node itself where z is absent."),
     Function<"place_rows (table, places, ids)", PlaceRows>(

@@ -117,6 +117,35 @@ TEST(InferTest, FloatsOfExpressionsAreNotKnown) {
   EXPECT_EQ(m.Elements("f"), "-");
 }
 
+TEST(InferTest, LargestOfIntegersInFloatingPoint) {
+  const Inferred m(R"(g (float[batch, seq, 64] x) => (y)
+    <float[4] least = {1e9, -1e9, 1e9, 1e9}, int32[1] zero = {0}, int64[1] first = {1}, int64[1] second = {2},
+     int32[4] begin = {0, 0, 0, 0}, int32 most = {1000000000}, int32 low = {-1000000000}, bool up = {0}, float half = {0.5}> {
+    s = Shape (x)
+    n = Slice (s, first, second)
+    i = Cast <to = 6> (n)
+    ends = Concat <axis = 0> (zero, i, zero, zero)
+    f = Cast <to = 1> (ends)
+    m = Max (f, least)
+    c = Cast <to = 6> (m)
+    e = Equal (c, most)
+    a = And (e, up)
+    y = Where (a, low, c)
+    h = Max (f, half)
+    other = Cast <to = 6> (h)
+  })");
+  EXPECT_EQ(m.Elements("c"), "1000000000, seq, 1000000000, 1000000000");
+  EXPECT_EQ(m.Elements("y"), "1000000000, seq, 1000000000, 1000000000");
+  EXPECT_EQ(m.Elements("other"), "-");
+}
+
+TEST(InferTest, ProductWithItsBatchAfterTheFirstDim) {
+  const Inferred m(R"(g (float[s, b, h, k] x, float[n, b, h, k] w) => (y) {
+    y = com.microsoft.FusedMatMul <transBatchA = 1, transB = 1, transBatchB = 1> (x, w)
+  })");
+  EXPECT_EQ(m["y"], "float[b, h, s, n]");
+}
+
 TEST(InferTest, PastKeysAndValuesAreUnified) {
   const Inferred m(R"(g (float[b, 2, s, 16] q, float[b, 2, s15, 16] past_k, float[b, 2, s89, 16] past_v,
                          float[b, 2, s, 16] k, float[b, 2, s, 16] v) => (o) {

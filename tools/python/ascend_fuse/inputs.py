@@ -42,7 +42,8 @@ def make_inputs(entry: Entry, binding: Binding) -> dict[str, np.ndarray]:
             eos = spec.get("eos")
             result[name] = (ids if eos is None else _ended(ids, mask, int(eos))).astype(dtype)
         elif meaning == "attention_mask":
-            result[name] = mask.astype(dtype).reshape(shape)
+            own = mask if mask.size == np.prod(shape) else _mask_of_shape(shape, binding)
+            result[name] = own.astype(dtype).reshape(shape)
         elif meaning == "position_ids":
             result[name] = positions_of(mask, shape).astype(dtype)
         elif meaning in ("past", "pixels", "features"):
@@ -98,6 +99,11 @@ def _amount(row: int, available: int) -> int:
     """Returns how many of the available tokens of this row are padding: at least 1 if that leaves one."""
     most = max(available // 2, min(available - 1, 1))
     return 1 + row % most if most > 0 else 0
+
+
+def _mask_of_shape(shape: tuple[int, ...], binding: Binding) -> np.ndarray:
+    """Returns the padding mask of a second input, as a decoder with keys of an encoder has one."""
+    return padding_mask(int(np.prod(shape[:-1])), shape[-1], shape[-1], binding.get("padding", "none"))
 
 
 def _mask_of(entry: Entry, binding: Binding) -> np.ndarray | None:
