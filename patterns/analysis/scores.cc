@@ -140,15 +140,16 @@ bool LeadsToProduct(const FunctionContext& context, const Value* value, bool com
   return false;
 }
 
-// Whether `value` is the largest or smallest number of x, or the mean, along all axes or at least along `axis`: one for all keys
-// where that is their axis. Whatever it is, it changes no weight where it is added to or taken off all of a row.
-bool IsNumberOfRow(const FunctionContext& context, const Value* value, const Value* x, size_t axis) {
+// Whether `value` is the largest number of x, along all axes or at least along `axis`: one for all keys where that is their axis.
+// It changes no weight where it is added to or taken off all of a row. The smallest number and the mean would not either, but
+// beside a mask of -1e38 they are so large that the scores are lost in rounding.
+bool IsLargestOfRow(const FunctionContext& context, const Value* value, const Value* x, size_t axis) {
   AxisView view;
   view.value = value;
   while (FollowCopy(context, &view)) {
   }
   const Node* node = view.value->producer;
-  if (node == nullptr || (!IsOp(*node, "ReduceMax") && !IsOp(*node, "ReduceMin") && !IsOp(*node, "ReduceMean"))) return false;
+  if (node == nullptr || !IsOp(*node, "ReduceMax")) return false;
   if (node->input(0) == nullptr || !context.numbering->Same(node->input(0), x)) return false;
   const Fact& number = context.facts->Of(value);
   const Fact& row = context.facts->Of(x);
@@ -180,8 +181,9 @@ const Value* Clamped(const FunctionContext& context, const Node& node, double fa
   double high = 0;
   const bool half = context.facts->Of(node.output()).type == DataType::kFloat16;
   const bool never_above = IsLessItsLargest(context, node.input(0));
-  if (node.input(2) != nullptr && (!Number(context, node.input(2), &high) ||
-                                   high < (never_above ? 0 : half ? kLargestHalf : kNearlyLargestFloat))) {
+  if (node.input(2) != nullptr && (!Number(context, node.input(2), &high) || high < (never_above ? 0
+                                                                                     : half      ? kLargestHalf
+                                                                                                 : kNearlyLargestFloat))) {
     return nullptr;
   }
   return factor > 0 ? node.input(0) : nullptr;
@@ -524,8 +526,8 @@ class ScoreReader {
       ScorePath longer = path;
       double number = 0;
       // The same number added to all scores of a row changes no weight.
-      const bool shifts = path.softcap == 0 && ((Number(context_, mask, &number) && std::isfinite(number)) ||
-                                                IsShift(*mask, *x, view, path.keys));
+      const bool shifts = path.softcap == 0 &&
+                          ((Number(context_, mask, &number) && std::isfinite(number)) || IsShift(*mask, *x, view, path.keys));
       if (!shifts) {
         if (absl::Status status = MayAdd(*mask, view.factor, path); !status.ok()) {
           why = status;
@@ -546,10 +548,10 @@ class ScoreReader {
     return why;
   }
 
-  // Whether `mask` is one of the numbers of x for all keys.
+  // Whether `mask` is the largest number of x for all keys.
   bool IsShift(const Value& mask, const Value& x, const AxisView& view, const Atoms& keys) const {
     for (size_t axis = 0; axis < view.axes.size(); ++axis) {
-      if (atoms_->Leaves(view.axes[axis]) == atoms_->Leaves(keys)) return IsNumberOfRow(context_, &mask, &x, axis);
+      if (atoms_->Leaves(view.axes[axis]) == atoms_->Leaves(keys)) return IsLargestOfRow(context_, &mask, &x, axis);
     }
     return false;
   }
