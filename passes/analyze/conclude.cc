@@ -160,8 +160,8 @@ class Judge {
            "atc computes in float16 here, which ends at 65504: feeds.npz has inputs of yours",
            fmt::format("ascend-fuse precision {} --data feeds.npz", OutputPath()));
     }
-    Step("convert with atc", "optimize prints the line for this model");
-    Step("measure on the chip", "the ratio above is a model's, and no measurement");
+    Step("convert with atc and measure",
+         "optimize prints the line of atc for this model; the ratio above is a model's, and no measurement");
   }
 
   std::string RatioSentence() const {

@@ -106,7 +106,7 @@ class Finder {
     for (size_t i = 0; i < before_.nodes.size(); ++i) {
       const MeasuredNode& was = before_.nodes[i];
       const int place = was.outputs.empty() ? -1 : places_after_.OfOutput(was.outputs[0]);
-      if (place < 0 || claimed_before_[i] || claimed_after_[static_cast<size_t>(place)]) continue;
+      if (place < 0 || claimed_before_[i]) continue;
       const MeasuredNode& is = after_.nodes[static_cast<size_t>(place)];
       if ((was.op == is.op && was.engine == is.engine) || was.time.middle <= is.time.middle) continue;
       OpportunityRecord record;
@@ -116,7 +116,10 @@ class Finder {
       record.because = was.engine == "ai_cpu" ? fmt::format("{} ran on the AI CPU", was.op)
                        : was.engine == "host" ? fmt::format("{} ran on the host", was.op)
                                               : fmt::format("{} is slower", was.op);
-      const Win win = Less(Take(before_, {static_cast<int>(i)}, &claimed_before_), Take(after_, {place}, &claimed_after_));
+      Win now;  // also of a site that is left: what it would win counts from there
+      now.Add(is);
+      claimed_after_[static_cast<size_t>(place)] = true;
+      const Win win = Less(Take(before_, {static_cast<int>(i)}, &claimed_before_), now);
       wins_.Add(std::move(record), was.module.empty() ? was.name : was.module, was.name, win);
     }
   }

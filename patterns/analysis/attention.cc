@@ -107,8 +107,8 @@ class AttentionReader {
     for (const Value* operand : weighted->operands) {
       const Node* node = operand->producer;
       if (node == nullptr) continue;
-      const bool changed = std::any_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) {
-        return use.value != nullptr && LeadsToSoftmax(context_, use.value);
+      const bool changed = std::any_of(node->inputs().begin(), node->inputs().end(), [](const Use& use) {
+        return use.value != nullptr && use.value->producer != nullptr && IsOp(*use.value->producer, "Softmax");
       });
       if (changed)
         return At(node, No(fmt::format("{} makes {} of the result of the softmax", OpType(*node), ValueName(*operand))));

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
 #include "fmt/format.h"
 #include "ir/status_macros.h"
 #include "patterns/analysis/halves.h"
@@ -39,23 +39,34 @@ absl::StatusOr<int64_t> Half(const FunctionContext& context, const Value* part) 
   return half.index;
 }
 
-// The values that `value` is computed from, so many nodes away at most; constants are not among them.
-void AddSources(const FunctionContext& context, const Value* value, int steps, absl::flat_hash_set<const Value*>* sources) {
-  constexpr size_t kMost = 64;
+// Whether `value` is computed from one of `sources`, so many nodes away at most and after so many looks. Constants do not count.
+bool IsComputedFrom(const FunctionContext& context, const Value* value, absl::Span<const Value* const> sources, int steps,
+                    int* looks) {
   while (context.numbering->Source(value) != nullptr) value = context.numbering->Source(value);
-  if (value->initializer != nullptr || sources->size() >= kMost || !sources->insert(value).second) return;
-  if (steps == 0 || value->producer == nullptr) return;
-  for (const Use& use : value->producer->inputs()) {
-    if (use.value != nullptr) AddSources(context, use.value, steps - 1, sources);
-  }
+  if (value->initializer != nullptr || --*looks < 0) return false;
+  if (std::find(sources.begin(), sources.end(), value) != sources.end()) return true;
+  if (steps == 0 || value->producer == nullptr) return false;
+  const auto& inputs = value->producer->inputs();
+  return std::any_of(inputs.begin(), inputs.end(), [&](const Use& use) {
+    return use.value != nullptr && IsComputedFrom(context, use.value, sources, steps - 1, looks);
+  });
 }
 
 // Whether r may be x rotated: it is computed from x, or from what x is computed from at once. It is not from a table.
 bool AreRelated(const FunctionContext& context, const Value* r, const Value* x) {
-  absl::flat_hash_set<const Value*> of_r, of_x;
-  AddSources(context, r, 5, &of_r);
-  AddSources(context, x, 1, &of_x);
-  return std::any_of(of_x.begin(), of_x.end(), [&](const Value* value) { return of_r.contains(value); });
+  absl::InlinedVector<const Value*, 8> sources;
+  const auto add = [&](const Value* value) {
+    while (context.numbering->Source(value) != nullptr) value = context.numbering->Source(value);
+    sources.push_back(value);
+  };
+  add(x);
+  if (const Node* node = sources[0]->producer; node != nullptr) {
+    for (const Use& use : node->inputs()) {
+      if (use.value != nullptr) add(use.value);
+    }
+  }
+  int looks = 64;
+  return IsComputedFrom(context, r, sources, 5, &looks);
 }
 
 absl::StatusOr<std::string> Rotation(const FunctionContext& context, const Value* r, const Value* x, double sign,

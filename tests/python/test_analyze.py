@@ -250,7 +250,7 @@ def test_caches_are_found(zoo: Path) -> None:
 
 def test_the_text_answers_on_one_screen(zoo: Path) -> None:
     text = run_ok("analyze", zoo / "llama-sdpa-past-ts17-dynamic.onnx").out
-    assert len(text.splitlines()) < 70
+    assert len(text.splitlines()) < 75
     for heading in ("what takes the time", "what is left", "what is fused", "memory:", "migration:", "next"):
         assert f"\n{heading}" in text, heading
     assert "no measurement" in text

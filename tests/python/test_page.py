@@ -232,7 +232,7 @@ def test_the_first_screen_is_drawn(width: int, height: int, scheme: str, in_brow
     assert struct.unpack(">II", picture.read_bytes()[16:24]) == (width, height)
     assert (sum(map(int, re.findall(r"\d+", paper)[:3])) > 3 * 128) == (scheme == "light"), paper
     if "BLESS" in os.environ:
-        subprocess.run(["pngquant", "--force", "--output", ROOT / "docs" / "pictures" / f"page-{width}-{scheme}.png", "16", picture], check=True)
+        subprocess.run(["pngquant", "--force", "--output", ROOT / "docs" / "pictures" / f"page-{width}-{scheme}.png", "32", picture], check=True)
 
 
 @pytest.mark.parametrize("width", [1280, 390])
