@@ -157,7 +157,18 @@ bool IsNumberOfRow(const FunctionContext& context, const Value* value, const Val
   return axis < missing || number.shape[axis - missing].is(1);
 }
 
-// The same taken off x.
+// Whether the first of the two is a number of the second for all keys, where the second has the axes of the view.
+bool IsShift(const FunctionContext& context, const AtomTable& atoms, std::pair<const Value*, const Value*> number_of,
+             const AxisView& view, const Atoms& keys) {
+  for (size_t axis = 0; axis < view.axes.size(); ++axis) {
+    if (atoms.Leaves(view.axes[axis]) == atoms.Leaves(keys)) {
+      return IsNumberOfRow(context, number_of.first, number_of.second, axis);
+    }
+  }
+  return false;
+}
+
+// Whether `value` is something less its largest number.
 bool IsLessItsLargest(const FunctionContext& context, const Value* value) {
   const Node* node = value != nullptr ? value->producer : nullptr;
   if (node == nullptr || !IsOp(*node, "Sub") || node->input(0) == nullptr || node->input(1) == nullptr) return false;
@@ -180,8 +191,9 @@ const Value* Clamped(const FunctionContext& context, const Node& node, double fa
   double high = 0;
   const bool half = context.facts->Of(node.output()).type == DataType::kFloat16;
   const bool never_above = IsLessItsLargest(context, node.input(0));
-  if (node.input(2) != nullptr && (!Number(context, node.input(2), &high) ||
-                                   high < (never_above ? 0 : half ? kLargestHalf : kNearlyLargestFloat))) {
+  if (node.input(2) != nullptr && (!Number(context, node.input(2), &high) || high < (never_above ? 0
+                                                                                     : half      ? kLargestHalf
+                                                                                                 : kNearlyLargestFloat))) {
     return nullptr;
   }
   return factor > 0 ? node.input(0) : nullptr;
@@ -525,7 +537,7 @@ class ScoreReader {
       double number = 0;
       // The same number added to all scores of a row changes no weight.
       const bool shifts = path.softcap == 0 && ((Number(context_, mask, &number) && std::isfinite(number)) ||
-                                                IsShift(*mask, *x, view, path.keys));
+                                                IsShift(context_, *atoms_, {mask, x}, view, path.keys));
       if (!shifts) {
         if (absl::Status status = MayAdd(*mask, view.factor, path); !status.ok()) {
           why = status;
@@ -544,14 +556,6 @@ class ScoreReader {
       why = done.status();
     }
     return why;
-  }
-
-  // Whether `mask` is one of the numbers of x for all keys.
-  bool IsShift(const Value& mask, const Value& x, const AxisView& view, const Atoms& keys) const {
-    for (size_t axis = 0; axis < view.axes.size(); ++axis) {
-      if (atoms_->Leaves(view.axes[axis]) == atoms_->Leaves(keys)) return IsNumberOfRow(context_, &mask, &x, axis);
-    }
-    return false;
   }
 
   // Where (keep, x, fill) and Where (drop, fill, x).
