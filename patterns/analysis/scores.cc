@@ -157,12 +157,15 @@ bool IsNumberOfRow(const FunctionContext& context, const Value* value, const Val
   return axis < missing || number.shape[axis - missing].is(1);
 }
 
-// Whether the first of the two is a number of the second for all keys, where the second has the axes of the view.
-bool IsShift(const FunctionContext& context, const AtomTable& atoms, std::pair<const Value*, const Value*> number_of,
+// Whether the first of the two, which is added to the second, changes no weight: it is a number, or one of the second for all
+// keys. The second has the axes of the view.
+bool IsShift(const FunctionContext& context, const AtomTable& atoms, std::pair<const Value*, const Value*> added_to,
              const AxisView& view, const Atoms& keys) {
+  double number = 0;
+  if (Number(context, added_to.first, &number)) return std::isfinite(number);
   for (size_t axis = 0; axis < view.axes.size(); ++axis) {
     if (atoms.Leaves(view.axes[axis]) == atoms.Leaves(keys)) {
-      return IsNumberOfRow(context, number_of.first, number_of.second, axis);
+      return IsNumberOfRow(context, added_to.first, added_to.second, axis);
     }
   }
   return false;
@@ -309,8 +312,7 @@ class ScoreReader {
       view->value = source;
       return absl::OkStatus();
     }
-    // Before some are taken out and the others divided by their sum, a factor would do nothing.
-    if (path->masks.empty() && FollowFactor(context_, view)) return absl::OkStatus();
+    if (path->masks.empty() && FollowFactor(context_, view)) return absl::OkStatus();  // not before a division by their sum
     if (BeforeRenormalizing(context_, *atoms_, keys_, view, path, reached_, &exponential_)) return absl::OkStatus();
     if (const Value* source = Guarded(context_, *node); source != nullptr) {
       Reach(node->input(0)->producer);
@@ -534,10 +536,8 @@ class ScoreReader {
       }
       AxisView next = view;
       ScorePath longer = path;
-      double number = 0;
       // The same number added to all scores of a row changes no weight.
-      const bool shifts = path.softcap == 0 && ((Number(context_, mask, &number) && std::isfinite(number)) ||
-                                                IsShift(context_, *atoms_, {mask, x}, view, path.keys));
+      const bool shifts = path.softcap == 0 && IsShift(context_, *atoms_, {mask, x}, view, path.keys);
       if (!shifts) {
         if (absl::Status status = MayAdd(*mask, view.factor, path); !status.ok()) {
           why = status;
