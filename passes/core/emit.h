@@ -67,7 +67,7 @@ class Emitter {
   absl::flat_hash_map<std::string, const Node*> helpers_;
 };
 
-// Whether `made` is a dim, and no mere name for one, where `known` is none; or one of those that are broadcast together in `known`.
+// Whether `made` is a dim, and no mere name for one, where `known` is not; or names fewer of the dims that `known` does.
 bool SaysMore(Dim made, Dim known, const DimTable& dims);
 // The same of some dim or some element.
 bool SaysMore(const Fact& made, const Fact& known, const DimTable& dims);

@@ -53,13 +53,49 @@ bool IsDifferenceOfWeights(const FunctionContext& context, const Value& weights)
   return found;
 }
 
+// Whether something but `product` reads the weights, and all of it are products that are attentions by themselves, of other
+// values (HF's DiffLlama).
+bool OthersTakeWeights(const FunctionContext& context, const Value* weights, const Value* product) {
+  if (weights == nullptr || weights->is_graph_output) return false;
+  FunctionContext quiet = context;
+  quiet.read = nullptr;
+  bool shared = false;
+  for (const Use& use : LiveUses(*weights)) {
+    if (use.user != nullptr && use.user->output() == product) continue;
+    const auto other = use.user != nullptr ? FindProduct(quiet, use.user->output()) : std::nullopt;
+    if (!other.has_value() || other->operands[0] == other->operands[1]) return false;
+    const absl::StatusOr<AttentionView> view = FollowAttention(quiet, use.user->output());
+    if (!view.ok() || !view->unfused.empty()) return false;
+    shared = true;
+  }
+  return shared;
+}
+
+// Takes a node and what it is computed from out of `reached`. Each attention with these weights computes them for itself; to the
+// last one their nodes belong.
+void LeaveNodesOf(const Node& weights, std::vector<const Node*>* reached) {
+  std::vector<const Node*> work = {&weights};
+  while (!work.empty()) {
+    const Node* node = work.back();
+    work.pop_back();
+    const auto at = std::find(reached->begin(), reached->end(), node);
+    if (node == nullptr || at == reached->end()) continue;
+    reached->erase(at);
+    for (const Use& input : node->inputs()) {
+      if (input.value != nullptr) work.push_back(input.value->producer);
+    }
+  }
+}
+
 class AttentionReader {
  public:
   AttentionReader(const FunctionContext& context, const Value* y) : context_(context), atoms_(context.dims), y_(y) {}
 
   absl::StatusOr<AttentionView> Read() {
     absl::StatusOr<AttentionView> view = ReadParts();
-    if (view.ok() && view->unfused.empty() && context_.read != nullptr) LeaveShared();
+    if (view.ok() && view->unfused.empty() && context_.read != nullptr && OthersTakeWeights(context_, weights_, product_)) {
+      LeaveNodesOf(*weights_->producer, &reached_);
+    }
     if (context_.read != nullptr) {
       context_.read->insert(context_.read->end(), reached_.begin(), reached_.end());
     }
@@ -162,35 +198,6 @@ class AttentionReader {
 
   absl::StatusOr<AxisView> View(const Product& product, size_t place, const AxisList& result, const AxisList& summed) {
     return OperandView(context_, &atoms_, product, place, result, summed, &sizes_);
-  }
-
-  // Weights of several attentions, whose values differ (HF's DiffLlama), are part of the one that is read last: each of the others
-  // computes them for itself. Nodes that they need are not read where every reader of the weights is such an attention.
-  void LeaveShared() {
-    if (weights_ == nullptr || weights_->is_graph_output) return;
-    FunctionContext quiet = context_;
-    quiet.read = nullptr;
-    bool shared = false;
-    for (const Use& use : LiveUses(*weights_)) {
-      if (use.user != nullptr && use.user->output() == product_) continue;
-      shared = true;
-      const auto other = use.user != nullptr ? FindProduct(quiet, use.user->output()) : std::nullopt;
-      if (!other.has_value() || other->operands[0] == other->operands[1]) return;
-      const absl::StatusOr<AttentionView> view = AttentionReader(quiet, use.user->output()).Read();
-      if (!view.ok() || !view->unfused.empty()) return;
-    }
-    std::vector<const Node*> work;
-    if (shared) work.push_back(weights_->producer);
-    while (!work.empty()) {
-      const Node* node = work.back();
-      work.pop_back();
-      const auto at = std::find(reached_.begin(), reached_.end(), node);
-      if (node == nullptr || at == reached_.end()) continue;
-      reached_.erase(at);
-      for (const Use& input : node->inputs()) {
-        if (input.value != nullptr) work.push_back(input.value->producer);
-      }
-    }
   }
 
   // Which operand of the product of scores is the query, and where all three come from.

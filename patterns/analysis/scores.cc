@@ -158,7 +158,21 @@ bool IsLargestOfRow(const FunctionContext& context, const Value* value, const Va
   return axis < missing || number.shape[axis - missing].is(1);
 }
 
-// The same taken off x.
+// Whether the first of the two, which is added to the second, changes no weight: it is a number, or the largest of the second for
+// all keys. The second has the axes of the view.
+bool IsShift(const FunctionContext& context, const AtomTable& atoms, std::pair<const Value*, const Value*> added_to,
+             const AxisView& view, const Atoms& keys) {
+  double number = 0;
+  if (Number(context, added_to.first, &number)) return std::isfinite(number);
+  for (size_t axis = 0; axis < view.axes.size(); ++axis) {
+    if (atoms.Leaves(view.axes[axis]) == atoms.Leaves(keys)) {
+      return IsLargestOfRow(context, added_to.first, added_to.second, axis);
+    }
+  }
+  return false;
+}
+
+// Whether `value` is something less its largest number.
 bool IsLessItsLargest(const FunctionContext& context, const Value* value) {
   const Node* node = value != nullptr ? value->producer : nullptr;
   if (node == nullptr || !IsOp(*node, "Sub") || node->input(0) == nullptr || node->input(1) == nullptr) return false;
@@ -181,9 +195,8 @@ const Value* Clamped(const FunctionContext& context, const Node& node, double fa
   double high = 0;
   const bool half = context.facts->Of(node.output()).type == DataType::kFloat16;
   const bool never_above = IsLessItsLargest(context, node.input(0));
-  if (node.input(2) != nullptr && (!Number(context, node.input(2), &high) || high < (never_above ? 0
-                                                                                     : half      ? kLargestHalf
-                                                                                                 : kNearlyLargestFloat))) {
+  const double bound = never_above ? 0 : half ? kLargestHalf : kNearlyLargestFloat;
+  if (node.input(2) != nullptr && (!Number(context, node.input(2), &high) || high < bound)) {
     return nullptr;
   }
   return factor > 0 ? node.input(0) : nullptr;
@@ -299,8 +312,7 @@ class ScoreReader {
       view->value = source;
       return absl::OkStatus();
     }
-    // Before some are taken out and the others divided by their sum, a factor would do nothing.
-    if (path->masks.empty() && FollowFactor(context_, view)) return absl::OkStatus();
+    if (path->masks.empty() && FollowFactor(context_, view)) return absl::OkStatus();  // not before a division by their sum
     if (BeforeRenormalizing(context_, *atoms_, keys_, view, path, reached_, &exponential_)) return absl::OkStatus();
     if (const Value* source = Guarded(context_, *node); source != nullptr) {
       Reach(node->input(0)->producer);
@@ -524,10 +536,8 @@ class ScoreReader {
       }
       AxisView next = view;
       ScorePath longer = path;
-      double number = 0;
       // The same number added to all scores of a row changes no weight.
-      const bool shifts = path.softcap == 0 &&
-                          ((Number(context_, mask, &number) && std::isfinite(number)) || IsShift(*mask, *x, view, path.keys));
+      const bool shifts = path.softcap == 0 && IsShift(context_, *atoms_, {mask, x}, view, path.keys);
       if (!shifts) {
         if (absl::Status status = MayAdd(*mask, view.factor, path); !status.ok()) {
           why = status;
@@ -546,14 +556,6 @@ class ScoreReader {
       why = done.status();
     }
     return why;
-  }
-
-  // Whether `mask` is the largest number of x for all keys.
-  bool IsShift(const Value& mask, const Value& x, const AxisView& view, const Atoms& keys) const {
-    for (size_t axis = 0; axis < view.axes.size(); ++axis) {
-      if (atoms_->Leaves(view.axes[axis]) == atoms_->Leaves(keys)) return IsLargestOfRow(context_, &mask, &x, axis);
-    }
-    return false;
   }
 
   // Where (keep, x, fill) and Where (drop, fill, x).

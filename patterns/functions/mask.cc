@@ -58,10 +58,11 @@ absl::Status CheckRows(const FunctionContext& context, const Value* q, const Val
   if (form.nothing) return refuse(*parts.masks[0], "every query");
   // Queries that are padding are read by nobody where they are taken out as keys, too.
   if (form.Find(MaskClause::Kind::kQueries) != nullptr && form.Find(MaskClause::Kind::kKeys) == nullptr) {
-    return FinalWord(fmt::format("the mask {} takes whole queries out and not the keys of the same places, so that others read what "
-                                 "becomes of them: there the network gives an average of values, and {}",
-                                 NameInModel(*context.facts, *parts.masks[0]), there),
-                     "row-without-key");
+    return FinalWord(
+        fmt::format("the mask {} takes whole queries out and not the keys of the same places, so that others read what "
+                    "becomes of them: there the network gives an average of values, and {}",
+                    NameInModel(*context.facts, *parts.masks[0]), there),
+        "row-without-key");
   }
   const MaskClause* right = form.Find(MaskClause::Kind::kUpTo);
   const MaskClause* left = form.Find(MaskClause::Kind::kFrom);
