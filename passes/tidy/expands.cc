@@ -1,10 +1,11 @@
 // Expands: an operator that broadcasts its operands needs none of them repeated, or given axes of 1 in front, beforehand. Where
-// its result has the same shape without, it reads what the Expand or the Unsqueeze reads.
+// its result has the same shape without, it reads what the Expand or the view reads.
 #include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <vector>
 
+#include "ir/movement/movement.h"
 #include "ir/schema.h"
 #include "passes/tidy/kinds.h"
 
@@ -36,19 +37,19 @@ std::vector<Dim> BroadcastWith(const TidyContext& context, const Node& node, siz
   return result;
 }
 
-// What an Expand reads, or what an Unsqueeze reads that only puts axes of 1 in front; nullptr where `operand` is neither.
+// What an Expand reads, or what a node reads that only puts axes of 1 in front; nullptr where `operand` is neither.
 const Value* Narrower(const TidyContext& context, const Node& node, size_t operand) {
   if (const Node* const expand = Before(node, operand, "Expand"); expand != nullptr) return expand->input(0);
-  const Node* const unsqueeze = Before(node, operand, "Unsqueeze");
-  if (unsqueeze == nullptr || unsqueeze->input(0) == nullptr) return nullptr;
-  const Fact& from = context.facts().Of(unsqueeze->input(0));
-  const Fact& to = context.facts().Of(unsqueeze->output());
-  if (!from.has_rank || !to.has_rank) return nullptr;
+  const Movement* const view = context.facts().MovementOf(node.input(operand));
+  if (view == nullptr || view->kind != MovementKind::kKeepsOrder) return nullptr;
+  const Value* const narrow = view->node->input(view->only()->operand);
+  const Fact& from = context.facts().Of(narrow);
+  const Fact& to = context.facts().Of(node.input(operand));
+  if (!from.has_rank || !to.has_rank || to.rank() <= from.rank()) return nullptr;
   const size_t added = to.shape.size() - from.shape.size();
   const bool ones = std::all_of(to.shape.begin(), to.shape.begin() + static_cast<std::ptrdiff_t>(added),
                                 [&](Dim dim) { return context.dims().Resolve(dim).is(1); });
-  const auto kept = absl::MakeConstSpan(to.shape).subspan(added);
-  return ones && context.dims().Equal(kept, from.shape) ? unsqueeze->input(0) : nullptr;
+  return ones && context.dims().Equal(absl::MakeConstSpan(to.shape).subspan(added), from.shape) ? narrow : nullptr;
 }
 
 }  // namespace

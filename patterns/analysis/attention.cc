@@ -87,6 +87,18 @@ void LeaveNodesOf(const Node& weights, std::vector<const Node*>* reached) {
   }
 }
 
+// The node that makes an operand of the product of the result of a softmax; nullptr where none does.
+const Node* ChangesWeights(const Product& product) {
+  for (const Value* operand : product.operands) {
+    const Node* node = operand->producer;
+    const bool changes = node != nullptr && std::any_of(node->inputs().begin(), node->inputs().end(), [](const Use& use) {
+                           return use.value != nullptr && use.value->producer != nullptr && IsOp(*use.value->producer, "Softmax");
+                         });
+    if (changes) return node;
+  }
+  return nullptr;
+}
+
 class AttentionReader {
  public:
   AttentionReader(const FunctionContext& context, const Value* y) : context_(context), atoms_(context.dims), y_(y) {}
@@ -140,14 +152,8 @@ class AttentionReader {
                                  "one",
                                  ValueName(*weighted->operands[i])));
     }
-    for (const Value* operand : weighted->operands) {
-      const Node* node = operand->producer;
-      if (node == nullptr) continue;
-      const bool changed = std::any_of(node->inputs().begin(), node->inputs().end(), [](const Use& use) {
-        return use.value != nullptr && use.value->producer != nullptr && IsOp(*use.value->producer, "Softmax");
-      });
-      if (changed)
-        return At(node, No(fmt::format("{} makes {} of the result of the softmax", OpType(*node), ValueName(*operand))));
+    if (const Node* node = ChangesWeights(*weighted); node != nullptr) {
+      return At(node, No(fmt::format("{} makes {} of the result of the softmax", OpType(*node), ValueName(*node->output()))));
     }
     return No(fmt::format("{} is not a product with the result of a softmax", ValueName(*y_)));
   }
