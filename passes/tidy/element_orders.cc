@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
+#include "ir/movement/movement.h"
 #include "ir/schema.h"
 #include "passes/core/node_inserter.h"
 #include "patterns/analysis/constant_tensor.h"

@@ -4,6 +4,7 @@
 
 #include "ir/attribute.h"
 #include "ir/movement/axis.h"
+#include "patterns/terms/term.h"
 
 namespace ascend_fuse {
 namespace {
