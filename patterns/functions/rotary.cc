@@ -258,8 +258,7 @@ constexpr std::array kRows = {
         "Neg"),
     Function<"sign_vector (s)", SignVector>("Holds for a constant s of numbers 1 and -1, not all the same."),
     Function<"rotation_source (x, mode)", RotationSource>(
-        "What a rotation of x in this mode takes: x, or the value that x takes the pairs apart of.",
-        "Concat"),  // a half times -1 has no Neg
+        "What a rotation of x in this mode takes: x, or the value that x takes the pairs apart of."),
     Function<"pair_rotation (y, a, b, x1, x2)", PairRotation>(
         "The mode of a rotation y whose parts a and b are computed from the parts x1 and x2 of one value.", "Sub"),
     Function<"written_rotation (y, perm, i, j, x1, x2)", WrittenRotation>(
