@@ -3,14 +3,15 @@
 #include "ir/schema.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <tuple>
 #include <utility>
 
-#include "absl/base/call_once.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "embedded/ir_data.h"
@@ -25,7 +26,8 @@ using OperatorName = std::pair<std::string_view, std::string_view>;  // domain, 
 // The versions of one operator, decoded when it is first asked for: a model has few of the operators that there are.
 struct Versions {
   std::vector<std::pair<int64_t, std::string_view>> rows;  // since_version, encoded
-  absl::once_flag decoded;
+  std::once_flag decoded;
+  std::atomic<bool> is_decoded = false;
   std::vector<proto::Operator> owners;  // of the names that the schemas view
   std::vector<Schema> schemas;          // by since_version
 };
@@ -168,13 +170,18 @@ const Table& OperatorTable() {
 }
 
 absl::Span<const Schema> Decoded(Versions& versions, const std::vector<TypeSet>& sets) {
-  absl::call_once(versions.decoded, [&] {
+  // After the first time no more than a load. Not absl::call_once: ThreadSanitizer does not see what Debian's Abseil waits for.
+  if (versions.is_decoded.load(std::memory_order_acquire)) return versions.schemas;
+  std::call_once(versions.decoded, [&] {
+    versions.owners.clear();  // of a call that ran out of memory
+    versions.schemas.clear();
     std::sort(versions.rows.begin(), versions.rows.end());
     versions.owners.reserve(versions.rows.size());
     for (const auto& [since_version, row] : versions.rows) {
       versions.owners.push_back(Parsed<proto::Operator>(row));
       versions.schemas.push_back(SchemaFrom(versions.owners.back(), sets));
     }
+    versions.is_decoded.store(true, std::memory_order_release);
   });
   return versions.schemas;
 }

@@ -614,6 +614,14 @@ class Loader {
         case AttributeProto::kSparseTensorsFieldNumber:
           RETURN_IF_ERROR(tensors_.CheckSparse(field, nullptr));
           break;
+        case AttributeProto::kTypeFieldNumber:
+          // Readers of proto2 leave out a type that they do not know, those of proto3 take it.
+          if (!onnx::AttributeProto_AttributeType_IsValid(static_cast<int>(static_cast<int32_t>(field.value)))) {
+            return absl::InvalidArgumentError(
+                fmt::format("the attribute at byte {} has type {}, which ONNX does not have. Export the model again",
+                            message.position, static_cast<int32_t>(field.value)));
+          }
+          break;
         case AttributeProto::kNameFieldNumber:
           if (std::exchange(has_name, true)) return twice("names");
           [[fallthrough]];

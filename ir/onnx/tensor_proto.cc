@@ -119,7 +119,11 @@ class TensorReader {
         raw_ = field;
         break;
       case T::kDataLocationFieldNumber:
-        external_ = field.value == T::EXTERNAL;
+        // Readers of proto2 leave out one that they do not know, those of proto3 take it.
+        if (!onnx::TensorProto_DataLocation_IsValid(static_cast<int>(static_cast<int32_t>(field.value)))) {
+          return Damaged(field, "its data_location is not one of ONNX. Export the model again");
+        }
+        external_ = static_cast<int32_t>(field.value) == T::EXTERNAL;
         break;
       case T::kExternalDataFieldNumber:
         TakeExternal(field);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -322,13 +323,13 @@ class ModelParser {
       return in_.Expected(node->output_size() > 0 ? "'=' after the node's outputs" : "a node or '}'");
     }
     ASSIGN_OR_RETURN(std::string name, in_.QuotableIdentifier("an operator"));
-    std::string domain;
+    std::optional<std::string> domain;
     while (in_.Accept(".")) {
-      domain += (domain.empty() ? "" : ".") + name;
+      domain = domain.has_value() ? *domain + "." + name : name;
       ASSIGN_OR_RETURN(name, in_.QuotableIdentifier("an operator after its domain"));
     }
     node->set_op_type(std::move(name));
-    if (!domain.empty()) node->set_domain(std::move(domain));
+    if (domain.has_value() && !domain->empty()) node->set_domain(*std::move(domain));
     if (in_.Accept(":")) {
       ASSIGN_OR_RETURN(*node->mutable_overload(), in_.QuotableIdentifier("the overload's name"));
     }

@@ -32,19 +32,20 @@ std::string Name(std::string_view name) {
   return plain ? std::string(name) : Quote(name);
 }
 
-std::string Qualified(std::string_view domain, std::string_view op_type) {
+std::string Word(std::string_view word) { return IsIdentifier(word) ? std::string(word) : Quote(word); }
+
+// What stands between points, each by itself: "a.b", a."1".
+std::string Dotted(std::string_view name) {
   std::string text;
-  const auto append = [&text](std::string_view part) { text += IsIdentifier(part) ? std::string(part) : Quote(part); };
-  while (!domain.empty()) {
-    const size_t dot = domain.find('.');
-    append(domain.substr(0, dot));
-    text += '.';
-    if (dot == std::string_view::npos) break;
-    domain.remove_prefix(dot + 1);
-    if (domain.empty()) append("");  // a domain that ends with a point
+  for (size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.')) {
+    text += Word(name.substr(0, dot)) + '.';
+    name.remove_prefix(dot + 1);
   }
-  append(op_type);
-  return text;
+  return text + Word(name);
+}
+
+std::string Qualified(std::string_view domain, std::string_view op_type) {
+  return domain.empty() ? Word(op_type) : Dotted(domain) + '.' + Word(op_type);
 }
 
 template <typename T>
@@ -237,15 +238,8 @@ std::string TypeText(const onnx::TypeProto& type) {
                          TypeText(type.map_type().value_type()));
     case onnx::TypeProto::kOpaqueType: {
       const onnx::TypeProto::Opaque& opaque = type.opaque_type();
-      const auto dotted = [](std::string_view name) {
-        const size_t dot = name.rfind('.');
-        if (dot == std::string_view::npos) return Qualified("", name);
-        return Qualified(name.substr(0, dot), name.substr(dot + 1));
-      };
-      if (opaque.domain().empty()) {
-        return fmt::format("opaque({})", opaque.name().empty() ? "" : dotted(opaque.name()));
-      }
-      return fmt::format("opaque({}, {})", dotted(opaque.domain()), dotted(opaque.name()));
+      if (opaque.domain().empty()) return fmt::format("opaque({})", opaque.name().empty() ? "" : Dotted(opaque.name()));
+      return fmt::format("opaque({}, {})", Dotted(opaque.domain()), Dotted(opaque.name()));
     }
     default:
       return "";
@@ -280,18 +274,16 @@ std::string TensorValue(const std::string& type, std::string_view name, const st
                      fmt::format("{}{}", elements[0] == '[' ? "= " : "", elements));
 }
 
-std::string AttributeName(std::string_view name) { return IsIdentifier(name) ? std::string(name) : Quote(name); }
-
 // A list, with its type when the values do not tell it.
 template <typename Values, typename Text>
 std::string ListAttribute(std::string_view name, AttributeType type, const Values& values, const Text& text) {
-  if (values.empty()) return fmt::format("{} : {} = []", AttributeName(name), KindName(type));
-  return fmt::format("{} = [{}]", AttributeName(name), Joined(values, text));
+  if (values.empty()) return fmt::format("{} : {} = []", Word(name), KindName(type));
+  return fmt::format("{} = [{}]", Word(name), Joined(values, text));
 }
 
 std::string Reference(std::string_view name, AttributeType type, std::string_view to) {
-  if (type == AttributeType::kUndefined) return fmt::format("{} = @{}", AttributeName(name), AttributeName(to));
-  return fmt::format("{} : {} = @{}", AttributeName(name), KindName(type), AttributeName(to));
+  if (type == AttributeType::kUndefined) return fmt::format("{} = @{}", Word(name), Word(to));
+  return fmt::format("{} : {} = @{}", Word(name), KindName(type), Word(to));
 }
 
 // A node, wherever it comes from, ready to be laid out.
@@ -520,11 +512,11 @@ class Printer {
     };
     switch (attribute.type) {
       case AttributeType::kInt:
-        return fmt::format("{} = {}", AttributeName(name), attribute.i);
+        return fmt::format("{} = {}", Word(name), attribute.i);
       case AttributeType::kFloat:
-        return fmt::format("{} = {}", AttributeName(name), FormatFloat(attribute.f));
+        return fmt::format("{} = {}", Word(name), FormatFloat(attribute.f));
       case AttributeType::kString:
-        return fmt::format("{} = {}", AttributeName(name), Quote(attribute.s));
+        return fmt::format("{} = {}", Word(name), Quote(attribute.s));
       case AttributeType::kInts:
         return ListAttribute(name, attribute.type, attribute.ints, [](int64_t i) { return fmt::format("{}", i); });
       case AttributeType::kFloats:
@@ -532,12 +524,12 @@ class Printer {
       case AttributeType::kStrings:
         return ListAttribute(name, attribute.type, attribute.strings, Quote);
       case AttributeType::kTensor: {
-        return fmt::format("{} = {}", AttributeName(name),
+        return fmt::format("{} = {}", Word(name),
                            TensorValue(TensorType(attribute.tensor.type, attribute.tensor.dims),
                                        model_.Text(attribute.tensor.name), elements_.Text(attribute.tensor)));
       }
       case AttributeType::kGraph:
-        if (bodies.size() == 1) return fmt::format("{} = {}", AttributeName(name), body(bodies[0]));
+        if (bodies.size() == 1) return fmt::format("{} = {}", Word(name), body(bodies[0]));
         break;
       case AttributeType::kGraphs:
         if (!bodies.empty()) return ListAttribute(name, attribute.type, bodies, body);
@@ -549,7 +541,7 @@ class Printer {
     if (proto.ParseFromArray(attribute.encoded.data(), static_cast<int>(attribute.encoded.size()))) {
       return AttributeText(proto, indent);
     }
-    return fmt::format("{} : {} = []", AttributeName(name), KindName(attribute.type));
+    return fmt::format("{} : {} = []", Word(name), KindName(attribute.type));
   }
 
   // From here on protobuf messages: local functions, and attributes without a form in ir/.
@@ -563,7 +555,7 @@ class Printer {
     const std::string& name = attribute.name();
     const auto type = static_cast<AttributeType>(attribute.type());
     if (!attribute.ref_attr_name().empty()) return Reference(name, type, attribute.ref_attr_name());
-    const auto single = [&name](const std::string& value) { return fmt::format("{} = {}", AttributeName(name), value); };
+    const auto single = [&name](const std::string& value) { return fmt::format("{} = {}", Word(name), value); };
     switch (attribute.type()) {
       case onnx::AttributeProto::INT:
         return single(fmt::format("{}", attribute.i()));
@@ -592,7 +584,7 @@ class Printer {
       case onnx::AttributeProto::TYPE_PROTOS:
         return ListAttribute(name, type, attribute.type_protos(), TypeText);
       default:  // sparse tensors have no syntax
-        return fmt::format("{} : {} = []", AttributeName(name), KindName(type));
+        return fmt::format("{} : {} = []", Word(name), KindName(type));
     }
   }
 
@@ -643,7 +635,7 @@ class Printer {
                         }));
     text += Name(proto.name()) + " ";
     std::vector<std::string> attributes;
-    for (const std::string& attribute : proto.attribute()) attributes.push_back(AttributeName(attribute));
+    for (const std::string& attribute : proto.attribute()) attributes.push_back(Word(attribute));
     for (const onnx::AttributeProto& attribute : proto.attribute_proto()) {
       attributes.push_back(AttributeText(attribute, 0));
     }

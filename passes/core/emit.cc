@@ -11,6 +11,7 @@
 #include "passes/core/reshape_target.h"
 #include "patterns/terms/node_builder.h"
 #include "patterns/terms/refusal.h"
+#include "patterns/terms/whole_number.h"
 
 namespace ascend_fuse {
 namespace {
@@ -29,9 +30,9 @@ absl::StatusOr<Attribute> AttributeOf(const std::string& name, const Term& term,
         return Attribute::Float(name, static_cast<float>(term.number));
       }
       if (wanted == AttributeType::kInts) {
-        return Attribute::Ints(name, {static_cast<int64_t>(term.number)});
+        return Attribute::Ints(name, {WholeNumber(term.number)});
       }
-      return Attribute::Int(name, static_cast<int64_t>(term.number));
+      return Attribute::Int(name, WholeNumber(term.number));
     case Term::Kind::kDim:
       if (term.dim.is_number()) return Attribute::Int(name, term.dim.number());
       break;

@@ -87,7 +87,8 @@ class Html {
       text_ += options_.changed ? fmt::format("<p>nodes {} &rarr; {}</p>\n", report_.nodes_before, report_.nodes_after)
                                 : fmt::format("<p>nodes {} (nothing was changed)</p>\n", report_.nodes_before);
       if (const std::string weights = WeightsInWords(report_); !weights.empty()) text_ += fmt::format("<p>{}</p>\n", weights);
-      if (const std::string tidied = TidiedInWords(report_); !tidied.empty()) text_ += fmt::format("<p>tidied: {}</p>\n", tidied);
+      if (const std::string tidied = TidiedInWords(report_); !tidied.empty())
+        text_ += fmt::format("<p>tidied: {}</p>\n", HtmlText(tidied));
     }
     for (const WarningRecord& warning : report_.warnings) {
       text_ += fmt::format("<p><b>warning</b> {}{}</p>\n", HtmlText(warning.message), HtmlCode(warning.code));

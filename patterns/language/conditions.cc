@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "patterns/language/matcher.h"
 #include "patterns/terms/refusal.h"
+#include "patterns/terms/whole_number.h"
 
 namespace ascend_fuse {
 namespace {
@@ -35,7 +36,7 @@ bool Compare(const FunctionContext& context, Condition::Relation relation, const
 Dim AsDim(const Term& term) {
   if (term.kind == Term::Kind::kDim) return term.dim;
   if (term.kind == Term::Kind::kNumber && term.number == std::floor(term.number)) {
-    return Dim::Of(static_cast<int64_t>(term.number));
+    return Dim::Of(WholeNumber(term.number));
   }
   return Dim();
 }

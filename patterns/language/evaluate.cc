@@ -6,6 +6,7 @@
 #include "ir/status_macros.h"
 #include "patterns/functions/functions.h"
 #include "patterns/language/matcher.h"
+#include "patterns/terms/whole_number.h"
 
 namespace ascend_fuse {
 namespace {
@@ -69,7 +70,7 @@ bool Matcher::UnifyList(const Expression& list, size_t index, Frame* frame, cons
 absl::StatusOr<Term> Matcher::Evaluate(const Expression& expression, Frame* frame) {
   switch (expression.kind) {
     case Expression::Kind::kNumber:
-      return expression.is_integer ? Term::Integer(static_cast<int64_t>(expression.number)) : Term::Number(expression.number);
+      return expression.is_integer ? Term::Integer(WholeNumber(expression.number)) : Term::Number(expression.number);
     case Expression::Kind::kString:
       return Term::Text(expression.text);
     case Expression::Kind::kName: {

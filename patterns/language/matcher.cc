@@ -9,6 +9,7 @@
 #include "patterns/language/nearly_equal.h"
 #include "patterns/language/obstacle.h"
 #include "patterns/terms/refusal.h"
+#include "patterns/terms/whole_number.h"
 
 namespace ascend_fuse {
 namespace {
@@ -78,7 +79,7 @@ Term TermOfParameterInput(const Facts& facts, const Value* value) {
 Term NormalizeAxes(const Term& term, int rank) {
   auto one = [rank](const Term& item) {
     if (item.kind == Term::Kind::kNumber && item.number < 0) {
-      return Term::Integer(static_cast<int64_t>(item.number) + rank);
+      return Term::Integer(WholeNumber(item.number) + rank);
     }
     return item;
   };
@@ -94,7 +95,7 @@ Term NormalizeAxes(const Term& term, int rank) {
 Term AxesFromEnd(const Term& term, int rank) {
   auto one = [rank](const Term& item) {
     if (item.kind == Term::Kind::kNumber && item.number >= 0) {
-      return Term::Integer(static_cast<int64_t>(item.number) - rank);
+      return Term::Integer(WholeNumber(item.number) - rank);
     }
     return item;
   };

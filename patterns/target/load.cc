@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <mutex>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "embedded/target_data.h"
 #include "fmt/format.h"
@@ -81,12 +83,22 @@ absl::StatusOr<OpenedFile<Message>> OpenUsersFile(const std::string& path) {
   return OpenedFile<Message>{path, true, std::move(message)};
 }
 
+// Parsed once for all targets that live at the same time.
 template <typename Message>
 absl::StatusOr<OpenedFile<Message>> OpenBuiltIn(const embedded::File& file) {
+  struct Parsed {
+    std::mutex mutex;
+    absl::flat_hash_map<const embedded::File*, std::weak_ptr<const Message>> files;
+  };
+  static auto* const parsed = new Parsed;  // never destroyed: threads may outlive main's statics
+  const std::lock_guard<std::mutex> lock(parsed->mutex);
+  std::weak_ptr<const Message>& kept = parsed->files[&file];
+  if (auto message = kept.lock()) return OpenedFile<Message>{std::string(file.path), false, std::move(message)};
   auto message = std::make_shared<Message>();
   if (!message->ParseFromArray(file.text.data(), static_cast<int>(file.text.size()))) {
     return absl::InternalError(fmt::format("the built-in target file {} is damaged", file.path));
   }
+  kept = message;
   return OpenedFile<Message>{std::string(file.path), false, std::move(message)};
 }
 

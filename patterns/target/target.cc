@@ -252,12 +252,12 @@ absl::StatusOr<Target> Target::Load(const TargetOptions& options) {
   ASSIGN_OR_RETURN(auto cann_files, contract::OpenCann(options.cann));
   impl->cann_files = std::move(cann_files);
   impl->cann = impl->cann_files[0].data.get();
-  RETURN_IF_ERROR(impl->FindMode());
-  impl->ReadCann();
-  RETURN_IF_ERROR(impl->AddUnsupportedForms(impl->cann_files));
   ASSIGN_OR_RETURN(auto files, contract::OpenChip(options.chip, options.plugin));
   impl->files = std::move(files);
   impl->chip = impl->files[0].data->chip();
+  RETURN_IF_ERROR(impl->FindMode());
+  impl->ReadCann();
+  RETURN_IF_ERROR(impl->AddUnsupportedForms(impl->cann_files));
   RETURN_IF_ERROR(impl->AddFiles());
   RETURN_IF_ERROR(impl->AddUnsupportedForms(impl->files));
   return Target(std::move(impl));

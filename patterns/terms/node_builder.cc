@@ -1,4 +1,5 @@
 #include "patterns/terms/node_builder.h"
+#include "patterns/terms/whole_number.h"
 
 namespace ascend_fuse::build {
 
@@ -32,7 +33,7 @@ Term Vector(const std::vector<Term>& elements) {
 std::vector<int64_t> IntegersOf(const std::vector<Term>& items) {
   std::vector<int64_t> numbers;
   for (const Term& item : items) {
-    numbers.push_back(item.kind == Term::Kind::kDim ? item.dim.number() : static_cast<int64_t>(item.number));
+    numbers.push_back(item.kind == Term::Kind::kDim ? item.dim.number() : WholeNumber(item.number));
   }
   return numbers;
 }

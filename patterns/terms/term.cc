@@ -7,6 +7,7 @@
 #include "ir/attribute.h"
 #include "ir/infer/facts.h"
 #include "patterns/terms/function_context.h"
+#include "patterns/terms/whole_number.h"
 
 namespace ascend_fuse {
 
@@ -105,7 +106,7 @@ std::string DescribeTerm(const FunctionContext& context, const Term& term) {
       return fmt::format("{} ({})", ValueName(*term.value), context.facts->Describe(term.value));
     }
     case Term::Kind::kNumber:
-      return term.is_integer ? fmt::format("{}", static_cast<int64_t>(term.number)) : fmt::format("{}", term.number);
+      return term.is_integer ? fmt::format("{}", WholeNumber(term.number)) : fmt::format("{}", term.number);
     case Term::Kind::kDim:
       return context.facts->dims().ToString(term.dim);
     case Term::Kind::kList: {

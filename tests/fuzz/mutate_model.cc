@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "google/protobuf/arena.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/unknown_field_set.h"
@@ -56,14 +57,11 @@ class Mutator {
  public:
   explicit Mutator(unsigned seed) : random_(seed) {}
 
+  // The model lies on an arena: what a change takes out of it stays where it is until the arena ends, so the messages are
+  // collected once.
   void Mutate(strict_onnx::ModelProto* model) {
     Collect(model);
-    for (int changes = 1 + Below(4); changes > 0; --changes) {
-      Change(messages_[Below(messages_.size())]);
-      messages_.clear();
-      strings_.clear();
-      Collect(model);
-    }
+    for (size_t changes = 1 + Below(4); changes > 0; --changes) Change(messages_[Below(messages_.size())]);
   }
 
   // Takes over a few elements of the lists of another graph.
@@ -213,6 +211,22 @@ class Mutator {
   std::vector<std::string> strings_;
 };
 
+// An arena whose first block is the same memory each time; one at a time.
+class Memory {
+ public:
+  strict_onnx::ModelProto* NewModel() { return google::protobuf::Arena::CreateMessage<strict_onnx::ModelProto>(&arena_); }
+
+ private:
+  static google::protobuf::ArenaOptions Options() {
+    alignas(16) static char block[1 << 20];
+    google::protobuf::ArenaOptions options;
+    options.initial_block = block;
+    options.initial_block_size = sizeof(block);
+    return options;
+  }
+  google::protobuf::Arena arena_{Options()};
+};
+
 size_t Write(const strict_onnx::ModelProto& model, uint8_t* data, size_t most) {
   const std::string bytes = model.SerializePartialAsString();
   if (bytes.empty() || bytes.size() > most) return 0;
@@ -229,22 +243,24 @@ bool Read(const uint8_t* data, size_t size, strict_onnx::ModelProto* model) {
 }  // namespace
 
 size_t MutateModel(uint8_t* data, size_t size, size_t most, unsigned seed, unsigned bytes_in) {
-  strict_onnx::ModelProto model;
-  if (seed % bytes_in != 0 && Read(data, size, &model)) {
-    Mutator(seed).Mutate(&model);
+  Memory memory;
+  strict_onnx::ModelProto* model = memory.NewModel();
+  if (seed % bytes_in != 0 && Read(data, size, model)) {
+    Mutator(seed).Mutate(model);
     const google::protobuf::LogSilencer silence;
-    if (const size_t written = Write(model, data, most); written > 0) return written;
+    if (const size_t written = Write(*model, data, most); written > 0) return written;
   }
   return LLVMFuzzerMutate(data, size, most);
 }
 
 size_t CrossModels(const uint8_t* a, size_t a_size, const uint8_t* b, size_t b_size, uint8_t* out, size_t most, unsigned seed) {
-  strict_onnx::ModelProto first;
-  strict_onnx::ModelProto second;
-  if (!Read(a, a_size, &first) || !Read(b, b_size, &second)) return 0;
-  Mutator(seed).Take(second.graph(), first.mutable_graph());
+  Memory memory;
+  strict_onnx::ModelProto* first = memory.NewModel();
+  strict_onnx::ModelProto* second = memory.NewModel();
+  if (!Read(a, a_size, first) || !Read(b, b_size, second)) return 0;
+  Mutator(seed).Take(second->graph(), first->mutable_graph());
   const google::protobuf::LogSilencer silence;
-  return Write(first, out, most);
+  return Write(*first, out, most);
 }
 
 }  // namespace ascend_fuse::fuzz

@@ -1,23 +1,41 @@
 // libFuzzer: any file of a target either gives a sentence or a target that can be described and asked.
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
+#include <string_view>
 
-#include "ir/onnx/whole_file.h"
 #include "patterns/target/target.h"
 #include "tests/fuzz/fuzz.h"
 
+namespace ascend_fuse::fuzz {
+namespace {
+
+// A file in memory with these bytes; its path is the same each time.
+const std::string& PathOf(const uint8_t* data, size_t size) {
+  static const int file = memfd_create("target", 0);
+  static const std::string path = "/proc/self/fd/" + std::to_string(file);
+  Require(file >= 0 && ftruncate(file, 0) == 0 && pwrite(file, data, size, 0) == static_cast<ssize_t>(size), "a file is written");
+  return path;
+}
+
+// Says of a file which of the two kinds it wants to be.
+bool IsCann(std::string_view text) { return text.find("chip:") > text.find("version:"); }
+
+}  // namespace
+}  // namespace ascend_fuse::fuzz
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ascend_fuse;  // NOLINT
-  static const std::string path = "/tmp/ascend-fuse-target-fuzz-" + std::to_string(getpid()) + ".txtpb";
-  static const int remover = std::atexit([] { std::remove(path.c_str()); });
-  (void)remover;
   const google::protobuf::LogSilencer silence;
-  if (!WriteWholeFile(path, std::string(reinterpret_cast<const char*>(data), size)).ok()) return 0;
   TargetOptions options;
-  (size % 2 == 0 ? options.chip : options.cann) = path;
+  options.plugin = true;
+  static const auto* const kept = new auto(Target::Load(options));  // its files are parsed once
+  fuzz::Require(kept->ok(), "there is a built-in target");
+  const bool is_cann = fuzz::IsCann({reinterpret_cast<const char*>(data), size});
+  (is_cann ? options.cann : options.chip) = fuzz::PathOf(data, size);
+  options.plugin = size % 2 == 0;
   const auto target = Target::Load(options);
   if (!target.ok()) {
     fuzz::Require(!target.status().message().empty(), "a refusal has a sentence");

@@ -2,10 +2,15 @@
 // built.
 #include "patterns/functions/functions.h"
 
+#include <cmath>
+#include <cstdint>
 #include <set>
 #include <string>
 
+#include "patterns/terms/function_context.h"
 #include "patterns/terms/refusal.h"
+#include "patterns/terms/term.h"
+#include "patterns/terms/whole_number.h"
 #include "tests/unit/rule_testing.h"
 
 namespace ascend_fuse {
@@ -110,6 +115,15 @@ TEST(FunctionsTest, TheTypeOfANodeThatItsOperatorDoesNotSayIsAnError) {
             "the type of a NPURmsNorm to be built is not known");
   EXPECT_EQ(Where("let n = QuantizeLinear (x, x)  dtype (n) = float16").failure.found,
             "the type of a QuantizeLinear to be built is not known");
+}
+
+// As numbers of terms they are doubles, of which the nearest lies beyond int64_t.
+TEST(FunctionsTest, TheEndsOfIntegersComeBack) {
+  const FunctionContext context;
+  EXPECT_EQ(DescribeTerm(context, Term::Integer(INT64_MAX)), "9223372036854775807");
+  EXPECT_EQ(DescribeTerm(context, Term::Integer(INT64_MIN)), "-9223372036854775808");
+  EXPECT_EQ(WholeNumber(-1.5), -1);
+  EXPECT_EQ(WholeNumber(std::nan("")), 0);
 }
 
 TEST(FunctionsTest, TheTableIsMarkdown) {

@@ -195,6 +195,26 @@ TEST(ProtobufAgreement, SaysFieldAndByte) {
   EXPECT_HAS(RefusalOf(model.SerializeAsString()), "is not UTF-8 text");
 }
 
+// Of an enum's number that ONNX does not have, proto2 keeps what it had before, proto3 does not: "{type: STRING, type: 64}".
+TEST(ProtobufAgreement, NumbersOfEnumsThatOnnxDoesNotHave) {
+  const auto said = [](int64_t type, int64_t location) {
+    onnx::ModelProto model = RichModel();
+    onnx::AttributeProto* attribute = model.mutable_graph()->mutable_node(0)->add_attribute();
+    attribute->set_name("enums");
+    attribute->set_type(onnx::AttributeProto::TENSOR);
+    attribute->mutable_t()->set_data_type(onnx::TensorProto::FLOAT);
+    attribute->mutable_t()->add_dims(0);
+    wire::AppendInt(attribute->mutable_t()->mutable_unknown_fields(), onnx::TensorProto::kDataLocationFieldNumber, location);
+    wire::AppendInt(attribute->mutable_unknown_fields(), onnx::AttributeProto::kTypeFieldNumber, type);
+    auto loaded = LoadModelFromBytes(model.SerializeAsString());
+    return loaded.ok() ? "taken" : std::string(loaded.status().message());
+  };
+  EXPECT_EQ(said(onnx::AttributeProto::TENSOR, onnx::TensorProto::DEFAULT), "taken");
+  EXPECT_HAS(said(64, onnx::TensorProto::DEFAULT), "has type 64, which ONNX does not have");
+  EXPECT_HAS(said(int64_t{1} << 31, onnx::TensorProto::DEFAULT), "has type -2147483648, which ONNX does not have");
+  EXPECT_HAS(said(onnx::AttributeProto::TENSOR, 2), "data_location is not one of ONNX");
+}
+
 // Tensor data of 4 KB and more stays in the file: what protobuf would refuse of it is seen nevertheless.
 TEST(ProtobufAgreement, PayloadsThatEndInsideANumber) {
   using T = onnx::TensorProto;

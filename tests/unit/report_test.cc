@@ -1,5 +1,6 @@
 // The text a person reads, word for word, and the JSON scripts rely on.
 #include "passes/report/report.h"
+#include "passes/report/report_html.h"
 
 #include "gtest/gtest.h"
 
@@ -172,6 +173,15 @@ TEST(ReportJson, ReadsBack) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(ReportToText(*report), ReportToText(Example()));
   EXPECT_FALSE(ReportFromJson("{]").ok());
+}
+
+// A report may come from a file of somebody else.
+TEST(ReportHtml, CodesOfTidiedNodesAreText) {
+  Report report = Example();
+  report.tidied.push_back({"tidy-<script>\xe2\x80\xae", "Identity", {"n"}});
+  const std::string page = ReportToHtml(report);
+  EXPECT_NE(page.find("&lt;script&gt;\\u{202e}"), std::string::npos) << page;
+  EXPECT_EQ(page.find("<script"), std::string::npos);
 }
 
 }  // namespace

@@ -165,6 +165,11 @@ const std::vector<std::string>& Models() {
       WithHeader("\"main graph\" (float[\"batch size\"] \"x:0\") => (\"y.1\") { [\"n/1\"] \"y.1\" = "
                  "\"my-dom\".\"a::b\" "
                  "(\"x:0\") }"),
+      // Points at the ends of a domain, or nothing else.
+      WithHeader("g (x) => (y) { y = \"a.\".Op (x) }"),
+      WithHeader("g (x) => (y) { y = \".a\".Op (x) }"),
+      WithHeader("g (x) => (y) { y = \".\".Op (x) }"),
+      WithHeader("g (opaque(\".d.\", \"..e\") x, opaque(\".\") z) => () {}"),
   };
   return *models;
 }
