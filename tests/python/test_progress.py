@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import onnx
@@ -68,12 +69,13 @@ def test_a_short_run_says_nothing(tmp_path: Path) -> None:
 
 
 SLOW = """<ir_version: 8, opset_import: ["" : 17]>
-g (float[2048, 2048] x) => (float[2048, 2048] y) { a = MatMul (x, x) b = Softmax (a) c = MatMul (b, x) d = Softmax (c) y = MatMul (d, x) }"""
+g (float[4096, 4096] x) => (float[4096, 4096] y) { a = MatMul (x, x) b = Softmax (a) c = MatMul (b, x) d = Softmax (c) y = MatMul (d, x) }"""
 LINE = re.compile(r"ascend-fuse: [^%]+, (\d+ %, )?\d+ s")
 
 
 @pytest.mark.parametrize("command", ["verify", "precision"])
-def test_commands_in_python_tell_too(command: str, tmp_path: Path) -> None:
+def test_commands_in_python_tell_too(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")  # the Python that has the packages
     path = tmp_path / "slow.onnx"
     onnx.save(onnx.parser.parse_model(SLOW), path)
     words = [path, path] if command == "verify" else [path, "--seeded"]
