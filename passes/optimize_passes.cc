@@ -68,6 +68,8 @@ std::vector<Pass> ListOfPasses() {
       Needs(kKnown,
             {"equate_products", "facts and numbers",
              "products in place of Einsums that no kernel runs, where the product says that dims are equal", EquateProducts}),
+      Needs(kKnown,
+            {"group_halves", "facts and numbers", "a Concat for each rotation where one joins several of them", GroupHalves}),
       Needs(kKnown, Gives({Given::kSites},
                           {"recognise", "facts and numbers", "sites, each recognised construct as one operator", Recognise})),
       ReadsOnly(Needs(kFound, {"pair_rotations", "sites", "which rotations of query and key share cos and sin", PairRotations})),

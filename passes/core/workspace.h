@@ -48,6 +48,12 @@ struct WorkspaceOptions {
   std::vector<std::string> fix;              // --fix: dims that `infer` binds to a number, to be written into the model
 };
 
+// One Concat as several: `whole` joins what `parts` and others give.
+struct GroupedHalves {
+  const Node* whole = nullptr;
+  std::vector<const Node*> parts;
+};
+
 // The model of one run and all that is known of it.
 class Workspace {
  public:
@@ -118,6 +124,9 @@ class Workspace {
 
   // Inputs and outputs are declared anew, and this is what they have to be from here on.
   void KnowSignature() { signature_ = Signature(*model_); }
+
+  // Concats that `group_halves` wrote for one.
+  std::vector<GroupedHalves> grouped_halves;
 
   // Nodes of the model that stand elsewhere now, out of a branch that was decided: copies for the rewriter, and the model's own
   // for whoever looks for constructs.

@@ -16,6 +16,11 @@ absl::Status Restore(Workspace& workspace) {
       if (!(*made)->dead) workspace.rewriter().Restore(*made);
     }
   }
+  for (const GroupedHalves& grouped : workspace.grouped_halves) {
+    const bool is_as_it_was = !grouped.whole->dead && std::none_of(grouped.parts.begin(), grouped.parts.end(),
+                                                                   [](const Node* part) { return part->dead; });
+    if (is_as_it_was) workspace.rewriter().Restore(grouped.whole);
+  }
   return absl::OkStatus();
 }
 

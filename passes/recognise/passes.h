@@ -9,6 +9,7 @@ namespace ascend_fuse {
 class Workspace;
 
 absl::Status DecomposeContrib(Workspace& workspace);
+absl::Status GroupHalves(Workspace& workspace);
 absl::Status Recognise(Workspace& workspace);
 absl::Status PairRotations(Workspace& workspace);
 absl::Status DescribeMasks(Workspace& workspace);

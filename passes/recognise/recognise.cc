@@ -175,6 +175,15 @@ class Recogniser {
     site->record.covers.emplace_back(Label(*node));
   }
 
+  // The node to name for a root that `group_halves` made: what computes its first half.
+  const Node& InModel(const Node& root) const {
+    const bool grouped =
+        std::any_of(workspace_.grouped_halves.begin(), workspace_.grouped_halves.end(), [&](const GroupedHalves& halves) {
+          return std::find(halves.parts.begin(), halves.parts.end(), &root) != halves.parts.end();
+        });
+    return grouped ? *root.input(0)->producer : root;
+  }
+
   // A site for the match; its number.
   MatchToken Note(const Rule& rule, const Match& match, const Node* root) {
     Site site;
@@ -186,7 +195,7 @@ class Recogniser {
     site.record.kind = rule.kind;
     site.record.rule = rule.name;
     site.record.precision = rule.precision;
-    site.record.node = std::string(Label(*root));
+    site.record.node = std::string(Label(InModel(*root)));
     site.record.module = ModuleOf(match.covered);
     for (const std::string& name : rule.outputs) {
       const Term& output = match.terms[rule.scope.Find(name)];

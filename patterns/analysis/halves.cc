@@ -114,17 +114,22 @@ void AddHalvesUnder(const FunctionContext& context, const Value* value, int step
 
 }  // namespace
 
-bool JoinsHalvesOfOne(const FunctionContext& context, const Node& join) {
+bool AreOfHalvesOfOne(const FunctionContext& context, const Value* a, const Value* b) {
   constexpr int kSteps = 3;  // a sum, a product, and an axis of its own
-  if (join.inputs().size() != 2 || context.facts->Of(join.output(0)).rank() < 2) return false;
   std::vector<HalfOf> left;
-  AddHalvesUnder(context, join.input(0), kSteps, &left);
+  AddHalvesUnder(context, a, kSteps, &left);
   if (left.empty()) return false;
   std::vector<HalfOf> right;
-  AddHalvesUnder(context, join.input(1), kSteps, &right);
-  return std::any_of(left.begin(), left.end(), [&](const HalfOf& a) {
-    return std::any_of(right.begin(), right.end(), [&](const HalfOf& b) { return a.whole == b.whole && a.index != b.index; });
+  AddHalvesUnder(context, b, kSteps, &right);
+  return std::any_of(left.begin(), left.end(), [&](const HalfOf& one) {
+    return std::any_of(right.begin(), right.end(),
+                       [&](const HalfOf& other) { return one.whole == other.whole && one.index != other.index; });
   });
+}
+
+bool JoinsHalvesOfOne(const FunctionContext& context, const Node& join) {
+  return join.inputs().size() == 2 && context.facts->Of(join.output(0)).rank() >= 2 &&
+         AreOfHalvesOfOne(context, join.input(0), join.input(1));
 }
 
 absl::StatusOr<std::string> JoinMode(const FunctionContext& context, const Value* y, const Value* a, const Value* b) {

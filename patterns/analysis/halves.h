@@ -22,7 +22,9 @@ struct HalfOf {
 // one: unequal parts, three parts, bounds that are not known, overlapping indices.
 absl::StatusOr<HalfOf> FindHalf(const FunctionContext& context, const Value* part);
 
-// Whether `join` joins two values that are computed, by a sum of products at most, from the two halves of the last axis of one.
+// Whether two values are computed, by a sum of products at most, from the two halves of the last axis of one.
+bool AreOfHalvesOfOne(const FunctionContext& context, const Value* a, const Value* b);
+// Whether `join` joins two such values and nothing else.
 bool JoinsHalvesOfOne(const FunctionContext& context, const Node& join);
 
 // y [..., D] made of a and b [..., D/2] alone: "half" if a is its first half and b its second, "interleaved" if a
