@@ -8,6 +8,7 @@
 #include "ir/movement/movement.h"
 #include "ir/schema.h"
 #include "passes/tidy/kinds.h"
+#include "patterns/operators/declarations.h"
 
 namespace ascend_fuse {
 namespace {
@@ -52,6 +53,16 @@ const Value* Narrower(const TidyContext& context, const Node& node, size_t opera
   return ones && context.dims().Equal(absl::MakeConstSpan(to.shape).subspan(added), from.shape) ? narrow : nullptr;
 }
 
+// Whether GE may join the node, a sum, with a norm that reads it, which it does where both summands have one shape.
+bool IsSumBeforeNorm(const Node& node) {
+  if (!IsOp(node, "Add")) return false;
+  for (const Use& use : LiveUses(*node.output())) {
+    const DeclaredOperator* const declared = FindDeclaredOperator(Domain(*use.user), OpType(*use.user));
+    if (declared != nullptr && declared->joined_with_sum) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<Tidied> AskExpands(TidyContext& context, const Node& node) {
@@ -61,7 +72,7 @@ std::optional<Tidied> AskExpands(TidyContext& context, const Node& node) {
   if (context.workspace.model().OpsetVersion() < kBroadcasts) return std::nullopt;
   for (size_t i = 0; i < node.input_count; ++i) {
     const Value* const narrower = Narrower(context, node, i);
-    if (narrower == nullptr) continue;
+    if (narrower == nullptr || IsSumBeforeNorm(node)) continue;
     const Schema* const schema = SchemaOf(node);
     const Fact& result = context.facts().Of(node.output());
     if (schema == nullptr || !schema->elementwise || node.output_count != 1 || !result.has_rank) return std::nullopt;

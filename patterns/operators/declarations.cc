@@ -85,6 +85,7 @@ DeclaredOperator OperatorFrom(const proto::OperatorDeclaration& from) {
   op.never_emitted = from.never_emitted();
   op.keeps_facts = from.keeps_facts();
   op.along_last_axis = static_cast<size_t>(from.along_last_axis());
+  op.joined_with_sum = from.joined_with_sum();
   if (from.has_rotated_halves()) op.rotated_halves = RotatedHalves{from.rotated_halves().attribute(), from.rotated_halves().is()};
   return op;
 }
