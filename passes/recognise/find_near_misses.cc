@@ -55,12 +55,14 @@ constexpr int kEvidence = 4;
 constexpr size_t kMostRoots = 16;       // of a rule that matches but for one difference, from its anchor on
 constexpr size_t kMostFailures = 8192;  // that are kept: those of the roots around an anchor are fewer
 
-// Whether the node begins a construct, where its operator alone says little.
-bool Begins(const Node& anchor, const FunctionContext& context) {
-  for (const FunctionRow& function : Functions()) {
-    if (function.begins != nullptr && function.anchor == OpType(anchor)) return function.begins(context, anchor);
-  }
-  return true;
+bool IsOwn(std::string_view op_type) {
+  const auto& own = NearMissAnchors();
+  return std::find(own.begin(), own.end(), op_type) != own.end();
+}
+
+bool IsOfDifferences(std::string_view op_type) {
+  return std::find(std::begin(kAnchorsOfDifferences), std::end(kAnchorsOfDifferences), op_type) !=
+         std::end(kAnchorsOfDifferences);
 }
 
 // A constant that is not what the rule expects stops it at the node that reads it; sentences begin with its name.
@@ -93,20 +95,16 @@ class NearMisses {
       for (const Node* anchor : graph->nodes()) {
         if (anchor->dead || workspace_.IsMade(*anchor) || anchor->domain != NameId::kEmpty) continue;
         const auto rules = rules_of_.find(OpType(*anchor));
-        if (rules != rules_of_.end() && Begins(*anchor, workspace_.Context())) Look(anchor, rules->second);
+        if (rules != rules_of_.end() && Begins(*anchor)) Look(anchor, rules->second);
       }
     }
   }
 
  private:
-  static bool IsOwn(std::string_view op_type) {
-    const auto& own = NearMissAnchors();
-    return std::find(own.begin(), own.end(), op_type) != own.end();
-  }
-
-  static bool IsOfDifferences(std::string_view op_type) {
-    return std::find(std::begin(kAnchorsOfDifferences), std::end(kAnchorsOfDifferences), op_type) !=
-           std::end(kAnchorsOfDifferences);
+  // Whether the node begins a construct, where its operator alone says little.
+  bool Begins(const Node& anchor) const {
+    const auto begins = begins_.find(OpType(anchor));
+    return begins == begins_.end() || begins->second(workspace_.Context(), anchor);
   }
 
   // The rules that an anchor says something about: those that match it, and those that ask a function of which it is the
@@ -116,6 +114,7 @@ class NearMisses {
     std::vector<std::string_view> anchors = NearMissAnchors();
     anchors.insert(anchors.end(), std::begin(kAnchorsOfDifferences), std::end(kAnchorsOfDifferences));
     for (const FunctionRow& function : Functions()) {
+      if (function.begins != nullptr) begins_.try_emplace(function.anchor, function.begins);
       if (!function.anchor.empty() && std::find(anchors.begin(), anchors.end(), function.anchor) == anchors.end()) {
         anchors.push_back(function.anchor);
       }
@@ -310,6 +309,7 @@ class NearMisses {
   Neighbourhoods neighbourhoods_;
   absl::flat_hash_map<uint64_t, Farthest> farthest_;                     // by what an anchor's surroundings look like
   absl::flat_hash_map<std::string_view, std::vector<size_t>> rules_of_;  // by anchor
+  absl::flat_hash_map<std::string_view, bool (*)(const FunctionContext&, const Node&)> begins_;
   absl::flat_hash_map<std::string, std::vector<size_t>>
       rules_of_root_;                                             // those that use an anchor, by the operator of their root
   absl::flat_hash_map<std::string_view, std::string_view> told_;  // the kinds of sites that say why they are left, by node

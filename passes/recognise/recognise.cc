@@ -61,7 +61,9 @@ const Node* RecognisedNode(const Emission& emission) {
 class Recogniser {
  public:
   explicit Recogniser(Workspace& workspace)
-      : workspace_(workspace), library_(workspace.rules(RuleFolder::kLibrary)), sites_(workspace.sites) {}
+      : workspace_(workspace), library_(workspace.rules(RuleFolder::kLibrary)), sites_(workspace.sites) {
+    for (const GroupedHalves& halves : workspace.grouped_halves) grouped_.insert(halves.parts.begin(), halves.parts.end());
+  }
 
   absl::Status Run() {
     ReadRules();
@@ -176,13 +178,7 @@ class Recogniser {
   }
 
   // The node to name for a root that `group_halves` made: what computes its first half.
-  const Node& InModel(const Node& root) const {
-    const bool grouped =
-        std::any_of(workspace_.grouped_halves.begin(), workspace_.grouped_halves.end(), [&](const GroupedHalves& halves) {
-          return std::find(halves.parts.begin(), halves.parts.end(), &root) != halves.parts.end();
-        });
-    return grouped ? *root.input(0)->producer : root;
-  }
+  const Node& InModel(const Node& root) const { return grouped_.contains(&root) ? *root.input(0)->producer : root; }
 
   // A site for the match; its number.
   MatchToken Note(const Rule& rule, const Match& match, const Node* root) {
@@ -296,6 +292,7 @@ class Recogniser {
   std::vector<Site>& sites_;
   absl::flat_hash_map<std::string, std::string> kind_of_;                  // by operator
   absl::flat_hash_map<std::string, std::vector<const Rule*>> readers_of_;  // by operator
+  absl::flat_hash_set<const Node*> grouped_;                               // Concats that group_halves made
   absl::flat_hash_map<const Node*, size_t> site_of_;                       // what was made, and for which site
   std::vector<std::pair<size_t, size_t>> taken_;  // sites whose node a later one matched, with the later one
 };
