@@ -1,5 +1,7 @@
 #include "ir/graph.h"
 
+#include <algorithm>
+
 #include "ir/model.h"
 
 namespace ascend_fuse {
@@ -16,6 +18,11 @@ std::string_view NodeName(const Node& node) { return node.graph->model().Text(no
 std::string_view ValueName(const Value& value) { return value.graph->model().Text(value.name); }
 
 bool IsOp(const Node& node, std::string_view op_type) { return node.domain == NameId::kEmpty && OpType(node) == op_type; }
+
+void SortInOrder(std::vector<const Node*>* nodes) {
+  const auto before = [](const Node* a, const Node* b) { return StandsBefore(*a, *b); };
+  if (!std::is_sorted(nodes->begin(), nodes->end(), before)) std::sort(nodes->begin(), nodes->end(), before);
+}
 
 int64_t Tensor::ElementCount() const {
   int64_t count = 1;

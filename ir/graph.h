@@ -180,6 +180,9 @@ std::string_view ValueName(const Value& value);
 // Whether `a` stands before `b` in the order of one graph: by Node::order, and by age where two have one order.
 inline bool StandsBefore(const Node& a, const Node& b) { return a.order != b.order ? a.order < b.order : a.id < b.id; }
 
+// Sorts nodes of one graph by StandsBefore. The list of a graph mostly is in that order, so that this takes one look at each.
+void SortInOrder(std::vector<const Node*>* nodes);
+
 // True when `node` is `op_type` of the default domain.
 bool IsOp(const Node& node, std::string_view op_type);
 

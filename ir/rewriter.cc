@@ -192,7 +192,7 @@ void Rewriter::KeepOrder(const Node* node) {
   };
   ForEachReader(*node, visit);
   for (size_t i = 0; i < moved.size(); ++i) ForEachReader(*moved[i], visit);
-  std::sort(moved.begin(), moved.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
+  SortInOrder(&moved);
   for (const Node* reader : moved) {
     if (!reader->is_new) Assign(&node->graph->reordered_, true);
     Assign(&reader->order, ++last);
@@ -613,7 +613,7 @@ void Rewriter::Sweep(uint32_t made_from) {
     }
     std::erase_if(nodes, [](const Node* node) { return node->dead; });
     for (const Node* node : nodes) NameLostOutputs(node);
-    std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
+    SortInOrder(&nodes);
     absl::flat_hash_set<const Value*> unused;
     for (const Value* value : made_constants_) {
       if (value->graph == graph.get()) loose.push_back(value);

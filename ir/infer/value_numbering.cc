@@ -1,11 +1,13 @@
 #include "ir/infer/value_numbering.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "ir/infer/movement_of.h"
 #include "ir/rounding.h"
 #include "ir/schema.h"
@@ -364,7 +366,8 @@ bool ValueNumbering::NumberAsCopy(const Node& node, const Facts& facts) {
 uint32_t ValueNumbering::NumberOfElements(const Value& value, const Facts& facts) {
   const Fact& fact = facts.Of(&value);
   if (fact.elements == nullptr || !fact.has_rank) return kNoNumber;
-  std::string key = "elements";
+  std::string& key = key_;
+  key = "elements";
   AppendNumber(static_cast<uint64_t>(fact.type), &key);
   for (Dim dim : fact.shape) {
     if (!dim.is_number()) return kNoNumber;
@@ -380,7 +383,7 @@ uint32_t ValueNumbering::NumberOfElements(const Value& value, const Facts& facts
   for (double element : fact.elements->floats) {
     key.append(reinterpret_cast<const char*>(&element), sizeof element);
   }
-  return known_tensors_.try_emplace(std::move(key), Number(&value)).first->second;
+  return known_tensors_.try_emplace(key, Number(&value)).first->second;
 }
 
 bool ValueNumbering::NumberByElements(const Node& node, const Facts& facts) {
@@ -397,16 +400,17 @@ bool ValueNumbering::NumberByElements(const Node& node, const Facts& facts) {
 void ValueNumbering::NumberByComputation(const Node& node) {
   const Schema* schema = node.subgraph_count == 0 ? SchemaOf(node) : nullptr;
   if (schema == nullptr || !schema->deterministic) return;
-  std::vector<uint32_t> inputs;
+  absl::InlinedVector<uint32_t, 8> inputs;
   for (const Use& use : node.inputs()) inputs.push_back(use.value == nullptr ? kNoNumber : Number(use.value));
   if (inputs.size() == 2 && schema->commutative && inputs[0] > inputs[1]) std::swap(inputs[0], inputs[1]);
-  std::string key;
+  std::string& key = key_;
+  key.clear();
   AppendNumber(static_cast<uint64_t>(node.domain) << 32 | static_cast<uint64_t>(node.op_type), &key);
   AppendNumber(inputs.size(), &key);
   for (uint32_t input : inputs) AppendNumber(input, &key);
   AppendNumber(node.output_count, &key);
   if (!AppendAttributes(node, schema, &key)) return;
-  const auto [same, fresh] = known_computations_.try_emplace(std::move(key), computed_.size());
+  const auto [same, fresh] = known_computations_.try_emplace(key, computed_.size());
   for (size_t i = 0; i < node.output_count; ++i) {
     const Value* value = node.output(i);
     if (fresh) {
@@ -415,6 +419,41 @@ void ValueNumbering::NumberByComputation(const Node& node) {
       Assign(*value, computed_[same->second + i]);
     }
   }
+}
+
+namespace {
+
+constexpr int kMostNumberings = 4;  // dims that are equal make values equal, whose dims are equal then
+
+// Whether dims were unified.
+bool UnifyEqualValues(const Graph& graph, const ValueNumbering& numbering, Facts* facts) {
+  const uint64_t version = facts->dims().version();
+  for (const Node* node : graph.nodes()) {
+    if (node->dead) continue;
+    for (const Value* value : node->outputs()) {
+      if (value == nullptr || numbering.Number(value) == value->id) continue;
+      const Value* const first = numbering.First(value);
+      if (first == value || first->graph != value->graph) continue;
+      const Fact& a = facts->Of(value);
+      const Fact& b = facts->Of(first);
+      if (!a.has_rank || !b.has_rank || a.shape.size() != b.shape.size()) continue;
+      for (size_t i = 0; i < a.shape.size(); ++i) {
+        if (a.shape[i] != b.shape[i] && a.shape[i].known() && b.shape[i].known()) facts->dims().Unify(a.shape[i], b.shape[i]);
+      }
+    }
+  }
+  return facts->dims().version() != version;
+}
+
+}  // namespace
+
+std::unique_ptr<ValueNumbering> NumberValues(const Model& model, Facts* facts) {
+  auto numbering = std::make_unique<ValueNumbering>(model, *facts);
+  for (int i = 1; i < kMostNumberings && UnifyEqualValues(model.graph(), *numbering, facts); ++i) {
+    facts->ResolveDims();
+    numbering = std::make_unique<ValueNumbering>(model, *facts);
+  }
+  return numbering;
 }
 
 }  // namespace ascend_fuse

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -81,7 +82,13 @@ class ValueNumbering {
   std::vector<const Value*> firsts_;                             // by number
   absl::flat_hash_map<std::string, uint32_t> known_tensors_;     // elements or place in a file -> number
   absl::flat_hash_map<std::string, size_t> known_computations_;  // operator, inputs, attributes -> place in computed_
+  std::string key_;  // of what is looked up; its memory serves all of them
   std::vector<uint32_t> computed_;  // numbers of the outputs of each known computation, one after another
 };
+
+// The numbers of all values. Two values of one number have the same shape in every run, though inference may have a symbol of its
+// own for each (the rows of two NonZeros of one tensor): such dims are unified in `facts`, and what is equal because of that is
+// numbered alike. Values of bodies are left as they are, which may never run.
+std::unique_ptr<ValueNumbering> NumberValues(const Model& model, Facts* facts);
 
 }  // namespace ascend_fuse

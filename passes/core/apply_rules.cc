@@ -46,10 +46,14 @@ class Driver {
     absl::flat_hash_map<const Graph*, size_t> place_of;  // addresses differ from run to run
     for (const auto& graph : workspace_.model().graphs()) {
       place_of.try_emplace(graph.get(), place_of.size());
-      for (const Node* node : graph->nodes()) {
-        if (!node->dead) Add(node);
+      const auto& nodes = graph->nodes();
+      for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+        if (!(*node)->dead) Add(*node);
       }
     }
+    const auto in_turn = [&](const Node* a, const Node* b) {
+      return a->graph != b->graph ? place_of.at(a->graph) < place_of.at(b->graph) : StandsBefore(*b, *a);
+    };
     std::vector<const Node*> candidates;
     for (size_t r = 0; r < rules_.rules().size(); ++r) {
       const Rule& rule = rules_.rules()[r];
@@ -60,9 +64,8 @@ class Driver {
         if (found == by_operator_.end()) continue;
         candidates.insert(candidates.end(), found->second.begin(), found->second.end());
       }
-      std::sort(candidates.begin(), candidates.end(), [&](const Node* a, const Node* b) {
-        return a->graph != b->graph ? place_of.at(a->graph) < place_of.at(b->graph) : StandsBefore(*b, *a);
-      });
+      // Those of one operator are, until nodes are made.
+      if (!std::is_sorted(candidates.begin(), candidates.end(), in_turn)) std::sort(candidates.begin(), candidates.end(), in_turn);
       for (const Node* node : candidates) {
         if (node->dead || node->output(0) == nullptr) continue;
         if (steps_.go_on && !steps_.go_on(rule)) break;

@@ -1,5 +1,4 @@
 // Infer and number: what is known of every value before anything is looked for; and again where the final operators say more.
-#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -100,7 +99,7 @@ void InferFurther(Workspace& workspace) {
   for (const Node* node : workspace.model().graph().nodes()) {
     if (!node->dead) nodes.push_back(node);
   }
-  std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
+  SortInOrder(&nodes);
   for (const Node* node : nodes) InferMore(*node, &facts, [](const Value*) {});
   facts.ResolveDims();
   facts.ForgetContradictions(contradictions);

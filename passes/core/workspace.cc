@@ -168,7 +168,7 @@ void Workspace::InferModelAgain(const InferOptions& told) {
 }
 
 void Workspace::NumberValues() {
-  numbering_ = std::make_unique<ValueNumbering>(*model_, facts_);
+  numbering_ = ascend_fuse::NumberValues(*model_, &facts_);
   masks_ = std::make_unique<MaskForms>(*model_, facts_, &facts_.dims(), *numbering_, options_.assumptions);
   attention_ = std::make_unique<AttentionMemo>();
   emitter_ = std::make_unique<Emitter>(&rewriter_, &facts_, numbering_.get());

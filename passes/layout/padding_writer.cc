@@ -20,7 +20,7 @@ absl::Status No(std::string_view clause) { return absl::FailedPreconditionError(
 
 absl::StatusOr<PaddedHeads> PaddingWriter::Write() {
   std::vector<const Node*> nodes(plan_.nodes.begin(), plan_.nodes.end());
-  std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
+  SortInOrder(&nodes);
   for (const Node* node : nodes) {
     RETURN_IF_ERROR(WriteNode(node));
   }

@@ -43,7 +43,7 @@ class BranchDecider {
     }
     if (std::any_of(body.begin(), body.end(), [](const Node* inner) { return inner->subgraph_count > 0; })) return;
     // New nodes stand at the end of the list, before those that read them in the order of the graph.
-    std::sort(body.begin(), body.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
+    SortInOrder(&body);
     absl::flat_hash_map<const Value*, const Value*> moved;
     const auto there = [&moved](const Value* value) {
       const auto found = moved.find(value);

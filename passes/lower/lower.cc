@@ -46,7 +46,7 @@ class Lowering {
     for (const Site& site : workspace_.sites) {
       if (site.node != nullptr && site.pending()) nodes.push_back(site.node);
     }
-    std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
+    SortInOrder(&nodes);
     for (const Node* node : nodes) {
       if (!node->dead) LowerNode(node);
     }

@@ -57,7 +57,7 @@ class Tidier {
       for (const Node* node : graph->nodes()) {
         if (!node->dead) nodes.push_back(node);
       }
-      std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return StandsBefore(*a, *b); });
+      SortInOrder(&nodes);
       for (const Node* node : nodes) {
         if (absl::Status status = workspace_.GoOn(); !status.ok()) return status;
         Visit(node);

@@ -23,7 +23,7 @@ void TidyGraph::EndRound() {
   became_.clear();
 }
 
-void TidyGraph::StartRound() { numbering_ = std::make_unique<ValueNumbering>(workspace_.model(), workspace_.facts()); }
+void TidyGraph::StartRound() { numbering_ = NumberValues(workspace_.model(), &workspace_.facts()); }
 
 const Node* TidyGraph::Do(const Tidied& answer, const Node* node) {
   if (answer.result.has_value() && answer.result->kind == Term::Kind::kValue) {

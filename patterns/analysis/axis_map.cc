@@ -35,6 +35,7 @@ Atoms AtomTable::Leaves(const Atoms& atoms) const {
 
 AxisList AtomTable::Leaves(const AxisList& axes) const {
   AxisList leaves;
+  leaves.reserve(axes.size());
   for (const Atoms& axis : axes) leaves.push_back(Leaves(axis));
   return leaves;
 }
@@ -54,6 +55,7 @@ bool AtomTable::Resize(const Atoms& axis, Dim size) {
 
 std::vector<Dim> AtomTable::SizesOf(const AxisList& axes) const {
   std::vector<Dim> sizes;
+  sizes.reserve(axes.size());
   for (const Atoms& axis : axes) sizes.push_back(SizeOf(axis));
   return sizes;
 }

@@ -59,7 +59,8 @@ bool BroadcastsLikeScalar(const FunctionContext& context, const Schema* schema, 
 
 // An attribute that no term stands for is compared with others by its name.
 Term AttributeTerm(const Attribute& attribute) {
-  return TermOfAttribute(attribute).value_or(Term::Text(fmt::format("(attribute {})", attribute.name)));
+  std::optional<Term> term = TermOfAttribute(attribute);
+  return term.has_value() ? *std::move(term) : Term::Text(fmt::format("(attribute {})", attribute.name));
 }
 
 // An integer input that newer opsets use in place of an attribute (axes, split ...), as the attribute was.

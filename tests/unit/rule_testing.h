@@ -31,7 +31,7 @@ struct Subject {
     }
     model = *std::move(parsed);
     facts = Infer(*model, WithDeclaredOperators());
-    numbering = std::make_unique<ValueNumbering>(*model, facts);
+    numbering = NumberValues(*model, &facts);
   }
 
   const Value* Named(std::string_view name) const {

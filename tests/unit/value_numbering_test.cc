@@ -293,5 +293,22 @@ TEST_F(ValueNumberingAddTest, AnInputWithoutANumberIsItself) {
   EXPECT_FALSE(subject.numbering->Same(a, unnumbered->output(0)));
 }
 
+TEST(ValueNumberingTest, EqualValuesHaveEqualDims) {
+  const Subject twins(
+      "(bool[N, 4] x, bool[N, 4] other) => (a, b, c) <int64 one = {1}> "
+      "{ a = NonZero (x)\n same = NonZero (x)\n b = Mul (same, one)\n far = NonZero (other)\n c = Mul (far, one) }");
+  EXPECT_TRUE(twins.facts.dims().Equal(twins.facts.Of(twins.Named("a")).shape, twins.facts.Of(twins.Named("b")).shape));
+  EXPECT_FALSE(twins.facts.dims().Equal(twins.facts.Of(twins.Named("a")).shape, twins.facts.Of(twins.Named("c")).shape));
+}
+
+TEST(ValueNumberingTest, ValuesThatAreEqualBecauseTheirDimsAre) {
+  const std::string text =
+      "(bool[N, 4] x, bool[N, 4] other) => (y, z) <int64 axis = {1}> "
+      "{ a = NonZero (x)\n b = NonZero (%)\n s = Shape (a)\n t = Shape (b)\n y = Gather (s, axis)\n z = Gather (t, axis) }";
+  const auto of = [&](const char* second) { return Subject(std::string(text).replace(text.find('%'), 1, second), 17); };
+  EXPECT_TRUE(of("x").Same("y", "z"));
+  EXPECT_FALSE(of("other").Same("y", "z"));
+}
+
 }  // namespace
 }  // namespace ascend_fuse
