@@ -8,12 +8,14 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/node_hash_map.h"
+#include "ir/infer/movement_of.h"
 #include "ir/schema.h"
 #include "passes/core/module_path.h"
 #include "passes/core/workspace.h"
 #include "passes/recognise/downstream.h"
 #include "passes/recognise/neighbourhood.h"
 #include "passes/recognise/passes.h"
+#include "patterns/analysis/product.h"
 #include "patterns/functions/functions.h"
 
 namespace ascend_fuse {
@@ -143,6 +145,7 @@ class NearMisses {
   void Look(const Node* anchor, const std::vector<size_t>& rules) {
     reached_ = Downstream(anchor);  // roots lie a few steps downstream
     best_ = Failure();
+    best_root_ = nullptr;
     best_covers_ = false;
     difference_ = nullptr;
     // In a layer that is written as one before the same rules get farthest at the same places: only these are asked again.
@@ -154,6 +157,7 @@ class NearMisses {
     }
     TakeDifference();
     if (best_.rule == nullptr) return;
+    if (difference_ == nullptr && !best_covers_ && best_.node == best_root_ && IsOp(*anchor, "Softmax")) TellReader(*anchor);
     // What several nodes of one construct tell is told once.
     const bool placed = best_.node != nullptr || difference_ != nullptr;
     if (!misses_.insert({best_.rule, best_.node, best_.found}).second && placed) return;
@@ -202,7 +206,7 @@ class NearMisses {
           continue;
         }
         const Failure& failure = FailureAt(r, root);
-        if (failure.rule != nullptr && Consider(anchor, failure)) farthest.failure = {r, i};
+        if (failure.rule != nullptr && Consider(anchor, failure, root)) farthest.failure = {r, i};
       }
     }
     return farthest;
@@ -217,7 +221,7 @@ class NearMisses {
     }
     if (const Place& place = farthest.failure; place.root != kNowhere) {
       const Failure& failure = FailureAt(place.rule, reached_[place.root]);
-      if (failure.rule != nullptr) Consider(anchor, failure);
+      if (failure.rule != nullptr) Consider(anchor, failure, reached_[place.root]);
     }
   }
 
@@ -280,8 +284,35 @@ class NearMisses {
     best_.covered = covered;
   }
 
+  // No rule got from a product to this softmax: each stopped where it began. Where what it gives is not multiplied with values, that is what to say; how far a
+  // rule got elsewhere is not.
+  void TellReader(const Node& softmax) {
+    const Node* reader = nullptr;
+    for (const Use& use : LiveUses(*softmax.output())) {
+      const Node* const node = Computing(use.user);
+      if (FindProduct(workspace_.Context(), node->output(0)).has_value()) return;
+      if (reader == nullptr || StandsBefore(*node, *reader)) reader = node;
+    }
+    if (reader == nullptr) return;
+    best_.node = reader;
+    best_.expected.clear();
+    best_.found = fmt::format("{} takes {}, the result of the softmax, which an attention multiplies with its values",
+                              OpType(*reader), ValueName(*softmax.output()));
+  }
+
+  // The node, or what reads its result where that is the same tensor in another shape or order of axes.
+  const Node* Computing(const Node* node) const {
+    for (MovementKind kind = KindOf(workspace_.facts(), *node);
+         kind == MovementKind::kKeepsOrder || kind == MovementKind::kPermutes; kind = KindOf(workspace_.facts(), *node)) {
+      const Value* const moved = node->output();
+      if (moved == nullptr || moved->is_graph_output || CountReaders(*moved) != 1) break;
+      node = (*LiveUses(*moved).begin()).user;
+    }
+    return node;
+  }
+
   // Whether that is the best until now.
-  bool Consider(const Node* anchor, const Failure& failure) {
+  bool Consider(const Node* anchor, const Failure& failure, const Node* root) {
     const auto& covered = failure.covered;
     const bool covers = std::find(covered.begin(), covered.end(), anchor) != covered.end();
     const bool beside = covered.size() >= 3 && std::any_of(covered.begin(), covered.end(), [&](const Node* node) {
@@ -296,6 +327,7 @@ class NearMisses {
     const bool farther = (covers && !best_covers_) || ((covers || (stopped && !best_covers_)) && failure.rank > best_.rank);
     if (farther) {
       best_ = failure;
+      best_root_ = root;
       best_covers_ = covers;
     }
     return farther;
@@ -320,6 +352,7 @@ class NearMisses {
   // Of the anchor that is looked at.
   std::vector<const Node*> reached_;
   Failure best_;
+  const Node* best_root_ = nullptr;
   bool best_covers_ = false;
   const Nearly* difference_ = nullptr;
 };
