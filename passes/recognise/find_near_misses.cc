@@ -322,6 +322,9 @@ class NearMisses {
                         });
     // A Sub alone tells nothing: what it is subtracted from and its product must be there too.
     if (!IsOwn(OpType(*anchor)) && ((!covers && !beside) || covered.size() < 3)) return false;
+    if (covered.size() <= 2 && std::any_of(covered.begin(), covered.end(), [&](const Node* node) { return IsScaled(*anchor, *node); })) {
+      return false;
+    }
     const size_t enough = IsOp(*anchor, "Softmax") ? 1 : 2;
     const bool stopped = beside || (covered.size() >= enough && IsReached(failure.node));
     const bool farther = (covers && !best_covers_) || ((covers || (stopped && !best_covers_)) && failure.rank > best_.rank);
@@ -331,6 +334,15 @@ class NearMisses {
       best_covers_ = covers;
     }
     return farther;
+  }
+
+  // Whether `node` only multiplies what the anchor gives by a number, as soft-capping of logits does: an activation is
+  // multiplied with data.
+  bool IsScaled(const Node& anchor, const Node& node) const {
+    const auto is_number = [&](const Value* value) { return value != nullptr && workspace_.facts().Of(value).is_splat; };
+    const Value* const scaled = anchor.output(0);
+    return IsOp(node, "Mul") && ((node.input(0) == scaled && is_number(node.input(1))) ||
+                                 (node.input(1) == scaled && is_number(node.input(0))));
   }
 
   bool IsReached(const Node* node) const { return std::find(reached_.begin(), reached_.end(), node) != reached_.end(); }
