@@ -82,7 +82,7 @@ class ValueNumbering {
   std::vector<const Value*> firsts_;                             // by number
   absl::flat_hash_map<std::string, uint32_t> known_tensors_;     // elements or place in a file -> number
   absl::flat_hash_map<std::string, size_t> known_computations_;  // operator, inputs, attributes -> place in computed_
-  std::string key_;  // of what is looked up; its memory serves all of them
+  std::string key_;                                              // of what is looked up; its memory serves all of them
   std::vector<uint32_t> computed_;  // numbers of the outputs of each known computation, one after another
 };
 

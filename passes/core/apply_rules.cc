@@ -65,7 +65,8 @@ class Driver {
         candidates.insert(candidates.end(), found->second.begin(), found->second.end());
       }
       // Those of one operator are, until nodes are made.
-      if (!std::is_sorted(candidates.begin(), candidates.end(), in_turn)) std::sort(candidates.begin(), candidates.end(), in_turn);
+      if (!std::is_sorted(candidates.begin(), candidates.end(), in_turn))
+        std::sort(candidates.begin(), candidates.end(), in_turn);
       for (const Node* node : candidates) {
         if (node->dead || node->output(0) == nullptr) continue;
         if (steps_.go_on && !steps_.go_on(rule)) break;

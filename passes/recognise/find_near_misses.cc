@@ -78,6 +78,53 @@ const Node* ReaderOfFound(const Failure& failure) {
   return nullptr;
 }
 
+// Whether `node` only multiplies what the anchor gives by a number, as soft-capping of logits does: an activation is
+// multiplied with data.
+bool IsScaled(const Facts& facts, const Node& anchor, const Node& node) {
+  const auto is_number = [&](const Value* value) { return value != nullptr && facts.Of(value).is_splat; };
+  const Value* const scaled = anchor.output(0);
+  return IsOp(node, "Mul") &&
+         ((node.input(0) == scaled && is_number(node.input(1))) || (node.input(1) == scaled && is_number(node.input(0))));
+}
+
+// The node, or what reads its result where that is the same tensor in another shape or order of axes.
+const Node* Computing(const Facts& facts, const Node* node) {
+  for (MovementKind kind = KindOf(facts, *node); kind == MovementKind::kKeepsOrder || kind == MovementKind::kPermutes;
+       kind = KindOf(facts, *node)) {
+    const Value* const moved = node->output();
+    if (moved == nullptr || moved->is_graph_output || CountReaders(*moved) != 1) break;
+    node = (*LiveUses(*moved).begin()).user;
+  }
+  return node;
+}
+
+// What takes the result of a softmax first, where nothing multiplies it with values; else nullptr.
+const Node* ReaderInPlaceOfProduct(const FunctionContext& context, const Node& softmax) {
+  const Node* reader = nullptr;
+  for (const Use& use : LiveUses(*softmax.output())) {
+    const Node* const node = Computing(*context.facts, use.user);
+    if (FindProduct(context, node->output(0)).has_value()) return nullptr;
+    if (reader == nullptr || StandsBefore(*node, *reader)) reader = node;
+  }
+  return reader;
+}
+
+NearMissRecord Record(const Node& anchor, const Failure& failure) {
+  NearMissRecord record;
+  record.rule = failure.rule->name;
+  record.node = std::string(Label(anchor));
+  record.module = ModulePath(anchor);
+  record.matched_nodes = static_cast<int64_t>(failure.covered.size());
+  if (const Node* node = failure.node != nullptr ? failure.node : ReaderOfFound(failure); node != nullptr) {
+    record.stopped_by = std::string(NodeName(*node).empty() && node != failure.node ? Label(*node) : NodeName(*node));
+  }
+  record.code = failure.code;
+  record.expected = failure.expected;
+  record.found = failure.found;
+  record.source = failure.position.ToString();
+  return record;
+}
+
 // An attempt tells of this anchor if it reached it, or if it stopped on the way there or right beside it.
 class NearMisses {
  public:
@@ -157,6 +204,7 @@ class NearMisses {
     }
     TakeDifference();
     if (best_.rule == nullptr) return;
+    // Each rule stopped where it began: how far one got elsewhere says nothing of this softmax.
     if (difference_ == nullptr && !best_covers_ && best_.node == best_root_ && IsOp(*anchor, "Softmax")) TellReader(*anchor);
     // What several nodes of one construct tell is told once.
     const bool placed = best_.node != nullptr || difference_ != nullptr;
@@ -165,19 +213,7 @@ class NearMisses {
     near_.insert(best_.covered.begin(), best_.covered.end());
     const auto told = told_.find(Label(*anchor));
     if (told != told_.end() && told->second == best_.rule->kind) return;
-    NearMissRecord record;
-    record.rule = best_.rule->name;
-    record.node = std::string(Label(*anchor));
-    record.module = ModulePath(*anchor);
-    record.matched_nodes = static_cast<int64_t>(best_.covered.size());
-    if (const Node* node = best_.node != nullptr ? best_.node : ReaderOfFound(best_); node != nullptr) {
-      record.stopped_by = std::string(NodeName(*node).empty() && node != best_.node ? Label(*node) : NodeName(*node));
-    }
-    record.code = best_.code;
-    record.expected = best_.expected;
-    record.found = best_.found;
-    record.source = best_.position.ToString();
-    workspace_.result.near_misses.push_back(std::move(record));
+    workspace_.result.near_misses.push_back(Record(*anchor, best_));
   }
 
   // A rule at a root, by its place among those that are reached; none where `root` is kNowhere.
@@ -284,31 +320,13 @@ class NearMisses {
     best_.covered = covered;
   }
 
-  // No rule got from a product to this softmax: each stopped where it began. Where what it gives is not multiplied with values, that is what to say; how far a
-  // rule got elsewhere is not.
   void TellReader(const Node& softmax) {
-    const Node* reader = nullptr;
-    for (const Use& use : LiveUses(*softmax.output())) {
-      const Node* const node = Computing(use.user);
-      if (FindProduct(workspace_.Context(), node->output(0)).has_value()) return;
-      if (reader == nullptr || StandsBefore(*node, *reader)) reader = node;
-    }
+    const Node* const reader = ReaderInPlaceOfProduct(workspace_.Context(), softmax);
     if (reader == nullptr) return;
     best_.node = reader;
     best_.expected.clear();
     best_.found = fmt::format("{} takes {}, the result of the softmax, which an attention multiplies with its values",
                               OpType(*reader), ValueName(*softmax.output()));
-  }
-
-  // The node, or what reads its result where that is the same tensor in another shape or order of axes.
-  const Node* Computing(const Node* node) const {
-    for (MovementKind kind = KindOf(workspace_.facts(), *node);
-         kind == MovementKind::kKeepsOrder || kind == MovementKind::kPermutes; kind = KindOf(workspace_.facts(), *node)) {
-      const Value* const moved = node->output();
-      if (moved == nullptr || moved->is_graph_output || CountReaders(*moved) != 1) break;
-      node = (*LiveUses(*moved).begin()).user;
-    }
-    return node;
   }
 
   // Whether that is the best until now.
@@ -322,9 +340,8 @@ class NearMisses {
                         });
     // A Sub alone tells nothing: what it is subtracted from and its product must be there too.
     if (!IsOwn(OpType(*anchor)) && ((!covers && !beside) || covered.size() < 3)) return false;
-    if (covered.size() <= 2 && std::any_of(covered.begin(), covered.end(), [&](const Node* node) { return IsScaled(*anchor, *node); })) {
-      return false;
-    }
+    const auto scaled = [&](const Node* node) { return IsScaled(workspace_.facts(), *anchor, *node); };
+    if (covered.size() <= 2 && std::any_of(covered.begin(), covered.end(), scaled)) return false;
     const size_t enough = IsOp(*anchor, "Softmax") ? 1 : 2;
     const bool stopped = beside || (covered.size() >= enough && IsReached(failure.node));
     const bool farther = (covers && !best_covers_) || ((covers || (stopped && !best_covers_)) && failure.rank > best_.rank);
@@ -334,15 +351,6 @@ class NearMisses {
       best_covers_ = covers;
     }
     return farther;
-  }
-
-  // Whether `node` only multiplies what the anchor gives by a number, as soft-capping of logits does: an activation is
-  // multiplied with data.
-  bool IsScaled(const Node& anchor, const Node& node) const {
-    const auto is_number = [&](const Value* value) { return value != nullptr && workspace_.facts().Of(value).is_splat; };
-    const Value* const scaled = anchor.output(0);
-    return IsOp(node, "Mul") && ((node.input(0) == scaled && is_number(node.input(1))) ||
-                                 (node.input(1) == scaled && is_number(node.input(0))));
   }
 
   bool IsReached(const Node* node) const { return std::find(reached_.begin(), reached_.end(), node) != reached_.end(); }

@@ -25,7 +25,9 @@ class TidyGraph {
   const ValueNumbering& numbering() const { return *numbering_; }
 
   // GE looks for its forms node by node: these nodes stay.
-  bool IsOfGe(const Node& node) const { return !of_ge_.empty() && of_ge_.contains(absl::string_view(Label(node).data(), Label(node).size())); }
+  bool IsOfGe(const Node& node) const {
+    return !of_ge_.empty() && of_ge_.contains(absl::string_view(Label(node).data(), Label(node).size()));
+  }
 
   // Does what a kind answered about the node. The node to be asked about next; nullptr where there is none, or nothing was done.
   const Node* Do(const Tidied& answer, const Node* node);
