@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "fmt/format.h"
+#include "ir/constant_tensor.h"
 #include "ir/onnx/encode.h"
 #include "ir/status_macros.h"
 #include "ir/streamed_tensor.h"
@@ -32,9 +33,8 @@ namespace {
 // Of an initializer, or of a Constant node that holds a tensor; nullptr for any other value.
 const Tensor* TensorOf(const Value& constant, Arena* arena) {
   if (constant.IsConstant()) return constant.initializer;
-  if (constant.producer == nullptr || !IsOp(*constant.producer, "Constant")) return nullptr;
-  const std::optional<Attribute> value = FindAttribute(*constant.producer, "value");
-  return value.has_value() && value->type == AttributeType::kTensor ? arena->New<Tensor>(value->tensor) : nullptr;
+  const std::optional<Tensor> tensor = ConstantTensor(constant);
+  return tensor.has_value() ? arena->New<Tensor>(*tensor) : nullptr;
 }
 
 }  // namespace

@@ -4,10 +4,10 @@
 #include <string>
 
 #include "fmt/format.h"
+#include "ir/constant_tensor.h"
 #include "ir/movement/axis.h"
 #include "ir/status_macros.h"
 #include "passes/quantised/never_negative.h"
-#include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
 void CodeWriter::TakeCodes(const Value* codes, const Value* raw) {

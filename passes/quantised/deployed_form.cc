@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "ir/constant_tensor.h"
 #include "ir/rounding.h"
 #include "ir/status_macros.h"
 #include "passes/core/call_of.h"
 #include "passes/quantised/int8_codes.h"
 #include "passes/quantised/int8_weight.h"
-#include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {

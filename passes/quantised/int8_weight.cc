@@ -4,9 +4,9 @@
 #include <string>
 
 #include "fmt/format.h"
+#include "ir/constant_tensor.h"
 #include "ir/movement/axis.h"
 #include "ir/status_macros.h"
-#include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {

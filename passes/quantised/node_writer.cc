@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "patterns/analysis/constant_tensor.h"
+#include "ir/constant_tensor.h"
 
 namespace ascend_fuse {
 

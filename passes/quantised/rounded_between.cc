@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "ir/constant_tensor.h"
 #include "passes/core/module_path.h"
 #include "passes/core/workspace.h"
-#include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {

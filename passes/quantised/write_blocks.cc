@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "ir/constant_tensor.h"
 #include "ir/movement/axis.h"
 #include "ir/status_macros.h"
 #include "passes/quantised/operators.h"
 #include "passes/quantised/weight_kernel.h"
-#include "patterns/analysis/constant_tensor.h"
 #include "patterns/terms/node_builder.h"
 
 namespace ascend_fuse {

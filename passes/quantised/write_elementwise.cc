@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "ir/constant_tensor.h"
 #include "ir/status_macros.h"
 #include "passes/quantised/dynamic_codes.h"
 #include "passes/quantised/operators.h"
 #include "passes/quantised/weight_kernel.h"
-#include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {

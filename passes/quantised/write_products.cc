@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "ir/constant_tensor.h"
 #include "ir/status_macros.h"
 #include "passes/quantised/deployed_form.h"
 #include "passes/quantised/dynamic_codes.h"
 #include "passes/quantised/int8_kernel.h"
 #include "passes/quantised/operators.h"
 #include "passes/quantised/per_token.h"
-#include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "ir/constant_tensor.h"
 #include "ir/status_macros.h"
 #include "passes/quantised/operators.h"
-#include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {

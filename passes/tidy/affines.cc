@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "ir/constant_tensor.h"
 #include "ir/movement/movement.h"
 #include "passes/tidy/kinds.h"
-#include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "ir/constant_tensor.h"
 #include "ir/movement/movement.h"
-#include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {

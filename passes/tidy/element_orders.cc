@@ -6,10 +6,10 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
+#include "ir/constant_tensor.h"
 #include "ir/movement/movement.h"
 #include "ir/schema.h"
 #include "passes/core/node_inserter.h"
-#include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
+#include "ir/constant_tensor.h"
 #include "ir/movement/axis.h"
 #include "passes/tidy/kinds.h"
-#include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "ir/constant_tensor.h"
 #include "passes/tidy/kinds.h"
-#include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {

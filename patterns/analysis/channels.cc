@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/constant_tensor.h"
 #include "ir/infer/movement_of.h"
 #include "ir/model.h"
 #include "ir/movement/axis.h"
 #include "ir/status_macros.h"
-#include "patterns/analysis/constant_tensor.h"
 #include "patterns/terms/refusal.h"
 #include "patterns/terms/term.h"
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "ir/constant_tensor.h"
 #include "ir/infer/movement_of.h"
 #include "ir/rounding.h"
 #include "ir/schema.h"
-#include "patterns/analysis/constant_tensor.h"
 #include "patterns/analysis/mask.h"
 
 namespace ascend_fuse {

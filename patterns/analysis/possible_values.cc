@@ -12,10 +12,10 @@
 #include "absl/types/span.h"
 #include "fmt/format.h"
 #include "ir/attribute.h"
+#include "ir/constant_tensor.h"
 #include "ir/movement/movement.h"
 #include "ir/rounding.h"
 #include "ir/schema.h"
-#include "patterns/analysis/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "patterns/analysis/constant_tensor.h"
+#include "ir/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
+#include "ir/constant_tensor.h"
 #include "ir/rounding.h"
 #include "ir/status_macros.h"
-#include "patterns/analysis/constant_tensor.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/functions/tensor.h"
 #include "patterns/terms/node_builder.h"

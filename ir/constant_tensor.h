@@ -14,7 +14,7 @@ inline std::optional<Tensor> ConstantTensor(const Value& value) {
   if (value.IsConstant()) return *value.initializer;
   if (value.producer == nullptr || !IsOp(*value.producer, "Constant")) return std::nullopt;
   const std::optional<Attribute> written = FindAttribute(*value.producer, "value");
-  return written.has_value() ? std::optional<Tensor>(written->tensor) : std::nullopt;
+  return written.has_value() && written->type == AttributeType::kTensor ? std::optional<Tensor>(written->tensor) : std::nullopt;
 }
 
 }  // namespace ascend_fuse
