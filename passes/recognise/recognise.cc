@@ -63,6 +63,9 @@ class Recogniser {
   explicit Recogniser(Workspace& workspace)
       : workspace_(workspace), library_(workspace.rules(RuleFolder::kLibrary)), sites_(workspace.sites) {
     for (const GroupedHalves& halves : workspace.grouped_halves) grouped_.insert(halves.parts.begin(), halves.parts.end());
+    for (const StraightenedNorm& norm : workspace.straightened_norms) {
+      original_.insert(norm.originals.begin(), norm.originals.end());
+    }
   }
 
   absl::Status Run() {
@@ -173,8 +176,9 @@ class Recogniser {
   void Cover(const Node* node, Site* site) const {
     if (Label(*node).empty()) return;
     site->covered.push_back(node);
-    if (workspace_.IsMade(*node)) return;  // made of an operator of ONNX Runtime: nobody finds its name in the model
-    site->record.covers.emplace_back(Label(*node));
+    const auto original = original_.find(node);
+    if (original == original_.end() && workspace_.IsMade(*node)) return;  // of an operator of ONNX Runtime: nobody finds its name
+    site->record.covers.emplace_back(Label(original != original_.end() ? *original->second : *node));
   }
 
   // The node to name for a root that `group_halves` made: what computes its first half.
@@ -186,7 +190,7 @@ class Recogniser {
     site.value = root->output(0);
     site.assumes = rule.assumes;
     site.ge_construct = rule.ge_construct;
-    site.no_ge_pass = rule.no_ge_pass;
+    site.no_ge_pass = rule.no_ge_pass || original_.contains(root);  // GE sees the Transposes between
     site.order = root->order;
     site.record.kind = rule.kind;
     site.record.rule = rule.name;
@@ -293,6 +297,7 @@ class Recogniser {
   absl::flat_hash_map<std::string, std::string> kind_of_;                  // by operator
   absl::flat_hash_map<std::string, std::vector<const Rule*>> readers_of_;  // by operator
   absl::flat_hash_set<const Node*> grouped_;                               // Concats that group_halves made
+  absl::flat_hash_map<const Node*, const Node*> original_;                 // what nodes of straightened norms are in the model
   absl::flat_hash_map<const Node*, size_t> site_of_;                       // what was made, and for which site
   std::vector<std::pair<size_t, size_t>> taken_;  // sites whose node a later one matched, with the later one
 };
