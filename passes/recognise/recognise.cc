@@ -107,7 +107,11 @@ class Recogniser {
     const EqualValues equal(workspace_.model(), workspace_.numbering());
     Matcher matcher(library_, workspace_.Context());
     absl::flat_hash_map<const Node*, const Value*> waiting;  // for the first of their equals
-    steps.looks_at = [&](const Rule&, const Node* root) { return equal.IsLookedAt(*root->output(0)); };
+    steps.looks_at = [&](const Rule& rule, const Node* root) {
+      // GE sees the Transposes between the parts of a norm that was straightened.
+      const bool of_ge = !rule.ge_construct.empty() && original_.contains(root);
+      return !of_ge && equal.IsLookedAt(*root->output(0));
+    };
     steps.matched = [&](const Rule& rule, const Match& match, const Node* root) {
       // The first of equal values is recognised, and the others read it.
       if (waiting.contains(root)) return kNotEmitted;
@@ -190,7 +194,7 @@ class Recogniser {
     site.value = root->output(0);
     site.assumes = rule.assumes;
     site.ge_construct = rule.ge_construct;
-    site.no_ge_pass = rule.no_ge_pass || original_.contains(root);  // GE sees the Transposes between
+    site.no_ge_pass = rule.no_ge_pass || original_.contains(root);
     site.order = root->order;
     site.record.kind = rule.kind;
     site.record.rule = rule.name;
