@@ -63,7 +63,9 @@ bool IsOwn(std::string_view op_type) {
 }
 
 bool IsOfDifferences(std::string_view op_type) {
-  const auto is_among = [&](const auto& anchors) { return std::find(std::begin(anchors), std::end(anchors), op_type) != std::end(anchors); };
+  const auto is_among = [&](const auto& anchors) {
+    return std::find(std::begin(anchors), std::end(anchors), op_type) != std::end(anchors);
+  };
   return is_among(kAnchorsOfDifferences) || is_among(kReplacements);
 }
 

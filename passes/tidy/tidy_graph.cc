@@ -17,7 +17,8 @@ TidyGraph::TidyGraph(Workspace& workspace) : workspace_(workspace) {
   // The norms of a file that was optimized before are not sites of norms, and GE joins them with their sums all the same.
   for (const auto& graph : workspace.model().graphs()) {
     for (const Node* node : graph->nodes()) {
-      if (!node->dead && !workspace.IsMade(*node) && IsJoinedWithSum(*node)) of_ge_.insert(std::string(Label(*node->input(0)->producer)));
+      if (!node->dead && !workspace.IsMade(*node) && IsJoinedWithSum(*node))
+        of_ge_.insert(std::string(Label(*node->input(0)->producer)));
     }
   }
 }

@@ -182,9 +182,9 @@ class AttentionReader {
       if (!softmax.has_value() || !SumsAlong(*product, softmax->axis)) {
         if (exponentials->producer == nullptr || !IsOp(*exponentials->producer, "Exp")) continue;
         reached_.insert(reached_.end(), {&division, product->node, exponentials->producer});
-        return At(&division, No(fmt::format("{} is divided by {}, which is not the sum of {} along its keys, one for each row of {}",
-                                            ValueName(*product->result), ValueName(*total), ValueName(*exponentials),
-                                            ValueName(*y_))));
+        return At(&division,
+                  No(fmt::format("{} is divided by {}, which is not the sum of {} along its keys, one for each row of {}",
+                                 ValueName(*product->result), ValueName(*total), ValueName(*exponentials), ValueName(*y_))));
       }
       if (!context_.dims->Equal(context_.facts->Of(product->result).shape, context_.facts->Of(y_).shape)) continue;
       reached_.push_back(&division);

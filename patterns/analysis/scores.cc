@@ -379,12 +379,14 @@ class ScoreReader {
     }
     for (const Node* node : joined->nodes) Reach(node);
     path->unfused = joined->column != nullptr
-                        ? fmt::format("{} takes part in the softmax beside the scores and is cut off after it (a sink), and "
-                                      "kernels of ATC take none",
-                                      ValueName(*joined->column))
-                        : fmt::format("what {} pads the scores with takes part in the softmax and is cut off after it (a sink), "
-                                      "and kernels of ATC take none",
-                                      ValueName(*joined->nodes.back()->output()));
+                        ? fmt::format(
+                              "{} takes part in the softmax beside the scores and is cut off after it (a sink), and "
+                              "kernels of ATC take none",
+                              ValueName(*joined->column))
+                        : fmt::format(
+                              "what {} pads the scores with takes part in the softmax and is cut off after it (a sink), "
+                              "and kernels of ATC take none",
+                              ValueName(*joined->nodes.back()->output()));
     path->keys = without_sink_;
     view->value = joined->scores;
     view->axes[cut_->axis] = without_sink_;
@@ -518,9 +520,10 @@ class ScoreReader {
       }
       if (IsOp(*node, "Add") || IsOp(*node, "Sub")) return Sum(*node, view, path);
       if (const Value* x = UnderFunction(*node); x != nullptr && LeadsToProduct(context_, x)) {
-        return No(fmt::format("the scores are {}, the {} of {}: before the softmax an attention has no function of them but Tanh, "
-                              "which caps them",
-                              ValueName(*view.value), OpType(*node), ValueName(*x)));
+        return No(
+            fmt::format("the scores are {}, the {} of {}: before the softmax an attention has no function of them but Tanh, "
+                        "which caps them",
+                        ValueName(*view.value), OpType(*node), ValueName(*x)));
       }
       absl::Status status =
           IsOp(*node, "Where") ? Replaced(*node, &view, &path)

@@ -133,8 +133,8 @@ bool AreRows(const FunctionContext& context, const Value* value, int64_t count, 
   return true;
 }
 
-// How x1 and x2 are turned that are written to rows of a tensor with the channels in front. `part` times the width of y is that of
-// the tensor.
+// How x1 and x2 are turned that are written to rows of a tensor with the channels in front. `part` times the width of y is that
+// of the tensor.
 absl::StatusOr<std::string> RotationOfRows(const FunctionContext& context, const Value* y, int64_t part, List perm,
                                            const Value* i, const Value* j, const Value* x1, const Value* x2) {
   const Fact& fact = context.facts->Of(y);
