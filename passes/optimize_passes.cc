@@ -70,6 +70,8 @@ std::vector<Pass> ListOfPasses() {
              "products in place of Einsums that no kernel runs, where the product says that dims are equal", EquateProducts}),
       Needs(kKnown,
             {"group_halves", "facts and numbers", "a Concat for each rotation where one joins several of them", GroupHalves}),
+      Needs(kKnown, {"straighten_norms", "facts and numbers",
+                     "norms with Transposes between their parts, with their axes in one order", StraightenNorms}),
       Needs(kKnown, Gives({Given::kSites},
                           {"recognise", "facts and numbers", "sites, each recognised construct as one operator", Recognise})),
       ReadsOnly(Needs(kFound, {"pair_rotations", "sites", "which rotations of query and key share cos and sin", PairRotations})),

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -52,6 +53,12 @@ struct WorkspaceOptions {
 struct GroupedHalves {
   const Node* whole = nullptr;
   std::vector<const Node*> parts;
+};
+
+// A norm whose axes stand in one order: `root` is what it ends in, and each node that was made is one of the model.
+struct StraightenedNorm {
+  const Node* root = nullptr;
+  absl::flat_hash_map<const Node*, const Node*> originals;
 };
 
 // The model of one run and all that is known of it.
@@ -127,6 +134,8 @@ class Workspace {
 
   // Concats that `group_halves` wrote for one.
   std::vector<GroupedHalves> grouped_halves;
+  // Norms that `straighten_norms` wrote with their axes in one order.
+  std::vector<StraightenedNorm> straightened_norms;
 
   // Nodes of the model that stand elsewhere now, out of a branch that was decided: copies for the rewriter, and the model's own
   // for whoever looks for constructs.

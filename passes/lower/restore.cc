@@ -21,6 +21,9 @@ absl::Status Restore(Workspace& workspace) {
                                                                    [](const Node* part) { return part->dead; });
     if (is_as_it_was) workspace.rewriter().Restore(grouped.whole);
   }
+  for (const StraightenedNorm& norm : workspace.straightened_norms) {
+    if (!norm.root->dead) workspace.rewriter().Restore(norm.root);
+  }
   return absl::OkStatus();
 }
 

@@ -52,6 +52,8 @@ class OperatorUse {
 // Nodes of norms that are there also where the mean is not. They say nothing by themselves: a rule has to match but for one
 // difference.
 constexpr std::string_view kAnchorsOfDifferences[] = {"Sqrt", "Exp"};
+// Functions that no rule has, where one may stand in place of that of an activation.
+constexpr std::string_view kReplacements[] = {"Atan", "Asinh", "Sin", "Softsign"};
 // How much else has to be as the rule has it: x * f (x) is found everywhere.
 constexpr int kEvidence = 4;
 constexpr size_t kMostRoots = 16;       // of a rule that matches but for one difference, from its anchor on
@@ -63,8 +65,25 @@ bool IsOwn(std::string_view op_type) {
 }
 
 bool IsOfDifferences(std::string_view op_type) {
-  return std::find(std::begin(kAnchorsOfDifferences), std::end(kAnchorsOfDifferences), op_type) !=
-         std::end(kAnchorsOfDifferences);
+  const auto is_among = [&](const auto& anchors) {
+    return std::find(std::begin(anchors), std::end(anchors), op_type) != std::end(anchors);
+  };
+  return is_among(kAnchorsOfDifferences) || is_among(kReplacements);
+}
+
+std::vector<std::string_view> AnchorsOf(const FunctionRow& function) {
+  std::vector<std::string_view> anchors;
+  for (std::string_view rest = function.anchor; !rest.empty();) {
+    const size_t end = std::min(rest.find(' '), rest.size());
+    anchors.push_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return anchors;
+}
+
+bool IsAnchorOf(const FunctionRow& function, std::string_view op_type) {
+  const std::vector<std::string_view> anchors = AnchorsOf(function);
+  return std::find(anchors.begin(), anchors.end(), op_type) != anchors.end();
 }
 
 // A constant that is not what the rule expects stops it at the node that reads it; sentences begin with its name.
@@ -163,11 +182,12 @@ class NearMisses {
     std::vector<std::string_view> anchors = NearMissAnchors();
     anchors.insert(anchors.end(), std::begin(kAnchorsOfDifferences), std::end(kAnchorsOfDifferences));
     for (const FunctionRow& function : Functions()) {
-      if (function.begins != nullptr) begins_.try_emplace(function.anchor, function.begins);
-      if (!function.anchor.empty() && std::find(anchors.begin(), anchors.end(), function.anchor) == anchors.end()) {
-        anchors.push_back(function.anchor);
+      for (const std::string_view anchor : AnchorsOf(function)) {
+        if (function.begins != nullptr) begins_.try_emplace(anchor, function.begins);
+        if (std::find(anchors.begin(), anchors.end(), anchor) == anchors.end()) anchors.push_back(anchor);
       }
     }
+    for (const std::string_view replacement : kReplacements) rules_of_[replacement];
     for (std::string_view anchor : anchors) {
       OperatorUse use(library_, anchor);
       for (size_t r = 0; r < library_.rules().size(); ++r) {
@@ -178,7 +198,7 @@ class NearMisses {
             std::any_of(rule.match.begin(), rule.match.end(), [&](const auto& statement) { return use.In(*statement.pattern); });
         const bool asks = std::any_of(rule.where.begin(), rule.where.end(), [&](const Condition& condition) {
           const Expression& side = condition.relation == Condition::Relation::kLet ? condition.right : condition.left;
-          return side.kind == Expression::Kind::kCall && Functions()[side.function].anchor == anchor;
+          return side.kind == Expression::Kind::kCall && IsAnchorOf(Functions()[side.function], anchor);
         });
         if (uses || asks) rules_of_[anchor].push_back(r);
         if (uses || asks) used.insert(r);

@@ -10,6 +10,7 @@ class Workspace;
 
 absl::Status DecomposeContrib(Workspace& workspace);
 absl::Status GroupHalves(Workspace& workspace);
+absl::Status StraightenNorms(Workspace& workspace);
 absl::Status Recognise(Workspace& workspace);
 absl::Status PairRotations(Workspace& workspace);
 absl::Status DescribeMasks(Workspace& workspace);

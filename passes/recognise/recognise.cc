@@ -63,6 +63,9 @@ class Recogniser {
   explicit Recogniser(Workspace& workspace)
       : workspace_(workspace), library_(workspace.rules(RuleFolder::kLibrary)), sites_(workspace.sites) {
     for (const GroupedHalves& halves : workspace.grouped_halves) grouped_.insert(halves.parts.begin(), halves.parts.end());
+    for (const StraightenedNorm& norm : workspace.straightened_norms) {
+      original_.insert(norm.originals.begin(), norm.originals.end());
+    }
   }
 
   absl::Status Run() {
@@ -104,7 +107,11 @@ class Recogniser {
     const EqualValues equal(workspace_.model(), workspace_.numbering());
     Matcher matcher(library_, workspace_.Context());
     absl::flat_hash_map<const Node*, const Value*> waiting;  // for the first of their equals
-    steps.looks_at = [&](const Rule&, const Node* root) { return equal.IsLookedAt(*root->output(0)); };
+    steps.looks_at = [&](const Rule& rule, const Node* root) {
+      // GE sees the Transposes between the parts of a norm that was straightened.
+      const bool of_ge = !rule.ge_construct.empty() && original_.contains(root);
+      return !of_ge && equal.IsLookedAt(*root->output(0));
+    };
     steps.matched = [&](const Rule& rule, const Match& match, const Node* root) {
       // The first of equal values is recognised, and the others read it.
       if (waiting.contains(root)) return kNotEmitted;
@@ -173,8 +180,9 @@ class Recogniser {
   void Cover(const Node* node, Site* site) const {
     if (Label(*node).empty()) return;
     site->covered.push_back(node);
-    if (workspace_.IsMade(*node)) return;  // made of an operator of ONNX Runtime: nobody finds its name in the model
-    site->record.covers.emplace_back(Label(*node));
+    const auto original = original_.find(node);
+    if (original == original_.end() && workspace_.IsMade(*node)) return;  // of an operator of ONNX Runtime: nobody finds its name
+    site->record.covers.emplace_back(Label(original != original_.end() ? *original->second : *node));
   }
 
   // The node to name for a root that `group_halves` made: what computes its first half.
@@ -186,7 +194,7 @@ class Recogniser {
     site.value = root->output(0);
     site.assumes = rule.assumes;
     site.ge_construct = rule.ge_construct;
-    site.no_ge_pass = rule.no_ge_pass;
+    site.no_ge_pass = rule.no_ge_pass || original_.contains(root);
     site.order = root->order;
     site.record.kind = rule.kind;
     site.record.rule = rule.name;
@@ -293,6 +301,7 @@ class Recogniser {
   absl::flat_hash_map<std::string, std::string> kind_of_;                  // by operator
   absl::flat_hash_map<std::string, std::vector<const Rule*>> readers_of_;  // by operator
   absl::flat_hash_set<const Node*> grouped_;                               // Concats that group_halves made
+  absl::flat_hash_map<const Node*, const Node*> original_;                 // what nodes of straightened norms are in the model
   absl::flat_hash_map<const Node*, size_t> site_of_;                       // what was made, and for which site
   std::vector<std::pair<size_t, size_t>> taken_;  // sites whose node a later one matched, with the later one
 };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "passes/core/node_inserter.h"
+#include "patterns/operators/declarations.h"
 
 namespace ascend_fuse {
 
@@ -13,6 +14,24 @@ TidyGraph::TidyGraph(Workspace& workspace) : workspace_(workspace) {
     if (site.record.state != "by_ge") continue;
     for (const Node* node : site.covered) of_ge_.insert(std::string(Label(*node)));
   }
+  // The norms of a file that was optimized before are not sites of norms, and GE joins them with their sums all the same.
+  for (const auto& graph : workspace.model().graphs()) {
+    for (const Node* node : graph->nodes()) {
+      if (!node->dead && !workspace.IsMade(*node) && IsJoinedWithSum(*node))
+        of_ge_.insert(std::string(Label(*node->input(0)->producer)));
+    }
+  }
+}
+
+bool TidyGraph::IsJoinedWithSum(const Node& norm) const {
+  const DeclaredOperator* const declared = FindDeclaredOperator(Domain(norm), OpType(norm));
+  if (declared == nullptr || !declared->joined_with_sum || norm.input_count == 0 || norm.input(0) == nullptr) return false;
+  const Node* const sum = norm.input(0)->producer;
+  if (sum == nullptr || !IsOp(*sum, "Add")) return false;
+  const Facts& facts = workspace_.facts();
+  const Fact& a = facts.Of(sum->input(0));
+  const Fact& b = facts.Of(sum->input(1));
+  return a.has_rank && b.has_rank && facts.dims().Equal(a.shape, b.shape);
 }
 
 void TidyGraph::EndRound() {

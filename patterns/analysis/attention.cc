@@ -99,6 +99,62 @@ const Node* ChangesWeights(const Product& product) {
   return nullptr;
 }
 
+// A refusal where an operand of the product is the logarithm of a softmax.
+absl::Status NoLogarithm(const Product& product, std::vector<const Node*>* reached) {
+  for (const Value* operand : product.operands) {
+    const Node* node = operand->producer;
+    if (node == nullptr || !IsOp(*node, "LogSoftmax") || node->input(0) == nullptr) continue;
+    reached->insert(reached->end(), {product.node, node});
+    if (node->input(0)->producer != nullptr) reached->push_back(node->input(0)->producer);
+    return At(node, No(fmt::format("{} is the LogSoftmax of {}, and the weights of an attention are the Softmax", ValueName(*operand),
+                                   ValueName(*node->input(0)))));
+  }
+  return absl::OkStatus();
+}
+
+// Whether the product sums over this axis of its first operand, whose other axes are those of the result at their places: then
+// one number for each row of that operand is one for each row of the result.
+bool SumsAlong(const Product& product, int axis) {
+  const std::vector<int>& places = product.axes[0];
+  for (size_t i = 0; i < places.size(); ++i) {
+    const bool summed = static_cast<int>(i) == axis;
+    if (summed ? !Product::IsSummed(places[i]) : places[i] != static_cast<int>(i)) return false;
+  }
+  return product.summed[0].size() == 1;
+}
+
+// A product of exponentials, its first operand, that somebody divides by their sum.
+struct UndividedProduct {
+  Product product;
+  SoftmaxView softmax;
+};
+
+// What the node divides by a sum.
+absl::StatusOr<UndividedProduct> FindUndividedProduct(const FunctionContext& context, const Node& division,
+                                                      std::vector<const Node*>* reached) {
+  const bool divides = IsOp(division, "Div");
+  for (size_t i = 0; i < (divides ? 1U : 2U); ++i) {
+    const Node* inverse = divides || division.input(1 - i) == nullptr ? &division : division.input(1 - i)->producer;
+    if (inverse == nullptr || (!divides && !IsOp(*inverse, "Reciprocal"))) continue;
+    const Value* total = inverse->input(divides ? 1 : 0);
+    const auto product = division.input(i) != nullptr ? FindProduct(context, division.input(i)) : std::nullopt;
+    if (total == nullptr || !product.has_value()) continue;
+    const Value* exponentials = product->operands[0];
+    reached->insert(reached->end(), {&division, product->node});
+    if (inverse != &division) reached->push_back(inverse);
+    const auto softmax = FindUndivided(context, exponentials, total);
+    const Value* y = division.output();
+    const bool whole = context.dims->Equal(context.facts->Of(product->result).shape, context.facts->Of(y).shape);
+    if (softmax.has_value() && whole && SumsAlong(*product, softmax->axis)) return UndividedProduct{*product, *softmax};
+    if (exponentials->producer == nullptr || !IsOp(*exponentials->producer, "Exp")) continue;
+    reached->push_back(exponentials->producer);
+    return At(&division,
+              No(fmt::format("{} is divided by {}, which is not the sum of {} along its keys, one for each row of {}",
+                             ValueName(*product->result), ValueName(*total), ValueName(*exponentials), ValueName(*y))));
+  }
+  return No("no product is here");
+}
+
 class AttentionReader {
  public:
   AttentionReader(const FunctionContext& context, const Value* y) : context_(context), atoms_(context.dims), y_(y) {}
@@ -132,6 +188,11 @@ class AttentionReader {
  private:
   absl::StatusOr<AttentionView> ReadParts() {
     std::optional<Product> weighted = FindProduct(context_, y_);
+    const Node* last = y_->producer;
+    if (last != nullptr && (IsOp(*last, "Div") || IsOp(*last, "Mul"))) {
+      ASSIGN_OR_RETURN(const UndividedProduct found, FindUndividedProduct(context_, *last, &reached_));
+      return ReadWeighted(found.product, 0, false, found.softmax);
+    }
     const bool reshaped = !weighted.has_value();
     if (reshaped) {
       const Node* node = y_->producer;
@@ -152,13 +213,15 @@ class AttentionReader {
                                  "one",
                                  ValueName(*weighted->operands[i])));
     }
+    RETURN_IF_ERROR(NoLogarithm(*weighted, &reached_));
     if (const Node* node = ChangesWeights(*weighted); node != nullptr) {
       return At(node, No(fmt::format("{} makes {} of the result of the softmax", OpType(*node), ValueName(*node->output()))));
     }
     return No(fmt::format("{} is not a product with the result of a softmax", ValueName(*y_)));
   }
 
-  absl::StatusOr<AttentionView> ReadWeighted(const Product& weighted, size_t weights_place, bool reshaped) {
+  absl::StatusOr<AttentionView> ReadWeighted(const Product& weighted, size_t weights_place, bool reshaped,
+                                             const std::optional<SoftmaxView>& undivided = std::nullopt) {
     reached_.push_back(weighted.node);
     weights_ = weighted.operands[weights_place];
     product_ = weighted.result;
@@ -177,9 +240,9 @@ class AttentionReader {
     ASSIGN_OR_RETURN(AxisView value, View(weighted, 1 - weights_place, axes, keys));
     if (!weights.copied.empty()) return No("the weights are the same for some of the batch or of the heads");
     const Atoms leading = Shared(weights, value);
-    ASSIGN_OR_RETURN(const ScorePath path, FollowScores(context_, &atoms_, weights, axes_.keys, leading, &reached_));
+    ASSIGN_OR_RETURN(const ScorePath path, FollowScores(context_, &atoms_, weights, axes_.keys, leading, undivided, &reached_));
     // The product before a Reshape is a site by itself.
-    if (reshaped && (path.mixer != nullptr || path.sink != nullptr)) return No("no kernel computes this attention");
+    if (reshaped && (path.mixer != nullptr || !path.unfused.empty())) return No("no kernel computes this attention");
     if (path.mixer != nullptr) return Mixed(path, *value.value);
     axes_.keys = path.keys;
     RETURN_IF_ERROR(ReadOperands(path, std::move(value)));
@@ -318,11 +381,7 @@ class AttentionReader {
     view.scale = path.scale * query->place->factor * key->place->factor;
     view.softcap = path.softcap;
     view.guard = path.guard;
-    if (path.sink != nullptr) {
-      view.unfused = fmt::format(
-          "{} takes part in the softmax beside the scores and is cut off after it (a sink), and kernels of ATC take none",
-          ValueName(*path.sink));
-    }
+    view.unfused = path.unfused;
     return view;
   }
 

@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "ir/infer/movement_of.h"
 #include "patterns/analysis/channels.h"
+#include "patterns/terms/node_builder.h"
 #include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
@@ -192,11 +193,70 @@ absl::StatusOr<std::string> JoinMode(const FunctionContext& context, const Value
   return ChannelsNotProved("the parts are joined in blocks");
 }
 
+namespace {
+
+// A shape: that of `value` with the last axis `scale` times as long.
+struct Like {
+  const Value* value = nullptr;
+  int64_t scale = 1;
+};
+
+// The same of a source whose last axis holds all heads, which a and b are cut into at once: [..., H D] as [..., H, D].
+std::optional<Cut> CutOfHeads(const FunctionContext& context, const Value* a, const Value* b, const Value* source,
+                              const Like& like) {
+  const Fact& fact = context.facts->Of(source);
+  const Fact& model = context.facts->Of(like.value);
+  const auto leading = static_cast<size_t>(fact.rank()) - 1;
+  if (fact.rank() < 2 || model.shape.size() <= leading || !fact.shape.back().is_number()) return std::nullopt;
+  std::vector<int64_t> dims(leading, 0);
+  int64_t count = like.scale;
+  for (size_t i = leading; i < model.shape.size(); ++i) {
+    if (!model.shape[i].is_number() || model.shape[i].number() < 1) return std::nullopt;
+    dims.push_back(model.shape[i].number());
+    count *= dims.back();
+  }
+  dims.back() *= like.scale;
+  const int64_t width = dims.back();
+  if (!fact.shape.back().is(count) || width % 2 != 0) return std::nullopt;
+  const absl::StatusOr<ChannelMap> first = FollowChannels(context, a, {source});
+  const absl::StatusOr<ChannelMap> second = first.ok() ? FollowChannels(context, b, {source}) : first;
+  if (!second.ok() || !first->IsWhole() || !second->IsWhole() || !first->InOrder() || !second->InOrder()) return std::nullopt;
+  if (!PartOf(context, source, *first, like.value).has_value()) return std::nullopt;
+  std::vector<int64_t> trailing(dims.begin() + static_cast<std::ptrdiff_t>(leading), dims.end());
+  trailing.back() /= 2;
+  if (first->trailing != trailing || second->trailing != trailing) return std::nullopt;
+  const std::vector<Channel> p = ListOf(*first);
+  const std::vector<Channel> q = ListOf(*second);
+  if (p.size() != static_cast<size_t>(count / 2) || q.size() != p.size()) return std::nullopt;
+  for (const bool pairs : {false, true}) {
+    bool fits = true;
+    for (int64_t at = 0; at < count / 2 && fits; ++at) {
+      const int64_t head = at / (width / 2) * width;
+      const int64_t place = at % (width / 2);
+      const Channel& one = p[static_cast<size_t>(at)];
+      const Channel& other = q[static_cast<size_t>(at)];
+      fits = !one.negative && !other.negative && one.index == head + (pairs ? 2 * place : place) &&
+             other.index == head + (pairs ? 2 * place + 1 : width / 2 + place);
+    }
+    if (!fits) continue;
+    NoteRead(context, first->nodes);
+    NoteRead(context, second->nodes);
+    return Cut{source, pairs ? "interleaved" : "half", build::Reshape(Term::Of(source), dims)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 absl::StatusOr<Cut> CutSource(const FunctionContext& context, const Value* a, const Value* b, const Value* like, int64_t scale) {
   absl::Status why;
   for (const Value* source : CutFrom(context, a)) {
     const Fact& fact = context.facts->Of(source);
     if (fact.rank() < 2 || !fact.shape.back().is_number()) continue;
+    if (like != nullptr && context.facts->Of(like).rank() > fact.rank()) {
+      if (auto cut = CutOfHeads(context, a, b, source, {like, scale}); cut.has_value()) return *std::move(cut);
+      continue;
+    }
     if (like != nullptr) {
       const Fact& model = context.facts->Of(like);
       if (model.rank() != fact.rank() || !model.shape.back().is_number() ||

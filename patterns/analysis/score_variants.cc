@@ -22,6 +22,28 @@ const Value* WithoutItsMaximum(const FunctionContext& context, const Node& node,
   return along && context.numbering->Same(maximum->input(0), node.input(0)) ? node.input(0) : nullptr;
 }
 
+// What a Pad joins one number to along the axis, where `cut` takes it off again; nullptr for any other value.
+const Value* PaddedByOne(const FunctionContext& context, const Value* value, const CutColumn& cut) {
+  const Movement* movement = context.facts->MovementOf(value);
+  if (movement == nullptr || movement->kind != MovementKind::kPads || movement->only() == nullptr) return nullptr;
+  const MovedPart& part = *movement->only();
+  if (!part.known || part.viewed()) return nullptr;
+  const Value* scores = movement->node->input(part.operand);
+  const Fact& before = context.facts->Of(scores);
+  const Fact& after = context.facts->Of(value);
+  if (!before.has_rank || !after.has_rank || before.shape.size() != after.shape.size()) return nullptr;
+  for (size_t axis = 0; axis < before.shape.size(); ++axis) {
+    const bool joins = axis == cut.axis;
+    const Dim length = joins ? context.dims->Add(before.shape[axis], Dim::Of(1)) : before.shape[axis];
+    if (!context.dims->Equal(after.shape[axis], length)) return nullptr;
+  }
+  for (const PlaceWindow& window : part.windows) {
+    const bool first = static_cast<size_t>(window.axis) == cut.axis && cut.first;
+    if (window.step != 1 || !window.begin.is(first ? 1 : 0)) return nullptr;
+  }
+  return scores;
+}
+
 bool Makes(const AtomTable& atoms, const Atoms& axis, const Atoms& leading) {
   const Atoms made = atoms.Leaves(axis);
   const Atoms whole = atoms.Leaves(leading);
@@ -65,6 +87,10 @@ std::optional<JoinedColumn> FindJoinedColumn(const FunctionContext& context, con
     if (next != nullptr) {
       value = next;
       continue;
+    }
+    if (const Value* scores = PaddedByOne(context, value, cut); scores != nullptr) {
+      joined.scores = scores;
+      return joined;
     }
     const int64_t place = IntAttribute(*node, "axis").value_or(0);
     if (!IsOp(*node, "Concat") || node->input_count != 2 || NormalizeAxis(place, whole.rank()) != axis) return std::nullopt;

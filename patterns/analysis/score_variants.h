@@ -22,7 +22,7 @@ std::optional<CutColumn> FindCutColumn(const FunctionContext& context, const Val
 // Scores and one element more, joined along an axis.
 struct JoinedColumn {
   const Value* scores = nullptr;
-  const Value* column = nullptr;
+  const Value* column = nullptr;  // nullptr: a Pad joins a number
   std::vector<const Node*> nodes;
 };
 

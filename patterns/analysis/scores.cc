@@ -9,10 +9,10 @@
 #include "fmt/format.h"
 #include "ir/infer/movement_of.h"
 #include "ir/status_macros.h"
+#include "patterns/analysis/constant_tensor.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/analysis/renormalized.h"
 #include "patterns/analysis/score_variants.h"
-#include "patterns/analysis/softmax.h"
 #include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
@@ -21,6 +21,7 @@ namespace {
 constexpr int kMostWeightSteps = 24;  // between the softmax and the product with the value
 constexpr int kMostScoreSteps = 200;  // between the product of query and key and the softmax, all attempts together
 constexpr int kMostLookahead = 64;
+constexpr int64_t kMostFactors = 4096;  // numbers of a constant that the scores are multiplied with
 constexpr double kLargestHalf = 65504;
 constexpr double kNearlyLargestFloat = 3.38e38;  // bfloat16 keeps no more of it
 
@@ -277,8 +278,8 @@ bool BeforeRenormalizing(const FunctionContext& context, const AtomTable& atoms,
 class ScoreReader {
  public:
   ScoreReader(const FunctionContext& context, AtomTable* atoms, const Atoms& keys, const Atoms& leading,
-              std::vector<const Node*>* reached)
-      : context_(context), atoms_(atoms), keys_(keys), leading_(leading), reached_(reached) {}
+              const std::optional<SoftmaxView>& undivided, std::vector<const Node*>* reached)
+      : context_(context), atoms_(atoms), keys_(keys), leading_(leading), reached_(reached), exponential_(undivided) {}
 
   absl::StatusOr<ScorePath> Read(AxisView view) {
     absl::StatusOr<ScorePath> path = FromWeights(std::move(view));
@@ -377,11 +378,26 @@ class ScoreReader {
       return No(fmt::format("one of the weights is cut off, and {} is not scores with one more joined", ValueName(*view->value)));
     }
     for (const Node* node : joined->nodes) Reach(node);
-    path->sink = joined->column;
+    path->unfused = joined->column != nullptr
+                        ? fmt::format(
+                              "{} takes part in the softmax beside the scores and is cut off after it (a sink), and "
+                              "kernels of ATC take none",
+                              ValueName(*joined->column))
+                        : fmt::format(
+                              "what {} pads the scores with takes part in the softmax and is cut off after it (a sink), "
+                              "and kernels of ATC take none",
+                              ValueName(*joined->nodes.back()->output()));
     path->keys = without_sink_;
     view->value = joined->scores;
     view->axes[cut_->axis] = without_sink_;
     return absl::OkStatus();
+  }
+
+  std::string AddedToSum(const Value& added, const Value& weights) const {
+    double number = 0;
+    const std::string what = Number(context_, &added, &number) ? fmt::format("{:.6g}", number) : std::string(ValueName(added));
+    return fmt::format("{} is added to the sum of the exponentials of {} (a sink), and kernels of ATC take none", what,
+                       ValueName(weights));
   }
 
   absl::StatusOr<ScorePath> BeforeSoftmax(const SoftmaxView& softmax, AxisView view, ScorePath path) {
@@ -397,6 +413,7 @@ class ScoreReader {
                       "value sums over",
                       ValueName(*view.value), softmax.axis));
     }
+    if (softmax.added != nullptr) path.unfused = AddedToSum(*softmax.added, *view.value);
     view.value = softmax.input;
     path.weight = view.factor;
     view.factor = 1;
@@ -496,7 +513,18 @@ class ScoreReader {
         RETURN_IF_ERROR(Continue(&view, clamped));
         continue;
       }
+      if (IsOp(*node, "Clip") && node->input(0) != nullptr) {
+        if (path.unfused.empty()) path.unfused = Clips(*node);
+        RETURN_IF_ERROR(Continue(&view, node->input(0)));
+        continue;
+      }
       if (IsOp(*node, "Add") || IsOp(*node, "Sub")) return Sum(*node, view, path);
+      if (const Value* x = UnderFunction(*node); x != nullptr && LeadsToProduct(context_, x)) {
+        return No(
+            fmt::format("the scores are {}, the {} of {}: before the softmax an attention has no function of them but Tanh, "
+                        "which caps them",
+                        ValueName(*view.value), OpType(*node), ValueName(*x)));
+      }
       absl::Status status =
           IsOp(*node, "Where") ? Replaced(*node, &view, &path)
           : IsOp(*node, "Mul") || IsOp(*node, "Div")
@@ -506,12 +534,46 @@ class ScoreReader {
     }
   }
 
-  static absl::Status MayAdd(const Value& mask, double factor, const ScorePath& path) {
-    if (!path.factors.empty()) {
-      return Refuse(fmt::format("the scores are multiplied by {} after {}, which is scaled with them",
-                                ValueName(*path.factors.back().value), ValueName(mask)),
-                    "scale-behind-mask");
+  // The operand of an elementwise function of one number; nullptr for any other node.
+  const Value* UnderFunction(const Node& node) const {
+    const Schema* schema = node.domain == NameId::kEmpty && node.input_count == 1 ? SchemaOf(node) : nullptr;
+    return schema != nullptr && schema->elementwise && IsFloating(context_, node.input(0)) ? node.input(0) : nullptr;
+  }
+
+  std::string Clips(const Node& clip) const {
+    double low = 0;
+    double high = 0;
+    const bool below = Number(context_, clip.input(1), &low);
+    const bool above = Number(context_, clip.input(2), &high);
+    std::string bounds = below && above ? fmt::format(" to {:.6g} ... {:.6g}", low, high)
+                         : below        ? fmt::format(" to at least {:.6g}", low)
+                         : above        ? fmt::format(" to at most {:.6g}", high)
+                                        : "";
+    return fmt::format("{} clips the scores{} before the softmax, and kernels do not", ValueName(*clip.output()), bounds);
+  }
+
+  // What a tensor of factors after a mask or a bias does to it, as a sentence; "" where there is none.
+  static std::string ScaledAfter(const Value& mask, const ScorePath& path) {
+    if (path.factors.empty()) return "";
+    return fmt::format("the scores are multiplied by {} after {}, which is scaled with them; kernels scale before the mask",
+                       ValueName(*path.factors.back().value), ValueName(mask));
+  }
+
+  // Whether scores of at most `fill` are dropped after all factors too: these are positive numbers of the file.
+  bool DropsAfterFactors(double fill, const ScorePath& path) const {
+    for (const ScoreFactor& factor : path.factors) {
+      const std::optional<Tensor> tensor = ConstantTensor(*factor.value);
+      if (!tensor.has_value() || !IsFloat(tensor->type)) return false;
+      const auto numbers = ReadFloats(*context_.model, *tensor, kMostFactors);
+      if (!numbers.ok() || numbers->empty()) return false;
+      const auto [least, most] = std::minmax_element(numbers->begin(), numbers->end());
+      if (!(*least > 0) || !std::isfinite(*most)) return false;
+      fill *= factor.divides ? 1 / *most : *least;
     }
+    return fill <= kMaskThreshold;
+  }
+
+  static absl::Status MayAdd(const Value& mask, double factor, const ScorePath& path) {
     if (path.softcap != 0) {
       return Refuse(fmt::format("{} is applied to the scores before they are capped by tanh", ValueName(mask)),
                     "attention-not-proved");
@@ -543,6 +605,7 @@ class ScoreReader {
           why = status;
           continue;
         }
+        if (longer.unfused.empty()) longer.unfused = ScaledAfter(*mask, path);
         const auto kind = subtracts ? ScoreMask::Kind::kSubtracted : ScoreMask::Kind::kAdded;
         longer.masks.push_back({kind, mask, view.axes, view.factor});
         longer.stages.insert(longer.stages.begin(), view.axes);
@@ -570,6 +633,9 @@ class ScoreReader {
       }
       // A scale after it does nothing to what is dropped, a cap does.
       RETURN_IF_ERROR(MayAdd(*node.input(0), 1, *path));
+      if (path->unfused.empty() && !DropsAfterFactors(fill * view->factor, *path)) {
+        path->unfused = ScaledAfter(*node.input(0), *path);
+      }
       path->masks.push_back({i == 1 ? ScoreMask::Kind::kKeeps : ScoreMask::Kind::kDrops, node.input(0), view->axes});
       path->stages.insert(path->stages.begin(), view->axes);
       return Continue(view, node.input(i));
@@ -616,7 +682,7 @@ class ScoreReader {
   std::vector<const Node*>* reached_;
   std::optional<CutColumn> cut_;            // of the weights
   Atoms without_sink_;                      // the keys, where keys_ are those and a sink
-  std::optional<SoftmaxView> exponential_;  // of weights that were divided by a sum already
+  std::optional<SoftmaxView> exponential_;  // of weights that were divided by a sum already, or are divided later
   const Value* biased_ = nullptr;           // what a bias is added to is not a softmax
   ScoreMask zeroed_;
   const Value* empty_rows_ = nullptr;  // weights are made 0 where a row of this is minus infinity throughout
@@ -657,8 +723,9 @@ bool LeadsToSoftmax(const FunctionContext& context, const Value* value, std::vec
 }
 
 absl::StatusOr<ScorePath> FollowScores(const FunctionContext& context, AtomTable* atoms, AxisView weights, const Atoms& keys,
-                                       const Atoms& leading, std::vector<const Node*>* reached) {
-  return ScoreReader(context, atoms, keys, leading, reached).Read(std::move(weights));
+                                       const Atoms& leading, const std::optional<SoftmaxView>& undivided,
+                                       std::vector<const Node*>* reached) {
+  return ScoreReader(context, atoms, keys, leading, undivided, reached).Read(std::move(weights));
 }
 
 }  // namespace ascend_fuse

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "patterns/analysis/axis_map.h"
 #include "patterns/analysis/product.h"
+#include "patterns/analysis/softmax.h"
 
 namespace ascend_fuse {
 
@@ -43,7 +45,7 @@ struct ScorePath {
   std::vector<ScoreFactor> factors;  // before all masks
   std::vector<AxisList> stages;      // the axes of the scores at the masks and elsewhere, those at masks first
   Atoms keys;                        // in the order of the softmax
-  const Value* sink = nullptr;       // is joined to the scores before the softmax, and cut off after it
+  std::string unfused;               // not empty: what it does besides, which no kernel does, as a sentence
   const Value* mixer = nullptr;      // mixes the heads: then nothing before that was read
   bool mixes_weights = false;        // after the softmax
   Product product;                   // of query and key
@@ -57,8 +59,10 @@ bool LeadsToSoftmax(const FunctionContext& context, const Value* value, std::vec
 
 // weights: what is multiplied by the value, with the atoms of its axes; keys: the atoms of the axes that the product with
 // the value sums over; leading: those that both operands of it have. FAILED_PRECONDITION with a sentence about the node that is
-// not a part of an attention. `reached` gets the nodes that were read, also then.
+// not a part of an attention. `reached` gets the nodes that were read, also then. `undivided`: the weights are exponentials, and
+// what is made of them is divided by their sum.
 absl::StatusOr<ScorePath> FollowScores(const FunctionContext& context, AtomTable* atoms, AxisView weights, const Atoms& keys,
-                                       const Atoms& leading, std::vector<const Node*>* reached);
+                                       const Atoms& leading, const std::optional<SoftmaxView>& undivided,
+                                       std::vector<const Node*>* reached);
 
 }  // namespace ascend_fuse

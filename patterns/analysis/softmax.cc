@@ -12,6 +12,8 @@
 namespace ascend_fuse {
 namespace {
 
+constexpr double kLostInOne = 0x1p-25;  // less than half of what float32 adds to 1
+
 class SoftmaxReader {
  public:
   explicit SoftmaxReader(const FunctionContext& context) : context_(context) {}
@@ -43,6 +45,15 @@ class SoftmaxReader {
     if (exp == nullptr || exp->input(0) == nullptr) return std::nullopt;
     view_.axis = axis;
     view_.nodes.push_back(exp);
+    return OfExponential(*exp);
+  }
+
+  // Of exp (x), whose sum is `total`.
+  std::optional<SoftmaxView> ReadUndivided(const Value* value, const Value* total) {
+    const Node* exp = Producer(value, "Exp");
+    if (exp == nullptr || exp->input(0) == nullptr) return std::nullopt;
+    view_.nodes.push_back(exp);
+    if (!Total(total, *exp) || !HasReducedShape(total, exp->output(), view_.axis)) return std::nullopt;
     return OfExponential(*exp);
   }
 
@@ -121,8 +132,29 @@ class SoftmaxReader {
     const Node* exp = Producer(numerator, "Exp");
     if (exp == nullptr || exp->input(0) == nullptr) return std::nullopt;
     view_.nodes.insert(view_.nodes.begin(), {&node, exp});
-    if (Reduction(denominator, "ReduceSum", exp->output(), &view_.axis) == nullptr) return std::nullopt;
+    if (!Total(denominator, *exp)) return std::nullopt;
     return OfExponential(*exp);
+  }
+
+  // Whether `total` is the sum of the exponentials, or that and one thing more.
+  bool Total(const Value* total, const Node& exp) {
+    if (Reduction(total, "ReduceSum", exp.output(), &view_.axis) != nullptr) return true;
+    const Node* sum = Producer(total);
+    if (sum == nullptr || sum->input_count != 2 || (!IsOp(*sum, "Add") && !IsOp(*sum, "Sum"))) return false;
+    for (size_t i = 0; i < 2; ++i) {
+      if (Reduction(sum->input(i), "ReduceSum", exp.output(), &view_.axis) == nullptr) continue;
+      view_.nodes.push_back(sum);
+      view_.added = sum->input(1 - i);
+      return true;
+    }
+    return false;
+  }
+
+  // Whether `value` is a number that no sum from 1 on is changed by in float32 or less.
+  bool IsLostInOne(const Value* value) const {
+    double number = 0;
+    if (!ConstantNumber(*context_.facts, value, &number)) return false;
+    return number >= 0 && number < kLostInOne && context_.facts->Of(value).type != DataType::kDouble;
   }
 
   // What the exponential is taken of, without the subtraction of its largest number along the axis.
@@ -135,6 +167,8 @@ class SoftmaxReader {
     if (Reduction(sub->input(1), "ReduceMax", sub->input(0), &axis) != nullptr && axis == view_.axis) {
       view_.nodes.insert(view_.nodes.begin() + static_cast<int64_t>(before), sub);
       view_.input = sub->input(0);
+      // One of the exponentials is 1.
+      if (view_.added != nullptr && IsLostInOne(view_.added)) view_.added = nullptr;
     } else {
       view_.nodes.resize(before);
     }
@@ -153,6 +187,10 @@ std::optional<SoftmaxView> FindSoftmax(const FunctionContext& context, const Val
 
 std::optional<SoftmaxView> FindExponential(const FunctionContext& context, const Value* value, int axis) {
   return SoftmaxReader(context).ReadExponential(value, axis);
+}
+
+std::optional<SoftmaxView> FindUndivided(const FunctionContext& context, const Value* value, const Value* total) {
+  return SoftmaxReader(context).ReadUndivided(value, total);
 }
 
 }  // namespace ascend_fuse

@@ -11,6 +11,7 @@ namespace ascend_fuse {
 struct SoftmaxView {
   const Value* input = nullptr;
   int axis = 0;                    // of `input`, from 0
+  const Value* added = nullptr;    // to the sum of exponentials: what takes part in the softmax and has no weight
   std::vector<const Node*> nodes;  // the last one first
 };
 
@@ -21,5 +22,8 @@ std::optional<SoftmaxView> FindSoftmax(const FunctionContext& context, const Val
 
 // exp(x), or exp(x - max(x)) with the maximum along the axis, which somebody else divides by a sum along the axis.
 std::optional<SoftmaxView> FindExponential(const FunctionContext& context, const Value* value, int axis);
+
+// The same where `total` is that sum, whose axis stays as 1: what is made of the exponentials is divided by it later.
+std::optional<SoftmaxView> FindUndivided(const FunctionContext& context, const Value* value, const Value* total);
 
 }  // namespace ascend_fuse

@@ -112,11 +112,18 @@ absl::StatusOr<Term> AttentionOutputAs(const FunctionContext& context, const Ter
   return AttentionOutput(context, y, node);
 }
 
+// Whether the node makes weights of scores: a softmax, or the sum of exponentials.
+bool BeginsWeights(const FunctionContext&, const Node& node) {
+  if (!IsOp(node, "ReduceSum")) return true;
+  const Node* exponentials = node.input(0) != nullptr ? node.input(0)->producer : nullptr;
+  return exponentials != nullptr && IsOp(*exponentials, "Exp");
+}
+
 constexpr std::array kRows = {
     Function<"attention_parts (y)", AttentionParts>(
         "What an attention y is made of: query, key and value with the axes [B, H, S, D], [B, G, T, D] and [B, G, T, E], "
         "mask, keep, bias, scale, guard and softcap.",
-        "Softmax"),
+        "Softmax LogSoftmax ReduceSum", BeginsWeights),
     Function<"attention_output (node, y)", AttentionOutputAs>(
         "The node, an attention of the parts of y, with the axes and the type of y."),
     Function<"segment (w, first, last)", Segment>("The elements of a vector from first to before last."),

@@ -105,6 +105,17 @@ absl::StatusOr<std::vector<Term>> ChannelsFirst(const FunctionContext& context, 
   return ChannelPerm(context, x.term, false);
 }
 
+absl::StatusOr<std::vector<Term>> PermBetween(const FunctionContext&, List p, List q) {
+  std::vector<Term> between;
+  for (const Term& axis : q) {
+    const std::optional<int64_t> wanted = IntegerOf(axis);
+    const auto at = std::find_if(p.begin(), p.end(), [&](const Term& one) { return IntegerOf(one) == wanted; });
+    if (p.size() != q.size() || !wanted.has_value() || at == p.end()) return Refuse("the two perms are not of one rank");
+    between.push_back(Term::Integer(at - p.begin()));
+  }
+  return between;
+}
+
 // How many groups the last axis of x [..., C] is cut into by r [..., groups, C / groups].
 absl::StatusOr<int64_t> LastAxisCut(const FunctionContext& context, Shaped r, Shaped x) {
   ASSIGN_OR_RETURN(const auto cut, ShapeOf(context, r.term));
@@ -160,6 +171,7 @@ constexpr std::array kRows = {
     Function<"reduced (r, x, axes)", Reduced>("Holds where r has the shape of x with 1 in place of the axes."),
     Function<"channels_last (x)", ChannelsLast>("The perm of a Transpose that moves axis 1 after the others."),
     Function<"channels_first (x)", ChannelsFirst>("The perm of a Transpose that moves the last axis to place 1."),
+    Function<"perm_between (p, q)", PermBetween>("The perm that makes a tensor transposed by p one that is transposed by q."),
     Function<"channel_dims (x)", ChannelDims>("[C, 1, 1]: the dims of a weight that broadcasts over x [N, C, H, W]."),
 };
 

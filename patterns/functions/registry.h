@@ -66,8 +66,8 @@ struct FunctionRow {
   // INVALID_ARGUMENT for a wrong argument, FAILED_PRECONDITION with a sentence where there is no result.
   absl::StatusOr<Term> (*call)(const FunctionContext& context, absl::Span<const Term> arguments);
   std::string_view doc;  // one sentence, printed by `ascend-fuse rules --functions`
-  // The operator whose presence says that this function should have held somewhere near: an anchor of near misses, where
-  // `begins` is true of the node. nullptr: of each.
+  // The operator whose presence says that this function should have held somewhere near, or several with a space between: an
+  // anchor of near misses, where `begins` is true of the node. nullptr: of each.
   std::string_view anchor = {};
   bool (*begins)(const FunctionContext& context, const Node& anchor) = nullptr;
   absl::Span<const TermKinds> arguments;  // what each may be

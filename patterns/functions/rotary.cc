@@ -133,25 +133,37 @@ bool AreRows(const FunctionContext& context, const Value* value, int64_t count, 
   return true;
 }
 
-absl::StatusOr<std::string> WrittenRotation(const FunctionContext& context, const Value* y, List perm, const Value* i,
-                                            const Value* j, const Value* x1, const Value* x2) {
+// How x1 and x2 are turned that are written to rows of a tensor with the channels in front. `part` times the width of y is that
+// of the tensor.
+absl::StatusOr<std::string> RotationOfRows(const FunctionContext& context, const Value* y, int64_t part, List perm,
+                                           const Value* i, const Value* j, const Value* x1, const Value* x2) {
   const Fact& fact = context.facts->Of(y);
   if (!ExchangesEnds(perm, fact.rank())) {
     return Refuse("the parts are not written along the last axis", "rotation-order");
   }
-  if (!fact.shape.back().is_number() || fact.shape.back().number() % 2 != 0) {
+  if (!fact.shape.back().is_number() || fact.shape.back().number() * part % 2 != 0) {
     return Refuse(fmt::format("the width of {} is not an even number", ValueName(*y)));
   }
-  const int64_t half = fact.shape.back().number() / 2;
+  const int64_t half = fact.shape.back().number() * part / 2;
   const bool halves = AreRows(context, i, half, 0, 1) && AreRows(context, j, half, half, 1);
   const bool pairs = AreRows(context, i, half, 0, 2) && AreRows(context, j, half, 1, 2);
   if (!halves && !pairs) {
     return Refuse("the parts are written neither to the halves of the last axis nor to its pairs", "rotation-order");
   }
-  ASSIGN_OR_RETURN(const Cut cut, CutSource(context, x1, x2, y));
+  ASSIGN_OR_RETURN(const Cut cut, CutSource(context, x1, x2, y, part));
   if (cut.mode == (halves ? "half" : "interleaved")) return cut.mode;
   if (halves) return "interleave_half";
   return Refuse("the parts are cut as halves and written as pairs", "rotation-order");
+}
+
+absl::StatusOr<std::string> WrittenRotation(const FunctionContext& context, const Value* y, List perm, const Value* i,
+                                            const Value* j, const Value* x1, const Value* x2) {
+  return RotationOfRows(context, y, 1, perm, i, j, x1, x2);
+}
+
+absl::StatusOr<std::string> WrittenPartRotation(const FunctionContext& context, const Value* a, List perm, const Value* i,
+                                                const Value* j, const Value* x1, const Value* x2) {
+  return RotationOfRows(context, a, 2, perm, i, j, x1, x2);
 }
 
 absl::StatusOr<std::string> PartRotation(const FunctionContext& context, const Value* a, const Value* x1, const Value* x2) {
@@ -300,6 +312,8 @@ constexpr std::array kRows = {
         "The mode of a rotation y whose parts a and b are computed from the parts x1 and x2 of one value.", "Sub"),
     Function<"written_rotation (y, perm, i, j, x1, x2)", WrittenRotation>(
         "The same where the parts are written to the rows i and j of a tensor that the perm turns into y.", "Sub"),
+    Function<"written_part_rotation (a, perm, i, j, x1, x2)", WrittenPartRotation>(
+        "The same where a is the first of the two parts, half as wide as what they are written into.", "Sub"),
     Function<"part_rotation (a, x1, x2)", PartRotation>("The same where the part a stands among others, beside its partner.",
                                                         "Sub"),
     Function<"part_whole (a, x1, x2)", PartWhole>("The value that is rotated then."),

@@ -107,7 +107,7 @@ std::string Scores(const std::string& inputs, const std::string& nodes) {
   weights.value = subject.Named("y");
   for (int64_t size : {2, 3, 5}) weights.axes.push_back(atoms.New(Dim::Of(size)));
   std::vector<const Node*> reached;
-  const auto path = FollowScores(context, &atoms, weights, weights.axes[2], weights.axes[0], &reached);
+  const auto path = FollowScores(context, &atoms, weights, weights.axes[2], weights.axes[0], std::nullopt, &reached);
   if (!path.ok()) return std::string(path.status().message());
   std::string text = fmt::format("scale {}", path->scale);
   if (path->softcap != 0) text += fmt::format(" softcap {}", path->softcap);

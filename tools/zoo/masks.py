@@ -18,12 +18,17 @@ FRAMEWORKS = {
     "keras-grouped-attention": "causal_bottom_right",
     "flax-encoder-exact": "none", "paddle-encoder": "none", "paddle-encoder-relu": "none",
     "paddle-llama": "causal_bottom_right", "paddle-swin": "bias",
+    "torchtune": "causal_bottom_right", "olmo2": "causal_bottom_right+padding", "stablelm": "causal_bottom_right+padding",
+    "nemotron": "causal_bottom_right+padding", "glm4": "causal_bottom_right+padding", "persimmon": "causal_bottom_right+padding",
+    "mpnet": "padding+bias", "deberta": "padding+query_padding+bias", "swinv2": "bias", "conformer": "bias",
+    "x-transformers-rotary": "causal_bottom_right", "x-transformers-talking": "",
     # What one position may see is read from an input.
     "flax-causal": "explicit", "flax-gemma": "explicit", "flax-pairs": "explicit",
 }
 # No mask is an input of theirs, and none is made inside.
 UNMASKED = ("vit", "clip-vision", "siglip", "dinov2", "dinov2-swiglu", "whisper-encoder", "unet", "vae", "torch-mha",
-            "torch-encoder", "torch-encoder-pre", "diffusers-unet", "diffusers-vae-encoder", "diffusers-vae-decoder")  # fmt: skip
+            "torch-encoder", "torch-encoder-pre", "segformer", "timm-davit", "vit-pytorch", "einops-attention",
+            "flux", "sd3", "wan", "diffusers-unet", "diffusers-vae-encoder", "diffusers-vae-decoder")  # fmt: skip
 
 # What is found where it is not the word that follows from the configuration, and why.
 DECLINED = {
@@ -65,6 +70,14 @@ def expected_masks(entry: dict[str, Any]) -> Counter[str]:
         return Counter({"padding": count})
     if architecture == "bart":  # in each layer: of the encoder, of the decoder, and across
         return Counter({"padding": 2 * count // 3, "causal_bottom_right": count // 3})
+    if architecture == "cohere2":  # one layer of each kind
+        return Counter({"window": 1, "causal_bottom_right": 1})
+    if architecture == "modernbert":  # the same, to both sides
+        return Counter({"window": 1, "none": 1})
+    if architecture == "timm-cait":  # one layer mixes its heads, so that nothing before that is read
+        return Counter({"": 1, "none": 2})
+    if architecture == "marian":  # in each layer: of the encoder, of the decoder, and across
+        return Counter({"padding": 2, "causal_bottom_right": 1})
     if architecture in FRAMEWORKS:
         return Counter({FRAMEWORKS[architecture]: count})
     if architecture in UNMASKED:

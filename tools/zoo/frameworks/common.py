@@ -71,6 +71,7 @@ class Framework:
     export: Callable[[Built, int], onnx.ModelProto]
     run: Callable[[Built, dict[str, np.ndarray]], list[np.ndarray]]
     packages: tuple[str, ...]
+    of_model: dict[str, tuple[str, ...]] = field(default_factory=dict)  # the exporters of a model; all that are not named have all
 
 
 def counts(**given: int) -> dict[str, int]:
@@ -143,11 +144,12 @@ def digest(framework: Framework, name: str, exporter: str) -> str:
 def put(framework: Framework, name: str, exporter: str, folder: Path | None) -> str:
     """Exports one model; returns what is said of it."""
     built = framework.models[name]()
+    built.options["exporter"] = exporter
     parameters = framework.fill(built)
     model = framework.export(built, framework.exporters[exporter])
     drop_documents(model)
     entry = {
-        "id": f"{name}-{exporter}-dynamic", "part": 3, "architecture": name, "transformers": "",
+        "id": f"{name}-{exporter}" + ("" if exporter.endswith("-static") else "-dynamic"), "part": 3, "architecture": name, "transformers": "",
         "dtype": "float32", "attention": "", "mode": None, "expected": built.expected,
         "inputs": described(built.inputs, model), "bindings": [],
     }
@@ -207,6 +209,8 @@ def main(framework: Framework) -> int:
     failed = 0
     for name in framework.models:
         for exporter in arguments.exporters:
+            if exporter not in framework.of_model.get(name, (exporter,)):
+                continue
             if not any(fnmatch.fnmatchcase(name, p) for p in arguments.only):
                 continue
             try:
